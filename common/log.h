@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Logging: one line per event to stderr or a file, as text or JSON. Library code returns errors;
+ * only rooms that own a decision log. Thread-safe: a line is one write(2).
+ *
+ *   log_info("client", "alloc started", "alloc_id", id, "node", name, NULL);
+ *
+ * After the message come pairs of key and value, both strings, ended by NULL; a NULL value prints
+ * as "". Use LOG_U64()/LOG_I64()/LOG_DUR() for numbers.
+ */
+#ifndef PADDOCK_COMMON_LOG_H
+#define PADDOCK_COMMON_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_TRACE, LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF, LOG_LEVEL_INVALID = -1 };
+
+enum log_level log_level_parse(const char *s); /* case-insensitive; LOG_LEVEL_INVALID */
+void log_setup(enum log_level level, bool json, int fd); /* fd is borrowed; default stderr */
+void log_set_level(enum log_level level);
+bool log_enabled(enum log_level level);
+/* Called with every formatted line (without newline) that passes `level`; for agent/monitor. NULL
+ * removes it. Runs on the logging thread: must not block or log. */
+void log_set_tap(void (*tap)(void *arg, const char *line), void *arg, enum log_level level);
+
+void log_write(enum log_level level, const char *room, const char *msg, ...)
+    __attribute__((sentinel));
+
+#define log_trace(room, ...) log_write(LOG_TRACE, room, __VA_ARGS__)
+#define log_debug(room, ...) log_write(LOG_DEBUG, room, __VA_ARGS__)
+#define log_info(room, ...) log_write(LOG_INFO, room, __VA_ARGS__)
+#define log_warn(room, ...) log_write(LOG_WARN, room, __VA_ARGS__)
+#define log_error(room, ...) log_write(LOG_ERROR, room, __VA_ARGS__)
+
+#define LOG_NUM 24
+const char *log_u64(char out[LOG_NUM], uint64_t v);
+const char *log_i64(char out[LOG_NUM], int64_t v);
+const char *log_dur(char out[LOG_NUM], int64_t ns);
+#define LOG_U64(v) log_u64((char[LOG_NUM]){0}, (v))
+#define LOG_I64(v) log_i64((char[LOG_NUM]){0}, (v))
+#define LOG_DUR(v) log_dur((char[LOG_NUM]){0}, (v))
+
+#endif
