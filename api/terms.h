@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The words of the API that more than one room compares: statuses, triggers, and the predicates on
+ * them. Strings, because that is what the wire and the state carry.
+ */
+#ifndef PADDOCK_API_TERMS_H
+#define PADDOCK_API_TERMS_H
+
+#include <string.h>
+
+#include "api/api.h"
+#include "common/str.h"
+
+#define NS_DEFAULT "default"
+#define NS_ALL "*"
+#define POOL_DEFAULT "default"
+#define POOL_ALL "all"
+
+#define JOB_SERVICE "service"
+#define JOB_BATCH "batch"
+#define JOB_SYSTEM "system"
+#define JOB_SYSBATCH "sysbatch"
+#define JOB_CORE "_core"
+
+#define JOB_STATUS_PENDING "pending"
+#define JOB_STATUS_RUNNING "running"
+#define JOB_STATUS_DEAD "dead"
+
+#define ALLOC_DESIRED_RUN "run"
+#define ALLOC_DESIRED_STOP "stop"
+#define ALLOC_DESIRED_EVICT "evict"
+
+#define ALLOC_PENDING "pending"
+#define ALLOC_RUNNING "running"
+#define ALLOC_COMPLETE "complete"
+#define ALLOC_FAILED "failed"
+#define ALLOC_LOST "lost"
+#define ALLOC_UNKNOWN "unknown"
+
+#define EVAL_BLOCKED "blocked"
+#define EVAL_PENDING "pending"
+#define EVAL_COMPLETE "complete"
+#define EVAL_FAILED "failed"
+#define EVAL_CANCELED "canceled"
+
+#define TRIGGER_JOB_REGISTER "job-register"
+#define TRIGGER_JOB_DEREGISTER "job-deregister"
+#define TRIGGER_PERIODIC "periodic-job"
+#define TRIGGER_NODE_DRAIN "node-drain"
+#define TRIGGER_NODE_UPDATE "node-update"
+#define TRIGGER_ALLOC_STOP "alloc-stop"
+#define TRIGGER_SCHEDULED "scheduled"
+#define TRIGGER_DEPLOYMENT_WATCHER "deployment-watcher"
+#define TRIGGER_FAILED_FOLLOW_UP "failed-follow-up"
+#define TRIGGER_MAX_PLANS "max-plan-attempts"
+#define TRIGGER_ALLOC_FAILURE "alloc-failure"
+#define TRIGGER_ALLOC_RESCHEDULE "alloc-reschedule"
+#define TRIGGER_QUEUED_ALLOCS "queued-allocs"
+#define TRIGGER_PREEMPTION "preemption"
+#define TRIGGER_SCALING "job-scaling"
+#define TRIGGER_MAX_DISCONNECT "max-disconnect-timeout"
+#define TRIGGER_RECONNECT "reconnect"
+
+#define NODE_INIT "initializing"
+#define NODE_READY "ready"
+#define NODE_DOWN "down"
+#define NODE_DISCONNECTED "disconnected"
+#define NODE_ELIGIBLE "eligible"
+#define NODE_INELIGIBLE "ineligible"
+
+/* The server wants it gone. */
+static inline bool
+alloc_server_terminal(const struct allocation *a)
+{
+    return str_eq(a->desired_status, ALLOC_DESIRED_STOP) ||
+           str_eq(a->desired_status, ALLOC_DESIRED_EVICT);
+}
+
+/* The client says it is over (or the server knows that the client is). It holds no resources. */
+static inline bool
+alloc_client_terminal(const struct allocation *a)
+{
+    return str_eq(a->client_status, ALLOC_COMPLETE) || str_eq(a->client_status, ALLOC_FAILED) ||
+           str_eq(a->client_status, ALLOC_LOST);
+}
+
+static inline bool
+alloc_terminal(const struct allocation *a)
+{
+    return alloc_server_terminal(a) || alloc_client_terminal(a);
+}
+
+/* Takes placements: ready, eligible and not draining. */
+static inline bool
+node_takes_work(const struct node *n)
+{
+    return str_eq(n->status, NODE_READY) && n->drain_strategy == NULL &&
+           !str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
+}
+
+/* Heartbeats: what the server knows of its allocations is current or about to be. */
+static inline bool
+node_responsive(const struct node *n)
+{
+    return str_eq(n->status, NODE_READY) || str_eq(n->status, NODE_INIT);
+}
+
+/* Ran to the end and succeeded: a finished batch allocation that is not placed again. */
+static inline bool
+alloc_ran_successfully(const struct allocation *a)
+{
+    if (str_eq(a->client_status, ALLOC_COMPLETE))
+        return true;
+    if (a->task_states.n == 0)
+        return false;
+    for (size_t i = 0; i < a->task_states.n; i++) {
+        const struct task_state *s = a->task_states.v[i].v;
+        if (s == NULL || !str_eq(s->state, "dead") || s->failed)
+            return false;
+    }
+    return true;
+}
+
+#endif

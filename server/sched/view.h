@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the scheduler reads: one consistent moment of the state. The scheduler is pure; the adapter
+ * (server/sched_view.c over LMDB, a harness over arrays in tests) answers these calls. Everything
+ * returned is immutable and lives as long as the view. One view belongs to one thread.
+ */
+#ifndef PADDOCK_SERVER_SCHED_VIEW_H
+#define PADDOCK_SERVER_SCHED_VIEW_H
+
+#include "api/api.h"
+#include "server/sched/nodes.h"
+
+struct sched_view;
+
+struct sched_view_ops {
+    /* Latest version of a job; NULL when it does not exist. */
+    const struct job *(*job)(struct sched_view *v, const char *ns, const char *id);
+    /* All allocations of a job, in order of their ids. `job` of each is the job *version* it was
+     * made from, or NULL when that version is not stored any more. Never NULL (may be empty). */
+    const struct allocation *const *(*allocs_by_job)(struct sched_view *v, const char *ns,
+                                                     const char *id, size_t *ret_n);
+    /* Allocations of a node that hold resources (not client-terminal). `job` may be NULL. */
+    const struct allocation *const *(*allocs_by_node)(struct sched_view *v, const char *node_id,
+                                                      size_t *ret_n);
+};
+
+struct sched_view {
+    const struct sched_view_ops *ops;
+    void *arg;
+    uint64_t index;                /* the snapshot's Raft index */
+    const struct node_table *nodes; /* every node and what is used of it, at that index */
+    const struct scheduler_configuration *config; /* NULL: defaults */
+};
+
+#endif
