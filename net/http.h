@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP/1.1 (RFC 9110, 9112): a strict server and a small client, over TCP or unix sockets.
+ *
+ * --- Server ---
+ * One handler gets every request, whole, on the loop thread. It answers exactly once, then or later,
+ * with http_reply*() or http_stream_start() ... http_stream_end(): also when the client has gone
+ * meanwhile, in which case the answer is dropped. A `struct http_req` is a talloc context and lives
+ * until that answer is complete, so a late completion never meets freed memory. A handler that parks
+ * sets `on_close` to learn that the client went away, cancels its work, and still answers.
+ * Malformed input never reaches the handler: it gets a 4xx text and the connection closes.
+ */
+#ifndef PADDOCK_NET_HTTP_H
+#define PADDOCK_NET_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/err.h"
+#include "net/limits.h"
+#include "net/loop.h"
+
+enum http_method {
+    HTTP_GET,
+    HTTP_HEAD,
+    HTTP_POST,
+    HTTP_PUT,
+    HTTP_DELETE,
+    HTTP_OPTIONS,
+    HTTP_PATCH,
+    HTTP_OTHER /* valid, not known here: answer 405 */
+};
+
+const char *http_method_name(enum http_method m);
+
+struct http_pair {
+    const char *k;
+    const char *v;
+};
+
+struct http_req {
+    enum http_method method;
+    const char *target; /* as sent */
+    const char *path;   /* percent-decoded, no NUL, valid UTF-8, starts with '/' */
+    struct http_pair *query; /* decoded, in order of appearance */
+    size_t n_query;
+    struct http_pair *headers; /* names lower case, values trimmed, in order */
+    size_t n_headers;
+    const char *body; /* NUL-terminated; never NULL */
+    size_t body_len;
+    const char *peer; /* "127.0.0.1:41234" or "unix" */
+    void *user;       /* the handler's */
+    void (*on_close)(void *user); /* the client has gone; called at most once, never after the answer */
+};
+
+const char *http_query(const struct http_req *r, const char *name);  /* first value; NULL: absent */
+const char *http_header(const struct http_req *r, const char *name); /* name in lower case */
+
+typedef void http_handler(void *arg, struct http_req *req);
+
+struct http_server_config {
+    http_handler *handler;
+    void *arg;
+    /* Largest body this route takes, asked when headers are complete; NULL: HTTP_BODY_MAX. */
+    size_t (*body_max)(void *arg, enum http_method m, const char *path);
+    const struct http_pair *headers; /* added to every response; borrowed */
+    size_t n_headers;
+    size_t conns_max;      /* 0: LISTENER_CONNS_MAX */
+    size_t conns_per_peer; /* 0: LISTENER_CONNS_PER_PEER; SIZE_MAX: unlimited */
+};
+
+struct http_server;
+
+/* Stays until http_server_close; the config is copied. */
+struct http_server *http_server_new(struct loop *l, const struct http_server_config *cfg);
+/* Listens on "host" + port (0: any free one) or "unix:///path"; may be called several times. */
+int http_server_listen(struct http_server *s, const char *addr, uint16_t port, struct err *e);
+uint16_t http_server_port(const struct http_server *s); /* of the first TCP listener */
+/* Stops listening and closes every connection (on_close is called for open requests, which must still
+ * be answered). `s` is gone for the caller. */
+void http_server_close(struct http_server *s);
+size_t http_server_conns(const struct http_server *s);
+
+/* Header of the answer; before it is sent. Values with control characters are dropped. */
+void http_header_add(struct http_req *r, const char *name, const char *value);
+void http_reply(struct http_req *r, int status, const char *content_type, const void *p, size_t n);
+/* Takes the memory of `b` (which is empty afterwards); a buffer in error answers 500. */
+void http_reply_buf(struct http_req *r, int status, const char *content_type, struct buf *b);
+/* Plain text error. */
+void http_fail(struct http_req *r, int status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A chunked answer of unknown length. `pull(user)` says that less than STREAM_LOW_WATER is queued:
+ * once after the start, then after each fall below the mark; the producer writes then, or later when
+ * it has something. Writing over HTTP_STREAM_MAX queued bytes closes the connection. After on_close
+ * writes are dropped; the producer calls http_stream_end all the same. */
+void http_stream_start(struct http_req *r, int status, const char *content_type,
+                       void (*pull)(void *user));
+void http_stream_write(struct http_req *r, const void *p, size_t n);
+size_t http_stream_queued(const struct http_req *r);
+bool http_closed(const struct http_req *r); /* the client has gone */
+void http_stream_end(struct http_req *r);
+
+/* --- Client ---
+ * One connection per client object, kept alive; requests are queued and sent one after another. A
+ * streaming request (on_body) holds the connection until it ends: use another client beside it.
+ */
+struct http_client;
+
+struct http_resp {
+    int status;
+    const struct http_pair *headers; /* names lower case */
+    size_t n_headers;
+    const char *body; /* collected; "" when on_body took it; NUL-terminated */
+    size_t body_len;
+};
+
+struct http_ask {
+    const char *method; /* "GET" */
+    const char *target; /* path and query, already escaped: "/v1/job/a%2Fb?pretty" */
+    const struct http_pair *headers;
+    size_t n_headers;
+    const void *body; /* copied */
+    size_t body_len;
+    const char *content_type; /* NULL: none */
+    int64_t timeout_ms;       /* whole exchange; 0: no limit */
+    /* Given: the body arrives here piece by piece (for statuses below 300), and false stops the
+     * exchange (done gets -ERR_CANCELED). `r` has status and headers. */
+    bool (*on_body)(void *arg, const struct http_resp *r, const void *p, size_t n);
+    /* Exactly once, never from inside http_send. e NULL: r is the response (any status). */
+    void (*done)(void *arg, const struct err *e, const struct http_resp *r);
+    void *arg;
+};
+
+/* "http://host:port", "host:port", "unix:///path". https is refused (its issue comes). */
+struct http_client *http_client_new(struct loop *l, const char *addr, struct err *e);
+/* Open exchanges complete with -ERR_CANCELED before this returns. */
+void http_client_close(struct http_client *c);
+void http_send(struct http_client *c, const struct http_ask *ask);
+
+/* Synchronous, for the CLI: runs a loop of its own. `ask->done` is not used. The response is owned by
+ * ctx. -ERR_CLOSED and friends when there was none. */
+int http_fetch(const void *ctx, const char *addr, const struct http_ask *ask,
+               struct http_resp **ret, struct err *e);
+
+const char *http_resp_header(const struct http_resp *r, const char *name);
+/* Percent-encodes everything but unreserved characters (keep_slash: and '/'). */
+void http_escape(struct buf *out, const char *s, bool keep_slash);
+
+#endif
