@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Task drivers. A driver turns a task and its (interpolated) configuration into a launch spec: pure, no
+ * I/O. What it must know of the host comes in as `struct driver_host` and `struct driver_input`.
+ *
+ * Adding one: a file here with a `const struct driver`, a line in drivers.c, its options in
+ * paddock-job(5).
+ */
+#ifndef PADDOCK_DRIVERS_DRIVER_H
+#define PADDOCK_DRIVERS_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "common/err.h"
+
+enum driver_option_kind {
+    DRIVER_STRING,
+    DRIVER_STRINGS,  /* list of strings */
+    DRIVER_INT,
+    DRIVER_BOOL,
+    DRIVER_DURATION  /* "5s" or ns */
+};
+
+struct driver_option {
+    const char *name;
+    enum driver_option_kind kind;
+    bool required;
+    bool later; /* known, no effect yet: refused by name */
+};
+
+/* Facts that decide whether a driver can work here. */
+struct driver_host {
+    bool root;      /* the warden runs as root */
+    bool warden;    /* there is a warden */
+    bool cgroup2;   /* a cgroup2 mount is there */
+    bool raw_exec;  /* the operator allows it */
+    const char *missing; /* what the warden's probe lacks for exec; NULL: nothing */
+};
+
+struct driver_input {
+    const char *alloc_id;
+    const struct task *task;          /* names, limits, user; not interpolated */
+    const struct value *config;       /* interpolated */
+    const char *user;                 /* interpolated; may be empty */
+    const struct str_list *env;       /* NAME=value, complete */
+    const struct allocated_task_resources *resources; /* may be NULL */
+    const char *task_dir;             /* host path of the task's directory */
+    const char *host_path;            /* PATH for raw_exec look-up */
+    /* True when the host file is an executable regular file; the driver's only look outside. */
+    bool (*is_executable)(void *arg, const char *path);
+    void *arg;
+};
+
+/* What mock_driver does instead of a process (test builds). */
+struct driver_sim {
+    int64_t run_for_ns;     /* < 0: for ever */
+    int64_t start_delay_ns;
+    int64_t kill_after_ns;  /* how long it ignores the kill signal */
+    int exit_code;
+    int exit_signal;
+    const char *start_error; /* NULL: starts */
+    bool start_recoverable;
+    const char *exit_error;
+};
+
+struct driver {
+    const char *name;
+    const struct driver_option *options;
+    size_t n_options;
+    int kill_signal;  /* default of kill_signal */
+    bool chroot;      /* the task sees /alloc, /local, /secrets instead of host paths */
+    /* Fills Detected, Healthy, HealthDescription and Attributes of `ret`; ctx owns what it adds. */
+    void (*fingerprint)(const void *ctx, const struct driver_host *host, struct driver_info *ret);
+    /* The launch spec, owned by ctx. NULL for a driver that only simulates. */
+    int (*spec)(const void *ctx, const struct driver_input *in, struct launch_spec **ret,
+                struct err *e);
+    int (*simulate)(const void *ctx, const struct driver_input *in, struct driver_sim *ret,
+                    struct err *e);
+};
+
+/* NULL when there is no such driver in this build. */
+const struct driver *driver_find(const char *name);
+extern const struct driver *const drivers[];
+extern const size_t drivers_n;
+
+/* Checks a task's config against the driver's options: unknown keys are refused by name with the
+ * nearest known one, wrong types and missing required ones as well. `config` may be NULL. */
+int driver_check(const struct driver *d, const struct value *config, struct err *e);
+
+/* Readers of a checked config; the default when absent. */
+const char *driver_string(const struct value *config, const char *name, const char *dflt);
+int64_t driver_int(const struct value *config, const char *name, int64_t dflt);
+bool driver_bool(const struct value *config, const char *name, bool dflt);
+int64_t driver_duration(const struct value *config, const char *name, int64_t dflt);
+void driver_strings(const void *ctx, const struct value *config, const char *name,
+                    struct str_list *ret);
+/* What exec and raw_exec have in common: ids, arguments, environment, limits, logs. */
+struct launch_spec *driver_base_spec(const void *ctx, const struct driver_input *in,
+                                     const char *driver);
+
+/* "SIGUSR1", "usr1", "10" -> 10; -EINVAL. */
+int signal_parse(const char *s);
+/* "SIGUSR1"; "SIG42" for what has no name. */
+const char *signal_name(int sig, char out[16]);
+/* Comma list of all names, sorted, as os.signals. */
+const char *signal_names(void);
+
+#endif
