@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/err.h"
+#include "common/mem.h"
+#include "common/num.h"
+
+void
+fd_close(int *fd)
+{
+    int saved = errno;
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+    errno = saved;
+}
+
+void
+fd_cleanup(int *fd)
+{
+    fd_close(fd);
+}
+
+int
+fd_set_nonblock(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    return 0;
+}
+
+ssize_t
+fd_read_full(int fd, void *p, size_t n)
+{
+    size_t got = 0;
+    while (got < n) {
+        ssize_t r = read(fd, (char *)p + got, n - got);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -errno;
+        if (r == 0)
+            break;
+        got += (size_t)r;
+    }
+    return (ssize_t)got;
+}
+
+int
+fd_write_full(int fd, const void *p, size_t n)
+{
+    const char *s = p;
+    while (n > 0) {
+        ssize_t r = write(fd, s, n);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -errno;
+        s += r;
+        n -= (size_t)r;
+    }
+    return 0;
+}
+
+int
+fd_pwrite_full(int fd, const void *p, size_t n, off_t at)
+{
+    const char *s = p;
+    while (n > 0) {
+        ssize_t r = pwrite(fd, s, n, at);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -errno;
+        s += r;
+        at += r;
+        n -= (size_t)r;
+    }
+    return 0;
+}
+
+int
+file_read(const void *ctx, int dirfd, const char *path, size_t max, char **ret, size_t *ret_len)
+{
+    auto_fd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    size_t cap = 4096, len = 0;
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+        if ((uint64_t)st.st_size > max)
+            return -ERR_LIMIT;
+        cap = (size_t)st.st_size + 1;
+    }
+    char *p = NULL;
+    mem_resize(ctx, p, char, cap + 1);
+    for (;;) {
+        ssize_t r = fd_read_full(fd, p + len, cap - len);
+        if (r < 0) {
+            talloc_free(p);
+            return (int)r;
+        }
+        len += (size_t)r;
+        if (len > max) {
+            talloc_free(p);
+            return -ERR_LIMIT;
+        }
+        if (len < cap)
+            break;
+        cap *= 2;
+        mem_resize(ctx, p, char, cap + 1);
+    }
+    p[len] = 0;
+    *ret = p;
+    if (ret_len)
+        *ret_len = len;
+    return 0;
+}
+
+int
+dir_fsync(int dirfd)
+{
+    auto_fd int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0)
+        return -errno;
+    return 0;
+}
+
+int
+file_write_atomic(int dirfd, const char *path, const void *p, size_t n, mode_t mode)
+{
+    char tmp[4096];
+    int len = snprintf(tmp, sizeof(tmp), "%s.tmp.%llx", path, (unsigned long long)rand_u64());
+    if (len < 0 || (size_t)len >= sizeof(tmp))
+        return -ENAMETOOLONG;
+    auto_fd int fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0)
+        return -errno;
+    int r = fd_write_full(fd, p, n);
+    if (r == 0 && fchmod(fd, mode) < 0)
+        r = -errno;
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r == 0 && renameat(dirfd, tmp, dirfd, path) < 0)
+        r = -errno;
+    if (r < 0) {
+        (void)unlinkat(dirfd, tmp, 0);
+        return r;
+    }
+    char *slash = strrchr(tmp, '/');
+    if (!slash)
+        return dir_fsync(dirfd);
+    slash[slash == tmp ? 1 : 0] = 0;
+    auto_fd int dir = openat(dirfd, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir < 0 ? -errno : dir_fsync(dir);
+}
+
+int
+file_put(int dirfd, const char *path, const char *text)
+{
+    auto_fd int fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t r;
+    do
+        r = write(fd, text, strlen(text));
+    while (r < 0 && errno == EINTR);
+    return r < 0 ? -errno : 0;
+}
+
+int
+dir_make(int dirfd, const char *path, mode_t mode)
+{
+    char tmp[4096];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof(tmp))
+        return n ? -ENAMETOOLONG : -EINVAL;
+    memcpy(tmp, path, n + 1);
+    for (char *p = tmp + 1;; p++) {
+        if (*p && *p != '/')
+            continue;
+        char c = *p;
+        *p = 0;
+        if (mkdirat(dirfd, tmp, mode) < 0 && errno != EEXIST)
+            return -errno;
+        *p = c;
+        if (!c)
+            return 0;
+    }
+}
+
+enum { REMOVE_DEPTH_MAX = 512 };
+
+static int
+remove_below(int parent, const char *name, dev_t dev, int depth)
+{
+    if (depth > REMOVE_DEPTH_MAX)
+        return -ELOOP;
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -errno;
+    auto_fd int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_dev != dev)
+        return -EXDEV; /* something is mounted here: not ours to empty */
+    int dup_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    DIR *d = dup_fd < 0 ? NULL : fdopendir(dup_fd);
+    if (!d) {
+        int saved = errno;
+        fd_close(&dup_fd);
+        return -saved;
+    }
+    int r = 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        int x = remove_below(fd, e->d_name, dev, depth + 1);
+        r = r ? r : x;
+    }
+    closedir(d);
+    if (r == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        r = -errno;
+    return r;
+}
+
+int
+dir_remove(int dirfd, const char *path)
+{
+    struct stat st;
+    if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    return remove_below(dirfd, path, st.st_dev, 0);
+}
+
+int
+fd_open_beneath(int dirfd, const char *path, int flags, mode_t mode, bool follow_symlinks)
+{
+    struct open_how how = {
+        .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+        .mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
+                   (follow_symlinks ? 0u : (uint64_t)RESOLVE_NO_SYMLINKS),
+    };
+    long fd;
+    do
+        fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+    while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+    return fd < 0 ? -errno : (int)fd;
+}
+
+int
+pidfd_open_pid(pid_t pid)
+{
+    long fd = syscall(SYS_pidfd_open, pid, 0);
+    return fd < 0 ? -errno : (int)fd;
+}
+
+int
+pidfd_signal(int pidfd, int sig)
+{
+    return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/str.h"
+
+#include <stdint.h>
+#include <string.h>
+
+bool
+str_eq(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+bool
+str_empty(const char *s)
+{
+    return !s || !*s;
+}
+
+const char *
+str_or(const char *s, const char *dflt)
+{
+    return str_empty(s) ? dflt : s;
+}
+
+bool
+str_prefix(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool
+str_suffix(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+    return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+
+bool
+str_copy(char *dst, size_t size, const char *src)
+{
+    size_t n = strnlen(src, size);
+    if (n == size) {
+        if (size > 0) {
+            memcpy(dst, src, size - 1);
+            dst[size - 1] = 0;
+        }
+        return false;
+    }
+    memcpy(dst, src, n + 1);
+    return true;
+}
+
+bool
+utf8_valid(const char *s, size_t n)
+{
+    const uint8_t *p = (const uint8_t *)s, *end = p + n;
+    while (p < end) {
+        if (*p < 0x80) {
+            p++;
+            continue;
+        }
+        uint32_t c, min;
+        int more;
+        if ((*p & 0xe0) == 0xc0) {
+            c = *p & 0x1f, more = 1, min = 0x80;
+        } else if ((*p & 0xf0) == 0xe0) {
+            c = *p & 0x0f, more = 2, min = 0x800;
+        } else if ((*p & 0xf8) == 0xf0) {
+            c = *p & 0x07, more = 3, min = 0x10000;
+        } else {
+            return false;
+        }
+        p++;
+        for (; more > 0; more--, p++) {
+            if (p >= end || (*p & 0xc0) != 0x80)
+                return false;
+            c = c << 6 | (*p & 0x3f);
+        }
+        if (c < min || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+            return false;
+    }
+    return true;
+}
+
+bool
+str_glob(const char *pattern, const char *s)
+{
+    /* Iterative with one backtrack point: linear in practice, quadratic at worst. */
+    const char *star = NULL, *back = NULL;
+    while (*s) {
+        const char *p = pattern;
+        if (*p == '*') {
+            star = ++pattern;
+            back = s;
+            continue;
+        }
+        if (*p == '\\' && p[1])
+            p++;
+        else if (*p == '?') {
+            pattern++, s++;
+            continue;
+        }
+        if (*p && *p == *s) {
+            pattern = p + 1;
+            s++;
+        } else if (star) {
+            pattern = star;
+            s = ++back;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == 0;
+}
+
+size_t
+str_distance(const char *a, const char *b)
+{
+    enum { CAP = 64 };
+    size_t n = strlen(a), m = strlen(b);
+    if (n > CAP || m > CAP)
+        return CAP;
+    size_t row[CAP + 1];
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diag = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t best = diag + (a[i - 1] != b[j - 1]);
+            diag = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+const char *
+str_nearest(const char *s, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    size_t best_d = 4, len = strlen(s);
+    for (size_t i = 0; i < n; i++) {
+        size_t d = str_distance(s, names[i]);
+        if (d < best_d && d < (len > 1 ? len : 2)) {
+            best = names[i];
+            best_d = d;
+        }
+    }
+    return best;
+}
+
+int
+str_cmp_qsort(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/: numbers, durations, sizes, times, strings, buffers, files, options, log lines.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/opt.h"
+#include "common/str.h"
+#include "tests/lib/test.h"
+
+START_TEST(integers)
+{
+    int64_t i = 7;
+    ck_assert_int_eq(num_parse_i64("-9223372036854775808", &i), 0);
+    ck_assert(i == INT64_MIN);
+    ck_assert_int_eq(num_parse_i64("9223372036854775808", &i), -ERANGE);
+    ck_assert_int_eq(num_parse_i64("", &i), -EINVAL);
+    ck_assert_int_eq(num_parse_i64("1 ", &i), -EINVAL);
+    ck_assert_int_eq(num_parse_i64("0x10", &i), -EINVAL);
+    ck_assert(i == INT64_MIN); /* untouched on failure */
+    uint64_t u;
+    ck_assert_int_eq(num_parse_u64("18446744073709551615", &u), 0);
+    ck_assert_int_eq(num_parse_u64("18446744073709551616", &u), -ERANGE);
+    double f;
+    ck_assert_int_eq(num_parse_f64("1e3", &f), 0);
+    ck_assert(f == 1000);
+    ck_assert_int_eq(num_parse_f64("nan", &f), -EINVAL);
+    ck_assert_int_eq(num_parse_f64("1e999", &f), -ERANGE);
+}
+END_TEST
+
+START_TEST(durations)
+{
+    static const struct {
+        const char *in;
+        int64_t ns;
+        const char *out;
+    } rows[] = {
+        {"0", 0, "0s"},
+        {"30s", 30 * NS_PER_S, "30s"},
+        {"1h30m", 5400 * NS_PER_S, "1h30m0s"},
+        {"1.5s", 1500 * NS_PER_MS, "1.5s"},
+        {"-2ms", -2 * NS_PER_MS, "-2ms"},
+        {"1m0.001s", 60 * NS_PER_S + NS_PER_MS, "1m0.001s"},
+        {"250us", 250 * NS_PER_US, "250\xc2\xb5s"},
+        {"7ns", 7, "7ns"},
+        {"2562047h", INT64_C(2562047) * 3600 * NS_PER_S, "2562047h0m0s"},
+    };
+    char out[DURATION_TEXT];
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int64_t ns = -1;
+        ck_assert_msg(duration_parse(rows[i].in, &ns) == 0, "%s", rows[i].in);
+        ck_assert(ns == rows[i].ns);
+        ck_assert_str_eq(duration_format(ns, out), rows[i].out);
+    }
+    static const char *const bad[] = {"", "5", "s", "1d", "1s2", "1.s.", "9999999h", "1 s", "--1s"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        int64_t ns = 42;
+        ck_assert_msg(duration_parse(bad[i], &ns) < 0, "%s", bad[i]);
+        ck_assert(ns == 42);
+    }
+}
+END_TEST
+
+START_TEST(sizes_and_times)
+{
+    uint64_t b;
+    ck_assert_int_eq(size_parse("10MB", &b), 0);
+    ck_assert(b == 10000000);
+    ck_assert_int_eq(size_parse("1.5 GiB", &b), 0);
+    ck_assert(b == 1610612736);
+    ck_assert(size_parse("10XB", &b) < 0);
+    char out[TIME_TEXT];
+    int64_t ns;
+    const char *t = "2026-11-21T20:47:37.5Z";
+    ck_assert_int_eq(time_parse(t, strlen(t), &ns), 0);
+    ck_assert_str_eq(time_format(ns, out), t);
+    t = "2026-11-21T22:47:37.5+02:00";
+    int64_t same;
+    ck_assert_int_eq(time_parse(t, strlen(t), &same), 0);
+    ck_assert(same == ns);
+    t = "0001-01-01T00:00:00Z";
+    ck_assert_int_eq(time_parse(t, strlen(t), &ns), 0);
+    ck_assert(ns == 0);
+    ck_assert_str_eq(time_format(0, out), t);
+    ck_assert(time_parse("2026-13-01T00:00:00Z", 20, &ns) < 0);
+    ck_assert(time_parse("2026-11-21 nonsense!!", 21, &ns) < 0);
+}
+END_TEST
+
+START_TEST(uuid_and_crc)
+{
+    char a[UUID_TEXT], b[UUID_TEXT];
+    ck_assert(uuid_valid(uuid_make(a)));
+    ck_assert_str_ne(a, uuid_make(b));
+    ck_assert(!uuid_valid("not-a-uuid"));
+    ck_assert(crc32c(0, "123456789", 9) == 0xe3069283u); /* check value of RFC 3720 */
+    ck_assert(crc32c(crc32c(0, "1234", 4), "56789", 5) == 0xe3069283u);
+}
+END_TEST
+
+START_TEST(strings)
+{
+    ck_assert(str_glob("dc*", "dc1") && str_glob("*", "") && str_glob("a?c*e", "abcdde"));
+    ck_assert(!str_glob("dc?", "dc") && !str_glob("a*b", "ac") && str_glob("a\\*", "a*"));
+    ck_assert(utf8_valid("h\xc3\xa9", 3));
+    ck_assert(!utf8_valid("\xc0\xaf", 2) && !utf8_valid("\xed\xa0\x80", 3) && !utf8_valid("\xf8", 1));
+    const char *const names[] = {"count", "constraint", "driver"};
+    ck_assert_str_eq(str_nearest("cuont", names, 3), "count");
+    ck_assert_ptr_null(str_nearest("zzzzzz", names, 3));
+    char s[4];
+    ck_assert(!str_copy(s, sizeof(s), "abcdef"));
+    ck_assert_str_eq(s, "abc");
+}
+END_TEST
+
+START_TEST(buffers)
+{
+    struct buf b = BUF_INIT(8);
+    buf_puts(&b, "12345678");
+    ck_assert_int_eq(buf_error(&b), 0);
+    buf_putc(&b, '9');
+    ck_assert_int_eq(buf_error(&b), -ERR_LIMIT);
+    ck_assert_str_eq(buf_str(&b), "");
+    buf_reset(&b);
+    buf_printf(&b, "%d", 42);
+    buf_put_u16(&b, 0x4142);
+    ck_assert_str_eq(buf_str(&b), "42AB");
+    buf_consume(&b, 2);
+    ck_assert_str_eq(buf_str(&b), "AB");
+    buf_done(&b);
+}
+END_TEST
+
+START_TEST(errors)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(err_errno(&e, ENOENT, "open \"%s\"", "/x"), -ENOENT);
+    ck_assert_str_eq(e.text, "open \"/x\": No such file or directory");
+    ck_assert_int_eq(err_set(&e, -ERR_LIMIT, "later"), -ERR_LIMIT);
+    ck_assert_int_eq(e.code, -ENOENT); /* the first one stays */
+    err_prefix(&e, "load config");
+    ck_assert_str_eq(e.text, "load config: open \"/x\": No such file or directory");
+    ck_assert_int_eq(err_http_status(-ERR_NOT_FOUND), 404);
+    ck_assert_int_eq(err_http_status(-EIO), 500);
+}
+END_TEST
+
+static void
+temp_dir(char out[64])
+{
+    strcpy(out, "/tmp/paddock-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(out));
+}
+
+START_TEST(files)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    char dir[64];
+    temp_dir(dir);
+    auto_fd int d = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_eq(dir_make(d, "a/b/c", 0755), 0);
+    ck_assert_int_eq(file_write_atomic(d, "a/b/f", "hello", 5, 0640), 0);
+    char *text;
+    size_t n;
+    ck_assert_int_eq(file_read(ctx, d, "a/b/f", 100, &text, &n), 0);
+    ck_assert_uint_eq(n, 5);
+    ck_assert_str_eq(text, "hello");
+    ck_assert_int_eq(file_read(ctx, d, "a/b/f", 4, &text, &n), -ERR_LIMIT);
+    ck_assert_int_eq(symlinkat("/etc", d, "a/out"), 0);
+    ck_assert(fd_open_beneath(d, "a/out/passwd", O_RDONLY, 0, true) < 0);
+    ck_assert(fd_open_beneath(d, "../x", O_RDONLY, 0, true) < 0);
+    int ok = fd_open_beneath(d, "a/b/f", O_RDONLY, 0, false);
+    ck_assert_int_ge(ok, 0);
+    fd_close(&ok);
+    ck_assert_int_eq(dir_remove(d, "a"), 0); /* must not follow a/out */
+    ck_assert_int_eq(access("/etc/passwd", F_OK), 0);
+    ck_assert_int_eq(faccessat(d, "a", F_OK, 0), -1);
+    ck_assert_int_eq(dir_remove(d, "a"), 0);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+START_TEST(options)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    bool dev = false, seen = false;
+    const char *addr = NULL;
+    int64_t n = 0, d = 0;
+    struct opt_list cfg = {NULL, 0};
+    const struct opt table[] = {
+        {"dev", OPT_BOOL, &dev, NULL, "", &seen},      {"address", OPT_STRING, &addr, "a", "", NULL},
+        {"n", OPT_INT, &n, "n", "", NULL},             {"wait", OPT_DURATION, &d, "d", "", NULL},
+        {"config", OPT_LIST, &cfg, "path", "", NULL},  {NULL, OPT_BOOL, NULL, NULL, NULL, NULL},
+    };
+    const struct opt *tables[] = {table};
+    const char *argv[] = {"x",  "-dev", "job.hcl", "--address=http://x", "-n", "3", "-wait", "2m", "-config",
+                    "a",  "-config=b", "--", "-rest"};
+    const char **args;
+    size_t n_args;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(opt_parse(ctx, tables, 1, ARRAY_LEN(argv), (char **)argv, &args, &n_args, &e), 0);
+    ck_assert(dev && seen && n == 3 && d == 120 * NS_PER_S && cfg.n == 2);
+    ck_assert_str_eq(addr, "http://x");
+    ck_assert_uint_eq(n_args, 2);
+    ck_assert_str_eq(args[1], "-rest");
+    const char *bad[] = {"x", "-adress=1"};
+    ck_assert_int_eq(opt_parse(ctx, tables, 1, 2, (char **)bad, &args, &n_args, &e), -ERR_INVALID);
+    ck_assert_str_eq(e.text, "unknown flag \"-adress\": did you mean \"-address\"?");
+    const char *help[] = {"x", "-h"};
+    ck_assert_int_eq(opt_parse(ctx, tables, 1, 2, (char **)help, &args, &n_args, &e), 1);
+}
+END_TEST
+
+static char tapped[256];
+
+static void
+tap(void *arg, const char *line)
+{
+    (void)arg;
+    (void)str_copy(tapped, sizeof(tapped), line);
+}
+
+START_TEST(log_lines)
+{
+    log_setup(LOG_OFF, false, 2);
+    log_set_tap(tap, NULL, LOG_INFO);
+    log_info("client", "task said", "line", "a\nb \"c\"", "n", LOG_U64(7), NULL);
+    ck_assert_ptr_nonnull(strstr(tapped, "client: task said line=\"a\\nb \\\"c\\\"\" n=7"));
+    tapped[0] = 0;
+    log_debug("client", "hidden", NULL);
+    ck_assert_str_eq(tapped, "");
+    log_setup(LOG_OFF, true, 2);
+    log_warn("net", "bad \x01", "k", "v", NULL);
+    ck_assert_ptr_nonnull(strstr(tapped, "\"@level\":\"warn\",\"@module\":\"net\",\"@message\":\"bad \\u0001\",\"k\":\"v\"}"));
+}
+END_TEST
+
+TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, buffers, errors,
+           files, options, log_lines)
