@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tables: ordered byte keys to byte values with snapshots, in one file (LMDB behind it; table.c
+ * alone includes <lmdb.h>). Any number of read transactions in any thread, one writer at a time.
+ *
+ * A read transaction sees one moment and keeps the pages of that moment from being reused: hold it
+ * for one evaluation or one answer, never while waiting for a peer. Slices point into the map and
+ * live until the transaction ends or, in a write transaction, until the next write.
+ *
+ * A key is 1..TABLE_KEY_MAX bytes. Functions return 0 or a negative code: -ERR_NOT_FOUND, -ENOSPC
+ * (map full), -ERR_CORRUPT, -EINVAL (key size).
+ */
+#ifndef PADDOCK_COMMON_TABLE_H
+#define PADDOCK_COMMON_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+enum { TABLE_KEY_MAX = 511, TABLE_READERS_MAX = 1024, TABLE_TABLES_MAX = 64 };
+
+enum {
+    TABLE_NOSYNC = 1 << 0, /* a cache: a commit is safe against a process crash only */
+    TABLE_READ_ONLY = 1 << 1
+};
+
+struct table_env;
+struct table_txn;
+
+struct slice {
+    const void *p;
+    size_t n;
+};
+#define SLICE(ptr, len) ((struct slice){(ptr), (len)})
+
+/* Opens or creates the file `path` (and `path`-lock). `map_bytes` bounds the file. */
+int table_env_open(const char *path, size_t map_bytes, unsigned flags, struct table_env **ret,
+                   struct err *e);
+/* All transactions must have ended. NULL is fine. */
+void table_env_close(struct table_env *env);
+/* Bytes of the map in use and its size: refuse new work before it is full. */
+void table_env_usage(struct table_env *env, size_t *ret_used, size_t *ret_size);
+/* Opens or creates a table; at start, before other threads use the env. */
+int table_open(struct table_env *env, const char *name, unsigned *ret_table, struct err *e);
+
+/* Begin; NULL when readers are exhausted (-> -ERR_BUSY) or memory is out: *ret_code says. */
+struct table_txn *table_read_begin(struct table_env *env, int *ret_code);
+/* Blocks while another writer is active. The transaction belongs to the calling thread. */
+struct table_txn *table_write_begin(struct table_env *env, int *ret_code);
+/* Ends a read transaction, or drops what a write transaction did. NULL is fine. */
+void table_end(struct table_txn *t);
+/* Ends a write transaction; nothing is written unless it returns 0. */
+int table_commit(struct table_txn *t);
+
+int table_get(struct table_txn *t, unsigned table, struct slice key, struct slice *ret);
+int table_put(struct table_txn *t, unsigned table, struct slice key, struct slice val);
+/* -ERR_NOT_FOUND when absent. */
+int table_del(struct table_txn *t, unsigned table, struct slice key);
+uint64_t table_count(struct table_txn *t, unsigned table);
+
+/* Rows whose key starts with `prefix`, in byte order:
+ *   for (struct table_scan *s = table_scan(t, table, prefix); table_next(s);) use s->key, s->val
+ * table_scan_end() frees it (NULL is fine). Close before the transaction ends. In a write
+ * transaction the current row may be deleted with table_scan_del(); no other writes to that table
+ * while a scan is open. */
+struct table_scan {
+    struct slice key;
+    struct slice val;
+    int error; /* 0, or why table_next() ended early */
+};
+struct table_scan *table_scan(struct table_txn *t, unsigned table, struct slice prefix);
+/* Starts at the first key >= `from` that still has `prefix`. */
+struct table_scan *table_scan_from(struct table_txn *t, unsigned table, struct slice prefix,
+                                   struct slice from);
+bool table_next(struct table_scan *s);
+int table_scan_del(struct table_scan *s);
+void table_scan_end(struct table_scan *s);
+
+#endif

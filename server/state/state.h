@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State: what the Raft log says, as typed tables (over common/table.h). The FSM alone writes it
+ * (server/state/write.h); everybody reads it through a snapshot, on any thread:
+ *
+ *   struct state_txn *t = state_read_begin(state, ctx);
+ *   const struct job *job = state_job(t, ctx, "default", "web");
+ *   struct state_iter *it = state_allocs_by_job(t, ctx, "default", "web");
+ *   for (struct allocation *a; (a = state_next(it, ctx)) != NULL;) ...
+ *   state_read_end(t);
+ *
+ * A snapshot pins pages: never hold it while waiting. Rows are decoded into the context given and
+ * live as long as that; they are the caller's to change. An Allocation row holds no Job: it refers
+ * to a job version, and state_alloc_job() fills alloc->job from a cache owned by the context given
+ * to state_read_begin(), so all allocations of one version share one (immutable) Job, which lives
+ * as long as that context, not only as long as the snapshot.
+ *
+ * It is a cache of the log, without sync; a row that does not decode means a damaged file, and the
+ * process ends with a message that says which file to remove (it is rebuilt from snapshot and log).
+ */
+#ifndef PADDOCK_SERVER_STATE_STATE_H
+#define PADDOCK_SERVER_STATE_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "common/err.h"
+
+struct state;
+struct state_txn;
+struct state_iter;
+
+/* Tables with an index of their own (X-Nomad-Index). */
+enum state_table {
+    STATE_JOBS,
+    STATE_JOB_VERSIONS,
+    STATE_SUBMISSIONS,
+    STATE_SUMMARIES,
+    STATE_NODES,
+    STATE_ALLOCS,
+    STATE_EVALS,
+    STATE_SCHEDULER_CONFIG,
+    STATE_TABLES
+};
+#define STATE_BIT(table) (1U << (table))
+
+enum { STATE_JOB_VERSIONS_KEPT = 6, STATE_NODE_EVENTS_KEPT = 10 };
+
+/* --- snapshots --- */
+/* Aborts when readers are exhausted for good; bounded by TABLE_READERS_MAX concurrent snapshots.
+ * `ctx` owns the transaction's caches; state_read_end() must be called (NULL is fine). */
+struct state_txn *state_read_begin(struct state *s, const void *ctx);
+void state_read_end(struct state_txn *t);
+/* Raft index of the last entry applied in this snapshot. */
+uint64_t state_applied(const struct state_txn *t);
+/* Highest index that touched any of the tables in the mask (STATE_BIT); 0: never written. */
+uint64_t state_index(struct state_txn *t, unsigned mask);
+
+/* --- single objects: NULL when absent --- */
+struct job *state_job(struct state_txn *t, const void *ctx, const char *ns, const char *id);
+/* By version number; also versions that only allocations still refer to. */
+struct job *state_job_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
+                              uint64_t version);
+/* By JobModifyIndex, which names one specification of one job for ever. */
+struct job *state_job_at(struct state_txn *t, const void *ctx, const char *ns, const char *id,
+                         uint64_t job_modify_index);
+struct job_summary *state_summary(struct state_txn *t, const void *ctx, const char *ns,
+                                  const char *id);
+struct job_submission *state_submission(struct state_txn *t, const void *ctx, const char *ns,
+                                        const char *id, uint64_t version);
+struct node *state_node(struct state_txn *t, const void *ctx, const char *id);
+/* Without Job; see state_alloc_job(). */
+struct allocation *state_alloc(struct state_txn *t, const void *ctx, const char *id);
+struct evaluation *state_eval(struct state_txn *t, const void *ctx, const char *id);
+/* Never NULL: defaults when nothing was stored. */
+struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
+
+/* Sets a->job (shared, immutable) to the version the row refers to and returns it. NULL only for an
+ * allocation that is not stored. */
+const struct job *state_alloc_job(struct state_txn *t, struct allocation *a);
+/* The JobModifyIndex of the version that the stored allocation refers to; 0 when not stored. */
+uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
+
+/* --- lists, in key order; the iterator is a child of ctx and must be used before state_read_end ---
+ * `ns` NULL or "*": all namespaces. `prefix` NULL or "": all. */
+struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *ns,
+                              const char *prefix);
+/* Newest first, at most STATE_JOB_VERSIONS_KEPT. */
+struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, const char *ns,
+                                      const char *id);
+struct state_iter *state_summaries(struct state_txn *t, const void *ctx, const char *ns);
+struct state_iter *state_nodes(struct state_txn *t, const void *ctx, const char *prefix);
+struct state_iter *state_allocs(struct state_txn *t, const void *ctx, const char *prefix);
+struct state_iter *state_allocs_by_job(struct state_txn *t, const void *ctx, const char *ns,
+                                       const char *id);
+struct state_iter *state_allocs_by_node(struct state_txn *t, const void *ctx, const char *node_id);
+struct state_iter *state_allocs_by_eval(struct state_txn *t, const void *ctx, const char *eval_id);
+struct state_iter *state_evals(struct state_txn *t, const void *ctx, const char *prefix);
+struct state_iter *state_evals_by_job(struct state_txn *t, const void *ctx, const char *ns,
+                                      const char *id);
+/* Skip allocations that are terminal on either side, without decoding them. */
+void state_iter_live_only(struct state_iter *it);
+/* The next row decoded into ctx, or NULL at the end (the iterator is then closed). */
+void *state_next(struct state_iter *it, const void *ctx);
+/* As state_next, with alloc->job filled; allocation iterators only. */
+struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
+/* Closes early. NULL is fine. */
+void state_iter_end(struct state_iter *it);
+
+/* --- watch keys: what a blocking query can wait for besides whole tables (server/watch.h) --- */
+uint64_t state_key_job(const char *ns, const char *id);         /* job, its summary, versions */
+uint64_t state_key_node(const char *id);
+uint64_t state_key_alloc(const char *id);
+uint64_t state_key_eval(const char *id);
+uint64_t state_key_job_allocs(const char *ns, const char *id);
+uint64_t state_key_job_evals(const char *ns, const char *id);
+uint64_t state_key_node_allocs(const char *node_id);
+uint64_t state_key_eval_allocs(const char *eval_id);
+
+#endif
