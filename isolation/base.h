@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The warden's own mount namespace: private, pruned to what launches need (the cost of a launch grows
+ * with the number of mounts here), with templates prepared once that tasks only bind:
+ *
+ *   DIR/root   empty: where a shim mounts the task's directory before pivot_root
+ *   DIR/dev    read-only tmpfs: null zero full random urandom tty, fd links, empty pts/ and shm/
+ *   DIR/sys    read-only sysfs with its dangerous parts hidden
+ *   DIR/etc    read-only: the selected files of the host's /etc a program needs to start
+ *   DIR/null, DIR/empty   what masks are made of
+ *
+ * Root only, once per warden, single-threaded.
+ */
+#ifndef PADDOCK_ISOLATION_BASE_H
+#define PADDOCK_ISOLATION_BASE_H
+
+#include <stddef.h>
+
+#include "common/err.h"
+#include "isolation/mounts.h"
+
+struct base_conf {
+    const char *dir;               /* RunDir/base: made if missing, a tmpfs goes on it */
+    const char *const *bind_roots; /* NULL and 0: base_default_roots */
+    size_t n_bind_roots;
+    const char *const *keep;       /* paths that must stay reachable: alloc dir, run dir, state dir,
+                                      cgroup root, allowed job binds, directory of the helpers */
+    size_t n_keep;
+};
+
+struct base {
+    const char *dir;
+    struct mounts_root *roots; /* give these to mounts_plan() */
+    size_t n_roots;
+};
+
+extern const char *const base_default_roots[]; /* NULL-terminated: /bin /lib ... /usr /etc ... */
+
+/* Leaves the process in a new mount namespace. *ret is filled, strings owned by ctx. */
+int base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struct err *e);
+
+/* Brings DIR/etc up to date with the host's files that changed (resolv.conf, passwd ...). Cheap when
+ * nothing did: one stat per file. Call before a launch. */
+int base_refresh(const struct base *b, struct err *e);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a process does to itself on the way into its box, in the order that the kernel forces:
+ *
+ *   shim (pid 1, root)      mounts_apply (mounts, pivot_root, detach)
+ *     confine_begin         hostname, session keyring, securebits, bounding set
+ *     -- vfork --> payload
+ *     confine_task          signals, setsid, rlimits, groups, gid, uid, capabilities and ambient set,
+ *                           working directory, no_new_privs, close_range, seccomp last; then execve
+ *     confine_end           (shim, after the payload runs) all capabilities, no_new_privs, seccomp
+ *
+ * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always set
+ * no_new_privs, so the filter is last and need not allow what comes before it.
+ *
+ * Free-standing: raw system calls only, no allocation, no locks, because confine_task runs between
+ * vfork and execve in the shim's memory. Returns 0 or -errno with *what a literal naming the step.
+ */
+#ifndef PADDOCK_ISOLATION_CONFINE_H
+#define PADDOCK_ISOLATION_CONFINE_H
+
+#include <stdint.h>
+
+struct sock_filter;
+
+enum {
+    CONFINE_GROUPS_MAX = 64,
+    CONFINE_RLIMITS_MAX = 16,
+    CONFINE_HOSTNAME_MAX = 64,
+};
+
+enum {
+    CONFINE_ISOLATED = 1,    /* exec: everything below; without it (raw_exec) only setsid, rlimits, ids */
+    CONFINE_IDS = 2,         /* set groups, gid and uid (root warden) */
+    CONFINE_NO_NEW_PRIVS = 4,
+    CONFINE_HOSTNAME = 8,    /* own uts namespace */
+};
+
+struct confine_rlimit {
+    uint32_t resource;
+    uint32_t pad;
+    uint64_t soft; /* UINT64_MAX: infinity. Clamped to the hard limit where it may not be raised */
+    uint64_t hard;
+};
+
+/* Flat: part of the plan that the shim gets. */
+struct confine {
+    uint32_t flags;
+    uint32_t uid;
+    uint32_t gid;
+    uint32_t n_groups;
+    uint32_t n_rlimits;
+    uint32_t pad;
+    uint64_t caps; /* bit per capability kept (bounding, permitted, effective, inheritable, ambient) */
+    struct confine_rlimit rlimits[CONFINE_RLIMITS_MAX];
+    uint32_t groups[CONFINE_GROUPS_MAX];
+    char hostname[CONFINE_HOSTNAME_MAX + 1];
+};
+
+int confine_begin(const struct confine *c, const char **what);
+/* `work_dir`: absolute, entered as the task's user; NULL: left alone. `keep_fds`: highest fd that
+ * stays open (2), all above are closed: so the fds that the payload needs are at 0..keep_fds first;
+ * the fd that reports a failed exec has to be close-on-exec and is given as `spare_fd` (-1: none).
+ * `filter` NULL: no seccomp. */
+struct confine_exec {
+    const char *work_dir;
+    int keep_fds;
+    int spare_fd;
+    const struct sock_filter *filter;
+    uint16_t n_filter;
+};
+int confine_task(const struct confine *c, const struct confine_exec *x, const char **what);
+/* The shim's own end state. `filter` as from seccomp_compile_shim(). */
+int confine_end(const struct sock_filter *filter, uint16_t n_filter, const char **what);
+
+#endif

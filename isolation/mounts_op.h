@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The flat plan of a task's root file system, as the warden computes it (mounts.h) and the shim
+ * executes it (mounts_apply.h). One block of bytes without pointers, so that it can travel in a
+ * memfd: header, operations, then NUL-terminated strings; `source` and `target` are offsets of
+ * strings from the start of the block, 0 where unused.
+ *
+ * Free-standing: included by the shim, so only kernel-clean headers here.
+ */
+#ifndef PADDOCK_ISOLATION_MOUNTS_OP_H
+#define PADDOCK_ISOLATION_MOUNTS_OP_H
+
+#include <stdint.h>
+
+enum {
+    MOUNTS_OPS_MAX = 384,
+    MOUNTS_BYTES_MAX = 256 * 1024,
+    MOUNTS_PATH_MAX = 4096,
+    MOUNTS_DEPTH_MAX = 32, /* components of a target */
+};
+
+/* Targets are relative to the new root ("usr", "proc/sys"): no leading slash, no "." or "..", no
+ * empty component. Sources are absolute paths in the warden's mount namespace. Neither is ever
+ * followed through a symbolic link. */
+enum mounts_kind {
+    MOUNTS_ROOT = 1,  /* source: the task's directory, becomes the root; mounted on target (absolute) */
+    MOUNTS_BIND,      /* bind source on target */
+    MOUNTS_TMPFS,     /* size, mode, uid, gid */
+    MOUNTS_PROC,      /* a new procfs of the shim's pid namespace */
+    MOUNTS_DEVPTS,    /* a new instance */
+    MOUNTS_LINK,      /* symbolic link at target with text source; an existing entry is left alone */
+    MOUNTS_MASK,      /* hide target: source is the null device (file) or an empty directory */
+    MOUNTS_READONLY,  /* make the part of procfs at target read-only */
+    MOUNTS_PIVOT,     /* pivot_root and detach the old root, once, last */
+};
+
+enum {
+    MOUNTS_F_READONLY = 1,
+    MOUNTS_F_RECURSIVE = 2,
+    MOUNTS_F_FILE = 4,      /* source is a file: make a file, not a directory, as target */
+    MOUNTS_F_OPTIONAL = 8,  /* a missing source (BIND) or target (MASK, READONLY) is no error */
+    MOUNTS_F_NOEXEC = 16,
+    MOUNTS_F_DEVICES = 32,  /* without nodev: the /dev template only */
+    MOUNTS_F_NOSWAP = 64,   /* tmpfs: never on swap (kernel 6.4); older kernels do without */
+    MOUNTS_F_KEEP = 128,    /* BIND: attributes are inherited from the prepared template as they are */
+};
+
+struct mounts_op {
+    uint16_t kind;
+    uint16_t flags;
+    uint32_t mode;
+    uint32_t source;
+    uint32_t target;
+    uint32_t uid;
+    uint32_t gid;
+    uint64_t size; /* tmpfs: bytes */
+};
+
+struct mounts_plan {
+    uint32_t bytes; /* of the whole block */
+    uint32_t n_ops;
+    struct mounts_op ops[];
+};
+
+static inline const char *
+mounts_str(const struct mounts_plan *p, uint32_t at)
+{
+    return (const char *)p + at;
+}
+
+#endif
