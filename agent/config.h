@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Configuration of the agent: files and directories (HCL1 habits or JSON), merged in order, then
+ * flags, then defaults, then checks. The struct is struct agent_config of api/schema/config.schema.
+ */
+#ifndef PADDOCK_AGENT_CONFIG_H
+#define PADDOCK_AGENT_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "common/err.h"
+#include "common/opt.h"
+
+/* What the command line said. Zero or NULL: not given. Strings point into argv. */
+struct config_flags {
+    struct opt_list config; /* -config, files or directories in order */
+    bool dev;
+    bool dev_connect, dev_consul, dev_vault; /* refused: later */
+    bool server, client;
+    const char *bind, *region, *dc, *data_dir, *plugin_dir, *node, *log_level, *encrypt;
+    bool log_json, log_include_location;
+    int64_t bootstrap_expect, raft_protocol, retry_max, retry_interval_ns, network_speed;
+    bool rejoin;
+    struct opt_list join, retry_join, meta;
+    const char *state_dir, *alloc_dir, *alloc_mounts_dir, *host_volumes_dir, *node_class, *node_pool;
+    const char *servers; /* comma list */
+    const char *network_interface, *preferred_address_family;
+    bool acl_enabled;
+    /* Flags that are known and refused (consul, vault, ...). */
+    const char *refused;
+};
+
+/* The option table of `paddock agent` that fills `f`; owned by ctx, ended by a NULL name. */
+const struct opt *config_options(const void *ctx, struct config_flags *f);
+
+/* Reads, merges, defaults and checks. *ret and texts are owned by ctx. On failure e->text holds the
+ * first line and *ret_detail (if not NULL) the full text with source lines and all errors.
+ * `warnings` and `files` (in load order) may be NULL. Call again for SIGHUP. */
+int config_load(const void *ctx, const struct config_flags *f, struct agent_config **ret,
+                struct str_list *warnings, struct str_list *files, const char **ret_detail,
+                struct err *e);
+
+/* The configuration as text for /v1/agent/self: secrets hidden. */
+struct value *config_value(const void *ctx, const struct agent_config *c);
+
+/* host:port of a role, after defaults: addresses.X or bind_addr, ports.X. */
+const char *config_http_addr(const struct agent_config *c);
+const char *config_rpc_addr(const struct agent_config *c);
+
+#endif

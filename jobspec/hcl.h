@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HCL for everybody: parse a file into a body, decode a body into a struct by its field table, and
+ * the diagnostics of both. Pure: names, bytes and values come in, trees and texts come out.
+ *
+ * Everything returned, texts of diagnostics too, is owned by the `ctx` of the call that made it.
+ */
+#ifndef PADDOCK_JOBSPEC_HCL_H
+#define PADDOCK_JOBSPEC_HCL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "codec/codec.h"
+
+/* Named limits (doc: paddock-job(5)). */
+enum {
+    HCL_SOURCE_MAX = 4 << 20,  /* bytes of one file */
+    HCL_DEPTH_MAX = 100,       /* nesting of blocks, brackets and templates */
+    HCL_STEPS_MAX = 2000000,   /* evaluation steps of one file */
+    HCL_BYTES_MAX = 64 << 20,  /* bytes that evaluation may make */
+    HCL_DIAGS_MAX = 10,        /* diagnostics that are kept */
+    HCL_BLOCKS_MAX = 100000    /* blocks after expansion of `dynamic` */
+};
+
+enum {
+    HCL_LOOSE = 1 << 0,  /* HCL1 habits of agent configuration: commas, `=` before a block body,
+                          * blocks as objects or lists of objects, a string where a list of one is
+                          * meant, "true" for true */
+    HCL_JSON = 1 << 1,   /* the JSON form of a body (implies the freedoms of HCL_LOOSE) */
+    HCL_LITERAL = 1 << 2 /* no functions or variables: "${…}" stays as it is written */
+};
+
+struct hcl_diag {
+    bool warning;
+    /* "web.hcl:3,5-12: Unsupported argument; An argument named \"x\" is not expected here.", then
+     * the source line and a caret line. */
+    const char *text;
+};
+
+struct hcl_diags {
+    struct hcl_diag v[HCL_DIAGS_MAX];
+    size_t n;
+    size_t errors; /* all that were seen, kept or not */
+};
+
+#define HCL_DIAGS_INIT {{{false, NULL}}, 0, 0}
+
+/* All diagnostics (errors only, or warnings too), one paragraph each; "" when there are none. */
+char *hcl_diags_text(const void *ctx, const struct hcl_diags *d, bool warnings);
+
+struct hcl_body;
+
+/* 0, or -ERR_INVALID / -ERR_LIMIT with at least one diagnostic. `s` must live as long as ctx. */
+int hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned flags,
+              struct hcl_body **ret, struct hcl_diags *d);
+
+/* Decodes by field table: unknown names are errors with a suggestion, F_LATER fields that are not at
+ * their default are errors, F_REQUIRED ones must be there. Defaults are not filled in. Reports as
+ * many errors as it finds. `flags` as given to hcl_parse. */
+int hcl_decode(const void *ctx, const struct hcl_body *body, const struct type *t, unsigned flags,
+               void **ret, struct hcl_diags *d);
+
+#endif
