@@ -244,7 +244,8 @@ START_TEST(log_lines)
     ck_assert_str_eq(tapped, "");
     log_setup(LOG_OFF, true, 2);
     log_warn("net", "bad \x01", "k", "v", NULL);
-    ck_assert_ptr_nonnull(strstr(tapped, "\"@level\":\"warn\",\"@module\":\"net\",\"@message\":\"bad \\u0001\",\"k\":\"v\"}"));
+    ck_assert_ptr_nonnull(strstr(tapped, "\"@level\":\"warn\",\"@module\":\"net\","
+                                         "\"@message\":\"bad \\u0001\",\"k\":\"v\"}"));
 }
 END_TEST
 
