@@ -113,7 +113,7 @@ int client_host_stats(struct client *c, const void *ctx, struct host_stats **ret
 /* --- files -------------------------------------------------------------------------------------- */
 /* Paths are relative to the allocation's directory ("alloc/logs", "web/local/x"); a leading '/' is
  * taken off; the secrets and private directories answer ERR_FORBIDDEN. The warden opens beneath. */
-typedef void client_files_done(void *arg, const struct err *e, const struct alloc_file_info_list *files);
+typedef void client_files_done(void *arg, const struct err *e, const struct alloc_files *files);
 void client_fs_ls(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
                   void *arg);
 /* One element. */
