@@ -47,11 +47,6 @@ struct driver_input {
     const char *user;                 /* interpolated; may be empty */
     const struct str_list *env;       /* NAME=value, complete */
     const struct allocated_task_resources *resources; /* may be NULL */
-    const char *task_dir;             /* host path of the task's directory */
-    const char *host_path;            /* PATH for raw_exec look-up */
-    /* True when the host file is an executable regular file; the driver's only look outside. */
-    bool (*is_executable)(void *arg, const char *path);
-    void *arg;
 };
 
 /* What mock_driver does instead of a process (test builds). */
@@ -85,6 +80,9 @@ struct driver {
 const struct driver *driver_find(const char *name);
 extern const struct driver *const drivers[];
 extern const size_t drivers_n;
+/* One more, for tests; before any client starts. */
+void driver_add(const struct driver *d);
+const struct driver *driver_extra(void); /* NULL: none */
 
 /* Checks a task's config against the driver's options: unknown keys are refused by name with the
  * nearest known one, wrong types and missing required ones as well. `config` may be NULL. */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exec: a program of the host in the full sandbox. The warden looks a bare command up: the task's
+ * local/, its root, then /usr/local/bin, /usr/bin and /bin, all inside the box. Pure.
+ */
+#include <signal.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+#include "drivers/process.h"
+
+static const struct driver_option options[] = {
+    {"command", DRIVER_STRING, .required = true},
+    {"args", DRIVER_STRINGS},
+    {"work_dir", DRIVER_STRING},
+    {"pid_mode", DRIVER_STRING},
+    {"ipc_mode", DRIVER_STRING},
+    {"cap_add", DRIVER_STRINGS},
+    {"cap_drop", DRIVER_STRINGS},
+};
+
+static void
+fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
+{
+    (void)ctx;
+    ret->detected = host->warden && host->root && host->cgroup2 && !host->missing;
+    ret->healthy = ret->detected;
+    if (ret->detected)
+        ret->health_description = "Healthy";
+    else if (!host->warden)
+        ret->health_description = "the warden is not running";
+    else if (!host->root)
+        ret->health_description = "exec needs root: the agent was started without it";
+    else if (!host->cgroup2)
+        ret->health_description = "exec needs a cgroup2 mount";
+    else
+        ret->health_description = host->missing;
+}
+
+static int
+mode(const struct value *config, const char *option, bool *ret_host, struct err *e)
+{
+    const char *m = driver_string(config, option, "private");
+    if (!str_eq(m, "private") && !str_eq(m, "host"))
+        return err_set(e, -ERR_INVALID, "%s of driver \"exec\" is \"%.64s\", it must be "
+                       "\"private\" or \"host\"", option, m);
+    *ret_host = str_eq(m, "host");
+    return 0;
+}
+
+static int
+spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
+{
+    bool host_pid, host_ipc;
+    int r = driver_check_process(in, "exec", e);
+    if (r == 0)
+        r = mode(in->config, "pid_mode", &host_pid, e);
+    if (r == 0)
+        r = mode(in->config, "ipc_mode", &host_ipc, e);
+    if (r < 0)
+        return r;
+    struct launch_spec *s = driver_base_spec(ctx, in, "exec");
+    s->isolated = true;
+    s->host_pid = host_pid;
+    s->host_ipc = host_ipc;
+    s->hostname = mem_strndup(s, in->alloc_id, 8);
+    driver_strings(s, in->config, "cap_add", &s->cap_add);
+    *ret = s;
+    return 0;
+}
+
+const struct driver driver_exec = {
+    .name = "exec",
+    .options = options,
+    .n_options = ARRAY_LEN(options),
+    .kill_signal = SIGINT,
+    .chroot = true,
+    .fingerprint = fingerprint,
+    .spec = spec,
+};

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The driver for tests; see mock.c. In a library of its own (libmock.a).
+ */
+#ifndef PADDOCK_DRIVERS_MOCK_H
+#define PADDOCK_DRIVERS_MOCK_H
+
+#include "drivers/driver.h"
+
+extern const struct driver driver_mock;
+
+#endif
