@@ -23,14 +23,14 @@
 #include "net/loop.h"
 
 enum http_method {
-    HTTP_GET,
-    HTTP_HEAD,
-    HTTP_POST,
-    HTTP_PUT,
-    HTTP_DELETE,
-    HTTP_OPTIONS,
-    HTTP_PATCH,
-    HTTP_OTHER /* valid, not known here: answer 405 */
+    METHOD_GET,
+    METHOD_HEAD,
+    METHOD_POST,
+    METHOD_PUT,
+    METHOD_DELETE,
+    METHOD_OPTIONS,
+    METHOD_PATCH,
+    METHOD_OTHER /* valid, not known here: answer 405 */
 };
 
 const char *http_method_name(enum http_method m);
@@ -92,10 +92,10 @@ void http_reply_buf(struct http_req *r, int status, const char *content_type, st
 void http_fail(struct http_req *r, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A chunked answer of unknown length. `pull(user)` says that less than STREAM_LOW_WATER is queued:
- * once after the start, then after each fall below the mark; the producer writes then, or later when
- * it has something. Writing over HTTP_STREAM_MAX queued bytes closes the connection. After on_close
- * writes are dropped; the producer calls http_stream_end all the same. */
+/* A chunked answer of unknown length. `pull(user)` says that less than STREAM_LOW_WATER is queued: it
+ * comes, in a later turn, after the start and after writes (coalesced); the producer writes then, or
+ * later when it has something. Writing over HTTP_STREAM_MAX queued bytes closes the connection. After
+ * on_close writes are dropped and no pull comes; the producer calls http_stream_end all the same. */
 void http_stream_start(struct http_req *r, int status, const char *content_type,
                        void (*pull)(void *user));
 void http_stream_write(struct http_req *r, const void *p, size_t n);

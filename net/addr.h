@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Addresses as people write them: "host:port", "[::1]:port", "http://host:port", "unix:///path".
+ */
+#ifndef PADDOCK_NET_ADDR_H
+#define PADDOCK_NET_ADDR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct addr {
+    bool is_unix;
+    uint16_t port;
+    char host[256]; /* name or numeric address; the path of a unix socket */
+};
+
+/* `port_dflt` where the text has none (0: a port is required). */
+int addr_parse(const char *s, uint16_t port_dflt, struct addr *ret, struct err *e);
+/* "host:port" with brackets for IPv6, or "unix:///path"; truncates. Returns out. */
+#define ADDR_TEXT 280
+const char *addr_format(const struct addr *a, char out[ADDR_TEXT]);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Private to the HTTP server: a connection and its open request. http_server.c owns life and timers,
+ * http_parse.c turns bytes into requests, http_reply.c sends answers.
+ *
+ * A connection handles one request at a time: READ_HEAD -> READ_BODY -> OPEN (with the handler) ->
+ * READ_HEAD ... -> CLOSING. While one is OPEN, bytes that follow are kept (up to HTTP_PIPELINE_MAX) and
+ * the end of the connection is noticed. A request outlives its connection until it is answered.
+ */
+#ifndef PADDOCK_NET_HTTP_CONN_H
+#define PADDOCK_NET_HTTP_CONN_H
+
+#include <llhttp.h>
+
+#include "net/http.h"
+#include "net/http_scan.h"
+#include "net/stream.h"
+
+enum http_state { HTTP_READ_HEAD, HTTP_READ_BODY, HTTP_OPEN, HTTP_CLOSING };
+
+struct http_request;
+
+struct http_conn {
+    struct http_server *server;
+    struct stream *stream;
+    struct http_conn *prev, *next;
+    enum http_state state;
+    struct buf in;    /* bytes not parsed yet */
+    size_t scanned;   /* of them, what http_head_find has seen */
+    llhttp_t parser;
+    bool complete;    /* llhttp saw the end of the message */
+    bool eof;         /* the client sends no more */
+    bool in_head;     /* the header timer runs */
+    bool expect;      /* waits for 100 Continue */
+    bool processing;  /* inside http_process: no recursion */
+    struct http_request *req; /* being read or open */
+    int64_t deadline_ms, body_deadline_ms;
+    int64_t timer_at_ms;
+    struct timer *timer;
+    struct timer *resume; /* zero delay: parse what is in `in` */
+};
+
+struct http_request {
+    struct http_req pub; /* first */
+    struct http_conn *conn; /* NULL: the client has gone */
+    struct loop *loop;
+    struct buf body;
+    bool http10, keep_alive, gzip_ok;
+    bool answered, streaming, chunked, told; /* told: on_close was called */
+    struct http_pair *out;   /* headers of the answer */
+    size_t n_out;
+    void (*pull)(void *user);
+    struct timer *pull_timer;
+};
+
+struct http_server {
+    struct loop *loop;
+    struct http_server_config cfg;
+    struct listener **listeners;
+    size_t n_listeners;
+    struct http_conn *conns;
+    size_t n_conns;
+    size_t refs; /* the owner and every connection */
+    bool closed;
+    char date[40]; /* cached Date header */
+    int64_t date_s;
+};
+
+/* http_server.c */
+void http_conn_deadline(struct http_conn *c, int64_t delay_ms); /* < 0: none */
+/* Answers a malformed message and closes the connection. */
+void http_conn_refuse(struct http_conn *c, const struct http_bad *bad);
+/* The client is gone for the open request: tells its handler once. */
+void http_conn_tell(struct http_conn *c);
+/* The answer is complete: the next request, or the end. */
+void http_conn_next(struct http_conn *c, bool keep_alive);
+const char *http_server_date(struct http_server *s);
+
+/* http_parse.c */
+void http_process(struct http_conn *c);
+void http_feed_body(struct http_conn *c, const uint8_t *p, size_t n);
+
+/* http_reply.c */
+const char *http_status_text(int status);
+void http_request_drop(struct http_request *r); /* one that no handler has seen */
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP server: from bytes to requests. The head is collected, scanned strictly, then given to llhttp,
+ * which judges the request line and frames the body.
+ */
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+#include "net/http_conn.h"
+#include "net/limits.h"
+
+static int
+on_headers_complete(llhttp_t *p)
+{
+    p->upgrade = 0; /* no protocol to change to: the message is an ordinary one */
+    return 0;
+}
+
+static int
+on_body(llhttp_t *p, const char *at, size_t n)
+{
+    struct http_conn *c = p->data;
+    buf_put(&c->req->body, at, n);
+    return buf_error(&c->req->body) ? HPE_USER : 0;
+}
+
+static int
+on_message_complete(llhttp_t *p)
+{
+    struct http_conn *c = p->data;
+    c->complete = true;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {
+    .on_headers_complete = on_headers_complete,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+static enum http_method
+method_parse(const char *s, size_t n)
+{
+    for (int m = METHOD_GET; m < METHOD_OTHER; m++) {
+        const char *name = http_method_name((enum http_method)m);
+        if (strlen(name) == n && memcmp(name, s, n) == 0)
+            return (enum http_method)m;
+    }
+    return METHOD_OTHER;
+}
+
+/* What llhttp refuses, in our words where it matters to an operator. */
+static const char *
+parser_text(const llhttp_t *p)
+{
+    const char *why = llhttp_get_error_reason(p);
+    return str_or(why, "malformed request");
+}
+
+static void
+dispatch(struct http_conn *c)
+{
+    struct http_request *r = c->req;
+
+    r->keep_alive = llhttp_should_keep_alive(&c->parser) != 0;
+    r->pub.body = buf_str(&r->body);
+    r->pub.body_len = r->body.len;
+    c->state = HTTP_OPEN;
+    http_conn_deadline(c, -1);
+    c->server->cfg.handler(c->server->cfg.arg, &r->pub);
+}
+
+/* Gives body bytes to llhttp; the number it took, or -1 after a refusal. */
+static ptrdiff_t
+feed(struct http_conn *c, const char *p, size_t n)
+{
+    llhttp_errno_t e = llhttp_execute(&c->parser, p, n);
+    struct http_bad bad;
+
+    if (e == HPE_OK)
+        return (ptrdiff_t)n;
+    if (e == HPE_PAUSED && c->complete)
+        return llhttp_get_error_pos(&c->parser) - p;
+    if (e == HPE_USER && c->req && buf_error(&c->req->body))
+        http_bad_set(&bad, 413, "request body is too large");
+    else
+        http_bad_set(&bad, 400, parser_text(&c->parser));
+    http_conn_refuse(c, &bad);
+    return -1;
+}
+
+static void
+body_deadline(struct http_conn *c)
+{
+    int64_t left = c->body_deadline_ms - loop_now_ms(c->server->loop);
+    http_conn_deadline(c, left < HTTP_BODY_IDLE_MS ? (left > 0 ? left : 0) : HTTP_BODY_IDLE_MS);
+}
+
+void
+http_feed_body(struct http_conn *c, const uint8_t *p, size_t n)
+{
+    ptrdiff_t took = feed(c, (const char *)p, n);
+    if (took < 0)
+        return;
+    buf_put(&c->in, p + took, n - (size_t)took);
+    if (c->complete)
+        dispatch(c);
+    else
+        body_deadline(c);
+}
+
+/* The head is in `head` (hlen bytes), llhttp has it too: routes, limits, framing. */
+static int
+open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
+{
+    struct http_request *r = c->req;
+    struct http_framing f;
+    struct http_pair pairs[HTTP_HEADERS_MAX];
+    size_t n;
+    const char *line;
+
+    if (http_head_split(head, hlen, &line, pairs, &n, bad) < 0)
+        return -1;
+    r->http10 = str_suffix(line, " HTTP/1.0");
+    if (!r->http10 && !str_suffix(line, " HTTP/1.1"))
+        return http_bad_set(bad, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+    if (http_head_check(pairs, n, r->http10, &f, bad) < 0)
+        return -1;
+    const char *target = strchr(line, ' ');
+    if (!target)
+        return http_bad_set(bad, 400, "malformed request line");
+    target++;
+    size_t tlen = strcspn(target, " ");
+    r->pub.method = method_parse(line, (size_t)(target - line) - 1);
+    r->pub.target = mem_strndup(r, target, tlen);
+    r->pub.headers = mem_dup(r, pairs, n * sizeof(pairs[0]));
+    r->pub.n_headers = n;
+    r->gzip_ok = http_list_has(http_header(&r->pub, "accept-encoding"), "gzip");
+    if (http_target_parse(r, &r->pub, bad) < 0)
+        return -1;
+    const struct http_server_config *cfg = &c->server->cfg;
+    size_t max = cfg->body_max ? cfg->body_max(cfg->arg, r->pub.method, r->pub.path) : HTTP_BODY_MAX;
+    buf_init(&r->body, max);
+    if (f.has_length && f.length > max)
+        return http_bad_set(bad, 413, "request body is too large");
+    c->expect = f.expect_continue && (f.chunked || f.length > 0);
+    return 0;
+}
+
+/* One request head from c->in. False: nothing more to do now. */
+static bool
+take_head(struct http_conn *c)
+{
+    struct http_bad bad;
+
+    /* empty lines before a request (RFC 9112, 2.2) */
+    while (c->in.len >= 2 && memcmp(c->in.data, "\r\n", 2) == 0) {
+        buf_consume(&c->in, 2);
+        c->scanned = 0;
+    }
+    int found = c->in.len == 0 ? 0 : http_head_find(c->in.data, c->in.len, &c->scanned, &bad);
+    if (found == 0) {
+        if (c->in.len > 0 && !c->in_head) {
+            c->in_head = true;
+            http_conn_deadline(c, HTTP_HEADER_MS);
+        }
+        return false;
+    }
+    if (found < 0) {
+        http_conn_refuse(c, &bad);
+        return false;
+    }
+    size_t hlen = c->scanned;
+    struct http_request *r = mem_new(NULL, struct http_request);
+    r->conn = c;
+    r->loop = c->server->loop;
+    r->pub.peer = mem_strdup(r, stream_peer(c->stream));
+    r->pub.body = "";
+    c->req = r;
+    c->complete = false;
+    c->expect = false;
+    c->in_head = false;
+    c->scanned = 0;
+    char *head = mem_strndup(r, (const char *)c->in.data, hlen);
+    if (open_request(c, head, hlen, &bad) < 0) {
+        http_conn_refuse(c, &bad);
+        return false;
+    }
+    c->state = HTTP_READ_BODY;
+    c->body_deadline_ms = loop_now_ms(c->server->loop) + HTTP_BODY_MS;
+    llhttp_init(&c->parser, HTTP_REQUEST, &settings);
+    c->parser.data = c;
+    if (feed(c, (const char *)c->in.data, hlen) < 0)
+        return false;
+    buf_consume(&c->in, hlen);
+    return true;
+}
+
+/* The body bytes that came with the head. */
+static void
+take_body(struct http_conn *c)
+{
+    if (!c->complete && c->in.len > 0) {
+        ptrdiff_t took = feed(c, (const char *)c->in.data, c->in.len);
+        if (took < 0)
+            return;
+        buf_consume(&c->in, (size_t)took);
+    }
+    if (c->complete) {
+        dispatch(c);
+        return;
+    }
+    if (c->expect) {
+        struct buf b = BUF_INIT(64);
+        c->expect = false;
+        buf_puts(&b, "HTTP/1.1 100 Continue\r\n\r\n");
+        stream_write(c->stream, &b, 1);
+    }
+    body_deadline(c);
+}
+
+void
+http_process(struct http_conn *c)
+{
+    if (c->processing)
+        return;
+    c->processing = true;
+    while (c->state == HTTP_READ_HEAD && c->in.len > 0) {
+        if (!take_head(c))
+            break;
+        take_body(c);
+    }
+    c->processing = false;
+    if (c->eof && (c->state == HTTP_READ_HEAD || c->state == HTTP_READ_BODY)) {
+        c->state = HTTP_CLOSING;
+        stream_finish(c->stream, 0);
+    }
+}

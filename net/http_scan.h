@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The strict check of HTTP header bytes that comes before llhttp, which takes some malformed lines
+ * (a lone CR, folded lines, blanks before the colon). Pure. Private to net/.
+ */
+#ifndef PADDOCK_NET_HTTP_SCAN_H
+#define PADDOCK_NET_HTTP_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/http.h"
+
+/* Why a message is refused: the status that answers it and a static text. */
+struct http_bad {
+    int status;
+    const char *why;
+};
+
+int http_bad_set(struct http_bad *bad, int status, const char *why); /* returns -1 */
+
+/* Looks for the empty line that ends the head, from *pos on (the part scanned before). 1: found, *pos
+ * is just behind it; 0: more bytes are needed; -1: bad. `n` may go over HTTP_HEADER_BYTES_MAX. */
+int http_head_find(const uint8_t *p, size_t n, size_t *pos, struct http_bad *bad);
+
+/* Cuts a complete head (NUL-terminated, `n` bytes) in place: first line, then pairs with lower-case
+ * names and trimmed values. At most HTTP_HEADERS_MAX. */
+int http_head_split(char *p, size_t n, const char **line, struct http_pair *pairs, size_t *n_pairs,
+                    struct http_bad *bad);
+
+/* Framing and routing rules over a cut request head: one Host (1.1), at most one Content-Length,
+ * never with Transfer-Encoding, which may only be "chunked" and not in 1.0, a known Expect. */
+struct http_framing {
+    bool chunked, expect_continue;
+    bool has_length;
+    uint64_t length;
+};
+int http_head_check(const struct http_pair *pairs, size_t n, bool http10, struct http_framing *ret,
+                    struct http_bad *bad);
+
+/* Splits and decodes the request target into path and query, owned by ctx. */
+int http_target_parse(const void *ctx, struct http_req *r, struct http_bad *bad);
+/* True when `list` (a header like Accept-Encoding) holds `token` with a weight over 0. */
+bool http_list_has(const char *list, const char *token);
+
+#endif

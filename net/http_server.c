@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP server: listeners, life of connections, timers.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/mem.h"
+#include "common/num.h"
+#include "net/http_conn.h"
+#include "net/limits.h"
+
+static void
+server_unref(struct http_server *s)
+{
+    if (--s->refs == 0)
+        talloc_free(s);
+}
+
+/* --- timers: one per connection, moved lazily --- */
+
+static void
+deadline_cb(void *arg)
+{
+    struct http_conn *c = arg;
+    struct http_bad bad;
+
+    c->timer = NULL;
+    int64_t now = loop_now_ms(c->server->loop);
+    if (c->deadline_ms > now) {
+        if (c->deadline_ms != INT64_MAX)
+            http_conn_deadline(c, c->deadline_ms - now);
+        return;
+    }
+    if (c->state == HTTP_READ_HEAD && c->in.len == 0) {
+        c->state = HTTP_CLOSING; /* idle: close without a word */
+        stream_close(c->stream);
+        return;
+    }
+    if (c->state == HTTP_READ_HEAD)
+        http_bad_set(&bad, 408, "request header took too long");
+    else if (c->state == HTTP_READ_BODY)
+        http_bad_set(&bad, 408, "request body took too long");
+    else
+        return;
+    http_conn_refuse(c, &bad);
+}
+
+void
+http_conn_deadline(struct http_conn *c, int64_t delay_ms)
+{
+    if (delay_ms < 0) {
+        c->deadline_ms = INT64_MAX;
+        return;
+    }
+    c->deadline_ms = loop_now_ms(c->server->loop) + delay_ms;
+    if (c->timer && c->timer_at_ms <= c->deadline_ms)
+        return; /* fires earlier and then starts again */
+    timer_stop(c->timer);
+    c->timer_at_ms = c->deadline_ms;
+    c->timer = timer_start(c->server->loop, delay_ms, deadline_cb, c);
+}
+
+/* --- connections --- */
+
+void
+http_conn_tell(struct http_conn *c)
+{
+    struct http_request *r = c->req;
+    if (!r || c->state != HTTP_OPEN || r->told)
+        return;
+    r->told = true;
+    timer_stop(TAKE(r->pull_timer));
+    if (r->pub.on_close && (!r->answered || r->streaming))
+        r->pub.on_close(r->pub.user);
+}
+
+/* Takes the open request off the connection, which is going away. */
+static void
+detach(struct http_conn *c)
+{
+    struct http_request *r = c->req;
+    if (!r)
+        return;
+    if (c->state == HTTP_OPEN) {
+        c->req = NULL;
+        r->conn = NULL;
+        timer_stop(TAKE(r->pull_timer));
+        if (!r->told && r->pub.on_close && (!r->answered || r->streaming)) {
+            r->told = true;
+            r->pub.on_close(r->pub.user);
+        }
+    } else {
+        c->req = NULL;
+        http_request_drop(r);
+    }
+}
+
+void
+http_conn_refuse(struct http_conn *c, const struct http_bad *bad)
+{
+    struct buf b = BUF_INIT(4096);
+
+    if (c->req) {
+        http_request_drop(c->req);
+        c->req = NULL;
+    }
+    c->state = HTTP_CLOSING;
+    buf_done(&c->in);
+    buf_printf(&b,
+               "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
+               "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+               bad->status, http_status_text(bad->status), strlen(bad->why), bad->why);
+    stream_write(c->stream, &b, 1);
+    stream_finish(c->stream, HTTP_LINGER_MS);
+}
+
+static void
+resume_cb(void *arg)
+{
+    struct http_conn *c = arg;
+    c->resume = NULL;
+    http_process(c);
+}
+
+void
+http_conn_next(struct http_conn *c, bool keep_alive)
+{
+    c->req = NULL;
+    if (!keep_alive || c->eof || c->server->closed) {
+        c->state = HTTP_CLOSING;
+        stream_finish(c->stream, keep_alive ? 0 : HTTP_LINGER_MS);
+        return;
+    }
+    c->state = HTTP_READ_HEAD;
+    c->scanned = 0;
+    http_conn_deadline(c, HTTP_KEEPALIVE_MS);
+    stream_read(c->stream, true);
+    if (c->in.len == 0)
+        buf_done(&c->in);
+    else if (!c->processing && !c->resume)
+        c->resume = timer_start(c->server->loop, 0, resume_cb, c);
+}
+
+static void
+on_data(void *arg, const uint8_t *p, size_t n)
+{
+    struct http_conn *c = arg;
+
+    if (c->state == HTTP_CLOSING)
+        return;
+    if (c->state == HTTP_READ_BODY) {
+        http_feed_body(c, p, n);
+    } else {
+        buf_put(&c->in, p, n);
+        if (c->state == HTTP_OPEN && c->in.len > HTTP_PIPELINE_MAX)
+            stream_read(c->stream, false);
+    }
+    if (buf_error(&c->in)) {
+        stream_close(c->stream);
+        return;
+    }
+    if (!c->resume)
+        http_process(c);
+}
+
+static void
+on_eof(void *arg)
+{
+    struct http_conn *c = arg;
+
+    c->eof = true;
+    if (c->state == HTTP_OPEN)
+        http_conn_tell(c); /* and the answer, which must come, still goes out */
+    else if (c->state != HTTP_CLOSING && !c->resume)
+        stream_close(c->stream);
+}
+
+static void
+on_drain(void *arg)
+{
+    struct http_conn *c = arg;
+    struct http_request *r = c->req;
+    if (c->state == HTTP_OPEN && r && r->streaming && r->pull && !r->told && !r->pull_timer)
+        r->pull(r->pub.user);
+}
+
+static void
+on_close(void *arg, int code)
+{
+    struct http_conn *c = arg;
+    struct http_server *s = c->server;
+
+    (void)code;
+    detach(c);
+    timer_stop(c->timer);
+    timer_stop(c->resume);
+    buf_done(&c->in);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    s->n_conns--;
+    talloc_free(c);
+    server_unref(s);
+}
+
+static const struct stream_ops conn_ops = {
+    .on_data = on_data, .on_eof = on_eof, .on_drain = on_drain, .on_close = on_close};
+
+static void
+on_accept(void *arg, struct stream *st)
+{
+    struct http_server *s = arg;
+    struct http_conn *c = mem_new(NULL, struct http_conn);
+
+    c->server = s;
+    c->stream = st;
+    c->next = s->conns;
+    if (c->next)
+        c->next->prev = c;
+    s->conns = c;
+    s->n_conns++;
+    s->refs++;
+    /* a whole head, and what one read may bring on top of what is kept */
+    buf_init(&c->in, HTTP_PIPELINE_MAX + 2 * STREAM_READ_SIZE);
+    http_conn_deadline(c, HTTP_HEADER_MS);
+    stream_accept(st, &conn_ops, c);
+}
+
+/* --- the server --- */
+
+struct http_server *
+http_server_new(struct loop *l, const struct http_server_config *cfg)
+{
+    struct http_server *s = mem_new(NULL, struct http_server);
+    s->loop = l;
+    s->cfg = *cfg;
+    s->refs = 1;
+    if (s->cfg.conns_max == 0)
+        s->cfg.conns_max = LISTENER_CONNS_MAX;
+    if (s->cfg.conns_per_peer == 0)
+        s->cfg.conns_per_peer = LISTENER_CONNS_PER_PEER;
+    return s;
+}
+
+int
+http_server_listen(struct http_server *s, const char *addr, uint16_t port, struct err *e)
+{
+    struct addr a;
+    struct listener_config lc = {
+        .conns_max = s->cfg.conns_max,
+        .per_peer = s->cfg.conns_per_peer,
+        .busy = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\n"
+                "Connection: close\r\n\r\nYour IP is issuing too many concurrent connections, "
+                "please rate limit your calls\n",
+        .on_accept = on_accept,
+        .arg = s,
+    };
+
+    int r = addr_parse(addr, 1, &a, e);
+    if (r < 0)
+        return r;
+    a.port = port;
+    struct listener *n = listener_new(s->loop, &a, &lc, e);
+    if (!n)
+        return -ERR_INVALID;
+    mem_resize(s, s->listeners, struct listener *, s->n_listeners + 1);
+    s->listeners[s->n_listeners++] = n;
+    return 0;
+}
+
+uint16_t
+http_server_port(const struct http_server *s)
+{
+    for (size_t i = 0; i < s->n_listeners; i++)
+        if (listener_port(s->listeners[i]))
+            return listener_port(s->listeners[i]);
+    return 0;
+}
+
+size_t
+http_server_conns(const struct http_server *s)
+{
+    return s->n_conns;
+}
+
+void
+http_server_close(struct http_server *s)
+{
+    if (!s)
+        return;
+    s->closed = true;
+    for (size_t i = 0; i < s->n_listeners; i++)
+        listener_close(s->listeners[i]);
+    s->n_listeners = 0;
+    for (struct http_conn *c = s->conns; c; c = c->next) {
+        detach(c);
+        c->state = HTTP_CLOSING;
+        stream_close(c->stream);
+    }
+    server_unref(s);
+}
+
+const char *
+http_server_date(struct http_server *s)
+{
+    int64_t now = clock_wall_ns() / NS_PER_S;
+    if (now != s->date_s) {
+        time_t t = (time_t)now;
+        struct tm tm;
+        gmtime_r(&t, &tm);
+        strftime(s->date, sizeof(s->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+        s->date_s = now;
+    }
+    return s->date;
+}

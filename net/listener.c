@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Listeners: accept, with limits in total and per peer address. Memory goes when the listener and the
+ * last of its streams are closed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "net/limits.h"
+#include "net/loop_uv.h"
+#include "net/stream_uv.h"
+
+struct peer {
+    char host[64];
+    size_t n;
+    UT_hash_handle hh;
+};
+
+struct listener {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } h;
+    struct loop *loop;
+    struct listener_config cfg;
+    struct peer *peers;
+    size_t conns;
+    size_t refs; /* the handle and every stream */
+    uint16_t port;
+    bool is_unix;
+    char path[ADDR_TEXT];
+};
+
+static void
+unref(struct listener *n)
+{
+    if (--n->refs == 0)
+        talloc_free(n);
+}
+
+static void
+peer_count(struct stream *s, const char *host)
+{
+    struct listener *n = s->listener;
+    struct peer *p = NULL;
+    HASH_FIND_STR(n->peers, host, p);
+    if (!p) {
+        p = mem_new(n, struct peer);
+        (void)str_copy(p->host, sizeof(p->host), host);
+        HASH_ADD_STR(n->peers, host, p);
+    }
+    p->n++;
+    s->row = p;
+}
+
+void
+listener_forget(struct stream *s)
+{
+    struct listener *n = s->listener;
+    struct peer *p = s->row;
+
+    n->conns--;
+    if (p && --p->n == 0) {
+        HASH_DEL(n->peers, p);
+        talloc_free(p);
+    }
+    unref(n);
+}
+
+static void
+describe_peer(struct stream *s, char host[64])
+{
+    struct sockaddr_storage ss = {0};
+    int len = sizeof(ss);
+    struct addr a = {0};
+
+    host[0] = 0;
+    if (s->is_unix || uv_tcp_getpeername(&s->h.tcp, (struct sockaddr *)&ss, &len) < 0) {
+        (void)str_copy(s->peer, sizeof(s->peer), "unix");
+        return;
+    }
+    if (ss.ss_family == AF_INET6) {
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&ss;
+        uv_ip6_name(in6, host, 64);
+        a.port = ntohs(in6->sin6_port);
+    } else {
+        struct sockaddr_in *in = (struct sockaddr_in *)&ss;
+        uv_ip4_name(in, host, 64);
+        a.port = ntohs(in->sin_port);
+    }
+    (void)str_copy(a.host, sizeof(a.host), host);
+    addr_format(&a, s->peer);
+}
+
+static void
+refuse(struct stream *s, const char *text)
+{
+    struct buf b = BUF_INIT(4096);
+    if (text)
+        buf_puts(&b, text);
+    stream_read(s, true);
+    stream_write(s, &b, 1);
+    stream_finish(s, HTTP_LINGER_MS);
+}
+
+static void
+accept_cb(uv_stream_t *h, int status)
+{
+    struct listener *n = h->data;
+    char host[64];
+
+    if (status < 0)
+        return; /* out of fds or aborted by the peer: nothing to do, the next one may succeed */
+    struct stream *s = stream_make(n->loop, n->is_unix);
+    s->listener = n;
+    n->refs++;
+    n->conns++;
+    if (uv_accept(h, &s->h.stream) < 0) {
+        stream_close(s);
+        return;
+    }
+    describe_peer(s, host);
+    if (!s->is_unix) {
+        peer_count(s, host);
+        uv_tcp_nodelay(&s->h.tcp, 1);
+        uv_tcp_keepalive(&s->h.tcp, 1, 30);
+    }
+    if (n->conns > n->cfg.conns_max || (s->row && s->row->n > n->cfg.per_peer)) {
+        refuse(s, n->cfg.busy);
+        return;
+    }
+    n->cfg.on_accept(n->cfg.arg, s);
+}
+
+void
+stream_accept(struct stream *s, const struct stream_ops *ops, void *arg)
+{
+    s->ops = ops;
+    s->arg = arg;
+    stream_read(s, true);
+}
+
+/* Removes a socket file that nobody listens on. */
+static int
+clear_stale(const char *path, struct err *e)
+{
+    struct stat st;
+    struct sockaddr_un sun = {.sun_family = AF_UNIX};
+
+    if (lstat(path, &st) < 0)
+        return 0;
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(e, -EEXIST, "cannot listen on '%s': the file exists and is no socket", path);
+    (void)str_copy(sun.sun_path, sizeof(sun.sun_path), path);
+    auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
+        return err_set(e, -EADDRINUSE, "cannot listen on '%s': another process does", path);
+    unlink(path);
+    return 0;
+}
+
+static int
+bind_unix(struct listener *n, const struct addr *a, struct err *e)
+{
+    int r = clear_stale(a->host, e);
+    if (r < 0)
+        return r;
+    (void)str_copy(n->path, sizeof(n->path), a->host);
+    mode_t old = umask(0177);
+    r = uv_pipe_bind(&n->h.pipe, a->host);
+    umask(old);
+    return r;
+}
+
+static int
+bind_tcp(struct listener *n, const struct addr *a, struct err *e)
+{
+    struct sockaddr_storage ss = {0};
+    const char *host = str_eq(a->host, "localhost") ? "127.0.0.1" : a->host;
+
+    if (uv_ip4_addr(host, a->port, (struct sockaddr_in *)&ss) < 0 &&
+        uv_ip6_addr(host, a->port, (struct sockaddr_in6 *)&ss) < 0)
+        return err_set(e, -ERR_INVALID, "cannot listen on '%s': not an IP address", a->host);
+    return uv_tcp_bind(&n->h.tcp, (struct sockaddr *)&ss, 0);
+}
+
+static void
+closed_cb(uv_handle_t *h)
+{
+    unref(h->data);
+}
+
+static uint16_t
+bound_port(struct listener *n)
+{
+    struct sockaddr_storage ss = {0};
+    int len = sizeof(ss);
+    if (n->is_unix || uv_tcp_getsockname(&n->h.tcp, (struct sockaddr *)&ss, &len) < 0)
+        return 0;
+    if (ss.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)&ss)->sin6_port);
+    return ntohs(((struct sockaddr_in *)&ss)->sin_port);
+}
+
+struct listener *
+listener_new(struct loop *l, const struct addr *a, const struct listener_config *cfg, struct err *e)
+{
+    struct listener *n = mem_new(NULL, struct listener);
+    char text[ADDR_TEXT];
+
+    n->loop = l;
+    n->cfg = *cfg;
+    n->is_unix = a->is_unix;
+    n->refs = 1;
+    if (a->is_unix)
+        ASSERT(uv_pipe_init(loop_uv(l), &n->h.pipe, 0) == 0);
+    else
+        ASSERT(uv_tcp_init(loop_uv(l), &n->h.tcp) == 0);
+    n->h.handle.data = n;
+    struct err why = ERR_INIT;
+    int r = a->is_unix ? bind_unix(n, a, &why) : bind_tcp(n, a, &why);
+    if (r == 0)
+        r = uv_listen(&n->h.stream, STREAM_BACKLOG, accept_cb);
+    if (r < 0) {
+        if (why.code)
+            err_set(e, why.code, "%s", why.text);
+        else
+            err_errno(e, -r, "cannot listen on '%s'", addr_format(a, text));
+        uv_close(&n->h.handle, closed_cb);
+        return NULL;
+    }
+    n->port = bound_port(n);
+    return n;
+}
+
+uint16_t
+listener_port(const struct listener *n)
+{
+    return n->port;
+}
+
+void
+listener_close(struct listener *n)
+{
+    if (n)
+        uv_close(&n->h.handle, closed_cb); /* libuv unlinks the socket file */
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The event loop over libuv. See loop.h for the rules.
+ */
+#include "net/loop.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "net/limits.h"
+#include "net/loop_uv.h"
+
+struct post {
+    loop_fn *fn;
+    void *arg;
+};
+
+struct sig {
+    uv_signal_t h;
+    signal_fn *fn;
+    void *arg;
+    struct sig *next;
+};
+
+struct loop {
+    uv_loop_t uv;
+    uv_async_t async;
+    pthread_mutex_t lock; /* guards posts, n_posts, cap_posts */
+    struct post *posts;
+    size_t n_posts, cap_posts;
+    struct post *running; /* spare array, swapped with posts */
+    size_t cap_running;
+    atomic_bool stop;
+    size_t works;
+    struct sig *signals;
+    char *read_buffer;
+};
+
+struct timer {
+    uv_timer_t h;
+    loop_fn *fn;
+    void *arg;
+};
+
+struct watch {
+    uv_poll_t h;
+    int fd;
+    watch_fn *fn;
+    void *arg;
+};
+
+struct work {
+    uv_work_t req;
+    struct loop *loop;
+    loop_fn *work, *done;
+    void *arg;
+};
+
+/* Every libuv handle here is the first member of a talloc'ed object. */
+static void
+closed_cb(uv_handle_t *h)
+{
+    talloc_free(h);
+}
+
+static void
+async_cb(uv_async_t *h)
+{
+    struct loop *l = h->data;
+
+    pthread_mutex_lock(&l->lock);
+    struct post *run = l->posts;
+    size_t n = l->n_posts, cap = l->cap_posts;
+    l->posts = l->running;
+    l->cap_posts = l->cap_running;
+    l->n_posts = 0;
+    l->running = NULL;
+    l->cap_running = 0;
+    pthread_mutex_unlock(&l->lock);
+    for (size_t i = 0; i < n; i++)
+        run[i].fn(run[i].arg);
+    if (!l->running) {
+        l->running = run;
+        l->cap_running = cap;
+    } else {
+        free(run);
+    }
+    if (atomic_load(&l->stop))
+        uv_stop(&l->uv);
+}
+
+struct loop *
+loop_new(void)
+{
+    struct loop *l = mem_new(NULL, struct loop);
+    ASSERT(uv_loop_init(&l->uv) == 0);
+    ASSERT(uv_async_init(&l->uv, &l->async, async_cb) == 0);
+    ASSERT(pthread_mutex_init(&l->lock, NULL) == 0);
+    l->async.data = l;
+    signal(SIGPIPE, SIG_IGN);
+    return l;
+}
+
+uv_loop_t *
+loop_uv(struct loop *l)
+{
+    return &l->uv;
+}
+
+char *
+loop_read_buffer(struct loop *l)
+{
+    if (!l->read_buffer)
+        l->read_buffer = mem_array(l, char, STREAM_READ_SIZE);
+    return l->read_buffer;
+}
+
+void
+loop_run(struct loop *l)
+{
+    while (!atomic_load(&l->stop))
+        uv_run(&l->uv, UV_RUN_DEFAULT);
+    atomic_store(&l->stop, false);
+}
+
+void
+loop_stop(struct loop *l)
+{
+    atomic_store(&l->stop, true);
+    uv_async_send(&l->async);
+}
+
+static void
+flag_set(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+bool
+loop_run_until(struct loop *l, const bool *flag, int64_t timeout_ms)
+{
+    bool over = false;
+    struct timer *t = timeout_ms >= 0 ? timer_start(l, timeout_ms, flag_set, &over) : NULL;
+
+    while (!*(const volatile bool *)flag && !*(volatile bool *)&over)
+        uv_run(&l->uv, UV_RUN_ONCE);
+    if (!over)
+        timer_stop(t);
+    return *flag;
+}
+
+static bool
+posts_pending(struct loop *l)
+{
+    pthread_mutex_lock(&l->lock);
+    bool some = l->n_posts > 0;
+    pthread_mutex_unlock(&l->lock);
+    return some;
+}
+
+static void
+leak_cb(uv_handle_t *h, void *arg)
+{
+    struct {
+        struct loop *l;
+        unsigned n;
+    } *a = arg;
+
+    if (uv_is_closing(h) || h == (uv_handle_t *)&a->l->async || h->type == UV_SIGNAL)
+        return;
+    fprintf(stderr, "loop_free: a %s handle was left open\n", uv_handle_type_name(h->type));
+    a->n++;
+}
+
+void
+loop_free(struct loop *l)
+{
+    if (!l)
+        return;
+    while (posts_pending(l) || l->works > 0)
+        uv_run(&l->uv, UV_RUN_ONCE);
+    struct {
+        struct loop *l;
+        unsigned n;
+    } leak = {l, 0};
+    uv_walk(&l->uv, leak_cb, &leak);
+    ASSERT(leak.n == 0);
+    while (l->signals) {
+        struct sig *s = l->signals;
+        l->signals = s->next;
+        uv_close((uv_handle_t *)&s->h, closed_cb);
+    }
+    uv_close((uv_handle_t *)&l->async, NULL);
+    atomic_store(&l->stop, false);
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    ASSERT(!posts_pending(l)); /* a closing handle posted: nobody would run it */
+    ASSERT(uv_loop_close(&l->uv) == 0);
+    pthread_mutex_destroy(&l->lock);
+    free(l->posts);
+    free(l->running);
+    talloc_free(l);
+}
+
+int64_t
+loop_now_ms(const struct loop *l)
+{
+    return (int64_t)uv_now(&l->uv);
+}
+
+void
+loop_post(struct loop *l, loop_fn *fn, void *arg)
+{
+    pthread_mutex_lock(&l->lock);
+    if (l->n_posts == l->cap_posts) {
+        size_t cap = l->cap_posts ? l->cap_posts * 2 : 16;
+        struct post *p = realloc(l->posts, cap * sizeof(*p));
+        ASSERT(p != NULL);
+        l->posts = p;
+        l->cap_posts = cap;
+    }
+    l->posts[l->n_posts++] = (struct post){fn, arg};
+    pthread_mutex_unlock(&l->lock);
+    uv_async_send(&l->async);
+}
+
+static void
+timer_cb(uv_timer_t *h)
+{
+    struct timer *t = (struct timer *)h;
+    loop_fn *fn = t->fn;
+    void *arg = t->arg;
+
+    uv_close((uv_handle_t *)h, closed_cb);
+    fn(arg);
+}
+
+struct timer *
+timer_start(struct loop *l, int64_t delay_ms, loop_fn *fn, void *arg)
+{
+    struct timer *t = mem_new(NULL, struct timer);
+    t->fn = fn;
+    t->arg = arg;
+    ASSERT(uv_timer_init(&l->uv, &t->h) == 0);
+    /* the cached time may be old when a callback ran long: the timer would fire early */
+    uv_update_time(&l->uv);
+    ASSERT(uv_timer_start(&t->h, timer_cb, delay_ms > 0 ? (uint64_t)delay_ms : 0, 0) == 0);
+    return t;
+}
+
+void
+timer_stop(struct timer *t)
+{
+    if (t)
+        uv_close((uv_handle_t *)&t->h, closed_cb);
+}
+
+static void
+watch_cb(uv_poll_t *h, int status, int events)
+{
+    struct watch *w = (struct watch *)h;
+    unsigned ev = 0;
+
+    if (events & UV_READABLE)
+        ev |= WATCH_READ;
+    if (events & UV_WRITABLE)
+        ev |= WATCH_WRITE;
+    if (status < 0)
+        ev |= WATCH_ERROR;
+    w->fn(w->arg, w->fd, ev);
+}
+
+static int
+watch_start(struct watch *w, unsigned events)
+{
+    int ev = (events & WATCH_READ ? UV_READABLE : 0) | (events & WATCH_WRITE ? UV_WRITABLE : 0);
+    return uv_poll_start(&w->h, ev, watch_cb);
+}
+
+struct watch *
+watch_fd(struct loop *l, int fd, unsigned events, watch_fn *fn, void *arg)
+{
+    struct watch *w = mem_new(NULL, struct watch);
+    w->fd = fd;
+    w->fn = fn;
+    w->arg = arg;
+    if (uv_poll_init(&l->uv, &w->h, fd) != 0) {
+        talloc_free(w);
+        return NULL;
+    }
+    if (watch_start(w, events) != 0) {
+        watch_stop(w);
+        return NULL;
+    }
+    return w;
+}
+
+void
+watch_set(struct watch *w, unsigned events)
+{
+    if (events == 0)
+        ASSERT(uv_poll_stop(&w->h) == 0);
+    else
+        ASSERT(watch_start(w, events) == 0);
+}
+
+void
+watch_stop(struct watch *w)
+{
+    if (w)
+        uv_close((uv_handle_t *)&w->h, closed_cb);
+}
+
+static void
+work_cb(uv_work_t *req)
+{
+    struct work *w = (struct work *)req;
+    w->work(w->arg);
+}
+
+static void
+work_done_cb(uv_work_t *req, int status)
+{
+    struct work *w = (struct work *)req;
+    (void)status; /* never cancelled */
+    w->loop->works--;
+    loop_fn *done = w->done;
+    void *arg = w->arg;
+    talloc_free(w);
+    if (done)
+        done(arg);
+}
+
+void
+loop_work(struct loop *l, loop_fn *work, loop_fn *done, void *arg)
+{
+    struct work *w = mem_new(NULL, struct work);
+    w->loop = l;
+    w->work = work;
+    w->done = done;
+    w->arg = arg;
+    l->works++;
+    ASSERT(uv_queue_work(&l->uv, &w->req, work_cb, work_done_cb) == 0);
+}
+
+static void
+signal_cb(uv_signal_t *h, int sig)
+{
+    struct sig *s = (struct sig *)h;
+    s->fn(s->arg, sig);
+}
+
+void
+loop_on_signal(struct loop *l, int sig, signal_fn *fn, void *arg)
+{
+    struct sig *s = mem_new(NULL, struct sig);
+    s->fn = fn;
+    s->arg = arg;
+    ASSERT(uv_signal_init(&l->uv, &s->h) == 0);
+    ASSERT(uv_signal_start(&s->h, signal_cb, sig) == 0);
+    s->next = l->signals;
+    l->signals = s;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Byte streams over TCP and unix sockets, and their listeners. Private to net/. (TLS will be a third
+ * transport behind this header.)
+ *
+ * A stream belongs to its owner until `on_close`, which comes exactly once, from the loop, whatever
+ * the reason; after it the pointer is dead. After stream_close no other callback comes. Written
+ * memory is taken, queued without bound up to STREAM_QUEUE_MAX (beyond: closed with -ERR_LIMIT); who
+ * produces much asks stream_queued and waits for `on_drain`. Queued bytes that make no progress for
+ * STREAM_STALL_MS close the stream.
+ */
+#ifndef PADDOCK_NET_STREAM_H
+#define PADDOCK_NET_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/err.h"
+#include "net/addr.h"
+#include "net/loop.h"
+
+struct stream;
+struct listener;
+
+struct stream_ops {
+    void (*on_connect)(void *arg); /* of stream_connect */
+    void (*on_data)(void *arg, const uint8_t *p, size_t n);
+    void (*on_eof)(void *arg);     /* peer sends no more; NULL: the stream closes */
+    void (*on_drain)(void *arg);   /* queue fell below STREAM_LOW_WATER; may be NULL */
+    void (*on_close)(void *arg, int code); /* 0: closed here; else why */
+};
+
+/* Name look-up and connect, at most STREAM_CONNECT_MS; failure is on_close with a code. */
+struct stream *stream_connect(struct loop *l, const struct addr *a, const struct stream_ops *ops,
+                              void *arg);
+void stream_read(struct stream *s, bool on);
+/* Takes the memory of the buffers, which are empty afterwards. A buffer in error closes. */
+void stream_write(struct stream *s, struct buf *bufs, size_t n);
+size_t stream_queued(const struct stream *s);
+const char *stream_peer(const struct stream *s);
+void stream_close(struct stream *s);
+/* Closes when all is written; with `linger_ms` after an end-of-file to the peer and a while of reading
+ * and dropping, so that it sees our last words. on_data comes no more. */
+void stream_finish(struct stream *s, int64_t linger_ms);
+
+struct listener_config {
+    size_t conns_max, per_peer;
+    const char *busy; /* sent to a connection over the limits, then closed; may be NULL */
+    /* A new connection: fill in ops and arg by stream_accept, in the call. */
+    void (*on_accept)(void *arg, struct stream *s);
+    void *arg;
+};
+
+/* Out of fds, libuv drops the newest connections by means of its reserve fd. Unix sockets get mode
+ * 0600; a stale file at the path is replaced, a live one is an error. */
+struct listener *listener_new(struct loop *l, const struct addr *a,
+                              const struct listener_config *cfg, struct err *e);
+uint16_t listener_port(const struct listener *n);
+void listener_close(struct listener *n); /* its streams go on */
+void stream_accept(struct stream *s, const struct stream_ops *ops, void *arg);
+
+#endif
