@@ -13,8 +13,13 @@
  *   map   struct { struct { const char *k; E v; } *v; size_t n; }   sorted by k (strcmp), unique
  *
  * where E is the C type of the element; a struct element is always a pointer. String NULL is "absent"
- * and prints as "" in JSON. Everything a decoder makes is owned by the returned object; objects are
- * immutable once shared between threads.
+ * and prints as "" in JSON. A decoder leaves no NULL string and no NULL struct inside a list or map.
+ *
+ * Ownership: everything a decoder or codec_clone makes is owned, flat, by the returned object; its
+ * strings share blocks and are no talloc chunks of their own. So free or steal the returned object
+ * only, never a part of it; to keep a part longer, codec_clone that part. Adding to it is fine
+ * (list_add, map_put, str_map_set, new strings), with the object as context. Objects are immutable
+ * once shared between threads.
  */
 #ifndef PADDOCK_CODEC_CODEC_H
 #define PADDOCK_CODEC_CODEC_H
@@ -130,7 +135,8 @@ void mp_encode(struct buf *out, const struct type *t, const void *obj);
 
 /* --- generic operations --- */
 void *codec_clone(const void *ctx, const struct type *t, const void *obj); /* deep; NULL -> NULL */
-/* Deep equality. `ignore`: fields with any of these flags do not count. */
+/* Deep equality. `ignore`: fields with any of these flags do not count. NULL and "" are equal, and so
+ * are null and empty lists and maps; an absent struct or optional scalar differs from a zero one. */
 bool codec_equal(const struct type *t, const void *a, const void *b, unsigned ignore);
 /* True when every difference between a and b lies in fields (at any depth) flagged F_INPLACE (or
  * F_SERVER). */

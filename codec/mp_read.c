@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The bounded msgpack reader. What an element count claims is never believed: an array grows with
+ * the elements that are really there, and every allocation is charged first. Unknown ids are
+ * skipped, any integer form is accepted, wrong types fail with path and byte offset. Recursion is
+ * bounded by CODEC_DEPTH_MAX.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "codec/intern.h"
+
+enum kind { K_NIL, K_BOOL, K_INT, K_UINT, K_FLOAT, K_STR, K_BIN, K_ARRAY, K_MAP, K_EXT };
+
+/* One decoded header. Strings and binaries: `p` and `n`; arrays and maps: `n` elements. */
+struct token {
+    enum kind kind;
+    const uint8_t *at;
+    const uint8_t *p;
+    size_t n;
+    union {
+        bool b;
+        int64_t i;  /* K_INT: negative */
+        uint64_t u; /* K_UINT */
+        double f;
+    };
+};
+
+struct reader {
+    struct decoder d;
+    const uint8_t *s, *p, *end;
+};
+
+static int read_object(struct reader *r, const struct type *t, void *obj, const struct token *tok);
+static int read_list(struct reader *r, const struct field *f, struct any_list *l,
+                     const struct token *tok);
+static int read_value(struct reader *r, const struct token *tok, struct value **ret);
+
+static int
+fail_with(struct reader *r, int code, const uint8_t *at, const char *text)
+{
+    char path[256];
+    decoder_path(&r->d, path, sizeof(path));
+    return err_set(r->d.e, code, "msgpack: %s (byte %zu): %s", path, (size_t)(at - r->s), text);
+}
+
+static int __attribute__((format(printf, 3, 4)))
+fail(struct reader *r, const uint8_t *at, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return fail_with(r, -ERR_INVALID, at, text);
+}
+
+static int
+no_memory(struct reader *r)
+{
+    return fail_with(r, -ERR_LIMIT, r->p, "the message needs more memory than one may take");
+}
+
+static int
+expected(struct reader *r, const struct token *tok, const char *what)
+{
+    static const char *const names[] = {"nil", "a boolean", "an integer", "an integer", "a float",
+                                        "a string", "binary data", "a list", "a map",
+                                        "an extension"};
+    return fail(r, tok->at, "expected %s, found %s", what, names[tok->kind]);
+}
+
+/* --- headers --- */
+
+static uint64_t
+big_endian(const uint8_t *p, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+static int
+body(struct reader *r, struct token *t, enum kind kind, size_t n)
+{
+    t->kind = kind;
+    t->n = n;
+    if ((size_t)(r->end - r->p) < n)
+        return fail(r, t->at, "truncated: %zu bytes announced, %zu there", n,
+                    (size_t)(r->end - r->p));
+    if (kind != K_EXT && n > CODEC_STRING_MAX)
+        return fail(r, t->at, "%zu bytes are more than %d", n, CODEC_STRING_MAX);
+    t->p = r->p;
+    r->p += n;
+    return 0;
+}
+
+/* Each element takes at least one byte (each pair two): more cannot be there. */
+static int
+count(struct reader *r, struct token *t, enum kind kind, size_t n)
+{
+    size_t left = (size_t)(r->end - r->p);
+    t->kind = kind;
+    t->n = n;
+    if (n > CODEC_COUNT_MAX)
+        return fail(r, t->at, "%zu elements are more than %d", n, CODEC_COUNT_MAX);
+    if (n > (kind == K_MAP ? left / 2 : left))
+        return fail(r, t->at, "truncated: %zu elements announced, %zu bytes there", n, left);
+    return 0;
+}
+
+static void
+set_int(struct token *t, int64_t v)
+{
+    if (v < 0) {
+        t->kind = K_INT;
+        t->i = v;
+    } else {
+        t->kind = K_UINT;
+        t->u = (uint64_t)v;
+    }
+}
+
+static void
+set_float(struct token *t, uint64_t bits, size_t n)
+{
+    t->kind = K_FLOAT;
+    if (n == 4) {
+        uint32_t b32 = (uint32_t)bits;
+        float f;
+        memcpy(&f, &b32, sizeof(f));
+        t->f = (double)f;
+    } else {
+        memcpy(&t->f, &bits, sizeof(t->f));
+    }
+}
+
+/* How many bytes of argument follow each tag 0xc0..0xdf. */
+static const uint8_t arg_size[32] = {0, 0, 0, 0, 1, 2, 4, 1, 2, 4, 4, 8, 1, 2, 4, 8,
+                                     1, 2, 4, 8, 0, 0, 0, 0, 0, 1, 2, 4, 2, 4, 2, 4};
+
+static int
+long_token(struct reader *r, uint8_t c, struct token *t)
+{
+    size_t n = arg_size[c - 0xc0];
+    if ((size_t)(r->end - r->p) < n)
+        return fail(r, t->at, "truncated");
+    uint64_t v = big_endian(r->p, n);
+    r->p += n;
+    switch (c) {
+    case 0xc0:
+        t->kind = K_NIL;
+        return 0;
+    case 0xc2:
+    case 0xc3:
+        t->kind = K_BOOL;
+        t->b = c == 0xc3;
+        return 0;
+    case 0xc4 ... 0xc6:
+        return body(r, t, K_BIN, v);
+    case 0xc7 ... 0xc9:
+        return body(r, t, K_EXT, v + 1);
+    case 0xca:
+    case 0xcb:
+        set_float(t, v, n);
+        return 0;
+    case 0xcc ... 0xcf:
+        t->kind = K_UINT;
+        t->u = v;
+        return 0;
+    case 0xd0:
+        set_int(t, (int8_t)v);
+        return 0;
+    case 0xd1:
+        set_int(t, (int16_t)v);
+        return 0;
+    case 0xd2:
+        set_int(t, (int32_t)v);
+        return 0;
+    case 0xd3:
+        set_int(t, (int64_t)v);
+        return 0;
+    case 0xd4 ... 0xd8:
+        return body(r, t, K_EXT, ((size_t)1 << (c - 0xd4)) + 1);
+    case 0xd9 ... 0xdb:
+        return body(r, t, K_STR, v);
+    case 0xdc:
+    case 0xdd:
+        return count(r, t, K_ARRAY, v);
+    case 0xde:
+    case 0xdf:
+        return count(r, t, K_MAP, v);
+    default:
+        return fail(r, t->at, "byte 0x%02x is no msgpack", c);
+    }
+}
+
+static int
+next(struct reader *r, struct token *t)
+{
+    t->at = r->p;
+    if (r->p >= r->end)
+        return fail(r, r->p, "truncated");
+    uint8_t c = *r->p++;
+    if (c < 0x80 || c >= 0xe0) {
+        set_int(t, (int8_t)c);
+        return 0;
+    }
+    if (c < 0x90)
+        return count(r, t, K_MAP, c & 15);
+    if (c < 0xa0)
+        return count(r, t, K_ARRAY, c & 15);
+    if (c < 0xc0)
+        return body(r, t, K_STR, c & 31);
+    return long_token(r, c, t);
+}
+
+static int
+enter(struct reader *r, const struct token *t)
+{
+    if (r->d.depth >= CODEC_DEPTH_MAX)
+        return fail(r, t->at, "nested deeper than %d levels", CODEC_DEPTH_MAX);
+    r->d.depth++;
+    r->d.path[r->d.depth].kind = STEP_NONE;
+    return 0;
+}
+
+static void
+leave(struct reader *r)
+{
+    r->d.depth--;
+}
+
+/* Anything, whole, without recursion: elements still to come are counted. */
+static int
+skip(struct reader *r)
+{
+    size_t open[CODEC_DEPTH_MAX + 1];
+    unsigned depth = r->d.depth;
+    unsigned base = depth;
+    struct token t;
+    open[depth] = 1;
+    for (;;) {
+        while (open[depth] == 0) {
+            if (depth == base)
+                return 0;
+            depth--;
+        }
+        open[depth]--;
+        int rc = next(r, &t);
+        if (rc)
+            return rc;
+        if (t.kind != K_ARRAY && t.kind != K_MAP)
+            continue;
+        if (depth >= CODEC_DEPTH_MAX)
+            return fail(r, t.at, "nested deeper than %d levels", CODEC_DEPTH_MAX);
+        open[++depth] = t.kind == K_MAP ? t.n * 2 : t.n;
+    }
+}
+
+/* --- scalars --- */
+
+static int
+copy_string(struct reader *r, const struct token *t, const char **ret)
+{
+    if (t->kind != K_STR)
+        return expected(r, t, "a string");
+    if (t->n && memchr(t->p, 0, t->n))
+        return fail(r, t->at, "string holds a zero byte");
+    char *s = arena_strndup(&r->d.a, (const char *)t->p, t->n);
+    if (!s)
+        return no_memory(r);
+    *ret = s;
+    return 0;
+}
+
+static int
+read_string(struct reader *r, const struct field *f, const struct token *t, const char **ret)
+{
+    size_t max = field_max(f, CODEC_STRING_MAX);
+    if (t->kind == K_STR && f && f->shape == FS_ONE && t->n > max)
+        return fail(r, t->at, "%zu bytes are more than the %zu allowed", t->n, max);
+    return copy_string(r, t, ret);
+}
+
+static int
+read_int(struct reader *r, const struct token *t, int64_t *p)
+{
+    if (t->kind == K_INT)
+        *p = t->i;
+    else if (t->kind == K_UINT && t->u <= INT64_MAX)
+        *p = (int64_t)t->u;
+    else if (t->kind == K_UINT)
+        return fail(r, t->at, "integer does not fit 63 bits");
+    else
+        return expected(r, t, "an integer");
+    return 0;
+}
+
+static int
+read_uint(struct reader *r, const struct token *t, uint64_t *p)
+{
+    if (t->kind == K_INT)
+        return fail(r, t->at, "must not be negative");
+    if (t->kind != K_UINT)
+        return expected(r, t, "an integer");
+    *p = t->u;
+    return 0;
+}
+
+static int
+read_float(struct reader *r, const struct token *t, double *p)
+{
+    if (t->kind == K_FLOAT)
+        *p = t->f;
+    else if (t->kind == K_INT)
+        *p = (double)t->i;
+    else if (t->kind == K_UINT)
+        *p = (double)t->u;
+    else
+        return expected(r, t, "a number");
+    return 0;
+}
+
+static int
+read_bytes(struct reader *r, const struct token *t, struct bytes *b)
+{
+    if (t->kind != K_BIN)
+        return expected(r, t, "binary data");
+    char *p = arena_strndup(&r->d.a, (const char *)t->p, t->n);
+    if (!p)
+        return no_memory(r);
+    *b = (struct bytes){(uint8_t *)p, t->n};
+    return 0;
+}
+
+/* --- containers --- */
+
+static int
+read_strings(struct reader *r, const struct token *t, struct str_list *l)
+{
+    static const struct field elem = {.type = FT_STRING, .shape = FS_LIST};
+    return read_list(r, &elem, (struct any_list *)(void *)l, t);
+}
+
+static int
+read_struct(struct reader *r, const struct field *f, const struct token *t, any_ptr *p)
+{
+    if (t->kind != K_MAP)
+        return expected(r, t, "a map");
+    void *obj = arena_zalloc(&r->d.a, f->sub->size, f->sub->name);
+    if (!obj)
+        return no_memory(r);
+    *p = obj;
+    return read_object(r, f->sub, obj, t);
+}
+
+static int
+read_elem(struct reader *r, const struct field *f, const struct token *t, void *p)
+{
+    switch ((enum field_type)f->type) {
+    case FT_BOOL:
+        if (t->kind != K_BOOL)
+            return expected(r, t, "a boolean");
+        *(bool *)p = t->b;
+        return 0;
+    case FT_INT:
+    case FT_DURATION:
+    case FT_TIME:
+        return read_int(r, t, p);
+    case FT_UINT:
+        return read_uint(r, t, p);
+    case FT_FLOAT:
+        return read_float(r, t, p);
+    case FT_STRING:
+        return read_string(r, f, t, p);
+    case FT_BYTES:
+        return read_bytes(r, t, p);
+    case FT_VALUE:
+        return read_value(r, t, p);
+    case FT_STRUCT:
+        return read_struct(r, f, t, p);
+    case FT_STRINGS:
+        return read_strings(r, t, p);
+    }
+    return fail(r, t->at, "unknown field type");
+}
+
+static int
+read_list(struct reader *r, const struct field *f, struct any_list *l, const struct token *tok)
+{
+    size_t cap = 0, size = elem_size(f), max = field_max(f, CODEC_COUNT_MAX);
+    void *v = NULL;
+    if (tok->kind != K_ARRAY)
+        return expected(r, tok, "a list");
+    if (tok->n > max)
+        return fail(r, tok->at, "%zu elements are more than the %zu allowed", tok->n, max);
+    int rc = enter(r, tok);
+    if (rc)
+        return rc;
+    if (!arena_grow(&r->d.a, &v, &cap, 0, size))
+        return no_memory(r);
+    for (size_t i = 0; i < tok->n; i++) {
+        struct token t;
+        decoder_at(&r->d, STEP_INDEX, NULL, i);
+        if (!arena_grow(&r->d.a, &v, &cap, i, size))
+            return no_memory(r);
+        rc = next(r, &t);
+        rc = rc ? rc : read_elem(r, f, &t, (char *)v + i * size);
+        if (rc)
+            return rc;
+    }
+    leave(r);
+    l->v = v;
+    l->n = tok->n;
+    return 0;
+}
+
+static int
+read_key(struct reader *r, const char **ret)
+{
+    struct token t;
+    int rc = next(r, &t);
+    if (rc)
+        return rc;
+    decoder_at(&r->d, STEP_NONE, NULL, 0);
+    rc = copy_string(r, &t, ret);
+    if (rc)
+        return rc;
+    decoder_at(&r->d, STEP_KEY, *ret, t.n);
+    return 0;
+}
+
+static int
+read_map(struct reader *r, const struct field *f, struct any_list *l, const struct token *tok)
+{
+    size_t cap = 0, stride = map_stride(f), max = field_max(f, CODEC_COUNT_MAX);
+    void *v = NULL;
+    if (tok->kind != K_MAP)
+        return expected(r, tok, "a map");
+    if (tok->n > max)
+        return fail(r, tok->at, "%zu entries are more than the %zu allowed", tok->n, max);
+    int rc = enter(r, tok);
+    if (rc)
+        return rc;
+    if (!arena_grow(&r->d.a, &v, &cap, 0, stride))
+        return no_memory(r);
+    for (size_t i = 0; i < tok->n; i++) {
+        struct token t;
+        if (!arena_grow(&r->d.a, &v, &cap, i, stride))
+            return no_memory(r);
+        char *pair = (char *)v + i * stride;
+        rc = read_key(r, (const char **)(void *)pair);
+        rc = rc ? rc : next(r, &t);
+        rc = rc ? rc : read_elem(r, f, &t, pair + sizeof(char *));
+        if (rc)
+            return rc;
+    }
+    leave(r);
+    const char *dup = map_sort(v, tok->n, stride);
+    if (dup)
+        return fail(r, tok->at, "key \"%.64s\" is there twice", dup);
+    l->v = v;
+    l->n = tok->n;
+    return 0;
+}
+
+static int
+read_field(struct reader *r, const struct field *f, void *p)
+{
+    struct token t;
+    int rc = next(r, &t);
+    if (rc || t.kind == K_NIL) {
+        /* a value that is null is not an absent one */
+        if (!rc && f->type == FT_VALUE && f->shape == FS_ONE)
+            return read_value(r, &t, p);
+        return rc;
+    }
+    if (f->shape == FS_LIST)
+        return read_list(r, f, p, &t);
+    if (f->shape == FS_MAP)
+        return read_map(r, f, p, &t);
+    if (!(f->flags & F_OPT))
+        return read_elem(r, f, &t, p);
+    rc = read_elem(r, f, &t, opt_value(f, p));
+    if (!rc)
+        *opt_set(p) = true;
+    return rc;
+}
+
+static const struct field *
+field_by_id(const struct type *t, uint64_t id, size_t *hint)
+{
+    /* written in schema order, with gaps: look a little ahead */
+    for (size_t i = *hint; i < t->n_fields && i < *hint + 4; i++) {
+        if (t->fields[i].id == id) {
+            *hint = i + 1;
+            return &t->fields[i];
+        }
+    }
+    size_t lo = 0, hi = t->n_fields;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        const struct field *f = &t->fields[t->by_id[mid]];
+        if (f->id == id) {
+            *hint = (size_t)t->by_id[mid] + 1;
+            return f;
+        }
+        if (f->id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+static int
+read_object(struct reader *r, const struct type *t, void *obj, const struct token *tok)
+{
+    uint64_t seen[TYPE_FIELDS_MAX / 64] = {0};
+    size_t hint = 0;
+    ASSERT(t->n_fields <= TYPE_FIELDS_MAX);
+    if (tok->kind != K_MAP)
+        return expected(r, tok, "a map");
+    int rc = enter(r, tok);
+    if (rc)
+        return rc;
+    for (size_t n = 0; n < tok->n; n++) {
+        struct token key;
+        decoder_at(&r->d, STEP_NONE, NULL, 0);
+        rc = next(r, &key);
+        if (rc)
+            return rc;
+        if (key.kind != K_UINT && key.kind != K_INT)
+            return expected(r, &key, "a field id");
+        const struct field *f = key.kind == K_UINT ? field_by_id(t, key.u, &hint) : NULL;
+        if (f) {
+            size_t i = (size_t)(f - t->fields);
+            decoder_at(&r->d, STEP_FIELD, f->wire, strlen(f->wire));
+            if (seen[i / 64] & UINT64_C(1) << i % 64)
+                return fail(r, key.at, "field is there twice");
+            seen[i / 64] |= UINT64_C(1) << i % 64;
+        }
+        rc = f ? read_field(r, f, field_ptr(f, obj)) : skip(r);
+        if (rc)
+            return rc;
+    }
+    leave(r);
+    return 0;
+}
+
+/* --- values --- */
+
+static int
+read_value_list(struct reader *r, const struct token *tok, struct value *list)
+{
+    void *arr = NULL;
+    size_t cap = 0;
+    int rc = enter(r, tok);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < tok->n; i++) {
+        struct token t;
+        decoder_at(&r->d, STEP_INDEX, NULL, i);
+        if (!arena_grow(&r->d.a, &arr, &cap, i, sizeof(struct value *)))
+            return no_memory(r);
+        rc = next(r, &t);
+        rc = rc ? rc : read_value(r, &t, &((struct value **)arr)[i]);
+        if (rc)
+            return rc;
+    }
+    leave(r);
+    list->list.v = arr;
+    list->list.n = tok->n;
+    return 0;
+}
+
+static int
+read_value_map(struct reader *r, const struct token *tok, struct value *map)
+{
+    void *arr = NULL;
+    size_t cap = 0;
+    int rc = enter(r, tok);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < tok->n; i++) {
+        struct token t;
+        if (!arena_grow(&r->d.a, &arr, &cap, i, sizeof(struct value_pair)))
+            return no_memory(r);
+        struct value_pair *pair = &((struct value_pair *)arr)[i];
+        rc = read_key(r, &pair->k);
+        rc = rc ? rc : next(r, &t);
+        rc = rc ? rc : read_value(r, &t, &pair->v);
+        if (rc)
+            return rc;
+    }
+    leave(r);
+    map->map.v = arr;
+    map->map.n = tok->n;
+    const char *dup = value_map_duplicate(map);
+    if (dup)
+        return fail(r, tok->at, "key \"%.64s\" is there twice", dup);
+    return 0;
+}
+
+static int
+fill_value(struct reader *r, const struct token *tok, struct value *v)
+{
+    switch (tok->kind) {
+    case K_BOOL:
+        v->b = tok->b;
+        return 0;
+    case K_INT:
+    case K_UINT:
+        return read_int(r, tok, &v->i);
+    case K_FLOAT:
+        v->f = tok->f;
+        return 0;
+    case K_STR:
+        v->str.n = tok->n;
+        return copy_string(r, tok, &v->str.s);
+    case K_ARRAY:
+        return read_value_list(r, tok, v);
+    case K_MAP:
+        return read_value_map(r, tok, v);
+    default:
+        return 0;
+    }
+}
+
+static int
+read_value(struct reader *r, const struct token *tok, struct value **ret)
+{
+    static const enum value_kind kinds[] = {
+        [K_NIL] = VALUE_NULL,  [K_BOOL] = VALUE_BOOL,   [K_INT] = VALUE_INT,  [K_UINT] = VALUE_INT,
+        [K_FLOAT] = VALUE_FLOAT, [K_STR] = VALUE_STRING, [K_ARRAY] = VALUE_LIST, [K_MAP] = VALUE_MAP};
+    if (tok->kind == K_BIN || tok->kind == K_EXT)
+        return expected(r, tok, "a value");
+    struct value *v = arena_value(&r->d.a, kinds[tok->kind]);
+    if (!v)
+        return no_memory(r);
+    *ret = v;
+    return fill_value(r, tok, v);
+}
+
+/* --- entry point --- */
+
+int
+mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
+          void **ret, struct err *e)
+{
+    struct reader r = {.d = {.type = t, .e = e}, .s = p, .p = p};
+    struct token tok;
+    r.end = r.s + n;
+    r.d.a.budget = b;
+    r.d.a.block = n < 4096 ? n : 4096;
+    if (b && !budget_charge(b, t->size))
+        return no_memory(&r);
+    void *obj = type_new(ctx, t);
+    r.d.a.root = obj;
+    int rc = next(&r, &tok);
+    rc = rc ? rc : read_object(&r, t, obj, &tok);
+    if (!rc && r.p < r.end)
+        rc = fail(&r, r.p, "%zu bytes left over", (size_t)(r.end - r.p));
+    if (rc) {
+        talloc_free(obj);
+        return rc;
+    }
+    *ret = obj;
+    return 0;
+}
