@@ -7,7 +7,8 @@
  *   DIR/dev    read-only tmpfs: null zero full random urandom tty, fd links, empty pts/ and shm/
  *   DIR/sys    read-only sysfs with its dangerous parts hidden
  *   DIR/etc    read-only: the selected files of the host's /etc a program needs to start
- *   DIR/null, DIR/empty   what masks are made of
+ *   DIR/empty  a read-only empty directory: what masks of directories are made of
+ *   DIR/root-of/usr ...   the policy's bind roots, read-only
  *
  * Root only, once per warden, single-threaded.
  */
@@ -15,13 +16,14 @@
 #define PADDOCK_ISOLATION_BASE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/err.h"
 #include "isolation/mounts.h"
 
 struct base_conf {
     const char *dir;               /* RunDir/base: made if missing, a tmpfs goes on it */
-    const char *const *bind_roots; /* NULL and 0: base_default_roots */
+    const char *const *bind_roots; /* NULL: base_default_roots */
     size_t n_bind_roots;
     const char *const *keep;       /* paths that must stay reachable: alloc dir, run dir, state dir,
                                       cgroup root, allowed job binds, directory of the helpers */
@@ -32,6 +34,9 @@ struct base {
     const char *dir;
     struct mounts_root *roots; /* give these to mounts_plan() */
     size_t n_roots;
+    int host_ns;               /* fd of the mount namespace the warden came from: raw_exec goes back */
+    struct base_file *files;   /* what base_refresh() knows of the host's /etc */
+    int64_t refreshed_ns;
 };
 
 extern const char *const base_default_roots[]; /* NULL-terminated: /bin /lib ... /usr /etc ... */
@@ -40,7 +45,8 @@ extern const char *const base_default_roots[]; /* NULL-terminated: /bin /lib ...
 int base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struct err *e);
 
 /* Brings DIR/etc up to date with the host's files that changed (resolv.conf, passwd ...). Cheap when
- * nothing did: one stat per file. Call before a launch. */
-int base_refresh(const struct base *b, struct err *e);
+ * nothing did: one stat per file, at most once per second of `now_ns` (any monotonic clock). Call
+ * before a launch. Running tasks see the change too. */
+int base_refresh(struct base *b, int64_t now_ns, struct err *e);
 
 #endif

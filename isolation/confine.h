@@ -57,14 +57,12 @@ struct confine {
 };
 
 int confine_begin(const struct confine *c, const char **what);
-/* `work_dir`: absolute, entered as the task's user; NULL: left alone. `keep_fds`: highest fd that
- * stays open (2), all above are closed: so the fds that the payload needs are at 0..keep_fds first;
- * the fd that reports a failed exec has to be close-on-exec and is given as `spare_fd` (-1: none).
- * `filter` NULL: no seccomp. */
+/* `work_dir`: absolute, entered as the task's user; NULL: left alone. `keep_fds`: highest fd that the
+ * payload keeps (2). All above become close-on-exec, so the one that reports a failed execve still
+ * works. `filter` NULL: no seccomp. */
 struct confine_exec {
     const char *work_dir;
     int keep_fds;
-    int spare_fd;
     const struct sock_filter *filter;
     uint16_t n_filter;
 };

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/confine.h"
+
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/filter.h>
+#include <linux/keyctl.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "isolation/raw.h"
+
+enum { KERNEL_SIGSET_BYTES = 8, KERNEL_SIGNALS = 64 };
+
+#define BITS_BASE                                                                        \
+    (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                     \
+     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED)
+#define BITS_AMBIENT (SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+/* On failure names the step and returns from the caller. */
+#define STEP(name, expr)        \
+    do {                        \
+        long r_ = (expr);       \
+        if (r_ < 0) {           \
+            *what = (name);     \
+            return (int)r_;     \
+        }                       \
+    } while (0)
+
+static long
+set_caps(uint64_t permitted, uint64_t inheritable)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct d[2];
+    for (unsigned i = 0; i < 2; i++) {
+        d[i].permitted = (uint32_t)(permitted >> (32 * i));
+        d[i].effective = d[i].permitted;
+        d[i].inheritable = (uint32_t)(inheritable >> (32 * i));
+    }
+    return RAW(SYS_capset, &h, d);
+}
+
+static long
+drop_bounding(uint64_t keep)
+{
+    for (unsigned i = 0; i < 64; i++) {
+        if (keep >> i & 1)
+            continue;
+        long r = RAW(SYS_prctl, PR_CAPBSET_DROP, i, 0, 0, 0);
+        if (r == -EINVAL)
+            return 0; /* beyond the kernel's last capability */
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int
+confine_begin(const struct confine *c, const char **what)
+{
+    if (c->flags & CONFINE_HOSTNAME)
+        STEP("sethostname", RAW(SYS_sethostname, c->hostname,
+                                strnlen(c->hostname, CONFINE_HOSTNAME_MAX)));
+    if (!(c->flags & CONFINE_ISOLATED))
+        return 0;
+    long r = RAW(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0);
+    if (r != -ENOSYS)
+        STEP("keyctl", r);
+    STEP("securebits",
+         RAW(SYS_prctl, PR_SET_SECUREBITS, BITS_BASE | (c->caps ? 0 : BITS_AMBIENT), 0, 0, 0));
+    STEP("bounding set", drop_bounding(c->caps));
+    return 0;
+}
+
+static long
+reset_signals(void)
+{
+    /* The kernel's struct sigaction: zeroes are SIG_DFL with no flags and an empty mask. execve resets
+     * handlers by itself but not what is ignored. */
+    const char none[32] = {0};
+    for (int sig = 1; sig <= KERNEL_SIGNALS; sig++) {
+        if (sig == SIGKILL || sig == SIGSTOP)
+            continue;
+        char old[32] = {0};
+        long r = RAW(SYS_rt_sigaction, sig, NULL, old, KERNEL_SIGSET_BYTES);
+        void *handler;
+        memcpy(&handler, old, sizeof(handler));
+        if (r == 0 && handler == (void *)SIG_IGN)
+            r = RAW(SYS_rt_sigaction, sig, none, NULL, KERNEL_SIGSET_BYTES);
+        if (r < 0)
+            return r;
+    }
+    const uint64_t empty = 0;
+    return RAW(SYS_rt_sigprocmask, SIG_SETMASK, &empty, NULL, KERNEL_SIGSET_BYTES);
+}
+
+/* A hard limit can only be raised with CAP_SYS_RESOURCE, which containers often withhold: best effort,
+ * clamped to what we have. */
+static long
+set_rlimit(const struct confine_rlimit *l)
+{
+    uint64_t want[2] = {l->soft, l->hard};
+    long r = RAW(SYS_prlimit64, 0, l->resource, want, NULL);
+    if (r != -EPERM)
+        return r;
+    uint64_t have[2];
+    r = RAW(SYS_prlimit64, 0, l->resource, NULL, have);
+    if (r < 0)
+        return r;
+    if (want[1] > have[1])
+        want[1] = have[1];
+    if (want[0] > want[1])
+        want[0] = want[1];
+    return RAW(SYS_prlimit64, 0, l->resource, want, NULL);
+}
+
+static int
+set_ids(const struct confine *c, const char **what)
+{
+    if (c->n_groups > CONFINE_GROUPS_MAX) {
+        *what = "setgroups";
+        return -EINVAL;
+    }
+    STEP("setgroups", RAW(SYS_setgroups, (size_t)c->n_groups, c->groups));
+    STEP("setresgid", RAW(SYS_setresgid, c->gid, c->gid, c->gid));
+    STEP("setresuid", RAW(SYS_setresuid, c->uid, c->uid, c->uid));
+    return 0;
+}
+
+/* Kept capabilities reach the program through the ambient set, the only way that survives execve
+ * with no_new_privs and without file capabilities. */
+static int
+keep_caps(uint64_t caps, const char **what)
+{
+    if (caps == 0) {
+        STEP("ambient set", RAW(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
+        STEP("capset", set_caps(0, 0));
+        return 0;
+    }
+    STEP("capset", set_caps(caps | (UINT64_C(1) << CAP_SETPCAP), caps));
+    for (unsigned i = 0; i < 64; i++)
+        if (caps >> i & 1)
+            STEP("ambient set", RAW(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0));
+    STEP("securebits", RAW(SYS_prctl, PR_SET_SECUREBITS, BITS_BASE | BITS_AMBIENT, 0, 0, 0));
+    STEP("capset", set_caps(caps, caps));
+    return 0;
+}
+
+static long
+load_filter(const struct sock_filter *filter, uint16_t n)
+{
+    struct sock_fprog prog = {.len = n, .filter = (struct sock_filter *)(uintptr_t)filter};
+    return RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
+}
+
+int
+confine_task(const struct confine *c, const struct confine_exec *x, const char **what)
+{
+    STEP("signals", reset_signals());
+    STEP("setsid", RAW(SYS_setsid));
+    if (c->n_rlimits > CONFINE_RLIMITS_MAX) {
+        *what = "setrlimit";
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < c->n_rlimits; i++)
+        STEP("setrlimit", set_rlimit(&c->rlimits[i]));
+    int r = 0;
+    if (c->flags & CONFINE_IDS)
+        r = set_ids(c, what);
+    if (r == 0 && (c->flags & CONFINE_ISOLATED))
+        r = keep_caps(c->caps, what);
+    if (r < 0)
+        return r;
+    if (x->work_dir != NULL)
+        STEP("chdir", RAW(SYS_chdir, x->work_dir));
+    if (c->flags & (CONFINE_NO_NEW_PRIVS | CONFINE_ISOLATED))
+        STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    STEP("close_range",
+         RAW(SYS_close_range, (unsigned)x->keep_fds + 1, ~0U, CLOSE_RANGE_CLOEXEC));
+    if (x->filter != NULL)
+        STEP("seccomp", load_filter(x->filter, x->n_filter));
+    return 0;
+}
+
+int
+confine_end(const struct sock_filter *filter, uint16_t n_filter, const char **what)
+{
+    STEP("dumpable", RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0));
+    STEP("ambient set", RAW(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
+    STEP("capset", set_caps(0, 0));
+    STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    if (filter != NULL)
+        STEP("seccomp", load_filter(filter, n_filter));
+    return 0;
+}
