@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/table.h over LMDB. The only file that includes <lmdb.h>.
+ */
+#include "common/table.h"
+
+#include <errno.h>
+#include <lmdb.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/mem.h"
+
+struct table_env {
+    MDB_env *env;
+    unsigned flags;
+    MDB_dbi dbi[TABLE_TABLES_MAX]; /* only for documentation of order; handles are dbi values */
+    unsigned n;
+};
+
+struct table_txn {
+    MDB_txn *txn;
+    bool write;
+};
+
+struct scan_impl {
+    struct table_scan pub;
+    MDB_cursor *cur;
+    bool started;
+    size_t n_prefix;
+    size_t n_from;
+    uint8_t key[TABLE_KEY_MAX * 2]; /* prefix, then the key to start from */
+};
+
+static int
+code_of(int rc)
+{
+    switch (rc) {
+    case 0:
+        return 0;
+    case MDB_NOTFOUND:
+        return -ERR_NOT_FOUND;
+    case MDB_MAP_FULL:
+    case MDB_TXN_FULL:
+        return -ENOSPC;
+    case MDB_READERS_FULL:
+        return -ERR_BUSY;
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INVALID:
+    case MDB_VERSION_MISMATCH:
+        return -ERR_CORRUPT;
+    case MDB_BAD_VALSIZE:
+        return -EINVAL;
+    default:
+        return rc > 0 ? -rc : -ERR_INTERNAL;
+    }
+}
+
+static int
+env_fail(struct err *e, int rc, const char *what, const char *path)
+{
+    return err_set(e, code_of(rc), "%s '%s': %s", what, path, mdb_strerror(rc));
+}
+
+int
+table_env_open(const char *path, size_t map_bytes, unsigned flags, struct table_env **ret,
+               struct err *e)
+{
+    MDB_env *env = NULL;
+    int rc = mdb_env_create(&env);
+    if (rc != 0)
+        return env_fail(e, rc, "make a table environment for", path);
+    rc = mdb_env_set_mapsize(env, map_bytes);
+    if (rc == 0)
+        rc = mdb_env_set_maxdbs(env, TABLE_TABLES_MAX);
+    if (rc == 0)
+        rc = mdb_env_set_maxreaders(env, TABLE_READERS_MAX);
+    unsigned f = MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD;
+    if (flags & TABLE_NOSYNC)
+        f |= MDB_NOSYNC | MDB_NOMETASYNC;
+    if (flags & TABLE_READ_ONLY)
+        f |= MDB_RDONLY;
+    if (rc == 0)
+        rc = mdb_env_open(env, path, f, 0600);
+    int dead;
+    if (rc == 0 && (flags & TABLE_READ_ONLY) == 0)
+        rc = mdb_reader_check(env, &dead);
+    if (rc != 0) {
+        mdb_env_close(env);
+        return env_fail(e, rc, "open the table file", path);
+    }
+    struct table_env *t = mem_new(NULL, struct table_env);
+    t->env = env;
+    t->flags = flags;
+    *ret = t;
+    return 0;
+}
+
+void
+table_env_close(struct table_env *env)
+{
+    if (env == NULL)
+        return;
+    mdb_env_close(env->env);
+    mem_free(env);
+}
+
+void
+table_env_usage(struct table_env *env, size_t *ret_used, size_t *ret_size)
+{
+    MDB_envinfo info;
+    MDB_stat st;
+    ASSERT(mdb_env_info(env->env, &info) == 0);
+    ASSERT(mdb_env_stat(env->env, &st) == 0);
+    *ret_used = (info.me_last_pgno + 1) * (size_t)st.ms_psize;
+    *ret_size = info.me_mapsize;
+}
+
+int
+table_open(struct table_env *env, const char *name, unsigned *ret_table, struct err *e)
+{
+    MDB_txn *txn = NULL;
+    MDB_dbi dbi;
+    bool ro = (env->flags & TABLE_READ_ONLY) != 0;
+    int rc = mdb_txn_begin(env->env, NULL, ro ? MDB_RDONLY : 0, &txn);
+    if (rc == 0) {
+        rc = mdb_dbi_open(txn, name, ro ? 0 : MDB_CREATE, &dbi);
+        if (rc == 0)
+            rc = mdb_txn_commit(txn);
+        else
+            mdb_txn_abort(txn);
+    }
+    if (rc != 0)
+        return env_fail(e, rc, "open the table", name);
+    env->dbi[env->n++ % TABLE_TABLES_MAX] = dbi;
+    *ret_table = dbi;
+    return 0;
+}
+
+static struct table_txn *
+txn_begin(struct table_env *env, unsigned flags, int *ret_code)
+{
+    MDB_txn *txn = NULL;
+    int rc = mdb_txn_begin(env->env, NULL, flags, &txn);
+    *ret_code = code_of(rc);
+    if (rc != 0)
+        return NULL;
+    struct table_txn *t = mem_new(NULL, struct table_txn);
+    t->txn = txn;
+    t->write = (flags & MDB_RDONLY) == 0;
+    return t;
+}
+
+struct table_txn *
+table_read_begin(struct table_env *env, int *ret_code)
+{
+    return txn_begin(env, MDB_RDONLY, ret_code);
+}
+
+struct table_txn *
+table_write_begin(struct table_env *env, int *ret_code)
+{
+    return txn_begin(env, 0, ret_code);
+}
+
+void
+table_end(struct table_txn *t)
+{
+    if (t == NULL)
+        return;
+    mdb_txn_abort(t->txn);
+    mem_free(t);
+}
+
+int
+table_commit(struct table_txn *t)
+{
+    ASSERT(t->write);
+    int rc = mdb_txn_commit(t->txn);
+    mem_free(t);
+    return code_of(rc);
+}
+
+static MDB_val
+val_of(struct slice s)
+{
+    return (MDB_val){.mv_size = s.n, .mv_data = (void *)(uintptr_t)s.p};
+}
+
+int
+table_get(struct table_txn *t, unsigned table, struct slice key, struct slice *ret)
+{
+    if (key.n == 0 || key.n > TABLE_KEY_MAX)
+        return -EINVAL;
+    MDB_val k = val_of(key);
+    MDB_val v;
+    int rc = mdb_get(t->txn, table, &k, &v);
+    if (rc == 0)
+        *ret = SLICE(v.mv_data, v.mv_size);
+    return code_of(rc);
+}
+
+int
+table_put(struct table_txn *t, unsigned table, struct slice key, struct slice val)
+{
+    if (key.n == 0 || key.n > TABLE_KEY_MAX)
+        return -EINVAL;
+    MDB_val k = val_of(key);
+    MDB_val v = val_of(val);
+    return code_of(mdb_put(t->txn, table, &k, &v, 0));
+}
+
+int
+table_del(struct table_txn *t, unsigned table, struct slice key)
+{
+    if (key.n == 0 || key.n > TABLE_KEY_MAX)
+        return -EINVAL;
+    MDB_val k = val_of(key);
+    return code_of(mdb_del(t->txn, table, &k, NULL));
+}
+
+uint64_t
+table_count(struct table_txn *t, unsigned table)
+{
+    MDB_stat st;
+    return mdb_stat(t->txn, table, &st) == 0 ? st.ms_entries : 0;
+}
+
+struct table_scan *
+table_scan_from(struct table_txn *t, unsigned table, struct slice prefix, struct slice from)
+{
+    ASSERT(prefix.n <= TABLE_KEY_MAX && from.n <= TABLE_KEY_MAX);
+    struct scan_impl *s = mem_new(NULL, struct scan_impl);
+    s->n_prefix = prefix.n;
+    s->n_from = from.n;
+    if (prefix.n > 0)
+        memcpy(s->key, prefix.p, prefix.n);
+    if (from.n > 0)
+        memcpy(s->key + TABLE_KEY_MAX, from.p, from.n);
+    s->pub.error = code_of(mdb_cursor_open(t->txn, table, &s->cur));
+    return &s->pub;
+}
+
+struct table_scan *
+table_scan(struct table_txn *t, unsigned table, struct slice prefix)
+{
+    return table_scan_from(t, table, prefix, prefix);
+}
+
+bool
+table_next(struct table_scan *pub)
+{
+    struct scan_impl *s = (struct scan_impl *)pub;
+    if (s->pub.error != 0)
+        return false;
+    MDB_val k;
+    MDB_val v;
+    int rc;
+    if (!s->started) {
+        k = val_of(SLICE(s->key + TABLE_KEY_MAX, s->n_from));
+        rc = mdb_cursor_get(s->cur, &k, &v, s->n_from > 0 ? MDB_SET_RANGE : MDB_FIRST);
+        s->started = true;
+    } else {
+        rc = mdb_cursor_get(s->cur, &k, &v, MDB_NEXT);
+    }
+    if (rc != 0) {
+        s->pub.error = rc == MDB_NOTFOUND ? 0 : code_of(rc);
+        return false;
+    }
+    if (k.mv_size < s->n_prefix || memcmp(k.mv_data, s->key, s->n_prefix) != 0)
+        return false;
+    s->pub.key = SLICE(k.mv_data, k.mv_size);
+    s->pub.val = SLICE(v.mv_data, v.mv_size);
+    return true;
+}
+
+int
+table_scan_del(struct table_scan *pub)
+{
+    struct scan_impl *s = (struct scan_impl *)pub;
+    return code_of(mdb_cursor_del(s->cur, 0));
+}
+
+void
+table_scan_end(struct table_scan *pub)
+{
+    struct scan_impl *s = (struct scan_impl *)pub;
+    if (s == NULL)
+        return;
+    if (s->cur != NULL)
+        mdb_cursor_close(s->cur);
+    mem_free(s);
+}

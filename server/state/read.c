@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State: single rows and lists. See state.h.
+ */
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/state/internal.h"
+
+struct state_iter {
+    struct state_txn *t;
+    struct table_scan *scan;
+    unsigned table;     /* of the rows */
+    bool by_index;      /* scan values are ids of rows */
+    bool live_only;
+    size_t left;        /* rows still to give */
+    const char *prefix; /* of the id, checked in the row; NULL: none */
+};
+
+const struct type *
+row_type(unsigned table)
+{
+    static const struct type *const types[] = {
+        [T_JOBS] = &type_job,
+        [T_JOB_VERSIONS] = &type_job,
+        [T_SUBMISSIONS] = &type_job_submission,
+        [T_SUMMARIES] = &type_job_summary,
+        [T_NODES] = &type_node,
+        [T_ALLOCS] = &type_allocation,
+        [T_EVALS] = &type_evaluation,
+        [T_CONFIG] = &type_scheduler_configuration,
+    };
+    return table < ARRAY_LEN(types) ? types[table] : NULL;
+}
+
+bool
+row_get(struct state_txn *t, unsigned table, const struct key *k, struct slice *ret)
+{
+    int rc = table_get(t->t, t->s->t[table], KEY_SLICE(*k), ret);
+    if (rc < 0 && rc != -ERR_NOT_FOUND)
+        state_fatal(t->s, "read a row", rc);
+    return rc == 0;
+}
+
+void *
+row_decode(struct state_txn *t, const void *ctx, const struct type *type, struct slice row)
+{
+    struct err e = ERR_INIT;
+    void *obj = NULL;
+    if (type == &type_allocation) {
+        if (row.n < ROW_HEAD)
+            state_fatal(t->s, "an allocation row", -ERR_CORRUPT);
+        row = SLICE((const uint8_t *)row.p + ROW_HEAD, row.n - ROW_HEAD);
+    }
+    if (mp_decode(ctx, type, row.p, row.n, BUDGET(ROW_BUDGET), &obj, &e) < 0)
+        state_fatal(t->s, type->name, e.code);
+    return obj;
+}
+
+static void *
+get(struct state_txn *t, const void *ctx, unsigned table, struct key k)
+{
+    struct slice v;
+    return row_get(t, table, &k, &v) ? row_decode(t, ctx, row_type(table), v) : NULL;
+}
+
+struct job *
+state_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
+{
+    return get(t, ctx, T_JOBS, key2(ns, id));
+}
+
+struct job *
+state_job_at(struct state_txn *t, const void *ctx, const char *ns, const char *id, uint64_t jmi)
+{
+    struct key k = key2(ns, id);
+    key_u64(&k, ~jmi);
+    return get(t, ctx, T_JOB_VERSIONS, k);
+}
+
+struct job *
+state_job_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
+                  uint64_t version)
+{
+    struct job *found = NULL;
+    struct key k = key2(ns, id);
+    struct table_scan *s = table_scan(t->t, t->s->t[T_JOB_VERSIONS], KEY_SLICE(k));
+    while (found == NULL && table_next(s)) {
+        struct job *j = row_decode(t, ctx, &type_job, s->val);
+        if (j->version == version)
+            found = j;
+        else
+            mem_free(j);
+    }
+    table_scan_end(s);
+    return found;
+}
+
+struct job_summary *
+state_summary(struct state_txn *t, const void *ctx, const char *ns, const char *id)
+{
+    return get(t, ctx, T_SUMMARIES, key2(ns, id));
+}
+
+struct job_submission *
+state_submission(struct state_txn *t, const void *ctx, const char *ns, const char *id,
+                 uint64_t version)
+{
+    struct key k = key2(ns, id);
+    key_u64(&k, ~version);
+    return get(t, ctx, T_SUBMISSIONS, k);
+}
+
+struct node *
+state_node(struct state_txn *t, const void *ctx, const char *id)
+{
+    return get(t, ctx, T_NODES, key1(id));
+}
+
+struct allocation *
+state_alloc(struct state_txn *t, const void *ctx, const char *id)
+{
+    return get(t, ctx, T_ALLOCS, key1(id));
+}
+
+struct evaluation *
+state_eval(struct state_txn *t, const void *ctx, const char *id)
+{
+    return get(t, ctx, T_EVALS, key1(id));
+}
+
+struct scheduler_configuration *
+state_scheduler_config(struct state_txn *t, const void *ctx)
+{
+    struct scheduler_configuration *c = get(t, ctx, T_CONFIG, key1("config"));
+    if (c == NULL) {
+        c = type_new(ctx, &type_scheduler_configuration);
+        codec_defaults(c, &type_scheduler_configuration, c);
+    }
+    return c;
+}
+
+uint64_t
+state_alloc_job_index(struct state_txn *t, const char *alloc_id)
+{
+    struct slice v;
+    struct key k = key1(alloc_id);
+    if (!row_get(t, T_ALLOCS, &k, &v) || v.n < ROW_HEAD)
+        return 0;
+    return be64_get((const uint8_t *)v.p + 8);
+}
+
+static const struct job *
+cached_job(struct state_txn *t, const char *ns, const char *id, uint64_t jmi)
+{
+    for (struct cached_job *c = t->jobs; c != NULL; c = c->next) {
+        if (c->jmi == jmi && str_eq(c->id, id) && str_eq(c->ns, ns))
+            return c->job;
+    }
+    struct cached_job *c = mem_new(t->ctx, struct cached_job);
+    c->ns = mem_strdup(c, ns);
+    c->id = mem_strdup(c, id);
+    c->jmi = jmi;
+    c->job = state_job_at(t, c, ns, id, jmi);
+    c->next = t->jobs;
+    t->jobs = c;
+    return c->job;
+}
+
+const struct job *
+state_alloc_job(struct state_txn *t, struct allocation *a)
+{
+    uint64_t jmi = state_alloc_job_index(t, a->id);
+    const struct job *j = jmi != 0 ? cached_job(t, a->namespace, a->job_id, jmi) : NULL;
+    a->job = (struct job *)(uintptr_t)j;
+    return j;
+}
+
+/* --- lists --- */
+
+static int
+iter_destroy(struct state_iter *it)
+{
+    table_scan_end(TAKE(it->scan));
+    return 0;
+}
+
+static struct state_iter *
+iter_new(struct state_txn *t, const void *ctx, unsigned table, unsigned scanned, struct key k)
+{
+    struct state_iter *it = mem_new(ctx, struct state_iter);
+    it->t = t;
+    it->table = table;
+    it->by_index = scanned != table;
+    it->left = SIZE_MAX;
+    it->scan = table_scan(t->t, t->s->t[scanned], KEY_SLICE(k));
+    talloc_set_destructor(it, iter_destroy);
+    return it;
+}
+
+/* Rows of a namespace (or all) whose id starts with prefix. */
+static struct state_iter *
+iter_ns(struct state_txn *t, const void *ctx, unsigned table, const char *ns, const char *prefix)
+{
+    struct key k = {.n = 0};
+    bool all = str_empty(ns) || str_eq(ns, "*");
+    if (!all)
+        key_part(&k, ns);
+    if (!all && !str_empty(prefix)) {
+        size_t n = strlen(prefix);
+        n = n < KEY_PART_MAX - 9 ? n : KEY_PART_MAX - 9;
+        memcpy(k.b + k.n, prefix, n);
+        k.n += n;
+    }
+    struct state_iter *it = iter_new(t, ctx, table, table, k);
+    if (!str_empty(prefix))
+        it->prefix = mem_strdup(it, prefix);
+    return it;
+}
+
+static struct state_iter *
+iter_id(struct state_txn *t, const void *ctx, unsigned table, const char *prefix)
+{
+    struct key k = {.n = 0};
+    size_t n = str_empty(prefix) ? 0 : strlen(prefix);
+    bool cut = n > KEY_PART_MAX - 9;
+    k.n = cut ? KEY_PART_MAX - 9 : n;
+    if (k.n > 0)
+        memcpy(k.b, prefix, k.n);
+    struct state_iter *it = iter_new(t, ctx, table, table, k);
+    if (cut)
+        it->left = 0; /* ids are shorter */
+    return it;
+}
+
+struct state_iter *
+state_jobs(struct state_txn *t, const void *ctx, const char *ns, const char *prefix)
+{
+    return iter_ns(t, ctx, T_JOBS, ns, prefix);
+}
+
+struct state_iter *
+state_job_versions(struct state_txn *t, const void *ctx, const char *ns, const char *id)
+{
+    struct state_iter *it = iter_new(t, ctx, T_JOB_VERSIONS, T_JOB_VERSIONS, key2(ns, id));
+    it->left = STATE_JOB_VERSIONS_KEPT;
+    return it;
+}
+
+struct state_iter *
+state_summaries(struct state_txn *t, const void *ctx, const char *ns)
+{
+    return iter_ns(t, ctx, T_SUMMARIES, ns, NULL);
+}
+
+struct state_iter *
+state_nodes(struct state_txn *t, const void *ctx, const char *prefix)
+{
+    return iter_id(t, ctx, T_NODES, prefix);
+}
+
+struct state_iter *
+state_allocs(struct state_txn *t, const void *ctx, const char *prefix)
+{
+    return iter_id(t, ctx, T_ALLOCS, prefix);
+}
+
+struct state_iter *
+state_allocs_by_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
+{
+    return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_JOB, key2(ns, id));
+}
+
+struct state_iter *
+state_allocs_by_node(struct state_txn *t, const void *ctx, const char *node_id)
+{
+    return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_NODE, key1(node_id));
+}
+
+struct state_iter *
+state_allocs_by_eval(struct state_txn *t, const void *ctx, const char *eval_id)
+{
+    return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_EVAL, key1(eval_id));
+}
+
+struct state_iter *
+state_evals(struct state_txn *t, const void *ctx, const char *prefix)
+{
+    return iter_id(t, ctx, T_EVALS, prefix);
+}
+
+struct state_iter *
+state_evals_by_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
+{
+    return iter_new(t, ctx, T_EVALS, T_EVALS_BY_JOB, key2(ns, id));
+}
+
+void
+state_iter_live_only(struct state_iter *it)
+{
+    ASSERT(it->table == T_ALLOCS);
+    it->live_only = true;
+}
+
+/* The id that a prefix query is about. */
+static const char *
+row_id(const struct state_iter *it, const void *obj)
+{
+    return it->table == T_SUMMARIES ? ((const struct job_summary *)obj)->job_id
+                                    : ((const struct job *)obj)->id;
+}
+
+static bool
+next_row(struct state_iter *it, struct slice *ret)
+{
+    while (it->scan != NULL && table_next(it->scan)) {
+        *ret = it->scan->val;
+        if (it->by_index) {
+            struct slice id = it->scan->val;
+            int rc = table_get(it->t->t, it->t->s->t[it->table], id, ret);
+            if (rc < 0)
+                state_fatal(it->t->s, "a row that an index names", rc);
+        }
+        if (it->live_only && (ret->n < ROW_HEAD || ((const uint8_t *)ret->p)[1] != 0))
+            continue;
+        return true;
+    }
+    if (it->scan != NULL && it->scan->error != 0)
+        state_fatal(it->t->s, "a list", it->scan->error);
+    return false;
+}
+
+void *
+state_next(struct state_iter *it, const void *ctx)
+{
+    struct slice row;
+    while (it->left > 0 && next_row(it, &row)) {
+        void *obj = row_decode(it->t, ctx, row_type(it->table), row);
+        if (it->prefix != NULL && !str_prefix(row_id(it, obj), it->prefix)) {
+            mem_free(obj);
+            continue;
+        }
+        it->left--;
+        return obj;
+    }
+    state_iter_end(it);
+    return NULL;
+}
+
+struct allocation *
+state_next_with_job(struct state_iter *it, const void *ctx)
+{
+    ASSERT(it->table == T_ALLOCS);
+    struct state_txn *t = it->t;
+    struct allocation *a = state_next(it, ctx);
+    if (a != NULL)
+        state_alloc_job(t, a);
+    return a;
+}
+
+void
+state_iter_end(struct state_iter *it)
+{
+    mem_free(it);
+}

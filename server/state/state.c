@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State: opening the cache, transactions, keys and indexes. See state.h.
+ */
+#include "server/state/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/state/internal.h"
+#include "server/state/write.h"
+
+static const char *const table_names[T_ALL] = {
+    [T_JOBS] = "jobs",
+    [T_JOB_VERSIONS] = "job_versions",
+    [T_SUBMISSIONS] = "job_submissions",
+    [T_SUMMARIES] = "job_summaries",
+    [T_NODES] = "nodes",
+    [T_ALLOCS] = "allocs",
+    [T_EVALS] = "evals",
+    [T_CONFIG] = "scheduler_config",
+    [T_META] = "meta",
+    [T_ALLOCS_BY_JOB] = "allocs_by_job",
+    [T_ALLOCS_BY_NODE] = "allocs_by_node",
+    [T_ALLOCS_BY_EVAL] = "allocs_by_eval",
+    [T_EVALS_BY_JOB] = "evals_by_job",
+};
+
+void
+state_fatal(const struct state *s, const char *what, int code)
+{
+    log_error("state", "the state file cannot be used; remove it and start again, it is rebuilt from "
+                       "the Raft snapshot and log (when it is full, raise the map size first)",
+              "file", s->path, "at", what, "error", err_name(code), NULL);
+    abort();
+}
+
+/* --- keys --- */
+
+uint64_t
+be64_get(const void *p)
+{
+    const uint8_t *b = p;
+    uint64_t v = 0;
+    for (unsigned i = 0; i < 8; i++)
+        v = v << 8 | b[i];
+    return v;
+}
+
+void
+be64_put(void *p, uint64_t v)
+{
+    uint8_t *b = p;
+    for (unsigned i = 0; i < 8; i++)
+        b[i] = (uint8_t)(v >> (56 - 8 * i));
+}
+
+static void
+key_bytes(struct key *k, const void *p, size_t n)
+{
+    ASSERT(n <= sizeof(k->b) - k->n);
+    if (n > 0)
+        memcpy(k->b + k->n, p, n);
+    k->n += n;
+}
+
+void
+key_part(struct key *k, const char *s)
+{
+    size_t n = s != NULL ? strlen(s) : 0;
+    if (n <= KEY_PART_MAX) {
+        key_bytes(k, s, n);
+    } else {
+        uint8_t hash[8];
+        be64_put(hash, XXH3_64bits(s, n));
+        key_bytes(k, s, KEY_PART_MAX - 9);
+        key_bytes(k, "\x01", 1);
+        key_bytes(k, hash, 8);
+    }
+    key_bytes(k, "", 1);
+}
+
+void
+key_u64(struct key *k, uint64_t v)
+{
+    uint8_t b[8];
+    be64_put(b, v);
+    key_bytes(k, b, 8);
+}
+
+struct key
+key1(const char *a)
+{
+    struct key k = {.n = 0};
+    key_part(&k, a);
+    return k;
+}
+
+struct key
+key2(const char *a, const char *b)
+{
+    struct key k = {.n = 0};
+    key_part(&k, a);
+    key_part(&k, b);
+    return k;
+}
+
+struct key
+key3(const char *a, const char *b, const char *c)
+{
+    struct key k = key2(a, b);
+    key_part(&k, c);
+    return k;
+}
+
+static uint64_t
+watch_key(char kind, const char *a, const char *b)
+{
+    struct key k = {.n = 0};
+    key_bytes(&k, &kind, 1);
+    key_part(&k, a);
+    key_part(&k, b);
+    uint64_t h = XXH3_64bits(k.b, k.n);
+    return h != 0 ? h : 1;
+}
+
+uint64_t
+state_key_job(const char *ns, const char *id)
+{
+    return watch_key('j', ns, id);
+}
+
+uint64_t
+state_key_node(const char *id)
+{
+    return watch_key('n', id, "");
+}
+
+uint64_t
+state_key_alloc(const char *id)
+{
+    return watch_key('a', id, "");
+}
+
+uint64_t
+state_key_eval(const char *id)
+{
+    return watch_key('e', id, "");
+}
+
+uint64_t
+state_key_job_allocs(const char *ns, const char *id)
+{
+    return watch_key('J', ns, id);
+}
+
+uint64_t
+state_key_job_evals(const char *ns, const char *id)
+{
+    return watch_key('V', ns, id);
+}
+
+uint64_t
+state_key_node_allocs(const char *node_id)
+{
+    return watch_key('N', node_id, "");
+}
+
+uint64_t
+state_key_eval_allocs(const char *eval_id)
+{
+    return watch_key('E', eval_id, "");
+}
+
+/* --- opening --- */
+
+static int
+read_boot_id(char out[64], struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("boot id");
+    char *s = NULL;
+    size_t n = 0;
+    int rc = file_read(tmp, AT_FDCWD, "/proc/sys/kernel/random/boot_id", 63, &s, &n);
+    if (rc < 0)
+        return err_errno(e, -rc, "read /proc/sys/kernel/random/boot_id");
+    while (n > 0 && (s[n - 1] == '\n' || s[n - 1] == ' '))
+        s[--n] = '\0';
+    str_copy(out, 64, s);
+    return 0;
+}
+
+/* Files of other boots hold what the disk may have lost. */
+static int
+remove_others(const char *dir, const char *keep, struct err *e)
+{
+    DIR *d = opendir(dir);
+    if (d == NULL)
+        return err_errno(e, errno, "open the directory '%s'", dir);
+    struct dirent *ent;
+    while ((ent = readdir(d)) != NULL) {
+        if (!str_prefix(ent->d_name, "state-") || str_prefix(ent->d_name, keep))
+            continue;
+        if (unlinkat(dirfd(d), ent->d_name, 0) != 0 && errno != ENOENT) {
+            int rc = err_errno(e, errno, "remove the outdated state file '%s/%s'", dir, ent->d_name);
+            closedir(d);
+            return rc;
+        }
+    }
+    closedir(d);
+    return 0;
+}
+
+int
+state_open(const char *dir, const char *boot_id, size_t map_bytes, struct state **ret,
+           bool *ret_fresh, struct err *e)
+{
+    char boot[64];
+    if (boot_id != NULL)
+        str_copy(boot, sizeof(boot), boot_id);
+    else if (read_boot_id(boot, e) < 0)
+        return e != NULL ? e->code : -EIO;
+    struct state *s = mem_new(NULL, struct state);
+    char *name = mem_printf(s, "state-%s.mdb", boot);
+    s->path = mem_printf(s, "%s/%s", dir, name);
+    int rc = remove_others(dir, name, e);
+    if (rc == 0)
+        rc = table_env_open(s->path, map_bytes, TABLE_NOSYNC, &s->env, e);
+    for (unsigned i = 0; rc == 0 && i < T_ALL; i++)
+        rc = table_open(s->env, table_names[i], &s->t[i], e);
+    if (rc < 0) {
+        state_close(s);
+        return rc;
+    }
+    struct state_txn *t = state_read_begin(s, s);
+    *ret_fresh = state_applied(t) == 0;
+    state_read_end(t);
+    *ret = s;
+    return 0;
+}
+
+void
+state_close(struct state *s)
+{
+    if (s == NULL)
+        return;
+    table_env_close(s->env);
+    mem_free(s);
+}
+
+void
+state_clear(struct state *s)
+{
+    int rc = 0;
+    struct table_txn *t = table_write_begin(s->env, &rc);
+    for (unsigned i = 0; t != NULL && i < T_ALL; i++) {
+        struct table_scan *sc = table_scan(t, s->t[i], SLICE(NULL, 0));
+        while (rc == 0 && table_next(sc))
+            rc = table_scan_del(sc);
+        if (rc == 0)
+            rc = sc->error;
+        table_scan_end(sc);
+    }
+    if (t != NULL && rc == 0)
+        rc = table_commit(t);
+    if (rc < 0)
+        state_fatal(s, "clear", rc);
+}
+
+void
+state_usage(struct state *s, size_t *ret_used, size_t *ret_size)
+{
+    table_env_usage(s->env, ret_used, ret_size);
+}
+
+/* --- transactions --- */
+
+static struct state_txn *
+txn_new(struct state *s, const void *ctx, bool write)
+{
+    int rc = 0;
+    struct state_txn *t = mem_new(NULL, struct state_txn);
+    t->s = s;
+    t->ctx = ctx;
+    t->write = write;
+    buf_init(&t->row, ROW_MAX);
+    t->t = write ? table_write_begin(s->env, &rc) : table_read_begin(s->env, &rc);
+    if (t->t == NULL)
+        state_fatal(s, write ? "begin a write" : "begin a read", rc);
+    return t;
+}
+
+static void
+txn_free(struct state_txn *t)
+{
+    buf_done(&t->row);
+    mem_free(t);
+}
+
+struct state_txn *
+state_read_begin(struct state *s, const void *ctx)
+{
+    return txn_new(s, ctx, false);
+}
+
+void
+state_read_end(struct state_txn *t)
+{
+    if (t == NULL)
+        return;
+    ASSERT(!t->write);
+    table_end(t->t);
+    txn_free(t);
+}
+
+struct state_txn *
+state_write_begin(struct state *s, const void *ctx)
+{
+    return txn_new(s, ctx, true);
+}
+
+void
+state_commit(struct state_txn *t)
+{
+    ASSERT(t->write);
+    int rc = table_commit(t->t);
+    if (rc < 0)
+        state_fatal(t->s, "commit", rc);
+    txn_free(t);
+}
+
+void
+state_abort(struct state_txn *t)
+{
+    table_end(t->t);
+    txn_free(t);
+}
+
+/* --- indexes --- */
+
+static const char applied_key[] = "applied";
+
+uint64_t
+state_applied(const struct state_txn *t)
+{
+    struct slice v;
+    int rc = table_get(t->t, t->s->t[T_META], SLICE(applied_key, sizeof(applied_key)), &v);
+    return rc == 0 && v.n == 16 ? be64_get(v.p) : 0;
+}
+
+uint64_t
+state_applied_term(struct state_txn *t)
+{
+    struct slice v;
+    int rc = table_get(t->t, t->s->t[T_META], SLICE(applied_key, sizeof(applied_key)), &v);
+    return rc == 0 && v.n == 16 ? be64_get((const uint8_t *)v.p + 8) : 0;
+}
+
+void
+state_set_applied(struct state_txn *t, uint64_t index, uint64_t term)
+{
+    uint8_t v[16];
+    be64_put(v, index);
+    be64_put(v + 8, term);
+    int rc = table_put(t->t, t->s->t[T_META], SLICE(applied_key, sizeof(applied_key)),
+                       SLICE(v, sizeof(v)));
+    if (rc < 0)
+        state_fatal(t->s, "applied index", rc);
+}
+
+uint64_t
+state_index(struct state_txn *t, unsigned mask)
+{
+    uint64_t max = 0;
+    for (unsigned i = 0; i < STATE_TABLES; i++) {
+        if ((mask & STATE_BIT(i)) == 0)
+            continue;
+        uint8_t k[3] = {'i', 'x', (uint8_t)i};
+        struct slice v;
+        if (table_get(t->t, t->s->t[T_META], SLICE(k, sizeof(k)), &v) == 0 && v.n == 8) {
+            uint64_t ix = be64_get(v.p);
+            max = ix > max ? ix : max;
+        }
+    }
+    return max;
+}

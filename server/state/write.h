@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing the state: for the FSM and for loading a snapshot. One writer; the transaction belongs to
+ * the thread that began it. `index` is the Raft index of the entry being applied: every function
+ * below moves the index of its table to it and notes what a blocking query may wait for. They store
+ * what they are given: stamping CreateIndex and the like is the FSM's work. A full or damaged file
+ * ends the process.
+ */
+#ifndef PADDOCK_SERVER_STATE_WRITE_H
+#define PADDOCK_SERVER_STATE_WRITE_H
+
+#include "common/table.h"
+#include "server/state/state.h"
+
+/* Opens the cache in `dir` for this boot (NULL: of the running kernel); files of other boots are
+ * removed. *ret_fresh: it is empty and must be loaded. */
+int state_open(const char *dir, const char *boot_id, size_t map_bytes, struct state **ret,
+               bool *ret_fresh, struct err *e);
+void state_close(struct state *s);
+/* Removes every row (before a snapshot is loaded). */
+void state_clear(struct state *s);
+void state_usage(struct state *s, size_t *ret_used, size_t *ret_size);
+
+struct state_txn *state_write_begin(struct state *s, const void *ctx);
+void state_commit(struct state_txn *t);
+void state_abort(struct state_txn *t);
+
+/* Index and term of the last applied entry; 0 in an empty state. */
+void state_set_applied(struct state_txn *t, uint64_t index, uint64_t term);
+uint64_t state_applied_term(struct state_txn *t);
+
+void state_put_job(struct state_txn *t, uint64_t index, const struct job *j);
+void state_del_job(struct state_txn *t, uint64_t index, const char *ns, const char *id);
+void state_put_job_version(struct state_txn *t, uint64_t index, const struct job *j);
+/* Removes versions beyond the newest `keep` that no allocation refers to. */
+void state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, const char *id,
+                             size_t keep);
+void state_put_summary(struct state_txn *t, uint64_t index, const struct job_summary *s);
+void state_put_submission(struct state_txn *t, uint64_t index, const struct job_submission *s);
+void state_put_node(struct state_txn *t, uint64_t index, const struct node *n);
+void state_del_node(struct state_txn *t, uint64_t index, const char *id);
+/* a->job is not stored; `job_modify_index` says which version it refers to. */
+void state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
+                     uint64_t job_modify_index);
+void state_del_alloc(struct state_txn *t, uint64_t index, const char *id);
+void state_put_eval(struct state_txn *t, uint64_t index, const struct evaluation *ev);
+void state_del_eval(struct state_txn *t, uint64_t index, const char *id);
+void state_put_scheduler_config(struct state_txn *t, uint64_t index,
+                                const struct scheduler_configuration *c);
+
+/* What a write transaction touched so far, for the watches. */
+struct state_change;
+const struct state_change *state_changes(const struct state_txn *t, size_t *ret_n);
+
+/* --- for snapshots: every row of every table that is not derived, in key order --- */
+typedef int state_row_fn(void *arg, unsigned table, struct slice key, struct slice val);
+/* Stops at the first negative answer and returns it. */
+int state_dump(struct state_txn *t, state_row_fn *fn, void *arg);
+/* Stores a row of a dump and what is derived from it. -ERR_CORRUPT when it does not decode. */
+int state_load_row(struct state_txn *t, unsigned table, struct slice key, struct slice val);
+
+#endif
