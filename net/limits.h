@@ -39,6 +39,9 @@ enum {
     RPC_TIMEOUT_MAX_MS = 15 * 60 * 1000,
     RPC_BACKOFF_MIN_MS = 50,           /* reconnect, doubled and jittered */
     RPC_BACKOFF_MAX_MS = 5 * 1000,
+    RPC_PATIENCE_MS = 5 * 1000,        /* a call waits so long for a connection that fails */
+    RPC_PAUSE_BYTES = 4 << 20,         /* queued answers at which a connection is not read */
+    RPC_DECODE_EXTRA = 64 << 10,       /* plus so much */
     RPC_IDENTIFY_MS = 10 * 1000,       /* a new connection must name its protocol within */
     RPC_CONNS_MAX = 8192,
     RPC_CONNS_PER_PEER = 256,

@@ -80,8 +80,9 @@ void rpc_client_close(struct rpc_client *c);
 typedef void rpc_done(void *arg, const struct err *e, const void *resp);
 
 /* `req` is encoded before the function returns. timeout_ms 0: RPC_TIMEOUT_DEFAULT_MS; a blocking
- * query adds its own wait to what it asks for. A call that was not sent when the connection broke is
- * sent again; one that was sent fails with -ERR_CLOSED. Returns an id for rpc_cancel, never 0. */
+ * query adds its own wait to what it asks for. A call that was not sent when the connection broke
+ * waits for the next one, but fails with -ERR_UNAVAILABLE when connecting failed for
+ * RPC_PATIENCE_MS; one that was sent fails with -ERR_CLOSED. Returns an id for rpc_cancel, never 0. */
 uint64_t rpc_send(struct rpc_client *c, enum rpc_id id, const void *req, int64_t timeout_ms,
                   rpc_done *done, void *arg);
 /* Gives up: done comes with -ERR_CANCELED in a later turn. Unknown ids are ignored. */

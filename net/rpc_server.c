@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RPC server: sessions over accepted connections.
+ */
+#include "common/mem.h"
+#include "net/rpc_wire.h"
+#include "net/stream.h"
+
+struct conn {
+    struct rpc_server *server;
+    struct stream *stream;
+    struct rpc_session *session; /* NULL until the protocol byte came */
+    struct rpc_reader reader;
+    struct timer *identify;
+    struct conn *prev, *next;
+};
+
+struct rpc_server {
+    struct loop *loop;
+    const struct rpc_service *services;
+    size_t n;
+    void *arg;
+    struct listener *listener;
+    struct conn *conns;
+    size_t refs; /* owner and connections */
+};
+
+static void
+server_unref(struct rpc_server *s)
+{
+    if (--s->refs == 0)
+        talloc_free(s);
+}
+
+static void
+carrier_send(void *arg, struct buf *frame)
+{
+    struct conn *c = arg;
+    stream_write(c->stream, frame, 1);
+    if (stream_queued(c->stream) > RPC_PAUSE_BYTES)
+        stream_read(c->stream, false); /* until on_drain: the caller does not read its answers */
+}
+
+static bool
+on_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
+{
+    struct conn *c = arg;
+    if (!rpc_session_frame(c->session, h, body))
+        stream_close(c->stream);
+    return c->session != NULL; /* a handler may have closed the server */
+}
+
+static void
+session_start(struct conn *c)
+{
+    struct rpc_session_config cfg = {
+        .loop = c->server->loop,
+        .services = c->server->services,
+        .n = c->server->n,
+        .arg = c->server->arg,
+        .peer = stream_peer(c->stream),
+        .send = carrier_send,
+        .carrier = c,
+    };
+    timer_stop(TAKE(c->identify));
+    c->session = rpc_session_new(&cfg);
+}
+
+static void
+on_data(void *arg, const uint8_t *p, size_t n)
+{
+    struct conn *c = arg;
+
+    if (!c->session) {
+        if (p[0] != RPC_PROTOCOL_BYTE) {
+            stream_close(c->stream);
+            return;
+        }
+        session_start(c);
+        p++;
+        n--;
+    }
+    if (rpc_reader_feed(&c->reader, p, n) < 0)
+        stream_close(c->stream);
+}
+
+static void
+on_drain(void *arg)
+{
+    struct conn *c = arg;
+    stream_read(c->stream, true);
+}
+
+static void
+conn_stop(struct conn *c)
+{
+    timer_stop(TAKE(c->identify));
+    rpc_session_free(TAKE(c->session));
+}
+
+static void
+on_close(void *arg, int code)
+{
+    struct conn *c = arg;
+    struct rpc_server *s = c->server;
+
+    (void)code;
+    conn_stop(c);
+    rpc_reader_done(&c->reader);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    talloc_free(c);
+    server_unref(s);
+}
+
+static const struct stream_ops conn_ops = {
+    .on_data = on_data, .on_drain = on_drain, .on_close = on_close};
+
+static void
+identify_cb(void *arg)
+{
+    struct conn *c = arg;
+    c->identify = NULL;
+    stream_close(c->stream);
+}
+
+static void
+on_accept(void *arg, struct stream *st)
+{
+    struct rpc_server *s = arg;
+    struct conn *c = mem_new(NULL, struct conn);
+
+    c->server = s;
+    c->stream = st;
+    rpc_reader_init(&c->reader, on_frame, c);
+    c->next = s->conns;
+    if (c->next)
+        c->next->prev = c;
+    s->conns = c;
+    s->refs++;
+    c->identify = timer_start(s->loop, RPC_IDENTIFY_MS, identify_cb, c);
+    stream_accept(st, &conn_ops, c);
+}
+
+struct rpc_server *
+rpc_listen(struct loop *l, const char *addr, uint16_t port, const struct rpc_service *services,
+           size_t n, void *arg, struct err *e)
+{
+    struct addr a;
+    if (addr_parse(addr, 1, &a, e) < 0)
+        return NULL;
+    a.port = port;
+    struct rpc_server *s = mem_new(NULL, struct rpc_server);
+    s->loop = l;
+    s->services = services;
+    s->n = n;
+    s->arg = arg;
+    s->refs = 1;
+    struct listener_config lc = {
+        .conns_max = RPC_CONNS_MAX,
+        .per_peer = RPC_CONNS_PER_PEER,
+        .on_accept = on_accept,
+        .arg = s,
+    };
+    s->listener = listener_new(l, &a, &lc, e);
+    if (!s->listener) {
+        talloc_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+uint16_t
+rpc_server_port(const struct rpc_server *s)
+{
+    return listener_port(s->listener);
+}
+
+void
+rpc_server_close(struct rpc_server *s)
+{
+    if (!s)
+        return;
+    listener_close(s->listener);
+    for (struct conn *c = s->conns; c; c = c->next) {
+        stream_close(c->stream);
+        conn_stop(c);
+    }
+    server_unref(s);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RPC frames as bytes.
+ */
+#include "net/rpc_wire.h"
+
+#include <string.h>
+
+static uint64_t
+get_be(const uint8_t *p, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+size_t
+rpc_frame_begin(struct buf *b, const struct rpc_head *h)
+{
+    size_t at = b->len;
+    buf_put_u32(b, 0);
+    buf_put_u8(b, (uint8_t)h->kind);
+    buf_put_u8(b, 0);
+    buf_put_u16(b, h->method);
+    buf_put_u64(b, h->id);
+    buf_put_u32(b, h->deadline_ms);
+    return at;
+}
+
+void
+rpc_frame_end(struct buf *b, size_t at)
+{
+    if (buf_error(b))
+        return;
+    uint32_t len = (uint32_t)(b->len - at - RPC_HEAD);
+    for (unsigned i = 0; i < 4; i++)
+        b->data[at + i] = (uint8_t)(len >> (24 - 8 * i));
+}
+
+void
+rpc_put_error(struct buf *b, int code, const char *text)
+{
+    buf_put_u32(b, (uint32_t)(code < 0 ? -code : code));
+    buf_put(b, text, strnlen(text, ERR_TEXT_MAX - 1));
+}
+
+void
+rpc_get_error(const uint8_t *p, size_t n, struct err *e)
+{
+    if (n < 4 || n > 4 + ERR_TEXT_MAX) {
+        err_set(e, -ERR_CORRUPT, "malformed error from the server");
+        return;
+    }
+    uint64_t code = get_be(p, 4);
+    if (code == 0 || code > 100000)
+        code = ERR_INTERNAL;
+    err_set(e, -(int)code, "%.*s", (int)(n - 4), (const char *)p + 4);
+}
+
+int
+rpc_head_parse(const uint8_t p[RPC_HEAD], struct rpc_head *ret)
+{
+    struct rpc_head h = {
+        .len = (uint32_t)get_be(p, 4),
+        .kind = (enum rpc_kind)p[4],
+        .method = (uint16_t)get_be(p + 6, 2),
+        .id = get_be(p + 8, 8),
+        .deadline_ms = (uint32_t)get_be(p + 16, 4),
+    };
+    if (h.len > RPC_FRAME_MAX || p[4] < RPC_KIND_CALL || p[4] > RPC_KIND_CANCEL || p[5] != 0 ||
+        h.id == 0)
+        return -ERR_INVALID;
+    *ret = h;
+    return 0;
+}
+
+void
+rpc_reader_init(struct rpc_reader *r,
+                bool (*frame)(void *, const struct rpc_head *, const uint8_t *), void *arg)
+{
+    buf_init(&r->in, RPC_HEAD + RPC_FRAME_MAX + STREAM_READ_SIZE);
+    r->frame = frame;
+    r->arg = arg;
+}
+
+void
+rpc_reader_done(struct rpc_reader *r)
+{
+    buf_done(&r->in);
+}
+
+/* Frames of p[0..n); *used counts the bytes of whole ones. */
+static int
+frames(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
+{
+    struct rpc_head h;
+
+    *used = 0;
+    while (n - *used >= RPC_HEAD) {
+        const uint8_t *at = p + *used;
+        if (rpc_head_parse(at, &h) < 0)
+            return -ERR_INVALID;
+        if (n - *used - RPC_HEAD < h.len)
+            break;
+        *used += RPC_HEAD + h.len;
+        if (!r->frame(r->arg, &h, at + RPC_HEAD))
+            return 1;
+    }
+    return 0;
+}
+
+int
+rpc_reader_feed(struct rpc_reader *r, const uint8_t *p, size_t n)
+{
+    size_t used;
+
+    if (r->in.len == 0) { /* the common case: whole frames, no copy */
+        int rc = frames(r, p, n, &used);
+        if (rc == 0)
+            buf_put(&r->in, p + used, n - used);
+        return rc == 0 && buf_error(&r->in) ? -ERR_LIMIT : rc;
+    }
+    buf_put(&r->in, p, n);
+    if (buf_error(&r->in))
+        return -ERR_LIMIT;
+    int rc = frames(r, r->in.data, r->in.len, &used);
+    if (rc != 0)
+        return rc;
+    if (used == r->in.len)
+        buf_done(&r->in);
+    else if (used > 0)
+        buf_consume(&r->in, used);
+    return 0;
+}
+
+int
+rpc_decode(const void *ctx, const struct type *t, const uint8_t *p, size_t n, void **ret,
+           struct err *e)
+{
+    struct budget b = {.left = n * RPC_DECODE_FACTOR + RPC_DECODE_EXTRA};
+    return mp_decode(ctx, t, p, n, &b, ret, e);
+}
+
+const struct rpc_method *
+rpc_method_by_id(enum rpc_id id)
+{
+    for (size_t i = 0; i < api_methods_n; i++)
+        if (api_methods[i].id == (uint16_t)id)
+            return &api_methods[i];
+    return NULL;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RPC frames as bytes (layout: rpc.h), and the serving side of one connection, whatever carries it.
+ * Private to net/.
+ */
+#ifndef PADDOCK_NET_RPC_WIRE_H
+#define PADDOCK_NET_RPC_WIRE_H
+
+#include "common/buf.h"
+#include "net/rpc.h"
+
+enum { RPC_HEAD = 20 };
+enum rpc_kind { RPC_KIND_CALL = 1, RPC_KIND_REPLY, RPC_KIND_ERROR, RPC_KIND_CANCEL };
+
+struct rpc_head {
+    uint32_t len;
+    enum rpc_kind kind;
+    uint16_t method;
+    uint64_t id;
+    uint32_t deadline_ms;
+};
+
+/* Appends a head whose length rpc_frame_end fills in once the body is appended. Returns its offset. */
+size_t rpc_frame_begin(struct buf *b, const struct rpc_head *h);
+void rpc_frame_end(struct buf *b, size_t at);
+void rpc_put_error(struct buf *b, int code, const char *text);
+void rpc_get_error(const uint8_t *p, size_t n, struct err *e);
+/* -ERR_INVALID for a malformed head. */
+int rpc_head_parse(const uint8_t p[RPC_HEAD], struct rpc_head *ret);
+
+/* Collects bytes into frames. */
+struct rpc_reader {
+    struct buf in;
+    /* False: stop, the reader may be gone. `body` is valid during the call. */
+    bool (*frame)(void *arg, const struct rpc_head *h, const uint8_t *body);
+    void *arg;
+};
+
+void rpc_reader_init(struct rpc_reader *r, bool (*frame)(void *, const struct rpc_head *,
+                     const uint8_t *), void *arg);
+void rpc_reader_done(struct rpc_reader *r);
+/* -ERR_INVALID: malformed, close the connection. 1: a frame function said stop. */
+int rpc_reader_feed(struct rpc_reader *r, const uint8_t *p, size_t n);
+
+/* Decodes a body by its type into a new object owned by ctx. */
+int rpc_decode(const void *ctx, const struct type *t, const uint8_t *p, size_t n, void **ret,
+               struct err *e);
+
+/* --- the serving side of one connection --- */
+struct rpc_session;
+
+struct rpc_session_config {
+    struct loop *loop;
+    const struct rpc_service *services;
+    size_t n;
+    void *arg;
+    const char *peer;
+    void (*send)(void *carrier, struct buf *frame); /* takes the memory */
+    void *carrier;
+};
+
+struct rpc_session *rpc_session_new(const struct rpc_session_config *cfg);
+/* False: malformed, close the connection. */
+bool rpc_session_frame(struct rpc_session *s, const struct rpc_head *h, const uint8_t *body);
+/* Cancels what is open; nothing is sent any more. */
+void rpc_session_free(struct rpc_session *s);
+
+#endif
