@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/plan.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/buf.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/mounts.h"
+
+#define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+enum {
+    NOFILE_DEFAULT = 65536,
+    MEMLOCK_DEFAULT = 8 << 20,
+    MSGQUEUE_DEFAULT = 819200,
+    LOG_FILES_DEFAULT = 10,
+    LOG_BYTES_DEFAULT = 10 << 20,
+};
+
+/* The block being made; its errors stick in the buffer. */
+struct block {
+    struct buf b;
+};
+
+static uint32_t
+put(struct block *k, const void *p, size_t n, size_t align)
+{
+    static const uint8_t zeros[8];
+    if (k->b.len % align != 0)
+        buf_put(&k->b, zeros, align - k->b.len % align);
+    uint32_t at = (uint32_t)k->b.len;
+    buf_put(&k->b, p, n);
+    return at;
+}
+
+static uint32_t
+put_str(struct block *k, const char *s)
+{
+    return put(k, s, strlen(s) + 1, 1);
+}
+
+static struct plan_strs
+put_strs(struct block *k, const void *ctx, const char *first, const struct str_list *rest)
+{
+    size_t n = rest->n + (first != NULL);
+    uint64_t *v = mem_array(ctx, uint64_t, n + 1);
+    size_t i = 0;
+    if (first != NULL)
+        v[i++] = put_str(k, first);
+    for (size_t j = 0; j < rest->n; j++)
+        v[i++] = put_str(k, rest->v[j]);
+    v[i] = 0;
+    return (struct plan_strs){put(k, v, (n + 1) * sizeof(*v), 8), (uint32_t)n};
+}
+
+static const char *
+env_path(const struct launch_spec *s)
+{
+    for (size_t i = 0; i < s->env.n; i++)
+        if (str_prefix(s->env.v[i], "PATH="))
+            return s->env.v[i] + 5;
+    return PATH_DEFAULT;
+}
+
+/* Where the command is looked for: absolute as it is; "local/run" below the task's directory; a bare
+ * name in the task's local/, the task's directory, then PATH, as Nomad does it. */
+static void
+candidates(const void *ctx, const struct launch_spec *s, const char *base, struct str_list *out)
+{
+    if (s->command[0] == '/') {
+        list_add(ctx, *out, s->command);
+        return;
+    }
+    if (strchr(s->command, '/') == NULL)
+        list_add(ctx, *out, mem_printf(ctx, "%s/local/%s", base, s->command));
+    list_add(ctx, *out, mem_printf(ctx, "%s/%s", base, s->command));
+    if (strchr(s->command, '/') != NULL)
+        return;
+    for (const char *p = env_path(s); *p != '\0' && out->n < PLAN_PATHS_MAX;) {
+        size_t n = strcspn(p, ":");
+        if (n > 0 && p[0] == '/')
+            list_add(ctx, *out, mem_printf(ctx, "%.*s/%s", (int)n, p, s->command));
+        p += n + (p[n] == ':');
+    }
+}
+
+static void
+limit(struct confine *c, unsigned resource, uint64_t v)
+{
+    ASSERT(c->n_rlimits < CONFINE_RLIMITS_MAX);
+    c->rlimits[c->n_rlimits++] = (struct confine_rlimit){.resource = resource, .soft = v, .hard = v};
+}
+
+static void
+fill_confine(struct confine *c, const struct plan_input *in)
+{
+    const struct launch_spec *s = in->spec;
+    bool isolated = in->mounts != NULL;
+    if (in->user != NULL) {
+        c->flags |= CONFINE_IDS;
+        c->uid = in->user->uid;
+        c->gid = in->user->gid;
+        c->n_groups = in->user->n_groups < CONFINE_GROUPS_MAX ? in->user->n_groups
+                                                               : CONFINE_GROUPS_MAX;
+        memcpy(c->groups, in->user->groups, c->n_groups * sizeof(c->groups[0]));
+    }
+    int64_t nofile = s->limits != NULL ? s->limits->nofile : 0;
+    if (isolated) {
+        c->flags |= CONFINE_ISOLATED | CONFINE_NO_NEW_PRIVS | CONFINE_HOSTNAME;
+        c->caps = in->caps;
+        str_copy(c->hostname, sizeof(c->hostname), str_or(s->hostname, s->task_name));
+        limit(c, RLIMIT_CORE, 0);
+        limit(c, RLIMIT_MEMLOCK, MEMLOCK_DEFAULT);
+        limit(c, RLIMIT_MSGQUEUE, MSGQUEUE_DEFAULT);
+        if (nofile == 0)
+            nofile = NOFILE_DEFAULT;
+    }
+    if (nofile > 0)
+        limit(c, RLIMIT_NOFILE, (uint64_t)nofile);
+}
+
+static void
+fill_logs(struct block *k, struct plan_header *h, const struct plan_input *in, const void *ctx)
+{
+    static const char *const streams[2] = {"stdout", "stderr"};
+    const struct launch_logs *l = in->spec->logs;
+    for (int i = 0; i < 2; i++)
+        h->logs[i] = (struct plan_log){
+            .name = put_str(k, mem_printf(ctx, "%s.%s.", in->spec->task_name, streams[i])),
+            .index = in->log_index[i],
+            .first = in->log_first[i],
+        };
+    h->log_files = l != NULL && l->max_files > 0 ? (uint32_t)l->max_files : LOG_FILES_DEFAULT;
+    h->log_bytes =
+        l != NULL && l->max_file_bytes > 0 ? (uint64_t)l->max_file_bytes : LOG_BYTES_DEFAULT;
+    h->log_gid = in->log_gid;
+}
+
+static uint32_t
+plan_flags(const struct plan_input *in)
+{
+    uint32_t f = in->mounts != NULL ? PLAN_ISOLATED : PLAN_SUBREAPER;
+    f |= in->user != NULL ? PLAN_ROOT : 0;
+    f |= in->cgroup ? PLAN_CGROUP : 0;
+    f |= in->logs ? PLAN_LOGS : 0;
+    f |= in->oom ? PLAN_OOM : 0;
+    return f;
+}
+
+int
+plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_n, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("plan");
+    const struct launch_spec *s = in->spec;
+    bool isolated = in->mounts != NULL;
+    const char *base = isolated ? "" : in->task_dir;
+    struct block k = {.b = BUF_INIT(PLAN_BYTES_MAX)};
+    struct plan_header h = {.magic = PLAN_MAGIC, .flags = plan_flags(in)};
+
+    put(&k, &h, sizeof(h), 8);
+    struct confine c = {0};
+    fill_confine(&c, in);
+    h.confine = put(&k, &c, sizeof(c), 8);
+    if (isolated) {
+        h.mounts = put(&k, in->mounts, in->mounts->bytes, 8);
+        h.mounts_bytes = in->mounts->bytes;
+    }
+    if (in->task_filter != NULL)
+        h.task_filter = (struct plan_filter){
+            put(&k, in->task_filter->insns, in->task_filter->n * sizeof(struct sock_filter), 8),
+            in->task_filter->n};
+    if (in->shim_filter != NULL)
+        h.shim_filter = (struct plan_filter){
+            put(&k, in->shim_filter->insns, in->shim_filter->n * sizeof(struct sock_filter), 8),
+            in->shim_filter->n};
+    const char *wd = str_or(s->work_dir, isolated ? "/" : base);
+    h.work_dir = put_str(&k, wd[0] == '/' ? wd : mem_printf(tmp, "%s/%s", base, wd));
+    struct str_list paths = {0};
+    candidates(tmp, s, base, &paths);
+    h.paths = put_strs(&k, tmp, NULL, &paths);
+    h.args = put_strs(&k, tmp, s->command, &s->args);
+    h.env = put_strs(&k, tmp, NULL, &s->env);
+    fill_logs(&k, &h, in, tmp);
+    buf_putc(&k.b, '\0');
+    h.bytes = (uint32_t)k.b.len;
+    int r = buf_error(&k.b);
+    if (r == 0) {
+        memcpy(k.b.data, &h, sizeof(h));
+        r = plan_check(k.b.data, k.b.len);
+    }
+    if (r < 0)
+        err_set(e, r == -EINVAL ? -ERR_INVALID : -ERR_LIMIT,
+                "task \"%s\": its command, arguments and environment are more than %d KiB",
+                s->task_name, PLAN_BYTES_MAX / 1024);
+    if (r == 0) {
+        *ret = mem_dup(ctx, k.b.data, k.b.len);
+        *ret_n = k.b.len;
+    }
+    buf_done(&k.b);
+    return r;
+}
+
+void
+plan_explain(const void *plan, const struct shim_status *st, struct err *e)
+{
+    static const char *const stages[SHIM_STAGE_END] = {
+        [SHIM_PLAN] = "read the plan",     [SHIM_LOGS] = "open the log files",
+        [SHIM_MOUNTS] = "build the root",  [SHIM_BEGIN] = "confine the task",
+        [SHIM_CLONE] = "clone the task",   [SHIM_TASK] = "confine the task",
+        [SHIM_EXEC] = "execute",
+    };
+    const struct plan_header *h = plan;
+    auto_mem void *tmp = mem_ctx("explain");
+    int stage = st->stage > SHIM_RUNS && st->stage < SHIM_STAGE_END ? st->stage : SHIM_PLAN;
+    int error = st->error > 0 && st->error < 4096 ? st->error : EINVAL;
+    char what[sizeof(st->what)];
+    memcpy(what, st->what, sizeof(what));
+    what[sizeof(what) - 1] = '\0';
+    if (stage == SHIM_EXEC) {
+        const uint64_t *args = (const uint64_t *)(const void *)((const char *)plan + h->args.at);
+        const char *cmd = (const char *)plan + args[0];
+        err_errno(e, error, "execute \"%s\"%s", cmd,
+                  error == ENOENT ? " (not found in the task's directory or its PATH)" : "");
+        return;
+    }
+    if (stage == SHIM_TASK && str_eq(what, "chdir")) {
+        err_errno(e, error, "enter the working directory \"%s\"",
+                  (const char *)plan + h->work_dir);
+        return;
+    }
+    const char *op = "";
+    if (stage == SHIM_MOUNTS && h->mounts != 0) {
+        const struct mounts_plan *m = (const void *)((const char *)plan + h->mounts);
+        if (st->op >= 0 && (uint32_t)st->op < m->n_ops)
+            op = mounts_describe(tmp, m, (uint32_t)st->op);
+    }
+    err_errno(e, error, "%s%s%s%s%s", stages[stage], op[0] != '\0' ? ": " : "", op,
+              what[0] != '\0' ? ": " : "", what);
+}

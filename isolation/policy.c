@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/policy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/caps.h"
+#include "isolation/seccomp.h"
+
+#define USER_DEFAULT "nobody"
+
+static bool
+path_ok(const char *s)
+{
+    if (str_empty(s) || s[0] != '/' || strlen(s) > 1024)
+        return false;
+    for (const char *p = s; *p != '\0';) {
+        p++; /* '/' */
+        size_t n = strcspn(p, "/");
+        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        p += n;
+    }
+    return true;
+}
+
+static int
+check_paths(const struct str_list *l, const char *what, struct err *e)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!path_ok(l->v[i]))
+            return err_set(e, -ERR_INVALID, "policy: %s \"%s\" is not a plain absolute path", what,
+                           str_or(l->v[i], ""));
+    return 0;
+}
+
+int
+policy_check(const struct policy *p, struct err *e)
+{
+    const struct {
+        const char *name, *v;
+        bool required;
+    } paths[] = {{"data_dir", p->data_dir, true},
+                 {"alloc_dir", p->alloc_dir, true},
+                 {"run_dir", p->run_dir, true},
+                 {"state_dir", p->state_dir, false},
+                 {"cgroup root", p->cgroup_root, false}};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        if ((paths[i].required || !str_empty(paths[i].v)) && !path_ok(paths[i].v))
+            return err_set(e, -ERR_INVALID, "policy: %s \"%s\" is not a plain absolute path",
+                           paths[i].name, str_or(paths[i].v, ""));
+    for (size_t i = 0; i < p->allowed_caps.n; i++)
+        if (!str_eq(p->allowed_caps.v[i], "all") && caps_from_name(p->allowed_caps.v[i]) < 0)
+            return err_set(e, -ERR_INVALID, "policy: unknown capability \"%s\"",
+                           str_or(p->allowed_caps.v[i], ""));
+    for (size_t i = 0; i < p->drivers.n; i++)
+        if (str_empty(p->drivers.v[i]))
+            return err_set(e, -ERR_INVALID, "policy: a driver has no name");
+    if (p->agent_uid < 0 || p->agent_uid > UINT32_MAX - 1 || p->agent_gid < 0 ||
+        p->agent_gid > UINT32_MAX - 1)
+        return err_set(e, -ERR_INVALID, "policy: the agent's ids are out of range");
+    if (p->pids_max_default < 0)
+        return err_set(e, -ERR_INVALID, "policy: pids_max is negative");
+    int r = check_paths(&p->bind_roots, "bind root", e);
+    return r < 0 ? r : check_paths(&p->bind_allowed, "allowed bind", e);
+}
+
+int
+policy_compile(const struct policy *p, const char *path, struct err *e)
+{
+    int r = policy_check(p, e);
+    if (r < 0)
+        return r;
+    auto_buf struct buf b = BUF_INIT(POLICY_BYTES_MAX);
+    mp_encode(&b, &type_policy, p);
+    r = buf_error(&b);
+    if (r < 0)
+        return err_set(e, -ERR_LIMIT, "policy: more than %d KiB", POLICY_BYTES_MAX / 1024);
+    r = file_write_atomic(AT_FDCWD, path, b.data, b.len, 0640);
+    if (r < 0)
+        return err_errno(e, -r, "write \"%s\"", path);
+    return 0;
+}
+
+int
+policy_load(const void *ctx, const char *path, struct policy **ret, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("policy");
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return err_errno(e, errno, "read the policy \"%s\" (paddock policy makes it)", path);
+    if (geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & 022) != 0))
+        return err_set(e, -ERR_FORBIDDEN,
+                       "the policy \"%s\" must be root's and writable by nobody else", path);
+    char *text = NULL;
+    size_t n = 0;
+    int r = file_read(tmp, AT_FDCWD, path, POLICY_BYTES_MAX, &text, &n);
+    if (r < 0)
+        return err_errno(e, -r, "read \"%s\"", path);
+    void *p = NULL;
+    r = mp_decode(ctx, &type_policy, text, n, BUDGET(8 << 20), &p, e);
+    if (r < 0) {
+        err_prefix(e, "policy \"%s\"", path);
+        return r;
+    }
+    r = policy_check(p, e);
+    if (r < 0) {
+        mem_free(p);
+        return r;
+    }
+    *ret = p;
+    return 0;
+}
+
+static bool
+list_has(const struct str_list *l, const char *s)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (str_eq(l->v[i], s))
+            return true;
+    return false;
+}
+
+/* Equal to `root` or below it. */
+static bool
+below(const char *path, const char *root)
+{
+    size_t n = strlen(root);
+    return strncmp(path, root, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+static int
+check_mount(const struct policy *p, const struct launch_mount *m, struct err *e)
+{
+    for (size_t i = 0; i < p->bind_allowed.n; i++)
+        if (below(m->source, p->bind_allowed.v[i]))
+            return 0;
+    return err_set(e, -ERR_POLICY,
+                   "mount of \"%s\": this client's policy does not allow that host path", m->source);
+}
+
+int
+policy_check_launch(const struct policy *p, const struct launch_spec *s, struct err *e)
+{
+    if (!list_has(&p->drivers, s->driver))
+        return err_set(e, -ERR_POLICY, "driver \"%s\" is not allowed on this client", s->driver);
+    bool raw = str_eq(s->driver, "raw_exec");
+    if (raw && !p->raw_exec)
+        return err_set(e, -ERR_POLICY, "driver \"raw_exec\" is disabled on this client");
+    if (raw == s->isolated)
+        return err_set(e, -ERR_POLICY, "driver \"%s\" %s an isolated task", s->driver,
+                       raw ? "is not for" : "needs");
+    if (raw && (s->mounts.n > 0 || s->cap_add.n > 0))
+        return err_set(e, -ERR_POLICY, "driver \"raw_exec\" takes no mounts and no capabilities");
+    if (str_eq(s->seccomp, "unconfined")) {
+        if (p->seccomp && !raw)
+            return err_set(e, -ERR_POLICY, "seccomp \"unconfined\" is not allowed on this client");
+    } else if (seccomp_profile_find(str_or(s->seccomp, "")) == NULL) {
+        return err_set(e, -ERR_INVALID, "unknown seccomp profile \"%s\"", s->seccomp);
+    }
+    if (s->host_pid || s->host_ipc)
+        return err_set(e, -ERR_POLICY, "the host's pid and ipc namespaces are not allowed");
+    for (size_t i = 0; i < s->mounts.n; i++) {
+        int r = check_mount(p, s->mounts.v[i], e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int
+policy_user(const struct policy *p, const struct launch_spec *s, const struct users_files *files,
+            struct user *ret, struct err *e)
+{
+    const char *dflt = s->isolated ? USER_DEFAULT : str_or(p->agent_user, USER_DEFAULT);
+    return users_resolve(str_or(s->user, dflt), p->denied_users.v, p->denied_users.n, files, ret, e);
+}
+
+int
+policy_caps(const struct policy *p, const struct launch_spec *s, uint64_t *ret, struct err *e)
+{
+    return caps_plan(s->cap_add.v, s->cap_add.n, p->allowed_caps.v, p->allowed_caps.n, ret, e);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/proto.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+/* Which fields of a request a row knows. */
+enum {
+    R_ALLOC = 1 << 0,
+    R_TASK = 1 << 1,
+    R_PATH = 1 << 2,
+    R_SPEC = 1 << 3,
+    R_SIGNAL = 1 << 4,
+    R_OFFSET = 1 << 5,
+    R_DATA = 1 << 6,
+    R_MODE = 1 << 7,
+    R_TASKS = 1 << 8,
+    R_OWNER = 1 << 9,
+};
+
+struct row {
+    const char *name;
+    unsigned must;   /* fields that have to be there */
+    unsigned may;    /* others that can be */
+    unsigned phases; /* enum proto_phase */
+};
+
+static const struct row rows[WARDEN_OP_END] = {
+    [WARDEN_INFO] = {"info", 0, 0, PROTO_HELLO | PROTO_READY | PROTO_STOPPING},
+    [WARDEN_ALLOC_MAKE] = {"alloc-make", R_ALLOC, R_TASKS, PROTO_READY},
+    [WARDEN_ALLOC_REMOVE] = {"alloc-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_LAUNCH] = {"launch", R_SPEC, 0, PROTO_READY},
+    [WARDEN_SIGNAL] = {"signal", R_ALLOC | R_TASK | R_SIGNAL, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_KILL] = {"kill", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_DESTROY] = {"destroy", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_ADOPT] = {"adopt", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_LIST] = {"list", 0, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_OPEN] = {"open", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_STAT] = {"stat", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_READDIR] = {"readdir", R_ALLOC, R_PATH | R_OFFSET, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_PUT] = {"put", R_ALLOC | R_TASK | R_PATH, R_OFFSET | R_DATA | R_MODE | R_OWNER,
+                    PROTO_READY},
+};
+
+const char *
+proto_op_name(uint64_t op)
+{
+    return op < WARDEN_OP_END && rows[op].name != NULL ? rows[op].name : "?";
+}
+
+static unsigned
+fields(const struct warden_request *r)
+{
+    unsigned f = 0;
+    f |= r->alloc_id != NULL ? R_ALLOC : 0;
+    f |= r->task_name != NULL ? R_TASK : 0;
+    f |= r->path != NULL ? R_PATH : 0;
+    f |= r->spec != NULL ? R_SPEC : 0;
+    f |= r->signal != 0 ? R_SIGNAL : 0;
+    f |= r->offset != 0 ? R_OFFSET : 0;
+    f |= r->data.n != 0 ? R_DATA : 0;
+    f |= r->mode != 0 ? R_MODE : 0;
+    f |= r->tasks.n != 0 ? R_TASKS : 0;
+    f |= r->owner != NULL ? R_OWNER : 0;
+    return f;
+}
+
+int
+proto_check_alloc_id(const char *s)
+{
+    return s != NULL && uuid_valid(s) ? 0 : -ERR_INVALID;
+}
+
+static bool
+component_ok(const char *s, size_t n)
+{
+    if (n == 0 || n > 255 || (n == 1 && s[0] == '.') || (n == 2 && s[0] == '.' && s[1] == '.'))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+            return false;
+    return true;
+}
+
+int
+proto_check_task_name(const char *s)
+{
+    if (s == NULL)
+        return -ERR_INVALID;
+    size_t n = strlen(s);
+    if (n > PROTO_TASK_NAME_MAX || !component_ok(s, n) || strchr(s, '/') != NULL || s[0] == '.' ||
+        str_eq(s, "alloc") || str_prefix(s, "cgroup."))
+        return -ERR_INVALID;
+    return 0;
+}
+
+int
+proto_check_path(const char *s)
+{
+    if (s == NULL || s[0] == '\0')
+        return 0; /* the top */
+    if (strlen(s) > PROTO_PATH_MAX)
+        return -ERR_INVALID;
+    unsigned depth = 0;
+    for (const char *p = s; *p != '\0';) {
+        size_t n = strcspn(p, "/");
+        if (!component_ok(p, n) || ++depth > PROTO_PATH_DEPTH_MAX)
+            return -ERR_INVALID;
+        p += n;
+        if (*p == '/' && *++p == '\0')
+            return -ERR_INVALID; /* a trailing slash */
+    }
+    return 0;
+}
+
+static bool
+env_ok(const char *s)
+{
+    const char *eq = strchr(s, '=');
+    if (eq == NULL || eq == s)
+        return false;
+    for (const char *p = s; p < eq; p++)
+        if ((unsigned char)*p <= 0x20 || *p == 0x7f)
+            return false;
+    return true;
+}
+
+static int
+check_mounts(const struct launch_spec *s, struct err *e)
+{
+    for (size_t i = 0; i < s->mounts.n; i++) {
+        const struct launch_mount *m = s->mounts.v[i];
+        if (m == NULL || str_empty(m->source) || m->source[0] != '/' || str_empty(m->target) ||
+            proto_check_path(m->source + 1) < 0)
+            return err_set(e, -ERR_INVALID, "mount %zu needs a plain absolute source and a target",
+                           i);
+    }
+    return 0;
+}
+
+int
+proto_check_spec(const struct launch_spec *s, struct err *e)
+{
+    if (proto_check_alloc_id(s->alloc_id) < 0)
+        return err_set(e, -ERR_INVALID, "launch: the allocation id is not a UUID");
+    if (proto_check_task_name(s->task_name) < 0)
+        return err_set(e, -ERR_INVALID, "launch: the task name is not allowed");
+    if (str_empty(s->driver))
+        return err_set(e, -ERR_INVALID, "launch: no driver");
+    if (str_empty(s->command))
+        return err_set(e, -ERR_INVALID, "launch: no command");
+    for (size_t i = 0; i < s->args.n; i++)
+        if (s->args.v[i] == NULL)
+            return err_set(e, -ERR_INVALID, "launch: argument %zu is null", i);
+    for (size_t i = 0; i < s->env.n; i++)
+        if (s->env.v[i] == NULL || !env_ok(s->env.v[i]))
+            return err_set(e, -ERR_INVALID, "launch: environment entry %zu is not NAME=value", i);
+    for (size_t i = 0; i < s->cap_add.n; i++)
+        if (str_empty(s->cap_add.v[i]))
+            return err_set(e, -ERR_INVALID, "launch: capability %zu has no name", i);
+    if (s->limits != NULL) {
+        const struct launch_limits *l = s->limits;
+        const int64_t v[] = {l->cpu_shares,      l->cpu_max,  l->memory_max, l->memory_high,
+                             l->memory_swap_max, l->pids_max, l->nofile};
+        for (size_t i = 0; i < ARRAY_LEN(v); i++)
+            if (v[i] < 0)
+                return err_set(e, -ERR_INVALID, "launch: a limit is negative");
+        if (l->nofile > 1 << 20)
+            return err_set(e, -ERR_INVALID, "launch: more than %d open files", 1 << 20);
+    }
+    const struct launch_logs *g = s->logs;
+    if (g != NULL && (g->max_files < 0 || g->max_files > 10000 || g->max_file_bytes < 0 ||
+                      proto_check_path(g->dir) < 0))
+        return err_set(e, -ERR_INVALID, "launch: the log settings are out of range");
+    if (s->secrets_mb < 0 || s->secrets_mb > 1024 || s->kill_signal < 0 || s->kill_signal > 64)
+        return err_set(e, -ERR_INVALID, "launch: a number is out of range");
+    return check_mounts(s, e);
+}
+
+static int
+check_values(const struct warden_request *r, struct err *e)
+{
+    if (r->alloc_id != NULL && proto_check_alloc_id(r->alloc_id) < 0)
+        return err_set(e, -ERR_INVALID, "the allocation id is not a UUID");
+    if (r->task_name != NULL && proto_check_task_name(r->task_name) < 0)
+        return err_set(e, -ERR_INVALID, "the task name is not allowed");
+    if (proto_check_path(r->path) < 0)
+        return err_set(e, -ERR_INVALID, "the path is not a plain relative one");
+    if (r->signal < 0 || r->signal > 64)
+        return err_set(e, -ERR_INVALID, "%lld is not a signal", (long long)r->signal);
+    if (r->offset < 0 || r->offset > INT64_C(1) << 40)
+        return err_set(e, -ERR_INVALID, "the offset is out of range");
+    if (r->mode < 0 || (r->mode & ~0777) != 0)
+        return err_set(e, -ERR_INVALID, "the mode is not within 0777");
+    for (size_t i = 0; i < r->tasks.n; i++) {
+        const struct warden_task *t = r->tasks.v[i];
+        if (t == NULL || proto_check_task_name(t->name) < 0)
+            return err_set(e, -ERR_INVALID, "the name of task %zu is not allowed", i);
+    }
+    return r->spec != NULL ? proto_check_spec(r->spec, e) : 0;
+}
+
+int
+proto_check(const struct warden_request *r, enum proto_phase phase, struct err *e)
+{
+    if (r->op == 0 || r->op >= WARDEN_OP_END)
+        return err_set(e, -ERR_INVALID, "unknown request %llu", (unsigned long long)r->op);
+    const struct row *row = &rows[r->op];
+    if ((row->phases & phase) == 0)
+        return err_set(e, -ERR_INVALID, "%s is not allowed now", row->name);
+    unsigned f = fields(r);
+    if ((f & row->must) != row->must || (f & ~(row->must | row->may)) != 0)
+        return err_set(e, -ERR_INVALID, "%s: fields 0x%x, must have 0x%x, may have 0x%x", row->name,
+                       f, row->must, row->may);
+    int rc = codec_check(&type_warden_request, r, e);
+    if (rc == 0)
+        rc = check_values(r, e);
+    if (rc < 0)
+        err_prefix(e, "%s", row->name);
+    return rc < 0 ? -ERR_INVALID : 0;
+}
+
+int
+proto_decode(const void *ctx, const void *p, size_t n, enum proto_phase phase,
+             struct warden_request **ret, struct err *e)
+{
+    void *r = NULL;
+    int rc = mp_decode(ctx, &type_warden_request, p, n, BUDGET(PROTO_DECODE_MAX), &r, e);
+    if (rc < 0)
+        return rc;
+    rc = proto_check(r, phase, e);
+    if (rc < 0) {
+        mem_free(r);
+        return rc;
+    }
+    *ret = r;
+    return 0;
+}
+
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * PROTO_FDS_MAX)];
+};
+
+int
+proto_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds)
+{
+    union control c = {0};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    ASSERT(n_fds <= PROTO_FDS_MAX);
+    if (n_fds > 0) {
+        m.msg_control = c.bytes;
+        m.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+        struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+        h->cmsg_level = SOL_SOCKET;
+        h->cmsg_type = SCM_RIGHTS;
+        h->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+        memcpy(CMSG_DATA(h), fds, sizeof(int) * n_fds);
+    }
+    ssize_t r;
+    do
+        r = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return errno == ENOBUFS ? -EAGAIN : -errno;
+    return 0;
+}
+
+static void
+take_fds(struct msghdr *m, int *fds, size_t *n_fds)
+{
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h != NULL; h = CMSG_NXTHDR(m, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(fd));
+            if (*n_fds < PROTO_FDS_MAX)
+                fds[(*n_fds)++] = fd;
+            else
+                fd_close(&fd);
+        }
+    }
+}
+
+long
+proto_recv(int fd, void *buf, size_t size, int *fds, size_t *n_fds)
+{
+    union control c;
+    struct iovec iov = {.iov_base = buf, .iov_len = size};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (fds != NULL) {
+        m.msg_control = c.bytes;
+        m.msg_controllen = sizeof(c.bytes);
+        *n_fds = 0;
+    }
+    ssize_t r;
+    do
+        r = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return errno == ECONNRESET ? 0 : -errno;
+    if (fds != NULL)
+        take_fds(&m, fds, n_fds);
+    if ((m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+        for (size_t i = 0; fds != NULL && i < *n_fds; i++)
+            fd_close(&fds[i]);
+        return -ERR_LIMIT;
+    }
+    return r;
+}
+
+void
+proto_buffers(int fd)
+{
+    int n = PROTO_PACKET_MAX + 65536;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n, sizeof(n));
+}

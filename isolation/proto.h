@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The warden's wire: one msgpack struct warden_request per packet of a SOCK_SEQPACKET unix socket, one
+ * struct warden_response per answer, file descriptors beside it. A row per request says which fields it
+ * may and must carry and in which phase of a connection it is allowed; anything else closes the
+ * connection (the agent's side is hostile). Pure, except proto_send and proto_recv.
+ */
+#ifndef PADDOCK_ISOLATION_PROTO_H
+#define PADDOCK_ISOLATION_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "common/err.h"
+
+enum warden_op {
+    WARDEN_INFO = 1,
+    WARDEN_ALLOC_MAKE = 2,
+    WARDEN_ALLOC_REMOVE = 3,
+    WARDEN_LAUNCH = 4,
+    WARDEN_SIGNAL = 5,
+    WARDEN_KILL = 6,
+    WARDEN_DESTROY = 7,
+    WARDEN_ADOPT = 8,
+    WARDEN_LIST = 9,
+    WARDEN_OPEN = 10,
+    WARDEN_STAT = 11,
+    WARDEN_READDIR = 12,
+    WARDEN_PUT = 13,
+    WARDEN_OP_END
+};
+
+/* What an fd of an answer is. */
+enum warden_fd { WARDEN_FD_PID = 1, WARDEN_FD_CGROUP = 2, WARDEN_FD_RECORD = 3, WARDEN_FD_FILE = 4 };
+
+enum {
+    PROTO_PACKET_MAX = 384 * 1024, /* bytes of a packet */
+    PROTO_DECODE_MAX = 4 << 20,    /* memory of a decoded one */
+    PROTO_FDS_MAX = 4,
+    PROTO_TASK_NAME_MAX = 128,
+    PROTO_PATH_MAX = 1024,
+    PROTO_PATH_DEPTH_MAX = 64,
+    PROTO_READDIR_MAX = 256,       /* entries of an answer */
+};
+
+/* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */
+enum proto_phase { PROTO_HELLO = 1, PROTO_READY = 2, PROTO_STOPPING = 4 };
+
+const char *proto_op_name(uint64_t op); /* "launch"; "?" */
+
+/* The request is one that this phase allows, carries what its row asks for and nothing else, and every
+ * name, path and number is well-formed. -ERR_INVALID: the connection must be closed. */
+int proto_check(const struct warden_request *r, enum proto_phase phase, struct err *e);
+/* The parts, for tests and the planner. */
+int proto_check_alloc_id(const char *s);
+int proto_check_task_name(const char *s);
+/* Relative, no empty, "." or ".." component, no control characters, bounded. */
+int proto_check_path(const char *s);
+int proto_check_spec(const struct launch_spec *s, struct err *e);
+
+/* Decodes and checks one packet. */
+int proto_decode(const void *ctx, const void *p, size_t n, enum proto_phase phase,
+                 struct warden_request **ret, struct err *e);
+
+/* One packet with up to PROTO_FDS_MAX fds (borrowed). 0, -EAGAIN, or -errno. */
+int proto_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds);
+/* One packet into `buf`; fds of the peer are taken only when `fds` is not NULL (then PROTO_FDS_MAX of
+ * them, *n_fds says how many), else they are an error. Returns its size; 0: closed; -EAGAIN;
+ * -ERR_LIMIT: larger than `size` or with fds that were not asked for. */
+long proto_recv(int fd, void *buf, size_t size, int *fds, size_t *n_fds);
+/* Socket buffers that hold a whole packet. */
+void proto_buffers(int fd);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/record.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "common/err.h"
+#include "common/mem.h"
+
+int
+record_read_raw(int fd, struct record *ret)
+{
+    struct record r;
+    ssize_t n = pread(fd, &r, sizeof(r), 0);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n != sizeof(r) || r.magic != RECORD_MAGIC || r.bytes != sizeof(r) ||
+        r.run.state > RECORD_FINISHED || memchr(r.alloc_id, 0, sizeof(r.alloc_id)) == NULL ||
+        memchr(r.task, 0, sizeof(r.task)) == NULL || memchr(r.boot_id, 0, sizeof(r.boot_id)) == NULL)
+        return -ERR_CORRUPT;
+    *ret = r;
+    return 0;
+}
+
+struct task_record *
+record_export(const void *ctx, const struct record *r)
+{
+    struct task_record *t = type_new(ctx, &type_task_record);
+    t->alloc_id = mem_strdup(t, r->alloc_id);
+    t->task_name = mem_strdup(t, r->task);
+    t->boot_id = mem_strdup(t, r->boot_id);
+    t->shim_pid = r->shim_pid;
+    t->shim_start = r->shim_start;
+    t->cgroup_id = r->cgroup_id;
+    t->uid = r->uid;
+    t->started_at = r->run.started_ns;
+    t->finished_at = r->run.state == RECORD_FINISHED ? r->run.finished_ns : 0;
+    t->exit_code = r->run.exit_code;
+    t->signal = r->run.signal;
+    t->oom_killed = (r->run.flags & RECORD_OOM) != 0;
+    t->lost = (r->run.flags & RECORD_LOST) != 0;
+    t->log_errors = (int64_t)r->run.log_errors;
+    return t;
+}
+
+int
+record_read(const void *ctx, int fd, struct task_record **ret)
+{
+    struct record r;
+    int rc = record_read_raw(fd, &r);
+    if (rc == 0)
+        *ret = record_export(ctx, &r);
+    return rc;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * paddock-shim: one per task, started by the warden only, free-standing (no libc: a page or two of
+ * memory). It is born in its cgroup leaf and in the task's namespaces, executes the launch plan
+ * (plan.h), starts the payload, and then reaps, pumps the logs and keeps the exit status, with no
+ * capability and its own system call filter. It survives agent and warden. It never signals.
+ *
+ *   shim.c      life: plan, launch, wait, records
+ *   shim_log.c  the pump: pipes to rotated files
+ *   shim_rt.c   entry point, memory functions
+ */
+#ifndef PADDOCK_ISOLATION_SHIM_H
+#define PADDOCK_ISOLATION_SHIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "isolation/plan.h"
+
+int shim_main(void);
+
+/* One stream of the payload: a pipe that ends in <name><index>, rotated at `bytes_max`; the oldest is
+ * removed when there are more than `files_max`. A file that cannot be written drops bytes, counted,
+ * and never blocks the payload. */
+struct shim_log {
+    int pipe;  /* read end, non-blocking; -1: closed */
+    int file;  /* -1: none could be opened; tried again with the next bytes */
+    int dir;
+    const char *name; /* prefix, copied: the plan is unmapped */
+    uint32_t index;
+    uint32_t first;
+    uint32_t files_max;
+    uint32_t gid;
+    uint64_t bytes_max;
+    uint64_t bytes; /* in the current file */
+    uint64_t *errors;
+};
+
+enum { SHIM_NAME_MAX = 160 };
+
+/* Opens the current file; 0 or -errno. */
+int shim_log_open(struct shim_log *l);
+/* Moves what the pipe holds, at most `rounds` times; true when more may come (pipe open). */
+bool shim_log_pump(struct shim_log *l, unsigned rounds);
+
+#endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/warden_client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/proto.h"
+
+enum { QUEUE_BYTES_MAX = 16 << 20 }; /* requests that wait for the socket */
+
+/* A request from the call that made it until its completion. */
+struct pending {
+    struct pending *next;
+    uint64_t seq;
+    warden_done *done;
+    void *arg;
+    uint8_t *packet; /* not sent yet; owned */
+    size_t n;
+    int failed; /* code of a local failure that waits to be told; 0: none */
+    char why[160];
+};
+
+struct warden_client {
+    char *path;
+    int fd;
+    uint64_t seq;
+    struct pending *head;
+    struct pending **tail;
+    size_t outstanding;
+    size_t unsent; /* bytes */
+    uint8_t *in;   /* PROTO_PACKET_MAX, while connected */
+    void (*changed)(void *arg);
+    void *changed_arg;
+};
+
+static int
+client_destroy(struct warden_client *c)
+{
+    fd_close(&c->fd);
+    return 0;
+}
+
+struct warden_client *
+warden_client_new(const void *ctx, const char *socket_path)
+{
+    struct warden_client *c = mem_new(ctx, struct warden_client);
+    c->path = mem_strdup(c, socket_path);
+    c->fd = -1;
+    c->tail = &c->head;
+    talloc_set_destructor(c, client_destroy);
+    return c;
+}
+
+void
+warden_client_free(struct warden_client *c)
+{
+    mem_free(c);
+}
+
+bool
+warden_client_connected(const struct warden_client *c)
+{
+    return c->fd >= 0;
+}
+
+int
+warden_client_fd(const struct warden_client *c)
+{
+    return c->fd;
+}
+
+short
+warden_client_events(const struct warden_client *c)
+{
+    return c->unsent > 0 ? POLLIN | POLLOUT : POLLIN;
+}
+
+bool
+warden_client_pending(const struct warden_client *c)
+{
+    for (const struct pending *p = c->head; p != NULL; p = p->next)
+        if (p->failed != 0)
+            return true;
+    return false;
+}
+
+void
+warden_client_on_change(struct warden_client *c, void (*fn)(void *arg), void *arg)
+{
+    c->changed = fn;
+    c->changed_arg = arg;
+}
+
+/* Takes `p` out of the list; the caller frees it. */
+static void
+unlink_pending(struct warden_client *c, struct pending *p)
+{
+    struct pending **at = &c->head;
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    if (c->tail == &p->next)
+        c->tail = at;
+    c->outstanding--;
+    if (p->packet != NULL)
+        c->unsent -= p->n;
+}
+
+/* Completions may make new requests, so the list is read again after each. */
+static void
+tell_failures(struct warden_client *c)
+{
+    uint64_t last = c->seq; /* what is made from inside waits for the next turn */
+    for (;;) {
+        struct pending *p = c->head;
+        while (p != NULL && (p->failed == 0 || p->seq > last))
+            p = p->next;
+        if (p == NULL)
+            return;
+        unlink_pending(c, p);
+        struct err e = ERR_INIT;
+        err_set(&e, p->failed, "%s", p->why);
+        p->done(p->arg, &e, NULL);
+        mem_free(p);
+    }
+}
+
+static void
+set_failed(struct pending *p, int code, const char *why)
+{
+    p->failed = code;
+    str_copy(p->why, sizeof(p->why), why);
+}
+
+static int
+lose(struct warden_client *c, const char *why)
+{
+    fd_close(&c->fd);
+    mem_free(c->in);
+    for (struct pending *p = c->head; p != NULL; p = p->next)
+        if (p->failed == 0)
+            set_failed(p, -ERR_UNAVAILABLE, why);
+    tell_failures(c);
+    return -ERR_CLOSED;
+}
+
+int
+warden_client_connect(struct warden_client *c, struct err *e)
+{
+    tell_failures(c);
+    if (c->fd >= 0)
+        return 0;
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    if (!str_copy(a.sun_path, sizeof(a.sun_path), c->path))
+        return err_set(e, -ERR_INVALID, "the path of the warden's socket is too long: \"%s\"",
+                       c->path);
+    auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_errno(e, errno, "make a socket");
+    if (connect(fd, (const void *)&a, sizeof(a)) < 0)
+        return err_errno(e, errno, "connect to the warden at \"%s\"", c->path);
+    proto_buffers(fd);
+    struct warden_request hello = {.op = WARDEN_INFO};
+    auto_buf struct buf b = BUF_INIT(4096);
+    mp_encode(&b, &type_warden_request, &hello);
+    int r = proto_send(fd, b.data, b.len, NULL, 0);
+    if (r < 0)
+        return err_errno(e, -r, "greet the warden at \"%s\"", c->path);
+    c->fd = TAKE_FD(fd);
+    c->in = mem_array(c, uint8_t, PROTO_PACKET_MAX);
+    return 0;
+}
+
+static int
+flush(struct warden_client *c)
+{
+    for (struct pending *p = c->head; p != NULL && c->unsent > 0; p = p->next) {
+        if (p->packet == NULL || p->failed != 0)
+            continue;
+        int r = proto_send(c->fd, p->packet, p->n, NULL, 0);
+        if (r == -EAGAIN)
+            return 0;
+        if (r < 0 && r != -EMSGSIZE)
+            return r;
+        if (r == -EMSGSIZE)
+            set_failed(p, -ERR_LIMIT, "the request is larger than the system's socket buffers");
+        c->unsent -= p->n;
+        mem_free(p->packet);
+    }
+    return 0;
+}
+
+static void
+sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_reply *r)
+{
+    *r = (struct warden_reply){.msg = m, .pidfd = -1, .cgroup = -1, .record = -1, .file = -1};
+    int *const to[] = {[WARDEN_FD_PID] = &r->pidfd,
+                       [WARDEN_FD_CGROUP] = &r->cgroup,
+                       [WARDEN_FD_RECORD] = &r->record,
+                       [WARDEN_FD_FILE] = &r->file};
+    for (size_t i = 0; i < n; i++) {
+        int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
+        if (kind > 0 && kind <= WARDEN_FD_FILE && *to[kind] < 0)
+            *to[kind] = TAKE_FD(fds[i]);
+        else
+            fd_close(&fds[i]);
+    }
+}
+
+static void
+answer(struct warden_client *c, const struct warden_response *m, int *fds, size_t n)
+{
+    struct warden_reply r;
+    sort_fds(m, fds, n, &r);
+    struct pending *p = c->head;
+    while (p != NULL && (p->seq != m->seq || p->packet != NULL || p->failed != 0))
+        p = p->next;
+    if (p != NULL) { /* not the greeting's */
+        unlink_pending(c, p);
+        struct err e = ERR_INIT;
+        if (m->code != 0)
+            err_set(&e, m->code > 0 && m->code < 20000 ? (int)-m->code : -ERR_INTERNAL, "%s",
+                    str_or(m->error, "the warden refused"));
+        p->done(p->arg, m->code != 0 ? &e : NULL, m->code != 0 ? NULL : &r);
+        mem_free(p);
+    }
+    fd_close(&r.pidfd);
+    fd_close(&r.cgroup);
+    fd_close(&r.record);
+    fd_close(&r.file);
+}
+
+int
+warden_client_ready(struct warden_client *c)
+{
+    tell_failures(c);
+    if (c->fd < 0)
+        return -ERR_CLOSED;
+    if (flush(c) < 0)
+        return lose(c, "the connection to the warden broke");
+    for (int i = 0; i < 64 && c->fd >= 0; i++) {
+        int fds[PROTO_FDS_MAX];
+        size_t n_fds = 0;
+        long n = proto_recv(c->fd, c->in, PROTO_PACKET_MAX, fds, &n_fds);
+        if (n == -EAGAIN)
+            return 0;
+        if (n <= 0)
+            return lose(c, "the warden closed the connection");
+        auto_mem void *ctx = mem_ctx("warden reply");
+        void *m = NULL;
+        struct err e = ERR_INIT;
+        if (mp_decode(ctx, &type_warden_response, c->in, (size_t)n, BUDGET(PROTO_DECODE_MAX), &m,
+                      &e) < 0) {
+            for (size_t k = 0; k < n_fds; k++)
+                fd_close(&fds[k]);
+            return lose(c, "the warden's answer cannot be read");
+        }
+        answer(c, m, fds, n_fds);
+    }
+    return c->fd >= 0 ? 0 : -ERR_CLOSED;
+}
+
+int
+warden_client_drain(struct warden_client *c, int timeout_ms)
+{
+    int64_t end = clock_mono_ns() + timeout_ms * NS_PER_MS;
+    while (c->outstanding > 0) {
+        int64_t left = (end - clock_mono_ns()) / NS_PER_MS;
+        if (left <= 0)
+            return -ERR_TIMEOUT;
+        if (c->fd >= 0 && !warden_client_pending(c)) {
+            struct pollfd p = {.fd = c->fd, .events = warden_client_events(c)};
+            (void)poll(&p, 1, (int)left);
+        }
+        int r = warden_client_ready(c);
+        if (r < 0 && c->outstanding == 0)
+            return r;
+    }
+    return 0;
+}
+
+static void
+submit(struct warden_client *c, struct warden_request *q, warden_done *done, void *arg)
+{
+    struct pending *p = mem_new(c, struct pending);
+    p->seq = q->seq = ++c->seq;
+    p->done = done;
+    p->arg = arg;
+    *c->tail = p;
+    c->tail = &p->next;
+    c->outstanding++;
+    auto_buf struct buf b = BUF_INIT(PROTO_PACKET_MAX);
+    mp_encode(&b, &type_warden_request, q);
+    if (c->fd < 0)
+        set_failed(p, -ERR_UNAVAILABLE, "not connected to the warden");
+    else if (buf_error(&b) < 0)
+        set_failed(p, -ERR_LIMIT, "the request is too large for the warden");
+    else if (c->outstanding > WARDEN_OUTSTANDING_MAX || c->unsent + b.len > QUEUE_BYTES_MAX)
+        set_failed(p, -ERR_BUSY, "too many requests wait for the warden");
+    if (p->failed == 0) {
+        p->n = b.len;
+        p->packet = mem_dup(p, b.data, b.len);
+        c->unsent += p->n;
+        (void)flush(c); /* trouble is seen by the next ready */
+    }
+    if (c->changed != NULL)
+        c->changed(c->changed_arg);
+}
+
+void
+warden_info(struct warden_client *c, warden_done *done, void *arg)
+{
+    submit(c, &(struct warden_request){.op = WARDEN_INFO}, done, arg);
+}
+
+void
+warden_alloc_make(struct warden_client *c, const char *alloc_id,
+                  const struct warden_task *const *tasks, size_t n, warden_done *done, void *arg)
+{
+    struct warden_request q = {
+        .op = WARDEN_ALLOC_MAKE,
+        .alloc_id = alloc_id,
+        .tasks = {.v = (struct warden_task **)(uintptr_t)tasks, .n = n},
+    };
+    submit(c, &q, done, arg);
+}
+
+void
+warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg)
+{
+    submit(c, &(struct warden_request){.op = WARDEN_ALLOC_REMOVE, .alloc_id = alloc_id}, done, arg);
+}
+
+void
+warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_LAUNCH,
+                               .spec = (struct launch_spec *)(uintptr_t)spec};
+    submit(c, &q, done, arg);
+}
+
+void
+warden_signal(struct warden_client *c, const char *alloc_id, const char *task, int sig,
+              warden_done *done, void *arg)
+{
+    struct warden_request q = {
+        .op = WARDEN_SIGNAL, .alloc_id = alloc_id, .task_name = task, .signal = sig};
+    submit(c, &q, done, arg);
+}
+
+static void
+task_request(struct warden_client *c, enum warden_op op, const char *alloc_id, const char *task,
+             warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = op, .alloc_id = alloc_id, .task_name = task};
+    submit(c, &q, done, arg);
+}
+
+void
+warden_kill(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+            void *arg)
+{
+    task_request(c, WARDEN_KILL, alloc_id, task, done, arg);
+}
+
+void
+warden_destroy(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+               void *arg)
+{
+    task_request(c, WARDEN_DESTROY, alloc_id, task, done, arg);
+}
+
+void
+warden_adopt(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+             void *arg)
+{
+    task_request(c, WARDEN_ADOPT, alloc_id, task, done, arg);
+}
+
+void
+warden_list(struct warden_client *c, warden_done *done, void *arg)
+{
+    submit(c, &(struct warden_request){.op = WARDEN_LIST}, done, arg);
+}
+
+static void
+path_request(struct warden_client *c, struct warden_request q, const char *path, warden_done *done,
+             void *arg)
+{
+    q.path = str_empty(path) ? NULL : path;
+    submit(c, &q, done, arg);
+}
+
+void
+warden_open(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
+            void *arg)
+{
+    path_request(c, (struct warden_request){.op = WARDEN_OPEN, .alloc_id = alloc_id}, path, done,
+                 arg);
+}
+
+void
+warden_stat(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
+            void *arg)
+{
+    path_request(c, (struct warden_request){.op = WARDEN_STAT, .alloc_id = alloc_id}, path, done,
+                 arg);
+}
+
+void
+warden_readdir(struct warden_client *c, const char *alloc_id, const char *path, int64_t offset,
+               warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_READDIR, .alloc_id = alloc_id, .offset = offset};
+    path_request(c, q, path, done, arg);
+}
+
+void
+warden_put(struct warden_client *c, const struct warden_put *p, warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_PUT,
+                               .alloc_id = p->alloc_id,
+                               .task_name = p->task,
+                               .offset = p->offset,
+                               .data = {.v = p->data, .n = p->n},
+                               .mode = p->mode};
+    path_request(c, q, p->path, done, arg);
+}
