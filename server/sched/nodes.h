@@ -31,6 +31,7 @@ struct node_facts {
     const struct node *node; /* owned */
     uint64_t class_hash;     /* of computed_class: equal for nodes that no class constraint tells apart */
     struct usage cap;        /* total minus reserved, never negative */
+    int64_t core_mhz;        /* of one core; 0: no cores can be reserved here */
     bool takes_work;         /* ready, eligible, not draining */
     int refs;
 };
@@ -39,13 +40,14 @@ struct node_table {
     size_t n;                 /* rows, including empty ones */
     size_t cap;
     size_t live;              /* rows in use */
-    struct node_facts **facts; /* NULL: empty row */
+    struct node_facts **facts; /* NULL: empty row, to be reused */
     int64_t *cpu;             /* used, by allocations that are not client-terminal */
     int64_t *mem;
     int64_t *disk;
     int32_t *allocs;
     struct node_slot *slots; /* id -> row, open addressing */
-    size_t n_slots;
+    size_t n_slots;           /* a power of two */
+    size_t n_filled;          /* slots in use or once used */
 };
 
 /* Takes a deep copy of `n`. */
@@ -60,7 +62,7 @@ uint32_t node_table_put(struct node_table *t, struct node_facts *f);
 void node_table_remove(struct node_table *t, const char *id);
 uint32_t node_table_find(const struct node_table *t, const char *id); /* NODES_NONE */
 /* Adds (sign = 1) or takes off (-1) what an allocation uses. A row may be made for a node that is
- * not known (yet): it has no facts and is never chosen. */
+ * not known (any more): its facts hold nothing but the id, and it is never chosen. */
 void node_table_use(struct node_table *t, const char *node_id, const struct usage *u, int sign);
 
 #endif

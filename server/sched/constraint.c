@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Constraint operators (see constraint.h). PCRE2 stands in for RE2: what RE2 refuses is refused
+ * here, and every match has a step limit.
+ */
+#include "server/sched/constraint.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "server/sched/class.h"
+#include "server/sched/version.h"
+
+struct regexes {
+    pcre2_match_context *mctx;
+    size_t n;
+    struct {
+        const char *pattern;
+        pcre2_code *code; /* NULL: refused */
+    } v[REGEX_CACHE_MAX];
+};
+
+static int
+regexes_done(struct regexes *rx)
+{
+    for (size_t i = 0; i < rx->n; i++)
+        pcre2_code_free(rx->v[i].code);
+    pcre2_match_context_free(rx->mctx);
+    return 0;
+}
+
+struct regexes *
+regexes_new(const void *ctx)
+{
+    struct regexes *rx = mem_new(ctx, struct regexes);
+
+    rx->mctx = pcre2_match_context_create(NULL);
+    ASSERT(rx->mctx != NULL);
+    pcre2_set_match_limit(rx->mctx, REGEX_MATCH_LIMIT);
+    pcre2_set_depth_limit(rx->mctx, REGEX_MATCH_LIMIT);
+    talloc_set_destructor(rx, regexes_done);
+    return rx;
+}
+
+/* Past a bracket expression that starts at `s`. */
+static const char *
+class_end(const char *s)
+{
+    s++;
+    if (*s == '^')
+        s++;
+    if (*s == ']')
+        s++;
+    while (*s != '\0' && *s != ']') {
+        if (*s == '\\' && s[1] != '\0') {
+            s += 2;
+        } else if (s[0] == '[' && s[1] == ':' && strstr(s + 2, ":]") != NULL) {
+            s = strstr(s + 2, ":]") + 2;
+        } else {
+            s++;
+        }
+    }
+    return *s == ']' ? s + 1 : s;
+}
+
+/* What may follow "(?" in RE2: ":", "P<name>", "<name>", flags. */
+static bool
+group_is_plain(const char *s)
+{
+    if (*s == 'P')
+        return s[1] == '<';
+    if (*s == '<')
+        return s[1] != '=' && s[1] != '!';
+    size_t n = strspn(s, "imsU-");
+    return s[n] == ':' || (n > 0 && s[n] == ')');
+}
+
+/* Only what RE2 has too: anything else could need exponential time or means something else. */
+static bool
+pattern_is_plain(const char *s)
+{
+    while (*s != '\0') {
+        if (s[0] == '\\' && s[1] == 'Q') {
+            const char *e = strstr(s + 2, "\\E");
+            if (e == NULL)
+                return true;
+            s = e + 2;
+        } else if (s[0] == '\\' && s[1] != '\0') {
+            if (strchr("123456789gkKGRXCN", s[1]) != NULL)
+                return false;
+            s += 2;
+        } else if (*s == '[') {
+            s = class_end(s);
+        } else if (s[0] == '(' && (s[1] == '*' || (s[1] == '?' && !group_is_plain(s + 2)))) {
+            return false;
+        } else {
+            s++;
+        }
+    }
+    return true;
+}
+
+static pcre2_code *
+pattern_compile(const char *pattern, struct err *e)
+{
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    uint32_t backref = 0, behind = 0;
+
+    if (strlen(pattern) > REGEX_PATTERN_MAX) {
+        err_set(e, -ERR_INVALID, "regexp of %zu bytes: at most %d are allowed", strlen(pattern),
+                REGEX_PATTERN_MAX);
+        return NULL;
+    }
+    if (!pattern_is_plain(pattern)) {
+        err_set(e, -ERR_INVALID,
+                "regexp '%.200s' uses a back-reference, lookaround or another construct that RE2 "
+                "does not have",
+                pattern);
+        return NULL;
+    }
+    pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+                                   PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C,
+                                   &code, &at, NULL);
+    if (re == NULL) {
+        PCRE2_UCHAR text[160];
+        pcre2_get_error_message(code, text, sizeof(text));
+        err_set(e, -ERR_INVALID, "regexp '%.200s' at offset %zu: %s", pattern, (size_t)at,
+                (const char *)text);
+        return NULL;
+    }
+    pcre2_pattern_info(re, PCRE2_INFO_BACKREFMAX, &backref);
+    pcre2_pattern_info(re, PCRE2_INFO_MAXLOOKBEHIND, &behind);
+    /* \b counts as a lookbehind of one */
+    if (backref > 0 || behind > 1) {
+        pcre2_code_free(re);
+        err_set(e, -ERR_INVALID, "regexp '%.200s' uses a back-reference or lookbehind", pattern);
+        return NULL;
+    }
+    return re;
+}
+
+static bool
+regex_run(struct regexes *rx, pcre2_code *re, const char *subject)
+{
+    if (re == NULL)
+        return false;
+    pcre2_match_data *md = pcre2_match_data_create(1, NULL);
+    ASSERT(md != NULL);
+    int rc = pcre2_match(re, (PCRE2_SPTR)subject, strlen(subject), 0, 0, md, rx->mctx);
+    pcre2_match_data_free(md);
+    return rc >= 0;
+}
+
+static bool
+regex_matches(struct regexes *rx, const char *pattern, const char *subject)
+{
+    for (size_t i = 0; i < rx->n; i++)
+        if (strcmp(rx->v[i].pattern, pattern) == 0)
+            return regex_run(rx, rx->v[i].code, subject);
+    pcre2_code *re = pattern_compile(pattern, NULL);
+    if (rx->n < REGEX_CACHE_MAX) {
+        rx->v[rx->n].pattern = mem_strdup(rx, pattern);
+        rx->v[rx->n++].code = re;
+        return regex_run(rx, re, subject);
+    }
+    bool hit = regex_run(rx, re, subject);
+    pcre2_code_free(re);
+    return hit;
+}
+
+/* The next element of a comma list, trimmed; false at the end. */
+static bool
+set_next(const char **s, const char **elem, size_t *len)
+{
+    if (*s == NULL)
+        return false;
+    const char *b = *s, *comma = strchr(b, ',');
+    const char *e = comma ? comma : b + strlen(b);
+    *s = comma ? comma + 1 : NULL;
+    while (b < e && (*b == ' ' || *b == '\t'))
+        b++;
+    while (e > b && (e[-1] == ' ' || e[-1] == '\t'))
+        e--;
+    *elem = b;
+    *len = (size_t)(e - b);
+    return true;
+}
+
+static bool
+set_has(const char *set, const char *elem, size_t len)
+{
+    const char *s = set, *x;
+    size_t n;
+
+    while (set_next(&s, &x, &n))
+        if (n == len && memcmp(x, elem, len) == 0)
+            return true;
+    return false;
+}
+
+static bool
+set_contains(const char *left, const char *right, bool any)
+{
+    const char *s = right, *x;
+    size_t n;
+
+    while (set_next(&s, &x, &n))
+        if (set_has(left, x, n) == any)
+            return any;
+    return !any;
+}
+
+/* -1, 0, 1: as integers when both are, else as floats, else as text. */
+static int
+order(const char *l, const char *r)
+{
+    int64_t li, ri;
+    double lf, rf;
+
+    if (num_parse_i64(l, &li) == 0 && num_parse_i64(r, &ri) == 0)
+        return li < ri ? -1 : li > ri;
+    if (num_parse_f64(l, &lf) == 0 && num_parse_f64(r, &rf) == 0)
+        return lf < rf ? -1 : lf > rf;
+    int c = strcmp(l, r);
+    return c < 0 ? -1 : c > 0;
+}
+
+enum op {
+    OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE, OP_REGEXP, OP_VERSION, OP_SEMVER, OP_SET_ALL,
+    OP_SET_ANY, OP_IS_SET, OP_IS_NOT_SET, OP_DISTINCT_HOSTS, OP_DISTINCT_PROPERTY, OP_UNKNOWN
+};
+
+static const struct {
+    const char *text;
+    enum op op;
+} ops[] = {
+    {"=", OP_EQ}, {"==", OP_EQ}, {"is", OP_EQ}, {"", OP_EQ}, {"!=", OP_NE}, {"not", OP_NE},
+    {"<", OP_LT}, {"<=", OP_LE}, {">", OP_GT}, {">=", OP_GE}, {"regexp", OP_REGEXP},
+    {"version", OP_VERSION}, {"semver", OP_SEMVER}, {"set_contains", OP_SET_ALL},
+    {"set_contains_all", OP_SET_ALL}, {"set_contains_any", OP_SET_ANY}, {"is_set", OP_IS_SET},
+    {"is_not_set", OP_IS_NOT_SET}, {"distinct_hosts", OP_DISTINCT_HOSTS},
+    {"distinct_property", OP_DISTINCT_PROPERTY},
+};
+
+static enum op
+op_parse(const char *s)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        if (str_eq(ops[i].text, s))
+            return ops[i].op;
+    return OP_UNKNOWN;
+}
+
+bool
+constraint_compare(struct regexes *rx, const char *op_text, const char *l, const char *r)
+{
+    enum op op = op_parse(op_text);
+
+    switch (op) {
+    case OP_NE:
+        return l == NULL || r == NULL ? l != r : strcmp(l, r) != 0;
+    case OP_IS_SET:
+        return l != NULL;
+    case OP_IS_NOT_SET:
+        return l == NULL;
+    case OP_DISTINCT_HOSTS:
+    case OP_DISTINCT_PROPERTY:
+        return true;
+    case OP_UNKNOWN:
+        return false;
+    default:
+        break;
+    }
+    if (l == NULL || r == NULL)
+        return false;
+    switch (op) {
+    case OP_EQ: return strcmp(l, r) == 0;
+    case OP_LT: return order(l, r) < 0;
+    case OP_LE: return order(l, r) <= 0;
+    case OP_GT: return order(l, r) > 0;
+    case OP_GE: return order(l, r) >= 0;
+    case OP_REGEXP: return regex_matches(rx, r, l);
+    case OP_VERSION: return version_matches(l, r);
+    case OP_SEMVER: return semver_matches(l, r);
+    case OP_SET_ALL: return set_contains(l, r, false);
+    case OP_SET_ANY: return set_contains(l, r, true);
+    default: return false;
+    }
+}
+
+bool
+constraint_is_distinct(const struct constraint *c)
+{
+    enum op op = op_parse(c->operand);
+
+    return op == OP_DISTINCT_HOSTS || op == OP_DISTINCT_PROPERTY;
+}
+
+bool
+constraint_escapes(const struct constraint *c)
+{
+    return !constraint_is_distinct(c) && (target_escapes(c->l_target) || target_escapes(c->r_target));
+}
+
+bool
+constraint_holds(struct regexes *rx, const struct node *n, const struct constraint *c)
+{
+    const char *l = NULL, *r = NULL;
+
+    if (!target_resolve(n, c->l_target, &l))
+        l = NULL;
+    if (!target_resolve(n, c->r_target, &r))
+        r = NULL;
+    return constraint_compare(rx, c->operand, l, r);
+}
+
+const char *
+constraint_text(const void *ctx, const struct constraint *c)
+{
+    const char *op = str_or(c->operand, "=");
+
+    if (op_parse(op) == OP_DISTINCT_HOSTS)
+        return "distinct_hosts";
+    if (str_empty(c->r_target))
+        return mem_printf(ctx, "%s %s", str_or(c->l_target, ""), op);
+    return mem_printf(ctx, "%s %s %s", str_or(c->l_target, ""), op, c->r_target);
+}
+
+int
+constraint_check(const struct constraint *c, struct err *e)
+{
+    int64_t n;
+
+    switch (op_parse(c->operand)) {
+    case OP_UNKNOWN:
+        return err_set(e, -ERR_INVALID, "unknown constraint operator '%.64s'", c->operand);
+    case OP_REGEXP: {
+        pcre2_code *re = pattern_compile(str_or(c->r_target, ""), e);
+        if (re == NULL)
+            return -ERR_INVALID;
+        pcre2_code_free(re);
+        return 0;
+    }
+    case OP_VERSION:
+        if (!version_constraint_valid(c->r_target))
+            return err_set(e, -ERR_INVALID, "'%.200s' is not a version constraint such as '>= 1.2, < 2'",
+                           str_or(c->r_target, ""));
+        return 0;
+    case OP_SEMVER:
+        if (!semver_constraint_valid(c->r_target))
+            return err_set(e, -ERR_INVALID, "'%.200s' is not a semver constraint such as '>= 1.2.0'",
+                           str_or(c->r_target, ""));
+        return 0;
+    case OP_DISTINCT_PROPERTY:
+        if (!str_empty(c->r_target) && (num_parse_i64(c->r_target, &n) != 0 || n < 1))
+            return err_set(e, -ERR_INVALID, "distinct_property: '%.64s' is not a count of 1 or more",
+                           c->r_target);
+        return 0;
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether a node can run a group at all, apart from what else runs there: datacenter, pool,
+ * constraints, drivers, network. The part that only depends on the node's computed class is decided
+ * once per class.
+ */
+#ifndef PADDOCK_SERVER_SCHED_FEASIBLE_H
+#define PADDOCK_SERVER_SCHED_FEASIBLE_H
+
+#include <stdbool.h>
+
+#include "server/sched/constraint.h"
+#include "server/sched/nodes.h"
+
+#define FILTER_CLASS "computed class ineligible"
+#define FILTER_DRIVERS "missing drivers"
+#define FILTER_DISTINCT_HOSTS "distinct_hosts"
+
+/* One group of one job; owned by ctx. */
+struct feasible;
+
+struct feasible *feasible_new(const void *ctx, struct regexes *rx, const struct job *job,
+                              const struct task_group *tg);
+/* NULL: feasible. Else the reason, as AllocMetric.ConstraintFiltered names it. */
+const char *feasible_check(struct feasible *f, const struct node_facts *n);
+/* Some constraint names a key that is unique to a node. */
+bool feasible_escapes(const struct feasible *f);
+/* Calls `fn` with every class that was decided, and how. */
+void feasible_classes(const struct feasible *f, void (*fn)(void *arg, uint64_t class_hash, bool ok),
+                      void *arg);
+
+bool feasible_datacenter(const struct job *job, const struct node *n);
+bool feasible_pool(const struct job *job, const struct node *n);
+/* distinct_hosts of a list of constraints: present and not switched off by the value "false". */
+bool feasible_distinct_hosts(const struct constraint_list *l);
+
+#endif

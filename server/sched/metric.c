@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Placement metrics, and distinct_property (see select_int.h).
+ */
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "api/terms.h"
+#include "server/sched/select_int.h"
+
+void
+metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why)
+{
+    m->nodes_filtered++;
+    map_put(ctx, m->constraint_filtered, why)->v++;
+    if (!str_empty(n->node_class))
+        map_put(ctx, m->class_filtered, n->node_class)->v++;
+}
+
+void
+metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why)
+{
+    m->nodes_exhausted++;
+    map_put(ctx, m->dimension_exhausted, why)->v++;
+    if (!str_empty(n->node_class))
+        map_put(ctx, m->class_exhausted, n->node_class)->v++;
+}
+
+void
+metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
+             const struct score_parts *p, double score)
+{
+    struct node_score_meta *sm = mem_new(ctx, struct node_score_meta);
+
+    sm->node_id = n->id;
+    sm->norm_score = score;
+    map_put(ctx, sm->scores, "binpack")->v = p->binpack;
+    map_put(ctx, sm->scores, "job-anti-affinity")->v = p->anti;
+    map_put(ctx, sm->scores, "node-affinity")->v = 0;
+    map_put(ctx, sm->scores, "node-reschedule-penalty")->v = p->penalty;
+    list_add(ctx, m->score_meta_data, sm);
+}
+
+static void
+distinct_add(struct select *s, const struct constraint_list *l, const struct task_group *tg)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        int64_t limit = 1;
+        if (!str_eq(l->v[i]->operand, "distinct_property"))
+            continue;
+        /* a malformed count fails everywhere; registration refuses it */
+        if (!str_empty(l->v[i]->r_target) && num_parse_i64(l->v[i]->r_target, &limit) != 0)
+            limit = 0;
+        mem_resize(s, s->distinct, struct distinct, s->n_distinct + 1);
+        s->distinct[s->n_distinct++] = (struct distinct){.c = l->v[i], .tg = tg, .limit = limit};
+    }
+}
+
+void
+distinct_open(struct select *s, const struct allocation *const *allocs, size_t n)
+{
+    distinct_add(s, &s->job->constraints, NULL);
+    for (size_t g = 0; g < s->n_groups; g++) {
+        const struct task_group *tg = s->groups[g].tg;
+        distinct_add(s, &tg->constraints, tg);
+        for (size_t t = 0; t < tg->tasks.n; t++)
+            distinct_add(s, &tg->tasks.v[t]->constraints, tg);
+    }
+    for (size_t i = 0; s->n_distinct > 0 && i < n; i++) {
+        uint32_t row = node_table_find(s->view->nodes, allocs[i]->node_id);
+        if (row != NODES_NONE && !alloc_terminal(allocs[i]))
+            distinct_count(s, allocs[i], row, 1);
+    }
+}
+
+static bool
+distinct_concerns(const struct distinct *d, const char *group)
+{
+    return d->tg == NULL || str_eq(d->tg->name, group);
+}
+
+void
+distinct_count(struct select *s, const struct allocation *a, uint32_t row, int sign)
+{
+    for (size_t i = 0; i < s->n_distinct; i++) {
+        struct distinct *d = &s->distinct[i];
+        const char *value;
+        if (!distinct_concerns(d, a->task_group) ||
+            !target_resolve(s->view->nodes->facts[row]->node, d->c->l_target, &value))
+            continue;
+        map_put(s, d->used, value)->v += sign;
+    }
+}
+
+const char *
+distinct_refused(struct select *s, const struct group *g, uint32_t row)
+{
+    for (size_t i = 0; i < s->n_distinct; i++) {
+        struct distinct *d = &s->distinct[i];
+        const char *value;
+        if (!distinct_concerns(d, g->tg->name))
+            continue;
+        if (!target_resolve(s->view->nodes->facts[row]->node, d->c->l_target, &value))
+            return mem_printf(s, "distinct_property: missing %s", str_or(d->c->l_target, ""));
+        __auto_type used = map_get(d->used, value);
+        if ((used ? used->v : 0) >= d->limit)
+            return mem_printf(s, "distinct_property: %s=%s used by %lld allocs",
+                              str_or(d->c->l_target, ""), value,
+                              (long long)(used ? used->v : 0));
+    }
+    return NULL;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The reconciler of service and batch jobs: from what a job wants and what exists to what must
+ * stop, start and change. A pure function; it chooses no nodes.
+ *
+ * Not here yet, with their own issues: deployments and pacing (destructive updates happen all at
+ * once), canaries, disconnected clients (an allocation on a disconnected node is lost).
+ */
+#ifndef PADDOCK_SERVER_SCHED_RECONCILE_H
+#define PADDOCK_SERVER_SCHED_RECONCILE_H
+
+#include "server/sched/rng.h"
+#include "server/sched/view.h"
+
+#define DESC_NOT_NEEDED "alloc not needed due to job update"
+#define DESC_MIGRATING "alloc is being migrated"
+#define DESC_UPDATING "alloc is being updated due to job update"
+#define DESC_LOST "alloc is lost since its node is down"
+#define DESC_RESCHEDULED "alloc was rescheduled because it failed"
+
+struct recon_stop {
+    const struct allocation *alloc;
+    const char *desc;          /* NULL: keeps its description */
+    const char *client_status; /* "lost", or NULL */
+};
+
+struct recon_place {
+    const struct task_group *tg;
+    const char *name;
+    const struct allocation *prev; /* NULL: a new one */
+    const char *stop_desc;         /* prev stops only if this one finds a place; NULL: no matter */
+    bool reschedule;               /* prev failed: penalty for its nodes, tracker */
+};
+
+struct recon_update {
+    const struct allocation *alloc;
+    const struct task_group *tg;
+};
+
+struct recon_mark { /* a failed allocation waits for a follow-up evaluation */
+    const struct allocation *alloc;
+    const char *eval_id;
+};
+
+struct recon {
+    struct { struct recon_stop *v; size_t n; } stops;
+    struct { struct recon_place *v; size_t n; } places; /* with a stop_desc first, per group */
+    struct { struct recon_update *v; size_t n; } updates;
+    struct { struct recon_mark *v; size_t n; } marks;
+    struct evaluation_list followups;
+    struct desired_updates_map desired; /* per group */
+};
+
+struct recon_in {
+    const struct job *job; /* NULL: purged */
+    const char *job_id;
+    const struct evaluation *eval;
+    const struct allocation *const *allocs; /* of the job, with their job versions */
+    size_t n_allocs;
+    const struct node_table *nodes;
+    int64_t now;
+    struct rng *rng;
+    /* May an allocation of the group stay on its node under the new specification? */
+    bool (*may_stay)(void *arg, const struct task_group *tg, const char *node_id);
+    void *arg;
+};
+
+/* Result owned by ctx; points into the input. */
+struct recon *reconcile(const void *ctx, const struct recon_in *in);
+
+/* The allocation's node is gone, down or disconnected. */
+bool recon_node_lost(const struct node_table *nodes, const struct allocation *a);
+/* How a change of the specification reaches an allocation. */
+enum recon_change { CHANGE_NONE, CHANGE_INPLACE, CHANGE_DESTRUCTIVE };
+enum recon_change recon_change(const struct job *from, const struct job *to,
+                               const struct task_group *tg);
+const struct task_group *recon_group(const struct job *job, const char *name);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One attempt at one evaluation (see sched.h).
+ */
+#include "server/sched/sched.h"
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "server/sched/reschedule.h"
+#include "server/sched/sched_int.h"
+
+bool
+sched_knows(const char *type)
+{
+    return str_eq(type, JOB_SERVICE) || str_eq(type, JOB_BATCH) || str_eq(type, JOB_SYSTEM) ||
+           str_eq(type, JOB_SYSBATCH);
+}
+
+int
+sched_attempts(const char *type)
+{
+    return str_eq(type, JOB_BATCH) ? SCHED_ATTEMPTS_BATCH : SCHED_ATTEMPTS_SERVICE;
+}
+
+static bool
+is_system(const char *type)
+{
+    return str_eq(type, JOB_SYSTEM) || str_eq(type, JOB_SYSBATCH);
+}
+
+/* A plan carries what changes of an allocation, not the allocation. */
+static struct allocation *
+stop_row(const void *ctx, const struct allocation *a)
+{
+    struct allocation *s = mem_new(ctx, struct allocation);
+
+    s->id = a->id;
+    s->namespace = a->namespace;
+    s->job_id = a->job_id;
+    s->node_id = a->node_id;
+    return s;
+}
+
+void
+attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
+             const char *client_status)
+{
+    struct allocation *s = stop_row(t->out, a);
+
+    s->desired_status = ALLOC_DESIRED_STOP;
+    s->desired_description = desc;
+    s->client_status = client_status;
+    list_add(t->plan, t->plan->node_update, s);
+}
+
+void
+attempt_mark(struct attempt *t, const struct allocation *a, const char *followup)
+{
+    struct allocation *s = stop_row(t->out, a);
+
+    s->followup_eval_id = followup;
+    list_add(t->plan, t->plan->node_update, s);
+}
+
+void
+attempt_update(struct attempt *t, const struct allocation *a)
+{
+    struct allocation *u = mem_new(t->out, struct allocation);
+
+    *u = *a;
+    u->job = NULL;
+    u->eval_id = t->in->eval->id;
+    list_add(t->plan, t->plan->node_allocation, u);
+}
+
+void
+attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metric *m)
+{
+    __auto_type f = map_put(t->out, t->out->failed, tg->name);
+
+    map_put(t->out, t->out->queued, tg->name)->v++;
+    if (f->v != NULL) {
+        f->v->coalesced_failures++;
+        return;
+    }
+    f->v = m;
+    if (!select_classes(t->select, t->out, tg, &t->out->class_eligibility))
+        t->out->escaped = true;
+}
+
+/* Nodes where it, or what it replaced, failed before. */
+static void
+penalties(const void *ctx, const struct allocation *prev, struct select_req *req)
+{
+    const struct reschedule_tracker *tr = prev->reschedule_tracker;
+    size_t n = tr ? tr->events.n : 0;
+    const char **v = mem_array(ctx, const char *, n + 1);
+
+    v[0] = prev->node_id;
+    for (size_t i = 0; i < n; i++)
+        v[i + 1] = tr->events.v[i]->prev_node_id;
+    req->penalty = v;
+    req->n_penalty = n + 1;
+}
+
+static struct allocation *
+alloc_new(struct attempt *t, const struct recon_place *p, const struct select_got *got)
+{
+    struct allocation *a = mem_new(t->out, struct allocation);
+    char id[UUID_TEXT];
+
+    a->id = mem_strdup(t->out, rng_uuid(t->in->rng, id));
+    a->namespace = t->job->namespace;
+    a->eval_id = t->in->eval->id;
+    a->name = p->name;
+    a->node_id = got->node->id;
+    a->node_name = got->node->name;
+    a->job_id = t->job->id;
+    a->task_group = p->tg->name;
+    a->allocated_resources = got->resources;
+    a->metrics = got->metrics;
+    a->desired_status = ALLOC_DESIRED_RUN;
+    a->client_status = ALLOC_PENDING;
+    a->create_time = a->modify_time = t->in->now;
+    if (p->prev != NULL) {
+        a->previous_allocation = p->prev->id;
+        if (p->reschedule)
+            a->reschedule_tracker = reschedule_tracker_next(t->out, p->tg->reschedule_policy,
+                                                            p->prev, t->in->now);
+        else if (p->prev->reschedule_tracker != NULL)
+            a->reschedule_tracker = p->prev->reschedule_tracker;
+    }
+    return a;
+}
+
+bool
+attempt_place(struct attempt *t, const struct recon_place *p, const char *only_node)
+{
+    struct select_req req = {.tg = p->tg, .only = only_node};
+    struct select_got got;
+    bool staged = p->prev != NULL && p->stop_desc != NULL;
+    const struct ephemeral_disk *disk = p->tg->ephemeral_disk;
+    __auto_type failed = map_get(t->out->failed, p->tg->name);
+
+    /* what did not fit once does not fit again: only the count grows */
+    if (failed != NULL && only_node == NULL) {
+        attempt_failed(t, p->tg, NULL);
+        return false;
+    }
+    if (p->prev != NULL && p->reschedule)
+        penalties(t->out, p->prev, &req);
+    if (p->prev != NULL && disk != NULL && (disk->sticky || disk->migrate))
+        req.preferred = p->prev->node_id;
+    if (staged)
+        select_stop(t->select, p->prev);
+    select_place(t->select, &req, &got);
+    if (got.node == NULL) {
+        if (staged)
+            select_unstop(t->select, p->prev);
+        attempt_failed(t, p->tg, got.metrics);
+        return false;
+    }
+    if (staged)
+        attempt_stop(t, p->prev, p->stop_desc, NULL);
+    struct allocation *a = alloc_new(t, p, &got);
+    select_book(t->select, a);
+    list_add(t->plan, t->plan->node_allocation, a);
+    return true;
+}
+
+static struct plan *
+plan_new(struct attempt *t)
+{
+    struct plan *p = mem_new(t->out, struct plan);
+
+    p->eval_id = t->in->eval->id;
+    p->priority = t->in->eval->priority;
+    p->all_at_once = t->job ? t->job->all_at_once : false;
+    p->job = (struct job *)(uintptr_t)t->job;
+    p->snapshot_index = t->in->view->index;
+    return p;
+}
+
+struct sched_out *
+sched_attempt(const void *ctx, const struct sched_in *in)
+{
+    struct sched_out *out = mem_new(ctx, struct sched_out);
+    struct sched_view *v = in->view;
+    const char *ns = str_or(in->eval->namespace, NS_DEFAULT);
+    struct attempt t = {.in = in, .out = out};
+
+    t.job = in->job ? in->job : v->ops->job(v, ns, in->eval->job_id);
+    t.allocs = v->ops->allocs_by_job(v, ns, in->eval->job_id, &t.n_allocs);
+    t.plan = plan_new(&t);
+    if (t.job != NULL) {
+        t.select = select_new(out, v, t.job, t.allocs, t.n_allocs, in->rng);
+        for (size_t i = 0; i < t.job->task_groups.n; i++)
+            map_put(out, out->queued, t.job->task_groups.v[i]->name)->v = 0;
+    }
+    if (is_system(t.job ? t.job->type : in->eval->type))
+        system_attempt(&t);
+    else
+        generic_attempt(&t);
+    if (t.plan->node_update.n + t.plan->node_allocation.n > 0)
+        out->plan = t.plan;
+    t.plan->annotations = out->annotations;
+    return out;
+}

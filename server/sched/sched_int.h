@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by generic.c (service, batch) and system.c (system, sysbatch) only.
+ */
+#ifndef PADDOCK_SERVER_SCHED_SCHED_INT_H
+#define PADDOCK_SERVER_SCHED_SCHED_INT_H
+
+#include "server/sched/reconcile.h"
+#include "server/sched/sched.h"
+#include "server/sched/select.h"
+
+struct attempt {
+    const struct sched_in *in;
+    struct sched_out *out; /* talloc owner of everything made */
+    const struct job *job; /* NULL: gone */
+    const struct allocation *const *allocs;
+    size_t n_allocs;
+    struct select *select; /* NULL when the job is gone */
+    struct plan *plan;
+};
+
+void attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
+                  const char *client_status);
+void attempt_mark(struct attempt *t, const struct allocation *a, const char *followup);
+void attempt_update(struct attempt *t, const struct allocation *a);
+/* False: no place; the metrics are noted and the group counts as failed. */
+bool attempt_place(struct attempt *t, const struct recon_place *p, const char *only_node);
+void attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metric *m);
+
+void generic_attempt(struct attempt *t);
+void system_attempt(struct attempt *t);
+
+#endif

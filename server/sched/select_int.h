@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of select.c, grant.c and metric.c only.
+ */
+#ifndef PADDOCK_SERVER_SCHED_SELECT_INT_H
+#define PADDOCK_SERVER_SCHED_SELECT_INT_H
+
+#include "server/sched/class.h"
+#include "server/sched/feasible.h"
+#include "server/sched/resources.h"
+#include "server/sched/select.h"
+
+enum { SCORES_KEPT = 5 };
+
+struct cand {
+    double score;
+    uint64_t tie; /* equal scores: an order that differs between evaluations */
+    uint32_t row;
+    uint32_t stamp; /* of the row when it was scored: stale candidates are skipped */
+};
+
+struct heap {
+    struct cand *v;
+    size_t n, cap;
+};
+
+struct score_parts {
+    double binpack, anti, penalty;
+};
+
+/* One group of the job. */
+struct group {
+    const struct task_group *tg;
+    struct feasible *feas;
+    struct ask ask;
+    struct alloc_metric *base; /* counts of the static filter */
+    bool open, heaped, distinct;
+    bool *ok;         /* row: passes the static filter */
+    const char **why; /* row: why it was refused when it was verified */
+    uint32_t *rows;
+    size_t n_rows;
+    int32_t *count; /* row: allocations of the group in the plan's world */
+    struct heap heap;
+};
+
+/* What the plan changes on a row, chained. */
+struct change {
+    const struct allocation *alloc;
+    int32_t next;
+    bool stop;
+};
+
+/* distinct_property of the job or a group: how often each value of the property is used. */
+struct distinct {
+    const struct constraint *c;
+    const struct task_group *tg; /* NULL: of the job */
+    int64_t limit;
+    struct i64_map used;
+};
+
+struct select {
+    struct sched_view *view;
+    const struct job *job;
+    struct rng *rng;
+    uint64_t tie_seed;
+    struct regexes *rx;
+    /* the plan's world: columns by row */
+    int64_t *cpu, *mem, *disk;
+    int32_t *allocs;
+    uint32_t *stamp;
+    int32_t *job_count;
+    int32_t *first; /* row: first of its changes, -1: none */
+    struct change *changes;
+    size_t n_changes, cap_changes;
+    struct group *groups;
+    size_t n_groups;
+    bool job_distinct;
+    struct distinct *distinct;
+    size_t n_distinct;
+    /* rows that take work and match datacenter and pool */
+    uint32_t *rows;
+    size_t n_rows;
+    int64_t in_pool;
+    struct i64_map available;
+};
+
+void heap_push(const void *ctx, struct heap *h, struct cand c);
+struct cand heap_pop(struct heap *h);
+
+void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why);
+void metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why);
+void metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
+                  const struct score_parts *p, double score);
+
+/* Ports, cores and the resources object. NULL, or the exhausted dimension. */
+const char *grant(struct select *s, const struct group *g, uint32_t row, const void *ctx,
+                  struct allocated_resources **ret);
+
+void distinct_open(struct select *s, const struct allocation *const *allocs, size_t n);
+void distinct_count(struct select *s, const struct allocation *a, uint32_t row, int sign);
+const char *distinct_refused(struct select *s, const struct group *g, uint32_t row);
+
+#endif
