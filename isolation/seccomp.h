@@ -6,8 +6,9 @@
  * because the shape of the filter is the largest controllable cost of a launch (reference: ranges
  * load in 49 us, a linear list of the same rules in 284 us).
  *
- * Verdicts: allowed; EPERM; ENOSYS where a libc probes and falls back (clone3 ...). A foreign
- * architecture (int 0x80, x32) kills the process with SIGSYS.
+ * Verdicts: allowed; EPERM; ENOSYS where a libc probes and falls back (clone3, and every number above
+ * the highest that libseccomp knows). A foreign architecture (int 0x80, x32) kills the process with
+ * SIGSYS.
  */
 #ifndef PADDOCK_ISOLATION_SECCOMP_H
 #define PADDOCK_ISOLATION_SECCOMP_H
@@ -28,21 +29,24 @@ enum seccomp_verdict {
     SECCOMP_V_KILL,
 };
 
-/* One condition on an argument; a rule with conditions gives its verdict when any of them holds
- * (they are alternatives), else EPERM. */
+/* One condition on an argument: (arg & mask) == value. A rule's conditions are alternatives of
+ * conjunctions: `more` ties one to the next. */
 struct seccomp_cond {
-    uint8_t arg;     /* 0..5 */
-    bool low32;      /* compare the low 32 bits only: the kernel takes an int here */
-    uint64_t mask;   /* (arg & mask) == value */
+    uint8_t arg;  /* 0..5 */
+    bool low32;   /* the kernel takes an int here: the upper half is ignored, as it does */
+    bool more;    /* and the next condition too */
+    uint64_t mask;
     uint64_t value;
 };
 
+/* At most one per name. With conditions: `verdict` when they hold, else EPERM (`invert`: the other way
+ * round). */
 struct seccomp_rule {
     const char *name;
     enum seccomp_verdict verdict;
+    bool invert;
     const struct seccomp_cond *conds; /* NULL: always */
     size_t n_conds;
-    bool invert; /* verdict when none of the conditions holds */
 };
 
 struct seccomp_profile {
@@ -51,8 +55,7 @@ struct seccomp_profile {
     size_t n_rules;
 };
 
-/* What tasks get (isolation reference 1.2); `caps` of the task widen it where a call is useless
- * without the capability anyway (sys_ptrace: ptrace and process_vm_*). */
+/* What tasks get. */
 const struct seccomp_profile *seccomp_profile_default(void);
 /* The shim's own steady state: exactly its calls. */
 const struct seccomp_profile *seccomp_profile_shim(void);

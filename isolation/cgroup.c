@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+enum {
+    MOUNTS_TEXT_MAX = 16 * 1024 * 1024,
+    FILE_TEXT_MAX = 64 * 1024,
+    KILL_ROUNDS_MAX = 100,
+};
+
+static const struct {
+    uint32_t bit;
+    const char *name;
+} controllers[] = {
+    {CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"},
+    {CGROUP_IO, "io"},   {CGROUP_CPUSET, "cpuset"}, {CGROUP_HUGETLB, "hugetlb"},
+};
+
+/* What tasks use; the others stay where they are. */
+static const uint32_t wanted = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO;
+
+uint32_t
+cgroup_parse_controllers(const char *text)
+{
+    uint32_t mask = 0;
+    for (const char *p = text; *p != 0;) {
+        size_t n = strcspn(p, " \n");
+        for (size_t i = 0; i < ARRAY_LEN(controllers); i++)
+            if (strlen(controllers[i].name) == n && strncmp(p, controllers[i].name, n) == 0)
+                mask |= controllers[i].bit;
+        p += n;
+        p += strspn(p, " \n");
+    }
+    return mask;
+}
+
+const char *
+cgroup_controllers_text(const void *ctx, uint32_t mask)
+{
+    char *s = mem_strdup(ctx, "");
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++)
+        if (mask & controllers[i].bit)
+            s = mem_printf(ctx, "%s%s%s", s, *s ? " " : "", controllers[i].name);
+    return s;
+}
+
+static uint32_t
+read_controllers(int dirfd, const char *file)
+{
+    auto_mem void *tmp = mem_ctx("read_controllers");
+    char *text;
+    if (file_read(tmp, dirfd, file, FILE_TEXT_MAX, &text, NULL) < 0)
+        return 0;
+    return cgroup_parse_controllers(text);
+}
+
+int
+cgroup_find(const void *ctx, struct cgroup_info *ret, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("cgroup_find");
+    char *text, *save = NULL;
+    int r = file_read(tmp, AT_FDCWD, "/proc/self/mounts", MOUNTS_TEXT_MAX, &text, NULL);
+    if (r < 0)
+        return err_set(e, r, "cannot read /proc/self/mounts: %s", err_name(r));
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *field = NULL;
+        (void)strtok_r(line, " ", &field);
+        const char *where = strtok_r(NULL, " ", &field);
+        const char *type = strtok_r(NULL, " ", &field);
+        if (where == NULL || type == NULL || strcmp(type, "cgroup2") != 0 || strchr(where, '\\'))
+            continue;
+        auto_fd int fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        ret->mount = mem_strdup(ctx, where);
+        ret->controllers = read_controllers(fd, "cgroup.controllers");
+        return 0;
+    }
+    return err_set(e, -ERR_NOT_FOUND,
+                   "no cgroup2 file system is mounted: isolation needs one (mount -t cgroup2)");
+}
+
+/* --- tree -------------------------------------------------------------------------------------------- */
+
+/* Hands controllers down to the children of `dirfd`, one by one: what cannot be had is left out. */
+static void
+enable_controllers(int dirfd)
+{
+    uint32_t have = read_controllers(dirfd, "cgroup.controllers") & wanted;
+    uint32_t done = have ? read_controllers(dirfd, "cgroup.subtree_control") : 0;
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
+        char text[16];
+        if (!(have & ~done & controllers[i].bit))
+            continue;
+        (void)snprintf(text, sizeof(text), "+%s", controllers[i].name);
+        (void)file_put(dirfd, "cgroup.subtree_control", text);
+    }
+}
+
+int
+cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e)
+{
+    if (make && mkdir(path, 0755) < 0 && errno != EEXIST)
+        return err_errno(e, errno, "cannot make the cgroup \"%s\"", path);
+    auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, errno, "cannot open the cgroup \"%s\"", path);
+    if (faccessat(fd, "cgroup.procs", F_OK, 0) < 0)
+        return err_set(e, -ERR_INVALID, "\"%s\" is not a cgroup (version 2)", path);
+    auto_fd int up = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (make && up >= 0 && faccessat(up, "cgroup.procs", F_OK, 0) == 0)
+        enable_controllers(up);
+    enable_controllers(fd);
+    ret->controllers = read_controllers(fd, "cgroup.subtree_control");
+    ret->fd = TAKE_FD(fd);
+    return 0;
+}
+
+void
+cgroup_root_close(struct cgroup_root *r)
+{
+    fd_close(&r->fd);
+}
+
+static bool
+is_component(const char *s)
+{
+    size_t n = strlen(s);
+    return n > 0 && n < 256 && strcmp(s, ".") != 0 && strcmp(s, "..") != 0 && !strchr(s, '/') &&
+           !strchr(s, '\n');
+}
+
+static int
+check_names(const char *alloc, const char *task, struct err *e)
+{
+    if (is_component(alloc) && is_component(task))
+        return 0;
+    return err_set(e, -ERR_INVALID, "\"%.64s/%.64s\" cannot be the name of a cgroup", alloc, task);
+}
+
+static int
+open_dir(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+/* A directory for inner nodes, with controllers handed down. */
+static int
+make_inner(int dirfd, const char *name)
+{
+    if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    int fd = open_dir(dirfd, name);
+    if (fd >= 0)
+        enable_controllers(fd);
+    return fd;
+}
+
+/* A leaf as new: an empty one of an earlier run would still have its limits and counters. */
+static int
+make_leaf(int dirfd, const char *name)
+{
+    if (mkdirat(dirfd, name, 0755) < 0) {
+        if (errno != EEXIST)
+            return -errno;
+        if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 || mkdirat(dirfd, name, 0755) < 0)
+            return -errno;
+    }
+    return open_dir(dirfd, name);
+}
+
+static int
+apply_plan(int dirfd, const struct cgroup_plan *plan, struct err *e)
+{
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct cgroup_file *f = &plan->files[i];
+        int r = file_put(dirfd, f->name, f->value);
+        if (r < 0 && f->required)
+            return err_set(e, r, "cannot write \"%s\" to the cgroup file \"%s\": %s", f->value,
+                           f->name, err_name(r));
+    }
+    return 0;
+}
+
+int
+cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
+                 const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e)
+{
+    int k = check_names(alloc, task, e);
+    if (k < 0)
+        return k;
+    auto_fd int afd = make_inner(r->fd, alloc);
+    auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task);
+    auto_fd int shim = tfd < 0 ? tfd : make_leaf(tfd, "shim");
+    auto_fd int leaf = shim < 0 ? shim : make_leaf(tfd, "task");
+    if (leaf < 0) {
+        int code = leaf;
+        if (code != -EBUSY)
+            (void)cgroup_task_remove(r, alloc, task, NULL);
+        return err_set(e, code, "cannot make the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
+                       code == -EBUSY ? "processes of an earlier run are still in it"
+                                      : err_name(code));
+    }
+    k = apply_plan(leaf, plan, e);
+    struct stat st;
+    if (k == 0 && fstat(leaf, &st) < 0)
+        k = err_errno(e, errno, "cannot look at the cgroup of task \"%s\"", task);
+    if (k < 0) {
+        (void)cgroup_task_remove(r, alloc, task, NULL);
+        return k;
+    }
+    *ret = (struct cgroup_task){.id = st.st_ino};
+    ret->shim_fd = TAKE_FD(shim);
+    ret->task_fd = TAKE_FD(leaf);
+    return 0;
+}
+
+int
+cgroup_task_open(const struct cgroup_root *r, const char *alloc, const char *task,
+                 struct cgroup_task *ret, struct err *e)
+{
+    int k = check_names(alloc, task, e);
+    if (k < 0)
+        return k;
+    auto_fd int afd = open_dir(r->fd, alloc);
+    auto_fd int tfd = afd < 0 ? afd : open_dir(afd, task);
+    auto_fd int shim = tfd < 0 ? tfd : open_dir(tfd, "shim");
+    auto_fd int leaf = shim < 0 ? shim : open_dir(tfd, "task");
+    struct stat st;
+    if (leaf < 0 || fstat(leaf, &st) < 0) {
+        int code = leaf < 0 ? leaf : -errno;
+        return err_set(e, code, "cannot open the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
+                       err_name(code));
+    }
+    *ret = (struct cgroup_task){.id = st.st_ino};
+    ret->shim_fd = TAKE_FD(shim);
+    ret->task_fd = TAKE_FD(leaf);
+    return 0;
+}
+
+void
+cgroup_task_close(struct cgroup_task *t)
+{
+    fd_close(&t->shim_fd);
+    fd_close(&t->task_fd);
+}
+
+/* 0 when the directory is gone afterwards. */
+static int
+remove_dir(int dirfd, const char *name)
+{
+    if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return -errno;
+    return 0;
+}
+
+int
+cgroup_task_remove(const struct cgroup_root *r, const char *alloc, const char *task, struct err *e)
+{
+    int k = check_names(alloc, task, e);
+    if (k < 0)
+        return k;
+    auto_fd int afd = open_dir(r->fd, alloc);
+    if (afd < 0)
+        return afd == -ENOENT ? 0 : err_set(e, afd, "cannot open the cgroup of \"%s\"", alloc);
+    auto_fd int tfd = open_dir(afd, task);
+    if (tfd >= 0) {
+        k = remove_dir(tfd, "task");
+        int s = remove_dir(tfd, "shim");
+        k = k < 0 ? k : s;
+    }
+    if (k == 0)
+        k = remove_dir(afd, task);
+    if (k < 0)
+        return err_set(e, k, "cannot remove the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
+                       k == -EBUSY ? "processes are still in it" : err_name(k));
+    (void)remove_dir(r->fd, alloc); /* EBUSY, ENOTEMPTY: other tasks are there */
+    return 0;
+}
+
+/* --- state ---------------------------------------------------------------------------------------------- */
+
+static int
+read_small(int dirfd, const char *name, char *buf, size_t size)
+{
+    auto_fd int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = fd_read_full(fd, buf, size - 1);
+    if (n < 0)
+        return (int)n;
+    buf[n] = 0;
+    return 0;
+}
+
+/* Where cgroup.kill is missing: frozen first, so that nothing can fork away. */
+static int
+kill_each(int dirfd)
+{
+    (void)cgroup_freeze(dirfd, true);
+    int r = -EAGAIN;
+    for (int round = 0; round < KILL_ROUNDS_MAX && r == -EAGAIN; round++) {
+        auto_mem void *tmp = mem_ctx("kill_each");
+        char *text, *save = NULL;
+        int k = file_read(tmp, dirfd, "cgroup.procs", MOUNTS_TEXT_MAX, &text, NULL);
+        if (k < 0)
+            return k;
+        r = 0;
+        for (char *p = strtok_r(text, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
+            int64_t pid;
+            if (num_parse_i64(p, &pid) == 0 && pid > 0 && kill((pid_t)pid, SIGKILL) == 0 && round == 0)
+                r = -EAGAIN; /* look once more for what was forked meanwhile */
+        }
+    }
+    (void)cgroup_freeze(dirfd, false);
+    return r;
+}
+
+int
+cgroup_kill(int dirfd)
+{
+    int r = file_put(dirfd, "cgroup.kill", "1");
+    if (r == -ENOENT && cgroup_populated(dirfd) >= 0)
+        return kill_each(dirfd);
+    return r;
+}
+
+int
+cgroup_freeze(int dirfd, bool freeze)
+{
+    return file_put(dirfd, "cgroup.freeze", freeze ? "1" : "0");
+}
+
+int
+cgroup_populated(int dirfd)
+{
+    char text[256];
+    int r = read_small(dirfd, "cgroup.events", text, sizeof(text));
+    if (r < 0)
+        return r;
+    int64_t v;
+    return cgroup_parse_flat(text, "populated", &v) ? v != 0 : -EPROTO;
+}
+
+int
+cgroup_events_open(int dirfd)
+{
+    int fd = openat(dirfd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int
+cgroup_wait_empty(int dirfd, int timeout_ms)
+{
+    auto_fd int fd = cgroup_events_open(dirfd);
+    if (fd < 0)
+        return fd == -ENOENT || fd == -ENODEV ? 0 : fd;
+    int64_t end = clock_mono_ns() + timeout_ms * NS_PER_MS;
+    for (;;) {
+        char text[256];
+        ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+        if (n < 0)
+            return errno == ENODEV ? 0 : -errno;
+        text[n] = 0;
+        int64_t v, left = (end - clock_mono_ns()) / NS_PER_MS;
+        if (cgroup_parse_flat(text, "populated", &v) && v == 0)
+            return 0;
+        if (left <= 0)
+            return -ETIMEDOUT;
+        struct pollfd p = {.fd = fd, .events = POLLPRI};
+        if (poll(&p, 1, (int)left) < 0 && errno != EINTR)
+            return -errno;
+    }
+}
+
+int64_t
+cgroup_oom_kills(int dirfd)
+{
+    char text[512];
+    int r = read_small(dirfd, "memory.events", text, sizeof(text));
+    if (r < 0)
+        return r;
+    int64_t v;
+    return cgroup_parse_flat(text, "oom_kill", &v) ? v : -EPROTO;
+}
