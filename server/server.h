@@ -63,6 +63,9 @@ struct state *server_state(const struct server *s);
 /* Handlers of server/endpoint_*.c; their `arg` is the struct server *. */
 const struct rpc_service *server_services(struct server *s, size_t *ret_n);
 
+/* What runs while leading (server/leader.h, made in server_new). */
+struct leader *server_leader(const struct server *s);
+
 /* --- leadership (any thread) --- */
 bool server_is_leader(const struct server *s);
 /* The leader's RPC address into `out`; false when unknown. */

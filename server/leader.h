@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What runs while this server leads: broker, blocked evaluations, scheduler workers, plan applier,
+ * heartbeat timers, garbage collection. Rebuilt from state on election, dropped on its loss.
+ *
+ * server_new() calls leader_new(), which adds its hooks (server_add_hooks); server_stop() calls
+ * leader_stop() before the core thread ends, and leader_free() after it has. Endpoints reach it by
+ * server_leader().
+ */
+#ifndef PADDOCK_SERVER_LEADER_H
+#define PADDOCK_SERVER_LEADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct leader;
+struct server;
+
+/* Loop thread. Starts the worker threads. */
+struct leader *leader_new(struct server *s);
+/* Loop thread: no more work is taken; worker threads are joined (milliseconds); timers stopped. */
+void leader_stop(struct leader *l);
+void leader_free(struct leader *l);
+
+/* --- for the endpoints, on the loop thread --- */
+/* A sign of life: (re)starts the node's timer and returns the TTL to tell it, ns. 0 when this server
+ * does not lead. */
+int64_t leader_heartbeat(struct leader *l, const char *node_id);
+/* Collects garbage now, without regard to age; `done` on the loop. */
+void leader_gc(struct leader *l, void (*done)(void *arg), void *arg);
+
+#endif
