@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/cgroup.h"
+#include "isolation/raw.h"
+
+static const struct {
+    const char *name;
+    bool needed;
+} facts[] = {
+#define PROBE_ROW(id, name, needed) [PROBE_##id] = {name, needed},
+    PROBE_FACTS(PROBE_ROW)
+#undef PROBE_ROW
+};
+
+const char *
+probe_name(enum probe_id id)
+{
+    return facts[id].name;
+}
+
+static void
+yes(struct probe *p, enum probe_id id)
+{
+    p->facts[id] = (struct probe_fact){.ok = true};
+}
+
+static void
+no(struct probe *p, enum probe_id id, const char *reason)
+{
+    p->facts[id].ok = false;
+    (void)str_copy(p->facts[id].reason, sizeof(p->facts[id].reason), reason);
+}
+
+static void
+because(struct probe *p, enum probe_id id, long r, const char *what)
+{
+    char text[96];
+    (void)snprintf(text, sizeof(text), "%s: %s", what, strerror((int)-r));
+    no(p, id, text);
+}
+
+/* A call made with arguments that the kernel must refuse: any answer but "no such call" (or a filter's
+ * refusal, which looks like EPERM) means that it is there. */
+static void
+present(struct probe *p, enum probe_id id, const char *what, long r)
+{
+    if (r == -ENOSYS || r == -EPERM || r == -EOPNOTSUPP)
+        because(p, id, r, what);
+    else
+        yes(p, id);
+}
+
+static void
+probe_calls(struct probe *p)
+{
+    const char page[64] = {0};
+    /* a size that no version of the struct has had: EINVAL; ENOSYS without the call */
+    present(p, PROBE_CLONE3, "clone3", RAW(SYS_clone3, page, 1));
+    present(p, PROBE_OPENAT2, "openat2", RAW(SYS_openat2, AT_FDCWD, "/", page, 1));
+    present(p, PROBE_CLOSE_RANGE, "close_range", RAW(SYS_close_range, 1U, 0U, 0U));
+    long fd = RAW(SYS_pidfd_open, getpid(), 0);
+    if (fd < 0) {
+        because(p, PROBE_PIDFD, fd, "pidfd_open");
+    } else {
+        present(p, PROBE_PIDFD, "pidfd_send_signal", RAW(SYS_pidfd_send_signal, fd, 0, NULL, 0));
+        raw_close(fd);
+    }
+    /* bad fds: EBADF once the capability and the call are there */
+    present(p, PROBE_MOUNT_API, "move_mount", RAW(SYS_move_mount, -1, "", -1, "", ~0U));
+    present(p, PROBE_MOUNT_SETATTR, "mount_setattr", RAW(SYS_mount_setattr, -1, "", 0, page, 1));
+    uint32_t act = SECCOMP_RET_KILL_PROCESS;
+    present(p, PROBE_SECCOMP, "seccomp", RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
+    long abi = RAW(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (abi < 0) {
+        because(p, PROBE_LANDLOCK, abi, "landlock_create_ruleset");
+    } else {
+        yes(p, PROBE_LANDLOCK);
+        p->landlock_abi = (int)abi;
+    }
+}
+
+/* Makes a child with `flags` that exits at once: 0, or why not. */
+static long
+try_clone(uint64_t flags, int cgroup)
+{
+    struct clone_args a = {.flags = flags, .exit_signal = SIGCHLD};
+    if (flags & CLONE_INTO_CGROUP)
+        a.cgroup = (uint64_t)(unsigned)cgroup;
+    long pid = RAW(SYS_clone3, &a, sizeof(a));
+    if (pid == 0)
+        for (;;)
+            (void)RAW(SYS_exit_group, 0);
+    if (pid > 0)
+        while (RAW(SYS_wait4, pid, NULL, 0, NULL) == -EINTR)
+            ;
+    return pid < 0 ? pid : 0;
+}
+
+static void
+probe_namespaces(struct probe *p)
+{
+    if (!p->root) {
+        no(p, PROBE_NAMESPACES, "not root");
+    } else {
+        long r = try_clone(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, -1);
+        if (r < 0)
+            because(p, PROBE_NAMESPACES, r, "clone3");
+        else
+            yes(p, PROBE_NAMESPACES);
+    }
+    long r = try_clone(CLONE_NEWUSER, -1);
+    if (r < 0)
+        because(p, PROBE_USERNS, r, "clone3");
+    else
+        yes(p, PROBE_USERNS);
+    struct stat st;
+    if (stat("/proc/self/ns/time", &st) == 0)
+        yes(p, PROBE_TIMENS);
+    else
+        no(p, PROBE_TIMENS, "/proc/self/ns/time is missing");
+}
+
+static void
+probe_tmpfs(struct probe *p)
+{
+    long fs = p->root ? RAW(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */) : -EPERM;
+    if (fs < 0) {
+        because(p, PROBE_TMPFS_NOSWAP, fs, p->root ? "fsopen" : "not root");
+        return;
+    }
+    long r = RAW(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, "noswap", NULL, 0);
+    if (r < 0)
+        because(p, PROBE_TMPFS_NOSWAP, r, "tmpfs option noswap");
+    else
+        yes(p, PROBE_TMPFS_NOSWAP);
+    raw_close(fs);
+}
+
+/* --- cgroups ------------------------------------------------------------------------------------- */
+
+static void
+probe_in_child(struct probe *p, int dirfd)
+{
+    static const char name[] = "paddock-probe";
+    if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST) {
+        because(p, PROBE_CLONE_INTO_CGROUP, -errno, "mkdir in the cgroup root");
+        no(p, PROBE_CGROUP_KILL, p->facts[PROBE_CLONE_INTO_CGROUP].reason);
+        return;
+    }
+    auto_fd int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long r = fd < 0 ? -errno : try_clone(CLONE_INTO_CGROUP, fd);
+    if (r < 0)
+        because(p, PROBE_CLONE_INTO_CGROUP, r, "clone3 into a cgroup");
+    else
+        yes(p, PROBE_CLONE_INTO_CGROUP);
+    int k = file_put(fd, "cgroup.kill", "1");
+    if (k < 0)
+        because(p, PROBE_CGROUP_KILL, k, "cgroup.kill");
+    else
+        yes(p, PROBE_CGROUP_KILL);
+    (void)unlinkat(dirfd, name, AT_REMOVEDIR);
+}
+
+static void
+probe_cgroup(struct probe *p, const char *root)
+{
+    static const struct {
+        enum probe_id id;
+        uint32_t bit;
+    } needs[] = {{PROBE_CGROUP_CPU, CGROUP_CPU},
+                 {PROBE_CGROUP_MEMORY, CGROUP_MEMORY},
+                 {PROBE_CGROUP_PIDS, CGROUP_PIDS}};
+    auto_mem void *tmp = mem_ctx("probe_cgroup");
+    struct cgroup_info info = {0};
+    struct err e = ERR_INIT;
+    if (cgroup_find(tmp, &info, &e) < 0) {
+        static const enum probe_id all[] = {PROBE_CGROUP2, PROBE_CGROUP_KILL, PROBE_CLONE_INTO_CGROUP,
+                                            PROBE_CGROUP_CPU, PROBE_CGROUP_MEMORY, PROBE_CGROUP_PIDS};
+        for (size_t i = 0; i < ARRAY_LEN(all); i++)
+            no(p, all[i], "no cgroup2 file system is mounted");
+        return;
+    }
+    yes(p, PROBE_CGROUP2);
+    (void)str_copy(p->cgroup_mount, sizeof(p->cgroup_mount), info.mount);
+    p->controllers = info.controllers;
+    for (size_t i = 0; i < ARRAY_LEN(needs); i++)
+        if (info.controllers & needs[i].bit)
+            yes(p, needs[i].id);
+        else
+            no(p, needs[i].id, "controller is not on cgroup v2 (a hybrid host keeps it on v1)");
+    auto_fd int fd = open(root ? root : info.mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && root != NULL && p->root) {
+        probe_in_child(p, fd);
+        return;
+    }
+    /* Without the right to make one: a cgroup that is not the root shows the file; clone3 has taken a
+     * cgroup since long before it (5.7, 5.14). */
+    struct stat st;
+    const char *why = "not tried: no right to make a cgroup";
+    bool seen = fd >= 0 && fstatat(fd, CGROUP_TASKS_DIR "/cgroup.kill", &st, 0) == 0;
+    seen ? yes(p, PROBE_CGROUP_KILL) : no(p, PROBE_CGROUP_KILL, why);
+    seen && p->facts[PROBE_CLONE3].ok ? yes(p, PROBE_CLONE_INTO_CGROUP)
+                                      : no(p, PROBE_CLONE_INTO_CGROUP, why);
+}
+
+static bool
+is_root(void)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct d[2] = {{0}};
+    return geteuid() == 0 && RAW(SYS_capget, &h, d) == 0 && (d[0].effective >> CAP_SYS_ADMIN & 1);
+}
+
+void
+probe_run(struct probe *p, const char *cgroup_root)
+{
+    *p = (struct probe){.root = is_root()};
+    probe_calls(p);
+    probe_namespaces(p);
+    probe_tmpfs(p);
+    probe_cgroup(p, cgroup_root);
+    struct stat st;
+    if (stat("/proc/pressure/cpu", &st) == 0)
+        yes(p, PROBE_PSI);
+    else
+        no(p, PROBE_PSI, "/proc/pressure is missing");
+}
+
+const char *
+probe_exec_missing(const struct probe *p, char *buf, unsigned long size)
+{
+    for (int i = 0; i < PROBE_N; i++) {
+        if (!facts[i].needed || p->facts[i].ok)
+            continue;
+        (void)snprintf(buf, size, "%s: %s", facts[i].name, p->facts[i].reason);
+        return buf;
+    }
+    return NULL;
+}
