@@ -94,7 +94,8 @@ static void
 body_deadline(struct http_conn *c)
 {
     int64_t left = c->body_deadline_ms - loop_now_ms(c->server->loop);
-    http_conn_deadline(c, left < HTTP_BODY_IDLE_MS ? (left > 0 ? left : 0) : HTTP_BODY_IDLE_MS);
+    int64_t idle = c->server->cfg.body_idle_ms;
+    http_conn_deadline(c, left > idle ? idle : (left > 0 ? left : 0));
 }
 
 void
@@ -163,7 +164,7 @@ take_head(struct http_conn *c)
     if (found == 0) {
         if (c->in.len > 0 && !c->in_head) {
             c->in_head = true;
-            http_conn_deadline(c, HTTP_HEADER_MS);
+            http_conn_deadline(c, c->server->cfg.header_ms);
         }
         return false;
     }

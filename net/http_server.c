@@ -227,7 +227,7 @@ on_accept(void *arg, struct stream *st)
     s->refs++;
     /* a whole head, and what one read may bring on top of what is kept */
     buf_init(&c->in, HTTP_PIPELINE_MAX + 2 * STREAM_READ_SIZE);
-    http_conn_deadline(c, HTTP_HEADER_MS);
+    http_conn_deadline(c, s->cfg.header_ms);
     stream_accept(st, &conn_ops, c);
 }
 
@@ -244,6 +244,10 @@ http_server_new(struct loop *l, const struct http_server_config *cfg)
         s->cfg.conns_max = LISTENER_CONNS_MAX;
     if (s->cfg.conns_per_peer == 0)
         s->cfg.conns_per_peer = LISTENER_CONNS_PER_PEER;
+    if (s->cfg.header_ms <= 0)
+        s->cfg.header_ms = HTTP_HEADER_MS;
+    if (s->cfg.body_idle_ms <= 0)
+        s->cfg.body_idle_ms = HTTP_BODY_IDLE_MS;
     return s;
 }
 

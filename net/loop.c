@@ -162,18 +162,25 @@ posts_pending(struct loop *l)
     return some;
 }
 
-static void
-leak_cb(uv_handle_t *h, void *arg)
-{
-    struct {
-        struct loop *l;
-        unsigned n;
-    } *a = arg;
+struct walk {
+    struct loop *l;
+    unsigned closing, open;
+    bool tell;
+};
 
-    if (uv_is_closing(h) || h == (uv_handle_t *)&a->l->async || h->type == UV_SIGNAL)
-        return;
-    fprintf(stderr, "loop_free: a %s handle was left open\n", uv_handle_type_name(h->type));
-    a->n++;
+static void
+walk_cb(uv_handle_t *h, void *arg)
+{
+    struct walk *w = arg;
+
+    if (uv_is_closing(h)) {
+        w->closing++;
+    } else if (h != (uv_handle_t *)&w->l->async && h->type != UV_SIGNAL) {
+        w->open++;
+        if (w->tell)
+            fprintf(stderr, "loop_free: a %s handle was left open\n",
+                    uv_handle_type_name(h->type));
+    }
 }
 
 void
@@ -181,14 +188,20 @@ loop_free(struct loop *l)
 {
     if (!l)
         return;
-    while (posts_pending(l) || l->works > 0)
-        uv_run(&l->uv, UV_RUN_ONCE);
-    struct {
-        struct loop *l;
-        unsigned n;
-    } leak = {l, 0};
-    uv_walk(&l->uv, leak_cb, &leak);
-    ASSERT(leak.n == 0);
+    struct walk w;
+    do { /* what a closing handle tells its owner may close more */
+        while (posts_pending(l) || l->works > 0)
+            uv_run(&l->uv, UV_RUN_ONCE);
+        w = (struct walk){.l = l};
+        uv_walk(&l->uv, walk_cb, &w);
+        if (w.closing)
+            uv_run(&l->uv, UV_RUN_NOWAIT);
+    } while (w.closing);
+    if (w.open) {
+        w.tell = true;
+        uv_walk(&l->uv, walk_cb, &w);
+    }
+    ASSERT(w.open == 0);
     while (l->signals) {
         struct sig *s = l->signals;
         l->signals = s->next;

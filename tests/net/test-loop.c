@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The event loop: posts from threads, timers, watches, workers, signals, teardown.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "net/addr.h"
+#include "net/loop.h"
+#include "tests/lib/test.h"
+
+static int order[8];
+static int n_order;
+
+static void
+note(void *arg)
+{
+    order[n_order++] = (int)(intptr_t)arg;
+}
+
+static void
+set(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+START_TEST(posts_keep_order)
+{
+    struct loop *l = loop_new();
+    bool done = false;
+    for (intptr_t i = 0; i < 4; i++)
+        loop_post(l, note, (void *)i);
+    loop_post(l, set, &done);
+    ck_assert_int_eq(n_order, 0);
+    ck_assert(loop_run_until(l, &done, 5000));
+    ck_assert_int_eq(n_order, 4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(order[i], i);
+    loop_free(l);
+}
+END_TEST
+
+struct flood {
+    struct loop *l;
+    atomic_int *left;
+    bool *done;
+};
+
+static void
+flood_one(void *arg)
+{
+    struct flood *f = arg;
+    if (atomic_fetch_sub(f->left, 1) == 1)
+        *f->done = true;
+}
+
+static void *
+flood_thread(void *arg)
+{
+    struct flood *f = arg;
+    for (int i = 0; i < 10000; i++)
+        loop_post(f->l, flood_one, f);
+    return NULL;
+}
+
+START_TEST(posts_from_threads_all_arrive)
+{
+    struct loop *l = loop_new();
+    atomic_int left = 40000;
+    bool done = false;
+    struct flood f = {l, &left, &done};
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&t[i], NULL, flood_thread, &f), 0);
+    ck_assert(loop_run_until(l, &done, 10000));
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    ck_assert_int_eq(atomic_load(&left), 0);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(posts_left_are_run_by_free)
+{
+    struct loop *l = loop_new();
+    bool ran = false;
+    loop_post(l, set, &ran);
+    loop_free(l);
+    ck_assert(ran);
+}
+END_TEST
+
+START_TEST(timers_fire_in_order_and_stop)
+{
+    struct loop *l = loop_new();
+    bool done = false;
+    timer_start(l, 20, note, (void *)2);
+    timer_start(l, 5, note, (void *)1);
+    struct timer *never = timer_start(l, 10, note, (void *)9);
+    timer_start(l, 40, set, &done);
+    timer_stop(never);
+    ck_assert(loop_run_until(l, &done, 5000));
+    ck_assert_int_eq(n_order, 2);
+    ck_assert_int_eq(order[0], 1);
+    ck_assert_int_eq(order[1], 2);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(run_until_gives_up)
+{
+    struct loop *l = loop_new();
+    bool never = false;
+    ck_assert(!loop_run_until(l, &never, 10));
+    loop_free(l);
+}
+END_TEST
+
+struct pipe_watch {
+    struct watch *w;
+    bool done;
+};
+
+static void
+readable(void *arg, int fd, unsigned events)
+{
+    struct pipe_watch *p = arg;
+    char c;
+    ck_assert(events & (WATCH_READ | WATCH_ERROR));
+    ck_assert_int_eq(read(fd, &c, 1), 1);
+    ck_assert_int_eq(c, 'x');
+    watch_stop(p->w);
+    p->done = true;
+}
+
+START_TEST(watches_tell_of_readable_fds)
+{
+    struct loop *l = loop_new();
+    int fd[2];
+    struct pipe_watch p = {0};
+    ck_assert_int_eq(pipe(fd), 0);
+    p.w = watch_fd(l, fd[0], WATCH_READ, readable, &p);
+    ck_assert_ptr_nonnull(p.w);
+    ck_assert_int_eq(write(fd[1], "x", 1), 1);
+    ck_assert(loop_run_until(l, &p.done, 5000));
+    loop_free(l);
+    close(fd[0]);
+    close(fd[1]);
+}
+END_TEST
+
+static pthread_t work_thread;
+
+static void
+work(void *arg)
+{
+    (void)arg;
+    work_thread = pthread_self();
+}
+
+START_TEST(work_runs_elsewhere)
+{
+    struct loop *l = loop_new();
+    bool done = false;
+    loop_work(l, work, set, &done);
+    ck_assert(loop_run_until(l, &done, 5000));
+    ck_assert(!pthread_equal(work_thread, pthread_self()));
+    loop_free(l);
+}
+END_TEST
+
+static void
+on_signal(void *arg, int sig)
+{
+    ck_assert_int_eq(sig, SIGHUP);
+    loop_stop(arg);
+}
+
+static void
+hup(void *arg)
+{
+    (void)arg;
+    kill(getpid(), SIGHUP);
+}
+
+START_TEST(signals_reach_the_loop)
+{
+    struct loop *l = loop_new();
+    loop_on_signal(l, SIGHUP, on_signal, l);
+    loop_post(l, hup, NULL);
+    loop_run(l);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(free_aborts_on_an_open_handle)
+{
+    struct loop *l = loop_new();
+    bool b = false;
+    timer_start(l, 100000, set, &b);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(addresses)
+{
+    struct addr a;
+    struct err e = ERR_INIT;
+    char t[ADDR_TEXT];
+    ck_assert_int_eq(addr_parse("127.0.0.1:80", 0, &a, &e), 0);
+    ck_assert_str_eq(a.host, "127.0.0.1");
+    ck_assert_uint_eq(a.port, 80);
+    ck_assert_int_eq(addr_parse("http://[::1]:4646/", 0, &a, &e), 0);
+    ck_assert_str_eq(addr_format(&a, t), "[::1]:4646");
+    ck_assert_int_eq(addr_parse("::1", 7, &a, &e), 0);
+    ck_assert_str_eq(addr_format(&a, t), "[::1]:7");
+    ck_assert_int_eq(addr_parse("unix:///run/x.sock", 0, &a, &e), 0);
+    ck_assert(a.is_unix);
+    static const char *const bad[] = {"", ":80", "host", "host:", "host:x", "host:70000", "[::1:80",
+                                      "https://x:1", "unix://rel", "a b:1", "http://u@h:1"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err f = ERR_INIT;
+        ck_assert_msg(addr_parse(bad[i], 0, &a, &f) < 0, "%s", bad[i]);
+        ck_assert(f.text[0]);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *s = suite_create("loop");
+    TCase *tc = tcase_create("loop");
+    tcase_set_timeout(tc, 20);
+    tcase_add_test(tc, posts_keep_order);
+    tcase_add_test(tc, posts_from_threads_all_arrive);
+    tcase_add_test(tc, posts_left_are_run_by_free);
+    tcase_add_test(tc, timers_fire_in_order_and_stop);
+    tcase_add_test(tc, run_until_gives_up);
+    tcase_add_test(tc, watches_tell_of_readable_fds);
+    tcase_add_test(tc, work_runs_elsewhere);
+    tcase_add_test(tc, signals_reach_the_loop);
+    tcase_add_test_raise_signal(tc, free_aborts_on_an_open_handle, SIGABRT);
+    tcase_add_test(tc, addresses);
+    suite_add_tcase(s, tc);
+    SRunner *sr = srunner_create(s);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? 1 : 0;
+}

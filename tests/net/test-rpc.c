@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RPC over TCP and in process: replies, errors, deadlines, cancellation, reconnect, hostile bytes.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "net/rpc.h"
+#include "net/rpc_wire.h"
+#include "tests/lib/test.h"
+
+static struct loop *loop;
+static struct rpc_call *parked;
+static bool canceled, served;
+static char svc[] = "svc";
+
+static void
+on_cancel(void *arg)
+{
+    struct rpc_call *c = arg;
+    canceled = true;
+    rpc_failf(c, -ERR_CANCELED, "gone");
+}
+
+/* Job.GetJob: answers by id. */
+static void
+get_job(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct id_request *r = req;
+    served = true;
+    ck_assert_ptr_eq(arg, svc);
+    if (strcmp(r->id, "park") == 0) {
+        parked = call;
+        rpc_call_on_cancel(call, on_cancel, call);
+        return;
+    }
+    if (strcmp(r->id, "missing") == 0) {
+        rpc_failf(call, -ERR_NOT_FOUND, "job '%s' not found", r->id);
+        return;
+    }
+    struct job *j = mem_new(rpc_call_ctx(call), struct job);
+    j->id = r->id;
+    struct query_meta *m = mem_new(rpc_call_ctx(call), struct query_meta);
+    m->index = 42;
+    struct job_response *resp = mem_new(rpc_call_ctx(call), struct job_response);
+    resp->job = j;
+    resp->meta = m;
+    rpc_reply(call, resp);
+}
+
+static const struct rpc_service services[] = {{RPC_JOB_GET_JOB, get_job}};
+
+struct got {
+    bool done;
+    int code, n;
+    uint64_t index;
+    char id[64], text[ERR_TEXT_MAX];
+};
+
+static void
+got_job(void *arg, const struct err *e, const void *resp)
+{
+    struct got *g = arg;
+    const struct job_response *r = resp;
+    g->done = true;
+    g->n++;
+    if (e) {
+        g->code = e->code;
+        snprintf(g->text, sizeof(g->text), "%s", e->text);
+        return;
+    }
+    g->index = r->meta->index;
+    snprintf(g->id, sizeof(g->id), "%s", r->job->id);
+}
+
+static uint64_t
+call(struct rpc_client *c, const char *id, int64_t timeout_ms, struct got *g)
+{
+    struct id_request req = {.id = id};
+    uint64_t n = rpc_send(c, RPC_JOB_GET_JOB, &req, timeout_ms, got_job, g);
+    ck_assert(!g->done);
+    return n;
+}
+
+static struct rpc_server *server;
+
+static struct rpc_client *
+client_new(bool local)
+{
+    struct err e = ERR_INIT;
+    if (local)
+        return rpc_local(loop, services, 1, svc);
+    server = rpc_listen(loop, "127.0.0.1", 0, services, 1, svc, &e);
+    ck_assert_msg(server != NULL, "%s", e.text);
+    char addr[64];
+    snprintf(addr, sizeof(addr), "127.0.0.1:%u", rpc_server_port(server));
+    const char *v[] = {addr};
+    struct str_list l = {v, 1};
+    struct rpc_client *c = rpc_dial(loop, &l, &e);
+    ck_assert_ptr_nonnull(c);
+    return c;
+}
+
+static void
+setup(void)
+{
+    loop = loop_new();
+}
+
+static void
+teardown(void)
+{
+    rpc_server_close(server);
+    loop_free(loop);
+}
+
+/* Each case runs over TCP (0) and in process (1). */
+START_TEST(replies_and_errors)
+{
+    struct rpc_client *c = client_new(_i);
+    struct got a = {0}, b = {0}, d = {0};
+    call(c, "web", 0, &a);
+    call(c, "missing", 0, &b);
+    struct id_request req = {.id = "x"};
+    rpc_send(c, RPC_NODE_GET_NODE, &req, 0, got_job, &d);
+    ck_assert(loop_run_until(loop, &d.done, 5000));
+    ck_assert(a.done && b.done);
+    ck_assert_int_eq(a.code, 0);
+    ck_assert_str_eq(a.id, "web");
+    ck_assert_uint_eq(a.index, 42);
+    ck_assert_int_eq(b.code, -ERR_NOT_FOUND);
+    ck_assert_str_eq(b.text, "job 'missing' not found");
+    ck_assert_int_eq(d.code, -ERR_METHOD);
+    rpc_client_close(c);
+}
+END_TEST
+
+START_TEST(deadline_passes_on_both_sides)
+{
+    struct rpc_client *c = client_new(_i);
+    struct got g = {0};
+    call(c, "park", 50, &g);
+    ck_assert(loop_run_until(loop, &g.done, 5000));
+    ck_assert_int_eq(g.code, -ERR_TIMEOUT);
+    ck_assert(loop_run_until(loop, &canceled, 5000));
+    rpc_client_close(c);
+    ck_assert_int_eq(g.n, 1);
+}
+END_TEST
+
+START_TEST(cancel_reaches_the_handler)
+{
+    struct rpc_client *c = client_new(_i);
+    struct got g = {0};
+    uint64_t id = call(c, "park", 0, &g);
+    while (!served) {
+        bool never = false;
+        loop_run_until(loop, &never, 1);
+    }
+    rpc_cancel(c, id);
+    rpc_cancel(c, 12345);
+    ck_assert(!g.done);
+    ck_assert(loop_run_until(loop, &g.done, 5000));
+    ck_assert_int_eq(g.code, -ERR_CANCELED);
+    ck_assert(loop_run_until(loop, &canceled, 5000));
+    rpc_client_close(c);
+}
+END_TEST
+
+START_TEST(closing_the_client_ends_everything)
+{
+    struct rpc_client *c = client_new(_i);
+    struct got g = {0};
+    call(c, "park", 0, &g);
+    while (!served) {
+        bool never = false;
+        loop_run_until(loop, &never, 1);
+    }
+    rpc_client_close(c);
+    ck_assert_int_eq(g.n, 1);
+    ck_assert_int_eq(g.code, -ERR_CANCELED);
+    ck_assert(loop_run_until(loop, &canceled, 5000));
+}
+END_TEST
+
+START_TEST(many_calls_at_once)
+{
+    struct rpc_client *c = client_new(_i);
+    static struct got g[RPC_INFLIGHT_MAX + 1];
+    for (int i = 0; i <= RPC_INFLIGHT_MAX; i++)
+        call(c, "web", 0, &g[i]);
+    for (int i = 0; i < RPC_INFLIGHT_MAX; i++)
+        ck_assert(loop_run_until(loop, &g[i].done, 10000));
+    ck_assert(loop_run_until(loop, &g[RPC_INFLIGHT_MAX].done, 10000));
+    ck_assert_int_eq(g[0].code, 0);
+    ck_assert_int_eq(g[RPC_INFLIGHT_MAX - 1].code, 0);
+    ck_assert_int_eq(g[RPC_INFLIGHT_MAX].code, -ERR_BUSY);
+    rpc_client_close(c);
+}
+END_TEST
+
+START_TEST(reconnects_when_the_server_returns)
+{
+    struct rpc_client *c = client_new(false);
+    struct err e = ERR_INIT;
+    uint16_t port = rpc_server_port(server);
+    struct got a = {0}, b = {0}, d = {0};
+    call(c, "park", 0, &a);
+    while (!served) {
+        bool never = false;
+        loop_run_until(loop, &never, 1);
+    }
+    rpc_server_close(server);
+    server = NULL;
+    ck_assert(loop_run_until(loop, &a.done, 5000));
+    ck_assert_int_eq(a.code, -ERR_CLOSED); /* it was sent: not repeated */
+    call(c, "web", 0, &b);
+    bool never = false;
+    loop_run_until(loop, &never, 60);
+    ck_assert(!b.done);
+    server = rpc_listen(loop, "127.0.0.1", port, services, 1, svc, &e);
+    ck_assert_msg(server != NULL, "%s", e.text);
+    ck_assert(loop_run_until(loop, &b.done, 10000));
+    ck_assert_str_eq(b.id, "web");
+    rpc_server_close(server);
+    server = NULL;
+    call(c, "web", 200, &d);
+    ck_assert(loop_run_until(loop, &d.done, 5000));
+    ck_assert(d.code == -ERR_UNAVAILABLE || d.code == -ERR_CLOSED);
+    rpc_client_close(c);
+}
+END_TEST
+
+static int
+dial(uint16_t port)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(port)};
+    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+    return fd;
+}
+
+static bool
+closes(struct rpc_server *s, const void *p, size_t n)
+{
+    int fd = dial(rpc_server_port(s));
+    char c;
+    ssize_t r = -1;
+    ck_assert_int_eq(send(fd, p, n, MSG_NOSIGNAL), (ssize_t)n);
+    for (int i = 0; i < 200 && r < 0; i++) {
+        bool never = false;
+        loop_run_until(loop, &never, 5);
+        r = recv(fd, &c, 1, MSG_DONTWAIT);
+        if (r < 0 && errno == ECONNRESET)
+            r = 0;
+    }
+    close(fd);
+    return r == 0;
+}
+
+START_TEST(hostile_bytes_close_the_connection)
+{
+    struct rpc_client *c = client_new(false);
+    static const uint8_t wrong[] = "GET / HTTP/1.1\r\n\r\n";
+    static const uint8_t huge[] = "P\xff\xff\xff\xff\x01\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    static const uint8_t kind[] = "P\0\0\0\0\x09\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    static const uint8_t zero[] = "P\0\0\0\0\x01\x00\x00\x0e\0\0\0\0\0\0\0\0\0\0\0\0";
+    static const uint8_t reply[] = "P\0\0\0\0\x02\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    ck_assert(closes(server, wrong, sizeof(wrong) - 1));
+    ck_assert(closes(server, huge, sizeof(huge) - 1));
+    ck_assert(closes(server, kind, sizeof(kind) - 1));
+    ck_assert(closes(server, zero, sizeof(zero) - 1));
+    ck_assert(closes(server, reply, sizeof(reply) - 1));
+    /* a body that does not decode is an error of its call, not of the connection */
+    static const uint8_t body[] = "P\0\0\0\1\x01\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0\xc1";
+    int fd = dial(rpc_server_port(server));
+    uint8_t back[64];
+    ssize_t n = -1;
+    ck_assert_int_eq(send(fd, body, sizeof(body) - 1, 0), sizeof(body) - 1);
+    while (n < 0) {
+        bool never = false;
+        loop_run_until(loop, &never, 5);
+        n = recv(fd, back, sizeof(back), MSG_DONTWAIT);
+    }
+    ck_assert_int_ge(n, RPC_HEAD + 4);
+    ck_assert_int_eq(back[4], RPC_KIND_ERROR);
+    close(fd);
+    rpc_client_close(c);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *s = suite_create("rpc");
+    TCase *tc = tcase_create("rpc");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, replies_and_errors, 0, 2);
+    tcase_add_loop_test(tc, deadline_passes_on_both_sides, 0, 2);
+    tcase_add_loop_test(tc, cancel_reaches_the_handler, 0, 2);
+    tcase_add_loop_test(tc, closing_the_client_ends_everything, 0, 2);
+    tcase_add_loop_test(tc, many_calls_at_once, 0, 2);
+    tcase_add_test(tc, reconnects_when_the_server_returns);
+    tcase_add_test(tc, hostile_bytes_close_the_connection);
+    suite_add_tcase(s, tc);
+    SRunner *sr = srunner_create(s);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? 1 : 0;
+}
