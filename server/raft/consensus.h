@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Consensus: a facade over the pure core of libraft 0.22.1, raft_step(). An event goes in, updates come
+ * out (on_update, synchronously, in order); it does no I/O and reads no clock. consensus.c alone
+ * includes <raft.h>, so the core can be replaced.
+ *
+ * The owner of a struct consensus (the core thread) does what an update says, in this order: make term
+ * and vote durable; truncate and append entries (durable later: consensus_persisted); send messages;
+ * apply entries that are committed *and* persisted; arm the timer.
+ *
+ * Six defects of the library are contained here (each pinned by tests/server/test-consensus.c):
+ *  1 a received AppendEntries is split so that a config change is alone in its part;
+ *  2 one that starts below our own snapshot is clamped to it;
+ *  3 no config change before an entry of the current term is committed;
+ *  4 a follower answers RequestVote whatever its own config says about itself;
+ *  5 a denied pre-vote carries our real term;
+ *  6 a leader does not remove or demote itself: it transfers first.
+ * Its asserts are compiled out, so every field of a peer's message is checked before a step.
+ */
+#ifndef PADDOCK_SERVER_RAFT_CONSENSUS_H
+#define PADDOCK_SERVER_RAFT_CONSENSUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "server/raft/segment.h"
+
+enum { CONSENSUS_PEERS_MAX = 64, CONSENSUS_ADDR_MAX = 255, CONSENSUS_INFLIGHT_MAX = 8192 };
+#define CONSENSUS_NEVER INT64_MAX
+
+enum consensus_role { CONSENSUS_FOLLOWER, CONSENSUS_CANDIDATE, CONSENSUS_LEADER };
+
+/* A member of the cluster's configuration. */
+struct peer {
+    uint64_t id; /* not 0 */
+    const char *addr;
+    enum { PEER_STANDBY, PEER_VOTER, PEER_SPARE } role;
+};
+
+struct peer_list {
+    struct peer *v;
+    size_t n;
+};
+
+enum peer_msg_type {
+    MSG_APPEND = 1,
+    MSG_APPEND_RESULT,
+    MSG_VOTE,
+    MSG_VOTE_RESULT,
+    MSG_SNAPSHOT,
+    MSG_TIMEOUT_NOW
+};
+
+/* A message to or from another server. Fields not named for its type are 0. */
+struct peer_msg {
+    enum peer_msg_type type;
+    uint64_t peer; /* receiver, or sender */
+    const char *addr;
+    uint64_t term;
+    uint64_t index;    /* append: of the entry before; vote, timeout now: last; snapshot: its index */
+    uint64_t log_term; /* term of that entry */
+    uint64_t commit;   /* append */
+    uint64_t rejected; /* append result: index that was refused, 0: accepted */
+    uint64_t last;     /* append result */
+    bool disrupt;      /* vote: sent by leave of the leader */
+    bool pre_vote;     /* vote, vote result */
+    bool granted;      /* vote result */
+    /* Append. Outgoing: only `n`; the transport reads entries index + 1 .. index + n from the log.
+     * Incoming: borrowed for the call; record.index is not used. */
+    const struct record *entries;
+    size_t n;
+    struct peer_list conf; /* snapshot */
+    uint64_t conf_index;
+};
+
+/* What a snapshot knows of consensus. */
+struct consensus_snapshot {
+    uint64_t index;
+    uint64_t term;
+    struct peer_list conf;
+    uint64_t conf_index;
+};
+
+struct consensus_update {
+    bool hard; /* term and vote changed */
+    uint64_t term;
+    uint64_t vote;
+    uint64_t first; /* 0: no entries. Else: entries to append at `first`; what is stored there or
+                     * behind is truncated first. record.index is filled. */
+    const struct record *entries;
+    size_t n;
+    const struct peer_msg *msgs;
+    size_t n_msgs;
+    const struct consensus_snapshot *install; /* NULL: none; fetch, store, then _installed() */
+    bool role_changed;
+    enum consensus_role role;
+    uint64_t commit;
+    int64_t timeout_ms; /* when to call consensus_timeout(); CONSENSUS_NEVER: no timer needed */
+};
+
+typedef void consensus_update_fn(void *arg, const struct consensus_update *u);
+
+struct consensus;
+
+struct consensus_start {
+    uint64_t term;
+    uint64_t vote;
+    const struct consensus_snapshot *snapshot; /* NULL: none */
+    uint64_t first;                            /* index of entries[0]; snapshot index + 1 when n == 0 */
+    const struct record *entries;              /* data of RECORD_CONFIG only */
+    size_t n;
+};
+
+/* All times are monotonic milliseconds. `seed`: of election timeouts. */
+struct consensus *consensus_new(uint64_t id, const char *addr, uint32_t seed,
+                                consensus_update_fn *on_update, void *arg);
+void consensus_free(struct consensus *c);
+void consensus_set_timeouts(struct consensus *c, unsigned election_ms, unsigned heartbeat_ms);
+void consensus_set_pre_vote(struct consensus *c, bool on);
+
+/* A sole voter is leader when this returns. */
+int consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *s);
+int consensus_timeout(struct consensus *c, int64_t now);
+/* Entries up to `index` are durable. Not called while a snapshot is being installed. */
+int consensus_persisted(struct consensus *c, int64_t now, uint64_t index);
+/* Replicates commands or barriers. -ERR_NOT_LEADER. */
+int consensus_propose(struct consensus *c, int64_t now, const struct record *r, size_t n);
+/* A message of another server; -ERR_INVALID when it makes no sense (and nothing happened). */
+int consensus_receive(struct consensus *c, int64_t now, const struct peer_msg *m, struct err *e);
+/* A committed RECORD_CONFIG entry is applied. */
+int consensus_config_applied(struct consensus *c, int64_t now, uint64_t index, const void *data,
+                             size_t n);
+/* A local snapshot up to `index` is stored; the log keeps `trailing` entries before it. */
+int consensus_snapshot_taken(struct consensus *c, int64_t now, const struct consensus_snapshot *s,
+                             unsigned trailing);
+/* The snapshot of update.install is stored and the state replaced by it. */
+int consensus_installed(struct consensus *c, int64_t now, const struct consensus_snapshot *s);
+
+/* Proposes a new configuration (one server added, removed or changed). Guards 3 and 6. */
+int consensus_change(struct consensus *c, int64_t now, const struct peer_list *conf, struct err *e);
+int consensus_transfer(struct consensus *c, int64_t now, uint64_t id);
+
+enum consensus_role consensus_role(const struct consensus *c);
+uint64_t consensus_term(const struct consensus *c);
+uint64_t consensus_commit(const struct consensus *c);
+uint64_t consensus_last(const struct consensus *c);
+/* Id of the leader and its address, 0 when unknown. */
+uint64_t consensus_leader(const struct consensus *c, const char **ret_addr);
+/* Servers in the current configuration, borrowed until the next call. */
+const struct peer_list *consensus_peers(struct consensus *c);
+
+/* The data of a RECORD_CONFIG entry, owned by ctx. */
+int consensus_conf_encode(const void *ctx, const struct peer_list *conf, void **ret, size_t *ret_n);
+/* -ERR_CORRUPT; what it gives is owned by ctx. */
+int consensus_conf_decode(const void *ctx, const void *data, size_t n, struct peer_list *ret);
+
+#endif
