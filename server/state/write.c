@@ -16,6 +16,8 @@ changed(struct state_txn *t, enum state_table table, uint64_t index, uint64_t ke
 {
     uint8_t k[3] = {'i', 'x', (uint8_t)table};
     uint8_t v[8];
+    if (index == 0)
+        return;
     be64_put(v, index);
     int rc = table_put(t->t, t->s->t[T_META], SLICE(k, sizeof(k)), SLICE(v, sizeof(v)));
     if (rc < 0)

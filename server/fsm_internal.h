@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the state machine share: one entry being applied.
+ */
+#ifndef PADDOCK_SERVER_FSM_INTERNAL_H
+#define PADDOCK_SERVER_FSM_INTERNAL_H
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/fsm.h"
+#include "server/state/write.h"
+
+/* A job whose status and summary the entry touched. */
+struct touched_job {
+    const char *ns;
+    const char *id;
+    struct job_summary *summary; /* loaded when first needed */
+    bool summary_changed;
+};
+
+struct apply {
+    void *ctx; /* of the result */
+    void *tmp; /* until the entry is applied */
+    struct state_txn *t;
+    uint64_t index;
+    int64_t now; /* stamped by the leader, ns */
+    struct fsm_result *res;
+    const struct str_list *eval_ids; /* stamped for evaluations that apply decides; may be NULL */
+    size_t n_eval_ids;
+    struct touched_job *jobs;
+    size_t n_jobs;
+};
+
+/* Refuses the entry; nothing may have been written before. */
+int apply_refuse(struct apply *a, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* --- evaluations --- */
+/* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all. */
+void apply_put_eval(struct apply *a, const struct evaluation *ev);
+/* A new pending evaluation of a job, with the next stamped id; not stored yet. */
+struct evaluation *apply_new_eval(struct apply *a, const struct job *j, const char *trigger);
+/* Cancels a stored evaluation that is not terminal. */
+void apply_cancel_eval(struct apply *a, const char *id, const char *why);
+
+/* --- allocations --- */
+/* Stores, counts in the summary, adds to the result. `old` NULL: new. */
+void apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old,
+                     uint64_t job_modify_index);
+/* lost_after of the allocation's group in ns, 0: none. */
+int64_t apply_lost_after(struct apply *a, struct allocation *al);
+/* Records a change of client status (reconnect.md 2.2). */
+void apply_append_state(struct apply *a, struct allocation *al, const char *value);
+
+/* --- jobs --- */
+struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
+/* The group's counters, made when missing; NULL when the job has no summary. */
+struct task_group_summary *apply_summary(struct apply *a, const char *ns, const char *id,
+                                         const char *group);
+/* Status and summaries of everything touched; last. */
+void apply_finish(struct apply *a);
+
+/* --- intents --- */
+int apply_node_register(struct apply *a, const struct intent_node_register *in);
+int apply_node_status(struct apply *a, const struct intent_node_status *in);
+int apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in);
+int apply_node_purge(struct apply *a, const struct intent_node_purge *in);
+/* GC of a node (rule S14); false when it may not go. */
+bool apply_reap_node(struct apply *a, const char *id);
+int apply_job_register(struct apply *a, const struct intent_job_register *in);
+int apply_job_deregister(struct apply *a, const struct intent_job_deregister *in);
+void apply_reap_job(struct apply *a, const struct job_ref *ref);
+int apply_plan_result(struct apply *a, const struct plan_result *in);
+int apply_alloc_update(struct apply *a, const struct intent_alloc_update *in);
+int apply_alloc_transition(struct apply *a, const struct intent_alloc_transition *in);
+
+/* Wanted by the server and not finished by the client (reconnect.md 1.4). */
+static inline bool
+alloc_live(const struct allocation *al)
+{
+    return str_eq(al->desired_status, ALLOC_DESIRED_RUN) && !alloc_client_terminal(al);
+}
+
+#endif
