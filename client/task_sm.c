@@ -310,6 +310,14 @@ task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char
     return apply_policy(m, now_ns, rnd);
 }
 
+unsigned
+task_sm_aborted(struct task_sm *m, int64_t now_ns)
+{
+    if (m->t->phase != TASK_LAUNCHING || !m->t->kill)
+        return 0;
+    return killed(m, now_ns);
+}
+
 static void
 emit_terminated(struct task_sm *m, int64_t now_ns, const struct task_exit *x)
 {

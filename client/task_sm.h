@@ -89,6 +89,8 @@ unsigned task_sm_started(struct task_sm *m, int64_t now_ns, int64_t started_ns);
  * here and below: 64 random bits for the jitter of the delay. */
 unsigned task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char *type,
                               const char *why, bool recoverable);
+/* A launch that was not begun, because it was killed before: the end. */
+unsigned task_sm_aborted(struct task_sm *m, int64_t now_ns);
 unsigned task_sm_exited(struct task_sm *m, int64_t now_ns, uint64_t rnd,
                         const struct task_exit *x);
 /* It ran when we last knew, and there is no trace of it now. */

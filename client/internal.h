@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of client/: the objects that its files share. Everything lives on the loop thread.
+ *
+ *   struct client          one
+ *   struct alloc_runner    one per allocation known here, in a hash by id
+ *   struct task_runner     one per task of it, an array in the alloc runner
+ *
+ * Whoever starts something asynchronous for an alloc runner calls alloc_runner_hold, and
+ * alloc_runner_release in the completion; a runner is freed when it is doomed and nobody holds it.
+ */
+#ifndef PADDOCK_CLIENT_INTERNAL_H
+#define PADDOCK_CLIENT_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "client/alloc_sm.h"
+#include "client/client.h"
+#include "client/state.h"
+#include "common/num.h"
+#include "drivers/driver.h"
+#include "isolation/warden_client.h"
+#include "net/loop.h"
+#include "net/rpc.h"
+
+enum {
+    CLIENT_BATCH_NS = 200 * 1000 * 1000, /* later updates of allocations wait so long */
+    CLIENT_UPDATE_MAX = 256,             /* allocations in one Node.UpdateAlloc */
+    CLIENT_LINK_RETRY_MS = 100,          /* to the warden */
+    CLIENT_LINK_FIRST_MS = 2000,         /* registration waits so long for the warden */
+    CLIENT_RETRY_MIN_MS = 500,           /* calls to servers: doubled, jittered */
+    CLIENT_RETRY_MAX_MS = 15 * 1000
+};
+
+struct alloc_runner;
+
+struct cpu_sample {
+    int64_t wall_ns;
+    int64_t user_us;
+    int64_t system_us;
+    double user_pct; /* of the last interval that was long enough */
+    double system_pct;
+};
+
+struct task_runner {
+    struct alloc_runner *ar;
+    const struct task *task; /* in ar->rec->alloc->job */
+    const struct driver *driver; /* NULL: not in this build */
+    struct task_sm sm;
+    struct timer *timer;
+    struct watch *watch; /* of pidfd */
+    int pidfd;
+    int cgroup;
+    int record;
+    bool clean;      /* the warden has no record of an earlier launch */
+    bool launching;  /* the launch chain is under way */
+    bool persisted;  /* its intent is durable */
+    bool asked;      /* a request that decides the launch is out */
+    bool want_adopt; /* the warden could not be asked: do it when it is back */
+    struct driver_sim *sim; /* mock driver: instead of a process */
+    struct timer *sim_timer;
+    bool sim_killed;
+    struct cpu_sample cpu;
+};
+
+enum dirs_state { DIRS_NONE, DIRS_ASKED, DIRS_READY, DIRS_FAILED };
+
+struct alloc_runner {
+    UT_hash_handle hh;
+    struct client *c;
+    char id[UUID_TEXT];
+    struct client_alloc *rec; /* a talloc context of its own */
+    const struct task_group *tg;
+    struct task_runner *tasks;
+    size_t n;
+    enum dirs_state dirs;
+    char dirs_error[256];
+    bool stepping;
+    bool again;
+    bool removed;    /* the server does not know it any more */
+    bool collecting; /* its directory is being removed */
+    bool doomed;
+    bool stopped;    /* the agent goes down: no more callbacks act */
+    unsigned held;
+    /* reports */
+    const char *status;
+    const char *description;
+    bool dirty;
+    bool in_flight;
+    uint64_t sent; /* hash of the report that is in flight */
+    int64_t ended_ns; /* when it became terminal; for gc */
+    client_done *gc_done;
+    void *gc_arg;
+};
+
+struct gone { /* collected here, still listed by the server */
+    UT_hash_handle hh;
+    char id[UUID_TEXT];
+    uint64_t index;
+    int64_t list_sent_ns;
+};
+
+struct client {
+    struct loop *loop;
+    struct client_config cfg; /* strings owned */
+    struct rpc_client *rpc;
+    struct warden_client *warden;
+    struct state *state;
+    char node_id[UUID_TEXT];
+    char secret[UUID_TEXT];
+    struct node *node; /* talloc context of its own */
+    struct alloc_runner *allocs; /* hash */
+    struct gone *gone;           /* hash */
+    bool stopping;
+    bool quitting; /* dev: tasks are being ended */
+    void (*stop_done)(void *arg);
+    void *stop_arg;
+    bool stop_posted;
+    unsigned held; /* operations without an alloc runner */
+    /* link.c */
+    struct watch *link_watch;
+    struct timer *link_timer;
+    bool link_up;
+    bool link_info; /* the warden's info was asked for and came */
+    bool warden_root;
+    char *warden_missing;
+    char *warden_cgroup;
+    /* register.c */
+    bool started;
+    bool registered;
+    bool registering;
+    struct timer *register_timer;
+    struct timer *heartbeat_timer;
+    uint64_t register_call;
+    uint64_t heartbeat_call;
+    int64_t ttl_ns;
+    int64_t last_heartbeat_ns; /* monotonic; 0: none */
+    int64_t backoff_ms;
+    char *known_servers;
+    bool beat_after_report;
+    bool fingerprint_changed;
+    /* sync.c */
+    bool syncing;
+    uint64_t list_call;
+    uint64_t get_call;
+    uint64_t update_call;
+    uint64_t index;
+    int64_t list_sent_ns;
+    struct timer *list_timer;
+    struct timer *update_timer;
+    bool update_posted;
+    int64_t update_last_ns; /* monotonic */
+    int64_t update_backoff_ms;
+    int64_t list_backoff_ms;
+    size_t adopting; /* tasks whose fate at restart is not known yet */
+    struct cpu_sample host_cpu;
+};
+
+/* link.c: the connection to the warden. */
+void link_start(struct client *c);
+void link_stop(struct client *c);
+
+/* register.c */
+void register_start(struct client *c); /* idempotent; also after a change of the fingerprint */
+void register_stop(struct client *c);
+void register_beat_now(struct client *c);
+
+/* sync.c */
+void sync_start(struct client *c);
+void sync_stop(struct client *c);
+void sync_dirty(struct client *c, struct alloc_runner *ar);
+void sync_all_dirty(struct client *c); /* a full report */
+int64_t client_backoff(int64_t *backoff_ms);
+
+/* alloc_runner.c */
+struct alloc_runner *alloc_runner_find(const struct client *c, const char *id);
+/* A new allocation from the server: takes (steals) `a`. */
+void alloc_runner_add(struct client *c, struct allocation *a);
+/* From the local state, before anything else runs: steals. */
+void alloc_runner_restore(struct client *c, struct client_alloc *rec, struct client_task **tasks,
+                          size_t n);
+void alloc_runner_resume(struct alloc_runner *ar); /* adopt, start, kill */
+void alloc_runner_update(struct alloc_runner *ar, struct allocation *a);
+/* The server purged it: end it, then forget it. */
+void alloc_runner_remove(struct alloc_runner *ar);
+void alloc_runner_stop(struct alloc_runner *ar);
+void alloc_runner_changed(struct alloc_runner *ar); /* a task's state changed: take a step */
+bool alloc_runner_terminal(const struct alloc_runner *ar);
+/* Removes directory and state of a terminal allocation. */
+void alloc_runner_collect(struct alloc_runner *ar, client_done *done, void *arg);
+void alloc_runner_hold(struct alloc_runner *ar);
+void alloc_runner_release(struct alloc_runner *ar);
+void alloc_runner_detach(struct alloc_runner *ar); /* agent goes down: stop timers and watches */
+void alloc_runner_link_up(struct alloc_runner *ar);
+/* What the server is told; owned by ctx, borrows from the runner. */
+struct allocation *alloc_runner_report(const void *ctx, const struct alloc_runner *ar);
+struct task_runner *alloc_runner_task(struct alloc_runner *ar, const char *task);
+void alloc_runner_need_dirs(struct alloc_runner *ar);
+
+/* task_runner.c */
+void task_runner_init(struct task_runner *tr, struct alloc_runner *ar, const struct task *task,
+                      struct client_task *record);
+void task_runner_configure(struct task_runner *tr, const struct task *task);
+void task_runner_done(struct task_runner *tr);
+void task_runner_act(struct task_runner *tr, unsigned acts);
+void task_runner_resume(struct task_runner *tr);
+void task_runner_dirs(struct task_runner *tr); /* directories are ready or failed */
+void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg);
+
+/* launch.c */
+struct launch_spec *launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e);
+int launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret, struct err *e);
+
+/* client.c */
+void client_maybe_stopped(struct client *c);
+void client_hold(struct client *c);
+void client_release(struct client *c);
+int64_t client_now_ns(void); /* wall clock */
+
+/* node.c: fingerprint into c->node. */
+void node_build(struct client *c);
+
+/* gc.c */
+void gc_check(struct client *c);
+bool gc_is_gone(const struct client *c, const char *id, uint64_t index);
+void gc_note_gone(struct client *c, const char *id, uint64_t index);
+void gc_forget(struct client *c, const char *id);
+
+#endif

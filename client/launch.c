@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a task of an allocation to what its driver needs: environment, interpolated config, limits.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "client/env.h"
+#include "client/internal.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+/* What the agent's environment has and a task must not see (client.options "env.denylist"). */
+static const char *const host_deny_default[] = {
+    "CONSUL_TOKEN",        "CONSUL_HTTP_TOKEN",     "CONSUL_HTTP_TOKEN_FILE",
+    "NOMAD_TOKEN",         "VAULT_TOKEN",           "CONSUL_LICENSE",
+    "NOMAD_LICENSE",       "VAULT_LICENSE",         "CONSUL_LICENSE_PATH",
+    "NOMAD_LICENSE_PATH",  "VAULT_LICENSE_PATH",    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",   "AWS_METADATA_URL",
+    "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_OAUTH_ACCESS_TOKEN", "NOTIFY_SOCKET", NULL,
+};
+
+static const char *const *
+host_deny(const void *ctx, const struct client *c)
+{
+    const char *list = str_map_get(&c->cfg.options, "env.denylist");
+    if (!list)
+        list = str_map_get(&c->cfg.options, "env.blacklist");
+    if (!list)
+        return host_deny_default;
+    const char **names = NULL;
+    size_t n = 0;
+    char *save = NULL;
+    for (char *w = strtok_r(mem_strdup(ctx, list), ", ", &save); w; w = strtok_r(NULL, ", ", &save)) {
+        mem_resize(ctx, names, const char *, n + 2);
+        names[n++] = w;
+        names[n] = NULL;
+    }
+    return names;
+}
+
+/* Home directory of a user in the text of an account file; NULL: not there. */
+static const char *
+home_of(const void *ctx, const char *user)
+{
+    auto_mem void *tmp = mem_ctx("passwd");
+    char *text = NULL;
+    if (str_empty(user) || file_read(tmp, -100 /* AT_FDCWD */, "/etc/passwd", 1 << 20, &text, NULL) < 0)
+        return NULL;
+    char *save = NULL;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *field[7];
+        size_t n = 0;
+        for (char *f = line; f && n < ARRAY_LEN(field); n++)
+            field[n] = strsep(&f, ":");
+        if (n == 7 && (str_eq(field[0], user) || str_eq(field[2], user)))
+            return mem_strdup(ctx, field[5]);
+    }
+    return NULL;
+}
+
+static const struct allocated_task_resources *
+resources_of(const struct task_runner *tr)
+{
+    const struct allocated_resources *ar = tr->ar->rec->alloc->allocated_resources;
+    if (!ar)
+        return NULL;
+    __auto_type row = map_get(ar->tasks, tr->sm.t->name);
+    return row ? row->v : NULL;
+}
+
+struct prepared {
+    struct env_input ei;
+    struct env *env;
+    struct str_list list;
+    struct driver_input in;
+};
+
+static void
+prepare_dirs(const void *ctx, const struct task_runner *tr, struct env_input *ei)
+{
+    const char *base = tr->ar->c->cfg.alloc_dir;
+    if (tr->driver->chroot) {
+        ei->alloc_dir = "/alloc";
+        ei->task_dir = "/local";
+        ei->secrets_dir = "/secrets";
+        return;
+    }
+    ei->alloc_dir = mem_printf(ctx, "%s/%s/alloc", base, tr->ar->id);
+    ei->task_dir = mem_printf(ctx, "%s/%s/%s/local", base, tr->ar->id, tr->sm.t->name);
+    ei->secrets_dir = mem_printf(ctx, "%s/%s/%s/secrets", base, tr->ar->id, tr->sm.t->name);
+}
+
+static int
+prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err *e)
+{
+    struct client *c = tr->ar->c;
+    *p = (struct prepared){0};
+    p->ei = (struct env_input){
+        .node = c->node,
+        .region = c->cfg.region,
+        .alloc = tr->ar->rec->alloc,
+        .group = tr->ar->tg,
+        .task = tr->task,
+        .resources = resources_of(tr),
+        .parent_cgroup = c->warden_cgroup,
+        .host_env = (const char *const *)environ,
+        .host_deny = host_deny(ctx, c),
+    };
+    prepare_dirs(ctx, tr, &p->ei);
+    const char *user = str_or(tr->task->user, tr->driver->chroot ? "nobody" : NULL);
+    if (user) {
+        p->ei.user = user;
+        p->ei.home = home_of(ctx, user);
+    }
+    p->env = env_build(ctx, &p->ei);
+    env_list(ctx, p->env, &p->list);
+    p->in = (struct driver_input){
+        .alloc_id = tr->ar->id,
+        .task = tr->task,
+        .config = env_interpolate_value(ctx, p->env, tr->task->config),
+        .user = env_interpolate(ctx, p->env, str_or(tr->task->user, "")),
+        .env = &p->list,
+        .resources = p->ei.resources,
+    };
+    return driver_check(tr->driver, p->in.config, e);
+}
+
+struct launch_spec *
+launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
+{
+    struct prepared *p = mem_new(ctx, struct prepared);
+    struct launch_spec *spec = NULL;
+    if (prepare(p, tr, p, e) < 0 || tr->driver->spec(ctx, &p->in, &spec, e) < 0)
+        return NULL;
+    return spec;
+}
+
+int
+launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("simulate");
+    struct prepared *p = mem_new(tmp, struct prepared);
+    int r = prepare(tmp, tr, p, e);
+    return r < 0 ? r : tr->driver->simulate(ctx, &p->in, ret, e);
+}

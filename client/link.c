@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The connection to the warden: made, watched, and made again when it breaks.
+ */
+#include <poll.h>
+#include <string.h>
+
+#include "client/internal.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+static void try_connect(void *arg);
+
+static unsigned
+wanted_events(struct client *c)
+{
+    short ev = warden_client_events(c->warden);
+    return (ev & POLLIN ? WATCH_READ : 0u) | (ev & POLLOUT ? WATCH_WRITE : 0u);
+}
+
+static void
+retry_later(struct client *c)
+{
+    if (!c->link_timer)
+        c->link_timer = timer_start(c->loop, CLIENT_LINK_RETRY_MS, try_connect, c);
+}
+
+static void
+link_lost(struct client *c)
+{
+    if (c->link_up && !c->stopping)
+        log_warn("client", "connection to the warden lost", NULL);
+    c->link_up = false;
+    watch_stop(c->link_watch);
+    c->link_watch = NULL;
+    retry_later(c);
+}
+
+static void
+on_ready(void *arg, int fd, unsigned events)
+{
+    (void)fd;
+    (void)events;
+    struct client *c = arg;
+    client_hold(c);
+    if (warden_client_ready(c->warden) < 0)
+        link_lost(c);
+    else if (c->link_watch)
+        watch_set(c->link_watch, wanted_events(c));
+    client_release(c);
+}
+
+static void
+on_change(void *arg)
+{
+    struct client *c = arg;
+    if (c->link_watch)
+        watch_set(c->link_watch, wanted_events(c));
+    else
+        retry_later(c);
+}
+
+static void
+on_info(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct client *c = arg;
+    if (!e && !c->stopping) {
+        const struct warden_info *info = r->msg->info;
+        mem_free(c->warden_missing);
+        mem_free(c->warden_cgroup);
+        c->warden_root = info && info->root;
+        if (info && info->missing.n > 0)
+            c->warden_missing = mem_strdup(c, info->missing.v[0]);
+        if (info && !str_empty(info->cgroup_root))
+            c->warden_cgroup = mem_strdup(c, info->cgroup_root);
+        c->link_info = true;
+        register_start(c);
+    }
+    client_release(c);
+}
+
+static void
+link_is_up(struct client *c)
+{
+    c->link_up = true;
+    client_hold(c);
+    warden_info(c->warden, on_info, c);
+    struct alloc_runner *ar, *tmp;
+    HASH_ITER(hh, c->allocs, ar, tmp)
+    {
+        alloc_runner_link_up(ar);
+    }
+}
+
+static void
+try_connect(void *arg)
+{
+    struct client *c = arg;
+    c->link_timer = NULL;
+    struct err e = ERR_INIT;
+    client_hold(c);
+    if (warden_client_connect(c->warden, &e) < 0) {
+        log_debug("client", "the warden cannot be reached", "error", e.text, NULL);
+        if (!c->stopping)
+            retry_later(c);
+    } else {
+        c->link_watch = watch_fd(c->loop, warden_client_fd(c->warden), WATCH_READ, on_ready, c);
+        ASSERT(c->link_watch);
+        link_is_up(c);
+        watch_set(c->link_watch, wanted_events(c));
+    }
+    client_release(c);
+}
+
+void
+link_start(struct client *c)
+{
+    if (!c->warden)
+        return;
+    warden_client_on_change(c->warden, on_change, c);
+    try_connect(c);
+}
+
+void
+link_stop(struct client *c)
+{
+    timer_stop(c->link_timer);
+    c->link_timer = NULL;
+    watch_stop(c->link_watch);
+    c->link_watch = NULL;
+    c->link_up = false;
+    if (c->warden)
+        warden_client_on_change(c->warden, NULL, NULL);
+}

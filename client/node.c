@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The node as it is registered: identity, configuration, fingerprint, drivers.
+ */
+#include <string.h>
+
+#include "api/terms.h"
+#include "client/internal.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "fingerprint/fingerprint.h"
+
+/* Is `name` in the comma list, where empty means `dflt`? */
+static bool
+in_list(const char *list, const char *name, bool dflt)
+{
+    if (str_empty(list))
+        return dflt;
+    size_t n = strlen(name);
+    for (const char *p = list; *p;) {
+        while (*p == ' ' || *p == ',')
+            p++;
+        const char *end = p + strcspn(p, ", ");
+        if ((size_t)(end - p) == n && strncmp(p, name, n) == 0)
+            return true;
+        p = end;
+    }
+    return false;
+}
+
+static const char *
+option(const struct client *c, const char *a, const char *b)
+{
+    const char *v = str_map_get(&c->cfg.options, a);
+    return v ? v : str_map_get(&c->cfg.options, b);
+}
+
+static void
+add_driver(struct client *c, const struct driver *d, const struct driver_host *host)
+{
+    if (!in_list(option(c, "driver.allowlist", "driver.whitelist"), d->name, true) ||
+        in_list(option(c, "driver.denylist", "driver.blacklist"), d->name, false))
+        return;
+    struct driver_info *info = mem_new(c->node, struct driver_info);
+    d->fingerprint(info, host, info);
+    info->health_description = mem_strdup(info, str_or(info->health_description, ""));
+    info->update_time = client_now_ns();
+    auto_mem void *tmp = mem_ctx("driver");
+    char *attr = mem_printf(tmp, "driver.%s", d->name);
+    if (info->healthy)
+        str_map_set(info, &info->attributes, attr, "true");
+    fingerprint_set(c->node, attr, info->healthy ? "true" : NULL);
+    map_put(c->node, c->node->drivers, d->name)->v = info;
+}
+
+static void
+add_drivers(struct client *c)
+{
+    const char *cgroup2 = str_map_get(&c->node->attributes, "unique.cgroup.version");
+    struct driver_host host = {
+        .root = c->warden_root,
+        .warden = c->warden && c->link_info,
+        .cgroup2 = str_eq(cgroup2, "v2"),
+        .raw_exec = c->cfg.raw_exec ||
+                    in_list(str_map_get(&c->cfg.options, "driver.raw_exec.enable"), "true", false) ||
+                    in_list(str_map_get(&c->cfg.options, "driver.raw_exec.enable"), "1", false),
+        .missing = c->warden_missing,
+    };
+    for (size_t i = 0; i < drivers_n; i++)
+        add_driver(c, drivers[i], &host);
+    if (driver_extra())
+        add_driver(c, driver_extra(), &host);
+}
+
+void
+node_build(struct client *c)
+{
+    const struct client_config *cfg = &c->cfg;
+    mem_free(c->node);
+    struct node *n = c->node = mem_new(c, struct node);
+    n->id = c->node_id;
+    n->secret_id = c->secret;
+    n->datacenter = cfg->datacenter;
+    n->name = cfg->name;
+    n->node_class = cfg->node_class;
+    n->node_pool = cfg->node_pool;
+    n->http_addr = cfg->http_addr;
+    n->status = NODE_INIT;
+    n->scheduling_eligibility = cfg->default_ineligible ? NODE_INELIGIBLE : NODE_ELIGIBLE;
+    n->node_max_allocs = cfg->node_max_allocs;
+    n->cgroup_parent = c->warden_cgroup ? mem_strdup(n, c->warden_cgroup) : "";
+    for (size_t i = 0; i < cfg->meta.n; i++)
+        str_map_set(n, &n->meta, cfg->meta.v[i].k, cfg->meta.v[i].v);
+    n->reserved_resources = codec_clone(n, &type_node_reserved_resources, cfg->reserved);
+    n->node_resources = mem_new(n, struct node_resources);
+    n->node_resources->min_dynamic_port = cfg->min_dynamic_port;
+    n->node_resources->max_dynamic_port = cfg->max_dynamic_port;
+    struct fingerprint_config fc = {
+        .alloc_dir = cfg->alloc_dir,
+        .network_interface = cfg->network_interface,
+        .version = cfg->version,
+        .http_addr = cfg->http_addr,
+        .signals = signal_names(),
+        .network_speed = cfg->network_speed,
+        .cpu_total_compute = cfg->cpu_total_compute,
+        .memory_total_mb = cfg->memory_total_mb,
+        .disk_total_mb = cfg->disk_total_mb,
+        .loopback = cfg->dev,
+    };
+    fingerprint_run(n, &fc);
+    add_drivers(c);
+}

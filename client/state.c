@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The local state; see state.h. Rows are msgpack by schema: "alloc" by allocation id, "task" by
+ * allocation id + '/' + task name.
+ */
+#include "client/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/buf.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "common/table.h"
+
+enum {
+    STATE_ROW_MAX = 16 << 20,
+    STATE_KEY_MAX = 400, /* of a task row; longer task names are refused by validation */
+};
+static const size_t STATE_MAP_BYTES = (size_t)1 << 30;
+
+struct op {
+    bool task;
+    bool del;
+    const char *key;
+    const void *val;
+    size_t n;
+};
+
+struct waiter {
+    state_synced *fn;
+    void *arg;
+};
+
+struct batch { /* a talloc context */
+    struct state *state;
+    struct op *ops;
+    size_t n;
+    struct waiter *waiters;
+    size_t n_waiters;
+    int code;
+};
+
+struct state {
+    struct loop *loop;
+    struct table_env *env;
+    unsigned allocs;
+    unsigned tasks;
+    int dirfd;
+    struct batch *next;   /* being filled */
+    struct batch *flight; /* on the worker */
+    bool posted;          /* commit_soon is to come */
+};
+
+/* ---- open ------------------------------------------------------------------------------------- */
+
+int
+state_open(struct loop *loop, const char *dir, struct state **ret, struct err *e)
+{
+    int r = dir_make(AT_FDCWD, dir, 0700);
+    if (r < 0)
+        return err_errno(e, -r, "make the client's state directory \"%s\"", dir);
+    auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, errno, "open the client's state directory \"%s\"", dir);
+    struct state *s = mem_new(NULL, struct state);
+    s->loop = loop;
+    s->dirfd = -1;
+    char *path = mem_printf(s, "%s/state.db", dir);
+    r = table_env_open(path, STATE_MAP_BYTES, 0, &s->env, e);
+    if (r == 0)
+        r = table_open(s->env, "alloc", &s->allocs, e);
+    if (r == 0)
+        r = table_open(s->env, "task", &s->tasks, e);
+    if (r < 0) {
+        table_env_close(s->env);
+        talloc_free(s);
+        return r;
+    }
+    s->dirfd = TAKE_FD(fd);
+    *ret = s;
+    return 0;
+}
+
+bool
+state_busy(const struct state *s)
+{
+    return s->flight != NULL || s->posted;
+}
+
+void
+state_close(struct state *s)
+{
+    if (!s)
+        return;
+    ASSERT(!state_busy(s));
+    mem_free(s->next);
+    table_env_close(s->env);
+    fd_close(&s->dirfd);
+    talloc_free(s);
+}
+
+static int
+id_file(struct state *s, const char *name, char out[UUID_TEXT], struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("id");
+    char *text = NULL;
+    size_t n = 0;
+    int r = file_read(tmp, s->dirfd, name, 256, &text, &n);
+    if (r == 0) {
+        while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '))
+            text[--n] = 0;
+        if (!uuid_valid(text))
+            return err_set(e, -ERR_CORRUPT,
+                           "\"%s\" in the client's state directory is not a UUID: remove it to "
+                           "register as a new node",
+                           name);
+        str_copy(out, UUID_TEXT, text);
+        return 0;
+    }
+    if (r != -ENOENT)
+        return err_errno(e, r == -ERR_LIMIT ? EFBIG : -r, "read \"%s\" in the client's state directory",
+                         name);
+    uuid_make(out);
+    r = file_write_atomic(s->dirfd, name, out, strlen(out), 0600);
+    return r < 0 ? err_errno(e, -r, "write \"%s\" in the client's state directory", name) : 0;
+}
+
+int
+state_node_ids(struct state *s, char id[UUID_TEXT], char secret[UUID_TEXT], struct err *e)
+{
+    int r = id_file(s, "client-id", id, e);
+    return r < 0 ? r : id_file(s, "secret-id", secret, e);
+}
+
+/* ---- writing ---------------------------------------------------------------------------------- */
+
+static struct batch *
+batch_of(struct state *s)
+{
+    if (!s->next) {
+        s->next = mem_new(s, struct batch);
+        s->next->state = s;
+    }
+    return s->next;
+}
+
+static void commit_soon(void *arg);
+
+/* In a later turn, so that what one turn queues is one commit. */
+static void
+commit_post(struct state *s)
+{
+    if (s->posted || s->flight)
+        return;
+    s->posted = true;
+    loop_post(s->loop, commit_soon, s);
+}
+
+static void
+queue(struct state *s, struct op op)
+{
+    struct batch *b = batch_of(s);
+    if ((b->n & (b->n - 1)) == 0)
+        mem_resize(b, b->ops, struct op, b->n ? b->n * 2 : 1);
+    b->ops[b->n++] = op;
+    commit_post(s);
+}
+
+static void
+queue_put(struct state *s, bool task, const char *key, const struct type *t, const void *obj)
+{
+    auto_buf struct buf out = BUF_INIT(STATE_ROW_MAX);
+    mp_encode(&out, t, obj);
+    if (buf_error(&out)) {
+        log_error("client", "record is too large for the local state", "key", key, NULL);
+        return;
+    }
+    struct batch *b = batch_of(s);
+    queue(s, (struct op){.task = task,
+                         .key = mem_strdup(b, key),
+                         .val = mem_dup(b, out.data, out.len),
+                         .n = out.len});
+}
+
+void
+state_put_alloc(struct state *s, const struct client_alloc *a)
+{
+    queue_put(s, false, a->alloc->id, &type_client_alloc, a);
+}
+
+static const char *
+task_key(const void *ctx, const char *alloc_id, const char *task)
+{
+    return mem_printf(ctx, "%s/%.*s", alloc_id, STATE_KEY_MAX, task);
+}
+
+void
+state_put_task(struct state *s, const char *alloc_id, const struct client_task *t)
+{
+    auto_mem void *tmp = mem_ctx("key");
+    queue_put(s, true, task_key(tmp, alloc_id, t->name), &type_client_task, t);
+}
+
+static void
+queue_del(struct state *s, bool task, const char *key)
+{
+    struct batch *b = batch_of(s);
+    queue(s, (struct op){.task = task, .del = true, .key = mem_strdup(b, key)});
+}
+
+void
+state_del_alloc(struct state *s, const char *alloc_id)
+{
+    auto_mem void *tmp = mem_ctx("key");
+    queue_del(s, false, alloc_id);
+    queue_del(s, true, mem_printf(tmp, "%s/", alloc_id)); /* all with this prefix */
+}
+
+/* ---- committing ------------------------------------------------------------------------------- */
+
+static int
+del_prefix(struct table_txn *t, unsigned table, const char *prefix)
+{
+    struct table_scan *scan = table_scan(t, table, SLICE(prefix, strlen(prefix)));
+    int r = 0;
+    while (r == 0 && table_next(scan))
+        r = table_scan_del(scan);
+    if (r == 0)
+        r = scan->error;
+    table_scan_end(scan);
+    return r;
+}
+
+static int
+apply(struct state *s, struct table_txn *t, const struct op *op)
+{
+    struct slice key = SLICE(op->key, strlen(op->key));
+    if (op->del && op->task)
+        return del_prefix(t, s->tasks, op->key);
+    unsigned table = op->task ? s->tasks : s->allocs;
+    if (op->del) {
+        int r = table_del(t, table, key);
+        return r == -ERR_NOT_FOUND ? 0 : r;
+    }
+    return table_put(t, table, key, SLICE(op->val, op->n));
+}
+
+static void
+commit_work(void *arg)
+{
+    struct batch *b = arg;
+    struct table_txn *t = table_write_begin(b->state->env, &b->code);
+    if (!t)
+        return;
+    b->code = 0;
+    for (size_t i = 0; b->code == 0 && i < b->n; i++)
+        b->code = apply(b->state, t, &b->ops[i]);
+    if (b->code < 0)
+        table_end(t);
+    else
+        b->code = table_commit(t);
+}
+
+static void commit_next(struct state *s);
+
+static void
+commit_done(void *arg)
+{
+    struct batch *b = arg;
+    struct state *s = b->state;
+    s->flight = NULL;
+    if (b->code < 0)
+        log_error("client", "write of the local state failed", "error", err_name(b->code), NULL);
+    commit_next(s);
+    for (size_t i = 0; i < b->n_waiters; i++)
+        b->waiters[i].fn(b->waiters[i].arg, b->code);
+    talloc_free(b);
+}
+
+static void
+commit_next(struct state *s)
+{
+    if (s->flight || !s->next)
+        return;
+    s->flight = TAKE(s->next);
+    loop_work(s->loop, commit_work, commit_done, s->flight);
+}
+
+static void
+commit_soon(void *arg)
+{
+    struct state *s = arg;
+    s->posted = false;
+    commit_next(s);
+}
+
+void
+state_sync(struct state *s, state_synced *fn, void *arg)
+{
+    struct batch *b = batch_of(s);
+    mem_resize(b, b->waiters, struct waiter, b->n_waiters + 1);
+    b->waiters[b->n_waiters++] = (struct waiter){fn, arg};
+    commit_post(s);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+static void *
+decode(const void *ctx, const struct type *type, struct slice key, struct slice val)
+{
+    void *obj = NULL;
+    struct err e = ERR_INIT;
+    struct budget b = {.left = (size_t)64 << 20};
+    if (mp_decode(ctx, type, val.p, val.n, &b, &obj, &e) == 0)
+        return obj;
+    auto_mem void *tmp = mem_ctx("key");
+    log_error("client", "row of the local state does not decode", "key",
+              mem_strndup(tmp, key.p, key.n), "error", e.text, NULL);
+    return NULL;
+}
+
+static bool
+task_valid(const struct client_task *t)
+{
+    return t && t->state && !str_empty(t->name) && !str_empty(t->state->state) && t->phase >= 0 &&
+           t->phase <= 7;
+}
+
+static void
+load_tasks(struct state *s, struct table_txn *txn, const void *ctx, struct client_alloc *a,
+           state_row *row, void *arg)
+{
+    auto_mem void *tmp = mem_ctx("load");
+    const char *prefix = mem_printf(tmp, "%s/", a->alloc->id);
+    struct client_task **tasks = NULL;
+    size_t n = 0;
+    struct table_scan *scan = table_scan(txn, s->tasks, SLICE(prefix, strlen(prefix)));
+    while (table_next(scan)) {
+        struct client_task *t = decode(ctx, &type_client_task, scan->key, scan->val);
+        if (!task_valid(t))
+            continue;
+        mem_resize(tmp, tasks, struct client_task *, n + 1);
+        tasks[n++] = t;
+    }
+    table_scan_end(scan);
+    row(arg, a, tasks, n);
+}
+
+int
+state_load(struct state *s, const void *ctx, state_row *row, void *arg, struct err *e)
+{
+    int code = 0;
+    struct table_txn *txn = table_read_begin(s->env, &code);
+    if (!txn)
+        return err_set(e, code, "read the client's local state: %s", err_name(code));
+    struct table_scan *scan = table_scan(txn, s->allocs, SLICE("", 0));
+    while (table_next(scan)) {
+        struct client_alloc *a = decode(ctx, &type_client_alloc, scan->key, scan->val);
+        if (!a || !a->alloc || !a->alloc->id || !a->alloc->job) {
+            mem_free(a);
+            continue;
+        }
+        load_tasks(s, txn, ctx, a, row, arg);
+    }
+    int r = scan->error;
+    table_scan_end(scan);
+    table_end(txn);
+    return r < 0 ? err_set(e, r, "read the client's local state: %s", err_name(r)) : 0;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the servers want of this node, and what became of it. Down: a blocking list of allocation ids
+ * and indexes, then the changed ones in full. Up: reports, the first at once, later ones together
+ * within CLIENT_BATCH_NS; a report is sent again until a server takes it.
+ */
+#include <string.h>
+
+#include "api/terms.h"
+#include "client/internal.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#define LIST_WAIT_NS (300 * NS_PER_S)
+
+static void list_send(struct client *c);
+static void update_send(struct client *c);
+
+/* ---- down ------------------------------------------------------------------------------------- */
+
+static void
+on_list_timer(void *arg)
+{
+    struct client *c = arg;
+    c->list_timer = NULL;
+    list_send(c);
+}
+
+static void
+list_retry(struct client *c, const char *what, const struct err *e)
+{
+    int64_t ms = client_backoff(&c->list_backoff_ms);
+    log_warn("client", what, "error", e->text, "retry_in", LOG_DUR(ms * NS_PER_MS), NULL);
+    timer_stop(c->list_timer);
+    c->list_timer = timer_start(c->loop, ms, on_list_timer, c);
+}
+
+static void
+take_alloc(struct client *c, struct allocation *a)
+{
+    if (str_empty(a->id) || !a->job)
+        return;
+    struct alloc_runner *ar = alloc_runner_find(c, a->id);
+    if (ar)
+        alloc_runner_update(ar, a);
+    else if (alloc_client_terminal(a))
+        gc_note_gone(c, a->id, a->alloc_modify_index);
+    else
+        alloc_runner_add(c, a);
+}
+
+static void
+on_allocs(void *arg, const struct err *e, const void *resp)
+{
+    struct client *c = arg;
+    c->get_call = 0;
+    if (c->stopping) {
+        /* nothing */
+    } else if (e) {
+        c->index = 0; /* ask for the list again, at once when it comes */
+        list_retry(c, "allocations were not received", e);
+    } else {
+        struct allocs_response *r = (struct allocs_response *)(uintptr_t)resp;
+        for (size_t i = 0; i < r->allocations.n; i++)
+            take_alloc(c, r->allocations.v[i]);
+        list_send(c);
+    }
+    client_release(c);
+}
+
+static void
+get_allocs(struct client *c, const struct str_list *ids)
+{
+    struct query_options q = {.allow_stale = true};
+    struct alloc_get_allocs_request req = {.alloc_i_ds = *ids, .query = &q};
+    client_hold(c);
+    c->get_call = rpc_send(c->rpc, RPC_ALLOC_GET_ALLOCS, &req, 0, on_allocs, c);
+}
+
+static bool
+listed(const struct node_client_allocs_response *r, const char *id)
+{
+    return codec_map_find(&r->allocs, sizeof(*r->allocs.v), id) != NULL;
+}
+
+static void
+drop_unlisted(struct client *c, const struct node_client_allocs_response *r)
+{
+    struct alloc_runner *ar, *tmp;
+    HASH_ITER(hh, c->allocs, ar, tmp)
+    {
+        if (!listed(r, ar->id))
+            alloc_runner_remove(ar);
+    }
+    struct gone *g, *gtmp;
+    HASH_ITER(hh, c->gone, g, gtmp)
+    {
+        if (!listed(r, g->id))
+            gc_forget(c, g->id);
+    }
+}
+
+static void
+take_list(struct client *c, const struct node_client_allocs_response *r)
+{
+    uint64_t index = r->meta ? r->meta->index : 0;
+    if (index <= c->index) { /* the wait is over, or an answer from the past */
+        bool early = clock_mono_ns() - c->list_sent_ns < NS_PER_S;
+        if (early) /* a server that does not block must not make us spin */
+            c->list_timer = timer_start(c->loop, 1000, on_list_timer, c);
+        else
+            list_send(c);
+        return;
+    }
+    c->index = index;
+    drop_unlisted(c, r);
+    auto_mem void *tmp = mem_ctx("list");
+    struct str_list ids = {0};
+    for (size_t i = 0; i < r->allocs.n; i++) {
+        const char *id = r->allocs.v[i].k;
+        uint64_t at = (uint64_t)r->allocs.v[i].v;
+        struct alloc_runner *ar = alloc_runner_find(c, id);
+        if (ar ? at > ar->rec->server_index : !gc_is_gone(c, id, at))
+            list_add(tmp, ids, id);
+    }
+    if (ids.n > 0)
+        get_allocs(c, &ids);
+    else
+        list_send(c);
+}
+
+static void
+on_list(void *arg, const struct err *e, const void *resp)
+{
+    struct client *c = arg;
+    c->list_call = 0;
+    if (c->stopping) {
+        /* nothing */
+    } else if (e) {
+        if (e->code == -ERR_NOT_FOUND || e->code == -ERR_FORBIDDEN)
+            register_beat_now(c); /* its answer decides about registering again */
+        list_retry(c, "list of allocations was not received", e);
+    } else {
+        c->list_backoff_ms = 0;
+        take_list(c, resp);
+    }
+    client_release(c);
+}
+
+static void
+list_send(struct client *c)
+{
+    if (c->stopping || c->list_call || c->get_call)
+        return;
+    struct query_options q = {
+        .min_query_index = c->index, .max_query_time = LIST_WAIT_NS, .allow_stale = true};
+    struct node_client_allocs_request req = {
+        .node_id = c->node_id, .secret_id = c->secret, .query = &q};
+    c->list_sent_ns = clock_mono_ns();
+    client_hold(c);
+    c->list_call = rpc_send(c->rpc, RPC_NODE_GET_CLIENT_ALLOCS, &req,
+                            (LIST_WAIT_NS + LIST_WAIT_NS / 16) / NS_PER_MS + 10 * 1000, on_list, c);
+}
+
+/* ---- up --------------------------------------------------------------------------------------- */
+
+static uint64_t
+report_hash(const struct allocation *r)
+{
+    return codec_hash(&type_allocation, r, 0);
+}
+
+static void
+on_update_timer(void *arg)
+{
+    struct client *c = arg;
+    c->update_timer = NULL;
+    update_send(c);
+}
+
+static void
+update_in(struct client *c, int64_t ms)
+{
+    timer_stop(c->update_timer);
+    c->update_timer = timer_start(c->loop, ms, on_update_timer, c);
+}
+
+static void
+on_update_posted(void *arg)
+{
+    struct client *c = arg;
+    c->update_posted = false;
+    if (!c->stopping && !c->update_timer)
+        update_send(c);
+    client_release(c);
+}
+
+/* The first change goes out at the end of this turn, later ones when the pause is over. */
+static void
+update_schedule(struct client *c)
+{
+    if (!c->syncing || c->stopping || c->update_call || c->update_timer || c->update_posted)
+        return;
+    int64_t since = clock_mono_ns() - c->update_last_ns;
+    if (c->update_last_ns != 0 && since < CLIENT_BATCH_NS) {
+        update_in(c, (CLIENT_BATCH_NS - since) / NS_PER_MS + 1);
+        return;
+    }
+    c->update_posted = true;
+    client_hold(c);
+    loop_post(c->loop, on_update_posted, c);
+}
+
+static void
+acknowledged(struct alloc_runner *ar)
+{
+    ar->in_flight = false;
+    if (ar->rec->acked == ar->sent)
+        return;
+    ar->rec->acked = ar->sent;
+    state_put_alloc(ar->c->state, ar->rec);
+}
+
+static void
+update_failed(struct client *c, const struct err *e)
+{
+    struct alloc_runner *ar, *tmp;
+    HASH_ITER(hh, c->allocs, ar, tmp)
+    {
+        if (ar->in_flight)
+            ar->dirty = true;
+        ar->in_flight = false;
+    }
+    int64_t ms = client_backoff(&c->update_backoff_ms);
+    log_warn("client", "report of allocations was not taken", "error", e->text, "retry_in",
+             LOG_DUR(ms * NS_PER_MS), NULL);
+    update_in(c, ms);
+    if (e->code == -ERR_NOT_FOUND || e->code == -ERR_FORBIDDEN)
+        register_beat_now(c);
+}
+
+static bool
+any_dirty(const struct client *c)
+{
+    struct alloc_runner *ar, *tmp;
+    HASH_ITER(hh, c->allocs, ar, tmp)
+    {
+        if (ar->dirty)
+            return true;
+    }
+    return false;
+}
+
+static void
+on_update(void *arg, const struct err *e, const void *resp)
+{
+    (void)resp;
+    struct client *c = arg;
+    c->update_call = 0;
+    if (c->stopping && !c->quitting) {
+        /* nothing */
+    } else if (e) {
+        update_failed(c, e);
+    } else {
+        c->update_backoff_ms = 0;
+        struct alloc_runner *ar, *tmp;
+        HASH_ITER(hh, c->allocs, ar, tmp)
+        {
+            if (ar->in_flight)
+                acknowledged(ar);
+        }
+        if (any_dirty(c)) {
+            update_schedule(c);
+        } else if (c->beat_after_report) {
+            c->beat_after_report = false;
+            register_beat_now(c);
+        }
+        gc_check(c);
+    }
+    client_release(c);
+}
+
+static void
+update_send(struct client *c)
+{
+    if (c->stopping || c->update_call)
+        return;
+    auto_mem void *tmp = mem_ctx("report");
+    struct node_update_alloc_request req = {.node_id = c->node_id, .secret_id = c->secret};
+    struct alloc_runner *ar, *next;
+    HASH_ITER(hh, c->allocs, ar, next)
+    {
+        if (!ar->dirty || req.allocs.n >= CLIENT_UPDATE_MAX)
+            continue;
+        struct allocation *r = alloc_runner_report(tmp, ar);
+        ar->sent = report_hash(r);
+        ar->dirty = false;
+        ar->in_flight = true;
+        list_add(tmp, req.allocs, r);
+    }
+    if (req.allocs.n == 0)
+        return;
+    c->update_last_ns = clock_mono_ns();
+    client_hold(c);
+    c->update_call = rpc_send(c->rpc, RPC_NODE_UPDATE_ALLOC, &req, 0, on_update, c);
+}
+
+void
+sync_dirty(struct client *c, struct alloc_runner *ar)
+{
+    if (c->adopting > 0 && !c->syncing) {
+        ar->dirty = true;
+        return;
+    }
+    auto_mem void *tmp = mem_ctx("report");
+    uint64_t h = report_hash(alloc_runner_report(tmp, ar));
+    /* What a server has, or is being told, need not be told again. */
+    if (!ar->in_flight && h == ar->rec->acked)
+        return;
+    if (ar->in_flight && h == ar->sent)
+        return;
+    ar->dirty = true;
+    update_schedule(c);
+}
+
+void
+sync_all_dirty(struct client *c)
+{
+    struct alloc_runner *ar, *tmp;
+    bool any = false;
+    HASH_ITER(hh, c->allocs, ar, tmp)
+    {
+        ar->dirty = true;
+        any = true;
+    }
+    if (any)
+        update_schedule(c);
+    else
+        c->beat_after_report = false;
+}
+
+void
+sync_start(struct client *c)
+{
+    if (!c->syncing) {
+        c->syncing = true;
+        if (any_dirty(c))
+            update_schedule(c);
+    }
+    if (!c->list_timer)
+        list_send(c);
+}
+
+void
+sync_stop(struct client *c)
+{
+    timer_stop(c->list_timer);
+    timer_stop(c->update_timer);
+    c->list_timer = c->update_timer = NULL;
+    uint64_t calls[] = {c->list_call, c->get_call, c->update_call};
+    for (size_t i = 0; i < 3; i++)
+        if (calls[i])
+            rpc_cancel(c->rpc, calls[i]);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Disk of the allocation directory: unique.storage.*.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "fingerprint/fingerprint.h"
+
+/* The octal escapes of /proc/mounts ("\040") undone; false when it does not fit. */
+static bool
+unescape(char *dst, size_t size, const char *p, const char *end)
+{
+    size_t n = 0;
+    while (p < end) {
+        if (n + 1 >= size)
+            return false;
+        if (*p == '\\' && end - p >= 4 && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
+            p[3] >= '0' && p[3] <= '7') {
+            dst[n++] = (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0'));
+            p += 4;
+        } else {
+            dst[n++] = *p++;
+        }
+    }
+    dst[n] = 0;
+    return true;
+}
+
+static bool
+holds(const char *mount, const char *path)
+{
+    size_t n = strlen(mount);
+    if (strcmp(mount, "/") == 0)
+        return true;
+    return strncmp(path, mount, n) == 0 && (path[n] == 0 || path[n] == '/');
+}
+
+bool
+fingerprint_parse_volume(const char *text, const char *path, char *ret, size_t size)
+{
+    size_t best = 0;
+    for (const char *line = text; *line;) {
+        const char *end = strchrnul(line, '\n');
+        const char *dev_end = memchr(line, ' ', (size_t)(end - line));
+        const char *mnt = dev_end ? dev_end + 1 : NULL;
+        const char *mnt_end = mnt ? memchr(mnt, ' ', (size_t)(end - mnt)) : NULL;
+        char mount[512], device[512];
+        if (mnt_end && unescape(mount, sizeof(mount), mnt, mnt_end) && holds(mount, path) &&
+            strlen(mount) >= best && unescape(device, sizeof(device), line, dev_end) &&
+            str_copy(ret, size, device))
+            best = strlen(mount);
+        line = *end ? end + 1 : end;
+    }
+    return best > 0;
+}
+
+void
+fingerprint_storage(struct node *node, const struct fingerprint_config *cfg)
+{
+    auto_mem void *tmp = mem_ctx("storage");
+    const char *dir = str_or(cfg->alloc_dir, "/");
+    struct statvfs vfs;
+    /* The directory may not exist yet: what will hold it. */
+    char *probe = mem_strdup(tmp, dir);
+    while (statvfs(probe, &vfs) < 0) {
+        char *slash = strrchr(probe, '/');
+        if (!slash || slash == probe) {
+            if (statvfs("/", &vfs) < 0)
+                return;
+            break;
+        }
+        *slash = 0;
+    }
+    char *text = NULL;
+    char volume[512];
+    if (file_read(tmp, AT_FDCWD, "/proc/self/mounts", 1 << 20, &text, NULL) == 0 &&
+        fingerprint_parse_volume(text, dir, volume, sizeof(volume)))
+        fingerprint_set(node, "unique.storage.volume", volume);
+    int64_t block = (int64_t)vfs.f_frsize;
+    int64_t total = (int64_t)vfs.f_blocks * block;
+    int64_t avail = (int64_t)vfs.f_bavail * block;
+    if (cfg->disk_total_mb > 0)
+        total = avail = cfg->disk_total_mb * (INT64_C(1) << 20);
+    fingerprint_set_int(node, "unique.storage.bytestotal", total);
+    fingerprint_set_int(node, "unique.storage.bytesfree", avail);
+    struct node_disk_resources *r = mem_new(node->node_resources, struct node_disk_resources);
+    r->disk_mb = avail >> 20;
+    node->node_resources->disk = r;
+}
