@@ -91,7 +91,8 @@ make_dir(struct box *b, const char *name, uid_t uid, mode_t mode)
 static void
 box_init(struct box *b, const void *ctx)
 {
-    const char *attempt = mem_printf(ctx, "%s/tests/attempts/attempt", getenv("top_builddir"));
+    const char *build = getenv("top_builddir");
+    const char *attempt = mem_printf(ctx, "%s/tests/attempts/attempt", build ? build : ".");
     *b = (struct box){.ctx = ctx, .filter = true};
     (void)str_copy(b->dir, sizeof(b->dir), "/tmp/paddock-box-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(b->dir));
