@@ -160,6 +160,7 @@ alloc_runner_changed(struct alloc_runner *ar)
     ar->stepping = false;
     refresh_status(ar);
     sync_dirty(ar->c, ar);
+    streams_wake(ar->c, ar->id);
     if (alloc_runner_terminal(ar))
         after_terminal(ar);
     alloc_runner_release(ar);

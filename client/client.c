@@ -152,6 +152,7 @@ stop_for_good(struct client *c)
     c->stopping = true;
     register_stop(c);
     sync_stop(c);
+    streams_stop(c);
     struct alloc_runner *ar, *next;
     HASH_ITER(hh, c->allocs, ar, next)
     {

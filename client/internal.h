@@ -156,7 +156,9 @@ struct client {
     int64_t update_backoff_ms;
     int64_t list_backoff_ms;
     size_t adopting; /* tasks whose fate at restart is not known yet */
-    struct cpu_sample host_cpu;
+    struct host_cpus *host_cpus; /* stats.c */
+    struct client_stream *streams; /* stream.c: all open ones */
+    size_t n_streams;
 };
 
 /* link.c: the connection to the warden. */
@@ -219,6 +221,12 @@ void client_maybe_stopped(struct client *c);
 void client_hold(struct client *c);
 void client_release(struct client *c);
 int64_t client_now_ns(void); /* wall clock */
+
+/* stream.c: a task's state changed; streams that follow its files look again. */
+void streams_wake(struct client *c, const char *alloc_id);
+void streams_stop(struct client *c); /* ends all; their readers still close them */
+/* fs.c: 0, or an error with a message, for a path of the file API. *ret is the cleaned path. */
+int fs_check_path(const void *ctx, const char *path, const char **ret, struct err *e);
 
 /* node.c: fingerprint into c->node. */
 void node_build(struct client *c);
