@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/canonical.h"
+
+#include <string.h>
+
+#include "api/terms.h"
+
+#define SECOND INT64_C(1000000000)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+
+static void
+set_opt(struct opt_i64 *o, int64_t v)
+{
+    if (!o->set)
+        *o = (struct opt_i64){true, v};
+}
+
+static void
+set_str(const void *ctx, const char **s, const char *v)
+{
+    if (str_empty(*s))
+        *s = mem_strdup(ctx, v);
+}
+
+static bool
+is_batch(const struct job *j)
+{
+    return str_eq(j->type, JOB_BATCH) || str_eq(j->type, JOB_SYSBATCH);
+}
+
+/* --- constraints --------------------------------------------------------------------------------- */
+
+static void
+constraints(const void *ctx, struct constraint_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        set_str(ctx, &l->v[i]->operand, "=");
+}
+
+static void
+affinities(const void *ctx, struct affinity_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        set_str(ctx, &l->v[i]->operand, "=");
+        set_opt(&l->v[i]->weight, 50);
+    }
+}
+
+static void
+spreads(struct spread_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        set_opt(&l->v[i]->weight, 50);
+}
+
+/* --- policies ------------------------------------------------------------------------------------ */
+
+static struct restart_policy *
+restart(const void *ctx, struct restart_policy *p, bool batch)
+{
+    if (!p)
+        p = mem_new(ctx, struct restart_policy);
+    set_opt(&p->attempts, batch ? 3 : 2);
+    set_opt(&p->interval, batch ? 24 * HOUR : 30 * MINUTE);
+    set_opt(&p->delay, 15 * SECOND);
+    set_str(ctx, &p->mode, "fail");
+    return p;
+}
+
+/* What the job says, over what its type implies, under what the group says. */
+static struct reschedule_policy *
+reschedule(const void *ctx, struct reschedule_policy *p, bool batch)
+{
+    if (!p)
+        p = mem_new(ctx, struct reschedule_policy);
+    bool counted = p->attempts.set && p->attempts.v > 0;
+    set_opt(&p->attempts, batch ? 1 : 0);
+    set_opt(&p->interval, batch ? 24 * HOUR : 0);
+    set_opt(&p->delay, batch ? 5 * SECOND : 30 * SECOND);
+    set_str(ctx, &p->delay_function, batch ? "constant" : "exponential");
+    set_opt(&p->max_delay, batch ? 0 : HOUR);
+    if (!p->unlimited.set)
+        p->unlimited = (struct opt_bool){true, !batch && !counted};
+    return p;
+}
+
+static struct migrate_strategy *
+migrate(const void *ctx, struct migrate_strategy *m)
+{
+    if (!m)
+        m = mem_new(ctx, struct migrate_strategy);
+    set_opt(&m->max_parallel, 1);
+    set_str(ctx, &m->health_check, "checks");
+    set_opt(&m->min_healthy_time, 10 * SECOND);
+    set_opt(&m->healthy_deadline, 5 * MINUTE);
+    return m;
+}
+
+static struct update_strategy *
+update(const void *ctx, struct update_strategy *u, const struct update_strategy *job)
+{
+    if (!u)
+        u = job ? codec_clone(ctx, &type_update_strategy, job) : mem_new(ctx, struct update_strategy);
+    static const struct update_strategy none;
+    if (!job)
+        job = &none;
+    set_opt(&u->stagger, job->stagger.set ? job->stagger.v : 30 * SECOND);
+    set_opt(&u->max_parallel, job->max_parallel.set ? job->max_parallel.v : 1);
+    set_str(ctx, &u->health_check, str_or(job->health_check, "checks"));
+    set_opt(&u->min_healthy_time,
+            job->min_healthy_time.set ? job->min_healthy_time.v : 10 * SECOND);
+    set_opt(&u->healthy_deadline, job->healthy_deadline.set ? job->healthy_deadline.v : 5 * MINUTE);
+    set_opt(&u->progress_deadline,
+            job->progress_deadline.set ? job->progress_deadline.v : 10 * MINUTE);
+    u->auto_revert = u->auto_revert || job->auto_revert;
+    u->auto_promote = u->auto_promote || job->auto_promote;
+    u->canary = u->canary ? u->canary : job->canary;
+    return u;
+}
+
+/* --- group and task ------------------------------------------------------------------------------ */
+
+static void
+network(const void *ctx, struct network_resource *n)
+{
+    set_str(ctx, &n->mode, "host");
+    struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+        for (size_t i = 0; i < lists[l]->n; i++)
+            set_str(ctx, &lists[l]->v[i]->host_network, "default");
+}
+
+static void
+resources(const void *ctx, struct task *t)
+{
+    if (!t->resources)
+        t->resources = mem_new(ctx, struct resources);
+    struct resources *r = t->resources;
+    /* whole cores stand for their MHz, which only the node knows */
+    set_opt(&r->cpu, r->cores > 0 ? 0 : 100);
+    set_opt(&r->memory_mb, 300);
+    for (size_t i = 0; i < r->networks.n; i++)
+        network(ctx, r->networks.v[i]);
+}
+
+static void
+task(const void *ctx, const struct job *j, const struct task_group *g, struct task *t)
+{
+    resources(ctx, t);
+    constraints(ctx, &t->constraints);
+    affinities(ctx, &t->affinities);
+    if (t->restart_policy) {
+        /* what the task does not say, its group does */
+        struct restart_policy *p = t->restart_policy, *from = g->restart_policy;
+        set_opt(&p->attempts, from->attempts.v);
+        set_opt(&p->interval, from->interval.v);
+        set_opt(&p->delay, from->delay.v);
+        set_str(ctx, &p->mode, from->mode);
+    } else {
+        t->restart_policy = codec_clone(ctx, &type_restart_policy, g->restart_policy);
+    }
+    t->restart_policy = restart(ctx, t->restart_policy, is_batch(j));
+    set_opt(&t->kill_timeout, 5 * SECOND);
+    if (!t->log_config)
+        t->log_config = mem_new(ctx, struct log_config);
+    set_opt(&t->log_config->max_files, 10);
+    set_opt(&t->log_config->max_file_size_mb, 10);
+}
+
+static void
+group(const void *ctx, const struct job *j, struct task_group *g)
+{
+    bool batch = is_batch(j), system = str_eq(j->type, JOB_SYSTEM) || str_eq(j->type, JOB_SYSBATCH);
+    set_opt(&g->count, 1);
+    constraints(ctx, &g->constraints);
+    affinities(ctx, &g->affinities);
+    spreads(&g->spreads);
+    g->restart_policy = restart(ctx, g->restart_policy, batch);
+    if (!system)
+        g->reschedule_policy = reschedule(ctx, g->reschedule_policy, batch);
+    if (str_eq(j->type, JOB_SERVICE)) {
+        g->migrate = migrate(ctx, g->migrate);
+        g->update = update(ctx, g->update, j->update);
+    } else if (str_eq(j->type, JOB_SYSTEM) && (g->update || j->update)) {
+        g->update = update(ctx, g->update, j->update);
+    }
+    if (!g->ephemeral_disk)
+        g->ephemeral_disk = mem_new(ctx, struct ephemeral_disk);
+    set_opt(&g->ephemeral_disk->size_mb, 300);
+    for (size_t i = 0; i < g->networks.n; i++)
+        network(ctx, g->networks.v[i]);
+    for (size_t i = 0; i < g->tasks.n; i++)
+        task(ctx, j, g, g->tasks.v[i]);
+}
+
+void
+job_canonicalize(const void *ctx, struct job *j)
+{
+    set_str(ctx, &j->name, j->id);
+    set_str(ctx, &j->namespace, NS_DEFAULT);
+    set_str(ctx, &j->region, "global");
+    set_str(ctx, &j->type, JOB_SERVICE);
+    set_str(ctx, &j->node_pool, POOL_DEFAULT);
+    set_opt(&j->priority, 50);
+    if (j->datacenters.n == 0)
+        list_add(ctx, j->datacenters, mem_strdup(ctx, "*"));
+    constraints(ctx, &j->constraints);
+    affinities(ctx, &j->affinities);
+    spreads(&j->spreads);
+    for (size_t i = 0; i < j->task_groups.n; i++)
+        group(ctx, j, j->task_groups.v[i]);
+}
+
+/* --- implied constraints --------------------------------------------------------------------------- */
+
+static bool
+constrains(const struct constraint_list *l, const char *attribute)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (str_eq(l->v[i]->l_target, attribute))
+            return true;
+    return false;
+}
+
+/* The signals that the tasks of a group ask for, as "SIGUSR1,SIGHUP". */
+static const char *
+signals(const void *ctx, const struct task_group *g)
+{
+    const char *list = NULL;
+    for (size_t i = 0; i < g->tasks.n; i++) {
+        const char *s = g->tasks.v[i]->kill_signal;
+        if (!str_empty(s))
+            list = list ? mem_printf(ctx, "%s,%s", list, s) : mem_strdup(ctx, s);
+    }
+    return list;
+}
+
+void
+job_imply_constraints(const void *ctx, struct job *j)
+{
+    static const char attribute[] = "${attr.os.signals}";
+    for (size_t i = 0; i < j->task_groups.n; i++) {
+        struct task_group *g = j->task_groups.v[i];
+        const char *want = signals(ctx, g);
+        if (!want || constrains(&j->constraints, attribute) ||
+            constrains(&g->constraints, attribute))
+            continue;
+        struct constraint *c = mem_new(ctx, struct constraint);
+        c->l_target = mem_strdup(ctx, attribute);
+        c->r_target = want;
+        c->operand = mem_strdup(ctx, "set_contains");
+        list_add(ctx, g->constraints, c);
+    }
+}

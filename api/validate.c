@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/validate.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "api/terms.h"
+#include "common/buf.h"
+
+#define SECOND INT64_C(1000000000)
+
+enum { ERRORS_TEXT_MAX = 256 << 10, PORT_MAX = 65535, NAME_MAX_BYTES = 256 };
+
+/* Where texts go, and what is being looked at. */
+struct check {
+    const void *ctx;
+    const struct job *job;
+    struct str_list *errors, *warnings;
+    const char *group, *task; /* names, or NULL */
+};
+
+__attribute__((format(printf, 2, 3))) static void
+complain(struct check *c, const char *fmt, ...)
+{
+    if (c->errors->n >= JOB_ERRORS_MAX)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = mem_vprintf(c->ctx, fmt, ap);
+    va_end(ap);
+    if (c->task)
+        text = mem_printf(c->ctx, "task group \"%s\": task \"%s\": %s", c->group, c->task, text);
+    else if (c->group)
+        text = mem_printf(c->ctx, "task group \"%s\": %s", c->group, text);
+    list_add(c->ctx, *c->errors, text);
+}
+
+static bool
+one_of(const char *s, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(s, words[i]))
+            return true;
+    return false;
+}
+#define ONE_OF(s, ...)                                                                       \
+    one_of((s), (const char *const[]){__VA_ARGS__},                                          \
+           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+/* --- constraints ----------------------------------------------------------------------------------- */
+
+static void
+constraint(struct check *c, const struct constraint *k)
+{
+    const char *op = k->operand;
+    if (!ONE_OF(op, "=", "==", "is", "!=", "not", "<", "<=", ">", ">=", "regexp", "version", "semver",
+                "set_contains", "set_contains_all", "set_contains_any", "is_set", "is_not_set",
+                "distinct_hosts", "distinct_property")) {
+        complain(c, "constraint: unknown operator \"%s\"", op);
+        return;
+    }
+    if (str_eq(op, "distinct_hosts"))
+        return;
+    if (str_empty(k->l_target))
+        complain(c, "constraint: operator \"%s\" needs an attribute", op);
+    if (str_empty(k->r_target) &&
+        ONE_OF(op, "regexp", "version", "semver", "set_contains", "set_contains_all",
+               "set_contains_any"))
+        complain(c, "constraint: operator \"%s\" needs a value", op);
+}
+
+static void
+constraints(struct check *c, const struct constraint_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        constraint(c, l->v[i]);
+}
+
+/* --- policies -------------------------------------------------------------------------------------- */
+
+static void
+restart(struct check *c, const struct restart_policy *p)
+{
+    if (!ONE_OF(p->mode, "fail", "delay"))
+        complain(c, "restart: mode \"%s\" is neither \"fail\" nor \"delay\"", p->mode);
+    if (p->attempts.v < 0)
+        complain(c, "restart: attempts is negative");
+    if (p->attempts.v == 0 && !str_eq(p->mode, "fail"))
+        complain(c, "restart: attempts = 0 needs mode \"fail\"");
+    if (p->interval.v < 5 * SECOND)
+        complain(c, "restart: interval is shorter than 5s");
+    if (p->delay.v < 0)
+        complain(c, "restart: delay is negative");
+    int64_t total;
+    if (p->attempts.v > 0 && p->delay.v > 0 &&
+        (__builtin_mul_overflow(p->attempts.v, p->delay.v, &total) || total > p->interval.v))
+        complain(c, "restart: %" PRId64 " attempts with this delay do not fit into the interval",
+                 p->attempts.v);
+}
+
+static void
+reschedule(struct check *c, const struct reschedule_policy *p)
+{
+    if (!p || (!p->unlimited.v && p->attempts.v == 0))
+        return;
+    if (!ONE_OF(p->delay_function, "constant", "exponential", "fibonacci"))
+        complain(c, "reschedule: delay_function \"%s\" is not constant, exponential or fibonacci",
+                 p->delay_function);
+    if (p->unlimited.v && p->attempts.v > 0)
+        complain(c, "reschedule: attempts and unlimited exclude each other");
+    if (!p->unlimited.v && p->interval.v < 15 * SECOND)
+        complain(c, "reschedule: interval is shorter than 15s");
+    if (p->delay.v < 5 * SECOND)
+        complain(c, "reschedule: delay is shorter than 5s");
+    if (!str_eq(p->delay_function, "constant") && p->max_delay.v < p->delay.v)
+        complain(c, "reschedule: max_delay is shorter than delay");
+}
+
+static void
+update(struct check *c, const struct update_strategy *u, int64_t count)
+{
+    if (!u)
+        return;
+    if (!ONE_OF(u->health_check, "checks", "task_states", "manual"))
+        complain(c, "update: health_check \"%s\" is not checks, task_states or manual",
+                 u->health_check);
+    if (u->max_parallel.v < 0 || u->canary < 0)
+        complain(c, "update: max_parallel and canary may not be negative");
+    if (u->canary > count)
+        complain(c, "update: canary is larger than count");
+    if (u->auto_promote && u->canary == 0)
+        complain(c, "update: auto_promote needs canary");
+    if (u->min_healthy_time.v < 0 || u->min_healthy_time.v >= u->healthy_deadline.v)
+        complain(c, "update: min_healthy_time must be shorter than healthy_deadline");
+    if (u->progress_deadline.v > 0 && u->healthy_deadline.v >= u->progress_deadline.v)
+        complain(c, "update: healthy_deadline must be shorter than progress_deadline");
+}
+
+/* --- networks -------------------------------------------------------------------------------------- */
+
+static bool
+label_valid(const char *s)
+{
+    size_t n = str_empty(s) ? 0 : strlen(s);
+    if (n == 0 || n > NAME_MAX_BYTES)
+        return false;
+    for (; *s; s++)
+        if (!((*s >= '0' && *s <= '9') || ((*s | 0x20) >= 'a' && (*s | 0x20) <= 'z') || *s == '_' ||
+              *s == '-'))
+            return false;
+    return true;
+}
+
+static void
+port(struct check *c, const struct port *p, bool fixed)
+{
+    if (!label_valid(p->label))
+        complain(c, "network: port label \"%s\" is not made of letters, digits, '_' and '-'",
+                 str_or(p->label, ""));
+    if (fixed && (p->value < 1 || p->value > PORT_MAX))
+        complain(c, "network: port \"%s\": static = %" PRId64 " is not 1 to 65535", p->label,
+                 p->value);
+    if (p->to < -1 || p->to > PORT_MAX)
+        complain(c, "network: port \"%s\": to = %" PRId64 " is not -1 to 65535", p->label, p->to);
+    if (!fixed && p->ignore_collision)
+        complain(c, "network: port \"%s\": ignore_collision needs a static port", p->label);
+}
+
+static void
+network(struct check *c, const struct network_resource *n)
+{
+    if (!ONE_OF(n->mode, "host"))
+        complain(c, "network: mode \"%s\" is not supported yet: use \"host\"", n->mode);
+    const struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+        for (size_t i = 0; i < lists[l]->n; i++) {
+            const struct port *p = lists[l]->v[i];
+            port(c, p, l == 0);
+            for (size_t k = 0; k <= l; k++)
+                for (size_t m = 0; m < (k == l ? i : lists[k]->n); m++)
+                    if (str_eq(lists[k]->v[m]->label, p->label))
+                        complain(c, "network: port label \"%s\" is used twice", p->label);
+        }
+}
+
+/* --- task ------------------------------------------------------------------------------------------ */
+
+static void
+task_name(struct check *c, const struct task *t)
+{
+    size_t n = strlen(str_or(t->name, ""));
+    if (n == 0 || n > NAME_MAX_BYTES)
+        complain(c, "the task's name must be 1 to %d bytes long", NAME_MAX_BYTES);
+    else if (strchr(t->name, '/') || strchr(t->name, '\\'))
+        complain(c, "the task's name may not hold slashes");
+    else if (ONE_OF(t->name, "alloc", ".", ".."))
+        complain(c, "the task may not be called \"%s\"", t->name);
+}
+
+static void
+resources(struct check *c, const struct resources *r, const struct job_limits *limits)
+{
+    if (r->cores < 0)
+        complain(c, "resources: cores is negative");
+    if (r->cores > 0 && r->cpu.v > 0)
+        complain(c, "resources: cpu and cores exclude each other");
+    if (r->cores == 0 && r->cpu.v < 1)
+        complain(c, "resources: cpu must be at least 1 MHz");
+    if (r->memory_mb.v < 10)
+        complain(c, "resources: memory must be at least 10 MB");
+    if (r->memory_max_mb != 0 && r->memory_max_mb != -1 && r->memory_max_mb < r->memory_mb.v)
+        complain(c, "resources: memory_max is less than memory");
+    if (r->memory_max_mb != 0 && !(limits && limits->memory_oversubscription))
+        list_add(c->ctx, *c->warnings,
+                 mem_printf(c->ctx, "task \"%s\": memory_max has no effect: memory oversubscription "
+                                    "is off in the scheduler configuration", c->task));
+    if (r->disk_mb > 0)
+        complain(c, "resources: disk is not used: set ephemeral_disk of the group");
+    if (r->secrets_mb < 0 || r->secrets_mb > r->memory_mb.v)
+        complain(c, "resources: secrets must be between 0 and memory");
+    for (size_t i = 0; i < r->networks.n; i++)
+        network(c, r->networks.v[i]);
+}
+
+static void
+env_names(struct check *c, const struct str_map *env)
+{
+    for (size_t i = 0; i < env->n; i++)
+        if (str_empty(env->v[i].k) || strchr(env->v[i].k, '='))
+            complain(c, "env: \"%s\" is no name of an environment variable", env->v[i].k);
+}
+
+static void
+lifecycle(struct check *c, const struct task_lifecycle_config *l)
+{
+    if (!l)
+        return;
+    if (!ONE_OF(l->hook, "prestart", "poststart", "poststop"))
+        complain(c, "lifecycle: hook \"%s\" is not prestart, poststart or poststop",
+                 str_or(l->hook, ""));
+    if (l->sidecar && str_eq(l->hook, "poststop"))
+        complain(c, "lifecycle: a poststop task cannot be a sidecar");
+}
+
+static void
+task(struct check *c, const struct task_group *g, const struct task *t,
+     const struct job_limits *limits)
+{
+    c->task = str_or(t->name, "");
+    task_name(c, t);
+    if (str_empty(t->driver))
+        complain(c, "a driver is missing");
+    resources(c, t->resources, limits);
+    constraints(c, &t->constraints);
+    restart(c, t->restart_policy);
+    lifecycle(c, t->lifecycle);
+    env_names(c, &t->env);
+    if (t->kill_timeout.v < 0 || t->shutdown_delay < 0)
+        complain(c, "kill_timeout and shutdown_delay may not be negative");
+    const struct log_config *l = t->log_config;
+    int64_t total;
+    if (l->max_files.v < 1 || l->max_file_size_mb.v < 1)
+        complain(c, "logs: max_files and max_file_size must be at least 1");
+    else if (!l->disabled &&
+             (__builtin_mul_overflow(l->max_files.v, l->max_file_size_mb.v, &total) ||
+              total >= g->ephemeral_disk->size_mb.v))
+        complain(c, "logs: %" PRId64 " files of %" PRId64 " MB do not fit into an ephemeral disk of "
+                    "%" PRId64 " MB", l->max_files.v, l->max_file_size_mb.v,
+                 g->ephemeral_disk->size_mb.v);
+    c->task = NULL;
+}
+
+/* --- group and job --------------------------------------------------------------------------------- */
+
+static void
+group_tasks(struct check *c, const struct task_group *g, const struct job_limits *limits)
+{
+    size_t leaders = 0, mains = 0;
+    for (size_t i = 0; i < g->tasks.n; i++) {
+        const struct task *t = g->tasks.v[i];
+        task(c, g, t, limits);
+        leaders += t->leader;
+        mains += t->lifecycle == NULL;
+        for (size_t k = 0; k < i; k++)
+            if (str_eq(g->tasks.v[k]->name, t->name))
+                complain(c, "two tasks are called \"%s\"", t->name);
+    }
+    if (mains == 0)
+        complain(c, "a group needs a task without lifecycle");
+    if (leaders > 1)
+        complain(c, "only one task may be the leader");
+}
+
+static void
+group(struct check *c, const struct task_group *g, const struct job_limits *limits)
+{
+    bool batch = ONE_OF(c->job->type, JOB_BATCH, JOB_SYSBATCH);
+    c->group = str_or(g->name, "");
+    if (str_empty(g->name))
+        complain(c, "the group has no name");
+    if (g->count.v < 0)
+        complain(c, "count is negative");
+    if (g->networks.n > 1)
+        complain(c, "only one network block is allowed");
+    for (size_t i = 0; i < g->networks.n; i++)
+        network(c, g->networks.v[i]);
+    constraints(c, &g->constraints);
+    restart(c, g->restart_policy);
+    reschedule(c, g->reschedule_policy);
+    update(c, g->update, g->count.v);
+    if (g->ephemeral_disk->size_mb.v < 10)
+        complain(c, "ephemeral_disk: size must be at least 10 MB");
+    if (g->shutdown_delay.set && g->shutdown_delay.v < 0)
+        complain(c, "shutdown_delay is negative");
+    if (g->max_run_duration.set && (!batch || g->max_run_duration.v <= 0))
+        complain(c, "max_run_duration must be positive, and is for batch jobs");
+    group_tasks(c, g, limits);
+    c->group = NULL;
+}
+
+static void
+job_id(struct check *c)
+{
+    const char *id = c->job->id;
+    if (str_empty(id))
+        complain(c, "the job has no ID");
+    else if (strlen(id) > type_field(&type_job, "ID", 2)->max)
+        complain(c, "the job's ID is too long");
+    else if (strpbrk(id, " \t\n"))
+        complain(c, "the job's ID \"%s\" holds a blank", id);
+}
+
+static void
+job_head(struct check *c, const struct job_limits *limits)
+{
+    const struct job *j = c->job;
+    int64_t max = limits && limits->max_priority ? limits->max_priority : 100;
+    job_id(c);
+    if (ONE_OF(j->type, JOB_SYSTEM, JOB_SYSBATCH))
+        complain(c, "jobs of type \"%s\" are not supported yet: service and batch are", j->type);
+    else if (!ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
+        complain(c, "job type \"%s\" is neither service nor batch", j->type);
+    if (j->priority.v < 1 || j->priority.v > max)
+        complain(c, "priority %" PRId64 " is not 1 to %" PRId64, j->priority.v, max);
+    for (size_t i = 0; i < j->datacenters.n; i++)
+        if (str_empty(j->datacenters.v[i]))
+            complain(c, "datacenters holds an empty name");
+    if (j->payload.n > 0)
+        complain(c, "a payload comes with a dispatch, not with a job");
+    constraints(c, &j->constraints);
+}
+
+int
+job_validate(const void *ctx, const struct job *job, const struct job_limits *limits,
+             struct str_list *errors, struct str_list *warnings)
+{
+    struct check c = {.ctx = ctx, .job = job, .errors = errors, .warnings = warnings};
+    size_t before = errors->n;
+    struct err e = ERR_INIT;
+    job_head(&c, limits);
+    if (codec_check(&type_job, job, &e) < 0)
+        complain(&c, "%s", e.text);
+    if (job->task_groups.n == 0)
+        complain(&c, "the job has no task group");
+    int64_t total = 0, max = limits && limits->max_count ? limits->max_count : 50000;
+    for (size_t i = 0; i < job->task_groups.n; i++) {
+        const struct task_group *g = job->task_groups.v[i];
+        group(&c, g, limits);
+        for (size_t k = 0; k < i; k++)
+            if (str_eq(job->task_groups.v[k]->name, g->name))
+                complain(&c, "two task groups are called \"%s\"", g->name);
+        if (__builtin_add_overflow(total, g->count.v > 0 ? g->count.v : 0, &total))
+            total = INT64_MAX;
+    }
+    if (max >= 0 && total > max)
+        complain(&c, "the counts of all groups are %" PRId64 " together: at most %" PRId64
+                     " are allowed (server.job_max_count)", total, max);
+    return errors->n > before ? -ERR_INVALID : 0;
+}
+
+static char *
+several(const void *ctx, const struct str_list *l, const char *noun)
+{
+    auto_buf struct buf b = BUF_INIT(ERRORS_TEXT_MAX);
+    buf_printf(&b, "%zu %s%s occurred:\n", l->n, noun, l->n == 1 ? "" : "s");
+    for (size_t i = 0; i < l->n; i++)
+        buf_printf(&b, "\t* %s\n", l->v[i]);
+    buf_putc(&b, '\n');
+    b.error = 0; /* too many long texts: the first ones say enough */
+    return mem_strdup(ctx, buf_str(&b));
+}
+
+char *
+job_errors_text(const void *ctx, const struct str_list *errors)
+{
+    return several(ctx, errors, "error");
+}
+
+char *
+job_warnings_text(const void *ctx, const struct str_list *warnings)
+{
+    return warnings->n == 0 ? mem_strdup(ctx, "") : several(ctx, warnings, "warning");
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Canonical form and validation of jobs: defaults by type, inheritance, every error collected.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/canonical.h"
+#include "api/validate.h"
+#include "common/num.h"
+#include "tests/lib/test.h"
+
+static struct job *
+parse(const void *ctx, const char *json)
+{
+    void *obj;
+    struct err e = ERR_INIT;
+    int r = json_decode(ctx, &type_job, json, strlen(json), JSON_STRICT, BUDGET(1 << 20), &obj, &e);
+    ck_assert_msg(r == 0, "%s", e.text);
+    job_canonicalize(ctx, obj);
+    return obj;
+}
+
+static const char small[] = "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":"
+                            "[{\"Name\":\"t\",\"Driver\":\"exec\"}]}]}";
+
+START_TEST(defaults_of_a_service)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(ctx, small);
+    struct task_group *g = j->task_groups.v[0];
+    struct task *t = g->tasks.v[0];
+    ck_assert_str_eq(j->name, "j");
+    ck_assert_str_eq(j->type, "service");
+    ck_assert_str_eq(j->datacenters.v[0], "*");
+    ck_assert_int_eq(j->priority.v, 50);
+    ck_assert_int_eq(g->count.v, 1);
+    ck_assert_int_eq(g->restart_policy->attempts.v, 2);
+    ck_assert(g->reschedule_policy->unlimited.v);
+    ck_assert_str_eq(g->reschedule_policy->delay_function, "exponential");
+    ck_assert_int_eq(g->update->max_parallel.v, 1);
+    ck_assert_int_eq(g->ephemeral_disk->size_mb.v, 300);
+    ck_assert_int_eq(t->resources->cpu.v, 100);
+    ck_assert_int_eq(t->resources->memory_mb.v, 300);
+    ck_assert_int_eq(t->kill_timeout.v, 5 * NS_PER_S);
+    struct job *again = codec_clone(ctx, &type_job, j);
+    job_canonicalize(ctx, again);
+    ck_assert(codec_equal(&type_job, j, again, 0));
+    struct str_list errors = {0}, warnings = {0};
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), 0);
+    ck_assert_uint_eq(warnings.n, 0);
+}
+END_TEST
+
+START_TEST(batch_and_inheritance)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(
+        ctx, "{\"ID\":\"j\",\"Type\":\"batch\",\"TaskGroups\":[{\"Name\":\"g\","
+             "\"RestartPolicy\":{\"Attempts\":7},\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"exec\","
+             "\"RestartPolicy\":{\"Mode\":\"delay\"},\"KillSignal\":\"SIGHUP\"}]}]}");
+    struct task_group *g = j->task_groups.v[0];
+    ck_assert_int_eq(g->restart_policy->interval.v, 86400 * NS_PER_S);
+    ck_assert_ptr_null(g->update);
+    ck_assert_ptr_null(g->migrate);
+    ck_assert_int_eq(g->reschedule_policy->attempts.v, 1);
+    ck_assert_int_eq(g->tasks.v[0]->restart_policy->attempts.v, 7);
+    ck_assert_str_eq(g->tasks.v[0]->restart_policy->mode, "delay");
+    job_imply_constraints(ctx, j);
+    job_imply_constraints(ctx, j);
+    ck_assert_uint_eq(g->constraints.n, 1);
+    ck_assert_str_eq(g->constraints.v[0]->r_target, "SIGHUP");
+}
+END_TEST
+
+START_TEST(errors_are_collected)
+{
+    static const struct {
+        const char *json, *text;
+    } rows[] = {
+        {"{\"ID\":\"a b\",\"TaskGroups\":[]}", "blank"},
+        {"{\"ID\":\"j\",\"Type\":\"system\",\"TaskGroups\":[]}", "not supported yet"},
+        {"{\"ID\":\"j\",\"Priority\":101}", "priority 101"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":-1}]}", "count is negative"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"../x\",\"Driver\":\"e\"}]}]}",
+         "may not hold slashes"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"alloc\",\"Driver\":\"e\"}]}]}",
+         "may not be called"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\"}]}]}", "driver is missing"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Mode\":\"bridge\"}]}]}",
+         "not supported yet"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"ReservedPorts\":"
+         "[{\"Label\":\"a\",\"Value\":70000}]}]}]}", "70000"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"RestartPolicy\":{\"Attempts\":100,\"Interval\":"
+         "\"10s\",\"Delay\":\"1s\"}}]}", "do not fit"},
+        {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"like\"}]}", "unknown operator \"like\""},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":60000}]}", "50000"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct str_list errors = {0}, warnings = {0};
+        struct job *j = parse(ctx, rows[i].json);
+        ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+        const char *text = job_errors_text(ctx, &errors);
+        ck_assert_msg(strstr(text, rows[i].text) != NULL, "%s", text);
+    }
+}
+END_TEST
+
+TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, errors_are_collected)
