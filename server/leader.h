@@ -26,6 +26,8 @@ void leader_free(struct leader *l);
 /* A sign of life: (re)starts the node's timer and returns the TTL to tell it, ns. 0 when this server
  * does not lead. */
 int64_t leader_heartbeat(struct leader *l, const char *node_id);
+/* The node is purged: its timer with it. */
+void leader_node_gone(struct leader *l, const char *node_id);
 /* Collects garbage now, without regard to age; `done` on the loop. */
 void leader_gc(struct leader *l, void (*done)(void *arg), void *arg);
 

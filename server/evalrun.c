@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One evaluation from the broker to its final status (scheduler.md 1.6, 1.7). Steps run on the core
+ * thread except the scheduling itself, which is a worker's; waiting is done by callbacks.
+ */
+#include <string.h>
+
+#include "api/terms.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/leader_int.h"
+#include "server/plan.h"
+
+static void run_attempt(struct run *r);
+static void run_finish(struct run *r);
+
+static int64_t
+mono_ms(void)
+{
+    return clock_mono_ns() / NS_PER_MS;
+}
+
+static void
+run_free(struct run *r)
+{
+    state_read_end(r->txn);
+    mem_free(r->ctx);
+    talloc_free(r);
+}
+
+/* The leadership it was for is over. */
+static bool
+run_stale(struct run *r)
+{
+    if (r->l->leading && r->gen == r->l->gen)
+        return false;
+    run_free(r);
+    return true;
+}
+
+static void
+run_end(struct run *r, bool ok)
+{
+    struct leader *l = r->l;
+
+    l->n_running--;
+    if (ok)
+        broker_ack(l->broker, r->eval->id, r->token, mono_ms(), clock_wall_ns());
+    else
+        broker_nack(l->broker, r->eval->id, r->token, mono_ms());
+    run_free(r);
+    leader_work(l);
+}
+
+void
+run_start(struct leader *l, const struct evaluation *e, uint64_t token)
+{
+    struct run *r = mem_new(NULL, struct run);
+
+    r->l = l;
+    r->gen = l->gen;
+    r->eval = codec_clone(r, &type_evaluation, e);
+    r->token = token;
+    l->n_running++;
+    run_attempt(r);
+}
+
+/* --- answers of the log come on the loop; they are carried to the core thread --- */
+
+struct answer {
+    struct run *run;
+    void (*fn)(struct run *r, int code, struct fsm_result *res);
+    int code;
+    struct fsm_result *res;
+};
+
+static void
+answer_core(void *arg)
+{
+    struct answer *a = arg;
+
+    a->fn(a->run, a->code, a->res);
+    talloc_free(a);
+}
+
+static void
+answer_loop(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+{
+    struct answer *a = arg;
+
+    (void)index;
+    a->code = e ? e->code : 0;
+    a->res = talloc_steal(a, res);
+    /* after the stop nobody is left to hear it: the run goes with it */
+    if (!server_post_core(a->run->l->s, answer_core, a)) {
+        run_free(a->run);
+        talloc_free(a);
+    }
+}
+
+static void
+run_propose(struct run *r, struct intent *in,
+            void (*fn)(struct run *r, int code, struct fsm_result *res))
+{
+    struct answer *a = mem_new(NULL, struct answer);
+
+    a->run = r;
+    a->fn = fn;
+    server_propose(r->l->s, in, answer_loop, a);
+}
+
+/* --- scheduling --- */
+
+static void
+run_scheduled(void *arg)
+{
+    struct run *r = arg;
+
+    if (run_stale(r))
+        return;
+    struct leader *l = r->l;
+    broker_touch(l->broker, r->eval->id, r->token, mono_ms());
+    if (r->out->followups.n > 0)
+        leader_put_evals(l, r->out->followups.v, r->out->followups.n);
+    if (r->out->plan == NULL) {
+        r->conflicts = false;
+        run_finish(r);
+        return;
+    }
+    struct run **at = &l->plans;
+    while (*at != NULL && (*at)->eval->priority >= r->eval->priority)
+        at = &(*at)->next;
+    r->next = *at;
+    *at = r;
+    leader_next_plan(l);
+}
+
+/* Worker thread. */
+static void
+run_work(void *arg)
+{
+    struct run *r = arg;
+    struct sched_view_state v;
+    struct rng rng = rng_seed(rand_u64(), rand_u64());
+    struct sched_in in = {.view = &v.view, .eval = r->eval, .now = clock_wall_ns(), .rng = &rng};
+
+    sched_view_init(&v, r->ctx, r->txn, r->nodes);
+    r->snapshot_index = v.view.index;
+    r->out = sched_attempt(r->ctx, &in);
+    state_read_end(TAKE(r->txn));
+    if (!server_post_core(r->l->s, run_scheduled, r))
+        run_free(r);
+}
+
+static void
+run_attempt(struct run *r)
+{
+    struct leader *l = r->l;
+
+    mem_free(r->ctx);
+    r->ctx = mem_ctx("evaluation");
+    r->out = NULL;
+    r->attempt++;
+    /* snapshot and table are of the same moment: between two applies */
+    r->txn = state_read_begin(server_state(l->s), r->ctx);
+    r->nodes = node_table_copy(r->ctx, l->live->nodes);
+    if (!workers_submit(l->workers, run_work, r)) {
+        log_warn("sched", "no worker takes the evaluation", "eval_id", r->eval->id, NULL);
+        run_end(r, false);
+    }
+}
+
+/* --- plans --- */
+
+static void
+run_plan_result(struct run *r, bool partial, bool progress)
+{
+    if (!partial) {
+        run_finish(r);
+        return;
+    }
+    r->conflicts = true;
+    if (progress)
+        r->attempt = 0;
+    if (r->attempt >= sched_attempts(r->eval->type))
+        run_finish(r);
+    else
+        run_attempt(r);
+}
+
+static void
+run_committed(struct run *r, int code, struct fsm_result *res)
+{
+    struct leader *l = r->l;
+    bool lost = !l->leading || r->gen != l->gen;
+
+    if (lost) {
+        run_free(r);
+        return;
+    }
+    l->plan_busy = false;
+    bool refused = res != NULL && res->rejected_nodes.n > 0;
+    if (code != 0 && res == NULL) {
+        log_warn("sched", "a plan was not committed", "eval_id", r->eval->id, "error",
+                 err_name(code), NULL);
+        run_end(r, false);
+    } else if (code != 0) {
+        run_plan_result(r, true, false);
+    } else {
+        run_plan_result(r, refused || r->conflicts, true);
+    }
+    leader_next_plan(l);
+}
+
+/* Checks the best waiting plan and puts what holds into the log. One at a time: the next one is
+ * checked against what this one leaves. */
+void
+leader_next_plan(struct leader *l)
+{
+    while (!l->plan_busy && l->plans != NULL) {
+        struct run *r = l->plans;
+        struct plan_verdict v;
+        l->plans = r->next;
+        r->next = NULL;
+        struct state_txn *t = state_read_begin(server_state(l->s), r->ctx);
+        plan_verify(r->ctx, l->live, t, r->out->plan, &v);
+        state_read_end(t);
+        if (v.rejected.n > 0)
+            log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id",
+                      v.rejected.v[0], "why", v.why, NULL);
+        r->conflicts = v.rejected.n > 0;
+        if (v.result == NULL) {
+            run_plan_result(r, true, false);
+            continue;
+        }
+        struct intent in = {.time = clock_wall_ns(), .plan_result = v.result};
+        l->plan_busy = true;
+        run_propose(r, &in, run_committed);
+    }
+}
+
+/* --- the end --- */
+
+static void
+run_stored(struct run *r, int code, struct fsm_result *res)
+{
+    (void)res;
+    if (run_stale(r))
+        return;
+    run_end(r, code == 0);
+}
+
+static struct evaluation *
+blocked_new_eval(struct run *r, const char *trigger, const char *text)
+{
+    struct evaluation *b = mem_new(r->ctx, struct evaluation);
+    char id[UUID_TEXT];
+
+    b->id = mem_strdup(r->ctx, uuid_make(id));
+    b->namespace = r->eval->namespace;
+    b->priority = r->eval->priority;
+    b->type = r->eval->type;
+    b->triggered_by = trigger;
+    b->job_id = r->eval->job_id;
+    b->job_modify_index = r->eval->job_modify_index;
+    b->previous_eval = r->eval->id;
+    b->status_description = text;
+    b->create_time = clock_wall_ns();
+    return b;
+}
+
+static void
+fill_blocked(struct run *r, struct evaluation *b)
+{
+    b->status = EVAL_BLOCKED;
+    b->class_eligibility = r->out->class_eligibility;
+    b->escaped_computed_class = r->out->escaped;
+    b->failed_tg_allocs = r->out->failed;
+    b->queued_allocations = r->out->queued;
+    b->snapshot_index = r->snapshot_index;
+    b->modify_time = clock_wall_ns();
+}
+
+static void
+run_finish(struct run *r)
+{
+    struct evaluation e = *r->eval, *v[2] = {&e};
+    struct intent_eval_update up = {.evals = {v, 1}};
+    struct intent in = {.time = clock_wall_ns(), .eval_update = &up};
+    bool gave_up = r->conflicts && r->attempt >= sched_attempts(r->eval->type);
+
+    e.modify_time = in.time;
+    e.failed_tg_allocs = r->out->failed;
+    e.queued_allocations = r->out->queued;
+    e.snapshot_index = r->snapshot_index;
+    if (gave_up) {
+        e.status = EVAL_FAILED;
+        e.status_description =
+            mem_printf(r->ctx, "maximum attempts reached (%d)", sched_attempts(r->eval->type));
+        v[1] = blocked_new_eval(r, TRIGGER_MAX_PLANS, "created due to placement conflicts");
+    } else if (r->out->failed.n == 0) {
+        e.status = EVAL_COMPLETE;
+        e.status_description = NULL;
+    } else if (str_eq(r->eval->status, EVAL_BLOCKED)) {
+        fill_blocked(r, &e); /* it waits on */
+    } else {
+        e.status = EVAL_COMPLETE;
+        e.status_description = NULL;
+        v[1] = blocked_new_eval(r, TRIGGER_QUEUED_ALLOCS, "created to place remaining allocations");
+    }
+    if (v[1] != NULL) {
+        fill_blocked(r, v[1]);
+        e.blocked_eval = v[1]->id;
+        up.evals.n = 2;
+    }
+    run_propose(r, &in, run_stored);
+}

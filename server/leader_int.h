@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of leader.c and evalrun.c only. Everything here belongs to the core thread unless it says
+ * otherwise.
+ */
+#ifndef PADDOCK_SERVER_LEADER_INT_H
+#define PADDOCK_SERVER_LEADER_INT_H
+
+#include "server/blocked.h"
+#include "server/broker.h"
+#include "server/heartbeat.h"
+#include "server/leader.h"
+#include "server/sched/sched.h"
+#include "server/sched_view.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+/* One evaluation being worked on: snapshot -> worker -> plan queue -> log -> (again) -> status. */
+struct run {
+    struct leader *l;
+    uint64_t gen;             /* of the leadership it belongs to */
+    struct evaluation *eval;  /* owned by the run */
+    uint64_t token;
+    int attempt;
+    bool conflicts;           /* some plan was only committed in part */
+    void *ctx;                /* of this attempt: owns out */
+    struct state_txn *txn;
+    struct node_table *nodes;
+    uint64_t snapshot_index;
+    struct sched_out *out;
+    struct run *next;         /* in the plan queue */
+};
+
+struct leader {
+    struct server *s;
+    struct workers *workers;
+    bool leading;
+    uint64_t gen;     /* counts leaderships: results of an older one are dropped */
+    struct broker *broker;
+    struct blocked *blocked;
+    struct live *live;
+    size_t n_running; /* runs of this leadership that hold a worker's place */
+    struct run *plans; /* waiting for the applier: by priority, then in order */
+    bool plan_busy;
+    int64_t alarm_ms; /* when the loop wakes us; INT64_MAX: never */
+
+    /* loop thread */
+    struct heartbeats *beats;
+    bool beats_on;
+    struct timer *alarm;
+    int64_t alarm_set_ms;
+    struct timer *gc_timer;
+    bool stopping;
+};
+
+/* Begins work on an evaluation that the broker handed out. */
+void run_start(struct leader *l, const struct evaluation *e, uint64_t token);
+/* Hands out what is ready, cancels what is superfluous, sets the alarm. */
+void leader_work(struct leader *l);
+/* Stores evaluations; no answer is awaited. */
+void leader_put_evals(struct leader *l, struct evaluation **v, size_t n);
+/* The next plan, if none is in the log already. */
+void leader_next_plan(struct leader *l);
+
+#endif

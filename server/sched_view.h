@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The live node table of the leader, and the scheduler's view over the state. The live table follows
+ * the log on the core thread (leader.c); a worker gets a snapshot of the state and a copy of the
+ * table of the same moment.
+ */
+#ifndef PADDOCK_SERVER_SCHED_VIEW_ADAPTER_H
+#define PADDOCK_SERVER_SCHED_VIEW_ADAPTER_H
+
+#include "server/sched/view.h"
+#include "server/state/state.h"
+
+/* --- live: core thread only --- */
+struct live {
+    struct node_table *nodes;
+    struct live_alloc *allocs; /* what each allocation that holds something was counted as */
+    struct live_mark *marks;   /* node id -> index of the last change of what is used there */
+};
+
+struct live *live_new(const void *ctx);
+void live_clear(struct live *l);
+void live_load(struct live *l, struct state_txn *t);
+void live_node(struct live *l, const struct node *n);
+void live_node_gone(struct live *l, const char *id);
+/* The allocation as stored now, at `index`. */
+void live_alloc(struct live *l, const struct allocation *a, uint64_t index);
+void live_alloc_gone(struct live *l, const char *id, uint64_t index);
+/* Index of the last change of an allocation on the node, or of the node; 0: none since election. */
+uint64_t live_changed(const struct live *l, const char *node_id);
+
+/* The allocation is counted on that node; *ret_u is what it holds. */
+bool live_holds(const struct live *l, const char *alloc_id, const char *node_id,
+                struct usage *ret_u);
+
+/* --- views: any thread, one at a time --- */
+struct sched_view_state {
+    struct sched_view view;
+    struct state_txn *txn;
+    const void *ctx;
+};
+
+/* Reads through `t` (borrowed, until its end) into ctx. `nodes` is borrowed. */
+void sched_view_init(struct sched_view_state *v, const void *ctx, struct state_txn *t,
+                     const struct node_table *nodes);
+/* A table made from the state alone, for a server that does not lead (job plan). */
+struct node_table *sched_view_table(const void *ctx, struct state_txn *t);
+
+#endif
