@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+
+enum { PASSES_MAX = 16, PROCS_MAX = 65536 };
+
+static ssize_t
+slurp(const char *path, char *buf, size_t size)
+{
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = read(fd, buf, size - 1);
+    if (n < 0)
+        return -errno;
+    buf[n] = '\0';
+    return n;
+}
+
+static uint64_t
+number(const char **p)
+{
+    uint64_t v = 0;
+    for (; **p >= '0' && **p <= '9'; (*p)++)
+        v = v * 10 + (uint64_t)(**p - '0');
+    return v;
+}
+
+int
+proc_stat(pid_t pid, struct proc_stat *ret)
+{
+    char path[40], buf[1024];
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    ssize_t n = slurp(path, buf, sizeof(buf));
+    if (n < 0)
+        return (int)n;
+    const char *p = strrchr(buf, ')'); /* the name before it may hold anything */
+    if (p == NULL || p[1] != ' ' || p[2] == '\0' || p[3] != ' ')
+        return -EINVAL;
+    ret->state = p[2];
+    p += 4;
+    ret->parent = (pid_t)number(&p);
+    for (int field = 4; field < 22; field++) {
+        p = strchr(p, ' ');
+        if (p == NULL)
+            return -EINVAL;
+        p++;
+    }
+    ret->start = number(&p);
+    return 0;
+}
+
+pid_t
+proc_parent(pid_t pid)
+{
+    struct proc_stat s;
+    return pid > 0 && proc_stat(pid, &s) == 0 ? s.parent : 0;
+}
+
+pid_t
+proc_inner_pid(pid_t pid)
+{
+    char path[40], buf[4096];
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    if (slurp(path, buf, sizeof(buf)) < 0)
+        return 0;
+    const char *p = strstr(buf, "\nNSpid:");
+    pid_t last = 0;
+    if (p == NULL)
+        return 0;
+    for (p += 7; *p == '\t' || *p == ' ';) {
+        p++;
+        last = (pid_t)number(&p);
+    }
+    return last;
+}
+
+int
+proc_boot_id(char out[40])
+{
+    ssize_t n = slurp("/proc/sys/kernel/random/boot_id", out, 40);
+    if (n < 36)
+        return n < 0 ? (int)n : -EINVAL;
+    out[36] = '\0';
+    return 0;
+}
+
+struct pair {
+    pid_t pid, parent;
+    bool mine;
+};
+
+/* All living processes; the caller owns the array by ctx. */
+static size_t
+list_all(const void *ctx, struct pair **ret)
+{
+    struct pair *v = NULL;
+    size_t n = 0;
+    DIR *d = opendir("/proc");
+    if (d == NULL)
+        return 0;
+    for (struct dirent *de; (de = readdir(d)) != NULL && n < PROCS_MAX;) {
+        const char *p = de->d_name;
+        pid_t pid = (pid_t)number(&p);
+        struct proc_stat s;
+        if (*p != '\0' || pid <= 0 || proc_stat(pid, &s) < 0 || s.state == 'Z')
+            continue;
+        if ((n & (n - 1)) == 0)
+            mem_resize(ctx, v, struct pair, n > 0 ? n * 2 : 1);
+        v[n++] = (struct pair){pid, s.parent, false};
+    }
+    closedir(d);
+    *ret = v;
+    return n;
+}
+
+static bool
+mark(struct pair *v, size_t n, pid_t top)
+{
+    bool any = false;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < n; i++) {
+            bool mine = v[i].parent == top;
+            for (size_t k = 0; k < n && !mine; k++)
+                mine = v[k].mine && v[k].pid == v[i].parent;
+            if (mine && !v[i].mine)
+                v[i].mine = more = any = true;
+        }
+    }
+    return any;
+}
+
+void
+proc_kill_descendants(pid_t pid)
+{
+    for (int pass = 0; pass < PASSES_MAX; pass++) {
+        auto_mem void *ctx = mem_ctx("descendants");
+        struct pair *v = NULL;
+        size_t n = list_all(ctx, &v);
+        if (n == 0 || !mark(v, n, pid))
+            return;
+        for (size_t i = 0; i < n; i++) {
+            if (!v[i].mine)
+                continue;
+            auto_fd int fd = pidfd_open_pid(v[i].pid);
+            if (fd >= 0 && proc_parent(v[i].pid) == v[i].parent)
+                (void)pidfd_signal(fd, SIGKILL);
+        }
+    }
+}

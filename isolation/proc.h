@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Facts about processes from /proc. A pid is only a hint: callers hold a pidfd and check again.
+ */
+#ifndef PADDOCK_ISOLATION_PROC_H
+#define PADDOCK_ISOLATION_PROC_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc_stat {
+    pid_t parent;
+    char state;     /* 'R', 'S', 'Z', ... */
+    uint64_t start; /* clock ticks since boot: with the boot id, an identity */
+};
+
+/* 0, or -errno (-ENOENT: no such process). */
+int proc_stat(pid_t pid, struct proc_stat *ret);
+pid_t proc_parent(pid_t pid); /* 0: unknown */
+/* The pid in the innermost pid namespace of the process; 0: unknown. */
+pid_t proc_inner_pid(pid_t pid);
+/* SIGKILL to all descendants of `pid`, again until there are none that live (rootless: no cgroup). */
+void proc_kill_descendants(pid_t pid);
+/* Of this boot of the machine: 36 characters. */
+int proc_boot_id(char out[40]);
+
+#endif

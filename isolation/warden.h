@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of paddock-warden: one thread, one epoll set, no libuv. Everything here is called on that
+ * thread. Reading order: warden_main.c (start), warden.c (loop, connections, the table's dispatch),
+ * warden_launch.c, warden_task.c (tasks, records, adoption), warden_files.c.
+ */
+#ifndef PADDOCK_ISOLATION_WARDEN_H
+#define PADDOCK_ISOLATION_WARDEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "api/api.h"
+#include "common/err.h"
+#include "common/num.h"
+#include "isolation/base.h"
+#include "isolation/cgroup.h"
+#include "isolation/plan.h"
+#include "isolation/probe.h"
+#include "isolation/proto.h"
+#include "isolation/record.h"
+#include "isolation/seccomp.h"
+
+struct warden;
+
+/* An fd in the epoll set; embedded in what it belongs to. */
+struct watch {
+    int fd;
+    void (*fn)(struct warden *w, struct watch *self, uint32_t events);
+};
+#define WATCH_OWNER(ptr, type, member) \
+    ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+enum {
+    WARDEN_CONNS_MAX = 8,
+    WARDEN_TASKS_MAX = 8192,
+    WARDEN_JOBS_MAX = 64, /* children that do blocking work */
+    WARDEN_OUT_MAX = 8 << 20,
+    WARDEN_LAUNCH_MS = 30000,
+    WARDEN_DESTROY_MS = 15000,
+    WARDEN_RETRY_MS = 10,     /* between tries to remove a cgroup that is not empty yet */
+    WARDEN_RETRIES_MAX = 500,
+};
+
+/* Who waits for an answer; the connection may be gone by then. */
+struct warden_waiter {
+    uint64_t conn;
+    uint64_t seq;
+};
+
+struct out {
+    struct out *next;
+    size_t n;
+    size_t n_fds;
+    int fds[PROTO_FDS_MAX];
+    uint8_t data[];
+};
+
+struct conn {
+    struct watch watch;
+    uint64_t id;
+    enum proto_phase phase;
+    struct out *out;
+    struct out **out_tail;
+    size_t out_bytes;
+    bool broken; /* closed at the end of the turn */
+};
+
+enum wtask_state { TASK_LAUNCHING, TASK_RUNNING, TASK_FINISHED };
+
+struct wtask {
+    char alloc[UUID_TEXT];
+    char name[PROTO_TASK_NAME_MAX + 1];
+    uint64_t hash;
+    enum wtask_state state;
+    struct watch shim;   /* pidfd of the shim; -1 when it has ended */
+    struct watch status; /* launching: where the shim reports */
+    int payload;         /* pidfd of the payload; -1 */
+    int record;          /* read-write */
+    struct cgroup_task cgroup; /* fds -1 when rootless */
+    pid_t shim_pid;
+    pid_t pid;           /* of the payload; 0: not known */
+    void *plan;          /* launching: to explain a failure; owned */
+    struct warden_waiter launch;
+    struct warden_waiter destroy;
+    bool destroying;
+    bool forgotten;      /* unknown to requests; being removed */
+    bool gone;           /* removed: freed at the end of the turn */
+    struct err *failure; /* of the launch; told when everything is removed; owned */
+    unsigned retries;
+    int64_t deadline_ns; /* launching, destroying or being removed; 0: none */
+};
+
+/* A child that does blocking work. */
+struct wjob {
+    struct watch watch; /* pidfd */
+    struct warden_waiter waiter;
+    char what[128];
+    bool used;
+};
+
+struct warden {
+    struct policy *policy;
+    bool root;
+    int epoll;
+    int alloc_dir;  /* directory fds */
+    int records;
+    int shim_exe;
+    int host_mnt;   /* the mount namespace of the host; -1 when rootless */
+    int lock;
+    char boot_id[40];
+    struct base base;
+    struct cgroup_root cgroup; /* fd -1: none */
+    struct probe probe;
+    char exec_missing[192]; /* "" when exec works */
+    struct seccomp_program task_filter;
+    struct seccomp_program shim_filter;
+    struct watch listener;
+    struct watch signals;
+    struct conn *conns[WARDEN_CONNS_MAX];
+    uint64_t conn_last;
+    struct wtask **tasks;
+    size_t n_tasks;
+    struct wjob jobs[WARDEN_JOBS_MAX];
+    size_t n_deadlines;
+    bool sweep;     /* something is to be freed at the end of the turn */
+    bool stop;      /* leave the loop; tasks run on */
+    bool stop_tasks; /* end all tasks, then leave */
+    uint8_t *in;    /* PROTO_PACKET_MAX */
+};
+
+/* --- warden.c --- */
+int warden_watch(struct warden *w, struct watch *watch, uint32_t events);
+void warden_unwatch(struct warden *w, struct watch *watch); /* and closes the fd */
+int warden_listen(struct warden *w, struct err *e);
+int warden_loop(struct warden *w, struct err *e);
+void warden_done_free(struct warden *w);
+/* Answers; `fds` are borrowed. */
+struct warden_answer {
+    struct warden_response msg;
+    int fds[PROTO_FDS_MAX];
+    size_t n_fds;
+};
+void answer_fd(const void *ctx, struct warden_answer *a, enum warden_fd kind, int fd);
+void warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a);
+void warden_reply_err(struct warden *w, struct warden_waiter to, const struct err *e);
+/* Runs `fn` in a child; the waiter gets 0 or the error that it returned. */
+int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
+                int (*fn)(struct warden *w, void *arg), void *arg, struct err *e);
+
+/* --- warden_launch.c --- */
+void warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s);
+/* raw clone3 as a fork; returns the pid, 0 in the child, -errno. */
+pid_t warden_clone(int *ret_pidfd);
+
+/* --- warden_task.c --- */
+struct wtask *task_find(struct warden *w, const char *alloc, const char *name);
+struct wtask *task_add(struct warden *w, const char *alloc, const char *name);
+void task_forget(struct warden *w, struct wtask *t); /* record and cgroup too */
+void task_free(struct warden *w, struct wtask *t);
+bool task_alloc_busy(struct warden *w, const char *alloc);
+void task_shim_event(struct warden *w, struct watch *watch, uint32_t events);
+void task_record_name(char out[256], const char *alloc, const char *name);
+uint64_t task_start_time(pid_t pid); /* 0: no such process */
+pid_t task_pidfd_pid(int pidfd);
+void task_answer(struct warden *w, struct warden_waiter to, struct wtask *t);
+/* Reads all records, takes over living tasks, settles dead ones. */
+int task_recover(struct warden *w, struct err *e);
+void task_signal(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void task_kill(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void task_destroy(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void task_adopt(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void task_list(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void task_kill_all(struct warden *w);
+void task_deadlines(struct warden *w, int64_t now);
+int task_timeout(struct warden *w, int64_t now);
+void task_sweep(struct warden *w);
+bool task_remains(struct warden *w, const char *alloc, const char *name);
+void task_kill_now(struct warden *w, struct wtask *t);
+
+/* --- warden_files.c --- */
+void files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void files_alloc_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void files_open(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void files_stat(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void files_readdir(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void files_put(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+/* Log directory and where to go on, for a launch. */
+int files_logs(struct warden *w, const struct launch_spec *s, int *ret_dir, uint32_t index[2],
+               uint32_t first[2], struct err *e);
+/* Removes what earlier wardens did not get to. */
+void files_empty_trash(struct warden *w);
+
+#endif

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One launch: policy -> record -> cgroup leaves -> plan -> shim. The warden waits only for the shim's
+ * execve (vfork semantics); the shim's report comes through the loop.
+ */
+#include "isolation/warden.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/mounts.h"
+#include "isolation/policy.h"
+#include "isolation/raw.h"
+
+#define ROOM "warden"
+
+/* Everything that one launch holds until the shim has it. */
+struct launch {
+    const void *ctx; /* the launch's own */
+    const struct launch_spec *spec;
+    struct user user;
+    uint64_t caps;
+    struct wtask *task;
+    int fds[SHIM_FD_END]; /* what becomes the shim's 3..8; -1: absent */
+    int status;           /* our end */
+    void *plan;
+    size_t plan_n;
+    uint32_t log_index[2];
+    uint32_t log_first[2];
+    char title[64];
+};
+
+pid_t
+warden_clone(int *ret_pidfd)
+{
+    struct clone_args a = {.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+                           .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+                           .exit_signal = SIGCHLD};
+    return (pid_t)RAW(SYS_clone3, &a, sizeof(a));
+}
+
+static bool
+logs_wanted(const struct launch_spec *s)
+{
+    return s->logs == NULL || !s->logs->disabled;
+}
+
+/* Alloc and task directory exist: the agent makes them first. */
+static int
+check_dirs(struct warden *w, struct launch *l, struct err *e)
+{
+    const char *path = mem_printf(l->ctx, "%s/%s", l->spec->alloc_id, l->spec->task_name);
+    auto_fd int fd =
+        fd_open_beneath(w->alloc_dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, false);
+    if (fd < 0)
+        return err_errno(e, -fd, "the task's directory \"%s/%s\"", w->policy->alloc_dir, path);
+    return 0;
+}
+
+static int
+authorise(struct warden *w, struct launch *l, struct err *e)
+{
+    const struct launch_spec *s = l->spec;
+    int r = policy_check_launch(w->policy, s, e);
+    if (r < 0)
+        return r;
+    if (s->isolated && w->exec_missing[0] != '\0')
+        return err_set(e, -ERR_UNSUPPORTED, "driver \"%s\" cannot work here: %s", s->driver,
+                       w->exec_missing);
+    if (w->root)
+        r = policy_user(w->policy, s, NULL, &l->user, e);
+    else if (!str_empty(s->user) && !str_eq(s->user, w->policy->agent_user))
+        r = err_set(e, -ERR_POLICY, "user \"%s\": paddock runs without root and cannot change users",
+                    s->user);
+    if (r == 0)
+        r = policy_caps(w->policy, s, &l->caps, e);
+    return r < 0 ? r : check_dirs(w, l, e);
+}
+
+static int
+make_record(struct warden *w, struct launch *l, struct err *e)
+{
+    struct wtask *t = l->task;
+    char name[256];
+    task_record_name(name, t->alloc, t->name);
+    (void)unlinkat(w->records, name, 0);
+    t->record = openat(w->records, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (t->record < 0)
+        return err_errno(e, errno, "make the task's record");
+    struct record r = {.magic = RECORD_MAGIC,
+                       .bytes = sizeof(r),
+                       .cgroup_id = t->cgroup.id,
+                       .uid = w->root ? l->user.uid : (uint32_t)geteuid()};
+    str_copy(r.alloc_id, sizeof(r.alloc_id), t->alloc);
+    str_copy(r.task, sizeof(r.task), t->name);
+    str_copy(r.boot_id, sizeof(r.boot_id), w->boot_id);
+    int rc = fd_pwrite_full(t->record, &r, sizeof(r), 0);
+    return rc < 0 ? err_errno(e, -rc, "write the task's record") : 0;
+}
+
+static int
+make_cgroup(struct warden *w, struct launch *l, struct err *e)
+{
+    struct wtask *t = l->task;
+    if (w->cgroup.fd < 0)
+        return 0;
+    const struct launch_limits *s = l->spec->limits;
+    struct cgroup_limits lim = {.pids_max = w->policy->pids_max_default};
+    if (s != NULL) {
+        lim = (struct cgroup_limits){
+            .cpu_shares = s->cpu_shares,
+            .cpu_max_us = s->cpu_max,
+            .memory_max = s->memory_max,
+            .memory_high = s->memory_high,
+            .swap_max = s->memory_swap_max,
+            .pids_max = s->pids_max > 0 ? s->pids_max : w->policy->pids_max_default,
+        };
+    }
+    struct cgroup_plan plan;
+    cgroup_plan(&lim, w->cgroup.controllers, &plan);
+    int r = cgroup_task_make(&w->cgroup, t->alloc, t->name, &plan, &t->cgroup, e);
+    if (r < 0)
+        return r;
+    l->fds[SHIM_FD_CGROUP] = fcntl(t->cgroup.task_fd, F_DUPFD_CLOEXEC, SHIM_FD_END);
+    if ((w->cgroup.controllers & CGROUP_MEMORY) != 0)
+        l->fds[SHIM_FD_OOM] =
+            openat(t->cgroup.task_fd, "memory.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return 0;
+}
+
+static int
+mount_plan(struct warden *w, struct launch *l, struct mounts_plan **ret, struct err *e)
+{
+    const struct launch_spec *s = l->spec;
+    struct mounts_bind *binds = mem_array(l->ctx, struct mounts_bind, s->mounts.n);
+    for (size_t i = 0; i < s->mounts.n; i++) {
+        const struct launch_mount *m = s->mounts.v[i];
+        struct stat st;
+        if (fstatat(AT_FDCWD, m->source, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return err_errno(e, errno, "mount of \"%s\"", m->source);
+        binds[i] = (struct mounts_bind){.source = m->source,
+                                        .target = m->target,
+                                        .read_only = m->read_only,
+                                        .file = !S_ISDIR(st.st_mode)};
+    }
+    const char *alloc = mem_printf(l->ctx, "%s/%s", w->policy->alloc_dir, s->alloc_id);
+    struct mounts_spec spec = {
+        .base = w->base.dir,
+        .task_dir = mem_printf(l->ctx, "%s/%s", alloc, s->task_name),
+        .alloc_dir = mem_printf(l->ctx, "%s/alloc", alloc),
+        .roots = w->base.roots,
+        .n_roots = w->base.n_roots,
+        .binds = binds,
+        .n_binds = s->mounts.n,
+        .secrets_bytes = (uint64_t)s->secrets_mb << 20,
+        .uid = l->user.uid,
+        .gid = l->user.gid,
+    };
+    return mounts_plan(l->ctx, &spec, ret, e);
+}
+
+static int
+make_plan(struct warden *w, struct launch *l, struct err *e)
+{
+    const struct launch_spec *s = l->spec;
+    struct mounts_plan *mounts = NULL;
+    int r = 0;
+    if (s->isolated) {
+        r = base_refresh(&w->base, clock_mono_ns(), e);
+        if (r == 0)
+            r = mount_plan(w, l, &mounts, e);
+        if (r < 0)
+            return r;
+    }
+    bool filter = s->isolated && w->policy->seccomp && !str_eq(s->seccomp, "unconfined");
+    struct plan_input in = {
+        .spec = s,
+        .user = w->root ? &l->user : NULL,
+        .mounts = mounts,
+        .task_filter = filter ? &w->task_filter : NULL,
+        .shim_filter = w->root ? &w->shim_filter : NULL,
+        .task_dir =
+            mem_printf(l->ctx, "%s/%s/%s", w->policy->alloc_dir, s->alloc_id, s->task_name),
+        .caps = l->caps,
+        .cgroup = w->cgroup.fd >= 0,
+        .oom = l->fds[SHIM_FD_OOM] >= 0,
+        .logs = l->fds[SHIM_FD_LOGS] >= 0,
+        .log_index = {l->log_index[0], l->log_index[1]},
+        .log_first = {l->log_first[0], l->log_first[1]},
+        .log_gid = (uint32_t)w->policy->agent_gid,
+    };
+    r = plan_make(l->task, &in, &l->plan, &l->plan_n, e);
+    if (r < 0)
+        return r;
+    int fd = memfd_create("plan", MFD_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, errno, "make the plan's memory");
+    l->fds[SHIM_FD_PLAN] = fd;
+    r = fd_pwrite_full(fd, l->plan, l->plan_n, 0);
+    return r < 0 ? err_errno(e, -r, "write the plan") : 0;
+}
+
+static int
+make_fds(struct warden *w, struct launch *l, struct err *e)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return err_errno(e, errno, "make the status socket");
+    l->status = pair[0];
+    l->fds[SHIM_FD_STATUS] = pair[1];
+    l->fds[SHIM_FD_RECORD] = fcntl(l->task->record, F_DUPFD_CLOEXEC, SHIM_FD_END);
+    if (l->fds[SHIM_FD_RECORD] < 0)
+        return err_errno(e, errno, "dup the record");
+    if (!logs_wanted(l->spec))
+        return 0;
+    return files_logs(w, l->spec, &l->fds[SHIM_FD_LOGS], l->log_index, l->log_first, e);
+}
+
+/* The child of clone3, in the warden's memory: nothing but system calls. */
+static _Noreturn void
+become_shim(const struct launch *l, int exe, int host_mnt, int *ret_error)
+{
+    long r = 0;
+    if (host_mnt >= 0)
+        r = RAW(SYS_setns, host_mnt, CLONE_NEWNS);
+    for (int i = SHIM_FD_PLAN; i < SHIM_FD_END && r >= 0; i++)
+        r = l->fds[i] >= 0 ? RAW(SYS_dup3, l->fds[i], i, 0) : RAW(SYS_close, i);
+    if (r >= 0 || r == -EBADF)
+        r = RAW(SYS_close_range, SHIM_FD_END, ~0U, CLOSE_RANGE_CLOEXEC);
+    if (r >= 0) {
+        char name[] = "paddock-shim";
+        char *argv[] = {name, (char *)(uintptr_t)l->title, NULL};
+        char *envp[] = {NULL};
+        r = RAW(SYS_execveat, exe, "", argv, envp, AT_EMPTY_PATH);
+    }
+    *ret_error = (int)-r;
+    for (;;)
+        (void)RAW(SYS_exit, 127);
+}
+
+static __attribute__((noinline)) int
+clone_shim(struct warden *w, struct launch *l, int *ret_error)
+{
+    struct wtask *t = l->task;
+    int pidfd = -1;
+    struct clone_args a = {
+        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)&pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    if (l->spec->isolated)
+        a.flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+    if (t->cgroup.shim_fd >= 0) {
+        a.flags |= CLONE_INTO_CGROUP;
+        a.cgroup = (uint32_t)t->cgroup.shim_fd;
+    }
+    int host_mnt = l->spec->isolated ? -1 : w->host_mnt;
+    long pid = RAW(SYS_clone3, &a, sizeof(a));
+    if (pid == 0)
+        become_shim(l, w->shim_exe, host_mnt, ret_error);
+    if (pid < 0)
+        return (int)pid;
+    t->shim.fd = pidfd;
+    t->shim_pid = (pid_t)pid;
+    return warden_watch(w, &t->shim, EPOLLIN);
+}
+
+static int
+start_shim(struct warden *w, struct launch *l, struct err *e)
+{
+    volatile int error = 0;
+    struct wtask *t = l->task;
+    int r = clone_shim(w, l, (int *)(uintptr_t)&error);
+    if (r < 0)
+        return err_errno(e, -r, "clone the shim");
+    if (error != 0)
+        return err_errno(e, error, "execute the shim");
+    struct {
+        uint64_t shim_start, cgroup_id;
+        int32_t pid;
+    } id = {task_start_time(t->shim_pid), t->cgroup.id, t->shim_pid};
+    _Static_assert(offsetof(struct record, shim_pid) - offsetof(struct record, shim_start) == 16,
+                   "layout");
+    r = fd_pwrite_full(t->record, &id, 20, offsetof(struct record, shim_start));
+    return r < 0 ? err_errno(e, -r, "write the task's record") : 0;
+}
+
+static void
+finish_launch(struct warden *w, struct wtask *t)
+{
+    warden_unwatch(w, &t->status);
+    mem_free(t->plan);
+    t->deadline_ns = 0;
+    w->n_deadlines--;
+}
+
+static void
+launch_failed(struct warden *w, struct wtask *t, const struct err *e)
+{
+    log_info(ROOM, "launch failed", "alloc_id", t->alloc, "task", t->name, "error", e->text, NULL);
+    t->failure = mem_dup(t, e, sizeof(*e));
+    err_prefix(t->failure, "task \"%s\"", t->name);
+    finish_launch(w, t);
+    task_kill_now(w, t);
+    task_forget(w, t);
+}
+
+/* The shim's report, or its end before one. */
+static void
+status_event(struct warden *w, struct watch *watch, uint32_t events)
+{
+    (void)events;
+    struct wtask *t = WATCH_OWNER(watch, struct wtask, status);
+    struct shim_status st = {0};
+    int fds[PROTO_FDS_MAX];
+    size_t n_fds = 0;
+    struct err e = ERR_INIT;
+    long n = proto_recv(watch->fd, &st, sizeof(st), fds, &n_fds);
+    if (n == -EAGAIN)
+        return;
+    if (n != (long)sizeof(st))
+        err_set(&e, -ERR_INTERNAL, "the shim died during the launch");
+    else if (st.stage != SHIM_RUNS)
+        plan_explain(t->plan, &st, &e);
+    else if (n_fds != 1)
+        err_set(&e, -ERR_INTERNAL, "the shim sent no pidfd");
+    if (e.code == 0)
+        t->payload = TAKE_FD(fds[0]);
+    for (size_t i = 0; i < n_fds; i++)
+        fd_close(&fds[i]);
+    if (e.code != 0) {
+        launch_failed(w, t, &e);
+        return;
+    }
+    finish_launch(w, t);
+    t->state = TASK_RUNNING;
+    t->pid = task_pidfd_pid(t->payload);
+    task_answer(w, t->launch, t);
+    log_debug(ROOM, "task started", "alloc_id", t->alloc, "task", t->name, "pid",
+              LOG_I64(t->pid), NULL);
+}
+
+static void
+launch_close(struct launch *l)
+{
+    for (int i = 0; i < SHIM_FD_END; i++)
+        fd_close(&l->fds[i]);
+    fd_close(&l->status);
+}
+
+static int
+launch_run(struct warden *w, struct launch *l, struct err *e)
+{
+    struct wtask *t = l->task;
+    int r = make_record(w, l, e);
+    if (r == 0)
+        r = make_cgroup(w, l, e);
+    if (r == 0)
+        r = make_fds(w, l, e);
+    if (r == 0)
+        r = make_plan(w, l, e);
+    if (r == 0)
+        r = start_shim(w, l, e);
+    if (r < 0)
+        return r;
+    t->status = (struct watch){TAKE_FD(l->status), status_event};
+    t->plan = TAKE(l->plan);
+    r = warden_watch(w, &t->status, EPOLLIN);
+    return r < 0 ? err_errno(e, -r, "watch the shim") : 0;
+}
+
+/* A finished task of the same name makes way; a living one does not. */
+static int
+make_room(struct warden *w, const struct launch_spec *s, struct err *e)
+{
+    struct wtask *t = task_find(w, s->alloc_id, s->task_name);
+    if (t == NULL && w->n_tasks >= WARDEN_TASKS_MAX)
+        return err_set(e, -ERR_BUSY, "%d tasks are here already", WARDEN_TASKS_MAX);
+    if (task_remains(w, s->alloc_id, s->task_name))
+        return err_set(e, -ERR_BUSY, "the last run of task \"%s\" is still being removed",
+                       s->task_name);
+    if (t == NULL)
+        return 0;
+    if (t->state != TASK_FINISHED || t->destroying)
+        return err_set(e, -ERR_CONFLICT, "task \"%s\" of allocation \"%s\" runs already",
+                       s->task_name, s->alloc_id);
+    task_kill_now(w, t);
+    task_forget(w, t);
+    if (!t->gone)
+        return err_set(e, -ERR_BUSY, "the last run of task \"%s\" is still being removed",
+                       s->task_name);
+    return 0; /* freed at the end of the turn */
+}
+
+void
+warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s)
+{
+    auto_mem void *ctx = mem_ctx("launch");
+    struct err e = ERR_INIT;
+    struct launch l = {.ctx = ctx, .spec = s, .status = -1};
+    memset(l.fds, 0xff, sizeof(l.fds));
+    snprintf(l.title, sizeof(l.title), "%.8s/%.48s", s->alloc_id, s->task_name);
+    int r = authorise(w, &l, &e);
+    if (r == 0)
+        r = make_room(w, s, &e);
+    if (r < 0) {
+        err_prefix(&e, "task \"%s\"", s->task_name);
+        warden_reply_err(w, to, &e);
+        return;
+    }
+    l.task = task_add(w, s->alloc_id, s->task_name);
+    l.task->launch = to;
+    l.task->deadline_ns = clock_mono_ns() + WARDEN_LAUNCH_MS * NS_PER_MS;
+    w->n_deadlines++;
+    if (launch_run(w, &l, &e) < 0)
+        launch_failed(w, l.task, &e);
+    launch_close(&l);
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tasks that the warden knows: one entry and one record file each, from launch to destroy. A
+ * warden that starts reads the records and takes living tasks over: a shim is known by its pid, its
+ * start time and the machine's boot id; the payload by its parent.
+ */
+#include "isolation/warden.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/proc.h"
+
+#define ROOM "warden"
+
+static uint64_t
+hash(const char *alloc, const char *name)
+{
+    uint64_t h = UINT64_C(1469598103934665603);
+    for (const char *p = alloc; *p != '\0'; p++)
+        h = (h ^ (uint8_t)*p) * UINT64_C(1099511628211);
+    for (const char *p = name; *p != '\0'; p++)
+        h = (h ^ (uint8_t)*p) * UINT64_C(1099511628211);
+    return h;
+}
+
+struct wtask *
+task_find(struct warden *w, const char *alloc, const char *name)
+{
+    uint64_t h = hash(alloc, name);
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        struct wtask *t = w->tasks[i];
+        if (t->hash == h && !t->forgotten && str_eq(t->alloc, alloc) && str_eq(t->name, name))
+            return t;
+    }
+    return NULL;
+}
+
+struct wtask *
+task_add(struct warden *w, const char *alloc, const char *name)
+{
+    struct wtask *t = mem_new(NULL, struct wtask);
+    str_copy(t->alloc, sizeof(t->alloc), alloc);
+    str_copy(t->name, sizeof(t->name), name);
+    t->hash = hash(alloc, name);
+    t->shim = (struct watch){-1, task_shim_event};
+    t->status.fd = t->payload = t->record = -1;
+    t->cgroup = (struct cgroup_task){.shim_fd = -1, .task_fd = -1};
+    if ((w->n_tasks & (w->n_tasks - 1)) == 0)
+        mem_resize(w, w->tasks, struct wtask *, w->n_tasks > 0 ? w->n_tasks * 2 : 1);
+    w->tasks[w->n_tasks++] = t;
+    return t;
+}
+
+void
+task_free(struct warden *w, struct wtask *t)
+{
+    for (size_t i = 0; i < w->n_tasks; i++)
+        if (w->tasks[i] == t)
+            w->tasks[i] = w->tasks[--w->n_tasks];
+    w->n_deadlines -= t->deadline_ns != 0;
+    warden_unwatch(w, &t->shim);
+    warden_unwatch(w, &t->status);
+    fd_close(&t->payload);
+    fd_close(&t->record);
+    cgroup_task_close(&t->cgroup);
+    mem_free(t);
+}
+
+void
+task_record_name(char out[256], const char *alloc, const char *name)
+{
+    (void)snprintf(out, 256, "%s.%s", alloc, name);
+}
+
+static void
+set_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
+{
+    w->n_deadlines += at_ns != 0;
+    w->n_deadlines -= t->deadline_ns != 0;
+    t->deadline_ns = at_ns;
+}
+
+/* Everything is removed: whoever waits for that is told. */
+static void
+gone(struct warden *w, struct wtask *t)
+{
+    t->gone = true;
+    w->sweep = true;
+    if (t->failure != NULL)
+        warden_reply_err(w, t->launch, t->failure);
+    struct warden_answer a = {0};
+    if (t->destroying)
+        warden_reply(w, t->destroy, &a);
+}
+
+/* To requests the task is unknown from here on; its processes and cgroup go as fast as the kernel lets
+ * them, without anybody waiting in the loop. */
+void
+task_forget(struct warden *w, struct wtask *t)
+{
+    if (t->gone)
+        return;
+    if (!t->forgotten) {
+        char name[256];
+        task_record_name(name, t->alloc, t->name);
+        (void)unlinkat(w->records, name, 0);
+        t->forgotten = true;
+    }
+    if (t->shim.fd >= 0) { /* its event calls again */
+        set_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
+        return;
+    }
+    set_deadline(w, t, 0);
+    struct err e = ERR_INIT;
+    int r = w->cgroup.fd >= 0 ? cgroup_task_remove(&w->cgroup, t->alloc, t->name, &e) : 0;
+    if (r == -EBUSY && t->retries++ < WARDEN_RETRIES_MAX) { /* the killed ones are on their way out */
+        set_deadline(w, t, clock_mono_ns() + WARDEN_RETRY_MS * NS_PER_MS);
+        return;
+    }
+    if (r < 0)
+        log_warn(ROOM, "a cgroup is left behind", "alloc_id", t->alloc, "task", t->name, "error",
+                 e.text, NULL);
+    gone(w, t);
+}
+
+void
+task_sweep(struct warden *w)
+{
+    for (size_t i = w->n_tasks; i-- > 0;)
+        if (w->tasks[i]->gone)
+            task_free(w, w->tasks[i]);
+}
+
+/* A forgotten task whose remains are not removed yet. */
+bool
+task_remains(struct warden *w, const char *alloc, const char *name)
+{
+    for (size_t i = 0; i < w->n_tasks; i++)
+        if (w->tasks[i]->forgotten && !w->tasks[i]->gone && str_eq(w->tasks[i]->alloc, alloc) &&
+            str_eq(w->tasks[i]->name, name))
+            return true;
+    return false;
+}
+
+bool
+task_alloc_busy(struct warden *w, const char *alloc)
+{
+    for (size_t i = 0; i < w->n_tasks; i++)
+        if (w->tasks[i]->state != TASK_FINISHED && str_eq(w->tasks[i]->alloc, alloc))
+            return true;
+    return false;
+}
+
+uint64_t
+task_start_time(pid_t pid)
+{
+    struct proc_stat s;
+    return proc_stat(pid, &s) == 0 ? s.start : 0;
+}
+
+pid_t
+task_pidfd_pid(int pidfd)
+{
+    char path[40], buf[512];
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+    if (n <= 0)
+        return 0;
+    buf[n] = '\0';
+    const char *p = strstr(buf, "\nPid:\t");
+    int64_t pid = 0;
+    if (p == NULL)
+        return 0;
+    for (p += 6; *p >= '0' && *p <= '9' && pid < INT32_MAX / 10; p++)
+        pid = pid * 10 + (*p - '0');
+    return (pid_t)pid;
+}
+
+/* SIGKILL to everything of the task but the shim (which reports), or with it. */
+static void
+kill_tree(struct wtask *t, bool shim)
+{
+    if (t->cgroup.task_fd >= 0) {
+        (void)cgroup_kill(t->cgroup.task_fd);
+        if (shim && t->cgroup.shim_fd >= 0)
+            (void)cgroup_kill(t->cgroup.shim_fd);
+    } else if (t->shim_pid > 0 && t->shim.fd >= 0) {
+        proc_kill_descendants(t->shim_pid);
+    }
+    if (shim && t->shim.fd >= 0)
+        (void)pidfd_signal(t->shim.fd, SIGKILL);
+}
+
+void
+task_kill_now(struct warden *w, struct wtask *t)
+{
+    (void)w;
+    kill_tree(t, true);
+}
+
+void
+task_kill_all(struct warden *w)
+{
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        struct wtask *t = w->tasks[i];
+        kill_tree(t, false);
+        if (t->forgotten)
+            continue;
+        if (!t->destroying) {
+            t->destroying = true;
+            set_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
+        }
+        if (t->state == TASK_FINISHED)
+            task_forget(w, t);
+    }
+    w->sweep = true;
+}
+
+/* What the record says when the shim is gone: finished, or lost. */
+static void
+settle_record(struct wtask *t)
+{
+    struct record r;
+    if (record_read_raw(t->record, &r) < 0 || r.run.state == RECORD_FINISHED)
+        return;
+    r.run.state = RECORD_FINISHED;
+    r.run.flags |= RECORD_LOST;
+    r.run.finished_ns = clock_wall_ns();
+    r.run.signal = SIGKILL;
+    (void)fd_pwrite_full(t->record, &r.run, sizeof(r.run), offsetof(struct record, run));
+}
+
+/* The shim has ended: so has the task. */
+void
+task_shim_event(struct warden *w, struct watch *watch, uint32_t events)
+{
+    (void)events;
+    struct wtask *t = WATCH_OWNER(watch, struct wtask, shim);
+    if (t->state == TASK_LAUNCHING && t->status.fd >= 0)
+        t->status.fn(w, &t->status, EPOLLIN); /* its report, or the end of the socket, comes first */
+    siginfo_t info = {0};
+    (void)waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG); /* ECHILD after adoption */
+    settle_record(t);
+    kill_tree(t, true); /* raw_exec: what the payload left behind */
+    warden_unwatch(w, watch);
+    fd_close(&t->payload);
+    t->state = TASK_FINISHED;
+    if (!t->forgotten)
+        log_debug(ROOM, "task ended", "alloc_id", t->alloc, "task", t->name, NULL);
+    if (t->destroying || t->forgotten)
+        task_forget(w, t);
+}
+
+/* Milliseconds until the next deadline; -1: none. */
+int
+task_timeout(struct warden *w, int64_t now)
+{
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; w->n_deadlines > 0 && i < w->n_tasks; i++)
+        if (w->tasks[i]->deadline_ns != 0 && w->tasks[i]->deadline_ns < next)
+            next = w->tasks[i]->deadline_ns;
+    if (next == INT64_MAX)
+        return -1;
+    return next <= now ? 0 : (int)((next - now) / NS_PER_MS) + 1;
+}
+
+void
+task_deadlines(struct warden *w, int64_t now)
+{
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        struct wtask *t = w->tasks[i];
+        if (t->deadline_ns == 0 || t->deadline_ns > now)
+            continue;
+        if (t->forgotten && t->shim.fd < 0) {
+            task_forget(w, t);
+            continue;
+        }
+        log_warn(ROOM, "a task does not launch or end in time: its shim is killed", "alloc_id",
+                 t->alloc, "task", t->name, NULL);
+        set_deadline(w, t, now + WARDEN_DESTROY_MS * NS_PER_MS);
+        kill_tree(t, true); /* the pidfd brings the rest */
+    }
+}
+
+/* --- answers ------------------------------------------------------------------------------------- */
+
+static void
+not_found(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct err e = ERR_INIT;
+    err_set(&e, -ERR_NOT_FOUND, "no task \"%s\" of allocation \"%s\" is here", q->task_name,
+            q->alloc_id);
+    warden_reply_err(w, to, &e);
+}
+
+static void
+export(const void *ctx, struct wtask *t, struct warden_answer *a)
+{
+    struct record r;
+    if (record_read_raw(t->record, &r) < 0)
+        return;
+    struct task_record *x = record_export(ctx, &r);
+    x->pid = t->pid;
+    x->shim_pid = t->shim_pid;
+    list_add(ctx, a->msg.records, x);
+}
+
+/* The task's record and fds. */
+void
+task_answer(struct warden *w, struct warden_waiter to, struct wtask *t)
+{
+    auto_mem void *ctx = mem_ctx("task");
+    struct warden_answer a = {0};
+    char path[40];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", t->record);
+    auto_fd int record = open(path, O_RDONLY | O_CLOEXEC);
+    export(ctx, t, &a);
+    answer_fd(ctx, &a, WARDEN_FD_PID, t->shim.fd);
+    answer_fd(ctx, &a, WARDEN_FD_CGROUP, t->cgroup.task_fd);
+    answer_fd(ctx, &a, WARDEN_FD_RECORD, record);
+    warden_reply(w, to, &a);
+}
+
+void
+task_adopt(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    if (t == NULL || t->destroying || t->state == TASK_LAUNCHING) {
+        not_found(w, to, q);
+        return;
+    }
+    task_answer(w, to, t);
+}
+
+void
+task_list(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    (void)q;
+    auto_mem void *ctx = mem_ctx("list");
+    struct warden_answer a = {0};
+    for (size_t i = 0; i < w->n_tasks; i++)
+        if (!w->tasks[i]->forgotten && w->tasks[i]->state != TASK_LAUNCHING)
+            export(ctx, w->tasks[i], &a);
+    warden_reply(w, to, &a);
+}
+
+void
+task_signal(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    struct err e = ERR_INIT;
+    if (t == NULL || t->state != TASK_RUNNING) {
+        not_found(w, to, q);
+        return;
+    }
+    int r = t->payload >= 0 ? pidfd_signal(t->payload, (int)q->signal) : -ESRCH;
+    struct warden_answer a = {0};
+    if (r < 0 && r != -ESRCH) {
+        err_errno(&e, -r, "signal %lld to task \"%s\"", (long long)q->signal, t->name);
+        warden_reply_err(w, to, &e);
+    } else if (r < 0) {
+        not_found(w, to, q);
+    } else {
+        warden_reply(w, to, &a);
+    }
+}
+
+void
+task_kill(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    if (t == NULL) {
+        not_found(w, to, q);
+        return;
+    }
+    kill_tree(t, false);
+    struct warden_answer a = {0};
+    warden_reply(w, to, &a);
+}
+
+void
+task_destroy(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    struct warden_answer a = {0};
+    struct err e = ERR_INIT;
+    if (t == NULL) {
+        warden_reply(w, to, &a);
+        return;
+    }
+    if (t->destroying || t->state == TASK_LAUNCHING) {
+        err_set(&e, -ERR_BUSY, "task \"%s\" is being %s", t->name,
+                t->destroying ? "destroyed" : "launched");
+        warden_reply_err(w, to, &e);
+        return;
+    }
+    kill_tree(t, false);
+    t->destroying = true;
+    t->destroy = to;
+    if (t->state == TASK_FINISHED) {
+        task_forget(w, t);
+        return;
+    }
+    set_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
+}
+
+/* --- adoption ------------------------------------------------------------------------------------ */
+
+/* The payload's pid as the warden sees it: the process that the shim calls `inner` and is parent of. */
+static pid_t
+find_payload(struct wtask *t, pid_t inner)
+{
+    if (t->cgroup.task_fd < 0)
+        return proc_parent(inner) == t->shim_pid ? inner : 0;
+    auto_mem void *ctx = mem_ctx("procs");
+    char *text = NULL;
+    if (file_read(ctx, t->cgroup.task_fd, "cgroup.procs", 1 << 20, &text, NULL) < 0)
+        return 0;
+    for (char *p = text; *p != '\0';) {
+        pid_t pid = 0;
+        for (; *p >= '0' && *p <= '9' && pid < INT32_MAX / 10; p++)
+            pid = pid * 10 + (*p - '0');
+        while (*p != '\0' && (*p < '0' || *p > '9'))
+            p++;
+        if (proc_parent(pid) == t->shim_pid && proc_inner_pid(pid) == inner)
+            return pid;
+    }
+    return 0;
+}
+
+static void
+take_over(struct warden *w, struct wtask *t, const struct record *r)
+{
+    if (w->cgroup.fd >= 0)
+        (void)cgroup_task_open(&w->cgroup, t->alloc, t->name, &t->cgroup, NULL);
+    bool this_boot = str_eq(r->boot_id, w->boot_id);
+    if (this_boot && r->shim_pid > 0) {
+        t->shim.fd = pidfd_open_pid(r->shim_pid);
+        if (t->shim.fd >= 0 && task_start_time(r->shim_pid) != r->shim_start)
+            fd_close(&t->shim.fd); /* another process has that pid now */
+    }
+    if (t->shim.fd < 0) {
+        t->shim.fd = -1;
+        t->state = TASK_FINISHED;
+        settle_record(t);
+        kill_tree(t, true);
+        return;
+    }
+    t->shim_pid = r->shim_pid;
+    t->state = TASK_RUNNING; /* also one whose launch our predecessor did not see the end of */
+    t->pid = find_payload(t, r->run.pid);
+    if (t->pid > 0) {
+        t->payload = pidfd_open_pid(t->pid);
+        if (t->payload >= 0 && proc_parent(t->pid) != t->shim_pid)
+            fd_close(&t->payload);
+    }
+    if (warden_watch(w, &t->shim, EPOLLIN) < 0)
+        log_error(ROOM, "cannot watch an adopted task", "alloc_id", t->alloc, "task", t->name,
+                  NULL);
+}
+
+static void
+recover_one(struct warden *w, const char *file)
+{
+    auto_fd int fd = openat(w->records, file, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    struct record r;
+    char name[256];
+    int rc = fd < 0 ? -errno : record_read_raw(fd, &r);
+    if (rc == 0 && (proto_check_alloc_id(r.alloc_id) < 0 || proto_check_task_name(r.task) < 0))
+        rc = -ERR_CORRUPT;
+    if (rc == 0) {
+        task_record_name(name, r.alloc_id, r.task);
+        if (!str_eq(name, file))
+            rc = -ERR_CORRUPT;
+    }
+    if (rc < 0) {
+        log_warn(ROOM, "a task record cannot be read and is removed", "file", file, "error",
+                 err_name(rc), NULL);
+        (void)unlinkat(w->records, file, 0);
+        return;
+    }
+    struct wtask *t = task_add(w, r.alloc_id, r.task);
+    t->record = TAKE_FD(fd);
+    take_over(w, t, &r);
+    /* A launch that never reached the payload: nobody was told of it. */
+    if (t->state == TASK_FINISHED && r.run.state == RECORD_LAUNCHING)
+        task_forget(w, t);
+}
+
+int
+task_recover(struct warden *w, struct err *e)
+{
+    int fd = openat(w->records, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (d == NULL)
+        return err_errno(e, errno, "read the task records");
+    for (struct dirent *de; (de = readdir(d)) != NULL && w->n_tasks < WARDEN_TASKS_MAX;)
+        if (de->d_name[0] != '.')
+            recover_one(w, de->d_name);
+    closedir(d);
+    task_sweep(w);
+    size_t living = 0;
+    for (size_t i = 0; i < w->n_tasks; i++)
+        living += w->tasks[i]->state == TASK_RUNNING;
+    if (w->n_tasks > 0)
+        log_info(ROOM, "tasks taken over", "running", LOG_U64(living), "finished",
+                 LOG_U64(w->n_tasks - living), NULL);
+    return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/isolation/rig.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "isolation/cgroup.h"
+#include "isolation/policy.h"
+#include "isolation/record.h"
+#include "tests/lib/test.h"
+
+const char rig_id[] = "01234567-89ab-cdef-0123-456789abcdef";
+
+void
+rig_spawn(struct rig *r)
+{
+    const char *top = getenv("top_builddir");
+    char *exe = mem_printf(r->ctx, "%s/paddock-warden", top != NULL ? top : ".");
+    const char *level = getenv("RIG_LOG");
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        if (r->uid != 0 && (setgroups(0, NULL) < 0 || setgid(r->uid) < 0 || setuid(r->uid) < 0))
+            _exit(1);
+        execl(exe, "paddock-warden", "-policy", r->policy_path, "-log-level",
+              level != NULL ? level : "error", (char *)NULL);
+        perror(exe);
+        _exit(127);
+    }
+    r->warden = pid;
+}
+
+void
+rig_kill(struct rig *r, int sig)
+{
+    int status;
+    kill(r->warden, sig);
+    ck_assert_int_eq(waitpid(r->warden, &status, 0), r->warden);
+    r->warden = 0;
+}
+
+void
+rig_connect(struct rig *r)
+{
+    struct err e = ERR_INIT;
+    int64_t end = clock_mono_ns() + 10 * NS_PER_S;
+    while (warden_client_connect(r->client, &e) < 0) {
+        ck_assert_msg(clock_mono_ns() < end, "no warden: %s", e.text);
+        ck_assert_msg(waitpid(r->warden, NULL, WNOHANG) == 0, "the warden ended");
+        err_clear(&e);
+        usleep(5000);
+    }
+}
+
+void
+rig_start(struct rig *r, uid_t uid)
+{
+    static const char *drivers[] = {"raw_exec", "exec"};
+    static const char *denied[] = {"root"};
+    struct err e = ERR_INIT;
+    memset(r, 0, sizeof(*r));
+    r->ctx = mem_ctx("rig");
+    r->uid = uid;
+    snprintf(r->dir, sizeof(r->dir), "/tmp/rig-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(r->dir));
+    ck_assert_int_eq(chmod(r->dir, 0755), 0);
+    snprintf(r->policy_path, sizeof(r->policy_path), "%s/run/policy", r->dir);
+    snprintf(r->socket, sizeof(r->socket), "%s/run/warden.sock", r->dir);
+    r->policy = (struct policy){
+        .drivers = {drivers, 2},
+        .denied_users = {denied, 1},
+        .data_dir = mem_printf(r->ctx, "%s/data", r->dir),
+        .alloc_dir = mem_printf(r->ctx, "%s/data/alloc", r->dir),
+        .run_dir = mem_printf(r->ctx, "%s/run", r->dir),
+        .agent_user = "nobody",
+        .agent_uid = geteuid(),
+        .agent_gid = getegid(),
+        .raw_exec = true,
+        .seccomp = true,
+    };
+    ck_assert_int_eq(mkdir(r->policy.data_dir, 0755), 0);
+    ck_assert_int_eq(mkdir(r->policy.run_dir, 0755), 0);
+    struct cgroup_info info;
+    if (uid == 0 && cgroup_find(r->ctx, &info, NULL) == 0)
+        r->policy.cgroup_root =
+            mem_printf(r->ctx, "%s/paddock-test-%d", info.mount, (int)getpid());
+    ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
+    if (uid != 0) {
+        ck_assert_int_eq(chown(r->policy.data_dir, uid, uid), 0);
+        ck_assert_int_eq(chown(r->policy.run_dir, uid, uid), 0);
+        ck_assert_int_eq(chmod(r->policy_path, 0644), 0);
+    }
+    rig_spawn(r);
+    r->client = warden_client_new(r->ctx, r->socket);
+    rig_connect(r);
+}
+
+void
+rig_stop(struct rig *r)
+{
+    if (r->warden != 0)
+        rig_kill(r, SIGUSR1);
+    warden_client_free(r->client);
+    if (r->policy.cgroup_root != NULL)
+        ck_assert_msg(rmdir(r->policy.cgroup_root) == 0, "cgroups are left in %s",
+                      r->policy.cgroup_root);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, r->dir), 0);
+    talloc_free(r->ctx);
+}
+
+void
+rig_got(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct got *g = arg;
+    ck_assert(!g->done);
+    g->done = true;
+    g->ctx = mem_ctx("got");
+    if (e != NULL) {
+        g->err = *e;
+        return;
+    }
+    g->pidfd = TAKE_FD(r->pidfd);
+    g->cgroup = TAKE_FD(r->cgroup);
+    g->record = TAKE_FD(r->record);
+    g->file = TAKE_FD(r->file);
+    struct warden_response *m = codec_clone(g->ctx, &type_warden_response, r->msg);
+    g->n_records = m->records.n;
+    g->rec = m->records.n > 0 ? m->records.v[0] : NULL;
+    g->info = m->info;
+    g->files = m->files;
+    g->next = m->next;
+}
+
+void
+rig_wait(struct rig *r, struct got *g)
+{
+    ck_assert_int_eq(warden_client_drain(r->client, 15000), 0);
+    ck_assert(g->done);
+}
+
+void
+got_free(struct got *g)
+{
+    if (g->err.code == 0) {
+        fd_close(&g->pidfd);
+        fd_close(&g->cgroup);
+        fd_close(&g->record);
+        fd_close(&g->file);
+    }
+    talloc_free(g->ctx);
+}
+
+void
+rig_alloc(struct rig *r, const char *id, const char *task, const char *driver)
+{
+    struct warden_task t = {.name = task, .driver = driver};
+    const struct warden_task *v[] = {&t};
+    struct got g = {0};
+    warden_alloc_make(r->client, id, v, 1, rig_got, &g);
+    rig_wait(r, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    got_free(&g);
+}
+
+struct launch_spec *
+rig_spec(struct rig *r, const char *id, const char *task, bool isolated, const char *script)
+{
+    struct launch_spec *s = type_new(r->ctx, &type_launch_spec);
+    s->alloc_id = mem_strdup(s, id);
+    s->task_name = mem_strdup(s, task);
+    s->driver = isolated ? "exec" : "raw_exec";
+    s->isolated = isolated;
+    s->command = "/bin/sh";
+    list_add(s, s->args, "-c");
+    list_add(s, s->args, mem_strdup(s, script));
+    list_add(s, s->env, "PATH=/usr/bin:/bin");
+    return s;
+}
+
+void
+rig_launch(struct rig *r, const struct launch_spec *s, struct got *g)
+{
+    memset(g, 0, sizeof(*g));
+    warden_launch(r->client, s, rig_got, g);
+    rig_wait(r, g);
+}
+
+struct task_record *
+rig_end(struct rig *r, struct got *g)
+{
+    ck_assert_msg(g->err.code == 0, "%s", g->err.text);
+    struct pollfd p = {.fd = g->pidfd, .events = POLLIN};
+    ck_assert_int_eq(poll(&p, 1, 10000), 1);
+    struct task_record *t = NULL;
+    ck_assert_int_eq(record_read(r->ctx, g->record, &t), 0);
+    return t;
+}
+
+char *
+rig_file(struct rig *r, const char *id, const char *path)
+{
+    char *text = NULL;
+    char *full = mem_printf(r->ctx, "%s/%s/%s", r->policy.alloc_dir, id, path);
+    int rc = file_read(r->ctx, AT_FDCWD, full, 16 << 20, &text, NULL);
+    ck_assert_msg(rc == 0, "%s: %s", full, err_name(rc));
+    return text;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A warden of its own for a test: temporary directories, a policy, the program started and connected.
+ * Dies with the test. The cgroups are a child of the cgroup2 mount that is removed at the end.
+ */
+#ifndef PADDOCK_TESTS_ISOLATION_RIG_H
+#define PADDOCK_TESTS_ISOLATION_RIG_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "api/api.h"
+#include "isolation/warden_client.h"
+
+struct rig {
+    void *ctx;
+    char dir[64];
+    char policy_path[128];
+    char socket[128];
+    struct policy policy;
+    pid_t warden;
+    uid_t uid; /* of the warden; 0: root */
+    struct warden_client *client;
+};
+
+/* What a completed request left. */
+struct got {
+    bool done;
+    struct err err;
+    int pidfd, cgroup, record, file;
+    struct task_record *rec;    /* the first one */
+    size_t n_records;
+    struct warden_info *info;
+    struct alloc_file_info_list files;
+    int64_t next;
+    void *ctx;
+};
+
+/* `uid` other than 0: everything as that user (rootless). */
+void rig_start(struct rig *r, uid_t uid);
+void rig_spawn(struct rig *r);              /* the warden only */
+void rig_kill(struct rig *r, int sig);      /* and waits */
+void rig_connect(struct rig *r);
+void rig_stop(struct rig *r);               /* ends tasks, checks that no cgroup is left */
+/* A request's callback: rig_got as `done`, a struct got as `arg`; then rig_wait. */
+void rig_got(void *arg, const struct err *e, struct warden_reply *r);
+void rig_wait(struct rig *r, struct got *g);
+void got_free(struct got *g);
+void rig_alloc(struct rig *r, const char *id, const char *task, const char *driver);
+struct launch_spec *rig_spec(struct rig *r, const char *id, const char *task, bool isolated,
+                             const char *script); /* /bin/sh -c script */
+void rig_launch(struct rig *r, const struct launch_spec *s, struct got *g);
+/* Until the pidfd says that the task has ended (10 s), then its record. */
+struct task_record *rig_end(struct rig *r, struct got *g);
+/* The whole file below the allocation's directory; fails the test if it is not there. */
+char *rig_file(struct rig *r, const char *id, const char *path);
+
+extern const char rig_id[]; /* an allocation id */
+
+#endif
