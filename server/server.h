@@ -58,6 +58,8 @@ void server_stop(struct server *s, void (*done)(void *arg), void *arg);
 
 const struct server_config *server_cfg(const struct server *s);
 struct loop *server_loop(const struct server *s);
+/* What runs while we lead (server/leader.h). */
+struct leader *server_leader(const struct server *s);
 /* For state_read_begin() on any thread. */
 struct state *server_state(const struct server *s);
 /* Handlers of server/endpoint_*.c; their `arg` is the struct server *. */

@@ -98,6 +98,17 @@ conf_from_raft(const void *ctx, const struct raft_configuration *c, struct peer_
     }
 }
 
+void
+consensus_conf_copy(const void *ctx, const struct peer_list *from, struct peer_list *ret)
+{
+    struct peer_list l = {.v = mem_array(ctx, struct peer, from->n), .n = from->n};
+    for (size_t i = 0; i < from->n; i++) {
+        l.v[i] = from->v[i];
+        l.v[i].addr = mem_strdup(l.v, from->v[i].addr);
+    }
+    *ret = l;
+}
+
 static bool
 conf_valid(const struct peer_list *l)
 {

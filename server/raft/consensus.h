@@ -156,4 +156,6 @@ int consensus_conf_encode(const void *ctx, const struct peer_list *conf, void **
 /* -ERR_CORRUPT; what it gives is owned by ctx. */
 int consensus_conf_decode(const void *ctx, const void *data, size_t n, struct peer_list *ret);
 
+void consensus_conf_copy(const void *ctx, const struct peer_list *from, struct peer_list *ret);
+
 #endif

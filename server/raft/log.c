@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -529,6 +530,8 @@ raft_log_open(const char *dir, const struct raft_log_opts *opts, struct raft_log
     l->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (l->dirfd < 0)
         rc = err_errno(e, errno, "open the Raft log directory '%s'", dir);
+    else if (flock(l->dirfd, LOCK_EX | LOCK_NB) != 0)
+        rc = err_set(e, -ERR_CONFLICT, "the Raft log '%s' is in use by another process", dir);
     if (rc == 0)
         rc = hard_open(l, e);
     if (rc == 0)
@@ -639,8 +642,8 @@ raft_log_truncate(struct raft_log *l, uint64_t index)
     l->last = index - 1;
 }
 
-static void
-wait_idle(struct raft_log *l)
+void
+raft_log_sync(struct raft_log *l)
 {
     pthread_mutex_lock(&l->mutex);
     pthread_cond_signal(&l->wake);
@@ -652,7 +655,7 @@ wait_idle(struct raft_log *l)
 void
 raft_log_reset(struct raft_log *l, uint64_t index)
 {
-    wait_idle(l);
+    raft_log_sync(l);
     uint64_t keep = index + 1;
     for (size_t i = 0; i < l->n_segs; i++) {
         char name[40];

@@ -47,6 +47,8 @@ void raft_log_set_hard(struct raft_log *l, uint64_t term, uint64_t vote);
 void raft_log_append(struct raft_log *l, const struct record *r);
 /* Lets the writer go after a batch of appends. */
 void raft_log_flush(struct raft_log *l);
+/* Waits until everything queued is durable. */
+void raft_log_sync(struct raft_log *l);
 /* Drops entries >= index. */
 void raft_log_truncate(struct raft_log *l, uint64_t index);
 /* The log is replaced by a snapshot of `index`: empty, next entry index + 1. Waits for the writer. */

@@ -15,6 +15,7 @@
 #include "common/buf.h"
 #include "common/table.h"
 #include "server/state/state.h"
+#include "server/state/write.h"
 
 enum {
     T_JOBS,
@@ -49,11 +50,6 @@ struct cached_job {
     const char *id;
     uint64_t jmi;
     const struct job *job;
-};
-
-struct state_change {
-    enum state_table table;
-    uint64_t key; /* state_key_*(); 0: none */
 };
 
 struct state_txn {

@@ -49,7 +49,10 @@ void state_put_scheduler_config(struct state_txn *t, uint64_t index,
                                 const struct scheduler_configuration *c);
 
 /* What a write transaction touched so far, for the watches. */
-struct state_change;
+struct state_change {
+    enum state_table table;
+    uint64_t key; /* state_key_*(); 0: none */
+};
 const struct state_change *state_changes(const struct state_txn *t, size_t *ret_n);
 
 /* --- for snapshots: every row of every table that is not derived, in key order --- */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What core.c (the thread) and core_open.c (opening, replay, snapshots) share.
+ */
+#ifndef PADDOCK_SERVER_CORE_INTERNAL_H
+#define PADDOCK_SERVER_CORE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/buf.h"
+#include "server/core.h"
+#include "server/raft/consensus.h"
+#include "server/raft/log.h"
+
+struct proposal {
+    propose_fn *done;
+    void *arg;
+    struct buf data;
+    size_t bytes;
+};
+
+/* One of both. */
+struct item {
+    struct item *next;
+    struct proposal *proposal;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+/* In the log, not applied yet. */
+struct entry {
+    struct entry *next;
+    uint64_t index;
+    uint64_t term;
+    enum record_type type;
+    void *data; /* owned */
+    size_t n;
+    struct proposal *proposal; /* ours, waiting; NULL: from the log or a peer */
+};
+
+struct core {
+    struct core_opts o; /* strings owned */
+    uint64_t id;
+    struct raft_log *log;
+    struct state *state;
+    struct consensus *consensus;
+    struct {
+        struct leader_hooks h;
+        void *arg;
+    } hooks[8];
+    size_t n_hooks;
+    /* what consensus starts from; dropped after core_begin() */
+    struct consensus_start start;
+    void *start_ctx;
+    /* the core thread's own */
+    enum consensus_role role;
+    bool role_new;  /* became leader: propose a barrier */
+    bool leading;   /* hooks were told */
+    uint64_t barrier;
+    uint64_t commit;
+    uint64_t stored; /* durable here */
+    uint64_t applied;
+    uint64_t applied_term;
+    int64_t timeout_ms;
+    struct peer_list conf; /* as of `applied` */
+    uint64_t conf_index;
+    struct entry *entries;
+    struct entry **entries_last;
+    struct proposal *batch[256];
+    size_t batch_n;
+    /* local snapshots */
+    uint64_t since_snapshot;
+    uint64_t bytes_since_snapshot;
+    bool snapshotting;
+    pthread_t snapshot_thread;
+    struct snapshot_job *job;
+    /* shared */
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool started;
+    bool stopping;
+    struct item *queue;
+    struct item **queue_last;
+    uint64_t durable;
+    bool durable_news;
+    size_t n_proposals;
+    size_t proposal_bytes;
+    atomic_bool leader;
+};
+
+/* raft_log_opts.on_durable */
+void core_durable(void *arg, uint64_t index);
+/* consensus' on_update */
+void core_update(void *arg, const struct consensus_update *u);
+/* First thing on the core thread: starts consensus from what was loaded. */
+void core_begin(struct core *c);
+void core_maybe_snapshot(struct core *c);
+void core_join_snapshot(struct core *c);
+
+#endif

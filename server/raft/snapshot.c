@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Local snapshots: see snapshot.h.
+ */
+#include "server/raft/snapshot.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "common/buf.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+enum { WRITE_CHUNK = 256 << 10, HASH_BYTES = 16, TAIL_BYTES = 1 + 8 + HASH_BYTES };
+enum { MP_NIL = 0xc0, MP_ARRAY3 = 0x93, MP_BIN32 = 0xc6 };
+static const char snap_magic[8] = {'P', 'D', 'K', 'S', 'N', 'A', 'P', '1'};
+
+static void
+snap_name(char out[40], uint64_t index)
+{
+    snprintf(out, 40, "snapshot-%020" PRIu64, index);
+}
+
+/* The newest index in the directory, 0: none; removes the others when `keep` is not 0. */
+static int
+list(int dirfd, const char *dir, uint64_t keep, uint64_t *ret, struct err *e)
+{
+    int fd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (d == NULL)
+        return err_errno(e, errno, "list '%s'", dir);
+    rewinddir(d);
+    struct dirent *ent;
+    *ret = 0;
+    while ((ent = readdir(d)) != NULL) {
+        bool tmp = str_prefix(ent->d_name, "tmp-snapshot");
+        if (!tmp && (!str_prefix(ent->d_name, "snapshot-") || strlen(ent->d_name) != 29))
+            continue;
+        uint64_t index = 0;
+        const char *digits = ent->d_name + 9;
+        while (!tmp && digits[0] == '0' && digits[1] != '\0')
+            digits++;
+        if (!tmp && num_parse_u64(digits, &index) < 0)
+            continue;
+        if (keep != 0 && index != keep)
+            unlinkat(dirfd, ent->d_name, 0);
+        else if (index > *ret)
+            *ret = index;
+    }
+    closedir(d);
+    return 0;
+}
+
+/* --- writing --- */
+
+struct writer {
+    int fd;
+    struct buf out;
+    XXH3_state_t *hash;
+    uint64_t rows;
+    int error; /* errno */
+};
+
+static void
+drain(struct writer *w)
+{
+    if (w->error == 0)
+        w->error = -buf_error(&w->out);
+    if (w->error == 0) {
+        XXH3_128bits_update(w->hash, w->out.data, w->out.len);
+        w->error = -fd_write_full(w->fd, w->out.data, w->out.len);
+    }
+    buf_reset(&w->out);
+}
+
+static int
+write_row(void *arg, unsigned table, struct slice key, struct slice val)
+{
+    struct writer *w = arg;
+    if (val.n > SNAPSHOT_ROW_MAX)
+        return -ERR_LIMIT;
+    buf_put_u8(&w->out, MP_ARRAY3);
+    buf_put_u8(&w->out, (uint8_t)table);
+    buf_put_u8(&w->out, MP_BIN32);
+    buf_put_u32(&w->out, (uint32_t)key.n);
+    buf_put(&w->out, key.p, key.n);
+    buf_put_u8(&w->out, MP_BIN32);
+    buf_put_u32(&w->out, (uint32_t)val.n);
+    buf_put(&w->out, val.p, val.n);
+    w->rows++;
+    if (w->out.len >= WRITE_CHUNK)
+        drain(w);
+    return -w->error;
+}
+
+static int
+write_head(struct writer *w, const struct consensus_snapshot *meta)
+{
+    auto_mem void *tmp = mem_ctx("snapshot head");
+    void *conf = NULL;
+    size_t n = 0;
+    int rc = consensus_conf_encode(tmp, &meta->conf, &conf, &n);
+    if (rc < 0)
+        return rc;
+    buf_put(&w->out, snap_magic, sizeof(snap_magic));
+    buf_put_u64(&w->out, meta->index);
+    buf_put_u64(&w->out, meta->term);
+    buf_put_u64(&w->out, meta->conf_index);
+    buf_put_u32(&w->out, (uint32_t)n);
+    buf_put(&w->out, conf, n);
+    buf_put_u32(&w->out, crc32c(0, w->out.data, w->out.len));
+    return 0;
+}
+
+static int
+write_all(struct writer *w, const struct consensus_snapshot *meta, snapshot_source_fn *source,
+          void *src)
+{
+    int rc = write_head(w, meta);
+    if (rc < 0)
+        return rc;
+    rc = source(src, write_row, w);
+    if (rc < 0)
+        return rc;
+    buf_put_u8(&w->out, MP_NIL);
+    buf_put_u64(&w->out, w->rows);
+    drain(w);
+    XXH128_canonical_t h;
+    XXH128_canonicalFromHash(&h, XXH3_128bits_digest(w->hash));
+    if (w->error == 0)
+        w->error = -fd_write_full(w->fd, h.digest, sizeof(h.digest));
+    if (w->error == 0 && fsync(w->fd) != 0)
+        w->error = errno;
+    return -w->error;
+}
+
+int
+snapshot_write(const char *dir, const struct consensus_snapshot *meta, snapshot_source_fn *source,
+               void *src, struct err *e)
+{
+    auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return err_errno(e, errno, "open the snapshot directory '%s'", dir);
+    static const char tmp[] = "tmp-snapshot";
+    auto_fd int fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_errno(e, errno, "make '%s/%s'", dir, tmp);
+    struct writer w = {.fd = fd, .hash = XXH3_createState()};
+    ASSERT(w.hash != NULL);
+    XXH3_128bits_reset(w.hash);
+    buf_init(&w.out, (size_t)SNAPSHOT_ROW_MAX + 2 * WRITE_CHUNK);
+    int rc = write_all(&w, meta, source, src);
+    XXH3_freeState(w.hash);
+    buf_done(&w.out);
+    char name[40];
+    snap_name(name, meta->index);
+    if (rc == 0 && renameat(dirfd, tmp, dirfd, name) != 0)
+        rc = -errno;
+    if (rc == 0)
+        rc = dir_fsync(dirfd);
+    if (rc < 0) {
+        unlinkat(dirfd, tmp, 0);
+        return err_set(e, rc, "write the snapshot '%s/%s': %s", dir, name, err_name(rc));
+    }
+    uint64_t newest;
+    return list(dirfd, dir, meta->index, &newest, e);
+}
+
+/* --- reading --- */
+
+struct reader {
+    const uint8_t *p;
+    size_t n;
+    size_t at;
+    bool bad;
+};
+
+static const uint8_t *
+take(struct reader *r, size_t n)
+{
+    if (r->bad || r->n - r->at < n) {
+        r->bad = true;
+        return NULL;
+    }
+    const uint8_t *p = r->p + r->at;
+    r->at += n;
+    return p;
+}
+
+static uint64_t
+take_uint(struct reader *r, size_t bytes)
+{
+    const uint8_t *p = take(r, bytes);
+    uint64_t v = 0;
+    for (size_t i = 0; p != NULL && i < bytes; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+static bool
+read_head(struct reader *r, const void *ctx, struct consensus_snapshot *ret)
+{
+    const uint8_t *magic = take(r, sizeof(snap_magic));
+    if (magic == NULL || memcmp(magic, snap_magic, sizeof(snap_magic)) != 0)
+        return false;
+    struct consensus_snapshot s = {.index = take_uint(r, 8), .term = take_uint(r, 8)};
+    s.conf_index = take_uint(r, 8);
+    size_t n = (size_t)take_uint(r, 4);
+    const uint8_t *conf = n <= SNAPSHOT_CONF_MAX ? take(r, n) : NULL;
+    size_t end = r->at;
+    uint64_t crc = take_uint(r, 4);
+    if (conf == NULL || r->bad || crc != crc32c(0, r->p, end) || s.index == 0 || s.term == 0)
+        return false;
+    if (consensus_conf_decode(ctx, conf, n, &s.conf) < 0)
+        return false;
+    *ret = s;
+    return true;
+}
+
+static int
+map_file(int dirfd, const char *dir, uint64_t index, struct reader *r, struct err *e)
+{
+    char name[40];
+    snap_name(name, index);
+    auto_fd int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return err_errno(e, errno, "open the snapshot '%s/%s'", dir, name);
+    *r = (struct reader){.n = (size_t)st.st_size};
+    if (r->n == 0)
+        return 0;
+    void *p = mmap(NULL, r->n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return err_errno(e, errno, "map the snapshot '%s/%s'", dir, name);
+    r->p = p;
+    return 0;
+}
+
+static void
+unmap(struct reader *r)
+{
+    if (r->p != NULL)
+        munmap((void *)(uintptr_t)r->p, r->n);
+}
+
+static int
+corrupt(const char *dir, uint64_t index, struct err *e)
+{
+    return err_set(e, -ERR_CORRUPT,
+                   "the snapshot '%s/snapshot-%020" PRIu64 "' is damaged. Restore it from a backup, "
+                   "or, when other servers hold the data (or it may be lost), remove '%s' and start "
+                   "again empty",
+                   dir, index, dir);
+}
+
+int
+snapshot_find(const char *dir, const void *ctx, struct consensus_snapshot *ret, struct err *e)
+{
+    auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return err_errno(e, errno, "open the snapshot directory '%s'", dir);
+    uint64_t index = 0;
+    int rc = list(dirfd, dir, 0, &index, e);
+    if (rc < 0 || index == 0)
+        return rc;
+    struct reader r;
+    rc = map_file(dirfd, dir, index, &r, e);
+    if (rc < 0)
+        return rc;
+    bool ok = read_head(&r, ctx, ret) && ret->index == index;
+    unmap(&r);
+    return ok ? 1 : corrupt(dir, index, e);
+}
+
+static int
+read_rows(struct reader *r, snapshot_row_fn *fn, void *arg)
+{
+    uint64_t rows = 0;
+    for (;;) {
+        uint64_t tag = take_uint(r, 1);
+        if (r->bad || tag == MP_NIL)
+            break;
+        unsigned table = (unsigned)take_uint(r, 1);
+        r->bad |= tag != MP_ARRAY3 || table > 0x7f || take_uint(r, 1) != MP_BIN32;
+        struct slice key = {.n = (size_t)take_uint(r, 4)};
+        key.p = take(r, key.n);
+        r->bad |= take_uint(r, 1) != MP_BIN32;
+        struct slice val = {.n = (size_t)take_uint(r, 4)};
+        val.p = take(r, val.n);
+        if (r->bad)
+            break;
+        rows++;
+        int rc = fn(arg, table, key, val);
+        if (rc < 0)
+            return rc;
+    }
+    bool end = take_uint(r, 8) == rows && !r->bad && r->n - r->at == HASH_BYTES;
+    return end ? 0 : -ERR_CORRUPT;
+}
+
+int
+snapshot_read(const char *dir, uint64_t index, snapshot_row_fn *fn, void *arg, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("snapshot read");
+    auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return err_errno(e, errno, "open the snapshot directory '%s'", dir);
+    struct reader r;
+    int rc = map_file(dirfd, dir, index, &r, e);
+    if (rc < 0)
+        return rc;
+    struct consensus_snapshot meta;
+    bool ok = r.n > TAIL_BYTES;
+    if (ok) {
+        XXH128_canonical_t h;
+        XXH128_canonicalFromHash(&h, XXH3_128bits(r.p, r.n - HASH_BYTES));
+        ok = memcmp(h.digest, r.p + r.n - HASH_BYTES, HASH_BYTES) == 0;
+    }
+    ok = ok && read_head(&r, tmp, &meta) && meta.index == index;
+    rc = ok ? read_rows(&r, fn, arg) : -ERR_CORRUPT;
+    unmap(&r);
+    return rc == -ERR_CORRUPT ? corrupt(dir, index, e) : rc;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The server: joins core, watches, leader's machines and endpoints. See server.h.
+ */
+#include "server/server.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/core.h"
+#include "server/endpoint.h"
+#include "server/leader.h"
+#include "server/watch.h"
+
+struct server {
+    struct loop *loop;
+    struct server_config cfg;
+    struct core *core;
+    struct watches *watches;
+    struct leader *leader;
+    bool stopping;
+    void (*stopped)(void *arg);
+    void *stopped_arg;
+};
+
+static void
+post(void *arg, void (*fn)(void *x), void *x)
+{
+    loop_post(arg, fn, x);
+}
+
+static void
+copy_config(struct server *s, const struct server_config *in)
+{
+    struct server_config *c = &s->cfg;
+    *c = *in;
+    c->region = str_or(in->region, "global");
+    c->datacenter = str_or(in->datacenter, "dc1");
+    const char **strings[] = {&c->data_dir, &c->name,     &c->region,    &c->datacenter,
+                              &c->node_id,  &c->rpc_addr, &c->http_addr, &c->version};
+    for (size_t i = 0; i < ARRAY_LEN(strings); i++)
+        *strings[i] = mem_strdup(s, *strings[i]);
+    if (c->map_bytes == 0)
+        c->map_bytes = (uint64_t)(c->dev ? 1 : 16) << 30;
+    if (c->snapshot_entries == 0)
+        c->snapshot_entries = 8192;
+    if (c->snapshot_bytes == 0)
+        c->snapshot_bytes = 64 << 20;
+    if (c->heartbeat_min_ms == 0)
+        c->heartbeat_min_ms = 10000;
+    if (c->heartbeat_grace_ms == 0)
+        c->heartbeat_grace_ms = 10000;
+    if (c->failover_ttl_ms == 0)
+        c->failover_ttl_ms = 300000;
+    if (c->max_heartbeats_per_s == 0)
+        c->max_heartbeats_per_s = 50;
+}
+
+int
+server_new(struct loop *loop, const struct server_config *cfg, struct server **ret, struct err *e)
+{
+    if (str_empty(cfg->data_dir))
+        return err_set(e, -ERR_INVALID, "start the server: no data_dir is set");
+    if (str_empty(cfg->rpc_addr))
+        return err_set(e, -ERR_INVALID, "start the server: it has no RPC address");
+    struct server *s = mem_new(NULL, struct server);
+    s->loop = loop;
+    copy_config(s, cfg);
+    s->watches = watches_new(loop);
+    struct core_opts o = {
+        .dir = mem_printf(s, "%s/server", s->cfg.data_dir),
+        .addr = s->cfg.rpc_addr,
+        .map_bytes = s->cfg.map_bytes,
+        .segment_bytes = s->cfg.dev ? 1 << 20 : 0,
+        .snapshot_entries = s->cfg.snapshot_entries,
+        .snapshot_bytes = s->cfg.snapshot_bytes,
+        .post = post,
+        .post_arg = loop,
+        .on_changes = watches_changed,
+        .on_changes_arg = s->watches,
+    };
+    int rc = core_open(&o, &s->core, e);
+    if (rc < 0) {
+        watches_free(s->watches);
+        mem_free(s);
+        return err_prefix(e, "start the server");
+    }
+    s->leader = leader_new(s);
+    *ret = s;
+    return 0;
+}
+
+int
+server_start(struct server *s, struct err *e)
+{
+    return core_start(s->core, e);
+}
+
+static void
+stop_last(void *arg)
+{
+    struct server *s = arg;
+    void (*stopped)(void *a) = s->stopped;
+    void *a = s->stopped_arg;
+    leader_free(s->leader);
+    core_free(s->core);
+    watches_free(s->watches);
+    mem_free(s);
+    if (stopped != NULL)
+        stopped(a);
+}
+
+static void
+stop_wait(void *arg)
+{
+    struct server *s = arg;
+    /* Woken queries run first (they may hold a snapshot only within their turn). */
+    if (watches_parked(s->watches) > 0)
+        timer_start(s->loop, 1, stop_wait, s);
+    else
+        stop_last(s);
+}
+
+static void
+stop_work(void *arg)
+{
+    core_stop(((struct server *)arg)->core);
+}
+
+static void
+stop_done(void *arg)
+{
+    struct server *s = arg;
+    loop_post(s->loop, stop_wait, s); /* behind everything the core posted */
+}
+
+void
+server_stop(struct server *s, void (*done)(void *arg), void *arg)
+{
+    ASSERT(!s->stopping);
+    s->stopping = true;
+    s->stopped = done;
+    s->stopped_arg = arg;
+    watches_stop(s->watches);
+    leader_stop(s->leader);
+    loop_work(s->loop, stop_work, stop_done, s);
+}
+
+const struct server_config *
+server_cfg(const struct server *s)
+{
+    return &s->cfg;
+}
+
+struct loop *
+server_loop(const struct server *s)
+{
+    return s->loop;
+}
+
+struct leader *
+server_leader(const struct server *s)
+{
+    return s->leader;
+}
+
+struct state *
+server_state(const struct server *s)
+{
+    return core_state(s->core);
+}
+
+const struct rpc_service *
+server_services(struct server *s, size_t *ret_n)
+{
+    (void)s;
+    return endpoint_services(ret_n);
+}
+
+bool
+server_is_leader(const struct server *s)
+{
+    return core_is_leader(s->core);
+}
+
+bool
+server_leader_addr(const struct server *s, char *out, size_t size)
+{
+    return core_leader_addr(s->core, out, size);
+}
+
+void
+server_propose(struct server *s, struct intent *intent, propose_fn *done, void *arg)
+{
+    core_propose(s->core, intent, done, arg);
+}
+
+struct server_watch *
+server_watch(struct server *s, unsigned tables, uint64_t key, uint64_t seen, int64_t timeout_ms,
+             wake_fn *fn, void *arg)
+{
+    return watches_park(s->watches, tables, key, seen, timeout_ms, fn, arg);
+}
+
+void
+server_add_hooks(struct server *s, const struct leader_hooks *h, void *arg)
+{
+    core_add_hooks(s->core, h, arg);
+}
+
+bool
+server_post_core(struct server *s, void (*fn)(void *arg), void *arg)
+{
+    return core_post(s->core, fn, arg);
+}

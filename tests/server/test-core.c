@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The core thread: propose -> durable -> applied -> readable; restart; crash; snapshots.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/str.h"
+#include "server/state/state.h"
+#include "tests/lib/test.h"
+#include "tests/server/util.h"
+
+static struct intent *
+register_job(const void *ctx, const char *id, int64_t count)
+{
+    struct intent *in = intent_new(ctx, 0);
+    in->job_register = type_new(in, &type_intent_job_register);
+    in->job_register->job = make_job(in, id, count);
+    return in;
+}
+
+static bool
+has_job(struct bench *b, const char *id)
+{
+    auto_mem void *tmp = mem_ctx("read");
+    struct state_txn *t = state_read_begin(core_state(b->core), tmp);
+    bool yes = state_job(t, tmp, "default", id) != NULL;
+    state_read_end(t);
+    return yes;
+}
+
+START_TEST(proposed_is_readable)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    struct bench *b = bench_open(tmp_dir(), "boot");
+    ck_assert(core_is_leader(b->core));
+    struct err e = ERR_INIT;
+    struct fsm_result *r = bench_apply(b, tmp, register_job(tmp, "web", 1), &e);
+    ck_assert_int_eq(e.code, 0);
+    ck_assert(r->job_changed);
+    ck_assert_uint_eq(r->index, r->job->job_modify_index);
+    ck_assert(has_job(b, "web"));
+    ck_assert(!has_job(b, "we"));
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(refusal_reaches_the_proposer)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    struct bench *b = bench_open(tmp_dir(), "boot");
+    struct intent *in = intent_new(tmp, 0);
+    in->job_deregister = type_new(in, &type_intent_job_deregister);
+    in->job_deregister->namespace = "default";
+    in->job_deregister->job_id = "nope";
+    struct err e = ERR_INIT;
+    struct fsm_result *r = bench_apply(b, tmp, in, &e);
+    ck_assert_int_eq(e.code, -ERR_NOT_FOUND);
+    ck_assert_str_eq(e.text, "job \"nope\" not found");
+    ck_assert_uint_gt(r->index, 0);
+    bench_close(b);
+}
+END_TEST
+
+/* Same boot: the state is kept. Another boot: rebuilt. Neither loses anything. */
+START_TEST(restart_keeps_everything)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *dir = tmp_dir();
+    struct bench *b = bench_open(dir, "boot-1");
+    for (int i = 0; i < 300; i++)
+        bench_send(b, register_job(tmp, mem_printf(tmp, "job-%d", i), 1));
+    ck_assert_uint_eq(bench_wait(b), 300);
+    bench_close(b);
+    static const char *const boots[] = {"boot-1", "boot-2", "boot-2", "boot-3"};
+    for (size_t k = 0; k < ARRAY_LEN(boots); k++) {
+        b = bench_open(dir, boots[k]);
+        ck_assert_ptr_nonnull(b);
+        for (int i = 0; i < 300; i++)
+            ck_assert(has_job(b, mem_printf(tmp, "job-%d", i)));
+        struct err e = ERR_INIT;
+        bench_apply(b, tmp, register_job(tmp, mem_printf(tmp, "new-%zu", k), 1), &e);
+        ck_assert_int_eq(e.code, 0);
+        for (size_t i = 0; i <= k; i++)
+            ck_assert(has_job(b, mem_printf(tmp, "new-%zu", i)));
+        bench_close(b);
+    }
+}
+END_TEST
+
+static size_t
+count_files(const char *dir, const char *prefix)
+{
+    size_t n = 0;
+    DIR *d = opendir(dir);
+    struct dirent *ent;
+    while ((ent = readdir(d)) != NULL)
+        n += str_prefix(ent->d_name, prefix);
+    closedir(d);
+    return n;
+}
+
+START_TEST(snapshots_keep_the_log_short)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *dir = tmp_dir();
+    struct bench *b = bench_open(dir, "boot-1");
+    for (int i = 0; i < 5000; i++) {
+        auto_mem void *one = mem_ctx("one");
+        bench_send(b, register_job(one, mem_printf(one, "job-%d", i % 50), i + 1));
+        if (i % 50 == 49)
+            bench_wait(b);
+    }
+    ck_assert_uint_eq(bench_wait(b), 5000);
+    bench_close(b);
+    const char *raft = mem_printf(tmp, "%s/raft", dir);
+    ck_assert_uint_eq(count_files(raft, "snapshot-"), 1);
+    ck_assert_uint_le(count_files(raft, "log-"), 12); /* of some 30 segments of 64 KiB */
+    b = bench_open(dir, "boot-2");
+    for (int i = 0; i < 50; i++) {
+        struct state_txn *t = state_read_begin(core_state(b->core), tmp);
+        struct job *j = state_job(t, tmp, "default", mem_printf(tmp, "job-%d", i));
+        ck_assert_ptr_nonnull(j);
+        ck_assert_int_eq(j->task_groups.v[0]->count.v, 4950 + i + 1);
+        ck_assert_uint_eq(j->version, 99);
+        state_read_end(t);
+    }
+    bench_close(b);
+}
+END_TEST
+
+/* A child acknowledges writes through a pipe until it is killed at some moment. */
+START_TEST(killed_loses_nothing_acknowledged)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *dir = tmp_dir();
+    int next = 0;
+    for (int round = 0; round < 4; round++) {
+        int p[2];
+        ck_assert_int_eq(pipe(p), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct bench *b = bench_open(dir, "boot-1");
+            struct err e = ERR_INIT;
+            for (int i = next;; i++) {
+                auto_mem void *one = mem_ctx("one");
+                bench_apply(b, one, register_job(one, mem_printf(one, "job-%d", i), 1), &e);
+                if (e.code != 0 || write(p[1], &i, sizeof(i)) != (ssize_t)sizeof(i))
+                    _exit(1);
+            }
+        }
+        close(p[1]);
+        int last = -1;
+        for (int i = 0; i < 40 + 25 * round; i++)
+            ck_assert_int_eq(fd_read_full(p[0], &last, sizeof(last)), sizeof(last));
+        kill(pid, SIGKILL);
+        while (fd_read_full(p[0], &last, sizeof(last)) == (ssize_t)sizeof(last))
+            ;
+        close(p[0]);
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        struct bench *b = bench_open(dir, round % 2 == 0 ? "boot-1" : "boot-other");
+        ck_assert_ptr_nonnull(b);
+        for (int i = 0; i <= last; i++)
+            ck_assert(has_job(b, mem_printf(tmp, "job-%d", i)));
+        bench_close(b);
+        next = last + 1;
+    }
+}
+END_TEST
+
+START_TEST(idle_core_sleeps)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    struct bench *b = bench_open(tmp_dir(), "boot");
+    struct err e = ERR_INIT;
+    bench_apply(b, tmp, register_job(tmp, "web", 1), &e);
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    usleep(700 * 1000); /* not a wait for something: that nothing happens is the point */
+    getrusage(RUSAGE_SELF, &after);
+    ck_assert_int_le(after.ru_nvcsw - before.ru_nvcsw, 3);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(two_processes_do_not_share_a_log)
+{
+    const char *dir = tmp_dir();
+    struct bench *b = bench_open(dir, "boot");
+    struct core_opts o = b->opts;
+    struct core *c = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(core_open(&o, &c, &e), -ERR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(e.text, "in use by another process"));
+    bench_close(b);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("core", 60, proposed_is_readable, refusal_reaches_the_proposer,
+                   restart_keeps_everything, snapshots_keep_the_log_short,
+                   killed_loses_nothing_acknowledged, idle_core_sleeps,
+                   two_processes_do_not_share_a_log)
