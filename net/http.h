@@ -137,9 +137,12 @@ struct http_ask {
 
 /* "http://host:port", "host:port", "unix:///path". https is refused (its issue comes). */
 struct http_client *http_client_new(struct loop *l, const char *addr, struct err *e);
-/* Open exchanges complete with -ERR_CANCELED before this returns. */
+/* Open exchanges complete with -ERR_CANCELED before this returns. Fine inside done(), not inside
+ * on_body (return false there). */
 void http_client_close(struct http_client *c);
 void http_send(struct http_client *c, const struct http_ask *ask);
+/* Stops and resumes reading of the response, so that on_body does not outrun its consumer. */
+void http_client_read(struct http_client *c, bool on);
 
 /* Synchronous, for the CLI: runs a loop of its own. `ask->done` is not used. The response is owned by
  * ctx. -ERR_CLOSED and friends when there was none. */

@@ -426,6 +426,13 @@ http_client_new(struct loop *l, const char *addr, struct err *e)
 }
 
 void
+http_client_read(struct http_client *c, bool on)
+{
+    if (c->link && c->up)
+        stream_read(c->link->stream, on);
+}
+
+void
 http_client_close(struct http_client *c)
 {
     if (!c)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `paddock agent`: the agent program.
+ */
+#ifndef PADDOCK_AGENT_AGENT_H
+#define PADDOCK_AGENT_AGENT_H
+
+/* argv[0] is "agent". The exit status. Not supervised yet, it becomes the supervisor, which starts it
+ * again with -supervised RUNDIR (isolation/supervisor.h). */
+int agent_main(int argc, char **argv);
+
+/* `paddock policy`: compiles the launch policy from the configuration (root, offline). argv[0] is
+ * "policy"; takes the agent's -config and -dev flags and -out FILE. */
+int policy_main(int argc, char **argv);
+
+#endif

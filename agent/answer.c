@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: answers: JSON, errors, the index headers; lists with filter and pages.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/api.h"
+#include "agent/filter.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+enum { ANSWER_MAX = 256 << 20 };
+
+static const char json_type[] = "application/json";
+
+void
+ask_fail(struct ask *a, int status, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = mem_vprintf(a, fmt, ap);
+    va_end(ap);
+    http_fail(a->req, status, "%s", text);
+}
+
+/* The status that answers an error of an RPC method: 500 unless it is coded (paddock-api(7)). */
+static int
+status_of(const struct err *e)
+{
+    switch (-e->code) {
+    case ERR_NOT_FOUND: return 404;
+    case ERR_FORBIDDEN:
+    case ERR_POLICY: return 403;
+    case ERR_BUSY: return 429;
+    case ERR_UNAVAILABLE: return 503;
+    case ERR_UNSUPPORTED: return 400;
+    case ERR_TIMEOUT: return 504;
+    default: return 500;
+    }
+}
+
+void
+ask_error(struct ask *a, const struct err *e)
+{
+    int status = status_of(e);
+
+    if (e->code == -ERR_NO_LEADER || e->code == -ERR_NOT_LEADER) {
+        http_fail(a->req, 500, "No cluster leader");
+        return;
+    }
+    if (status == 429 || status == 503)
+        http_header_add(a->req, "Retry-After", "1");
+    http_fail(a->req, status, "%s", str_or(e->text, err_name(e->code)));
+}
+
+static unsigned
+flags_of(const struct ask *a)
+{
+    return JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0);
+}
+
+void
+ask_text(struct ask *a, struct buf *b, const char *content_type)
+{
+    http_reply_buf(a->req, 200, content_type, b);
+}
+
+static void
+send_json(struct ask *a, struct buf *b)
+{
+    if (a->pretty)
+        buf_putc(b, '\n');
+    ask_text(a, b, json_type);
+}
+
+void
+ask_json(struct ask *a, const struct type *t, const void *obj)
+{
+    struct buf b = BUF_INIT(ANSWER_MAX);
+    if (obj)
+        json_encode(&b, t, obj, flags_of(a));
+    else
+        buf_puts(&b, "null");
+    send_json(a, &b);
+}
+
+void
+ask_value(struct ask *a, const struct value *v)
+{
+    struct buf b = BUF_INIT(ANSWER_MAX);
+    json_encode_value(&b, v, a->pretty ? JSON_PRETTY : 0);
+    send_json(a, &b);
+}
+
+void
+ask_index(struct ask *a, uint64_t index)
+{
+    char t[24];
+    snprintf(t, sizeof(t), "%" PRIu64, index);
+    http_header_add(a->req, "X-Nomad-Index", t);
+}
+
+void
+ask_meta(struct ask *a, const struct query_meta *m)
+{
+    char t[24];
+
+    ask_index(a, m ? m->index : 0);
+    snprintf(t, sizeof(t), "%" PRId64, m ? m->last_contact / NS_PER_MS : 0);
+    http_header_add(a->req, "X-Nomad-LastContact", t);
+    http_header_add(a->req, "X-Nomad-KnownLeader", m && m->known_leader ? "true" : "false");
+    if (m && !str_empty(m->next_token))
+        http_header_add(a->req, "X-Nomad-NextToken", m->next_token);
+}
+
+void
+ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
+           const char *missing)
+{
+    ask_meta(a, m);
+    if (obj)
+        ask_json(a, t, obj);
+    else
+        ask_fail(a, 404, "%s", missing);
+}
+
+/* --- lists --- */
+
+struct keys {
+    const struct field *id, *ns, *create;
+    enum list_order order;
+};
+
+static const char *
+str_at(const struct field *f, const void *obj)
+{
+    return f ? str_or(*(const char *const *)((const char *)obj + f->offset), "") : "";
+}
+
+static uint64_t
+u64_at(const struct field *f, const void *obj)
+{
+    return f ? *(const uint64_t *)((const char *)obj + f->offset) : 0;
+}
+
+static int
+compare(const void *x, const void *y, void *arg)
+{
+    const void *a = *(void *const *)x, *b = *(void *const *)y;
+    const struct keys *k = arg;
+    int r = 0;
+
+    if (k->order == LIST_BY_CREATE) {
+        uint64_t ca = u64_at(k->create, a), cb = u64_at(k->create, b);
+        r = ca < cb ? -1 : ca > cb;
+    } else if (k->order == LIST_BY_NAMESPACE_ID) {
+        r = strcmp(str_at(k->ns, a), str_at(k->ns, b));
+    }
+    return r ? r : strcmp(str_at(k->id, a), str_at(k->id, b));
+}
+
+static char *
+token_of(const void *ctx, const struct keys *k, const void *obj)
+{
+    if (k->order == LIST_BY_CREATE)
+        return mem_printf(ctx, "%" PRIu64 ".%s", u64_at(k->create, obj), str_at(k->id, obj));
+    if (k->order == LIST_BY_NAMESPACE_ID)
+        return mem_printf(ctx, "%s.%s", str_at(k->ns, obj), str_at(k->id, obj));
+    return mem_strdup(ctx, str_at(k->id, obj));
+}
+
+/* Is obj before the place that the token names (which begins the page)? */
+static bool
+before_token(const struct keys *k, const void *obj, const char *token, bool reverse)
+{
+    int r;
+
+    if (k->order == LIST_BY_CREATE) {
+        const char *dot = strchr(token, '.');
+        uint64_t at = 0;
+        for (const char *p = token; p < dot && *p >= '0' && *p <= '9'; p++)
+            at = at * 10 + (uint64_t)(*p - '0');
+        uint64_t mine = u64_at(k->create, obj);
+        r = mine < at ? -1 : mine > at;
+        if (r == 0)
+            r = strcmp(str_at(k->id, obj), dot ? dot + 1 : "");
+    } else if (k->order == LIST_BY_NAMESPACE_ID) {
+        const char *ns = str_at(k->ns, obj);
+        size_t n = strlen(ns);
+        r = strncmp(ns, token, n);
+        if (r == 0 && token[n] != '.')
+            r = -1;
+        if (r == 0)
+            r = strcmp(str_at(k->id, obj), token + n + 1);
+    } else {
+        r = strcmp(str_at(k->id, obj), token);
+    }
+    return reverse ? r > 0 : r < 0;
+}
+
+static struct filter *
+list_filter(struct ask *a, const struct type *t, bool *ok)
+{
+    struct err e = ERR_INIT;
+
+    *ok = true;
+    if (str_empty(a->q->filter))
+        return NULL;
+    struct filter *f = filter_compile(a, t, a->q->filter, &e);
+    if (!f) {
+        *ok = false;
+        ask_fail(a, 400, "failed to read filter expression: %s", e.text);
+    }
+    return f;
+}
+
+void
+ask_list(struct ask *a, const struct list *l, const struct query_meta *m)
+{
+    const struct type *t = l->type;
+    struct query_meta meta = m ? *m : (struct query_meta){0};
+    struct keys k = {type_field(t, "ID", 2), type_field(t, "Namespace", 9),
+                     type_field(t, "CreateIndex", 11), l->order};
+    size_t per_page = (size_t)a->q->per_page, n = 0;
+    bool ok;
+
+    if (k.order == LIST_BY_CREATE && !str_empty(a->q->prefix))
+        k.order = LIST_BY_ID;
+    struct filter *f = list_filter(a, t, &ok);
+    if (!ok)
+        return;
+    void **v = mem_array(a, void *, l->n);
+    for (size_t i = 0; i < l->n; i++)
+        if (!f || filter_match(f, l->v[i]))
+            v[n++] = l->v[i];
+    qsort_r(v, n, sizeof(*v), compare, &k);
+    for (size_t i = 0; a->q->reverse && i < n / 2; i++) {
+        void *x = v[i];
+        v[i] = v[n - 1 - i];
+        v[n - 1 - i] = x;
+    }
+    size_t first = 0;
+    while (!str_empty(a->q->next_token) && first < n &&
+           before_token(&k, v[first], a->q->next_token, a->q->reverse))
+        first++;
+    size_t count = n - first;
+    if (per_page && count > per_page) {
+        count = per_page;
+        meta.next_token = token_of(a, &k, v[first + count]);
+    }
+    ask_meta(a, &meta);
+    struct buf b = BUF_INIT(ANSWER_MAX);
+    json_encode_list(&b, t, (const void *const *)(v + first), count, flags_of(a));
+    send_json(a, &b);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The HTTP API: one table of routes over the RPC methods and the client role. Rules of parameters,
+ * headers, blocking and errors are Nomad's (paddock-api(7)).
+ *
+ * A request becomes a `struct ask`, owned by its http_req. A route either answers at once or makes an
+ * RPC call (ask_call) and answers in its completion; when the client of the request goes away, the
+ * call is cancelled and the answer dropped.
+ */
+#ifndef PADDOCK_AGENT_API_H
+#define PADDOCK_AGENT_API_H
+
+#include <stdbool.h>
+
+#include "api/api.h"
+#include "net/http.h"
+#include "net/loop.h"
+#include "net/rpc.h"
+
+struct client;
+struct server;
+
+/* The release whose API is spoken, and ours. */
+#define API_RELEASE "2.0.4"
+
+/* What the routes work on; owned by the agent. NULL where the agent has no such role. */
+struct api {
+    struct loop *loop;
+    struct rpc_client *servers; /* in process or dialled */
+    struct client *client;
+    struct server *server;
+    const struct agent_config *cfg;
+    struct http_server *http;
+    const char *region, *name, *version;
+    bool debug;
+    void (*reload)(void *arg); /* POST /v1/agent/reload */
+    void *reload_arg;
+    int64_t started_ns;
+};
+
+struct ask;
+typedef void ask_done(struct ask *a, const void *resp);
+
+struct ask {
+    struct api *api;
+    struct http_req *req;
+    const char *id;           /* between prefix and suffix of an item route, decoded */
+    struct query_options *q;  /* of a read; never NULL */
+    struct write_options *w;
+    bool pretty;
+    uint64_t call;            /* the open RPC call, 0: none */
+    struct rpc_client *called;
+    ask_done *done;
+    bool (*on_error)(struct ask *a, const struct err *e); /* true: answered */
+    void (*gone)(struct ask *a);  /* the client left, for routes without RPC */
+    const struct route *route;
+    void *user;
+};
+
+enum { VERB_GET = 1, VERB_PUT = 2, VERB_POST = 4, VERB_DELETE = 8, VERB_WRITE = VERB_PUT | VERB_POST,
+       VERB_ANY = 15 };
+
+struct route {
+    unsigned verbs;
+    const char *path;   /* "/v1/jobs", or "/v1/job/" for items */
+    const char *suffix; /* items: "/plan", "": the rest is the id, NULL: exact path */
+    void (*handle)(struct ask *a);
+};
+
+/* The handler of the HTTP server; arg is a struct api. */
+void api_handle(void *arg, struct http_req *req);
+size_t api_body_max(void *arg, enum http_method m, const char *path);
+
+/* --- parameters --- */
+/* "true"/"false" parameter; false with a 400 sent when malformed. Absent: *ret is untouched. */
+bool ask_bool(struct ask *a, const char *name, bool *ret);
+bool ask_int(struct ask *a, const char *name, int64_t *ret);
+/* Decodes the JSON body; NULL with a 400 sent. `optional`: an empty body is an empty object. */
+void *ask_body(struct ask *a, const struct type *t, bool optional);
+
+/* --- calls --- */
+/* Options of a read for the server: filter and pages are made here, from what it answers. */
+struct query_options *ask_query(struct ask *a);
+struct id_request *ask_by_id(struct ask *a);
+void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
+
+/* --- answers (each ends the request) --- */
+void ask_error(struct ask *a, const struct err *e);
+void ask_fail(struct ask *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ask_json(struct ask *a, const struct type *t, const void *obj);
+void ask_value(struct ask *a, const struct value *v);
+void ask_text(struct ask *a, struct buf *b, const char *content_type);
+/* An object from the server, 404 with `missing` when NULL. */
+void ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
+                const char *missing);
+
+/* A list from the server: filtered, sorted, cut into pages. */
+enum list_order { LIST_BY_ID, LIST_BY_NAMESPACE_ID, LIST_BY_CREATE };
+struct list {
+    const struct type *type;
+    void *const *v;
+    size_t n;
+    enum list_order order;
+};
+void ask_list(struct ask *a, const struct list *l, const struct query_meta *m);
+#define ASK_LIST(a, t, field, ord, meta)                                                            \
+    ask_list((a), &(struct list){.type = (t), .v = (void *const *)(field).v, .n = (field).n,         \
+                                 .order = (ord)},                                                   \
+             (meta))
+
+void ask_index(struct ask *a, uint64_t index); /* X-Nomad-Index */
+void ask_meta(struct ask *a, const struct query_meta *m);
+
+/* --- the routes --- */
+extern const struct route routes_job[], routes_node[], routes_alloc[], routes_agent[],
+    routes_client[];
+
+/* agent/metrics.c */
+void metrics_get(struct ask *a);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GET /v1/metrics: what the agent knows of itself, its host and its allocations, read when asked for
+ * (there is no interval that would wake an idle agent). Names: Nomad's.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/api.h"
+#include "agent/config.h"
+#include "client/client.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "server/server.h"
+
+struct gauge {
+    const char *name; /* "nomad.client.host.memory.total" */
+    double value;
+    struct str_map labels;
+};
+
+struct gauges {
+    struct gauge **v;
+    size_t n;
+    struct str_map base;
+};
+
+static struct gauge *
+add(struct gauges *g, const char *name, double value)
+{
+    struct gauge *x = mem_new(g, struct gauge);
+    x->name = name;
+    x->value = value;
+    for (size_t i = 0; i < g->base.n; i++)
+        str_map_set(g, &x->labels, g->base.v[i].k, g->base.v[i].v);
+    list_add(g, *g, x);
+    return x;
+}
+
+static void
+label(struct gauges *g, struct gauge *x, const char *k, const char *v)
+{
+    str_map_set(g, &x->labels, k, str_or(v, ""));
+}
+
+static void
+add_process(struct gauges *g)
+{
+    char *text;
+    auto_mem void *tmp = mem_ctx("metrics");
+    if (file_read(tmp, -1, "/proc/self/status", 65536, &text, NULL) < 0)
+        return;
+    const char *rss = strstr(text, "\nVmRSS:");
+    if (rss) {
+        uint64_t kb = 0;
+        for (rss += 7; *rss == ' ' || *rss == '\t'; rss++)
+            ;
+        for (; *rss >= '0' && *rss <= '9'; rss++)
+            kb = kb * 10 + (uint64_t)(*rss - '0');
+        add(g, "nomad.runtime.alloc_bytes", (double)kb * 1024);
+    }
+}
+
+static void
+add_host(struct gauges *g, struct client *c)
+{
+    struct host_stats *s;
+    struct err e = ERR_INIT;
+
+    if (client_host_stats(c, g, &s, &e) < 0)
+        return;
+    add(g, "nomad.client.uptime", (double)s->uptime);
+    if (s->memory) {
+        add(g, "nomad.client.host.memory.total", (double)s->memory->total);
+        add(g, "nomad.client.host.memory.available", (double)s->memory->available);
+        add(g, "nomad.client.host.memory.used", (double)s->memory->used);
+        add(g, "nomad.client.host.memory.free", (double)s->memory->free);
+    }
+    for (size_t i = 0; i < s->cpu.n; i++) {
+        const struct host_cpu_stats *u = s->cpu.v[i];
+        label(g, add(g, "nomad.client.host.cpu.user", u->user), "cpu", u->cpu);
+        label(g, add(g, "nomad.client.host.cpu.system", u->system), "cpu", u->cpu);
+        label(g, add(g, "nomad.client.host.cpu.idle", u->idle), "cpu", u->cpu);
+        label(g, add(g, "nomad.client.host.cpu.total_percent", u->total_percent), "cpu", u->cpu);
+    }
+    for (size_t i = 0; i < s->disk_stats.n; i++) {
+        const struct host_disk_stats *d = s->disk_stats.v[i];
+        label(g, add(g, "nomad.client.host.disk.size", (double)d->size), "disk", d->device);
+        label(g, add(g, "nomad.client.host.disk.used", (double)d->used), "disk", d->device);
+        label(g, add(g, "nomad.client.host.disk.available", (double)d->available), "disk", d->device);
+        label(g, add(g, "nomad.client.host.disk.used_percent", d->used_percent), "disk", d->device);
+    }
+}
+
+static void
+add_client(struct gauges *g, struct client *c)
+{
+    const struct node *n = client_node(c);
+    struct client_info info;
+
+    client_info(c, &info);
+    str_map_set(g, &g->base, "node_id", str_or(info.node_id, ""));
+    if (n) {
+        str_map_set(g, &g->base, "datacenter", str_or(n->datacenter, ""));
+        str_map_set(g, &g->base, "node_class", str_or(n->node_class, ""));
+        str_map_set(g, &g->base, "node_pool", str_or(n->node_pool, ""));
+        str_map_set(g, &g->base, "node_status", str_or(n->status, ""));
+        str_map_set(g, &g->base, "node_scheduling_eligibility",
+                    str_or(n->scheduling_eligibility, ""));
+    }
+    add(g, "nomad.client.allocations.running", (double)info.allocs_running);
+    add(g, "nomad.client.allocations.pending", (double)info.allocs_pending);
+    add(g, "nomad.client.allocations.terminal", (double)info.allocs_terminal);
+    add_host(g, c);
+    g->base.n = 0;
+}
+
+static struct gauges *
+collect(struct ask *a)
+{
+    struct gauges *g = mem_new(a, struct gauges);
+    struct api *api = a->api;
+
+    add_process(g);
+    add(g, "nomad.nomad.agent.http.connections", api->http ? (double)http_server_conns(api->http) : 0);
+    if (api->server)
+        add(g, "nomad.nomad.leader.is_leader", server_is_leader(api->server) ? 1 : 0);
+    if (api->client)
+        add_client(g, api->client);
+    return g;
+}
+
+static void
+put_number(struct buf *b, double v)
+{
+    if (v >= -9e15 && v <= 9e15 && (double)(int64_t)v <= v && (double)(int64_t)v >= v)
+        buf_printf(b, "%" PRId64, (int64_t)v);
+    else
+        buf_printf(b, "%.6g", v);
+}
+
+static void
+put_labels_json(struct buf *b, const struct str_map *m)
+{
+    buf_putc(b, '{');
+    for (size_t i = 0; i < m->n; i++) {
+        if (i > 0)
+            buf_putc(b, ',');
+        json_put_string(b, m->v[i].k, strlen(m->v[i].k));
+        buf_putc(b, ':');
+        json_put_string(b, m->v[i].v, strlen(m->v[i].v));
+    }
+    buf_putc(b, '}');
+}
+
+static void
+send_json(struct ask *a, const struct gauges *g)
+{
+    struct buf b = BUF_INIT(16 << 20);
+    time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
+    struct tm tm;
+    char when[64];
+
+    gmtime_r(&now, &tm);
+    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S +0000 UTC", &tm);
+    buf_printf(&b, "{\"Timestamp\":\"%s\",\"Gauges\":[", when);
+    for (size_t i = 0; i < g->n; i++) {
+        const struct gauge *x = g->v[i];
+        buf_printf(&b, "%s{\"Name\":\"%s\",\"Value\":", i ? "," : "", x->name);
+        put_number(&b, x->value);
+        buf_puts(&b, ",\"Labels\":");
+        put_labels_json(&b, &x->labels);
+        buf_putc(&b, '}');
+    }
+    buf_puts(&b, "],\"Points\":[],\"Counters\":[],\"Samples\":[]}");
+    ask_text(a, &b, "application/json");
+}
+
+static void
+put_prometheus_name(struct buf *b, const char *name)
+{
+    for (; *name; name++)
+        buf_putc(b, *name == '.' || *name == '-' ? '_' : *name);
+}
+
+static void
+put_prometheus_labels(struct buf *b, const struct str_map *m)
+{
+    if (m->n == 0)
+        return;
+    buf_putc(b, '{');
+    for (size_t i = 0; i < m->n; i++) {
+        buf_printf(b, "%s%s=\"", i ? "," : "", m->v[i].k);
+        for (const char *s = m->v[i].v; *s; s++) {
+            if (*s == '\\' || *s == '"')
+                buf_putc(b, '\\');
+            if (*s == '\n')
+                buf_puts(b, "\\n");
+            else
+                buf_putc(b, *s);
+        }
+        buf_putc(b, '"');
+    }
+    buf_putc(b, '}');
+}
+
+/* The samples of one name follow its one TYPE line. */
+static void
+send_prometheus(struct ask *a, const struct gauges *g)
+{
+    struct buf b = BUF_INIT(16 << 20);
+
+    for (size_t i = 0; i < g->n; i++) {
+        const char *name = g->v[i]->name;
+        bool seen = false;
+        for (size_t j = 0; j < i && !seen; j++)
+            seen = strcmp(g->v[j]->name, name) == 0;
+        if (seen)
+            continue;
+        buf_puts(&b, "# TYPE ");
+        put_prometheus_name(&b, name);
+        buf_puts(&b, " gauge\n");
+        for (size_t j = i; j < g->n; j++) {
+            if (strcmp(g->v[j]->name, name) != 0)
+                continue;
+            put_prometheus_name(&b, name);
+            put_prometheus_labels(&b, &g->v[j]->labels);
+            buf_putc(&b, ' ');
+            put_number(&b, g->v[j]->value);
+            buf_putc(&b, '\n');
+        }
+    }
+    ask_text(a, &b, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+void
+metrics_get(struct ask *a)
+{
+    const char *format = http_query(a->req, "format");
+    const struct agent_config *cfg = a->api->cfg;
+
+    if (str_eq(format, "prometheus")) {
+        if (cfg && !(cfg->telemetry && cfg->telemetry->prometheus_metrics) && !cfg->dev_mode)
+            ask_fail(a, 415, "Prometheus is not enabled");
+        else
+            send_prometheus(a, collect(a));
+        return;
+    }
+    send_json(a, collect(a));
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: finding the route, common parameters, calls.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/api.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+enum {
+    WAIT_DEFAULT_S = 300,
+    CALL_MS = 60 * 1000,            /* of a call that does not block */
+    BODY_MAX = 32 << 20,
+    BODY_DECODE_FACTOR = 24,        /* a JSON text may take so many times its size in memory */
+    BODY_DECODE_EXTRA = 1 << 20
+};
+
+static const struct route *const tables[] = {routes_job, routes_node, routes_alloc, routes_agent,
+                                             routes_client};
+
+static unsigned
+verb_of(enum http_method m)
+{
+    switch (m) {
+    case METHOD_GET:
+    case METHOD_HEAD: return VERB_GET;
+    case METHOD_PUT: return VERB_PUT;
+    case METHOD_POST: return VERB_POST;
+    case METHOD_DELETE: return VERB_DELETE;
+    default: return 0;
+    }
+}
+
+/* Does the path fit, and which part of it is the id? */
+static bool
+fits(const struct ask *a, const struct route *r, const char **id)
+{
+    const char *path = a->req->path;
+
+    if (!r->suffix)
+        return strcmp(path, r->path) == 0;
+    if (!str_prefix(path, r->path) || !str_suffix(path, r->suffix))
+        return false;
+    size_t pre = strlen(r->path), suf = strlen(r->suffix), n = strlen(path);
+    if (n < pre + suf)
+        return false;
+    *id = mem_strndup(a, path + pre, n - pre - suf);
+    return true;
+}
+
+/* --- parameters --- */
+
+bool
+ask_bool(struct ask *a, const char *name, bool *ret)
+{
+    const char *v = http_query(a->req, name);
+    if (!v)
+        return true;
+    if (num_parse_bool(v, ret) == 0)
+        return true;
+    ask_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as a bool", name, v);
+    return false;
+}
+
+bool
+ask_int(struct ask *a, const char *name, int64_t *ret)
+{
+    const char *v = http_query(a->req, name);
+    if (str_empty(v))
+        return true;
+    if (num_parse_i64(v, ret) == 0)
+        return true;
+    ask_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as an integer", name, v);
+    return false;
+}
+
+static bool
+parse_blocking(struct ask *a)
+{
+    const char *v = http_query(a->req, "index");
+    int64_t wait = WAIT_DEFAULT_S * NS_PER_S;
+
+    if (!str_empty(v) && num_parse_u64(v, &a->q->min_query_index) < 0) {
+        ask_fail(a, 400, "Invalid index");
+        return false;
+    }
+    v = http_query(a->req, "wait");
+    if (!str_empty(v) && (duration_parse(v, &wait) < 0 || wait < 0)) {
+        ask_fail(a, 400, "Invalid wait time");
+        return false;
+    }
+    if (wait == 0 || wait > WAIT_DEFAULT_S * NS_PER_S)
+        wait = WAIT_DEFAULT_S * NS_PER_S;
+    /* waiters that came together do not leave together */
+    if (a->q->min_query_index > 0)
+        a->q->max_query_time = wait + (int64_t)(rand_u64() % (uint64_t)(wait / 16 + 1));
+    return true;
+}
+
+static bool
+parse_query(struct ask *a)
+{
+    struct query_options *q = a->q;
+
+    q->region = str_or(http_query(a->req, "region"), a->api->region);
+    q->namespace = str_or(http_query(a->req, "namespace"), "default");
+    const char *auth = http_header(a->req, "authorization");
+    q->auth_token = http_header(a->req, "x-nomad-token");
+    if (!q->auth_token && auth && str_prefix(auth, "Bearer "))
+        q->auth_token = auth + strlen("Bearer ");
+    a->w->region = q->region;
+    a->w->namespace = q->namespace;
+    a->w->auth_token = q->auth_token;
+    const char *stale = http_query(a->req, "stale");
+    if (stale && !*stale)
+        q->allow_stale = true;
+    else if (!ask_bool(a, "stale", &q->allow_stale))
+        return false;
+    q->prefix = http_query(a->req, "prefix");
+    q->filter = http_query(a->req, "filter");
+    q->next_token = http_query(a->req, "next_token");
+    if (!ask_bool(a, "reverse", &q->reverse) || !ask_int(a, "per_page", &q->per_page))
+        return false;
+    if (q->per_page < 0 || q->per_page > INT32_MAX) {
+        ask_fail(a, 400, "Invalid per_page");
+        return false;
+    }
+    const char *pretty = http_query(a->req, "pretty");
+    a->pretty = pretty && strcmp(pretty, "0") != 0;
+    return parse_blocking(a);
+}
+
+void *
+ask_body(struct ask *a, const struct type *t, bool optional)
+{
+    struct http_req *r = a->req;
+    struct err e = ERR_INIT;
+    struct budget b = {.left = r->body_len * BODY_DECODE_FACTOR + BODY_DECODE_EXTRA};
+    void *obj = NULL;
+
+    if (r->body_len == 0) {
+        if (optional)
+            return type_new(a, t);
+        ask_fail(a, 400, "Request body is empty");
+        return NULL;
+    }
+    if (json_decode(a, t, r->body, r->body_len, 0, &b, &obj, &e) < 0) {
+        ask_fail(a, 400, "%s", e.text);
+        return NULL;
+    }
+    if (!obj)
+        obj = type_new(a, t); /* "null" */
+    if (codec_check(t, obj, &e) < 0 || codec_check_later(t, obj, &e) < 0) {
+        ask_fail(a, 400, "%s", e.text);
+        return NULL;
+    }
+    return obj;
+}
+
+/* --- calls --- */
+
+/* What a read asks the server for: filter and pages are made here, on what it answers. */
+struct query_options *
+ask_query(struct ask *a)
+{
+    struct query_options *q = mem_new(a, struct query_options);
+    *q = *a->q;
+    q->filter = NULL;
+    q->next_token = NULL;
+    q->per_page = 0;
+    q->reverse = false;
+    return q;
+}
+
+struct id_request *
+ask_by_id(struct ask *a)
+{
+    struct id_request *r = mem_new(a, struct id_request);
+    r->id = a->id;
+    r->query = ask_query(a);
+    return r;
+}
+
+static void
+call_done(void *arg, const struct err *e, const void *resp)
+{
+    struct ask *a = arg;
+
+    a->call = 0;
+    if (!e)
+        a->done(a, resp);
+    else if (!a->on_error || !a->on_error(a, e))
+        ask_error(a, e);
+}
+
+static void
+on_close(void *user)
+{
+    struct ask *a = user;
+
+    if (a->call)
+        rpc_cancel(a->called, a->call);
+    else if (a->gone)
+        a->gone(a);
+}
+
+void
+ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
+{
+    int64_t ms = CALL_MS + a->q->max_query_time / NS_PER_MS;
+
+    if (!a->api->servers) {
+        ask_fail(a, 500, "No cluster leader");
+        return;
+    }
+    a->done = done;
+    a->called = a->api->servers;
+    a->call = rpc_send(a->called, id, req, ms, call_done, a);
+    if (http_closed(a->req))
+        rpc_cancel(a->called, a->call);
+}
+
+/* --- dispatch --- */
+
+static void
+not_found(struct ask *a)
+{
+    http_reply(a->req, 404, NULL, "", 0);
+}
+
+/* Doubled slashes are cleaned by a redirect, as Go's mux does. */
+static bool
+redirect(struct ask *a)
+{
+    const char *t = a->req->target;
+    size_t path = strcspn(t, "?"), n = 0;
+    char *clean = mem_array(a, char, strlen(t) + 1);
+    bool changed = false;
+
+    for (size_t i = 0; t[i]; i++) {
+        if (i > 0 && i < path && t[i] == '/' && t[i - 1] == '/') {
+            changed = true;
+            continue;
+        }
+        clean[n++] = t[i];
+    }
+    if (!changed)
+        return false;
+    http_header_add(a->req, "Location", clean);
+    http_reply(a->req, 301, NULL, "", 0);
+    return true;
+}
+
+static bool
+enterprise(const char *path)
+{
+    static const char *const stubs[] = {"/v1/sentinel/", "/v1/quota", "/v1/recommendation"};
+    for (size_t i = 0; i < ARRAY_LEN(stubs); i++)
+        if (str_prefix(path, stubs[i]))
+            return true;
+    return false;
+}
+
+static void
+root(struct ask *a)
+{
+    const char *q = strchr(a->req->target, '?');
+    http_header_add(a->req, "Location", mem_printf(a, "/ui/%s", q ? q : ""));
+    http_reply(a->req, 307, NULL, "", 0);
+}
+
+void
+api_handle(void *arg, struct http_req *req)
+{
+    struct ask *a = mem_new(req, struct ask);
+    unsigned verb = verb_of(req->method);
+    bool wrong_method = false;
+
+    a->api = arg;
+    a->req = req;
+    a->q = mem_new(a, struct query_options);
+    a->w = mem_new(a, struct write_options);
+    req->user = a;
+    req->on_close = on_close;
+    if (redirect(a))
+        return;
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct route *r = tables[t]; r->path; r++) {
+            if (!fits(a, r, &a->id))
+                continue;
+            if (!(r->verbs & verb)) {
+                wrong_method = true;
+                if (r->suffix && *r->suffix)
+                    goto refuse; /* "/plan" is no job of that name */
+                continue;
+            }
+            a->route = r;
+            if (parse_query(a))
+                r->handle(a);
+            return;
+        }
+refuse:
+    if (wrong_method)
+        http_fail(req, 405, "Invalid method");
+    else if (strcmp(req->path, "/") == 0)
+        root(a);
+    else if (enterprise(req->path))
+        http_fail(req, 501, "Nomad Enterprise only endpoint");
+    else
+        not_found(a);
+}
+
+size_t
+api_body_max(void *arg, enum http_method m, const char *path)
+{
+    (void)arg;
+    (void)m;
+    return str_prefix(path, "/v1/job") || str_prefix(path, "/v1/validate/") ? BODY_MAX : 1 << 20;
+}

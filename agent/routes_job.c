@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: jobs.
+ */
+#include <string.h>
+
+#include "agent/api.h"
+#include "api/canonical.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "jobspec/jobspec.h"
+
+/* --- reads --- */
+
+static void
+jobs_done(struct ask *a, const void *resp)
+{
+    const struct job_list_response *r = resp;
+    ASK_LIST(a, &type_job_list_stub, r->jobs, LIST_BY_NAMESPACE_ID, r->meta);
+}
+
+static void
+jobs_list(struct ask *a)
+{
+    struct list_request *r = mem_new(a, struct list_request);
+    r->query = ask_query(a);
+    if (ask_bool(a, "meta", &r->meta))
+        ask_call(a, RPC_JOB_LIST, r, jobs_done);
+}
+
+static void
+job_done(struct ask *a, const void *resp)
+{
+    const struct job_response *r = resp;
+    ask_object(a, &type_job, r->job, r->meta, "job not found");
+}
+
+static void
+job_get(struct ask *a)
+{
+    ask_call(a, RPC_JOB_GET_JOB, ask_by_id(a), job_done);
+}
+
+static void
+summary_done(struct ask *a, const void *resp)
+{
+    const struct job_summary_response *r = resp;
+    ask_object(a, &type_job_summary, r->job_summary, r->meta, "job not found");
+}
+
+static void
+job_summary(struct ask *a)
+{
+    ask_call(a, RPC_JOB_SUMMARY, ask_by_id(a), summary_done);
+}
+
+static void
+allocs_done(struct ask *a, const void *resp)
+{
+    const struct alloc_list_response *r = resp;
+    ASK_LIST(a, &type_alloc_list_stub, r->allocations, LIST_BY_ID, r->meta);
+}
+
+static void
+job_allocations(struct ask *a)
+{
+    struct id_request *r = ask_by_id(a);
+    if (ask_bool(a, "all", &r->all))
+        ask_call(a, RPC_JOB_ALLOCATIONS, r, allocs_done);
+}
+
+static void
+evals_done(struct ask *a, const void *resp)
+{
+    const struct eval_list_response *r = resp;
+    ASK_LIST(a, &type_evaluation, r->evaluations, LIST_BY_ID, r->meta);
+}
+
+static void
+job_evaluations(struct ask *a)
+{
+    ask_call(a, RPC_JOB_EVALUATIONS, ask_by_id(a), evals_done);
+}
+
+static void
+versions_done(struct ask *a, const void *resp)
+{
+    const struct job_versions_response *r = resp;
+    ask_meta(a, &(struct query_meta){.index = r->index,
+                                     .last_contact = r->last_contact,
+                                     .known_leader = r->known_leader});
+    if (r->versions.n == 0)
+        ask_fail(a, 404, "job versions not found");
+    else
+        ask_json(a, &type_job_versions_response, r);
+}
+
+static void
+job_versions(struct ask *a)
+{
+    ask_call(a, RPC_JOB_VERSIONS, ask_by_id(a), versions_done);
+}
+
+/* Deployments have an issue of their own: until then no job has one. */
+static void
+no_deployments_done(struct ask *a, const void *resp)
+{
+    const struct job_response *r = resp;
+    ask_list(a, &(struct list){.type = &type_deployment, .order = LIST_BY_ID}, r->meta);
+}
+
+static void
+job_deployments(struct ask *a)
+{
+    a->q->min_query_index = 0;
+    ask_call(a, RPC_JOB_GET_JOB, ask_by_id(a), no_deployments_done);
+}
+
+static void
+no_deployment_done(struct ask *a, const void *resp)
+{
+    const struct job_response *r = resp;
+    ask_meta(a, r->meta);
+    ask_json(a, &type_deployment, NULL);
+}
+
+static void
+job_deployment(struct ask *a)
+{
+    a->q->min_query_index = 0;
+    ask_call(a, RPC_JOB_GET_JOB, ask_by_id(a), no_deployment_done);
+}
+
+/* --- writes --- */
+
+/* Namespace: query, then the job's; region: the job's, where "global" means ours. */
+static struct job_register_request *
+job_body(struct ask *a)
+{
+    struct job_register_request *r = ask_body(a, &type_job_register_request, false);
+
+    if (!r)
+        return NULL;
+    if (!r->job || str_empty(r->job->id)) {
+        ask_fail(a, 400, r->job ? "Job ID hasn't been provided" : "Job must be specified");
+        return NULL;
+    }
+    const char *ns = http_query(a->req, "namespace");
+    if (!str_empty(ns))
+        r->job->namespace = ns;
+    else if (!str_empty(r->job->namespace))
+        a->w->namespace = r->job->namespace;
+    if (str_empty(r->job->region) || str_eq(r->job->region, "global"))
+        r->job->region = a->api->region;
+    r->write = a->w;
+    return r;
+}
+
+static void
+register_done(struct ask *a, const void *resp)
+{
+    const struct job_register_response *r = resp;
+    ask_index(a, r->index ? r->index : r->job_modify_index);
+    ask_json(a, &type_job_register_response, r);
+}
+
+static void
+jobs_register(struct ask *a)
+{
+    struct job_register_request *r = job_body(a);
+    if (r)
+        ask_call(a, RPC_JOB_REGISTER, r, register_done);
+}
+
+static void
+job_update(struct ask *a)
+{
+    struct job_register_request *r = job_body(a);
+    if (!r)
+        return;
+    if (!str_eq(r->job->id, a->id))
+        ask_fail(a, 400, "Job ID does not match name");
+    else
+        ask_call(a, RPC_JOB_REGISTER, r, register_done);
+}
+
+static void
+plan_done(struct ask *a, const void *resp)
+{
+    const struct job_plan_response *r = resp;
+    ask_index(a, r->index);
+    ask_json(a, &type_job_plan_response, r);
+}
+
+static void
+job_plan(struct ask *a)
+{
+    struct job_register_request *r = job_body(a);
+    if (!r)
+        return;
+    if (!str_eq(r->job->id, a->id))
+        ask_fail(a, 400, "Job ID does not match");
+    else
+        ask_call(a, RPC_JOB_PLAN, r, plan_done);
+}
+
+static void
+validate_done(struct ask *a, const void *resp)
+{
+    ask_json(a, &type_job_validate_response, resp);
+}
+
+static void
+job_validate_route(struct ask *a)
+{
+    struct job_register_request *r = job_body(a);
+    if (r)
+        ask_call(a, RPC_JOB_VALIDATE, r, validate_done);
+}
+
+static void
+deregister_done(struct ask *a, const void *resp)
+{
+    const struct job_deregister_response *r = resp;
+    ask_index(a, r->index ? r->index : r->job_modify_index);
+    ask_json(a, &type_job_deregister_response, r);
+}
+
+static void
+job_delete(struct ask *a)
+{
+    struct job_deregister_request *r = mem_new(a, struct job_deregister_request);
+
+    r->job_id = a->id;
+    r->write = a->w;
+    if (!ask_bool(a, "purge", &r->purge) || !ask_bool(a, "global", &r->global) ||
+        !ask_bool(a, "no_shutdown_delay", &r->no_shutdown_delay) ||
+        !ask_int(a, "eval_priority", &r->eval_priority))
+        return;
+    if (r->eval_priority < 0 || r->eval_priority > 100)
+        ask_fail(a, 400, "Eval priority must be between 1 and 100 inclusively");
+    else
+        ask_call(a, RPC_JOB_DEREGISTER, r, deregister_done);
+}
+
+static void
+job_evaluate(struct ask *a)
+{
+    struct job_evaluate_request *r = ask_body(a, &type_job_evaluate_request, true);
+    if (!r)
+        return;
+    if (!str_empty(r->job_id) && !str_eq(r->job_id, a->id)) {
+        ask_fail(a, 400, "JobID not same as job name");
+        return;
+    }
+    r->job_id = a->id;
+    r->write = a->w;
+    ask_call(a, RPC_JOB_EVALUATE, r, register_done);
+}
+
+static void
+jobs_parse(struct ask *a)
+{
+    struct job_parse_request *r = ask_body(a, &type_job_parse_request, false);
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct job *job = NULL;
+
+    if (!r)
+        return;
+    if (str_empty(r->job_hcl)) {
+        ask_fail(a, 400, "Job spec is empty");
+        return;
+    }
+    struct jobspec_file vars = {.name = "variables.hcl", .s = r->variables};
+    struct jobspec_input in = {.name = "input.hcl", .s = r->job_hcl, .n = strlen(r->job_hcl),
+                               .lenient = true};
+    if (!str_empty(r->variables)) {
+        vars.n = strlen(r->variables);
+        in.var_files = &vars;
+        in.n_var_files = 1;
+    }
+    if (jobspec_parse(a, &in, &job, &d) < 0) {
+        ask_fail(a, 400, "Failed to parse job: %s", hcl_diags_text(a, &d, false));
+        return;
+    }
+    if (r->canonicalize)
+        job_canonicalize(a, job);
+    ask_json(a, &type_job, job);
+}
+
+/* Suffixes before plain ids: ids may hold slashes. */
+const struct route routes_job[] = {
+    {VERB_GET, "/v1/jobs", NULL, jobs_list},
+    {VERB_WRITE, "/v1/jobs", NULL, jobs_register},
+    {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse},
+    {VERB_WRITE, "/v1/validate/job", NULL, job_validate_route},
+    {VERB_WRITE, "/v1/job/", "/plan", job_plan},
+    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate},
+    {VERB_GET, "/v1/job/", "/allocations", job_allocations},
+    {VERB_GET, "/v1/job/", "/evaluations", job_evaluations},
+    {VERB_GET, "/v1/job/", "/summary", job_summary},
+    {VERB_GET, "/v1/job/", "/versions", job_versions},
+    {VERB_GET, "/v1/job/", "/deployments", job_deployments},
+    {VERB_GET, "/v1/job/", "/deployment", job_deployment},
+    {VERB_GET, "/v1/job/", "", job_get},
+    {VERB_WRITE, "/v1/job/", "", job_update},
+    {VERB_DELETE, "/v1/job/", "", job_delete},
+    {0, NULL, NULL, NULL},
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: nodes.
+ */
+#include "agent/api.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+static void
+nodes_done(struct ask *a, const void *resp)
+{
+    const struct node_list_response *r = resp;
+    ASK_LIST(a, &type_node_list_stub, r->nodes, LIST_BY_ID, r->meta);
+}
+
+static void
+nodes_list(struct ask *a)
+{
+    struct list_request *r = mem_new(a, struct list_request);
+    r->query = ask_query(a);
+    if (ask_bool(a, "resources", &r->resources) && ask_bool(a, "os", &r->os))
+        ask_call(a, RPC_NODE_LIST, r, nodes_done);
+}
+
+static void
+node_done(struct ask *a, const void *resp)
+{
+    const struct node_response *r = resp;
+    ask_object(a, &type_node, r->node, r->meta, "node not found");
+}
+
+static void
+node_get(struct ask *a)
+{
+    ask_call(a, RPC_NODE_GET_NODE, ask_by_id(a), node_done);
+}
+
+static void
+allocs_done(struct ask *a, const void *resp)
+{
+    const struct allocs_response *r = resp;
+    ASK_LIST(a, &type_allocation, r->allocations, LIST_BY_ID, r->meta);
+}
+
+static void
+node_allocations(struct ask *a)
+{
+    ask_call(a, RPC_NODE_GET_ALLOCS, ask_by_id(a), allocs_done);
+}
+
+static void
+eligibility_done(struct ask *a, const void *resp)
+{
+    const struct node_eligibility_update_response *r = resp;
+    ask_index(a, r->index);
+    ask_json(a, &type_node_eligibility_update_response, r);
+}
+
+static void
+node_eligibility(struct ask *a)
+{
+    struct node_eligibility_request *r = ask_body(a, &type_node_eligibility_request, false);
+
+    if (!r)
+        return;
+    if (!str_empty(r->node_id) && !str_eq(r->node_id, a->id)) {
+        ask_fail(a, 400, "Node ID does not match");
+        return;
+    }
+    if (!str_eq(r->eligibility, "eligible") && !str_eq(r->eligibility, "ineligible")) {
+        ask_fail(a, 400, "Invalid scheduling eligibility \"%s\"", str_or(r->eligibility, ""));
+        return;
+    }
+    r->node_id = a->id;
+    r->write = a->w;
+    ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, eligibility_done);
+}
+
+static void
+update_done(struct ask *a, const void *resp)
+{
+    const struct node_update_response *r = resp;
+    ask_index(a, r->index ? r->index : r->node_modify_index);
+    ask_json(a, &type_node_update_response, r);
+}
+
+static void
+node_purge(struct ask *a)
+{
+    struct node_purge_request *r = mem_new(a, struct node_purge_request);
+    r->node_id = a->id;
+    r->write = a->w;
+    ask_call(a, RPC_NODE_PURGE, r, update_done);
+}
+
+const struct route routes_node[] = {
+    {VERB_GET, "/v1/nodes", NULL, nodes_list},
+    {VERB_GET, "/v1/node/", "/allocations", node_allocations},
+    {VERB_WRITE, "/v1/node/", "/eligibility", node_eligibility},
+    {VERB_WRITE, "/v1/node/", "/purge", node_purge},
+    {VERB_GET, "/v1/node/", "", node_get},
+    {0, NULL, NULL, NULL},
+};
