@@ -11,6 +11,8 @@
 #include "api/api.h"
 #include "common/str.h"
 
+#define NOMAD_VERSION "2.0.4" /* the release of Nomad whose interface we have */
+
 #define NS_DEFAULT "default"
 #define NS_ALL "*"
 #define POOL_DEFAULT "default"

@@ -118,6 +118,11 @@ void *type_new(const void *ctx, const struct type *t);
  * RFC 3339; bytes as base64). Errors name the path ("Job.TaskGroups[0].Count"), line and column. */
 int json_decode(const void *ctx, const struct type *t, const char *s, size_t n, unsigned flags,
                 struct budget *b, void **ret, struct err *e);
+/* A JSON list of objects (null: none). Any list of structs can be cast to and from it; ret->v, a
+ * talloc chunk of ctx, owns everything. */
+struct object_list { void **v; size_t n; };
+int json_decode_list(const void *ctx, const struct type *t, const char *s, size_t n,
+                     struct budget *b, struct object_list *ret, struct err *e);
 void json_encode(struct buf *out, const struct type *t, const void *obj, unsigned flags);
 /* A list of objects: "[...]" (never null). */
 void json_encode_list(struct buf *out, const struct type *t, const void *const *objs, size_t n,

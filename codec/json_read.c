@@ -466,3 +466,30 @@ json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b, st
     *ret = root;
     return 0;
 }
+
+int
+json_decode_list(const void *ctx, const struct type *t, const char *s, size_t n,
+                 struct budget *b, struct object_list *ret, struct err *e)
+{
+    const struct field f = {
+        .wire = "list", .sub = t, .type = FT_STRUCT, .shape = FS_LIST};
+    struct json_reader r = {.flags = 0};
+    struct any_list l = {NULL, 0};
+    reader_init(&r, s, n, b, e);
+    void *root = talloc_new(ctx);
+    r.d.a.root = root;
+    r.d.type = t;
+    json_space(&r);
+    int rc = json_take_null(&r) ? 0 : read_list(&r, &f, &l);
+    rc = rc ? rc : at_end(&r);
+    if (rc) {
+        talloc_free(root);
+        return rc;
+    }
+    ret->v = mem_array(ctx, void *, pow2_ceil(l.n));
+    ret->n = l.n;
+    if (l.n)
+        memcpy(ret->v, l.v, l.n * sizeof(void *));
+    talloc_steal(ret->v, root);
+    return 0;
+}

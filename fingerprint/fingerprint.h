@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/api.h"
+#include "api/terms.h"
 
-#define FINGERPRINT_NOMAD_VERSION "2.0.4" /* the release whose surface we have */
+#define FINGERPRINT_NOMAD_VERSION NOMAD_VERSION
 
 struct fingerprint_config { /* zeros and NULLs: detect */
     const char *alloc_dir;

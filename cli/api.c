@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests to the agent.
+ */
+#include "cli/api.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "codec/base64.h"
+#include "codec/codec.h"
+#include "common/num.h"
+
+/* --- targets --- */
+
+static void
+add_query(struct buf *b, const char *k, const char *v)
+{
+    if (!v)
+        return;
+    buf_putc(b, memchr(b->data, '?', b->len) ? '&' : '?');
+    buf_puts(b, k);
+    buf_putc(b, '=');
+    http_escape(b, v, false);
+}
+
+char *
+api_target(struct cmd *c, const char *path, ...)
+{
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    va_list ap;
+    va_start(ap, path);
+    for (const char *p = path; *p; p++) {
+        if (*p == '%')
+            http_escape(&b, va_arg(ap, const char *), false);
+        else
+            buf_putc(&b, *p);
+    }
+    for (const char *k; (k = va_arg(ap, const char *));)
+        add_query(&b, k, va_arg(ap, const char *));
+    va_end(ap);
+    add_query(&b, "region", c->region);
+    add_query(&b, "namespace", c->namespace);
+    return mem_strdup(c, buf_str(&b));
+}
+
+/* --- requests --- */
+
+struct http_ask *
+api_ask(struct cmd *c, const char *method, const char *target)
+{
+    struct http_ask *ask = mem_new(c, struct http_ask);
+    struct http_pair *h = mem_array(c, struct http_pair, 2);
+    size_t n = 0;
+    if (c->token)
+        h[n++] = (struct http_pair){"X-Nomad-Token", c->token};
+    if (c->http_auth) {
+        auto_buf struct buf b = BUF_INIT(64 << 10);
+        buf_puts(&b, "Basic ");
+        base64_encode(&b, c->http_auth, strlen(c->http_auth));
+        h[n++] = (struct http_pair){"Authorization", mem_strdup(c, buf_str(&b))};
+    }
+    ask->method = method;
+    ask->target = target;
+    ask->headers = h;
+    ask->n_headers = n;
+    return ask;
+}
+
+int
+api_status(const struct err *e)
+{
+    const char *p = strstr(e->text, "Unexpected response code: ");
+    int64_t code = 0;
+    char t[4] = "";
+    if (p && str_copy(t, sizeof(t), p + 26))
+        return 0;
+    return p && num_parse_i64(t, &code) == 0 ? (int)code : 0;
+}
+
+static int
+fetch(struct cmd *c, const struct http_ask *ask, struct http_resp **ret, struct err *e)
+{
+    int rc = c->fetch(c, c->address, ask, ret, e);
+    if (rc == -ECONNREFUSED || rc == -ENOENT)
+        err_prefix(e, "no agent answers at %s (is one running? see -address and NOMAD_ADDR)",
+                   c->address);
+    if (rc < 0)
+        return rc;
+    const struct http_resp *r = *ret;
+    if (r->status >= 200 && r->status < 300)
+        return 0;
+    size_t n = r->body_len;
+    while (n && (r->body[n - 1] == '\n' || r->body[n - 1] == ' '))
+        n--;
+    return err_set(e, r->status == 404 ? -ERR_NOT_FOUND : -ERR_INVALID,
+                   "Unexpected response code: %d (%.*s)", r->status, (int)(n < 900 ? n : 900),
+                   r->body);
+}
+
+static void
+read_meta(const struct http_resp *r, struct cmd *c, struct api_meta *meta)
+{
+    if (!meta)
+        return;
+    const char *index = http_resp_header(r, "x-nomad-index");
+    if (!index || num_parse_u64(index, &meta->index))
+        meta->index = 0;
+    meta->next_token = mem_strdup(c, http_resp_header(r, "x-nomad-nexttoken"));
+}
+
+static int
+decode(struct cmd *c, const struct http_resp *r, const struct type *t, void **ret, struct err *e)
+{
+    *ret = NULL;
+    if (str_eq(r->body, "null"))
+        return 0;
+    return json_decode(c, t, r->body, r->body_len, 0, BUDGET(API_ANSWER_MAX), ret, e);
+}
+
+int
+api_get(struct cmd *c, const char *target, const struct type *t, void **ret, struct api_meta *meta,
+        struct err *e)
+{
+    struct http_resp *r = NULL;
+    int rc = fetch(c, api_ask(c, "GET", target), &r, e);
+    if (rc)
+        return rc;
+    read_meta(r, c, meta);
+    rc = decode(c, r, t, ret, e);
+    if (!rc && !*ret)
+        rc = err_set(e, -ERR_NOT_FOUND, "the agent answered null");
+    return rc;
+}
+
+int
+api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list,
+         struct api_meta *meta, struct err *e)
+{
+    struct http_resp *r = NULL;
+    struct object_list l;
+    int rc = fetch(c, api_ask(c, "GET", target), &r, e);
+    if (rc)
+        return rc;
+    read_meta(r, c, meta);
+    rc = json_decode_list(c, t, r->body, r->body_len, BUDGET(API_ANSWER_MAX), &l, e);
+    if (!rc)
+        memcpy(ret_list, &l, sizeof(l));
+    return rc;
+}
+
+int
+api_get_value(struct cmd *c, const char *target, struct value **ret, struct err *e)
+{
+    struct http_resp *r = NULL;
+    int rc = fetch(c, api_ask(c, "GET", target), &r, e);
+    return rc ? rc : json_decode_value(c, r->body, r->body_len, BUDGET(API_ANSWER_MAX), ret, e);
+}
+
+int
+api_send(struct cmd *c, const char *method, const char *target, const struct type *bt,
+         const void *body, const struct type *t, void **ret, struct err *e)
+{
+    auto_buf struct buf b = BUF_INIT(HTTP_BODY_MAX);
+    struct http_resp *r = NULL;
+    struct http_ask *ask = api_ask(c, method, target);
+    if (bt) {
+        json_encode(&b, bt, body, 0);
+        if (buf_error(&b))
+            return err_set(e, buf_error(&b), "the request is larger than %d bytes", HTTP_BODY_MAX);
+        ask->body = b.data;
+        ask->body_len = b.len;
+        ask->content_type = "application/json";
+    }
+    int rc = fetch(c, ask, &r, e);
+    if (rc || !t)
+        return rc;
+    return decode(c, r, t, ret, e);
+}
+
+/* --- identifiers --- */
+
+const char *
+api_uuid_prefix(struct cmd *c, const char *id)
+{
+    size_t n = strlen(id), digits = 0;
+    if (n < 2) {
+        cmd_fail(c, "Identifier must contain at least two characters.");
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        digits += id[i] != '-';
+    return digits % 2 ? mem_strndup(c, id, n - 1) : id;
+}
+
+static const char *
+id_of(const struct type *t, const void *obj)
+{
+    const struct field *f = type_field(t, "ID", 2);
+    return *(const char *const *)(const void *)((const char *)obj + f->offset);
+}
+
+enum api_found
+api_find(struct cmd *c, const char *what, const char *path, const struct type *t,
+         const char *prefix, struct object_list *ret)
+{
+    struct err e = ERR_INIT;
+    const char *even = api_uuid_prefix(c, prefix);
+    if (!even)
+        return API_FAILED;
+    if (api_list(c, api_target(c, path, "prefix", even, NULL), t, ret, NULL, &e)) {
+        cmd_fail(c, "Error querying %s: %s", what, e.text);
+        return API_FAILED;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < ret->n; i++)
+        if (str_prefix(str_or(id_of(t, ret->v[i]), ""), prefix))
+            ret->v[n++] = ret->v[i];
+    ret->n = n;
+    if (n == 1)
+        return API_ONE;
+    if (n > 1)
+        return API_MANY;
+    cmd_fail(c, "No %s(s) with prefix or id \"%s\" found", what, prefix);
+    return API_NONE;
+}
+
+enum api_found
+api_find_job(struct cmd *c, const char *prefix, struct job_list_stub **ret)
+{
+    struct err e = ERR_INIT;
+    struct job_list_stub_list l;
+    if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, NULL), &type_job_list_stub, &l,
+                 NULL, &e)) {
+        cmd_fail(c, "Error querying job prefix \"%s\": %s", prefix, e.text);
+        return API_FAILED;
+    }
+    for (size_t i = 0; i < l.n; i++) {
+        if (l.n == 1 || str_eq(l.v[i]->id, prefix)) {
+            *ret = l.v[i];
+            return API_ONE;
+        }
+    }
+    if (l.n == 0) {
+        cmd_fail(c, "No job(s) with prefix or ID \"%s\" found", prefix);
+        return API_NONE;
+    }
+    cmd_warn(c, "Prefix matched multiple jobs\n");
+    for (size_t i = 0; i < l.n; i++)
+        cmd_warn(c, "%s  %s  %s", l.v[i]->id, l.v[i]->type, l.v[i]->status);
+    return API_MANY;
+}

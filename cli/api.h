@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Talking to the agent: targets, requests, decoding, identifiers.
+ */
+#ifndef PADDOCK_CLI_API_H
+#define PADDOCK_CLI_API_H
+
+#include "cli/command.h"
+
+/* What an answer may take in memory. */
+enum { API_ANSWER_MAX = 256 << 20 };
+
+/* "/v1/job/%/plan": each % is replaced by the next argument, escaped; then pairs of query name and
+ * value up to NULL (a NULL value leaves the pair out). Region and namespace are added. */
+char *api_target(struct cmd *c, const char *path, ...) __attribute__((sentinel));
+
+struct api_meta {
+    uint64_t index;
+    const char *next_token;
+};
+
+/* All return 0 or a negative code with the text in e (status and body of the answer). `ret` is owned
+ * by ctx (normally c). `meta` may be NULL. */
+int api_get(struct cmd *c, const char *target, const struct type *t, void **ret,
+            struct api_meta *meta, struct err *e);
+int api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list,
+             struct api_meta *meta, struct err *e);
+int api_get_value(struct cmd *c, const char *target, struct value **ret, struct err *e);
+/* Sends `body` (of type bt, NULL: none) and decodes the answer (NULL: ignored). */
+int api_send(struct cmd *c, const char *method, const char *target, const struct type *bt,
+             const void *body, const struct type *t, void **ret, struct err *e);
+/* Status of the last failed request; 0: there was no answer. */
+int api_status(const struct err *e);
+/* The ask that carries our headers, for streams. Owned by c. */
+struct http_ask *api_ask(struct cmd *c, const char *method, const char *target);
+
+/* --- identifiers --- */
+
+/* Checks length and rounds down to an even number of digits; NULL and said when it is too short. */
+const char *api_uuid_prefix(struct cmd *c, const char *id);
+
+enum api_found { API_ONE, API_NONE, API_MANY, API_FAILED };
+
+/* Job id from an id or prefix: exact match wins. Says what is wrong, unless API_ONE. */
+enum api_found api_find_job(struct cmd *c, const char *prefix, struct job_list_stub **ret);
+/* Full ids from a prefix, for `path` lists ("/v1/nodes"); says what is wrong unless API_ONE. On
+ * API_MANY *ret_list holds all candidates (structs of type t whose field "ID" matches). */
+enum api_found api_find(struct cmd *c, const char *what, const char *path, const struct type *t,
+                        const char *prefix, struct object_list *ret_list);
+
+#endif

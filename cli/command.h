@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every command is made of: one entry in commands[] and one function. A function fills an
+ * option table over local variables and calls cmd_parse() first; the same table prints the help.
+ *
+ *   int cmd_x(struct cmd *c)
+ *   {
+ *       bool quiet = false;
+ *       const struct opt opts[] = {{"quiet", OPT_BOOL, &quiet, NULL, "Print ids only."}, {0}};
+ *       int rc;
+ *       if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
+ *           return rc;
+ *
+ * Memory: all of a command hangs off its struct cmd. Output goes to c->out, complaints to c->err.
+ */
+#ifndef PADDOCK_CLI_COMMAND_H
+#define PADDOCK_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "common/mem.h"
+#include "common/opt.h"
+#include "common/str.h"
+#include "net/http.h"
+
+struct cmd;
+
+struct command {
+    const char *name;  /* "job run" */
+    const char *args;  /* "[options] <path>" */
+    const char *brief; /* one line for lists */
+    const char *help;  /* paragraphs for -help */
+    int (*run)(struct cmd *c);
+    const char *alias_of; /* NULL: not an alias */
+    bool common;          /* listed first in the overview */
+};
+
+extern const struct command commands[];
+extern const size_t commands_n;
+
+typedef int cmd_fetch(const void *ctx, const char *addr, const struct http_ask *ask,
+                      struct http_resp **ret, struct err *e);
+
+struct cmd {
+    const struct command *command;
+    int argc; /* argv[0] is the command */
+    char **argv;
+    const char **args; /* positional, after cmd_parse */
+    size_t n_args;
+    FILE *out, *err;
+    FILE *in;
+    /* global client flags */
+    const char *address, *region, *namespace, *token, *http_auth;
+    const char *tls_file, *tls_name;
+    bool tls_skip;
+    bool no_color, force_color;
+    bool color;
+    cmd_fetch *fetch; /* http_fetch, or a test's */
+    int64_t now_ns;   /* 0: the clock (a test's otherwise) */
+};
+
+/* What a command takes beside its own options. */
+struct cmd_args {
+    bool client;   /* talks to an agent: the global client flags */
+    size_t min, max; /* positional arguments */
+    int usage_code;  /* exit code for wrong usage; 0: 1 */
+};
+
+/* False: done, return *ret_code (help was asked for, or usage is wrong and was said). */
+bool cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, int *ret_code);
+/* Prints to c->err and returns 1. */
+int cmd_fail(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cmd_say(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cmd_warn(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "\n<bold>Title</bold>\n" */
+void cmd_heading(struct cmd *c, const char *title);
+const char *cmd_env(const char *name); /* NULL when unset or empty */
+int64_t cmd_now(const struct cmd *c);
+/* Asks yes or no on a terminal; without one it is yes. */
+bool cmd_confirm(struct cmd *c, const char *question);
+
+/* commands */
+int cmd_version(struct cmd *c);
+int cmd_agent_info(struct cmd *c);
+int cmd_job_init(struct cmd *c);
+int cmd_job_run(struct cmd *c);
+int cmd_job_plan(struct cmd *c);
+int cmd_job_validate(struct cmd *c);
+int cmd_job_status(struct cmd *c);
+int cmd_job_stop(struct cmd *c);
+int cmd_job_inspect(struct cmd *c);
+int cmd_node_status(struct cmd *c);
+int cmd_node_eligibility(struct cmd *c);
+int cmd_alloc_status(struct cmd *c);
+int cmd_alloc_logs(struct cmd *c);
+int cmd_alloc_fs(struct cmd *c);
+int cmd_alloc_stop(struct cmd *c);
+int cmd_alloc_restart(struct cmd *c);
+int cmd_eval_status(struct cmd *c);
+int cmd_eval_list(struct cmd *c);
+int cmd_server_members(struct cmd *c);
+int cmd_status(struct cmd *c);
+int cmd_system_gc(struct cmd *c);
+
+#endif

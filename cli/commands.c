@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of commands, in the order help lists them. A name of two words makes its first word a
+ * parent.
+ */
+#include "cli/command.h"
+
+#define PATH_HELP \
+    "The path names a job file in HCL (or in JSON with -json); \"-\" reads standard input. "
+
+const struct command commands[] = {
+    /* common */
+    {"run", "[options] <path>", "Run a new job or update an existing one", NULL, cmd_job_run,
+     "job run", true},
+    {"stop", "[options] <job>", "Stop a running job", NULL, cmd_job_stop, "job stop", true},
+    {"status", "[options] [id]", "Show the status of whatever the id belongs to",
+     "Looks the id up among jobs, allocations, nodes and evaluations and shows what it finds. "
+     "Without an id all jobs are listed.", cmd_status, NULL, true},
+    {"alloc", "", "Interact with allocations", NULL, NULL, NULL, true},
+    {"job", "", "Interact with jobs", NULL, NULL, NULL, true},
+    {"node", "", "Interact with nodes", NULL, NULL, NULL, true},
+    {"agent", "[options]", "Run an agent: server, client or both", NULL, NULL, NULL, true},
+    /* others */
+    {"agent-info", "[options]", "Show what the agent says of itself",
+     "Prints the statistics of the agent at -address, one section per part.", cmd_agent_info, NULL,
+     false},
+    {"eval", "", "Interact with evaluations", NULL, NULL, NULL, false},
+    {"fs", "[options] <allocation> [path]", "Inspect the files of an allocation", NULL,
+     cmd_alloc_fs, "alloc fs", false},
+    {"init", "[options] [file]", "Create an example job file", NULL, cmd_job_init, "job init",
+     false},
+    {"inspect", "[options] <job>", "Print a job as the servers have it", NULL, cmd_job_inspect,
+     "job inspect", false},
+    {"logs", "[options] <allocation> [task]", "Print the logs of a task", NULL, cmd_alloc_logs,
+     "alloc logs", false},
+    {"plan", "[options] <path>", "Show what running a job file would change", NULL, cmd_job_plan,
+     "job plan", false},
+    {"server", "", "Interact with servers", NULL, NULL, NULL, false},
+    {"system", "", "Interact with the system", NULL, NULL, NULL, false},
+    {"validate", "[options] <path>", "Check a job file", NULL, cmd_job_validate, "job validate",
+     false},
+    {"version", "", "Print the version", "Prints the release of Paddock and the release of "
+     "Nomad whose interface it speaks.", cmd_version, NULL, false},
+    /* job */
+    {"job init", "[options] [file]", "Create an example job file",
+     "Writes an example job file that runs as it is. The default name is example.nomad.hcl; a file "
+     "that exists is left alone.", cmd_job_init, NULL, false},
+    {"job inspect", "[options] <job>", "Print a job as the servers have it",
+     "Prints the job as the API has it, as JSON.", cmd_job_inspect, NULL, false},
+    {"job plan", "[options] <path>", "Show what running a job file would change",
+     PATH_HELP "Nothing is submitted. Exit code 0: nothing would be created or destroyed, 1: "
+     "something would, 255: an error.", cmd_job_plan, NULL, false},
+    {"job run", "[options] <path>", "Run a new job or update an existing one",
+     PATH_HELP "The evaluation is watched until it ends. Exit code 1: an error, 2: not everything "
+     "could be placed.", cmd_job_run, NULL, false},
+    {"job status", "[options] [job]", "Show a job, or list all",
+     "Lists all jobs, or shows one: its summary and allocations. A prefix of the id will do when "
+     "it is the only one.", cmd_job_status, NULL, false},
+    {"job stop", "[options] <job>...", "Stop jobs",
+     "Stops the allocations of the named jobs. The jobs are kept, stopped, until garbage "
+     "collection, or forgotten at once with -purge.", cmd_job_stop, NULL, false},
+    {"job validate", "[options] <path>", "Check a job file",
+     PATH_HELP "The file is parsed here and checked by a server. Exit code 1: it is not valid.",
+     cmd_job_validate, NULL, false},
+    /* node */
+    {"node eligibility", "[options] <node>", "Allow or stop new work on a node",
+     "Marks a node as eligible or not for new allocations. What runs there goes on.",
+     cmd_node_eligibility, NULL, false},
+    {"node status", "[options] [node]", "Show a node, or list all",
+     "Lists all nodes, or shows one with its resources and allocations.", cmd_node_status, NULL,
+     false},
+    /* alloc */
+    {"alloc fs", "[options] <allocation> [path]", "Inspect the files of an allocation",
+     "Lists a directory or prints a file of the allocation. The path starts at the allocation's "
+     "directory.", cmd_alloc_fs, NULL, false},
+    {"alloc logs", "[options] <allocation> [task]", "Print the logs of a task",
+     "Prints the standard output of a task, or its standard error. The task may be left out when "
+     "there is only one.", cmd_alloc_logs, NULL, false},
+    {"alloc restart", "[options] <allocation> [task]", "Restart an allocation or a task",
+     "Restarts the named task, or all running tasks, in place.", cmd_alloc_restart, NULL, false},
+    {"alloc status", "[options] <allocation>", "Show an allocation",
+     "Shows an allocation: its tasks, their recent events, ports and resources.", cmd_alloc_status,
+     NULL, false},
+    {"alloc stop", "[options] <allocation>", "Stop an allocation and place a new one",
+     "Stops the allocation; the scheduler places another one. The evaluation is watched until it "
+     "ends.", cmd_alloc_stop, NULL, false},
+    /* eval */
+    {"eval list", "[options]", "List evaluations", "Lists evaluations, newest first.",
+     cmd_eval_list, NULL, false},
+    {"eval status", "[options] <evaluation>", "Show an evaluation",
+     "Shows an evaluation and why something could not be placed.", cmd_eval_status, NULL, false},
+    /* server, system */
+    {"server members", "[options]", "List the servers", "Lists the known servers and the leader.",
+     cmd_server_members, NULL, false},
+    {"system gc", "[options]", "Collect garbage now",
+     "Asks the servers to forget jobs, evaluations, allocations and nodes that ended.",
+     cmd_system_gc, NULL, false},
+    /* older spellings, not listed */
+    {"alloc-status", "", NULL, NULL, cmd_alloc_status, "alloc status", false},
+    {"eval-status", "", NULL, NULL, cmd_eval_status, "eval status", false},
+    {"node-status", "", NULL, NULL, cmd_node_status, "node status", false},
+    {"server-members", "", NULL, NULL, cmd_server_members, "server members", false},
+};
+const size_t commands_n = ARRAY_LEN(commands);

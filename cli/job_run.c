@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job run, job validate, job init.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/api.h"
+#include "cli/format.h"
+#include "cli/jobfile.h"
+#include "cli/monitor.h"
+#include "common/fd.h"
+#include "common/num.h"
+
+/* --- run --- */
+
+struct run_opts {
+    struct jobfile_opts file;
+    bool detach, verbose, output, policy_override, preserve_counts, preserve_resources, ui;
+    const char *check_index, *consul_namespace;
+    int64_t eval_priority;
+};
+
+static int
+print_job(struct cmd *c, const struct job *j)
+{
+    auto_buf struct buf b = BUF_INIT(64 << 20);
+    struct job_register_request req = {.job = (struct job *)(uintptr_t)j};
+    /* only what the request body of the API has */
+    buf_puts(&b, "{\"Job\":");
+    json_encode(&b, &type_job, req.job, 0);
+    buf_putc(&b, '}');
+    struct value *v = NULL;
+    struct err e = ERR_INIT;
+    if (buf_error(&b) ||
+        json_decode_value(c, (char *)b.data, b.len, BUDGET(256 << 20), &v, &e))
+        return cmd_fail(c, "Error converting job: %s", e.text);
+    int code = 0;
+    output_value(c, &(struct output){.json = true}, v, &code);
+    return code;
+}
+
+static int
+submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
+{
+    struct job_register_request req = {.job = f->job,
+                                       .policy_override = o->policy_override,
+                                       .preserve_counts = o->preserve_counts,
+                                       .preserve_resources = o->preserve_resources,
+                                       .eval_priority = o->eval_priority,
+                                       .submission = f->submission};
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (o->check_index) {
+        req.enforce_index = true;
+        if (num_parse_u64(o->check_index, &req.job_modify_index))
+            return cmd_fail(c, "Error parsing check-index value \"%s\": want a number",
+                            o->check_index);
+    }
+    if (api_send(c, "PUT", api_target(c, "/v1/jobs", NULL), &type_job_register_request, &req,
+                 &type_job_register_response, &ret, &e))
+        return cmd_fail(c, "Error submitting job: %s", e.text);
+    const struct job_register_response *r = ret;
+    if (!r)
+        return cmd_fail(c, "Error submitting job: the agent answered null");
+    if (!str_empty(r->warnings))
+        cmd_say(c, "Job Warnings:\n%s\n", r->warnings);
+    if (str_empty(r->eval_id)) {
+        cmd_say(c, "Job registration successful");
+        return 0;
+    }
+    if (o->detach) {
+        cmd_say(c, "Job registration successful\nEvaluation ID: %s", r->eval_id);
+        return 0;
+    }
+    return monitor_eval(c, r->eval_id, o->verbose);
+}
+
+int
+cmd_job_run(struct cmd *c)
+{
+    struct run_opts o = {.file = JOBFILE_OPTS_INIT};
+    const struct opt opts[] = {
+        {"check-index", OPT_STRING, &o.check_index, "<index>",
+         "Register only if the job's modify index is this one; 0: only if it is new.", NULL},
+        {"detach", OPT_BOOL, &o.detach, NULL,
+         "Return after registration, with the id of the evaluation.", NULL},
+        {"eval-priority", OPT_INT, &o.eval_priority, "<priority>",
+         "Priority of the evaluation, 1 to 100 (default the job's).", NULL},
+        {"output", OPT_BOOL, &o.output, NULL,
+         "Print the JSON that would be submitted, and submit nothing.", NULL},
+        {"policy-override", OPT_BOOL, &o.policy_override, NULL,
+         "Sent along; without effect here.", NULL},
+        {"preserve-counts", OPT_BOOL, &o.preserve_counts, NULL,
+         "Keep the counts of groups as they are now.", NULL},
+        {"preserve-resources", OPT_BOOL, &o.preserve_resources, NULL,
+         "Keep the resources of tasks as they are now.", NULL},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids.", NULL},
+        {"consul-namespace", OPT_STRING, &o.consul_namespace, "<namespace>",
+         "Stored with the job; without effect here.", NULL},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        JOBFILE_OPTS(o.file),
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    struct jobfile f = {NULL, NULL};
+    if (jobfile_load(c, &o.file, c->args[0], &f))
+        return 1;
+    if (o.consul_namespace)
+        f.job->consul_namespace = o.consul_namespace;
+    if (o.eval_priority < 0 || o.eval_priority > 100)
+        return cmd_fail(c, "Error submitting job: -eval-priority must be between 1 and 100");
+    return o.output ? print_job(c, f.job) : submit(c, &o, &f);
+}
+
+/* --- validate --- */
+
+int
+cmd_job_validate(struct cmd *c)
+{
+    struct jobfile_opts o = JOBFILE_OPTS_INIT;
+    const struct opt opts[] = {JOBFILE_OPTS(o), {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts,
+                   &(struct cmd_args){.client = true, .min = 1, .max = 1, .usage_code = 255}, &rc))
+        return rc;
+    struct jobfile f = {NULL, NULL};
+    if (jobfile_load(c, &o, c->args[0], &f))
+        return 1;
+    struct job_register_request req = {.job = f.job};
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_send(c, "PUT", api_target(c, "/v1/validate/job", NULL), &type_job_register_request, &req,
+                 &type_job_validate_response, &ret, &e))
+        return cmd_fail(c, "Error validating job: %s", e.text);
+    const struct job_validate_response *r = ret;
+    if (!r)
+        return cmd_fail(c, "Error validating job: the agent answered null");
+    if (r->validation_errors.n || !str_empty(r->error)) {
+        cmd_warn(c, "Job validation errors:");
+        for (size_t i = 0; i < r->validation_errors.n; i++)
+            cmd_warn(c, "  * %s", r->validation_errors.v[i]);
+        if (!r->validation_errors.n)
+            cmd_warn(c, "  * %s", r->error);
+        return 1;
+    }
+    if (!str_empty(r->warnings))
+        cmd_say(c, "Job Warnings:\n%s\n", r->warnings);
+    cmd_say(c, "Job validation successful");
+    return 0;
+}
+
+/* --- init --- */
+
+static const char example_short[] =
+    "job \"example\" {\n"
+    "  group \"web\" {\n"
+    "    network {\n"
+    "      port \"http\" {}\n"
+    "    }\n"
+    "\n"
+    "    task \"server\" {\n"
+    "      driver = \"exec\"\n"
+    "\n"
+    "      config {\n"
+    "        command = \"/usr/bin/python3\"\n"
+    "        args    = [\"-m\", \"http.server\", \"${NOMAD_PORT_http}\"]\n"
+    "      }\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+static const char example_long[] =
+    "# An example job: a web server in its own sandbox. Try:\n"
+    "#   paddock job plan example.nomad.hcl      what would happen\n"
+    "#   paddock job run example.nomad.hcl       make it happen\n"
+    "#   paddock job status example              see where it runs\n"
+    "job \"example\" {\n"
+    "  # \"service\" runs for ever, \"batch\" until it is done.\n"
+    "  type = \"service\"\n"
+    "\n"
+    "  # Where it may run. \"*\" matches any datacenter.\n"
+    "  datacenters = [\"*\"]\n"
+    "\n"
+    "  # A group is what is placed on one node together. `count` says how many times.\n"
+    "  group \"web\" {\n"
+    "    count = 1\n"
+    "\n"
+    "    # A port of the host, chosen by the scheduler. The task finds its number in\n"
+    "    # $NOMAD_PORT_http; add `static = 8080` to ask for a certain one.\n"
+    "    network {\n"
+    "      port \"http\" {}\n"
+    "    }\n"
+    "\n"
+    "    # What happens on the node when the task ends by itself.\n"
+    "    restart {\n"
+    "      attempts = 2\n"
+    "      interval = \"30m\"\n"
+    "      delay    = \"15s\"\n"
+    "      mode     = \"fail\"\n"
+    "    }\n"
+    "\n"
+    "    # A task is one program. \"exec\" runs it in its own namespaces, without privileges,\n"
+    "    # with a read-only view of the host's programs.\n"
+    "    task \"server\" {\n"
+    "      driver = \"exec\"\n"
+    "\n"
+    "      config {\n"
+    "        command = \"/usr/bin/python3\"\n"
+    "        args    = [\"-m\", \"http.server\", \"${NOMAD_PORT_http}\"]\n"
+    "      }\n"
+    "\n"
+    "      env {\n"
+    "        PYTHONUNBUFFERED = \"1\"\n"
+    "      }\n"
+    "\n"
+    "      logs {\n"
+    "        max_files     = 3\n"
+    "        max_file_size = 5\n"
+    "      }\n"
+    "\n"
+    "      resources {\n"
+    "        cpu    = 100 # MHz\n"
+    "        memory = 64  # MiB\n"
+    "      }\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+int
+cmd_job_init(struct cmd *c)
+{
+    bool brief = false;
+    const struct opt opts[] = {
+        {"short", OPT_BOOL, &brief, NULL, "Write a minimal file without comments.", NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.max = 1}, &rc))
+        return rc;
+    const char *path = c->n_args ? c->args[0] : "example.nomad.hcl";
+    const char *text = brief ? example_short : example_long;
+    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0 && errno == EEXIST)
+        return cmd_fail(c, "Job file \"%s\" already exists", path);
+    if (fd < 0)
+        return cmd_fail(c, "Failed to write \"%s\": %s", path, strerror(errno));
+    rc = fd_write_full(fd, text, strlen(text));
+    if (rc < 0)
+        return cmd_fail(c, "Failed to write \"%s\": %s", path, strerror(-rc));
+    cmd_say(c, "Example job file written to %s", path);
+    return 0;
+}

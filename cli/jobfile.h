@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading job files: path or standard input, HCL or JSON, variables, file functions.
+ */
+#ifndef PADDOCK_CLI_JOBFILE_H
+#define PADDOCK_CLI_JOBFILE_H
+
+#include "cli/command.h"
+
+enum { JOBFILE_MAX = 4 << 20, JOBFILE_GLOB_MAX = 10000 };
+
+struct jobfile_opts {
+    bool json;
+    bool strict; /* -hcl2-strict, default true */
+    struct opt_list vars, var_files;
+    const char *vault_namespace;
+};
+
+#define JOBFILE_OPTS_INIT {.strict = true}
+#define JOBFILE_OPTS(o)                                                                           \
+    {"json", OPT_BOOL, &(o).json, NULL,                                                          \
+     "The file is a job in the API's JSON.", NULL},                                              \
+    {"hcl2-strict", OPT_BOOL, &(o).strict, NULL,                                                 \
+     "Variables that the file does not declare are an error (default true).", NULL},             \
+    {"var", OPT_LIST, &(o).vars, "<name=value>",                                                 \
+     "Value of an input variable; may be repeated (also NOMAD_VAR_<name>).", NULL},              \
+    {"var-file", OPT_LIST, &(o).var_files, "<path>",                                             \
+     "File with values of input variables; may be repeated.", NULL},                             \
+    {"vault-namespace", OPT_STRING, &(o).vault_namespace, "<namespace>",                         \
+     "Stored with the job; without effect here.", NULL}
+
+struct jobfile {
+    struct job *job;
+    struct job_submission *submission; /* source and variables as given */
+};
+
+/* 0, or -1 when the mistakes were printed. Also sets c->namespace and c->region from the job. */
+int jobfile_load(struct cmd *c, const struct jobfile_opts *o, const char *path, struct jobfile *ret);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The evaluation monitor. It waits by blocking queries, so the end is seen when it happens.
+ */
+#include "cli/monitor.h"
+
+#include <stdarg.h>
+
+#include "api/terms.h"
+#include "cli/api.h"
+#include "cli/format.h"
+#include "common/num.h"
+
+enum { FAILURES_MAX = 5, HOPS_MAX = 16 };
+
+struct monitor {
+    struct cmd *c;
+    bool verbose;
+    const char *status;
+    bool triggered;      /* the first line was printed */
+    struct str_map seen; /* allocation id -> client status */
+};
+
+static void __attribute__((format(printf, 3, 4)))
+line(struct monitor *m, const char *mark, const char *fmt, ...)
+{
+    va_list ap;
+    fprintf(m->c->out, "%s%s: ", mark, fmt_time(m->c, cmd_now(m->c)));
+    va_start(ap, fmt);
+    vfprintf(m->c->out, fmt, ap);
+    va_end(ap);
+    fputc('\n', m->c->out);
+    fflush(m->c->out);
+}
+
+#define STEP "    "
+#define ARROW "==> "
+
+/* --- why something was not placed --- */
+
+static void
+print_counts(struct cmd *c, const struct i64_map *m, const char *prefix, const char *fmt_open,
+             const char *fmt_close)
+{
+    for (size_t i = 0; i < m->n; i++)
+        cmd_say(c, "%s  * %s%s%s%lld nodes", prefix, fmt_open, m->v[i].k, fmt_close,
+                (long long)m->v[i].v);
+}
+
+static void
+print_excluded(struct cmd *c, const struct i64_map *m, const char *prefix, const char *what,
+               const char *why)
+{
+    for (size_t i = 0; i < m->n; i++)
+        cmd_say(c, "%s  * %s \"%s\"%s %lld nodes%s", prefix, what, m->v[i].k, ":",
+                (long long)m->v[i].v, why);
+}
+
+static void
+print_scores(struct cmd *c, const struct alloc_metric *m, const char *prefix)
+{
+    struct table t;
+    if (m->score_meta_data.n == 0)
+        return;
+    table_init(&t, c, 3);
+    table_row(&t, "Node", "Scores", "Final score");
+    for (size_t i = 0; i < m->score_meta_data.n; i++) {
+        const struct node_score_meta *s = m->score_meta_data.v[i];
+        auto_buf struct buf b = BUF_INIT(64 << 10);
+        for (size_t j = 0; j < s->scores.n; j++)
+            buf_printf(&b, "%s%s=%.3g", j ? " " : "", s->scores.v[j].k, s->scores.v[j].v);
+        table_row(&t, mem_printf(c, "%s%s", prefix, fmt_id(c, s->node_id, false)), buf_str(&b),
+                  mem_printf(c, "%.3g", s->norm_score));
+    }
+    table_print(&t);
+}
+
+void
+monitor_print_metrics(struct cmd *c, const struct alloc_metric *m, bool scores, const char *prefix)
+{
+    if (m->nodes_evaluated == 0)
+        cmd_say(c, "%s  * No nodes were eligible for evaluation", prefix);
+    for (size_t i = 0; i < m->nodes_available.n; i++)
+        if (m->nodes_available.v[i].v == 0)
+            cmd_say(c, "%s  * No nodes are available in datacenter \"%s\"", prefix,
+                    m->nodes_available.v[i].k);
+    print_counts(c, &m->class_filtered, prefix, "Class \"", "\": excluded ");
+    print_excluded(c, &m->constraint_filtered, prefix, "Constraint", " excluded by filter");
+    if (m->nodes_exhausted > 0)
+        cmd_say(c, "%s  * Resources exhausted on %lld nodes", prefix,
+                (long long)m->nodes_exhausted);
+    print_counts(c, &m->class_exhausted, prefix, "Class \"", "\" exhausted on ");
+    print_excluded(c, &m->dimension_exhausted, prefix, "Dimension", " exhausted");
+    for (size_t i = 0; i < m->quota_exhausted.n; i++)
+        cmd_say(c, "%s  * Quota limit hit \"%s\"", prefix, m->quota_exhausted.v[i]);
+    if (scores)
+        print_scores(c, m, prefix);
+}
+
+void
+monitor_print_failed(struct cmd *c, const struct alloc_metric_map *groups, bool verbose,
+                     const char *prefix)
+{
+    for (size_t i = 0; i < groups->n && (verbose || i < FAILURES_MAX); i++) {
+        const struct alloc_metric *m = groups->v[i].v;
+        long long n = (long long)m->coalesced_failures + 1;
+        cmd_say(c, "%sTask Group \"%s\" (failed to place %lld allocation%s):", prefix,
+                groups->v[i].k, n, n == 1 ? "" : "s");
+        monitor_print_metrics(c, m, verbose, prefix);
+    }
+    if (!verbose && groups->n > FAILURES_MAX)
+        cmd_say(c, "%s... and %zu more task groups (-verbose shows all)", prefix,
+                groups->n - FAILURES_MAX);
+}
+
+/* --- allocations --- */
+
+static void
+show_alloc(struct monitor *m, const struct alloc_list_stub *a, const char *eval_id)
+{
+    struct cmd *c = m->c;
+    const char *id = fmt_id(c, a->id, m->verbose), *before = str_map_get(&m->seen, a->id);
+    const char *status = str_or(a->client_status, "");
+    if (!before && str_eq(a->eval_id, eval_id) && a->create_index == a->modify_index)
+        line(m, STEP, "Allocation \"%s\" created: node \"%s\", group \"%s\"", id,
+             fmt_id(c, a->node_id, m->verbose), a->task_group);
+    else if (!before && str_eq(a->eval_id, eval_id))
+        line(m, STEP, "Allocation \"%s\" %s: node \"%s\", group \"%s\"", id,
+             str_eq(a->desired_status, ALLOC_DESIRED_RUN) ? "placed or modified" : "stopped",
+             fmt_id(c, a->node_id, m->verbose), a->task_group);
+    else if (before && !str_eq(before, status))
+        line(m, STEP, "Allocation \"%s\" status changed: \"%s\" -> \"%s\"%s%s%s", id, before, status,
+             str_empty(a->client_description) ? "" : " (", str_or(a->client_description, ""),
+             str_empty(a->client_description) ? "" : ")");
+    if (!before || !str_eq(before, status))
+        str_map_set(m, &m->seen, a->id, status);
+}
+
+static int
+show_allocs(struct monitor *m, const char *eval_id)
+{
+    struct alloc_list_stub_list l;
+    struct err e = ERR_INIT;
+    if (api_list(m->c, api_target(m->c, "/v1/evaluation/%/allocations", eval_id, NULL),
+                 &type_alloc_list_stub, &l, NULL, &e))
+        return cmd_fail(m->c, "Error reading allocations: %s", e.text);
+    for (size_t i = 0; i < l.n; i++)
+        show_alloc(m, l.v[i], eval_id);
+    return 0;
+}
+
+/* --- the evaluation --- */
+
+static bool
+terminal(const char *status)
+{
+    return str_eq(status, EVAL_COMPLETE) || str_eq(status, EVAL_FAILED) ||
+           str_eq(status, EVAL_CANCELED);
+}
+
+static void
+show_trigger(struct monitor *m, const struct evaluation *ev)
+{
+    if (m->triggered)
+        return;
+    m->triggered = true;
+    if (!str_empty(ev->node_id) && str_eq(ev->triggered_by, TRIGGER_NODE_UPDATE))
+        line(m, STEP, "Evaluation triggered by node \"%s\"", fmt_id(m->c, ev->node_id, m->verbose));
+    else
+        line(m, STEP, "Evaluation triggered by job \"%s\"", str_or(ev->job_id, ""));
+}
+
+/* Until the evaluation has a terminal status; NULL on error. */
+static struct evaluation *
+wait_end(struct monitor *m, const char *id)
+{
+    uint64_t index = 0;
+    for (;;) {
+        void *ret = NULL;
+        struct err e = ERR_INIT;
+        struct api_meta meta = {0};
+        char *target = index ? api_target(m->c, "/v1/evaluation/%", id, "index",
+                                          fmt_u64(m->c, index), "wait", "10s", NULL)
+                             : api_target(m->c, "/v1/evaluation/%", id, NULL);
+        if (api_get(m->c, target, &type_evaluation, &ret, &meta, &e)) {
+            cmd_fail(m->c, "Error reading evaluation: %s", e.text);
+            return NULL;
+        }
+        struct evaluation *ev = ret;
+        index = meta.index;
+        show_trigger(m, ev);
+        if (show_allocs(m, ev->id))
+            return NULL;
+        if (!str_eq(ev->status, m->status)) {
+            if (m->status)
+                line(m, STEP, "Evaluation status changed: \"%s\" -> \"%s\"", m->status, ev->status);
+            m->status = ev->status;
+        }
+        if (terminal(ev->status))
+            return ev;
+    }
+}
+
+static int
+finish(struct monitor *m, const struct evaluation *ev)
+{
+    const char *id = fmt_id(m->c, ev->id, m->verbose);
+    if (!str_empty(ev->deployment_id))
+        line(m, STEP, "Evaluation within deployment: \"%s\"",
+             fmt_id(m->c, ev->deployment_id, m->verbose));
+    if (ev->failed_tg_allocs.n == 0) {
+        line(m, ARROW, "Evaluation \"%s\" finished with status \"%s\"%s%s", id, ev->status,
+             str_empty(ev->status_description) ? "" : ": ", str_or(ev->status_description, ""));
+        return str_eq(ev->status, EVAL_FAILED) ? 1 : 0;
+    }
+    line(m, ARROW,
+         "Evaluation \"%s\" finished with status \"%s\" but failed to place all allocations:", id,
+         ev->status);
+    monitor_print_failed(m->c, &ev->failed_tg_allocs, m->verbose, STEP);
+    if (!str_empty(ev->blocked_eval))
+        line(m, STEP, "Evaluation \"%s\" waiting for additional capacity to place remainder",
+             fmt_id(m->c, ev->blocked_eval, m->verbose));
+    return 2;
+}
+
+int
+monitor_eval(struct cmd *c, const char *eval_id, bool verbose)
+{
+    struct monitor *m = mem_new(c, struct monitor);
+    m->c = c;
+    m->verbose = verbose;
+    /* an evaluation that was put off names the one that follows */
+    for (int hop = 0; hop < HOPS_MAX; hop++) {
+        line(m, ARROW, "Monitoring evaluation \"%s\"", fmt_id(c, eval_id, verbose));
+        m->status = NULL;
+        m->triggered = false;
+        struct evaluation *ev = wait_end(m, eval_id);
+        if (!ev)
+            return 1;
+        int code = finish(m, ev);
+        if (str_empty(ev->next_eval) || code == 2)
+            return code;
+        eval_id = ev->next_eval;
+    }
+    return cmd_fail(c, "The chain of evaluations does not end; see \"paddock eval status %s\"",
+                    eval_id);
+}

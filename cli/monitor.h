@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Watching an evaluation until it ends, as `job run` does; and telling why something was not placed.
+ */
+#ifndef PADDOCK_CLI_MONITOR_H
+#define PADDOCK_CLI_MONITOR_H
+
+#include "cli/command.h"
+
+/* Exit code: 0 done, 1 an error or a failed evaluation, 2 not everything was placed. */
+int monitor_eval(struct cmd *c, const char *eval_id, bool verbose);
+/* The lines that explain a failed placement, each with `prefix`. */
+void monitor_print_metrics(struct cmd *c, const struct alloc_metric *m, bool scores,
+                           const char *prefix);
+/* "Task Group "web" (failed to place 2 allocations):" and the reasons, for each group. */
+void monitor_print_failed(struct cmd *c, const struct alloc_metric_map *groups, bool verbose,
+                          const char *prefix);
+
+#endif

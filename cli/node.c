@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node status, node eligibility.
+ */
+#include <stdlib.h>
+
+#include "api/terms.h"
+#include "cli/api.h"
+#include "cli/format.h"
+#include "common/num.h"
+
+struct node_opts {
+    bool brief, verbose, allocs, self, stats, quiet, os, ui;
+    const char *filter, *page_token;
+    int64_t per_page;
+    struct output out;
+};
+
+/* --- this node --- */
+
+/* Id of the node that the addressed agent is; NULL when it is none, which was said. */
+static const char *
+self_id(struct cmd *c)
+{
+    struct value *v = NULL;
+    struct err e = ERR_INIT;
+    if (api_get_value(c, api_target(c, "/v1/agent/self", NULL), &v, &e)) {
+        cmd_fail(c, "Error querying agent info: %s", e.text);
+        return NULL;
+    }
+    const struct value *id = value_get(value_get(value_get(v, "stats"), "client"), "node_id");
+    if (!id || id->kind != VALUE_STRING || !id->str.n) {
+        cmd_fail(c, "The agent at %s has no client role: name a node", c->address);
+        return NULL;
+    }
+    return id->str.s;
+}
+
+/* --- list --- */
+
+static int64_t
+running_allocs(struct cmd *c, const char *node)
+{
+    struct allocation_list l;
+    struct err e = ERR_INIT;
+    int64_t n = 0;
+    if (api_list(c, api_target(c, "/v1/node/%/allocations", node, NULL), &type_allocation, &l, NULL,
+                 &e))
+        return -1;
+    for (size_t i = 0; i < l.n; i++)
+        n += str_eq(l.v[i]->client_status, ALLOC_RUNNING);
+    return n;
+}
+
+static int
+list_nodes(struct cmd *c, const struct node_opts *o)
+{
+    struct node_list_stub_list l;
+    struct api_meta meta = {0};
+    struct err e = ERR_INIT;
+    int rc;
+    char *target = api_target(c, "/v1/nodes", "filter", o->filter, "per_page",
+                              o->per_page ? fmt_i64(c, o->per_page) : NULL, "next_token",
+                              o->page_token, "os", o->os ? "true" : NULL, NULL);
+    if (api_list(c, target, &type_node_list_stub, &l, &meta, &e))
+        return cmd_fail(c, "Error querying node status: %s", e.text);
+    if (output_list(c, &o->out, &type_node_list_stub, &l, &rc))
+        return rc;
+    if (o->quiet) {
+        for (size_t i = 0; i < l.n; i++)
+            cmd_say(c, "%s", fmt_id(c, l.v[i]->id, o->verbose));
+        return 0;
+    }
+    struct table t;
+    table_init(&t, c, 8 + (o->verbose ? 2 : 0) + (o->allocs ? 1 : 0) + (o->os ? 1 : 0));
+    for (size_t i = 0; i <= l.n; i++) {
+        const struct node_list_stub *n = i ? l.v[i - 1] : NULL;
+        const char *cell[13];
+        size_t k = 0;
+        cell[k++] = n ? fmt_id(c, n->id, o->verbose) : "ID";
+        cell[k++] = n ? n->node_pool : "Node Pool";
+        cell[k++] = n ? n->datacenter : "DC";
+        cell[k++] = n ? n->name : "Name";
+        cell[k++] = n ? n->node_class : "Class";
+        if (o->os)
+            cell[k++] = n ? str_map_get(&n->attributes, "os.name") : "OS";
+        if (o->verbose) {
+            cell[k++] = n ? n->address : "Address";
+            cell[k++] = n ? n->version : "Version";
+        }
+        cell[k++] = n ? fmt_bool(n->drain) : "Drain";
+        cell[k++] = n ? n->scheduling_eligibility : "Eligibility";
+        cell[k++] = n ? n->status : "Status";
+        if (o->allocs)
+            cell[k++] = n ? fmt_i64(c, running_allocs(c, n->id)) : "Running Allocs";
+        table_row(&t, cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], cell[6], cell[7],
+                  cell[8], cell[9], cell[10], cell[11]);
+    }
+    if (l.n)
+        table_print(&t);
+    if (!str_empty(meta.next_token))
+        cmd_say(c, "\nResults have been paginated. To get the next page run:\n\n"
+                   "paddock node status -page-token %s", meta.next_token);
+    return 0;
+}
+
+/* --- one --- */
+
+static const char *
+driver_text(struct cmd *c, const struct node *n)
+{
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    for (size_t i = 0; i < n->drivers.n; i++) {
+        const struct driver_info *d = n->drivers.v[i].v;
+        if (!d->detected)
+            continue;
+        buf_printf(&b, "%s%s%s", b.len ? "," : "", n->drivers.v[i].k, d->healthy ? "" : "(unhealthy)");
+    }
+    return mem_strdup(c, buf_str(&b));
+}
+
+static void
+print_head(struct cmd *c, const struct node *n, const struct node_opts *o)
+{
+    struct table t;
+    table_init(&t, c, 2);
+    table_row(&t, "ID", fmt_id(c, n->id, o->verbose || !o->brief));
+    table_row(&t, "Name", n->name);
+    table_row(&t, "Node Pool", n->node_pool);
+    table_row(&t, "Class", str_or(n->node_class, "<none>"));
+    table_row(&t, "DC", n->datacenter);
+    table_row(&t, "Drain", fmt_bool(n->drain_strategy != NULL));
+    table_row(&t, "Eligibility", n->scheduling_eligibility);
+    table_row(&t, "Status", n->status);
+    if (!str_empty(n->status_description))
+        table_row(&t, "Status Description", n->status_description);
+    table_row(&t, "Driver Status", str_or(driver_text(c, n), "<none>"));
+    table_print_kv(&t);
+}
+
+static void
+print_events(struct cmd *c, const struct node *n)
+{
+    struct table t;
+    cmd_heading(c, "Node Events");
+    table_init(&t, c, 3);
+    table_row(&t, "Time", "Subsystem", "Message");
+    for (size_t i = n->events.n; i > 0; i--) {
+        const struct node_event *ev = n->events.v[i - 1];
+        table_row(&t, fmt_time(c, ev->timestamp), ev->subsystem, ev->message);
+    }
+    table_print(&t);
+}
+
+static void
+print_map(struct cmd *c, const char *title, const struct str_map *m)
+{
+    struct table t;
+    cmd_heading(c, title);
+    table_init(&t, c, 2);
+    for (size_t i = 0; i < m->n; i++)
+        table_row(&t, m->v[i].k, m->v[i].v);
+    table_print_kv(&t);
+}
+
+static void
+print_drivers(struct cmd *c, const struct node *n)
+{
+    struct table t;
+    cmd_heading(c, "Drivers");
+    table_init(&t, c, 5);
+    table_row(&t, "Driver", "Detected", "Healthy", "Message", "Time");
+    for (size_t i = 0; i < n->drivers.n; i++) {
+        const struct driver_info *d = n->drivers.v[i].v;
+        table_row(&t, n->drivers.v[i].k, fmt_bool(d->detected), fmt_bool(d->healthy),
+                  d->health_description, fmt_time(c, d->update_time));
+    }
+    table_print(&t);
+}
+
+static const char *
+mib(struct cmd *c, int64_t mb)
+{
+    char t[SIZE_TEXT];
+    return mem_strdup(c, size_format((uint64_t)(mb < 0 ? 0 : mb) << 20, t));
+}
+
+struct sums {
+    int64_t cpu, memory, disk;
+};
+
+static void
+add_alloc(struct sums *s, const struct allocation *a)
+{
+    const struct allocated_resources *r = a->allocated_resources;
+    for (size_t i = 0; r && i < r->tasks.n; i++) {
+        const struct allocated_task_resources *t = r->tasks.v[i].v;
+        s->cpu += t->cpu ? t->cpu->cpu_shares : 0;
+        s->memory += t->memory ? t->memory->memory_mb : 0;
+    }
+    if (r && r->shared)
+        s->disk += r->shared->disk_mb;
+}
+
+static void
+print_allocated(struct cmd *c, const struct node *n, const struct allocation_list *l)
+{
+    const struct node_resources *r = n->node_resources;
+    const struct node_reserved_resources *res = n->reserved_resources;
+    struct sums used = {0, 0, 0}, all = {0, 0, 0};
+    for (size_t i = 0; i < l->n; i++)
+        if (!alloc_terminal(l->v[i]))
+            add_alloc(&used, l->v[i]);
+    if (r && r->cpu)
+        all.cpu = r->cpu->cpu_shares - (res && res->cpu ? res->cpu->cpu_shares : 0);
+    if (r && r->memory)
+        all.memory = r->memory->memory_mb - (res && res->memory ? res->memory->memory_mb : 0);
+    if (r && r->disk)
+        all.disk = r->disk->disk_mb - (res && res->disk ? res->disk->disk_mb : 0);
+    struct table t;
+    cmd_heading(c, "Allocated Resources");
+    table_init(&t, c, 3);
+    table_row(&t, "CPU", "Memory", "Disk");
+    table_row(&t, mem_printf(c, "%lld/%lld MHz", (long long)used.cpu, (long long)all.cpu),
+              mem_printf(c, "%s/%s", mib(c, used.memory), mib(c, all.memory)),
+              mem_printf(c, "%s/%s", mib(c, used.disk), mib(c, all.disk)));
+    table_print(&t);
+}
+
+/* Left out where the client does not answer: the rest of the page is still worth showing. */
+static void
+print_host(struct cmd *c, const struct node *n)
+{
+    void *ret = NULL;
+    struct err e = ERR_INIT;
+    char a[SIZE_TEXT], b[SIZE_TEXT];
+    if (!str_eq(n->status, NODE_READY) ||
+        api_get(c, api_target(c, "/v1/client/stats", "node_id", n->id, NULL), &type_host_stats, &ret,
+                NULL, &e))
+        return;
+    const struct host_stats *s = ret;
+    struct table t;
+    cmd_heading(c, "Host Resource Utilization");
+    table_init(&t, c, 3);
+    table_row(&t, "CPU", "Memory", "Disk");
+    int64_t mhz = n->node_resources && n->node_resources->cpu ? n->node_resources->cpu->cpu_shares : 0;
+    const char *mem = s->memory ? mem_printf(c, "%s/%s", size_format(s->memory->used, a),
+                                             size_format(s->memory->total, b))
+                                : NULL;
+    const char *disk = s->alloc_dir_stats
+                           ? mem_printf(c, "%s/%s", size_format(s->alloc_dir_stats->used, a),
+                                        size_format(s->alloc_dir_stats->size, b))
+                           : NULL;
+    table_row(&t, mem_printf(c, "%.0f/%lld MHz", s->cpu_ticks_consumed, (long long)mhz), mem, disk);
+    table_print(&t);
+}
+
+static int
+alloc_cmp(const void *a, const void *b)
+{
+    const struct allocation *const *x = a, *const *y = b;
+    if ((*x)->create_index != (*y)->create_index)
+        return (*x)->create_index < (*y)->create_index ? 1 : -1;
+    return strcmp(str_or((*x)->name, ""), str_or((*y)->name, ""));
+}
+
+static void
+print_allocs(struct cmd *c, struct allocation_list *l, bool verbose)
+{
+    struct table t;
+    cmd_heading(c, "Allocations");
+    if (l->n == 0) {
+        cmd_say(c, "No allocations placed");
+        return;
+    }
+    qsort(l->v, l->n, sizeof(*l->v), alloc_cmp);
+    table_init(&t, c, 9);
+    table_row(&t, "ID", "Node ID", "Job ID", "Task Group", "Version", "Desired", "Status", "Created",
+              "Modified");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct allocation *a = l->v[i];
+        table_row(&t, fmt_id(c, a->id, verbose), fmt_id(c, a->node_id, verbose), a->job_id,
+                  a->task_group, fmt_u64(c, a->job ? a->job->version : 0), a->desired_status,
+                  a->client_status, fmt_ago(c, a->create_time), fmt_ago(c, a->modify_time));
+    }
+    table_print(&t);
+}
+
+static int
+show_node(struct cmd *c, const struct node_opts *o, const char *id)
+{
+    struct err e = ERR_INIT;
+    struct allocation_list l = {NULL, 0};
+    void *ret = NULL;
+    int rc;
+    if (api_get(c, api_target(c, "/v1/node/%", id, NULL), &type_node, &ret, NULL, &e))
+        return cmd_fail(c, "Error querying node info: %s", e.text);
+    const struct node *n = ret;
+    if (output_object(c, &o->out, &type_node, n, &rc))
+        return rc;
+    if (api_list(c, api_target(c, "/v1/node/%/allocations", id, NULL), &type_allocation, &l, NULL,
+                 &e))
+        return cmd_fail(c, "Error querying node allocations: %s", e.text);
+    print_head(c, n, o);
+    if (!o->brief) {
+        if (o->verbose)
+            print_drivers(c, n);
+        print_events(c, n);
+        print_allocated(c, n, &l);
+        print_host(c, n);
+    }
+    print_allocs(c, &l, o->verbose);
+    if (o->verbose) {
+        print_map(c, "Attributes", &n->attributes);
+        print_map(c, "Meta", &n->meta);
+    }
+    return 0;
+}
+
+/* Full id from a prefix; NULL when that was said and *ret_code set. */
+static const char *
+find_node(struct cmd *c, const char *prefix, int *ret_code)
+{
+    struct object_list found;
+    *ret_code = 1;
+    switch (api_find(c, "node", "/v1/nodes", &type_node_list_stub, prefix, &found)) {
+    case API_ONE:
+        return ((struct node_list_stub *)found.v[0])->id;
+    case API_MANY: {
+        struct table t;
+        table_init(&t, c, 4);
+        table_row(&t, "ID", "DC", "Name", "Status");
+        for (size_t i = 0; i < found.n; i++) {
+            const struct node_list_stub *n = found.v[i];
+            table_row(&t, n->id, n->datacenter, n->name, n->status);
+        }
+        cmd_say(c, "Prefix matched multiple nodes\n");
+        table_print(&t);
+        return NULL;
+    }
+    default:
+        return NULL;
+    }
+}
+
+int
+cmd_node_status(struct cmd *c)
+{
+    struct node_opts o = {.brief = false};
+    const struct opt opts[] = {
+        {"short", OPT_BOOL, &o.brief, NULL, "Only the head and the allocations.", NULL},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids, attributes and more.", NULL},
+        {"allocs", OPT_BOOL, &o.allocs, NULL, "Count running allocations in the list.", NULL},
+        {"self", OPT_BOOL, &o.self, NULL, "Show the node that the agent is.", NULL},
+        {"stats", OPT_BOOL, &o.stats, NULL, "Accepted; statistics are always shown.", NULL},
+        {"quiet", OPT_BOOL, &o.quiet, NULL, "List ids only.", NULL},
+        {"os", OPT_BOOL, &o.os, NULL, "Show the operating system in the list.", NULL},
+        {"filter", OPT_STRING, &o.filter, "<expression>", "List only nodes that match.", NULL},
+        {"per-page", OPT_INT, &o.per_page, "<n>", "List so many per page.", NULL},
+        {"page-token", OPT_STRING, &o.page_token, "<token>", "Where the page starts.", NULL},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        OUTPUT_OPTS(o.out),
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
+        return rc;
+    if (!o.self && c->n_args == 0)
+        return list_nodes(c, &o);
+    const char *id = o.self ? self_id(c) : find_node(c, c->args[0], &rc);
+    return id ? show_node(c, &o, id) : 1;
+}
+
+int
+cmd_node_eligibility(struct cmd *c)
+{
+    bool enable = false, disable = false, self = false;
+    const struct opt opts[] = {
+        {"enable", OPT_BOOL, &enable, NULL, "The node takes new allocations.", NULL},
+        {"disable", OPT_BOOL, &disable, NULL, "The node takes no new allocations.", NULL},
+        {"self", OPT_BOOL, &self, NULL, "The node that the agent is.", NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc = 1;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
+        return rc;
+    if (enable == disable)
+        return cmd_fail(c, "Either the -enable or -disable flag must be set");
+    if (self == (c->n_args == 1))
+        return cmd_fail(c, "Name a node, or give -self");
+    const char *id = self ? self_id(c) : find_node(c, c->args[0], &rc);
+    if (!id)
+        return rc;
+    struct err e = ERR_INIT;
+    const char *word = enable ? NODE_ELIGIBLE : NODE_INELIGIBLE;
+    struct node_eligibility_request req = {.node_id = id, .eligibility = word};
+    if (api_send(c, "PUT", api_target(c, "/v1/node/%/eligibility", id, NULL),
+                 &type_node_eligibility_request, &req, NULL, NULL, &e))
+        return cmd_fail(c, "Error updating scheduling eligibility: %s", e.text);
+    cmd_say(c, "Node \"%s\" scheduling eligibility set: %s for scheduling", id, word);
+    return 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * server members, agent-info, version, system gc.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/terms.h"
+#include "cli/api.h"
+#include "cli/format.h"
+
+/* --- server members --- */
+
+/* "ip:port" of the leader's RPC address, or NULL. */
+static const char *
+leader(struct cmd *c)
+{
+    struct value *v = NULL;
+    struct err e = ERR_INIT;
+    if (api_get_value(c, api_target(c, "/v1/status/leader", NULL), &v, &e) ||
+        v->kind != VALUE_STRING)
+        return NULL;
+    return v->str.s;
+}
+
+static int
+member_cmp(const void *a, const void *b)
+{
+    const struct agent_member *const *x = a, *const *y = b;
+    return strcmp(str_or((*x)->name, ""), str_or((*y)->name, ""));
+}
+
+static const char *
+tag(const struct agent_member *m, const char *name)
+{
+    return str_or(str_map_get(&m->tags, name), "");
+}
+
+static bool
+leads(struct cmd *c, const struct agent_member *m, const char *addr)
+{
+    const char *rpc = tag(m, "rpc_addr");
+    const char *mine = mem_printf(c, "%s:%s", str_or(rpc, m->addr), tag(m, "port"));
+    return addr && str_eq(mine, addr);
+}
+
+static void
+print_tags(struct cmd *c, const struct server_members_response *r)
+{
+    struct table t;
+    table_init(&t, c, 4);
+    table_row(&t, "Name", "Address", "Port", "Tags");
+    for (size_t i = 0; i < r->members.n; i++) {
+        const struct agent_member *m = r->members.v[i];
+        auto_buf struct buf b = BUF_INIT(1 << 20);
+        for (size_t j = 0; j < m->tags.n; j++)
+            buf_printf(&b, "%s%s=%s", j ? "," : "", m->tags.v[j].k, m->tags.v[j].v);
+        table_row(&t, m->name, m->addr, fmt_u64(c, m->port), buf_str(&b));
+    }
+    table_print(&t);
+}
+
+int
+cmd_server_members(struct cmd *c)
+{
+    bool detailed = false, verbose = false, ui = false;
+    struct output out = {false, NULL};
+    const struct opt opts[] = {
+        {"detailed", OPT_BOOL, &detailed, NULL, "Older spelling of -verbose: show the tags.", NULL},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show all tags.", NULL},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        OUTPUT_OPTS(out),
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
+        return rc;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_get(c, api_target(c, "/v1/agent/members", NULL), &type_server_members_response, &ret,
+                NULL, &e))
+        return cmd_fail(c, "Error querying servers: %s", e.text);
+    struct server_members_response *r = ret;
+    if (r->members.n)
+        qsort(r->members.v, r->members.n, sizeof(*r->members.v), member_cmp);
+    if (output_list(c, &out, &type_agent_member, &r->members, &rc))
+        return rc;
+    if (verbose || detailed) {
+        print_tags(c, r);
+        return 0;
+    }
+    const char *lead = leader(c);
+    struct table t;
+    table_init(&t, c, 9);
+    table_row(&t, "Name", "Address", "Port", "Status", "Leader", "Raft Version", "Build",
+              "Datacenter", "Region");
+    for (size_t i = 0; i < r->members.n; i++) {
+        const struct agent_member *m = r->members.v[i];
+        table_row(&t, m->name, m->addr, fmt_u64(c, m->port), m->status, fmt_bool(leads(c, m, lead)),
+                  tag(m, "raft_vsn"), tag(m, "build"), tag(m, "dc"), tag(m, "region"));
+    }
+    table_print(&t);
+    if (!lead || !*lead)
+        return cmd_fail(c, "\nError determining leaders: the region has no leader");
+    return 0;
+}
+
+/* --- agent-info --- */
+
+static int
+pair_cmp(const void *a, const void *b)
+{
+    const struct value_pair *x = a, *y = b;
+    return strcmp(x->k, y->k);
+}
+
+static const char *
+text_of(struct cmd *c, const struct value *v)
+{
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    if (v->kind == VALUE_STRING)
+        return v->str.s;
+    json_encode_value(&b, v, 0);
+    return mem_strdup(c, buf_str(&b));
+}
+
+static void
+print_stats(struct cmd *c, struct value *stats)
+{
+    qsort(stats->map.v, stats->map.n, sizeof(*stats->map.v), pair_cmp);
+    for (size_t i = 0; i < stats->map.n; i++) {
+        struct value *part = stats->map.v[i].v;
+        cmd_say(c, "%s", stats->map.v[i].k);
+        if (part->kind != VALUE_MAP || !part->map.n)
+            continue;
+        qsort(part->map.v, part->map.n, sizeof(*part->map.v), pair_cmp);
+        for (size_t j = 0; j < part->map.n; j++)
+            cmd_say(c, "  %s = %s", part->map.v[j].k, text_of(c, part->map.v[j].v));
+    }
+}
+
+int
+cmd_agent_info(struct cmd *c)
+{
+    struct output out = {false, NULL};
+    const struct opt opts[] = {OUTPUT_OPTS(out), {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
+        return rc;
+    struct err e = ERR_INIT;
+    struct value *v = NULL;
+    if (api_get_value(c, api_target(c, "/v1/agent/self", NULL), &v, &e))
+        return cmd_fail(c, "Error querying agent info: %s", e.text);
+    if (output_value(c, &out, v, &rc))
+        return rc;
+    struct value *stats = value_get(v, "stats");
+    if (!stats || stats->kind != VALUE_MAP || !stats->map.n)
+        return cmd_fail(c, "Error querying agent info: the agent told no statistics");
+    print_stats(c, stats);
+    return 0;
+}
+
+/* --- version, gc --- */
+
+int
+cmd_version(struct cmd *c)
+{
+    const struct opt opts[] = {{NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.max = 0}, &rc))
+        return rc;
+    cmd_say(c, "Paddock v%s", PACKAGE_VERSION);
+    cmd_say(c, "Nomad v%s (the interface it speaks)", NOMAD_VERSION);
+    return 0;
+}
+
+int
+cmd_system_gc(struct cmd *c)
+{
+    const struct opt opts[] = {{NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
+        return rc;
+    struct err e = ERR_INIT;
+    if (api_send(c, "PUT", api_target(c, "/v1/system/gc", NULL), NULL, NULL, NULL, NULL, &e))
+        return cmd_fail(c, "Error running system garbage-collection: %s", e.text);
+    return 0;
+}

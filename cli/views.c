@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared tables.
+ */
+#include "cli/views.h"
+
+#include <stdlib.h>
+
+#include "api/terms.h"
+#include "cli/format.h"
+
+static int
+newest_first(const void *a, const void *b)
+{
+    const struct alloc_list_stub *const *x = a, *const *y = b;
+    if ((*x)->create_index != (*y)->create_index)
+        return (*x)->create_index < (*y)->create_index ? 1 : -1;
+    return strcmp(str_or((*x)->name, ""), str_or((*y)->name, ""));
+}
+
+void
+view_allocs(struct cmd *c, const struct alloc_list_stub_list *l, bool verbose)
+{
+    struct table t;
+    if (l->n)
+        qsort(l->v, l->n, sizeof(*l->v), newest_first);
+    table_init(&t, c, verbose ? 10 : 8);
+    if (verbose)
+        table_row(&t, "ID", "Eval ID", "Node ID", "Node Name", "Task Group", "Version", "Desired",
+                  "Status", "Created", "Modified");
+    else
+        table_row(&t, "ID", "Node ID", "Task Group", "Version", "Desired", "Status", "Created",
+                  "Modified");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct alloc_list_stub *a = l->v[i];
+        const char *id = fmt_id(c, a->id, verbose), *node = fmt_id(c, a->node_id, verbose);
+        const char *version = fmt_u64(c, a->job_version);
+        if (verbose)
+            table_row(&t, id, a->eval_id, node, a->node_name, a->task_group, version,
+                      a->desired_status, a->client_status, fmt_time(c, a->create_time),
+                      fmt_time(c, a->modify_time));
+        else
+            table_row(&t, id, node, a->task_group, version, a->desired_status, a->client_status,
+                      fmt_ago(c, a->create_time), fmt_ago(c, a->modify_time));
+    }
+    table_print(&t);
+}
+
+const char *
+view_placement(const struct evaluation *ev)
+{
+    if (str_eq(ev->status, EVAL_BLOCKED))
+        return "N/A - In Progress";
+    return fmt_bool(ev->failed_tg_allocs.n > 0);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * paddock: the agent, or a command.
+ */
+#include <string.h>
+
+#include "agent/agent.h"
+#include "cli/cli.h"
+
+int
+main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "agent") == 0)
+        return agent_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "policy") == 0)
+        return policy_main(argc - 1, argv + 1);
+    return cli_main(argc, argv);
+}
