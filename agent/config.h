@@ -13,23 +13,22 @@
 #include "common/err.h"
 #include "common/opt.h"
 
+struct flags_more;
+
 /* What the command line said. Zero or NULL: not given. Strings point into argv. */
 struct config_flags {
     struct opt_list config; /* -config, files or directories in order */
     bool dev;
-    bool dev_connect, dev_consul, dev_vault; /* refused: later */
     bool server, client;
-    const char *bind, *region, *dc, *data_dir, *plugin_dir, *node, *log_level, *encrypt;
-    bool log_json, log_include_location;
+    const char *bind, *region, *dc, *data_dir, *plugin_dir, *node, *log_level;
+    bool log_json;
     int64_t bootstrap_expect, raft_protocol, retry_max, retry_interval_ns, network_speed;
     bool rejoin;
     struct opt_list join, retry_join, meta;
     const char *state_dir, *alloc_dir, *alloc_mounts_dir, *host_volumes_dir, *node_class, *node_pool;
     const char *servers; /* comma list */
     const char *network_interface, *preferred_address_family;
-    bool acl_enabled;
-    /* Flags that are known and refused (consul, vault, ...). */
-    const char *refused;
+    struct flags_more *more; /* known flags that are refused */
 };
 
 /* The option table of `paddock agent` that fills `f`; owned by ctx, ended by a NULL name. */
@@ -45,7 +44,7 @@ int config_load(const void *ctx, const struct config_flags *f, struct agent_conf
 /* The configuration as text for /v1/agent/self: secrets hidden. */
 struct value *config_value(const void *ctx, const struct agent_config *c);
 
-/* host:port of a role, after defaults: addresses.X or bind_addr, ports.X. */
+/* The address that a role binds: addresses.X or bind_addr. The port is ports.X. */
 const char *config_http_addr(const struct agent_config *c);
 const char *config_rpc_addr(const struct agent_config *c);
 

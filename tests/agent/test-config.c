@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Agent configuration: files and directories, both syntaxes, merging, flags, -dev, refusals.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/config.h"
+#include "common/fd.h"
+#include "common/str.h"
+#include "tests/lib/test.h"
+
+static char dir[64];
+
+static void
+setup(void)
+{
+    ck_assert(str_copy(dir, sizeof(dir), "/tmp/paddock-config-XXXXXX"));
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static const char *
+file(const void *ctx, const char *name, const char *text)
+{
+    const char *path = mem_printf(ctx, "%s/%s", dir, name);
+    ck_assert_int_eq(file_write_atomic(AT_FDCWD, path, text, strlen(text), 0600), 0);
+    return path;
+}
+
+static int
+load(const void *ctx, const char *path, struct agent_config **ret, struct err *e)
+{
+    struct config_flags f = {0};
+    if (path)
+        list_add(ctx, f.config, path);
+    return config_load(ctx, &f, ret, NULL, NULL, NULL, e);
+}
+
+static const char base[] = "data_dir = \"/var/lib/paddock\"\n"
+                           "server { enabled = true\n bootstrap_expect = 1 }\n"
+                           "client { enabled = true\n servers = [\"127.0.0.1:1\"]\n"
+                           "  meta { a = \"1\" } }\n";
+
+START_TEST(both_syntaxes)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct agent_config *c;
+    struct err e = ERR_INIT;
+    setup();
+    ck_assert_msg(load(ctx, file(ctx, "a.hcl", base), &c, &e) == 0, "%s", e.text);
+    ck_assert(c->server->enabled && c->client->enabled);
+    ck_assert_int_eq(c->ports->http, 4646);
+    ck_assert_str_eq(c->region, "global");
+    ck_assert_str_eq(str_map_get(&c->client->meta, "a"), "1");
+    ck_assert_str_eq(config_http_addr(c), "0.0.0.0");
+    static const char json[] =
+        "{\"data_dir\":\"/d\",\"ports\":{\"http\":20001},\"server\":{\"enabled\":true,"
+        "\"bootstrap_expect\":1},\"log_level\":\"WARN\"}";
+    ck_assert_msg(load(ctx, file(ctx, "b.json", json), &c, &e) == 0, "%s", e.text);
+    ck_assert_int_eq(c->ports->http, 20001);
+    static const char quoted[] = "\"data_dir\" = \"/d\"\n\"server\" = { \"enabled\" = true, "
+                                 "\"bootstrap_expect\" = 1 }\n";
+    ck_assert_msg(load(ctx, file(ctx, "c.hcl", quoted), &c, &e) == 0, "%s", e.text);
+    ck_assert(c->server->enabled);
+}
+END_TEST
+
+START_TEST(directory_merges_in_order)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct agent_config *c;
+    struct err e = ERR_INIT;
+    setup();
+    file(ctx, "10.hcl", base);
+    file(ctx, "20.json", "{\"datacenter\":\"dc2\",\"client\":{\"servers\":[\"127.0.0.1:2\"],"
+                         "\"meta\":{\"b\":\"2\"}}}");
+    file(ctx, "30.hcl", "datacenter = \"dc3\"\nlog_level = \"\"\n");
+    file(ctx, "40.hcl~", "nonsense {{{");
+    file(ctx, "readme.txt", "nonsense");
+    ck_assert_msg(load(ctx, dir, &c, &e) == 0, "%s", e.text);
+    ck_assert_str_eq(c->datacenter, "dc3");
+    ck_assert_uint_eq(c->client->servers.n, 2);
+    ck_assert_str_eq(str_map_get(&c->client->meta, "a"), "1");
+    ck_assert_str_eq(str_map_get(&c->client->meta, "b"), "2");
+    ck_assert_str_eq(c->log_level, "INFO");
+    ck_assert_uint_eq(c->files.n, 3);
+}
+END_TEST
+
+START_TEST(flags_and_dev)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct config_flags f = {0};
+    struct agent_config *c;
+    struct err e = ERR_INIT;
+    const struct opt *tables[] = {config_options(ctx, &f)};
+    const char *argv[] = {"agent", "-dev", "-node=n1", "-meta", "rack=7", "-bind", "127.0.0.2"};
+    const char **args;
+    size_t n;
+    ck_assert_int_eq(opt_parse(ctx, tables, 1, ARRAY_LEN(argv), (char **)argv, &args, &n, &e), 0);
+    ck_assert_msg(config_load(ctx, &f, &c, NULL, NULL, NULL, &e) == 0, "%s", e.text);
+    ck_assert(c->dev_mode && c->server->enabled && c->client->enabled);
+    ck_assert_str_eq(c->node_name, "n1");
+    ck_assert_str_eq(c->bind_addr, "127.0.0.2");
+    ck_assert_str_eq(str_map_get(&c->client->meta, "rack"), "7");
+    ck_assert_uint_eq(c->plugins.n, 1);
+    struct config_flags g = {0};
+    const struct opt *again[] = {config_options(ctx, &g)};
+    const char *bad[] = {"agent", "-dev", "-vault-enabled"};
+    ck_assert_int_eq(opt_parse(ctx, again, 1, ARRAY_LEN(bad), (char **)bad, &args, &n, &e), 0);
+    ck_assert_int_eq(config_load(ctx, &g, &c, NULL, NULL, NULL, &e), -ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(e.text, "-vault-enabled"));
+}
+END_TEST
+
+START_TEST(refusals_name_the_thing)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"data_dirr = \"/d\"\n", "data_dir"},
+        {"server { enabled = true\n bootstrap_expect = 1 }\n", "data_dir is missing"},
+        {"data_dir = \"d\"\nserver { enabled = true\n bootstrap_expect = 1 }\n", "absolute"},
+        {"data_dir = \"/d\"\n", "neither server nor client"},
+        {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3 }\n", "several servers"},
+        {"data_dir = \"/d\"\nacl { enabled = true }\n", "acl"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8 }\n",
+         "min_dynamic_port"},
+        {"data_dir = \"/d\"\nbind_addr = \"{{ GetPrivateIP }}\"\nclient { enabled = true }\n",
+         "templates"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n gc_interval = \"soon\" }\n", "gc_interval"},
+        {"log_level = \"LOUD\"\nclient { enabled = true }\n", "LOUD"},
+    };
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct err e = ERR_INIT;
+        ck_assert_msg(load(ctx, file(ctx, "x.hcl", rows[i].text), &c, &e) < 0, "%s", rows[i].text);
+        ck_assert_msg(strstr(e.text, rows[i].says) != NULL, "\"%s\" does not hold \"%s\"", e.text,
+                      rows[i].says);
+    }
+    struct err e = ERR_INIT;
+    struct agent_config *c;
+    auto_mem void *ctx = mem_ctx("test");
+    ck_assert_int_lt(load(ctx, "/nonexistent.hcl", &c, &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.text, "/nonexistent.hcl"));
+}
+END_TEST
+
+TEST_SUITE("config", both_syntaxes, directory_merges_in_order, flags_and_dev, refusals_name_the_thing)
