@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The lifecycle of an allocation: order of starts and stops, by traces over real task machines.
+ */
+#include <string.h>
+
+#include "client/alloc_sm.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "tests/lib/test.h"
+
+#define T0 (INT64_C(1700000000) * NS_PER_S)
+
+enum { MAX = 8 };
+
+struct world {
+    void *ctx;
+    struct task_sm sm[MAX];
+    const struct task_sm *list[MAX];
+    size_t n;
+    bool stop;
+};
+
+static void
+add(struct world *w, const char *name, enum task_role role, bool sidecar, bool leader)
+{
+    struct task_sm *m = &w->sm[w->n];
+    *m = (struct task_sm){.cfg = {.role = role, .sidecar = sidecar, .leader = leader, .batch = true}};
+    m->t = task_sm_new_record(w->ctx, name, T0);
+    w->list[w->n++] = m;
+}
+
+/* Applies the verdicts once; "+a" starts, "-b" kills. */
+static const char *
+step(struct world *w)
+{
+    struct alloc_verdict v[MAX];
+    char *s = mem_strdup(w->ctx, "");
+    alloc_sm_step(w->list, w->n, w->stop, v);
+    for (size_t i = 0; i < w->n; i++) {
+        if (v[i].start && task_sm_start(&w->sm[i], T0))
+            s = mem_printf(w->ctx, "%s+%s", s, w->sm[i].t->name);
+        if (v[i].kill && task_sm_kill(&w->sm[i], T0, v[i].why, v[i].sibling, false))
+            s = mem_printf(w->ctx, "%s-%s", s, w->sm[i].t->name);
+    }
+    return s;
+}
+
+static struct task_sm *
+find(struct world *w, const char *name)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (strcmp(w->sm[i].t->name, name) == 0)
+            return &w->sm[i];
+    ck_abort_msg("no task %s", name);
+    return NULL;
+}
+
+static void
+up(struct world *w, const char *name)
+{
+    task_sm_started(find(w, name), T0, T0);
+}
+
+static void
+down(struct world *w, const char *name, int code)
+{
+    struct task_exit x = {.code = code};
+    task_sm_exited(find(w, name), T0 + 1, 0, &x);
+}
+
+static const char *
+status(struct world *w)
+{
+    const char *text;
+    return alloc_sm_status(w->list, w->n, &text);
+}
+
+START_TEST(single_batch_task)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx};
+    add(&w, "a", ROLE_MAIN, false, false);
+    ck_assert_str_eq(status(&w), "pending");
+    ck_assert_str_eq(step(&w), "+a");
+    ck_assert_str_eq(step(&w), "");
+    up(&w, "a");
+    ck_assert_str_eq(status(&w), "running");
+    down(&w, "a", 0);
+    ck_assert_str_eq(step(&w), "");
+    ck_assert(alloc_sm_done(w.list, w.n));
+    ck_assert_str_eq(status(&w), "complete");
+}
+END_TEST
+
+START_TEST(order_of_starts)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx};
+    add(&w, "main", ROLE_MAIN, false, false);
+    add(&w, "pre", ROLE_PRESTART, false, false);
+    add(&w, "side", ROLE_PRESTART, true, false);
+    add(&w, "post", ROLE_POSTSTART, false, false);
+    add(&w, "stop", ROLE_POSTSTOP, false, false);
+    ck_assert_str_eq(step(&w), "+pre+side");
+    up(&w, "pre");
+    ck_assert_str_eq(step(&w), "");
+    down(&w, "pre", 0);
+    ck_assert_str_eq(step(&w), ""); /* the sidecar is not up yet */
+    up(&w, "side");
+    ck_assert_str_eq(step(&w), "+main");
+    ck_assert_str_eq(step(&w), "");
+    up(&w, "main");
+    ck_assert_str_eq(step(&w), "+post");
+    up(&w, "post");
+    down(&w, "post", 0);
+    ck_assert_str_eq(step(&w), "");
+    down(&w, "main", 0);
+    ck_assert_str_eq(step(&w), "-side"); /* only the sidecar is left */
+    ck_assert_str_eq(step(&w), "");
+    down(&w, "side", 0);
+    ck_assert_str_eq(step(&w), "+stop");
+    up(&w, "stop");
+    down(&w, "stop", 0);
+    ck_assert(alloc_sm_done(w.list, w.n));
+    ck_assert_str_eq(status(&w), "complete");
+}
+END_TEST
+
+START_TEST(failed_prestart_ends_all)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx};
+    add(&w, "main", ROLE_MAIN, false, false);
+    add(&w, "pre", ROLE_PRESTART, false, false);
+    ck_assert_str_eq(step(&w), "+pre");
+    up(&w, "pre");
+    down(&w, "pre", 1);
+    ck_assert_int_eq(find(&w, "pre")->t->phase, TASK_DEAD);
+    ck_assert_str_eq(step(&w), "-main");
+    ck_assert(alloc_sm_done(w.list, w.n));
+    ck_assert_str_eq(status(&w), "failed");
+    ck_assert(!find(&w, "main")->t->state->failed);
+}
+END_TEST
+
+START_TEST(leader_takes_all_along)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx};
+    add(&w, "a", ROLE_MAIN, false, true);
+    add(&w, "b", ROLE_MAIN, false, false);
+    step(&w);
+    up(&w, "a");
+    up(&w, "b");
+    down(&w, "a", 0);
+    ck_assert_str_eq(step(&w), "-b");
+    ck_assert_str_eq(find(&w, "b")->t->state->events.v[3]->type, "Leader Task Dead");
+    down(&w, "b", 0);
+    ck_assert_str_eq(status(&w), "complete");
+}
+END_TEST
+
+START_TEST(order_of_stops)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx};
+    add(&w, "lead", ROLE_MAIN, false, true);
+    add(&w, "b", ROLE_MAIN, false, false);
+    add(&w, "side", ROLE_PRESTART, true, false);
+    add(&w, "last", ROLE_POSTSTOP, false, false);
+    step(&w);
+    up(&w, "side");
+    step(&w);
+    up(&w, "lead");
+    up(&w, "b");
+    w.stop = true;
+    ck_assert_str_eq(step(&w), "-lead");
+    ck_assert_str_eq(step(&w), "");
+    down(&w, "lead", 0);
+    ck_assert_str_eq(step(&w), "-b");
+    down(&w, "b", 0);
+    ck_assert_str_eq(step(&w), "-side");
+    down(&w, "side", 0);
+    ck_assert_str_eq(step(&w), "+last");
+    up(&w, "last");
+    ck_assert_str_eq(step(&w), ""); /* poststop runs on although the allocation is to stop */
+    down(&w, "last", 0);
+    ck_assert_str_eq(status(&w), "complete");
+}
+END_TEST
+
+START_TEST(stop_before_anything_ran)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx, .stop = true};
+    add(&w, "a", ROLE_MAIN, false, false);
+    add(&w, "last", ROLE_POSTSTOP, false, false);
+    ck_assert_str_eq(step(&w), "-a");
+    ck_assert_str_eq(step(&w), "-last");
+    ck_assert(alloc_sm_done(w.list, w.n));
+    ck_assert_str_eq(status(&w), "complete");
+}
+END_TEST
+
+START_TEST(poststart_that_never_came)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx};
+    add(&w, "a", ROLE_MAIN, false, false);
+    add(&w, "b", ROLE_MAIN, false, false);
+    add(&w, "post", ROLE_POSTSTART, true, false);
+    ck_assert_str_eq(step(&w), "+a+b");
+    up(&w, "a");
+    down(&w, "a", 0);
+    ck_assert_str_eq(step(&w), "");
+    task_sm_start_failed(find(&w, "b"), T0, 0, TASK_EVENT_DRIVER_FAILURE, "x", false);
+    ck_assert_str_eq(step(&w), "-post");
+    ck_assert(alloc_sm_done(w.list, w.n));
+    ck_assert_str_eq(status(&w), "failed");
+}
+END_TEST
+
+START_TEST(failed_poststop_kills_nothing)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx};
+    add(&w, "a", ROLE_MAIN, false, false);
+    add(&w, "x", ROLE_POSTSTOP, false, false);
+    add(&w, "y", ROLE_POSTSTOP, false, false);
+    step(&w);
+    up(&w, "a");
+    down(&w, "a", 0);
+    ck_assert_str_eq(step(&w), "+x+y");
+    up(&w, "x");
+    up(&w, "y");
+    down(&w, "x", 1);
+    ck_assert_str_eq(step(&w), "");
+    down(&w, "y", 0);
+    ck_assert(alloc_sm_done(w.list, w.n));
+}
+END_TEST
+
+TEST_SUITE("alloc_sm", single_batch_task, order_of_starts, failed_prestart_ends_all,
+           leader_takes_all_along, order_of_stops, stop_before_anything_ran,
+           poststart_that_never_came, failed_poststop_kills_nothing)

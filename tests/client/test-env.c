@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NOMAD_* variables, their layers, and ${...}.
+ */
+#include <string.h>
+
+#include "client/env.h"
+#include "client/log_index.h"
+#include "common/mem.h"
+#include "tests/lib/test.h"
+
+struct fixture {
+    struct env_input in;
+    struct node node;
+    struct allocation alloc;
+    struct job job;
+    struct task_group tg;
+    struct task task;
+    struct allocated_task_resources res;
+    struct allocated_cpu_resources cpu;
+    struct allocated_memory_resources mem;
+};
+
+static struct fixture *
+fixture(void *ctx)
+{
+    static const char *const host[] = {"PATH=/usr/bin", "NOMAD_TOKEN=secret", "NOMAD_DC=evil", NULL};
+    static const char *const deny[] = {"NOMAD_TOKEN", NULL};
+    struct fixture *f = mem_new(ctx, struct fixture);
+    f->node = (struct node){.id = "n1", .name = "host1", .datacenter = "dc9", .node_class = "big"};
+    str_map_set(f, &f->node.attributes, "kernel.name", "linux");
+    str_map_set(f, &f->node.meta, "rack", "r7");
+    f->job = (struct job){.id = "web", .name = "web"};
+    str_map_set(f, &f->job.meta, "owner-x", "ops");
+    str_map_set(f, &f->job.meta, "level", "job");
+    str_map_set(f, &f->tg.meta, "level", "group");
+    f->tg.name = "front";
+    f->task.name = "srv";
+    f->alloc = (struct allocation){.id = "12345678-aaaa-bbbb-cccc-0123456789ab",
+                                   .name = "web.front[3]",
+                                   .job = &f->job,
+                                   .namespace = "default"};
+    f->cpu.cpu_shares = 500;
+    for (int64_t i = 0; i < 4; i++)
+        list_add(f, f->cpu.reserved_cores, i < 3 ? i : 7);
+    f->mem.memory_mb = 256;
+    f->res.cpu = &f->cpu;
+    f->res.memory = &f->mem;
+    f->in = (struct env_input){.node = &f->node, .region = "global", .alloc = &f->alloc,
+                               .group = &f->tg, .task = &f->task, .resources = &f->res,
+                               .alloc_dir = "/alloc", .task_dir = "/local",
+                               .secrets_dir = "/secrets", .host_env = host, .host_deny = deny};
+    return f;
+}
+
+static void
+add_port(struct fixture *f, const char *label, int64_t value, int64_t to)
+{
+    struct allocated_port_mapping *p = mem_new(f, struct allocated_port_mapping);
+    *p = (struct allocated_port_mapping){
+        .label = label, .value = value, .to = to, .host_ip = "10.0.0.5"};
+    if (!f->alloc.allocated_resources) {
+        f->alloc.allocated_resources = mem_new(f, struct allocated_resources);
+        f->alloc.allocated_resources->shared = mem_new(f, struct allocated_shared_resources);
+    }
+    list_add(f, f->alloc.allocated_resources->shared->ports, p);
+}
+
+#define IS(env, name, value) ck_assert_pstr_eq(env_get((env), (name)), (value))
+
+START_TEST(ids_and_limits)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct env *e = env_build(ctx, &f->in);
+    IS(e, "NOMAD_ALLOC_ID", "12345678-aaaa-bbbb-cccc-0123456789ab");
+    IS(e, "NOMAD_SHORT_ALLOC_ID", "12345678");
+    IS(e, "NOMAD_ALLOC_INDEX", "3");
+    IS(e, "NOMAD_ALLOC_NAME", "web.front[3]");
+    IS(e, "NOMAD_TASK_NAME", "srv");
+    IS(e, "NOMAD_GROUP_NAME", "front");
+    IS(e, "NOMAD_DC", "dc9"); /* the host's does not override */
+    IS(e, "NOMAD_REGION", "global");
+    IS(e, "NOMAD_CPU_LIMIT", "500");
+    IS(e, "NOMAD_CPU_CORES", "0-2,7");
+    IS(e, "NOMAD_MEMORY_LIMIT", "256");
+    IS(e, "NOMAD_MEMORY_MAX_LIMIT", NULL);
+    IS(e, "NOMAD_TASK_DIR", "/local");
+    IS(e, "NOMAD_JOB_PARENT_ID", NULL);
+    IS(e, "PATH", "/usr/bin");
+    IS(e, "NOMAD_TOKEN", NULL);
+}
+END_TEST
+
+START_TEST(meta_layers)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct env *e = env_build(ctx, &f->in);
+    IS(e, "NOMAD_META_level", "group");
+    IS(e, "NOMAD_META_LEVEL", "group");
+    IS(e, "NOMAD_META_owner_x", "ops");
+    IS(e, "NOMAD_META_OWNER_X", "ops");
+}
+END_TEST
+
+START_TEST(ports)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    add_port(f, "http-in", 21000, 8080);
+    add_port(f, "db", 6379, 0);
+    struct env *e = env_build(ctx, &f->in);
+    IS(e, "NOMAD_PORT_http_in", "8080");
+    IS(e, "NOMAD_ALLOC_PORT_http-in", "8080");
+    IS(e, "NOMAD_HOST_PORT_http_in", "21000");
+    IS(e, "NOMAD_ADDR_http_in", "10.0.0.5:21000");
+    IS(e, "NOMAD_IP_http_in", "10.0.0.5");
+    IS(e, "NOMAD_HOST_ADDR_http-in", "10.0.0.5:21000");
+    IS(e, "NOMAD_PORT_db", "6379");
+}
+END_TEST
+
+START_TEST(own_variables_are_resolved)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    add_port(f, "db", 6379, 0);
+    str_map_set(f, &f->task.env, "URL", "redis://${NOMAD_ADDR_db}/${meta.rack}");
+    str_map_set(f, &f->task.env, "PATH", "/opt:${env.PATH}");
+    str_map_set(f, &f->task.env, "OTHER", "${URL}");
+    struct env *e = env_build(ctx, &f->in);
+    IS(e, "URL", "redis://10.0.0.5:6379/r7");
+    IS(e, "PATH", "/opt:/usr/bin");
+    IS(e, "OTHER", "${URL}");
+    struct str_list l;
+    env_list(ctx, e, &l);
+    for (size_t i = 1; i < l.n; i++)
+        ck_assert_int_lt(strcmp(l.v[i - 1], l.v[i]), 0);
+}
+END_TEST
+
+START_TEST(interpolation)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct env *e = env_build(ctx, &f->in);
+    static const char *const rows[][2] = {
+        {"plain", "plain"},
+        {"${node.unique.name}", "host1"},
+        {"${node.class}-${attr.kernel.name}", "big-linux"},
+        {"${node.datacenter}${node.region}", "dc9global"},
+        {"${NOMAD_TASK_NAME}", "srv"},
+        {"${unknown.thing}", "${unknown.thing}"},
+        {"${", "${"},
+        {"${}", "${}"},
+        {"$${NOMAD_TASK_NAME}", "$srv"},
+        {"${a b}", "${a b}"},
+        {"x${NOMAD_TASK_NAME", "x${NOMAD_TASK_NAME"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        ck_assert_str_eq(env_interpolate(ctx, e, rows[i][0]), rows[i][1]);
+}
+END_TEST
+
+START_TEST(values_at_any_depth)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct env *e = env_build(ctx, &f->in);
+    struct value *v = value_map(ctx), *l = value_list(ctx), *top = v;
+    value_list_add(l, value_str(ctx, "-n${NOMAD_ALLOC_INDEX}"));
+    value_list_add(l, value_int(ctx, 4));
+    value_map_set(v, "args", l);
+    for (int i = 0; i < 500; i++) { /* deeper than is looked at: copied, no overflow */
+        struct value *m = value_map(ctx);
+        value_map_set(m, "m", top);
+        top = m;
+    }
+    ck_assert_ptr_nonnull(env_interpolate_value(ctx, e, top));
+    struct value *r = env_interpolate_value(ctx, e, v);
+    ck_assert_str_eq(value_get(r, "args")->list.v[0]->str.s, "-n3");
+    ck_assert_int_eq(value_get(r, "args")->list.v[1]->i, 4);
+    ck_assert_ptr_null(env_interpolate_value(ctx, e, NULL));
+}
+END_TEST
+
+START_TEST(log_names)
+{
+    uint64_t n;
+    ck_assert(log_index_parse("web.stdout.12", "web", "stdout", &n));
+    ck_assert_uint_eq(n, 12);
+    static const char *const bad[] = {"web.stdout.", "web.stdout.x", "web.stdout.1x", "web.stderr.1",
+                                      "web2.stdout.1", "web.stdout.-1", "", ".web.stdout.fifo",
+                                      "web.stdout.99999999999999999999999"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        ck_assert_msg(!log_index_parse(bad[i], "web", "stdout", &n), "%s", bad[i]);
+}
+END_TEST
+
+START_TEST(log_seek)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct log_set s = {0};
+    uint64_t index;
+    int64_t pos;
+    ck_assert(!log_index_seek(&s, 0, false, &index, &pos));
+    log_index_add(ctx, &s, 9, 30);
+    log_index_add(ctx, &s, 5, 10);
+    log_index_add(ctx, &s, 7, 20);
+    log_index_add(ctx, &s, 7, 21);
+    ck_assert_uint_eq(s.n, 3);
+    static const struct {
+        int64_t offset;
+        bool end;
+        uint64_t index;
+        int64_t pos;
+    } rows[] = {
+        {0, false, 5, 0},   {10, false, 5, 10}, {11, false, 7, 1}, {1000, false, 9, 30},
+        {0, true, 9, 30},   {30, true, 9, 0},   {31, true, 7, 20}, {51, true, 7, 0},
+        {1000, true, 5, 0}, {-5, false, 5, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        ck_assert(log_index_seek(&s, rows[i].offset, rows[i].end, &index, &pos));
+        ck_assert_msg(index == rows[i].index && pos == rows[i].pos, "row %zu: %d %d", i, (int)index,
+                      (int)pos);
+    }
+    ck_assert(log_index_next(&s, 5, &index));
+    ck_assert_uint_eq(index, 7);
+    ck_assert(!log_index_next(&s, 9, &index));
+}
+END_TEST
+
+TEST_SUITE("env", ids_and_limits, meta_layers, ports, own_variables_are_resolved, interpolation,
+           values_at_any_depth, log_names, log_seek)

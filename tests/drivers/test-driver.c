@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks of task configs, launch specs, signal names.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/num.h"
+#include "drivers/driver.h"
+#include "drivers/mock.h"
+#include "tests/lib/test.h"
+
+static struct value *
+config(void *ctx, const char *json)
+{
+    struct value *v = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_msg(json_decode_value(ctx, json, strlen(json), BUDGET(1 << 20), &v, &e) == 0, "%s",
+                  e.text);
+    return v;
+}
+
+START_TEST(checks)
+{
+    static const struct {
+        const char *driver, *json, *error; /* NULL: fine */
+    } rows[] = {
+        {"exec", "{\"command\":\"/bin/ls\",\"args\":[\"-l\",1,true]}", NULL},
+        {"exec", "{\"comand\":\"x\"}",
+         "driver \"exec\" has no option \"comand\": did you mean \"command\"?"},
+        {"exec", "{\"command\":\"x\",\"image\":\"y\"}", "driver \"exec\" has no option \"image\""},
+        {"exec", "{}", "driver \"exec\" needs the option \"command\" in config"},
+        {"exec", "{\"command\":\"\"}", "driver \"exec\" needs the option \"command\" in config"},
+        {"exec", "{\"command\":[1]}",
+         "option \"command\" of driver \"exec\" is a list, it must be a string"},
+        {"exec", "{\"command\":\"x\",\"args\":\"y\"}",
+         "option \"args\" of driver \"exec\" is a string, it must be a list of strings"},
+        {"raw_exec", "{\"command\":\"x\",\"oom_score_adj\":5}",
+         "option \"oom_score_adj\" of driver \"raw_exec\" has no effect yet: take it out"},
+        {"raw_exec", "{\"command\":\"x\",\"args\":null}", NULL},
+        {"raw_exec", "[]", "config of driver \"raw_exec\" must be a block"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("t");
+        struct err e = ERR_INIT;
+        int r = driver_check(driver_find(rows[i].driver), config(ctx, rows[i].json), &e);
+        ck_assert_msg((r == 0) == (rows[i].error == NULL), "row %zu: %s", i, e.text);
+        if (rows[i].error)
+            ck_assert_str_eq(e.text, rows[i].error);
+    }
+    struct err e = ERR_INIT;
+    ck_assert_int_lt(driver_check(driver_find("exec"), NULL, &e), 0);
+    ck_assert_ptr_null(driver_find("docker"));
+    ck_assert_ptr_null(driver_find(NULL));
+}
+END_TEST
+
+static int
+spec(void *ctx, const char *driver, const char *json, struct task *task, struct launch_spec **ret,
+     struct err *e)
+{
+    static struct allocated_cpu_resources cpu = {.cpu_shares = 250};
+    static struct allocated_memory_resources mem = {.memory_mb = 64};
+    static struct allocated_task_resources res = {.cpu = &cpu, .memory = &mem};
+    struct str_list *env = mem_new(ctx, struct str_list);
+    list_add(ctx, *env, "A=1");
+    list_add(ctx, *env, "AWS_KEY=2");
+    struct driver_input in = {.alloc_id = "12345678-aaaa-bbbb-cccc-0123456789ab",
+                              .task = task,
+                              .config = config(ctx, json),
+                              .env = env,
+                              .resources = &res};
+    return driver_find(driver)->spec(ctx, &in, ret, e);
+}
+
+START_TEST(exec_spec)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    struct launch_spec *s = NULL;
+    struct log_config logs = {.max_files = {true, 3}, .max_file_size_mb = {true, 2}};
+    struct task task = {.name = "web", .kill_signal = "SIGTERM", .log_config = &logs};
+    int r = spec(ctx, "exec",
+                 "{\"command\":\"redis-server\",\"args\":[\"--port\",6379],\"ipc_mode\":\"host\"}",
+                 &task, &s, &e);
+    ck_assert_msg(r == 0, "%s", e.text);
+    ck_assert(s->isolated);
+    ck_assert(s->host_ipc);
+    ck_assert(!s->host_pid);
+    ck_assert_str_eq(s->command, "redis-server");
+    ck_assert_uint_eq(s->args.n, 2);
+    ck_assert_str_eq(s->args.v[1], "6379");
+    ck_assert_str_eq(s->hostname, "12345678");
+    ck_assert_int_eq(s->limits->memory_max, 64 << 20);
+    ck_assert_int_eq(s->limits->cpu_shares, 250);
+    ck_assert_int_eq(s->logs->max_files, 3);
+    ck_assert_int_eq(s->logs->max_file_bytes, 2 << 20);
+    ck_assert_int_eq(s->kill_signal, SIGTERM);
+    ck_assert_uint_eq(s->env.n, 2);
+}
+END_TEST
+
+START_TEST(refused_specs)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct launch_spec *s = NULL;
+    struct task task = {.name = "web"};
+    struct err e = ERR_INIT;
+    ck_assert_int_lt(spec(ctx, "exec", "{\"command\":\"x\",\"pid_mode\":\"both\"}", &task, &s, &e), 0);
+    err_clear(&e);
+    ck_assert_int_lt(spec(ctx, "exec", "{\"command\":\"x\",\"work_dir\":\"a\"}", &task, &s, &e), 0);
+    err_clear(&e);
+    task.kill_signal = "SIGNOPE";
+    ck_assert_int_lt(spec(ctx, "raw_exec", "{\"command\":\"x\"}", &task, &s, &e), 0);
+    ck_assert_ptr_null(s);
+}
+END_TEST
+
+START_TEST(raw_exec_denies_variables)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct launch_spec *s = NULL;
+    struct task task = {.name = "web"};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(spec(ctx, "raw_exec", "{\"command\":\"x\",\"denied_envvars\":[\"AWS_*\"]}", &task,
+                          &s, &e), 0);
+    ck_assert(!s->isolated);
+    ck_assert_uint_eq(s->env.n, 1);
+    ck_assert_str_eq(s->env.v[0], "A=1");
+}
+END_TEST
+
+START_TEST(fingerprints)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct driver_host h = {.warden = true, .root = true, .cgroup2 = true, .raw_exec = true};
+    struct driver_info i = {0};
+    driver_find("exec")->fingerprint(ctx, &h, &i);
+    ck_assert(i.detected && i.healthy);
+    h.missing = "openat2: not there";
+    driver_find("exec")->fingerprint(ctx, &h, &i);
+    ck_assert(!i.detected);
+    ck_assert_str_eq(i.health_description, "openat2: not there");
+    h.raw_exec = false;
+    driver_find("raw_exec")->fingerprint(ctx, &h, &i);
+    ck_assert(!i.healthy);
+}
+END_TEST
+
+START_TEST(signals)
+{
+    char b[16];
+    ck_assert_int_eq(signal_parse("SIGUSR1"), SIGUSR1);
+    ck_assert_int_eq(signal_parse("usr1"), SIGUSR1);
+    ck_assert_int_eq(signal_parse("15"), SIGTERM);
+    ck_assert_int_lt(signal_parse("0"), 0);
+    ck_assert_int_lt(signal_parse("-1"), 0);
+    ck_assert_int_lt(signal_parse("9999"), 0);
+    ck_assert_int_lt(signal_parse("SIG"), 0);
+    ck_assert_int_lt(signal_parse(""), 0);
+    ck_assert_int_lt(signal_parse(NULL), 0);
+    ck_assert_str_eq(signal_name(SIGABRT, b), "SIGABRT");
+    ck_assert_str_eq(signal_name(61, b), "SIG61");
+    ck_assert(strncmp(signal_names(), "SIGABRT,SIGALRM,", 16) == 0);
+    ck_assert_ptr_nonnull(strstr(signal_names(), ",SIGXFSZ"));
+}
+END_TEST
+
+START_TEST(mock)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    ck_assert_ptr_null(driver_find("mock_driver"));
+    driver_add(&driver_mock);
+    const struct driver *d = driver_find("mock_driver");
+    ck_assert_ptr_nonnull(d);
+    struct driver_input in = {.config = config(ctx, "{\"run_for\":\"3s\",\"exit_code\":4}")};
+    struct driver_sim s;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(driver_check(d, in.config, &e), 0);
+    ck_assert_int_eq(d->simulate(ctx, &in, &s, &e), 0);
+    ck_assert_int_eq(s.run_for_ns, 3 * NS_PER_S);
+    ck_assert_int_eq(s.exit_code, 4);
+    ck_assert_ptr_null(s.start_error);
+}
+END_TEST
+
+TEST_SUITE("driver", checks, exec_spec, refused_specs, raw_exec_denies_variables, fingerprints,
+           signals, mock)

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parsers of kernel files on normal and hostile bytes; the readers on this host.
+ */
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "fingerprint/fingerprint.h"
+#include "tests/lib/test.h"
+
+START_TEST(cpuinfo)
+{
+    struct fingerprint_cpuinfo i;
+    fingerprint_parse_cpuinfo("processor\t: 0\nmodel name\t: Fast CPU @ 2GHz  \ncpu MHz\t\t: 2100.5\n\n"
+                              "processor\t: 1\nmodel name\t: Other\ncpu MHz\t\t: 2400.1\n",
+                              &i);
+    ck_assert_int_eq(i.cores, 2);
+    ck_assert_int_eq(i.mhz, 2400);
+    ck_assert_str_eq(i.model, "Fast CPU @ 2GHz");
+    static const char *const hostile[] = {
+        "", "\n\n\n", "processor", "processor:", "model name", ":", "cpu MHz\t: 99999999999999999999999\n",
+        "cpu MHz: -5\n", "model name: \x01\x02\xff\n", "processorx: 1\n",
+    };
+    for (size_t k = 0; k < ARRAY_LEN(hostile); k++) {
+        fingerprint_parse_cpuinfo(hostile[k], &i);
+        ck_assert_int_eq(i.mhz, 0);
+    }
+    char *longline = mem_strndup(NULL, "", 0);
+    for (int k = 0; k < 8; k++) {
+        char *twice = mem_printf(NULL, "%smodel name: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", longline);
+        mem_free(longline);
+        longline = twice;
+    }
+    fingerprint_parse_cpuinfo(longline, &i);
+    ck_assert_uint_lt(strlen(i.model), sizeof(i.model));
+    mem_free(longline);
+}
+END_TEST
+
+START_TEST(cpulist)
+{
+    static const struct {
+        const char *text;
+        int64_t n;
+    } rows[] = {
+        {"0\n", 1},    {"0-3", 4},       {"0-3,7\n", 5},     {"", 0},          {"x", 0},
+        {"3-1", 0},    {"0-", 0},        {"0-99999999", 0},  {"-1", 0},        {"0-65535", 65536},
+        {"0-65535,0-65535", 0},          {"99999999999999999999999999", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        ck_assert_msg(fingerprint_parse_cpulist(rows[i].text) == rows[i].n, "%s", rows[i].text);
+}
+END_TEST
+
+START_TEST(meminfo)
+{
+    ck_assert_int_eq(fingerprint_parse_meminfo("MemFree: 1 kB\nMemTotal:    2048 kB\n", "MemTotal"),
+                     2048 * 1024);
+    ck_assert_int_eq(fingerprint_parse_meminfo("MemTotal", "MemTotal"), 0);
+    ck_assert_int_eq(fingerprint_parse_meminfo("MemTotal:\n", "MemTotal"), 0);
+    ck_assert_int_eq(fingerprint_parse_meminfo("MemTotal: -3\n", "MemTotal"), 0);
+    ck_assert_int_eq(fingerprint_parse_meminfo("MemTotal: 99999999999999999999 kB", "MemTotal"), 0);
+}
+END_TEST
+
+START_TEST(route)
+{
+    static const char head[] = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n";
+    char dev[16] = "none";
+    auto_mem void *ctx = mem_ctx("t");
+    const char *text = mem_printf(ctx, "%s%s%s%s", head,
+                                  "eth1\t00000000\t0101A8C0\t0003\t0\t0\t200\t00000000\t0\n",
+                                  "eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\n",
+                                  "eth2\t0001A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\n");
+    ck_assert(fingerprint_parse_route(text, dev, sizeof(dev)));
+    ck_assert_str_eq(dev, "eth0");
+    static const char *const bad[] = {"", "eth0", "eth0 00000000\n", "a b c d e f g h\n",
+                                      "averyveryverylongname 00000000 0 0 0 0 0 00000000\n",
+                                      "eth0 00000000 0 0 0 0 x 00000000\n"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        ck_assert_msg(!fingerprint_parse_route(bad[i], dev, sizeof(dev)), "%s", bad[i]);
+}
+END_TEST
+
+START_TEST(os_release)
+{
+    char v[16];
+    static const char text[] = "PRETTY_NAME=\"Debian\"\nID=debian\nVERSION_ID=\"12\"\nEMPTY=\nQ='x y'\n"
+                               "LONG=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nBAD=\x01\n";
+    ck_assert(fingerprint_parse_os_release(text, "ID", v, sizeof(v)));
+    ck_assert_str_eq(v, "debian");
+    ck_assert(fingerprint_parse_os_release(text, "VERSION_ID", v, sizeof(v)));
+    ck_assert_str_eq(v, "12");
+    ck_assert(fingerprint_parse_os_release(text, "Q", v, sizeof(v)));
+    ck_assert_str_eq(v, "x y");
+    ck_assert(fingerprint_parse_os_release(text, "LONG", v, sizeof(v)));
+    ck_assert_uint_eq(strlen(v), 15);
+    ck_assert(fingerprint_parse_os_release(text, "BAD", v, sizeof(v)));
+    ck_assert_str_eq(v, "?");
+    ck_assert(!fingerprint_parse_os_release(text, "EMPTY", v, sizeof(v)));
+    ck_assert(!fingerprint_parse_os_release(text, "NAME", v, sizeof(v)));
+    ck_assert(!fingerprint_parse_os_release("ID=\"", "NAME", v, sizeof(v)));
+    ck_assert(fingerprint_parse_os_release("ID=\"", "ID", v, sizeof(v)));
+}
+END_TEST
+
+START_TEST(mounts)
+{
+    struct fingerprint_mounts m;
+    fingerprint_parse_mounts("proc /proc proc rw 0 0\ncgroup /sys/fs/cgroup/memory cgroup rw 0 0\n"
+                             "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n",
+                             &m);
+    ck_assert_str_eq(m.cgroup2, "/sys/fs/cgroup/unified");
+    ck_assert_str_eq(m.cgroup1, "/sys/fs/cgroup");
+    static const char *const bad[] = {"", " ", "   \n", "cgroup2 x", "cgroup2  cgroup2", "a b"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        fingerprint_parse_mounts(bad[i], &m);
+        ck_assert_str_eq(m.cgroup2, "");
+    }
+    char dev[64];
+    static const char vols[] = "/dev/a / ext4 rw 0 0\n/dev/b /da xfs rw 0 0\n"
+                               "/dev/c /data\\040x ext4 rw 0 0\n/dev/d /data ext4 rw 0 0\n";
+    ck_assert(fingerprint_parse_volume(vols, "/data/alloc", dev, sizeof(dev)));
+    ck_assert_str_eq(dev, "/dev/d");
+    ck_assert(fingerprint_parse_volume(vols, "/data x/y", dev, sizeof(dev)));
+    ck_assert_str_eq(dev, "/dev/c");
+    ck_assert(fingerprint_parse_volume(vols, "/dat", dev, sizeof(dev)));
+    ck_assert_str_eq(dev, "/dev/a");
+    ck_assert(!fingerprint_parse_volume("", "/", dev, sizeof(dev)));
+    ck_assert(!fingerprint_parse_volume("x\\9 y\n", "/", dev, sizeof(dev)));
+}
+END_TEST
+
+START_TEST(this_host)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct node *n = mem_new(ctx, struct node);
+    struct fingerprint_config cfg = {.alloc_dir = "/nowhere/at/all",
+                                     .loopback = true,
+                                     .version = "0.1",
+                                     .signals = "SIGABRT"};
+    fingerprint_run(n, &cfg);
+    static const char *const names[] = {
+        "cpu.arch", "cpu.numcores", "cpu.totalcompute", "cpu.frequency", "memory.totalbytes",
+        "unique.storage.bytestotal", "unique.network.ip-address", "os.name", "kernel.name",
+        "kernel.version", "unique.hostname", "nomad.version", "paddock.version", "os.signals"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        ck_assert_msg(str_map_get(&n->attributes, names[i]) != NULL, "%s", names[i]);
+    ck_assert_str_eq(str_map_get(&n->attributes, "unique.network.ip-address"), "127.0.0.1");
+    ck_assert_str_eq(n->node_resources->networks.v[0]->device, "lo");
+    ck_assert_int_gt(n->node_resources->cpu->cpu_shares, 0);
+    ck_assert_int_gt(n->node_resources->memory->memory_mb, 0);
+    for (size_t i = 0; i < n->attributes.n; i++)
+        ck_assert_msg(!str_prefix(n->attributes.v[i].k, "consul"), "%s", n->attributes.v[i].k);
+    fingerprint_set(n, "os.name", NULL);
+    ck_assert_ptr_null(str_map_get(&n->attributes, "os.name"));
+}
+END_TEST
+
+START_TEST(overrides)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct node *n = mem_new(ctx, struct node);
+    struct fingerprint_config cfg = {.cpu_total_compute = 5000, .memory_total_mb = 100,
+                                     .disk_total_mb = 77, .network_speed = 42, .loopback = true};
+    fingerprint_run(n, &cfg);
+    ck_assert_int_eq(n->node_resources->cpu->cpu_shares, 5000);
+    ck_assert_int_eq(n->node_resources->memory->memory_mb, 100);
+    ck_assert_int_eq(n->node_resources->disk->disk_mb, 77);
+    ck_assert_int_eq(n->node_resources->networks.v[0]->mbits, 42);
+}
+END_TEST
+
+TEST_SUITE("fingerprint", cpuinfo, cpulist, meminfo, route, os_release, mounts, this_host, overrides)
