@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `paddock agent`: flags, configuration, supervisor, banner, signals, the end. What the roles consist
+ * of is in roles.c.
+ */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent/config.h"
+#include "agent/policy.h"
+#include "agent/roles.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/policy.h"
+#include "isolation/supervisor.h"
+
+enum { STOP_MS = 15 * 1000 };
+
+static const char usage[] =
+    "Usage: paddock agent [options]\n\n"
+    "  Starts the Paddock agent and runs until an interrupt is received. It may be a client\n"
+    "  and/or a server; -dev is both, with nothing to configure.\n\nOptions:\n";
+
+/* What the command line of `agent` and `policy` has in common. */
+struct command {
+    void *ctx;
+    struct config_flags flags;
+    const char *supervised; /* RUNDIR: started by the supervisor, or by systemd beside a warden */
+    const char *out;        /* `policy` only */
+};
+
+static void
+print_options(const struct opt *t)
+{
+    for (; t->name; t++)
+        if (t->help)
+            printf("  -%s%s%s\n      %s\n", t->name, t->arg ? "=" : "", t->arg ? t->arg : "", t->help);
+}
+
+/* 0: go on; 1: help was printed; < 0: an error was. */
+static int
+parse_command(struct command *c, int argc, char **argv, const char *text)
+{
+    const struct opt own[] = {
+        {"supervised", OPT_STRING, &c->supervised, "dir", NULL, NULL},
+        {"out", OPT_STRING, &c->out, "file", NULL, NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL},
+    };
+    const struct opt *config = config_options(c->ctx, &c->flags);
+    const struct opt *const tables[] = {config, own};
+    const char **args;
+    size_t n;
+    struct err e = ERR_INIT;
+
+    int r = opt_parse(c->ctx, tables, ARRAY_LEN(tables), argc, argv, &args, &n, &e);
+    if (r == 0 && n > 0)
+        r = err_set(&e, -ERR_INVALID, "unexpected argument '%s'", args[0]);
+    if (r < 0)
+        fprintf(stderr, "paddock %s: %s\n", argv[0], e.text);
+    if (r > 0) {
+        fputs(text, stdout);
+        print_options(config);
+    }
+    return r;
+}
+
+static int
+load_config(struct command *c, struct agent_config **cfg, struct str_list *files)
+{
+    struct err e = ERR_INIT;
+    struct str_list warnings = {0};
+    const char *detail = NULL;
+
+    int r = config_load(c->ctx, &c->flags, cfg, &warnings, files, &detail, &e);
+    if (r < 0) {
+        fprintf(stderr, "==> Failed to load the configuration:\n%s\n", str_or(detail, e.text));
+        return r;
+    }
+    for (size_t i = 0; i < warnings.n; i++)
+        fprintf(stderr, "==> WARNING: %s\n", warnings.v[i]);
+    return 0;
+}
+
+/* --- the supervisor's side: everything here runs before any thread --- */
+
+static int
+load_policy(void *arg, const void *ctx, struct policy **ret, struct err *e)
+{
+    struct command *c = arg;
+    struct agent_config *cfg;
+
+    int r = load_config(c, &cfg, NULL);
+    if (r < 0)
+        return err_set(e, r, "the configuration is not valid");
+    return agent_policy(ctx, cfg, ret, e);
+}
+
+static int
+supervise(struct command *c, int argc, char **argv)
+{
+    const struct supervisor s = {
+        .load = load_policy,
+        .arg = c,
+        .argc = argc,
+        .argv = argv,
+        .stop_tasks = c->flags.dev,
+    };
+    return supervisor_main(&s);
+}
+
+int
+policy_main(int argc, char **argv)
+{
+    struct command c = {.ctx = mem_ctx("policy")};
+    struct policy *p;
+    struct err e = ERR_INIT;
+
+    int r = parse_command(&c, argc, argv, "Usage: paddock policy [-config path] -out file\n\n");
+    if (r == 0) {
+        r = load_policy(&c, c.ctx, &p, &e);
+        if (r == 0)
+            r = policy_compile(p, str_or(c.out, mem_printf(c.ctx, "%s/" POLICY_FILE, p->run_dir)), &e);
+        if (r < 0)
+            fprintf(stderr, "paddock policy: %s\n", e.text);
+    }
+    talloc_free(c.ctx);
+    return r < 0 ? 1 : 0;
+}
+
+/* --- the agent proper --- */
+
+struct run {
+    struct command *cmd;
+    struct agent_config *cfg;
+    struct loop *loop;
+    struct roles *roles;
+    bool stopping;
+    struct timer *deadline; /* of stopping */
+    int status;
+};
+
+static int
+open_log(const struct agent_config *cfg)
+{
+    enum log_level level = log_level_parse(str_or(cfg->log_level, "INFO"));
+    int fd = STDERR_FILENO;
+
+    if (!str_empty(cfg->log_file)) {
+        fd = open(cfg->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+        if (fd < 0) {
+            fprintf(stderr, "==> cannot open log_file '%s': %s\n", cfg->log_file, strerror(errno));
+            return -1;
+        }
+    }
+    log_setup(level == LOG_LEVEL_INVALID ? LOG_INFO : level, cfg->log_json, fd);
+    return 0;
+}
+
+static void
+raise_fd_limit(void)
+{
+    struct rlimit rl;
+    if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
+        rl.rlim_cur = rl.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &rl) < 0)
+            log_warn("agent", "cannot raise the limit of open files", NULL);
+    }
+}
+
+static void
+on_stopped(void *arg)
+{
+    struct run *run = arg;
+    loop_stop(run->loop);
+}
+
+static void
+on_stop_deadline(void *arg)
+{
+    (void)arg;
+    log_error("agent", "shutdown takes too long: leaving", NULL);
+    _exit(1);
+}
+
+static void
+stop(struct run *run, int status)
+{
+    run->stopping = true;
+    run->status = status;
+    run->deadline = timer_start(run->loop, STOP_MS, on_stop_deadline, NULL);
+    roles_stop(run->roles, on_stopped, run);
+}
+
+static void
+on_term(void *arg, int sig)
+{
+    struct run *run = arg;
+    bool leave = sig == SIGINT ? run->cfg->leave_on_int : run->cfg->leave_on_term;
+
+    if (run->stopping) {
+        log_warn("agent", "second signal: leaving at once", NULL);
+        _exit(1);
+    }
+    printf("==> Caught signal: %s\n", sig == SIGINT ? "interrupt" : "terminated");
+    fflush(stdout);
+    log_info("agent", "shutting down", "signal", strsignal(sig), NULL);
+    stop(run, leave ? 0 : 1);
+}
+
+static void
+reload(void *arg)
+{
+    struct run *run = arg;
+    struct err e = ERR_INIT;
+    struct agent_config *cfg;
+    const char *detail = NULL;
+    auto_mem void *ctx = mem_ctx("reload");
+
+    if (config_load(ctx, &run->cmd->flags, &cfg, NULL, NULL, &detail, &e) < 0) {
+        log_error("agent", "reload failed: the old configuration stays", "error", e.text, NULL);
+        return;
+    }
+    enum log_level level = log_level_parse(str_or(cfg->log_level, "INFO"));
+    if (level != LOG_LEVEL_INVALID)
+        log_set_level(level);
+    log_info("agent", "configuration reloaded", "log_level", cfg->log_level, NULL);
+}
+
+static void
+on_hup(void *arg, int sig)
+{
+    (void)sig;
+    printf("==> Caught signal: hangup\n==> Reloading configuration...\n");
+    fflush(stdout);
+    reload(arg);
+}
+
+static void
+row(const char *name, const char *value)
+{
+    printf("%21s: %s\n", name, value);
+}
+
+static void
+banner(const struct run *run, const struct str_list *files)
+{
+    const struct agent_config *c = run->cfg;
+    const struct roles *r = run->roles;
+    auto_mem void *ctx = mem_ctx("banner");
+
+    if (files->n == 0) {
+        printf("==> No configuration files loaded\n");
+    } else {
+        printf("==> Loaded configuration from ");
+        for (size_t i = 0; i < files->n; i++)
+            printf("%s%s", i ? ", " : "", files->v[i]);
+        printf("\n");
+    }
+    printf("==> Starting Paddock agent...\n==> Paddock agent configuration:\n\n");
+    row("Advertise Addrs", mem_printf(ctx, "HTTP: %s%s%s", r->http_advertise,
+                                      r->server ? "; RPC: " : "", r->server ? r->rpc_advertise : ""));
+    row("Bind Addrs", mem_printf(ctx, "HTTP: [%s]%s%s", r->http_bind, r->server ? "; RPC: " : "",
+                                 r->server ? r->rpc_bind : ""));
+    row("Client", r->client ? "true" : "false");
+    row("Log Level", str_or(c->log_level, "INFO"));
+    if (r->client)
+        row("Node Id", r->node_id);
+    row("Region", mem_printf(ctx, "%s (DC: %s)", r->region, r->datacenter));
+    row("Server", r->server ? "true" : "false");
+    row("Version", PACKAGE_VERSION " (API " API_RELEASE ")");
+    printf("\n==> Paddock agent started! Log data will stream in below:\n\n");
+    fflush(stdout);
+}
+
+static int
+run_agent(struct command *c)
+{
+    struct run run = {.cmd = c};
+    struct str_list files = {0};
+    struct policy *policy = NULL;
+    struct err e = ERR_INIT;
+
+    if (load_config(c, &run.cfg, &files) < 0 || open_log(run.cfg) < 0)
+        return 1;
+    if (policy_load(c->ctx, mem_printf(c->ctx, "%s/" POLICY_FILE, c->supervised), &policy, &e) < 0) {
+        fprintf(stderr, "==> %s\n", e.text);
+        return 1;
+    }
+    raise_fd_limit();
+    run.loop = loop_new();
+    loop_on_signal(run.loop, SIGTERM, on_term, &run);
+    loop_on_signal(run.loop, SIGINT, on_term, &run);
+    loop_on_signal(run.loop, SIGHUP, on_hup, &run);
+    const struct roles_config rc = {
+        .loop = run.loop,
+        .cfg = run.cfg,
+        .policy = policy,
+        .reload = reload,
+        .arg = &run,
+    };
+    run.roles = roles_start(c->ctx, &rc, &e);
+    if (run.roles) {
+        banner(&run, &files);
+        loop_run(run.loop);
+        timer_stop(run.deadline);
+    } else {
+        printf("==> Error starting agent: %s\n", e.text);
+        fflush(stdout);
+        log_error("agent", "cannot start", "error", e.text, NULL);
+        run.status = 1;
+    }
+    loop_free(run.loop);
+    return run.status;
+}
+
+int
+agent_main(int argc, char **argv)
+{
+    struct command c = {.ctx = mem_ctx("agent")};
+
+    int r = parse_command(&c, argc, argv, usage);
+    if (r > 0)
+        r = 0;
+    else if (r < 0)
+        r = 1;
+    else
+        r = str_empty(c.supervised) ? supervise(&c, argc, argv) : run_agent(&c);
+    talloc_free(c.ctx);
+    return r;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the agent's configuration to the launch policy.
+ */
+#include "agent/policy.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+
+#define RUN_DIR_DEFAULT "/run/paddock"
+#define USER_DEFAULT "paddock"
+
+/* A block may come as a map or as a list of maps (HCL1 habits). */
+static bool
+value_true(const struct value *v, const char *key)
+{
+    if (v && v->kind == VALUE_LIST)
+        v = v->list.n > 0 ? v->list.v[0] : NULL;
+    const struct value *x = v && v->kind == VALUE_MAP ? value_get(v, key) : NULL;
+    return x && ((x->kind == VALUE_BOOL && x->b) ||
+                 (x->kind == VALUE_STRING && (str_eq(x->str.s, "true") || str_eq(x->str.s, "1"))) ||
+                 (x->kind == VALUE_INT && x->i == 1));
+}
+
+bool
+agent_raw_exec(const struct agent_config *cfg)
+{
+    bool on = cfg->dev_mode;
+    for (size_t i = 0; i < cfg->plugins.n; i++)
+        if (str_eq(cfg->plugins.v[i]->name, "raw_exec"))
+            on |= value_true(cfg->plugins.v[i]->config, "enabled");
+    if (cfg->client && str_eq(str_map_get(&cfg->client->options, "driver.raw_exec.enable"), "1"))
+        on = true;
+    return on;
+}
+
+static int
+set_user(struct policy *p, const struct agent_config *cfg, struct err *e)
+{
+    if (geteuid() != 0) {
+        p->agent_uid = getuid();
+        p->agent_gid = getgid();
+        return 0;
+    }
+    const char *name = str_or(cfg->isolation ? cfg->isolation->user : NULL, USER_DEFAULT);
+    errno = 0;
+    const struct passwd *pw = getpwnam(name);
+    if (!pw)
+        return err_set(e, -ERR_NOT_FOUND,
+                       "the agent runs as user '%s', which does not exist: make it with "
+                       "'useradd --system --home-dir /nonexistent --shell /usr/sbin/nologin %s'",
+                       name, name);
+    if (pw->pw_uid == 0)
+        return err_set(e, -ERR_INVALID, "isolation.user must not be root");
+    p->agent_user = mem_strdup(p, name);
+    p->agent_uid = pw->pw_uid;
+    p->agent_gid = pw->pw_gid;
+    return 0;
+}
+
+static int
+set_dirs(struct policy *p, const struct agent_config *cfg, struct err *e)
+{
+    const struct agent_isolation *iso = cfg->isolation;
+    const char *run = iso ? iso->run_dir : NULL;
+
+    p->data_dir = mem_strdup(p, cfg->data_dir);
+    if (str_empty(p->data_dir)) {
+        char *dir = mem_strdup(p, "/tmp/paddock-dev-XXXXXX");
+        if (!cfg->dev_mode)
+            return err_set(e, -ERR_INVALID, "data_dir is required (or -dev)");
+        if (!mkdtemp(dir))
+            return err_errno(e, errno, "make a temporary directory '%s'", dir);
+        p->data_dir = dir;
+    }
+    bool named = !str_empty(run) && !str_eq(run, RUN_DIR_DEFAULT);
+    if (named)
+        p->run_dir = mem_strdup(p, run);
+    else if (cfg->dev_mode || geteuid() != 0)
+        p->run_dir = mem_printf(p, "%s/run", p->data_dir);
+    else
+        p->run_dir = RUN_DIR_DEFAULT;
+    const char *alloc = cfg->client ? cfg->client->alloc_dir : NULL;
+    p->alloc_dir = str_empty(alloc) ? mem_printf(p, "%s/alloc", p->data_dir) : mem_strdup(p, alloc);
+    p->state_dir = p->data_dir;
+    return 0;
+}
+
+int
+agent_policy(const void *ctx, const struct agent_config *cfg, struct policy **ret, struct err *e)
+{
+    struct policy *p = mem_new(ctx, struct policy);
+    const struct agent_isolation *iso = cfg->isolation;
+
+    int r = set_user(p, cfg, e);
+    if (r == 0)
+        r = set_dirs(p, cfg, e);
+    if (r < 0) {
+        talloc_free(p);
+        return r;
+    }
+    p->raw_exec = agent_raw_exec(cfg);
+    list_add(p, p->drivers, "exec");
+    if (p->raw_exec)
+        list_add(p, p->drivers, "raw_exec");
+    p->seccomp = true;
+    if (iso) {
+        p->denied_users = iso->denied_users;
+        p->allowed_caps = iso->allowed_caps;
+        p->bind_roots = iso->bind_roots;
+        p->bind_allowed = iso->bind_allowed;
+        p->cgroup_root = iso->cgroup_root;
+        p->pids_max_default = iso->pids_max;
+        p->seccomp = !iso->seccomp.set || iso->seccomp.v;
+    }
+    *ret = p;
+    return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the agent's configuration to the launch policy that binds it. Runs in the policy compiler, as
+ * root where the warden is root.
+ */
+#ifndef PADDOCK_AGENT_POLICY_H
+#define PADDOCK_AGENT_POLICY_H
+
+#include "api/api.h"
+#include "common/err.h"
+
+/* Directories, owners, drivers and limits. With `dev` and no data_dir a fresh temporary directory is
+ * made. *ret is owned by ctx. */
+int agent_policy(const void *ctx, const struct agent_config *cfg, struct policy **ret, struct err *e);
+/* plugin "raw_exec" { config { enabled = true } }, or -dev. */
+bool agent_raw_exec(const struct agent_config *cfg);
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Starting and stopping the roles of an agent.
+ */
+#include "agent/roles.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/config.h"
+#include "agent/policy.h"
+#include "client/client.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/policy.h"
+#include "isolation/warden_client.h"
+#include "net/addr.h"
+#include "server/server.h"
+
+/* --- names and addresses --- */
+
+static const char *
+host_name(const void *ctx)
+{
+    char name[256] = "";
+    if (gethostname(name, sizeof(name) - 1) < 0 || !name[0])
+        return "localhost";
+    return mem_strdup(ctx, name);
+}
+
+/* The first IPv4 address that others can reach; loopback when there is none. */
+static const char *
+first_address(const void *ctx)
+{
+    struct ifaddrs *list = NULL;
+    char text[INET_ADDRSTRLEN] = "127.0.0.1";
+
+    if (getifaddrs(&list) < 0)
+        return "127.0.0.1";
+    for (struct ifaddrs *i = list; i; i = i->ifa_next) {
+        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || (i->ifa_flags & IFF_LOOPBACK) ||
+            !(i->ifa_flags & IFF_UP))
+            continue;
+        inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, text, sizeof(text));
+        break;
+    }
+    freeifaddrs(list);
+    return mem_strdup(ctx, text);
+}
+
+/* Where others reach a bound address: `want` ("ip[:port]") if given, else the bound one, with a real
+ * address in place of the wildcard. */
+static const char *
+advertised(const void *ctx, const char *bound, const char *want, struct err *e)
+{
+    struct addr a, w;
+    char text[ADDR_TEXT];
+
+    if (addr_parse(bound, 0, &a, e) < 0)
+        return NULL;
+    if (!str_empty(want)) {
+        if (addr_parse(want, a.port ? a.port : 1, &w, e) < 0)
+            return NULL;
+        a = w;
+    } else if (str_eq(a.host, "0.0.0.0") || str_eq(a.host, "::")) {
+        (void)str_copy(a.host, sizeof(a.host), first_address(ctx));
+    }
+    return mem_strdup(ctx, addr_format(&a, text));
+}
+
+static int
+set_names(struct roles *r, struct err *e)
+{
+    const struct agent_config *c = r->rc.cfg;
+    const struct agent_addresses *adv = c->advertise_addrs;
+
+    r->region = str_or(c->region, "global");
+    r->datacenter = str_or(c->datacenter, "dc1");
+    r->name = str_empty(c->node_name) ? host_name(r) : c->node_name;
+    r->http_bind = config_http_addr(c);
+    r->rpc_bind = config_rpc_addr(c);
+    r->http_advertise = advertised(r, r->http_bind, adv ? adv->http : NULL, e);
+    r->rpc_advertise = advertised(r, r->rpc_bind, adv ? adv->rpc : NULL, e);
+    return e->code;
+}
+
+/* --- server --- */
+
+static int
+start_server(struct roles *r, struct err *e)
+{
+    const struct agent_config *c = r->rc.cfg;
+    const struct agent_server *s = c->server;
+    struct addr a;
+    size_t n;
+    struct server_config sc = {
+        .data_dir = r->rc.policy->state_dir,
+        .name = mem_printf(r, "%s.%s", r->name, r->region),
+        .region = r->region,
+        .datacenter = r->datacenter,
+        .rpc_addr = r->rpc_advertise,
+        .http_addr = r->http_advertise,
+        .version = API_RELEASE,
+        .dev = c->dev_mode,
+        .snapshot_entries = s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,
+        .heartbeat_min_ms = s->min_heartbeat_ttl / NS_PER_MS,
+        .heartbeat_grace_ms = s->heartbeat_grace / NS_PER_MS,
+        .failover_ttl_ms = s->failover_heartbeat_ttl / NS_PER_MS,
+        .max_heartbeats_per_s = (int64_t)s->max_heartbeats_per_second,
+        .workers = s->num_schedulers.set && s->num_schedulers.v > 0 && s->num_schedulers.v < 1024
+                       ? (unsigned)s->num_schedulers.v
+                       : 0,
+    };
+
+    if (server_new(r->rc.loop, &sc, &r->server, e) < 0 || server_start(r->server, e) < 0)
+        return err_prefix(e, "server");
+    const struct rpc_service *services = server_services(r->server, &n);
+    if (addr_parse(r->rpc_bind, 0, &a, e) < 0)
+        return e->code;
+    r->rpc = rpc_listen(r->rc.loop, a.host, a.port, services, n, r->server, e);
+    if (!r->rpc)
+        return err_prefix(e, "rpc");
+    r->servers = rpc_local(r->rc.loop, services, n, r->server);
+    return 0;
+}
+
+/* --- client --- */
+
+static int
+dial_servers(struct roles *r, struct err *e)
+{
+    const struct agent_client *c = r->rc.cfg->client;
+    struct str_list all = {0};
+
+    for (size_t i = 0; c && i < c->servers.n; i++)
+        list_add(r, all, c->servers.v[i]);
+    if (c && c->server_join) {
+        for (size_t i = 0; i < c->server_join->retry_join.n; i++)
+            list_add(r, all, c->server_join->retry_join.v[i]);
+        for (size_t i = 0; i < c->server_join->start_join.n; i++)
+            list_add(r, all, c->server_join->start_join.v[i]);
+    }
+    if (all.n == 0)
+        return err_set(e, -ERR_INVALID, "a client without the server role needs client.servers");
+    r->servers = rpc_dial(r->rc.loop, &all, e);
+    return r->servers ? 0 : err_prefix(e, "client.servers");
+}
+
+static int
+start_client(struct roles *r, struct err *e)
+{
+    const struct agent_config *c = r->rc.cfg;
+    const struct agent_client *k = c->client;
+    const struct policy *p = r->rc.policy;
+    struct client_config cc = {
+        .state_dir = str_empty(k->state_dir) ? mem_printf(r, "%s/client", p->state_dir) : k->state_dir,
+        .alloc_dir = p->alloc_dir,
+        .name = r->name,
+        .region = r->region,
+        .datacenter = r->datacenter,
+        .node_class = k->node_class,
+        .node_pool = k->node_pool,
+        .http_addr = r->http_advertise,
+        .meta = k->meta,
+        .options = k->options,
+        .network_interface = k->network_interface,
+        .network_speed = k->network_speed,
+        .cpu_total_compute = k->cpu_compute,
+        .memory_total_mb = k->memory_mb,
+        .disk_total_mb = k->disk_total_mb,
+        .min_dynamic_port = k->min_dynamic_port,
+        .max_dynamic_port = k->max_dynamic_port,
+        .max_kill_timeout_ns = k->max_kill_timeout,
+        .gc_max_allocs = k->gc_max_allocs,
+        .node_max_allocs = k->node_max_allocs,
+        .dev = c->dev_mode,
+        .stop_tasks = c->dev_mode,
+        .raw_exec = agent_raw_exec(c),
+        .default_ineligible = k->default_ineligible,
+        .version = API_RELEASE,
+    };
+
+    r->warden = warden_client_new(r, mem_printf(r, "%s/" POLICY_SOCKET, p->run_dir));
+    r->client = client_new(r->rc.loop, &cc, r->servers, r->warden, e);
+    if (!r->client || client_start(r->client, e) < 0)
+        return err_prefix(e, "client");
+    r->node_id = mem_strdup(r, client_node_id(r->client));
+    return 0;
+}
+
+/* --- HTTP --- */
+
+static int
+start_http(struct roles *r, struct err *e)
+{
+    const struct agent_config *c = r->rc.cfg;
+    struct http_pair *headers = mem_array(r, struct http_pair, c->httpapi_response_headers.n);
+    struct addr a;
+
+    for (size_t i = 0; i < c->httpapi_response_headers.n; i++)
+        headers[i] = (struct http_pair){c->httpapi_response_headers.v[i].k,
+                                        c->httpapi_response_headers.v[i].v};
+    struct http_server_config hc = {
+        .handler = api_handle,
+        .arg = &r->api,
+        .body_max = api_body_max,
+        .headers = headers,
+        .n_headers = c->httpapi_response_headers.n,
+    };
+    if (c->limits && c->limits->http_max_conns_per_client.set)
+        hc.conns_per_peer = c->limits->http_max_conns_per_client.v > 0
+                                ? (size_t)c->limits->http_max_conns_per_client.v
+                                : SIZE_MAX;
+    r->api = (struct api){
+        .loop = r->rc.loop,
+        .servers = r->servers,
+        .client = r->client,
+        .server = r->server,
+        .cfg = c,
+        .region = r->region,
+        .name = r->name,
+        .version = PACKAGE_VERSION,
+        .debug = c->enable_debug,
+        .reload = r->rc.reload,
+        .reload_arg = r->rc.arg,
+        .started_ns = clock_mono_ns(),
+    };
+    r->http = r->api.http = http_server_new(r->rc.loop, &hc);
+    if (addr_parse(r->http_bind, 0, &a, e) < 0)
+        return e->code;
+    if (http_server_listen(r->http, a.host, a.port, e) < 0)
+        return err_prefix(e, "http");
+    return 0;
+}
+
+/* --- together --- */
+
+static void
+set_flag(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+struct roles *
+roles_start(const void *ctx, const struct roles_config *rc, struct err *e)
+{
+    struct roles *r = mem_new(ctx, struct roles);
+    bool server = rc->cfg->server && rc->cfg->server->enabled;
+    bool client = rc->cfg->client && rc->cfg->client->enabled;
+
+    r->rc = *rc;
+    int x = set_names(r, e);
+    if (x == 0)
+        x = server ? start_server(r, e) : dial_servers(r, e);
+    if (x == 0 && client)
+        x = start_client(r, e);
+    if (x == 0)
+        x = start_http(r, e);
+    if (x < 0) {
+        bool down = false;
+        roles_stop(r, set_flag, &down);
+        loop_run_until(rc->loop, &down, 10000);
+        return NULL;
+    }
+    return r;
+}
+
+static void
+finished(void *arg)
+{
+    struct roles *r = arg;
+    r->server = NULL;
+    r->stopped(r->stopped_arg);
+}
+
+static void
+stop_server(struct roles *r)
+{
+    rpc_server_close(TAKE(r->rpc));
+    rpc_client_close(TAKE(r->servers));
+    if (r->server)
+        server_stop(r->server, finished, r);
+    else
+        loop_post(r->rc.loop, finished, r);
+}
+
+static void
+client_stopped(void *arg)
+{
+    struct roles *r = arg;
+    client_free(TAKE(r->client));
+    if (r->warden)
+        warden_client_free(TAKE(r->warden));
+    stop_server(r);
+}
+
+void
+roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg)
+{
+    r->stopped = stopped;
+    r->stopped_arg = arg;
+    http_server_close(TAKE(r->http));
+    r->api.client = NULL; /* requests that are still open find no role */
+    r->api.server = NULL;
+    if (r->client)
+        client_stop(r->client, client_stopped, r);
+    else
+        stop_server(r);
+}

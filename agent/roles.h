@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The roles of an agent: server, client, HTTP API, and the way between them. Started and stopped as a
+ * whole.
+ */
+#ifndef PADDOCK_AGENT_ROLES_H
+#define PADDOCK_AGENT_ROLES_H
+
+#include "agent/api.h"
+#include "common/err.h"
+
+struct roles_config {
+    struct loop *loop;
+    const struct agent_config *cfg;
+    const struct policy *policy; /* directories and the warden's socket */
+    void (*reload)(void *arg);
+    void *arg;
+};
+
+struct warden_client;
+
+struct roles {
+    struct roles_config rc;
+    struct api api;
+    struct server *server;
+    struct rpc_server *rpc;
+    struct rpc_client *servers;
+    struct warden_client *warden;
+    struct client *client;
+    struct http_server *http;
+    const char *region, *datacenter, *name, *node_id;
+    const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise; /* "host:port" */
+    void (*stopped)(void *arg);
+    void *stopped_arg;
+};
+
+/* NULL with an error; what was started is stopped again (the loop is run for that). Owned by ctx. */
+struct roles *roles_start(const void *ctx, const struct roles_config *rc, struct err *e);
+/* HTTP first, then the client, then the server; `stopped` comes on the loop when all is down. */
+void roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg);
+
+#endif
