@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
+#include "isolation/raw.h"
 
 enum { PASSES_MAX = 16, PROCS_MAX = 65536 };
 
@@ -95,6 +97,17 @@ proc_boot_id(char out[40])
         return n < 0 ? (int)n : -EINVAL;
     out[36] = '\0';
     return 0;
+}
+
+pid_t
+proc_fork(int *ret_pidfd)
+{
+    struct clone_args a = {.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
+    if (ret_pidfd != NULL) {
+        a.flags |= CLONE_PIDFD;
+        a.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
+    }
+    return (pid_t)RAW(SYS_clone3, &a, sizeof(a));
 }
 
 struct pair {

@@ -21,6 +21,9 @@ pid_t proc_parent(pid_t pid); /* 0: unknown */
 pid_t proc_inner_pid(pid_t pid);
 /* SIGKILL to all descendants of `pid`, again until there are none that live (rootless: no cgroup). */
 void proc_kill_descendants(pid_t pid);
+/* fork(2) by clone3, for single-threaded programs: the child's pid, 0 in the child, or -errno.
+ * `ret_pidfd` may be NULL. */
+pid_t proc_fork(int *ret_pidfd);
 /* Of this boot of the machine: 36 characters. */
 int proc_boot_id(char out[40]);
 

@@ -2,15 +2,67 @@
 #include "isolation/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/err.h"
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
+#include "isolation/policy.h"
+#include "isolation/proc.h"
+#include "isolation/warden_client.h"
 
+#define ROOM "supervisor"
 #define WARDEN_NAME "paddock-warden"
+
+enum {
+    PAUSE_FIRST_MS = 250,
+    PAUSE_MAX_MS = 30000,
+    STEADY_MS = 10000,        /* ran that long: the next restart comes at once */
+    FIRST_RUN_MS = 1000,      /* an agent that ends sooner than that at first is not restarted */
+    AGENT_STOP_MS = 60000,
+    WARDEN_STOP_MS = 20000,
+    WARDEN_READY_MS = 15000,
+};
+
+struct child {
+    const char *name;
+    pid_t pid;          /* 0: not running */
+    int64_t started_ns;
+    int64_t restart_ns; /* 0: not waiting */
+    int64_t pause_ms;
+    unsigned starts;
+};
+
+enum phase { RUNNING, STOPPING_AGENT, STOPPING_WARDEN };
+
+struct run {
+    const struct supervisor *conf;
+    void *ctx;
+    struct policy *policy;
+    const char *policy_path;
+    char warden_exe[PATH_MAX];
+    bool root;
+    int self;    /* our own program */
+    int signals; /* signalfd */
+    struct child warden, agent;
+    enum phase phase;
+    int64_t deadline_ns;
+    int exit_code;
+};
 
 static bool
 has_warden(const char *dir)
@@ -32,10 +84,432 @@ supervisor_helpers(char *ret, unsigned long size, struct err *e)
         if (has_warden(self) && str_copy(ret, size, self))
             return 0;
     } else {
-        str_copy(self, sizeof(self), "?");
+        (void)str_copy(self, sizeof(self), "?");
     }
     if (has_warden(PKGLIBEXECDIR) && str_copy(ret, size, PKGLIBEXECDIR))
         return 0;
     return err_set(e, -ERR_NOT_FOUND, WARDEN_NAME " is neither in \"%s\" nor in \"%s\"", self,
                    PKGLIBEXECDIR);
+}
+
+/* --- the policy ---------------------------------------------------------------------------------- */
+
+/* In the child: the only process that parses configuration as root. */
+static _Noreturn void
+compile_child(const struct supervisor *conf, int out)
+{
+    auto_mem void *ctx = mem_ctx("policy");
+    struct policy *p = NULL;
+    struct err e = ERR_INIT;
+    auto_buf struct buf b = BUF_INIT(POLICY_BYTES_MAX);
+    int r = conf->load(conf->arg, ctx, &p, &e);
+    if (r == 0) {
+        mp_encode(&b, &type_policy, p);
+        r = buf_error(&b);
+    }
+    if (r == 0)
+        r = fd_write_full(out, b.data, b.len);
+    if (r < 0 && e.text[0] != '\0')
+        fprintf(stderr, "%s\n", e.text);
+    _exit(r < 0 ? 1 : 0);
+}
+
+/* 0, or the exit status of a failure that the child has told. */
+static int
+compile_policy(struct run *u, struct err *e)
+{
+    int p[2];
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return err_errno(e, errno, "make a pipe");
+    pid_t pid = proc_fork(NULL);
+    if (pid == 0)
+        compile_child(u->conf, p[1]);
+    fd_close(&p[1]);
+    uint8_t *text = mem_array(u->ctx, uint8_t, POLICY_BYTES_MAX);
+    ssize_t n = pid < 0 ? pid : fd_read_full(p[0], text, POLICY_BYTES_MAX);
+    fd_close(&p[0]);
+    if (n < 0)
+        return err_errno(e, (int)-n, "compile the policy");
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return 1;
+    void *ret = NULL;
+    int r = mp_decode(u->ctx, &type_policy, text, (size_t)n, BUDGET(8 << 20), &ret, e);
+    mem_free(text);
+    u->policy = ret;
+    return r < 0 ? r : policy_check(u->policy, e);
+}
+
+static int
+find_user(struct run *u, struct err *e)
+{
+    struct policy *p = u->policy;
+    struct user user;
+    if (!u->root) {
+        p->agent_uid = geteuid();
+        p->agent_gid = getegid();
+        char id[LOG_NUM];
+        struct err unknown = ERR_INIT;
+        bool named = users_resolve(log_u64(id, geteuid()), NULL, 0, NULL, &user, &unknown) == 0;
+        p->agent_user = mem_strdup(p, named && user.name[0] != '\0' ? user.name : id);
+        return 0;
+    }
+    struct err why = ERR_INIT;
+    const char *name = str_or(p->agent_user, "paddock");
+    if (users_resolve(name, NULL, 0, NULL, &user, &why) < 0)
+        return err_set(e, -ERR_NOT_FOUND,
+                       "user \"%s\" does not exist, and the agent must not run as root: make it with "
+                       "`useradd --system --no-create-home --shell /usr/sbin/nologin %s`",
+                       name, name);
+    if (user.uid == 0)
+        return err_set(e, -ERR_POLICY, "user \"%s\" is root: the agent must not run as root", name);
+    p->agent_user = mem_strdup(p, name);
+    p->agent_uid = user.uid;
+    p->agent_gid = user.gid;
+    return 0;
+}
+
+static int
+make_dir(struct run *u, const char *path, mode_t mode, bool agents, struct err *e)
+{
+    int r = dir_make(AT_FDCWD, path, mode);
+    if (r < 0)
+        return err_errno(e, -r, "make \"%s\"", path);
+    auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, errno, "open \"%s\"", path);
+    if (u->root && agents && fchown(fd, (uid_t)u->policy->agent_uid, (gid_t)u->policy->agent_gid) < 0)
+        return err_errno(e, errno, "give \"%s\" to the agent", path);
+    if (agents && fchmod(fd, mode) < 0)
+        return err_errno(e, errno, "chmod \"%s\"", path);
+    return 0;
+}
+
+/* data_dir is root's; in it the agent owns server/ and client/, root alloc/ and records/. */
+static int
+make_dirs(struct run *u, struct err *e)
+{
+    const struct policy *p = u->policy;
+    const struct {
+        const char *path;
+        mode_t mode;
+        bool agents;
+    } dirs[] = {
+        {p->data_dir, 0755, false},
+        {p->run_dir, 0755, false},
+        {mem_printf(u->ctx, "%s/server", p->data_dir), 0700, true},
+        {mem_printf(u->ctx, "%s/client", p->data_dir), 0700, true},
+        {p->state_dir, 0700, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+        if (str_empty(dirs[i].path) || (i == 4 && str_eq(p->state_dir, p->data_dir)))
+            continue;
+        int r = make_dir(u, dirs[i].path, dirs[i].mode, dirs[i].agents, e);
+        if (r < 0)
+            return r;
+    }
+    u->policy_path = mem_printf(u->ctx, "%s/" POLICY_FILE, p->run_dir);
+    int r = policy_compile(p, u->policy_path, e);
+    if (r == 0 && u->root && chown(u->policy_path, 0, (gid_t)p->agent_gid) < 0)
+        r = err_errno(e, errno, "give the agent access to \"%s\"", u->policy_path);
+    return r;
+}
+
+/* --- children ------------------------------------------------------------------------------------ */
+
+static int
+drop_privilege(const struct run *u)
+{
+    if (u->root) {
+        for (int cap = 0; cap < 64; cap++)
+            if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno == EINVAL)
+                break;
+        gid_t gid = (gid_t)u->policy->agent_gid;
+        uid_t uid = (uid_t)u->policy->agent_uid;
+        if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+            return -errno;
+    }
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+static _Noreturn void
+child_failed(const char *what, int error)
+{
+    fprintf(stderr, "paddock: cannot start %s: %s\n", what, err_name(-error));
+    _exit(126);
+}
+
+/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor. */
+static void
+child_begin(pid_t parent)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    if (getppid() != parent)
+        _exit(126);
+}
+
+static _Noreturn void
+warden_child(struct run *u, pid_t parent)
+{
+    char *argv[] = {(char *)(uintptr_t)WARDEN_NAME, (char *)(uintptr_t)"-policy",
+                    (char *)(uintptr_t)u->policy_path, NULL};
+    char *envp[] = {(char *)(uintptr_t)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+    child_begin(parent);
+    execve(u->warden_exe, argv, envp);
+    child_failed(u->warden_exe, errno);
+}
+
+static _Noreturn void
+agent_child(struct run *u, pid_t parent)
+{
+    const struct supervisor *s = u->conf;
+    char **argv = mem_array(u->ctx, char *, (size_t)s->argc + 3);
+    size_t n = 0;
+    argv[n++] = s->argv[0];
+    argv[n++] = (char *)(uintptr_t)"-supervised";
+    argv[n++] = (char *)(uintptr_t)u->policy->run_dir;
+    for (int i = 1; i < s->argc; i++)
+        argv[n++] = s->argv[i];
+    int r = drop_privilege(u);
+    if (r < 0)
+        child_failed("the agent", -r);
+    child_begin(parent); /* after the change of user, which forgets the parent's death signal */
+    fexecve(u->self, argv, environ);
+    child_failed("the agent", errno);
+}
+
+static int
+start(struct run *u, struct child *c)
+{
+    pid_t parent = getpid();
+    pid_t pid = proc_fork(NULL);
+    if (pid == 0) {
+        if (c == &u->warden)
+            warden_child(u, parent);
+        agent_child(u, parent);
+    }
+    c->restart_ns = 0;
+    if (pid < 0) {
+        log_error(ROOM, "cannot fork", "name", c->name, "error", err_name(pid), NULL);
+        c->restart_ns = clock_mono_ns() + PAUSE_FIRST_MS * NS_PER_MS;
+        return pid;
+    }
+    c->pid = pid;
+    c->starts++;
+    c->started_ns = clock_mono_ns();
+    log_debug(ROOM, "started", "name", c->name, "pid", LOG_I64(pid), NULL);
+    return 0;
+}
+
+static void
+child_ended(struct run *u, struct child *c, int status)
+{
+    int64_t now = clock_mono_ns(), ran_ms = (now - c->started_ns) / NS_PER_MS;
+    bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    c->pid = 0;
+    bool refused = WIFEXITED(status) && c->starts == 1 && ran_ms < FIRST_RUN_MS;
+    if (c == &u->agent && u->phase == RUNNING && (clean || refused)) {
+        u->phase = STOPPING_AGENT; /* it has; go on with the warden */
+        u->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        return;
+    }
+    if (u->phase != RUNNING) {
+        if (c == &u->agent && !clean)
+            u->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        return;
+    }
+    if (ran_ms >= STEADY_MS)
+        c->pause_ms = 0;
+    char code[LOG_NUM];
+    log_warn(ROOM, "ended: restarting it", "name", c->name,
+             WIFSIGNALED(status) ? "signal" : "exit_code",
+             log_i64(code, WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)), "pause",
+             LOG_DUR(c->pause_ms * NS_PER_MS), NULL);
+    c->restart_ns = now + c->pause_ms * NS_PER_MS + 1;
+    c->pause_ms = c->pause_ms == 0 ? PAUSE_FIRST_MS : c->pause_ms * 2;
+    if (c->pause_ms > PAUSE_MAX_MS)
+        c->pause_ms = PAUSE_MAX_MS;
+}
+
+/* Also what the warden leaves to us as the nearest reaper: shims whose warden died. */
+static void
+reap(struct run *u)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == u->warden.pid)
+            child_ended(u, &u->warden, status);
+        else if (pid == u->agent.pid)
+            child_ended(u, &u->agent, status);
+    }
+}
+
+static void
+on_signal(struct run *u)
+{
+    struct signalfd_siginfo s;
+    if (read(u->signals, &s, sizeof(s)) != (ssize_t)sizeof(s))
+        return;
+    if (s.ssi_signo == SIGCHLD) {
+        reap(u);
+        return;
+    }
+    if (s.ssi_signo == SIGHUP) {
+        if (u->agent.pid > 0)
+            (void)kill(u->agent.pid, SIGHUP);
+        return;
+    }
+    bool again = u->phase != RUNNING; /* asked twice: do not wait any longer */
+    if (u->agent.pid > 0)
+        (void)kill(u->agent.pid, again ? SIGKILL : (int)s.ssi_signo);
+    u->agent.restart_ns = u->warden.restart_ns = 0;
+    if (!again) {
+        u->phase = STOPPING_AGENT;
+        u->deadline_ns = clock_mono_ns() + AGENT_STOP_MS * NS_PER_MS;
+    }
+}
+
+/* What time or the end of a child brings about; milliseconds to wait, -1 for ever, or -2: all done. */
+static int
+step(struct run *u)
+{
+    int64_t now = clock_mono_ns(), next = INT64_MAX;
+    struct child *const both[] = {&u->warden, &u->agent};
+    for (size_t i = 0; i < 2 && u->phase == RUNNING; i++) {
+        if (both[i]->restart_ns != 0 && both[i]->restart_ns <= now)
+            (void)start(u, both[i]);
+        if (both[i]->restart_ns != 0 && both[i]->restart_ns < next)
+            next = both[i]->restart_ns;
+    }
+    if (u->phase == STOPPING_AGENT && u->agent.pid == 0) {
+        u->phase = STOPPING_WARDEN;
+        u->deadline_ns = now + WARDEN_STOP_MS * NS_PER_MS;
+        if (u->warden.pid > 0)
+            (void)kill(u->warden.pid, u->conf->stop_tasks ? SIGUSR1 : SIGTERM);
+    }
+    if (u->phase == STOPPING_WARDEN && u->warden.pid == 0)
+        return -2;
+    if (u->phase != RUNNING) {
+        if (u->deadline_ns <= now) {
+            struct child *c = u->phase == STOPPING_AGENT ? &u->agent : &u->warden;
+            log_warn(ROOM, "does not stop: killed", "name", c->name, NULL);
+            if (c->pid > 0)
+                (void)kill(c->pid, SIGKILL);
+            u->deadline_ns = now + NS_PER_S;
+        }
+        next = u->deadline_ns;
+    }
+    return next == INT64_MAX ? -1 : (int)((next - now) / NS_PER_MS) + 1;
+}
+
+static void
+loop(struct run *u)
+{
+    for (;;) {
+        int timeout = step(u);
+        if (timeout == -2)
+            return;
+        struct pollfd p = {.fd = u->signals, .events = POLLIN};
+        if (poll(&p, 1, timeout) > 0)
+            on_signal(u);
+    }
+}
+
+/* The agent finds a warden that works, and an error at start is told once and ends all. */
+static int
+await_warden(struct run *u, struct err *e)
+{
+    struct warden_client *c = warden_client_new(
+        u->ctx, mem_printf(u->ctx, "%s/" POLICY_SOCKET, u->policy->run_dir));
+    int64_t end = clock_mono_ns() + WARDEN_READY_MS * NS_PER_MS;
+    int r;
+    for (;;) {
+        struct err why = ERR_INIT;
+        r = warden_client_connect(c, &why);
+        if (r == 0)
+            break;
+        reap(u);
+        if (u->warden.pid == 0) {
+            r = err_set(e, -ERR_UNAVAILABLE, "the warden does not start");
+            break;
+        }
+        if (clock_mono_ns() > end) {
+            r = err_set(e, -ERR_TIMEOUT, "the warden does not answer: %s", why.text);
+            break;
+        }
+        struct pollfd p = {.fd = u->signals, .events = POLLIN};
+        (void)poll(&p, 1, 2);
+    }
+    warden_client_free(c);
+    return r;
+}
+
+static int
+prepare(struct run *u, struct err *e)
+{
+    char dir[PATH_MAX];
+    int r = supervisor_helpers(dir, sizeof(dir), e);
+    if (r == 0 && !str_copy(u->warden_exe, sizeof(u->warden_exe),
+                            mem_printf(u->ctx, "%s/" WARDEN_NAME, dir)))
+        r = err_set(e, -ERR_LIMIT, "the path of " WARDEN_NAME " is too long");
+    if (r == 0)
+        r = compile_policy(u, e);
+    if (r == 0)
+        r = find_user(u, e);
+    if (r == 0)
+        r = make_dirs(u, e);
+    if (r != 0)
+        return r;
+    u->self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (u->self < 0)
+        return err_errno(e, errno, "open our own program");
+    sigset_t set;
+    sigemptyset(&set);
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        sigaddset(&set, signals[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    u->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (u->signals < 0)
+        return err_errno(e, errno, "watch signals");
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    return 0;
+}
+
+int
+supervisor_main(const struct supervisor *s)
+{
+    auto_mem void *ctx = mem_ctx("supervisor");
+    struct err e = ERR_INIT;
+    struct run *u = mem_new(ctx, struct run);
+    *u = (struct run){.conf = s, .ctx = ctx, .root = geteuid() == 0, .self = -1, .signals = -1,
+                      .warden = {.name = "warden"}, .agent = {.name = "agent"}};
+    int r = prepare(u, &e);
+    if (r == 0) {
+        (void)start(u, &u->warden);
+        u->warden.restart_ns = 0;
+        r = u->warden.pid > 0 ? await_warden(u, &e) : -ERR_UNAVAILABLE;
+        if (r == 0) {
+            (void)start(u, &u->agent);
+        } else {
+            u->phase = STOPPING_WARDEN;
+            u->exit_code = 1;
+            u->deadline_ns = clock_mono_ns() + NS_PER_S;
+            if (u->warden.pid > 0)
+                (void)kill(u->warden.pid, SIGTERM);
+        }
+        loop(u);
+    }
+    if (r < 0)
+        fprintf(stderr, "paddock: %s\n", e.text);
+    fd_close(&u->self);
+    fd_close(&u->signals);
+    return r != 0 ? 1 : u->exit_code;
 }

@@ -26,6 +26,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/policy.h"
+#include "isolation/proc.h"
 
 #define ROOM "warden"
 
@@ -367,7 +368,7 @@ warden_fork(struct warden *w, struct warden_waiter to, const char *what,
     if (i == WARDEN_JOBS_MAX)
         return err_set(e, -ERR_BUSY, "%s: too much at once", what);
     int pidfd = -1;
-    pid_t pid = warden_clone(&pidfd);
+    pid_t pid = proc_fork(&pidfd);
     if (pid < 0)
         return err_errno(e, -pid, "%s: clone", what);
     if (pid == 0) {

@@ -152,8 +152,6 @@ int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
 
 /* --- warden_launch.c --- */
 void warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s);
-/* raw clone3 as a fork; returns the pid, 0 in the child, -errno. */
-pid_t warden_clone(int *ret_pidfd);
 
 /* --- warden_task.c --- */
 struct wtask *task_find(struct warden *w, const char *alloc, const char *name);

@@ -45,15 +45,6 @@ struct launch {
     char title[64];
 };
 
-pid_t
-warden_clone(int *ret_pidfd)
-{
-    struct clone_args a = {.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
-                           .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-                           .exit_signal = SIGCHLD};
-    return (pid_t)RAW(SYS_clone3, &a, sizeof(a));
-}
-
 static bool
 logs_wanted(const struct launch_spec *s)
 {

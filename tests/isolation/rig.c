@@ -119,7 +119,7 @@ rig_stop(struct rig *r)
         rig_kill(r, SIGUSR1);
     warden_client_free(r->client);
     if (r->policy.cgroup_root != NULL)
-        ck_assert_msg(rmdir(r->policy.cgroup_root) == 0, "cgroups are left in %s",
+        ck_assert_msg(access(r->policy.cgroup_root, F_OK) != 0, "%s is left",
                       r->policy.cgroup_root);
     ck_assert_int_eq(dir_remove(AT_FDCWD, r->dir), 0);
     talloc_free(r->ctx);
