@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolation/confine.h"
 
+#include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/close_range.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
+#include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
@@ -157,6 +158,19 @@ load_filter(const struct sock_filter *filter, uint16_t n)
     return RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
+static long
+enter(const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_MAGICLINKS};
+    long fd = RAW(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+    if (fd < 0)
+        return fd;
+    long r = RAW(SYS_fchdir, fd);
+    raw_close(fd);
+    return r;
+}
+
 int
 confine_task(const struct confine *c, const struct confine_exec *x, const char **what)
 {
@@ -175,12 +189,13 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
         r = keep_caps(c->caps, what);
     if (r < 0)
         return r;
+    /* Before a path of the job is used: /proc/self/fd/N of an inherited directory leads out of the new
+     * root (test: working_directories_stay_inside). */
+    STEP("close_range", RAW(SYS_close_range, (unsigned)x->keep_fds + 1, ~0U, 0));
     if (x->work_dir != NULL)
-        STEP("chdir", RAW(SYS_chdir, x->work_dir));
+        STEP("working directory", enter(x->work_dir));
     if (c->flags & (CONFINE_NO_NEW_PRIVS | CONFINE_ISOLATED))
         STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-    STEP("close_range",
-         RAW(SYS_close_range, (unsigned)x->keep_fds + 1, ~0U, CLOSE_RANGE_CLOEXEC));
     if (x->filter != NULL)
         STEP("seccomp", load_filter(x->filter, x->n_filter));
     return 0;

@@ -6,7 +6,7 @@
  *     confine_begin         hostname, session keyring, securebits, bounding set
  *     -- vfork --> payload
  *     confine_task          signals, setsid, rlimits, groups, gid, uid, capabilities and ambient set,
- *                           working directory, no_new_privs, close_range, seccomp last; then execve
+ *                           close_range, working directory, no_new_privs, seccomp last; then execve
  *     confine_end           (shim, after the payload runs) all capabilities, no_new_privs, seccomp
  *
  * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always set
@@ -58,8 +58,9 @@ struct confine {
 
 int confine_begin(const struct confine *c, const char **what);
 /* `work_dir`: absolute, entered as the task's user; NULL: left alone. `keep_fds`: highest fd that the
- * payload keeps (2). All above become close-on-exec, so the one that reports a failed execve still
- * works. `filter` NULL: no seccomp. */
+ * payload keeps (2). All above are closed at once, in this process only: a failure is told through the
+ * memory shared with the parent, and no path of the job may meet an inherited directory. `filter` NULL:
+ * no seccomp. */
 struct confine_exec {
     const char *work_dir;
     int keep_fds;

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The attempts in a real exec task: agent's client, warden, shim, payload.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "isolation/policy.h"
+#include "tests/attempts/check.h"
+#include "tests/isolation/rig.h"
+#include "tests/lib/test.h"
+
+enum { NOBODY = 65534 };
+
+static const char *
+local(const struct rig *r, const char *name)
+{
+    return mem_printf(r->ctx, "%s/%s/web/local/%s", r->policy.alloc_dir, rig_id, name);
+}
+
+static void
+plant(const struct rig *r, const char *name, mode_t mode)
+{
+    const char *build = getenv("top_builddir");
+    char *text;
+    size_t n;
+    const char *from = mem_printf(r->ctx, "%s/tests/attempts/attempt", build ? build : ".");
+    ck_assert_int_eq(file_read(r->ctx, AT_FDCWD, from, 16 << 20, &text, &n), 0);
+    auto_fd int fd = open(local(r, name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fd_write_full(fd, text, n), 0);
+    ck_assert_int_eq(fchmod(fd, mode), 0);
+}
+
+static void
+start(struct rig *r)
+{
+    rig_start(r, 0);
+    rig_alloc(r, rig_id, "web", "exec");
+    plant(r, "attempt", 0755);
+    plant(r, "setuid-attempt", 04755);
+    ck_assert_int_eq(mknod(local(r, "device"), S_IFCHR | 0666, makedev(1, 3)), 0);
+    ck_assert_int_eq(chmod(local(r, "device"), 0666), 0);
+}
+
+/* The same warden with another policy. */
+static void
+change_policy(struct rig *r)
+{
+    struct err e = ERR_INIT;
+    rig_kill(r, SIGUSR1);
+    ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
+    rig_spawn(r);
+    warden_client_free(r->client);
+    r->client = warden_client_new(r->ctx, r->socket);
+    rig_connect(r);
+}
+
+static char *
+run(struct rig *r, const struct launch_spec *s)
+{
+    struct got g, d = {0};
+    rig_launch(r, s, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    struct task_record *t = rig_end(r, &g);
+    char *out = rig_file(r, rig_id, "alloc/logs/web.stdout.0");
+    ck_assert_msg(t->exit_code == 0 && t->signal == 0, "exit code %d, signal %d: %s %s",
+                  (int)t->exit_code, (int)t->signal, out,
+                  rig_file(r, rig_id, "alloc/logs/web.stderr.0"));
+    got_free(&g);
+    warden_destroy(r->client, rig_id, "web", rig_got, &d);
+    rig_wait(r, &d);
+    ck_assert_msg(d.err.code == 0, "%s", d.err.text);
+    got_free(&d);
+    return out;
+}
+
+START_TEST(all_are_refused_in_an_exec_task)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    char host[65] = "", buf[64];
+    ck_assert_int_eq(gethostname(host, sizeof(host) - 1), 0);
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "exec /local/attempt");
+    s->hostname = "attempt-box";
+    const char *out = run(&r, s);
+    int bad = attempt_check(out, attempt_expect, ARRAY_LEN(attempt_expect));
+    ck_assert_msg(bad == 0, "%d attempts came out wrong: %s", bad, out);
+    ck_assert_str_eq(attempt_result(out, "uid", buf), "65534");
+    ck_assert_str_eq(attempt_result(out, "groups", buf), "1");
+    ck_assert_str_eq(attempt_result(out, "setuid_binary", buf), "65534");
+    ck_assert_str_eq(attempt_result(out, "hostname", buf), "attempt-box");
+    char after[65] = "";
+    ck_assert_int_eq(gethostname(after, sizeof(after) - 1), 0);
+    ck_assert_str_eq(host, after);
+    rig_stop(&r);
+}
+END_TEST
+
+/* So that the test above can fail. */
+START_TEST(some_succeed_without_the_filter)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    r.policy.seccomp = false;
+    change_policy(&r);
+    const char *out = run(&r, rig_spec(&r, rig_id, "web", true,
+                                       "exec /local/attempt unshare_user ptrace_traceme keyctl_join "
+                                       "io_uring caps no_new_privs mount_tmpfs"));
+    int bad = attempt_check(out, attempt_unfiltered, ARRAY_LEN(attempt_unfiltered));
+    ck_assert_msg(bad == 0, "%d attempts did not succeed: %s", bad, out);
+    static const struct attempt_expect still[] = {
+        {"caps", "0"}, {"no_new_privs", "1"}, {"mount_tmpfs", "EPERM"}};
+    ck_assert_msg(attempt_check(out, still, ARRAY_LEN(still)) == 0, "%s", out);
+    rig_stop(&r);
+}
+END_TEST
+
+static void
+refused(struct rig *r, const struct launch_spec *s, const char *what)
+{
+    struct got g;
+    rig_launch(r, s, &g);
+    ck_assert_msg(g.err.code != 0, "%s", what);
+    ck_assert_msg(g.err.text[0] != 0, "%s", what);
+    got_free(&g);
+}
+
+/* A50: nobody becomes root by spelling it otherwise; before anything is started. */
+START_TEST(root_by_no_spelling)
+{
+    TEST_NEED("root");
+    static const char *const users[] = {"root", "0", "0:0", "+0", " 0", "00", "0x0", "-0", "#0",
+                                        "root:root", "nobody:root", "4294967296", "../root"};
+    struct rig r;
+    start(&r);
+    for (int isolated = 0; isolated < 2; isolated++)
+        for (size_t i = 0; i < ARRAY_LEN(users); i++) {
+            struct launch_spec *s = rig_spec(&r, rig_id, "web", isolated, "true");
+            s->user = users[i];
+            refused(&r, s, users[i]);
+        }
+    rig_stop(&r);
+}
+END_TEST
+
+/* A2: a working directory that is a leaked fd, or climbs, does not start. */
+START_TEST(working_directories_stay_inside)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    for (int fd = 3; fd <= 40; fd++) {
+        struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "true");
+        s->work_dir = mem_printf(r.ctx, "/proc/self/fd/%d", fd);
+        refused(&r, s, s->work_dir);
+        s->work_dir = mem_printf(r.ctx, "/proc/self/fd/%d/../..", fd);
+        refused(&r, s, s->work_dir);
+        s->work_dir = "/";
+        s->command = mem_printf(r.ctx, "/proc/self/fd/%d", fd);
+        refused(&r, s, s->command);
+    }
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "pwd; ls -d /root /var /work 2>&1 | wc -l");
+    s->work_dir = "/local/../../../..";
+    struct got g;
+    rig_launch(&r, s, &g);
+    if (g.err.code == 0) { /* in the task's root ".." ends at the top */
+        (void)rig_end(&r, &g);
+        const char *out = rig_file(&r, rig_id, "alloc/logs/web.stdout.0");
+        ck_assert_msg(strncmp(out, "/\n", 2) == 0, "%s", out);
+    }
+    got_free(&g);
+    rig_stop(&r);
+}
+END_TEST
+
+/* A4, the standing part: links that a task leaves in its root for the next start. */
+START_TEST(planted_links_stop_the_next_start)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    static const char *const places[] = {"proc", "dev", "sys", "alloc", "secrets", "usr", "etc"};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        const char *at =
+            mem_printf(r.ctx, "%s/%s/web/%s", r.policy.alloc_dir, rig_id, places[i]);
+        (void)rmdir(at);
+        ck_assert_int_eq(symlink("/etc", at), 0);
+        refused(&r, rig_spec(&r, rig_id, "web", true, "true"), places[i]);
+        ck_assert_int_eq(unlink(at), 0);
+    }
+    /* and nothing is broken for good */
+    (void)run(&r, rig_spec(&r, rig_id, "web", true, "true"));
+    rig_stop(&r);
+}
+END_TEST
+
+/* A16-like without controllers: children that daemonise end with the task (A58). */
+START_TEST(nothing_outlives_the_task)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    struct got g, d = {0};
+    rig_launch(&r, rig_spec(&r, rig_id, "web", true,
+                            "trap '' TERM HUP; for i in 1 2 3 4 5 6 7 8 9 10; do"
+                            " (setsid sh -c 'while :; do sleep 100 & wait; done' &) & done; wait; exit 0"),
+               &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    (void)rig_end(&r, &g);
+    got_free(&g);
+    warden_destroy(r.client, rig_id, "web", rig_got, &d);
+    rig_wait(&r, &d);
+    ck_assert_msg(d.err.code == 0, "%s", d.err.text);
+    got_free(&d);
+    rig_stop(&r); /* checks that no cgroup is left */
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("attempts", 60, all_are_refused_in_an_exec_task, some_succeed_without_the_filter,
+                   root_by_no_spelling, working_directories_stay_inside,
+                   planted_links_stop_the_next_start, nothing_outlives_the_task)
