@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Alloc.* and Eval.*.
+ */
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/endpoint_int.h"
+
+/* --- allocations --- */
+
+static int
+alloc_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct list_request *req = r->req;
+    struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
+    struct page page = {.q = r->q, .meta = r->meta};
+
+    if (endpoint_check_prefix(r->q->prefix, e) < 0)
+        return e->code;
+    struct state_iter *it = state_allocs(t, ctx, r->q->prefix);
+    for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
+        if (!query_ns_matches(r->q, a->namespace) || !page_take(&page, ctx, a->id))
+            continue;
+        struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
+        if (!req->resources)
+            stub->allocated_resources = NULL;
+        if (!req->task_states)
+            stub->task_states = (struct task_state_map){0};
+        list_add(ctx, resp->allocations, stub);
+    }
+    r->index = state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+alloc_list(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct list_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS), 0, alloc_list_run);
+}
+
+static int
+alloc_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct alloc_response *resp = mem_new(ctx, struct alloc_response);
+
+    (void)e;
+    resp->alloc = state_alloc(t, ctx, str_or(req->id, ""));
+    if (resp->alloc != NULL)
+        state_alloc_job(t, resp->alloc);
+    r->index = resp->alloc ? resp->alloc->modify_index : state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+alloc_get(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
+                  state_key_alloc(str_or(req->id, "")), alloc_get_run);
+}
+
+/* What a client fetches: whole allocations by id; ids that are gone are left out. */
+static int
+alloc_get_many_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct alloc_get_allocs_request *req = r->req;
+    struct allocs_response *resp = mem_new(ctx, struct allocs_response);
+
+    if (req->alloc_i_ds.n > GET_ALLOCS_MAX)
+        return err_set(e, -ERR_LIMIT, "%zu allocations asked for at once: at most %d",
+                       req->alloc_i_ds.n, GET_ALLOCS_MAX);
+    for (size_t i = 0; i < req->alloc_i_ds.n; i++) {
+        struct allocation *a = state_alloc(t, ctx, str_or(req->alloc_i_ds.v[i], ""));
+        if (a == NULL)
+            continue;
+        state_alloc_job(t, a);
+        if (a->modify_index > r->index)
+            r->index = a->modify_index;
+        list_add(ctx, resp->allocations, a);
+    }
+    if (r->index == 0)
+        r->index = state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+alloc_get_many(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct alloc_get_allocs_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS), 0, alloc_get_many_run);
+}
+
+static void
+alloc_stopped(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+              struct fsm_result *res)
+{
+    struct alloc_stop_response resp = {.eval_id = arg, .index = index};
+
+    (void)s;
+    (void)res;
+    rpc_reply(call, &resp);
+}
+
+void
+alloc_stop(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct alloc_stop_request *req = p;
+    struct server *s = arg;
+    void *ctx = rpc_call_ctx(call);
+
+    if (!endpoint_leads(s, call))
+        return;
+    struct state_txn *t = state_read_begin(server_state(s), ctx);
+    struct allocation *a = state_alloc(t, ctx, str_or(req->alloc_id, ""));
+    const struct job *j = a ? state_alloc_job(t, a) : NULL;
+    state_read_end(t);
+    if (j == NULL) {
+        rpc_failf(call, -ERR_NOT_FOUND, "alloc not found");
+        return;
+    }
+    struct evaluation *e = endpoint_eval(ctx, j, TRIGGER_ALLOC_STOP, 0);
+    struct desired_transition dt = {.migrate = {true, true}};
+    if (req->no_shutdown_delay)
+        dt.no_shutdown_delay = (struct opt_bool){true, true};
+    if (req->reschedule)
+        dt.reschedule = (struct opt_bool){true, true};
+    struct intent_alloc_transition at = {
+        .alloc_ids = {&a->id, 1}, .transition = &dt, .evals = {&e, 1}};
+    struct intent in = {.time = clock_wall_ns(), .alloc_transition = &at};
+    endpoint_write(s, call, &in, alloc_stopped, (void *)(uintptr_t)e->id);
+}
+
+/* --- evaluations --- */
+
+static int
+eval_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct list_request *req = r->req;
+    struct eval_list_response *resp = mem_new(ctx, struct eval_list_response);
+    struct page page = {.q = r->q, .meta = r->meta};
+
+    if (endpoint_check_prefix(r->q->prefix, e) < 0)
+        return e->code;
+    struct state_iter *it = state_evals(t, ctx, r->q->prefix);
+    for (struct evaluation *ev; (ev = state_next(it, ctx)) != NULL;) {
+        if (!query_ns_matches(r->q, ev->namespace) ||
+            (!str_empty(req->status) && !str_eq(req->status, ev->status)) ||
+            (!str_empty(req->job_id) && !str_eq(req->job_id, ev->job_id)) ||
+            !page_take(&page, ctx, ev->id)) {
+            talloc_free(ev);
+            continue;
+        }
+        list_add(ctx, resp->evaluations, ev);
+    }
+    r->index = state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+eval_list(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct list_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_EVALS), 0, eval_list_run);
+}
+
+static struct evaluation_stub *
+eval_stub(const void *ctx, const struct evaluation *e)
+{
+    struct evaluation_stub *s = mem_new(ctx, struct evaluation_stub);
+
+    s->id = e->id;
+    s->namespace = e->namespace;
+    s->priority = e->priority;
+    s->type = e->type;
+    s->triggered_by = e->triggered_by;
+    s->job_id = e->job_id;
+    s->node_id = e->node_id;
+    s->deployment_id = e->deployment_id;
+    s->status = e->status;
+    s->status_description = e->status_description;
+    s->wait_until = e->wait_until;
+    s->next_eval = e->next_eval;
+    s->previous_eval = e->previous_eval;
+    s->blocked_eval = e->blocked_eval;
+    s->create_index = e->create_index;
+    s->modify_index = e->modify_index;
+    s->create_time = e->create_time;
+    s->modify_time = e->modify_time;
+    return s;
+}
+
+/* Evaluations linked to `e` in either direction. */
+static void
+fill_related(struct state_txn *t, void *ctx, struct evaluation *e)
+{
+    struct state_iter *it = state_evals_by_job(t, ctx, e->namespace, e->job_id);
+
+    for (struct evaluation *o; (o = state_next(it, ctx)) != NULL;) {
+        bool linked = str_eq(o->id, e->next_eval) || str_eq(o->id, e->previous_eval) ||
+                      str_eq(o->id, e->blocked_eval) || str_eq(o->previous_eval, e->id) ||
+                      str_eq(o->next_eval, e->id) || str_eq(o->blocked_eval, e->id);
+        if (!linked || str_eq(o->id, e->id))
+            continue;
+        struct evaluation_stub *stub = eval_stub(ctx, o);
+        list_add(ctx, e->related_evals, stub);
+    }
+}
+
+static int
+eval_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct eval_response *resp = mem_new(ctx, struct eval_response);
+
+    (void)e;
+    resp->eval = state_eval(t, ctx, str_or(req->id, ""));
+    if (resp->eval != NULL && req->related)
+        fill_related(t, ctx, resp->eval);
+    r->index = resp->eval ? resp->eval->modify_index : state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+eval_get(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_EVALS),
+                  state_key_eval(str_or(req->id, "")), eval_get_run);
+}
+
+static int
+eval_allocations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
+    struct state_iter *it = state_allocs_by_eval(t, ctx, str_or(req->id, ""));
+
+    (void)e;
+    for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
+        if (a->modify_index > r->index)
+            r->index = a->modify_index;
+        struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
+        list_add(ctx, resp->allocations, stub);
+    }
+    if (r->index == 0)
+        r->index = state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+eval_allocations(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
+                  state_key_eval_allocs(str_or(req->id, "")), eval_allocations_run);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the endpoints share: reads that may block, writes, checks. Handlers run on the loop thread;
+ * a read's query runs on a worker thread of the loop with a snapshot of its own.
+ */
+#ifndef PADDOCK_SERVER_ENDPOINT_INT_H
+#define PADDOCK_SERVER_ENDPOINT_INT_H
+
+#include "net/rpc.h"
+#include "server/endpoint.h"
+#include "server/server.h"
+
+enum {
+    QUERY_TIME_DEFAULT_MS = 300000,
+    QUERY_TIME_MAX_MS = 600000,
+    UPDATE_ALLOCS_MAX = 4096, /* of one Node.UpdateAlloc */
+    GET_ALLOCS_MAX = 4096,    /* of one Alloc.GetAllocs */
+    TOKEN_MAX = 2200          /* bytes of a NextToken */
+};
+
+/* --- reads --- */
+struct read;
+/* Worker thread: answers from the snapshot. Sets r->resp and r->index; a negative return fails the
+ * call with *e. What it allocates goes under `ctx`, which lives until the answer is encoded. */
+typedef int read_fn(struct read *r, struct state_txn *t, void *ctx, struct err *e);
+
+struct read {
+    struct server *s;
+    struct rpc_call *call;
+    const void *req;
+    const struct query_options *q; /* never NULL */
+    unsigned tables;               /* what it depends on */
+    uint64_t key;                  /* state_key_*(), 0: any row of the tables */
+    read_fn *fn;
+    /* given to fn */
+    struct query_meta *meta;       /* index is filled in afterwards */
+    /* set by fn */
+    void *resp;
+    uint64_t index;
+    /* ours */
+    struct err err;
+    void *ctx;
+    uint64_t seen;
+    int64_t deadline_ms;
+    struct server_watch *watch;
+    bool last, cancelled;
+};
+
+/* Runs `fn` now, and again each time the tables (or the row `key`) change while the index is not
+ * above q->min_query_index, until its time is over. Answers the call. */
+void endpoint_read(struct server *s, struct rpc_call *call, const void *req,
+                   const struct query_options *q, unsigned tables, uint64_t key, read_fn *fn);
+
+/* Namespace a query asks for: "default" when empty. */
+const char *query_ns(const struct query_options *q);
+bool query_ns_matches(const struct query_options *q, const char *ns);
+
+/* Pages: an item is offered in list order; true: take it. Sets meta->next_token on the first one
+ * beyond the page. Tokens are keys in list order. */
+struct page {
+    const struct query_options *q;
+    struct query_meta *meta;
+    int64_t taken;
+    bool full;
+    bool started;
+};
+bool page_take(struct page *p, const void *ctx, const char *token);
+
+/* --- writes --- */
+/* e is handled: `fn` comes for accepted entries only. `arg` is rpc_call_ctx memory. */
+typedef void written_fn(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+                        struct fsm_result *res);
+void endpoint_write(struct server *s, struct rpc_call *call, struct intent *in, written_fn *fn,
+                    void *arg);
+
+/* --- checks: fail the call and return false --- */
+bool endpoint_leads(struct server *s, struct rpc_call *call);
+/* Prefix of ids: hex digits, an even number of them (hyphens aside). */
+int endpoint_check_prefix(const char *prefix, struct err *e);
+bool secret_equal(const char *a, const char *b);
+
+struct evaluation *endpoint_eval(const void *ctx, const struct job *job, const char *trigger,
+                                 int64_t priority);
+struct alloc_list_stub *endpoint_alloc_stub(const void *ctx, const struct allocation *a);
+
+/* The handlers. */
+rpc_handler job_register, job_deregister, job_plan, job_validate_rpc, job_get, job_list,
+    job_allocations, job_evaluations, job_summary_rpc, job_evaluate, job_versions, node_register,
+    node_update_status, node_update_eligibility, node_purge, node_get, node_list, node_allocs,
+    node_client_allocs, node_update_alloc, alloc_list, alloc_get, alloc_get_many, alloc_stop,
+    eval_list, eval_get, eval_allocations, status_leader, status_members, system_gc,
+    operator_scheduler_get, operator_scheduler_set;
+
+#endif

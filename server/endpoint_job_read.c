@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Job.*: reads.
+ */
+#include "api/jobdiff.h"
+#include "api/terms.h"
+#include "common/mem.h"
+#include "server/endpoint_int.h"
+
+static uint64_t
+job_key(const struct id_request *req)
+{
+    return state_key_job(query_ns(req->query), str_or(req->id, ""));
+}
+
+static int
+get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct job_response *resp = mem_new(ctx, struct job_response);
+
+    (void)e;
+    resp->job = state_job(t, ctx, query_ns(r->q), str_or(req->id, ""));
+    resp->meta = r->meta;
+    r->index = resp->job ? resp->job->modify_index : state_index(t, STATE_BIT(STATE_JOBS));
+    r->resp = resp;
+    return 0;
+}
+
+/* A job that does not exist is answered with Job null: the route makes it 404. */
+void
+job_get(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_JOBS), job_key(req), get_run);
+}
+
+static struct job_list_stub *
+job_stub(struct state_txn *t, const void *ctx, const struct job *j, bool meta)
+{
+    struct job_list_stub *s = mem_new(ctx, struct job_list_stub);
+
+    s->id = j->id;
+    s->parent_id = j->parent_id;
+    s->name = j->name;
+    s->namespace = j->namespace;
+    s->datacenters = j->datacenters;
+    s->node_pool = j->node_pool;
+    s->type = j->type;
+    s->priority = j->priority.v;
+    s->periodic = j->periodic != NULL;
+    s->parameterized_job = j->parameterized_job != NULL;
+    s->stop = j->stop;
+    s->status = j->status;
+    s->status_description = j->status_description;
+    s->job_summary = state_summary(t, ctx, j->namespace, j->id);
+    s->create_index = j->create_index;
+    s->modify_index = j->modify_index;
+    s->job_modify_index = j->job_modify_index;
+    s->submit_time = j->submit_time;
+    if (meta)
+        s->meta = j->meta;
+    return s;
+}
+
+static int
+list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct list_request *req = r->req;
+    struct job_list_response *resp = mem_new(ctx, struct job_list_response);
+    struct page page = {.q = r->q, .meta = r->meta};
+    struct state_iter *it = state_jobs(t, ctx, query_ns(r->q), r->q->prefix);
+
+    (void)e;
+    for (struct job *j; (j = state_next(it, ctx)) != NULL;) {
+        if (!page_take(&page, ctx, mem_printf(ctx, "%s.%s", j->namespace, j->id)))
+            continue;
+        struct job_list_stub *stub = job_stub(t, ctx, j, req->meta);
+        list_add(ctx, resp->jobs, stub);
+    }
+    resp->meta = r->meta;
+    r->index = state_index(t, r->tables);
+    r->resp = resp;
+    return 0;
+}
+
+void
+job_list(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct list_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_SUMMARIES), 0,
+                  list_run);
+}
+
+static int
+allocations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
+    const char *ns = query_ns(r->q), *id = str_or(req->id, "");
+    const struct job *j = state_job(t, ctx, ns, id);
+    struct state_iter *it = state_allocs_by_job(t, ctx, ns, id);
+
+    (void)e;
+    for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
+        if (a->modify_index > r->index)
+            r->index = a->modify_index;
+        /* an older job of that id that was purged */
+        if (!req->all && j != NULL && a->job != NULL && a->job->create_index != j->create_index)
+            continue;
+        struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
+        list_add(ctx, resp->allocations, stub);
+    }
+    if (r->index == 0)
+        r->index = state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+job_allocations(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
+                  state_key_job_allocs(query_ns(req->query), str_or(req->id, "")), allocations_run);
+}
+
+static int
+evaluations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct eval_list_response *resp = mem_new(ctx, struct eval_list_response);
+    struct state_iter *it = state_evals_by_job(t, ctx, query_ns(r->q), str_or(req->id, ""));
+
+    (void)e;
+    for (struct evaluation *ev; (ev = state_next(it, ctx)) != NULL;) {
+        if (ev->modify_index > r->index)
+            r->index = ev->modify_index;
+        list_add(ctx, resp->evaluations, ev);
+    }
+    if (r->index == 0)
+        r->index = state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+job_evaluations(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_EVALS),
+                  state_key_job_evals(query_ns(req->query), str_or(req->id, "")), evaluations_run);
+}
+
+static int
+summary_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct job_summary_response *resp = mem_new(ctx, struct job_summary_response);
+
+    (void)e;
+    resp->job_summary = state_summary(t, ctx, query_ns(r->q), str_or(req->id, ""));
+    resp->meta = r->meta;
+    r->index = resp->job_summary ? resp->job_summary->modify_index : state_index(t, r->tables);
+    r->resp = resp;
+    return 0;
+}
+
+void
+job_summary_rpc(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_SUMMARIES), job_key(req), summary_run);
+}
+
+static int
+versions_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct job_versions_response *resp = mem_new(ctx, struct job_versions_response);
+    struct state_iter *it = state_job_versions(t, ctx, query_ns(r->q), str_or(req->id, ""));
+
+    (void)e;
+    for (struct job *j; (j = state_next(it, ctx)) != NULL;) {
+        if (j->modify_index > r->index)
+            r->index = j->modify_index;
+        list_add(ctx, resp->versions, j);
+    }
+    for (size_t i = 0; req->diffs && i + 1 < resp->versions.n; i++) {
+        struct job_diff *d = job_diff(ctx, resp->versions.v[i + 1], resp->versions.v[i], true);
+        list_add(ctx, resp->diffs, d);
+    }
+    if (r->index == 0)
+        r->index = state_index(t, STATE_BIT(STATE_JOBS));
+    resp->index = r->index;
+    resp->known_leader = true;
+    r->resp = resp;
+    return 0;
+}
+
+void
+job_versions(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_JOBS), job_key(req), versions_run);
+}
