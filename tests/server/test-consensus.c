@@ -431,7 +431,6 @@ START_TEST(sole_leader_takes_a_second_server)
     s->now += 3600 * 1000;
     struct err e = ERR_INIT;
     struct peer_list two = conf_of(s, 2);
-    two.v[1].role = PEER_STANDBY;
     ck_assert_int_eq(consensus_change(s->c, s->now, &two, &e), 0);
     ck_assert_int_eq(s->role, CONSENSUS_LEADER);
     ck_assert_int_ne(s->timeout, CONSENSUS_NEVER);
