@@ -26,14 +26,26 @@ cmd_now(const struct cmd *c)
     return c->now_ns ? c->now_ns : clock_wall_ns();
 }
 
+/* Names and messages come from jobs and tasks: they must not drive the terminal. */
+static void __attribute__((format(printf, 3, 0)))
+print_line(struct cmd *c, FILE *f, const char *fmt, va_list ap)
+{
+    char *text = mem_vprintf(c, fmt, ap);
+    for (char *p = text; *p; p++)
+        if (((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f)
+            *p = '?';
+    fputs(text, f);
+    fputc('\n', f);
+    talloc_free(text);
+}
+
 void
 cmd_say(struct cmd *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    vfprintf(c->out, fmt, ap);
+    print_line(c, c->out, fmt, ap);
     va_end(ap);
-    fputc('\n', c->out);
 }
 
 void
@@ -42,9 +54,8 @@ cmd_warn(struct cmd *c, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fflush(c->out);
-    vfprintf(c->err, fmt, ap);
+    print_line(c, c->err, fmt, ap);
     va_end(ap);
-    fputc('\n', c->err);
 }
 
 int
@@ -53,9 +64,8 @@ cmd_fail(struct cmd *c, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fflush(c->out);
-    vfprintf(c->err, fmt, ap);
+    print_line(c, c->err, fmt, ap);
     va_end(ap);
-    fputc('\n', c->err);
     return 1;
 }
 

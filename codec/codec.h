@@ -103,7 +103,7 @@ enum {
 
 enum {
     JSON_PRETTY = 1 << 0,       /* four-space indentation, as Nomad's ?pretty */
-    JSON_STRICT = 1 << 1,       /* decode: unknown field is an error with a suggestion */
+    JSON_REFUSE_UNKNOWN = 1 << 1, /* decode: unknown field is an error with a suggestion */
     JSON_NO_OMIT = 1 << 2,
     JSON_HIDE_SECRETS = 1 << 3  /* F_SECRET fields are written empty */
 };

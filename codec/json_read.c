@@ -354,7 +354,7 @@ read_field(struct json_reader *r, const struct field *f, void *p)
 static int
 unknown_field(struct json_reader *r, const struct type *t, const char *k, size_t len)
 {
-    if (!(r->flags & JSON_STRICT))
+    if (!(r->flags & JSON_REFUSE_UNKNOWN))
         return json_skip(r);
     const char *near = type_nearest(t, k, len);
     int show = len < 64 ? (int)len : 64;

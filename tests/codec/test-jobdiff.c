@@ -26,7 +26,7 @@ parse(const void *ctx, const char *s)
 {
     struct err e = ERR_INIT;
     void *j = NULL;
-    ck_assert_msg(json_decode(ctx, &type_job, s, strlen(s), JSON_STRICT, BUDGET(1 << 20), &j, &e) == 0,
+    ck_assert_msg(json_decode(ctx, &type_job, s, strlen(s), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20), &j, &e) == 0,
                   "%s", e.text);
     return j;
 }
