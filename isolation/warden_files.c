@@ -165,7 +165,7 @@ open_checked(struct warden *w, const struct warden_request *q, struct stat *st, 
     auto_fd int alloc = open_alloc(w, q->alloc_id, e);
     if (alloc < 0)
         return alloc;
-    auto_fd int fd = fd_open_beneath(alloc, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, false);
+    auto_fd int fd = fd_open_beneath(alloc, path, O_PATH | O_CLOEXEC, 0, false);
     if (fd == -ELOOP || fd == -EXDEV)
         return err_set(e, -ERR_FORBIDDEN, "\"%s\" goes through a symbolic link", path);
     if (fd == -ENOENT || fd == -ENOTDIR)

@@ -100,7 +100,7 @@ rig_start(struct rig *r, uid_t uid)
     struct cgroup_info info;
     if (uid == 0 && cgroup_find(r->ctx, &info, NULL) == 0)
         r->policy.cgroup_root =
-            mem_printf(r->ctx, "%s/paddock-test-%d", info.mount, (int)getpid());
+            mem_printf(r->ctx, "%s/paddock-rig-%d", info.mount, (int)getpid());
     ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
     if (uid != 0) {
         ck_assert_int_eq(chown(r->policy.data_dir, uid, uid), 0);
