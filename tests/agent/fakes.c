@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/agent/fakes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/config.h"
+#include "api/canonical.h"
+#include "client/client.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "jobspec/jobspec.h"
+#include "server/server.h"
+
+struct query_options fake_query;
+char fake_text[256];
+bool fake_canceled, fake_parked;
+
+static struct query_meta *
+meta(void *ctx)
+{
+    struct query_meta *m = mem_new(ctx, struct query_meta);
+    m->index = 42;
+    m->known_leader = true;
+    return m;
+}
+
+static void
+remember(const struct query_options *q)
+{
+    fake_query = *q;
+    fake_query.prefix = fake_query.filter = fake_query.next_token = NULL;
+    snprintf(fake_text, sizeof(fake_text), "%s", str_or(q->namespace, ""));
+}
+
+static void
+job_list(void *arg, struct rpc_call *call, const void *req)
+{
+    static const char *const ids[] = {"c", "a", "e", "b", "d"};
+    const struct list_request *r = req;
+    struct job_list_response *resp = mem_new(rpc_call_ctx(call), struct job_list_response);
+    (void)arg;
+    remember(r->query);
+    resp->meta = meta(resp);
+    for (size_t i = 0; i < ARRAY_LEN(ids) && !str_eq(r->query->prefix, "none"); i++) {
+        struct job_list_stub *j = mem_new(resp, struct job_list_stub);
+        j->id = ids[i];
+        j->namespace = "default";
+        j->status = i % 2 ? "running" : "dead";
+        list_add(resp, resp->jobs, j);
+    }
+    rpc_reply(call, resp);
+}
+
+static void
+on_cancel(void *arg)
+{
+    fake_canceled = true;
+    rpc_failf(arg, -ERR_CANCELED, "canceled");
+}
+
+static void
+job_get(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct id_request *r = req;
+    struct job_response *resp = mem_new(rpc_call_ctx(call), struct job_response);
+    (void)arg;
+    remember(r->query);
+    if (r->query->min_query_index == 100) {
+        fake_parked = true;
+        rpc_call_on_cancel(call, on_cancel, call);
+        return;
+    }
+    if (str_eq(r->id, "boom")) {
+        rpc_failf(call, -ERR_NO_LEADER, "x");
+        return;
+    }
+    if (str_eq(r->id, "busy")) {
+        rpc_failf(call, -ERR_BUSY, "too many watches");
+        return;
+    }
+    resp->meta = meta(resp);
+    if (!str_eq(r->id, "missing")) {
+        resp->job = mem_new(resp, struct job);
+        resp->job->id = r->id;
+        resp->job->submit_time = 1234567890123456789;
+    }
+    rpc_reply(call, resp);
+}
+
+static void
+job_register(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct job_register_request *r = req;
+    struct job_register_response *resp = mem_new(rpc_call_ctx(call), struct job_register_response);
+    (void)arg;
+    snprintf(fake_text, sizeof(fake_text), "%s/%s/%s", str_or(r->write->namespace, ""),
+             str_or(r->job->namespace, ""), str_or(r->job->region, ""));
+    if (str_eq(r->job->id, "invalid")) {
+        rpc_failf(call, -ERR_INVALID, "1 error occurred:\n\t* Missing job task groups\n\n");
+        return;
+    }
+    resp->eval_id = "e1";
+    resp->job_modify_index = 17;
+    resp->index = 18;
+    rpc_reply(call, resp);
+}
+
+static void
+job_deregister(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct job_deregister_request *r = req;
+    struct job_deregister_response *resp =
+        mem_new(rpc_call_ctx(call), struct job_deregister_response);
+    (void)arg;
+    snprintf(fake_text, sizeof(fake_text), "%s purge=%d", r->job_id, r->purge);
+    resp->index = 20;
+    rpc_reply(call, resp);
+}
+
+static void
+leader(void *arg, struct rpc_call *call, const void *req)
+{
+    struct status_leader_response *resp =
+        mem_new(rpc_call_ctx(call), struct status_leader_response);
+    (void)arg;
+    (void)req;
+    resp->leader = "127.0.0.1:4647";
+    list_add(resp, resp->peers, "127.0.0.1:4647");
+    rpc_reply(call, resp);
+}
+
+static void
+gc(void *arg, struct rpc_call *call, const void *req)
+{
+    struct write_response *resp = mem_new(rpc_call_ctx(call), struct write_response);
+    (void)arg;
+    (void)req;
+    resp->index = 33;
+    rpc_reply(call, resp);
+}
+
+static void
+alloc_get(void *arg, struct rpc_call *call, const void *req)
+{
+    struct alloc_response *resp = mem_new(rpc_call_ctx(call), struct alloc_response);
+    (void)arg;
+    (void)req;
+    resp->meta = meta(resp);
+    rpc_reply(call, resp);
+}
+
+const struct rpc_service fake_services[] = {
+    {RPC_JOB_LIST, job_list},         {RPC_JOB_GET_JOB, job_get},
+    {RPC_JOB_REGISTER, job_register}, {RPC_JOB_DEREGISTER, job_deregister},
+    {RPC_STATUS_LEADER, leader},      {RPC_SYSTEM_GC, gc},
+    {RPC_ALLOC_GET_ALLOC, alloc_get},
+};
+const size_t fake_services_n = ARRAY_LEN(fake_services);
+
+/* --- the client role: one allocation, one log that comes in three pieces --- */
+
+bool
+client_has_alloc(const struct client *c, const char *alloc_id)
+{
+    (void)c;
+    return str_eq(alloc_id, FAKE_ALLOC);
+}
+
+const char *
+client_node_id(const struct client *c)
+{
+    (void)c;
+    return "node-1";
+}
+
+const struct node *
+client_node(const struct client *c)
+{
+    (void)c;
+    return NULL;
+}
+
+void
+client_info(const struct client *c, struct client_info *ret)
+{
+    (void)c;
+    *ret = (struct client_info){.node_id = "node-1", .known_servers = "", .registered = true,
+                                .allocs_running = 3};
+}
+
+void
+client_alloc_restart(struct client *c, const char *id, const char *task, bool all, client_done *done,
+                     void *arg)
+{
+    (void)c;
+    snprintf(fake_text, sizeof(fake_text), "restart %s %s %d", id, str_or(task, ""), all);
+    done(arg, NULL);
+}
+
+void
+client_alloc_signal(struct client *c, const char *id, const char *task, const char *signal,
+                    client_done *done, void *arg)
+{
+    struct err e = ERR_INIT;
+    (void)c;
+    (void)id;
+    (void)task;
+    err_set(&e, -ERR_INVALID, "unknown signal '%s'", signal);
+    done(arg, &e);
+}
+
+void
+client_alloc_gc(struct client *c, const char *id, client_done *done, void *arg)
+{
+    (void)c;
+    (void)id;
+    done(arg, NULL);
+}
+
+void
+client_gc(struct client *c, client_done *done, void *arg)
+{
+    (void)c;
+    done(arg, NULL);
+}
+
+int
+client_alloc_stats(struct client *c, const void *ctx, const char *id, const char *task,
+                   struct alloc_resource_usage **ret, struct err *e)
+{
+    (void)c;
+    (void)id;
+    (void)task;
+    (void)e;
+    *ret = mem_new(ctx, struct alloc_resource_usage);
+    return 0;
+}
+
+int
+client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e)
+{
+    (void)c;
+    (void)e;
+    *ret = mem_new(ctx, struct host_stats);
+    (*ret)->uptime = 5;
+    return 0;
+}
+
+void
+client_fs_ls(struct client *c, const char *id, const char *path, client_files_done *done, void *arg)
+{
+    struct err e = ERR_INIT;
+    (void)c;
+    (void)id;
+    err_set(&e, -ERR_NOT_FOUND, "no such directory '%s'", path);
+    done(arg, &e, NULL);
+}
+
+void
+client_fs_stat(struct client *c, const char *id, const char *path, client_files_done *done, void *arg)
+{
+    client_fs_ls(c, id, path, done, arg);
+}
+
+struct client_stream {
+    int piece;
+};
+
+void
+client_stream_open(struct client *c, const struct client_stream_request *r,
+                   client_stream_opened *opened, void *arg)
+{
+    (void)c;
+    snprintf(fake_text, sizeof(fake_text), "%s %s follow=%d plain=%d", str_or(r->task, ""),
+             str_or(r->log_type, ""), r->follow, r->plain);
+    opened(arg, NULL, mem_new(NULL, struct client_stream));
+}
+
+ssize_t
+client_stream_read(struct client_stream *s, void *buf, size_t n, void (*ready)(void *arg), void *arg)
+{
+    (void)ready;
+    (void)arg;
+    (void)n;
+    if (s->piece == 3)
+        return 0;
+    memcpy(buf, "line\n", 5);
+    s->piece++;
+    return 5;
+}
+
+void
+client_stream_close(struct client_stream *s)
+{
+    talloc_free(s);
+}
+
+/* --- server, configuration, job files --- */
+
+bool
+server_is_leader(const struct server *s)
+{
+    (void)s;
+    return true;
+}
+
+bool
+server_leader_addr(const struct server *s, char *out, size_t size)
+{
+    (void)s;
+    return str_copy(out, size, "127.0.0.1:4647");
+}
+
+struct value *
+config_value(const void *ctx, const struct agent_config *c)
+{
+    (void)c;
+    return value_map(ctx);
+}
+
+int
+jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret, struct hcl_diags *d)
+{
+    (void)d;
+    if (memchr(in->s, '!', in->n))
+        return -ERR_INVALID;
+    *ret = mem_new(ctx, struct job);
+    (*ret)->id = "parsed";
+    return 0;
+}
+
+char *
+hcl_diags_text(const void *ctx, const struct hcl_diags *d, bool warnings)
+{
+    (void)d;
+    (void)warnings;
+    return mem_strdup(ctx, "input.hcl:1,1: no");
+}
+
+void
+job_canonicalize(const void *ctx, struct job *job)
+{
+    (void)ctx;
+    job->name = job->id;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Filter expressions over a job and a node.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/filter.h"
+#include "api/api.h"
+#include "common/mem.h"
+#include "tests/lib/test.h"
+
+static void *ctx;
+static struct job *job;
+static struct node *node;
+
+static void
+setup(void)
+{
+    ctx = mem_ctx("filter");
+    job = mem_new(ctx, struct job);
+    job->id = "web";
+    job->status = "running";
+    job->priority = (struct opt_i64){true, 50};
+    job->stop = false;
+    job->create_index = 7;
+    str_map_set(ctx, &job->meta, "team", "a");
+    str_map_set(ctx, &job->meta, "the key", "b");
+    list_add(ctx, job->datacenters, "dc1");
+    list_add(ctx, job->datacenters, "dc2");
+    node = mem_new(ctx, struct node);
+    node->name = "n1";
+    str_map_set(ctx, &node->attributes, "kernel.name", "linux");
+    struct driver_info *d = mem_new(ctx, struct driver_info);
+    d->detected = true;
+    map_put(ctx, node->drivers, "exec")->v = d;
+}
+
+static void
+teardown(void)
+{
+    talloc_free(ctx);
+}
+
+static const struct {
+    const char *text;
+    bool match;
+} on_job[] = {
+    {"Status == running", true},
+    {"Status == \"running\"", true},
+    {"Status == `running`", true},
+    {"Status != \"running\"", false},
+    {"Status == dead or ID == web", true},
+    {"Status == dead or ID == web and Priority == 51", false},
+    {"not Status == dead", true},
+    {"not (Status == running and ID == web)", false},
+    {"Priority == 50", true},
+    {"Priority != 50", false},
+    {"CreateIndex == 7", true},
+    {"Stop == false", true},
+    {"Stop != false", false},
+    {"Meta.team == a", true},
+    {"Meta.team != a", false},
+    {"Meta[\"the key\"] == \"b\"", true},
+    {"Meta.absent == a", false},
+    {"Meta.absent != a", true},
+    {"Meta contains team", true},
+    {"team in Meta", true},
+    {"\"dc2\" in Datacenters", true},
+    {"dc3 in Datacenters", false},
+    {"dc3 not in Datacenters", true},
+    {"Datacenters contains dc1", true},
+    {"Datacenters not contains dc1", false},
+    {"ID contains \"e\"", true},
+    {"ID matches \"^w.b$\"", true},
+    {"ID not matches \"^w.b$\"", false},
+    {"ID matches \"(a+)+$\"", false},
+    {"Meta is empty", false},
+    {"Meta is not empty", true},
+    {"Constraints is empty", true},
+    {"ParentID is empty", true},
+    {"  (((ID==web)))  ", true},
+    {"ID == x or ID == y or ID == z or ID == web", true},
+};
+
+START_TEST(matches)
+{
+    for (size_t i = 0; i < ARRAY_LEN(on_job); i++) {
+        struct err e = ERR_INIT;
+        struct filter *f = filter_compile(ctx, &type_job, on_job[i].text, &e);
+        ck_assert_msg(f != NULL, "%s: %s", on_job[i].text, e.text);
+        ck_assert_msg(filter_match(f, job) == on_job[i].match, "%s", on_job[i].text);
+    }
+}
+END_TEST
+
+START_TEST(nested_selectors)
+{
+    struct err e = ERR_INIT;
+    struct filter *f =
+        filter_compile(ctx, &type_node, "Attributes[\"kernel.name\"] == linux and Name == n1", &e);
+    ck_assert_msg(f != NULL, "%s", e.text);
+    ck_assert(filter_match(f, node));
+    f = filter_compile(ctx, &type_node, "Drivers.exec.Detected == true", &e);
+    ck_assert_msg(f != NULL, "%s", e.text);
+    ck_assert(filter_match(f, node));
+    f = filter_compile(ctx, &type_node, "Drivers.java.Detected == true", &e);
+    ck_assert(!filter_match(f, node));
+}
+END_TEST
+
+static const char *const malformed[] = {
+    "",
+    "ID",
+    "ID ==",
+    "== a",
+    "ID = a",
+    "ID == \"a",
+    "(ID == a",
+    "ID == a)",
+    "ID == a ID == b",
+    "Nope == a",
+    "ID.x == a",
+    "Meta.a.b == c",
+    "Priority == x",
+    "Stop == maybe",
+    "Datacenters == dc1",
+    "Priority contains 5",
+    "ID matches \"(\"",
+    "ID is full",
+    "ID and Status",
+    "not",
+    "SecretID == x",
+    "ID == a or",
+    "((((((((((((((((((((((((((((((((((((((((ID == a))))))))))))))))))))))))))))))))))))))))",
+    "ID @ a",
+    "Meta[\"a\" == b",
+};
+
+START_TEST(refuses_malformed_expressions)
+{
+    for (size_t i = 0; i < ARRAY_LEN(malformed); i++) {
+        struct err e = ERR_INIT;
+        const struct type *t = strstr(malformed[i], "SecretID") ? &type_node : &type_job;
+        ck_assert_msg(filter_compile(ctx, t, malformed[i], &e) == NULL, "%s", malformed[i]);
+        ck_assert(e.text[0]);
+    }
+    char *big = malloc(10000);
+    struct err e = ERR_INIT;
+    memset(big, 'a', 9999);
+    big[9999] = 0;
+    ck_assert_ptr_null(filter_compile(ctx, &type_job, big, &e));
+    free(big);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *s = suite_create("filter");
+    TCase *tc = tcase_create("filter");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, matches);
+    tcase_add_test(tc, nested_selectors);
+    tcase_add_test(tc, refuses_malformed_expressions);
+    suite_add_tcase(s, tc);
+    SRunner *sr = srunner_create(s);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The HTTP API over fakes: methods, parameters, headers, errors, lists, blocking, bodies.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/api.h"
+#include "common/mem.h"
+#include "tests/agent/fakes.h"
+#include "tests/lib/test.h"
+
+static struct loop *loop;
+static struct http_server *http;
+static struct http_client *client;
+static struct api api;
+static char addr[64];
+
+static void
+setup(void)
+{
+    struct err e = ERR_INIT;
+    loop = loop_new();
+    api = (struct api){
+        .loop = loop,
+        .servers = rpc_local(loop, fake_services, fake_services_n, NULL),
+        .client = (struct client *)&api, /* the fakes do not look */
+        .server = (struct server *)&api,
+        .region = "global",
+        .name = "n",
+        .version = "0.1.0",
+    };
+    struct http_server_config cfg = {.handler = api_handle, .arg = &api, .body_max = api_body_max};
+    http = api.http = http_server_new(loop, &cfg);
+    ck_assert_int_eq(http_server_listen(http, "127.0.0.1", 0, &e), 0);
+    snprintf(addr, sizeof(addr), "127.0.0.1:%u", http_server_port(http));
+    client = http_client_new(loop, addr, &e);
+}
+
+static void
+teardown(void)
+{
+    http_client_close(client);
+    http_server_close(http);
+    rpc_client_close(api.servers);
+    loop_free(loop);
+}
+
+struct answer {
+    bool done;
+    int status;
+    char body[8192];
+    char index[32], next[64], type[64], leader[8], location[64];
+};
+
+static void
+keep(char *dst, size_t size, const struct http_resp *r, const char *name)
+{
+    const char *v = http_resp_header(r, name);
+    snprintf(dst, size, "%s", v ? v : "");
+}
+
+static void
+answered(void *arg, const struct err *e, const struct http_resp *r)
+{
+    struct answer *a = arg;
+    a->done = true;
+    if (e) {
+        a->status = e->code;
+        return;
+    }
+    a->status = r->status;
+    snprintf(a->body, sizeof(a->body), "%s", r->body);
+    keep(a->index, sizeof(a->index), r, "x-nomad-index");
+    keep(a->next, sizeof(a->next), r, "x-nomad-nexttoken");
+    keep(a->leader, sizeof(a->leader), r, "x-nomad-knownleader");
+    keep(a->type, sizeof(a->type), r, "content-type");
+    keep(a->location, sizeof(a->location), r, "location");
+}
+
+static struct answer got;
+
+static struct answer *
+ask_n(const char *method, const char *target, const void *body, size_t n)
+{
+    struct http_ask a = {.method = method, .target = target, .body = body, .body_len = n,
+                         .timeout_ms = 10000, .done = answered, .arg = &got};
+    memset(&got, 0, sizeof(got));
+    http_send(client, &a);
+    ck_assert(loop_run_until(loop, &got.done, 10000));
+    return &got;
+}
+
+static struct answer *
+ask(const char *method, const char *target, const char *body)
+{
+    return ask_n(method, target, body, body ? strlen(body) : 0);
+}
+
+static int
+status(const char *method, const char *target, const char *body)
+{
+    return ask(method, target, body)->status;
+}
+
+START_TEST(paths_and_methods)
+{
+    ck_assert_int_eq(status("GET", "/v1/jobs", NULL), 200);
+    ck_assert_int_eq(status("GET", "/v1/jobs/", NULL), 404);
+    ck_assert_int_eq(status("GET", "/v1/nope", NULL), 404);
+    ck_assert_str_eq(got.body, "");
+    ck_assert_int_eq(status("DELETE", "/v1/jobs", NULL), 405);
+    ck_assert_str_eq(got.body, "Invalid method");
+    ck_assert_int_eq(status("GET", "/v1/job/x/plan", NULL), 405);
+    ck_assert_int_eq(status("PATCH", "/v1/jobs", NULL), 405);
+    ck_assert_int_eq(status("POST", "/v1/system/gc", NULL), 405);
+    ck_assert_int_eq(status("PUT", "/v1/system/gc", NULL), 200);
+    ck_assert_str_eq(got.index, "33");
+    ck_assert_int_eq(status("GET", "//v1//jobs?a=//", NULL), 301);
+    ck_assert_str_eq(got.location, "/v1/jobs?a=//");
+    ck_assert_int_eq(status("GET", "/?x=1", NULL), 307);
+    ck_assert_str_eq(got.location, "/ui/?x=1");
+    ck_assert_int_eq(status("GET", "/v1/quotas", NULL), 501);
+    ck_assert_str_eq(got.body, "Nomad Enterprise only endpoint");
+}
+END_TEST
+
+START_TEST(ids_may_hold_slashes)
+{
+    ck_assert_int_eq(status("GET", "/v1/job/a%2Fb%20c", NULL), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "\"ID\":\"a/b c\""));
+    ck_assert_ptr_nonnull(strstr(got.body, "\"SubmitTime\":1234567890123456789"));
+    ck_assert_str_eq(got.index, "42");
+    ck_assert_str_eq(got.leader, "true");
+    ck_assert_str_eq(got.type, "application/json");
+}
+END_TEST
+
+START_TEST(errors)
+{
+    ck_assert_int_eq(status("GET", "/v1/job/missing", NULL), 404);
+    ck_assert_str_eq(got.body, "job not found");
+    ck_assert_str_eq(got.type, "text/plain; charset=utf-8");
+    ck_assert_str_eq(got.index, "42");
+    ck_assert_int_eq(status("GET", "/v1/job/boom", NULL), 500);
+    ck_assert_str_eq(got.body, "No cluster leader");
+    ck_assert_int_eq(status("GET", "/v1/job/busy", NULL), 429);
+    ck_assert_int_eq(status("POST", "/v1/jobs", "{\"Job\":{\"ID\":\"invalid\"}}"), 500);
+    ck_assert_ptr_nonnull(strstr(got.body, "Missing job task groups"));
+}
+END_TEST
+
+START_TEST(parameters)
+{
+    ck_assert_int_eq(status("GET", "/v1/jobs?index=x", NULL), 400);
+    ck_assert_str_eq(got.body, "Invalid index");
+    ck_assert_int_eq(status("GET", "/v1/jobs?index=-1", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/jobs?wait=5", NULL), 400);
+    ck_assert_str_eq(got.body, "Invalid wait time");
+    ck_assert_int_eq(status("GET", "/v1/jobs?stale=maybe", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/jobs?per_page=x", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/jobs?per_page=-1", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/jobs?stale", NULL), 200);
+    ck_assert(fake_query.allow_stale);
+    ck_assert_int_eq(status("GET", "/v1/jobs?stale=true&namespace=*&index=0&wait=5s", NULL), 200);
+    ck_assert_str_eq(fake_text, "*");
+    ck_assert_int_eq(fake_query.max_query_time, 0);
+    ck_assert_int_eq(status("GET", "/v1/jobs?index=7&wait=16s", NULL), 200);
+    ck_assert_uint_eq(fake_query.min_query_index, 7);
+    ck_assert_int_ge(fake_query.max_query_time, 16000000000);
+    ck_assert_int_le(fake_query.max_query_time, 17000000000);
+    ck_assert_int_eq(status("GET", "/v1/jobs?index=7&wait=9h", NULL), 200);
+    ck_assert_int_le(fake_query.max_query_time, 320000000000);
+    ck_assert_int_eq(status("DELETE", "/v1/job/x?eval_priority=101", NULL), 400);
+    ck_assert_int_eq(status("DELETE", "/v1/job/x?purge=perhaps", NULL), 400);
+    ck_assert_int_eq(status("DELETE", "/v1/job/x?purge=true", NULL), 200);
+    ck_assert_str_eq(fake_text, "x purge=1");
+}
+END_TEST
+
+static const char *
+ids_of(const char *target)
+{
+    static char ids[32];
+    const char *p = ask("GET", target, NULL)->body;
+    size_t n = 0;
+    ck_assert_int_eq(got.status, 200);
+    while ((p = strstr(p, "\"ID\":\"")) && n < sizeof(ids) - 1) {
+        ids[n++] = p[6];
+        p += 6;
+    }
+    ids[n] = 0;
+    return ids;
+}
+
+START_TEST(lists)
+{
+    ck_assert_str_eq(ids_of("/v1/jobs"), "abcde");
+    ck_assert_str_eq(got.index, "42");
+    ck_assert_str_eq(ids_of("/v1/jobs?reverse=true"), "edcba");
+    ck_assert_str_eq(ids_of("/v1/jobs?per_page=2"), "ab");
+    ck_assert_str_eq(got.next, "default.c");
+    ck_assert_str_eq(ids_of("/v1/jobs?per_page=2&next_token=default.c"), "cd");
+    ck_assert_str_eq(got.next, "default.e");
+    ck_assert_str_eq(ids_of("/v1/jobs?per_page=2&next_token=default.e"), "e");
+    ck_assert_str_eq(got.next, "");
+    ck_assert_str_eq(ids_of("/v1/jobs?reverse=true&per_page=2&next_token=default.c"), "cb");
+    ck_assert_str_eq(ids_of("/v1/jobs?filter=Status%20%3D%3D%20running"), "ab");
+    ck_assert_str_eq(ids_of("/v1/jobs?filter=Status+%3D%3D+running+and+ID+!%3D+a&per_page=5"), "b");
+    ck_assert_int_eq(status("GET", "/v1/jobs?filter=Nope+%3D%3D+1", NULL), 400);
+    ck_assert_ptr_nonnull(strstr(got.body, "failed to read filter expression"));
+    ck_assert_int_eq(status("GET", "/v1/jobs?prefix=none", NULL), 200);
+    ck_assert_str_eq(got.body, "[]");
+    ck_assert_int_eq(status("GET", "/v1/evaluations?status=x&filter=ID+%3D%3D+a", NULL), 400);
+}
+END_TEST
+
+START_TEST(pretty)
+{
+    ask("GET", "/v1/job/a?pretty", NULL);
+    ck_assert_ptr_nonnull(strstr(got.body, "\n    \"ID\": \"a\""));
+    ck_assert_int_eq(got.body[strlen(got.body) - 1], '\n');
+    ask("GET", "/v1/job/a?pretty=0", NULL);
+    ck_assert_ptr_null(strchr(got.body, '\n'));
+}
+END_TEST
+
+START_TEST(a_blocking_query_is_canceled_with_its_client)
+{
+    struct err e = ERR_INIT;
+    struct answer a = {0};
+    struct http_client *c = http_client_new(loop, addr, &e);
+    struct http_ask q = {.method = "GET", .target = "/v1/job/x?index=100", .done = answered, .arg = &a};
+    http_send(c, &q);
+    ck_assert(loop_run_until(loop, &fake_parked, 5000));
+    ck_assert(!a.done);
+    http_client_close(c);
+    ck_assert(loop_run_until(loop, &fake_canceled, 5000));
+}
+END_TEST
+
+START_TEST(bodies)
+{
+    ck_assert_int_eq(status("POST", "/v1/jobs", NULL), 400);
+    ck_assert_str_eq(got.body, "Request body is empty");
+    ck_assert_int_eq(status("POST", "/v1/jobs", "{\"Job\":"), 400);
+    ck_assert_int_eq(status("POST", "/v1/jobs", "{}"), 400);
+    ck_assert_int_eq(status("POST", "/v1/jobs", "{\"Job\":{}}"), 400);
+    ck_assert_int_eq(status("POST", "/v1/jobs", "[1]"), 400);
+    ck_assert_int_eq(status("PUT", "/v1/jobs", "{\"Unknown\":[{}],\"Job\":{\"ID\":\"x\",\"Nope\":1}}"), 200);
+    ck_assert_str_eq(got.index, "18");
+    ck_assert_str_eq(fake_text, "default//global");
+    ck_assert_ptr_nonnull(strstr(got.body, "\"EvalID\":\"e1\""));
+    ck_assert_int_eq(status("PUT", "/v1/jobs", "{\"job\":{\"id\":\"x\",\"namespace\":\"ns\"}}"), 200);
+    ck_assert_str_eq(fake_text, "ns/ns/global");
+    ck_assert_int_eq(status("PUT", "/v1/jobs?namespace=q", "{\"Job\":{\"ID\":\"x\",\"Namespace\":\"ns\"}}"), 200);
+    ck_assert_str_eq(fake_text, "q/q/global");
+    ck_assert_int_eq(status("POST", "/v1/job/y", "{\"Job\":{\"ID\":\"x\"}}"), 400);
+    /* a field whose feature comes later is named */
+    ck_assert_int_eq(status("POST", "/v1/jobs", "{\"Job\":{\"ID\":\"x\",\"Periodic\":{\"Spec\":\"* * * * *\"}}}"), 400);
+    ck_assert_msg(strstr(got.body, "periodic") != NULL, "%s", got.body);
+    size_t n = 1 << 20;
+    char *garbage = malloc(n);
+    for (size_t i = 0; i < n; i++)
+        garbage[i] = (char)(i * 2654435761u >> 13);
+    ck_assert_int_eq(ask_n("POST", "/v1/jobs", garbage, n)->status, 400);
+    memset(garbage, '[', n);
+    ck_assert_int_eq(ask_n("POST", "/v1/jobs", garbage, n)->status, 400);
+    free(garbage);
+    ck_assert_int_eq(status("POST", "/v1/jobs/parse", "{\"JobHCL\":\"job x {}\",\"Canonicalize\":true}"), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "\"Name\":\"parsed\""));
+    ck_assert_int_eq(status("POST", "/v1/jobs/parse", "{\"JobHCL\":\"!\"}"), 400);
+    ck_assert_ptr_nonnull(strstr(got.body, "input.hcl:1,1"));
+    ck_assert_int_eq(status("POST", "/v1/jobs/parse", "{}"), 400);
+}
+END_TEST
+
+START_TEST(agent_routes)
+{
+    ck_assert_int_eq(status("GET", "/v1/status/leader", NULL), 200);
+    ck_assert_str_eq(got.body, "\"127.0.0.1:4647\"");
+    ck_assert_int_eq(status("GET", "/v1/status/peers", NULL), 200);
+    ck_assert_str_eq(got.body, "[\"127.0.0.1:4647\"]");
+    ck_assert_int_eq(status("GET", "/v1/regions", NULL), 200);
+    ck_assert_str_eq(got.body, "[\"global\"]");
+    ck_assert_int_eq(status("GET", "/v1/agent/health", NULL), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "\"client\":{\"message\":\"ok\",\"ok\":true}"));
+    ck_assert_int_eq(status("GET", "/v1/agent/self", NULL), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "\"Version\":\"2.0.4\""));
+    ck_assert_ptr_nonnull(strstr(got.body, "\"PaddockVersion\":\"0.1.0\""));
+    ck_assert_int_eq(status("GET", "/v1/metrics", NULL), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.client.allocations.running\",\"Value\":3"));
+    ck_assert_int_eq(status("GET", "/v1/metrics?format=prometheus", NULL), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "# TYPE nomad_client_allocations_running gauge\n"
+                                           "nomad_client_allocations_running{node_id=\"node-1\"} 3\n"));
+    ck_assert_int_eq(status("GET", "/v1/deployments", NULL), 200);
+    ck_assert_str_eq(got.body, "[]");
+    ck_assert_int_eq(status("GET", "/v1/job/x/deployments", NULL), 200);
+    ck_assert_str_eq(got.body, "[]");
+    ck_assert_int_eq(status("POST", "/v1/agent/reload", NULL), 501);
+}
+END_TEST
+
+START_TEST(client_routes)
+{
+    ck_assert_int_eq(status("GET", "/v1/client/stats", NULL), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "\"Uptime\":5"));
+    ck_assert_int_eq(status("GET", "/v1/client/fs/logs/" FAKE_ALLOC "?type=stdout", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/client/fs/logs/" FAKE_ALLOC "?task=t&type=x", NULL), 400);
+    ck_assert_int_eq(
+        status("GET", "/v1/client/fs/logs/" FAKE_ALLOC "?task=t&type=stdout&plain=true", NULL), 200);
+    ck_assert_str_eq(got.body, "line\nline\nline\n");
+    ck_assert_str_eq(fake_text, "t stdout follow=0 plain=1");
+    ck_assert_int_eq(status("GET", "/v1/client/fs/cat/" FAKE_ALLOC "?path=/a", NULL), 200);
+    ck_assert_int_eq(status("GET", "/v1/client/fs/readat/" FAKE_ALLOC "?path=/a&offset=0", NULL), 400);
+    ck_assert_int_eq(
+        status("GET", "/v1/client/fs/stream/" FAKE_ALLOC "?path=/a&origin=middle", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/client/fs/ls/" FAKE_ALLOC "?path=x", NULL), 404);
+    ck_assert_int_eq(status("GET", "/v1/client/fs/ls/", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/client/fs/ls/other", NULL), 404);
+    ck_assert_str_eq(got.body, "Unknown allocation \"other\"");
+    ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/restart", NULL), 200);
+    ck_assert_str_eq(fake_text, "restart " FAKE_ALLOC "  0");
+    ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/restart",
+                            "{\"TaskName\":\"t\",\"AllTasks\":true}"), 400);
+    ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/signal",
+                            "{\"Signal\":\"SIGNOPE\"}"), 400);
+    ck_assert_int_eq(status("GET", "/v1/client/allocation/" FAKE_ALLOC "/stats", NULL), 200);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *s = suite_create("routes");
+    TCase *tc = tcase_create("routes");
+    const TTest *const tests[] = {paths_and_methods, ids_may_hold_slashes, errors, parameters,
+                                  lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
+                                  agent_routes, client_routes};
+    tcase_set_timeout(tc, 30);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+        tcase_add_test(tc, tests[i]);
+    suite_add_tcase(s, tc);
+    SRunner *sr = srunner_create(s);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? 1 : 0;
+}
