@@ -32,11 +32,6 @@ label_of(const struct type *t, const void *obj)
     return NULL;
 }
 
-struct object_list {
-    void **v;
-    size_t n;
-};
-
 static void
 merge_blocks(const void *ctx, const struct type *t, struct object_list *into,
              const struct object_list *from)
