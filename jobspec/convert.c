@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Conversions between kinds of values, and type constraints. See eval.h.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buf.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "jobspec/eval.h"
+
+/* --- scalars --------------------------------------------------------------------------------------- */
+
+/* The shortest decimal that reads back as the same number. */
+static const char *
+float_text(const void *ctx, double f)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        double back;
+        snprintf(text, sizeof(text), "%.*g", digits, f);
+        if (num_parse_f64(text, &back) == 0 && back == f)
+            break;
+    }
+    return mem_strdup(ctx, text);
+}
+
+const char *
+value_text(const void *ctx, const struct value *v)
+{
+    switch (v->kind) {
+    case VALUE_STRING:
+        return v->str.s;
+    case VALUE_INT:
+        return mem_printf(ctx, "%lld", (long long)v->i);
+    case VALUE_FLOAT:
+        return float_text(ctx, v->f);
+    case VALUE_BOOL:
+        return v->b ? "true" : "false";
+    default:
+        return NULL;
+    }
+}
+
+bool
+value_number(const struct value *v, double *ret)
+{
+    if (v->kind == VALUE_INT)
+        *ret = (double)v->i;
+    else if (v->kind == VALUE_FLOAT)
+        *ret = v->f;
+    else
+        return v->kind == VALUE_STRING && num_parse_f64(v->str.s, ret) == 0;
+    return true;
+}
+
+bool
+value_integer(const struct value *v, int64_t *ret)
+{
+    if (v->kind == VALUE_INT) {
+        *ret = v->i;
+        return true;
+    }
+    if (v->kind == VALUE_FLOAT && fabs(v->f) <= 9007199254740992.0 && v->f == floor(v->f)) {
+        *ret = (int64_t)v->f;
+        return true;
+    }
+    return v->kind == VALUE_STRING && num_parse_i64(v->str.s, ret) == 0;
+}
+
+bool
+value_truth(const struct value *v, bool *ret)
+{
+    if (v->kind == VALUE_BOOL) {
+        *ret = v->b;
+        return true;
+    }
+    if (v->kind != VALUE_STRING || (!str_eq(v->str.s, "true") && !str_eq(v->str.s, "false")))
+        return false;
+    *ret = v->str.s[0] == 't';
+    return true;
+}
+
+int
+value_sort_cmp(const void *a, const void *b)
+{
+    return value_compare(*(struct value *const *)a, *(struct value *const *)b);
+}
+
+/* --- type constraints ------------------------------------------------------------------------------ */
+
+static const struct vtype vt_any = {.kind = VT_ANY};
+
+static const struct vtype *
+bad_type(struct hcl_eval *ev, const struct hcl_range *r, const char *detail)
+{
+    diag_error(ev->sink, r, "Invalid type", "%s", detail);
+    return NULL;
+}
+
+static const struct vtype *
+parse_simple(struct hcl_eval *ev, const struct hcl_range *r, const char *name)
+{
+    static const struct {
+        const char *name;
+        struct vtype t;
+    } simple[] = {{"any", {.kind = VT_ANY}},
+                  {"string", {.kind = VT_STRING}},
+                  {"number", {.kind = VT_NUMBER}},
+                  {"bool", {.kind = VT_BOOL}},
+                  {"list", {.kind = VT_LIST, .elem = &vt_any}},
+                  {"set", {.kind = VT_SET, .elem = &vt_any}},
+                  {"map", {.kind = VT_MAP, .elem = &vt_any}}};
+    for (size_t i = 0; i < ARRAY_LEN(simple); i++)
+        if (strcmp(simple[i].name, name) == 0)
+            return &simple[i].t;
+    return bad_type(ev, r, "A type is string, number, bool, any, list(T), set(T), map(T), "
+                           "object({name = T}) or tuple([T]).");
+}
+
+static bool
+parse_fields(struct hcl_eval *ev, const struct expr *obj, struct vtype *t)
+{
+    t->n = obj->n / 2;
+    t->names = mem_array(ev->ctx, const char *, t->n);
+    t->types = mem_array(ev->ctx, const struct vtype *, t->n);
+    t->optional = mem_array(ev->ctx, bool, t->n);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct expr *k = obj->list[2 * i], *v = obj->list[2 * i + 1];
+        if (k->kind != EX_LITERAL || k->value->kind != VALUE_STRING) {
+            bad_type(ev, &k->r, "The keys of an object type are names.");
+            return false;
+        }
+        t->names[i] = k->value->str.s;
+        if (v->kind == EX_CALL && strcmp(v->name, "optional") == 0 && v->n >= 1) {
+            t->optional[i] = true;
+            v = v->list[0];
+        }
+        if ((t->types[i] = vtype_parse(ev, v)) == NULL)
+            return false;
+    }
+    return true;
+}
+
+static const struct vtype *
+parse_compound(struct hcl_eval *ev, const struct expr *e)
+{
+    static const char *const names[] = {"list", "set", "map", "object", "tuple"};
+    static const enum vtype_kind kinds[] = {VT_LIST, VT_SET, VT_MAP, VT_OBJECT, VT_TUPLE};
+    size_t k = 0;
+    while (k < ARRAY_LEN(names) && strcmp(names[k], e->name) != 0)
+        k++;
+    if (k == ARRAY_LEN(names) || e->n != 1)
+        return bad_type(ev, &e->r, "list, set, map, object and tuple take one argument; other types "
+                                   "take none.");
+    struct vtype *t = mem_new(ev->ctx, struct vtype);
+    const struct expr *arg = e->list[0];
+    t->kind = kinds[k];
+    if (t->kind == VT_OBJECT) {
+        if (arg->kind != EX_OBJECT)
+            return bad_type(ev, &arg->r, "object needs its fields: object({name = string}).");
+        return parse_fields(ev, arg, t) ? t : NULL;
+    }
+    if (t->kind == VT_TUPLE) {
+        if (arg->kind != EX_TUPLE)
+            return bad_type(ev, &arg->r, "tuple needs its types: tuple([string, number]).");
+        t->n = arg->n;
+        t->types = mem_array(ev->ctx, const struct vtype *, t->n);
+        for (size_t i = 0; i < t->n; i++)
+            if ((t->types[i] = vtype_parse(ev, arg->list[i])) == NULL)
+                return NULL;
+        return t;
+    }
+    t->elem = vtype_parse(ev, arg);
+    return t->elem != NULL ? t : NULL;
+}
+
+const struct vtype *
+vtype_parse(struct hcl_eval *ev, const struct expr *e)
+{
+    if (e->kind == EX_PAREN)
+        return vtype_parse(ev, e->a);
+    if (e->kind == EX_VAR)
+        return parse_simple(ev, &e->r, e->name);
+    /* Old files write the type as a string. */
+    if (e->kind == EX_LITERAL && e->value->kind == VALUE_STRING)
+        return parse_simple(ev, &e->r, e->value->str.s);
+    if (e->kind == EX_CALL)
+        return parse_compound(ev, e);
+    return parse_simple(ev, &e->r, "");
+}
+
+const char *
+vtype_name(const struct vtype *t)
+{
+    static const char *const names[] = {"a value", "a string", "a number", "a bool", "a list",
+                                        "a set",   "a map",    "an object", "a tuple"};
+    return names[t->kind];
+}
+
+/* --- conversion to a type -------------------------------------------------------------------------- */
+
+struct conv {
+    struct hcl_eval *ev;
+    const struct hcl_range *r;
+    char *why;
+    size_t why_size;
+};
+
+static struct value *convert(struct conv *c, const struct vtype *t, struct value *v);
+
+static struct value *
+mismatch(struct conv *c, const struct vtype *t, const struct value *v)
+{
+    snprintf(c->why, c->why_size, "%s is needed, this is a %s", vtype_name(t),
+             value_kind_name(v->kind));
+    return NULL;
+}
+
+static void
+prefix_why(struct conv *c, const char *what)
+{
+    char tmp[200];
+    snprintf(tmp, sizeof(tmp), "%.60s: %.130s", what, c->why);
+    str_copy(c->why, c->why_size, tmp);
+}
+
+static struct value *
+convert_scalar(struct conv *c, const struct vtype *t, struct value *v)
+{
+    const char *s;
+    double f;
+    int64_t i;
+    bool b;
+    if (t->kind == VT_STRING && (s = value_text(c->ev->ctx, v)) != NULL)
+        return v->kind == VALUE_STRING ? v : value_str(c->ev->ctx, s);
+    if (t->kind == VT_NUMBER && v->kind == VALUE_STRING && value_integer(v, &i))
+        return value_int(c->ev->ctx, i);
+    if (t->kind == VT_NUMBER && value_number(v, &f))
+        return v->kind == VALUE_STRING ? ev_number(c->ev, f) : v;
+    if (t->kind == VT_BOOL && value_truth(v, &b))
+        return v->kind == VALUE_BOOL ? v : value_bool(c->ev->ctx, b);
+    return mismatch(c, t, v);
+}
+
+static struct value *
+convert_list(struct conv *c, const struct vtype *t, struct value *v)
+{
+    if (v->kind != VALUE_LIST)
+        return mismatch(c, t, v);
+    if (t->kind == VT_TUPLE && t->n != v->list.n) {
+        snprintf(c->why, c->why_size, "a tuple of %zu elements is needed, this one has %zu", t->n,
+                 v->list.n);
+        return NULL;
+    }
+    struct value *out = ev_list(c->ev, c->r, v->list.n);
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < v->list.n; i++) {
+        out->list.v[i] = convert(c, t->kind == VT_TUPLE ? t->types[i] : t->elem, v->list.v[i]);
+        if (out->list.v[i] == NULL) {
+            char what[40];
+            snprintf(what, sizeof(what), "element %zu", i);
+            prefix_why(c, what);
+            return NULL;
+        }
+    }
+    if (t->kind == VT_SET && out->list.n > 0) {
+        qsort(out->list.v, out->list.n, sizeof(struct value *), value_sort_cmp);
+        size_t n = 1;
+        for (size_t i = 1; i < out->list.n; i++)
+            if (!value_equal(out->list.v[n - 1], out->list.v[i]))
+                out->list.v[n++] = out->list.v[i];
+        out->list.n = n;
+    }
+    return out;
+}
+
+static struct value *
+convert_map(struct conv *c, const struct vtype *t, struct value *v)
+{
+    if (v->kind != VALUE_MAP)
+        return mismatch(c, t, v);
+    struct value_pair *pairs = mem_array(c->ev->ctx, struct value_pair, v->map.n);
+    for (size_t i = 0; i < v->map.n; i++) {
+        pairs[i].k = v->map.v[i].k;
+        pairs[i].v = convert(c, t->elem, v->map.v[i].v);
+        if (pairs[i].v == NULL) {
+            prefix_why(c, pairs[i].k);
+            return NULL;
+        }
+    }
+    return ev_map(c->ev, c->r, pairs, v->map.n);
+}
+
+static struct value *
+convert_object(struct conv *c, const struct vtype *t, struct value *v)
+{
+    if (v->kind != VALUE_MAP)
+        return mismatch(c, t, v);
+    struct value_pair *pairs = mem_array(c->ev->ctx, struct value_pair, t->n);
+    for (size_t i = 0; i < t->n; i++) {
+        struct value *got = ev_get(v, t->names[i]);
+        pairs[i].k = t->names[i];
+        if (got == NULL && t->optional[i]) {
+            pairs[i].v = value_null(c->ev->ctx);
+            continue;
+        }
+        if (got == NULL) {
+            snprintf(c->why, c->why_size, "attribute \"%.80s\" is required", t->names[i]);
+            return NULL;
+        }
+        pairs[i].v = convert(c, t->types[i], got);
+        if (pairs[i].v == NULL) {
+            prefix_why(c, t->names[i]);
+            return NULL;
+        }
+    }
+    return ev_map(c->ev, c->r, pairs, t->n);
+}
+
+static struct value *
+convert(struct conv *c, const struct vtype *t, struct value *v)
+{
+    if (!ev_charge(c->ev, c->r, 1, 64))
+        return NULL;
+    if (t->kind == VT_ANY || v->kind == VALUE_NULL)
+        return v;
+    switch (t->kind) {
+    case VT_LIST:
+    case VT_SET:
+    case VT_TUPLE:
+        return convert_list(c, t, v);
+    case VT_MAP:
+        return convert_map(c, t, v);
+    case VT_OBJECT:
+        return convert_object(c, t, v);
+    default:
+        return convert_scalar(c, t, v);
+    }
+}
+
+struct value *
+vtype_convert(struct hcl_eval *ev, const struct hcl_range *r, const struct vtype *t, struct value *v,
+              char *why, size_t why_size)
+{
+    struct conv c = {ev, r, why, why_size};
+    str_copy(why, why_size, "it is too large");
+    return convert(&c, t, v);
+}

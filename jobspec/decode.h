@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decoding of bodies by field table; what job.c adds to hcl_decode().
+ */
+#ifndef PADDOCK_JOBSPEC_DECODE_H
+#define PADDOCK_JOBSPEC_DECODE_H
+
+#include "jobspec/ast.h"
+#include "jobspec/eval.h"
+
+struct decoder;
+
+/* What a language has beyond its field tables. All may be NULL. */
+struct decode_hooks {
+    /* An attribute or block that the table does not know: 1 taken, 0 unknown, -1 after a diagnostic. */
+    int (*attr)(struct decoder *dc, const struct type *t, void *obj, const struct attr *a,
+                const struct hcl_scope *sc);
+    int (*block)(struct decoder *dc, const struct type *t, void *obj, const struct block *b,
+                 const struct hcl_scope *sc);
+    /* Their names, for suggestions; NULL-terminated, or NULL. */
+    const char *const *(*names)(const struct type *t);
+};
+
+struct decoder {
+    const void *ctx;
+    struct hcl_sink *sink;
+    unsigned flags;
+    struct hcl_eval *ev;
+    const struct decode_hooks *hooks;
+    void *arg; /* of the hooks */
+    size_t blocks;
+};
+
+/* Decodes into obj, going on after errors. `r`: what is named when something is missing. False after
+ * a diagnostic. */
+bool decode_body(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
+                 const struct type *t, void *obj, const struct hcl_range *r);
+/* As decode_body for a block, labels too. */
+bool decode_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
+                  const struct type *t, void *obj);
+/* A body without schema: blocks in it become lists of maps. NULL after a diagnostic. */
+struct value *decode_value(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc);
+/* Calls fn for each block with `dynamic` ones expanded; false when any call or the expansion fails. */
+typedef bool decode_each(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
+                         void *arg);
+bool decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
+                   decode_each *fn, void *arg);
+bool decode_refuse_later(struct decoder *dc, const struct hcl_range *r, const char *name);
+/* Appends to a list field of struct pointers. */
+void decode_append(const void *ctx, void *list, void *elem);
+
+/* decode_set.c: one value into one field. */
+bool decode_set(struct decoder *dc, const struct field *f, void *obj, const struct value *v,
+                const struct hcl_range *r);
+/* One entry of a map field. */
+bool decode_map_entry(struct decoder *dc, const struct field *f, void *obj, const char *key,
+                      const struct value *v, const struct hcl_range *r);
+bool decode_at_default(const struct field *f, const void *obj);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The evaluator: expressions to values, within a budget of steps and bytes. Values are immutable and
+ * shared freely; maps are sorted by key, sets are sorted lists without duplicates.
+ *
+ * A "${…}" that refers to anything but variables, locals and iterators ("${attr.cpu.arch}",
+ * "${NOMAD_PORT_http}") is not evaluated: its text stays for the scheduler and the client.
+ */
+#ifndef PADDOCK_JOBSPEC_EVAL_H
+#define PADDOCK_JOBSPEC_EVAL_H
+
+#include "jobspec/ast.h"
+#include "jobspec/jobspec.h"
+
+/* A chain of names that are bound: iterators of `for` and `dynamic`. */
+struct hcl_scope {
+    const struct hcl_scope *up;
+    const char *name;
+    struct value *v;
+};
+
+struct hcl_local {
+    const char *name;
+    const struct expr *expr;
+    struct hcl_range name_r;
+    struct value *v;
+    bool busy; /* being evaluated: a reference to it is a cycle */
+};
+
+struct hcl_eval {
+    const void *ctx;
+    struct hcl_sink *sink;
+    unsigned flags;              /* HCL_LITERAL: no references, no functions */
+    bool names;                  /* `var` and `local` mean something */
+    struct value *vars;          /* map of all variables, sorted */
+    struct hcl_local *locals;
+    size_t n_locals;
+    const struct jobspec_fs *fs;
+    struct value *item;          /* EX_ITEM */
+    size_t steps_left;
+    size_t bytes_left;
+    unsigned depth;
+    bool exhausted;              /* a limit was hit: nothing more is evaluated */
+};
+
+enum { EVAL_DEPTH_MAX = 800, VALUE_DEPTH_MAX = 200 };
+
+void ev_init(struct hcl_eval *ev, const void *ctx, struct hcl_sink *sink, unsigned flags);
+/* NULL after a diagnostic. */
+struct value *ev_expr(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e);
+/* False, after a diagnostic at r, when the budget is used up. */
+bool ev_charge(struct hcl_eval *ev, const struct hcl_range *r, size_t steps, size_t bytes);
+/* True when e refers to a name that is not bound: known at run time only. */
+bool ev_is_runtime(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e);
+
+/* --- values ---------------------------------------------------------------------------------------- */
+
+/* Collections of known size: fill v[0..n). Charged; NULL after a diagnostic. */
+struct value *ev_list(struct hcl_eval *ev, const struct hcl_range *r, size_t n);
+/* Sorts the pairs; of equal keys the last one stays. */
+struct value *ev_map(struct hcl_eval *ev, const struct hcl_range *r, struct value_pair *pairs,
+                       size_t n);
+struct value *ev_strn(struct hcl_eval *ev, const struct hcl_range *r, const char *s, size_t n);
+struct value *ev_number(struct hcl_eval *ev, double f); /* whole numbers become integers */
+/* Sharing lets a small file make values that are huge or deep when they are walked: before a walk,
+ * this bounds the depth and charges the size. False after a diagnostic. */
+bool ev_measure(struct hcl_eval *ev, const struct hcl_range *r, const struct value *v);
+/* Look-up in a sorted map. */
+struct value *ev_get(const struct value *map, const char *key);
+
+/* Strings, numbers and bools as text; NULL for the rest. */
+const char *value_text(const void *ctx, const struct value *v);
+/* Numbers and numeric strings. */
+bool value_number(const struct value *v, double *ret);
+bool value_integer(const struct value *v, int64_t *ret);
+bool value_truth(const struct value *v, bool *ret); /* true, false, "true", "false" */
+int value_sort_cmp(const void *a, const void *b);   /* qsort over struct value * */
+
+/* --- type constraints: string, list(number), object({a = string}) … ------------------------------- */
+
+enum vtype_kind { VT_ANY, VT_STRING, VT_NUMBER, VT_BOOL, VT_LIST, VT_SET, VT_MAP, VT_OBJECT, VT_TUPLE };
+
+struct vtype {
+    enum vtype_kind kind;
+    const struct vtype *elem;  /* LIST SET MAP */
+    const char **names;        /* OBJECT */
+    bool *optional;
+    const struct vtype **types; /* OBJECT, TUPLE */
+    size_t n;
+};
+
+/* NULL after a diagnostic. */
+const struct vtype *vtype_parse(struct hcl_eval *ev, const struct expr *e);
+/* NULL when v does not fit, with the reason in `why` ("at element 2: a number is needed"). */
+struct value *vtype_convert(struct hcl_eval *ev, const struct hcl_range *r, const struct vtype *t,
+                            struct value *v, char *why, size_t why_size);
+const char *vtype_name(const struct vtype *t);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is special about job files: the blocks at the top, tasks without a group, constraints with
+ * sugar keys, ports of networks, policies of the job that its groups inherit.
+ */
+#include "jobspec/jobspec.h"
+
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "jobspec/decode.h"
+#include "jobspec/parse.h"
+#include "jobspec/vars.h"
+
+/* Blocks of the job that belong to each group. */
+struct job_extra {
+    struct reschedule_policy *reschedule;
+    struct migrate_strategy *migrate;
+};
+
+/* --- constraints ----------------------------------------------------------------------------------- */
+
+static const char *const sugar[] = {"version",          "semver",         "regexp",
+                                    "set_contains",     "set_contains_any", "set_contains_all",
+                                    "distinct_hosts",   "distinct_property", NULL};
+
+static int
+constraint_sugar(struct decoder *dc, const char **ltarget, const char **rtarget, const char **operand,
+                 const struct attr *a, const struct hcl_scope *sc)
+{
+    size_t k = 0;
+    while (sugar[k] != NULL && strcmp(sugar[k], a->name) != 0)
+        k++;
+    if (sugar[k] == NULL)
+        return 0;
+    struct value *v = ev_expr(dc->ev, sc, a->expr);
+    if (v == NULL)
+        return -1;
+    const char *s = value_text(dc->ctx, v);
+    bool truth;
+    if (s == NULL || (strcmp(sugar[k], "distinct_hosts") == 0 && !value_truth(v, &truth))) {
+        diag_error(dc->sink, &a->expr->r, "Incorrect value type", "\"%s\" needs %s.", a->name,
+                   s == NULL ? "a string" : "true or false");
+        return -1;
+    }
+    *operand = sugar[k];
+    if (strcmp(sugar[k], "distinct_property") == 0)
+        *ltarget = s;
+    else
+        *rtarget = s;
+    return 1;
+}
+
+/* --- networks -------------------------------------------------------------------------------------- */
+
+static int
+network_port(struct decoder *dc, struct network_resource *net, const struct block *b,
+             const struct hcl_scope *sc)
+{
+    struct port *p = type_new(dc->ctx, &type_port);
+    if (!decode_block(dc, b, sc, &type_port, p))
+        return -1;
+    if (p->value != 0)
+        list_add(dc->ctx, net->reserved_ports, p);
+    else
+        list_add(dc->ctx, net->dynamic_ports, p);
+    return 1;
+}
+
+/* --- hooks ----------------------------------------------------------------------------------------- */
+
+static int
+hook_attr(struct decoder *dc, const struct type *t, void *obj, const struct attr *a,
+          const struct hcl_scope *sc)
+{
+    if (t == &type_constraint) {
+        struct constraint *c = obj;
+        return constraint_sugar(dc, &c->l_target, &c->r_target, &c->operand, a, sc);
+    }
+    if (t == &type_affinity) {
+        struct affinity *c = obj;
+        return constraint_sugar(dc, &c->l_target, &c->r_target, &c->operand, a, sc);
+    }
+    if (t == &type_log_config && strcmp(a->name, "enabled") == 0) {
+        struct value *v = ev_expr(dc->ev, sc, a->expr);
+        bool on;
+        if (v == NULL || !value_truth(v, &on))
+            return -1;
+        ((struct log_config *)obj)->disabled = !on;
+        return 1;
+    }
+    if (t == &type_job && (strcmp(a->name, "consul_token") == 0 || strcmp(a->name, "vault_token") == 0))
+        return decode_refuse_later(dc, &a->name_r, a->name) ? 1 : -1;
+    return 0;
+}
+
+static int
+job_block(struct decoder *dc, struct job *job, const struct block *b, const struct hcl_scope *sc)
+{
+    struct job_extra *extra = dc->arg;
+    if (strcmp(b->type, "task") == 0) {
+        struct task_group *g = type_new(dc->ctx, &type_task_group);
+        struct task *task = type_new(dc->ctx, &type_task);
+        bool ok = decode_block(dc, b, sc, &type_task, task);
+        g->name = task->name;
+        list_add(dc->ctx, g->tasks, task);
+        list_add(dc->ctx, job->task_groups, g);
+        return ok ? 1 : -1;
+    }
+    const struct type *t = NULL;
+    void **slot = NULL;
+    if (strcmp(b->type, "reschedule") == 0) {
+        t = &type_reschedule_policy;
+        slot = (void **)&extra->reschedule;
+    } else if (strcmp(b->type, "migrate") == 0) {
+        t = &type_migrate_strategy;
+        slot = (void **)&extra->migrate;
+    } else if (strcmp(b->type, "vault") == 0) {
+        return decode_refuse_later(dc, &b->r, b->type) ? 1 : -1;
+    } else {
+        return 0;
+    }
+    *slot = type_new(dc->ctx, t);
+    return decode_block(dc, b, sc, t, *slot) ? 1 : -1;
+}
+
+static int
+hook_block(struct decoder *dc, const struct type *t, void *obj, const struct block *b,
+           const struct hcl_scope *sc)
+{
+    if (t == &type_job)
+        return job_block(dc, obj, b, sc);
+    if (t == &type_network_resource && strcmp(b->type, "port") == 0)
+        return network_port(dc, obj, b, sc);
+    if (t == &type_task_group && (strcmp(b->type, "vault") == 0 || strcmp(b->type, "secret") == 0))
+        return decode_refuse_later(dc, &b->r, b->type) ? 1 : -1;
+    return 0;
+}
+
+static const char *const *
+hook_names(const struct type *t)
+{
+    static const char *const job[] = {"task", "reschedule", "migrate", "vault", NULL};
+    static const char *const group[] = {"vault", "secret", NULL};
+    static const char *const network[] = {"port", NULL};
+    if (t == &type_constraint || t == &type_affinity)
+        return sugar;
+    return t == &type_job                ? job
+           : t == &type_task_group       ? group
+           : t == &type_network_resource ? network
+                                         : NULL;
+}
+
+static const struct decode_hooks hooks = {hook_attr, hook_block, hook_names};
+
+/* --- the file -------------------------------------------------------------------------------------- */
+
+/* Sets fields of dst that are not set from src. */
+static void
+inherit(const struct type *t, void *dst, const void *src)
+{
+    for (size_t i = 0; i < t->n_fields; i++) {
+        const struct field *f = &t->fields[i];
+        size_t size = f->type == FT_STRING                                  ? sizeof(char *)
+                      : (f->flags & F_OPT) != 0 && f->type == FT_BOOL        ? sizeof(struct opt_bool)
+                      : (f->flags & F_OPT) != 0                              ? sizeof(struct opt_i64)
+                      : f->type == FT_BOOL                                   ? sizeof(bool)
+                                                                             : sizeof(int64_t);
+        if (f->shape == FS_ONE && codec_field_empty(f, dst))
+            memcpy((char *)dst + f->offset, (const char *)src + f->offset, size);
+    }
+}
+
+static void
+inherit_policies(const void *ctx, struct job *job, const struct job_extra *extra)
+{
+    for (size_t i = 0; i < job->task_groups.n; i++) {
+        struct task_group *g = job->task_groups.v[i];
+        if (extra->reschedule != NULL) {
+            if (g->reschedule_policy == NULL)
+                g->reschedule_policy = type_new(ctx, &type_reschedule_policy);
+            inherit(&type_reschedule_policy, g->reschedule_policy, extra->reschedule);
+        }
+        if (extra->migrate != NULL) {
+            if (g->migrate == NULL)
+                g->migrate = type_new(ctx, &type_migrate_strategy);
+            inherit(&type_migrate_strategy, g->migrate, extra->migrate);
+        }
+    }
+}
+
+/* The one job block; names what else is at the top. */
+static const struct block *
+find_job(struct hcl_sink *sink, const struct hcl_body *body, bool *ok)
+{
+    static const char *const known[] = {"job", "variable", "variables", "locals"};
+    const struct block *job = NULL;
+    for (size_t i = 0; i < body->n_attrs; i++) {
+        const struct attr *a = body->attrs[i];
+        diag_error(sink, &a->name_r, "Unsupported argument",
+                   "An argument named \"%s\" is not expected here.%s", a->name,
+                   diag_suggest(sink->ctx, a->name, known, ARRAY_LEN(known)));
+        *ok = false;
+    }
+    for (size_t i = 0; i < body->n_blocks; i++) {
+        const struct block *b = body->blocks[i];
+        size_t k = 0;
+        while (k < ARRAY_LEN(known) && strcmp(known[k], b->type) != 0)
+            k++;
+        if (k == ARRAY_LEN(known)) {
+            diag_error(sink, &b->type_r, "Unsupported block type",
+                       "Blocks of type \"%s\" are not expected here.%s", b->type,
+                       diag_suggest(sink->ctx, b->type, known, ARRAY_LEN(known)));
+            *ok = false;
+        } else if (k == 0 && job != NULL) {
+            diag_error(sink, &b->r, "Duplicate job", "A file holds one job; the first is at line %u.",
+                       job->r.start.line);
+            *ok = false;
+        } else if (k == 0) {
+            job = b;
+        }
+    }
+    if (job == NULL && *ok) {
+        struct hcl_range r = body->r;
+        r.end = r.start;
+        diag_error(sink, &r, "No job", "The file has no block job \"name\" { ... }.");
+        *ok = false;
+    }
+    return job;
+}
+
+int
+jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret, struct hcl_diags *d)
+{
+    struct hcl_sink sink = {ctx, d};
+    struct hcl_body *body;
+    int r = hcl_parse(ctx, in->name, in->s, in->n, 0, &body, d);
+    if (r < 0)
+        return r;
+    bool ok = true;
+    const struct block *b = find_job(&sink, body, &ok);
+    /* The tree of expressions outlives the call only with ctx; values are made beside it. */
+    struct hcl_eval ev;
+    ev_init(&ev, ctx, &sink, 0);
+    ev.fs = in->fs;
+    ok = vars_load(&ev, body, in) && ok;
+    if (b == NULL || (!ok && ev.exhausted))
+        return -ERR_INVALID;
+    struct job_extra extra = {NULL, NULL};
+    struct decoder dc = {
+        .ctx = ctx, .sink = &sink, .ev = &ev, .hooks = &hooks, .arg = &extra};
+    struct job *job = type_new(ctx, &type_job);
+    if (ok)
+        ok = decode_block(&dc, b, NULL, &type_job, job);
+    if (!ok)
+        return ev.exhausted ? -ERR_LIMIT : -ERR_INVALID;
+    inherit_policies(ctx, job, &extra);
+    *ret = job;
+    return 0;
+}
+
+int
+jobspec_parse_json(const void *ctx, const char *s, size_t n, struct job **ret, struct err *e)
+{
+    if (n > HCL_SOURCE_MAX)
+        return err_set(e, -ERR_LIMIT, "the job has %zu bytes, the limit is %d", n, HCL_SOURCE_MAX);
+    void *obj = NULL;
+    int r = json_decode(ctx, &type_job_register_request, s, n, 0, BUDGET(64 << 20), &obj, e);
+    if (r < 0)
+        return r;
+    struct job_register_request *req = obj;
+    if (req->job == NULL) {
+        r = json_decode(ctx, &type_job, s, n, 0, BUDGET(64 << 20), &obj, e);
+        if (r < 0)
+            return r;
+        *ret = obj;
+    } else {
+        *ret = req->job;
+    }
+    if (str_empty((*ret)->id))
+        return err_set(e, -ERR_INVALID, "the JSON holds no job: \"ID\" is missing");
+    return 0;
+}
