@@ -246,6 +246,16 @@ all_locals(struct hcl_eval *ev, const struct hcl_range *r)
     return ev_map(ev, r, pairs, ev->n_locals);
 }
 
+static bool
+is_runtime_root(const char *name)
+{
+    static const char *const roots[] = {"attr", "node", "meta", "env", "device", "unique", "secret"};
+    for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+        if (strcmp(roots[i], name) == 0)
+            return true;
+    return str_prefix(name, "NOMAD_");
+}
+
 static struct value *
 eval_var(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
 {
@@ -257,10 +267,15 @@ eval_var(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     if ((ev->flags & HCL_LITERAL) != 0)
         diag_error(ev->sink, &e->r, "Unquoted text",
                    "References are not possible here; write \"%s\" in quotes for a string.", e->name);
+    else if (is_runtime_root(e->name))
+        diag_error(ev->sink, &e->r, "Known at run time only",
+                   "\"%s\" has no value when the file is read. Write it in quotes, \"${%s...}\", and "
+                   "the scheduler or the client puts it in.",
+                   e->name, e->name);
     else
         diag_error(ev->sink, &e->r, "Unknown variable",
-                   "There is no variable named \"%s\". Write var.%s for a variable of the job, or "
-                   "\"${%s...}\" in quotes for what is known only at run time.",
+                   "There is no variable named \"%s\". Strings need quotes; variables are written "
+                   "var.%s, locals local.%s.",
                    e->name, e->name, e->name);
     return NULL;
 }
