@@ -264,10 +264,10 @@ persist(struct alloc_runner *ar)
 }
 
 void
-alloc_runner_add(struct client *c, struct allocation *a)
+alloc_runner_add(struct client *c, const struct allocation *a)
 {
     struct client_alloc *rec = mem_new(NULL, struct client_alloc);
-    rec->alloc = talloc_steal(rec, a);
+    rec->alloc = codec_clone(rec, &type_allocation, a);
     rec->server_index = a->alloc_modify_index;
     rec->stopping = alloc_server_terminal(a);
     struct alloc_runner *ar = make(c, rec, NULL, 0);
@@ -320,7 +320,7 @@ alloc_runner_link_up(struct alloc_runner *ar)
 /* ---- changes from the server ------------------------------------------------------------------ */
 
 void
-alloc_runner_update(struct alloc_runner *ar, struct allocation *a)
+alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
 {
     const struct task_group *tg = group_of(a);
     if (a->alloc_modify_index <= ar->rec->server_index || !tg)
@@ -331,10 +331,10 @@ alloc_runner_update(struct alloc_runner *ar, struct allocation *a)
             return;
     if (tg->tasks.n != ar->n)
         return;
-    struct allocation *old = (struct allocation *)(uintptr_t)ar->rec->alloc;
-    ar->rec->alloc = talloc_steal(ar->rec, a);
+    struct allocation *old = ar->rec->alloc;
+    ar->rec->alloc = codec_clone(ar->rec, &type_allocation, a);
     ar->rec->server_index = a->alloc_modify_index;
-    ar->tg = tg;
+    ar->tg = tg = group_of(ar->rec->alloc);
     for (size_t i = 0; i < ar->n; i++)
         task_runner_configure(alloc_runner_task(ar, tg->tasks.v[i]->name), tg->tasks.v[i]);
     talloc_free(old);

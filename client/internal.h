@@ -179,13 +179,13 @@ int64_t client_backoff(int64_t *backoff_ms);
 
 /* alloc_runner.c */
 struct alloc_runner *alloc_runner_find(const struct client *c, const char *id);
-/* A new allocation from the server: takes (steals) `a`. */
-void alloc_runner_add(struct client *c, struct allocation *a);
+/* A new allocation from the server; cloned. */
+void alloc_runner_add(struct client *c, const struct allocation *a);
 /* From the local state, before anything else runs: steals. */
 void alloc_runner_restore(struct client *c, struct client_alloc *rec, struct client_task **tasks,
                           size_t n);
 void alloc_runner_resume(struct alloc_runner *ar); /* adopt, start, kill */
-void alloc_runner_update(struct alloc_runner *ar, struct allocation *a);
+void alloc_runner_update(struct alloc_runner *ar, const struct allocation *a);
 /* The server purged it: end it, then forget it. */
 void alloc_runner_remove(struct alloc_runner *ar);
 void alloc_runner_stop(struct alloc_runner *ar);

@@ -37,7 +37,7 @@ list_retry(struct client *c, const char *what, const struct err *e)
 }
 
 static void
-take_alloc(struct client *c, struct allocation *a)
+take_alloc(struct client *c, const struct allocation *a)
 {
     if (str_empty(a->id) || !a->job)
         return;
@@ -61,7 +61,7 @@ on_allocs(void *arg, const struct err *e, const void *resp)
         c->index = 0; /* ask for the list again, at once when it comes */
         list_retry(c, "allocations were not received", e);
     } else {
-        struct allocs_response *r = (struct allocs_response *)(uintptr_t)resp;
+        const struct allocs_response *r = resp;
         for (size_t i = 0; i < r->allocations.n; i++)
             take_alloc(c, r->allocations.v[i]);
         list_send(c);

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The client with a real warden and pretended servers: runs, ends, restarts, adoption, kill -9 at any
+ * instant.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "drivers/mock.h"
+#include "tests/client/world.h"
+#include "tests/lib/test.h"
+
+static const struct task_event *
+event(const struct world_alloc *x, const char *type)
+{
+    const struct task_state *s = world_task(x);
+    for (size_t i = s ? s->events.n : 0; i > 0; i--)
+        if (strcmp(s->events.v[i - 1]->type, type) == 0)
+            return s->events.v[i - 1];
+    return NULL;
+}
+
+START_TEST(registers)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    world_client(&w);
+    world_until(&w, w.heartbeats > 0);
+    ck_assert_uint_eq(w.registrations, 1);
+    ck_assert_str_eq(w.node->name, "node1");
+    ck_assert_str_eq(w.node->id, client_node_id(w.client));
+    ck_assert_ptr_nonnull(w.node->secret_id);
+    ck_assert_str_eq(str_map_get(&w.node->attributes, "driver.raw_exec"), "true");
+    ck_assert(map_get(w.node->drivers, "raw_exec")->v->healthy);
+    char id[UUID_TEXT];
+    str_copy(id, sizeof(id), client_node_id(w.client));
+    world_client_stop(&w);
+    world_client(&w);
+    ck_assert_str_eq(client_node_id(w.client), id);
+    world_until(&w, w.registrations == 2);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(registers_again_when_unknown)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    w.fail_heartbeat = -ERR_NOT_FOUND;
+    world_client(&w);
+    world_until(&w, w.registrations == 2 && w.heartbeats == 2);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(batch_task_completes)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_script(&w, "batch", "echo out; echo err >&2; test $NOMAD_TASK_NAME = t");
+    world_client(&w);
+    world_until(&w, world_status(x, "complete"));
+    const struct task_state *s = world_task(x);
+    ck_assert_str_eq(s->state, "dead");
+    ck_assert(!s->failed);
+    ck_assert_ptr_nonnull(event(x, "Received"));
+    ck_assert_ptr_nonnull(event(x, "Started"));
+    ck_assert_str_eq(event(x, "Terminated")->display_message, "Exit Code: 0");
+    struct client_stream_request req = {
+        .kind = CLIENT_STREAM_LOGS, .alloc_id = x->a->id, .task = "t", .log_type = "stdout", .plain = true};
+    ck_assert_str_eq(world_read(&w, &req), "out\n");
+    req.log_type = "stderr";
+    req.follow = true;
+    ck_assert_str_eq(world_read(&w, &req), "err\n");
+    req.log_type = "stdfoo";
+    ck_assert(str_prefix(world_read(&w, &req), "error"));
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(failure_has_its_exit_code)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_script(&w, "batch", "exit 7");
+    struct world_alloc *y = world_script(&w, "batch", "kill -TERM $$");
+    struct world_alloc *z = world_add(&w, "batch", "raw_exec", "{\"command\":\"/no/such\"}", "");
+    struct world_alloc *k = world_add(&w, "batch", "raw_exec", "{\"comand\":\"/bin/true\"}", "");
+    world_client(&w);
+    world_until(&w, world_status(x, "failed") && world_status(y, "failed") &&
+                        world_status(z, "failed") && world_status(k, "failed"));
+    ck_assert_int_eq(event(x, "Terminated")->exit_code, 7);
+    ck_assert_str_eq(event(x, "Not Restarting")->restart_reason, "Policy allows no restarts");
+    ck_assert_int_eq(event(y, "Terminated")->signal, SIGTERM);
+    ck_assert_int_eq(event(y, "Terminated")->exit_code, 128 + SIGTERM);
+    ck_assert_ptr_nonnull(event(z, "Driver Failure"));
+    ck_assert_ptr_nonnull(strstr(event(k, "Driver Failure")->display_message, "did you mean \"command\""));
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(stop_kills_and_purge_removes)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_script(&w, "service", "sleep 1000");
+    struct world_alloc *y =
+        world_script(&w, "service", "trap '' INT; echo up; while :; do sleep 0.05; done");
+    world_client(&w);
+    world_until(&w, world_status(x, "running") && world_status(y, "running"));
+    world_until(&w, world_lines(&w, y, "alloc/logs/t.stdout.0") == 1);
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_status(x, "complete"));
+    ck_assert_ptr_nonnull(event(x, "Killed"));
+    ck_assert_int_eq(event(x, "Terminated")->signal, SIGINT);
+    ck_assert_int_ge(world_lines(&w, x, "alloc/logs/t.stdout.0"), 0);
+    /* Both are purged; one must be killed by force first. */
+    x->listed = y->listed = false;
+    world_changed(&w, x);
+    world_until(&w, !client_has_alloc(w.client, x->a->id));
+    ck_assert_int_eq(world_lines(&w, x, "alloc/logs/t.stdout.0"), -1);
+    world_until(&w, !client_has_alloc(w.client, y->a->id));
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(restart_and_signal)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x =
+        world_script(&w, "service", "echo start; trap 'echo hup' HUP; while :; do sleep 0.05; done");
+    world_client(&w);
+    world_until(&w, world_lines(&w, x, "alloc/logs/t.stdout.0") == 1);
+    struct world_done d = {0};
+    client_alloc_signal(w.client, x->a->id, NULL, "SIGHUP", world_on_done, &d);
+    world_until(&w, d.done);
+    ck_assert_msg(d.e.code == 0, "%s", d.e.text);
+    world_until(&w, world_lines(&w, x, "alloc/logs/t.stdout.0") == 2);
+    memset(&d, 0, sizeof(d));
+    client_alloc_restart(w.client, x->a->id, "t", false, world_on_done, &d);
+    world_until(&w, d.done && world_lines(&w, x, "alloc/logs/t.stdout.0") == 3);
+    world_until(&w, world_status(x, "running") && world_task(x)->restarts == 1);
+    ck_assert_ptr_nonnull(event(x, "Restart Signaled"));
+    memset(&d, 0, sizeof(d));
+    client_alloc_signal(w.client, x->a->id, "nope", "SIGHUP", world_on_done, &d);
+    world_until(&w, d.done);
+    ck_assert_int_eq(d.e.code, -ERR_NOT_FOUND);
+    memset(&d, 0, sizeof(d));
+    client_alloc_gc(w.client, x->a->id, world_on_done, &d);
+    world_until(&w, d.done);
+    ck_assert_int_eq(d.e.code, -ERR_CONFLICT);
+    struct alloc_resource_usage *u = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(client_alloc_stats(w.client, w.ctx, x->a->id, NULL, &u, &e), 0);
+    ck_assert_uint_gt(u->resource_usage->memory_stats->rss, 0);
+    ck_assert_uint_eq(u->tasks.n, 1);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(tasks_are_adopted)
+{
+    struct world w;
+    enum { N = 6 };
+    struct world_alloc *x[N];
+    int64_t started[N];
+    world_start(&w, geteuid());
+    for (int i = 0; i < N; i++)
+        x[i] = world_script(&w, "service", "echo start; sleep 1000");
+    struct world_alloc *y = world_script(&w, "batch", "sleep 0.3; exit 9");
+    world_client(&w);
+    for (int i = 0; i < N; i++) {
+        world_until(&w, world_status(x[i], "running"));
+        started[i] = world_task(x[i])->started_at;
+    }
+    world_until(&w, world_status(y, "running"));
+    world_client_stop(&w);
+    rig_kill(&w.rig, SIGKILL); /* the warden as well */
+    rig_spawn(&w.rig);
+    usleep(400 * 1000); /* y ends while nobody looks */
+    world_client(&w);
+    world_until(&w, world_status(y, "failed"));
+    ck_assert_int_eq(event(y, "Terminated")->exit_code, 9);
+    for (int i = 0; i < N; i++) {
+        ck_assert(world_status(x[i], "running"));
+        ck_assert_int_eq(world_task(x[i])->started_at, started[i]);
+        ck_assert_uint_eq(world_task(x[i])->restarts, 0);
+        ck_assert_int_eq(world_lines(&w, x[i], "alloc/logs/t.stdout.0"), 1);
+    }
+    /* And they still obey. */
+    x[0]->a->desired_status = "stop";
+    world_changed(&w, x[0]);
+    world_until(&w, world_status(x[0], "complete"));
+    world_stop(&w);
+}
+END_TEST
+
+/* The agent as a process of its own that is killed. */
+static pid_t
+agent_process(struct world *w)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid > 0)
+        return pid;
+    log_set_level(LOG_OFF);
+    world_client(w);
+    for (;;)
+        world_turn(w);
+}
+
+START_TEST(killed_at_any_instant)
+{
+    struct world w;
+    enum { N = 8 };
+    struct world_alloc *x[N];
+    world_start(&w, geteuid());
+    for (int i = 0; i < N; i++)
+        x[i] = world_script(&w, "service", "echo start; sleep 1000");
+    for (int round = 0; round < 24; round++) {
+        pid_t pid = agent_process(&w);
+        usleep((useconds_t)(round * 1300));
+        kill(pid, SIGKILL);
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    }
+    world_client(&w);
+    for (int i = 0; i < N; i++) {
+        world_until(&w, world_status(x[i], "running"));
+        world_until(&w, world_lines(&w, x[i], "alloc/logs/t.stdout.0") >= 1);
+        ck_assert_msg(world_lines(&w, x[i], "alloc/logs/t.stdout.0") == 1, "task %d started twice", i);
+        ck_assert_uint_eq(world_task(x[i])->restarts, 0);
+    }
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(dev_ends_its_tasks)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    w.cfg.stop_tasks = true;
+    struct world_alloc *x = world_script(&w, "service", "echo a; sleep 1000");
+    world_client(&w);
+    world_until(&w, world_status(x, "running"));
+    world_client_stop(&w);
+    ck_assert_int_eq(world_lines(&w, x, "alloc/logs/t.stdout.0"), -1);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(reports_are_sent_again)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    w.fail_update = -ERR_UNAVAILABLE;
+    struct world_alloc *x = world_script(&w, "batch", "true");
+    world_client(&w);
+    world_until(&w, world_status(x, "complete"));
+    ck_assert_uint_ge(w.updates, 2);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(follow_and_rotation)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    driver_add(&driver_mock);
+    struct world_alloc *x = world_add(
+        &w, "batch", "raw_exec",
+        "{\"command\":\"/bin/sh\",\"args\":[\"-c\",\"i=0; while [ $i -lt 30000 ]; do echo "
+        "line-$i-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; "
+        "i=$((i+1)); done\"]}",
+        "");
+    struct task *t = x->a->job->task_groups.v[0]->tasks.v[0];
+    t->log_config = mem_new(w.ctx, struct log_config);
+    t->log_config->max_files.set = t->log_config->max_file_size_mb.set = true;
+    t->log_config->max_files.v = 10;
+    t->log_config->max_file_size_mb.v = 1;
+    world_client(&w);
+    world_until(&w, client_has_alloc(w.client, x->a->id));
+    struct client_stream_request req = {.kind = CLIENT_STREAM_LOGS,
+                                        .alloc_id = x->a->id,
+                                        .task = "t",
+                                        .log_type = "stdout",
+                                        .plain = true,
+                                        .follow = true};
+    const char *all = world_read(&w, &req);
+    size_t lines = 0;
+    for (const char *p = all; (p = strchr(p, '\n')); p++)
+        lines++;
+    ck_assert_uint_eq(lines, 30000);
+    ck_assert_ptr_nonnull(strstr(all, "line-29999-"));
+    ck_assert_int_ge(world_lines(&w, x, "alloc/logs/t.stdout.1"), 1);
+    req.from_end = true;
+    req.follow = false;
+    req.offset = 10;
+    ck_assert_uint_eq(strlen(world_read(&w, &req)), 10);
+    req.plain = false;
+    ck_assert_ptr_nonnull(strstr(world_read(&w, &req), "\"File\":\"alloc/logs/t.stdout."));
+    struct client_stream_request cat = {
+        .kind = CLIENT_STREAM_FILE, .alloc_id = x->a->id, .path = "/alloc/logs/t.stdout.0", .limit = 6};
+    ck_assert_str_eq(world_read(&w, &cat), "line-0");
+    cat.path = "t/secrets/x";
+    ck_assert_ptr_nonnull(strstr(world_read(&w, &cat), "secrets"));
+    cat.path = "../../etc/passwd";
+    ck_assert(str_prefix(world_read(&w, &cat), "error"));
+    cat.path = "alloc/nothing";
+    ck_assert(str_prefix(world_read(&w, &cat), "error"));
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(mock_restarts)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    driver_add(&driver_mock);
+    struct world_alloc *x =
+        world_add(&w, "batch", "mock_driver", "{\"run_for\":\"10ms\",\"exit_code\":1}",
+                  ",\"RestartPolicy\":{\"Attempts\":2,\"Interval\":60000000000,\"Delay\":20000000,"
+                  "\"Mode\":\"fail\"}");
+    struct world_alloc *y = world_add(&w, "batch", "mock_driver", "{\"start_error\":\"boom\"}", "");
+    struct world_alloc *z = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}", "");
+    world_client(&w);
+    world_until(&w, world_status(x, "failed") && world_status(y, "failed") && world_status(z, "running"));
+    ck_assert_uint_eq(world_task(x)->restarts, 2);
+    ck_assert_str_eq(event(y, "Driver Failure")->display_message, "boom");
+    z->a->desired_status = "stop";
+    world_changed(&w, z);
+    world_until(&w, world_status(z, "complete"));
+    struct world_done d = {0};
+    client_gc(w.client, world_on_done, &d);
+    world_until(&w, d.done && !client_has_alloc(w.client, x->a->id));
+    ck_assert_msg(d.e.code == 0, "%s", d.e.text);
+    world_stop(&w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
+                   failure_has_its_exit_code, stop_kills_and_purge_removes, restart_and_signal,
+                   tasks_are_adopted, killed_at_any_instant, dev_ends_its_tasks,
+                   reports_are_sent_again, follow_and_rotation, mock_restarts)
