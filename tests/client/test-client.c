@@ -109,7 +109,7 @@ START_TEST(stop_kills_and_purge_removes)
 {
     struct world w;
     world_start(&w, geteuid());
-    struct world_alloc *x = world_script(&w, "service", "sleep 1000");
+    struct world_alloc *x = world_script(&w, "service", "exec sleep 1000");
     struct world_alloc *y =
         world_script(&w, "service", "trap '' INT; echo up; while :; do sleep 0.05; done");
     world_client(&w);
