@@ -159,14 +159,14 @@ open_dir(int dirfd, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* A directory for inner nodes, with controllers handed down. */
+/* A directory for inner nodes, with controllers handed down where there are any. */
 static int
-make_inner(int dirfd, const char *name)
+make_inner(int dirfd, const char *name, bool controlled)
 {
     if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST)
         return -errno;
     int fd = open_dir(dirfd, name);
-    if (fd >= 0)
+    if (fd >= 0 && controlled)
         enable_controllers(fd);
     return fd;
 }
@@ -204,8 +204,8 @@ cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *tas
     int k = check_names(alloc, task, e);
     if (k < 0)
         return k;
-    auto_fd int afd = make_inner(r->fd, alloc);
-    auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task);
+    auto_fd int afd = make_inner(r->fd, alloc, r->controllers != 0);
+    auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task, r->controllers != 0);
     auto_fd int shim = tfd < 0 ? tfd : make_leaf(tfd, "shim");
     auto_fd int leaf = shim < 0 ? shim : make_leaf(tfd, "task");
     if (leaf < 0) {

@@ -15,7 +15,7 @@
 
 #include "isolation/raw.h"
 
-enum { KERNEL_SIGSET_BYTES = 8, KERNEL_SIGNALS = 64 };
+enum { KERNEL_SIGSET_BYTES = 8, STANDARD_SIGNALS = 32 };
 
 #define BITS_BASE                                                                        \
     (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                     \
@@ -77,21 +77,17 @@ confine_begin(const struct confine *c, const char **what)
     return 0;
 }
 
+/* execve resets handlers by itself but not what is ignored (SIGPIPE in the warden, what a shell ignored
+ * for it). Nothing ignores real-time signals. */
 static long
 reset_signals(void)
 {
-    /* The kernel's struct sigaction: zeroes are SIG_DFL with no flags and an empty mask. execve resets
-     * handlers by itself but not what is ignored. */
+    /* the kernel's struct sigaction: zeroes are SIG_DFL, no flags, empty mask */
     const char none[32] = {0};
-    for (int sig = 1; sig <= KERNEL_SIGNALS; sig++) {
+    for (int sig = 1; sig < STANDARD_SIGNALS; sig++) {
         if (sig == SIGKILL || sig == SIGSTOP)
             continue;
-        char old[32] = {0};
-        long r = RAW(SYS_rt_sigaction, sig, NULL, old, KERNEL_SIGSET_BYTES);
-        void *handler;
-        memcpy(&handler, old, sizeof(handler));
-        if (r == 0 && handler == (void *)SIG_IGN)
-            r = RAW(SYS_rt_sigaction, sig, none, NULL, KERNEL_SIGSET_BYTES);
+        long r = RAW(SYS_rt_sigaction, sig, none, NULL, KERNEL_SIGSET_BYTES);
         if (r < 0)
             return r;
     }

@@ -2,7 +2,9 @@
  *
  * The emitter. Numbers are cut into ranges of equal verdict; a balanced tree of "number >= k" jumps
  * finds the range; its leaf is a return, or a block that looks at arguments and returns. BPF jumps go
- * forward only and conditional ones reach 255 instructions, farther ones get an unconditional jump.
+ * forward only and conditional ones reach 255 instructions. A program that fits has its four returns
+ * once, at the end, and jumps there (the cost of loading a filter is in its instructions: the kernel
+ * compiles it for every task); in a larger one each leaf returns, and far jumps take two steps.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -123,7 +125,13 @@ put_block(struct emitter *m, const struct seccomp_rule *r)
     put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, miss));
 }
 
-/* Depth is the logarithm of RANGES_MAX. */
+static void
+put_return(struct emitter *m, enum seccomp_verdict v)
+{
+    put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action(v)));
+}
+
+/* Every leaf returns by itself. Depth is the logarithm of RANGES_MAX, here and below. */
 static void
 put_tree(struct emitter *m, size_t lo, size_t hi)
 {
@@ -132,7 +140,7 @@ put_tree(struct emitter *m, size_t lo, size_t hi)
         if (r->rule != NULL)
             put_block(m, r->rule);
         else
-            put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action(r->verdict)));
+            put_return(m, r->verdict);
         return;
     }
     size_t mid = lo + (hi - lo) / 2;
@@ -147,6 +155,58 @@ put_tree(struct emitter *m, size_t lo, size_t hi)
     }
     put_tree(m, lo, mid);
     put_tree(m, mid, hi);
+}
+
+/* Instructions of a subtree whose plain leaves are jumps to the shared returns. */
+static size_t
+shared_size(const struct range *ranges, size_t lo, size_t hi)
+{
+    if (hi - lo == 1) {
+        struct emitter block = {.ranges = ranges};
+        if (ranges[lo].rule != NULL)
+            put_block(&block, ranges[lo].rule);
+        return block.n;
+    }
+    size_t mid = lo + (hi - lo) / 2;
+    return 1 + shared_size(ranges, lo, mid) + shared_size(ranges, mid, hi);
+}
+
+/* `returns`: where the four returns start, in the order of the verdicts. */
+static void
+put_shared(struct emitter *m, size_t lo, size_t hi, size_t returns)
+{
+    if (hi - lo == 1) {
+        if (m->ranges[lo].rule != NULL)
+            put_block(m, m->ranges[lo].rule);
+        return;
+    }
+    size_t mid = lo + (hi - lo) / 2;
+    size_t n_left = shared_size(m->ranges, lo, mid), n_right = shared_size(m->ranges, mid, hi);
+    size_t next = m->n + 1; /* jumps count from here */
+    size_t left = n_left ? 0 : returns + m->ranges[lo].verdict - next;
+    size_t right = n_right ? n_left : returns + m->ranges[mid].verdict - next;
+    ASSERT(left <= JUMP_MAX && right <= JUMP_MAX);
+    put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, m->ranges[mid].start,
+                                        (uint8_t)right, (uint8_t)left));
+    put_shared(m, lo, mid, returns);
+    put_shared(m, mid, hi, returns);
+}
+
+static void
+put_program(struct emitter *m, size_t n_ranges)
+{
+    put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
+    put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0));
+    put_return(m, SECCOMP_V_KILL);
+    put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+    size_t returns = m->n + shared_size(m->ranges, 0, n_ranges);
+    if (n_ranges == 1 || returns + SECCOMP_V_KILL >= JUMP_MAX) {
+        put_tree(m, 0, n_ranges);
+        return;
+    }
+    put_shared(m, 0, n_ranges, returns);
+    for (int v = SECCOMP_V_EPERM; v <= SECCOMP_V_KILL; v++)
+        put_return(m, (enum seccomp_verdict)v);
 }
 
 static int
@@ -257,17 +317,12 @@ seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp
     struct range *ranges = mem_array(tmp, struct range, RANGES_MAX);
     size_t n = cut_ranges(rules, n_rules, ranges);
     struct emitter count = {.ranges = ranges};
-    put_tree(&count, 0, n);
-    if (count.n + 4 > SECCOMP_INSNS_MAX)
+    put_program(&count, n);
+    if (count.n > SECCOMP_INSNS_MAX)
         return err_set(e, -ERR_LIMIT, "seccomp profile \"%s\" makes %zu instructions, at most %d fit",
-                       p->name, count.n + 4, SECCOMP_INSNS_MAX);
-    struct emitter m = {.ranges = ranges, .out = mem_array(ctx, struct sock_filter, count.n + 4)};
-    put(&m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                         offsetof(struct seccomp_data, arch)));
-    put(&m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0));
-    put(&m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-    put(&m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
-    put_tree(&m, 0, n);
+                       p->name, count.n, SECCOMP_INSNS_MAX);
+    struct emitter m = {.ranges = ranges, .out = mem_array(ctx, struct sock_filter, count.n)};
+    put_program(&m, n);
     *ret = (struct seccomp_program){.insns = m.out, .n = (uint16_t)m.n, .unknown = unknown};
     return 0;
 }
