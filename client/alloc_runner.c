@@ -260,7 +260,7 @@ make(struct client *c, struct client_alloc *rec, struct client_task **tasks, siz
 static void
 persist(struct alloc_runner *ar)
 {
-    state_put_alloc(ar->c->state, ar->rec);
+    local_put_alloc(ar->c->state, ar->rec);
 }
 
 void
@@ -279,7 +279,7 @@ alloc_runner_add(struct client *c, const struct allocation *a)
              "group", str_or(a->task_group, ""), NULL);
     persist(ar);
     for (size_t i = 0; i < ar->n; i++)
-        state_put_task(c->state, ar->id, ar->tasks[i].sm.t);
+        local_put_task(c->state, ar->id, ar->tasks[i].sm.t);
     alloc_runner_changed(ar);
 }
 
@@ -372,7 +372,7 @@ collected(struct alloc_runner *ar, const struct err *e)
 {
     ar->collecting = false;
     if (!e) {
-        state_del_alloc(ar->c->state, ar->id);
+        local_del_alloc(ar->c->state, ar->id);
         if (!ar->removed)
             gc_note_gone(ar->c, ar->id, ar->rec->server_index);
         ar->doomed = true;

@@ -87,9 +87,9 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     c->rpc = servers;
     c->warden = warden;
     copy_config(c, cfg);
-    if (state_open(loop, c->cfg.state_dir, &c->state, e) < 0 ||
-        state_node_ids(c->state, c->node_id, c->secret, e) < 0) {
-        state_close(c->state);
+    if (local_open(loop, c->cfg.state_dir, &c->state, e) < 0 ||
+        local_node_ids(c->state, c->node_id, c->secret, e) < 0) {
+        local_close(c->state);
         talloc_free(c);
         return NULL;
     }
@@ -110,7 +110,7 @@ client_start(struct client *c, struct err *e)
 {
     ASSERT(!c->started);
     auto_mem void *tmp = mem_ctx("restore");
-    int r = state_load(c->state, tmp, restore_row, c, e);
+    int r = local_load(c->state, tmp, restore_row, c, e);
     if (r < 0)
         return r;
     c->started = true;
@@ -173,7 +173,7 @@ stop_tick(void *arg)
     }
     if (!c->stopping || c->held > 0 || !c->stop_done)
         return;
-    if (state_busy(c->state)) { /* its completion holds nothing: look again */
+    if (local_busy(c->state)) { /* its completion holds nothing: look again */
         c->stop_posted = true;
         loop_post(c->loop, stop_tick, c);
         return;
@@ -229,7 +229,7 @@ client_free(struct client *c)
         HASH_DEL(c->gone, g);
         talloc_free(g);
     }
-    state_close(c->state);
+    local_close(c->state);
     talloc_free(c);
 }
 

@@ -60,7 +60,7 @@ struct state {
 /* ---- open ------------------------------------------------------------------------------------- */
 
 int
-state_open(struct loop *loop, const char *dir, struct state **ret, struct err *e)
+local_open(struct loop *loop, const char *dir, struct state **ret, struct err *e)
 {
     int r = dir_make(AT_FDCWD, dir, 0700);
     if (r < 0)
@@ -88,17 +88,17 @@ state_open(struct loop *loop, const char *dir, struct state **ret, struct err *e
 }
 
 bool
-state_busy(const struct state *s)
+local_busy(const struct state *s)
 {
     return s->flight != NULL || s->posted;
 }
 
 void
-state_close(struct state *s)
+local_close(struct state *s)
 {
     if (!s)
         return;
-    ASSERT(!state_busy(s));
+    ASSERT(!local_busy(s));
     mem_free(s->next);
     table_env_close(s->env);
     fd_close(&s->dirfd);
@@ -132,7 +132,7 @@ id_file(struct state *s, const char *name, char out[UUID_TEXT], struct err *e)
 }
 
 int
-state_node_ids(struct state *s, char id[UUID_TEXT], char secret[UUID_TEXT], struct err *e)
+local_node_ids(struct state *s, char id[UUID_TEXT], char secret[UUID_TEXT], struct err *e)
 {
     int r = id_file(s, "client-id", id, e);
     return r < 0 ? r : id_file(s, "secret-id", secret, e);
@@ -189,7 +189,7 @@ queue_put(struct state *s, bool task, const char *key, const struct type *t, con
 }
 
 void
-state_put_alloc(struct state *s, const struct client_alloc *a)
+local_put_alloc(struct state *s, const struct client_alloc *a)
 {
     queue_put(s, false, a->alloc->id, &type_client_alloc, a);
 }
@@ -201,7 +201,7 @@ task_key(const void *ctx, const char *alloc_id, const char *task)
 }
 
 void
-state_put_task(struct state *s, const char *alloc_id, const struct client_task *t)
+local_put_task(struct state *s, const char *alloc_id, const struct client_task *t)
 {
     auto_mem void *tmp = mem_ctx("key");
     queue_put(s, true, task_key(tmp, alloc_id, t->name), &type_client_task, t);
@@ -215,7 +215,7 @@ queue_del(struct state *s, bool task, const char *key)
 }
 
 void
-state_del_alloc(struct state *s, const char *alloc_id)
+local_del_alloc(struct state *s, const char *alloc_id)
 {
     auto_mem void *tmp = mem_ctx("key");
     queue_del(s, false, alloc_id);
@@ -301,7 +301,7 @@ commit_soon(void *arg)
 }
 
 void
-state_sync(struct state *s, state_synced *fn, void *arg)
+local_sync(struct state *s, state_synced *fn, void *arg)
 {
     struct batch *b = batch_of(s);
     mem_resize(b, b->waiters, struct waiter, b->n_waiters + 1);
@@ -353,7 +353,7 @@ load_tasks(struct state *s, struct table_txn *txn, const void *ctx, struct clien
 }
 
 int
-state_load(struct state *s, const void *ctx, state_row *row, void *arg, struct err *e)
+local_load(struct state *s, const void *ctx, state_row *row, void *arg, struct err *e)
 {
     int code = 0;
     struct table_txn *txn = table_read_begin(s->env, &code);

@@ -2,7 +2,7 @@
  *
  * The client's memory over its own death: node id and secret (files), allocations and the records of
  * their tasks (a table file, synced). Writes of one turn of the loop are committed together on a worker
- * thread; `state_sync` tells when what was queued before it is on disk. Reading happens once, at start.
+ * thread; `local_sync` tells when what was queued before it is on disk. Reading happens once, at start.
  *
  * All functions on the loop thread.
  */
@@ -17,29 +17,29 @@
 struct state;
 
 /* Makes the directory (0700) where it is missing. */
-int state_open(struct loop *loop, const char *dir, struct state **ret, struct err *e);
+int local_open(struct loop *loop, const char *dir, struct state **ret, struct err *e);
 /* Waits for a commit under way; what was queued and not synced may be lost. */
-void state_close(struct state *s);
+void local_close(struct state *s);
 /* True while a commit is to come or on the worker thread: do not close. */
-bool state_busy(const struct state *s);
+bool local_busy(const struct state *s);
 
 /* Reads DIR/client-id and DIR/secret-id, making them (0600, durable) where they are missing. */
-int state_node_ids(struct state *s, char id[UUID_TEXT], char secret[UUID_TEXT], struct err *e);
+int local_node_ids(struct state *s, char id[UUID_TEXT], char secret[UUID_TEXT], struct err *e);
 
 /* Encoded before the call returns. */
-void state_put_alloc(struct state *s, const struct client_alloc *a);
-void state_put_task(struct state *s, const char *alloc_id, const struct client_task *t);
+void local_put_alloc(struct state *s, const struct client_alloc *a);
+void local_put_task(struct state *s, const char *alloc_id, const struct client_task *t);
 /* The allocation and its tasks. */
-void state_del_alloc(struct state *s, const char *alloc_id);
+void local_del_alloc(struct state *s, const char *alloc_id);
 
 /* `code` 0: everything queued before is durable; else nothing of it is (and it will not be). Never
  * from inside the call. */
 typedef void state_synced(void *arg, int code);
-void state_sync(struct state *s, state_synced *fn, void *arg);
+void local_sync(struct state *s, state_synced *fn, void *arg);
 
 /* One call per allocation, with its tasks in the order of names; objects are owned by ctx. Rows that
  * do not decode are logged and left out. */
 typedef void state_row(void *arg, struct client_alloc *a, struct client_task **tasks, size_t n);
-int state_load(struct state *s, const void *ctx, state_row *row, void *arg, struct err *e);
+int local_load(struct state *s, const void *ctx, state_row *row, void *arg, struct err *e);
 
 #endif

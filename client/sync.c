@@ -219,7 +219,7 @@ acknowledged(struct alloc_runner *ar)
     if (ar->rec->acked == ar->sent)
         return;
     ar->rec->acked = ar->sent;
-    state_put_alloc(ar->c->state, ar->rec);
+    local_put_alloc(ar->c->state, ar->rec);
 }
 
 static void

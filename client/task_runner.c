@@ -73,7 +73,7 @@ after_end(struct task_runner *tr, unsigned acts)
     task_runner_act(tr, acts);
     if (tr->ar->c->warden && !tr->clean && !tr->launching) {
         alloc_runner_hold(tr->ar);
-        state_sync(tr->ar->c->state, end_is_durable, tr);
+        local_sync(tr->ar->c->state, end_is_durable, tr);
     }
 }
 
@@ -319,8 +319,8 @@ launch_continue(struct task_runner *tr)
     if (!tr->persisted) {
         tr->asked = true;
         alloc_runner_hold(ar);
-        state_put_task(ar->c->state, ar->id, tr->sm.t);
-        state_sync(ar->c->state, intent_is_durable, tr);
+        local_put_task(ar->c->state, ar->id, tr->sm.t);
+        local_sync(ar->c->state, intent_is_durable, tr);
         return;
     }
     if (simulated) {
@@ -433,7 +433,7 @@ task_runner_act(struct task_runner *tr, unsigned acts)
     if (acts == 0 || tr->ar->stopped)
         return;
     if ((acts & TASK_ACT_PERSIST) && !(acts & TASK_ACT_LAUNCH))
-        state_put_task(tr->ar->c->state, tr->ar->id, tr->sm.t);
+        local_put_task(tr->ar->c->state, tr->ar->id, tr->sm.t);
     if (acts & TASK_ACT_SIGNAL)
         send_kill_signal(tr);
     if (acts & TASK_ACT_FORCE)
