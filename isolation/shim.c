@@ -353,23 +353,11 @@ watch(uint32_t flags)
     record_write();
 }
 
-/* Ignored signals pass through clone and execve: a warden started in the background of a script, or one
- * that ignores SIGPIPE, must not make every task ignore SIGINT or SIGPIPE. */
-static void
-default_signals(void)
-{
-    const uint64_t dfl[4] = {0}; /* the kernel's struct sigaction: SIG_DFL, no flags, no mask */
-    for (int sig = 1; sig <= 64; sig++)
-        if (sig != SIGKILL && sig != SIGSTOP)
-            (void)RAW(SYS_rt_sigaction, sig, dfl, NULL, SIGSET_BYTES);
-}
-
 int
 shim_main(void)
 {
     struct shim_status st = {.stage = SHIM_RUNS};
     (void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-    default_signals();
     /* all blocked for good: SIGCHLD comes by signalfd, and no other may end the keeper of the status */
     const uint64_t all = ~UINT64_C(0), chld = UINT64_C(1) << (SIGCHLD - 1);
     (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, SIGSET_BYTES);

@@ -11,6 +11,7 @@ static const struct attempt_expect {
     const char *result;
 } attempt_expect[] = {
     {"caps", "0"},
+    {"odd_signals", "0"},
     {"no_new_privs", "1"},
     {"leaked_fds", "0"},
     {"own_pid_namespace", "3"},

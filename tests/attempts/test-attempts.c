@@ -44,6 +44,9 @@ plant(const struct rig *r, const char *name, mode_t mode)
 static void
 start(struct rig *r)
 {
+    /* what a background shell does to its children must not reach a task */
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGQUIT, SIG_IGN);
     rig_start(r, 0);
     rig_alloc(r, rig_id, "web", "exec");
     plant(r, "attempt", 0755);
@@ -210,6 +213,17 @@ START_TEST(planted_links_stop_the_next_start)
 }
 END_TEST
 
+START_TEST(raw_exec_has_default_signals_too)
+{
+    TEST_NEED("root");
+    struct rig r;
+    start(&r);
+    const char *out = run(&r, rig_spec(&r, rig_id, "web", false, "grep SigIgn /proc/self/status"));
+    ck_assert_str_eq(out, "SigIgn:\t0000000000000000\n");
+    rig_stop(&r);
+}
+END_TEST
+
 /* A16-like without controllers: children that daemonise end with the task (A58). */
 START_TEST(nothing_outlives_the_task)
 {
@@ -235,4 +249,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("attempts", 60, all_are_refused_in_an_exec_task, some_succeed_without_the_filter,
                    root_by_no_spelling, working_directories_stay_inside,
-                   planted_links_stop_the_next_start, nothing_outlives_the_task)
+                   planted_links_stop_the_next_start, raw_exec_has_default_signals_too,
+                   nothing_outlives_the_task)

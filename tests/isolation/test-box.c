@@ -348,6 +348,28 @@ START_TEST(binds_of_a_job)
 }
 END_TEST
 
+START_TEST(signals_are_default)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    auto_mem void *ctx = mem_ctx("t");
+    struct box b;
+    box_init(&b, ctx);
+    static const int ignored[] = {SIGINT, SIGQUIT, SIGPIPE, SIGHUP, SIGUSR1};
+    for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+        (void)signal(ignored[i], SIG_IGN);
+    sigset_t set;
+    (void)sigfillset(&set);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    b.argv = (const char *[]){"/bin/grep", "-E", "Sig(Ign|Blk)", "/proc/self/status", NULL};
+    int status;
+    const char *out = box_run(&b, &status);
+    box_done(&b);
+    ck_assert_msg(status == 0 && strstr(out, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000"),
+                  "%d %s", status, out);
+}
+END_TEST
+
 /* The task owns its root: what it plants there before a restart must not move a mount. */
 START_TEST(planted_links_stop_the_launch)
 {
@@ -370,4 +392,5 @@ START_TEST(planted_links_stop_the_launch)
 END_TEST
 
 TEST_SUITE_TIMEOUT("box", 60, attempts_are_refused, attempts_can_succeed, programs_of_the_host_run,
-                   kept_capabilities_arrive, binds_of_a_job, planted_links_stop_the_launch)
+                   kept_capabilities_arrive, binds_of_a_job, signals_are_default,
+                   planted_links_stop_the_launch)
