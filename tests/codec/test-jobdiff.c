@@ -26,8 +26,8 @@ parse(const void *ctx, const char *s)
 {
     struct err e = ERR_INIT;
     void *j = NULL;
-    ck_assert_msg(json_decode(ctx, &type_job, s, strlen(s), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20), &j, &e) == 0,
-                  "%s", e.text);
+    int rc = json_decode(ctx, &type_job, s, strlen(s), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20), &j, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
     return j;
 }
 

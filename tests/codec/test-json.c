@@ -161,7 +161,7 @@ START_TEST(what_is_no_json_is_refused)
 END_TEST
 
 static char *
-repeat(const char *open, size_t n, const char *middle, const char *close)
+repeat(const void *ctx, const char *open, size_t n, const char *middle, const char *close)
 {
     auto_buf struct buf b = BUF_INIT(64 << 20);
     for (size_t i = 0; i < n; i++)
@@ -169,7 +169,7 @@ repeat(const char *open, size_t n, const char *middle, const char *close)
     buf_puts(&b, middle);
     for (size_t i = 0; i < n; i++)
         buf_puts(&b, close);
-    return strdup(buf_str(&b));
+    return mem_strdup(ctx, buf_str(&b));
 }
 
 START_TEST(depth_and_memory_are_bounded)
@@ -177,17 +177,15 @@ START_TEST(depth_and_memory_are_bounded)
     auto_mem void *ctx = mem_ctx("test");
     static const char *const in[] = {"Multiregion", "unknown"};
     for (int k = 0; k < 2; k++) {
-        char *deep = repeat("[", 100000, "", "]"), *ok = repeat("[", 60, "", "]");
+        char *deep = repeat(ctx, "[", 100000, "", "]"), *ok = repeat(ctx, "[", 60, "", "]");
         struct err e = ERR_INIT;
         void *ret = NULL;
         ck_assert_int_lt(decode(ctx, &type_job, mem_printf(ctx, "{\"%s\":%s}", in[k], deep), 0, &ret, &e), 0);
         ck_assert_ptr_nonnull(strstr(e.text, "nested deeper than 64 levels"));
         ck_assert_int_eq(decode(ctx, &type_job, mem_printf(ctx, "{\"%s\":%s}", in[k], ok), 0, &ret, &e), 0);
-        free(deep);
-        free(ok);
     }
     /* 20,000 empty groups want far more memory than 1 MiB */
-    char *wide = repeat("{},", 20000, "{}", "");
+    char *wide = repeat(ctx, "{},", 20000, "{}", "");
     struct err e = ERR_INIT;
     void *ret = NULL;
     size_t before = talloc_total_size(ctx);
@@ -195,9 +193,8 @@ START_TEST(depth_and_memory_are_bounded)
     ck_assert_int_eq(decode(ctx, &type_job, text, 0, &ret, &e), -ERR_LIMIT);
     ck_assert_uint_le(talloc_total_size(ctx), before + strlen(text) + 64);
     ck_assert_ptr_nonnull(strstr(e.text, "needs more memory than one may take"));
-    free(wide);
     /* schema limits */
-    text = mem_printf(ctx, "{\"ID\":\"%s\"}", repeat("x", 1025, "", ""));
+    text = mem_printf(ctx, "{\"ID\":\"%s\"}", repeat(ctx, "x", 1025, "", ""));
     err_clear(&e);
     ck_assert_int_lt(decode(ctx, &type_job, text, 0, &ret, &e), 0);
     ck_assert_str_eq(e.text, "json: ID (line 1, column 7): 1025 bytes are more than the 1024 allowed");

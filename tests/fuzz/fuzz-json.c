@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libFuzzer: JSON into every described type and into values. What decodes must encode, and decode
+ * again to the same object and the same text.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "tests/codec/filler.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+must(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static void
+fuzz_value(const void *ctx, const char *s, size_t n)
+{
+    struct value *v = NULL, *again = NULL;
+    struct err e = ERR_INIT;
+    auto_buf struct buf b = BUF_INIT(64 << 20);
+    if (json_decode_value(ctx, s, n, BUDGET(8 << 20), &v, &e)) {
+        must(e.text[0] != 0);
+        return;
+    }
+    json_encode_value(&b, v, 0);
+    must(buf_error(&b) == 0);
+    must(json_decode_value(ctx, (char *)b.data, b.len, BUDGET(64 << 20), &again, &e) == 0);
+    must(value_equal(v, again));
+}
+
+static void
+fuzz_type(const void *ctx, const struct type *t, const char *s, size_t n)
+{
+    void *obj = NULL, *again = NULL;
+    struct err e = ERR_INIT;
+    auto_buf struct buf b = BUF_INIT(64 << 20), b2 = BUF_INIT(64 << 20);
+    if (json_decode(ctx, t, s, n, 0, BUDGET(8 << 20), &obj, &e)) {
+        must(e.text[0] != 0);
+        return;
+    }
+    json_encode(&b, t, obj, 0);
+    must(buf_error(&b) == 0);
+    must(json_decode(ctx, t, (char *)b.data, b.len, JSON_REFUSE_UNKNOWN, BUDGET(64 << 20), &again,
+                     &e) == 0);
+    must(codec_equal(t, obj, again, 0));
+    json_encode(&b2, t, again, 0);
+    must(b.len == b2.len && memcmp(b.data, b2.data, b.len) == 0);
+}
+
+/* A random object, encoded, with the bytes that follow the seed laid over it at random places: gets
+ * the fuzzer past the structure at once. */
+static void
+fuzz_mutated(const void *ctx, const struct type *t, const uint8_t *p, size_t n)
+{
+    struct filler f = {.depth_max = 3, .list_max = 2, .empty_percent = 70};
+    auto_buf struct buf b = BUF_INIT(64 << 20);
+    memcpy(&f.state, p, sizeof(f.state));
+    void *obj = filler_object(ctx, &f, t);
+    json_encode(&b, t, obj, 0);
+    for (size_t i = sizeof(f.state); i < n && b.len; i++)
+        b.data[filler_u64(&f) % b.len] = p[i];
+    fuzz_type(ctx, t, (const char *)mem_dup(ctx, b.data, b.len), b.len);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1)
+        return 0;
+    void *ctx = mem_ctx("fuzz");
+    /* a copy of the exact size, so that the sanitizer sees a read too far */
+    char *s = mem_dup(ctx, data + 1, size - 1);
+    if (data[0] == 0xff)
+        fuzz_value(ctx, s, size - 1);
+    else if (data[0] & 0x80 && size > 9)
+        fuzz_mutated(ctx, api_types[data[0] % api_types_n], data + 1, size - 1);
+    else
+        fuzz_type(ctx, api_types[data[0] % api_types_n], s, size - 1);
+    talloc_free(ctx);
+    return 0;
+}
