@@ -21,7 +21,7 @@ static struct {
     void (*_Atomic fn)(void *, const char *);
     void *_Atomic arg;
     _Atomic int level;
-} tap = {NULL, NULL, LOG_OFF};
+} tap = {.level = LOG_OFF}; /* clang 14 takes no initialiser for an atomic pointer */
 
 enum log_level
 log_level_parse(const char *s)
