@@ -52,7 +52,7 @@ completions_add(struct completions *l, struct proposal *p, int code, const char 
     struct completion *d = mem_new(NULL, struct completion);
     d->done = p->done;
     d->arg = p->arg;
-    d->res = res;
+    d->res = talloc_steal(d, res); /* the callee may steal it on */
     if (res != NULL) {
         d->index = res->index;
         d->e = res->err;
@@ -73,7 +73,6 @@ completions_run(void *arg)
         struct completion *next = d->next;
         if (d->done != NULL)
             d->done(d->arg, d->e.code != 0 ? &d->e : NULL, d->index, d->res);
-        mem_free(d->res);
         mem_free(d);
         d = next;
     }
