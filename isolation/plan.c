@@ -225,7 +225,7 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
                   error == ENOENT ? " (not found in the task's directory or its PATH)" : "");
         return;
     }
-    if (stage == SHIM_TASK && str_eq(what, "chdir")) {
+    if (stage == SHIM_TASK && str_eq(what, "working directory")) {
         err_errno(e, error, "enter the working directory \"%s\"",
                   (const char *)plan + h->work_dir);
         return;

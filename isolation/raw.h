@@ -11,8 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Always inline: after a vfork-like clone the child must not return from a function on the shared
+ * stack before the parent does. */
+#define RAW_INLINE static inline __attribute__((always_inline))
+
 #if defined(__x86_64__)
-static inline long
+RAW_INLINE long
 raw6(long nr, long a, long b, long c, long d, long e, long f)
 {
     long ret;
@@ -26,7 +30,7 @@ raw6(long nr, long a, long b, long c, long d, long e, long f)
     return ret;
 }
 #elif defined(__aarch64__)
-static inline long
+RAW_INLINE long
 raw6(long nr, long a, long b, long c, long d, long e, long f)
 {
     register long x8 __asm__("x8") = nr;

@@ -222,8 +222,11 @@ make_fds(struct warden *w, struct launch *l, struct err *e)
     return files_logs(w, l->spec, &l->fds[SHIM_FD_LOGS], l->log_index, l->log_first, e);
 }
 
+/* Two processes run on one stack here, which the address sanitizer cannot know. */
+#define VFORK_CODE __attribute__((noinline, no_sanitize("address", "undefined")))
+
 /* The child of clone3, in the warden's memory: nothing but system calls. */
-static _Noreturn void
+static VFORK_CODE _Noreturn void
 become_shim(const struct launch *l, int exe, int host_mnt, int *ret_error)
 {
     long r = 0;
@@ -244,7 +247,7 @@ become_shim(const struct launch *l, int exe, int host_mnt, int *ret_error)
         (void)RAW(SYS_exit, 127);
 }
 
-static __attribute__((noinline)) int
+static VFORK_CODE int
 clone_shim(struct warden *w, struct launch *l, int *ret_error)
 {
     struct wtask *t = l->task;

@@ -53,6 +53,8 @@ rig_kill(struct rig *r, int sig)
     int status;
     kill(r->warden, sig);
     ck_assert_int_eq(waitpid(r->warden, &status, 0), r->warden);
+    if (getenv("RIG_LOG") != NULL)
+        fprintf(stderr, "warden status %x\n", (unsigned)status);
     r->warden = 0;
 }
 
