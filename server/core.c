@@ -71,6 +71,8 @@ completions_run(void *arg)
     struct completion *d = arg;
     while (d != NULL) {
         struct completion *next = d->next;
+        if (d->res != NULL)
+            talloc_steal(d, d->res); /* freed with it, unless done() takes it */
         if (d->done != NULL)
             d->done(d->arg, d->e.code != 0 ? &d->e : NULL, d->index, d->res);
         mem_free(d);
@@ -264,6 +266,13 @@ append(struct core *c, const struct consensus_update *u)
     if (u->first <= raft_log_last(c->log)) {
         raft_log_truncate(c->log, u->first);
         entries_cut(c, u->first);
+        /* Reports that are under way are about entries that are gone. */
+        pthread_mutex_lock(&c->mutex);
+        if (c->durable >= u->first)
+            c->durable = u->first - 1;
+        pthread_mutex_unlock(&c->mutex);
+        if (c->stored >= u->first)
+            c->stored = u->first - 1;
     }
     for (size_t i = 0; i < u->n; i++) {
         raft_log_append(c->log, &u->entries[i]);

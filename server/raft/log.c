@@ -483,15 +483,12 @@ writer_main(void *arg)
         if (compact != 0)
             remove_old(l, compact);
         pthread_mutex_lock(&l->mutex);
+        /* With the lock held: a truncation comes before the report or sees it. */
+        if (wrote && l->flight_last > 0)
+            l->opts.on_durable(l->opts.arg, l->flight_last);
         l->busy = false;
-        uint64_t last = l->flight_last;
         if (l->queue.len == 0)
             pthread_cond_broadcast(&l->idle);
-        if (wrote && last > 0) {
-            pthread_mutex_unlock(&l->mutex);
-            l->opts.on_durable(l->opts.arg, last);
-            pthread_mutex_lock(&l->mutex);
-        }
     }
     pthread_mutex_unlock(&l->mutex);
     buf_done(&mine);

@@ -6,7 +6,7 @@
  * after a failed fsync nobody knows what is on disk.
  *
  * Threads: open, replay, set_hard and close on the owner's (core) thread; append, truncate and compact
- * on the core thread; on_durable is called on the writer thread and only posts.
+ * on the core thread; on_durable is called on the writer thread with the log's lock held and only posts.
  */
 #ifndef PADDOCK_SERVER_RAFT_LOG_H
 #define PADDOCK_SERVER_RAFT_LOG_H
