@@ -37,10 +37,20 @@ struct blocked {
     struct eval_queue released, duplicates;
 };
 
+static int
+blocked_done(struct blocked *b)
+{
+    blocked_clear(b);
+    return 0;
+}
+
 struct blocked *
 blocked_new(const void *ctx)
 {
-    return mem_new(ctx, struct blocked);
+    struct blocked *b = mem_new(ctx, struct blocked);
+
+    talloc_set_destructor(b, blocked_done);
+    return b;
 }
 
 static void

@@ -166,8 +166,10 @@ run_attempt(struct run *r)
     r->txn = state_read_begin(server_state(l->s), r->ctx);
     r->nodes = node_table_copy(r->ctx, l->live->nodes);
     if (!workers_submit(l->workers, run_work, r)) {
-        log_warn("sched", "no worker takes the evaluation", "eval_id", r->eval->id, NULL);
-        run_end(r, false);
+        /* the server is stopping: whoever leads next finds the evaluation in the state */
+        l->n_running--;
+        broker_nack(l->broker, r->eval->id, r->token, mono_ms());
+        run_free(r);
     }
 }
 

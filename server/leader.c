@@ -433,13 +433,16 @@ leader_stop(struct leader *l)
     heartbeats_clear(l->beats);
     timer_stop(TAKE(l->alarm));
     timer_stop(TAKE(l->gc_timer));
-    workers_stop(TAKE(l->workers));
+    workers_stop(l->workers);
 }
 
 void
 leader_free(struct leader *l)
 {
-    while (l != NULL && l->plans != NULL) {
+    if (l == NULL)
+        return;
+    workers_free(l->workers);
+    while (l->plans != NULL) {
         struct run *r = l->plans;
         l->plans = r->next;
         mem_free(r->ctx);

@@ -99,14 +99,17 @@ workers_submit(struct workers *w, void (*fn)(void *arg), void *arg)
 void
 workers_stop(struct workers *w)
 {
-    if (w == NULL)
-        return;
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
     pthread_cond_broadcast(&w->more);
     pthread_mutex_unlock(&w->lock);
     for (unsigned i = 0; i < w->n; i++)
         pthread_join(w->threads[i], NULL);
+}
+
+void
+workers_free(struct workers *w)
+{
     pthread_cond_destroy(&w->more);
     pthread_mutex_destroy(&w->lock);
     talloc_free(w);

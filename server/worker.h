@@ -17,7 +17,9 @@ struct workers *workers_start(const void *ctx, unsigned n);
 unsigned workers_count(const struct workers *w);
 /* Any thread. False: stopping, or the queue is full. */
 bool workers_submit(struct workers *w, void (*fn)(void *arg), void *arg);
-/* Runs what is queued, joins. */
+/* Runs what is queued, joins; further submits are refused until workers_free(), when no thread may
+ * come any more. */
 void workers_stop(struct workers *w);
+void workers_free(struct workers *w);
 
 #endif

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A whole server on the loop of the test: a job goes in by RPC, is scheduled by the leader's machines,
+ * and a client that is the test itself reports what became of it.
+ */
+#include "tests/lib/test.h"
+
+#include <string.h>
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "net/rpc.h"
+#include "server/server.h"
+#include "tests/server/util.h"
+
+struct world {
+    struct loop *loop;
+    struct server *server;
+    struct rpc_client *rpc;
+    struct err err;
+};
+
+static void
+stopped(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static struct world *
+world_open(const char *dir)
+{
+    struct world *w = mem_new(NULL, struct world);
+    struct server_config cfg = {
+        .data_dir = dir,
+        .name = "test.global",
+        .rpc_addr = "127.0.0.1:4647",
+        .dev = true,
+    };
+    struct err e = ERR_INIT;
+    size_t n;
+
+    w->loop = loop_new();
+    ck_assert_msg(server_new(w->loop, &cfg, &w->server, &e) == 0, "%s", e.text);
+    ck_assert_msg(server_start(w->server, &e) == 0, "%s", e.text);
+    const struct rpc_service *v = server_services(w->server, &n);
+    w->rpc = rpc_local(w->loop, v, n, w->server);
+    int64_t end = clock_mono_ns() + 10 * NS_PER_S;
+    while (!server_is_leader(w->server) && clock_mono_ns() < end) {
+        bool never = false;
+        loop_run_until(w->loop, &never, 1);
+    }
+    ck_assert(server_is_leader(w->server));
+    return w;
+}
+
+static void
+world_close(struct world *w)
+{
+    bool done = false;
+
+    rpc_client_close(w->rpc);
+    server_stop(w->server, stopped, &done);
+    ck_assert(loop_run_until(w->loop, &done, 10000));
+    loop_free(w->loop);
+    talloc_free(w);
+}
+
+struct answer {
+    struct world *w;
+    bool done;
+    struct err err;
+    const void *resp;
+};
+
+static void
+answered(void *arg, const struct err *e, const void *resp)
+{
+    struct answer *a = arg;
+
+    a->done = true;
+    if (e != NULL)
+        a->err = *e;
+    else
+        a->resp = talloc_steal(a->w, resp);
+}
+
+/* Calls and waits; NULL with w->err set on failure. */
+static const void *
+call(struct world *w, enum rpc_id id, const void *req)
+{
+    struct answer *a = mem_new(w, struct answer);
+
+    a->w = w;
+    err_clear(&w->err);
+    rpc_send(w->rpc, id, req, 15000, answered, a);
+    ck_assert(loop_run_until(w->loop, &a->done, 15000));
+    w->err = a->err;
+    return a->resp;
+}
+
+#define CALL(w, id, type, req)                                         \
+    ({                                                                 \
+        const struct type *_r = call((w), (id), (req));                \
+        ck_assert_msg(_r != NULL, "%s: %s", #id, (w)->err.text);       \
+        _r;                                                            \
+    })
+
+static const char node_id[] = "11111111-1111-4111-8111-111111111111";
+static const char node_secret[] = "22222222-2222-4222-8222-222222222222";
+
+static struct node *
+the_node(void *ctx)
+{
+    struct node *n = mem_new(ctx, struct node);
+    struct driver_info *d = mem_new(ctx, struct driver_info);
+    struct node_network_resource *nn = mem_new(ctx, struct node_network_resource);
+    struct node_network_address *na = mem_new(ctx, struct node_network_address);
+
+    n->id = node_id;
+    n->secret_id = node_secret;
+    n->name = "host";
+    n->datacenter = "dc1";
+    n->http_addr = "127.0.0.1:4646";
+    n->node_class = "small";
+    str_map_set(ctx, &n->attributes, "kernel.name", "linux");
+    d->detected = d->healthy = true;
+    map_put(ctx, n->drivers, "raw_exec")->v = d;
+    n->node_resources = mem_new(ctx, struct node_resources);
+    n->node_resources->cpu = mem_new(ctx, struct node_cpu_resources);
+    n->node_resources->cpu->cpu_shares = 4000;
+    n->node_resources->memory = mem_new(ctx, struct node_memory_resources);
+    n->node_resources->memory->memory_mb = 4096;
+    n->node_resources->disk = mem_new(ctx, struct node_disk_resources);
+    n->node_resources->disk->disk_mb = 10000;
+    nn->mode = "host";
+    nn->device = "lo";
+    na->alias = "default";
+    na->address = "127.0.0.1";
+    list_add(ctx, nn->addresses, na);
+    list_add(ctx, n->node_resources->node_networks, nn);
+    return n;
+}
+
+static void
+node_up(struct world *w)
+{
+    struct node_register_request rr = {.node = the_node(w)};
+    struct node_update_status_request sr = {
+        .node_id = node_id, .secret_id = node_secret, .status = NODE_READY};
+
+    const struct node_update_response *r =
+        CALL(w, RPC_NODE_REGISTER, node_update_response, &rr);
+    ck_assert_int_ge(r->heartbeat_ttl, 10 * NS_PER_S);
+    ck_assert_int_lt(r->heartbeat_ttl, 20 * NS_PER_S);
+    r = CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
+    ck_assert_uint_gt(r->index, 0);
+    /* a heartbeat of a ready node writes nothing */
+    r = CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
+    ck_assert_uint_eq(r->index, 0);
+}
+
+static struct job *
+the_job(void *ctx, const char *id, int64_t count)
+{
+    struct job *j = mem_new(ctx, struct job);
+    struct task_group *tg = mem_new(ctx, struct task_group);
+    struct task *t = mem_new(ctx, struct task);
+
+    j->id = j->name = id;
+    j->type = JOB_SERVICE;
+    tg->name = "web";
+    tg->count = (struct opt_i64){true, count};
+    t->name = "server";
+    t->driver = "raw_exec";
+    t->config = value_map(ctx);
+    value_map_set(t->config, "command", value_str(ctx, "/bin/true"));
+    t->resources = mem_new(ctx, struct resources);
+    t->resources->cpu = (struct opt_i64){true, 500};
+    t->resources->memory_mb = (struct opt_i64){true, 256};
+    list_add(ctx, tg->tasks, t);
+    list_add(ctx, j->task_groups, tg);
+    return j;
+}
+
+static const struct job_register_response *
+run_job(struct world *w, struct job *j)
+{
+    struct job_register_request req = {.job = j};
+
+    return CALL(w, RPC_JOB_REGISTER, job_register_response, &req);
+}
+
+/* The evaluation once it is not pending any more: a blocking query, as `job run` does. */
+static const struct evaluation *
+await_eval(struct world *w, const char *id)
+{
+    struct query_options q = {.max_query_time = 10 * NS_PER_S};
+    struct id_request req = {.id = id, .query = &q};
+
+    for (int i = 0; i < 20; i++) {
+        const struct eval_response *r = CALL(w, RPC_EVAL_GET_EVAL, eval_response, &req);
+        ck_assert_ptr_nonnull(r->eval);
+        if (!str_eq(r->eval->status, EVAL_PENDING))
+            return r->eval;
+        q.min_query_index = r->meta->index;
+    }
+    ck_abort_msg("evaluation %s stays pending", id);
+    return NULL;
+}
+
+static const struct alloc_list_response *
+allocs_of(struct world *w, const char *job)
+{
+    struct id_request req = {.id = job};
+
+    return CALL(w, RPC_JOB_ALLOCATIONS, alloc_list_response, &req);
+}
+
+static void
+report(struct world *w, const char *alloc_id, const char *status)
+{
+    struct allocation a = {.id = alloc_id, .client_status = status}, *v[] = {&a};
+    struct node_update_alloc_request req = {
+        .node_id = node_id, .secret_id = node_secret, .allocs = {v, 1}};
+
+    CALL(w, RPC_NODE_UPDATE_ALLOC, write_response, &req);
+}
+
+START_TEST(job_becomes_allocation)
+{
+    struct world *w = world_open(tmp_dir());
+
+    node_up(w);
+    const struct job_register_response *r = run_job(w, the_job(w, "web", 1));
+    const struct evaluation *e = await_eval(w, r->eval_id);
+    ck_assert_str_eq(e->status, EVAL_COMPLETE);
+    ck_assert_uint_eq(e->failed_tg_allocs.n, 0);
+    const struct alloc_list_response *al = allocs_of(w, "web");
+    ck_assert_uint_eq(al->allocations.n, 1);
+    ck_assert_str_eq(al->allocations.v[0]->name, "web.web[0]");
+    ck_assert_str_eq(al->allocations.v[0]->node_id, node_id);
+    ck_assert_str_eq(al->allocations.v[0]->client_status, ALLOC_PENDING);
+
+    /* what the client sees */
+    struct node_client_allocs_request cr = {.node_id = node_id, .secret_id = node_secret};
+    const struct node_client_allocs_response *ca =
+        CALL(w, RPC_NODE_GET_CLIENT_ALLOCS, node_client_allocs_response, &cr);
+    ck_assert_uint_eq(ca->allocs.n, 1);
+    struct alloc_get_allocs_request gr = {.alloc_i_ds = {&al->allocations.v[0]->id, 1}};
+    const struct allocs_response *ar = CALL(w, RPC_ALLOC_GET_ALLOCS, allocs_response, &gr);
+    ck_assert_uint_eq(ar->allocations.n, 1);
+    ck_assert_ptr_nonnull(ar->allocations.v[0]->job);
+    ck_assert_int_eq(map_get(ar->allocations.v[0]->allocated_resources->tasks, "server")
+                         ->v->memory->memory_mb, 256);
+
+    report(w, al->allocations.v[0]->id, ALLOC_RUNNING);
+    al = allocs_of(w, "web");
+    ck_assert_str_eq(al->allocations.v[0]->client_status, ALLOC_RUNNING);
+    struct id_request jr = {.id = "web"};
+    const struct job_response *job = CALL(w, RPC_JOB_GET_JOB, job_response, &jr);
+    ck_assert_str_eq(job->job->status, JOB_STATUS_RUNNING);
+    const struct job_summary_response *sum = CALL(w, RPC_JOB_SUMMARY, job_summary_response, &jr);
+    ck_assert_int_eq(map_get(sum->job_summary->summary, "web")->v->running, 1);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(counts_change_and_stop)
+{
+    struct world *w = world_open(tmp_dir());
+
+    node_up(w);
+    await_eval(w, run_job(w, the_job(w, "web", 3))->eval_id);
+    ck_assert_uint_eq(allocs_of(w, "web")->allocations.n, 3);
+    await_eval(w, run_job(w, the_job(w, "web", 5))->eval_id);
+    ck_assert_uint_eq(allocs_of(w, "web")->allocations.n, 5);
+    await_eval(w, run_job(w, the_job(w, "web", 2))->eval_id);
+    const struct alloc_list_response *al = allocs_of(w, "web");
+    size_t run = 0;
+    for (size_t i = 0; i < al->allocations.n; i++) {
+        const struct alloc_list_stub *a = al->allocations.v[i];
+        run += str_eq(a->desired_status, ALLOC_DESIRED_RUN);
+        if (str_eq(a->desired_status, ALLOC_DESIRED_RUN))
+            ck_assert(str_eq(a->name, "web.web[0]") || str_eq(a->name, "web.web[1]"));
+    }
+    ck_assert_uint_eq(run, 2);
+    struct job_deregister_request dr = {.job_id = "web"};
+    const struct job_deregister_response *d =
+        CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &dr);
+    await_eval(w, d->eval_id);
+    al = allocs_of(w, "web");
+    for (size_t i = 0; i < al->allocations.n; i++)
+        ck_assert_str_eq(al->allocations.v[i]->desired_status, ALLOC_DESIRED_STOP);
+    dr.purge = true;
+    d = CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &dr);
+    await_eval(w, d->eval_id);
+    struct id_request jr = {.id = "web"};
+    ck_assert_ptr_null(CALL(w, RPC_JOB_GET_JOB, job_response, &jr)->job);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(blocked_until_there_is_room)
+{
+    struct world *w = world_open(tmp_dir());
+    struct job *big = the_job(w, "big", 2);
+
+    big->task_groups.v[0]->tasks.v[0]->resources->memory_mb.v = 3000;
+    node_up(w);
+    const struct evaluation *e = await_eval(w, run_job(w, big)->eval_id);
+    ck_assert_uint_eq(e->failed_tg_allocs.n, 1);
+    const struct alloc_metric *m = e->failed_tg_allocs.v[0].v;
+    ck_assert_int_eq(m->nodes_evaluated, 1);
+    ck_assert_int_eq(map_get(m->dimension_exhausted, "memory")->v, 1);
+    ck_assert_int_eq(map_get(e->queued_allocations, "web")->v, 1);
+    ck_assert(!str_empty(e->blocked_eval));
+    /* the first one ends: its memory is free, and the second is placed without being asked for */
+    const struct alloc_list_response *al = allocs_of(w, "big");
+    ck_assert_uint_eq(al->allocations.n, 1);
+    const char *first = al->allocations.v[0]->id;
+    struct alloc_stop_request sr = {.alloc_id = first};
+    CALL(w, RPC_ALLOC_STOP, alloc_stop_response, &sr);
+    report(w, first, ALLOC_COMPLETE);
+    struct query_options q = {.max_query_time = 5 * NS_PER_S};
+    struct id_request req = {.id = e->blocked_eval, .query = &q};
+    for (int i = 0; i < 10; i++) {
+        const struct eval_response *r = CALL(w, RPC_EVAL_GET_EVAL, eval_response, &req);
+        if (r->eval->modify_index > e->modify_index)
+            break;
+        q.min_query_index = r->meta->index;
+    }
+    for (int i = 0; i < 50; i++) {
+        al = allocs_of(w, "big");
+        size_t live = 0;
+        for (size_t k = 0; k < al->allocations.n; k++)
+            live += str_eq(al->allocations.v[k]->desired_status, ALLOC_DESIRED_RUN);
+        if (al->allocations.n >= 2 && live == 1)
+            break;
+        bool never = false;
+        loop_run_until(w->loop, &never, 10);
+    }
+    ck_assert_uint_ge(al->allocations.n, 2);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(refusals_name_the_problem)
+{
+    struct world *w = world_open(tmp_dir());
+    struct job *j = the_job(w, "bad", 1);
+    struct job_register_request req = {.job = j};
+    struct constraint c = {.l_target = "${attr.kernel.name}", .operand = "regexp", .r_target = "(a)\\1"};
+
+    list_add(w, j->constraints, &c);
+    ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &req));
+    ck_assert_int_eq(w->err.code, -ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(w->err.text, "back-reference"));
+    req.job = NULL;
+    ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &req));
+    ck_assert_int_eq(w->err.code, -ERR_INVALID);
+
+    node_up(w);
+    struct node_update_status_request sr = {
+        .node_id = node_id, .secret_id = "33333333-3333-4333-8333-333333333333", .status = NODE_READY};
+    ck_assert_ptr_null(call(w, RPC_NODE_UPDATE_STATUS, &sr));
+    ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
+    sr.secret_id = node_secret;
+    sr.status = NODE_DOWN;
+    ck_assert_ptr_null(call(w, RPC_NODE_UPDATE_STATUS, &sr));
+    struct id_request ir = {.id = node_id};
+    const struct node_response *n = CALL(w, RPC_NODE_GET_NODE, node_response, &ir);
+    ck_assert(str_empty(n->node->secret_id));
+    ck_assert(str_prefix(n->node->computed_class, "v1:"));
+    world_close(w);
+}
+END_TEST
+
+START_TEST(plan_is_a_dry_run)
+{
+    struct world *w = world_open(tmp_dir());
+
+    node_up(w);
+    struct job_register_request req = {.job = the_job(w, "web", 2), .diff = true};
+    const struct job_plan_response *p = CALL(w, RPC_JOB_PLAN, job_plan_response, &req);
+    ck_assert_uint_eq(map_get(p->annotations->desired_tg_updates, "web")->v->place, 2);
+    ck_assert_str_eq(p->diff->type, "Added");
+    ck_assert_uint_eq(p->failed_tg_allocs.n, 0);
+    ck_assert_uint_eq(allocs_of(w, "web")->allocations.n, 0);
+    await_eval(w, run_job(w, the_job(w, "web", 2))->eval_id);
+    req.job = the_job(w, "web", 3);
+    p = CALL(w, RPC_JOB_PLAN, job_plan_response, &req);
+    const struct desired_updates *du = map_get(p->annotations->desired_tg_updates, "web")->v;
+    ck_assert_uint_eq(du->place, 1);
+    ck_assert_uint_eq(du->in_place_update, 2);
+    ck_assert_str_eq(p->diff->type, "Edited");
+    req.job = the_job(w, "web", 2);
+    str_map_set(w, &req.job->task_groups.v[0]->tasks.v[0]->env, "A", "b");
+    p = CALL(w, RPC_JOB_PLAN, job_plan_response, &req);
+    du = map_get(p->annotations->desired_tg_updates, "web")->v;
+    ck_assert_uint_eq(du->destructive_update, 2);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(survives_a_restart)
+{
+    const char *dir = tmp_dir();
+    struct world *w = world_open(dir);
+
+    node_up(w);
+    await_eval(w, run_job(w, the_job(w, "web", 2))->eval_id);
+    world_close(w);
+    w = world_open(dir);
+    ck_assert_uint_eq(allocs_of(w, "web")->allocations.n, 2);
+    await_eval(w, run_job(w, the_job(w, "web", 4))->eval_id);
+    ck_assert_uint_eq(allocs_of(w, "web")->allocations.n, 4);
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE("server", job_becomes_allocation, counts_change_and_stop, blocked_until_there_is_room,
+           refusals_name_the_problem, plan_is_a_dry_run, survives_a_restart)
