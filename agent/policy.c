@@ -8,6 +8,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mem.h"
@@ -77,12 +78,14 @@ set_dirs(struct policy *p, const struct agent_config *cfg, struct err *e)
             return err_set(e, -ERR_INVALID, "data_dir is required (or -dev)");
         if (!mkdtemp(dir))
             return err_errno(e, errno, "make a temporary directory '%s'", dir);
+        if (chmod(dir, 0711) < 0) /* the agent is not root and must pass */
+            return err_errno(e, errno, "chmod '%s'", dir);
         p->data_dir = dir;
     }
     bool named = !str_empty(run) && !str_eq(run, RUN_DIR_DEFAULT);
     if (named)
         p->run_dir = mem_strdup(p, run);
-    else if (cfg->dev_mode || geteuid() != 0)
+    else if (cfg->dev_mode || geteuid() != 0 || !cfg->client->enabled)
         p->run_dir = mem_printf(p, "%s/run", p->data_dir);
     else
         p->run_dir = RUN_DIR_DEFAULT;

@@ -269,8 +269,9 @@ static _Noreturn void
 agent_child(struct run *u, pid_t parent)
 {
     const struct supervisor *s = u->conf;
-    char **argv = mem_array(u->ctx, char *, (size_t)s->argc + 3);
+    char **argv = mem_array(u->ctx, char *, (size_t)s->argc + 4);
     size_t n = 0;
+    argv[n++] = (char *)(uintptr_t)"paddock";
     argv[n++] = s->argv[0];
     argv[n++] = (char *)(uintptr_t)"-supervised";
     argv[n++] = (char *)(uintptr_t)u->policy->run_dir;

@@ -28,7 +28,7 @@ struct supervisor {
     int (*load)(void *arg, const void *ctx, struct policy **ret, struct err *e);
     void *arg;
     /* The agent's command line as given: argv[0] "agent" ...; the child is started as
-     * /proc/self/exe argv[0] -supervised RUNDIR argv[1..]. */
+     * /proc/self/exe paddock argv[0] -supervised RUNDIR argv[1..]. */
     int argc;
     char *const *argv;
     bool stop_tasks; /* -dev: tasks end with the agent */
