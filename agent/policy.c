@@ -76,7 +76,7 @@ set_dirs(struct policy *p, const struct agent_config *cfg, struct err *e)
         char *dir = mem_strdup(p, "/tmp/paddock-dev-XXXXXX");
         if (!cfg->dev_mode)
             return err_set(e, -ERR_INVALID, "data_dir is required (or -dev)");
-        if (!mkdtemp(dir))
+        if (!mkdtemp(dir) || chmod(dir, 0755) < 0) /* the agent's user walks through it */
             return err_errno(e, errno, "make a temporary directory '%s'", dir);
         if (chmod(dir, 0711) < 0) /* the agent is not root and must pass */
             return err_errno(e, errno, "chmod '%s'", dir);
