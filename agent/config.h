@@ -44,7 +44,7 @@ int config_load(const void *ctx, const struct config_flags *f, struct agent_conf
 /* The configuration as text for /v1/agent/self: secrets hidden. */
 struct value *config_value(const void *ctx, const struct agent_config *c);
 
-/* The address that a role binds: addresses.X or bind_addr. The port is ports.X. */
+/* host:port that a role binds: addresses.X or bind_addr, ports.X. Owned by c. */
 const char *config_http_addr(const struct agent_config *c);
 const char *config_rpc_addr(const struct agent_config *c);
 

@@ -128,14 +128,22 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
     return r;
 }
 
+/* The configuration owns the text: it is asked for once or twice. */
+static const char *
+host_port(const struct agent_config *c, const char *addr, int64_t port)
+{
+    bool six = strchr(addr, ':') != NULL;
+    return mem_printf(c, "%s%s%s:%" PRId64, six ? "[" : "", addr, six ? "]" : "", port);
+}
+
 const char *
 config_http_addr(const struct agent_config *c)
 {
-    return str_or(c->addresses->http, c->bind_addr);
+    return host_port(c, str_or(c->addresses->http, c->bind_addr), c->ports->http);
 }
 
 const char *
 config_rpc_addr(const struct agent_config *c)
 {
-    return str_or(c->addresses->rpc, c->bind_addr);
+    return host_port(c, str_or(c->addresses->rpc, c->bind_addr), c->ports->rpc);
 }

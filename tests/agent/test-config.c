@@ -55,7 +55,7 @@ START_TEST(both_syntaxes)
     ck_assert_int_eq(c->ports->http, 4646);
     ck_assert_str_eq(c->region, "global");
     ck_assert_str_eq(str_map_get(&c->client->meta, "a"), "1");
-    ck_assert_str_eq(config_http_addr(c), "0.0.0.0");
+    ck_assert_str_eq(config_http_addr(c), "0.0.0.0:4646");
     static const char json[] =
         "{\"data_dir\":\"/d\",\"ports\":{\"http\":20001},\"server\":{\"enabled\":true,"
         "\"bootstrap_expect\":1},\"log_level\":\"WARN\"}";
@@ -126,7 +126,7 @@ START_TEST(refusals_name_the_thing)
         {"data_dir = \"d\"\nserver { enabled = true\n bootstrap_expect = 1 }\n", "absolute"},
         {"data_dir = \"/d\"\n", "neither server nor client"},
         {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3 }\n", "several servers"},
-        {"data_dir = \"/d\"\nacl { enabled = true }\n", "acl"},
+        {"data_dir = \"/d\"\nacl { enabled = true }\n", "enabled"},
         {"data_dir = \"/d\"\nclient { enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8 }\n",
          "min_dynamic_port"},
         {"data_dir = \"/d\"\nbind_addr = \"{{ GetPrivateIP }}\"\nclient { enabled = true }\n",
