@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/mount.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -138,17 +140,39 @@ prune(const void *ctx, const struct base_conf *c, const char *const *roots, size
 
 /* --- templates --------------------------------------------------------------------------------------- */
 
+/* Where the new mount API is missing. mount(2) restricts one mount, not those below it: these are left
+ * out, whoever asked for all. */
+static int
+clone_mount_legacy(const char *from, const char *to, uint64_t set, struct err *e)
+{
+    unsigned long flags = MS_REMOUNT | MS_BIND;
+    flags |= set & MOUNT_ATTR_RDONLY ? MS_RDONLY : 0;
+    flags |= set & MOUNT_ATTR_NOSUID ? MS_NOSUID : 0;
+    flags |= set & MOUNT_ATTR_NODEV ? MS_NODEV : 0;
+    flags |= set & MOUNT_ATTR_NOEXEC ? MS_NOEXEC : 0;
+    long r = RAW(SYS_mount, from, to, NULL, MS_BIND, NULL);
+    if (r == 0)
+        r = RAW(SYS_mount, NULL, to, NULL, flags, NULL);
+    if (r < 0)
+        return err_errno(e, (int)-r, "cannot bind \"%s\" on \"%s\"", from, to);
+    return 0;
+}
+
 /* A copy of the mount at `from` put on `to`, with attributes added in all of it. */
 static int
 clone_mount(const char *from, const char *to, bool deep, uint64_t set, struct err *e)
 {
     unsigned rec = deep ? AT_RECURSIVE : 0;
     long tree = RAW(SYS_open_tree, AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | rec);
+    if (tree == -ENOSYS)
+        return clone_mount_legacy(from, to, set, e);
     if (tree < 0)
         return err_errno(e, (int)-tree, "cannot bind \"%s\" (open_tree)", from);
     auto_fd int fd = (int)tree;
     struct mount_attr attr = {.attr_set = set};
     long r = RAW(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | rec, &attr, sizeof(attr));
+    if (r == -ENOSYS)
+        return clone_mount_legacy(from, to, set, e);
     if (r < 0)
         return err_errno(e, (int)-r, "cannot restrict the bind of \"%s\" (mount_setattr)", from);
     r = RAW(SYS_move_mount, fd, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH);
@@ -243,7 +267,10 @@ make_sys(const void *ctx, const struct base *b, struct err *e)
         const char *path = mem_printf(ctx, "%s/%s", sys, masks[i]);
         struct stat st;
         if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-            r = clone_mount(empty, path, false, MOUNT_ATTR_RDONLY, e);
+            r = clone_mount(empty, path, false,
+                            MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                MOUNT_ATTR_NOEXEC,
+                            e);
     }
     return r;
 }
@@ -432,8 +459,6 @@ enter_namespace(const void *ctx, const struct base_conf *c, const char *const *r
     if (r < 0)
         return err_errno(e, (int)-r, "cannot make the mounts of the warden private");
     int k = prune(ctx, c, roots, n, e);
-    if (k == 0)
-        k = make_dir(c->dir, 0711, e);
     if (k < 0)
         return k;
     r = RAW(SYS_mount, "tmpfs", c->dir, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0711,size=32m");
@@ -448,13 +473,21 @@ base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struc
     auto_mem void *tmp = mem_ctx("base_make");
     const char *const *roots = conf->bind_roots ? conf->bind_roots : base_default_roots;
     size_t n = conf->bind_roots ? conf->n_bind_roots : ARRAY_LEN(base_default_roots) - 1;
-    struct base b = {.dir = mem_strdup(ctx, conf->dir), .host_ns = -1};
+    int r = make_dir(conf->dir, 0711, e);
+    if (r < 0)
+        return r;
+    char real[PATH_MAX]; /* tasks' mounts follow no symbolic link */
+    if (realpath(conf->dir, real) == NULL)
+        return err_errno(e, errno, "cannot resolve \"%s\"", conf->dir);
+    struct base b = {.dir = mem_strdup(ctx, real), .host_ns = -1};
+    struct base_conf c = *conf;
+    c.dir = b.dir;
     auto_fd int host = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     if (host < 0)
         return err_errno(e, errno, "cannot open /proc/self/ns/mnt");
     b.files = mem_array(ctx, struct base_file, ARRAY_LEN(etc_files));
     mode_t mask = umask(022);
-    int r = enter_namespace(tmp, conf, roots, n, e);
+    r = enter_namespace(tmp, &c, roots, n, e);
     if (r == 0)
         r = make_dir(sub(tmp, &b, "root"), 0755, e);
     if (r == 0)

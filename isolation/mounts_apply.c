@@ -22,7 +22,8 @@ struct apply {
     const struct mounts_plan *plan;
     const struct mounts_op *op;
     const char *what;
-    long root; /* O_PATH fd of the new root */
+    long root;   /* O_PATH fd of the new root */
+    bool legacy; /* the new mount API is not here: mount(2) */
 };
 
 /* Names the step that failed; passes the result through. */
@@ -127,6 +128,32 @@ open_kernel_target(struct apply *a)
     return r;
 }
 
+/* --- text without a libc ------------------------------------------------------------------------ */
+
+static char *
+put_text(char *p, const char *s)
+{
+    size_t n = strlen(s);
+    memcpy(p, s, n + 1);
+    return p + n;
+}
+
+static char *
+put_number(char *p, const char *name, uint64_t v, unsigned base)
+{
+    char digits[24];
+    unsigned n = 0;
+    do {
+        digits[n++] = (char)('0' + v % base);
+        v /= base;
+    } while (v > 0);
+    p = put_text(p, name);
+    while (n > 0)
+        *p++ = digits[--n];
+    *p = 0;
+    return p;
+}
+
 /* --- mounts --------------------------------------------------------------------------------------- */
 
 static uint64_t
@@ -142,7 +169,7 @@ attributes(uint32_t flags)
     return set;
 }
 
-/* A private copy of the mount that `fd` is in, starting at `fd`, with attributes `set`. */
+/* A private copy of the mount that `fd` is in, starting at `path` under it, with attributes `set`. */
 static long
 clone_tree(struct apply *a, long fd, const char *path, uint64_t set)
 {
@@ -169,51 +196,110 @@ attach(struct apply *a, long tree, long target)
                     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
 }
 
-static long
-source_tree(struct apply *a)
+/* "/proc/self/fd/N": how mount(2) is given exactly the file that was opened. The old root's /proc is
+ * there until the pivot. */
+static const char *
+fd_path(char buf[static 32], long fd)
 {
-    const char *path = mounts_str(a->plan, a->op->source);
-    if (a->op->flags & MOUNTS_F_KEEP) /* a template of the warden: its path is ours alone */
-        return clone_tree(a, AT_FDCWD, path, 0);
-    long fd = step(a, "open source", open_at(AT_FDCWD, path, O_PATH, 0));
+    (void)put_number(buf, "/proc/self/fd/", (uint64_t)fd, 10);
+    return buf;
+}
+
+/* Kernels before 5.12, or a seccomp filter around us that does not know the new calls. mount(2) sets
+ * attributes on the topmost mount only, so a tree that needs any is bound without its submounts. The
+ * attributes go to what is mounted at `target` afterwards: `top` finds it. */
+static long
+bind_legacy(struct apply *a, long source, long target, uint64_t set, long (*top)(struct apply *))
+{
+    char from[32], to[32];
+    unsigned long deep = (a->op->flags & MOUNTS_F_RECURSIVE) && set == 0 ? MS_REC : 0;
+    long r = step(a, "mount (bind)", RAW(SYS_mount, fd_path(from, source), fd_path(to, target), NULL,
+                                         MS_BIND | deep, NULL));
+    if (r < 0 || set == 0)
+        return r;
+    unsigned long flags = MS_REMOUNT | MS_BIND;
+    flags |= set & MOUNT_ATTR_RDONLY ? MS_RDONLY : 0;
+    flags |= set & MOUNT_ATTR_NOSUID ? MS_NOSUID : 0;
+    flags |= set & MOUNT_ATTR_NODEV ? MS_NODEV : 0;
+    flags |= set & MOUNT_ATTR_NOEXEC ? MS_NOEXEC : 0;
+    long fd = top(a);
     if (fd < 0)
         return fd;
-    long tree = clone_tree(a, fd, "", attributes(a->op->flags));
+    r = step(a, "mount (remount)", RAW(SYS_mount, NULL, fd_path(to, fd), NULL, flags, NULL));
     raw_close(fd);
-    return tree;
+    return r;
+}
+
+/* Puts the tree at `source` on `target`. */
+static long
+bind_tree(struct apply *a, long source, long target, uint64_t set, long (*top)(struct apply *))
+{
+    long tree = a->legacy ? -ENOSYS : clone_tree(a, source, "", set);
+    long r = tree < 0 ? tree : attach(a, tree, target);
+    raw_close(tree);
+    if (r != -ENOSYS)
+        return r;
+    a->legacy = true;
+    return bind_legacy(a, source, target, set, top);
+}
+
+/* The source of a bind; templates of the warden are reached by a path that is ours alone. */
+static long
+open_source(struct apply *a)
+{
+    const char *path = mounts_str(a->plan, a->op->source);
+    return step(a, "open source", open_at(AT_FDCWD, path, O_PATH, 0));
+}
+
+static uint64_t
+source_attributes(const struct apply *a)
+{
+    return a->op->flags & MOUNTS_F_KEEP ? 0 : attributes(a->op->flags);
+}
+
+static long
+open_root_point(struct apply *a)
+{
+    return step(a, "open root mount point",
+                open_at(AT_FDCWD, mounts_str(a->plan, a->op->target), O_PATH | O_DIRECTORY, 0));
 }
 
 static long
 do_root(struct apply *a)
 {
-    long tree = source_tree(a);
-    if (tree < 0)
-        return tree;
-    long at = step(a, "open root mount point",
-                   open_at(AT_FDCWD, mounts_str(a->plan, a->op->target), O_PATH | O_DIRECTORY, 0));
-    long r = at < 0 ? at : attach(a, tree, at);
+    long source = open_source(a);
+    long at = source < 0 ? source : open_root_point(a);
+    long r = at < 0 ? at : bind_tree(a, source, at, source_attributes(a), open_root_point);
     raw_close(at);
-    if (r < 0)
-        raw_close(tree);
-    else
-        a->root = tree;
-    return r;
+    raw_close(source);
+    if (r == 0) /* again: now the mount that is on it */
+        r = a->root = open_root_point(a);
+    return r < 0 ? r : 0;
+}
+
+static long
+open_existing(struct apply *a)
+{
+    return open_target(a, false);
 }
 
 static long
 do_bind(struct apply *a)
 {
-    long tree = source_tree(a);
-    if (tree == -ENOENT && (a->op->flags & MOUNTS_F_OPTIONAL))
+    long source = open_source(a);
+    if (source == -ENOENT && (a->op->flags & MOUNTS_F_OPTIONAL))
         return 0;
-    if (tree < 0)
-        return tree;
-    long target = open_target(a, true);
-    long r = target < 0 ? target : attach(a, tree, target);
+    long target = source < 0 ? source : open_target(a, true);
+    long r = target < 0 ? target
+                        : bind_tree(a, source, target, source_attributes(a), open_existing);
     raw_close(target);
-    raw_close(tree);
+    raw_close(source);
     return r;
 }
+
+/* All of it, because mount(2) replaces attributes where mount_setattr adds. */
+#define PROC_READ_ONLY                                                                   \
+    (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static long
 do_mask(struct apply *a)
@@ -223,11 +309,13 @@ do_mask(struct apply *a)
         return 0;
     if (target < 0)
         return target;
-    long tree = a->op->kind == MOUNTS_MASK
-                    ? clone_tree(a, AT_FDCWD, mounts_str(a->plan, a->op->source), 0)
-                    : clone_tree(a, target, "", MOUNT_ATTR_RDONLY);
-    long r = tree < 0 ? tree : attach(a, tree, target);
-    raw_close(tree);
+    bool mask = a->op->kind == MOUNTS_MASK;
+    long source = mask ? open_source(a) : target;
+    long r = source < 0
+                 ? source
+                 : bind_tree(a, source, target, mask ? 0 : PROC_READ_ONLY, open_existing);
+    if (mask)
+        raw_close(source);
     raw_close(target);
     return r;
 }
@@ -245,30 +333,6 @@ mount_here(struct apply *a, const char *type, unsigned long flags, const char *o
         r = step(a, "mount", RAW(SYS_mount, type, ".", type, flags, options));
     raw_close(target);
     return r;
-}
-
-static char *
-put_text(char *p, const char *s)
-{
-    size_t n = strlen(s);
-    memcpy(p, s, n + 1);
-    return p + n;
-}
-
-static char *
-put_number(char *p, const char *name, uint64_t v, unsigned base)
-{
-    char digits[24];
-    unsigned n = 0;
-    do {
-        digits[n++] = (char)('0' + v % base);
-        v /= base;
-    } while (v > 0);
-    p = put_text(p, name);
-    while (n > 0)
-        *p++ = digits[--n];
-    *p = 0;
-    return p;
 }
 
 static long

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +48,7 @@ struct box {
     const char *const *argv;
     const struct mounts_bind *binds;
     size_t n_binds;
+    const int *missing; /* system calls that answer ENOSYS; 0 ends */
 };
 
 static void
@@ -180,6 +183,22 @@ pid1(const struct box *b, const struct mounts_plan *plan, const struct seccomp_p
     }
 }
 
+/* As on an older kernel. */
+static void
+take_away(const int *calls)
+{
+    struct sock_filter f[16];
+    size_t n = 0;
+    f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (; *calls; calls++) {
+        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)*calls, 0, 1);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+    }
+    f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog prog = {.len = (unsigned short)n, .filter = f};
+    must(RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) == 0, "seccomp");
+}
+
 /* The warden's side. */
 static _Noreturn void
 warden(struct box *b)
@@ -192,6 +211,8 @@ warden(struct box *b)
     struct cgroup_task leaves;
     struct cgroup_plan limits = {0};
     struct seccomp_program prog, own;
+    if (b->missing)
+        take_away(b->missing);
     must_err(cgroup_root_open(&root, b->cgroup, true, &e), &e);
     must_err(base_make(b->ctx, &conf, &base, &e), &e);
     must_err(seccomp_compile(b->ctx, seccomp_profile_default(), &prog, &e), &e);
@@ -348,6 +369,35 @@ START_TEST(binds_of_a_job)
 }
 END_TEST
 
+/* Without the new mount API the box is the same. */
+START_TEST(older_kernels_do)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    static const int cases[][4] = {{SYS_open_tree, SYS_move_mount, SYS_mount_setattr, 0},
+                                   {SYS_mount_setattr, 0},
+                                   {SYS_open_tree, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        auto_mem void *ctx = mem_ctx("t");
+        struct box b;
+        box_init(&b, ctx);
+        make_dir(&b, "vol", NOBODY, 0777);
+        const struct mounts_bind bind = {.source = mem_printf(ctx, "%s/vol", b.dir), .target = "/data",
+                                         .read_only = true};
+        b.binds = &bind;
+        b.n_binds = 1;
+        b.missing = cases[i];
+        b.argv = (const char *[]){"/local/attempt", NULL};
+        int status;
+        const char *out = box_run(&b, &status);
+        box_done(&b);
+        ck_assert_msg(status == 0, "case %zu: status %d: %s", i, status, out);
+        ck_assert_msg(attempt_check(out, attempt_expect, ARRAY_LEN(attempt_expect)) == 0, "case %zu: %s",
+                      i, out);
+    }
+}
+END_TEST
+
 START_TEST(signals_are_default)
 {
     TEST_NEED("root");
@@ -392,5 +442,5 @@ START_TEST(planted_links_stop_the_launch)
 END_TEST
 
 TEST_SUITE_TIMEOUT("box", 60, attempts_are_refused, attempts_can_succeed, programs_of_the_host_run,
-                   kept_capabilities_arrive, binds_of_a_job, signals_are_default,
+                   kept_capabilities_arrive, binds_of_a_job, older_kernels_do, signals_are_default,
                    planted_links_stop_the_launch)
