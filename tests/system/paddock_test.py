@@ -86,6 +86,7 @@ advertise {{
   serf = "127.0.0.1"
 }}
 """
+        text += f'isolation {{\n  run_dir = "{self.dir}/run"\n}}\n'
         if mode in ("both", "server"):
             text += "server {\n  enabled = true\n  bootstrap_expect = 1\n}\n"
         if mode in ("both", "client"):
