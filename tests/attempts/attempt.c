@@ -81,7 +81,7 @@ odd_signals(void)
     long n = 0;
     unsigned long long v;
     while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "Sig%15[a-zA-Z]: %llx", which, &v) == 2 && strcmp(which, "Cgt") != 0)
+        if (sscanf(line, "Sig%15[a-zA-Z]: %llx", which, &v) == 2 && (strcmp(which, "Ign") == 0 || strcmp(which, "Blk") == 0))
             n += __builtin_popcountll(v);
     return f ? n : -errno;
 }
