@@ -9,13 +9,16 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/config.h"
 #include "agent/policy.h"
 #include "agent/roles.h"
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -36,6 +39,7 @@ struct command {
     struct config_flags flags;
     const char *supervised; /* RUNDIR: started by the supervisor, or by systemd beside a warden */
     const char *out;        /* `policy` only */
+    const char *dev_dir;    /* -dev: the data directory, gone at the end */
 };
 
 static void
@@ -101,12 +105,28 @@ load_policy(void *arg, const void *ctx, struct policy **ret, struct err *e)
     int r = load_config(c, &cfg, NULL);
     if (r < 0)
         return err_set(e, r, "the configuration is not valid");
-    return agent_policy(ctx, cfg, ret, e);
+    return agent_policy(ctx, cfg, c->dev_dir, ret, e);
+}
+
+/* For -dev, where the configuration names no data_dir. Open to the agent's user, who walks through. */
+static int
+make_dev_dir(struct command *c)
+{
+    char *dir = mem_strdup(c->ctx, "/tmp/paddock-dev-XXXXXX");
+
+    if (!mkdtemp(dir) || chmod(dir, 0755) < 0) {
+        fprintf(stderr, "==> cannot make a directory '%s': %s\n", dir, strerror(errno));
+        return -1;
+    }
+    c->dev_dir = dir;
+    return 0;
 }
 
 static int
 supervise(struct command *c, int argc, char **argv)
 {
+    if (c->flags.dev && str_empty(c->flags.data_dir) && make_dev_dir(c) < 0)
+        return 1;
     const struct supervisor s = {
         .load = load_policy,
         .arg = c,
@@ -114,7 +134,10 @@ supervise(struct command *c, int argc, char **argv)
         .argv = argv,
         .stop_tasks = c->flags.dev,
     };
-    return supervisor_main(&s);
+    int r = supervisor_main(&s);
+    if (c->dev_dir && dir_remove(AT_FDCWD, c->dev_dir) < 0)
+        fprintf(stderr, "==> '%s' is left behind\n", c->dev_dir);
+    return r;
 }
 
 int

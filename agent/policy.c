@@ -6,9 +6,7 @@
 
 #include <errno.h>
 #include <pwd.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mem.h"
@@ -66,22 +64,14 @@ set_user(struct policy *p, const struct agent_config *cfg, struct err *e)
 }
 
 static int
-set_dirs(struct policy *p, const struct agent_config *cfg, struct err *e)
+set_dirs(struct policy *p, const struct agent_config *cfg, const char *data_dir, struct err *e)
 {
     const struct agent_isolation *iso = cfg->isolation;
     const char *run = iso ? iso->run_dir : NULL;
 
-    p->data_dir = mem_strdup(p, cfg->data_dir);
-    if (str_empty(p->data_dir)) {
-        char *dir = mem_strdup(p, "/tmp/paddock-dev-XXXXXX");
-        if (!cfg->dev_mode)
-            return err_set(e, -ERR_INVALID, "data_dir is required (or -dev)");
-        if (!mkdtemp(dir) || chmod(dir, 0755) < 0) /* the agent's user walks through it */
-            return err_errno(e, errno, "make a temporary directory '%s'", dir);
-        if (chmod(dir, 0711) < 0) /* the agent is not root and must pass */
-            return err_errno(e, errno, "chmod '%s'", dir);
-        p->data_dir = dir;
-    }
+    p->data_dir = mem_strdup(p, str_or(cfg->data_dir, data_dir));
+    if (str_empty(p->data_dir))
+        return err_set(e, -ERR_INVALID, "data_dir is required (or -dev)");
     bool named = !str_empty(run) && !str_eq(run, RUN_DIR_DEFAULT);
     if (named)
         p->run_dir = mem_strdup(p, run);
@@ -96,14 +86,15 @@ set_dirs(struct policy *p, const struct agent_config *cfg, struct err *e)
 }
 
 int
-agent_policy(const void *ctx, const struct agent_config *cfg, struct policy **ret, struct err *e)
+agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_dir,
+             struct policy **ret, struct err *e)
 {
     struct policy *p = mem_new(ctx, struct policy);
     const struct agent_isolation *iso = cfg->isolation;
 
     int r = set_user(p, cfg, e);
     if (r == 0)
-        r = set_dirs(p, cfg, e);
+        r = set_dirs(p, cfg, data_dir, e);
     if (r < 0) {
         talloc_free(p);
         return r;

@@ -9,9 +9,10 @@
 #include "api/api.h"
 #include "common/err.h"
 
-/* Directories, owners, drivers and limits. With `dev` and no data_dir a fresh temporary directory is
- * made. *ret is owned by ctx. */
-int agent_policy(const void *ctx, const struct agent_config *cfg, struct policy **ret, struct err *e);
+/* Directories, owners, drivers and limits. `data_dir` stands in where the configuration names none
+ * (-dev); may be NULL. *ret is owned by ctx. */
+int agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_dir,
+                 struct policy **ret, struct err *e);
 /* plugin "raw_exec" { config { enabled = true } }, or -dev. */
 bool agent_raw_exec(const struct agent_config *cfg);
 

@@ -254,11 +254,13 @@ START_TEST(bodies)
     ck_assert_ptr_nonnull(strstr(got.body, "\"EvalID\":\"e1\""));
     ck_assert_int_eq(status("PUT", "/v1/jobs", "{\"job\":{\"id\":\"x\",\"namespace\":\"ns\"}}"), 200);
     ck_assert_str_eq(fake_text, "ns/ns/global");
-    ck_assert_int_eq(status("PUT", "/v1/jobs?namespace=q", "{\"Job\":{\"ID\":\"x\",\"Namespace\":\"ns\"}}"), 200);
+    ck_assert_int_eq(status("PUT", "/v1/jobs?namespace=q",
+                            "{\"Job\":{\"ID\":\"x\",\"Namespace\":\"ns\"}}"), 200);
     ck_assert_str_eq(fake_text, "q/q/global");
     ck_assert_int_eq(status("POST", "/v1/job/y", "{\"Job\":{\"ID\":\"x\"}}"), 400);
     /* a field whose feature comes later is named */
-    ck_assert_int_eq(status("POST", "/v1/jobs", "{\"Job\":{\"ID\":\"x\",\"Periodic\":{\"Spec\":\"* * * * *\"}}}"), 400);
+    ck_assert_int_eq(status("POST", "/v1/jobs",
+                            "{\"Job\":{\"ID\":\"x\",\"Periodic\":{\"Spec\":\"* * * * *\"}}}"), 400);
     ck_assert_msg(strstr(got.body, "periodic") != NULL, "%s", got.body);
     size_t n = 1 << 20;
     char *garbage = malloc(n);
@@ -268,7 +270,8 @@ START_TEST(bodies)
     memset(garbage, '[', n);
     ck_assert_int_eq(ask_n("POST", "/v1/jobs", garbage, n)->status, 400);
     free(garbage);
-    ck_assert_int_eq(status("POST", "/v1/jobs/parse", "{\"JobHCL\":\"job x {}\",\"Canonicalize\":true}"), 200);
+    ck_assert_int_eq(status("POST", "/v1/jobs/parse",
+                            "{\"JobHCL\":\"job x {}\",\"Canonicalize\":true}"), 200);
     ck_assert_ptr_nonnull(strstr(got.body, "\"Name\":\"parsed\""));
     ck_assert_int_eq(status("POST", "/v1/jobs/parse", "{\"JobHCL\":\"!\"}"), 400);
     ck_assert_ptr_nonnull(strstr(got.body, "input.hcl:1,1"));

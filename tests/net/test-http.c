@@ -334,7 +334,8 @@ END_TEST
 START_TEST(byte_by_byte)
 {
     static const char in[] = "\r\nPOST /x HTTP/1.1\r\n" H C
-                             "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;e=1\r\ndefg\r\n0\r\nT: v\r\n\r\n";
+                             "Transfer-Encoding: chunked\r\n\r\n"
+                             "3\r\nabc\r\n4;e=1\r\ndefg\r\n0\r\nT: v\r\n\r\n";
     struct raw r = {.in = in, .in_len = sizeof(in) - 1, .step = 1};
     exchange(&r);
     ck_assert_msg(strstr(r.out, "POST /x n=7\nabcdefg") != NULL, "%s", r.out);
