@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
@@ -63,6 +64,11 @@ open_dirs(struct warden *w, struct err *e)
     int r = dir_make(AT_FDCWD, w->policy->alloc_dir, w->root ? 0711 : 0755);
     if (r < 0)
         return err_errno(e, -r, "make \"%s\"", w->policy->alloc_dir);
+    /* the operator may have symbolic links in it; the mounts of tasks follow none */
+    char real[PATH_MAX];
+    if (realpath(w->policy->alloc_dir, real) == NULL)
+        return err_errno(e, errno, "resolve \"%s\"", w->policy->alloc_dir);
+    w->policy->alloc_dir = mem_strdup(w->policy, real);
     r = dir_make(AT_FDCWD, records, 0700);
     if (r < 0)
         return err_errno(e, -r, "make \"%s\"", records);

@@ -213,6 +213,25 @@ START_TEST(planted_links_stop_the_next_start)
 }
 END_TEST
 
+/* What the operator links is followed; only tasks are not trusted. */
+START_TEST(data_directory_behind_a_link)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    ck_assert_int_eq(symlink("data", mem_printf(r.ctx, "%s/link", r.dir)), 0);
+    ck_assert_int_eq(symlink("run", mem_printf(r.ctx, "%s/runlink", r.dir)), 0);
+    r.policy.data_dir = mem_printf(r.ctx, "%s/link", r.dir);
+    r.policy.alloc_dir = mem_printf(r.ctx, "%s/link/alloc", r.dir);
+    r.policy.run_dir = mem_printf(r.ctx, "%s/runlink", r.dir);
+    change_policy(&r);
+    const char *out = run(&r, rig_spec(&r, rig_id, "web", true, "test -e /alloc/data && echo fine"));
+    ck_assert_str_eq(out, "fine\n");
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(raw_exec_has_default_signals_too)
 {
     TEST_NEED("root");
@@ -249,5 +268,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("attempts", 60, all_are_refused_in_an_exec_task, some_succeed_without_the_filter,
                    root_by_no_spelling, working_directories_stay_inside,
-                   planted_links_stop_the_next_start, raw_exec_has_default_signals_too,
-                   nothing_outlives_the_task)
+                   planted_links_stop_the_next_start, data_directory_behind_a_link,
+                   raw_exec_has_default_signals_too,                   nothing_outlives_the_task)
