@@ -42,7 +42,7 @@ networks_escape(const struct network_resource_list *l)
         const struct port_list *lists[] = {&l->v[i]->reserved_ports, &l->v[i]->dynamic_ports};
         for (size_t k = 0; k < 2; k++)
             for (size_t p = 0; p < lists[k]->n; p++)
-                if (str_prefix(lists[k]->v[p]->host_network, "${"))
+                if (str_prefix(str_or(lists[k]->v[p]->host_network, ""), "${"))
                     return true;
     }
     return false;

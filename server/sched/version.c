@@ -56,9 +56,9 @@ segments_parse(const char **ps, const char *end, struct version *v)
     for (v->n = 0;; s++) {
         int64_t x = 0;
         const char *start = s;
-        while (s < end && is_digit(*s) && s - start <= DIGITS_MAX)
+        while (s < end && is_digit(*s) && s - start < DIGITS_MAX)
             x = x * 10 + (*s++ - '0');
-        if (s == start || s - start > DIGITS_MAX || v->n == SEGMENTS_MAX)
+        if (s == start || (s < end && is_digit(*s)) || v->n == SEGMENTS_MAX)
             return false;
         v->seg[v->n++] = x;
         if (s == end || *s != '.')
