@@ -29,20 +29,43 @@ enum {
     REFRESH_NS = 1000 * 1000 * 1000,
 };
 
-const char *const base_default_roots[] = {"/bin", "/sbin",  "/lib", "/lib32", "/lib64",
-                                          "/libx32", "/usr", "/etc", NULL};
+const char *const base_default_roots[] = {"/bin",    "/sbin", "/lib", "/lib32", "/lib64",
+                                          "/libx32", "/usr",  "/etc", NULL};
 
-/* Small files of /etc that programs read at start, by content: so a symbolic link into /run (resolv.conf)
- * or a rename on the host does no harm. Nothing here is readable by root only. */
+/* Small files of /etc that programs read at start, by content: so a symbolic link into /run
+ * (resolv.conf) or a rename on the host does no harm. Nothing here is readable by root only. */
 static const char *const etc_files[] = {
-    "ld.so.cache", "ld.so.conf",  "passwd",     "group",     "nsswitch.conf", "resolv.conf",
-    "hosts",       "host.conf",   "protocols",  "services",  "localtime",     "timezone",
-    "gai.conf",    "networks",    "rpc",        "ethertypes", "mime.types",   "magic",
-    "os-release",  "debian_version", "shells",  "inputrc",   "bash.bashrc",   "profile",
-    "locale.alias", "bindresvport.blacklist", "ssl/openssl.cnf",
+    "ld.so.cache",
+    "ld.so.conf",
+    "passwd",
+    "group",
+    "nsswitch.conf",
+    "resolv.conf",
+    "hosts",
+    "host.conf",
+    "protocols",
+    "services",
+    "localtime",
+    "timezone",
+    "gai.conf",
+    "networks",
+    "rpc",
+    "ethertypes",
+    "mime.types",
+    "magic",
+    "os-release",
+    "debian_version",
+    "shells",
+    "inputrc",
+    "bash.bashrc",
+    "profile",
+    "locale.alias",
+    "bindresvport.blacklist",
+    "ssl/openssl.cnf",
 };
 /* Directories, bound. */
-static const char *const etc_dirs[] = {"alternatives", "ssl/certs", "pki/tls/certs", "pki/ca-trust"};
+static const char *const etc_dirs[] = {"alternatives", "ssl/certs", "pki/tls/certs",
+                                       "pki/ca-trust"};
 /* Directories by pattern: language runtimes keep their configuration here. */
 static const char *const etc_patterns[] = {"java-*-openjdk", "python3.*"};
 
@@ -55,7 +78,8 @@ struct base_file {
     bool present;
 };
 
-/* --- the namespace ----------------------------------------------------------------------------------- */
+/* --- the namespace
+ * ----------------------------------------------------------------------------------- */
 
 /* Undoes the octal escapes of /proc/self/mountinfo in place. */
 static void
@@ -63,8 +87,8 @@ unescape(char *s)
 {
     char *out = s;
     for (; *s; s++) {
-        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
-            s[3] <= '7') {
+        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+            s[3] >= '0' && s[3] <= '7') {
             *out++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
             s += 3;
         } else {
@@ -91,7 +115,8 @@ needed(const struct base_conf *c, const char *const *roots, size_t n_roots, cons
     if (strcmp(mount, "/") == 0 || related(mount, c->dir))
         return true;
     for (size_t i = 0; i < ARRAY_LEN(always); i++)
-        if (strcmp(mount, always[i]) == 0 || (related(mount, always[i]) && strlen(mount) < strlen(always[i])))
+        if (strcmp(mount, always[i]) == 0 ||
+            (related(mount, always[i]) && strlen(mount) < strlen(always[i])))
             return true;
     for (size_t i = 0; i < n_roots; i++)
         if (related(mount, roots[i]))
@@ -138,10 +163,11 @@ prune(const void *ctx, const struct base_conf *c, const char *const *roots, size
     return 0;
 }
 
-/* --- templates --------------------------------------------------------------------------------------- */
+/* --- templates
+ * --------------------------------------------------------------------------------------- */
 
-/* Where the new mount API is missing. mount(2) restricts one mount, not those below it: these are left
- * out, whoever asked for all. */
+/* Where the new mount API is missing. mount(2) restricts one mount, not those below it: these are
+ * left out, whoever asked for all. */
 static int
 clone_mount_legacy(const char *from, const char *to, uint64_t set, struct err *e)
 {
@@ -231,8 +257,8 @@ make_dev(const void *ctx, const struct base *b, struct err *e)
     if (r == 0)
         r = make_dir(dev, 0755, e);
     if (r == 0)
-        r = clone_mount(src, dev, false,
-                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
+        r = clone_mount(src, dev, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+                        e);
     return r;
 }
 
@@ -244,9 +270,9 @@ make_empty(const void *ctx, const struct base *b, struct err *e)
     if (r == 0)
         r = make_dir(to, 0755, e);
     if (r == 0)
-        r = clone_mount(src, to, false,
-                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-                        e);
+        r = clone_mount(
+            src, to, false,
+            MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
     return r;
 }
 
@@ -260,22 +286,24 @@ make_sys(const void *ctx, const struct base *b, struct err *e)
     int r = make_dir(sys, 0755, e);
     if (r < 0)
         return r;
-    long m = RAW(SYS_mount, "sysfs", sys, "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+    long m =
+        RAW(SYS_mount, "sysfs", sys, "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     if (m < 0)
         return err_errno(e, (int)-m, "cannot mount sysfs on \"%s\"", sys);
     for (size_t i = 0; i < ARRAY_LEN(masks) && r == 0; i++) {
         const char *path = mem_printf(ctx, "%s/%s", sys, masks[i]);
         struct stat st;
         if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-            r = clone_mount(empty, path, false,
-                            MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                                MOUNT_ATTR_NOEXEC,
-                            e);
+            r = clone_mount(
+                empty, path, false,
+                MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
     }
     return r;
 }
 
-/* --- /etc ------------------------------------------------------------------------------------------------ */
+/* --- /etc
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static bool
 same_file(const struct base_file *f, const struct stat *st)
@@ -347,7 +375,8 @@ bind_etc(const void *ctx, const struct base *b, const char *name, struct err *e)
     else
         r = file_write_atomic(AT_FDCWD, src, "", 0, 0644);
     if (r == 0)
-        r = clone_mount(from, to, true, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+        r = clone_mount(from, to, true, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                        e);
     return r;
 }
 
@@ -380,9 +409,9 @@ make_etc(const void *ctx, struct base *b, const char *const *roots, size_t n_roo
     if (r == 0 && symlink("../proc/self/mounts", mem_printf(ctx, "%s/mtab", src)) < 0)
         r = err_errno(e, errno, "cannot make \"%s/mtab\"", src);
     if (r == 0)
-        r = clone_mount(src, etc, false,
-                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-                        e);
+        r = clone_mount(
+            src, etc, false,
+            MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
     if (r == 0)
         r = bind_etc_dirs(ctx, b, e);
     for (size_t i = 0; i < n_roots && r == 0; i++)
@@ -391,7 +420,8 @@ make_etc(const void *ctx, struct base *b, const char *const *roots, size_t n_roo
     return r;
 }
 
-/* --- the policy's bind roots ----------------------------------------------------------------------------- */
+/* --- the policy's bind roots
+ * ----------------------------------------------------------------------------- */
 
 static int
 make_root(const void *ctx, const struct base *b, const char *path, struct mounts_root *ret,
@@ -430,7 +460,8 @@ make_root(const void *ctx, const struct base *b, const char *path, struct mounts
             r = file_write_atomic(AT_FDCWD, to, "", 0, 0644);
     }
     if (r == 0)
-        r = clone_mount(path, to, true, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+        r = clone_mount(path, to, true, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                        e);
     return r;
 }
 

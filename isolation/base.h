@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The warden's own mount namespace: private, pruned to what launches need (the cost of a launch grows
- * with the number of mounts here), with templates prepared once that tasks only bind:
+ * The warden's own mount namespace: private, pruned to what launches need (the cost of a launch
+ * grows with the number of mounts here), with templates prepared once that tasks only bind:
  *
  *   DIR/root   empty: where a shim mounts the task's directory before pivot_root
  *   DIR/dev    read-only tmpfs: null zero full random urandom tty, fd links, empty pts/ and shm/
@@ -25,8 +25,8 @@ struct base_conf {
     const char *dir;               /* RunDir/base: made if missing, a tmpfs goes on it */
     const char *const *bind_roots; /* NULL: base_default_roots */
     size_t n_bind_roots;
-    const char *const *keep;       /* paths that must stay reachable: alloc dir, run dir, state dir,
-                                      cgroup root, allowed job binds, directory of the helpers */
+    const char *const *keep; /* paths that must stay reachable: alloc dir, run dir, state dir,
+                                cgroup root, allowed job binds, directory of the helpers */
     size_t n_keep;
 };
 
@@ -34,8 +34,8 @@ struct base {
     const char *dir;
     struct mounts_root *roots; /* give these to mounts_plan() */
     size_t n_roots;
-    int host_ns;               /* fd of the mount namespace the warden came from: raw_exec goes back */
-    struct base_file *files;   /* what base_refresh() knows of the host's /etc */
+    int host_ns; /* fd of the mount namespace the warden came from: raw_exec goes back */
+    struct base_file *files; /* what base_refresh() knows of the host's /etc */
     int64_t refreshed_ns;
 };
 
@@ -44,9 +44,9 @@ extern const char *const base_default_roots[]; /* NULL-terminated: /bin /lib ...
 /* Leaves the process in a new mount namespace. *ret is filled, strings owned by ctx. */
 int base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struct err *e);
 
-/* Brings DIR/etc up to date with the host's files that changed (resolv.conf, passwd ...). Cheap when
- * nothing did: one stat per file, at most once per second of `now_ns` (any monotonic clock). Call
- * before a launch. Running tasks see the change too. */
+/* Brings DIR/etc up to date with the host's files that changed (resolv.conf, passwd ...). Cheap
+ * when nothing did: one stat per file, at most once per second of `now_ns` (any monotonic clock).
+ * Call before a launch. Running tasks see the change too. */
 int base_refresh(struct base *b, int64_t now_ns, struct err *e);
 
 #endif

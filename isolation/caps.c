@@ -98,10 +98,11 @@ caps_plan(const char *const *add, size_t n_add, const char *const *allowed, size
                            near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
         }
         if (!is_allowed(bit, allowed, n_allowed))
-            return err_set(e, -ERR_POLICY,
-                           "capability \"%s\" is not in the operator's list of allowed capabilities "
-                           "(allow_caps in the client's configuration)",
-                           names[bit]);
+            return err_set(
+                e, -ERR_POLICY,
+                "capability \"%s\" is not in the operator's list of allowed capabilities "
+                "(allow_caps in the client's configuration)",
+                names[bit]);
         set |= UINT64_C(1) << bit;
     }
     *ret = set;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Capability names and sets: pure. Nothing is kept by default; a job's cap_add passes only where the
- * operator's policy allows the name.
+ * Capability names and sets: pure. Nothing is kept by default; a job's cap_add passes only where
+ * the operator's policy allows the name.
  */
 #ifndef PADDOCK_ISOLATION_CAPS_H
 #define PADDOCK_ISOLATION_CAPS_H

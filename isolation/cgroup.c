@@ -94,7 +94,8 @@ cgroup_find(const void *ctx, struct cgroup_info *ret, struct err *e)
                    "no cgroup2 file system is mounted: isolation needs one (mount -t cgroup2)");
 }
 
-/* --- tree -------------------------------------------------------------------------------------------- */
+/* --- tree
+ * -------------------------------------------------------------------------------------------- */
 
 /* Hands controllers down to the children of `dirfd`, one by one: what cannot be had is left out. */
 static void
@@ -293,7 +294,8 @@ cgroup_task_remove(const struct cgroup_root *r, const char *alloc, const char *t
     return 0;
 }
 
-/* --- state ---------------------------------------------------------------------------------------------- */
+/* --- state
+ * ---------------------------------------------------------------------------------------------- */
 
 static int
 read_small(int dirfd, const char *name, char *buf, size_t size)
@@ -323,7 +325,8 @@ kill_each(int dirfd)
         r = 0;
         for (char *p = strtok_r(text, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
             int64_t pid;
-            if (num_parse_i64(p, &pid) == 0 && pid > 0 && kill((pid_t)pid, SIGKILL) == 0 && round == 0)
+            if (num_parse_i64(p, &pid) == 0 && pid > 0 && kill((pid_t)pid, SIGKILL) == 0 &&
+                round == 0)
                 r = -EAGAIN; /* look once more for what was forked meanwhile */
         }
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Control groups, version 2 only. Each task has two sibling leaves below ROOT/ALLOC/TASK, `shim` and
- * `task`: limits, group kill by the OOM killer and cgroup.kill apply to `task` and spare the shim,
- * which writes the exit record. Processes are born in their leaf (CLONE_INTO_CGROUP), never moved.
- * Everything is opened beneath the root's fd. Warden side needs root; the readers at the end are for
- * the agent, which gets a directory fd and no privilege.
+ * Control groups, version 2 only. Each task has two sibling leaves below ROOT/ALLOC/TASK, `shim`
+ * and `task`: limits, group kill by the OOM killer and cgroup.kill apply to `task` and spare the
+ * shim, which writes the exit record. Processes are born in their leaf (CLONE_INTO_CGROUP), never
+ * moved. Everything is opened beneath the root's fd. Warden side needs root; the readers at the end
+ * are for the agent, which gets a directory fd and no privilege.
  */
 #ifndef PADDOCK_ISOLATION_CGROUP_H
 #define PADDOCK_ISOLATION_CGROUP_H
@@ -41,26 +41,27 @@ const char *cgroup_controllers_text(const void *ctx, uint32_t mask);
 /* The parent of all tasks: opened, made if `make`, controllers enabled down to it where possible.
  * `path` is absolute (ROOT). Use one per warden. */
 struct cgroup_root {
-    int fd; /* directory */
+    int fd;               /* directory */
     uint32_t controllers; /* that tasks below can use */
 };
 int cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e);
 void cgroup_root_close(struct cgroup_root *r);
 
-/* --- limits: the plan is pure ------------------------------------------------------------------- */
-struct cgroup_limits {     /* 0: not set, except where noted */
-    int64_t cpu_shares;    /* MHz asked for; becomes cpu.weight 1..10000 (1024 shares = 100) */
-    int64_t cpu_max_us;    /* per 100 ms */
-    int64_t memory_max;    /* bytes */
+/* --- limits: the plan is pure -------------------------------------------------------------------
+ */
+struct cgroup_limits {  /* 0: not set, except where noted */
+    int64_t cpu_shares; /* MHz asked for; becomes cpu.weight 1..10000 (1024 shares = 100) */
+    int64_t cpu_max_us; /* per 100 ms */
+    int64_t memory_max; /* bytes */
     int64_t memory_high;
-    int64_t swap_max;      /* bytes; 0: no swap */
-    int64_t pids_max;      /* 0: 4096 */
+    int64_t swap_max; /* bytes; 0: no swap */
+    int64_t pids_max; /* 0: 4096 */
 };
 enum { CGROUP_FILES_MAX = 16 };
 struct cgroup_file {
     const char *name; /* literal */
     char value[48];
-    bool required;    /* a limit: the launch fails when it cannot be written */
+    bool required; /* a limit: the launch fails when it cannot be written */
 };
 struct cgroup_plan {
     size_t n;
@@ -69,14 +70,15 @@ struct cgroup_plan {
 void cgroup_plan(const struct cgroup_limits *l, uint32_t controllers, struct cgroup_plan *ret);
 int64_t cgroup_weight_from_shares(int64_t shares);
 
-/* --- the two leaves ------------------------------------------------------------------------------- */
+/* --- the two leaves
+ * ------------------------------------------------------------------------------- */
 struct cgroup_task {
     int shim_fd; /* directory fds, O_RDONLY: for CLONE_INTO_CGROUP and *at calls */
     int task_fd;
     uint64_t id; /* of the task leaf: its inode number */
 };
-/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/. Existing empty leaves of an earlier run
- * are used again; occupied ones are -EBUSY. Names are one path component each. */
+/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/. Existing empty leaves of an earlier
+ * run are used again; occupied ones are -EBUSY. Names are one path component each. */
 int cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
                      const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e);
 /* Opens existing leaves, for adoption. */
@@ -100,7 +102,8 @@ int cgroup_wait_empty(int dirfd, int timeout_ms);
 /* memory.events: oom_kill count of the leaf, or -errno where memory is not controlled. */
 int64_t cgroup_oom_kills(int dirfd);
 
-/* --- reading, unprivileged -------------------------------------------------------------------------- */
+/* --- reading, unprivileged
+ * -------------------------------------------------------------------------- */
 struct cgroup_psi { /* avg10 in percent, total in microseconds */
     bool present;
     double some_avg10;

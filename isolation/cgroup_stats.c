@@ -65,14 +65,24 @@ int
 cgroup_stats_read(int dirfd, struct cgroup_stats *ret)
 {
     struct cgroup_stats s = {
-        .usage_us = -1,       .user_us = -1,        .system_us = -1,      .nr_periods = -1,
-        .nr_throttled = -1,   .throttled_us = -1,   .memory_current = -1, .memory_peak = -1,
-        .memory_swap = -1,    .memory_rss = -1,     .memory_cache = -1,   .memory_mapped = -1,
-        .pids_current = -1,   .oom_kills = -1,
+        .usage_us = -1,
+        .user_us = -1,
+        .system_us = -1,
+        .nr_periods = -1,
+        .nr_throttled = -1,
+        .throttled_us = -1,
+        .memory_current = -1,
+        .memory_peak = -1,
+        .memory_swap = -1,
+        .memory_rss = -1,
+        .memory_cache = -1,
+        .memory_mapped = -1,
+        .pids_current = -1,
+        .oom_kills = -1,
     };
     const struct flat cpu[] = {
-        {"usage_usec", &s.usage_us},     {"user_usec", &s.user_us},
-        {"system_usec", &s.system_us},   {"nr_periods", &s.nr_periods},
+        {"usage_usec", &s.usage_us},       {"user_usec", &s.user_us},
+        {"system_usec", &s.system_us},     {"nr_periods", &s.nr_periods},
         {"nr_throttled", &s.nr_throttled}, {"throttled_usec", &s.throttled_us},
     };
     const struct flat memory[] = {

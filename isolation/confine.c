@@ -17,19 +17,19 @@
 
 enum { KERNEL_SIGSET_BYTES = 8, STANDARD_SIGNALS = 32 };
 
-#define BITS_BASE                                                                        \
-    (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                     \
+#define BITS_BASE                                                                                  \
+    (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                               \
      SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED)
 #define BITS_AMBIENT (SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
 /* On failure names the step and returns from the caller. */
-#define STEP(name, expr)        \
-    do {                        \
-        long r_ = (expr);       \
-        if (r_ < 0) {           \
-            *what = (name);     \
-            return (int)r_;     \
-        }                       \
+#define STEP(name, expr)                                                                           \
+    do {                                                                                           \
+        long r_ = (expr);                                                                          \
+        if (r_ < 0) {                                                                              \
+            *what = (name);                                                                        \
+            return (int)r_;                                                                        \
+        }                                                                                          \
     } while (0)
 
 static long
@@ -64,8 +64,8 @@ int
 confine_begin(const struct confine *c, const char **what)
 {
     if (c->flags & CONFINE_HOSTNAME)
-        STEP("sethostname", RAW(SYS_sethostname, c->hostname,
-                                strnlen(c->hostname, CONFINE_HOSTNAME_MAX)));
+        STEP("sethostname",
+             RAW(SYS_sethostname, c->hostname, strnlen(c->hostname, CONFINE_HOSTNAME_MAX)));
     if (!(c->flags & CONFINE_ISOLATED))
         return 0;
     long r = RAW(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0);
@@ -77,8 +77,8 @@ confine_begin(const struct confine *c, const char **what)
     return 0;
 }
 
-/* execve resets handlers by itself but not what is ignored (SIGPIPE in the warden, what a shell ignored
- * for it). Nothing ignores real-time signals. */
+/* execve resets handlers by itself but not what is ignored (SIGPIPE in the warden, what a shell
+ * ignored for it). Nothing ignores real-time signals. */
 static long
 reset_signals(void)
 {
@@ -95,8 +95,8 @@ reset_signals(void)
     return RAW(SYS_rt_sigprocmask, SIG_SETMASK, &empty, NULL, KERNEL_SIGSET_BYTES);
 }
 
-/* A hard limit can only be raised with CAP_SYS_RESOURCE, which containers often withhold: best effort,
- * clamped to what we have. */
+/* A hard limit can only be raised with CAP_SYS_RESOURCE, which containers often withhold: best
+ * effort, clamped to what we have. */
 static long
 set_rlimit(const struct confine_rlimit *l)
 {
@@ -185,8 +185,8 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
         r = keep_caps(c->caps, what);
     if (r < 0)
         return r;
-    /* Before a path of the job is used: /proc/self/fd/N of an inherited directory leads out of the new
-     * root (test: working_directories_stay_inside). */
+    /* Before a path of the job is used: /proc/self/fd/N of an inherited directory leads out of the
+     * new root (test: working_directories_stay_inside). */
     STEP("close_range", RAW(SYS_close_range, (unsigned)x->keep_fds + 1, ~0U, 0));
     if (x->work_dir != NULL)
         STEP("working directory", enter(x->work_dir));

@@ -5,12 +5,12 @@
  *   shim (pid 1, root)      mounts_apply (mounts, pivot_root, detach)
  *     confine_begin         hostname, session keyring, securebits, bounding set
  *     -- vfork --> payload
- *     confine_task          signals, setsid, rlimits, groups, gid, uid, capabilities and ambient set,
- *                           close_range, working directory, no_new_privs, seccomp last; then execve
- *     confine_end           (shim, after the payload runs) all capabilities, no_new_privs, seccomp
+ *     confine_task          signals, setsid, rlimits, groups, gid, uid, capabilities and ambient
+ * set, close_range, working directory, no_new_privs, seccomp last; then execve confine_end (shim,
+ * after the payload runs) all capabilities, no_new_privs, seccomp
  *
- * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always set
- * no_new_privs, so the filter is last and need not allow what comes before it.
+ * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always
+ * set no_new_privs, so the filter is last and need not allow what comes before it.
  *
  * Free-standing: raw system calls only, no allocation, no locks, because confine_task runs between
  * vfork and execve in the shim's memory. Returns 0 or -errno with *what a literal naming the step.
@@ -29,10 +29,11 @@ enum {
 };
 
 enum {
-    CONFINE_ISOLATED = 1,    /* exec: everything below; without it (raw_exec) only setsid, rlimits, ids */
-    CONFINE_IDS = 2,         /* set groups, gid and uid (root warden) */
+    CONFINE_ISOLATED =
+        1,           /* exec: everything below; without it (raw_exec) only setsid, rlimits, ids */
+    CONFINE_IDS = 2, /* set groups, gid and uid (root warden) */
     CONFINE_NO_NEW_PRIVS = 4,
-    CONFINE_HOSTNAME = 8,    /* own uts namespace */
+    CONFINE_HOSTNAME = 8, /* own uts namespace */
 };
 
 struct confine_rlimit {
@@ -50,17 +51,18 @@ struct confine {
     uint32_t n_groups;
     uint32_t n_rlimits;
     uint32_t pad;
-    uint64_t caps; /* bit per capability kept (bounding, permitted, effective, inheritable, ambient) */
+    uint64_t
+        caps; /* bit per capability kept (bounding, permitted, effective, inheritable, ambient) */
     struct confine_rlimit rlimits[CONFINE_RLIMITS_MAX];
     uint32_t groups[CONFINE_GROUPS_MAX];
     char hostname[CONFINE_HOSTNAME_MAX + 1];
 };
 
 int confine_begin(const struct confine *c, const char **what);
-/* `work_dir`: absolute, entered as the task's user; NULL: left alone. `keep_fds`: highest fd that the
- * payload keeps (2). All above are closed at once, in this process only: a failure is told through the
- * memory shared with the parent, and no path of the job may meet an inherited directory. `filter` NULL:
- * no seccomp. */
+/* `work_dir`: absolute, entered as the task's user; NULL: left alone. `keep_fds`: highest fd that
+ * the payload keeps (2). All above are closed at once, in this process only: a failure is told
+ * through the memory shared with the parent, and no path of the job may meet an inherited
+ * directory. `filter` NULL: no seccomp. */
 struct confine_exec {
     const char *work_dir;
     int keep_fds;

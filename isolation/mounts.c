@@ -13,15 +13,15 @@ enum {
 
 /* What of procfs is hidden or made read-only (reference 1.2). Absent ones are skipped. */
 static const char *const mask_files[] = {
-    "proc/kcore",      "proc/keys",        "proc/latency_stats", "proc/timer_list",
+    "proc/kcore",       "proc/keys",        "proc/latency_stats", "proc/timer_list",
     "proc/timer_stats", "proc/sched_debug", "proc/interrupts",    "proc/kmsg",
 };
 static const char *const mask_dirs[] = {"proc/acpi", "proc/scsi", "proc/asound"};
 static const char *const read_only[] = {"proc/bus", "proc/fs", "proc/irq", "proc/sys",
                                         "proc/sysrq-trigger"};
 
-/* Where a job's own mounts may not go, nor above. Below /alloc, /local and the rest of the root they
- * may. */
+/* Where a job's own mounts may not go, nor above. Below /alloc, /local and the rest of the root
+ * they may. */
 static const char *const reserved[] = {"proc", "sys", "dev", "etc", "secrets", "alloc"};
 
 struct builder {
@@ -91,7 +91,8 @@ finish(struct builder *b)
     return p;
 }
 
-/* --- a job's own targets ---------------------------------------------------------------------------- */
+/* --- a job's own targets
+ * ---------------------------------------------------------------------------- */
 
 /* Relative form without empty, "." and ".." components; NULL if there is none. */
 static const char *
@@ -129,8 +130,8 @@ within(const char *path, const char *dir)
     return strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
 }
 
-/* A target may not cover, nor lie in, what the plan itself mounts: nothing can be made in a read-only
- * tree, and covering a mask would lift it. Below /alloc is the task's own. */
+/* A target may not cover, nor lie in, what the plan itself mounts: nothing can be made in a
+ * read-only tree, and covering a mask would lift it. Below /alloc is the task's own. */
 static bool
 collides(const char *target, const char *own)
 {
@@ -168,7 +169,8 @@ check_target(const struct mounts_spec *s, size_t i, const char *const *targets, 
     return 0;
 }
 
-/* --- the plan ------------------------------------------------------------------------------------------ */
+/* --- the plan
+ * ------------------------------------------------------------------------------------------ */
 
 static void
 add_roots(struct builder *b, const struct mounts_spec *s)
@@ -255,9 +257,9 @@ const char *
 mounts_describe(const void *ctx, const struct mounts_plan *p, uint32_t op)
 {
     static const char *const kinds[] = {
-        [MOUNTS_ROOT] = "root",       [MOUNTS_BIND] = "bind",     [MOUNTS_TMPFS] = "tmpfs",
-        [MOUNTS_PROC] = "proc",       [MOUNTS_DEVPTS] = "devpts", [MOUNTS_LINK] = "link",
-        [MOUNTS_MASK] = "mask",       [MOUNTS_READONLY] = "readonly", [MOUNTS_PIVOT] = "pivot",
+        [MOUNTS_ROOT] = "root", [MOUNTS_BIND] = "bind",         [MOUNTS_TMPFS] = "tmpfs",
+        [MOUNTS_PROC] = "proc", [MOUNTS_DEVPTS] = "devpts",     [MOUNTS_LINK] = "link",
+        [MOUNTS_MASK] = "mask", [MOUNTS_READONLY] = "readonly", [MOUNTS_PIVOT] = "pivot",
     };
     static const struct {
         unsigned bit;
@@ -270,7 +272,8 @@ mounts_describe(const void *ctx, const struct mounts_plan *p, uint32_t op)
     if (op >= p->n_ops)
         return "no such operation";
     const struct mounts_op *o = &p->ops[op];
-    char *s = mem_printf(ctx, "%s", o->kind < ARRAY_LEN(kinds) && kinds[o->kind] ? kinds[o->kind] : "?");
+    char *s =
+        mem_printf(ctx, "%s", o->kind < ARRAY_LEN(kinds) && kinds[o->kind] ? kinds[o->kind] : "?");
     if (o->target)
         s = mem_printf(ctx, "%s %s", s, mounts_str(p, o->target));
     if (o->source)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plan of a task's root file system: pure. The task's own directory is the root and the only
- * writable part beside the allocation's shared directory; everything of the host is bound read-only;
- * nothing is copied. Executed by mounts_apply.h.
+ * writable part beside the allocation's shared directory; everything of the host is bound
+ * read-only; nothing is copied. Executed by mounts_apply.h.
  */
 #ifndef PADDOCK_ISOLATION_MOUNTS_H
 #define PADDOCK_ISOLATION_MOUNTS_H
@@ -41,11 +41,11 @@ struct mounts_spec {
     uint64_t shm_bytes;     /* /dev/shm; 0: 64 MiB */
     uint32_t uid;           /* owner of /secrets */
     uint32_t gid;
-    bool host_ipc;          /* then /dev/shm is the host's */
+    bool host_ipc; /* then /dev/shm is the host's */
 };
 
-/* *ret is owned by ctx. -ERR_INVALID for a target that is not allowed (the root itself, /proc, /sys,
- * /dev, /etc, /secrets, a bind root or anything that contains one of them, "..", duplicates),
+/* *ret is owned by ctx. -ERR_INVALID for a target that is not allowed (the root itself, /proc,
+ * /sys, /dev, /etc, /secrets, a bind root or anything that contains one of them, "..", duplicates),
  * -ERR_LIMIT for too many. */
 int mounts_plan(const void *ctx, const struct mounts_spec *spec, struct mounts_plan **ret,
                 struct err *e);

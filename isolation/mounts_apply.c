@@ -45,7 +45,8 @@ open_at(long dirfd, const char *path, uint64_t flags, uint64_t resolve)
     return RAW(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
-/* --- targets ------------------------------------------------------------------------------------- */
+/* --- targets -------------------------------------------------------------------------------------
+ */
 
 /* Opens the directory of the last component, making what is missing on the way, and points *name at
  * that component. */
@@ -128,7 +129,8 @@ open_kernel_target(struct apply *a)
     return r;
 }
 
-/* --- text without a libc ------------------------------------------------------------------------ */
+/* --- text without a libc ------------------------------------------------------------------------
+ */
 
 static char *
 put_text(char *p, const char *s)
@@ -154,7 +156,8 @@ put_number(char *p, const char *name, uint64_t v, unsigned base)
     return p;
 }
 
-/* --- mounts --------------------------------------------------------------------------------------- */
+/* --- mounts
+ * --------------------------------------------------------------------------------------- */
 
 static uint64_t
 attributes(uint32_t flags)
@@ -169,14 +172,15 @@ attributes(uint32_t flags)
     return set;
 }
 
-/* A private copy of the mount that `fd` is in, starting at `path` under it, with attributes `set`. */
+/* A private copy of the mount that `fd` is in, starting at `path` under it, with attributes `set`.
+ */
 static long
 clone_tree(struct apply *a, long fd, const char *path, uint64_t set)
 {
     unsigned deep = a->op->flags & MOUNTS_F_RECURSIVE ? AT_RECURSIVE : 0;
-    long tree = step(a, "open_tree",
-                     RAW(SYS_open_tree, fd, path,
-                         AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | deep));
+    long tree = step(
+        a, "open_tree",
+        RAW(SYS_open_tree, fd, path, AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | deep));
     if (tree < 0 || set == 0)
         return tree;
     struct mount_attr attr = {.attr_set = set};
@@ -196,8 +200,8 @@ attach(struct apply *a, long tree, long target)
                     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
 }
 
-/* "/proc/self/fd/N": how mount(2) is given exactly the file that was opened. The old root's /proc is
- * there until the pivot. */
+/* "/proc/self/fd/N": how mount(2) is given exactly the file that was opened. The old root's /proc
+ * is there until the pivot. */
 static const char *
 fd_path(char buf[static 32], long fd)
 {
@@ -205,16 +209,17 @@ fd_path(char buf[static 32], long fd)
     return buf;
 }
 
-/* Kernels before 5.12, or a seccomp filter around us that does not know the new calls. mount(2) sets
- * attributes on the topmost mount only, so a tree that needs any is bound without its submounts. The
- * attributes go to what is mounted at `target` afterwards: `top` finds it. */
+/* Kernels before 5.12, or a seccomp filter around us that does not know the new calls. mount(2)
+ * sets attributes on the topmost mount only, so a tree that needs any is bound without its
+ * submounts. The attributes go to what is mounted at `target` afterwards: `top` finds it. */
 static long
 bind_legacy(struct apply *a, long source, long target, uint64_t set, long (*top)(struct apply *))
 {
     char from[32], to[32];
     unsigned long deep = (a->op->flags & MOUNTS_F_RECURSIVE) && set == 0 ? MS_REC : 0;
-    long r = step(a, "mount (bind)", RAW(SYS_mount, fd_path(from, source), fd_path(to, target), NULL,
-                                         MS_BIND | deep, NULL));
+    long r = step(
+        a, "mount (bind)",
+        RAW(SYS_mount, fd_path(from, source), fd_path(to, target), NULL, MS_BIND | deep, NULL));
     if (r < 0 || set == 0)
         return r;
     unsigned long flags = MS_REMOUNT | MS_BIND;
@@ -290,15 +295,15 @@ do_bind(struct apply *a)
     if (source == -ENOENT && (a->op->flags & MOUNTS_F_OPTIONAL))
         return 0;
     long target = source < 0 ? source : open_target(a, true);
-    long r = target < 0 ? target
-                        : bind_tree(a, source, target, source_attributes(a), open_existing);
+    long r =
+        target < 0 ? target : bind_tree(a, source, target, source_attributes(a), open_existing);
     raw_close(target);
     raw_close(source);
     return r;
 }
 
 /* All of it, because mount(2) replaces attributes where mount_setattr adds. */
-#define PROC_READ_ONLY                                                                   \
+#define PROC_READ_ONLY                                                                             \
     (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static long
@@ -311,17 +316,16 @@ do_mask(struct apply *a)
         return target;
     bool mask = a->op->kind == MOUNTS_MASK;
     long source = mask ? open_source(a) : target;
-    long r = source < 0
-                 ? source
-                 : bind_tree(a, source, target, mask ? 0 : PROC_READ_ONLY, open_existing);
+    long r = source < 0 ? source
+                        : bind_tree(a, source, target, mask ? 0 : PROC_READ_ONLY, open_existing);
     if (mask)
         raw_close(source);
     raw_close(target);
     return r;
 }
 
-/* Mounts a file system on exactly the directory that was opened: as the working directory, "." cannot
- * be exchanged. One call instead of fsopen's five. */
+/* Mounts a file system on exactly the directory that was opened: as the working directory, "."
+ * cannot be exchanged. One call instead of fsopen's five. */
 static long
 mount_here(struct apply *a, const char *type, unsigned long flags, const char *options)
 {

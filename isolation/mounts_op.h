@@ -23,26 +23,27 @@ enum {
  * empty component. Sources are absolute paths in the warden's mount namespace. Neither is ever
  * followed through a symbolic link. */
 enum mounts_kind {
-    MOUNTS_ROOT = 1,  /* source: the task's directory, becomes the root; mounted on target (absolute) */
-    MOUNTS_BIND,      /* bind source on target */
-    MOUNTS_TMPFS,     /* size, mode, uid, gid */
-    MOUNTS_PROC,      /* a new procfs of the shim's pid namespace */
-    MOUNTS_DEVPTS,    /* a new instance */
-    MOUNTS_LINK,      /* symbolic link at target with text source; an existing entry is left alone */
-    MOUNTS_MASK,      /* hide target: source is the null device (file) or an empty directory */
-    MOUNTS_READONLY,  /* make the part of procfs at target read-only */
-    MOUNTS_PIVOT,     /* pivot_root and detach the old root, once, last */
+    MOUNTS_ROOT =
+        1,        /* source: the task's directory, becomes the root; mounted on target (absolute) */
+    MOUNTS_BIND,  /* bind source on target */
+    MOUNTS_TMPFS, /* size, mode, uid, gid */
+    MOUNTS_PROC,  /* a new procfs of the shim's pid namespace */
+    MOUNTS_DEVPTS,   /* a new instance */
+    MOUNTS_LINK,     /* symbolic link at target with text source; an existing entry is left alone */
+    MOUNTS_MASK,     /* hide target: source is the null device (file) or an empty directory */
+    MOUNTS_READONLY, /* make the part of procfs at target read-only */
+    MOUNTS_PIVOT,    /* pivot_root and detach the old root, once, last */
 };
 
 enum {
     MOUNTS_F_READONLY = 1,
     MOUNTS_F_RECURSIVE = 2,
-    MOUNTS_F_FILE = 4,      /* source is a file: make a file, not a directory, as target */
-    MOUNTS_F_OPTIONAL = 8,  /* a missing source (BIND) or target (MASK, READONLY) is no error */
+    MOUNTS_F_FILE = 4,     /* source is a file: make a file, not a directory, as target */
+    MOUNTS_F_OPTIONAL = 8, /* a missing source (BIND) or target (MASK, READONLY) is no error */
     MOUNTS_F_NOEXEC = 16,
-    MOUNTS_F_DEVICES = 32,  /* without nodev: the /dev template only */
-    MOUNTS_F_NOSWAP = 64,   /* tmpfs: never on swap (kernel 6.4); older kernels do without */
-    MOUNTS_F_KEEP = 128,    /* BIND: attributes are inherited from the prepared template as they are */
+    MOUNTS_F_DEVICES = 32, /* without nodev: the /dev template only */
+    MOUNTS_F_NOSWAP = 64,  /* tmpfs: never on swap (kernel 6.4); older kernels do without */
+    MOUNTS_F_KEEP = 128, /* BIND: attributes are inherited from the prepared template as they are */
 };
 
 struct mounts_op {

@@ -57,8 +57,8 @@ because(struct probe *p, enum probe_id id, long r, const char *what)
     no(p, id, text);
 }
 
-/* A call made with arguments that the kernel must refuse: any answer but "no such call" (or a filter's
- * refusal, which looks like EPERM) means that it is there. */
+/* A call made with arguments that the kernel must refuse: any answer but "no such call" (or a
+ * filter's refusal, which looks like EPERM) means that it is there. */
 static void
 present(struct probe *p, enum probe_id id, const char *what, long r)
 {
@@ -120,7 +120,8 @@ probe_namespaces(struct probe *p)
     if (!p->root) {
         no(p, PROBE_NAMESPACES, "not root");
     } else {
-        long r = try_clone(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, -1);
+        long r = try_clone(
+            CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, -1);
         if (r < 0)
             because(p, PROBE_NAMESPACES, r, "clone3");
         else
@@ -154,7 +155,8 @@ probe_tmpfs(struct probe *p)
     raw_close(fs);
 }
 
-/* --- cgroups ------------------------------------------------------------------------------------- */
+/* --- cgroups -------------------------------------------------------------------------------------
+ */
 
 static void
 probe_in_child(struct probe *p, int dirfd)
@@ -192,8 +194,9 @@ probe_cgroup(struct probe *p, const char *root)
     struct cgroup_info info = {0};
     struct err e = ERR_INIT;
     if (cgroup_find(tmp, &info, &e) < 0) {
-        static const enum probe_id all[] = {PROBE_CGROUP2, PROBE_CGROUP_KILL, PROBE_CLONE_INTO_CGROUP,
-                                            PROBE_CGROUP_CPU, PROBE_CGROUP_MEMORY, PROBE_CGROUP_PIDS};
+        static const enum probe_id all[] = {PROBE_CGROUP2,           PROBE_CGROUP_KILL,
+                                            PROBE_CLONE_INTO_CGROUP, PROBE_CGROUP_CPU,
+                                            PROBE_CGROUP_MEMORY,     PROBE_CGROUP_PIDS};
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
             no(p, all[i], "no cgroup2 file system is mounted");
         return;
@@ -211,8 +214,8 @@ probe_cgroup(struct probe *p, const char *root)
         probe_in_child(p, fd);
         return;
     }
-    /* Without the right to make one: a cgroup that is not the root shows the file; clone3 has taken a
-     * cgroup since long before it (5.7, 5.14). */
+    /* Without the right to make one: a cgroup that is not the root shows the file; clone3 has taken
+     * a cgroup since long before it (5.7, 5.14). */
     struct stat st;
     const char *why = "not tried: no right to make a cgroup";
     bool seen = fd >= 0 && fstatat(fd, CGROUP_TASKS_DIR "/cgroup.kill", &st, 0) == 0;

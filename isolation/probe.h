@@ -11,32 +11,32 @@
 #include <stdint.h>
 
 /* id, attribute name, needed by the exec driver */
-#define PROBE_FACTS(X)                          \
-    X(CLONE3, "clone3", true)                   \
-    X(CLONE_INTO_CGROUP, "clone_into_cgroup", true) \
-    X(PIDFD, "pidfd", true)                     \
-    X(OPENAT2, "openat2", true)                 \
-    X(CLOSE_RANGE, "close_range", true)         \
-    X(MOUNT_API, "mount_api", false)            \
-    X(MOUNT_SETATTR, "mount_setattr", false)    \
-    X(SECCOMP, "seccomp", true)                 \
-    X(LANDLOCK, "landlock", false)              \
-    X(USERNS, "userns", false)                  \
-    X(NAMESPACES, "namespaces", true)           \
-    X(TIMENS, "timens", false)                  \
-    X(CGROUP2, "cgroup2", true)                 \
-    X(CGROUP_KILL, "cgroup_kill", false)        \
-    X(CGROUP_CPU, "cgroup_cpu", false)          \
-    X(CGROUP_MEMORY, "cgroup_memory", false)    \
-    X(CGROUP_PIDS, "cgroup_pids", false)        \
-    X(TMPFS_NOSWAP, "tmpfs_noswap", false)      \
+#define PROBE_FACTS(X)                                                                             \
+    X(CLONE3, "clone3", true)                                                                      \
+    X(CLONE_INTO_CGROUP, "clone_into_cgroup", true)                                                \
+    X(PIDFD, "pidfd", true)                                                                        \
+    X(OPENAT2, "openat2", true)                                                                    \
+    X(CLOSE_RANGE, "close_range", true)                                                            \
+    X(MOUNT_API, "mount_api", false)                                                               \
+    X(MOUNT_SETATTR, "mount_setattr", false)                                                       \
+    X(SECCOMP, "seccomp", true)                                                                    \
+    X(LANDLOCK, "landlock", false)                                                                 \
+    X(USERNS, "userns", false)                                                                     \
+    X(NAMESPACES, "namespaces", true)                                                              \
+    X(TIMENS, "timens", false)                                                                     \
+    X(CGROUP2, "cgroup2", true)                                                                    \
+    X(CGROUP_KILL, "cgroup_kill", false)                                                           \
+    X(CGROUP_CPU, "cgroup_cpu", false)                                                             \
+    X(CGROUP_MEMORY, "cgroup_memory", false)                                                       \
+    X(CGROUP_PIDS, "cgroup_pids", false)                                                           \
+    X(TMPFS_NOSWAP, "tmpfs_noswap", false)                                                         \
     X(PSI, "psi", false)
 
 enum probe_id {
 #define PROBE_ENUM(id, name, needed) PROBE_##id,
     PROBE_FACTS(PROBE_ENUM)
 #undef PROBE_ENUM
-    PROBE_N
+        PROBE_N
 };
 
 struct probe_fact {
@@ -46,15 +46,16 @@ struct probe_fact {
 
 struct probe {
     struct probe_fact facts[PROBE_N];
-    int landlock_abi;        /* 0: none */
-    uint32_t controllers;    /* CGROUP_* of cgroup.h, at the cgroup2 root */
-    char cgroup_mount[256];  /* "" without cgroup2 */
-    bool root;               /* effective uid 0 with CAP_SYS_ADMIN */
+    int landlock_abi;       /* 0: none */
+    uint32_t controllers;   /* CGROUP_* of cgroup.h, at the cgroup2 root */
+    char cgroup_mount[256]; /* "" without cgroup2 */
+    bool root;              /* effective uid 0 with CAP_SYS_ADMIN */
 };
 
-/* `cgroup_root`: where own children may be made to try CLONE_INTO_CGROUP and cgroup.kill; NULL: those
- * are reported from what files exist. Never fails: facts say what is missing. Forks a child when root:
- * call it from a single-threaded process (warden), or with root == false semantics from the agent. */
+/* `cgroup_root`: where own children may be made to try CLONE_INTO_CGROUP and cgroup.kill; NULL:
+ * those are reported from what files exist. Never fails: facts say what is missing. Forks a child
+ * when root: call it from a single-threaded process (warden), or with root == false semantics from
+ * the agent. */
 void probe_run(struct probe *p, const char *cgroup_root);
 const char *probe_name(enum probe_id id);
 /* NULL when the exec driver can work here, else the first missing fact as "name: reason"; `buf` of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * System calls for code that may run in the shim (free-standing: no libc, no errno), or between vfork
- * and execve: the result, or -errno. The same code works in normal programs, so that tests of them
- * are tests of the shim's.
+ * System calls for code that may run in the shim (free-standing: no libc, no errno), or between
+ * vfork and execve: the result, or -errno. The same code works in normal programs, so that tests of
+ * them are tests of the shim's.
  */
 #ifndef PADDOCK_ISOLATION_RAW_H
 #define PADDOCK_ISOLATION_RAW_H
@@ -57,13 +57,13 @@ raw6(long nr, long a, long b, long c, long d, long e, long f)
 #define RAW_2(nr, a, b) raw6(nr, RAW_ARG(a), RAW_ARG(b), 0, 0, 0, 0)
 #define RAW_3(nr, a, b, c) raw6(nr, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), 0, 0, 0)
 #define RAW_4(nr, a, b, c, d) raw6(nr, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), 0, 0)
-#define RAW_5(nr, a, b, c, d, e) \
+#define RAW_5(nr, a, b, c, d, e)                                                                   \
     raw6(nr, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), RAW_ARG(e), 0)
-#define RAW_6(nr, a, b, c, d, e, f) \
+#define RAW_6(nr, a, b, c, d, e, f)                                                                \
     raw6(nr, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), RAW_ARG(e), RAW_ARG(f))
 #define RAW_PICK(_0, _1, _2, _3, _4, _5, _6, name, ...) name
 /* RAW(SYS_openat2, dirfd, path, &how, sizeof(how)) */
-#define RAW(...) \
+#define RAW(...)                                                                                   \
     RAW_PICK(__VA_ARGS__, RAW_6, RAW_5, RAW_4, RAW_3, RAW_2, RAW_1, RAW_0, _)(__VA_ARGS__)
 
 static inline void

@@ -6,9 +6,9 @@
  * because the shape of the filter is the largest controllable cost of a launch (reference: ranges
  * load in 49 us, a linear list of the same rules in 284 us).
  *
- * Verdicts: allowed; EPERM; ENOSYS where a libc probes and falls back (clone3, and every number above
- * the highest that libseccomp knows). A foreign architecture (int 0x80, x32) kills the process with
- * SIGSYS.
+ * Verdicts: allowed; EPERM; ENOSYS where a libc probes and falls back (clone3, and every number
+ * above the highest that libseccomp knows). A foreign architecture (int 0x80, x32) kills the
+ * process with SIGSYS.
  */
 #ifndef PADDOCK_ISOLATION_SECCOMP_H
 #define PADDOCK_ISOLATION_SECCOMP_H
@@ -32,15 +32,15 @@ enum seccomp_verdict {
 /* One condition on an argument: (arg & mask) == value. A rule's conditions are alternatives of
  * conjunctions: `more` ties one to the next. */
 struct seccomp_cond {
-    uint8_t arg;  /* 0..5 */
-    bool low32;   /* the kernel takes an int here: the upper half is ignored, as it does */
-    bool more;    /* and the next condition too */
+    uint8_t arg; /* 0..5 */
+    bool low32;  /* the kernel takes an int here: the upper half is ignored, as it does */
+    bool more;   /* and the next condition too */
     uint64_t mask;
     uint64_t value;
 };
 
-/* At most one per name. With conditions: `verdict` when they hold, else EPERM (`invert`: the other way
- * round). */
+/* At most one per name. With conditions: `verdict` when they hold, else EPERM (`invert`: the other
+ * way round). */
 struct seccomp_rule {
     const char *name;
     enum seccomp_verdict verdict;
@@ -59,7 +59,8 @@ struct seccomp_profile {
 const struct seccomp_profile *seccomp_profile_default(void);
 /* The shim's own steady state: exactly its calls. */
 const struct seccomp_profile *seccomp_profile_shim(void);
-/* By the name of a launch spec: "" and "default"; NULL for unknown ("unconfined" is the caller's). */
+/* By the name of a launch spec: "" and "default"; NULL for unknown ("unconfined" is the caller's).
+ */
 const struct seccomp_profile *seccomp_profile_find(const char *name);
 
 struct seccomp_program {

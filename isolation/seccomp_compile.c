@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The emitter. Numbers are cut into ranges of equal verdict; a balanced tree of "number >= k" jumps
- * finds the range; its leaf is a return, or a block that looks at arguments and returns. BPF jumps go
- * forward only and conditional ones reach 255 instructions. A program that fits has its four returns
- * once, at the end, and jumps there (the cost of loading a filter is in its instructions: the kernel
- * compiles it for every task); in a larger one each leaf returns, and far jumps take two steps.
+ * finds the range; its leaf is a return, or a block that looks at arguments and returns. BPF jumps
+ * go forward only and conditional ones reach 255 instructions. A program that fits has its four
+ * returns once, at the end, and jumps there (the cost of loading a filter is in its instructions:
+ * the kernel compiles it for every task); in a larger one each leaf returns, and far jumps take two
+ * steps.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -195,10 +196,12 @@ put_shared(struct emitter *m, size_t lo, size_t hi, size_t returns)
 static void
 put_program(struct emitter *m, size_t n_ranges)
 {
-    put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
+    put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                        offsetof(struct seccomp_data, arch)));
     put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0));
     put_return(m, SECCOMP_V_KILL);
-    put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+    put(m,
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
     size_t returns = m->n + shared_size(m->ranges, 0, n_ranges);
     if (n_ranges == 1 || returns + SECCOMP_V_KILL >= JUMP_MAX) {
         put_tree(m, 0, n_ranges);
@@ -216,8 +219,8 @@ by_number(const void *a, const void *b)
     return x->nr < y->nr ? -1 : x->nr > y->nr;
 }
 
-/* The highest number that has a name: what is above did not exist when this libseccomp was made, and
- * a newer libc takes ENOSYS as the answer of an older kernel. */
+/* The highest number that has a name: what is above did not exist when this libseccomp was made,
+ * and a newer libc takes ENOSYS as the answer of an older kernel. */
 static uint32_t
 highest_known(void)
 {
@@ -295,8 +298,8 @@ resolve(const struct seccomp_profile *p, struct numbered *out, size_t *ret_n, si
     qsort(out, n, sizeof(*out), by_number);
     for (size_t i = 1; i < n; i++)
         if (out[i].nr == out[i - 1].nr)
-            return err_set(e, -ERR_INVALID, "seccomp profile \"%s\" has two rules for \"%s\"", p->name,
-                           out[i].rule->name);
+            return err_set(e, -ERR_INVALID, "seccomp profile \"%s\" has two rules for \"%s\"",
+                           p->name, out[i].rule->name);
     *ret_n = n;
     return 0;
 }
@@ -319,8 +322,9 @@ seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp
     struct emitter count = {.ranges = ranges};
     put_program(&count, n);
     if (count.n > SECCOMP_INSNS_MAX)
-        return err_set(e, -ERR_LIMIT, "seccomp profile \"%s\" makes %zu instructions, at most %d fit",
-                       p->name, count.n, SECCOMP_INSNS_MAX);
+        return err_set(e, -ERR_LIMIT,
+                       "seccomp profile \"%s\" makes %zu instructions, at most %d fit", p->name,
+                       count.n, SECCOMP_INSNS_MAX);
     struct emitter m = {.ranges = ranges, .out = mem_array(ctx, struct sock_filter, count.n)};
     put_program(&m, n);
     *ret = (struct seccomp_program){.insns = m.out, .n = (uint16_t)m.n, .unknown = unknown};

@@ -2,8 +2,9 @@
  *
  * The profiles, as data. The default one follows the allow lists that container engines have proven
  * against real programs, less what turned out to be a way out or needless surface (reference 1.2):
- * key rings, tracing of other processes, file handles, io_uring, userfaultfd, bpf, perf, namespaces,
- * mounts, modules, clocks, raw device nodes, odd socket families, and terminal injection.
+ * key rings, tracing of other processes, file handles, io_uring, userfaultfd, bpf, perf,
+ * namespaces, mounts, modules, clocks, raw device nodes, odd socket families, and terminal
+ * injection.
  */
 #include <linux/sched.h>
 #include <string.h>
@@ -15,21 +16,37 @@
 #include "common/str.h"
 #include "isolation/seccomp.h"
 
-#define ALLOW(call) {.name = call, .verdict = SECCOMP_V_ALLOW}
-#define ABSENT(call) {.name = call, .verdict = SECCOMP_V_ENOSYS}
-#define WHEN(call, list) \
-    {.name = call, .verdict = SECCOMP_V_ALLOW, .conds = (list), .n_conds = ARRAY_LEN(list)}
-#define UNLESS(call, list)                                                            \
-    {.name = call, .verdict = SECCOMP_V_ALLOW, .invert = true, .conds = (list),       \
-     .n_conds = ARRAY_LEN(list)}
+#define ALLOW(call)                                                                                \
+    {                                                                                              \
+        .name = call, .verdict = SECCOMP_V_ALLOW                                                   \
+    }
+#define ABSENT(call)                                                                               \
+    {                                                                                              \
+        .name = call, .verdict = SECCOMP_V_ENOSYS                                                  \
+    }
+#define WHEN(call, list)                                                                           \
+    {                                                                                              \
+        .name = call, .verdict = SECCOMP_V_ALLOW, .conds = (list), .n_conds = ARRAY_LEN(list)      \
+    }
+#define UNLESS(call, list)                                                                         \
+    {                                                                                              \
+        .name = call, .verdict = SECCOMP_V_ALLOW, .invert = true, .conds = (list),                 \
+        .n_conds = ARRAY_LEN(list)                                                                 \
+    }
 /* An int argument equals. */
-#define INT_IS(n, v) {.arg = (n), .low32 = true, .mask = UINT32_MAX, .value = (v)}
-#define INT_BITS(n, m, v) {.arg = (n), .low32 = true, .mask = (m), .value = (v)}
+#define INT_IS(n, v)                                                                               \
+    {                                                                                              \
+        .arg = (n), .low32 = true, .mask = UINT32_MAX, .value = (v)                                \
+    }
+#define INT_BITS(n, m, v)                                                                          \
+    {                                                                                              \
+        .arg = (n), .low32 = true, .mask = (m), .value = (v)                                       \
+    }
 
 /* CLONE_NEWTIME shares its bit with the exit signal here: clone(2) cannot ask for it. */
-#define NAMESPACE_FLAGS                                                                  \
-    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |       \
-     CLONE_NEWPID | CLONE_NEWNET)
+#define NAMESPACE_FLAGS                                                                            \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
+     CLONE_NEWNET)
 
 static const struct seccomp_cond no_namespace[] = {INT_BITS(0, NAMESPACE_FLAGS, 0)};
 
@@ -49,19 +66,20 @@ static const struct seccomp_cond bad_ioctls[] = {
     INT_IS(1, TIOCSETD),
 };
 
-/* Plain Linux, 32-bit uname (8), old uname (0x20000), and asking (~0). Never READ_IMPLIES_EXEC or no
- * randomisation. */
+/* Plain Linux, 32-bit uname (8), old uname (0x20000), and asking (~0). Never READ_IMPLIES_EXEC or
+ * no randomisation. */
 static const struct seccomp_cond harmless_personalities[] = {
     INT_BITS(0, UINT32_MAX & ~0x20008u, 0),
     INT_IS(0, UINT32_MAX),
 };
 
-/* Regular files, FIFOs and sockets; this bit is in the types of devices (and links, which mknod does not
- * make). */
+/* Regular files, FIFOs and sockets; this bit is in the types of devices (and links, which mknod
+ * does not make). */
 static const struct seccomp_cond plain_mknod[] = {INT_BITS(1, S_IFCHR, 0)};
 static const struct seccomp_cond plain_mknodat[] = {INT_BITS(2, S_IFCHR, 0)};
 _Static_assert((S_IFBLK & S_IFCHR) == S_IFCHR, "one bit tells devices");
 
+/* clang-format off */
 static const struct seccomp_rule default_rules[] = {
     /* with conditions */
     WHEN("clone", no_namespace),
@@ -167,12 +185,14 @@ static const struct seccomp_rule default_rules[] = {
     /* facts */
     ALLOW("sysinfo"), ALLOW("uname"), ALLOW("riscv_flush_icache"),
 };
+/* clang-format on */
 
 static const struct seccomp_profile default_profile = {
     .name = "default", .rules = default_rules, .n_rules = ARRAY_LEN(default_rules)};
 
-/* The shim after the launch: waits, moves log bytes, rotates files, writes its record, reaps. It starts,
- * signals, maps and connects nothing. */
+/* The shim after the launch: waits, moves log bytes, rotates files, writes its record, reaps. It
+ * starts, signals, maps and connects nothing. */
+/* clang-format off */
 static const struct seccomp_rule shim_rules[] = {
     ALLOW("ppoll"),    ALLOW("ppoll_time64"), ALLOW("read"),       ALLOW("pread64"),
     ALLOW("pwrite64"), ALLOW("splice"),       ALLOW("close"),      ALLOW("openat"),
@@ -180,6 +200,7 @@ static const struct seccomp_rule shim_rules[] = {
     ALLOW("munmap"),   ALLOW("clock_gettime"), ALLOW("clock_gettime64"), ALLOW("rt_sigreturn"),
     ALLOW("restart_syscall"), ALLOW("exit"),  ALLOW("exit_group"),
 };
+/* clang-format on */
 
 static const struct seccomp_profile shim_profile = {
     .name = "shim", .rules = shim_rules, .n_rules = ARRAY_LEN(shim_rules)};

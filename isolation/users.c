@@ -13,7 +13,8 @@
 enum { LINE_BYTES_MAX = 4096, FILE_BYTES_MAX = 4 * 1024 * 1024 };
 
 /* Groups whose members can become root: refused wherever root is. */
-static const char *const rootlike[] = {"root", "disk", "docker", "kmem", "shadow", "lxd", "libvirt"};
+static const char *const rootlike[] = {"root",   "disk", "docker", "kmem",
+                                       "shadow", "lxd",  "libvirt"};
 
 /* A name as useradd makes them: so nothing that starts with a sign or a space or holds a colon. */
 static bool
@@ -61,7 +62,6 @@ is_id(const char *s, uint32_t *ret)
     return true;
 }
 
-
 /* The two files, read once per question: no stdio, no NSS. */
 struct lookup {
     const char *passwd_path;
@@ -72,8 +72,8 @@ struct lookup {
 
 enum { PASSWD_FIELDS = 7, GROUP_FIELDS = 4 };
 
-/* Cuts the line at *p into `n` fields at colons and moves *p to the next line. False for a line that has
- * another number of fields. The text is left as it was: fields are copied into `buf`. */
+/* Cuts the line at *p into `n` fields at colons and moves *p to the next line. False for a line
+ * that has another number of fields. The text is left as it was: fields are copied into `buf`. */
 static bool
 next_line(const char **p, char *buf, size_t size, char **fields, int n)
 {
@@ -138,7 +138,8 @@ is_rootlike(const char *name, uint32_t gid)
 }
 
 static int
-find_groups(const struct lookup *l, const void *ctx, struct user *u, bool no_rootlike, struct err *e)
+find_groups(const struct lookup *l, const void *ctx, struct user *u, bool no_rootlike,
+            struct err *e)
 {
     size_t size = strlen(l->group) + 1; /* a group may have many members */
     char *buf = mem_array(ctx, char, size);
@@ -152,10 +153,11 @@ find_groups(const struct lookup *l, const void *ctx, struct user *u, bool no_roo
         if (gid != u->gid && !has_member(f[3], u->name))
             continue;
         if (no_rootlike && is_rootlike(f[0], gid))
-            return err_set(e, -ERR_POLICY,
-                           "user \"%s\" is in group \"%.64s\", which is as good as root, and root is "
-                           "denied by policy",
-                           u->name, f[0]);
+            return err_set(
+                e, -ERR_POLICY,
+                "user \"%s\" is in group \"%.64s\", which is as good as root, and root is "
+                "denied by policy",
+                u->name, f[0]);
         if (gid == u->gid)
             continue;
         if (u->n_groups == USERS_GROUPS_MAX)
@@ -218,8 +220,8 @@ users_resolve(const char *spec, const char *const *denied, size_t n_denied,
     if (r < 0)
         return err_errno(e, -r, "cannot look up user \"%s\" in \"%s\"", spec, l.passwd_path);
     if (r == 0)
-        return err_set(e, -ERR_NOT_FOUND, "user \"%s\" does not exist on this machine (\"%s\")", spec,
-                       l.passwd_path);
+        return err_set(e, -ERR_NOT_FOUND, "user \"%s\" does not exist on this machine (\"%s\")",
+                       spec, l.passwd_path);
     bool root_denied;
     r = check_denied(&l, denied, n_denied, &u, &root_denied, e);
     if (r == 0 && root_denied && u.gid == 0)

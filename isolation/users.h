@@ -29,9 +29,9 @@ struct users_files {
     const char *group;
 };
 
-/* `denied`: names or uids. A user is denied if its uid is that of a denied entry; where uid 0 is denied
- * (by "root" or "0"), so are gid 0 and groups that are as good as root (disk, docker, kmem, shadow,
- * lxd, libvirt). -ERR_NOT_FOUND, -ERR_INVALID (spelling), -ERR_POLICY. */
+/* `denied`: names or uids. A user is denied if its uid is that of a denied entry; where uid 0 is
+ * denied (by "root" or "0"), so are gid 0 and groups that are as good as root (disk, docker, kmem,
+ * shadow, lxd, libvirt). -ERR_NOT_FOUND, -ERR_INVALID (spelling), -ERR_POLICY. */
 int users_resolve(const char *spec, const char *const *denied, size_t n_denied,
                   const struct users_files *files, struct user *ret, struct err *e);
 

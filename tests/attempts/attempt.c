@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The attempts: a static program that runs inside a sandbox and tries to get out, or to use what it
- * must not. Each attempt runs in a child of its own and prints one line, "NAME RESULT": a number from 0
- * on (what the call returned), the name of an errno, or "signal:N". It judges nothing: the test knows
- * what must happen, and runs it with the filter off as well, to see that the attempts can succeed.
+ * must not. Each attempt runs in a child of its own and prints one line, "NAME RESULT": a number
+ * from 0 on (what the call returned), the name of an errno, or "signal:N". It judges nothing: the
+ * test knows what must happen, and runs it with the filter off as well, to see that the attempts
+ * can succeed.
  *
  *   attempt            all attempts, in order
  *   attempt NAME ...   these
@@ -45,6 +46,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* One line per attempt. */
+/* clang-format off */
+
 extern char **environ;
 
 static long
@@ -55,7 +59,7 @@ ret(long r)
 
 #define CALL(...) ret(syscall(__VA_ARGS__))
 
-/* --- who we are ------------------------------------------------------------------------------------ */
+/* --- who we are --- */
 
 /* How many capabilities, in all five sets together. */
 static long
@@ -81,7 +85,8 @@ odd_signals(void)
     long n = 0;
     unsigned long long v;
     while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "Sig%15[a-zA-Z]: %llx", which, &v) == 2 && (strcmp(which, "Ign") == 0 || strcmp(which, "Blk") == 0))
+        if (sscanf(line, "Sig%15[a-zA-Z]: %llx", which, &v) == 2 &&
+            (strcmp(which, "Ign") == 0 || strcmp(which, "Blk") == 0))
             n += __builtin_popcountll(v);
     return f ? n : -errno;
 }
@@ -180,7 +185,7 @@ cgroup_is_root(void)
     return -ENOENT;
 }
 
-/* --- namespaces and mounts: A3 A22 A24 A25 --------------------------------------------------------- */
+/* --- namespaces and mounts: A3 A22 A24 A25 --- */
 
 static long unshare_user(void) { return ret(unshare(CLONE_NEWUSER)); }
 static long unshare_net(void) { return ret(unshare(CLONE_NEWNET)); }
@@ -236,7 +241,7 @@ static long pivot(void) { return CALL(SYS_pivot_root, ".", "."); }
 static long do_chroot(void) { return ret(chroot("/tmp")); }
 static long cgroupfs_visible(void) { return ret(open("/sys/fs/cgroup/cgroup.procs", O_RDONLY)); }
 
-/* --- other processes: A10 A11 A12 A56 --------------------------------------------------------------- */
+/* --- other processes: A10 A11 A12 A56 --- */
 
 static long ptrace_traceme(void) { return ret(ptrace(PTRACE_TRACEME, 0, 0, 0)); }
 static long ptrace_seize_1(void) { return ret(ptrace(PTRACE_SEIZE, 1, 0, 0)); }
@@ -274,7 +279,7 @@ static long keyctl_describe(void) { return CALL(SYS_keyctl, 6, -4, NULL, 0); }
 static long add_key_user(void) { return CALL(SYS_add_key, "user", "x", "y", 1, -2) > 0 ? 0 : -errno; }
 static long request_key_user(void) { return CALL(SYS_request_key, "user", "x", NULL, -2); }
 
-/* --- kernel surface: A14 A26-A34 A37 A38 ------------------------------------------------------------- */
+/* --- kernel surface: A14 A26-A34 A37 A38 --- */
 
 static long
 io_uring(void)
@@ -384,7 +389,7 @@ x32(void)
 }
 #endif
 
-/* --- sockets: A34 A35 ---------------------------------------------------------------------------------- */
+/* --- sockets: A34 A35 --- */
 
 static long
 sock(int family, int type, int protocol)
@@ -407,7 +412,7 @@ static long sock_rds(void) { return sock(AF_RDS, SOCK_SEQPACKET, 0); }
 static long sock_route(void) { return sock(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE); }
 static long sock_netfilter(void) { return sock(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER); }
 
-/* --- terminals: A7 ---------------------------------------------------------------------------------------- */
+/* --- terminals: A7 --- */
 
 static long
 tty_ioctl(unsigned long request, char *arg)
@@ -421,7 +426,7 @@ static long tiocsti(void) { return tty_ioctl(TIOCSTI, (char[]){'x'}); }
 static long tioclinux(void) { return tty_ioctl(TIOCLINUX, (char[]){2}); }
 static long pty_works(void) { return tty_ioctl(TIOCGWINSZ, (char[64]){0}); }
 
-/* --- privilege: A13 A15 A50 ------------------------------------------------------------------------------- */
+/* --- privilege: A13 A15 A50 --- */
 
 static long set_uid_0(void) { return ret(setresuid(0, 0, 0)); }
 static long set_gid_0(void) { return ret(setresgid(0, 0, 0)); }
@@ -430,7 +435,8 @@ static long
 raise_caps(void)
 {
     struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct d[2] = {{.effective = 1u << CAP_SYS_ADMIN, .permitted = 1u << CAP_SYS_ADMIN}};
+    struct __user_cap_data_struct d[2] = {
+        {.effective = 1u << CAP_SYS_ADMIN, .permitted = 1u << CAP_SYS_ADMIN}};
     return CALL(SYS_capset, &h, d);
 }
 static long
@@ -470,10 +476,13 @@ setuid_binary(void)
     int st;
     ssize_t n = read(p[0], b, sizeof(b) - 1);
     waitpid(pid, &st, 0);
-    return n > 0 ? atol(b) : -(WEXITSTATUS(st) ? WEXITSTATUS(st) : EPROTO);
+    long euid = -1;
+    if (n > 0 && sscanf(b, "%ld", &euid) == 1)
+        return euid;
+    return -(WEXITSTATUS(st) ? WEXITSTATUS(st) : EPROTO);
 }
 
-/* --- files: A8 A9 A37 A55 ----------------------------------------------------------------------------------- */
+/* --- files: A8 A9 A37 A55 --- */
 
 static long write_core_pattern(void) { return open_of("/proc/sys/kernel/core_pattern", O_WRONLY); }
 static long write_ns_last_pid(void) { return open_of("/proc/sys/kernel/ns_last_pid", O_WRONLY); }
@@ -536,8 +545,9 @@ kallsyms(void)
     FILE *f = fopen("/proc/kallsyms", "r");
     char line[512];
     long n = 0;
+    unsigned long long at;
     for (int i = 0; f && i < 1000 && fgets(line, sizeof(line), f); i++)
-        n += strtoull(line, NULL, 16) != 0;
+        n += sscanf(line, "%llx", &at) == 1 && at != 0;
     return f ? n : -errno;
 }
 
@@ -546,7 +556,8 @@ static const struct {
     const char *name;
     long (*fn)(void);
 } attempts[] = {
-    A(caps), A(odd_signals), A(no_new_privs), A(uid), A(groups), A(leaked_fds), A(own_pid_namespace), A(loose_mounts),
+    A(caps), A(odd_signals), A(no_new_privs), A(uid), A(groups), A(leaked_fds), A(own_pid_namespace),
+    A(loose_mounts),
     A(writable_mounts), A(cgroup_is_root),
     A(unshare_user), A(unshare_net), A(unshare_mount), A(unshare_cgroup), A(setns_own),
     A(clone_newuser), A(clone3_null), A(thread), A(spawn), A(mount_tmpfs), A(mount_bind),

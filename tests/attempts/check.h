@@ -40,7 +40,8 @@ attempt_check(const char *output, const struct attempt_expect *t, size_t n)
         for (const char *p = t[i].result; got && *p; p += strcspn(p, "|"), p += *p == '|')
             ok |= strcspn(p, "|") == len && strncmp(p, got, len) == 0;
         if (!ok) {
-            printf("# attempt %s: %s, must be %s\n", t[i].name, got ? got : "no result", t[i].result);
+            printf("# attempt %s: %s, must be %s\n", t[i].name, got ? got : "no result",
+                   t[i].result);
             bad++;
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What must come of each attempt (attempt.c) in the default sandbox. An errno other than the expected
- * one is a failure to look at, even when it denies. Alternatives are separated by '|'.
+ * What must come of each attempt (attempt.c) in the default sandbox. An errno other than the
+ * expected one is a failure to look at, even when it denies. Alternatives are separated by '|'.
  */
 #ifndef PADDOCK_TESTS_ATTEMPTS_EXPECT_H
 #define PADDOCK_TESTS_ATTEMPTS_EXPECT_H

@@ -120,9 +120,10 @@ START_TEST(some_succeed_without_the_filter)
     start(&r);
     r.policy.seccomp = false;
     change_policy(&r);
-    const char *out = run(&r, rig_spec(&r, rig_id, "web", true,
-                                       "exec /local/attempt unshare_user ptrace_traceme keyctl_join "
-                                       "io_uring caps no_new_privs mount_tmpfs"));
+    const char *out =
+        run(&r, rig_spec(&r, rig_id, "web", true,
+                         "exec /local/attempt unshare_user ptrace_traceme keyctl_join "
+                         "io_uring caps no_new_privs mount_tmpfs"));
     int bad = attempt_check(out, attempt_unfiltered, ARRAY_LEN(attempt_unfiltered));
     ck_assert_msg(bad == 0, "%d attempts did not succeed: %s", bad, out);
     static const struct attempt_expect still[] = {
@@ -146,8 +147,9 @@ refused(struct rig *r, const struct launch_spec *s, const char *what)
 START_TEST(root_by_no_spelling)
 {
     TEST_NEED("root");
-    static const char *const users[] = {"root", "0", "0:0", "+0", " 0", "00", "0x0", "-0", "#0",
-                                        "root:root", "nobody:root", "4294967296", "../root"};
+    static const char *const users[] = {"root",        "0",          "0:0",    "+0", " 0",
+                                        "00",          "0x0",        "-0",     "#0", "root:root",
+                                        "nobody:root", "4294967296", "../root"};
     struct rig r;
     start(&r);
     for (int isolated = 0; isolated < 2; isolated++)
@@ -177,7 +179,8 @@ START_TEST(working_directories_stay_inside)
         s->command = mem_printf(r.ctx, "/proc/self/fd/%d", fd);
         refused(&r, s, s->command);
     }
-    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "pwd; ls -d /root /var /work 2>&1 | wc -l");
+    struct launch_spec *s =
+        rig_spec(&r, rig_id, "web", true, "pwd; ls -d /root /var /work 2>&1 | wc -l");
     s->work_dir = "/local/../../../..";
     struct got g;
     rig_launch(&r, s, &g);
@@ -200,8 +203,7 @@ START_TEST(planted_links_stop_the_next_start)
     start(&r);
     static const char *const places[] = {"proc", "dev", "sys", "alloc", "secrets", "usr", "etc"};
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        const char *at =
-            mem_printf(r.ctx, "%s/%s/web/%s", r.policy.alloc_dir, rig_id, places[i]);
+        const char *at = mem_printf(r.ctx, "%s/%s/web/%s", r.policy.alloc_dir, rig_id, places[i]);
         (void)rmdir(at);
         ck_assert_int_eq(symlink("/etc", at), 0);
         refused(&r, rig_spec(&r, rig_id, "web", true, "true"), places[i]);
@@ -226,7 +228,8 @@ START_TEST(data_directory_behind_a_link)
     r.policy.alloc_dir = mem_printf(r.ctx, "%s/link/alloc", r.dir);
     r.policy.run_dir = mem_printf(r.ctx, "%s/runlink", r.dir);
     change_policy(&r);
-    const char *out = run(&r, rig_spec(&r, rig_id, "web", true, "test -e /alloc/data && echo fine"));
+    const char *out =
+        run(&r, rig_spec(&r, rig_id, "web", true, "test -e /alloc/data && echo fine"));
     ck_assert_str_eq(out, "fine\n");
     rig_stop(&r);
 }
@@ -251,10 +254,12 @@ START_TEST(nothing_outlives_the_task)
     struct rig r;
     start(&r);
     struct got g, d = {0};
-    rig_launch(&r, rig_spec(&r, rig_id, "web", true,
-                            "trap '' TERM HUP; for i in 1 2 3 4 5 6 7 8 9 10; do"
-                            " (setsid sh -c 'while :; do sleep 100 & wait; done' &) & done; wait; exit 0"),
-               &g);
+    rig_launch(
+        &r,
+        rig_spec(&r, rig_id, "web", true,
+                 "trap '' TERM HUP; for i in 1 2 3 4 5 6 7 8 9 10; do"
+                 " (setsid sh -c 'while :; do sleep 100 & wait; done' &) & done; wait; exit 0"),
+        &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     (void)rig_end(&r, &g);
     got_free(&g);
@@ -269,4 +274,4 @@ END_TEST
 TEST_SUITE_TIMEOUT("attempts", 60, all_are_refused_in_an_exec_task, some_succeed_without_the_filter,
                    root_by_no_spelling, working_directories_stay_inside,
                    planted_links_stop_the_next_start, data_directory_behind_a_link,
-                   raw_exec_has_default_signals_too,                   nothing_outlives_the_task)
+                   raw_exec_has_default_signals_too, nothing_outlives_the_task)

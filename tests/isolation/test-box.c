@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole box from its pieces, without warden and shim: templates, mount plan, confinement, filter,
- * cgroup leaves; the attempts run in it. Needs root and cgroup2. Everything happens in children with
- * mount namespaces of their own.
+ * The whole box from its pieces, without warden and shim: templates, mount plan, confinement,
+ * filter, cgroup leaves; the attempts run in it. Needs root and cgroup2. Everything happens in
+ * children with mount namespaces of their own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ enum { NOBODY = 65534, OUTPUT_MAX = 256 * 1024 };
 
 struct box {
     const void *ctx;
-    char dir[64];   /* of this test: alloc/, task/, base/ */
+    char dir[64]; /* of this test: alloc/, task/, base/ */
     char alloc[96];
     char task[96];
     char base[96];
@@ -151,14 +151,19 @@ pid1(const struct box *b, const struct mounts_plan *plan, const struct seccomp_p
     int r = mounts_apply(plan, &f);
     if (r < 0) {
         auto_mem void *tmp = mem_ctx("pid1");
-        (void)dprintf(2, "mounts: %s: %s: %s\n", mounts_describe(tmp, plan, f.op), f.what, strerror(-r));
+        (void)dprintf(2, "mounts: %s: %s: %s\n", mounts_describe(tmp, plan, f.op), f.what,
+                      strerror(-r));
         _exit(96);
     }
     struct confine c = {
         .flags = CONFINE_ISOLATED | CONFINE_IDS | CONFINE_NO_NEW_PRIVS | CONFINE_HOSTNAME,
-        .uid = NOBODY, .gid = NOBODY, .caps = b->caps, .hostname = "box-test",
+        .uid = NOBODY,
+        .gid = NOBODY,
+        .caps = b->caps,
+        .hostname = "box-test",
         .n_rlimits = 2,
-        .rlimits = {{.resource = RLIMIT_CORE}, {.resource = RLIMIT_NOFILE, .soft = 1024, .hard = 1 << 30}},
+        .rlimits = {{.resource = RLIMIT_CORE},
+                    {.resource = RLIMIT_NOFILE, .soft = 1024, .hard = 1 << 30}},
     };
     const char *what = "?";
     r = confine_begin(&c, &what);
@@ -189,7 +194,8 @@ take_away(const int *calls)
 {
     struct sock_filter f[16];
     size_t n = 0;
-    f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    f[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (; *calls; calls++) {
         f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)*calls, 0, 1);
         f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
@@ -218,9 +224,15 @@ warden(struct box *b)
     must_err(seccomp_compile(b->ctx, seccomp_profile_default(), &prog, &e), &e);
     must_err(seccomp_compile(b->ctx, seccomp_profile_shim(), &own, &e), &e);
     must_err(cgroup_task_make(&root, "alloc", "task", &limits, &leaves, &e), &e);
-    struct mounts_spec spec = {.base = b->base, .task_dir = b->task, .alloc_dir = b->alloc,
-                               .roots = base.roots, .n_roots = base.n_roots, .uid = NOBODY,
-                               .gid = NOBODY, .binds = b->binds, .n_binds = b->n_binds};
+    struct mounts_spec spec = {.base = b->base,
+                               .task_dir = b->task,
+                               .alloc_dir = b->alloc,
+                               .roots = base.roots,
+                               .n_roots = base.n_roots,
+                               .uid = NOBODY,
+                               .gid = NOBODY,
+                               .binds = b->binds,
+                               .n_binds = b->n_binds};
     struct mounts_plan *plan;
     must_err(mounts_plan(b->ctx, &spec, &plan, &e), &e);
     must(mounts_check(plan, plan->bytes) == 0, "mounts_check");
@@ -298,8 +310,8 @@ START_TEST(attempts_can_succeed)
     struct box b;
     box_init(&b, ctx);
     b.filter = false;
-    b.argv = (const char *[]){"/local/attempt", "unshare_user", "ptrace_traceme", "keyctl_join",
-                              "io_uring", NULL};
+    b.argv = (const char *[]){"/local/attempt", "unshare_user", "ptrace_traceme",
+                              "keyctl_join",    "io_uring",     NULL};
     int status;
     const char *out = box_run(&b, &status);
     box_done(&b);
@@ -316,16 +328,18 @@ START_TEST(programs_of_the_host_run)
     auto_mem void *ctx = mem_ctx("t");
     struct box b;
     box_init(&b, ctx);
-    b.argv = (const char *[]){"/bin/sh", "-c",
-                              "set -e; test $$ = 2; id -un; cat /etc/hosts >/dev/null; ls / | sort | tr '\\n' ' ';"
-                              " sleep 0 & wait; echo x | sed s/x/piped/; python3 -c 'import ssl, threading;"
-                              " t=threading.Thread(target=print,args=(\"thread\",)); t.start(); t.join()'",
-                              NULL};
+    b.argv = (const char *[]){
+        "/bin/sh", "-c",
+        "set -e; test $$ = 2; id -un; cat /etc/hosts >/dev/null; ls / | sort | tr '\\n' ' ';"
+        " sleep 0 & wait; echo x | sed s/x/piped/; python3 -c 'import ssl, threading;"
+        " t=threading.Thread(target=print,args=(\"thread\",)); t.start(); t.join()'",
+        NULL};
     int status;
     const char *out = box_run(&b, &status);
     box_done(&b);
     ck_assert_msg(status == 0, "status %d: %s", status, out);
-    ck_assert_msg(strstr(out, "nobody") && strstr(out, "piped") && strstr(out, "thread"), "%s", out);
+    ck_assert_msg(strstr(out, "nobody") && strstr(out, "piped") && strstr(out, "thread"), "%s",
+                  out);
 }
 END_TEST
 
@@ -337,7 +351,8 @@ START_TEST(kept_capabilities_arrive)
     struct box b;
     box_init(&b, ctx);
     b.caps = UINT64_C(1) << 10 | UINT64_C(1) << 13; /* net_bind_service, net_raw */
-    b.argv = (const char *[]){"/local/attempt", "caps", "sock_raw", "raise_ambient", "mount_tmpfs", NULL};
+    b.argv = (const char *[]){"/local/attempt", "caps",        "sock_raw",
+                              "raise_ambient",  "mount_tmpfs", NULL};
     int status;
     const char *out = box_run(&b, &status);
     box_done(&b);
@@ -360,12 +375,14 @@ START_TEST(binds_of_a_job)
                                         {.source = vol, .target = "data/ro", .read_only = true}};
     b.binds = binds;
     b.n_binds = 2;
-    b.argv = (const char *[]){"/bin/sh", "-c",
-                              "echo hi >/data/rw/f && cat /data/ro/f && ! touch /data/ro/g 2>&1 && umask", NULL};
+    b.argv = (const char *[]){
+        "/bin/sh", "-c",
+        "echo hi >/data/rw/f && cat /data/ro/f && ! touch /data/ro/g 2>&1 && umask", NULL};
     int status;
     const char *out = box_run(&b, &status);
     box_done(&b);
-    ck_assert_msg(status == 0 && strstr(out, "hi") && strstr(out, "Read-only"), "%d %s", status, out);
+    ck_assert_msg(status == 0 && strstr(out, "hi") && strstr(out, "Read-only"), "%d %s", status,
+                  out);
 }
 END_TEST
 
@@ -382,8 +399,8 @@ START_TEST(older_kernels_do)
         struct box b;
         box_init(&b, ctx);
         make_dir(&b, "vol", NOBODY, 0777);
-        const struct mounts_bind bind = {.source = mem_printf(ctx, "%s/vol", b.dir), .target = "/data",
-                                         .read_only = true};
+        const struct mounts_bind bind = {
+            .source = mem_printf(ctx, "%s/vol", b.dir), .target = "/data", .read_only = true};
         b.binds = &bind;
         b.n_binds = 1;
         b.missing = cases[i];
@@ -392,8 +409,8 @@ START_TEST(older_kernels_do)
         const char *out = box_run(&b, &status);
         box_done(&b);
         ck_assert_msg(status == 0, "case %zu: status %d: %s", i, status, out);
-        ck_assert_msg(attempt_check(out, attempt_expect, ARRAY_LEN(attempt_expect)) == 0, "case %zu: %s",
-                      i, out);
+        ck_assert_msg(attempt_check(out, attempt_expect, ARRAY_LEN(attempt_expect)) == 0,
+                      "case %zu: %s", i, out);
     }
 }
 END_TEST
@@ -415,7 +432,8 @@ START_TEST(signals_are_default)
     int status;
     const char *out = box_run(&b, &status);
     box_done(&b);
-    ck_assert_msg(status == 0 && strstr(out, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000"),
+    ck_assert_msg(status == 0 &&
+                      strstr(out, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000"),
                   "%d %s", status, out);
 }
 END_TEST

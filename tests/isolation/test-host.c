@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What needs a real kernel: probing, cgroup leaves with processes in them, kill, freeze, statistics.
+ * What needs a real kernel: probing, cgroup leaves with processes in them, kill, freeze,
+ * statistics.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,8 @@ open_root(const void *ctx, struct cgroup_root *r)
 static pid_t
 sleeper(int cgroup)
 {
-    struct clone_args a = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned)cgroup};
+    struct clone_args a = {
+        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned)cgroup};
     long pid = RAW(SYS_clone3, &a, sizeof(a));
     if (pid == 0) {
         signal(SIGTERM, SIG_IGN);

@@ -23,9 +23,13 @@ static const struct mounts_root roots[] = {
 static struct mounts_spec
 spec(void)
 {
-    return (struct mounts_spec){.base = "/run/p/base", .task_dir = "/var/a/1/web",
-                                .alloc_dir = "/var/a/1/alloc", .roots = roots,
-                                .n_roots = ARRAY_LEN(roots), .uid = 7, .gid = 8};
+    return (struct mounts_spec){.base = "/run/p/base",
+                                .task_dir = "/var/a/1/web",
+                                .alloc_dir = "/var/a/1/alloc",
+                                .roots = roots,
+                                .n_roots = ARRAY_LEN(roots),
+                                .uid = 7,
+                                .gid = 8};
 }
 
 static bool
@@ -86,15 +90,32 @@ START_TEST(targets_of_a_job)
         const char *target;
         const char *clean; /* NULL: refused */
     } cases[] = {
-        {"/data", "data"},       {"data/x/../y", NULL},  {"data//x/./y", "data/x/y"},
-        {"/", NULL},             {"", NULL},             {"..", NULL},
-        {"/proc", NULL},         {"/proc/sys", NULL},    {"proc/x", NULL},
-        {"/sys/fs", NULL},       {"/dev/null", NULL},    {"/etc/passwd", NULL},
-        {"/etc", NULL},          {"/usr/lib", NULL},     {"/usr", NULL},
-        {"/usrlocal", "usrlocal"}, {"/bin", NULL},       {"/opt", NULL},
-        {"/opt/tool", NULL},     {"/opt/other", "opt/other"}, {"/lib32", "lib32"},
-        {"/secrets/x", NULL},    {"/alloc", NULL},       {"/alloc/data/v", "alloc/data/v"},
-        {"/local/in", "local/in"}, {"/procfs", "procfs"},
+        {"/data", "data"},
+        {"data/x/../y", NULL},
+        {"data//x/./y", "data/x/y"},
+        {"/", NULL},
+        {"", NULL},
+        {"..", NULL},
+        {"/proc", NULL},
+        {"/proc/sys", NULL},
+        {"proc/x", NULL},
+        {"/sys/fs", NULL},
+        {"/dev/null", NULL},
+        {"/etc/passwd", NULL},
+        {"/etc", NULL},
+        {"/usr/lib", NULL},
+        {"/usr", NULL},
+        {"/usrlocal", "usrlocal"},
+        {"/bin", NULL},
+        {"/opt", NULL},
+        {"/opt/tool", NULL},
+        {"/opt/other", "opt/other"},
+        {"/lib32", "lib32"},
+        {"/secrets/x", NULL},
+        {"/alloc", NULL},
+        {"/alloc/data/v", "alloc/data/v"},
+        {"/local/in", "local/in"},
+        {"/procfs", "procfs"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         auto_mem void *ctx = mem_ctx("t");
@@ -111,8 +132,8 @@ START_TEST(targets_of_a_job)
             continue;
         }
         ck_assert_msg(r == 0, "%s: %s", cases[i].target, e.text);
-        ck_assert_msg(has(ctx, p, mem_printf(ctx, "bind %s <- /srv/x ro,rec", cases[i].clean)), "%s",
-                      cases[i].target);
+        ck_assert_msg(has(ctx, p, mem_printf(ctx, "bind %s <- /srv/x ro,rec", cases[i].clean)),
+                      "%s", cases[i].target);
         ck_assert_uint_eq(p->ops[p->n_ops - 1].kind, MOUNTS_PIVOT);
     }
 }
@@ -209,8 +230,11 @@ value_of(const struct cgroup_plan *p, const char *name)
 
 START_TEST(limits_become_files)
 {
-    struct cgroup_limits l = {.cpu_shares = 500, .cpu_max_us = 50000, .memory_max = 256 << 20,
-                              .memory_high = 200 << 20, .pids_max = 0};
+    struct cgroup_limits l = {.cpu_shares = 500,
+                              .cpu_max_us = 50000,
+                              .memory_max = 256 << 20,
+                              .memory_high = 200 << 20,
+                              .pids_max = 0};
     struct cgroup_plan p;
     cgroup_plan(&l, CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS, &p);
     ck_assert_str_eq(value_of(&p, "cpu.weight"), "48");
@@ -225,8 +249,11 @@ START_TEST(limits_become_files)
     ck_assert_uint_eq(p.n, 1);
     cgroup_plan(&l, 0, &p);
     ck_assert_uint_eq(p.n, 0);
-    l = (struct cgroup_limits){.memory_max = 1 << 20, .memory_high = 2 << 20, .swap_max = 4096,
-                               .cpu_max_us = 1, .pids_max = 10};
+    l = (struct cgroup_limits){.memory_max = 1 << 20,
+                               .memory_high = 2 << 20,
+                               .swap_max = 4096,
+                               .cpu_max_us = 1,
+                               .pids_max = 10};
     cgroup_plan(&l, ~0u, &p);
     ck_assert_str_eq(value_of(&p, "memory.high"), "absent");
     ck_assert_str_eq(value_of(&p, "memory.swap.max"), "4096");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The filter compiler against libseccomp as oracle: both programs are interpreted here over all system
- * call numbers and samples of arguments, and must agree. Then the profile's own promises, by name.
+ * The filter compiler against libseccomp as oracle: both programs are interpreted here over all
+ * system call numbers and samples of arguments, and must agree. Then the profile's own promises, by
+ * name.
  */
 #include "isolation/seccomp.h"
 
@@ -89,10 +90,10 @@ compile(const void *ctx, const struct seccomp_profile *p)
 static uint32_t
 verdict_action(enum seccomp_verdict v)
 {
-    return v == SECCOMP_V_ALLOW ? SCMP_ACT_ALLOW
+    return v == SECCOMP_V_ALLOW    ? SCMP_ACT_ALLOW
            : v == SECCOMP_V_ENOSYS ? SCMP_ACT_ERRNO(ENOSYS)
-           : v == SECCOMP_V_KILL ? SCMP_ACT_KILL_PROCESS
-                                 : SCMP_ACT_ERRNO(EPERM);
+           : v == SECCOMP_V_KILL   ? SCMP_ACT_KILL_PROCESS
+                                   : SCMP_ACT_ERRNO(EPERM);
 }
 
 static struct scmp_arg_cmp
@@ -104,8 +105,8 @@ compare(const struct seccomp_cond *c)
 }
 
 /* The same profile said in libseccomp's words. An inverted rule allows what is unequal to all: its
- * conditions must be on one argument, whole ints, so that "greater than the last, between, less than
- * the first" can be said. */
+ * conditions must be on one argument, whole ints, so that "greater than the last, between, less
+ * than the first" can be said. */
 static void
 oracle_rule(scmp_filter_ctx f, const struct seccomp_rule *r, int nr)
 {
@@ -119,8 +120,8 @@ oracle_rule(scmp_filter_ctx f, const struct seccomp_rule *r, int nr)
         ck_assert_uint_le(r->n_conds, 8);
         for (size_t i = 0; i < r->n_conds; i++) {
             all[i] = compare(&r->conds[i]);
-            ck_assert_int_eq(seccomp_rule_add_exact_array(f, SCMP_ACT_ERRNO(EACCES), nr, 1, &all[i]),
-                             0);
+            ck_assert_int_eq(
+                seccomp_rule_add_exact_array(f, SCMP_ACT_ERRNO(EACCES), nr, 1, &all[i]), 0);
         }
         return; /* finished by expected_inverted() */
     }
@@ -161,7 +162,8 @@ make_oracle(const struct seccomp_profile *p, struct oracle *o)
     seccomp_release(f);
 }
 
-/* In the oracle an inverted rule is "EACCES for the refused values, and (default) EPERM for the rest". */
+/* In the oracle an inverted rule is "EACCES for the refused values, and (default) EPERM for the
+ * rest". */
 static uint32_t
 expected(const struct seccomp_profile *p, const struct oracle *o, const struct seccomp_data *d)
 {
@@ -173,10 +175,48 @@ expected(const struct seccomp_profile *p, const struct oracle *o, const struct s
 }
 
 static const uint64_t samples[] = {
-    0, 1, 2, 3, 8, 10, 16, 17, 38, 40, 0x80, 0x540b, 0x5412, 0x541c, 0x5423, 0x8000, 010000, 0100000,
-    020644, 060644, 0140777, 0020000, 0x20000, 0x20008, 0x40000, 0x02000000, 0x10000000, 0x20000000,
-    0x40000000, 0x7e020000, 0x7d0f00, 0x1200011, 0x400000, 0x7fffffff, 0x80000000, 0xffffffff,
-    0x100000000, 0x100000001, 0x1000054120, 0x500005412, 0xffffffff00000000, 0xffffffffffffffff,
+    0,
+    1,
+    2,
+    3,
+    8,
+    10,
+    16,
+    17,
+    38,
+    40,
+    0x80,
+    0x540b,
+    0x5412,
+    0x541c,
+    0x5423,
+    0x8000,
+    010000,
+    0100000,
+    020644,
+    060644,
+    0140777,
+    0020000,
+    0x20000,
+    0x20008,
+    0x40000,
+    0x02000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+    0x7e020000,
+    0x7d0f00,
+    0x1200011,
+    0x400000,
+    0x7fffffff,
+    0x80000000,
+    0xffffffff,
+    0x100000000,
+    0x100000001,
+    0x1000054120,
+    0x500005412,
+    0xffffffff00000000,
+    0xffffffffffffffff,
 };
 
 static void
@@ -196,8 +236,9 @@ agree(const struct seccomp_profile *p)
             continue; /* beyond what this libseccomp knows: ENOSYS, tested apart */
         for (size_t i = 0; i < ARRAY_LEN(samples); i++) {
             for (size_t k = 0; k < ARRAY_LEN(samples); k++) {
-                struct seccomp_data d = {
-                    .nr = nr, .arch = seccomp_arch_native(), .args = {samples[i], samples[k], samples[i]}};
+                struct seccomp_data d = {.nr = nr,
+                                         .arch = seccomp_arch_native(),
+                                         .args = {samples[i], samples[k], samples[i]}};
                 if (k % 2)
                     d.args[2] = samples[k / 2];
                 uint32_t ours = run(prog.insns, prog.n, &d), theirs = expected(p, o, &d);
@@ -267,14 +308,57 @@ ask(const struct seccomp_program *p, const char *name, uint64_t a0, uint64_t a1,
 START_TEST(dangerous_calls_are_refused)
 {
     static const char *const refused[] = {
-        "unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "ptrace", "process_vm_readv",
-        "process_vm_writev", "keyctl", "add_key", "request_key", "io_uring_setup", "io_uring_enter",
-        "io_uring_register", "bpf", "perf_event_open", "userfaultfd", "open_by_handle_at",
-        "name_to_handle_at", "kexec_load", "kexec_file_load", "init_module", "finit_module",
-        "delete_module", "reboot", "swapon", "swapoff", "acct", "quotactl", "settimeofday",
-        "clock_settime", "sethostname", "setdomainname", "kcmp", "pidfd_getfd", "lookup_dcookie",
-        "syslog", "iopl", "ioperm", "fsopen", "fsmount", "fsconfig", "move_mount", "open_tree",
-        "mount_setattr", "vhangup", "fanotify_init", "move_pages", "mbind", "modify_ldt",
+        "unshare",
+        "setns",
+        "mount",
+        "umount2",
+        "pivot_root",
+        "chroot",
+        "ptrace",
+        "process_vm_readv",
+        "process_vm_writev",
+        "keyctl",
+        "add_key",
+        "request_key",
+        "io_uring_setup",
+        "io_uring_enter",
+        "io_uring_register",
+        "bpf",
+        "perf_event_open",
+        "userfaultfd",
+        "open_by_handle_at",
+        "name_to_handle_at",
+        "kexec_load",
+        "kexec_file_load",
+        "init_module",
+        "finit_module",
+        "delete_module",
+        "reboot",
+        "swapon",
+        "swapoff",
+        "acct",
+        "quotactl",
+        "settimeofday",
+        "clock_settime",
+        "sethostname",
+        "setdomainname",
+        "kcmp",
+        "pidfd_getfd",
+        "lookup_dcookie",
+        "syslog",
+        "iopl",
+        "ioperm",
+        "fsopen",
+        "fsmount",
+        "fsconfig",
+        "move_mount",
+        "open_tree",
+        "mount_setattr",
+        "vhangup",
+        "fanotify_init",
+        "move_pages",
+        "mbind",
+        "modify_ldt",
     };
     auto_mem void *ctx = mem_ctx("t");
     struct seccomp_program p = compile(ctx, seccomp_profile_default());
@@ -291,7 +375,7 @@ START_TEST(arguments_decide)
     /* threads and fork */
     ck_assert_uint_eq(ask(&p, "clone", 0x3d0f00, 0, 0), SECCOMP_RET_ALLOW);
     ck_assert_uint_eq(ask(&p, "clone", 0x1200011, 0, 0), SECCOMP_RET_ALLOW);
-    static const uint64_t spaces[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+    static const uint64_t spaces[] = {CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                       CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
     for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
         ck_assert_uint_eq(ask(&p, "clone", spaces[i] | 17, 0, 0), EPERM_RET);
@@ -376,7 +460,8 @@ START_TEST(far_jumps_are_right)
         ck_assert_uint_eq(ask(&prog, name, 5, 0x1234abcd56780000, 0x2f), SECCOMP_RET_ALLOW);
         ck_assert_uint_eq(ask(&prog, name, 5, 0x1234abcd56780000, 0x3f),
                           plain ? SECCOMP_RET_ALLOW : EPERM_RET);
-        ck_assert_uint_eq(ask(&prog, name, 0x100000001, 0, 0), plain ? SECCOMP_RET_ALLOW : EPERM_RET);
+        ck_assert_uint_eq(ask(&prog, name, 0x100000001, 0, 0),
+                          plain ? SECCOMP_RET_ALLOW : EPERM_RET);
     }
     struct err e = ERR_INIT;
     struct seccomp_rule twice[] = {rules[0], rules[0]};

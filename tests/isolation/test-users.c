@@ -85,10 +85,11 @@ END_TEST
 START_TEST(root_by_no_spelling)
 {
     static const char *const spellings[] = {
-        "root", "0",  "0:0", "+0",  " 0",    "0 ",  "00",  "0x0", "-0",        "",     "root:root",
-        "toor", "ROOT", "root ", " root", "\troot", "#0", "4294967296", "4294967295", "-1", "65535",
-        "0.0",  "１",  "root\n", "0\n", "1000:0", "web:root", "./root", "../root", "wheelie", "50",
-        "dock", "1001", "disky", "1002", "ro ot", "\xc0\xb0",
+        "root", "0",          "0:0",        "+0",     " 0",       "0 ",      "00",    "0x0",
+        "-0",   "",           "root:root",  "toor",   "ROOT",     "root ",   " root", "\troot",
+        "#0",   "4294967296", "4294967295", "-1",     "65535",    "0.0",     "１",    "root\n",
+        "0\n",  "1000:0",     "web:root",   "./root", "../root",  "wheelie", "50",    "dock",
+        "1001", "disky",      "1002",       "ro ot",  "\xc0\xb0",
     };
     setup();
     for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
