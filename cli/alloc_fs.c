@@ -2,6 +2,7 @@
  *
  * alloc logs, alloc fs: files of an allocation, streamed from its node.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/alloc.h"
@@ -240,6 +241,13 @@ size_text(struct cmd *c, int64_t n, bool human)
 }
 
 static int
+name_cmp(const void *a, const void *b)
+{
+    const struct alloc_file_info *const *x = a, *const *y = b;
+    return strcmp(str_or((*x)->name, ""), str_or((*y)->name, ""));
+}
+
+static int
 list_dir(struct cmd *c, const struct fs_opts *o, const char *alloc, const char *path)
 {
     struct alloc_file_info_list l;
@@ -247,6 +255,8 @@ list_dir(struct cmd *c, const struct fs_opts *o, const char *alloc, const char *
     if (api_list(c, api_target(c, "/v1/client/fs/ls/%", alloc, "path", path, NULL),
                  &type_alloc_file_info, &l, NULL, &e))
         return cmd_fail(c, "Error listing alloc dir: %s", e.text);
+    if (l.n)
+        qsort(l.v, l.n, sizeof(*l.v), name_cmp);
     struct table t;
     table_init(&t, c, 4);
     table_row(&t, "Mode", "Size", "Modified Time", "Name");

@@ -192,8 +192,7 @@ wait_end(struct monitor *m, const char *id)
         if (show_allocs(m, ev->id))
             return NULL;
         if (!str_eq(ev->status, m->status)) {
-            if (m->status)
-                line(m, STEP, "Evaluation status changed: \"%s\" -> \"%s\"", m->status, ev->status);
+            line(m, STEP, "Evaluation status changed: \"%s\" -> \"%s\"", m->status, ev->status);
             m->status = ev->status;
         }
         if (terminal(ev->status))
@@ -232,7 +231,7 @@ monitor_eval(struct cmd *c, const char *eval_id, bool verbose)
     /* an evaluation that was put off names the one that follows */
     for (int hop = 0; hop < HOPS_MAX; hop++) {
         line(m, ARROW, "Monitoring evaluation \"%s\"", fmt_id(c, eval_id, verbose));
-        m->status = NULL;
+        m->status = EVAL_PENDING; /* as every evaluation begins: its end is always a change */
         m->triggered = false;
         struct evaluation *ev = wait_end(m, eval_id);
         if (!ev)

@@ -362,7 +362,7 @@ starts(const char *s, const char *end, const char *kw)
 {
     size_t n = strlen(kw);
     return (size_t)(end - s) >= n && memcmp(s, kw, n) == 0 &&
-           ((size_t)(end - s) == n || isspace((unsigned char)s[n]));
+           ((size_t)(end - s) == n || (!isalnum((unsigned char)s[n]) && s[n] != '_'));
 }
 
 /* One side of a range or if: run from here, to the matching else or end. */

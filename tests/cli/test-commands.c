@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the commands print and return, against recorded answers.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/cli/fake.h"
+#include "tests/lib/test.h"
+
+#define JOB_STUB "{\"ID\":\"web\",\"Type\":\"service\",\"Priority\":50,\"Status\":\"running\"," \
+                 "\"SubmitTime\":1795262395000000000}"
+#define EVAL_ID "aaaaaaaa-1111-2222-3333-444444444444"
+#define ALLOC_ID "bbbbbbbb-1111-2222-3333-444444444444"
+#define NODE_ID "cccccccc-1111-2222-3333-444444444444"
+#define ALLOC_STUB                                                                              \
+    "{\"ID\":\"" ALLOC_ID "\",\"EvalID\":\"" EVAL_ID "\",\"Name\":\"web.a[0]\",\"NodeID\":\""    \
+    NODE_ID "\",\"TaskGroup\":\"a\",\"JobVersion\":3,\"DesiredStatus\":\"run\","                  \
+    "\"ClientStatus\":\"running\",\"CreateIndex\":5,\"ModifyIndex\":5,"                          \
+    "\"CreateTime\":1795262200000000000,\"ModifyTime\":1795262395000000000}"
+
+static void
+check_out(const char *line, int code, const char *want)
+{
+    int got = fake_run(line);
+    ck_assert_str_eq(fake_out(), want);
+    ck_assert_msg(got == code, "%s: exit code %d, want %d; %s", line, got, code, fake_err());
+}
+
+static void
+check_err(const char *line, int code, const char *want)
+{
+    int got = fake_run(line);
+    ck_assert_str_eq(fake_err(), want);
+    ck_assert_int_eq(got, code);
+}
+
+START_TEST(job_list)
+{
+    fake_answers((const struct answer[]){{"GET /v1/jobs", 200, "[" JOB_STUB "]"}, {NULL, 0, NULL}});
+    check_out("job status", 0,
+              "ID   Type     Priority  Status   Submit Date\n"
+              "web  service  50        running  2026-11-21T11:59:55Z\n");
+    check_out("status", 0,
+              "ID   Type     Priority  Status   Submit Date\n"
+              "web  service  50        running  2026-11-21T11:59:55Z\n");
+    check_out("job status -t {{range.}}{{.ID}}-{{.Priority}}{{end}}", 0, "web-50\n");
+    fake_run("job status -namespace x -region y");
+    ck_assert_str_eq(fake_asked(), "GET /v1/jobs?region=y&namespace=x\n");
+    fake_answers((const struct answer[]){{"GET /v1/jobs", 200, "[]"}, {NULL, 0, NULL}});
+    check_out("job status", 0, "No running jobs\n");
+}
+END_TEST
+
+START_TEST(job_single)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/jobs?prefix=web", 200, "[" JOB_STUB "]"},
+        {"GET /v1/job/web/evaluations", 200,
+         "[{\"ID\":\"" EVAL_ID "\",\"Status\":\"complete\",\"CreateIndex\":4,\"FailedTGAllocs\":"
+         "{\"a\":{\"NodesEvaluated\":2,\"ConstraintFiltered\":{\"${attr.x} = 1\":2}}}},"
+         "{\"ID\":\"dddd\",\"Status\":\"blocked\"}]"},
+        {"GET /v1/job/web/allocations", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/job/web/summary", 200,
+         "{\"Summary\":{\"a\":{\"Queued\":1,\"Running\":1}}}"},
+        {"GET /v1/job/web", 200,
+         "{\"ID\":\"web\",\"Name\":\"web\",\"Type\":\"service\",\"Priority\":50,\"Datacenters\":"
+         "[\"dc1\",\"dc2\"],\"Namespace\":\"default\",\"NodePool\":\"default\",\"Status\":"
+         "\"running\",\"SubmitTime\":1795262395000000000}"},
+        {NULL, 0, NULL}});
+    check_out("job status web", 0,
+              "ID            = web\n"
+              "Name          = web\n"
+              "Submit Date   = 2026-11-21T11:59:55Z\n"
+              "Type          = service\n"
+              "Priority      = 50\n"
+              "Datacenters   = dc1,dc2\n"
+              "Namespace     = default\n"
+              "Node Pool     = default\n"
+              "Status        = running\n"
+              "Periodic      = false\n"
+              "Parameterized = false\n"
+              "\nSummary\n"
+              "Task Group  Queued  Starting  Running  Failed  Complete  Lost  Unknown\n"
+              "a           1       0         1        0       0         0     0\n"
+              "\nPlacement Failure\n"
+              "Task Group \"a\" (failed to place 1 allocation):\n"
+              "  * Constraint \"${attr.x} = 1\": 2 nodes excluded by filter\n"
+              "\nAllocations\n"
+              "ID        Node ID   Task Group  Version  Desired  Status   Created    Modified\n"
+              "bbbbbbbb  cccccccc  a           3        run      running  3m20s ago  5s ago\n");
+}
+END_TEST
+
+START_TEST(job_lookup)
+{
+    fake_answers((const struct answer[]){{"GET /v1/jobs?prefix=no", 200, "[]"},
+                                         {"GET /v1/jobs?prefix=w", 200,
+                                          "[{\"ID\":\"w1\",\"Type\":\"batch\",\"Status\":\"dead\"},"
+                                          "{\"ID\":\"w2\",\"Type\":\"batch\",\"Status\":\"dead\"}]"},
+                                         {NULL, 0, NULL}});
+    check_err("job status no", 1, "No job(s) with prefix or ID \"no\" found\n");
+    check_err("job inspect w", 1,
+              "Prefix matched multiple jobs\n\nw1  batch  dead\nw2  batch  dead\n");
+    fake_run("job stop a/b?c");
+    ck_assert_str_eq(fake_asked(), "GET /v1/jobs?prefix=a%2Fb%3Fc\n");
+}
+END_TEST
+
+START_TEST(errors_of_the_agent)
+{
+    fake_answers((const struct answer[]){{"GET /v1/jobs", 500, "No cluster leader\n"},
+                                         {"GET /v1/nodes", 403, "Permission denied"},
+                                         {"GET /v1/evaluations", 200, "[{\"ID\":7}]"},
+                                         {"GET /v1/agent/members", 0, NULL},
+                                         {NULL, 0, NULL}});
+    check_err("job status", 1,
+              "Error querying jobs: Unexpected response code: 500 (No cluster leader)\n");
+    check_err("node status", 1,
+              "Error querying node status: Unexpected response code: 403 (Permission denied)\n");
+    check_err("eval list", 1, "Error querying evaluations: json: [0].ID (line 1, column 8): expected "
+                              "a string, found a number\n");
+    check_err("server members -address http://127.0.0.1:1", 1,
+              "Error querying servers: no agent answers at http://127.0.0.1:1 (is one running? see "
+              "-address and NOMAD_ADDR): connecting to http://127.0.0.1:1: Connection refused\n");
+}
+END_TEST
+
+START_TEST(usage)
+{
+    fake_answers(NULL);
+    ck_assert_int_eq(fake_run("alloc status a b"), 1);
+    ck_assert_int_eq(fake_run("job plan"), 255);
+    ck_assert_int_eq(fake_run("job validate"), 255);
+    ck_assert_int_eq(fake_run("job run -detahc x"), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "did you mean \"-detach\"?"));
+    ck_assert_int_eq(fake_run("alloc status b"), 1);
+    ck_assert_str_eq(fake_err(), "Identifier must contain at least two characters.\n");
+    ck_assert_int_eq(fake_run("node eligibility x"), 1);
+    ck_assert_str_eq(fake_err(), "Either the -enable or -disable flag must be set\n");
+    ck_assert_str_eq(fake_asked(), "");
+    /* every command has help, and help talks to nobody */
+    for (size_t i = 0; i < commands_n; i++) {
+        if (!commands[i].run || commands[i].alias_of)
+            continue;
+        char line[64];
+        snprintf(line, sizeof(line), "%s -help", commands[i].name);
+        ck_assert_int_eq(fake_run(line), 0);
+        ck_assert_ptr_nonnull(strstr(fake_out(), "Usage: paddock "));
+        ck_assert_str_eq(fake_asked(), "");
+    }
+}
+END_TEST
+
+/* --- submitting --- */
+
+static char *
+job_file(void)
+{
+    static char path[] = "/tmp/paddock-cli-XXXXXX";
+    static const char text[] =
+        "job \"web\" {\n  group \"a\" {\n    task \"t\" {\n      driver = \"exec\"\n      config {\n"
+        "        command = \"/bin/true\"\n      }\n    }\n  }\n}\n";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, sizeof(text) - 1), (ssize_t)sizeof(text) - 1);
+    close(fd);
+    return path;
+}
+
+#define REGISTERED                                                                                \
+    {"PUT /v1/jobs", 200, "{\"EvalID\":\"" EVAL_ID "\",\"JobModifyIndex\":9,\"Warnings\":\"\"}"}
+
+START_TEST(run_monitors)
+{
+    char line[128], want[1024];
+    const char *path = job_file();
+    snprintf(line, sizeof(line), "job run %s", path);
+    fake_answers((const struct answer[]){
+        REGISTERED,
+        {"GET /v1/evaluation/" EVAL_ID "/allocations", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/evaluation/" EVAL_ID, 200,
+         "{\"ID\":\"" EVAL_ID "\",\"JobID\":\"web\",\"Status\":\"complete\"}"},
+        {NULL, 0, NULL}});
+#define T "2026-11-21T12:00:00Z: "
+    snprintf(want, sizeof(want),
+             "==> " T "Monitoring evaluation \"aaaaaaaa\"\n"
+             "    " T "Evaluation triggered by job \"web\"\n"
+             "    " T "Allocation \"bbbbbbbb\" created: node \"cccccccc\", group \"a\"\n"
+             "    " T "Evaluation status changed: \"pending\" -> \"complete\"\n"
+             "==> " T "Evaluation \"aaaaaaaa\" finished with status \"complete\"\n");
+    check_out(line, 0, want);
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"ID\":\"web\""));
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"Format\":\"hcl2\""));
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"EnforceIndex\":false"));
+    snprintf(line, sizeof(line), "job run -detach -check-index 7 %s", path);
+    check_out(line, 0, "Job registration successful\nEvaluation ID: " EVAL_ID "\n");
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"EnforceIndex\":true,\"JobModifyIndex\":7"));
+    unlink(path);
+}
+END_TEST
+
+START_TEST(run_tells_failed_placement)
+{
+    char line[128];
+    const char *path = job_file();
+    snprintf(line, sizeof(line), "job run %s", path);
+    fake_answers((const struct answer[]){
+        REGISTERED,
+        {"GET /v1/evaluation/" EVAL_ID "/allocations", 200, "[]"},
+        {"GET /v1/evaluation/" EVAL_ID, 200,
+         "{\"ID\":\"" EVAL_ID "\",\"JobID\":\"web\",\"Status\":\"complete\",\"BlockedEval\":"
+         "\"eeeeeeee-1\",\"FailedTGAllocs\":{\"a\":{\"NodesEvaluated\":1,\"NodesExhausted\":1,"
+         "\"CoalescedFailures\":2,\"DimensionExhausted\":{\"memory\":1}}}}"},
+        {NULL, 0, NULL}});
+    check_out(line, 2,
+              "==> " T "Monitoring evaluation \"aaaaaaaa\"\n"
+              "    " T "Evaluation triggered by job \"web\"\n"
+              "    " T "Evaluation status changed: \"pending\" -> \"complete\"\n"
+              "==> " T "Evaluation \"aaaaaaaa\" finished with status \"complete\" but failed to place "
+              "all allocations:\n"
+              "    Task Group \"a\" (failed to place 3 allocations):\n"
+              "      * Resources exhausted on 1 nodes\n"
+              "      * Dimension \"memory\": 1 nodes exhausted\n"
+              "    " T "Evaluation \"eeeeeeee\" waiting for additional capacity to place remainder\n");
+    unlink(path);
+}
+END_TEST
+
+START_TEST(run_without_submitting)
+{
+    char line[128];
+    const char *path = job_file();
+    fake_answers(NULL);
+    snprintf(line, sizeof(line), "job run -output %s", path);
+    ck_assert_int_eq(fake_run(line), 0);
+    ck_assert_ptr_eq(strstr(fake_out(), "{\n    \"Job\": {\n"), fake_out());
+    ck_assert_str_eq(fake_asked(), "");
+    ck_assert_int_eq(fake_run("job run /tmp"), 1);
+    ck_assert_int_eq(fake_run("job run /nonexistent/x.hcl"), 1);
+    ck_assert_str_eq(fake_err(), "Error getting job struct: reading \"/nonexistent/x.hcl\": No such "
+                                 "file or directory\n");
+    unlink(path);
+}
+END_TEST
+
+START_TEST(garbage_as_a_job_file)
+{
+    char path[] = "/tmp/paddock-cli-XXXXXX", line[128];
+    int fd = mkstemp(path);
+    char *junk = malloc(1 << 20);
+    for (size_t i = 0; i < 1 << 20; i++)
+        junk[i] = (char)(i * 2654435761u >> 13);
+    ck_assert_int_eq(write(fd, junk, 1 << 20), 1 << 20);
+    close(fd);
+    free(junk);
+    fake_answers(NULL);
+    static const char *const commands_of[] = {"job run", "job run -json", "job plan", "job validate"};
+    static const int codes[] = {1, 1, 255, 1};
+    for (int i = 0; i < 4; i++) {
+        snprintf(line, sizeof(line), "%s %s", commands_of[i], path);
+        ck_assert_int_eq(fake_run(line), codes[i]);
+        ck_assert_ptr_eq(strstr(fake_err(), "Error getting job struct: "), fake_err());
+        ck_assert_uint_lt(strlen(fake_err()), 4000);
+    }
+    unlink(path);
+}
+END_TEST
+
+START_TEST(plan)
+{
+    char line[128], want[2048];
+    const char *path = job_file();
+    fake_answers((const struct answer[]){
+        {"PUT /v1/job/web/plan", 200,
+         "{\"JobModifyIndex\":12,\"Annotations\":{\"DesiredTGUpdates\":{\"a\":{\"Place\":1,"
+         "\"Ignore\":2}}},\"Diff\":{\"Type\":\"Edited\",\"ID\":\"web\",\"Fields\":[{\"Type\":"
+         "\"Edited\",\"Name\":\"Priority\",\"Old\":\"50\",\"New\":\"60\"}],\"TaskGroups\":[{\"Type\":"
+         "\"Edited\",\"Name\":\"a\",\"Fields\":[{\"Type\":\"Edited\",\"Name\":\"Count\",\"Old\":\"2\","
+         "\"New\":\"3\",\"Annotations\":[\"forces create\"]}],\"Updates\":{\"create\":1,\"ignore\":2},"
+         "\"Tasks\":[{\"Type\":\"None\",\"Name\":\"t\"}]}]}}"},
+        {NULL, 0, NULL}});
+    snprintf(line, sizeof(line), "job plan %s", path);
+    snprintf(want, sizeof(want),
+             "+/- Job: \"web\"\n"
+             "+/- Priority: \"50\" => \"60\"\n"
+             "+/- Task Group: \"a\" (1 create, 2 ignore)\n"
+             "  +/- Count: \"2\" => \"3\" (forces create)\n"
+             "      Task: \"t\"\n"
+             "\n"
+             "Scheduler dry-run:\n"
+             "- All tasks successfully allocated.\n"
+             "\n"
+             "Job Modify Index: 12\n"
+             "To run the job as planned here:\n"
+             "\n"
+             "paddock job run -check-index 12 %s\n"
+             "\n"
+             "With -check-index the job is registered only if nobody changed it since this\n"
+             "plan; otherwise plan again.\n", path);
+    check_out(line, 1, want);
+    fake_answers((const struct answer[]){{"PUT /v1/job/web/plan", 200, "{\"JobModifyIndex\":12}"},
+                                         {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run(line), 0);
+    fake_answers(NULL);
+    ck_assert_int_eq(fake_run(line), 255);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(init_writes_once)
+{
+    char dir[] = "/tmp/paddock-cli-XXXXXX", path[64], line[128];
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/example.nomad.hcl", dir);
+    snprintf(line, sizeof(line), "job init %s", path);
+    fake_answers(NULL);
+    ck_assert_int_eq(fake_run(line), 0);
+    ck_assert_int_eq(fake_run(line), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "already exists"));
+    /* what it writes is a job */
+    snprintf(line, sizeof(line), "job run -output %s", path);
+    ck_assert_int_eq(fake_run(line), 0);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "\"${NOMAD_PORT_http}\""));
+    unlink(path);
+    snprintf(line, sizeof(line), "job init -short %s", path);
+    ck_assert_int_eq(fake_run(line), 0);
+    snprintf(line, sizeof(line), "job run -output %s", path);
+    ck_assert_int_eq(fake_run(line), 0);
+    unlink(path);
+    rmdir(dir);
+}
+END_TEST
+
+/* --- allocations, nodes, servers --- */
+
+#define ALLOC                                                                                     \
+    "{\"ID\":\"" ALLOC_ID "\",\"EvalID\":\"" EVAL_ID "\",\"Name\":\"web.a[0]\",\"NodeID\":\""     \
+    NODE_ID "\",\"NodeName\":\"n1\",\"JobID\":\"web\",\"TaskGroup\":\"a\",\"Job\":{\"ID\":\"web\","\
+    "\"Version\":3,\"TaskGroups\":[{\"Name\":\"a\",\"Tasks\":[{\"Name\":\"t\"}]}]},"              \
+    "\"DesiredStatus\":\"run\",\"ClientStatus\":\"complete\",\"AllocatedResources\":{\"Tasks\":"  \
+    "{\"t\":{\"Cpu\":{\"CpuShares\":100},\"Memory\":{\"MemoryMB\":64}}},\"Shared\":{\"DiskMB\":300,"\
+    "\"Networks\":[{\"DynamicPorts\":[{\"Label\":\"http\"}]}],\"Ports\":[{\"Label\":\"http\","    \
+    "\"Value\":21000,\"HostIP\":\"127.0.0.1\"}]}},\"TaskStates\":{\"t\":{\"State\":\"dead\","     \
+    "\"StartedAt\":\"2026-11-21T11:00:00Z\",\"FinishedAt\":\"2026-11-21T11:01:00Z\",\"Events\":[" \
+    "{\"Type\":\"Received\",\"Time\":1795258800000000000,\"DisplayMessage\":\"Task received\"},"  \
+    "{\"Type\":\"Terminated\",\"Time\":1795258860000000000,\"DisplayMessage\":\"Exit \\u001b[2J\"}" \
+    "]}},\"CreateTime\":1795262200000000000,\"ModifyTime\":1795262395000000000}"
+
+START_TEST(alloc_status)
+{
+    fake_answers((const struct answer[]){{"GET /v1/allocations?prefix=bbbb", 200, "[" ALLOC_STUB "]"},
+                                         {"GET /v1/allocation/" ALLOC_ID, 200, ALLOC},
+                                         {NULL, 0, NULL}});
+    check_out("alloc status bbbbb", 0,
+              "ID                  = " ALLOC_ID "\n"
+              "Eval ID             = aaaaaaaa\n"
+              "Name                = web.a[0]\n"
+              "Node ID             = cccccccc\n"
+              "Node Name           = n1\n"
+              "Job ID              = web\n"
+              "Job Version         = 3\n"
+              "Client Status       = complete\n"
+              "Client Description  = <none>\n"
+              "Desired Status      = run\n"
+              "Desired Description = <none>\n"
+              "Created             = 3m20s ago\n"
+              "Modified            = 5s ago\n"
+              "\nAllocation Addresses:\n"
+              "Label  Dynamic  Address\n"
+              "*http  yes      127.0.0.1:21000\n"
+              "\nTask \"t\" is \"dead\"\n"
+              "Task Resources:\n"
+              "CPU      Memory  Disk\n"
+              "100 MHz  64 MiB  300 MiB\n"
+              "\nTask Events:\n"
+              "Started At     = 2026-11-21T11:00:00Z\n"
+              "Finished At    = 2026-11-21T11:01:00Z\n"
+              "Total Restarts = 0\n"
+              "Last Restart   = N/A\n"
+              "\nRecent Events:\n"
+              "Time                  Type        Description\n"
+              "2026-11-21T11:01:00Z  Terminated  Exit ?[2J\n"
+              "2026-11-21T11:00:00Z  Received    Task received\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "GET /v1/allocations?prefix=bbbb\n"));
+    ck_assert_int_eq(fake_run("alloc status bcbc"), 1);
+}
+END_TEST
+
+START_TEST(alloc_logs_and_files)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/allocations?prefix=", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/allocation/" ALLOC_ID, 200, ALLOC},
+        {"GET /v1/client/fs/logs/" ALLOC_ID, 200, "one\ntwo\nthree\n"},
+        {"GET /v1/client/fs/stat/" ALLOC_ID "?path=%2F", 200, "{\"Name\":\"/\",\"IsDir\":true}"},
+        {"GET /v1/client/fs/ls/" ALLOC_ID, 200,
+         "[{\"Name\":\"t\",\"IsDir\":true,\"FileMode\":\"drwxr-xr-x\",\"Size\":4096},"
+         "{\"Name\":\"a\",\"FileMode\":\"-rw-r--r--\",\"Size\":5}]"},
+        {NULL, 0, NULL}});
+    check_out("alloc logs bbbb", 0, "one\ntwo\nthree\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "task=t&type=stdout&follow=false&plain=true"));
+    check_out("alloc logs -stderr -n 2 bbbb t", 0, "two\nthree\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "type=stderr&follow=false&plain=true&origin=end"));
+    check_err("alloc logs bbbb x", 1, "Could not find task \"x\" in allocation \"bbbbbbbb\"; it has:"
+                                      "\n  * t\n");
+    check_out("alloc fs bbbb", 0,
+              "Mode        Size  Modified Time  Name\n"
+              "-rw-r--r--  5     <none>         a\n"
+              "drwxr-xr-x  4096  <none>         t/\n");
+}
+END_TEST
+
+START_TEST(nodes_and_servers)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/nodes", 200,
+         "[{\"ID\":\"" NODE_ID "\",\"Name\":\"n1\",\"Datacenter\":\"dc1\",\"NodePool\":\"default\","
+         "\"SchedulingEligibility\":\"eligible\",\"Status\":\"ready\"}]"},
+        {"PUT /v1/node/" NODE_ID "/eligibility", 200, "{}"},
+        {"GET /v1/agent/members", 200,
+         "{\"Members\":[{\"Name\":\"s1.global\",\"Addr\":\"10.0.0.1\",\"Port\":4648,\"Status\":"
+         "\"alive\",\"Tags\":{\"port\":\"4647\",\"build\":\"2.0.4\",\"dc\":\"dc1\",\"region\":"
+         "\"global\",\"raft_vsn\":\"3\"}}]}"},
+        {"GET /v1/status/leader", 200, "\"10.0.0.1:4647\""},
+        {"PUT /v1/system/gc", 200, ""},
+        {NULL, 0, NULL}});
+    check_out("node status", 0,
+              "ID        Node Pool  DC   Name  Class   Drain  Eligibility  Status\n"
+              "cccccccc  default    dc1  n1    <none>  false  eligible     ready\n");
+    check_out("node eligibility -disable cccc", 0,
+              "Node \"" NODE_ID "\" scheduling eligibility set: ineligible for scheduling\n");
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"Eligibility\":\"ineligible\""));
+    check_out("server members", 0,
+              "Name       Address   Port  Status  Leader  Raft Version  Build  Datacenter  Region\n"
+              "s1.global  10.0.0.1  4648  alive   true    3             2.0.4  dc1         global\n");
+    check_out("system gc", 0, "");
+}
+END_TEST
+
+START_TEST(status_finds_the_kind)
+{
+    fake_answers((const struct answer[]){{"GET /v1/jobs?prefix=", 200, "[]"},
+                                         {"GET /v1/allocations?prefix=bbbb", 200, "[" ALLOC_STUB "]"},
+                                         {"GET /v1/allocation/" ALLOC_ID, 200, ALLOC},
+                                         {"GET /v1/nodes?prefix=", 200, "[]"},
+                                         {"GET /v1/evaluations?prefix=", 200, "[]"},
+                                         {"GET /v1/allocations?prefix=", 200, "[]"},
+                                         {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("status bbbb"), 0);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "Client Status       = complete\n"));
+    check_err("status dddd", 1, "No matches found for id \"dddd\"\n");
+    check_err("status xyz", 1, "No matches found for id \"xyz\"\n");
+}
+END_TEST
+
+TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, run_monitors,
+           run_tells_failed_placement, run_without_submitting, garbage_as_a_job_file, plan,
+           init_writes_once, alloc_status, alloc_logs_and_files, nodes_and_servers,
+           status_finds_the_kind)
