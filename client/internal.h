@@ -91,6 +91,7 @@ struct alloc_runner {
     bool dirty;
     bool in_flight;
     uint64_t sent; /* hash of the report that is in flight */
+    const char *told; /* status of the last report; a constant */
     int64_t ended_ns; /* when it became terminal; for gc */
     client_done *gc_done;
     void *gc_arg;

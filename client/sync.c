@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the servers want of this node, and what became of it. Down: a blocking list of allocation ids
- * and indexes, then the changed ones in full. Up: reports, the first at once, later ones together
- * within CLIENT_BATCH_NS; a report is sent again until a server takes it.
+ * and indexes, then the changed ones in full. Up: reports, of a new status at once, of further events
+ * together within CLIENT_BATCH_NS; a report is sent again until a server takes it.
  */
 #include <string.h>
 
@@ -196,14 +196,37 @@ on_update_posted(void *arg)
     client_release(c);
 }
 
-/* The first change goes out at the end of this turn, later ones when the pause is over. */
-static void
-update_schedule(struct client *c)
+/* The status is news: running, complete, failed; not only one more event. */
+static bool
+urgent(const struct alloc_runner *ar)
 {
-    if (!c->syncing || c->stopping || c->update_call || c->update_timer || c->update_posted)
+    return ar->dirty && !str_eq(ar->told, ar->status);
+}
+
+static bool
+any_urgent(const struct client *c)
+{
+    struct alloc_runner *ar, *tmp;
+    HASH_ITER(hh, c->allocs, ar, tmp)
+    {
+        if (urgent(ar))
+            return true;
+    }
+    return false;
+}
+
+/* A change of status goes out at the end of this turn (one report at a time, so a storm of them is
+ * sent together), other changes when the pause is over. */
+static void
+update_schedule(struct client *c, bool now)
+{
+    if (!c->syncing || c->stopping || c->update_call || c->update_posted)
         return;
+    if (c->update_timer && (!now || c->update_backoff_ms > 0))
+        return;
+    timer_stop(TAKE(c->update_timer));
     int64_t since = clock_mono_ns() - c->update_last_ns;
-    if (c->update_last_ns != 0 && since < CLIENT_BATCH_NS) {
+    if (!now && c->update_last_ns != 0 && since < CLIENT_BATCH_NS) {
         update_in(c, (CLIENT_BATCH_NS - since) / NS_PER_MS + 1);
         return;
     }
@@ -271,7 +294,7 @@ on_update(void *arg, const struct err *e, const void *resp)
                 acknowledged(ar);
         }
         if (any_dirty(c)) {
-            update_schedule(c);
+            update_schedule(c, any_urgent(c));
         } else if (c->beat_after_report) {
             c->beat_after_report = false;
             register_beat_now(c);
@@ -295,6 +318,7 @@ update_send(struct client *c)
             continue;
         struct allocation *r = alloc_runner_report(tmp, ar);
         ar->sent = report_hash(r);
+        ar->told = ar->status;
         ar->dirty = false;
         ar->in_flight = true;
         list_add(tmp, req.allocs, r);
@@ -321,7 +345,7 @@ sync_dirty(struct client *c, struct alloc_runner *ar)
     if (ar->in_flight && h == ar->sent)
         return;
     ar->dirty = true;
-    update_schedule(c);
+    update_schedule(c, urgent(ar));
 }
 
 void
@@ -335,7 +359,7 @@ sync_all_dirty(struct client *c)
         any = true;
     }
     if (any)
-        update_schedule(c);
+        update_schedule(c, true);
     else
         c->beat_after_report = false;
 }
@@ -346,7 +370,7 @@ sync_start(struct client *c)
     if (!c->syncing) {
         c->syncing = true;
         if (any_dirty(c))
-            update_schedule(c);
+            update_schedule(c, true);
     }
     if (!c->list_timer)
         list_send(c);
