@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -138,7 +139,7 @@ void
 world_start(struct world *w, unsigned uid)
 {
     memset(w, 0, sizeof(*w));
-    log_set_level(LOG_ERROR);
+    log_set_level(getenv("RIG_LOG") ? LOG_DEBUG : LOG_ERROR);
     rig_start(&w->rig, uid);
     w->ctx = mem_ctx("world");
     w->index = 10;
