@@ -77,12 +77,6 @@ advertised(const void *ctx, const char *bound, const char *want, struct err *e)
     return mem_strdup(ctx, addr_format(&a, text));
 }
 
-static const char *
-with_port(const void *ctx, const char *ip, int64_t port)
-{
-    return mem_printf(ctx, strchr(ip, ':') ? "[%s]:%u" : "%s:%u", ip, (unsigned)port);
-}
-
 static int
 set_names(struct roles *r, struct err *e)
 {
@@ -92,8 +86,8 @@ set_names(struct roles *r, struct err *e)
     r->region = str_or(c->region, "global");
     r->datacenter = str_or(c->datacenter, "dc1");
     r->name = str_empty(c->node_name) ? host_name(r) : c->node_name;
-    r->http_bind = with_port(r, config_http_addr(c), c->ports->http);
-    r->rpc_bind = with_port(r, config_rpc_addr(c), c->ports->rpc);
+    r->http_bind = config_http_addr(c);
+    r->rpc_bind = config_rpc_addr(c);
     r->http_advertise = advertised(r, r->http_bind, adv ? adv->http : NULL, e);
     r->rpc_advertise = advertised(r, r->rpc_bind, adv ? adv->rpc : NULL, e);
     return e->code;

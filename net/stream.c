@@ -365,7 +365,7 @@ resolve_cb(uv_getaddrinfo_t *req, int status, struct addrinfo *res)
     if (s) {
         s->resolving = NULL;
         if (status < 0 || !res)
-            close_with(s, status < 0 ? status : -ERR_NOT_FOUND);
+            close_with(s, -ERR_NOT_FOUND); /* the name; libuv's EAI codes have no text of ours */
         else
             connect_tcp(s, res->ai_addr);
     }
