@@ -64,7 +64,7 @@ def start_time(pid):
 class Agent:
     """One `paddock agent`: as root the supervisor with warden and agent below it."""
 
-    def __init__(self, config="", dev=False, mode="both", servers=None, name="test"):
+    def __init__(self, config="", log="DEBUG", dev=False, mode="both", servers=None, name="test"):
         self.dir = tempfile.mkdtemp(prefix="paddock-sys-")
         os.chmod(self.dir, 0o755)
         self.http, self.rpc, self.serf = free_port(), free_port(), free_port()
@@ -74,7 +74,7 @@ class Agent:
 name       = "{name}"
 data_dir   = "{data}"
 bind_addr  = "127.0.0.1"
-log_level  = "DEBUG"
+log_level  = "{log}"
 ports {{
   http = {self.http}
   rpc  = {self.rpc}
