@@ -61,6 +61,18 @@ contents_to_api(const void *ctx, const struct diff_object *o, struct field_diff_
         list_add(ctx, *objects, object_to_api(ctx, o->objects.v[i]));
 }
 
+/* Context is for objects: a job, group or task lists only its own fields that changed. */
+static void
+own_fields(const void *ctx, const struct diff_object *o, struct field_diff_list *fields,
+           struct object_diff_list *objects)
+{
+    struct field_diff_list all = {NULL, 0};
+    contents_to_api(ctx, o, &all, objects);
+    for (size_t i = 0; i < all.n; i++)
+        if (!str_eq(all.v[i]->type, "None"))
+            list_add(ctx, *fields, all.v[i]);
+}
+
 static struct object_diff *
 object_to_api(const void *ctx, const struct diff_object *o)
 {
@@ -88,7 +100,7 @@ diff_task(const void *ctx, const struct diff_rules *r, const struct task *old,
     d->name = mem_strdup(d, old ? old->name : new->name);
     struct diff_object *o = diff_structs(d, r, "Task", &type_task, old, new);
     d->type = node_type(old, new, o != NULL);
-    contents_to_api(d, o, &d->fields, &d->objects);
+    own_fields(d, o, &d->fields, &d->objects);
     mem_free(o);
     return d;
 }
@@ -116,13 +128,13 @@ diff_group(const void *ctx, const struct diff_rules *r, const struct task_group 
     struct task_group_diff *d = type_new(ctx, &type_task_group_diff);
     d->name = mem_strdup(d, old ? old->name : new->name);
     struct diff_object *o = diff_structs(d, r, "TaskGroup", &type_task_group, old, new);
-    contents_to_api(d, o, &d->fields, &d->objects);
+    own_fields(d, o, &d->fields, &d->objects);
     bool changed = o != NULL;
     mem_free(o);
     for (size_t i = 0; old && i < old->tasks.n; i++)
         list_add(d, d->tasks,
                  diff_task(d, r, old->tasks.v[i], find_task(new, old->tasks.v[i]->name)));
-    for (size_t i = 0; new &&  i < new->tasks.n; i++)
+    for (size_t i = 0; new && i < new->tasks.n; i++)
         if (!find_task(old, new->tasks.v[i]->name))
             list_add(d, d->tasks, diff_task(d, r, NULL, new->tasks.v[i]));
     for (size_t i = 0; i < d->tasks.n && !changed; i++)
@@ -157,13 +169,13 @@ job_diff(const void *ctx, const struct job *old, const struct job *new, bool con
     d->id = mem_strdup(d, old ? old->id : new->id);
     struct diff_object *o = diff_structs(d, &rules, "Job", &type_job, old, new);
     bool changed = o != NULL;
-    contents_to_api(d, o, &d->fields, &d->objects);
+    own_fields(d, o, &d->fields, &d->objects);
     mem_free(o);
     for (size_t i = 0; old && i < old->task_groups.n; i++) {
         const struct task_group *tg = old->task_groups.v[i];
         list_add(d, d->task_groups, diff_group(d, &rules, tg, find_group(new, tg->name)));
     }
-    for (size_t i = 0; new &&  i < new->task_groups.n; i++)
+    for (size_t i = 0; new && i < new->task_groups.n; i++)
         if (!find_group(old, new->task_groups.v[i]->name))
             list_add(d, d->task_groups, diff_group(d, &rules, NULL, new->task_groups.v[i]));
     for (size_t i = 0; i < d->task_groups.n && !changed; i++)

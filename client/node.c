@@ -72,6 +72,24 @@ add_drivers(struct client *c)
         add_driver(c, driver_extra(), &host);
 }
 
+/* Clients of the API follow every pointer of it. */
+static struct node_reserved_resources *
+reserved(const void *ctx, const struct node_reserved_resources *from)
+{
+    struct node_reserved_resources *r =
+        from ? codec_clone(ctx, &type_node_reserved_resources, from)
+             : mem_new(ctx, struct node_reserved_resources);
+    if (!r->cpu)
+        r->cpu = mem_new(r, struct node_reserved_cpu_resources);
+    if (!r->memory)
+        r->memory = mem_new(r, struct node_reserved_memory_resources);
+    if (!r->disk)
+        r->disk = mem_new(r, struct node_reserved_disk_resources);
+    if (!r->networks)
+        r->networks = mem_new(r, struct node_reserved_network_resources);
+    return r;
+}
+
 void
 node_build(struct client *c)
 {
@@ -91,7 +109,7 @@ node_build(struct client *c)
     n->cgroup_parent = c->warden_cgroup ? mem_strdup(n, c->warden_cgroup) : "";
     for (size_t i = 0; i < cfg->meta.n; i++)
         str_map_set(n, &n->meta, cfg->meta.v[i].k, cfg->meta.v[i].v);
-    n->reserved_resources = codec_clone(n, &type_node_reserved_resources, cfg->reserved);
+    n->reserved_resources = reserved(n, cfg->reserved);
     n->node_resources = mem_new(n, struct node_resources);
     n->node_resources->min_dynamic_port = cfg->min_dynamic_port;
     n->node_resources->max_dynamic_port = cfg->max_dynamic_port;

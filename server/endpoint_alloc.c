@@ -51,8 +51,10 @@ alloc_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 
     (void)e;
     resp->alloc = state_alloc(t, ctx, str_or(req->id, ""));
-    if (resp->alloc != NULL)
+    if (resp->alloc != NULL) {
         state_alloc_job(t, resp->alloc);
+        endpoint_alloc_totals(ctx, resp->alloc);
+    }
     r->index = resp->alloc ? resp->alloc->modify_index : state_index(t, r->tables);
     resp->meta = r->meta;
     r->resp = resp;

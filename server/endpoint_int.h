@@ -81,6 +81,8 @@ bool secret_equal(const char *a, const char *b);
 
 struct evaluation *endpoint_eval(const void *ctx, const struct job *job, const char *trigger,
                                  int64_t priority);
+/* Fills Resources, SharedResources and TaskResources from AllocatedResources. */
+void endpoint_alloc_totals(void *ctx, struct allocation *a);
 struct alloc_list_stub *endpoint_alloc_stub(const void *ctx, const struct allocation *a);
 
 /* The handlers. */

@@ -358,6 +358,7 @@ node_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
             continue;
         if (a->modify_index > r->index)
             r->index = a->modify_index;
+        endpoint_alloc_totals(ctx, a);
         list_add(ctx, resp->allocations, a);
     }
     if (r->index == 0)

@@ -135,7 +135,8 @@ START_TEST(contextual_shows_the_rest_of_a_changed_object)
 {
     auto_mem void *ctx = mem_ctx("test");
     struct job_diff *d = job_diff(ctx, parse(ctx, base), parse(ctx, changed), true);
-    check_field(&d->fields, "Meta[a]", "None", "1", "1");
+    for (size_t i = 0; i < d->fields.n; i++)
+        ck_assert_str_ne(d->fields.v[i]->type, "None"); /* context is for objects only */
     const struct object_diff *cfg = object(&d->task_groups.v[0]->tasks.v[1]->objects, "Config");
     check_field(&cfg->fields, "command", "None", "redis-server", "redis-server");
 }
