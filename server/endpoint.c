@@ -196,24 +196,38 @@ query_ns_matches(const struct query_options *q, const char *ns)
     return str_eq(query_ns(q), NS_ALL) || str_eq(query_ns(q), str_or(ns, NS_DEFAULT));
 }
 
+/* Rows before the page, and after the one that begins the next, are of no use. */
 bool
-page_take(struct page *p, const void *ctx, const char *token)
+page_wants(struct page *p, const void *ctx, const char *token)
 {
-    if (p->full)
+    (void)ctx;
+    if (p->q->reverse)
+        return str_empty(p->q->next_token) || strcmp(token, p->q->next_token) <= 0;
+    if (!str_empty(p->q->next_token) && strcmp(token, p->q->next_token) < 0)
         return false;
-    if (!p->started && !str_empty(p->q->next_token)) {
-        int c = strcmp(token, p->q->next_token);
-        if (p->q->reverse ? c > 0 : c < 0)
-            return false;
-    }
-    p->started = true;
-    if (p->q->per_page > 0 && p->taken >= p->q->per_page) {
-        p->full = true;
-        p->meta->next_token = mem_strdup(ctx, token);
-        return false;
-    }
-    p->taken++;
-    return true;
+    return p->q->per_page <= 0 || p->n <= (uint64_t)p->q->per_page;
+}
+
+void
+page_add(struct page *p, const void *ctx, const char *token, void *row)
+{
+    if ((p->n & (p->n - 1)) == 0)
+        mem_resize(ctx, p->v, struct page_row, p->n ? p->n * 2 : 1);
+    p->v[p->n++] = (struct page_row){token, row};
+}
+
+void **
+page_end(struct page *p, const void *ctx, size_t *ret_n)
+{
+    size_t max = p->q->per_page > 0 ? (size_t)p->q->per_page : SIZE_MAX;
+    void **out = mem_array(ctx, void *, p->n);
+
+    *ret_n = p->n < max ? p->n : max;
+    for (size_t i = 0; i < *ret_n; i++)
+        out[i] = p->v[p->q->reverse ? p->n - 1 - i : i].row;
+    if (p->n > max)
+        p->meta->next_token = p->v[p->q->reverse ? p->n - 1 - max : max].token;
+    return out;
 }
 
 /* --- writes --- */

@@ -20,15 +20,16 @@ alloc_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
         return e->code;
     struct state_iter *it = state_allocs(t, ctx, r->q->prefix);
     for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
-        if (!query_ns_matches(r->q, a->namespace) || !page_take(&page, ctx, a->id))
+        if (!query_ns_matches(r->q, a->namespace) || !page_wants(&page, ctx, a->id))
             continue;
         struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
         if (!req->resources)
             stub->allocated_resources = NULL;
         if (!req->task_states)
             stub->task_states = (struct task_state_map){0};
-        list_add(ctx, resp->allocations, stub);
+        page_add(&page, ctx, a->id, stub);
     }
+    resp->allocations.v = (struct alloc_list_stub **)page_end(&page, ctx, &resp->allocations.n);
     r->index = state_index(t, r->tables);
     resp->meta = r->meta;
     r->resp = resp;
@@ -160,12 +161,13 @@ eval_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
         if (!query_ns_matches(r->q, ev->namespace) ||
             (!str_empty(req->status) && !str_eq(req->status, ev->status)) ||
             (!str_empty(req->job_id) && !str_eq(req->job_id, ev->job_id)) ||
-            !page_take(&page, ctx, ev->id)) {
+            !page_wants(&page, ctx, ev->id)) {
             talloc_free(ev);
             continue;
         }
-        list_add(ctx, resp->evaluations, ev);
+        page_add(&page, ctx, ev->id, ev);
     }
+    resp->evaluations.v = (struct evaluation **)page_end(&page, ctx, &resp->evaluations.n);
     r->index = state_index(t, r->tables);
     resp->meta = r->meta;
     r->resp = resp;

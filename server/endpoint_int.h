@@ -55,16 +55,23 @@ void endpoint_read(struct server *s, struct rpc_call *call, const void *req,
 const char *query_ns(const struct query_options *q);
 bool query_ns_matches(const struct query_options *q, const char *ns);
 
-/* Pages: an item is offered in list order; true: take it. Sets meta->next_token on the first one
- * beyond the page. Tokens are keys in list order. */
+/* Pages. Every row is offered in key order, with its key; page_end() then keeps one page of them, in
+ * the order asked for, and sets meta->next_token to the first one beyond. Rows are dropped as early as
+ * possible: without `reverse`, page_offer() refuses what is before the page or beyond it. */
 struct page {
     const struct query_options *q;
     struct query_meta *meta;
-    int64_t taken;
-    bool full;
-    bool started;
+    struct page_row {
+        const char *token;
+        void *row;
+    } *v;
+    size_t n;
 };
-bool page_take(struct page *p, const void *ctx, const char *token);
+/* False: the row is not needed (the caller may free it). `row` is made by the caller on true. */
+bool page_wants(struct page *p, const void *ctx, const char *token);
+void page_add(struct page *p, const void *ctx, const char *token, void *row);
+/* The rows of the page. */
+void **page_end(struct page *p, const void *ctx, size_t *ret_n);
 
 /* --- writes --- */
 /* e is handled: `fn` comes for accepted entries only. `arg` is rpc_call_ctx memory. */

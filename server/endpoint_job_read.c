@@ -74,11 +74,11 @@ list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 
     (void)e;
     for (struct job *j; (j = state_next(it, ctx)) != NULL;) {
-        if (!page_take(&page, ctx, mem_printf(ctx, "%s.%s", j->namespace, j->id)))
-            continue;
-        struct job_list_stub *stub = job_stub(t, ctx, j, req->meta);
-        list_add(ctx, resp->jobs, stub);
+        const char *token = mem_printf(ctx, "%s.%s", j->namespace, j->id);
+        if (page_wants(&page, ctx, token))
+            page_add(&page, ctx, token, job_stub(t, ctx, j, req->meta));
     }
+    resp->jobs.v = (struct job_list_stub **)page_end(&page, ctx, &resp->jobs.n);
     resp->meta = r->meta;
     r->index = state_index(t, r->tables);
     r->resp = resp;

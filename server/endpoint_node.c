@@ -326,11 +326,10 @@ node_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
         return e->code;
     struct state_iter *it = state_nodes(t, ctx, r->q->prefix);
     for (struct node *n; (n = state_next(it, ctx)) != NULL;) {
-        if (!page_take(&page, ctx, n->id))
-            continue;
-        struct node_list_stub *stub = node_stub(ctx, n, req);
-        list_add(ctx, resp->nodes, stub);
+        if (page_wants(&page, ctx, n->id))
+            page_add(&page, ctx, n->id, node_stub(ctx, n, req));
     }
+    resp->nodes.v = (struct node_list_stub **)page_end(&page, ctx, &resp->nodes.n);
     r->index = state_index(t, r->tables);
     resp->meta = r->meta;
     r->resp = resp;

@@ -136,6 +136,21 @@ run_scheduled(void *arg)
     leader_next_plan(l);
 }
 
+/* Each placement's share of the time the attempt took. */
+static void
+note_time(struct sched_out *out, int64_t ns)
+{
+    size_t n = out->failed.n + (out->plan ? out->plan->node_allocation.n : 0);
+
+    for (size_t i = 0; i < out->failed.n; i++)
+        out->failed.v[i].v->allocation_time = ns / (int64_t)n;
+    for (size_t i = 0; out->plan != NULL && i < out->plan->node_allocation.n; i++) {
+        struct allocation *a = out->plan->node_allocation.v[i];
+        if (a->create_index == 0 && a->metrics != NULL)
+            a->metrics->allocation_time = ns / (int64_t)n;
+    }
+}
+
 /* Worker thread. */
 static void
 run_work(void *arg)
@@ -147,7 +162,9 @@ run_work(void *arg)
 
     sched_view_init(&v, r->ctx, r->txn, r->nodes);
     r->snapshot_index = v.view.index;
+    int64_t start = clock_mono_ns();
     r->out = sched_attempt(r->ctx, &in);
+    note_time(r->out, clock_mono_ns() - start);
     state_read_end(TAKE(r->txn));
     if (!server_post_core(r->l->s, run_scheduled, r))
         run_free(r);
