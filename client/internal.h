@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <uthash.h>
+#include "common/hash.h"
 
 #include "client/alloc_sm.h"
 #include "client/client.h"

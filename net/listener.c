@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <uthash.h>
+#include "common/hash.h"
 
 #include "common/fd.h"
 #include "common/mem.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <uthash.h>
+#include "common/hash.h"
 
 #include "common/mem.h"
 #include "common/num.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
+#include "common/hash.h"
 
 #include "common/log.h"
 #include "common/mem.h"

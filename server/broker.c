@@ -5,7 +5,7 @@
 #include "server/broker.h"
 
 #include <string.h>
-#include <uthash.h>
+#include "common/hash.h"
 
 #include "api/terms.h"
 #include "common/mem.h"

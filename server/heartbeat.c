@@ -4,7 +4,7 @@
  */
 #include "server/heartbeat.h"
 
-#include <uthash.h>
+#include "common/hash.h"
 
 #include "common/mem.h"
 #include "common/num.h"
