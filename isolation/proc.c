@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -97,6 +98,36 @@ proc_boot_id(char out[40])
         return n < 0 ? (int)n : -EINVAL;
     out[36] = '\0';
     return 0;
+}
+
+/* PIDFD_GET_INFO of Linux 6.13, whose struct older headers do not have: the first 64 bytes of it. */
+struct pidfd_info_v0 {
+    uint64_t mask;
+    uint64_t cgroup_id;
+    uint32_t pid;
+    uint32_t tgid;
+    uint32_t ppid;
+    uint32_t ids[8];
+    int32_t exit_code;
+};
+_Static_assert(sizeof(struct pidfd_info_v0) == 64, "kernel interface");
+#define PIDFD_INFO_CALL _IOWR(0xFF, 11, struct pidfd_info_v0)
+
+pid_t
+proc_pidfd_pid(int pidfd)
+{
+    struct pidfd_info_v0 info = {.mask = 1 /* PIDFD_INFO_PID */};
+    if (ioctl(pidfd, PIDFD_INFO_CALL, &info) == 0)
+        return (pid_t)info.pid;
+    char path[40], buf[512];
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+    if (slurp(path, buf, sizeof(buf)) < 0)
+        return 0;
+    const char *p = strstr(buf, "\nPid:\t");
+    if (p == NULL || p[6] == '-')
+        return 0;
+    p += 6;
+    return (pid_t)number(&p);
 }
 
 pid_t

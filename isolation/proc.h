@@ -21,6 +21,8 @@ pid_t proc_parent(pid_t pid); /* 0: unknown */
 pid_t proc_inner_pid(pid_t pid);
 /* SIGKILL to all descendants of `pid`, again until there are none that live (rootless: no cgroup). */
 void proc_kill_descendants(pid_t pid);
+/* The pid behind a pidfd in our pid namespace; 0: unknown or gone. */
+pid_t proc_pidfd_pid(int pidfd);
 /* fork(2) by clone3, for single-threaded programs: the child's pid, 0 in the child, or -errno.
  * `ret_pidfd` may be NULL. */
 pid_t proc_fork(int *ret_pidfd);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "api/api.h"
 #include "common/err.h"
@@ -22,6 +23,7 @@
 #include "isolation/proto.h"
 #include "isolation/record.h"
 #include "isolation/seccomp.h"
+#include "isolation/users.h"
 
 struct warden;
 
@@ -101,8 +103,20 @@ struct wjob {
     bool used;
 };
 
+/* The last users that were looked up; good as long as the account files are the same. */
+struct user_cache {
+    struct {
+        char spec[USERS_NAME_MAX + 1];
+        bool isolated;
+        struct user user;
+    } v[8];
+    size_t n;
+    struct timespec stamp[2]; /* of passwd and group */
+};
+
 struct warden {
     struct policy *policy;
+    struct user_cache users;
     bool root;
     int epoll;
     int alloc_dir;  /* directory fds */
@@ -153,6 +167,9 @@ int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
 /* --- warden_launch.c --- */
 void warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s);
 
+/* policy_user() with a cache. */
+int warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e);
+
 /* --- warden_task.c --- */
 struct wtask *task_find(struct warden *w, const char *alloc, const char *name);
 struct wtask *task_add(struct warden *w, const char *alloc, const char *name);
@@ -162,7 +179,6 @@ bool task_alloc_busy(struct warden *w, const char *alloc);
 void task_shim_event(struct warden *w, struct watch *watch, uint32_t events);
 void task_record_name(char out[256], const char *alloc, const char *name);
 uint64_t task_start_time(pid_t pid); /* 0: no such process */
-pid_t task_pidfd_pid(int pidfd);
 void task_answer(struct warden *w, struct warden_waiter to, struct wtask *t);
 /* Reads all records, takes over living tasks, settles dead ones. */
 int task_recover(struct warden *w, struct err *e);

@@ -25,7 +25,6 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/policy.h"
 
 #define ROOM "warden"
 #define LOGS_DIR "alloc/logs"
@@ -68,7 +67,7 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
 {
     struct user user = {0};
     struct launch_spec as = {.user = t->user, .isolated = !str_eq(t->driver, "raw_exec")};
-    int r = w->root ? policy_user(w->policy, &as, NULL, &user, e) : 0;
+    int r = w->root ? warden_user(w, &as, &user, e) : 0;
     if (r < 0) {
         err_prefix(e, "task \"%s\"", t->name);
         return r;

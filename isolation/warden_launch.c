@@ -25,6 +25,7 @@
 #include "common/str.h"
 #include "isolation/mounts.h"
 #include "isolation/policy.h"
+#include "isolation/proc.h"
 #include "isolation/raw.h"
 
 #define ROOM "warden"
@@ -63,6 +64,36 @@ check_dirs(struct warden *w, struct launch *l, struct err *e)
     return 0;
 }
 
+int
+warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e)
+{
+    static const char *const files[2] = {"/etc/passwd", "/etc/group"};
+    struct user_cache *c = &w->users;
+    struct stat st[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        (void)stat(files[i], &st[i]);
+        if (memcmp(&st[i].st_ctim, &c->stamp[i], sizeof(c->stamp[i])) != 0)
+            c->n = 0;
+    }
+    const char *spec = str_or(s->user, "");
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->v[i].isolated == s->isolated && str_eq(c->v[i].spec, spec)) {
+            *ret = c->v[i].user;
+            return 0;
+        }
+    }
+    int r = policy_user(w->policy, s, NULL, ret, e);
+    if (r < 0 || strlen(spec) > USERS_NAME_MAX)
+        return r;
+    c->n %= ARRAY_LEN(c->v);
+    c->stamp[0] = st[0].st_ctim;
+    c->stamp[1] = st[1].st_ctim;
+    (void)str_copy(c->v[c->n].spec, sizeof(c->v[c->n].spec), spec);
+    c->v[c->n].isolated = s->isolated;
+    c->v[c->n++].user = *ret;
+    return 0;
+}
+
 static int
 authorise(struct warden *w, struct launch *l, struct err *e)
 {
@@ -74,7 +105,7 @@ authorise(struct warden *w, struct launch *l, struct err *e)
         return err_set(e, -ERR_UNSUPPORTED, "driver \"%s\" cannot work here: %s", s->driver,
                        w->exec_missing);
     if (w->root)
-        r = policy_user(w->policy, s, NULL, &l->user, e);
+        r = warden_user(w, s, &l->user, e);
     else if (!str_empty(s->user) && !str_eq(s->user, w->policy->agent_user))
         r = err_set(e, -ERR_POLICY, "user \"%s\": paddock runs without root and cannot change users",
                     s->user);
@@ -343,7 +374,7 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
     }
     finish_launch(w, t);
     t->state = TASK_RUNNING;
-    t->pid = task_pidfd_pid(t->payload);
+    t->pid = proc_pidfd_pid(t->payload);
     task_answer(w, t->launch, t);
     log_debug(ROOM, "task started", "alloc_id", t->alloc, "task", t->name, "pid",
               LOG_I64(t->pid), NULL);

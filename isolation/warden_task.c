@@ -172,25 +172,6 @@ task_start_time(pid_t pid)
     return proc_stat(pid, &s) == 0 ? s.start : 0;
 }
 
-pid_t
-task_pidfd_pid(int pidfd)
-{
-    char path[40], buf[512];
-    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
-    if (n <= 0)
-        return 0;
-    buf[n] = '\0';
-    const char *p = strstr(buf, "\nPid:\t");
-    int64_t pid = 0;
-    if (p == NULL)
-        return 0;
-    for (p += 6; *p >= '0' && *p <= '9' && pid < INT32_MAX / 10; p++)
-        pid = pid * 10 + (*p - '0');
-    return (pid_t)pid;
-}
-
 /* SIGKILL to everything of the task but the shim (which reports), or with it. */
 static void
 kill_tree(struct wtask *t, bool shim)
