@@ -288,6 +288,21 @@ block_from_expr(struct decoder *dc, const struct attr *a, const struct expr *e,
 
 /* --- attributes ------------------------------------------------------------------------------------ */
 
+/* In loose files a map may be a list of maps. What is no such list comes back as it is. */
+static struct value *
+merge_maps(struct decoder *dc, struct value *list)
+{
+    struct value *out = value_map(dc->ctx);
+    for (size_t i = 0; i < list->list.n; i++) {
+        const struct value *m = list->list.v[i];
+        if (m->kind != VALUE_MAP)
+            return list;
+        for (size_t k = 0; k < m->map.n; k++)
+            value_map_set(out, m->map.v[k].k, m->map.v[k].v);
+    }
+    return out;
+}
+
 static bool
 take_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc, struct target *to)
 {
@@ -313,6 +328,8 @@ take_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc, 
     struct value *v = ev_expr(dc->ev, sc, a->expr);
     if (v == NULL || !measure(dc, &a->expr->r, v))
         return false;
+    if (map_like && (f->flags & F_BLOCK) != 0 && loose(dc) && v->kind == VALUE_LIST)
+        v = merge_maps(dc, v);
     if (f->type == FT_VALUE && (f->flags & F_BLOCK) != 0 && v->kind != VALUE_MAP &&
         v->kind != VALUE_NULL) {
         diag_error(dc->sink, &a->expr->r, "Incorrect value type", "\"%s\" needs an object.", a->name);

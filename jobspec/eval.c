@@ -776,7 +776,7 @@ put_part(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e, 
     case EX_TFOR:
         return put_loop(ev, sc, e, b);
     case EX_INTERP:
-        if ((ev->flags & HCL_LITERAL) != 0 || ev_is_runtime(ev, sc, e->a)) {
+        if (ev_is_runtime(ev, sc, e->a)) {
             put_verbatim(b, e);
             return ev_charge(ev, &e->r, 1, e->r.end.byte - e->r.start.byte);
         }
@@ -793,7 +793,7 @@ static struct value *
 eval_template(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
 {
     /* "${x}" alone is x itself, whatever its type. */
-    if (e->n == 1 && e->list[0]->kind == EX_INTERP && (ev->flags & HCL_LITERAL) == 0 &&
+    if (e->n == 1 && e->list[0]->kind == EX_INTERP &&
         !ev_is_runtime(ev, sc, e->list[0]->a))
         return ev_expr(ev, sc, e->list[0]->a);
     auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX);

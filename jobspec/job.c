@@ -271,15 +271,15 @@ jobspec_parse_json(const void *ctx, const char *s, size_t n, struct job **ret, s
     if (r < 0)
         return r;
     struct job_register_request *req = obj;
-    if (req->job == NULL) {
+    struct job *job = req->job;
+    if (job == NULL) {
         r = json_decode(ctx, &type_job, s, n, 0, BUDGET(64 << 20), &obj, e);
         if (r < 0)
             return r;
-        *ret = obj;
-    } else {
-        *ret = req->job;
+        job = obj;
     }
-    if (str_empty((*ret)->id))
+    if (str_empty(job->id))
         return err_set(e, -ERR_INVALID, "the JSON holds no job: \"ID\" is missing");
+    *ret = job;
     return 0;
 }

@@ -272,7 +272,7 @@ parse_json_file(const void *ctx, const struct hcl_source *src, struct hcl_sink *
     j.p.src = src;
     j.p.sink = sink;
     j.at = (struct hcl_pos){0, 1, 1};
-    if (!lex_init(&j.p.lx, src, sink))
+    if (!lex_init(&j.p.lx, src, 0, sink))
         return NULL;
     space(&j);
     if (cur(&j) != '{')

@@ -193,7 +193,7 @@ open_template(struct lexer *lx, struct token *t)
 static bool
 at_template(const struct lexer *lx)
 {
-    return (peek(lx, 0) == '$' || peek(lx, 0) == '%') && peek(lx, 1) == '{';
+    return !lx->literal && (peek(lx, 0) == '$' || peek(lx, 0) == '%') && peek(lx, 1) == '{';
 }
 
 /* "$${" and "%%{" stand for themselves without one sign. */
@@ -201,7 +201,7 @@ static bool
 at_escape(const struct lexer *lx)
 {
     int c = peek(lx, 0);
-    return (c == '$' || c == '%') && peek(lx, 1) == c && peek(lx, 2) == '{';
+    return !lx->literal && (c == '$' || c == '%') && peek(lx, 1) == c && peek(lx, 2) == '{';
 }
 
 static void
@@ -498,11 +498,12 @@ valid_prefix(const char *s, size_t n)
 }
 
 bool
-lex_init(struct lexer *lx, const struct hcl_source *src, struct hcl_sink *sink)
+lex_init(struct lexer *lx, const struct hcl_source *src, unsigned flags, struct hcl_sink *sink)
 {
     memset(lx, 0, sizeof(*lx));
     lx->src = src;
     lx->sink = sink;
+    lx->literal = (flags & HCL_LITERAL) != 0;
     lx->p = (struct hcl_pos){0, 1, 1};
     struct hcl_range r = {src, lx->p, lx->p};
     if (src->n > HCL_SOURCE_MAX) {

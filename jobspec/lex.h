@@ -54,12 +54,13 @@ struct lexer {
     struct hcl_pos p;
     struct hcl_sink *sink;
     bool failed;
+    bool literal; /* "${" and "%{" are text (HCL_LITERAL) */
     unsigned level;
     struct lex_level stack[HCL_DEPTH_MAX];
 };
 
 /* Checks size and UTF-8 first: false when that failed and a diagnostic was given. */
-bool lex_init(struct lexer *lx, const struct hcl_source *src, struct hcl_sink *sink);
+bool lex_init(struct lexer *lx, const struct hcl_source *src, unsigned flags, struct hcl_sink *sink);
 void lex_next(struct lexer *lx, struct token *ret);
 /* "a comma", "the end of the file": for messages. */
 const char *lex_token_name(enum tok_type t);

@@ -309,7 +309,7 @@ parser_init(struct parser *p, const void *ctx, const struct hcl_source *src, uns
     p->src = src;
     p->flags = flags;
     p->last.src = src;
-    if (!lex_init(&p->lx, src, sink))
+    if (!lex_init(&p->lx, src, flags, sink))
         return false;
     parse_next(p);
     return p->tok.type != TOK_ERROR;

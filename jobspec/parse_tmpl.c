@@ -130,9 +130,8 @@ unescape(struct parser *p, const struct hcl_range *r, bool quoted, const char **
             if (took == 0)
                 return false;
             i += took;
-        } else if ((c == '$' || c == '%') && i + 2 < n && s[i + 1] == c && s[i + 2] == '{') {
-            if ((p->flags & HCL_LITERAL) != 0)
-                out[len++] = c;
+        } else if (!p->lx.literal && (c == '$' || c == '%') && i + 2 < n && s[i + 1] == c &&
+                   s[i + 2] == '{') {
             out[len++] = c;
             out[len++] = '{';
             i += 3;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The job language. The first byte chooses: a job file, agent configuration in its two forms, or a
+ * variable file. Oracles: an error comes with a diagnostic and success without one; a decoded job
+ * survives the way through JSON; parsing twice gives the same job.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "jobspec/jobspec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static struct job *
+parse(const void *ctx, const char *s, size_t n)
+{
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct jobspec_input in = {.name = "fuzz.hcl", .s = s, .n = n};
+    struct job *job = NULL;
+    int r = jobspec_parse(ctx, &in, &job, &d);
+    ASSERT((r == 0) == (d.errors == 0) && (r == 0) == (job != NULL));
+    ASSERT(r == 0 || hcl_diags_text(ctx, &d, false)[0] != '\0');
+    return job;
+}
+
+static void
+job_file(const void *ctx, const char *s, size_t n)
+{
+    struct job *a = parse(ctx, s, n);
+    if (a == NULL)
+        return;
+    ASSERT(codec_equal(&type_job, a, parse(ctx, s, n), 0));
+    auto_buf struct buf b = BUF_INIT(64 << 20);
+    struct err e = ERR_INIT;
+    struct job *back = NULL;
+    json_encode(&b, &type_job, a, 0);
+    ASSERT(buf_error(&b) == 0);
+    int r = jobspec_parse_json(ctx, (const char *)b.data, b.len, &back, &e);
+    if (r == -ERR_LIMIT)
+        return;
+    /* an empty label is no ID */
+    ASSERT(r == 0 || a->id == NULL || a->id[0] == '\0');
+    ASSERT(r < 0 || codec_equal(&type_job, a, back, 0));
+}
+
+static void
+configuration(const void *ctx, const char *s, size_t n, unsigned flags)
+{
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct hcl_body *body = NULL;
+    void *obj = NULL;
+    int r = hcl_parse(ctx, "fuzz", s, n, flags, &body, &d);
+    if (r == 0)
+        r = hcl_decode(ctx, body, &type_agent_config, flags, &obj, &d);
+    ASSERT((r == 0) == (d.errors == 0) && (r == 0) == (obj != NULL));
+}
+
+static void
+variables(const void *ctx, const char *s, size_t n)
+{
+    static const char text[] = "variable \"a\" { default = \"\" }\n"
+                               "variable \"l\" {\n type = list(map(number))\n default = []\n}\n"
+                               "job \"j\" { meta { x = jsonencode([var.a, var.l]) } }\n";
+    struct jobspec_file file = {"v", s, n};
+    struct jobspec_input in = {
+        .name = "j", .s = text, .n = sizeof(text) - 1, .var_files = &file, .n_var_files = 1};
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct job *job = NULL;
+    int r = jobspec_parse(ctx, &in, &job, &d);
+    ASSERT((r == 0) == (d.errors == 0));
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    auto_mem void *ctx = mem_ctx("fuzz");
+    if (n == 0)
+        return 0;
+    const char *s = (const char *)data + 1;
+    switch (data[0] % 8) {
+    case 0:
+        configuration(ctx, s, n - 1, HCL_LITERAL | HCL_LOOSE);
+        break;
+    case 1:
+        configuration(ctx, s, n - 1, HCL_LITERAL | HCL_JSON);
+        break;
+    case 2:
+        variables(ctx, s, n - 1);
+        break;
+    default:
+        job_file(ctx, s, n - 1);
+        break;
+    }
+    return 0;
+}
