@@ -36,6 +36,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -44,6 +45,7 @@
 #include <sys/timex.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* One line per attempt. */
@@ -89,6 +91,58 @@ odd_signals(void)
             (strcmp(which, "Ign") == 0 || strcmp(which, "Blk") == 0))
             n += __builtin_popcountll(v);
     return f ? n : -errno;
+}
+
+/* A53 A18: hard limits. */
+static long
+limit_of(int resource)
+{
+    struct rlimit l;
+    return getrlimit(resource, &l) < 0 ? -errno : l.rlim_max == RLIM_INFINITY ? -EOVERFLOW : (long)l.rlim_max;
+}
+static long core_limit(void) { return limit_of(RLIMIT_CORE); }
+static long core_raise(void) { return ret(setrlimit(RLIMIT_CORE, &(struct rlimit){1 << 20, 1 << 20})); }
+/* Opens until it is refused; what refuses must be the task's own limit. */
+static long
+fd_bomb(void)
+{
+    while (open("/dev/null", O_RDONLY) >= 0)
+        ;
+    return -errno;
+}
+
+/* A21: orphans whose parent is gone are reaped by pid 1. How many zombies remain. */
+static long
+orphans(void)
+{
+    for (int i = 0; i < 100; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (fork() == 0)
+                _exit(0);
+            _exit(0);
+        }
+        if (pid < 0 || waitpid(pid, NULL, 0) < 0)
+            return -errno;
+    }
+    long n = 0;
+    for (int round = 0; round < 200; round++) {
+        DIR *d = opendir("/proc");
+        n = 0;
+        for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+            char path[300], line[512] = "";
+            snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
+            FILE *f = e->d_name[0] >= '1' && e->d_name[0] <= '9' ? fopen(path, "r") : NULL;
+            n += f && fgets(line, sizeof(line), f) && strstr(line, ") Z ") != NULL;
+            if (f)
+                fclose(f);
+        }
+        closedir(d);
+        if (n == 0)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return n;
 }
 
 static long
@@ -556,7 +610,8 @@ static const struct {
     const char *name;
     long (*fn)(void);
 } attempts[] = {
-    A(caps), A(odd_signals), A(no_new_privs), A(uid), A(groups), A(leaked_fds), A(own_pid_namespace),
+    A(caps), A(odd_signals), A(core_limit), A(core_raise), A(fd_bomb), A(orphans),
+    A(no_new_privs), A(uid), A(groups), A(leaked_fds), A(own_pid_namespace),
     A(loose_mounts),
     A(writable_mounts), A(cgroup_is_root),
     A(unshare_user), A(unshare_net), A(unshare_mount), A(unshare_cgroup), A(setns_own),

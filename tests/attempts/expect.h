@@ -12,6 +12,11 @@ static const struct attempt_expect {
 } attempt_expect[] = {
     {"caps", "0"},
     {"odd_signals", "0"},
+    /* A18 A21 A53 */
+    {"core_limit", "0"},
+    {"core_raise", "EPERM"},
+    {"fd_bomb", "EMFILE"},
+    {"orphans", "0"},
     {"no_new_privs", "1"},
     {"leaked_fds", "0"},
     {"own_pid_namespace", "3"},
