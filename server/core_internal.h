@@ -80,7 +80,7 @@ struct core {
     pthread_cond_t wake;
     pthread_t thread;
     bool started;
-    bool stopping;
+    atomic_bool stopping; /* written with the lock held */
     struct item *queue;
     struct item **queue_last;
     uint64_t durable;
