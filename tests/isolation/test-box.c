@@ -438,6 +438,61 @@ START_TEST(signals_are_default)
 }
 END_TEST
 
+/* The host's files are the tasks' files, at once for those that run. In a mount namespace of its
+ * own, where a file of the test stands for /etc/hosts. */
+static _Noreturn void
+refresh_child(struct box *b, const char *hosts)
+{
+    struct err e = ERR_INIT;
+    const char *keep[] = {b->dir};
+    struct base_conf conf = {.dir = b->base, .keep = keep, .n_keep = 1};
+    struct base base = {0};
+    const char *seen = mem_printf(b->ctx, "%s/etc/hosts", b->base);
+    static const char first[] = "127.0.0.1 first\n", second[] = "127.0.0.1 second\n";
+    enum { PRIVATE_REC = 0x44000, BIND = 0x1000 };
+    char *text;
+    must(file_write_atomic(AT_FDCWD, hosts, first, sizeof(first) - 1, 0644) == 0, "write");
+    must(unshare(CLONE_NEWNS) == 0, "unshare");
+    must(RAW(SYS_mount, "none", "/", NULL, PRIVATE_REC, NULL) == 0, "private");
+    must(RAW(SYS_mount, hosts, "/etc/hosts", NULL, BIND, NULL) == 0, "bind");
+    must_err(base_make(b->ctx, &conf, &base, &e), &e);
+    must(file_read(b->ctx, AT_FDCWD, seen, 4096, &text, NULL) == 0 && str_eq(text, first), "first");
+    auto_fd int fd = open(hosts, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    must(fd >= 0 && fd_write_full(fd, second, sizeof(second) - 1) == 0, "rewrite");
+    int64_t second_ns = 1000000000;
+    must_err(base_refresh(&base, second_ns / 2, &e), &e); /* too early to look again */
+    must(file_read(b->ctx, AT_FDCWD, seen, 4096, &text, NULL) == 0 && str_eq(text, first), "early");
+    must_err(base_refresh(&base, 2 * second_ns, &e), &e);
+    must(file_read(b->ctx, AT_FDCWD, seen, 4096, &text, NULL) == 0 && str_eq(text, second),
+         "second");
+    must(fchmod(fd, 0600) == 0, "chmod"); /* what the world may not read is not shown */
+    must_err(base_refresh(&base, 4 * second_ns, &e), &e);
+    must(access(seen, F_OK) < 0 && errno == ENOENT, "unreadable is gone");
+    must(open(mem_printf(b->ctx, "%s/etc/new", b->base), O_WRONLY | O_CREAT, 0644) < 0 &&
+             errno == EROFS,
+         "read-only");
+    _exit(0);
+}
+
+START_TEST(host_files_are_kept_current)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    auto_mem void *ctx = mem_ctx("t");
+    struct box b;
+    box_init(&b, ctx);
+    const char *hosts = mem_printf(ctx, "%s/hosts", b.dir);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        refresh_child(&b, hosts);
+    int st;
+    ck_assert_int_eq(waitpid(pid, &st, 0), pid);
+    ck_assert_msg(WIFEXITED(st) && WEXITSTATUS(st) == 0, "status %#x", st);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, b.dir), 0);
+}
+END_TEST
+
 /* The task owns its root: what it plants there before a restart must not move a mount. */
 START_TEST(planted_links_stop_the_launch)
 {
@@ -461,4 +516,4 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("box", 60, attempts_are_refused, attempts_can_succeed, programs_of_the_host_run,
                    kept_capabilities_arrive, binds_of_a_job, older_kernels_do, signals_are_default,
-                   planted_links_stop_the_launch)
+                   planted_links_stop_the_launch, host_files_are_kept_current)
