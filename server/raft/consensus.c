@@ -98,102 +98,6 @@ conf_from_raft(const void *ctx, const struct raft_configuration *c, struct peer_
     }
 }
 
-void
-consensus_conf_copy(const void *ctx, const struct peer_list *from, struct peer_list *ret)
-{
-    struct peer_list l = {.v = mem_array(ctx, struct peer, from->n), .n = from->n};
-    for (size_t i = 0; i < from->n; i++) {
-        l.v[i] = from->v[i];
-        l.v[i].addr = mem_strdup(l.v, from->v[i].addr);
-    }
-    *ret = l;
-}
-
-static bool
-conf_valid(const struct peer_list *l)
-{
-    if (l->n == 0 || l->n > CONSENSUS_PEERS_MAX)
-        return false;
-    bool voter = false;
-    for (size_t i = 0; i < l->n; i++) {
-        const struct peer *p = &l->v[i];
-        if (p->id == 0 || p->addr == NULL || strlen(p->addr) > CONSENSUS_ADDR_MAX ||
-            p->role > PEER_SPARE)
-            return false;
-        voter |= p->role == PEER_VOTER;
-        for (size_t j = 0; j < i; j++) {
-            if (l->v[j].id == p->id)
-                return false;
-        }
-    }
-    return voter;
-}
-
-int
-consensus_conf_encode(const void *ctx, const struct peer_list *conf, void **ret, size_t *ret_n)
-{
-    struct raft_configuration c;
-    if (!conf_valid(conf) || conf_to_raft(conf, &c) < 0)
-        return -ERR_INVALID;
-    struct raft_buffer b;
-    int rv = raft_configuration_encode(&c, &b);
-    raft_configuration_close(&c);
-    if (rv != 0)
-        return code_of(rv);
-    *ret = mem_dup(ctx, b.base, b.len);
-    *ret_n = b.len;
-    raft_free(b.base);
-    return 0;
-}
-
-/* The library's decoder trusts its input: version byte, u64 count, then per server u64 id,
- * NUL-terminated address, u8 role (little-endian). Walk it first. */
-static bool
-conf_bytes_valid(const uint8_t *p, size_t n)
-{
-    if (n < 9 || p[0] != 1)
-        return false;
-    uint64_t count = 0;
-    for (unsigned i = 0; i < 8; i++)
-        count |= (uint64_t)p[1 + i] << (8 * i);
-    if (count == 0 || count > CONSENSUS_PEERS_MAX)
-        return false;
-    size_t at = 9;
-    for (uint64_t i = 0; i < count; i++) {
-        if (n - at < 8 + 1 + 1)
-            return false;
-        at += 8;
-        const uint8_t *nul = memchr(p + at, 0, n - at);
-        if (nul == NULL || (size_t)(nul - (p + at)) > CONSENSUS_ADDR_MAX)
-            return false;
-        at = (size_t)(nul - p) + 1;
-        if (at >= n || p[at] > RAFT_SPARE)
-            return false;
-        at++;
-    }
-    return n - at < 8; /* padded to a word */
-}
-
-int
-consensus_conf_decode(const void *ctx, const void *data, size_t n, struct peer_list *ret)
-{
-    if (!conf_bytes_valid(data, n))
-        return -ERR_CORRUPT;
-    struct raft_buffer b = {.base = (void *)(uintptr_t)data, .len = n};
-    struct raft_configuration c;
-    if (raft_configuration_decode(&b, &c) != 0)
-        return -ERR_CORRUPT;
-    struct peer_list l;
-    conf_from_raft(ctx, &c, &l);
-    raft_configuration_close(&c);
-    if (!conf_valid(&l)) {
-        mem_free(l.v);
-        return -ERR_CORRUPT;
-    }
-    *ret = l;
-    return 0;
-}
-
 /* --- stepping --- */
 
 static void
@@ -428,7 +332,7 @@ metadata_in(const struct consensus_snapshot *s, struct raft_snapshot_metadata *m
     m->index = s->index;
     m->term = s->term;
     m->configuration_index = s->conf_index;
-    if (!conf_valid(&s->conf))
+    if (!consensus_conf_valid(&s->conf))
         return -ERR_INVALID;
     return conf_to_raft(&s->conf, &m->configuration);
 }
@@ -589,7 +493,7 @@ check_msg(const struct consensus *c, const struct peer_msg *m, struct err *e)
         if (m->index == 0 || m->index > UINT64_MAX / 2 || m->log_term == 0 ||
             m->log_term > m->term || m->conf_index == 0 || m->conf_index > m->index)
             return bad(e, m, "indexes and terms do not fit together");
-        if (!conf_valid(&m->conf))
+        if (!consensus_conf_valid(&m->conf))
             return bad(e, m, "its configuration is invalid");
         return leads ? bad(e, m, "it claims to lead the term that we lead") : 0;
     case MSG_TIMEOUT_NOW:
@@ -770,7 +674,7 @@ consensus_change(struct consensus *c, int64_t now, const struct peer_list *conf,
 {
     if (c->r.state != RAFT_LEADER)
         return err_set(e, -ERR_NOT_LEADER, "change the servers: not the leader");
-    if (!conf_valid(conf))
+    if (!consensus_conf_valid(conf))
         return err_set(e, -ERR_INVALID, "change the servers: the new configuration is invalid");
     bool stays = false;
     for (size_t i = 0; i < conf->n; i++)

@@ -151,6 +151,9 @@ uint64_t consensus_leader(const struct consensus *c, const char **ret_addr);
 /* Servers in the current configuration, borrowed until the next call. */
 const struct peer_list *consensus_peers(struct consensus *c);
 
+/* --- configurations (conf.c) --- */
+/* 1..CONSENSUS_PEERS_MAX servers, ids unique and not 0, at least one voter. */
+bool consensus_conf_valid(const struct peer_list *l);
 /* The data of a RECORD_CONFIG entry, owned by ctx. */
 int consensus_conf_encode(const void *ctx, const struct peer_list *conf, void **ret, size_t *ret_n);
 /* -ERR_CORRUPT; what it gives is owned by ctx. */

@@ -4,7 +4,8 @@
  *
  * A segment is a preallocated file of zeros, written front to back. It starts with a head:
  *
- *   "PDKLOG1\n" | u64 next index at its start | u64 sequence number | u32 0 | u32 crc32c of the 28 bytes before
+ *   "PDKLOG1\n" | u64 next index at its start | u64 sequence number | u32 0 |
+ *   u32 crc32c of the 28 bytes before
  *
  * then records, each at a multiple of 8, all integers big-endian:
  *

@@ -16,6 +16,7 @@ struct state_iter {
     bool live_only;
     size_t left;        /* rows still to give */
     const char *prefix; /* of the id, checked in the row; NULL: none */
+    uint64_t create_index; /* of a job's versions: only this incarnation; 0: any */
 };
 
 const struct type *
@@ -245,6 +246,10 @@ state_job_versions(struct state_txn *t, const void *ctx, const char *ns, const c
 {
     struct state_iter *it = iter_new(t, ctx, T_JOB_VERSIONS, T_JOB_VERSIONS, key2(ns, id));
     it->left = STATE_JOB_VERSIONS_KEPT;
+    /* A purged job of that id may have left versions that old allocations refer to. */
+    struct job *j = state_job(t, it, ns, id);
+    it->create_index = j != NULL ? j->create_index : UINT64_MAX;
+    mem_free(j);
     return it;
 }
 
@@ -337,7 +342,10 @@ state_next(struct state_iter *it, const void *ctx)
     struct slice row;
     while (it->left > 0 && next_row(it, &row)) {
         void *obj = row_decode(it->t, ctx, row_type(it->table), row);
-        if (it->prefix != NULL && !str_prefix(row_id(it, obj), it->prefix)) {
+        bool other = it->prefix != NULL && !str_prefix(row_id(it, obj), it->prefix);
+        if (it->create_index != 0)
+            other |= ((const struct job *)obj)->create_index != it->create_index;
+        if (other) {
             mem_free(obj);
             continue;
         }

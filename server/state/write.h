@@ -2,9 +2,9 @@
  *
  * Writing the state: for the FSM and for loading a snapshot. One writer; the transaction belongs to
  * the thread that began it. `index` is the Raft index of the entry being applied: every function
- * below moves the index of its table to it and notes what a blocking query may wait for (0: neither). They store
- * what they are given: stamping CreateIndex and the like is the FSM's work. A full or damaged file
- * ends the process.
+ * below moves the index of its table to it and notes what a blocking query may wait for (0: neither).
+ * They store what they are given: stamping CreateIndex and the like is the FSM's work. A full or
+ * damaged file ends the process.
  */
 #ifndef PADDOCK_SERVER_STATE_WRITE_H
 #define PADDOCK_SERVER_STATE_WRITE_H

@@ -244,6 +244,11 @@ START_TEST(six_versions_and_those_in_use_are_kept)
     ck_assert_uint_eq(of->version, 0);
     ck_assert_ptr_null(
         READ(f, struct job *, state_job_version(rt, f->ctx, "default", "web", 2)));
+    /* Purged and registered anew: the old one's versions are not its own. */
+    stop_job(f, "web", true, "e1");
+    put_job(f, make_job(f, "web", 3), NULL);
+    ck_assert_uint_eq(get_job(f, "web")->version, 0);
+    ck_assert_uint_eq(count_versions(f, "web"), 1);
     fx_free(f);
 }
 END_TEST
