@@ -253,6 +253,8 @@ make(struct client *c, struct client_alloc *rec, struct client_task **tasks, siz
         task_runner_init(&ar->tasks[i], ar, task, t);
     }
     HASH_ADD_STR(c->allocs, id, ar);
+    if (str_eq(rec->alloc->client_status, ALLOC_PENDING))
+        ar->told = ALLOC_PENDING; /* what the server says itself is no news to it */
     refresh_status(ar);
     return ar;
 }

@@ -27,9 +27,10 @@
 #include "net/rpc.h"
 
 enum {
-    CLIENT_BATCH_NS = 200 * 1000 * 1000, /* later updates of allocations wait so long */
+    CLIENT_BATCH_NS = 200 * 1000 * 1000, /* reports without a new status wait so long */
     CLIENT_UPDATE_MAX = 256,             /* allocations in one Node.UpdateAlloc */
-    CLIENT_LINK_RETRY_MS = 100,          /* to the warden */
+    CLIENT_LINK_RETRY_MS = 50,           /* to the warden: doubled */
+    CLIENT_LINK_RETRY_MAX_MS = 1000,
     CLIENT_LINK_FIRST_MS = 2000,         /* registration waits so long for the warden */
     CLIENT_RETRY_MIN_MS = 500,           /* calls to servers: doubled, jittered */
     CLIENT_RETRY_MAX_MS = 15 * 1000
@@ -124,6 +125,7 @@ struct client {
     /* link.c */
     struct watch *link_watch;
     struct timer *link_timer;
+    int64_t link_retry_ms;
     bool link_up;
     bool link_info; /* the warden's info was asked for and came */
     bool warden_root;
@@ -153,7 +155,6 @@ struct client {
     struct timer *list_timer;
     struct timer *update_timer;
     bool update_posted;
-    int64_t update_last_ns; /* monotonic */
     int64_t update_backoff_ms;
     int64_t list_backoff_ms;
     size_t adopting; /* tasks whose fate at restart is not known yet */

@@ -22,8 +22,12 @@ wanted_events(struct client *c)
 static void
 retry_later(struct client *c)
 {
-    if (!c->link_timer)
-        c->link_timer = timer_start(c->loop, CLIENT_LINK_RETRY_MS, try_connect, c);
+    if (c->link_timer)
+        return;
+    c->link_retry_ms = c->link_retry_ms ? c->link_retry_ms * 2 : CLIENT_LINK_RETRY_MS;
+    if (c->link_retry_ms > CLIENT_LINK_RETRY_MAX_MS)
+        c->link_retry_ms = CLIENT_LINK_RETRY_MAX_MS;
+    c->link_timer = timer_start(c->loop, c->link_retry_ms, try_connect, c);
 }
 
 static void
@@ -84,6 +88,7 @@ static void
 link_is_up(struct client *c)
 {
     c->link_up = true;
+    c->link_retry_ms = 0;
     client_hold(c);
     warden_info(c->warden, on_info, c);
     struct alloc_runner *ar, *tmp;

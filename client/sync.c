@@ -216,7 +216,7 @@ any_urgent(const struct client *c)
 }
 
 /* A change of status goes out at the end of this turn (one report at a time, so a storm of them is
- * sent together), other changes when the pause is over. */
+ * sent together), other changes a little later. */
 static void
 update_schedule(struct client *c, bool now)
 {
@@ -225,9 +225,8 @@ update_schedule(struct client *c, bool now)
     if (c->update_timer && (!now || c->update_backoff_ms > 0))
         return;
     timer_stop(TAKE(c->update_timer));
-    int64_t since = clock_mono_ns() - c->update_last_ns;
-    if (!now && c->update_last_ns != 0 && since < CLIENT_BATCH_NS) {
-        update_in(c, (CLIENT_BATCH_NS - since) / NS_PER_MS + 1);
+    if (!now) {
+        update_in(c, CLIENT_BATCH_NS / NS_PER_MS);
         return;
     }
     c->update_posted = true;
@@ -325,7 +324,6 @@ update_send(struct client *c)
     }
     if (req.allocs.n == 0)
         return;
-    c->update_last_ns = clock_mono_ns();
     client_hold(c);
     c->update_call = rpc_send(c->rpc, RPC_NODE_UPDATE_ALLOC, &req, 0, on_update, c);
 }
