@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * exec launches through warden and shim against a bare vfork+exec of the same static program,
- * interleaved in one session, so that the noise of the machine hits both. Two figures each: until the
- * payload runs (answer of the launch; return of vfork), and until it has ended and is reaped. The bar
- * is on the second, which is what reference/isolation.md 2.1 compares: p50 <= 7 times.
+ * interleaved in one session, so that the noise of the machine hits both. Two figures each: until
+ * the payload runs (answer of the launch; return of vfork), and until it has ended and is reaped.
+ * The bar is on the second, which is what reference/isolation.md 2.1 compares: p50 <= 7 times.
  *
  * usage: bench/launch [LAUNCHES [PAUSE_MS]]; as root, with a cgroup2 mount.
  */
@@ -124,7 +124,7 @@ start_warden(struct bench *b)
         if (i > 5000)
             die("connect", e.text);
         err_clear(&e);
-        usleep(1000);
+        (void)poll(NULL, 0, 1);
     }
 }
 
@@ -232,7 +232,8 @@ main(int argc, char **argv)
         return 0;
     }
     if ((argc > 1 && num_parse_i64(argv[1], &launches) < 0) ||
-        (argc > 2 && num_parse_i64(argv[2], &pause_ms) < 0) || launches < 1)
+        (argc > 2 && num_parse_i64(argv[2], &pause_ms) < 0) || launches < 1 || pause_ms < 0 ||
+        pause_ms > 10000)
         die("usage", "bench/launch [LAUNCHES [PAUSE_MS]]");
     struct bench b = {.ctx = mem_ctx("bench"), .pidfd = -1};
     str_copy(b.dir, sizeof(b.dir), "/tmp/paddock-bench-XXXXXX");
@@ -241,11 +242,9 @@ main(int argc, char **argv)
     start_warden(&b);
     make_task(&b);
     for (int64_t i = -WARM_UP; i < launches; i++) {
-        if (pause_ms > 0)
-            usleep((useconds_t)pause_ms * 1000);
+        (void)poll(NULL, 0, (int)pause_ms);
         one_bare(&b, i >= 0);
-        if (pause_ms > 0)
-            usleep((useconds_t)pause_ms * 1000);
+        (void)poll(NULL, 0, (int)pause_ms);
         one_launch(&b, i >= 0);
     }
     printf("%lld launches, %lld ms between them, interleaved\n", (long long)launches,

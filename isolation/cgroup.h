@@ -47,8 +47,7 @@ struct cgroup_root {
 int cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e);
 void cgroup_root_close(struct cgroup_root *r);
 
-/* --- limits: the plan is pure -------------------------------------------------------------------
- */
+/* --- limits: the plan is pure ---------------------------------------------------------------- */
 struct cgroup_limits {  /* 0: not set, except where noted */
     int64_t cpu_shares; /* MHz asked for; becomes cpu.weight 1..10000 (1024 shares = 100) */
     int64_t cpu_max_us; /* per 100 ms */

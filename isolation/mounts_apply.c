@@ -45,8 +45,7 @@ open_at(long dirfd, const char *path, uint64_t flags, uint64_t resolve)
     return RAW(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
-/* --- targets -------------------------------------------------------------------------------------
- */
+/* --- targets --------------------------------------------------------------------------------- */
 
 /* Opens the directory of the last component, making what is missing on the way, and points *name at
  * that component. */
@@ -129,8 +128,7 @@ open_kernel_target(struct apply *a)
     return r;
 }
 
-/* --- text without a libc ------------------------------------------------------------------------
- */
+/* --- text without a libc --------------------------------------------------------------------- */
 
 static char *
 put_text(char *p, const char *s)

@@ -64,8 +64,8 @@ env_path(const struct launch_spec *s)
     return PATH_DEFAULT;
 }
 
-/* Where the command is looked for: absolute as it is; "local/run" below the task's directory; a bare
- * name in the task's local/, the task's directory, then PATH, as Nomad does it. */
+/* Where the command is looked for: absolute as it is; "local/run" below the task's directory; a
+ * bare name in the task's local/, the task's directory, then PATH, as Nomad does it. */
 static void
 candidates(const void *ctx, const struct launch_spec *s, const char *base, struct str_list *out)
 {
@@ -90,7 +90,8 @@ static void
 limit(struct confine *c, unsigned resource, uint64_t v)
 {
     ASSERT(c->n_rlimits < CONFINE_RLIMITS_MAX);
-    c->rlimits[c->n_rlimits++] = (struct confine_rlimit){.resource = resource, .soft = v, .hard = v};
+    c->rlimits[c->n_rlimits++] =
+        (struct confine_rlimit){.resource = resource, .soft = v, .hard = v};
 }
 
 static void
@@ -102,8 +103,8 @@ fill_confine(struct confine *c, const struct plan_input *in)
         c->flags |= CONFINE_IDS;
         c->uid = in->user->uid;
         c->gid = in->user->gid;
-        c->n_groups = in->user->n_groups < CONFINE_GROUPS_MAX ? in->user->n_groups
-                                                               : CONFINE_GROUPS_MAX;
+        c->n_groups =
+            in->user->n_groups < CONFINE_GROUPS_MAX ? in->user->n_groups : CONFINE_GROUPS_MAX;
         memcpy(c->groups, in->user->groups, c->n_groups * sizeof(c->groups[0]));
     }
     int64_t nofile = s->limits != NULL ? s->limits->nofile : 0;
@@ -206,9 +207,9 @@ void
 plan_explain(const void *plan, const struct shim_status *st, struct err *e)
 {
     static const char *const stages[SHIM_STAGE_END] = {
-        [SHIM_PLAN] = "read the plan",     [SHIM_LOGS] = "open the log files",
-        [SHIM_MOUNTS] = "build the root",  [SHIM_BEGIN] = "confine the task",
-        [SHIM_CLONE] = "clone the task",   [SHIM_TASK] = "confine the task",
+        [SHIM_PLAN] = "read the plan",    [SHIM_LOGS] = "open the log files",
+        [SHIM_MOUNTS] = "build the root", [SHIM_BEGIN] = "confine the task",
+        [SHIM_CLONE] = "clone the task",  [SHIM_TASK] = "confine the task",
         [SHIM_EXEC] = "execute",
     };
     const struct plan_header *h = plan;
@@ -226,8 +227,7 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
         return;
     }
     if (stage == SHIM_TASK && str_eq(what, "working directory")) {
-        err_errno(e, error, "enter the working directory \"%s\"",
-                  (const char *)plan + h->work_dir);
+        err_errno(e, error, "enter the working directory \"%s\"", (const char *)plan + h->work_dir);
         return;
     }
     const char *op = "";

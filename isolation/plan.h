@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The launch plan: everything a shim does, as one flat block that the warden computes (pure) from a
- * launch spec and the policy. It crosses in a memfd; the shim maps it privately, so that pointer tables
- * can be made in place. Offsets are from the start of the block, 0 is "none".
+ * launch spec and the policy. It crosses in a memfd; the shim maps it privately, so that pointer
+ * tables can be made in place. Offsets are from the start of the block, 0 is "none".
  *
- * Order of the shim's work, forced by the kernel: logs opened -> mounts, pivot, detach (mounts_apply.h)
- * -> confine_begin -> vfork; the child: confine_task (seccomp last), execve; the shim: status to the
- * warden, start record, confine_end, then pump, reap, exit record.
+ * Order of the shim's work, forced by the kernel: logs opened -> mounts, pivot, detach
+ * (mounts_apply.h)
+ * -> confine_begin -> vfork; the child: confine_task (seccomp last), execve; the shim: status to
+ * the warden, start record, confine_end, then pump, reap, exit record.
  *
  * Included by the free-standing shim: the first part needs <stdint.h> only.
  */
@@ -32,8 +33,8 @@ enum {
     PLAN_OOM = 1 << 5,       /* SHIM_FD_OOM is there */
 };
 
-/* A table of `n` uint64_t at `at`, each the offset of a NUL-terminated string, then one 0. The shim adds
- * the address of its mapping to each and has an argv. */
+/* A table of `n` uint64_t at `at`, each the offset of a NUL-terminated string, then one 0. The shim
+ * adds the address of its mapping to each and has an argv. */
 struct plan_strs {
     uint32_t at;
     uint32_t n;
@@ -54,25 +55,26 @@ struct plan_header {
     uint32_t magic;
     uint32_t bytes; /* of the block; the last one is NUL */
     uint32_t flags;
-    uint32_t mounts;       /* struct mounts_plan; 0: the mount namespace stays as it is */
+    uint32_t mounts; /* struct mounts_plan; 0: the mount namespace stays as it is */
     uint32_t mounts_bytes;
-    uint32_t confine;      /* struct confine */
+    uint32_t confine; /* struct confine */
     struct plan_filter task_filter;
     struct plan_filter shim_filter;
-    uint32_t work_dir;     /* absolute in the task's root */
+    uint32_t work_dir;      /* absolute in the task's root */
     struct plan_strs paths; /* candidates of the executable, in order */
     struct plan_strs args;
     struct plan_strs env;
     struct plan_log logs[2]; /* stdout, stderr */
-    uint32_t log_files;    /* how many are kept; at least 1 */
-    uint32_t log_gid;      /* group of log files: the agent's */
-    uint64_t log_bytes;    /* of one file */
+    uint32_t log_files;      /* how many are kept; at least 1 */
+    uint32_t log_gid;        /* group of log files: the agent's */
+    uint64_t log_bytes;      /* of one file */
 };
 
 /* File descriptors that the shim is born with; absent ones are closed. 0, 1, 2 are /dev/null. */
 enum {
     SHIM_FD_PLAN = 3,
-    SHIM_FD_STATUS = 4, /* SOCK_SEQPACKET to the warden: one struct shim_status, with the payload's pidfd */
+    SHIM_FD_STATUS =
+        4, /* SOCK_SEQPACKET to the warden: one struct shim_status, with the payload's pidfd */
     SHIM_FD_RECORD = 5, /* struct record, of which the shim writes the part from `run` on */
     SHIM_FD_LOGS = 6,   /* directory */
     SHIM_FD_CGROUP = 7, /* leaf task/ */
@@ -111,13 +113,13 @@ struct shim_status {
 #include "isolation/users.h"
 
 struct plan_input {
-    const struct launch_spec *spec; /* checked: proto_check_spec(), policy_check_launch() */
-    const struct user *user;        /* NULL: rootless, the ids stay */
-    const struct mounts_plan *mounts;           /* NULL: raw_exec */
-    const struct seccomp_program *task_filter;  /* NULL: none */
+    const struct launch_spec *spec;   /* checked: proto_check_spec(), policy_check_launch() */
+    const struct user *user;          /* NULL: rootless, the ids stay */
+    const struct mounts_plan *mounts; /* NULL: raw_exec */
+    const struct seccomp_program *task_filter; /* NULL: none */
     const struct seccomp_program *shim_filter;
-    const char *task_dir;     /* host path: where raw_exec starts and looks for relative commands */
-    uint64_t caps;            /* kept by an isolated payload */
+    const char *task_dir; /* host path: where raw_exec starts and looks for relative commands */
+    uint64_t caps;        /* kept by an isolated payload */
     bool cgroup;
     bool oom;
     bool logs;
@@ -127,10 +129,12 @@ struct plan_input {
 };
 
 /* *ret is owned by ctx. -ERR_LIMIT (too large), -ERR_INVALID. */
-int plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_n, struct err *e);
+int plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_n,
+              struct err *e);
 /* "mount proc on \"proc\": Operation not permitted": a shim's failure in words. */
 void plan_explain(const void *plan, const struct shim_status *st, struct err *e);
-/* Whether offsets, counts and terminators of a block are right; the shim's check, and the tests'. */
+/* Whether offsets, counts and terminators of a block are right; the shim's check, and the tests'.
+ */
 #endif
 int plan_check(const void *plan, uint64_t bytes);
 

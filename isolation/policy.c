@@ -143,7 +143,8 @@ check_mount(const struct policy *p, const struct launch_mount *m, struct err *e)
         if (below(m->source, p->bind_allowed.v[i]))
             return 0;
     return err_set(e, -ERR_POLICY,
-                   "mount of \"%s\": this client's policy does not allow that host path", m->source);
+                   "mount of \"%s\": this client's policy does not allow that host path",
+                   m->source);
 }
 
 int
@@ -180,7 +181,8 @@ policy_user(const struct policy *p, const struct launch_spec *s, const struct us
             struct user *ret, struct err *e)
 {
     const char *dflt = s->isolated ? USER_DEFAULT : str_or(p->agent_user, USER_DEFAULT);
-    return users_resolve(str_or(s->user, dflt), p->denied_users.v, p->denied_users.n, files, ret, e);
+    return users_resolve(str_or(s->user, dflt), p->denied_users.v, p->denied_users.n, files, ret,
+                         e);
 }
 
 int

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The compiled policy: what the operator lets the agent ask of the warden. `paddock policy` makes it
- * from root-owned configuration; the warden and the supervisor read only this file (msgpack struct
- * policy) and parse no configuration language.
+ * The compiled policy: what the operator lets the agent ask of the warden. `paddock policy` makes
+ * it from root-owned configuration; the warden and the supervisor read only this file (msgpack
+ * struct policy) and parse no configuration language.
  */
 #ifndef PADDOCK_ISOLATION_POLICY_H
 #define PADDOCK_ISOLATION_POLICY_H
@@ -13,11 +13,12 @@
 #include "common/err.h"
 #include "isolation/users.h"
 
-#define POLICY_FILE "policy"       /* in RunDir */
+#define POLICY_FILE "policy"        /* in RunDir */
 #define POLICY_SOCKET "warden.sock" /* in RunDir */
 enum { POLICY_BYTES_MAX = 1 << 20 };
 
-/* Absolute normal paths, known drivers and capabilities, ids: what a policy must be, whoever made it. */
+/* Absolute normal paths, known drivers and capabilities, ids: what a policy must be, whoever made
+ * it. */
 int policy_check(const struct policy *p, struct err *e);
 /* Checks and writes it to `path` (0640, atomically). */
 int policy_compile(const struct policy *p, const char *path, struct err *e);
@@ -28,8 +29,8 @@ int policy_load(const void *ctx, const char *path, struct policy **ret, struct e
 int policy_check_launch(const struct policy *p, const struct launch_spec *s, struct err *e);
 /* Who runs it: the spec's user, or the driver's default (exec: nobody; raw_exec: the agent's user),
  * and not a denied one. `files` as users_resolve(). */
-int policy_user(const struct policy *p, const struct launch_spec *s, const struct users_files *files,
-                struct user *ret, struct err *e);
+int policy_user(const struct policy *p, const struct launch_spec *s,
+                const struct users_files *files, struct user *ret, struct err *e);
 /* The capabilities kept. */
 int policy_caps(const struct policy *p, const struct launch_spec *s, uint64_t *ret, struct err *e);
 

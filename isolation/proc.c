@@ -100,7 +100,8 @@ proc_boot_id(char out[40])
     return 0;
 }
 
-/* PIDFD_GET_INFO of Linux 6.13, whose struct older headers do not have: the first 64 bytes of it. */
+/* PIDFD_GET_INFO of Linux 6.13, whose struct older headers do not have: the first 64 bytes of it.
+ */
 struct pidfd_info_v0 {
     uint64_t mask;
     uint64_t cgroup_id;

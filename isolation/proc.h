@@ -19,7 +19,8 @@ int proc_stat(pid_t pid, struct proc_stat *ret);
 pid_t proc_parent(pid_t pid); /* 0: unknown */
 /* The pid in the innermost pid namespace of the process; 0: unknown. */
 pid_t proc_inner_pid(pid_t pid);
-/* SIGKILL to all descendants of `pid`, again until there are none that live (rootless: no cgroup). */
+/* SIGKILL to all descendants of `pid`, again until there are none that live (rootless: no cgroup).
+ */
 void proc_kill_descendants(pid_t pid);
 /* The pid behind a pidfd in our pid namespace; 0: unknown or gone. */
 pid_t proc_pidfd_pid(int pidfd);

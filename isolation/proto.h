@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The warden's wire: one msgpack struct warden_request per packet of a SOCK_SEQPACKET unix socket, one
- * struct warden_response per answer, file descriptors beside it. A row per request says which fields it
- * may and must carry and in which phase of a connection it is allowed; anything else closes the
- * connection (the agent's side is hostile). Pure, except proto_send and proto_recv.
+ * The warden's wire: one msgpack struct warden_request per packet of a SOCK_SEQPACKET unix socket,
+ * one struct warden_response per answer, file descriptors beside it. A row per request says which
+ * fields it may and must carry and in which phase of a connection it is allowed; anything else
+ * closes the connection (the agent's side is hostile). Pure, except proto_send and proto_recv.
  */
 #ifndef PADDOCK_ISOLATION_PROTO_H
 #define PADDOCK_ISOLATION_PROTO_H
@@ -33,7 +33,12 @@ enum warden_op {
 };
 
 /* What an fd of an answer is. */
-enum warden_fd { WARDEN_FD_PID = 1, WARDEN_FD_CGROUP = 2, WARDEN_FD_RECORD = 3, WARDEN_FD_FILE = 4 };
+enum warden_fd {
+    WARDEN_FD_PID = 1,
+    WARDEN_FD_CGROUP = 2,
+    WARDEN_FD_RECORD = 3,
+    WARDEN_FD_FILE = 4
+};
 
 enum {
     PROTO_PACKET_MAX = 384 * 1024, /* bytes of a packet */
@@ -42,7 +47,7 @@ enum {
     PROTO_TASK_NAME_MAX = 128,
     PROTO_PATH_MAX = 1024,
     PROTO_PATH_DEPTH_MAX = 64,
-    PROTO_READDIR_MAX = 256,       /* entries of an answer */
+    PROTO_READDIR_MAX = 256, /* entries of an answer */
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */
@@ -50,8 +55,8 @@ enum proto_phase { PROTO_HELLO = 1, PROTO_READY = 2, PROTO_STOPPING = 4 };
 
 const char *proto_op_name(uint64_t op); /* "launch"; "?" */
 
-/* The request is one that this phase allows, carries what its row asks for and nothing else, and every
- * name, path and number is well-formed. -ERR_INVALID: the connection must be closed. */
+/* The request is one that this phase allows, carries what its row asks for and nothing else, and
+ * every name, path and number is well-formed. -ERR_INVALID: the connection must be closed. */
 int proto_check(const struct warden_request *r, enum proto_phase phase, struct err *e);
 /* The parts, for tests and the planner. */
 int proto_check_alloc_id(const char *s);
@@ -66,8 +71,8 @@ int proto_decode(const void *ctx, const void *p, size_t n, enum proto_phase phas
 
 /* One packet with up to PROTO_FDS_MAX fds (borrowed). 0, -EAGAIN, or -errno. */
 int proto_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds);
-/* One packet into `buf`; fds of the peer are taken only when `fds` is not NULL (then PROTO_FDS_MAX of
- * them, *n_fds says how many), else they are an error. Returns its size; 0: closed; -EAGAIN;
+/* One packet into `buf`; fds of the peer are taken only when `fds` is not NULL (then PROTO_FDS_MAX
+ * of them, *n_fds says how many), else they are an error. Returns its size; 0: closed; -EAGAIN;
  * -ERR_LIMIT: larger than `size` or with fds that were not asked for. */
 long proto_recv(int fd, void *buf, size_t size, int *fds, size_t *n_fds);
 /* Socket buffers that hold a whole packet. */

@@ -18,7 +18,8 @@ record_read_raw(int fd, struct record *ret)
         return -errno;
     if ((size_t)n != sizeof(r) || r.magic != RECORD_MAGIC || r.bytes != sizeof(r) ||
         r.run.state > RECORD_FINISHED || memchr(r.alloc_id, 0, sizeof(r.alloc_id)) == NULL ||
-        memchr(r.task, 0, sizeof(r.task)) == NULL || memchr(r.boot_id, 0, sizeof(r.boot_id)) == NULL)
+        memchr(r.task, 0, sizeof(r.task)) == NULL ||
+        memchr(r.boot_id, 0, sizeof(r.boot_id)) == NULL)
         return -ERR_CORRUPT;
     *ret = r;
     return 0;

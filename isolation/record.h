@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The task record: in a root-only file that no task can reach, one per (allocation, task). The warden
- * writes the first part, when it makes the shim; the shim writes `run` with one pwrite(2) each time.
- * A fixed layout, because the shim has no allocator. Everything else of the project sees it as struct
- * task_record.
+ * The task record: in a root-only file that no task can reach, one per (allocation, task). The
+ * warden writes the first part, when it makes the shim; the shim writes `run` with one pwrite(2)
+ * each time. A fixed layout, because the shim has no allocator. Everything else of the project sees
+ * it as struct task_record.
  */
 #ifndef PADDOCK_ISOLATION_RECORD_H
 #define PADDOCK_ISOLATION_RECORD_H
@@ -26,7 +26,7 @@ struct record_run {
     int64_t started_ns; /* CLOCK_REALTIME */
     int64_t finished_ns;
     uint64_t log_errors;
-    int32_t pid;        /* of the payload, as the shim sees it */
+    int32_t pid; /* of the payload, as the shim sees it */
     int32_t exit_code;
     int32_t signal;
     int32_t pad;
@@ -35,7 +35,7 @@ struct record_run {
 /* No pointers, naturally aligned, native byte order. */
 struct record {
     uint32_t magic;
-    uint32_t bytes;      /* sizeof(struct record) */
+    uint32_t bytes; /* sizeof(struct record) */
     char alloc_id[40];
     char task[136];
     char boot_id[40];

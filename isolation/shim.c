@@ -21,8 +21,8 @@
 
 enum {
     SIGSET_BYTES = 8,
-    PUMP_ROUNDS = 16,      /* 64 KiB each, before the next look at children */
-    DRAIN_ROUNDS = 64,     /* after the payload's end */
+    PUMP_ROUNDS = 16,  /* 64 KiB each, before the next look at children */
+    DRAIN_ROUNDS = 64, /* after the payload's end */
     EVENTS_BYTES = 256,
 };
 
@@ -72,7 +72,7 @@ record_write(void)
               offsetof(struct record, run));
 }
 
-/* --- the launch ---------------------------------------------------------------------------------- */
+/* --- the launch ------------------------------------------------------------------------------ */
 
 static struct plan_header *
 map_plan(void)
@@ -110,10 +110,16 @@ open_logs(const struct plan_header *h, int write_ends[2], struct shim_status *st
         struct shim_log *l = &shim.logs[i];
         size_t n = strnlen(text(h, h->logs[i].name), SHIM_NAME_MAX - 13);
         memcpy(shim.names[i], text(h, h->logs[i].name), n);
-        *l = (struct shim_log){.pipe = -1, .file = -1, .dir = SHIM_FD_LOGS, .name = shim.names[i],
-                               .index = h->logs[i].index, .first = h->logs[i].first,
-                               .files_max = h->log_files, .gid = h->log_gid,
-                               .bytes_max = h->log_bytes, .errors = &shim.run.log_errors};
+        *l = (struct shim_log){.pipe = -1,
+                               .file = -1,
+                               .dir = SHIM_FD_LOGS,
+                               .name = shim.names[i],
+                               .index = h->logs[i].index,
+                               .first = h->logs[i].first,
+                               .files_max = h->log_files,
+                               .gid = h->log_gid,
+                               .bytes_max = h->log_bytes,
+                               .errors = &shim.run.log_errors};
         write_ends[i] = i == 0 ? 1 : 2;
         if (!(h->flags & PLAN_LOGS))
             continue;
@@ -158,7 +164,8 @@ payload(const int write_ends[2])
     if (r >= 0) {
         stage = SHIM_EXEC;
         char *const *paths = (char **)(void *)text(h, h->paths.at);
-        long worst = -ENOENT; /* a file that cannot be executed says more than one that is missing */
+        long worst =
+            -ENOENT; /* a file that cannot be executed says more than one that is missing */
         for (uint32_t i = 0; i < h->paths.n; i++) {
             r = RAW(SYS_execve, paths[i], text(h, h->args.at), text(h, h->env.at));
             if (r != -ENOENT && r != -ENOTDIR)
@@ -187,7 +194,8 @@ start_payload(uint32_t flags, int *pidfd, const int write_ends[2])
         a.flags |= CLONE_INTO_CGROUP;
         a.cgroup = SHIM_FD_CGROUP;
         if (flags & PLAN_ISOLATED)
-            a.flags |= CLONE_NEWCGROUP; /* here, not with the shim: rooted at the leaf of the payload */
+            a.flags |=
+                CLONE_NEWCGROUP; /* here, not with the shim: rooted at the leaf of the payload */
     }
     long r = RAW(SYS_clone3, &a, sizeof(a));
     if (r == 0)
@@ -286,7 +294,7 @@ settle(struct plan_header *h)
     (void)RAW(SYS_munmap, h, h->bytes);
 }
 
-/* --- watching ------------------------------------------------------------------------------------ */
+/* --- watching -------------------------------------------------------------------------------- */
 
 static bool
 oom_killed(void)
@@ -358,7 +366,8 @@ shim_main(void)
 {
     struct shim_status st = {.stage = SHIM_RUNS};
     (void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-    /* all blocked for good: SIGCHLD comes by signalfd, and no other may end the keeper of the status */
+    /* all blocked for good: SIGCHLD comes by signalfd, and no other may end the keeper of the
+     * status */
     const uint64_t all = ~UINT64_C(0), chld = UINT64_C(1) << (SIGCHLD - 1);
     (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, SIGSET_BYTES);
     shim.signals = (int)RAW(SYS_signalfd4, -1, &chld, SIGSET_BYTES, O_CLOEXEC | O_NONBLOCK);

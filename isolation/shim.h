@@ -19,12 +19,12 @@
 
 int shim_main(void);
 
-/* One stream of the payload: a pipe that ends in <name><index>, rotated at `bytes_max`; the oldest is
- * removed when there are more than `files_max`. A file that cannot be written drops bytes, counted,
- * and never blocks the payload. */
+/* One stream of the payload: a pipe that ends in <name><index>, rotated at `bytes_max`; the oldest
+ * is removed when there are more than `files_max`. A file that cannot be written drops bytes,
+ * counted, and never blocks the payload. */
 struct shim_log {
-    int pipe;  /* read end, non-blocking; -1: closed */
-    int file;  /* -1: none could be opened; tried again with the next bytes */
+    int pipe; /* read end, non-blocking; -1: closed */
+    int file; /* -1: none could be opened; tried again with the next bytes */
     int dir;
     const char *name; /* prefix, copied: the plan is unmapped */
     uint32_t index;

@@ -31,8 +31,8 @@
 enum {
     PAUSE_FIRST_MS = 250,
     PAUSE_MAX_MS = 30000,
-    STEADY_MS = 10000,        /* ran that long: the next restart comes at once */
-    FIRST_RUN_MS = 1000,      /* an agent that ends sooner than that at first is not restarted */
+    STEADY_MS = 10000,   /* ran that long: the next restart comes at once */
+    FIRST_RUN_MS = 1000, /* an agent that ends sooner than that at first is not restarted */
     AGENT_STOP_MS = 60000,
     WARDEN_STOP_MS = 20000,
     WARDEN_READY_MS = 15000,
@@ -40,7 +40,7 @@ enum {
 
 struct child {
     const char *name;
-    pid_t pid;          /* 0: not running */
+    pid_t pid; /* 0: not running */
     int64_t started_ns;
     int64_t restart_ns; /* 0: not waiting */
     int64_t pause_ms;
@@ -92,7 +92,7 @@ supervisor_helpers(char *ret, unsigned long size, struct err *e)
                    PKGLIBEXECDIR);
 }
 
-/* --- the policy ---------------------------------------------------------------------------------- */
+/* --- the policy ------------------------------------------------------------------------------ */
 
 /* In the child: the only process that parses configuration as root. */
 static _Noreturn void
@@ -159,10 +159,11 @@ find_user(struct run *u, struct err *e)
     struct err why = ERR_INIT;
     const char *name = str_or(p->agent_user, "paddock");
     if (users_resolve(name, NULL, 0, NULL, &user, &why) < 0)
-        return err_set(e, -ERR_NOT_FOUND,
-                       "user \"%s\" does not exist, and the agent must not run as root: make it with "
-                       "`useradd --system --no-create-home --shell /usr/sbin/nologin %s`",
-                       name, name);
+        return err_set(
+            e, -ERR_NOT_FOUND,
+            "user \"%s\" does not exist, and the agent must not run as root: make it with "
+            "`useradd --system --no-create-home --shell /usr/sbin/nologin %s`",
+            name, name);
     if (user.uid == 0)
         return err_set(e, -ERR_POLICY, "user \"%s\" is root: the agent must not run as root", name);
     p->agent_user = mem_strdup(p, name);
@@ -180,7 +181,8 @@ make_dir(struct run *u, const char *path, mode_t mode, bool agents, struct err *
     auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, errno, "open \"%s\"", path);
-    if (u->root && agents && fchown(fd, (uid_t)u->policy->agent_uid, (gid_t)u->policy->agent_gid) < 0)
+    if (u->root && agents &&
+        fchown(fd, (uid_t)u->policy->agent_uid, (gid_t)u->policy->agent_gid) < 0)
         return err_errno(e, errno, "give \"%s\" to the agent", path);
     if (agents && fchmod(fd, mode) < 0)
         return err_errno(e, errno, "chmod \"%s\"", path);
@@ -217,7 +219,7 @@ make_dirs(struct run *u, struct err *e)
     return r;
 }
 
-/* --- children ------------------------------------------------------------------------------------ */
+/* --- children -------------------------------------------------------------------------------- */
 
 static int
 drop_privilege(const struct run *u)
@@ -241,7 +243,7 @@ child_failed(const char *what, int error)
     _exit(126);
 }
 
-/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor. */
+/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor */
 static void
 child_begin(pid_t parent)
 {
@@ -257,9 +259,9 @@ child_begin(pid_t parent)
 static _Noreturn void
 warden_child(struct run *u, pid_t parent)
 {
-    char *argv[] = {(char *)(uintptr_t)WARDEN_NAME, (char *)(uintptr_t)"-policy",
+    char *argv[] = {(char *)(uintptr_t)WARDEN_NAME, (char *)(uintptr_t) "-policy",
                     (char *)(uintptr_t)u->policy_path, NULL};
-    char *envp[] = {(char *)(uintptr_t)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
     child_begin(parent);
     execve(u->warden_exe, argv, envp);
     child_failed(u->warden_exe, errno);
@@ -271,9 +273,9 @@ agent_child(struct run *u, pid_t parent)
     const struct supervisor *s = u->conf;
     char **argv = mem_array(u->ctx, char *, (size_t)s->argc + 4);
     size_t n = 0;
-    argv[n++] = (char *)(uintptr_t)"paddock";
+    argv[n++] = (char *)(uintptr_t) "paddock";
     argv[n++] = s->argv[0];
-    argv[n++] = (char *)(uintptr_t)"-supervised";
+    argv[n++] = (char *)(uintptr_t) "-supervised";
     argv[n++] = (char *)(uintptr_t)u->policy->run_dir;
     for (int i = 1; i < s->argc; i++)
         argv[n++] = s->argv[i];
@@ -377,7 +379,7 @@ on_signal(struct run *u)
     }
 }
 
-/* What time or the end of a child brings about; milliseconds to wait, -1 for ever, or -2: all done. */
+/* What time or the end of a child brings about; milliseconds to wait, -1 for ever, or -2: done */
 static int
 step(struct run *u)
 {
@@ -427,8 +429,8 @@ loop(struct run *u)
 static int
 await_warden(struct run *u, struct err *e)
 {
-    struct warden_client *c = warden_client_new(
-        u->ctx, mem_printf(u->ctx, "%s/" POLICY_SOCKET, u->policy->run_dir));
+    struct warden_client *c =
+        warden_client_new(u->ctx, mem_printf(u->ctx, "%s/" POLICY_SOCKET, u->policy->run_dir));
     int64_t end = clock_mono_ns() + WARDEN_READY_MS * NS_PER_MS;
     int r;
     for (;;) {
@@ -457,8 +459,8 @@ prepare(struct run *u, struct err *e)
 {
     char dir[PATH_MAX];
     int r = supervisor_helpers(dir, sizeof(dir), e);
-    if (r == 0 && !str_copy(u->warden_exe, sizeof(u->warden_exe),
-                            mem_printf(u->ctx, "%s/" WARDEN_NAME, dir)))
+    if (r == 0 &&
+        !str_copy(u->warden_exe, sizeof(u->warden_exe), mem_printf(u->ctx, "%s/" WARDEN_NAME, dir)))
         r = err_set(e, -ERR_LIMIT, "the path of " WARDEN_NAME " is too long");
     if (r == 0)
         r = compile_policy(u, e);
@@ -490,8 +492,13 @@ supervisor_main(const struct supervisor *s)
     auto_mem void *ctx = mem_ctx("supervisor");
     struct err e = ERR_INIT;
     struct run *u = mem_new(ctx, struct run);
-    *u = (struct run){.conf = s, .ctx = ctx, .root = geteuid() == 0, .self = -1, .signals = -1,
-                      .warden = {.name = "warden"}, .agent = {.name = "agent"}};
+    *u = (struct run){.conf = s,
+                      .ctx = ctx,
+                      .root = geteuid() == 0,
+                      .self = -1,
+                      .signals = -1,
+                      .warden = {.name = "warden"},
+                      .agent = {.name = "agent"}};
     int r = prepare(u, &e);
     if (r == 0) {
         (void)start(u, &u->warden);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `paddock agent` without systemd: a small process that parses nothing itself, starts the warden and
- * the agent and restarts them when they die. As root it drops the agent to the policy's user; without
- * root everything runs as the caller.
+ * `paddock agent` without systemd: a small process that parses nothing itself, starts the warden
+ * and the agent and restarts them when they die. As root it drops the agent to the policy's user;
+ * without root everything runs as the caller.
  *
  *     supervisor (root)
  *     |- paddock policy (once, first: the only root parser; a child of its own)
  *     |- paddock-warden -policy RUNDIR/policy
  *     `- paddock agent -supervised RUNDIR ...     user paddock, no capabilities, no_new_privs
  *
- * SIGTERM and SIGINT: the agent gets the signal and time to stop, then the warden; tasks live on, except
- * with `stop_tasks` (-dev), where the warden is asked to end them. SIGHUP goes to the agent. The agent's
- * exit code 0 ends all; another one, or a signal, restarts it after a pause that doubles from 0.25 s to
- * 30 s (and ends all if it never ran for a second: a configuration error).
+ * SIGTERM and SIGINT: the agent gets the signal and time to stop, then the warden; tasks live on,
+ * except with `stop_tasks` (-dev), where the warden is asked to end them. SIGHUP goes to the agent.
+ * The agent's exit code 0 ends all; another one, or a signal, restarts it after a pause that
+ * doubles from 0.25 s to 30 s (and ends all if it never ran for a second: a configuration error).
  */
 #ifndef PADDOCK_ISOLATION_SUPERVISOR_H
 #define PADDOCK_ISOLATION_SUPERVISOR_H
@@ -23,8 +23,8 @@
 #include "common/err.h"
 
 struct supervisor {
-    /* Called in a child process of its own, as root: loads the configuration, returns the policy owned
-     * by ctx. Its stderr is the caller's: it says itself what is wrong beyond `e`. */
+    /* Called in a child process of its own, as root: loads the configuration, returns the policy
+     * owned by ctx. Its stderr is the caller's: it says itself what is wrong beyond `e`. */
     int (*load)(void *arg, const void *ctx, struct policy **ret, struct err *e);
     void *arg;
     /* The agent's command line as given: argv[0] "agent" ...; the child is started as

@@ -45,7 +45,7 @@ warden_unwatch(struct warden *w, struct watch *watch)
     fd_close(&watch->fd);
 }
 
-/* --- connections --------------------------------------------------------------------------------- */
+/* --- connections ----------------------------------------------------------------------------- */
 
 static void
 out_free(struct out *o)
@@ -171,8 +171,8 @@ warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a)
 void
 warden_reply_err(struct warden *w, struct warden_waiter to, const struct err *e)
 {
-    struct warden_answer a = {.msg = {.code = e->code != 0 ? -(int64_t)e->code : ERR_INTERNAL,
-                                      .error = e->text}};
+    struct warden_answer a = {
+        .msg = {.code = e->code != 0 ? -(int64_t)e->code : ERR_INTERNAL, .error = e->text}};
     warden_reply(w, to, &a);
 }
 
@@ -190,9 +190,8 @@ do_info(struct warden *w, struct warden_waiter to, const struct warden_request *
         static const struct {
             uint32_t bit;
             const char *name;
-        } names[] = {{CGROUP_CPU, "cpu"},       {CGROUP_MEMORY, "memory"},
-                     {CGROUP_PIDS, "pids"},     {CGROUP_IO, "io"},
-                     {CGROUP_CPUSET, "cpuset"}, {CGROUP_HUGETLB, "hugetlb"}};
+        } names[] = {{CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"},
+                     {CGROUP_IO, "io"},   {CGROUP_CPUSET, "cpuset"}, {CGROUP_HUGETLB, "hugetlb"}};
         info.cgroup_root = w->policy->cgroup_root;
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
             if ((w->cgroup.controllers & names[i].bit) != 0)
@@ -310,12 +309,12 @@ warden_listen(struct warden *w, struct err *e)
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char path[PATH_MAX];
     auto_mem void *ctx = mem_ctx("listen");
-    str_copy(path, sizeof(path),
-             mem_printf(ctx, "%s/%s", w->policy->run_dir, POLICY_SOCKET));
+    str_copy(path, sizeof(path), mem_printf(ctx, "%s/%s", w->policy->run_dir, POLICY_SOCKET));
     if (!str_copy(a.sun_path, sizeof(a.sun_path), path))
-        return err_set(e, -ERR_LIMIT,
-                       "the socket's path \"%s\" is longer than %zu bytes: choose a shorter data_dir",
-                       path, sizeof(a.sun_path) - 1);
+        return err_set(
+            e, -ERR_LIMIT,
+            "the socket's path \"%s\" is longer than %zu bytes: choose a shorter data_dir", path,
+            sizeof(a.sun_path) - 1);
     auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_errno(e, errno, "make a socket");
@@ -332,7 +331,7 @@ warden_listen(struct warden *w, struct err *e)
     return r < 0 ? err_errno(e, -r, "watch \"%s\"", path) : 0;
 }
 
-/* --- blocking work in children ------------------------------------------------------------------- */
+/* --- blocking work in children --------------------------------------------------------------- */
 
 static void
 job_event(struct warden *w, struct watch *watch, uint32_t events)
@@ -382,7 +381,7 @@ warden_fork(struct warden *w, struct warden_waiter to, const char *what,
     return r < 0 ? err_errno(e, -r, "%s: watch", what) : 0;
 }
 
-/* --- the loop ------------------------------------------------------------------------------------ */
+/* --- the loop -------------------------------------------------------------------------------- */
 
 static void
 signal_event(struct warden *w, struct watch *watch, uint32_t events)

@@ -32,8 +32,7 @@ struct watch {
     int fd;
     void (*fn)(struct warden *w, struct watch *self, uint32_t events);
 };
-#define WATCH_OWNER(ptr, type, member) \
-    ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define WATCH_OWNER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 enum {
     WARDEN_CONNS_MAX = 8,
@@ -42,7 +41,7 @@ enum {
     WARDEN_OUT_MAX = 8 << 20,
     WARDEN_LAUNCH_MS = 30000,
     WARDEN_DESTROY_MS = 15000,
-    WARDEN_RETRY_MS = 10,     /* between tries to remove a cgroup that is not empty yet */
+    WARDEN_RETRY_MS = 10, /* between tries to remove a cgroup that is not empty yet */
     WARDEN_RETRIES_MAX = 500,
 };
 
@@ -77,14 +76,14 @@ struct wtask {
     char name[PROTO_TASK_NAME_MAX + 1];
     uint64_t hash;
     enum wtask_state state;
-    struct watch shim;   /* pidfd of the shim; -1 when it has ended */
-    struct watch status; /* launching: where the shim reports */
-    int payload;         /* pidfd of the payload; -1 */
-    int record;          /* read-write */
+    struct watch shim;         /* pidfd of the shim; -1 when it has ended */
+    struct watch status;       /* launching: where the shim reports */
+    int payload;               /* pidfd of the payload; -1 */
+    int record;                /* read-write */
     struct cgroup_task cgroup; /* fds -1 when rootless */
     pid_t shim_pid;
-    pid_t pid;           /* of the payload; 0: not known */
-    void *plan;          /* launching: to explain a failure; owned */
+    pid_t pid;  /* of the payload; 0: not known */
+    void *plan; /* launching: to explain a failure; owned */
     struct warden_waiter launch;
     struct warden_waiter destroy;
     bool destroying;
@@ -119,10 +118,10 @@ struct warden {
     struct user_cache users;
     bool root;
     int epoll;
-    int alloc_dir;  /* directory fds */
+    int alloc_dir; /* directory fds */
     int records;
     int shim_exe;
-    int host_mnt;   /* the mount namespace of the host; -1 when rootless */
+    int host_mnt; /* the mount namespace of the host; -1 when rootless */
     int lock;
     char boot_id[40];
     struct base base;
@@ -139,10 +138,10 @@ struct warden {
     size_t n_tasks;
     struct wjob jobs[WARDEN_JOBS_MAX];
     size_t n_deadlines;
-    bool sweep;     /* something is to be freed at the end of the turn */
-    bool stop;      /* leave the loop; tasks run on */
+    bool sweep;      /* something is to be freed at the end of the turn */
+    bool stop;       /* leave the loop; tasks run on */
     bool stop_tasks; /* end all tasks, then leave */
-    uint8_t *in;    /* PROTO_PACKET_MAX */
+    uint8_t *in;     /* PROTO_PACKET_MAX */
 };
 
 /* --- warden.c --- */

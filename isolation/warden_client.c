@@ -341,8 +341,7 @@ warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *
 void
 warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done, void *arg)
 {
-    struct warden_request q = {.op = WARDEN_LAUNCH,
-                               .spec = (struct launch_spec *)(uintptr_t)spec};
+    struct warden_request q = {.op = WARDEN_LAUNCH, .spec = (struct launch_spec *)(uintptr_t)spec};
     submit(c, &q, done, arg);
 }
 

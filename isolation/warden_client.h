@@ -10,9 +10,10 @@
  *         warden_client_connect again, every 250 ms say; then ask warden_adopt for what was
  *         outstanding: a launch may have happened.
  *
- * Every request gets its completion exactly once, never from inside the call that made it. A request
- * made while not connected is completed with ERR_UNAVAILABLE by the next warden_client_ready or
- * warden_client_connect (warden_client_pending tells that one of these must be called).
+ * Every request gets its completion exactly once, never from inside the call that made it. A
+ * request made while not connected is completed with ERR_UNAVAILABLE by the next
+ * warden_client_ready or warden_client_connect (warden_client_pending tells that one of these must
+ * be called).
  *
  * Thread: any one at a time; in the agent the loop's.
  */
@@ -27,11 +28,11 @@
 
 struct warden_client;
 
-/* An answer. Fds that are not there are -1. The callee takes those it wants with TAKE_FD(); the rest
- * is closed after the call. `msg` is valid during the call only. */
+/* An answer. Fds that are not there are -1. The callee takes those it wants with TAKE_FD(); the
+ * rest is closed after the call. `msg` is valid during the call only. */
 struct warden_reply {
     const struct warden_response *msg;
-    int pidfd;  /* of the task's shim: readable when the task has ended and its record is complete */
+    int pidfd; /* of the task's shim: readable when the task has ended and its record is complete */
     int cgroup; /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
     int record; /* read-only task record: record_read() of isolation/record.h */
     int file;   /* of warden_open: file or directory, read-only */
@@ -58,7 +59,8 @@ bool warden_client_pending(const struct warden_client *c);
 int warden_client_ready(struct warden_client *c);
 /* Called when warden_client_events may have changed from inside a request; optional. */
 void warden_client_on_change(struct warden_client *c, void (*fn)(void *arg), void *arg);
-/* Blocks until all outstanding requests are completed or `timeout_ms` is over; for tests and tools. */
+/* Blocks until all outstanding requests are completed or `timeout_ms` is over; for tests and tools.
+ */
 int warden_client_drain(struct warden_client *c, int timeout_ms);
 
 /* What the warden can do here; msg->info. */
@@ -66,12 +68,14 @@ void warden_info(struct warden_client *c, warden_done *done, void *arg);
 /* <alloc_dir>/<alloc_id>/{alloc/{data,logs,tmp},<task>/{local,secrets,tmp}} with owners and modes;
  * making what exists is fine. */
 void warden_alloc_make(struct warden_client *c, const char *alloc_id,
-                       const struct warden_task *const *tasks, size_t n, warden_done *done, void *arg);
+                       const struct warden_task *const *tasks, size_t n, warden_done *done,
+                       void *arg);
 /* Removes the directory tree. ERR_BUSY while a task of it runs. */
-void warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg);
-/* Starts the task; completes when the payload's execve succeeded (pidfd, cgroup, record) or failed (the
- * error names the step and nothing is left behind). At most one per (allocation, task): ERR_CONFLICT
- * while one runs; the record of a finished one is replaced. */
+void warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *done,
+                         void *arg);
+/* Starts the task; completes when the payload's execve succeeded (pidfd, cgroup, record) or failed
+ * (the error names the step and nothing is left behind). At most one per (allocation, task):
+ * ERR_CONFLICT while one runs; the record of a finished one is replaced. */
 void warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done,
                    void *arg);
 /* To the payload (not to its children). ERR_NOT_FOUND when it does not run. */
@@ -80,13 +84,14 @@ void warden_signal(struct warden_client *c, const char *alloc_id, const char *ta
 /* SIGKILL to everything in the task (cgroup.kill); completes at once, the pidfd tells the end. */
 void warden_kill(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
                  void *arg);
-/* After the end: forgets the task: kills what is left, removes its cgroup and record. Unknown task: 0. */
+/* After the end: forgets the task: kills what is left, removes its cgroup and record. Unknown task:
+ * 0. */
 void warden_destroy(struct warden_client *c, const char *alloc_id, const char *task,
                     warden_done *done, void *arg);
 /* The living or finished task again, after a restart: pidfd (living only), cgroup, record fd, and
  * msg->records.v[0]. ERR_NOT_FOUND when nothing is known of it. */
-void warden_adopt(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
-                  void *arg);
+void warden_adopt(struct warden_client *c, const char *alloc_id, const char *task,
+                  warden_done *done, void *arg);
 /* All tasks that the warden knows; msg->records. */
 void warden_list(struct warden_client *c, warden_done *done, void *arg);
 /* A regular file or directory below the allocation's directory, read-only. Symlinks and everything
@@ -102,12 +107,12 @@ void warden_readdir(struct warden_client *c, const char *alloc_id, const char *p
 
 struct warden_put {
     const char *alloc_id;
-    const char *task;   /* owner of the file; and the path must begin with it or with "alloc/" */
-    const char *path;   /* "<task>/secrets/token"; directories on the way are made */
-    const void *data;   /* at most WARDEN_PUT_MAX bytes a request */
+    const char *task; /* owner of the file; and the path must begin with it or with "alloc/" */
+    const char *path; /* "<task>/secrets/token"; directories on the way are made */
+    const void *data; /* at most WARDEN_PUT_MAX bytes a request */
     size_t n;
-    int64_t offset;     /* 0 truncates first */
-    unsigned mode;      /* 0: 0644 */
+    int64_t offset; /* 0 truncates first */
+    unsigned mode;  /* 0: 0644 */
 };
 enum { WARDEN_PUT_MAX = 128 * 1024 };
 void warden_put(struct warden_client *c, const struct warden_put *p, warden_done *done, void *arg);

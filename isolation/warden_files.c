@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Directories and files of allocations. Every path is opened beneath the allocation's directory with
- * no symbolic link followed, whatever a task has put there.
+ * Directories and files of allocations. Every path is opened beneath the allocation's directory
+ * with no symbolic link followed, whatever a task has put there.
  *
  *   ALLOC_DIR/ID              root 0755
  *     alloc/                  1777: shared by the tasks; data/ and tmp/ likewise
@@ -74,7 +74,8 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
     }
     auto_fd int task = make_dir(w, alloc, t->name, 0755, user.uid, user.gid);
     auto_fd int local = task < 0 ? task : make_dir(w, task, "local", 0755, user.uid, user.gid);
-    auto_fd int secrets = local < 0 ? local : make_dir(w, task, "secrets", 0700, user.uid, user.gid);
+    auto_fd int secrets =
+        local < 0 ? local : make_dir(w, task, "secrets", 0700, user.uid, user.gid);
     auto_fd int tmp = secrets < 0 ? secrets : make_dir(w, task, "tmp", 01777, user.uid, user.gid);
     return tmp < 0 ? err_errno(e, -tmp, "make the directories of task \"%s\"", t->name) : 0;
 }
@@ -89,7 +90,8 @@ files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_
     auto_fd int data = shared < 0 ? shared : make_dir(w, shared, "data", 01777, NO_ID, NO_ID);
     auto_fd int logs = data < 0 ? data : make_dir(w, shared, "logs", 0755, NO_ID, NO_ID);
     auto_fd int tmp = logs < 0 ? logs : make_dir(w, shared, "tmp", 01777, NO_ID, NO_ID);
-    int r = tmp < 0 ? err_errno(&e, -tmp, "make the directory of allocation \"%s\"", q->alloc_id) : 0;
+    int r =
+        tmp < 0 ? err_errno(&e, -tmp, "make the directory of allocation \"%s\"", q->alloc_id) : 0;
     for (size_t i = 0; i < q->tasks.n && r == 0; i++)
         r = make_task_dirs(w, alloc, q->tasks.v[i], &e);
     if (r < 0)
@@ -141,7 +143,7 @@ files_empty_trash(struct warden *w)
     closedir(d);
 }
 
-/* --- reading ------------------------------------------------------------------------------------- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 /* <task>/secrets and <task>/private, and what is below. */
 static bool
@@ -301,7 +303,7 @@ files_readdir(struct warden *w, struct warden_waiter to, const struct warden_req
     warden_reply(w, to, &a);
 }
 
-/* --- writing ------------------------------------------------------------------------------------- */
+/* --- writing --------------------------------------------------------------------------------- */
 
 /* The directory of the last component, made where missing; *name is that component. */
 static int
@@ -374,7 +376,7 @@ files_put(struct warden *w, struct warden_waiter to, const struct warden_request
         warden_reply(w, to, &a);
 }
 
-/* --- logs ---------------------------------------------------------------------------------------- */
+/* --- logs ------------------------------------------------------------------------------------ */
 
 /* "web.stdout.12" with prefix "web.stdout." is 12. */
 static bool

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One launch: policy -> record -> cgroup leaves -> plan -> shim. The warden waits only for the shim's
- * execve (vfork semantics); the shim's report comes through the loop.
+ * One launch: policy -> record -> cgroup leaves -> plan -> shim. The warden waits only for the
+ * shim's execve (vfork semantics); the shim's report comes through the loop.
  */
 #include "isolation/warden.h"
 
@@ -107,8 +107,8 @@ authorise(struct warden *w, struct launch *l, struct err *e)
     if (w->root)
         r = warden_user(w, s, &l->user, e);
     else if (!str_empty(s->user) && !str_eq(s->user, w->policy->agent_user))
-        r = err_set(e, -ERR_POLICY, "user \"%s\": paddock runs without root and cannot change users",
-                    s->user);
+        r = err_set(e, -ERR_POLICY,
+                    "user \"%s\": paddock runs without root and cannot change users", s->user);
     if (r == 0)
         r = policy_caps(w->policy, s, &l->caps, e);
     return r < 0 ? r : check_dirs(w, l, e);
@@ -216,8 +216,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
         .mounts = mounts,
         .task_filter = filter ? &w->task_filter : NULL,
         .shim_filter = w->root ? &w->shim_filter : NULL,
-        .task_dir =
-            mem_printf(l->ctx, "%s/%s/%s", w->policy->alloc_dir, s->alloc_id, s->task_name),
+        .task_dir = mem_printf(l->ctx, "%s/%s/%s", w->policy->alloc_dir, s->alloc_id, s->task_name),
         .caps = l->caps,
         .cgroup = w->cgroup.fd >= 0,
         .oom = l->fds[SHIM_FD_OOM] >= 0,
@@ -376,8 +375,8 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
     t->state = TASK_RUNNING;
     t->pid = proc_pidfd_pid(t->payload);
     task_answer(w, t->launch, t);
-    log_debug(ROOM, "task started", "alloc_id", t->alloc, "task", t->name, "pid",
-              LOG_I64(t->pid), NULL);
+    log_debug(ROOM, "task started", "alloc_id", t->alloc, "task", t->name, "pid", LOG_I64(t->pid),
+              NULL);
 }
 
 static void

@@ -147,8 +147,8 @@ make_base(struct warden *w, const char *helpers, struct err *e)
     const struct policy *p = w->policy;
     auto_mem void *ctx = mem_ctx("base");
     struct str_list keep = {0};
-    const char *const paths[] = {p->alloc_dir, p->data_dir, p->run_dir, p->state_dir,
-                                 p->cgroup_root, helpers};
+    const char *const paths[] = {p->alloc_dir, p->data_dir,    p->run_dir,
+                                 p->state_dir, p->cgroup_root, helpers};
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
         if (!str_empty(paths[i]))
             list_add(ctx, keep, paths[i]);
@@ -250,8 +250,9 @@ main(int argc, char **argv)
     size_t n = 0;
     int r = opt_parse(ctx, tables, 1, argc, argv, &args, &n, &e);
     if (r != 0 || n > 0 || policy == NULL) {
-        fprintf(stderr, "%s%susage: paddock-warden -policy FILE [-log-level LEVEL] [-log-json]\n"
-                        "Started by systemd or by `paddock agent`, not by hand.\n",
+        fprintf(stderr,
+                "%s%susage: paddock-warden -policy FILE [-log-level LEVEL] [-log-json]\n"
+                "Started by systemd or by `paddock agent`, not by hand.\n",
                 e.text, e.text[0] != '\0' ? "\n" : "");
         return r == 1 ? 0 : 1;
     }

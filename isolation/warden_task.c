@@ -107,8 +107,8 @@ gone(struct warden *w, struct wtask *t)
         warden_reply(w, t->destroy, &a);
 }
 
-/* To requests the task is unknown from here on; its processes and cgroup go as fast as the kernel lets
- * them, without anybody waiting in the loop. */
+/* To requests the task is unknown from here on; its processes and cgroup go as fast as the kernel
+ * lets them, without anybody waiting in the loop. */
 void
 task_forget(struct warden *w, struct wtask *t)
 {
@@ -127,7 +127,8 @@ task_forget(struct warden *w, struct wtask *t)
     set_deadline(w, t, 0);
     struct err e = ERR_INIT;
     int r = w->cgroup.fd >= 0 ? cgroup_task_remove(&w->cgroup, t->alloc, t->name, &e) : 0;
-    if (r == -EBUSY && t->retries++ < WARDEN_RETRIES_MAX) { /* the killed ones are on their way out */
+    if (r == -EBUSY &&
+        t->retries++ < WARDEN_RETRIES_MAX) { /* the killed ones are on their way out */
         set_deadline(w, t, clock_mono_ns() + WARDEN_RETRY_MS * NS_PER_MS);
         return;
     }
@@ -233,7 +234,8 @@ task_shim_event(struct warden *w, struct watch *watch, uint32_t events)
     (void)events;
     struct wtask *t = WATCH_OWNER(watch, struct wtask, shim);
     if (t->state == TASK_LAUNCHING && t->status.fd >= 0)
-        t->status.fn(w, &t->status, EPOLLIN); /* its report, or the end of the socket, comes first */
+        t->status.fn(w, &t->status,
+                     EPOLLIN); /* its report, or the end of the socket, comes first */
     siginfo_t info = {0};
     (void)waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG); /* ECHILD after adoption */
     settle_record(t);
@@ -278,7 +280,7 @@ task_deadlines(struct warden *w, int64_t now)
     }
 }
 
-/* --- answers ------------------------------------------------------------------------------------- */
+/* --- answers --------------------------------------------------------------------------------- */
 
 static void
 not_found(struct warden *w, struct warden_waiter to, const struct warden_request *q)
@@ -289,8 +291,7 @@ not_found(struct warden *w, struct warden_waiter to, const struct warden_request
     warden_reply_err(w, to, &e);
 }
 
-static void
-export(const void *ctx, struct wtask *t, struct warden_answer *a)
+static void export(const void *ctx, struct wtask *t, struct warden_answer *a)
 {
     struct record r;
     if (record_read_raw(t->record, &r) < 0)
@@ -400,9 +401,10 @@ task_destroy(struct warden *w, struct warden_waiter to, const struct warden_requ
     set_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
 }
 
-/* --- adoption ------------------------------------------------------------------------------------ */
+/* --- adoption -------------------------------------------------------------------------------- */
 
-/* The payload's pid as the warden sees it: the process that the shim calls `inner` and is parent of. */
+/* The payload's pid as the warden sees it: the process that the shim calls `inner` and is parent
+ * of. */
 static pid_t
 find_payload(struct wtask *t, pid_t inner)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A hostile agent: bytes as a packet of the warden's socket. What decodes and passes the table must
- * encode to the same again, and a launch that the policy allows must make a plan that the shim accepts.
+ * encode to the same again, and a launch that the policy allows must make a plan that the shim
+ * accepts.
  */
 #include <stdint.h>
 #include <string.h>
@@ -19,10 +20,8 @@ try_plan(const void *ctx, const struct launch_spec *s)
 {
     static const char *drivers[] = {"exec", "raw_exec"};
     static const char *roots[] = {"/srv"};
-    const struct policy policy = {.drivers = {drivers, 2},
-                                  .bind_allowed = {roots, 1},
-                                  .raw_exec = true,
-                                  .seccomp = true};
+    const struct policy policy = {
+        .drivers = {drivers, 2}, .bind_allowed = {roots, 1}, .raw_exec = true, .seccomp = true};
     struct err e = ERR_INIT;
     if (policy_check_launch(&policy, s, &e) < 0)
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stands for `paddock agent` in tests of the supervisor: `paddock-fake-agent DIR USER [crash]`. Without
- * -supervised it is the supervisor; with it, the agent: it writes what it is to DIR/agent/PID, asks the
- * warden for its info, and waits for SIGTERM.
+ * Stands for `paddock agent` in tests of the supervisor: `paddock-fake-agent DIR USER [crash]`.
+ * Without -supervised it is the supervisor; with it, the agent: it writes what it is to
+ * DIR/agent/PID, asks the warden for its info, and waits for SIGTERM.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -71,9 +71,9 @@ agent(const char *run_dir, const char *dir)
     (void)file_read(ctx, AT_FDCWD, "/proc/self/status", 65536, &status, NULL);
     const char *caps = status != NULL ? strstr(status, "CapBnd:") : NULL;
     const char *nnp = status != NULL ? strstr(status, "NoNewPrivs:") : NULL;
-    char *text = mem_printf(ctx, "uid %d gid %d warden %d bnd %.16s nnp %c", (int)getuid(),
-                            (int)getgid(), ok, caps != NULL ? caps + 8 : "?",
-                            nnp != NULL ? nnp[12] : '?');
+    char *text =
+        mem_printf(ctx, "uid %d gid %d warden %d bnd %.16s nnp %c", (int)getuid(), (int)getgid(),
+                   ok, caps != NULL ? caps + 8 : "?", nnp != NULL ? nnp[12] : '?');
     char *path = mem_printf(ctx, "%s/agent/%d", dir, (int)getpid());
     int r = file_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
     if (r < 0) {
@@ -88,8 +88,8 @@ agent(const char *run_dir, const char *dir)
 int
 main(int argc, char **argv)
 {
-    if (argc >= 5 && str_eq(argv[1], "-supervised"))
-        return agent(argv[2], argv[3]);
+    if (argc >= 6 && str_eq(argv[2], "-supervised")) /* paddock agent -supervised RUNDIR ... */
+        return agent(argv[3], argv[4]);
     if (argc < 3)
         return 2;
     struct args a = {argv[1], argv[2]};

@@ -25,6 +25,12 @@
 const char rig_id[] = "01234567-89ab-cdef-0123-456789abcdef";
 
 void
+rig_pause(int ms)
+{
+    (void)poll(NULL, 0, ms);
+}
+
+void
 rig_spawn(struct rig *r)
 {
     const char *top = getenv("top_builddir");
@@ -67,7 +73,7 @@ rig_connect(struct rig *r)
         ck_assert_msg(clock_mono_ns() < end, "no warden: %s", e.text);
         ck_assert_msg(waitpid(r->warden, NULL, WNOHANG) == 0, "the warden ended");
         err_clear(&e);
-        usleep(5000);
+        rig_pause(5);
     }
 }
 
@@ -101,8 +107,7 @@ rig_start(struct rig *r, uid_t uid)
     ck_assert_int_eq(mkdir(r->policy.run_dir, 0755), 0);
     struct cgroup_info info;
     if (uid == 0 && cgroup_find(r->ctx, &info, NULL) == 0)
-        r->policy.cgroup_root =
-            mem_printf(r->ctx, "%s/paddock-rig-%d", info.mount, (int)getpid());
+        r->policy.cgroup_root = mem_printf(r->ctx, "%s/paddock-rig-%d", info.mount, (int)getpid());
     ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
     if (uid != 0) {
         ck_assert_int_eq(chown(r->policy.data_dir, uid, uid), 0);

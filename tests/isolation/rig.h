@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A warden of its own for a test: temporary directories, a policy, the program started and connected.
- * Dies with the test. The cgroups are a child of the cgroup2 mount that is removed at the end.
+ * A warden of its own for a test: temporary directories, a policy, the program started and
+ * connected. Dies with the test. The cgroups are a child of the cgroup2 mount that is removed at
+ * the end.
  */
 #ifndef PADDOCK_TESTS_ISOLATION_RIG_H
 #define PADDOCK_TESTS_ISOLATION_RIG_H
@@ -28,7 +29,7 @@ struct got {
     bool done;
     struct err err;
     int pidfd, cgroup, record, file;
-    struct task_record *rec;    /* the first one */
+    struct task_record *rec; /* the first one */
     size_t n_records;
     struct warden_info *info;
     struct alloc_file_info_list files;
@@ -38,10 +39,11 @@ struct got {
 
 /* `uid` other than 0: everything as that user (rootless). */
 void rig_start(struct rig *r, uid_t uid);
-void rig_spawn(struct rig *r);              /* the warden only */
-void rig_kill(struct rig *r, int sig);      /* and waits */
+void rig_spawn(struct rig *r);         /* the warden only */
+void rig_kill(struct rig *r, int sig); /* and waits */
 void rig_connect(struct rig *r);
-void rig_stop(struct rig *r);               /* ends tasks, checks that no cgroup is left */
+void rig_pause(int ms);       /* between looks at a condition that has no fd */
+void rig_stop(struct rig *r); /* ends tasks, checks that no cgroup is left */
 /* A request's callback: rig_got as `done`, a struct got as `arg`; then rig_wait. */
 void rig_got(void *arg, const struct err *e, struct warden_reply *r);
 void rig_wait(struct rig *r, struct got *g);

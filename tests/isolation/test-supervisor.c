@@ -4,6 +4,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ launch(uid_t uid, const char *user)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (uid != 0 && (setgid(uid) < 0 || setuid(uid) < 0))
             _exit(1);
-        execl(exe, exe, dir, user, (char *)NULL);
+        execl(exe, "agent", dir, user, (char *)NULL);
         _exit(127);
     }
     struct cgroup_info info;
@@ -63,18 +64,19 @@ await_agent(pid_t supervisor, pid_t old, char **ret)
         DIR *d = opendir(path);
         pid_t pid = 0;
         for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
-            pid_t p = (pid_t)atoi(de->d_name);
-            if (p > 0 && p != old && strchr(de->d_name, '.') == NULL)
-                pid = p;
+            int64_t p;
+            if (num_parse_i64(de->d_name, &p) == 0 && p != old)
+                pid = (pid_t)p;
         }
         if (d != NULL)
             closedir(d);
         if (pid > 0) {
-            (void)file_read(ctx, AT_FDCWD, mem_printf(ctx, "%s/%d", path, (int)pid), 4096, ret, NULL);
+            (void)file_read(ctx, AT_FDCWD, mem_printf(ctx, "%s/%d", path, (int)pid), 4096, ret,
+                            NULL);
             return pid;
         }
         ck_assert_int_eq(waitpid(supervisor, NULL, WNOHANG), 0);
-        usleep(5000);
+        (void)poll(NULL, 0, 5);
     }
     ck_abort_msg("no agent");
     return 0;
@@ -89,13 +91,14 @@ find_warden(pid_t supervisor, pid_t old)
         ck_assert_int_eq(file_read(ctx, AT_FDCWD, path, 4096, &text, NULL), 0);
         for (char *p = strtok(text, " \n"); p != NULL; p = strtok(NULL, " \n")) {
             char *comm = NULL;
-            pid_t pid = (pid_t)atoi(p);
-            if (pid != old &&
-                file_read(ctx, AT_FDCWD, mem_printf(ctx, "/proc/%s/comm", p), 64, &comm, NULL) == 0 &&
+            int64_t pid;
+            if (num_parse_i64(p, &pid) == 0 && pid != old &&
+                file_read(ctx, AT_FDCWD, mem_printf(ctx, "/proc/%s/comm", p), 64, &comm, NULL) ==
+                    0 &&
                 str_prefix(comm, "paddock-warden"))
-                return pid;
+                return (pid_t)pid;
         }
-        usleep(5000);
+        (void)poll(NULL, 0, 5);
     }
     ck_abort_msg("no warden");
     return 0;

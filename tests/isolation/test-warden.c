@@ -45,7 +45,8 @@ run_to_end(struct rig *r, bool isolated, const char *script, int exit_code)
     struct task_record *t = rig_end(r, &g);
     ck_assert_int_gt(t->finished_at, 0);
     ck_assert_msg(t->exit_code == exit_code && t->signal == 0, "exit code %d signal %d; stderr: %s",
-                  (int)t->exit_code, (int)t->signal, rig_file(r, rig_id, "alloc/logs/web.stderr.0"));
+                  (int)t->exit_code, (int)t->signal,
+                  rig_file(r, rig_id, "alloc/logs/web.stderr.0"));
     got_free(&g);
     warden_destroy(r->client, rig_id, "web", rig_got, &d);
     expect_code(r, &d, 0, NULL);
@@ -85,8 +86,10 @@ START_TEST(runs_exec)
     struct rig r;
     rig_start(&r, 0);
     rig_alloc(&r, rig_id, "web", "exec");
-    run_to_end(&r, true, "id -u; pwd; echo $$; hostname; cat /proc/self/cgroup | tail -1; touch here; "
-                         "grep CapEff /proc/self/status; ls /proc/self/fd | wc -l; exit 7", 7);
+    run_to_end(&r, true,
+               "id -u; pwd; echo $$; hostname; cat /proc/self/cgroup | tail -1; touch here; "
+               "grep CapEff /proc/self/status; ls /proc/self/fd | wc -l; exit 7",
+               7);
     char *out = rig_file(&r, rig_id, "alloc/logs/web.stdout.0");
     ck_assert_msg(strstr(out, "65534\n/\n2\n") == out, "%s", out);
     ck_assert_msg(strstr(out, "0::/\n") != NULL, "%s", out);
@@ -190,7 +193,7 @@ await_text(struct rig *r, const char *path, const char *text)
     for (int i = 0; i < 2000; i++) {
         if (strstr(rig_file(r, rig_id, path), text) != NULL)
             return;
-        usleep(5000);
+        rig_pause(5);
     }
     ck_abort_msg("\"%s\" never came", text);
 }
@@ -202,9 +205,11 @@ signals(bool isolated, uid_t uid)
     struct got g, s = {0}, k = {0};
     rig_start(&r, uid);
     rig_alloc(&r, rig_id, "web", isolated ? "exec" : "raw_exec");
-    rig_launch(&r, rig_spec(&r, rig_id, "web", isolated,
-                            "trap 'echo usr1' USR1; trap 'exit 9' TERM; echo up; "
-                            "while :; do sleep 0.02; done"), &g);
+    rig_launch(&r,
+               rig_spec(&r, rig_id, "web", isolated,
+                        "trap 'echo usr1' USR1; trap 'exit 9' TERM; echo up; "
+                        "while :; do sleep 0.02; done"),
+               &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     await_text(&r, "alloc/logs/web.stdout.0", "up\n");
     struct got c;
@@ -224,9 +229,11 @@ signals(bool isolated, uid_t uid)
     expect_code(&r, &s, ERR_NOT_FOUND, NULL);
 
     /* again, over the finished one; with children that have left the session */
-    rig_launch(&r, rig_spec(&r, rig_id, "web", isolated,
-                            "trap '' TERM; setsid sleep 77777 & setsid sh -c 'trap \"\" TERM; "
-                            "while :; do sleep 77777; done' & echo again; wait; sleep 77777"), &g);
+    rig_launch(&r,
+               rig_spec(&r, rig_id, "web", isolated,
+                        "trap '' TERM; setsid sleep 77777 & setsid sh -c 'trap \"\" TERM; "
+                        "while :; do sleep 77777; done' & echo again; wait; sleep 77777"),
+               &g);
     await_text(&r, "alloc/logs/web.stdout.0", "again\n");
     warden_kill(r.client, rig_id, "web", rig_got, &k);
     expect_code(&r, &k, 0, NULL);
@@ -268,11 +275,14 @@ adopts(bool isolated, uid_t uid)
     rig_start(&r, uid);
     rig_alloc(&r, rig_id, "web", isolated ? "exec" : "raw_exec");
     rig_alloc(&r, rig_id, "done", isolated ? "exec" : "raw_exec");
-    rig_launch(&r, rig_spec(&r, rig_id, "web", isolated,
-                            "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.02; done"), &g);
+    rig_launch(&r,
+               rig_spec(&r, rig_id, "web", isolated,
+                        "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.02; done"),
+               &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     await_text(&r, "alloc/logs/web.stdout.0", "up\n");
-    rig_launch(&r, rig_spec(&r, rig_id, "done", isolated, "read x </dev/null; sleep 0.2; exit 4"), &h);
+    rig_launch(&r, rig_spec(&r, rig_id, "done", isolated, "read x </dev/null; sleep 0.2; exit 4"),
+               &h);
     ck_assert_msg(h.err.code == 0, "%s", h.err.text);
 
     rig_kill(&r, SIGKILL); /* one task ends while no warden is there */
@@ -415,37 +425,63 @@ file_error(struct rig *r, const char *path, int code)
     got_free(&b);
 }
 
-START_TEST(serves_files)
+static void
+put(struct rig *r, const char *path, const char *text, int64_t offset, int code)
+{
+    struct got g = {0};
+    struct warden_put p = {.alloc_id = rig_id,
+                           .task = "web",
+                           .path = path,
+                           .data = text,
+                           .n = strlen(text),
+                           .offset = offset};
+    warden_put(r->client, &p, rig_got, &g);
+    if (code >= 0) {
+        expect_code(r, &g, code, NULL);
+        return;
+    }
+    rig_wait(r, &g);
+    ck_assert_int_ne(g.err.code, 0);
+    got_free(&g);
+}
+
+START_TEST(writes_files)
+{
+    TEST_NEED("root");
+    struct rig r;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    const char *top = mem_printf(r.ctx, "%s/%s", r.policy.alloc_dir, rig_id);
+    put(&r, "web/local/a/b.txt", "hello", 0, 0);
+    put(&r, "web/local/a/b.txt", "HE", 5, 0);
+    ck_assert_str_eq(rig_file(&r, rig_id, "web/local/a/b.txt"), "helloHE");
+    put(&r, "web/secrets/t", "s", 0, 0);
+    put(&r, "alloc/logs/x", "s", 0, ERR_FORBIDDEN);
+    put(&r, "other/x", "s", 0, ERR_FORBIDDEN);
+    put(&r, "web", "s", 0, ERR_FORBIDDEN);
+    ck_assert_int_eq(symlink("/etc", mem_printf(r.ctx, "%s/web/local/d", top)), 0);
+    ck_assert_int_eq(mkfifo(mem_printf(r.ctx, "%s/web/local/f", top), 0666), 0);
+    ck_assert_int_eq(link(mem_printf(r.ctx, "%s/web/local/a/b.txt", top),
+                          mem_printf(r.ctx, "%s/web/local/h", top)),
+                     0);
+    put(&r, "web/local/d/x", "s", 0, -1);
+    put(&r, "web/local/f", "s", 0, -1); /* a FIFO without reader must not hang the warden */
+    put(&r, "web/local/h", "s", 0, -1);
+    ck_assert_str_eq(rig_file(&r, rig_id, "web/local/a/b.txt"), "helloHE");
+    rig_stop(&r);
+}
+END_TEST
+
+START_TEST(reads_files)
 {
     TEST_NEED("root");
     struct rig r;
     struct got g = {0};
     rig_start(&r, 0);
     rig_alloc(&r, rig_id, "web", "exec");
-    struct warden_put p = {.alloc_id = rig_id, .task = "web", .path = "web/local/a/b.txt",
-                           .data = "hello", .n = 5};
-    warden_put(r.client, &p, rig_got, &g);
-    expect_code(&r, &g, 0, NULL);
-    p.data = "HE";
-    p.n = 2;
-    p.offset = 5;
-    g = (struct got){0};
-    warden_put(r.client, &p, rig_got, &g);
-    expect_code(&r, &g, 0, NULL);
-    ck_assert_str_eq(rig_file(&r, rig_id, "web/local/a/b.txt"), "helloHE");
-    p = (struct warden_put){.alloc_id = rig_id, .task = "web", .path = "web/secrets/t", .data = "s",
-                            .n = 1, .mode = 0400};
-    g = (struct got){0};
-    warden_put(r.client, &p, rig_got, &g);
-    expect_code(&r, &g, 0, NULL);
-    const char *const bad[] = {"alloc/logs/x", "other/x", "web"};
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        p.path = bad[i];
-        g = (struct got){0};
-        warden_put(r.client, &p, rig_got, &g);
-        expect_code(&r, &g, ERR_FORBIDDEN, NULL);
-    }
     const char *top = mem_printf(r.ctx, "%s/%s", r.policy.alloc_dir, rig_id);
+    put(&r, "web/local/a/b.txt", "hello", 0, 0);
+    put(&r, "web/secrets/t", "s", 0, 0);
     ck_assert_int_eq(symlink("/etc/passwd", mem_printf(r.ctx, "%s/web/local/p", top)), 0);
     ck_assert_int_eq(symlink("/etc", mem_printf(r.ctx, "%s/web/local/d", top)), 0);
     ck_assert_int_eq(symlink("a", mem_printf(r.ctx, "%s/web/local/c", top)), 0);
@@ -457,27 +493,30 @@ START_TEST(serves_files)
     file_error(&r, "web/local/c/b.txt", ERR_FORBIDDEN);
     file_error(&r, "web/local/f", ERR_INVALID);
     file_error(&r, "web/none", ERR_NOT_FOUND);
-    p = (struct warden_put){.alloc_id = rig_id, .task = "web", .path = "web/local/d/x", .data = "s",
-                            .n = 1};
-    g = (struct got){0};
-    warden_put(r.client, &p, rig_got, &g);
-    rig_wait(&r, &g);
-    ck_assert_int_ne(g.err.code, 0);
-    got_free(&g);
-    p.path = "web/local/f"; /* a FIFO without reader must not hang the warden */
-    g = (struct got){0};
-    warden_put(r.client, &p, rig_got, &g);
-    rig_wait(&r, &g);
-    ck_assert_int_ne(g.err.code, 0);
-    got_free(&g);
-
-    g = (struct got){0};
     warden_open(r.client, rig_id, "web/local/a/b.txt", rig_got, &g);
     rig_wait(&r, &g);
     char buf[16] = "";
-    ck_assert_int_eq(read(g.file, buf, sizeof(buf)), 7);
+    ck_assert_int_eq(read(g.file, buf, sizeof(buf)), 5);
     ck_assert_int_eq(write(g.file, "x", 1), -1);
     got_free(&g);
+    g = (struct got){0};
+    warden_stat(r.client, rig_id, "alloc/tmp", rig_got, &g);
+    rig_wait(&r, &g);
+    ck_assert_str_eq(g.files.v[0]->file_mode, "dtrwxrwxrwx");
+    ck_assert_str_eq(g.files.v[0]->name, "tmp");
+    got_free(&g);
+    rig_stop(&r);
+}
+END_TEST
+
+START_TEST(lists_and_removes)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct got g;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    const char *top = mem_printf(r.ctx, "%s/%s", r.policy.alloc_dir, rig_id);
     for (int i = 0; i < 300; i++) {
         int fd = open(mem_printf(r.ctx, "%s/alloc/data/f%d", top, i), O_CREAT | O_WRONLY, 0644);
         ck_assert_int_ge(fd, 0);
@@ -494,12 +533,6 @@ START_TEST(serves_files)
         got_free(&g);
     }
     ck_assert_uint_eq(seen, 300);
-    g = (struct got){0};
-    warden_stat(r.client, rig_id, "alloc/tmp", rig_got, &g);
-    rig_wait(&r, &g);
-    ck_assert_str_eq(g.files.v[0]->file_mode, "dtrwxrwxrwx");
-    ck_assert_str_eq(g.files.v[0]->name, "tmp");
-    got_free(&g);
     g = (struct got){0};
     warden_alloc_remove(r.client, rig_id, rig_got, &g);
     expect_code(&r, &g, 0, NULL);
@@ -572,7 +605,8 @@ START_TEST(closes_on_hostile_requests)
     mp_encode(&h, &type_warden_request, &hello);
     hostile(&r, h.data, h.len, 0); /* file descriptors are not taken */
     struct launch_spec no_command = {.alloc_id = rig_id, .task_name = "web", .driver = "exec"};
-    struct launch_spec up = {.alloc_id = rig_id, .task_name = "../web", .driver = "exec", .command = "x"};
+    struct launch_spec up = {
+        .alloc_id = rig_id, .task_name = "../web", .driver = "exec", .command = "x"};
     const struct warden_request bad[] = {
         {.op = 0},
         {.op = 999},
@@ -678,6 +712,6 @@ END_TEST
 TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless, runs_exec,
                    reports_failed_launches, refuses_by_policy, signals_and_kills_exec,
                    signals_and_kills_raw_exec, signals_and_kills_rootless, adopts_exec,
-                   adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs, serves_files,
-                   closes_on_hostile_requests, refuses_other_users,
+                   adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs, writes_files,
+                   reads_files, lists_and_removes, closes_on_hostile_requests, refuses_other_users,
                    completes_requests_when_the_warden_dies, carries_large_arguments)
