@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/num.h"
 #include "common/str.h"
 
 static int
@@ -43,6 +44,32 @@ check_address(const char *key, const char *addr, struct err *e)
     return err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address", key, addr);
 }
 
+/* "ip" or "ip:port", "[v6]:port": what others are told. */
+static int
+check_advertise(const char *key, const char *addr, struct err *e)
+{
+    char ip[64];
+    unsigned char raw[16];
+    int64_t port = 1;
+    if (str_empty(addr) || inet_pton(AF_INET6, addr, raw) == 1)
+        return 0;
+    if (strstr(addr, "{{"))
+        return check_address(key, addr, e);
+    const char *from = addr[0] == '[' ? addr + 1 : addr;
+    const char *end = addr[0] == '[' ? strchr(from, ']') : from + strcspn(from, ":");
+    size_t n = end ? (size_t)(end - from) : sizeof(ip);
+    if (n >= sizeof(ip))
+        return err_set(e, -ERR_INVALID, "%s \"%s\" is not an address", key, addr);
+    memcpy(ip, from, n);
+    ip[n] = '\0';
+    const char *rest = end + (addr[0] == '[');
+    bool ok = inet_pton(addr[0] == '[' ? AF_INET6 : AF_INET, ip, raw) == 1;
+    if (ok && *rest)
+        ok = *rest == ':' && num_parse_i64(rest + 1, &port) == 0 && port >= 1 && port <= 65535;
+    return ok ? 0 : err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address with or without a port",
+                            key, addr);
+}
+
 static int
 check_addresses(const struct agent_config *c, struct err *e)
 {
@@ -50,15 +77,87 @@ check_addresses(const struct agent_config *c, struct err *e)
     int r = check_address("bind_addr", c->bind_addr, e);
     r = r ? r : check_address("addresses.http", a->http, e);
     r = r ? r : check_address("addresses.rpc", a->rpc, e);
+    const struct agent_addresses *adv = c->advertise_addrs;
+    r = r ? r : check_advertise("advertise.http", adv->http, e);
+    r = r ? r : check_advertise("advertise.rpc", adv->rpc, e);
+    r = r ? r : check_advertise("advertise.serf", adv->serf, e);
     r = r ? r : check_port("ports.http", c->ports->http, e);
     r = r ? r : check_port("ports.rpc", c->ports->rpc, e);
     return r ? r : check_port("ports.serf", c->ports->serf, e);
+}
+
+/* "22,80,8500-8600" */
+static int
+check_port_ranges(const char *key, const char *spec, struct err *e)
+{
+    while (!str_empty(spec)) {
+        char one[24];
+        int64_t lo, hi;
+        size_t n = strcspn(spec, ",");
+        if (n >= sizeof(one))
+            break;
+        memcpy(one, spec, n);
+        one[n] = '\0';
+        char *dash = strchr(one, '-');
+        if (dash)
+            *dash++ = '\0';
+        if (num_parse_i64(one, &lo) < 0 || num_parse_i64(dash ? dash : one, &hi) < 0 || lo < 1 ||
+            hi > 65535 || lo > hi)
+            break;
+        spec += n + (spec[n] == ',');
+    }
+    return str_empty(spec) ? 0 : err_set(e, -ERR_INVALID, "%s: \"%s\" is not a list of ports such as "
+                                         "\"22,80,8500-8600\"", key, spec);
+}
+
+static int
+check_reserved(const struct agent_reserved *r, struct err *e)
+{
+    if (!r)
+        return 0;
+    if (r->cpu < 0 || r->memory_mb < 0 || r->disk_mb < 0)
+        return err_set(e, -ERR_INVALID, "client.reserved: cpu, memory and disk may not be negative");
+    return check_port_ranges("client.reserved.reserved_ports", r->reserved_ports, e);
+}
+
+/* Options of drivers, as Nomad's plugin blocks have them. What has no effect is refused. */
+static int
+check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
+{
+    static const char *const options[] = {"enabled"};
+    if (!str_eq(p->name, "raw_exec")) {
+        if (!p->config || p->config->kind != VALUE_MAP || p->config->map.n == 0)
+            return 0;
+        return err_set(e, -ERR_UNSUPPORTED, "plugin \"%s\": option \"%s\" is not supported yet: "
+                       "launch policy is set in the isolation block", p->name,
+                       p->config->map.v[0].k);
+    }
+    for (size_t i = 0; p->config && p->config->kind == VALUE_MAP && i < p->config->map.n; i++) {
+        const char *k = p->config->map.v[i].k;
+        if (str_eq(k, options[0]))
+            continue;
+        const char *near = str_nearest(k, options, ARRAY_LEN(options));
+        return err_set(e, -ERR_UNSUPPORTED, "plugin \"raw_exec\": option \"%s\" is unknown or not "
+                       "supported yet%s", k,
+                       near ? mem_printf(ctx, ": did you mean \"%s\"?", near) : "");
+    }
+    return 0;
+}
+
+static int
+check_plugins(const void *ctx, const struct agent_config *c, struct err *e)
+{
+    int r = 0;
+    for (size_t i = 0; i < c->plugins.n && r == 0; i++)
+        r = check_plugin(ctx, c->plugins.v[i], e);
+    return r;
 }
 
 static int
 check_client(const struct agent_client *c, struct err *e)
 {
     int r = check_dir("client.state_dir", c->state_dir, e);
+    r = r ? r : check_reserved(c->reserved, e);
     r = r ? r : check_dir("client.alloc_dir", c->alloc_dir, e);
     r = r ? r : check_port("client.min_dynamic_port", c->min_dynamic_port, e);
     r = r ? r : check_port("client.max_dynamic_port", c->max_dynamic_port, e);
@@ -120,6 +219,7 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
     int r = check_dir("data_dir", c->data_dir, e);
     r = r ? r : check_dir("isolation.run_dir", c->isolation->run_dir, e);
     r = r ? r : check_addresses(c, e);
+    r = r ? r : check_plugins(ctx, c, e);
     r = r ? r : check_client(c->client, e);
     r = r ? r : check_server(c, warnings, ctx, e);
     if (r == 0 && c->client->enabled && !c->server->enabled && c->client->servers.n == 0 &&

@@ -155,6 +155,25 @@ dial_servers(struct roles *r, struct err *e)
     return r->servers ? 0 : err_prefix(e, "client.servers");
 }
 
+/* What the operator keeps back for the machine itself. */
+static struct node_reserved_resources *
+reserved(const void *ctx, const struct agent_reserved *from)
+{
+    struct node_reserved_resources *n = mem_new(ctx, struct node_reserved_resources);
+
+    n->cpu = mem_new(n, struct node_reserved_cpu_resources);
+    n->memory = mem_new(n, struct node_reserved_memory_resources);
+    n->disk = mem_new(n, struct node_reserved_disk_resources);
+    n->networks = mem_new(n, struct node_reserved_network_resources);
+    if (from) {
+        n->cpu->cpu_shares = from->cpu;
+        n->memory->memory_mb = from->memory_mb;
+        n->disk->disk_mb = from->disk_mb;
+        n->networks->reserved_host_ports = from->reserved_ports;
+    }
+    return n;
+}
+
 static int
 start_client(struct roles *r, struct err *e)
 {
@@ -174,6 +193,7 @@ start_client(struct roles *r, struct err *e)
         .options = k->options,
         .network_interface = k->network_interface,
         .network_speed = k->network_speed,
+        .reserved = reserved(r, k->reserved),
         .cpu_total_compute = k->cpu_compute,
         .memory_total_mb = k->memory_mb,
         .disk_total_mb = k->disk_total_mb,

@@ -132,6 +132,18 @@ START_TEST(refusals_name_the_thing)
         {"data_dir = \"/d\"\nbind_addr = \"{{ GetPrivateIP }}\"\nclient { enabled = true }\n",
          "templates"},
         {"data_dir = \"/d\"\nclient { enabled = true\n gc_interval = \"soon\" }\n", "gc_interval"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n gc_interval = \"5m\" }\n", "Not supported yet"},
+        {"data_dir = \"/d\"\nadvertise { rpc = \"10.0.0.1:99999\" }\nclient { enabled = true }\n",
+         "advertise.rpc \"10.0.0.1:99999\""},
+        {"data_dir = \"/d\"\nadvertise { http = \"[::1\" }\nclient { enabled = true }\n",
+         "advertise.http"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n reserved { reserved_ports = \"22,x\" } }\n",
+         "\"x\" is not a list of ports"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n reserved { memory = -1 } }\n", "negative"},
+        {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"raw_exec\" { config { enable = 1 } }\n",
+         "did you mean \"enabled\"?"},
+        {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"docker\" { config { gc = {} } }\n",
+         "plugin \"docker\""},
         {"log_level = \"LOUD\"\nclient { enabled = true }\n", "LOUD"},
     };
     setup();

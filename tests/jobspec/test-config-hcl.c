@@ -31,17 +31,13 @@ check(const void *ctx, const struct agent_config *c)
     ck_assert_str_eq(c->region, "eu");
     ck_assert_int_eq(c->ports->http, 1234);
     ck_assert(c->server->enabled);
-    ck_assert_int_eq(c->server->node_gc_threshold, INT64_C(3600000000000));
+    ck_assert_int_eq(c->server->heartbeat_grace, INT64_C(3600000000000));
     ck_assert_uint_eq(c->client->servers.n, 2);
     ck_assert_str_eq(str_map_get(&c->client->options, "driver.raw_exec.enable"), "1");
     ck_assert_str_eq(str_map_get(&c->client->meta, "rack"), "r1");
-    ck_assert_uint_eq(c->client->host_volumes.n, 2);
-    ck_assert_str_eq(c->client->host_volumes.v[0]->name, "data");
-    ck_assert_str_eq(c->client->host_volumes.v[0]->path, "/srv/data");
-    ck_assert_str_eq(c->client->host_volumes.v[1]->name, "logs");
-    ck_assert(c->client->host_volumes.v[1]->read_only);
-    ck_assert_uint_eq(c->plugins.n, 1);
+    ck_assert_uint_eq(c->plugins.n, 2);
     ck_assert_str_eq(c->plugins.v[0]->name, "raw_exec");
+    ck_assert_str_eq(c->plugins.v[1]->name, "exec");
     auto_buf struct buf b = BUF_INIT(1 << 16);
     json_encode_value(&b, c->plugins.v[0]->config, 0);
     ck_assert_str_eq(buf_str(&b), "{\"enabled\":true}");
@@ -51,23 +47,23 @@ check(const void *ctx, const struct agent_config *c)
 static const char *const same[] = {
     /* plain */
     "region = \"eu\"\nports { http = 1234 }\n"
-    "server {\n enabled = true\n node_gc_threshold = \"1h\"\n}\n"
+    "server {\n enabled = true\n heartbeat_grace = \"1h\"\n}\n"
     "client {\n servers = [\"a\", \"b\"]\n options { \"driver.raw_exec.enable\" = \"1\" }\n"
     " meta { rack = \"r1\" }\n"
-    " host_volume \"data\" { path = \"/srv/data\" }\n"
-    " host_volume \"logs\" {\n path = \"/srv/logs\"\n read_only = true }\n}\n"
-    "plugin \"raw_exec\" {\n config { enabled = true }\n}\n",
+    "}\n"
+    "plugin \"raw_exec\" {\n config { enabled = true }\n}\n"
+    "plugin \"exec\" { config { a = 1 } }\n",
     /* every habit */
     "\"region\" = \"eu\", ports = { \"http\" = \"1234\" },\n"
-    "server = { enabled = \"true\", node_gc_threshold = 3600000000000 }\n"
+    "server = { enabled = \"true\", heartbeat_grace = 3600000000000 }\n"
     "client = {\n servers = [\"a\", \"b\"], options = { \"driver.raw_exec.enable\" = 1 },\n"
     " meta { \"rack\" = \"r1\" }\n"
-    " host_volume = { \"data\" = { path = \"/srv/data\" }, logs { path = \"/srv/logs\" read_only = 1 } }\n"
     "}\n"
-    "plugin = [ { raw_exec = { config = { enabled = true } } } ]\n",
+    "plugin = [ { raw_exec = { config = { enabled = true } } } ]\n"
+    "\"plugin\" { exec { config { \"a\" = 1 } } }\n",
     /* one block in pieces */
     "region = \"eu\"\n ports { http = 1 } ports { http = 1234 }\n server { enabled = true }\n"
-    "server { node_gc_threshold = \"60m\" }\n client { servers = [\"a\", \"b\"] }\n"
+    "server { heartbeat_grace = \"60m\" }\n client { servers = [\"a\", \"b\"] }\n"
     "client { options { driver.raw_exec.enable = \"1\" } }",
 };
 
@@ -94,12 +90,11 @@ START_TEST(json_form)
 {
     static const char text[] =
         "{\"region\": \"eu\", \"ports\": {\"http\": 1234},\n"
-        " \"server\": [{\"enabled\": true, \"node_gc_threshold\": \"1h\"}],\n"
+        " \"server\": [{\"enabled\": true, \"heartbeat_grace\": \"1h\"}],\n"
         " \"client\": {\"servers\": [\"a\", \"b\"], \"options\": {\"driver.raw_exec.enable\": \"1\"},\n"
-        "  \"meta\": [{\"rack\": \"r1\"}],\n"
-        "  \"host_volume\": [{\"data\": {\"path\": \"/srv/data\"}},\n"
-        "     {\"logs\": [{\"path\": \"/srv/logs\", \"read_only\": true}]}]},\n"
-        " \"plugin\": {\"raw_exec\": {\"config\": {\"enabled\": true}}},\n"
+        "  \"meta\": [{\"rack\": \"r1\"}]},\n"
+        " \"plugin\": [{\"raw_exec\": {\"config\": {\"enabled\": true}}},\n"
+        "              {\"exec\": [{\"config\": [{\"a\": 1}]}]}],\n"
         " \"tls\": null}";
     auto_mem void *ctx = mem_ctx("test");
     check(ctx, load(ctx, text, true, NULL));
@@ -120,12 +115,13 @@ static const struct {
     {"consul { address = \"10.0.0.1:8500\" }", false, "c:1,10-17: Not supported yet"},
     {"keyring \"aead\" {}", false, "c:1,1-15: Not supported yet"},
     {"ports { http = \"x\" }", false, "c:1,16-19: Incorrect value type"},
-    {"client { host_volume \"x\" {} }", false, "c:1,10-25: Missing required argument"},
+    {"client { host_volume \"x\" { path = \"/x\" } }", false, "c:1,10-25: Not supported yet"},
+    {"client { gc_interval = \"5m\" }", false, "c:1,10-21: Not supported yet"},
     {"region = upper(\"x\")", false, "c:1,10-15: Function calls not allowed"},
     {"region = eu", false, "c:1,10-12: Unquoted text"},
     {"client { options = [1] }", false, "c:1,20-23: Incorrect value type"},
     {"ports = 5", false, "c:1,9-10: Incorrect value type; \"ports\" is a block"},
-    {"server { node_gc_threshold = \"soon\" }", false, "c:1,30-36: Invalid duration"},
+    {"server { heartbeat_grace = \"soon\" }", false, "c:1,28-34: Invalid duration"},
     {"{\"regoin\": 1}", true, "c:1,2-10: Unsupported argument; An argument named \"regoin\" is not "
                               "expected here. Did you mean \"region\"?"},
     {"{\"region\": {}}", true, "c:1,12-14: Incorrect value type"},
