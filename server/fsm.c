@@ -245,16 +245,11 @@ job_status(struct apply *a, const struct job *j)
     bool standing = str_eq(j->type, JOB_SYSTEM) || j->periodic != NULL || j->parameterized_job != NULL;
     if (standing)
         return j->stop ? JOB_STATUS_DEAD : JOB_STATUS_RUNNING;
-    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, j->namespace, j->id);
-    state_iter_live_only(it);
-    bool live = state_next(it, a->tmp) != NULL;
-    if (live)
-        state_iter_end(it);
-    if (live)
+    if (state_live_allocs(a->t, j->namespace, j->id) > 0)
         return JOB_STATUS_RUNNING;
     bool any = false;
     bool open = false;
-    it = state_evals_by_job(a->t, a->tmp, j->namespace, j->id);
+    struct state_iter *it = state_evals_by_job(a->t, a->tmp, j->namespace, j->id);
     for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;) {
         any = true;
         open |= str_eq(ev->status, EVAL_PENDING) || str_eq(ev->status, EVAL_BLOCKED);

@@ -149,13 +149,8 @@ apply_reap_job(struct apply *a, const struct job_ref *ref)
     const struct job *j = state_job(a->t, a->tmp, ref->namespace, ref->id);
     if (j == NULL || !str_eq(j->status, JOB_STATUS_DEAD))
         return;
-    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, ref->namespace, ref->id);
-    state_iter_live_only(it);
-    bool live = state_next(it, a->tmp) != NULL;
-    if (live) {
-        state_iter_end(it);
+    if (state_live_allocs(a->t, ref->namespace, ref->id) > 0)
         return;
-    }
     state_del_job(a->t, a->index, ref->namespace, ref->id);
     a->res->changed = true;
 }

@@ -84,18 +84,70 @@ mark_unknown(struct apply *a, const struct on_node *o)
     }
 }
 
-/* One evaluation per job that has work on the node (1.6). */
+static void
+put_node_eval(struct apply *a, const struct job *j, const char *node_id)
+{
+    struct evaluation *ev = apply_new_eval(a, j, TRIGGER_NODE_UPDATE);
+    ev->node_id = mem_strdup(ev, node_id);
+    ev->node_modify_index = a->index;
+    apply_put_eval(a, ev);
+}
+
+static const char *
+job_key(struct apply *a, const char *ns, const char *id)
+{
+    return mem_printf(a->tmp, "%s\n%s", ns, id);
+}
+
+static bool
+seen_job(const struct str_list *seen, const char *key)
+{
+    for (size_t i = 0; i < seen->n; i++) {
+        if (str_eq(seen->v[i], key))
+            return true;
+    }
+    return false;
+}
+
+static bool
+wants_node(const struct job *j, const struct node *n)
+{
+    if (!str_eq(j->node_pool, POOL_ALL) &&
+        !str_eq(str_or(j->node_pool, POOL_DEFAULT), str_or(n->node_pool, POOL_DEFAULT)))
+        return false;
+    for (size_t i = 0; i < j->datacenters.n; i++) {
+        if (str_glob(j->datacenters.v[i], n->datacenter))
+            return true;
+    }
+    return j->datacenters.n == 0;
+}
+
+/* System jobs look at every node that is theirs, whether they run there or not. */
+static void
+system_evals(struct apply *a, const char *node_id, const struct str_list *seen)
+{
+    const struct node *n = state_node(a->t, a->tmp, node_id);
+    if (n == NULL)
+        return;
+    struct job_list jobs = {NULL, 0};
+    struct state_iter *it = state_jobs_by_type(a->t, a->tmp, JOB_SYSTEM);
+    for (struct job *j; (j = state_next(it, a->tmp)) != NULL;) {
+        if (!j->stop && wants_node(j, n) && !seen_job(seen, job_key(a, j->namespace, j->id)))
+            list_add(a->tmp, jobs, j);
+    }
+    for (size_t i = 0; i < jobs.n; i++)
+        put_node_eval(a, jobs.v[i], node_id);
+}
+
+/* One evaluation per job that has work on the node, or should have (1.6). */
 static void
 node_evals(struct apply *a, const char *node_id, const struct on_node *o)
 {
     struct str_list seen = {NULL, 0};
     for (size_t i = 0; i < o->n; i++) {
         const struct allocation *al = o->all[i];
-        const char *key = mem_printf(a->tmp, "%s\n%s", al->namespace, al->job_id);
-        bool dup = false;
-        for (size_t k = 0; k < seen.n && !dup; k++)
-            dup = str_eq(seen.v[k], key);
-        if (dup)
+        const char *key = job_key(a, al->namespace, al->job_id);
+        if (seen_job(&seen, key))
             continue;
         const struct job *j = state_job(a->t, a->tmp, al->namespace, al->job_id);
         const struct job *of = j != NULL ? j : state_alloc_job(a->t, (struct allocation *)(uintptr_t)al);
@@ -107,11 +159,9 @@ node_evals(struct apply *a, const char *node_id, const struct on_node *o)
                   : alloc_client_terminal(al) && alloc_server_terminal(al))
             continue;
         list_add(a->tmp, seen, key);
-        struct evaluation *ev = apply_new_eval(a, of, TRIGGER_NODE_UPDATE);
-        ev->node_id = mem_strdup(ev, node_id);
-        ev->node_modify_index = a->index;
-        apply_put_eval(a, ev);
+        put_node_eval(a, of, node_id);
     }
+    system_evals(a, node_id, &seen);
 }
 
 /* --- writing a node --- */

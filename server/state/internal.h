@@ -32,8 +32,13 @@ enum {
     T_ALLOCS_BY_NODE,
     T_ALLOCS_BY_EVAL,
     T_EVALS_BY_JOB,
+    T_JOBS_BY_TYPE,
+    T_LIVE_ALLOCS, /* job -> u64: how many of its allocations are terminal on neither side */
     T_ALL
 };
+
+/* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
+enum { STATE_FORMAT = 2 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16, ROW_MAX = 64 << 20, ROW_BUDGET = 256 << 20 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };

@@ -242,6 +242,20 @@ state_jobs(struct state_txn *t, const void *ctx, const char *ns, const char *pre
 }
 
 struct state_iter *
+state_jobs_by_type(struct state_txn *t, const void *ctx, const char *type)
+{
+    return iter_new(t, ctx, T_JOBS, T_JOBS_BY_TYPE, key1(type));
+}
+
+uint64_t
+state_live_allocs(struct state_txn *t, const char *ns, const char *id)
+{
+    struct key k = key2(ns, id);
+    struct slice v;
+    return row_get(t, T_LIVE_ALLOCS, &k, &v) && v.n == 8 ? be64_get(v.p) : 0;
+}
+
+struct state_iter *
 state_job_versions(struct state_txn *t, const void *ctx, const char *ns, const char *id)
 {
     struct state_iter *it = iter_new(t, ctx, T_JOB_VERSIONS, T_JOB_VERSIONS, key2(ns, id));

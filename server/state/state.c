@@ -33,6 +33,8 @@ static const char *const table_names[T_ALL] = {
     [T_ALLOCS_BY_NODE] = "allocs_by_node",
     [T_ALLOCS_BY_EVAL] = "allocs_by_eval",
     [T_EVALS_BY_JOB] = "evals_by_job",
+    [T_JOBS_BY_TYPE] = "jobs_by_type",
+    [T_LIVE_ALLOCS] = "live_allocs",
 };
 
 void
@@ -198,7 +200,7 @@ read_boot_id(char out[64], struct err *e)
     return 0;
 }
 
-/* Files of other boots hold what the disk may have lost. */
+/* Files of other boots hold what the disk may have lost, those of other formats what we cannot use. */
 static int
 remove_others(const char *dir, const char *keep, struct err *e)
 {
@@ -229,7 +231,7 @@ state_open(const char *dir, const char *boot_id, size_t map_bytes, struct state 
     else if (read_boot_id(boot, e) < 0)
         return e != NULL ? e->code : -EIO;
     struct state *s = mem_new(NULL, struct state);
-    char *name = mem_printf(s, "state-%s.mdb", boot);
+    char *name = mem_printf(s, "state-%s-%d.mdb", boot, STATE_FORMAT);
     s->path = mem_printf(s, "%s/%s", dir, name);
     int rc = remove_others(dir, name, e);
     if (rc == 0)

@@ -87,6 +87,10 @@ uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
  * `ns` NULL or "*": all namespaces. `prefix` NULL or "": all. */
 struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *ns,
                               const char *prefix);
+/* Of all namespaces. */
+struct state_iter *state_jobs_by_type(struct state_txn *t, const void *ctx, const char *type);
+/* How many allocations of the job are terminal on neither side. */
+uint64_t state_live_allocs(struct state_txn *t, const char *ns, const char *id);
 /* Newest first, at most STATE_JOB_VERSIONS_KEPT. */
 struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, const char *ns,
                                       const char *id);

@@ -69,6 +69,13 @@ put_obj(struct state_txn *t, unsigned table, struct key k, const void *obj)
 void
 state_put_job(struct state_txn *t, uint64_t index, const struct job *j)
 {
+    auto_mem void *tmp = mem_ctx("put job");
+    const struct job *old = state_job(t, tmp, j->namespace, j->id);
+    if (old != NULL && !str_eq(old->type, j->type))
+        del_raw(t, T_JOBS_BY_TYPE, key3(old->type, j->namespace, j->id));
+    struct key k = key2(j->namespace, j->id);
+    if (old == NULL || !str_eq(old->type, j->type))
+        put_raw(t, T_JOBS_BY_TYPE, key3(j->type, j->namespace, j->id), KEY_SLICE(k));
     put_obj(t, T_JOBS, key2(j->namespace, j->id), j);
     changed(t, STATE_JOBS, index, state_key_job(j->namespace, j->id));
 }
@@ -143,6 +150,10 @@ void
 state_del_job(struct state_txn *t, uint64_t index, const char *ns, const char *id)
 {
     uint64_t key = state_key_job(ns, id);
+    auto_mem void *tmp = mem_ctx("del job");
+    const struct job *old = state_job(t, tmp, ns, id);
+    if (old != NULL)
+        del_raw(t, T_JOBS_BY_TYPE, key3(old->type, ns, id));
     del_raw(t, T_JOBS, key2(ns, id));
     changed(t, STATE_JOBS, index, key);
     del_raw(t, T_SUMMARIES, key2(ns, id));
@@ -200,6 +211,19 @@ alloc_indexes(struct state_txn *t, const struct allocation *a, bool put)
 }
 
 static void
+count_live(struct state_txn *t, const struct allocation *a, int sign)
+{
+    uint64_t n = state_live_allocs(t, a->namespace, a->job_id);
+    uint8_t v[8];
+    ASSERT(sign > 0 || n > 0);
+    be64_put(v, sign > 0 ? n + 1 : n - 1);
+    if (sign < 0 && n == 1)
+        del_raw(t, T_LIVE_ALLOCS, key2(a->namespace, a->job_id));
+    else
+        put_raw(t, T_LIVE_ALLOCS, key2(a->namespace, a->job_id), SLICE(v, sizeof(v)));
+}
+
+static void
 alloc_changed(struct state_txn *t, uint64_t index, const struct allocation *a)
 {
     changed(t, STATE_ALLOCS, index, state_key_alloc(a->id));
@@ -220,6 +244,11 @@ state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
         alloc_changed(t, index, old);
         alloc_indexes(t, old, false);
     }
+    bool was_live = old != NULL && !alloc_terminal(old);
+    if (was_live && (!same || alloc_terminal(a)))
+        count_live(t, old, -1);
+    if (!alloc_terminal(a) && (!same || !was_live))
+        count_live(t, a, 1);
     uint8_t head[ROW_HEAD] = {1};
     head[1] = (uint8_t)((alloc_server_terminal(a) ? ROW_SERVER_TERMINAL : 0) |
                         (alloc_client_terminal(a) ? ROW_CLIENT_TERMINAL : 0));
@@ -246,6 +275,8 @@ state_del_alloc(struct state_txn *t, uint64_t index, const char *id)
         return;
     uint64_t jmi = state_alloc_job_index(t, id);
     alloc_indexes(t, a, false);
+    if (!alloc_terminal(a))
+        count_live(t, a, -1);
     del_raw(t, T_ALLOCS, key1(id));
     alloc_changed(t, index, a);
     /* The last reference to a version of a job that is gone, or to an old version. */
@@ -331,8 +362,15 @@ state_load_row(struct state_txn *t, unsigned table, struct slice key, struct sli
     struct key k = {.n = key.n};
     memcpy(k.b, key.p, key.n);
     put_raw(t, table, k, val);
-    if (table == T_ALLOCS)
+    if (table == T_ALLOCS) {
         alloc_indexes(t, obj, true);
+        if (!alloc_terminal(obj))
+            count_live(t, obj, 1);
+    }
+    if (table == T_JOBS) {
+        const struct job *j = obj;
+        put_raw(t, T_JOBS_BY_TYPE, key3(j->type, j->namespace, j->id), KEY_SLICE(k));
+    }
     if (table == T_EVALS) {
         const struct evaluation *ev = obj;
         put_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id), KEY_SLICE(k));

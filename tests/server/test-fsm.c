@@ -716,6 +716,30 @@ START_TEST(eligibility_and_purge)
 }
 END_TEST
 
+START_TEST(system_jobs_hear_of_new_nodes)
+{
+    struct fx *f = fx_new();
+    struct job *j = make_job(f, "everywhere", 1);
+    j->type = JOB_SYSTEM;
+    list_add(j, j->datacenters, "dc*");
+    put_job(f, j, NULL);
+    struct job *far = make_job(f, "elsewhere", 1);
+    far->type = JOB_SYSTEM;
+    list_add(far, far->datacenters, "eu-*");
+    put_job(f, far, NULL);
+    register_node(f, make_node(f, "n1"));
+    struct fsm_result *r = node_status(f, "n1", NODE_READY);
+    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_str_eq(r->evals.v[0]->job_id, "everywhere");
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    ck_assert_uint_eq(node_status(f, "n1", NODE_DOWN)->evals.n, 1); /* once, though it runs there */
+    stop_job(f, "everywhere", true, "e1");
+    node_status(f, "n1", NODE_READY);
+    ck_assert_uint_eq(READ(f, uint64_t, state_live_allocs(rt, "default", "everywhere")), 1);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(garbage_collection_leaves_what_lives)
 {
     struct fx *f = fx_new();
@@ -797,4 +821,4 @@ TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_
            reports_of_others_are_refused, plans_are_judged_again_at_apply, replacement_is_linked,
            registering_writes_no_status, missed_heartbeat_index, gate_waits_for_every_unknown,
            miss_while_initializing_keeps_the_promise, down_node_with_work_is_gated,
-           eligibility_and_purge, garbage_collection_leaves_what_lives, apply_is_deterministic)
+           eligibility_and_purge, system_jobs_hear_of_new_nodes, garbage_collection_leaves_what_lives, apply_is_deterministic)
