@@ -106,6 +106,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
     p->seccomp = true;
     if (iso) {
         p->denied_users = iso->denied_users;
+        p->allowed_users = iso->allowed_users;
         p->allowed_caps = iso->allowed_caps;
         p->bind_roots = iso->bind_roots;
         p->bind_allowed = iso->bind_allowed;

@@ -10,6 +10,7 @@
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "isolation/caps.h"
 #include "isolation/seccomp.h"
@@ -176,13 +177,36 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
     return 0;
 }
 
+static bool
+is_allowed(const struct policy *p, const struct user *u)
+{
+    for (size_t i = 0; i < p->allowed_users.n; i++) {
+        uint64_t uid;
+        const char *a = p->allowed_users.v[i];
+        if ((u->name[0] != '\0' && str_eq(a, u->name)) ||
+            (a != NULL && num_parse_u64(a, &uid) == 0 && uid == u->uid))
+            return true;
+    }
+    return p->allowed_users.n == 0;
+}
+
 int
 policy_user(const struct policy *p, const struct launch_spec *s, const struct users_files *files,
             struct user *ret, struct err *e)
 {
+    static const char *const root[] = {"root"}; /* a policy that names nobody denies root */
     const char *dflt = s->isolated ? USER_DEFAULT : str_or(p->agent_user, USER_DEFAULT);
-    return users_resolve(str_or(s->user, dflt), p->denied_users.v, p->denied_users.n, files, ret,
-                         e);
+    const char *const *denied = p->denied_users.n > 0 ? p->denied_users.v : root;
+    size_t n = p->denied_users.n > 0 ? p->denied_users.n : 1;
+    struct user u;
+    int r = users_resolve(str_or(s->user, dflt), denied, n, files, &u, e);
+    if (r < 0)
+        return r;
+    if (!is_allowed(p, &u))
+        return err_set(e, -ERR_POLICY, "user \"%s\" is not among this client's allowed users",
+                       str_or(s->user, dflt));
+    *ret = u;
+    return 0;
 }
 
 int

@@ -370,7 +370,12 @@ warden_fork(struct warden *w, struct warden_waiter to, const char *what,
     pid_t pid = proc_fork(&pidfd);
     if (pid < 0)
         return err_errno(e, -pid, "%s: clone", what);
-    if (pid == 0) {
+    if (pid == 0) { /* what it holds would outlive the warden: the lock, the socket, connections */
+        fd_close(&w->lock);
+        fd_close(&w->listener.fd);
+        for (size_t k = 0; k < WARDEN_CONNS_MAX; k++)
+            if (w->conns[k] != NULL)
+                fd_close(&w->conns[k]->watch.fd);
         int r = fn(w, arg);
         _exit(r < 0 ? (-r < 200 ? -r : EIO) : 0);
     }

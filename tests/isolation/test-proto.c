@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pure parts of the privilege boundary: names, paths, specs, policy, plan, record.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/plan.h"
+#include "isolation/policy.h"
+#include "isolation/proto.h"
+#include "isolation/record.h"
+#include "tests/lib/test.h"
+
+#define ID "01234567-89ab-cdef-0123-456789abcdef"
+
+START_TEST(checks_names_and_paths)
+{
+    static const char *const good_names[] = {"web", "a", "my task", "web-1_2.x", "t\xc3\xa4sk"};
+    static const char *const bad_names[] = {"",     ".",    "..", "a/b",          "alloc",   "a\nb",
+                                            "\x7f", ".web", "/",  "cgroup.procs", "cgroup.x"};
+    for (size_t i = 0; i < ARRAY_LEN(good_names); i++)
+        ck_assert_msg(proto_check_task_name(good_names[i]) == 0, "%s", good_names[i]);
+    for (size_t i = 0; i < ARRAY_LEN(bad_names); i++)
+        ck_assert_msg(proto_check_task_name(bad_names[i]) < 0, "%s", bad_names[i]);
+    char name[200];
+    memset(name, 'a', sizeof(name));
+    name[PROTO_TASK_NAME_MAX] = '\0';
+    ck_assert_int_eq(proto_check_task_name(name), 0);
+    name[PROTO_TASK_NAME_MAX] = 'a';
+    name[PROTO_TASK_NAME_MAX + 1] = '\0';
+    ck_assert_int_lt(proto_check_task_name(name), 0);
+    static const char *const good_paths[] = {"", "a", "web/local/x", "a/b c/...", "..a/b.."};
+    static const char *const bad_paths[] = {"/",    "/a",   "a/",    "a//b", "..",
+                                            "a/..", "../a", "a/./b", ".",    "a\tb"};
+    for (size_t i = 0; i < ARRAY_LEN(good_paths); i++)
+        ck_assert_msg(proto_check_path(good_paths[i]) == 0, "%s", good_paths[i]);
+    for (size_t i = 0; i < ARRAY_LEN(bad_paths); i++)
+        ck_assert_msg(proto_check_path(bad_paths[i]) < 0, "%s", bad_paths[i]);
+    char deep[PROTO_PATH_DEPTH_MAX * 2 + 4] = "";
+    for (size_t i = 0; i <= PROTO_PATH_DEPTH_MAX; i++)
+        memcpy(deep + i * 2, "a/", 2);
+    deep[PROTO_PATH_DEPTH_MAX * 2 + 1] = '\0';
+    ck_assert_int_lt(proto_check_path(deep), 0);
+    ck_assert_int_lt(proto_check_alloc_id("0123456789abcdef"), 0);
+    ck_assert_int_lt(proto_check_alloc_id(NULL), 0);
+}
+END_TEST
+
+static struct launch_spec *
+spec(void *ctx)
+{
+    struct launch_spec *s = type_new(ctx, &type_launch_spec);
+    s->alloc_id = ID;
+    s->task_name = "web";
+    s->driver = "raw_exec";
+    s->command = "run";
+    return s;
+}
+
+START_TEST(checks_specs)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct err e = ERR_INIT;
+    struct launch_spec *s = spec(ctx);
+    ck_assert_int_eq(proto_check_spec(s, &e), 0);
+    static const char *const bad_env[] = {"", "A", "=x", "A B=x", "A\n=x", "\x01=x"};
+    for (size_t i = 0; i < ARRAY_LEN(bad_env); i++) {
+        s = spec(ctx);
+        list_add(s, s->env, bad_env[i]);
+        ck_assert_msg(proto_check_spec(s, &e) < 0, "%s", bad_env[i]);
+        err_clear(&e);
+    }
+    s = spec(ctx);
+    list_add(s, s->env, "A=\n=x");
+    ck_assert_int_eq(proto_check_spec(s, &e), 0);
+    struct launch_limits l = {.memory_max = -1};
+    s->limits = &l;
+    ck_assert_int_lt(proto_check_spec(s, &e), 0);
+    l = (struct launch_limits){.nofile = 1 << 21};
+    ck_assert_int_lt(proto_check_spec(s, &e), 0);
+    s->limits = NULL;
+    struct launch_logs g = {.dir = "../x"};
+    s->logs = &g;
+    ck_assert_int_lt(proto_check_spec(s, &e), 0);
+    s->logs = NULL;
+    struct launch_mount m = {.source = "/a/../etc", .target = "x"};
+    list_add(s, s->mounts, &m);
+    ck_assert_int_lt(proto_check_spec(s, &e), 0);
+}
+END_TEST
+
+static const char *
+string_at(const void *plan, uint64_t at)
+{
+    return (const char *)plan + at;
+}
+
+START_TEST(plans_commands)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct err e = ERR_INIT;
+    struct launch_spec *s = spec(ctx);
+    list_add(s, s->args, "");
+    list_add(s, s->args, "-x");
+    list_add(s, s->env, "PATH=/bin::rel:/sbin");
+    struct user u = {.uid = 7, .gid = 8, .n_groups = 1, .groups = {8}};
+    struct plan_input in = {.spec = s, .user = &u, .task_dir = "/a/web", .log_index = {3, 0}};
+    void *plan = NULL;
+    size_t n = 0;
+    ck_assert_int_eq(plan_make(ctx, &in, &plan, &n, &e), 0);
+    ck_assert_int_eq(plan_check(plan, n), 0);
+    const struct plan_header *h = plan;
+    static const char *const want[] = {"/a/web/local/run", "/a/web/run", "/bin/run", "/sbin/run"};
+    const uint64_t *v = (const uint64_t *)(const void *)((const char *)plan + h->paths.at);
+    ck_assert_uint_eq(h->paths.n, ARRAY_LEN(want));
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        ck_assert_str_eq(string_at(plan, v[i]), want[i]);
+    v = (const uint64_t *)(const void *)((const char *)plan + h->args.at);
+    ck_assert_uint_eq(h->args.n, 3);
+    ck_assert_str_eq(string_at(plan, v[0]), "run");
+    ck_assert_str_eq(string_at(plan, v[1]), "");
+    ck_assert_str_eq(string_at(plan, v[2]), "-x");
+    ck_assert_str_eq(string_at(plan, h->work_dir), "/a/web");
+    ck_assert_str_eq(string_at(plan, h->logs[1].name), "web.stderr.");
+    ck_assert_uint_eq(h->logs[0].index, 3);
+    const struct confine *c = (const void *)string_at(plan, h->confine);
+    ck_assert_uint_eq(c->uid, 7);
+    ck_assert_uint_eq(c->flags, CONFINE_IDS);
+    ck_assert_uint_eq(h->flags, PLAN_SUBREAPER | PLAN_ROOT);
+    /* cut or bent blocks are refused */
+    for (size_t k = 0; k < n; k++)
+        ck_assert_int_lt(plan_check(plan, k), 0);
+    struct plan_header *bad = mem_dup(ctx, plan, n);
+    bad->args.at = (uint32_t)n;
+    ck_assert_int_lt(plan_check(bad, n), 0);
+    bad = mem_dup(ctx, plan, n);
+    ((uint64_t *)(void *)((char *)bad + bad->env.at))[0] = n;
+    ck_assert_int_lt(plan_check(bad, n), 0);
+}
+END_TEST
+
+START_TEST(bounds_plans)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct err e = ERR_INIT;
+    struct launch_spec *s = spec(ctx);
+    char *big = mem_array(ctx, char, PLAN_BYTES_MAX + 1);
+    memset(big, 'x', PLAN_BYTES_MAX);
+    list_add(s, s->args, big);
+    struct plan_input in = {.spec = s, .task_dir = "/a/web"};
+    void *plan = NULL;
+    size_t n = 0;
+    ck_assert_int_eq(plan_make(ctx, &in, &plan, &n, &e), -ERR_LIMIT);
+    ck_assert_ptr_null(plan);
+    ck_assert_msg(strstr(e.text, "web") != NULL, "%s", e.text);
+}
+END_TEST
+
+START_TEST(compiles_policies)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct err e = ERR_INIT;
+    char path[] = "/tmp/policy-XXXXXX";
+    int fd = mkstemp(path);
+    close(fd);
+    static const char *drivers[] = {"exec"};
+    struct policy p = {.drivers = {drivers, 1},
+                       .data_dir = "/d",
+                       .alloc_dir = "/d/alloc",
+                       .run_dir = "/r",
+                       .agent_uid = 5,
+                       .seccomp = true};
+    ck_assert_int_eq(policy_compile(&p, path, &e), 0);
+    struct policy *back = NULL;
+    ck_assert_msg(policy_load(ctx, path, &back, &e) == 0, "%s", e.text);
+    ck_assert(codec_equal(&type_policy, &p, back, 0));
+    p.data_dir = "d/../x";
+    ck_assert_int_eq(policy_compile(&p, path, &e), -ERR_INVALID);
+    err_clear(&e);
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chmod(path, 0666), 0);
+        ck_assert_int_eq(policy_load(ctx, path, &back, &e), -ERR_FORBIDDEN);
+        err_clear(&e);
+    }
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    ck_assert_int_eq(truncate(path, 3), 0);
+    ck_assert_int_lt(policy_load(ctx, path, &back, &e), 0);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(obeys_allowed_users)
+{
+    struct user u;
+    struct err e = ERR_INIT;
+    static const char *allowed[] = {"daemon", "65534"};
+    struct policy p = {.allowed_users = {allowed, 2}, .agent_user = "bin"};
+    struct launch_spec s = {.isolated = true};
+    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), 0); /* nobody, by uid */
+    s.user = "daemon";
+    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), 0);
+    s.user = "bin";
+    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
+    err_clear(&e);
+    s.user = NULL;
+    s.isolated = false; /* raw_exec: the agent's user */
+    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
+    p.allowed_users.n = 0;
+    s.user = "root"; /* denied although no list says so */
+    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
+}
+END_TEST
+
+START_TEST(reads_records)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    char path[] = "/tmp/record-XXXXXX";
+    auto_fd int fd = mkstemp(path);
+    unlink(path);
+    struct record r = {.magic = RECORD_MAGIC, .bytes = sizeof(r), .shim_pid = 9};
+    str_copy(r.alloc_id, sizeof(r.alloc_id), ID);
+    str_copy(r.task, sizeof(r.task), "web");
+    r.run = (struct record_run){.state = RECORD_RUNNING, .started_ns = 5, .finished_ns = 6};
+    struct task_record *t = NULL;
+    ck_assert_int_eq(record_read(ctx, fd, &t), -ERR_CORRUPT);
+    ck_assert_int_eq(fd_pwrite_full(fd, &r, sizeof(r), 0), 0);
+    ck_assert_int_eq(record_read(ctx, fd, &t), 0);
+    ck_assert_int_eq(t->finished_at, 0); /* not before the state says so */
+    ck_assert_str_eq(t->task_name, "web");
+    r.run.state = RECORD_FINISHED;
+    ck_assert_int_eq(fd_pwrite_full(fd, &r, sizeof(r), 0), 0);
+    ck_assert_int_eq(record_read(ctx, fd, &t), 0);
+    ck_assert_int_eq(t->finished_at, 6);
+    memset(r.task, 'x', sizeof(r.task));
+    ck_assert_int_eq(fd_pwrite_full(fd, &r, sizeof(r), 0), 0);
+    ck_assert_int_eq(record_read(ctx, fd, &t), -ERR_CORRUPT);
+}
+END_TEST
+
+TEST_SUITE("proto", checks_names_and_paths, checks_specs, plans_commands, bounds_plans,
+           compiles_policies, obeys_allowed_users, reads_records)
