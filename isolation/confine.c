@@ -15,7 +15,7 @@
 
 #include "isolation/raw.h"
 
-enum { KERNEL_SIGSET_BYTES = 8, STANDARD_SIGNALS = 32 };
+enum { KERNEL_SIGSET_BYTES = 8, SIGNALS_END = 65 };
 
 #define BITS_BASE                                                                                  \
     (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                               \
@@ -78,13 +78,13 @@ confine_begin(const struct confine *c, const char **what)
 }
 
 /* execve resets handlers by itself but not what is ignored (SIGPIPE in the warden, what a shell
- * ignored for it). Nothing ignores real-time signals. */
+ * ignored for it, and the real-time ones that a runtime above us ignored). */
 static long
 reset_signals(void)
 {
     /* the kernel's struct sigaction: zeroes are SIG_DFL, no flags, empty mask */
     const char none[32] = {0};
-    for (int sig = 1; sig < STANDARD_SIGNALS; sig++) {
+    for (int sig = 1; sig < SIGNALS_END; sig++) {
         if (sig == SIGKILL || sig == SIGSTOP)
             continue;
         long r = RAW(SYS_rt_sigaction, sig, none, NULL, KERNEL_SIGSET_BYTES);
