@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A state machine for tests: a state in a temporary directory to which entries are applied one by one.
+ */
+#ifndef PADDOCK_TESTS_SERVER_FSM_FX_H
+#define PADDOCK_TESTS_SERVER_FSM_FX_H
+
+#include "tests/server/util.h"
+
+struct fx {
+    void *ctx;
+    struct state *s;
+    uint64_t index;
+    int64_t now; /* ns */
+};
+
+#define READ(f, T, call)                                           \
+    ({                                                             \
+        struct state_txn *rt = state_read_begin((f)->s, (f)->ctx); \
+        T _r = (call);                                             \
+        state_read_end(rt);                                         \
+        _r;                                                        \
+    })
+
+struct fx *fx_new(void);
+void fx_free(struct fx *f);
+struct fsm_result *apply(struct fx *f, struct intent *in);
+struct job *get_job(struct fx *f, const char *id);
+struct allocation *get_alloc(struct fx *f, const char *id);
+struct evaluation *get_eval(struct fx *f, const char *id);
+struct node *get_node(struct fx *f, const char *id);
+const struct task_group_summary *get_summary(struct fx *f, const char *id);
+uint64_t table_index(struct fx *f, enum state_table table);
+struct fsm_result *put_job(struct fx *f, struct job *j, const char *eval_id);
+struct fsm_result *stop_job(struct fx *f, const char *id, bool purge, const char *eval_id);
+struct fsm_result *register_node(struct fx *f, struct node *n);
+struct fsm_result *node_status(struct fx *f, const char *id, const char *status);
+void ready_node(struct fx *f, const char *id);
+struct fsm_result *place(struct fx *f, struct allocation *a, struct allocation *stop);
+struct fsm_result *report(struct fx *f, const char *node_id, const char *alloc_id, const char *status);
+struct job *patient_job(struct fx *f, const char *id);
+
+#endif
