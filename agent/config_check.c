@@ -37,8 +37,10 @@ check_address(const char *key, const char *addr, struct err *e)
     if (str_empty(addr))
         return 0;
     if (strstr(addr, "{{"))
-        return err_set(e, -ERR_UNSUPPORTED, "%s \"%s\": address templates are not supported yet: "
-                       "write the address", key, addr);
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "%s \"%s\": address templates are not supported yet: "
+                       "write the address",
+                       key, addr);
     if (inet_pton(AF_INET, addr, raw) == 1 || inet_pton(AF_INET6, addr, raw) == 1)
         return 0;
     return err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address", key, addr);
@@ -66,8 +68,9 @@ check_advertise(const char *key, const char *addr, struct err *e)
     bool ok = inet_pton(addr[0] == '[' ? AF_INET6 : AF_INET, ip, raw) == 1;
     if (ok && *rest)
         ok = *rest == ':' && num_parse_i64(rest + 1, &port) == 0 && port >= 1 && port <= 65535;
-    return ok ? 0 : err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address with or without a port",
-                            key, addr);
+    return ok ? 0
+              : err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address with or without a port",
+                        key, addr);
 }
 
 static int
@@ -106,8 +109,11 @@ check_port_ranges(const char *key, const char *spec, struct err *e)
             break;
         spec += n + (spec[n] == ',');
     }
-    return str_empty(spec) ? 0 : err_set(e, -ERR_INVALID, "%s: \"%s\" is not a list of ports such as "
-                                         "\"22,80,8500-8600\"", key, spec);
+    return str_empty(spec) ? 0
+                           : err_set(e, -ERR_INVALID,
+                                     "%s: \"%s\" is not a list of ports such as "
+                                     "\"22,80,8500-8600\"",
+                                     key, spec);
 }
 
 static int
@@ -116,7 +122,8 @@ check_reserved(const struct agent_reserved *r, struct err *e)
     if (!r)
         return 0;
     if (r->cpu < 0 || r->memory_mb < 0 || r->disk_mb < 0)
-        return err_set(e, -ERR_INVALID, "client.reserved: cpu, memory and disk may not be negative");
+        return err_set(e, -ERR_INVALID,
+                       "client.reserved: cpu, memory and disk may not be negative");
     return check_port_ranges("client.reserved.reserved_ports", r->reserved_ports, e);
 }
 
@@ -128,18 +135,20 @@ check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
     if (!str_eq(p->name, "raw_exec")) {
         if (!p->config || p->config->kind != VALUE_MAP || p->config->map.n == 0)
             return 0;
-        return err_set(e, -ERR_UNSUPPORTED, "plugin \"%s\": option \"%s\" is not supported yet: "
-                       "launch policy is set in the isolation block", p->name,
-                       p->config->map.v[0].k);
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "plugin \"%s\": option \"%s\" is not supported yet: "
+                       "launch policy is set in the isolation block",
+                       p->name, p->config->map.v[0].k);
     }
     for (size_t i = 0; p->config && p->config->kind == VALUE_MAP && i < p->config->map.n; i++) {
         const char *k = p->config->map.v[i].k;
         if (str_eq(k, options[0]))
             continue;
         const char *near = str_nearest(k, options, ARRAY_LEN(options));
-        return err_set(e, -ERR_UNSUPPORTED, "plugin \"raw_exec\": option \"%s\" is unknown or not "
-                       "supported yet%s", k,
-                       near ? mem_printf(ctx, ": did you mean \"%s\"?", near) : "");
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "plugin \"raw_exec\": option \"%s\" is unknown or not "
+                       "supported yet%s",
+                       k, near ? mem_printf(ctx, ": did you mean \"%s\"?", near) : "");
     }
     return 0;
 }
@@ -169,13 +178,15 @@ check_client(const struct agent_client *c, struct err *e)
         return err_set(e, -ERR_INVALID, "client.node_pool may not be \"all\": it means every pool");
     for (size_t i = 0; i < c->meta.n; i++)
         if (str_empty(c->meta.v[i].k) || strpbrk(c->meta.v[i].k, " {}$\"\n"))
-            return err_set(e, -ERR_INVALID, "client.meta key \"%s\" cannot be used in \"${meta.…}\"",
+            return err_set(e, -ERR_INVALID,
+                           "client.meta key \"%s\" cannot be used in \"${meta.…}\"",
                            c->meta.v[i].k);
     return 0;
 }
 
 static int
-check_server(const struct agent_config *c, struct str_list *warnings, const void *ctx, struct err *e)
+check_server(const struct agent_config *c, struct str_list *warnings, const void *ctx,
+             struct err *e)
 {
     const struct agent_server *s = c->server;
     if (!s->enabled)
@@ -186,11 +197,13 @@ check_server(const struct agent_config *c, struct str_list *warnings, const void
     if (s->bootstrap_expect > 1)
         return err_set(e, -ERR_UNSUPPORTED,
                        "server.bootstrap_expect = %" PRId64 ": several servers are not supported "
-                       "yet: use 1", s->bootstrap_expect);
+                       "yet: use 1",
+                       s->bootstrap_expect);
     if (s->bootstrap_expect < 1)
         return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 1");
     if (s->start_join.n + s->retry_join.n + s->server_join->start_join.n +
-            s->server_join->retry_join.n > 0)
+            s->server_join->retry_join.n >
+        0)
         list_add(ctx, *warnings,
                  "server: addresses to join have no effect yet: there is one server");
     return 0;
@@ -206,8 +219,9 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
         c->node_name = mem_strdup(ctx, host);
     }
     if (!c->server->enabled && !c->client->enabled)
-        return err_set(e, -ERR_INVALID, "neither server nor client is enabled: set server { enabled "
-                                        "= true }, client { enabled = true }, or use -dev");
+        return err_set(e, -ERR_INVALID,
+                       "neither server nor client is enabled: set server { enabled "
+                       "= true }, client { enabled = true }, or use -dev");
     if (log_level_parse(c->log_level) == LOG_LEVEL_INVALID)
         return err_set(e, -ERR_INVALID,
                        "log_level \"%s\" is not TRACE, DEBUG, INFO, WARN, ERROR or OFF",

@@ -12,7 +12,8 @@
 #include "common/str.h"
 #include "jobspec/eval.h"
 
-/* --- scalars --------------------------------------------------------------------------------------- */
+/* --- scalars
+ * --------------------------------------------------------------------------------------- */
 
 /* The shortest decimal that reads back as the same number. */
 static const char *
@@ -90,7 +91,8 @@ value_sort_cmp(const void *a, const void *b)
     return value_compare(*(struct value *const *)a, *(struct value *const *)b);
 }
 
-/* --- type constraints ------------------------------------------------------------------------------ */
+/* --- type constraints
+ * ------------------------------------------------------------------------------ */
 
 static const struct vtype vt_any = {.kind = VT_ANY};
 
@@ -117,8 +119,9 @@ parse_simple(struct hcl_eval *ev, const struct hcl_range *r, const char *name)
     for (size_t i = 0; i < ARRAY_LEN(simple); i++)
         if (strcmp(simple[i].name, name) == 0)
             return &simple[i].t;
-    return bad_type(ev, r, "A type is string, number, bool, any, list(T), set(T), map(T), "
-                           "object({name = T}) or tuple([T]).");
+    return bad_type(ev, r,
+                    "A type is string, number, bool, any, list(T), set(T), map(T), "
+                    "object({name = T}) or tuple([T]).");
 }
 
 static bool
@@ -154,8 +157,9 @@ parse_compound(struct hcl_eval *ev, const struct expr *e)
     while (k < ARRAY_LEN(names) && strcmp(names[k], e->name) != 0)
         k++;
     if (k == ARRAY_LEN(names) || e->n != 1)
-        return bad_type(ev, &e->r, "list, set, map, object and tuple take one argument; other types "
-                                   "take none.");
+        return bad_type(ev, &e->r,
+                        "list, set, map, object and tuple take one argument; other types "
+                        "take none.");
     struct vtype *t = mem_new(ev->ctx, struct vtype);
     const struct expr *arg = e->list[0];
     t->kind = kinds[k];
@@ -196,12 +200,13 @@ vtype_parse(struct hcl_eval *ev, const struct expr *e)
 const char *
 vtype_name(const struct vtype *t)
 {
-    static const char *const names[] = {"a value", "a string", "a number", "a bool", "a list",
+    static const char *const names[] = {"a value", "a string", "a number",  "a bool", "a list",
                                         "a set",   "a map",    "an object", "a tuple"};
     return names[t->kind];
 }
 
-/* --- conversion to a type -------------------------------------------------------------------------- */
+/* --- conversion to a type
+ * -------------------------------------------------------------------------- */
 
 struct conv {
     struct hcl_eval *ev;
@@ -344,8 +349,8 @@ convert(struct conv *c, const struct vtype *t, struct value *v)
 }
 
 struct value *
-vtype_convert(struct hcl_eval *ev, const struct hcl_range *r, const struct vtype *t, struct value *v,
-              char *why, size_t why_size)
+vtype_convert(struct hcl_eval *ev, const struct hcl_range *r, const struct vtype *t,
+              struct value *v, char *why, size_t why_size)
 {
     struct conv c = {ev, r, why, why_size};
     str_copy(why, why_size, "it is too large");

@@ -29,10 +29,11 @@ loose(const struct decoder *dc)
 bool
 decode_refuse_later(struct decoder *dc, const struct hcl_range *r, const char *name)
 {
-    diag_error(dc->sink, r, "Not supported yet",
-               "\"%s\" is known but has no effect in this release, so only its default is accepted. "
-               "Remove it.",
-               name);
+    diag_error(
+        dc->sink, r, "Not supported yet",
+        "\"%s\" is known but has no effect in this release, so only its default is accepted. "
+        "Remove it.",
+        name);
     return false;
 }
 
@@ -45,11 +46,12 @@ measure(struct decoder *dc, const struct hcl_range *r, const struct value *v)
            ev_charge(dc->ev, r, 0, (steps - dc->ev->steps_left) * COPY_COST);
 }
 
-/* --- names ----------------------------------------------------------------------------------------- */
+/* --- names
+ * ----------------------------------------------------------------------------------------- */
 
 static bool
-refuse_unknown(struct decoder *dc, const struct type *t, const struct hcl_range *r, const char *name,
-               bool block)
+refuse_unknown(struct decoder *dc, const struct type *t, const struct hcl_range *r,
+               const char *name, bool block)
 {
     const char *names[NAMES_MAX];
     size_t n = 0;
@@ -88,7 +90,8 @@ check_later(struct decoder *dc, const struct field *f, const struct target *to,
     return decode_refuse_later(dc, r, f->hcl);
 }
 
-/* --- blocks ---------------------------------------------------------------------------------------- */
+/* --- blocks
+ * ---------------------------------------------------------------------------------------- */
 
 void
 decode_append(const void *ctx, void *list, void *elem)
@@ -158,7 +161,8 @@ map_from_body(struct decoder *dc, const struct block *b, const struct hcl_scope 
     for (size_t i = 0; i < b->body->n_attrs; i++) {
         const struct attr *a = b->body->attrs[i];
         struct value *v = ev_expr(dc->ev, sc, a->expr);
-        ok = v != NULL && measure(dc, &a->expr->r, v) && decode_map_entry(dc, f, obj, a->name, v, &a->expr->r) && ok;
+        ok = v != NULL && measure(dc, &a->expr->r, v) &&
+             decode_map_entry(dc, f, obj, a->name, v, &a->expr->r) && ok;
     }
     for (size_t i = 0; i < b->body->n_blocks; i++) {
         diag_error(dc->sink, &b->body->blocks[i]->r, "Unexpected block",
@@ -171,7 +175,8 @@ map_from_body(struct decoder *dc, const struct block *b, const struct hcl_scope 
 static bool
 duplicate(struct decoder *dc, const struct block *b)
 {
-    diag_error(dc->sink, &b->r, "Duplicate block", "Only one \"%s\" block is allowed here.", b->type);
+    diag_error(dc->sink, &b->r, "Duplicate block", "Only one \"%s\" block is allowed here.",
+               b->type);
     return false;
 }
 
@@ -270,8 +275,8 @@ block_from_expr(struct decoder *dc, const struct attr *a, const struct expr *e,
     if (e->kind == EX_LITERAL && e->value->kind == VALUE_NULL)
         return true;
     if (e->kind != EX_OBJECT) {
-        diag_error(dc->sink, &e->r, "Incorrect value type", "\"%s\" is a block: an object is needed.",
-                   a->name);
+        diag_error(dc->sink, &e->r, "Incorrect value type",
+                   "\"%s\" is a block: an object is needed.", a->name);
         return false;
     }
     struct block b = {.type = f->hcl, .type_r = a->name_r, .r = a->name_r};
@@ -286,7 +291,8 @@ block_from_expr(struct decoder *dc, const struct attr *a, const struct expr *e,
     return take_block(dc, &b, sc, f, to);
 }
 
-/* --- attributes ------------------------------------------------------------------------------------ */
+/* --- attributes
+ * ------------------------------------------------------------------------------------ */
 
 /* In loose files a map may be a list of maps. What is no such list comes back as it is. */
 static struct value *
@@ -332,7 +338,8 @@ take_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc, 
         v = merge_maps(dc, v);
     if (f->type == FT_VALUE && (f->flags & F_BLOCK) != 0 && v->kind != VALUE_MAP &&
         v->kind != VALUE_NULL) {
-        diag_error(dc->sink, &a->expr->r, "Incorrect value type", "\"%s\" needs an object.", a->name);
+        diag_error(dc->sink, &a->expr->r, "Incorrect value type", "\"%s\" needs an object.",
+                   a->name);
         return false;
     }
     return decode_set(dc, f, to->obj, v, &a->expr->r) && check_later(dc, f, to, &a->name_r);
@@ -384,7 +391,8 @@ decode_body(struct decoder *dc, const struct hcl_body *body, const struct hcl_sc
     return check_required(dc, &to) && ok;
 }
 
-/* --- dynamic --------------------------------------------------------------------------------------- */
+/* --- dynamic
+ * --------------------------------------------------------------------------------------- */
 
 struct dynamic {
     const struct expr *for_each, *labels;
@@ -437,7 +445,8 @@ dynamic_labels(struct decoder *dc, const struct dynamic *d, const struct hcl_sco
         out->n_labels = i + 1;
     }
     if (!ok)
-        diag_error(dc->sink, &d->labels->r, "Invalid dynamic block", "labels is a list of strings.");
+        diag_error(dc->sink, &d->labels->r, "Invalid dynamic block",
+                   "labels is a list of strings.");
     return ok;
 }
 
@@ -465,8 +474,7 @@ expand(struct decoder *dc, const struct block *b, const struct hcl_scope *sc, de
         struct hcl_scope in = {sc, d.iterator, ev_map(dc->ev, &b->r, pairs, 2)};
         struct block out = {.type = b->labels[0].s, .type_r = b->labels[0].r, .r = b->r};
         out.body = (struct hcl_body *)(uintptr_t)d.content;
-        if (in.v == NULL || ++dc->blocks > HCL_BLOCKS_MAX ||
-            !ev_charge(dc->ev, &b->r, 100, 1000)) {
+        if (in.v == NULL || ++dc->blocks > HCL_BLOCKS_MAX || !ev_charge(dc->ev, &b->r, 100, 1000)) {
             if (!dc->ev->exhausted)
                 diag_error(dc->sink, &b->r, "Too many blocks", "dynamic made more than %d blocks.",
                            HCL_BLOCKS_MAX);
@@ -492,7 +500,8 @@ decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_
     return ok && !dc->ev->exhausted;
 }
 
-/* --- free form ------------------------------------------------------------------------------------- */
+/* --- free form
+ * ------------------------------------------------------------------------------------- */
 
 static bool
 value_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc, void *arg)
@@ -534,7 +543,8 @@ decode_value(struct decoder *dc, const struct hcl_body *body, const struct hcl_s
     return decode_blocks(dc, body, sc, value_block, v) && ok ? v : NULL;
 }
 
-/* --- public ---------------------------------------------------------------------------------------- */
+/* --- public
+ * ---------------------------------------------------------------------------------------- */
 
 int
 hcl_decode(const void *ctx, const struct hcl_body *body, const struct type *t, unsigned flags,

@@ -12,7 +12,8 @@ struct decoder;
 
 /* What a language has beyond its field tables. All may be NULL. */
 struct decode_hooks {
-    /* An attribute or block that the table does not know: 1 taken, 0 unknown, -1 after a diagnostic. */
+    /* An attribute or block that the table does not know: 1 taken, 0 unknown, -1 after a
+     * diagnostic. */
     int (*attr)(struct decoder *dc, const struct type *t, void *obj, const struct attr *a,
                 const struct hcl_scope *sc);
     int (*block)(struct decoder *dc, const struct type *t, void *obj, const struct block *b,
@@ -31,16 +32,18 @@ struct decoder {
     size_t blocks;
 };
 
-/* Decodes into obj, going on after errors. `r`: what is named when something is missing. False after
- * a diagnostic. */
+/* Decodes into obj, going on after errors. `r`: what is named when something is missing. False
+ * after a diagnostic. */
 bool decode_body(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
                  const struct type *t, void *obj, const struct hcl_range *r);
 /* As decode_body for a block, labels too. */
 bool decode_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
                   const struct type *t, void *obj);
 /* A body without schema: blocks in it become lists of maps. NULL after a diagnostic. */
-struct value *decode_value(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc);
-/* Calls fn for each block with `dynamic` ones expanded; false when any call or the expansion fails. */
+struct value *decode_value(struct decoder *dc, const struct hcl_body *body,
+                           const struct hcl_scope *sc);
+/* Calls fn for each block with `dynamic` ones expanded; false when any call or the expansion fails.
+ */
 typedef bool decode_each(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
                          void *arg);
 bool decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,

@@ -28,8 +28,8 @@ to_string(struct decoder *dc, const struct field *f, const struct value *v,
     if (v->kind == VALUE_STRING && v->str.n != n)
         return mismatch(dc, f, r, "a string without NUL");
     if (f->max > 0 && f->shape == FS_ONE && n > f->max) {
-        diag_error(dc->sink, r, "Value too long", "\"%s\" has %zu bytes; the limit is %llu.", f->hcl,
-                   n, (unsigned long long)f->max);
+        diag_error(dc->sink, r, "Value too long", "\"%s\" has %zu bytes; the limit is %llu.",
+                   f->hcl, n, (unsigned long long)f->max);
         return false;
     }
     *ret = s;
@@ -138,8 +138,8 @@ set_list(struct decoder *dc, const struct field *f, void *dst, const struct valu
         ((dc->flags & (HCL_LOOSE | HCL_JSON)) == 0 || v->kind == VALUE_MAP))
         return mismatch(dc, f, r, "a list");
     if (f->max > 0 && n > f->max) {
-        diag_error(dc->sink, r, "List too long", "\"%s\" has %zu elements; the limit is %llu.", f->hcl,
-                   n, (unsigned long long)f->max);
+        diag_error(dc->sink, r, "List too long", "\"%s\" has %zu elements; the limit is %llu.",
+                   f->hcl, n, (unsigned long long)f->max);
         return false;
     }
     size_t size = f->type == FT_STRING ? sizeof(char *) : sizeof(int64_t);
@@ -213,7 +213,8 @@ decode_set(struct decoder *dc, const struct field *f, void *obj, const struct va
     return true;
 }
 
-/* --- defaults -------------------------------------------------------------------------------------- */
+/* --- defaults
+ * -------------------------------------------------------------------------------------- */
 
 static bool
 int_at_default(const struct field *f, int64_t v)

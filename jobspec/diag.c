@@ -127,8 +127,8 @@ diag_error(struct hcl_sink *sink, const struct hcl_range *r, const char *summary
 }
 
 void
-diag_warn(struct hcl_sink *sink, const struct hcl_range *r, const char *summary,
-          const char *detail, ...)
+diag_warn(struct hcl_sink *sink, const struct hcl_range *r, const char *summary, const char *detail,
+          ...)
 {
     va_list ap;
     va_start(ap, detail);

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "jobspec/eval_in.h"
 #include "jobspec/func.h"
 #include "jobspec/lex.h"
 
@@ -49,7 +49,8 @@ fail(struct hcl_eval *ev, const struct hcl_range *r, const char *summary, const 
     return NULL;
 }
 
-/* --- making values --------------------------------------------------------------------------------- */
+/* --- making values
+ * --------------------------------------------------------------------------------- */
 
 enum { VALUE_COST = 160 }; /* a value with the head of its allocation */
 
@@ -172,7 +173,8 @@ ev_get(const struct value *map, const char *key)
     return NULL;
 }
 
-/* --- references ------------------------------------------------------------------------------------ */
+/* --- references
+ * ------------------------------------------------------------------------------------ */
 
 static const struct hcl_scope *
 find(const struct hcl_scope *sc, const char *name)
@@ -222,7 +224,8 @@ local_value(struct hcl_eval *ev, struct hcl_local *l, const struct hcl_range *r)
     if (l->v != NULL)
         return l->v;
     if (l->busy) {
-        diag_error(ev->sink, r, "Circular reference", "The local \"%s\" refers to itself.", l->name);
+        diag_error(ev->sink, r, "Circular reference", "The local \"%s\" refers to itself.",
+                   l->name);
         return NULL;
     }
     struct value *item = TAKE(ev->item);
@@ -249,7 +252,8 @@ all_locals(struct hcl_eval *ev, const struct hcl_range *r)
 static bool
 is_runtime_root(const char *name)
 {
-    static const char *const roots[] = {"attr", "node", "meta", "env", "device", "unique", "secret"};
+    static const char *const roots[] = {"attr",   "node",   "meta",  "env",
+                                        "device", "unique", "secret"};
     for (size_t i = 0; i < ARRAY_LEN(roots); i++)
         if (strcmp(roots[i], name) == 0)
             return true;
@@ -266,12 +270,14 @@ eval_var(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
         return strcmp(e->name, "var") == 0 ? ev->vars : all_locals(ev, &e->r);
     if ((ev->flags & HCL_LITERAL) != 0)
         diag_error(ev->sink, &e->r, "Unquoted text",
-                   "References are not possible here; write \"%s\" in quotes for a string.", e->name);
+                   "References are not possible here; write \"%s\" in quotes for a string.",
+                   e->name);
     else if (is_runtime_root(e->name))
-        diag_error(ev->sink, &e->r, "Known at run time only",
-                   "\"%s\" has no value when the file is read. Write it in quotes, \"${%s...}\", and "
-                   "the scheduler or the client puts it in.",
-                   e->name, e->name);
+        diag_error(
+            ev->sink, &e->r, "Known at run time only",
+            "\"%s\" has no value when the file is read. Write it in quotes, \"${%s...}\", and "
+            "the scheduler or the client puts it in.",
+            e->name, e->name);
     else
         diag_error(ev->sink, &e->r, "Unknown variable",
                    "There is no variable named \"%s\". Strings need quotes; variables are written "
@@ -328,8 +334,8 @@ one_local(struct hcl_eval *ev, const struct expr *e)
             return local_value(ev, &ev->locals[i], &e->r);
         names[i] = ev->locals[i].name;
     }
-    diag_error(ev->sink, &e->name_r, "Unknown local", "No local named \"%s\" is declared.%s", e->name,
-               diag_suggest(ev->ctx, e->name, names, ev->n_locals));
+    diag_error(ev->sink, &e->name_r, "Unknown local", "No local named \"%s\" is declared.%s",
+               e->name, diag_suggest(ev->ctx, e->name, names, ev->n_locals));
     return NULL;
 }
 
@@ -370,7 +376,8 @@ eval_index(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
                        "The given key \"%s\" does not identify an element of this map.", key);
         return found;
     }
-    return fail(ev, &e->a->r, "Invalid index", "Only lists, tuples, maps and objects have elements.");
+    return fail(ev, &e->a->r, "Invalid index",
+                "Only lists, tuples, maps and objects have elements.");
 }
 
 static struct value *
@@ -396,10 +403,11 @@ eval_splat(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
     return out;
 }
 
-/* --- operators ------------------------------------------------------------------------------------- */
+/* --- operators
+ * ------------------------------------------------------------------------------------- */
 
-static struct value *
-bad_operand(struct hcl_eval *ev, const struct expr *e, const struct value *v, const char *need)
+struct value *
+ev_bad_operand(struct hcl_eval *ev, const struct expr *e, const struct value *v, const char *need)
 {
     diag_error(ev->sink, &e->r, "Invalid operand", "Unsuitable value: %s is needed, this is a %s.",
                need, value_kind_name(v->kind));
@@ -414,13 +422,13 @@ eval_unary(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
         return NULL;
     if (e->op == TOK_NOT) {
         bool b;
-        return value_truth(v, &b) ? value_bool(ev->ctx, !b) : bad_operand(ev, e->a, v, "a bool");
+        return value_truth(v, &b) ? value_bool(ev->ctx, !b) : ev_bad_operand(ev, e->a, v, "a bool");
     }
     int64_t i;
     double f;
     if (value_integer(v, &i) && i != INT64_MIN)
         return value_int(ev->ctx, -i);
-    return value_number(v, &f) ? ev_number(ev, -f) : bad_operand(ev, e->a, v, "a number");
+    return value_number(v, &f) ? ev_number(ev, -f) : ev_bad_operand(ev, e->a, v, "a number");
 }
 
 static bool
@@ -452,9 +460,9 @@ arithmetic(struct hcl_eval *ev, const struct expr *e, const struct value *a, con
     int64_t i, j, k;
     double f, g;
     if (!value_number(a, &f))
-        return bad_operand(ev, e->a, a, "a number");
+        return ev_bad_operand(ev, e->a, a, "a number");
     if (!value_number(b, &g))
-        return bad_operand(ev, e->b, b, "a number");
+        return ev_bad_operand(ev, e->b, b, "a number");
     if ((e->op == TOK_SLASH || e->op == TOK_PERCENT) && g == 0)
         return fail(ev, &e->r, "Division by zero", "The second operand is zero.");
     bool ints = value_integer(a, &i) && value_integer(b, &j);
@@ -478,9 +486,9 @@ comparison(struct hcl_eval *ev, const struct expr *e, const struct value *a, con
     int64_t i, j;
     double f, g;
     if (!value_number(a, &f))
-        return bad_operand(ev, e->a, a, "a number");
+        return ev_bad_operand(ev, e->a, a, "a number");
     if (!value_number(b, &g))
-        return bad_operand(ev, e->b, b, "a number");
+        return ev_bad_operand(ev, e->b, b, "a number");
     int c = (f > g) - (f < g);
     if (value_integer(a, &i) && value_integer(b, &j))
         c = (i > j) - (i < j);
@@ -497,13 +505,13 @@ eval_binary(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *
     bool x, y;
     if (e->op == TOK_AND || e->op == TOK_OR) {
         if (!value_truth(a, &x))
-            return bad_operand(ev, e->a, a, "a bool");
+            return ev_bad_operand(ev, e->a, a, "a bool");
         if (x == (e->op == TOK_OR))
             return value_bool(ev->ctx, x);
         struct value *b = ev_expr(ev, sc, e->b);
         if (b == NULL)
             return NULL;
-        return value_truth(b, &y) ? value_bool(ev->ctx, y) : bad_operand(ev, e->b, b, "a bool");
+        return value_truth(b, &y) ? value_bool(ev->ctx, y) : ev_bad_operand(ev, e->b, b, "a bool");
     }
     struct value *b = ev_expr(ev, sc, e->b);
     if (b == NULL)
@@ -526,11 +534,12 @@ eval_cond(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     if (c == NULL)
         return NULL;
     if (!value_truth(c, &b))
-        return bad_operand(ev, e->a, c, "a bool");
+        return ev_bad_operand(ev, e->a, c, "a bool");
     return ev_expr(ev, sc, b ? e->b : e->c);
 }
 
-/* --- collections ----------------------------------------------------------------------------------- */
+/* --- collections
+ * ----------------------------------------------------------------------------------- */
 
 static struct value *
 eval_tuple(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
@@ -571,29 +580,23 @@ eval_object(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *
     return ev_map(ev, &e->r, pairs, n);
 }
 
-/* One turn of a loop: binds the names of `e` to element i of `coll`. */
-struct turn {
-    struct hcl_scope key, val;
-    const struct hcl_scope *sc;
-};
-
-static void
-turn_bind(struct hcl_eval *ev, struct turn *t, const struct hcl_scope *sc, const struct expr *e,
-          const struct value *coll, size_t i)
+void
+ev_turn(struct hcl_eval *ev, struct turn *t, const struct hcl_scope *sc, const struct expr *e,
+        const struct value *coll, size_t i)
 {
     bool map = coll->kind == VALUE_MAP;
     t->val = (struct hcl_scope){sc, e->name, map ? coll->map.v[i].v : coll->list.v[i]};
     if (e->name2 != NULL) {
-        struct value *k = map ? value_str(ev->ctx, coll->map.v[i].k)
-                              : value_int(ev->ctx, (int64_t)i);
+        struct value *k =
+            map ? value_str(ev->ctx, coll->map.v[i].k) : value_int(ev->ctx, (int64_t)i);
         t->key = (struct hcl_scope){sc, e->name2, k};
         t->val.up = &t->key;
     }
     t->sc = &t->val;
 }
 
-static struct value *
-loop_collection(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e, size_t *ret_n)
+struct value *
+ev_loop_over(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e, size_t *ret_n)
 {
     struct value *coll = ev_expr(ev, sc, e->a);
     if (coll == NULL)
@@ -621,7 +624,7 @@ for_takes(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
         return -1;
     if (value_truth(c, &b))
         return b;
-    bad_operand(ev, e->d, c, "a bool");
+    ev_bad_operand(ev, e->d, c, "a bool");
     return -1;
 }
 
@@ -629,14 +632,14 @@ static struct value *
 for_tuple(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
 {
     size_t n;
-    struct value *coll = loop_collection(ev, sc, e, &n);
+    struct value *coll = ev_loop_over(ev, sc, e, &n);
     struct value *out = coll != NULL ? ev_list(ev, &e->r, n) : NULL;
     if (out == NULL)
         return NULL;
     out->list.n = 0;
     for (size_t i = 0; i < n; i++) {
         struct turn t;
-        turn_bind(ev, &t, sc, e, coll, i);
+        ev_turn(ev, &t, sc, e, coll, i);
         int take = for_takes(ev, t.sc, e);
         struct value *v = take > 0 ? ev_expr(ev, t.sc, e->c) : NULL;
         if (take < 0 || (take > 0 && v == NULL))
@@ -665,13 +668,13 @@ static struct value *
 for_object(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
 {
     size_t n, got = 0;
-    struct value *coll = loop_collection(ev, sc, e, &n);
+    struct value *coll = ev_loop_over(ev, sc, e, &n);
     if (coll == NULL)
         return NULL;
     struct value_pair *pairs = mem_array(ev->ctx, struct value_pair, n);
     for (size_t i = 0; i < n; i++) {
         struct turn t;
-        turn_bind(ev, &t, sc, e, coll, i);
+        ev_turn(ev, &t, sc, e, coll, i);
         int take = for_takes(ev, t.sc, e);
         if (take < 0)
             return NULL;
@@ -691,118 +694,8 @@ for_object(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
     return out;
 }
 
-/* --- templates ------------------------------------------------------------------------------------- */
-
-/* The source of "${…}" without "~". */
-static void
-put_verbatim(struct buf *b, const struct expr *e)
-{
-    const char *s = e->r.src->s + e->r.start.byte;
-    size_t n = e->r.end.byte - e->r.start.byte;
-    bool left = n > 3 && s[2] == '~', right = n > 3 && s[n - 2] == '~';
-    buf_puts(b, "${");
-    size_t from = left ? 3 : 2, to = n - (right ? 2 : 1);
-    if (to > from)
-        buf_put(b, s + from, to - from);
-    buf_putc(b, '}');
-}
-
-static bool put_part(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e,
-                     struct buf *b);
-
-static bool
-put_value(struct hcl_eval *ev, const struct expr *e, const struct value *v, struct buf *b)
-{
-    const char *s = value_text(ev->ctx, v);
-    if (s == NULL) {
-        diag_error(ev->sink, &e->r, "Invalid template interpolation value",
-                   v->kind == VALUE_NULL ? "The expression gives null, which is no text."
-                                         : "A %s cannot be part of a text; use join() or "
-                                           "jsonencode().",
-                   value_kind_name(v->kind));
-        return false;
-    }
-    size_t n = v->kind == VALUE_STRING ? v->str.n : strlen(s);
-    if (!ev_charge(ev, &e->r, 1 + n / 64, n))
-        return false;
-    buf_put(b, s, n);
-    return true;
-}
-
-static bool
-put_loop(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e, struct buf *b)
-{
-    size_t n;
-    struct value *coll = loop_collection(ev, sc, e, &n);
-    if (coll == NULL)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        struct turn t;
-        turn_bind(ev, &t, sc, e, coll, i);
-        if (!put_part(ev, t.sc, e->b, b))
-            return false;
-    }
-    return true;
-}
-
-static bool
-put_if(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e, struct buf *b)
-{
-    struct value *c = ev_expr(ev, sc, e->a);
-    bool yes;
-    if (c == NULL)
-        return false;
-    if (!value_truth(c, &yes)) {
-        bad_operand(ev, e->a, c, "a bool");
-        return false;
-    }
-    const struct expr *branch = yes ? e->b : e->c;
-    return branch == NULL || put_part(ev, sc, branch, b);
-}
-
-static bool
-put_part(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e, struct buf *b)
-{
-    if (!ev_charge(ev, &e->r, 1, 0))
-        return false;
-    switch (e->kind) {
-    case EX_TEMPLATE:
-        for (size_t i = 0; i < e->n; i++)
-            if (!put_part(ev, sc, e->list[i], b))
-                return false;
-        return true;
-    case EX_TIF:
-        return put_if(ev, sc, e, b);
-    case EX_TFOR:
-        return put_loop(ev, sc, e, b);
-    case EX_INTERP:
-        if (ev_is_runtime(ev, sc, e->a)) {
-            put_verbatim(b, e);
-            return ev_charge(ev, &e->r, 1, e->r.end.byte - e->r.start.byte);
-        }
-        break;
-    default:
-        break;
-    }
-    const struct expr *of = e->kind == EX_INTERP ? e->a : e;
-    struct value *v = ev_expr(ev, sc, of);
-    return v != NULL && put_value(ev, of, v, b);
-}
-
-static struct value *
-eval_template(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
-{
-    /* "${x}" alone is x itself, whatever its type. */
-    if (e->n == 1 && e->list[0]->kind == EX_INTERP &&
-        !ev_is_runtime(ev, sc, e->list[0]->a))
-        return ev_expr(ev, sc, e->list[0]->a);
-    auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX);
-    if (!put_part(ev, sc, e, &b))
-        return NULL;
-    return ev_strn(ev, &e->r, b.len > 0 ? (const char *)b.data : "", b.len);
-}
-
-/* --- all ------------------------------------------------------------------------------------------- */
+/* --- all
+ * ------------------------------------------------------------------------------------------- */
 
 static struct value *
 eval_kind(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
@@ -814,7 +707,7 @@ eval_kind(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     case EX_INTERP:
     case EX_TIF:
     case EX_TFOR:
-        return eval_template(ev, sc, e);
+        return ev_template(ev, sc, e);
     case EX_VAR:
         return eval_var(ev, sc, e);
     case EX_ATTR:
@@ -853,8 +746,9 @@ ev_expr(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     if (!ev_charge(ev, &e->r, 1, e->kind == EX_LITERAL ? 0 : VALUE_COST))
         return NULL;
     if (ev->depth >= EVAL_DEPTH_MAX)
-        return fail(ev, &e->r, "Nested too deeply", "Locals and expressions refer to each other "
-                                                    "over more than 800 levels.");
+        return fail(ev, &e->r, "Nested too deeply",
+                    "Locals and expressions refer to each other "
+                    "over more than 800 levels.");
     ev->depth++;
     struct value *v = eval_kind(ev, sc, e);
     ev->depth--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The evaluator: expressions to values, within a budget of steps and bytes. Values are immutable and
- * shared freely; maps are sorted by key, sets are sorted lists without duplicates.
+ * The evaluator: expressions to values, within a budget of steps and bytes. Values are immutable
+ * and shared freely; maps are sorted by key, sets are sorted lists without duplicates.
  *
  * A "${…}" that refers to anything but variables, locals and iterators ("${attr.cpu.arch}",
  * "${NOMAD_PORT_http}") is not evaluated: its text stays for the scheduler and the client.
@@ -30,17 +30,17 @@ struct hcl_local {
 struct hcl_eval {
     const void *ctx;
     struct hcl_sink *sink;
-    unsigned flags;              /* HCL_LITERAL: no references, no functions */
-    bool names;                  /* `var` and `local` mean something */
-    struct value *vars;          /* map of all variables, sorted */
+    unsigned flags;     /* HCL_LITERAL: no references, no functions */
+    bool names;         /* `var` and `local` mean something */
+    struct value *vars; /* map of all variables, sorted */
     struct hcl_local *locals;
     size_t n_locals;
     const struct jobspec_fs *fs;
-    struct value *item;          /* EX_ITEM */
+    struct value *item; /* EX_ITEM */
     size_t steps_left;
     size_t bytes_left;
     unsigned depth;
-    bool exhausted;              /* a limit was hit: nothing more is evaluated */
+    bool exhausted; /* a limit was hit: nothing more is evaluated */
 };
 
 enum { EVAL_DEPTH_MAX = 800, VALUE_DEPTH_MAX = 200 };
@@ -53,13 +53,14 @@ bool ev_charge(struct hcl_eval *ev, const struct hcl_range *r, size_t steps, siz
 /* True when e refers to a name that is not bound: known at run time only. */
 bool ev_is_runtime(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e);
 
-/* --- values ---------------------------------------------------------------------------------------- */
+/* --- values
+ * ---------------------------------------------------------------------------------------- */
 
 /* Collections of known size: fill v[0..n). Charged; NULL after a diagnostic. */
 struct value *ev_list(struct hcl_eval *ev, const struct hcl_range *r, size_t n);
 /* Sorts the pairs; of equal keys the last one stays. */
 struct value *ev_map(struct hcl_eval *ev, const struct hcl_range *r, struct value_pair *pairs,
-                       size_t n);
+                     size_t n);
 struct value *ev_strn(struct hcl_eval *ev, const struct hcl_range *r, const char *s, size_t n);
 struct value *ev_number(struct hcl_eval *ev, double f); /* whole numbers become integers */
 /* Sharing lets a small file make values that are huge or deep when they are walked: before a walk,
@@ -76,14 +77,25 @@ bool value_integer(const struct value *v, int64_t *ret);
 bool value_truth(const struct value *v, bool *ret); /* true, false, "true", "false" */
 int value_sort_cmp(const void *a, const void *b);   /* qsort over struct value * */
 
-/* --- type constraints: string, list(number), object({a = string}) … ------------------------------- */
+/* --- type constraints: string, list(number), object({a = string}) …
+ * ------------------------------- */
 
-enum vtype_kind { VT_ANY, VT_STRING, VT_NUMBER, VT_BOOL, VT_LIST, VT_SET, VT_MAP, VT_OBJECT, VT_TUPLE };
+enum vtype_kind {
+    VT_ANY,
+    VT_STRING,
+    VT_NUMBER,
+    VT_BOOL,
+    VT_LIST,
+    VT_SET,
+    VT_MAP,
+    VT_OBJECT,
+    VT_TUPLE
+};
 
 struct vtype {
     enum vtype_kind kind;
-    const struct vtype *elem;  /* LIST SET MAP */
-    const char **names;        /* OBJECT */
+    const struct vtype *elem; /* LIST SET MAP */
+    const char **names;       /* OBJECT */
     bool *optional;
     const struct vtype **types; /* OBJECT, TUPLE */
     size_t n;

@@ -10,9 +10,9 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-static const struct func *const tables[] = {func_numeric,  func_string, func_regex, func_collection,
-                                            func_set,      func_encoding, func_date, func_digest,
-                                            func_network,  func_file,   func_type};
+static const struct func *const tables[] = {
+    func_numeric, func_string, func_regex,   func_collection, func_set, func_encoding,
+    func_date,    func_digest, func_network, func_file,       func_type};
 
 static const struct func *
 lookup(const char *name)
@@ -93,10 +93,13 @@ func_call(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
         return NULL;
     size_t n = f->lazy ? e->n : c.n;
     if (n < (size_t)f->min || (f->max >= 0 && n > (size_t)f->max)) {
-        diag_error(ev->sink, &e->r, n < (size_t)f->min ? "Not enough function arguments"
-                                                       : "Too many function arguments",
+        diag_error(ev->sink, &e->r,
+                   n < (size_t)f->min ? "Not enough function arguments"
+                                      : "Too many function arguments",
                    "The function \"%s\" takes %s%d argument(s), %zu given.", e->name,
-                   f->max == f->min ? "" : n < (size_t)f->min ? "at least " : "at most ",
+                   f->max == f->min     ? ""
+                   : n < (size_t)f->min ? "at least "
+                                        : "at most ",
                    n < (size_t)f->min ? f->min : f->max, n);
         return NULL;
     }
@@ -104,7 +107,8 @@ func_call(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     return c.failed ? NULL : v;
 }
 
-/* --- arguments ------------------------------------------------------------------------------------- */
+/* --- arguments
+ * ------------------------------------------------------------------------------------- */
 
 void *
 arg_error(struct call *c, size_t i, const char *fmt, ...)
@@ -214,7 +218,8 @@ call_charge(struct call *c, size_t steps, size_t bytes)
     return ev_charge(c->ev, &c->e->r, steps, bytes);
 }
 
-/* --- try, can, convert ----------------------------------------------------------------------------- */
+/* --- try, can, convert
+ * ----------------------------------------------------------------------------- */
 
 /* Evaluates with diagnostics thrown away. */
 static struct value *
@@ -269,6 +274,7 @@ fn_convert(struct call *c)
     return out != NULL ? out : arg_error(c, 0, "%s", why);
 }
 
-const struct func func_type[] = {
-    {"try", 1, -1, fn_try, true}, {"can", 1, 1, fn_can, true}, {"convert", 2, 2, fn_convert, true},
-    {NULL, 0, 0, NULL, false}};
+const struct func func_type[] = {{"try", 1, -1, fn_try, true},
+                                 {"can", 1, 1, fn_can, true},
+                                 {"convert", 2, 2, fn_convert, true},
+                                 {NULL, 0, 0, NULL, false}};

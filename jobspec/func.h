@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of the language: a table from names to C functions. Arguments come evaluated, but for
- * try(), can() and convert(), which look at expressions.
+ * The functions of the language: a table from names to C functions. Arguments come evaluated, but
+ * for try(), can() and convert(), which look at expressions.
  */
 #ifndef PADDOCK_JOBSPEC_FUNC_H
 #define PADDOCK_JOBSPEC_FUNC_H
@@ -20,7 +20,7 @@ struct call {
 struct func {
     const char *name;
     short min;
-    short max; /* -1: any number */
+    short max;                           /* -1: any number */
     struct value *(*fn)(struct call *c); /* NULL after a diagnostic */
     bool lazy;                           /* gets no args */
 };
@@ -48,7 +48,8 @@ double arg_num(struct call *c, size_t i);
 struct value *arg_list(struct call *c, size_t i); /* a map gives an error */
 struct value *arg_map(struct call *c, size_t i);
 /* Diagnostic at argument i (or the call, when i >= n): NULL. */
-void *arg_error(struct call *c, size_t i, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void *arg_error(struct call *c, size_t i, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 struct value *ret_str(struct call *c, const char *s);
 struct value *ret_strn(struct call *c, const char *s, size_t n);
 struct value *ret_int(struct call *c, int64_t i);

@@ -75,7 +75,8 @@ fn_timeadd(struct call *c)
     return ret_str(c, out);
 }
 
-/* --- formatdate ------------------------------------------------------------------------------------ */
+/* --- formatdate
+ * ------------------------------------------------------------------------------------ */
 
 static const char *const months[] = {"January",   "February", "March",    "April",
                                      "May",       "June",     "July",     "August",
@@ -102,8 +103,11 @@ put_verb(struct buf *b, const struct civil *t, char ch, size_t n)
 {
     const struct tm *tm = &t->tm;
     int hour12 = tm->tm_hour % 12 == 0 ? 12 : tm->tm_hour % 12;
-    int v = ch == 'D' ? tm->tm_mday : ch == 'h' ? tm->tm_hour : ch == 'H' ? hour12
-            : ch == 'm' ? tm->tm_min : tm->tm_sec;
+    int v = ch == 'D'   ? tm->tm_mday
+            : ch == 'h' ? tm->tm_hour
+            : ch == 'H' ? hour12
+            : ch == 'm' ? tm->tm_min
+                        : tm->tm_sec;
     switch (ch) {
     case 'Y':
         if (n == 4)
@@ -122,7 +126,8 @@ put_verb(struct buf *b, const struct civil *t, char ch, size_t n)
         return n == 3 || n == 4;
     case 'A':
     case 'a':
-        buf_puts(b, ch == 'A' ? (tm->tm_hour < 12 ? "AM" : "PM") : (tm->tm_hour < 12 ? "am" : "pm"));
+        buf_puts(b,
+                 ch == 'A' ? (tm->tm_hour < 12 ? "AM" : "PM") : (tm->tm_hour < 12 ? "am" : "pm"));
         return n == 2;
     case 'Z':
         put_zone(b, t, n);

@@ -109,9 +109,7 @@ fn_uuidv5(struct call *c)
     return ret_str(c, out);
 }
 
-const struct func func_digest[] = {{"md5", 1, 1, fn_md5, false},
-                                   {"sha1", 1, 1, fn_sha1, false},
-                                   {"sha256", 1, 1, fn_sha256, false},
-                                   {"sha512", 1, 1, fn_sha512, false},
-                                   {"uuidv5", 2, 2, fn_uuidv5, false},
-                                   {NULL, 0, 0, NULL, false}};
+const struct func func_digest[] = {
+    {"md5", 1, 1, fn_md5, false},       {"sha1", 1, 1, fn_sha1, false},
+    {"sha256", 1, 1, fn_sha256, false}, {"sha512", 1, 1, fn_sha512, false},
+    {"uuidv5", 2, 2, fn_uuidv5, false}, {NULL, 0, 0, NULL, false}};

@@ -99,7 +99,8 @@ fn_urlencode(struct call *c)
     return ret_buf(c, &b);
 }
 
-/* --- CSV (RFC 4180) -------------------------------------------------------------------------------- */
+/* --- CSV (RFC 4180)
+ * -------------------------------------------------------------------------------- */
 
 struct csv {
     const char *s;
@@ -121,7 +122,8 @@ csv_field(struct csv *p, struct buf *b)
             buf_putc(b, *p->s);
         }
     } else {
-        while (*p->s != '\0' && strchr(",\n\"", *p->s) == NULL && !(p->s[0] == '\r' && p->s[1] == '\n'))
+        while (*p->s != '\0' && strchr(",\n\"", *p->s) == NULL &&
+               !(p->s[0] == '\r' && p->s[1] == '\n'))
             buf_putc(b, *p->s++);
     }
     if (*p->s == '\r')
@@ -165,7 +167,8 @@ fn_csvdecode(struct call *c)
         if (row->list.n == 1 && row->list.v[0]->str.n == 0)
             continue; /* an empty line */
         if (row->list.n != head->list.n)
-            return arg_error(c, 0, "a row has %zu fields, the header %zu", row->list.n, head->list.n);
+            return arg_error(c, 0, "a row has %zu fields, the header %zu", row->list.n,
+                             head->list.n);
         struct value_pair *pairs = mem_array(c->ev->ctx, struct value_pair, row->list.n);
         for (size_t i = 0; i < row->list.n; i++)
             pairs[i] = (struct value_pair){head->list.v[i]->str.s, row->list.v[i]};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions on files and paths. Files are reached through the caller's struct jobspec_fs only; where
- * there is none (/v1/jobs/parse) they are refused. Paths are text.
+ * Functions on files and paths. Files are reached through the caller's struct jobspec_fs only;
+ * where there is none (/v1/jobs/parse) they are refused. Paths are text.
  */
 #include <string.h>
 
@@ -83,7 +83,8 @@ fn_fileset(struct call *c)
     return out;
 }
 
-/* --- paths ----------------------------------------------------------------------------------------- */
+/* --- paths
+ * ----------------------------------------------------------------------------------------- */
 
 static struct value *
 fn_basename(struct call *c)

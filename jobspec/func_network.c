@@ -22,7 +22,7 @@ static void
 mask(struct prefix *p)
 {
     for (unsigned i = p->len; i < p->bits; i++)
-        p->ip[i / 8] &= (uint8_t)~(0x80u >> (i % 8));
+        p->ip[i / 8] &= (uint8_t) ~(0x80u >> (i % 8));
 }
 
 static bool
@@ -70,7 +70,7 @@ add(struct prefix *p, uint64_t n, unsigned shift)
         if (sum & 1)
             p->ip[at / 8] |= (uint8_t)(0x80u >> (at % 8));
         else
-            p->ip[at / 8] &= (uint8_t)~(0x80u >> (at % 8));
+            p->ip[at / 8] &= (uint8_t) ~(0x80u >> (at % 8));
         carry = sum >> 1;
     }
 }
@@ -84,15 +84,15 @@ fn_cidrhost(struct call *c)
     int64_t n = arg_int(c, 1);
     unsigned host = p.bits - p.len;
     uint64_t size = host >= 63 ? (uint64_t)INT64_MAX : (uint64_t)1 << host;
-    if (n < 0 ? (uint64_t)-(n + 1) >= size : (uint64_t)n >= size)
+    if (n < 0 ? (uint64_t) - (n + 1) >= size : (uint64_t)n >= size)
         return arg_error(c, 1, "the prefix has no host %lld", (long long)n);
     if (n < 0) { /* from the end: all ones, minus what is left */
         for (unsigned i = p.len; i < p.bits; i++)
             p.ip[i / 8] |= (uint8_t)(0x80u >> (i % 8));
-        uint64_t back = (uint64_t)-(n + 1);
+        uint64_t back = (uint64_t) - (n + 1);
         for (unsigned bit = 0; bit < 64 && bit < host; bit++)
             if (back >> bit & 1)
-                p.ip[(p.bits - 1 - bit) / 8] &= (uint8_t)~(0x80u >> ((p.bits - 1 - bit) % 8));
+                p.ip[(p.bits - 1 - bit) / 8] &= (uint8_t) ~(0x80u >> ((p.bits - 1 - bit) % 8));
     } else {
         add(&p, (uint64_t)n, 0);
     }
@@ -153,7 +153,8 @@ fn_cidrsubnets(struct call *c)
     for (size_t i = 1; out != NULL && i < c->n; i++) {
         int64_t newbits = arg_int(c, i);
         if (newbits < 1 || newbits > 32 || base.len + newbits > base.bits)
-            return arg_error(c, i, "the prefix cannot be extended by %lld bits", (long long)newbits);
+            return arg_error(c, i, "the prefix cannot be extended by %lld bits",
+                             (long long)newbits);
         struct prefix p = next;
         p.len = base.len + (unsigned)newbits;
         mask(&p);

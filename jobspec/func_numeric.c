@@ -118,13 +118,9 @@ fn_parseint(struct call *c)
     return ret_int(c, neg ? v : -v);
 }
 
-const struct func func_numeric[] = {{"abs", 1, 1, fn_abs, false},
-                                    {"ceil", 1, 1, fn_ceil, false},
-                                    {"floor", 1, 1, fn_floor, false},
-                                    {"log", 2, 2, fn_log, false},
-                                    {"max", 1, -1, fn_max, false},
-                                    {"min", 1, -1, fn_min, false},
-                                    {"parseint", 2, 2, fn_parseint, false},
-                                    {"pow", 2, 2, fn_pow, false},
-                                    {"signum", 1, 1, fn_signum, false},
-                                    {NULL, 0, 0, NULL, false}};
+const struct func func_numeric[] = {
+    {"abs", 1, 1, fn_abs, false},           {"ceil", 1, 1, fn_ceil, false},
+    {"floor", 1, 1, fn_floor, false},       {"log", 2, 2, fn_log, false},
+    {"max", 1, -1, fn_max, false},          {"min", 1, -1, fn_min, false},
+    {"parseint", 2, 2, fn_parseint, false}, {"pow", 2, 2, fn_pow, false},
+    {"signum", 1, 1, fn_signum, false},     {NULL, 0, 0, NULL, false}};

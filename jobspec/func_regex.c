@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * replace() and regex_replace(). Patterns are PCRE2 in the subset that RE2 shares, with limits on the
- * work of a match.
+ * replace() and regex_replace(). Patterns are PCRE2 in the subset that RE2 shares, with limits on
+ * the work of a match.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

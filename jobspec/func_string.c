@@ -11,7 +11,8 @@
 #include "common/str.h"
 #include "jobspec/func.h"
 
-/* --- code points ----------------------------------------------------------------------------------- */
+/* --- code points
+ * ----------------------------------------------------------------------------------- */
 
 /* Values are valid UTF-8, as sources are. */
 static size_t
@@ -45,8 +46,8 @@ two_byte_case(uint32_t u, bool upper)
     static const struct {
         uint32_t from, to; /* upper case */
         int d;
-    } ranges[] = {{0xc0, 0xd6, 32}, {0xd8, 0xde, 32}, {0x391, 0x3a1, 32}, {0x3a3, 0x3a9, 32},
-                  {0x410, 0x42f, 32}, {0x400, 0x40f, 80}};
+    } ranges[] = {{0xc0, 0xd6, 32},   {0xd8, 0xde, 32},   {0x391, 0x3a1, 32},
+                  {0x3a3, 0x3a9, 32}, {0x410, 0x42f, 32}, {0x400, 0x40f, 80}};
     for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
         uint32_t d = (uint32_t)ranges[i].d;
         if (upper && u >= ranges[i].from + d && u <= ranges[i].to + d && u != 0x3c2)
@@ -117,7 +118,8 @@ fn_title(struct call *c)
     return ret_buf(c, &b);
 }
 
-/* --- cutting --------------------------------------------------------------------------------------- */
+/* --- cutting
+ * --------------------------------------------------------------------------------------- */
 
 static struct value *
 fn_chomp(struct call *c)
@@ -236,7 +238,8 @@ fn_strrev(struct call *c)
     return ret_strn(c, out, n);
 }
 
-/* --- joining --------------------------------------------------------------------------------------- */
+/* --- joining
+ * --------------------------------------------------------------------------------------- */
 
 static struct value *
 fn_join(struct call *c)
@@ -295,7 +298,8 @@ fn_indent(struct call *c)
     return ret_buf(c, &b);
 }
 
-/* --- format ---------------------------------------------------------------------------------------- */
+/* --- format
+ * ---------------------------------------------------------------------------------------- */
 
 struct spec {
     char flags[6];

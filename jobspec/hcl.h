@@ -15,12 +15,12 @@
 
 /* Named limits (doc: paddock-job(5)). */
 enum {
-    HCL_SOURCE_MAX = 4 << 20,  /* bytes of one file */
-    HCL_DEPTH_MAX = 100,       /* nesting of blocks, brackets and templates */
-    HCL_STEPS_MAX = 2000000,   /* evaluation steps of one file */
-    HCL_BYTES_MAX = 64 << 20,  /* bytes that evaluation may make */
-    HCL_DIAGS_MAX = 10,        /* diagnostics that are kept */
-    HCL_BLOCKS_MAX = 100000    /* blocks after expansion of `dynamic` */
+    HCL_SOURCE_MAX = 4 << 20, /* bytes of one file */
+    HCL_DEPTH_MAX = 100,      /* nesting of blocks, brackets and templates */
+    HCL_STEPS_MAX = 2000000,  /* evaluation steps of one file */
+    HCL_BYTES_MAX = 64 << 20, /* bytes that evaluation may make */
+    HCL_DIAGS_MAX = 10,       /* diagnostics that are kept */
+    HCL_BLOCKS_MAX = 100000   /* blocks after expansion of `dynamic` */
 };
 
 enum {
@@ -44,7 +44,10 @@ struct hcl_diags {
     size_t errors; /* all that were seen, kept or not */
 };
 
-#define HCL_DIAGS_INIT {{{false, NULL}}, 0, 0}
+#define HCL_DIAGS_INIT                                                                             \
+    {                                                                                              \
+        {{false, NULL}}, 0, 0                                                                      \
+    }
 
 /* All diagnostics (errors only, or warnings too), one paragraph each; "" when there are none. */
 char *hcl_diags_text(const void *ctx, const struct hcl_diags *d, bool warnings);
@@ -55,9 +58,9 @@ struct hcl_body;
 int hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned flags,
               struct hcl_body **ret, struct hcl_diags *d);
 
-/* Decodes by field table: unknown names are errors with a suggestion, F_LATER fields that are not at
- * their default are errors, F_REQUIRED ones must be there. Defaults are not filled in. Reports as
- * many errors as it finds. `flags` as given to hcl_parse. */
+/* Decodes by field table: unknown names are errors with a suggestion, F_LATER fields that are not
+ * at their default are errors, F_REQUIRED ones must be there. Defaults are not filled in. Reports
+ * as many errors as it finds. `flags` as given to hcl_parse. */
 int hcl_decode(const void *ctx, const struct hcl_body *body, const struct type *t, unsigned flags,
                void **ret, struct hcl_diags *d);
 

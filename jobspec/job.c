@@ -20,15 +20,22 @@ struct job_extra {
     struct migrate_strategy *migrate;
 };
 
-/* --- constraints ----------------------------------------------------------------------------------- */
+/* --- constraints
+ * ----------------------------------------------------------------------------------- */
 
-static const char *const sugar[] = {"version",          "semver",         "regexp",
-                                    "set_contains",     "set_contains_any", "set_contains_all",
-                                    "distinct_hosts",   "distinct_property", NULL};
+static const char *const sugar[] = {"version",
+                                    "semver",
+                                    "regexp",
+                                    "set_contains",
+                                    "set_contains_any",
+                                    "set_contains_all",
+                                    "distinct_hosts",
+                                    "distinct_property",
+                                    NULL};
 
 static int
-constraint_sugar(struct decoder *dc, const char **ltarget, const char **rtarget, const char **operand,
-                 const struct attr *a, const struct hcl_scope *sc)
+constraint_sugar(struct decoder *dc, const char **ltarget, const char **rtarget,
+                 const char **operand, const struct attr *a, const struct hcl_scope *sc)
 {
     size_t k = 0;
     while (sugar[k] != NULL && strcmp(sugar[k], a->name) != 0)
@@ -53,7 +60,8 @@ constraint_sugar(struct decoder *dc, const char **ltarget, const char **rtarget,
     return 1;
 }
 
-/* --- networks -------------------------------------------------------------------------------------- */
+/* --- networks
+ * -------------------------------------------------------------------------------------- */
 
 static int
 network_port(struct decoder *dc, struct network_resource *net, const struct block *b,
@@ -69,7 +77,8 @@ network_port(struct decoder *dc, struct network_resource *net, const struct bloc
     return 1;
 }
 
-/* --- hooks ----------------------------------------------------------------------------------------- */
+/* --- hooks
+ * ----------------------------------------------------------------------------------------- */
 
 static int
 hook_attr(struct decoder *dc, const struct type *t, void *obj, const struct attr *a,
@@ -91,7 +100,8 @@ hook_attr(struct decoder *dc, const struct type *t, void *obj, const struct attr
         ((struct log_config *)obj)->disabled = !on;
         return 1;
     }
-    if (t == &type_job && (strcmp(a->name, "consul_token") == 0 || strcmp(a->name, "vault_token") == 0))
+    if (t == &type_job &&
+        (strcmp(a->name, "consul_token") == 0 || strcmp(a->name, "vault_token") == 0))
         return decode_refuse_later(dc, &a->name_r, a->name) ? 1 : -1;
     return 0;
 }
@@ -155,7 +165,8 @@ hook_names(const struct type *t)
 
 static const struct decode_hooks hooks = {hook_attr, hook_block, hook_names};
 
-/* --- the file -------------------------------------------------------------------------------------- */
+/* --- the file
+ * -------------------------------------------------------------------------------------- */
 
 /* Sets fields of dst that are not set from src. */
 static void
@@ -163,11 +174,11 @@ inherit(const struct type *t, void *dst, const void *src)
 {
     for (size_t i = 0; i < t->n_fields; i++) {
         const struct field *f = &t->fields[i];
-        size_t size = f->type == FT_STRING                                  ? sizeof(char *)
-                      : (f->flags & F_OPT) != 0 && f->type == FT_BOOL        ? sizeof(struct opt_bool)
-                      : (f->flags & F_OPT) != 0                              ? sizeof(struct opt_i64)
-                      : f->type == FT_BOOL                                   ? sizeof(bool)
-                                                                             : sizeof(int64_t);
+        size_t size = f->type == FT_STRING                            ? sizeof(char *)
+                      : (f->flags & F_OPT) != 0 && f->type == FT_BOOL ? sizeof(struct opt_bool)
+                      : (f->flags & F_OPT) != 0                       ? sizeof(struct opt_i64)
+                      : f->type == FT_BOOL                            ? sizeof(bool)
+                                                                      : sizeof(int64_t);
         if (f->shape == FS_ONE && codec_field_empty(f, dst))
             memcpy((char *)dst + f->offset, (const char *)src + f->offset, size);
     }
@@ -215,8 +226,8 @@ find_job(struct hcl_sink *sink, const struct hcl_body *body, bool *ok)
                        diag_suggest(sink->ctx, b->type, known, ARRAY_LEN(known)));
             *ok = false;
         } else if (k == 0 && job != NULL) {
-            diag_error(sink, &b->r, "Duplicate job", "A file holds one job; the first is at line %u.",
-                       job->r.start.line);
+            diag_error(sink, &b->r, "Duplicate job",
+                       "A file holds one job; the first is at line %u.", job->r.start.line);
             *ok = false;
         } else if (k == 0) {
             job = b;
@@ -232,7 +243,8 @@ find_job(struct hcl_sink *sink, const struct hcl_body *body, bool *ok)
 }
 
 int
-jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret, struct hcl_diags *d)
+jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
+              struct hcl_diags *d)
 {
     struct hcl_sink sink = {ctx, d};
     struct hcl_body *body;
@@ -249,8 +261,7 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
     if (b == NULL || (!ok && ev.exhausted))
         return -ERR_INVALID;
     struct job_extra extra = {NULL, NULL};
-    struct decoder dc = {
-        .ctx = ctx, .sink = &sink, .ev = &ev, .hooks = &hooks, .arg = &extra};
+    struct decoder dc = {.ctx = ctx, .sink = &sink, .ev = &ev, .hooks = &hooks, .arg = &extra};
     struct job *job = type_new(ctx, &type_job);
     if (ok)
         ok = decode_block(&dc, b, NULL, &type_job, job);

@@ -58,7 +58,8 @@ lex_token_name(enum tok_type t)
     return token_names[t];
 }
 
-/* --- characters ---------------------------------------------------------------------------------- */
+/* --- characters ----------------------------------------------------------------------------------
+ */
 
 static int
 peek(const struct lexer *lx, size_t ahead)
@@ -105,16 +106,15 @@ ident_char(const char *s, size_t n)
     uint32_t u = c & (0xffu >> (len + 1));
     for (size_t i = 1; i < len; i++)
         u = (u << 6) | ((unsigned char)s[i] & 0x3f);
-    static const uint32_t not[][2] = {{0x80, 0xa9},     {0xab, 0xb4},     {0xb6, 0xb6},
-                                      {0xb8, 0xb9},     {0xbb, 0xbf},     {0xd7, 0xd7},
-                                      {0xf7, 0xf7},     {0x2000, 0x203e}, {0x2041, 0x2053},
-                                      {0x2055, 0x2070}, {0x2190, 0x2bff}, {0x3000, 0x3004},
-                                      {0x3008, 0x3020}, {0xe000, 0xf8ff}, {0xfe10, 0xfe1f},
-                                      {0xfe30, 0xfe32}, {0xfe50, 0xfe6f}, {0xfeff, 0xfeff},
-                                      {0xff00, 0xff0f}, {0xfff0, 0xffff}, {0x1f000, 0x1fbff},
-                                      {0xe0000, 0x10ffff}};
-    for (size_t i = 0; i < ARRAY_LEN(not); i++)
-        if (u >= not[i][0] && u <= not[i][1])
+    static const uint32_t not [][2] = {
+        {0x80, 0xa9},       {0xab, 0xb4},       {0xb6, 0xb6},     {0xb8, 0xb9},
+        {0xbb, 0xbf},       {0xd7, 0xd7},       {0xf7, 0xf7},     {0x2000, 0x203e},
+        {0x2041, 0x2053},   {0x2055, 0x2070},   {0x2190, 0x2bff}, {0x3000, 0x3004},
+        {0x3008, 0x3020},   {0xe000, 0xf8ff},   {0xfe10, 0xfe1f}, {0xfe30, 0xfe32},
+        {0xfe50, 0xfe6f},   {0xfeff, 0xfeff},   {0xff00, 0xff0f}, {0xfff0, 0xffff},
+        {0x1f000, 0x1fbff}, {0xe0000, 0x10ffff}};
+    for (size_t i = 0; i < ARRAY_LEN(not ); i++)
+        if (u >= not [i][0] && u <= not [i][1])
             return 0;
     return len;
 }
@@ -144,10 +144,12 @@ lex_is_ident(const char *s, size_t n)
     return n > 0 && ident_len(s, n) == n;
 }
 
-/* --- tokens -------------------------------------------------------------------------------------- */
+/* --- tokens --------------------------------------------------------------------------------------
+ */
 
 static void
-fail(struct lexer *lx, struct token *t, struct hcl_pos from, const char *summary, const char *detail)
+fail(struct lexer *lx, struct token *t, struct hcl_pos from, const char *summary,
+     const char *detail)
 {
     t->type = TOK_ERROR;
     t->r = (struct hcl_range){lx->src, from, lx->p};
@@ -223,13 +225,15 @@ next_quoted(struct lexer *lx, struct token *t)
         if (c < 0) {
             lx->p = lv->at;
             advance(lx, 1);
-            fail(lx, t, lv->at, "Unterminated string", "No closing quote was found for this string.");
+            fail(lx, t, lv->at, "Unterminated string",
+                 "No closing quote was found for this string.");
             return;
         }
         if (c == '\n' || c == '\r') {
-            fail(lx, t, lv->at, "Invalid multi-line string",
-                 "A quoted string must end on the line it starts on; use a heredoc (<<EOT) for text "
-                 "of several lines.");
+            fail(
+                lx, t, lv->at, "Invalid multi-line string",
+                "A quoted string must end on the line it starts on; use a heredoc (<<EOT) for text "
+                "of several lines.");
             return;
         }
         if (c == '"' || at_template(lx))
@@ -315,8 +319,8 @@ open_heredoc(struct lexer *lx, struct token *t)
              "A heredoc starts with << or <<-, a name, and the end of the line.");
         return;
     }
-    struct lex_level lv = {.mode = LEX_HEREDOC, .bol = true, .at = lx->p, .marker = s + at,
-                           .marker_n = n};
+    struct lex_level lv = {
+        .mode = LEX_HEREDOC, .bol = true, .at = lx->p, .marker = s + at, .marker_n = n};
     if (!push(lx, t, lv))
         return;
     finish(lx, t, TOK_OHEREDOC, end + 1);
@@ -380,12 +384,12 @@ static const struct {
     char s[4];
     enum tok_type type;
 } operators[] = {
-    {"...", TOK_ELLIPSIS}, {"==", TOK_EQ},    {"=>", TOK_ARROW},   {"!=", TOK_NE},
-    {"<=", TOK_LE},        {">=", TOK_GE},    {"&&", TOK_AND},     {"||", TOK_OR},
-    {"[", TOK_LBRACK},     {"]", TOK_RBRACK}, {"(", TOK_LPAREN},   {")", TOK_RPAREN},
-    {",", TOK_COMMA},      {".", TOK_DOT},    {"=", TOK_ASSIGN},   {":", TOK_COLON},
-    {"?", TOK_QUESTION},   {"+", TOK_PLUS},   {"-", TOK_MINUS},    {"*", TOK_STAR},
-    {"/", TOK_SLASH},      {"%", TOK_PERCENT}, {"<", TOK_LT},      {">", TOK_GT},
+    {"...", TOK_ELLIPSIS}, {"==", TOK_EQ},     {"=>", TOK_ARROW}, {"!=", TOK_NE},
+    {"<=", TOK_LE},        {">=", TOK_GE},     {"&&", TOK_AND},   {"||", TOK_OR},
+    {"[", TOK_LBRACK},     {"]", TOK_RBRACK},  {"(", TOK_LPAREN}, {")", TOK_RPAREN},
+    {",", TOK_COMMA},      {".", TOK_DOT},     {"=", TOK_ASSIGN}, {":", TOK_COLON},
+    {"?", TOK_QUESTION},   {"+", TOK_PLUS},    {"-", TOK_MINUS},  {"*", TOK_STAR},
+    {"/", TOK_SLASH},      {"%", TOK_PERCENT}, {"<", TOK_LT},     {">", TOK_GT},
     {"!", TOK_NOT},
 };
 

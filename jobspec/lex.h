@@ -15,7 +15,7 @@ enum tok_type {
     TOK_NEWLINE,
     TOK_IDENT,
     TOK_NUMBER,
-    TOK_OQUOTE,   /* " */
+    TOK_OQUOTE, /* " */
     TOK_CQUOTE,
     TOK_STRING,   /* raw text of a quoted template or a heredoc: escapes are the parser's */
     TOK_INTERP,   /* ${ or ${~ */
@@ -23,10 +23,33 @@ enum tok_type {
     TOK_TEND,     /* } or ~} that ends one of them */
     TOK_OHEREDOC, /* <<NAME or <<-NAME with its newline */
     TOK_CHEREDOC, /* the line that ends it, without newline */
-    TOK_LBRACE, TOK_RBRACE, TOK_LBRACK, TOK_RBRACK, TOK_LPAREN, TOK_RPAREN,
-    TOK_COMMA, TOK_DOT, TOK_ELLIPSIS, TOK_ASSIGN, TOK_ARROW, TOK_COLON, TOK_QUESTION,
-    TOK_PLUS, TOK_MINUS, TOK_STAR, TOK_SLASH, TOK_PERCENT,
-    TOK_EQ, TOK_NE, TOK_LT, TOK_GT, TOK_LE, TOK_GE, TOK_AND, TOK_OR, TOK_NOT
+    TOK_LBRACE,
+    TOK_RBRACE,
+    TOK_LBRACK,
+    TOK_RBRACK,
+    TOK_LPAREN,
+    TOK_RPAREN,
+    TOK_COMMA,
+    TOK_DOT,
+    TOK_ELLIPSIS,
+    TOK_ASSIGN,
+    TOK_ARROW,
+    TOK_COLON,
+    TOK_QUESTION,
+    TOK_PLUS,
+    TOK_MINUS,
+    TOK_STAR,
+    TOK_SLASH,
+    TOK_PERCENT,
+    TOK_EQ,
+    TOK_NE,
+    TOK_LT,
+    TOK_GT,
+    TOK_LE,
+    TOK_GE,
+    TOK_AND,
+    TOK_OR,
+    TOK_NOT
 };
 
 struct token {
@@ -60,7 +83,8 @@ struct lexer {
 };
 
 /* Checks size and UTF-8 first: false when that failed and a diagnostic was given. */
-bool lex_init(struct lexer *lx, const struct hcl_source *src, unsigned flags, struct hcl_sink *sink);
+bool lex_init(struct lexer *lx, const struct hcl_source *src, unsigned flags,
+              struct hcl_sink *sink);
 void lex_next(struct lexer *lx, struct token *ret);
 /* "a comma", "the end of the file": for messages. */
 const char *lex_token_name(enum tok_type t);

@@ -115,7 +115,8 @@ parse_plain_string(struct parser *p, struct hcl_range *ret_r)
     return e->value->str.s;
 }
 
-/* --- bodies -------------------------------------------------------------------------------------- */
+/* --- bodies --------------------------------------------------------------------------------------
+ */
 
 enum { ATTRS_MAX = 10000 }; /* of one body: they are compared with each other */
 
@@ -175,7 +176,8 @@ parse_block_body(struct parser *p, struct hcl_body *body, struct block *b)
 }
 
 static bool
-parse_attr(struct parser *p, struct hcl_body *body, const char *name, const struct hcl_range *name_r)
+parse_attr(struct parser *p, struct hcl_body *body, const char *name,
+           const struct hcl_range *name_r)
 {
     parse_next(p); /* = */
     if ((p->flags & HCL_LOOSE) != 0 && p->tok.type == TOK_LBRACE) {
@@ -192,7 +194,8 @@ parse_attr(struct parser *p, struct hcl_body *body, const char *name, const stru
 }
 
 static bool
-parse_block(struct parser *p, struct hcl_body *body, const char *type, const struct hcl_range *type_r)
+parse_block(struct parser *p, struct hcl_body *body, const char *type,
+            const struct hcl_range *type_r)
 {
     struct block *b = mem_new(p->ctx, struct block);
     b->type = type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parser of HCL: recursive descent, precedence climbing for operators, bounded depth. It stops at
- * the first error.
+ * The parser of HCL: recursive descent, precedence climbing for operators, bounded depth. It stops
+ * at the first error.
  */
 #ifndef PADDOCK_JOBSPEC_PARSE_H
 #define PADDOCK_JOBSPEC_PARSE_H
@@ -20,9 +20,9 @@ struct parser {
     const struct hcl_source *src;
     unsigned flags;
     struct lexer lx;
-    struct token tok; /* the one that is looked at */
+    struct token tok;      /* the one that is looked at */
     struct hcl_range last; /* the one before it */
-    bool skip_nl;     /* inside brackets: newlines are space */
+    bool skip_nl;          /* inside brackets: newlines are space */
     unsigned depth;
     size_t nodes;
 };
@@ -45,7 +45,7 @@ bool parse_enter(struct parser *p); /* false after a diagnostic: too deep */
 void parse_leave(struct parser *p);
 struct expr *parse_expr(struct parser *p);
 bool parse_for_intro(struct parser *p, struct expr *e); /* "for k, v in coll", at "for" */
-struct expr *parse_template(struct parser *p); /* at TOK_OQUOTE or TOK_OHEREDOC */
+struct expr *parse_template(struct parser *p);          /* at TOK_OQUOTE or TOK_OHEREDOC */
 struct expr *parse_node(struct parser *p, enum expr_kind kind, const struct hcl_range *r);
 /* Sets the depth from the children and the end of the range; NULL when too deep. */
 struct expr *parse_done(struct parser *p, struct expr *e);

@@ -180,7 +180,8 @@ parse_for(struct parser *p, const struct hcl_range *open, bool object, bool skip
         if (e->d == NULL)
             return NULL;
     }
-    if (!close_bracket(p, object ? TOK_RBRACE : TOK_RBRACK, skip, "the end of the 'for' expression"))
+    if (!close_bracket(p, object ? TOK_RBRACE : TOK_RBRACK, skip,
+                       "the end of the 'for' expression"))
         return NULL;
     return parse_done(p, e);
 }
@@ -314,7 +315,8 @@ parse_primary(struct parser *p)
     }
 }
 
-/* --- what follows a value: .name .0 .* [i] [*] --------------------------------------------------- */
+/* --- what follows a value: .name .0 .* [i] [*] ---------------------------------------------------
+ */
 
 static struct expr *
 attr_of(struct parser *p, struct expr *e)
@@ -438,7 +440,8 @@ parse_postfix(struct parser *p, struct expr *e)
     return NULL;
 }
 
-/* --- operators ----------------------------------------------------------------------------------- */
+/* --- operators -----------------------------------------------------------------------------------
+ */
 
 static struct expr *
 parse_unary(struct parser *p)

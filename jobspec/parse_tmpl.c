@@ -13,11 +13,11 @@ enum part_kind { PART_TEXT, PART_EXPR, PART_IF, PART_ELSE, PART_ENDIF, PART_FOR,
 
 struct part {
     enum part_kind kind;
-    bool bol;          /* TEXT of a heredoc that starts a line */
+    bool bol; /* TEXT of a heredoc that starts a line */
     bool trim_l, trim_r;
-    const char *s;     /* TEXT, without escapes */
+    const char *s; /* TEXT, without escapes */
     size_t n;
-    struct expr *e;    /* EXPR: EX_INTERP; IF: the condition; FOR: EX_TFOR without its body */
+    struct expr *e; /* EXPR: EX_INTERP; IF: the condition; FOR: EX_TFOR without its body */
     struct hcl_range r;
 };
 
@@ -39,7 +39,8 @@ add_part(struct parser *p, struct parts *ps, enum part_kind kind, const struct h
     return q;
 }
 
-/* --- escapes ------------------------------------------------------------------------------------- */
+/* --- escapes -------------------------------------------------------------------------------------
+ */
 
 static void
 bad_escape(struct parser *p, const struct hcl_range *r, size_t at, size_t n, const char *detail)
@@ -92,8 +93,8 @@ hex_escape(const char *s, size_t n, size_t digits)
 
 /* One "\x" at s[at]; bytes taken, 0 after a diagnostic. */
 static size_t
-backslash(struct parser *p, const struct hcl_range *r, const char *s, size_t n, size_t at, char *out,
-          size_t *len)
+backslash(struct parser *p, const struct hcl_range *r, const char *s, size_t n, size_t at,
+          char *out, size_t *len)
 {
     static const char from[] = "nrt\"\\", to[] = "\n\r\t\"\\";
     char c = at + 1 < n ? s[at + 1] : '\0';
@@ -147,7 +148,8 @@ unescape(struct parser *p, const struct hcl_range *r, bool quoted, const char **
     return true;
 }
 
-/* --- reading parts ------------------------------------------------------------------------------- */
+/* --- reading parts -------------------------------------------------------------------------------
+ */
 
 static bool
 word(struct parser *p, const char *w)
@@ -242,7 +244,8 @@ read_parts(struct parser *p, struct parts *ps, enum tok_type end)
     return true;
 }
 
-/* --- stripping ----------------------------------------------------------------------------------- */
+/* --- stripping -----------------------------------------------------------------------------------
+ */
 
 static size_t
 indent_of(const struct part *q)
@@ -310,7 +313,8 @@ strip_tilde(struct parts *ps)
     }
 }
 
-/* --- nesting ------------------------------------------------------------------------------------- */
+/* --- nesting -------------------------------------------------------------------------------------
+ */
 
 static struct expr *nest(struct parser *p, struct parts *ps, const struct hcl_range *r);
 

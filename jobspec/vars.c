@@ -53,7 +53,8 @@ declare(struct vars *vs, const char *name, const struct hcl_range *r)
     struct var *v = find(vs, name);
     if (v != NULL || vs->n >= 1000) {
         diag_error(vs->ev->sink, r, v != NULL ? "Duplicate variable" : "Too many variables",
-                   v != NULL ? "\"%s\" was already declared at line %u." : "\"%s\" is one too many.",
+                   v != NULL ? "\"%s\" was already declared at line %u."
+                             : "\"%s\" is one too many.",
                    name, v != NULL ? v->r.start.line : 0);
         vs->ok = false;
         return NULL;
@@ -67,7 +68,8 @@ declare(struct vars *vs, const char *name, const struct hcl_range *r)
     return v;
 }
 
-/* --- declarations ---------------------------------------------------------------------------------- */
+/* --- declarations
+ * ---------------------------------------------------------------------------------- */
 
 static void
 read_validation(struct vars *vs, struct var *v, const struct block *b)
@@ -97,7 +99,8 @@ static void
 read_variable(struct vars *vs, const struct block *b)
 {
     if (b->n_labels != 1 || !lex_is_ident(b->labels[0].s, strlen(b->labels[0].s))) {
-        bad(vs, &b->r, "Invalid variable", "A variable has one name: %s \"name\" { ... }.", b->type);
+        bad(vs, &b->r, "Invalid variable", "A variable has one name: %s \"name\" { ... }.",
+            b->type);
         return;
     }
     struct var *v = declare(vs, b->labels[0].s, &b->labels[0].r);
@@ -122,7 +125,8 @@ read_variable(struct vars *vs, const struct block *b)
         if (strcmp(in->type, "validation") == 0)
             read_validation(vs, v, in);
         else
-            bad(vs, &in->type_r, "Unsupported block type", "\"%s\" is not expected here.", in->type);
+            bad(vs, &in->type_r, "Unsupported block type", "\"%s\" is not expected here.",
+                in->type);
     }
 }
 
@@ -155,7 +159,8 @@ read_locals(struct vars *vs, const struct block *b)
             b->body->blocks[i]->type);
 }
 
-/* --- values ---------------------------------------------------------------------------------------- */
+/* --- values
+ * ---------------------------------------------------------------------------------------- */
 
 /* Converts to the declared type and keeps it. */
 static void
@@ -181,8 +186,8 @@ assign(struct vars *vs, struct var *v, struct value *val, const struct hcl_range
     v->v_r = *r;
 }
 
-/* Text from the command line or the environment: as it stands for strings and numbers, an expression
- * for the rest. */
+/* Text from the command line or the environment: as it stands for strings and numbers, an
+ * expression for the rest. */
 static bool
 is_plain(const struct var *v)
 {
@@ -238,7 +243,8 @@ undeclared(struct vars *vs, const struct hcl_range *r, const char *where, const 
         return;
     }
     diag_error(vs->ev->sink, r, "Undeclared variable",
-               "%s sets \"%s\", but the job file has no variable \"%s\".%s", where, name, name, hint);
+               "%s sets \"%s\", but the job file has no variable \"%s\".%s", where, name, name,
+               hint);
     vs->ok = false;
 }
 
@@ -341,8 +347,7 @@ assign_values(struct vars *vs)
         vs->ev->names = false; /* defaults are constants */
         if (v->dflt != NULL)
             assign(vs, v, ev_expr(vs->ev, NULL, v->dflt), &v->dflt->r);
-        const char *text =
-            vs->in->env_vars != NULL ? str_map_get(vs->in->env_vars, v->name) : NULL;
+        const char *text = vs->in->env_vars != NULL ? str_map_get(vs->in->env_vars, v->name) : NULL;
         if (text != NULL)
             assign_text(vs, v, "NOMAD_VAR", text);
     }

@@ -8,8 +8,8 @@
 #include "jobspec/ast.h"
 #include "jobspec/eval.h"
 
-/* Takes the blocks variable, variables and locals of `body` and the values of `in` into ev->vars and
- * ev->locals. Goes on after errors; false when there was one. */
+/* Takes the blocks variable, variables and locals of `body` and the values of `in` into ev->vars
+ * and ev->locals. Goes on after errors; false when there was one. */
 bool vars_load(struct hcl_eval *ev, const struct hcl_body *body, const struct jobspec_input *in);
 
 #endif

@@ -28,11 +28,14 @@ help_eval(const void *ctx, const char *text)
     struct hcl_sink sink = {ctx, &d};
     struct hcl_eval ev;
     ev_init(&ev, ctx, &sink, 0);
-    ev.vars = ev_expr(&ev, NULL, parse(ctx, &sink, "{ s = \"text\", n = 3, l = [\"a\", \"b\", \"c\"], "
-                                                   "m = { a = 1, b = 2 } }"));
+    ev.vars = ev_expr(&ev, NULL,
+                      parse(ctx, &sink,
+                            "{ s = \"text\", n = 3, l = [\"a\", \"b\", \"c\"], "
+                            "m = { a = 1, b = 2 } }"));
     ev.locals = mem_array(ctx, struct hcl_local, 2);
     ev.locals[0] = (struct hcl_local){"one", parse(ctx, &sink, "1"), {0}, NULL, false};
-    ev.locals[1] = (struct hcl_local){"loop", parse(ctx, &sink, "local.loop + 1"), {0}, NULL, false};
+    ev.locals[1] =
+        (struct hcl_local){"loop", parse(ctx, &sink, "local.loop + 1"), {0}, NULL, false};
     ev.n_locals = 2;
     ev.names = true;
     ck_assert_uint_eq(d.n, 0);

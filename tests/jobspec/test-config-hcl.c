@@ -79,7 +79,8 @@ START_TEST(habits)
     ck_assert_ptr_null(load(ctx, same[2], false, &text));
     ck_assert_msg(str_prefix(text, "c:6,26-27: Invalid argument or block"), "%s", text);
     struct agent_config *c =
-        load(ctx, "ports { http = 1 } ports { rpc = 2 }\nserver {} server { enabled = true }", false, NULL);
+        load(ctx, "ports { http = 1 } ports { rpc = 2 }\nserver {} server { enabled = true }",
+             false, NULL);
     ck_assert_int_eq(c->ports->http, 1);
     ck_assert_int_eq(c->ports->rpc, 2);
     ck_assert(c->server->enabled);
@@ -88,14 +89,14 @@ END_TEST
 
 START_TEST(json_form)
 {
-    static const char text[] =
-        "{\"region\": \"eu\", \"ports\": {\"http\": 1234},\n"
-        " \"server\": [{\"enabled\": true, \"heartbeat_grace\": \"1h\"}],\n"
-        " \"client\": {\"servers\": [\"a\", \"b\"], \"options\": {\"driver.raw_exec.enable\": \"1\"},\n"
-        "  \"meta\": [{\"rack\": \"r1\"}]},\n"
-        " \"plugin\": [{\"raw_exec\": {\"config\": {\"enabled\": true}}},\n"
-        "              {\"exec\": [{\"config\": [{\"a\": 1}]}]}],\n"
-        " \"tls\": null}";
+    static const char text[] = "{\"region\": \"eu\", \"ports\": {\"http\": 1234},\n"
+                               " \"server\": [{\"enabled\": true, \"heartbeat_grace\": \"1h\"}],\n"
+                               " \"client\": {\"servers\": [\"a\", \"b\"], \"options\": "
+                               "{\"driver.raw_exec.enable\": \"1\"},\n"
+                               "  \"meta\": [{\"rack\": \"r1\"}]},\n"
+                               " \"plugin\": [{\"raw_exec\": {\"config\": {\"enabled\": true}}},\n"
+                               "              {\"exec\": [{\"config\": [{\"a\": 1}]}]}],\n"
+                               " \"tls\": null}";
     auto_mem void *ctx = mem_ctx("test");
     check(ctx, load(ctx, text, true, NULL));
 }
@@ -106,10 +107,12 @@ static const struct {
     bool json;
     const char *want;
 } errors[] = {
-    {"regoin = \"x\"", false, "c:1,1-7: Unsupported argument; An argument named \"regoin\" is not "
-                              "expected here. Did you mean \"region\"?"},
-    {"clent {}", false, "c:1,1-6: Unsupported block type; Blocks of type \"clent\" are not expected "
-                        "here. Did you mean \"client\"?"},
+    {"regoin = \"x\"", false,
+     "c:1,1-7: Unsupported argument; An argument named \"regoin\" is not "
+     "expected here. Did you mean \"region\"?"},
+    {"clent {}", false,
+     "c:1,1-6: Unsupported block type; Blocks of type \"clent\" are not expected "
+     "here. Did you mean \"client\"?"},
     {"tls { http = true }", false, "c:1,7-11: Not supported yet; \"http\" is known"},
     {"acl { enabled = true }", false, "c:1,7-14: Not supported yet"},
     {"consul { address = \"10.0.0.1:8500\" }", false, "c:1,10-17: Not supported yet"},
@@ -122,8 +125,9 @@ static const struct {
     {"client { options = [1] }", false, "c:1,20-23: Incorrect value type"},
     {"ports = 5", false, "c:1,9-10: Incorrect value type; \"ports\" is a block"},
     {"server { heartbeat_grace = \"soon\" }", false, "c:1,28-34: Invalid duration"},
-    {"{\"regoin\": 1}", true, "c:1,2-10: Unsupported argument; An argument named \"regoin\" is not "
-                              "expected here. Did you mean \"region\"?"},
+    {"{\"regoin\": 1}", true,
+     "c:1,2-10: Unsupported argument; An argument named \"regoin\" is not "
+     "expected here. Did you mean \"region\"?"},
     {"{\"region\": {}}", true, "c:1,12-14: Incorrect value type"},
     {"{\"region\": \"x\",}", true, "c:1,16-17: Invalid JSON"},
     {"{\"region\": 'x'}", true, "c:1,12-13: Invalid JSON"},
@@ -150,11 +154,12 @@ END_TEST
 START_TEST(defaults_pass)
 {
     auto_mem void *ctx = mem_ctx("test");
-    load(ctx,
-         "tls { http = false\n tls_min_version = \"tls12\" }\nacl { enabled = false }\n"
-         "consul { address = \"127.0.0.1:8500\"\n auto_advertise = true }\n"
-         "vault { enabled = false }\nlog_include_location = false\nrpc { dial_timeout = \"10s\" }\n",
-         false, NULL);
+    load(
+        ctx,
+        "tls { http = false\n tls_min_version = \"tls12\" }\nacl { enabled = false }\n"
+        "consul { address = \"127.0.0.1:8500\"\n auto_advertise = true }\n"
+        "vault { enabled = false }\nlog_include_location = false\nrpc { dial_timeout = \"10s\" }\n",
+        false, NULL);
 }
 END_TEST
 

@@ -214,5 +214,5 @@ START_TEST(test_runtime)
 }
 END_TEST
 
-TEST_SUITE("expressions", test_literals, test_operators, test_references, test_loops, test_templates,
-           test_runtime)
+TEST_SUITE("expressions", test_literals, test_operators, test_references, test_loops,
+           test_templates, test_runtime)

@@ -61,7 +61,8 @@ static const struct help_row strings[] = {
     {"replace(\"a.b.c\", \".\", \"-\")", "\"a-b-c\""},
     {"replace(\"abc\", \"/[ab]/\", \"x\")", "\"xxc\""},
     {"regex_replace(\"v1.2\", \"v(\\\\d)\\\\.(\\\\d)\", \"$2-$1\")", "\"2-1\""},
-    {"regex_replace(\"a\", \"(\", \"x\")", "!Invalid function argument; regex_replace: invalid regular"},
+    {"regex_replace(\"a\", \"(\", \"x\")",
+     "!Invalid function argument; regex_replace: invalid regular"},
     {"regex_replace(\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\", \"^(a+)+$\", \"x\")",
      "!Invalid function argument"},
     {"reverse(\"abc\")", "\"cba\""},
@@ -133,7 +134,8 @@ static const struct help_row others[] = {
     {"base64encode(\"héllo\")", "\"aMOpbGxv\""},
     {"base64decode(\"aMOpbGxv\")", "\"héllo\""},
     {"base64decode(\"???\")", "!Invalid function argument"},
-    {"base64decode(\"AAA=\")", "!Invalid function argument; base64decode: the decoded bytes are no"},
+    {"base64decode(\"AAA=\")",
+     "!Invalid function argument; base64decode: the decoded bytes are no"},
     {"jsonencode({ b = [1, null], a = \"x\" })", "\"{\\\"a\\\":\\\"x\\\",\\\"b\\\":[1,null]}\""},
     {"jsondecode(\"{\\\"b\\\": 1, \\\"a\\\": [true]}\")", "{\"a\":[true],\"b\":1}"},
     {"jsondecode(\"{\\\"b\\\": 1, \\\"a\\\": [true]}\").b", "1"},
@@ -144,7 +146,8 @@ static const struct help_row others[] = {
     {"csvdecode(\"\")", "!Invalid function argument"},
     {"csvdecode(\"a\\n\\\"x\")", "!Invalid function argument"},
     {"urlencode(\"a b&c/é\")", "\"a+b%26c%2F%C3%A9\""},
-    {"formatdate(\"YYYY-MM-DD'T'hh:mm:ssZ\", \"2026-01-02T03:04:05Z\")", "\"2026-01-02T03:04:05Z\""},
+    {"formatdate(\"YYYY-MM-DD'T'hh:mm:ssZ\", \"2026-01-02T03:04:05Z\")",
+     "\"2026-01-02T03:04:05Z\""},
     {"formatdate(\"EEE, D MMM YY HH AA\", \"2026-01-02T13:04:05Z\")", "\"Fri, 2 Jan 26 01 PM\""},
     {"formatdate(\"hh ZZZZZ\", \"2026-01-02T13:04:05+02:00\")", "\"13 +02:00\""},
     {"formatdate(\"QQ\", \"2026-01-02T13:04:05Z\")", "!Invalid function argument"},
@@ -218,8 +221,8 @@ END_TEST
 START_TEST(all_are_tested)
 {
     static const struct func *const tables[] = {
-        func_numeric, func_string, func_regex,  func_collection, func_set,
-        func_encoding, func_date,  func_digest, func_network,    func_type};
+        func_numeric,  func_string, func_regex,  func_collection, func_set,
+        func_encoding, func_date,   func_digest, func_network,    func_type};
     static const struct {
         const struct help_row *v;
         size_t n;
@@ -282,8 +285,8 @@ START_TEST(files)
                                "h = try(file(\"none\"), \"none\")\n"
                                "i = abspath(\"/../../a/..\")\n"
                                "} }";
-    static const char *const want[] = {"abc", "YQD/", "true false", "d/*.x", "/x/y/z",
-                                       "/home/me/k", "refused", "none", "/"};
+    static const char *const want[] = {"abc",        "YQD/",    "true false", "d/*.x", "/x/y/z",
+                                       "/home/me/k", "refused", "none",       "/"};
     auto_mem void *ctx = mem_ctx("test");
     struct hcl_diags d = HCL_DIAGS_INIT;
     struct jobspec_input in = {.name = "j", .s = text, .n = sizeof(text) - 1, .fs = &fs};

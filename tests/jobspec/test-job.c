@@ -7,54 +7,55 @@
 #include "common/str.h"
 #include "tests/jobspec/help.h"
 
+static const char whole[] =
+    "job \"web\" {\n"
+    "  datacenters = [\"dc1\", \"dc2\"]\n"
+    "  type = \"service\"\n"
+    "  priority = 70\n"
+    "  meta { owner = \"me\"\n n = 5\n on = true }\n"
+    "  constraint {\n attribute = \"${attr.kernel.name}\"\n value = \"linux\" }\n"
+    "  constraint {\n attribute = \"${attr.v}\"\n operator = \"version\"\n value = \">= 1\" }\n"
+    "  constraint {\n attribute = \"${attr.v}\"\n regexp = \"^a\" }\n"
+    "  constraint { distinct_hosts = true }\n"
+    "  constraint {\n distinct_property = \"${meta.rack}\"\n value = 2 }\n"
+    "  reschedule {\n attempts = 3\n unlimited = false }\n"
+    "  group \"app\" {\n"
+    "    count = \"2\"\n"
+    "    restart {\n attempts = 1\n delay = \"5s\"\n interval = 60000000000 }\n"
+    "    reschedule { delay = \"7s\" }\n"
+    "    network {\n mode = \"host\"\n"
+    "      port \"http\" { to = 8080 }\n"
+    "      port \"admin\" {\n static = 9000\n host_network = \"private\" }\n"
+    "      dns { servers = [\"1.1.1.1\"] }\n"
+    "    }\n"
+    "    ephemeral_disk { size = 500 }\n"
+    "    task \"server\" {\n"
+    "      driver = \"exec\"\n"
+    "      user = \"nobody\"\n"
+    "      leader = true\n"
+    "      kill_timeout = \"1m30s\"\n"
+    "      kill_signal = \"SIGTERM\"\n"
+    "      env = { A = 1, B = \"${NOMAD_PORT_http}\" }\n"
+    "      config {\n"
+    "        command = \"/bin/x\"\n"
+    "        args = [\"-p\", \"${NOMAD_PORT_http}\", 5]\n"
+    "        opt = { deep = [true, null] }\n"
+    "        mount {\n type = \"bind\"\n }\n"
+    "        mount {\n type = \"tmpfs\"\n opts {\n n = 1 }\n }\n"
+    "        named \"x\" { y = 1 }\n"
+    "      }\n"
+    "      resources {\n cpu = 200\n memory = \"64\"\n memory_max = 128 }\n"
+    "      logs {\n max_files = 3\n enabled = false }\n"
+    "      lifecycle {\n hook = \"prestart\"\n sidecar = true }\n"
+    "    }\n"
+    "  }\n"
+    "  task \"lone\" { driver = \"raw_exec\" }\n"
+    "}\n";
+
 START_TEST(whole_job)
 {
-    static const char text[] =
-        "job \"web\" {\n"
-        "  datacenters = [\"dc1\", \"dc2\"]\n"
-        "  type = \"service\"\n"
-        "  priority = 70\n"
-        "  meta { owner = \"me\"\n n = 5\n on = true }\n"
-        "  constraint {\n attribute = \"${attr.kernel.name}\"\n value = \"linux\" }\n"
-        "  constraint {\n attribute = \"${attr.v}\"\n operator = \"version\"\n value = \">= 1\" }\n"
-        "  constraint {\n attribute = \"${attr.v}\"\n regexp = \"^a\" }\n"
-        "  constraint { distinct_hosts = true }\n"
-        "  constraint {\n distinct_property = \"${meta.rack}\"\n value = 2 }\n"
-        "  reschedule {\n attempts = 3\n unlimited = false }\n"
-        "  group \"app\" {\n"
-        "    count = \"2\"\n"
-        "    restart {\n attempts = 1\n delay = \"5s\"\n interval = 60000000000 }\n"
-        "    reschedule { delay = \"7s\" }\n"
-        "    network {\n mode = \"host\"\n"
-        "      port \"http\" { to = 8080 }\n"
-        "      port \"admin\" {\n static = 9000\n host_network = \"private\" }\n"
-        "      dns { servers = [\"1.1.1.1\"] }\n"
-        "    }\n"
-        "    ephemeral_disk { size = 500 }\n"
-        "    task \"server\" {\n"
-        "      driver = \"exec\"\n"
-        "      user = \"nobody\"\n"
-        "      leader = true\n"
-        "      kill_timeout = \"1m30s\"\n"
-        "      kill_signal = \"SIGTERM\"\n"
-        "      env = { A = 1, B = \"${NOMAD_PORT_http}\" }\n"
-        "      config {\n"
-        "        command = \"/bin/x\"\n"
-        "        args = [\"-p\", \"${NOMAD_PORT_http}\", 5]\n"
-        "        opt = { deep = [true, null] }\n"
-        "        mount {\n type = \"bind\"\n }\n"
-        "        mount {\n type = \"tmpfs\"\n opts {\n n = 1 }\n }\n"
-        "        named \"x\" { y = 1 }\n"
-        "      }\n"
-        "      resources {\n cpu = 200\n memory = \"64\"\n memory_max = 128 }\n"
-        "      logs {\n max_files = 3\n enabled = false }\n"
-        "      lifecycle {\n hook = \"prestart\"\n sidecar = true }\n"
-        "    }\n"
-        "  }\n"
-        "  task \"lone\" { driver = \"raw_exec\" }\n"
-        "}\n";
     auto_mem void *ctx = mem_ctx("test");
-    struct job *j = help_job(ctx, text, NULL);
+    struct job *j = help_job(ctx, whole, NULL);
     ck_assert_str_eq(j->id, "web");
     ck_assert_uint_eq(j->datacenters.n, 2);
     ck_assert_int_eq(j->priority.v, 70);
@@ -70,6 +71,16 @@ START_TEST(whole_job)
     ck_assert_str_eq(j->constraints.v[4]->l_target, "${meta.rack}");
     ck_assert_str_eq(j->constraints.v[4]->r_target, "2");
     ck_assert_uint_eq(j->task_groups.n, 2);
+    ck_assert_str_eq(j->task_groups.v[1]->name, "lone");
+    ck_assert_str_eq(j->task_groups.v[1]->tasks.v[0]->name, "lone");
+    ck_assert_int_eq(j->task_groups.v[1]->reschedule_policy->attempts.v, 3);
+}
+END_TEST
+
+START_TEST(group_and_task)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = help_job(ctx, whole, NULL);
     const struct task_group *g = j->task_groups.v[0];
     ck_assert_int_eq(g->count.v, 2);
     ck_assert_int_eq(g->restart_policy->delay.v, INT64_C(5000000000));
@@ -97,9 +108,6 @@ START_TEST(whole_job)
     ck_assert_int_eq(t->resources->memory_mb.v, 64);
     ck_assert(t->log_config->disabled);
     ck_assert(t->lifecycle->sidecar);
-    ck_assert_str_eq(j->task_groups.v[1]->name, "lone");
-    ck_assert_str_eq(j->task_groups.v[1]->tasks.v[0]->name, "lone");
-    ck_assert_int_eq(j->task_groups.v[1]->reschedule_policy->attempts.v, 3);
 }
 END_TEST
 
@@ -108,68 +116,86 @@ static const struct {
 } errors[] = {
     {"", "j.hcl:1,1: No job; The file has no block job \"name\" { ... }."},
     {"x = 1", "j.hcl:1,1-2: Unsupported argument; An argument named \"x\" is not expected here."},
-    {"jobb \"x\" {}", "j.hcl:1,1-5: Unsupported block type; Blocks of type \"jobb\" are not expected "
-                     "here. Did you mean \"job\"?"},
+    {"jobb \"x\" {}",
+     "j.hcl:1,1-5: Unsupported block type; Blocks of type \"jobb\" are not expected "
+     "here. Did you mean \"job\"?"},
     {"job {}", "j.hcl:1,1-4: Missing label; A block \"job\" needs a name: job \"name\" { ... }."},
     {"job \"a\" \"b\" {}", "j.hcl:1,9-12: Extraneous label; A block \"job\" takes 1 label(s)."},
-    {"job \"a\" {}\njob \"b\" {}", "j.hcl:2,1-8: Duplicate job; A file holds one job; the first is at "
-                                "line 1."},
-    {"job \"a\" {\n  tpye = \"service\"\n}", "j.hcl:2,3-7: Unsupported argument; An argument named "
-                                           "\"tpye\" is not expected here. Did you mean \"type\"?"},
+    {"job \"a\" {}\njob \"b\" {}",
+     "j.hcl:2,1-8: Duplicate job; A file holds one job; the first is at "
+     "line 1."},
+    {"job \"a\" {\n  tpye = \"service\"\n}",
+     "j.hcl:2,3-7: Unsupported argument; An argument named "
+     "\"tpye\" is not expected here. Did you mean \"type\"?"},
     {"job \"a\" {\n  type = \"service\"\n  type = \"batch\"\n}",
-     "j.hcl:3,3-7: Attribute redefined; The argument \"type\" was already set at line 2. Each argument "
+     "j.hcl:3,3-7: Attribute redefined; The argument \"type\" was already set at line 2. Each "
+     "argument "
      "may be set only once."},
-    {"job \"a\" { priority = \"high\" }", "j.hcl:1,22-28: Incorrect value type; Inappropriate value for "
-                                         "\"priority\": a whole number is required."},
+    {"job \"a\" { priority = \"high\" }",
+     "j.hcl:1,22-28: Incorrect value type; Inappropriate value for "
+     "\"priority\": a whole number is required."},
     {"job \"a\" { priority = 1.5 }", "j.hcl:1,22-25: Incorrect value type; Inappropriate value for "
-                                    "\"priority\": a whole number is required."},
-    {"job \"a\" { datacenters = \"dc1\" }", "j.hcl:1,25-30: Incorrect value type; Inappropriate value "
-                                           "for \"datacenters\": a list is required."},
-    {"job \"a\" { datacenters = [null] }", "j.hcl:1,25-31: Incorrect value type; Inappropriate value "
-                                          "for \"datacenters\": a list without null is required."},
-    {"job \"a\" { all_at_once = true }", "j.hcl:1,11-22: Not supported yet; \"all_at_once\" is known "
-                                        "but has no effect in this release, so only its default is "
-                                        "accepted. Remove it."},
+                                     "\"priority\": a whole number is required."},
+    {"job \"a\" { datacenters = \"dc1\" }",
+     "j.hcl:1,25-30: Incorrect value type; Inappropriate value "
+     "for \"datacenters\": a list is required."},
+    {"job \"a\" { datacenters = [null] }",
+     "j.hcl:1,25-31: Incorrect value type; Inappropriate value "
+     "for \"datacenters\": a list without null is required."},
+    {"job \"a\" { all_at_once = true }",
+     "j.hcl:1,11-22: Not supported yet; \"all_at_once\" is known "
+     "but has no effect in this release, so only its default is "
+     "accepted. Remove it."},
     {"job \"a\" { group = 1 }", "j.hcl:1,11-16: Unsupported argument; \"group\" is a block, not an "
-                               "argument: write group { ... } without \"=\"."},
-    {"job \"a\" {\n type {}\n}", "j.hcl:2,2-6: Unsupported block type; \"type\" is an argument, not a "
-                              "block: write type = value."},
-    {"job \"a\" {\n update {}\n update {}\n}", "j.hcl:3,2-8: Duplicate block; Only one \"update\" block "
-                                           "is allowed here."},
+                                "argument: write group { ... } without \"=\"."},
+    {"job \"a\" {\n type {}\n}",
+     "j.hcl:2,2-6: Unsupported block type; \"type\" is an argument, not a "
+     "block: write type = value."},
+    {"job \"a\" {\n update {}\n update {}\n}",
+     "j.hcl:3,2-8: Duplicate block; Only one \"update\" block "
+     "is allowed here."},
     {"job \"a\" {\n group \"g\" {\n task \"t\" {}\n }\n}",
-     "j.hcl:3,2-10: Missing required argument; The argument \"driver\" is required, but it is not set."},
+     "j.hcl:3,2-10: Missing required argument; The argument \"driver\" is required, but it is not "
+     "set."},
     {"job \"a\" {\n task \"t\" {\n driver = \"x\"\n kill_timeout = \"soon\"\n }\n}",
-     "j.hcl:4,17-23: Invalid duration; \"kill_timeout\" needs a duration such as \"30s\", \"5m\" or "
+     "j.hcl:4,17-23: Invalid duration; \"kill_timeout\" needs a duration such as \"30s\", \"5m\" "
+     "or "
      "\"1h30m\", not \"soon\"."},
     {"job \"a\" {\n task \"t\" {\n driver = \"x\"\n template {\n data = \"x\"\n }\n }\n}",
-     "j.hcl:4,2-10: Not supported yet; \"template\" is known but has no effect in this release, so only "
+     "j.hcl:4,2-10: Not supported yet; \"template\" is known but has no effect in this release, so "
+     "only "
      "its default is accepted. Remove it."},
-    {"job \"a\" { vault {} }", "j.hcl:1,11-16: Not supported yet; \"vault\" is known but has no effect "
-                              "in this release, so only its default is accepted. Remove it."},
-    {"job \"a\" { meta { x = [1] } }", "j.hcl:1,22-25: Incorrect value type; Inappropriate value for "
-                                      "\"meta\": a string is required."},
+    {"job \"a\" { vault {} }",
+     "j.hcl:1,11-16: Not supported yet; \"vault\" is known but has no effect "
+     "in this release, so only its default is accepted. Remove it."},
+    {"job \"a\" { meta { x = [1] } }",
+     "j.hcl:1,22-25: Incorrect value type; Inappropriate value for "
+     "\"meta\": a string is required."},
     {"job \"a\" {\n meta {\n b {}\n }\n}",
      "j.hcl:3,2-3: Unexpected block; \"meta\" holds only arguments: name = value."},
     {"job \"a\" {\n group \"g\" {\n network {\n prot \"x\" {}\n }\n }\n}",
-     "j.hcl:4,2-6: Unsupported block type; Blocks of type \"prot\" are not expected here. Did you mean "
+     "j.hcl:4,2-6: Unsupported block type; Blocks of type \"prot\" are not expected here. Did you "
+     "mean "
      "\"port\"?"},
     {"job \"a\" {\n constraint { distinct_hosts = \"maybe\" }\n}",
      "j.hcl:2,32-39: Incorrect value type; \"distinct_hosts\" needs true or false."},
     {"job \"a\" {\n dynamic \"group\" {\n labels = [\"x\"]\n content {}\n }\n}",
      "j.hcl:2,2-17: Invalid dynamic block; A dynamic block needs for_each and a content block."},
     {"job \"a\" {\n type = \"a\", }", "j.hcl:2,12-13: Unexpected comma; Arguments of a block are "
-                                    "separated by new lines, not by commas."},
-    {"job \"a\" { type = \"a\" region = \"b\" }", "j.hcl:1,22-28: Missing new line; Expected a new line "
-                                            "after an argument or block, but found a name."},
+                                      "separated by new lines, not by commas."},
+    {"job \"a\" { type = \"a\" region = \"b\" }",
+     "j.hcl:1,22-28: Missing new line; Expected a new line "
+     "after an argument or block, but found a name."},
     {"job \"a\" {", "j.hcl:1,9-10: Unclosed block; No closing brace was found for this block."},
     {"job \"a\" {}\n}", "j.hcl:2,1-2: Unexpected closing brace; No block is open here."},
     {"job \"${x}\" {}", "j.hcl:1,5-6: Invalid name; Templates cannot be used in names and labels."},
-    {"job \"a\" {\n\ttype = 'x'\n}", "j.hcl:2,9-10: Invalid character; Single quotes are not valid here; "
-                                   "use double quotes for strings."},
+    {"job \"a\" {\n\ttype = 'x'\n}",
+     "j.hcl:2,9-10: Invalid character; Single quotes are not valid here; "
+     "use double quotes for strings."},
     {"/* never", "j.hcl:1,1-3: Unterminated comment; No \"*/\" was found for this comment."},
-    {"job \"é\" {\n  # ünï\n  ñame = 1\n}",
-     "j.hcl:3,3-7: Unsupported argument; An argument named \"ñame\" is not expected here. Did you mean "
-     "\"name\"?"},
+    {"job \"é\" {\n  # ünï\n  ñame = 1\n}", "j.hcl:3,3-7: Unsupported argument; An argument named "
+                                            "\"ñame\" is not expected here. Did you mean "
+                                            "\"name\"?"},
 };
 
 START_TEST(positions)
@@ -192,14 +218,15 @@ START_TEST(source_and_caret)
     auto_mem void *ctx = mem_ctx("test");
     const char *text;
     ck_assert_ptr_null(help_job(ctx, "job \"a\" {\n\ttpye = 1\n  region = [1]\n}\n", &text));
-    ck_assert_str_eq(text, "j.hcl:2,2-6: Unsupported argument; An argument named \"tpye\" is not "
-                           "expected here. Did you mean \"type\"?\n\n"
-                           "  2:  tpye = 1\n"
-                           "      ^~~~\n\n"
-                           "j.hcl:3,12-15: Incorrect value type; Inappropriate value for \"region\": a "
-                           "string is required.\n\n"
-                           "  3:   region = [1]\n"
-                           "                ^~~");
+    ck_assert_str_eq(text,
+                     "j.hcl:2,2-6: Unsupported argument; An argument named \"tpye\" is not "
+                     "expected here. Did you mean \"type\"?\n\n"
+                     "  2:  tpye = 1\n"
+                     "      ^~~~\n\n"
+                     "j.hcl:3,12-15: Incorrect value type; Inappropriate value for \"region\": a "
+                     "string is required.\n\n"
+                     "  3:   region = [1]\n"
+                     "                ^~~");
 }
 END_TEST
 
@@ -221,28 +248,28 @@ END_TEST
 
 START_TEST(dynamic_blocks)
 {
-    static const char text[] =
-        "locals { ports = { a = 80, b = 0 }\n groups = [\"x\", \"y\"] }\n"
-        "job \"j\" {\n"
-        "  dynamic \"group\" {\n"
-        "    for_each = local.groups\n"
-        "    iterator = g\n"
-        "    labels = [\"${g.value}-${g.key}\"]\n"
-        "    content {\n"
-        "      count = g.key\n"
-        "      network {\n"
-        "        dynamic \"port\" {\n"
-        "          for_each = local.ports\n"
-        "          labels = [port.key]\n"
-        "          content { static = port.value }\n"
-        "        }\n"
-        "      }\n"
-        "      task \"t\" {\n driver = \"exec\"\n"
-        "        config {\n dynamic \"mount\" {\n for_each = [1, 2]\n content { n = mount.value }\n }\n }\n"
-        "      }\n"
-        "    }\n"
-        "  }\n"
-        "}\n";
+    static const char text[] = "locals { ports = { a = 80, b = 0 }\n groups = [\"x\", \"y\"] }\n"
+                               "job \"j\" {\n"
+                               "  dynamic \"group\" {\n"
+                               "    for_each = local.groups\n"
+                               "    iterator = g\n"
+                               "    labels = [\"${g.value}-${g.key}\"]\n"
+                               "    content {\n"
+                               "      count = g.key\n"
+                               "      network {\n"
+                               "        dynamic \"port\" {\n"
+                               "          for_each = local.ports\n"
+                               "          labels = [port.key]\n"
+                               "          content { static = port.value }\n"
+                               "        }\n"
+                               "      }\n"
+                               "      task \"t\" {\n driver = \"exec\"\n"
+                               "        config {\n dynamic \"mount\" {\n for_each = [1, 2]\n "
+                               "content { n = mount.value }\n }\n }\n"
+                               "      }\n"
+                               "    }\n"
+                               "  }\n"
+                               "}\n";
     auto_mem void *ctx = mem_ctx("test");
     struct job *j = help_job(ctx, text, NULL);
     ck_assert_uint_eq(j->task_groups.n, 2);
@@ -256,18 +283,20 @@ START_TEST(dynamic_blocks)
 }
 END_TEST
 
-/* --- variables --------------------------------------------------------------------------------------- */
+/* --- variables
+ * --------------------------------------------------------------------------------------- */
 
-static const char vars_text[] = "variable \"s\" {\n type = string\n default = \"d\"\n}\n"
-                                "variable \"n\" {\n type = number\n default = 1\n"
-                                " validation {\n condition = var.n < 100\n"
-                                "  error_message = \"n is too large\"\n }\n}\n"
-                                "variable \"l\" {\n type = list(string)\n default = []\n}\n"
-                                "variable \"u\" { default = true }\n"
-                                "variables { short = \"x\" }\n"
-                                "locals { both = \"${var.s}${var.n}\" }\n"
-                                "job \"j\" { meta {\n s = var.s\n n = var.n\n l = join(\",\", var.l)\n"
-                                " u = \"${var.u}\"\n short = var.short\n both = local.both\n } }\n";
+static const char vars_text[] =
+    "variable \"s\" {\n type = string\n default = \"d\"\n}\n"
+    "variable \"n\" {\n type = number\n default = 1\n"
+    " validation {\n condition = var.n < 100\n"
+    "  error_message = \"n is too large\"\n }\n}\n"
+    "variable \"l\" {\n type = list(string)\n default = []\n}\n"
+    "variable \"u\" { default = true }\n"
+    "variables { short = \"x\" }\n"
+    "locals { both = \"${var.s}${var.n}\" }\n"
+    "job \"j\" { meta {\n s = var.s\n n = var.n\n l = join(\",\", var.l)\n"
+    " u = \"${var.u}\"\n short = var.short\n both = local.both\n } }\n";
 
 struct given {
     const char *env_s, *file, *json, *arg, *arg2;
@@ -282,9 +311,13 @@ with_vars(const void *ctx, const char *text, struct given g)
     struct str_list args = {NULL, 0};
     struct jobspec_file files[2];
     struct hcl_diags d = HCL_DIAGS_INIT;
-    struct jobspec_input in = {
-        .name = "j.hcl", .s = text, .n = strlen(text), .env_vars = &env, .vars = &args,
-        .var_files = files, .lenient = g.lenient};
+    struct jobspec_input in = {.name = "j.hcl",
+                               .s = text,
+                               .n = strlen(text),
+                               .env_vars = &env,
+                               .vars = &args,
+                               .var_files = files,
+                               .lenient = g.lenient};
     if (g.env_s != NULL)
         str_map_set(ctx, &env, "s", g.env_s);
     str_map_set(ctx, &env, "unused", "x");
@@ -320,22 +353,28 @@ START_TEST(variables)
          "both=j1 l=p,q n=1 s=j short=x u=true"},
         {{.file = "s = \"f\"", .arg = "s=a b\"c", .arg2 = "n=42"},
          "both=a b\"c42 l= n=42 s=a b\"c short=x u=true"},
-        {{.arg = "l=[\"x\", upper(\"y\")]", .arg2 = "u=false"}, "both=d1 l=x,Y n=1 s=d short=x u=false"},
+        {{.arg = "l=[\"x\", upper(\"y\")]", .arg2 = "u=false"},
+         "both=d1 l=x,Y n=1 s=d short=x u=false"},
         {{.arg = "s=${NOMAD_X}"}, "both=${NOMAD_X}1 l= n=1 s=${NOMAD_X} short=x u=true"},
         {{.arg = "n=abc"}, "<-var? "},
         {{.arg = "n=1000"}, "j.hcl:5,10-13: Invalid value for variable; n is too large"},
-        {{.arg = "nope=1"}, "Undeclared variable; -var sets \"nope\", but the job file has no variable "
-                            "\"nope\"."},
-        {{.arg = "shrt=1"}, "Undeclared variable; -var sets \"shrt\", but the job file has no variable "
-                            "\"shrt\". Did you mean \"short\"?"},
+        {{.arg = "nope=1"},
+         "Undeclared variable; -var sets \"nope\", but the job file has no variable "
+         "\"nope\"."},
+        {{.arg = "shrt=1"},
+         "Undeclared variable; -var sets \"shrt\", but the job file has no variable "
+         "\"shrt\". Did you mean \"short\"?"},
         {{.arg = "nope=1", .lenient = true}, "both=d1 l= n=1 s=d short=x u=true"},
         {{.arg = "junk"}, "Invalid -var; \"junk\" is not of the form name=value."},
         {{.arg = "l=[1"}, "<"},
-        {{.file = "nope = 1"}, "f.hcl:1,1-5: Undeclared variable; The variable file sets \"nope\", but the "
-                               "job file has no variable \"nope\"."},
-        {{.file = "s = var.n"}, "f.hcl:1,5-8: Unknown variable; There is no variable named \"var\"."},
-        {{.file = "s {}"}, "f.hcl:1,1-2: Unexpected block; \"s\": a variable file holds only name = "
-                           "value."},
+        {{.file = "nope = 1"},
+         "f.hcl:1,1-5: Undeclared variable; The variable file sets \"nope\", but the "
+         "job file has no variable \"nope\"."},
+        {{.file = "s = var.n"},
+         "f.hcl:1,5-8: Unknown variable; There is no variable named \"var\"."},
+        {{.file = "s {}"},
+         "f.hcl:1,1-2: Unexpected block; \"s\": a variable file holds only name = "
+         "value."},
         {{.json = "{\"s\": }"}, "f.json:1,7-8: Invalid JSON; A value was expected here."},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -358,7 +397,8 @@ START_TEST(variable_errors)
         {"variable \"a\" {}\nvariable \"a\" {}\njob \"j\" {}", "j.hcl:2,10-13: Duplicate variable"},
         {"variable \"a\" { type = strng }\njob \"j\" {}", "j.hcl:1,23-28: Invalid type"},
         {"variable \"a\" {\n type = number\n default = \"x\"\n}\njob \"j\" {}",
-         "j.hcl:3,12-15: Invalid value for variable; The value of \"a\" is not suitable: a number is "
+         "j.hcl:3,12-15: Invalid value for variable; The value of \"a\" is not suitable: a number "
+         "is "
          "needed, this is a string."},
         {"variable \"a b\" {}\njob \"j\" {}", "j.hcl:1,1-15: Invalid variable"},
         {"variable \"a\" { defalt = 1 }\njob \"j\" {}", "j.hcl:1,16-22: Unsupported argument"},
@@ -382,7 +422,8 @@ START_TEST(json_jobs)
     static const char *const good[] = {
         "{\"Job\": {\"ID\": \"x\", \"TaskGroups\": [{\"Name\": \"g\"}]}}",
         "{\"id\": \"x\", \"taskgroups\": [{\"name\": \"g\"}], \"Unknown\": 1}"};
-    static const char *const bad[] = {"", "[]", "{\"Job\": {}}", "{\"ID\": 5}", "{\"ID\": \"x\"", "{}"};
+    static const char *const bad[] = {"",  "[]", "{\"Job\": {}}", "{\"ID\": 5}", "{\"ID\": \"x\"",
+                                      "{}"};
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         auto_mem void *ctx = mem_ctx("row");
         struct err e = ERR_INIT;
@@ -402,5 +443,5 @@ START_TEST(json_jobs)
 }
 END_TEST
 
-TEST_SUITE("jobs", whole_job, positions, source_and_caret, many_errors_are_bounded, dynamic_blocks,
-           variables, variable_errors, json_jobs)
+TEST_SUITE("jobs", whole_job, group_and_task, positions, source_and_caret, many_errors_are_bounded,
+           dynamic_blocks, variables, variable_errors, json_jobs)

@@ -73,8 +73,8 @@ END_TEST
 
 START_TEST(nesting)
 {
-    static const char *const openers[] = {"[", "(", "{ a = ", "\"${", "!", "-", "x[", "f(",
-                                          "true ? 1 : ", "[for a in ", "x.*["};
+    static const char *const openers[] = {"[",  "(",  "{ a = ",      "\"${",       "!",   "-",
+                                          "x[", "f(", "true ? 1 : ", "[for a in ", "x.*["};
     for (size_t i = 0; i < ARRAY_LEN(openers); i++) {
         auto_buf struct buf b = BUF_INIT(8 << 20);
         buf_puts(&b, "x = ");
@@ -102,7 +102,9 @@ static void
 body(struct buf *b, const char *locals, const char *expr)
 {
     buf_reset(b);
-    buf_printf(b, "locals {\n%s}\njob \"j\" {\n task \"t\" {\n driver = \"x\"\n config {\n a = %s\n }\n }\n}\n",
+    buf_printf(b,
+               "locals {\n%s}\njob \"j\" {\n task \"t\" {\n driver = \"x\"\n config {\n a = %s\n"
+               " }\n }\n}\n",
                locals, expr);
 }
 
@@ -111,8 +113,9 @@ START_TEST(expansion)
     auto_buf struct buf b = BUF_INIT(8 << 20), l = BUF_INIT(8 << 20);
     body(&b, "", "[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : 1]]]");
     expect(&b, "Too much to evaluate");
-    body(&b, "", "join(\"\", [for a in range(1000) : join(\"\", [for b in range(1000) : "
-                 "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"])])");
+    body(&b, "",
+         "join(\"\", [for a in range(1000) : join(\"\", [for b in range(1000) : "
+         "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"])])");
     expect(&b, "Too much to evaluate");
     /* 2^60 elements by sharing */
     buf_puts(&l, "l0 = [1, 1]\n");
@@ -143,7 +146,8 @@ START_TEST(expansion)
     body(&b, buf_str(&l), "local.l1999");
     expect(&b, "Nested too deeply");
     buf_reset(&l);
-    body(&b, "", "try([for a in range(1000) : [for b in range(1000) : [for c in range(1000) : 1]]], 1)");
+    body(&b, "",
+         "try([for a in range(1000) : [for b in range(1000) : [for c in range(1000) : 1]]], 1)");
     expect(&b, "Too much to evaluate");
 }
 END_TEST
@@ -151,9 +155,10 @@ END_TEST
 START_TEST(dynamic_bombs)
 {
     auto_buf struct buf b = BUF_INIT(8 << 20);
-    buf_puts(&b, "job \"j\" {\n dynamic \"group\" {\n for_each = range(1000)\n labels = [group.value]\n"
-                 " content {\n dynamic \"constraint\" {\n for_each = range(1000)\n content {}\n }\n }\n"
-                 " }\n}\n");
+    buf_puts(&b,
+             "job \"j\" {\n dynamic \"group\" {\n for_each = range(1000)\n labels = [group.value]\n"
+             " content {\n dynamic \"constraint\" {\n for_each = range(1000)\n content {}\n }\n }\n"
+             " }\n}\n");
     expect(&b, "Too m");
 }
 END_TEST
@@ -164,7 +169,8 @@ START_TEST(mutations)
     static const char good[] =
         "variable \"v\" {\n type = list(string)\n default = [\"a\"]\n}\nlocals { x = 1 }\n"
         "job \"j\" {\n meta { a = \"${upper(\"x\")}${NOMAD_X}\" }\n group \"g\" {\n"
-        "  task \"t\" {\n driver = \"x\"\n config {\n a = [for k, v in {a = 1} : \"%{if v > 0}${k}%{endif}\"]\n"
+        "  task \"t\" {\n driver = \"x\"\n config {\n"
+        "  a = [for k, v in {a = 1} : \"%{if v > 0}${k}%{endif}\"]\n"
         "  b = <<-E\n   x ${~ local.x ~}\n   E\n  c = try(1 / 0, -1) /* c */\n }\n }\n }\n}\n";
     const size_t n = sizeof(good) - 1;
     char text[sizeof(good)];
