@@ -206,7 +206,7 @@ start_client(struct roles *r, struct err *e)
         .stop_tasks = c->dev_mode,
         .raw_exec = agent_raw_exec(c),
         .default_ineligible = k->default_ineligible,
-        .version = API_RELEASE,
+        .version = PACKAGE_VERSION,
     };
 
     r->warden = warden_client_new(r, mem_printf(r, "%s/" POLICY_SOCKET, p->run_dir));
