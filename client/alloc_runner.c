@@ -317,6 +317,8 @@ alloc_runner_link_up(struct alloc_runner *ar)
     }
     if (need_dirs && ar->dirs == DIRS_NONE)
         alloc_runner_need_dirs(ar);
+    if (ar->removed && alloc_runner_terminal(ar))
+        alloc_runner_collect(ar, NULL, NULL);
 }
 
 /* ---- changes from the server ------------------------------------------------------------------ */
@@ -373,7 +375,9 @@ static void
 collected(struct alloc_runner *ar, const struct err *e)
 {
     ar->collecting = false;
-    if (!e) {
+    if (ar->doomed || ar->stopped) {
+        /* the agent goes down: what is left is found at the next start */
+    } else if (!e) {
         local_del_alloc(ar->c->state, ar->id);
         if (!ar->removed)
             gc_note_gone(ar->c, ar->id, ar->rec->server_index);

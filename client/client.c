@@ -15,6 +15,8 @@
 #include "common/mem.h"
 #include "common/str.h"
 
+enum { QUIT_EXTRA_MS = 5000 };
+
 int64_t
 client_now_ns(void)
 {
@@ -160,6 +162,18 @@ stop_for_good(struct client *c)
     }
 }
 
+/* Tasks did not end in time (the warden may be gone): leave them. */
+static void
+quit_overdue(void *arg)
+{
+    struct client *c = arg;
+    c->quit_timer = NULL;
+    log_warn("client", "tasks did not end in time", NULL);
+    c->quitting = false;
+    stop_for_good(c);
+    client_maybe_stopped(c);
+}
+
 static void
 stop_tick(void *arg)
 {
@@ -169,6 +183,7 @@ stop_tick(void *arg)
         if (HASH_COUNT(c->allocs) > 0)
             return; /* the last one's release comes here again */
         c->quitting = false;
+        timer_stop(TAKE(c->quit_timer));
         stop_for_good(c);
     }
     if (!c->stopping || c->held > 0 || !c->stop_done)
@@ -201,6 +216,8 @@ client_stop(struct client *c, void (*done)(void *arg), void *arg)
     c->stop_arg = arg;
     if (c->cfg.stop_tasks && c->started) {
         c->quitting = true;
+        c->quit_timer = timer_start(c->loop, c->cfg.max_kill_timeout_ns / NS_PER_MS + QUIT_EXTRA_MS,
+                                    quit_overdue, c);
         struct alloc_runner *ar, *next;
         HASH_ITER(hh, c->allocs, ar, next)
         {

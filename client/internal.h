@@ -118,6 +118,7 @@ struct client {
     struct gone *gone;           /* hash */
     bool stopping;
     bool quitting; /* dev: tasks are being ended */
+    struct timer *quit_timer;
     void (*stop_done)(void *arg);
     void *stop_arg;
     bool stop_posted;

@@ -153,8 +153,11 @@ list_send(struct client *c)
 {
     if (c->stopping || c->list_call || c->get_call)
         return;
-    struct query_options q = {
-        .min_query_index = c->index, .max_query_time = LIST_WAIT_NS, .allow_stale = true};
+    /* The first list ends what is not in it: it must not come from a server that lags behind. Later
+     * ones are held against the index of the one before. */
+    struct query_options q = {.min_query_index = c->index,
+                              .max_query_time = LIST_WAIT_NS,
+                              .allow_stale = c->index != 0};
     struct node_client_allocs_request req = {
         .node_id = c->node_id, .secret_id = c->secret, .query = &q};
     c->list_sent_ns = clock_mono_ns();
