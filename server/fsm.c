@@ -316,7 +316,7 @@ apply_reap(struct apply *a, const struct intent_reap *in)
     for (size_t i = 0; i < in->jobs.n; i++)
         apply_reap_job(a, in->jobs.v[i]);
     for (size_t i = 0; i < in->nodes.n; i++) {
-        if (apply_reap_node(a, in->nodes.v[i]))
+        if (apply_reap_node(a, in->nodes.v[i], in->down_before))
             list_add(a->ctx, a->res->purged_nodes, mem_strdup(a->ctx, in->nodes.v[i]));
     }
     return 0;

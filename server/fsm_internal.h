@@ -67,7 +67,7 @@ int apply_node_status(struct apply *a, const struct intent_node_status *in);
 int apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in);
 int apply_node_purge(struct apply *a, const struct intent_node_purge *in);
 /* GC of a node (rule S14); false when it may not go. */
-bool apply_reap_node(struct apply *a, const char *id);
+bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);
 int apply_job_register(struct apply *a, const struct intent_job_register *in);
 int apply_job_deregister(struct apply *a, const struct intent_job_deregister *in);
 void apply_reap_job(struct apply *a, const struct job_ref *ref);

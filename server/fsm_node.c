@@ -435,11 +435,13 @@ apply_node_purge(struct apply *a, const struct intent_node_purge *in)
 }
 
 bool
-apply_reap_node(struct apply *a, const char *id)
+apply_reap_node(struct apply *a, const char *id, int64_t down_before)
 {
     const struct node *n = state_node(a->t, a->tmp, id);
     if (n == NULL || !str_eq(n->status, NODE_DOWN))
         return false;
+    if (down_before != 0 && n->status_updated_at > down_before)
+        return false; /* it came back and went down again */
     struct on_node o = load_node(a, id);
     if (o.n_live > 0)
         return false;

@@ -128,6 +128,7 @@ gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_
     struct find f = {.ctx = ctx, .tmp = tmp, .t = t, .ages = ages, .now = now_ns};
 
     f.out = mem_new(ctx, struct intent_reap);
+    f.out->down_before = now_ns / NS_PER_S - ages->node_s; /* judged again at apply */
     find_evals(&f);
     find_jobs(&f);
     find_nodes(&f);

@@ -198,7 +198,37 @@ START_TEST(eligibility_and_purge)
 }
 END_TEST
 
-START_TEST(system_jobs_hear_of_new_nodes)
+START_TEST(collecting_a_node_is_judged_again)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct intent *reap = intent_new(f, 0);
+    reap->reap = type_new(reap, &type_intent_reap);
+    reap->reap->nodes = strs(reap, "n1", NULL);
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* ready */
+    node_status(f, "n1", NODE_DOWN);
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* a1 is not settled */
+    struct allocation *lost = type_new(f, &type_allocation);
+    lost->id = "a1";
+    lost->job_id = "web";
+    lost->node_id = "n1";
+    lost->desired_status = ALLOC_DESIRED_STOP;
+    lost->client_status = ALLOC_LOST;
+    place(f, NULL, lost);
+    reap->reap->down_before = f->now / NS_PER_S - 1;
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* not old enough */
+    reap->reap->down_before = f->now / NS_PER_S;
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 1);
+    ck_assert_ptr_null(get_node(f, "n1"));
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(system_jobs_hear_of_new_nodes,
+           collecting_a_node_is_judged_again)
 {
     struct fx *f = fx_new();
     struct job *j = make_job(f, "everywhere", 1);
