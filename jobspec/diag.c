@@ -81,7 +81,7 @@ put_source(struct buf *b, const struct hcl_range *r)
             buf_putc(b, '~');
 }
 
-static void
+__attribute__((format(printf, 5, 0))) static void
 add(struct hcl_sink *sink, const struct hcl_range *r, bool warning, const char *summary,
     const char *detail, va_list ap)
 {
