@@ -29,7 +29,8 @@ is_batch(const struct job *j)
     return str_eq(j->type, JOB_BATCH) || str_eq(j->type, JOB_SYSBATCH);
 }
 
-/* --- constraints --------------------------------------------------------------------------------- */
+/* --- constraints ---------------------------------------------------------------------------------
+ */
 
 static void
 constraints(const void *ctx, struct constraint_list *l)
@@ -54,7 +55,8 @@ spreads(struct spread_list *l)
         set_opt(&l->v[i]->weight, 50);
 }
 
-/* --- policies ------------------------------------------------------------------------------------ */
+/* --- policies ------------------------------------------------------------------------------------
+ */
 
 static struct restart_policy *
 restart(const void *ctx, struct restart_policy *p, bool batch)
@@ -101,7 +103,8 @@ static struct update_strategy *
 update(const void *ctx, struct update_strategy *u, const struct update_strategy *job)
 {
     if (!u)
-        u = job ? codec_clone(ctx, &type_update_strategy, job) : mem_new(ctx, struct update_strategy);
+        u = job ? codec_clone(ctx, &type_update_strategy, job)
+                : mem_new(ctx, struct update_strategy);
     static const struct update_strategy none;
     if (!job)
         job = &none;
@@ -119,7 +122,8 @@ update(const void *ctx, struct update_strategy *u, const struct update_strategy 
     return u;
 }
 
-/* --- group and task ------------------------------------------------------------------------------ */
+/* --- group and task ------------------------------------------------------------------------------
+ */
 
 static void
 network(const void *ctx, struct network_resource *n)
@@ -194,9 +198,32 @@ group(const void *ctx, const struct job *j, struct task_group *g)
         task(ctx, j, g, g->tasks.v[i]);
 }
 
+/* Empty and null are the same to Nomad: null it is, everywhere, so that they compare equal. */
+static void
+drop_empty(const struct type *t, void *obj)
+{
+    for (size_t i = 0; i < t->n_fields; i++) {
+        const struct field *f = &t->fields[i];
+        void *at = (char *)obj + f->offset;
+        if (f->shape == FS_ONE) {
+            if (f->type == FT_STRUCT && *(void **)at)
+                drop_empty(f->sub, *(void **)at);
+            continue;
+        }
+        struct object_list *l = at;
+        if (l->n == 0)
+            l->v = NULL;
+        for (size_t k = 0; f->shape == FS_LIST && f->type == FT_STRUCT && k < l->n; k++)
+            drop_empty(f->sub, l->v[k]);
+    }
+}
+
 void
 job_canonicalize(const void *ctx, struct job *j)
 {
+    drop_empty(&type_job, j);
+    if (j->priority.v == 0)
+        j->priority.set = false;
     set_str(ctx, &j->name, j->id);
     set_str(ctx, &j->namespace, NS_DEFAULT);
     set_str(ctx, &j->region, "global");
@@ -212,7 +239,8 @@ job_canonicalize(const void *ctx, struct job *j)
         group(ctx, j, j->task_groups.v[i]);
 }
 
-/* --- implied constraints --------------------------------------------------------------------------- */
+/* --- implied constraints
+ * --------------------------------------------------------------------------- */
 
 static bool
 constrains(const struct constraint_list *l, const char *attribute)

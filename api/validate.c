@@ -7,10 +7,16 @@
 
 #include "api/terms.h"
 #include "common/buf.h"
+#include "common/num.h"
 
 #define SECOND INT64_C(1000000000)
 
 enum { ERRORS_TEXT_MAX = 256 << 10, PORT_MAX = 65535, NAME_MAX_BYTES = 256 };
+/* Names are compared in pairs. */
+enum { GROUPS_MAX = 1000, TASKS_MAX = 200, PORTS_MAX = 512 };
+/* Sums of resources and of times must not overflow, wherever they are made. */
+#define AMOUNT_MAX INT64_C(2147483647)
+#define DURATION_MAX (INT64_C(3650) * 86400 * SECOND)
 
 /* Where texts go, and what is being looked at. */
 struct check {
@@ -44,29 +50,38 @@ one_of(const char *s, const char *const *words, size_t n)
             return true;
     return false;
 }
-#define ONE_OF(s, ...)                                                                       \
-    one_of((s), (const char *const[]){__VA_ARGS__},                                          \
+#define ONE_OF(s, ...)                                                                             \
+    one_of((s), (const char *const[]){__VA_ARGS__},                                                \
            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
-/* --- constraints ----------------------------------------------------------------------------------- */
+/* --- constraints
+ * ----------------------------------------------------------------------------------- */
 
 static void
 constraint(struct check *c, const struct constraint *k)
 {
     const char *op = k->operand;
-    if (!ONE_OF(op, "=", "==", "is", "!=", "not", "<", "<=", ">", ">=", "regexp", "version", "semver",
-                "set_contains", "set_contains_all", "set_contains_any", "is_set", "is_not_set",
-                "distinct_hosts", "distinct_property")) {
+    if (!ONE_OF(op, "=", "==", "is", "!=", "not", "<", "<=", ">", ">=", "regexp", "version",
+                "semver", "set_contains", "set_contains_all", "set_contains_any", "is_set",
+                "is_not_set", "distinct_hosts", "distinct_property")) {
         complain(c, "constraint: unknown operator \"%s\"", op);
         return;
     }
-    if (str_eq(op, "distinct_hosts"))
+    bool on;
+    uint64_t count;
+    if (str_eq(op, "distinct_hosts")) {
+        if (!str_empty(k->r_target) && num_parse_bool(k->r_target, &on) < 0)
+            complain(c, "constraint: distinct_hosts is true or false, not \"%s\"", k->r_target);
         return;
+    }
+    if (str_eq(op, "distinct_property") && !str_empty(k->r_target) &&
+        (num_parse_u64(k->r_target, &count) < 0 || count < 1))
+        complain(c, "constraint: distinct_property allows at least 1 per value, not \"%s\"",
+                 k->r_target);
     if (str_empty(k->l_target))
         complain(c, "constraint: operator \"%s\" needs an attribute", op);
-    if (str_empty(k->r_target) &&
-        ONE_OF(op, "regexp", "version", "semver", "set_contains", "set_contains_all",
-               "set_contains_any"))
+    if (str_empty(k->r_target) && ONE_OF(op, "regexp", "version", "semver", "set_contains",
+                                         "set_contains_all", "set_contains_any"))
         complain(c, "constraint: operator \"%s\" needs a value", op);
 }
 
@@ -77,7 +92,8 @@ constraints(struct check *c, const struct constraint_list *l)
         constraint(c, l->v[i]);
 }
 
-/* --- policies -------------------------------------------------------------------------------------- */
+/* --- policies
+ * -------------------------------------------------------------------------------------- */
 
 static void
 restart(struct check *c, const struct restart_policy *p)
@@ -137,7 +153,8 @@ update(struct check *c, const struct update_strategy *u, int64_t count)
         complain(c, "update: healthy_deadline must be shorter than progress_deadline");
 }
 
-/* --- networks -------------------------------------------------------------------------------------- */
+/* --- networks
+ * -------------------------------------------------------------------------------------- */
 
 static bool
 label_valid(const char *s)
@@ -168,8 +185,23 @@ port(struct check *c, const struct port *p, bool fixed)
 }
 
 static void
+port_pair(struct check *c, const struct port *p, const struct port *o, bool fixed)
+{
+    if (str_eq(o->label, p->label))
+        complain(c, "network: port label \"%s\" is used twice", p->label);
+    else if (fixed && o->value == p->value && str_eq(o->host_network, p->host_network) &&
+             !p->ignore_collision && !o->ignore_collision)
+        complain(c, "network: ports \"%s\" and \"%s\" are both static = %" PRId64, o->label,
+                 p->label, p->value);
+}
+
+static void
 network(struct check *c, const struct network_resource *n)
 {
+    if (n->reserved_ports.n + n->dynamic_ports.n > PORTS_MAX) {
+        complain(c, "network: more than %d ports", PORTS_MAX);
+        return;
+    }
     if (!ONE_OF(n->mode, "host"))
         complain(c, "network: mode \"%s\" is not supported yet: use \"host\"", n->mode);
     const struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
@@ -179,12 +211,12 @@ network(struct check *c, const struct network_resource *n)
             port(c, p, l == 0);
             for (size_t k = 0; k <= l; k++)
                 for (size_t m = 0; m < (k == l ? i : lists[k]->n); m++)
-                    if (str_eq(lists[k]->v[m]->label, p->label))
-                        complain(c, "network: port label \"%s\" is used twice", p->label);
+                    port_pair(c, p, lists[k]->v[m], l == 0);
         }
 }
 
-/* --- task ------------------------------------------------------------------------------------------ */
+/* --- task
+ * ------------------------------------------------------------------------------------------ */
 
 static void
 task_name(struct check *c, const struct task *t)
@@ -207,14 +239,19 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
         complain(c, "resources: cpu and cores exclude each other");
     if (r->cores == 0 && r->cpu.v < 1)
         complain(c, "resources: cpu must be at least 1 MHz");
+    if (r->cpu.v > AMOUNT_MAX || r->memory_mb.v > AMOUNT_MAX || r->memory_max_mb > AMOUNT_MAX ||
+        r->cores > 65536)
+        complain(c, "resources: a value is larger than any machine");
     if (r->memory_mb.v < 10)
         complain(c, "resources: memory must be at least 10 MB");
     if (r->memory_max_mb != 0 && r->memory_max_mb != -1 && r->memory_max_mb < r->memory_mb.v)
         complain(c, "resources: memory_max is less than memory");
     if (r->memory_max_mb != 0 && !(limits && limits->memory_oversubscription))
         list_add(c->ctx, *c->warnings,
-                 mem_printf(c->ctx, "task \"%s\": memory_max has no effect: memory oversubscription "
-                                    "is off in the scheduler configuration", c->task));
+                 mem_printf(c->ctx,
+                            "task \"%s\": memory_max has no effect: memory oversubscription "
+                            "is off in the scheduler configuration",
+                            c->task));
     if (r->disk_mb > 0)
         complain(c, "resources: disk is not used: set ephemeral_disk of the group");
     if (r->secrets_mb < 0 || r->secrets_mb > r->memory_mb.v)
@@ -251,6 +288,8 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     task_name(c, t);
     if (str_empty(t->driver))
         complain(c, "a driver is missing");
+    if (!str_empty(t->kill_signal) && !str_prefix(t->kill_signal, "SIG"))
+        complain(c, "kill_signal \"%s\" is no name such as SIGTERM", t->kill_signal);
     resources(c, t->resources, limits);
     constraints(c, &t->constraints);
     restart(c, t->restart_policy);
@@ -265,18 +304,24 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     else if (!l->disabled &&
              (__builtin_mul_overflow(l->max_files.v, l->max_file_size_mb.v, &total) ||
               total >= g->ephemeral_disk->size_mb.v))
-        complain(c, "logs: %" PRId64 " files of %" PRId64 " MB do not fit into an ephemeral disk of "
-                    "%" PRId64 " MB", l->max_files.v, l->max_file_size_mb.v,
-                 g->ephemeral_disk->size_mb.v);
+        complain(c,
+                 "logs: %" PRId64 " files of %" PRId64 " MB do not fit into an ephemeral disk of "
+                 "%" PRId64 " MB",
+                 l->max_files.v, l->max_file_size_mb.v, g->ephemeral_disk->size_mb.v);
     c->task = NULL;
 }
 
-/* --- group and job --------------------------------------------------------------------------------- */
+/* --- group and job
+ * --------------------------------------------------------------------------------- */
 
 static void
 group_tasks(struct check *c, const struct task_group *g, const struct job_limits *limits)
 {
     size_t leaders = 0, mains = 0;
+    if (g->tasks.n > TASKS_MAX) {
+        complain(c, "more than %d tasks", TASKS_MAX);
+        return;
+    }
     for (size_t i = 0; i < g->tasks.n; i++) {
         const struct task *t = g->tasks.v[i];
         task(c, g, t, limits);
@@ -309,8 +354,8 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
     restart(c, g->restart_policy);
     reschedule(c, g->reschedule_policy);
     update(c, g->update, g->count.v);
-    if (g->ephemeral_disk->size_mb.v < 10)
-        complain(c, "ephemeral_disk: size must be at least 10 MB");
+    if (g->ephemeral_disk->size_mb.v < 10 || g->ephemeral_disk->size_mb.v > AMOUNT_MAX)
+        complain(c, "ephemeral_disk: size must be at least 10 MB, and a size that exists");
     if (g->shutdown_delay.set && g->shutdown_delay.v < 0)
         complain(c, "shutdown_delay is negative");
     if (g->max_run_duration.set && (!batch || g->max_run_duration.v <= 0))
@@ -329,6 +374,28 @@ job_id(struct check *c)
         complain(c, "the job's ID is too long");
     else if (strpbrk(id, " \t\n"))
         complain(c, "the job's ID \"%s\" holds a blank", id);
+}
+
+/* Every duration of the job, wherever it stands. */
+static void
+durations(struct check *c, const struct type *t, const void *obj)
+{
+    for (size_t i = 0; i < t->n_fields; i++) {
+        const struct field *f = &t->fields[i];
+        const void *at = (const char *)obj + f->offset;
+        if (f->type == FT_DURATION && f->shape == FS_ONE) {
+            int64_t v =
+                (f->flags & F_OPT) != 0 ? ((const struct opt_i64 *)at)->v : *(const int64_t *)at;
+            if (v > DURATION_MAX || v < -DURATION_MAX)
+                complain(c, "%s.%s is longer than ten years", t->name, f->wire);
+        } else if (f->type == FT_STRUCT && f->shape == FS_LIST) {
+            const struct object_list *l = at;
+            for (size_t k = 0; k < l->n; k++)
+                durations(c, f->sub, l->v[k]);
+        } else if (f->type == FT_STRUCT && f->shape == FS_ONE && *(void *const *)at) {
+            durations(c, f->sub, *(void *const *)at);
+        }
+    }
 }
 
 static void
@@ -363,6 +430,11 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
         complain(&c, "%s", e.text);
     if (job->task_groups.n == 0)
         complain(&c, "the job has no task group");
+    if (job->task_groups.n > GROUPS_MAX) {
+        complain(&c, "the job has more than %d task groups", GROUPS_MAX);
+        return -ERR_INVALID;
+    }
+    durations(&c, &type_job, job);
     int64_t total = 0, max = limits && limits->max_count ? limits->max_count : 50000;
     for (size_t i = 0; i < job->task_groups.n; i++) {
         const struct task_group *g = job->task_groups.v[i];
@@ -374,8 +446,10 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
             total = INT64_MAX;
     }
     if (max >= 0 && total > max)
-        complain(&c, "the counts of all groups are %" PRId64 " together: at most %" PRId64
-                     " are allowed (server.job_max_count)", total, max);
+        complain(&c,
+                 "the counts of all groups are %" PRId64 " together: at most %" PRId64
+                 " are allowed (server.job_max_count)",
+                 total, max);
     return errors->n > before ? -ERR_INVALID : 0;
 }
 

@@ -15,7 +15,8 @@ parse(const void *ctx, const char *json)
 {
     void *obj;
     struct err e = ERR_INIT;
-    int r = json_decode(ctx, &type_job, json, strlen(json), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20), &obj, &e);
+    int r = json_decode(ctx, &type_job, json, strlen(json), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20),
+                        &obj, &e);
     ck_assert_msg(r == 0, "%s", e.text);
     job_canonicalize(ctx, obj);
     return obj;
@@ -73,6 +74,71 @@ START_TEST(batch_and_inheritance)
 }
 END_TEST
 
+START_TEST(empty_is_null)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *a = parse(ctx, small);
+    struct job *b =
+        parse(ctx, "{\"ID\":\"j\",\"Priority\":0,\"Datacenters\":[],\"Meta\":{},\"Constraints\":[],"
+                   "\"TaskGroups\":[{\"Name\":\"g\",\"Meta\":{},\"Networks\":[],\"Tasks\":"
+                   "[{\"Name\":\"t\",\"Driver\":\"exec\",\"Env\":{},\"Constraints\":[]}]}]}");
+    ck_assert(codec_equal(&type_job, a, b, 0));
+    ck_assert_int_eq(b->priority.v, 50);
+}
+END_TEST
+
+#define TASK "\"Name\":\"t\",\"Driver\":\"e\""
+#define GROUP(x) "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\"," x "}]}"
+
+START_TEST(bounds)
+{
+    static const struct {
+        const char *json, *text;
+    } rows[] = {
+        {GROUP("\"Networks\":[{\"ReservedPorts\":[{\"Label\":\"a\",\"Value\":80},{\"Label\":\"b\","
+               "\"Value\":80}]}]"),
+         "ports \"a\" and \"b\" are both static = 80"},
+        {GROUP("\"Networks\":[{\"ReservedPorts\":[{\"Label\":\"a\",\"Value\":80}],\"DynamicPorts\":"
+               "[{\"Label\":\"a\"}]}]"),
+         "\"a\" is used twice"},
+        {GROUP("\"Tasks\":[{" TASK ",\"Resources\":{\"CPU\":9223372036854775807}}]"),
+         "larger than any machine"},
+        {GROUP("\"Tasks\":[{" TASK ",\"KillTimeout\":9223372036854775807}]"),
+         "Task.KillTimeout is longer than ten years"},
+        {GROUP("\"Tasks\":[{" TASK ",\"KillSignal\":\"HUP\"}]"), "kill_signal \"HUP\""},
+        {GROUP("\"Constraints\":[{\"Operand\":\"distinct_hosts\",\"RTarget\":\"x\"}]"),
+         "not \"x\""},
+        {GROUP("\"Constraints\":[{\"Operand\":\"distinct_property\",\"LTarget\":\"a\",\"RTarget\":"
+               "\"0\"}]"),
+         "at least 1"},
+        {GROUP("\"EphemeralDisk\":{\"SizeMB\":9223372036854775807}"), "ephemeral_disk"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct str_list errors = {0}, warnings = {0};
+        struct job *j = parse(ctx, rows[i].json);
+        ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+        const char *text = job_errors_text(ctx, &errors);
+        ck_assert_msg(strstr(text, rows[i].text) != NULL, "%s", text);
+    }
+}
+END_TEST
+
+/* Names are compared in pairs: too many are refused before. */
+START_TEST(many_groups)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct str_list errors = {0}, warnings = {0};
+    struct job *j = parse(ctx, small);
+    for (int i = 0; i < 100000; i++)
+        list_add(j, j->task_groups, j->task_groups.v[0]);
+    int64_t start = clock_mono_ns();
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(errors.v[errors.n - 1], "more than 1000 task groups"));
+    ck_assert_int_lt(clock_mono_ns() - start, 2 * NS_PER_S);
+}
+END_TEST
+
 START_TEST(errors_are_collected)
 {
     static const struct {
@@ -82,17 +148,23 @@ START_TEST(errors_are_collected)
         {"{\"ID\":\"j\",\"Type\":\"system\",\"TaskGroups\":[]}", "not supported yet"},
         {"{\"ID\":\"j\",\"Priority\":101}", "priority 101"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":-1}]}", "count is negative"},
-        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"../x\",\"Driver\":\"e\"}]}]}",
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"../"
+         "x\",\"Driver\":\"e\"}]}]}",
          "may not hold slashes"},
-        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"alloc\",\"Driver\":\"e\"}]}]}",
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"alloc\",\"Driver\":"
+         "\"e\"}]}]}",
          "may not be called"},
-        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\"}]}]}", "driver is missing"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\"}]}]}",
+         "driver is missing"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Mode\":\"bridge\"}]}]}",
          "not supported yet"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"ReservedPorts\":"
-         "[{\"Label\":\"a\",\"Value\":70000}]}]}]}", "70000"},
-        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"RestartPolicy\":{\"Attempts\":100,\"Interval\":"
-         "\"10s\",\"Delay\":\"1s\"}}]}", "do not fit"},
+         "[{\"Label\":\"a\",\"Value\":70000}]}]}]}",
+         "70000"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"RestartPolicy\":{\"Attempts\":100,"
+         "\"Interval\":"
+         "\"10s\",\"Delay\":\"1s\"}}]}",
+         "do not fit"},
         {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"like\"}]}", "unknown operator \"like\""},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":60000}]}", "50000"},
     };
@@ -107,4 +179,5 @@ START_TEST(errors_are_collected)
 }
 END_TEST
 
-TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, errors_are_collected)
+TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, empty_is_null, bounds,
+           many_groups, errors_are_collected)
