@@ -227,8 +227,7 @@ START_TEST(collecting_a_node_is_judged_again)
 }
 END_TEST
 
-START_TEST(system_jobs_hear_of_new_nodes,
-           collecting_a_node_is_judged_again)
+START_TEST(system_jobs_hear_of_new_nodes)
 {
     struct fx *f = fx_new();
     struct job *j = make_job(f, "everywhere", 1);
@@ -254,4 +253,5 @@ END_TEST
 
 TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
            gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,
-           down_node_with_work_is_gated, eligibility_and_purge, system_jobs_hear_of_new_nodes)
+           down_node_with_work_is_gated, eligibility_and_purge, system_jobs_hear_of_new_nodes,
+         collecting_a_node_is_judged_again)
