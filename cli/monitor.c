@@ -116,17 +116,18 @@ monitor_print_failed(struct cmd *c, const struct alloc_metric_map *groups, bool 
 /* --- allocations --- */
 
 static void
-show_alloc(struct monitor *m, const struct alloc_list_stub *a, const char *eval_id)
+show_alloc(struct monitor *m, const struct alloc_list_stub *a, const struct evaluation *ev)
 {
     struct cmd *c = m->c;
     const char *id = fmt_id(c, a->id, m->verbose), *before = str_map_get(&m->seen, a->id);
     const char *status = str_or(a->client_status, "");
-    if (!before && str_eq(a->eval_id, eval_id) && a->create_index == a->modify_index)
+    bool ours = str_eq(a->eval_id, ev->id);
+    if (!before && ours && a->create_index >= ev->create_index)
         line(m, STEP, "Allocation \"%s\" created: node \"%s\", group \"%s\"", id,
              fmt_id(c, a->node_id, m->verbose), a->task_group);
-    else if (!before && str_eq(a->eval_id, eval_id))
+    else if (!before && ours)
         line(m, STEP, "Allocation \"%s\" %s: node \"%s\", group \"%s\"", id,
-             str_eq(a->desired_status, ALLOC_DESIRED_RUN) ? "placed or modified" : "stopped",
+             str_eq(a->desired_status, ALLOC_DESIRED_RUN) ? "modified" : "stopped",
              fmt_id(c, a->node_id, m->verbose), a->task_group);
     else if (before && !str_eq(before, status))
         line(m, STEP, "Allocation \"%s\" status changed: \"%s\" -> \"%s\"%s%s%s", id, before, status,
@@ -137,15 +138,15 @@ show_alloc(struct monitor *m, const struct alloc_list_stub *a, const char *eval_
 }
 
 static int
-show_allocs(struct monitor *m, const char *eval_id)
+show_allocs(struct monitor *m, const struct evaluation *ev)
 {
     struct alloc_list_stub_list l;
     struct err e = ERR_INIT;
-    if (api_list(m->c, api_target(m->c, "/v1/evaluation/%/allocations", eval_id, NULL),
+    if (api_list(m->c, api_target(m->c, "/v1/evaluation/%/allocations", ev->id, NULL),
                  &type_alloc_list_stub, &l, NULL, &e))
         return cmd_fail(m->c, "Error reading allocations: %s", e.text);
     for (size_t i = 0; i < l.n; i++)
-        show_alloc(m, l.v[i], eval_id);
+        show_alloc(m, l.v[i], ev);
     return 0;
 }
 
@@ -189,7 +190,7 @@ wait_end(struct monitor *m, const char *id)
         struct evaluation *ev = ret;
         index = meta.index;
         show_trigger(m, ev);
-        if (show_allocs(m, ev->id))
+        if (show_allocs(m, ev))
             return NULL;
         if (!str_eq(ev->status, m->status)) {
             line(m, STEP, "Evaluation status changed: \"%s\" -> \"%s\"", m->status, ev->status);

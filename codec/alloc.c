@@ -7,12 +7,36 @@
 
 #include <stdio.h>
 
-enum { CHUNK_COST = 96, BLOCK_MIN = 256, BLOCK_MAX = 8192 };
+enum { CHUNK_COST = 96, BLOCK_MIN = 256, BLOCK_MAX = 8192, POOL_MAX = 32768 };
 
 static bool
 charge(struct arena *a, size_t n)
 {
     return !a->budget || budget_charge(a->budget, n);
+}
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define NO_POOL 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define NO_POOL 1
+#endif
+
+void *
+arena_root(struct arena *a, const void *ctx, const struct type *t, size_t guess)
+{
+    guess = guess < POOL_MAX ? guess : POOL_MAX;
+    if (!charge(a, t->size + guess + CHUNK_COST))
+        return NULL;
+#ifdef NO_POOL /* the sanitizer sees single chunks only */
+    a->root = mem_zalloc(ctx, t->size, t->name);
+#else
+    void *root = _talloc_pooled_object(ctx, t->size, t->name, 0, guess);
+    ASSERT(root);
+    a->root = memset(root, 0, t->size);
+#endif
+    return (void *)(uintptr_t)a->root;
 }
 
 void *

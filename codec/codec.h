@@ -83,6 +83,7 @@ struct field {
     uint16_t flags;
     uint8_t type;           /* enum field_type */
     uint8_t shape;          /* enum field_shape */
+    uint8_t wire_len;
 };
 
 struct type {

@@ -92,6 +92,37 @@ float_is_int(double f)
     return f >= -9223372036854775808.0 && f < 9223372036854775808.0 && f == (double)(int64_t)f;
 }
 
+static inline bool
+field_empty(const struct field *f, const void *p)
+{
+    if (f->shape != FS_ONE)
+        return ((const struct any_list *)p)->n == 0;
+    if (f->flags & F_OPT)
+        return !*(const bool *)p;
+    switch ((enum field_type)f->type) {
+    case FT_BOOL:
+        return !*(const bool *)p;
+    case FT_INT:
+    case FT_UINT:
+    case FT_DURATION:
+    case FT_TIME:
+        return *(const int64_t *)p == 0;
+    case FT_FLOAT:
+        return *(const double *)p == 0;
+    case FT_STRING:
+        return !*(const char *const *)p || !**(const char *const *)p;
+    case FT_BYTES:
+        return ((const struct bytes *)p)->n == 0;
+    case FT_VALUE: {
+        const struct value *v = *(struct value *const *)p;
+        return !v || v->kind == VALUE_NULL || (v->kind == VALUE_LIST && !v->list.n) ||
+               (v->kind == VALUE_MAP && !v->map.n) || (v->kind == VALUE_STRING && !v->str.n);
+    }
+    default:
+        return *(const any_ptr *)p == NULL;
+    }
+}
+
 /* --- allocation of one object tree ---
  * Structs, arrays and containers of values are talloc chunks owned directly by the root, strings
  * and scalar values lie in blocks owned by the root. */
@@ -103,6 +134,8 @@ struct arena {
     struct budget *budget; /* NULL: not limited */
 };
 
+/* The root of what a decoder makes, with `guess` bytes set aside for its parts. Zeroed. */
+void *arena_root(struct arena *a, const void *ctx, const struct type *t, size_t guess);
 /* All return NULL when the budget is spent. */
 void *arena_zalloc(struct arena *a, size_t size, const char *type);
 char *arena_bytes(struct arena *a, size_t n);   /* not aligned, not zeroed */

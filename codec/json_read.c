@@ -376,7 +376,7 @@ read_entry(struct json_reader *r, const struct type *t, void *obj, size_t *hint,
     const struct field *f = type_field_hint(t, k, len, hint);
     if (!f)
         return unknown_field(r, t, k, len);
-    decoder_at(&r->d, STEP_FIELD, f->wire, strlen(f->wire));
+    decoder_at(&r->d, STEP_FIELD, f->wire, f->wire_len);
     size_t i = (size_t)(f - t->fields);
     if (seen[i / 64] & UINT64_C(1) << i % 64)
         return json_fail(r, r->p, "field is there twice");
@@ -431,10 +431,9 @@ json_decode(const void *ctx, const struct type *t, const char *s, size_t n, unsi
 {
     struct json_reader r = {.d = {.type = t}, .flags = flags};
     reader_init(&r, s, n, b, e);
-    if (b && !budget_charge(b, t->size))
+    void *obj = arena_root(&r.d.a, ctx, t, n * 2);
+    if (!obj)
         return json_no_memory(&r);
-    void *obj = type_new(ctx, t);
-    r.d.a.root = obj;
     json_space(&r);
     int rc = read_object(&r, t, obj);
     rc = rc ? rc : at_end(&r);

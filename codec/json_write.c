@@ -9,11 +9,12 @@
 
 #include "codec/base64.h"
 #include "codec/intern.h"
+#include "codec/out.h"
 #include "common/num.h"
 #include "common/str.h"
 
 struct writer {
-    struct buf *out;
+    struct out o;
     unsigned flags;
     unsigned depth;
 };
@@ -21,10 +22,12 @@ struct writer {
 static void write_object(struct writer *w, const struct type *t, const void *obj);
 static void write_value(struct writer *w, const struct value *v);
 
+#define PUT(w, text) out_put(&(w)->o, text, sizeof(text) - 1)
+
 /* --- scalars --- */
 
 static void
-put_u64(struct buf *out, uint64_t v, bool neg)
+put_u64(struct writer *w, uint64_t v, bool neg)
 {
     char t[24], *p = t + sizeof(t);
     do {
@@ -33,24 +36,24 @@ put_u64(struct buf *out, uint64_t v, bool neg)
     } while (v);
     if (neg)
         *--p = '-';
-    buf_put(out, p, (size_t)(t + sizeof(t) - p));
+    out_put(&w->o, p, (size_t)(t + sizeof(t) - p));
 }
 
 static void
-put_i64(struct buf *out, int64_t v)
+put_i64(struct writer *w, int64_t v)
 {
-    put_u64(out, v < 0 ? ~(uint64_t)v + 1 : (uint64_t)v, v < 0);
+    put_u64(w, v < 0 ? ~(uint64_t)v + 1 : (uint64_t)v, v < 0);
 }
 
 static void
-put_f64(struct buf *out, double v)
+put_f64(struct writer *w, double v)
 {
     if (!isfinite(v)) {
-        buf_puts(out, "null");
+        PUT(w, "null");
         return;
     }
-    if (v == (double)(int64_t)(fabs(v) < 1e15 ? v : 0) && fabs(v) < 1e15 && !(v == 0 && signbit(v))) {
-        put_i64(out, (int64_t)v);
+    if (fabs(v) < 1e15 && v == (double)(int64_t)v && !(v == 0 && signbit(v))) {
+        put_i64(w, (int64_t)v);
         return;
     }
     char t[40];
@@ -59,7 +62,7 @@ put_f64(struct buf *out, double v)
         if (strtod(t, NULL) == v)
             break;
     }
-    buf_puts(out, t);
+    out_put(&w->o, t, strlen(t));
 }
 
 /* Length of the valid UTF-8 sequence at s, 0 when broken. */
@@ -71,63 +74,87 @@ utf8_len(const unsigned char *s, size_t n)
 }
 
 static void
-put_escape(struct buf *out, unsigned char c)
+put_escape(struct out *o, unsigned char c)
 {
     static const char names[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    static const char hex[] = "0123456789abcdef";
     for (size_t i = 0; i < sizeof(names) - 1; i += 2) {
         if ((unsigned char)names[i] == c) {
-            buf_put(out, (char[]){'\\', names[i + 1]}, 2);
+            out_put(o, (char[]){'\\', names[i + 1]}, 2);
             return;
         }
     }
-    buf_printf(out, "\\u%04x", c);
+    out_put(o, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
 }
 
 static bool
 plain(unsigned char c)
 {
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-}
-
-void
-json_put_string(struct buf *out, const char *str, size_t n)
-{
-    const unsigned char *s = (const unsigned char *)str;
-    uint8_t *w = buf_reserve(out, n + 2);
-    if (!w)
-        return;
-    w[0] = '"';
-    size_t i = 0;
-    while (i < n && plain(s[i])) {
-        w[i + 1] = s[i];
-        i++;
-    }
-    out->len += i + 1;
-    while (i < n) {
-        size_t from = i;
-        while (i < n && plain(s[i]))
-            i++;
-        buf_put(out, s + from, i - from);
-        if (i == n)
-            break;
-        if (s[i] < 0x80 && s[i] != 0x7f) {
-            put_escape(out, s[i++]);
-            continue;
-        }
-        size_t len = s[i] == 0x7f ? 1 : utf8_len(s + i, n - i);
-        if (len)
-            buf_put(out, s + i, len);
-        else
-            buf_put(out, "\xef\xbf\xbd", 3);
-        i += len ? len : 1;
-    }
-    buf_putc(out, '"');
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
 static void
-put_str(struct buf *out, const char *s)
+put_odd(struct out *o, const unsigned char *s, size_t n)
 {
-    json_put_string(out, s ? s : "", s ? strlen(s) : 0);
+    for (size_t i = 0; i < n;) {
+        size_t from = i;
+        while (i < n && plain(s[i]))
+            i++;
+        out_put(o, s + from, i - from);
+        if (i == n)
+            break;
+        if (s[i] < 0x80) {
+            put_escape(o, s[i++]);
+            continue;
+        }
+        size_t len = utf8_len(s + i, n - i);
+        if (len)
+            out_put(o, s + i, len);
+        else
+            out_put(o, "\xef\xbf\xbd", 3);
+        i += len ? len : 1;
+    }
+}
+
+static void
+put_string(struct out *o, const char *str, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)str;
+    if (n > SIZE_MAX / 2 || !out_need(o, n + 2))
+        return;
+    uint8_t *p = o->p;
+    *p++ = '"';
+    size_t i = 0;
+    while (i < n && plain(s[i]))
+        *p++ = s[i++];
+    o->p = p;
+    if (i < n)
+        put_odd(o, s + i, n - i);
+    out_putc(o, '"');
+}
+
+void
+json_put_string(struct buf *out, const char *s, size_t n)
+{
+    struct out o;
+    out_begin(&o, out);
+    put_string(&o, s, n);
+    out_end(&o);
+}
+
+static void
+put_str(struct writer *w, const char *s)
+{
+    put_string(&w->o, s ? s : "", s ? strlen(s) : 0);
+}
+
+static void
+put_bool(struct writer *w, bool b)
+{
+    if (b)
+        PUT(w, "true");
+    else
+        PUT(w, "false");
 }
 
 /* --- layout --- */
@@ -137,9 +164,9 @@ newline(struct writer *w)
 {
     if (!(w->flags & JSON_PRETTY))
         return;
-    buf_putc(w->out, '\n');
+    out_putc(&w->o, '\n');
     for (unsigned i = 0; i < w->depth; i++)
-        buf_put(w->out, "    ", 4);
+        PUT(w, "    ");
 }
 
 /* False when the tree is deeper than any decoder accepts: the buffer then holds the error. */
@@ -147,10 +174,12 @@ static bool
 open_with(struct writer *w, char c)
 {
     if (w->depth >= CODEC_DEPTH_MAX) {
-        w->out->error = -ERR_LIMIT;
+        out_end(&w->o);
+        w->o.b->error = -ERR_LIMIT;
+        w->o.p = w->o.end = NULL;
         return false;
     }
-    buf_putc(w->out, c);
+    out_putc(&w->o, c);
     w->depth++;
     return true;
 }
@@ -161,14 +190,14 @@ close_with(struct writer *w, char c, bool any)
     w->depth--;
     if (any)
         newline(w);
-    buf_putc(w->out, c);
+    out_putc(&w->o, c);
 }
 
 static void
 separate(struct writer *w, bool *any)
 {
     if (*any)
-        buf_putc(w->out, ',');
+        out_putc(&w->o, ',');
     *any = true;
     newline(w);
 }
@@ -177,9 +206,9 @@ static void
 put_colon(struct writer *w)
 {
     if (w->flags & JSON_PRETTY)
-        buf_put(w->out, ": ", 2);
+        PUT(w, ": ");
     else
-        buf_putc(w->out, ':');
+        out_putc(&w->o, ':');
 }
 
 /* --- fields --- */
@@ -188,7 +217,7 @@ static void
 write_strings(struct writer *w, const struct str_list *l)
 {
     if (!l->v) {
-        buf_puts(w->out, "null");
+        PUT(w, "null");
         return;
     }
     bool any = false;
@@ -196,7 +225,7 @@ write_strings(struct writer *w, const struct str_list *l)
         return;
     for (size_t i = 0; i < l->n; i++) {
         separate(w, &any);
-        put_str(w->out, l->v[i]);
+        put_str(w, l->v[i]);
     }
     close_with(w, ']', any);
 }
@@ -205,21 +234,28 @@ static void
 write_bytes(struct writer *w, const struct bytes *b)
 {
     if (!b->v) {
-        buf_puts(w->out, "null");
+        PUT(w, "null");
         return;
     }
-    buf_putc(w->out, '"');
-    base64_encode(w->out, b->v, b->n);
-    buf_putc(w->out, '"');
+    out_putc(&w->o, '"');
+    out_end(&w->o);
+    base64_encode(w->o.b, b->v, b->n);
+    out_begin(&w->o, w->o.b);
+    out_putc(&w->o, '"');
 }
 
 static void
 write_time(struct writer *w, int64_t ns)
 {
     char t[TIME_TEXT];
-    buf_putc(w->out, '"');
-    buf_puts(w->out, time_format(ns, t));
-    buf_putc(w->out, '"');
+    if (ns == 0) {
+        PUT(w, "\"0001-01-01T00:00:00Z\"");
+        return;
+    }
+    out_putc(&w->o, '"');
+    time_format(ns, t);
+    out_put(&w->o, t, strlen(t));
+    out_putc(&w->o, '"');
 }
 
 static void
@@ -227,23 +263,23 @@ write_elem(struct writer *w, const struct field *f, const void *p)
 {
     switch ((enum field_type)f->type) {
     case FT_BOOL:
-        buf_puts(w->out, *(const bool *)p ? "true" : "false");
+        put_bool(w, *(const bool *)p);
         break;
     case FT_INT:
     case FT_DURATION:
-        put_i64(w->out, *(const int64_t *)p);
+        put_i64(w, *(const int64_t *)p);
         break;
     case FT_UINT:
-        put_u64(w->out, *(const uint64_t *)p, false);
+        put_u64(w, *(const uint64_t *)p, false);
         break;
     case FT_FLOAT:
-        put_f64(w->out, *(const double *)p);
+        put_f64(w, *(const double *)p);
         break;
     case FT_TIME:
         write_time(w, *(const int64_t *)p);
         break;
     case FT_STRING:
-        put_str(w->out, *(const char *const *)p);
+        put_str(w, *(const char *const *)p);
         break;
     case FT_BYTES:
         write_bytes(w, p);
@@ -265,7 +301,7 @@ write_list(struct writer *w, const struct field *f, const struct any_list *l)
 {
     bool map = f->shape == FS_MAP, any = false;
     if (!l->v) {
-        buf_puts(w->out, "null");
+        PUT(w, "null");
         return;
     }
     if (!open_with(w, map ? '{' : '['))
@@ -273,7 +309,7 @@ write_list(struct writer *w, const struct field *f, const struct any_list *l)
     for (size_t i = 0; i < l->n; i++) {
         separate(w, &any);
         if (map) {
-            put_str(w->out, key_at(f, l, i));
+            put_str(w, key_at(f, l, i));
             put_colon(w);
         }
         write_elem(w, f, elem_at(f, l, i));
@@ -294,14 +330,27 @@ write_field(struct writer *w, const struct field *f, const void *p)
     else if (*(const bool *)p)
         write_elem(w, f, opt_value(f, p));
     else
-        buf_puts(w->out, "null");
+        PUT(w, "null");
+}
+
+static void
+put_name(struct writer *w, const struct field *f)
+{
+    size_t n = f->wire_len;
+    if (out_need(&w->o, n + 2)) {
+        w->o.p[0] = '"';
+        memcpy(w->o.p + 1, f->wire, n);
+        w->o.p[n + 1] = '"';
+        w->o.p += n + 2;
+    }
+    put_colon(w);
 }
 
 static void
 write_object(struct writer *w, const struct type *t, const void *obj)
 {
     if (!obj) {
-        buf_puts(w->out, "null");
+        PUT(w, "null");
         return;
     }
     bool any = false;
@@ -309,13 +358,10 @@ write_object(struct writer *w, const struct type *t, const void *obj)
         return;
     for (size_t i = 0; i < t->n_fields; i++) {
         const struct field *f = &t->fields[i];
-        if ((f->flags & F_OMIT) && !(w->flags & JSON_NO_OMIT) && codec_field_empty(f, obj))
+        if ((f->flags & F_OMIT) && !(w->flags & JSON_NO_OMIT) && field_empty(f, field_ptr(f, obj)))
             continue;
         separate(w, &any);
-        buf_putc(w->out, '"');
-        buf_puts(w->out, f->wire);
-        buf_putc(w->out, '"');
-        put_colon(w);
+        put_name(w, f);
         write_field(w, f, field_ptr(f, obj));
     }
     close_with(w, '}', any);
@@ -342,7 +388,7 @@ write_value_map(struct writer *w, const struct value *v)
         return;
     for (size_t i = 0; i < v->map.n; i++) {
         separate(w, &any);
-        put_str(w->out, v->map.v[i].k);
+        put_str(w, v->map.v[i].k);
         put_colon(w);
         write_value(w, v->map.v[i].v);
     }
@@ -354,19 +400,19 @@ write_value(struct writer *w, const struct value *v)
 {
     switch (v ? v->kind : VALUE_NULL) {
     case VALUE_NULL:
-        buf_puts(w->out, "null");
+        PUT(w, "null");
         break;
     case VALUE_BOOL:
-        buf_puts(w->out, v->b ? "true" : "false");
+        put_bool(w, v->b);
         break;
     case VALUE_INT:
-        put_i64(w->out, v->i);
+        put_i64(w, v->i);
         break;
     case VALUE_FLOAT:
-        put_f64(w->out, v->f);
+        put_f64(w, v->f);
         break;
     case VALUE_STRING:
-        json_put_string(w->out, v->str.s, v->str.n);
+        put_string(&w->o, v->str.s, v->str.n);
         break;
     case VALUE_LIST:
         write_value_list(w, v);
@@ -382,15 +428,18 @@ write_value(struct writer *w, const struct value *v)
 void
 json_encode(struct buf *out, const struct type *t, const void *obj, unsigned flags)
 {
-    struct writer w = {out, flags, 0};
+    struct writer w = {.flags = flags};
+    out_begin(&w.o, out);
     write_object(&w, t, obj);
+    out_end(&w.o);
 }
 
 void
 json_encode_list(struct buf *out, const struct type *t, const void *const *objs, size_t n,
                  unsigned flags)
 {
-    struct writer w = {out, flags, 0};
+    struct writer w = {.flags = flags};
+    out_begin(&w.o, out);
     bool any = false;
     if (!open_with(&w, '['))
         return;
@@ -399,11 +448,14 @@ json_encode_list(struct buf *out, const struct type *t, const void *const *objs,
         write_object(&w, t, objs[i]);
     }
     close_with(&w, ']', any);
+    out_end(&w.o);
 }
 
 void
 json_encode_value(struct buf *out, const struct value *v, unsigned flags)
 {
-    struct writer w = {out, flags, 0};
+    struct writer w = {.flags = flags};
+    out_begin(&w.o, out);
     write_value(&w, v);
+    out_end(&w.o);
 }

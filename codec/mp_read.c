@@ -490,23 +490,17 @@ read_field(struct reader *r, const struct field *f, void *p)
 }
 
 static const struct field *
-field_by_id(const struct type *t, uint64_t id, size_t *hint)
+field_by_id(const struct type *t, uint64_t id)
 {
-    /* written in schema order, with gaps: look a little ahead */
-    for (size_t i = *hint; i < t->n_fields && i < *hint + 4; i++) {
-        if (t->fields[i].id == id) {
-            *hint = i + 1;
-            return &t->fields[i];
-        }
-    }
+    /* most schemas number their fields from 1 in order */
+    if (id - 1 < t->n_fields && t->fields[id - 1].id == id)
+        return &t->fields[id - 1];
     size_t lo = 0, hi = t->n_fields;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
         const struct field *f = &t->fields[t->by_id[mid]];
-        if (f->id == id) {
-            *hint = (size_t)t->by_id[mid] + 1;
+        if (f->id == id)
             return f;
-        }
         if (f->id < id)
             lo = mid + 1;
         else
@@ -515,11 +509,29 @@ field_by_id(const struct type *t, uint64_t id, size_t *hint)
     return NULL;
 }
 
+/* The next field id; unknown ones give NULL. */
+static int
+read_id(struct reader *r, const struct type *t, const struct field **ret)
+{
+    struct token key;
+    if (r->p < r->end && *r->p < 0x80) {
+        *ret = field_by_id(t, *r->p++);
+        return 0;
+    }
+    decoder_at(&r->d, STEP_NONE, NULL, 0);
+    int rc = next(r, &key);
+    if (rc)
+        return rc;
+    if (key.kind != K_UINT && key.kind != K_INT)
+        return expected(r, &key, "a field id");
+    *ret = key.kind == K_UINT ? field_by_id(t, key.u) : NULL;
+    return 0;
+}
+
 static int
 read_object(struct reader *r, const struct type *t, void *obj, const struct token *tok)
 {
     uint64_t seen[TYPE_FIELDS_MAX / 64] = {0};
-    size_t hint = 0;
     ASSERT(t->n_fields <= TYPE_FIELDS_MAX);
     if (tok->kind != K_MAP)
         return expected(r, tok, "a map");
@@ -527,19 +539,16 @@ read_object(struct reader *r, const struct type *t, void *obj, const struct toke
     if (rc)
         return rc;
     for (size_t n = 0; n < tok->n; n++) {
-        struct token key;
-        decoder_at(&r->d, STEP_NONE, NULL, 0);
-        rc = next(r, &key);
+        const struct field *f;
+        const uint8_t *at = r->p;
+        rc = read_id(r, t, &f);
         if (rc)
             return rc;
-        if (key.kind != K_UINT && key.kind != K_INT)
-            return expected(r, &key, "a field id");
-        const struct field *f = key.kind == K_UINT ? field_by_id(t, key.u, &hint) : NULL;
         if (f) {
             size_t i = (size_t)(f - t->fields);
-            decoder_at(&r->d, STEP_FIELD, f->wire, strlen(f->wire));
+            decoder_at(&r->d, STEP_FIELD, f->wire, f->wire_len);
             if (seen[i / 64] & UINT64_C(1) << i % 64)
-                return fail(r, key.at, "field is there twice");
+                return fail(r, at, "field is there twice");
             seen[i / 64] |= UINT64_C(1) << i % 64;
         }
         rc = f ? read_field(r, f, field_ptr(f, obj)) : skip(r);
@@ -655,10 +664,9 @@ mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct
     r.end = r.s + n;
     r.d.a.budget = b;
     r.d.a.block = n < 4096 ? n : 4096;
-    if (b && !budget_charge(b, t->size))
+    void *obj = arena_root(&r.d.a, ctx, t, n * 8);
+    if (!obj)
         return no_memory(&r);
-    void *obj = type_new(ctx, t);
-    r.d.a.root = obj;
     int rc = next(&r, &tok);
     rc = rc ? rc : read_object(&r, t, obj, &tok);
     if (!rc && r.p < r.end)

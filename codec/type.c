@@ -40,7 +40,7 @@ type_field_hint(const struct type *t, const char *wire, size_t len, size_t *hint
     const struct field *f;
     if (*hint < t->n_fields) {
         f = &t->fields[*hint];
-        if (strncmp(f->wire, wire, len) == 0 && f->wire[len] == 0) {
+        if (f->wire_len == len && memcmp(f->wire, wire, len) == 0) {
             ++*hint;
             return f;
         }
@@ -83,33 +83,7 @@ type_new(const void *ctx, const struct type *t)
 bool
 codec_field_empty(const struct field *f, const void *obj)
 {
-    const void *p = field_ptr(f, obj);
-    if (f->shape != FS_ONE)
-        return ((const struct any_list *)p)->n == 0;
-    if (f->flags & F_OPT)
-        return !*(const bool *)p;
-    switch ((enum field_type)f->type) {
-    case FT_BOOL:
-        return !*(const bool *)p;
-    case FT_INT:
-    case FT_UINT:
-    case FT_DURATION:
-    case FT_TIME:
-        return *(const int64_t *)p == 0;
-    case FT_FLOAT:
-        return *(const double *)p == 0;
-    case FT_STRING:
-        return str_empty(*(const char *const *)p);
-    case FT_BYTES:
-        return ((const struct bytes *)p)->n == 0;
-    case FT_VALUE: {
-        const struct value *v = *(struct value *const *)p;
-        return !v || v->kind == VALUE_NULL || (v->kind == VALUE_LIST && !v->list.n) ||
-               (v->kind == VALUE_MAP && !v->map.n) || (v->kind == VALUE_STRING && !v->str.n);
-    }
-    default:
-        return *(const any_ptr *)p == NULL;
-    }
+    return field_empty(f, field_ptr(f, obj));
 }
 
 /* --- maps --- */
