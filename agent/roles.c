@@ -129,7 +129,11 @@ start_server(struct roles *r, struct err *e)
     r->rpc = rpc_listen(r->rc.loop, a.host, a.port, services, n, r->server, e);
     if (!r->rpc)
         return err_prefix(e, "rpc");
+    if (c->limits && c->limits->rpc_max_conns_per_client.set &&
+        c->limits->rpc_max_conns_per_client.v >= 0)
+        rpc_server_limit(r->rpc, (size_t)c->limits->rpc_max_conns_per_client.v);
     r->servers = rpc_local(r->rc.loop, services, n, r->server);
+    r->api_servers = rpc_local(r->rc.loop, services, n, r->server);
     return 0;
 }
 
@@ -152,7 +156,9 @@ dial_servers(struct roles *r, struct err *e)
     if (all.n == 0)
         return err_set(e, -ERR_INVALID, "a client without the server role needs client.servers");
     r->servers = rpc_dial(r->rc.loop, &all, e);
-    return r->servers ? 0 : err_prefix(e, "client.servers");
+    if (r->servers)
+        r->api_servers = rpc_dial(r->rc.loop, &all, e);
+    return r->api_servers ? 0 : err_prefix(e, "client.servers");
 }
 
 /* What the operator keeps back for the machine itself. */
@@ -242,7 +248,7 @@ start_http(struct roles *r, struct err *e)
                                 : SIZE_MAX;
     r->api = (struct api){
         .loop = r->rc.loop,
-        .servers = r->servers,
+        .servers = r->api_servers,
         .client = r->client,
         .server = r->server,
         .cfg = c,
@@ -306,6 +312,7 @@ static void
 stop_server(struct roles *r)
 {
     rpc_server_close(TAKE(r->rpc));
+    rpc_client_close(TAKE(r->api_servers));
     rpc_client_close(TAKE(r->servers));
     if (r->server)
         server_stop(r->server, finished, r);

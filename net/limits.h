@@ -34,7 +34,8 @@ enum {
 
     /* RPC */
     RPC_FRAME_MAX = 16 << 20,          /* body of one frame */
-    RPC_INFLIGHT_MAX = 4096,           /* calls open on one connection (10,000 watches: several) */
+    RPC_INFLIGHT_MAX = 4096,           /* calls open on one connection */
+    RPC_INFLIGHT_LOCAL_MAX = 65536,    /* in process: as many as server watches */
     RPC_TIMEOUT_DEFAULT_MS = 30 * 1000,
     RPC_TIMEOUT_MAX_MS = 15 * 60 * 1000,
     RPC_BACKOFF_MIN_MS = 50,           /* reconnect, doubled and jittered */

@@ -252,6 +252,12 @@ listener_port(const struct listener *n)
 }
 
 void
+listener_limit(struct listener *n, size_t per_peer)
+{
+    n->cfg.per_peer = per_peer;
+}
+
+void
 listener_close(struct listener *n)
 {
     if (n)

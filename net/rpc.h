@@ -61,6 +61,8 @@ struct rpc_server *rpc_listen(struct loop *l, const char *addr, uint16_t port,
                               const struct rpc_service *services, size_t n, void *arg,
                               struct err *e);
 uint16_t rpc_server_port(const struct rpc_server *s);
+/* Connections of one address, instead of RPC_CONNS_PER_PEER; 0: unlimited. */
+void rpc_server_limit(struct rpc_server *s, size_t per_peer);
 /* Closes every connection: open calls are cancelled and must still be answered. */
 void rpc_server_close(struct rpc_server *s);
 

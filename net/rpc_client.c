@@ -334,7 +334,7 @@ rpc_send(struct rpc_client *c, enum rpc_id id, const void *req, int64_t timeout_
     size_t at = rpc_frame_begin(&p->frame, &h);
     mp_encode(&p->frame, p->method->req, req);
     rpc_frame_end(&p->frame, at);
-    bool full = HASH_COUNT(c->pending) >= RPC_INFLIGHT_MAX;
+    bool full = HASH_COUNT(c->pending) >= (c->local ? RPC_INFLIGHT_LOCAL_MAX : RPC_INFLIGHT_MAX);
     HASH_ADD(hh, c->pending, id, sizeof(p->id), p);
     if (buf_error(&p->frame)) {
         fail_soon(p, -ERR_LIMIT, "the request is over 16 MiB");
@@ -413,6 +413,7 @@ rpc_local(struct loop *l, const struct rpc_service *services, size_t n, void *ar
         .n = n,
         .arg = arg,
         .peer = "local",
+        .inflight_max = RPC_INFLIGHT_LOCAL_MAX,
         .send = local_carrier,
         .carrier = c,
     };

@@ -181,6 +181,12 @@ rpc_server_port(const struct rpc_server *s)
 }
 
 void
+rpc_server_limit(struct rpc_server *s, size_t per_peer)
+{
+    listener_limit(s->listener, per_peer > 0 ? per_peer : SIZE_MAX);
+}
+
+void
 rpc_server_close(struct rpc_server *s)
 {
     if (!s)

@@ -37,6 +37,8 @@ rpc_session_new(const struct rpc_session_config *cfg)
     struct rpc_session *s = mem_new(NULL, struct rpc_session);
     s->cfg = *cfg;
     s->peer = mem_strdup(s, cfg->peer);
+    if (s->cfg.inflight_max == 0)
+        s->cfg.inflight_max = RPC_INFLIGHT_MAX;
     return s;
 }
 
@@ -112,8 +114,8 @@ call_start(struct rpc_session *s, const struct rpc_head *h, const uint8_t *body,
         err_set(e, -ERR_METHOD, "rpc method %u is not served here", h->method);
         return;
     }
-    if (HASH_COUNT(s->calls) >= RPC_INFLIGHT_MAX) {
-        err_set(e, -ERR_BUSY, "more than %d calls are open on this connection", RPC_INFLIGHT_MAX);
+    if (HASH_COUNT(s->calls) >= s->cfg.inflight_max) {
+        err_set(e, -ERR_BUSY, "more than %u calls are open on this connection", s->cfg.inflight_max);
         return;
     }
     struct rpc_call *c = mem_new(NULL, struct rpc_call);

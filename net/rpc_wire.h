@@ -55,6 +55,7 @@ struct rpc_session_config {
     size_t n;
     void *arg;
     const char *peer;
+    unsigned inflight_max; /* 0: RPC_INFLIGHT_MAX */
     void (*send)(void *carrier, struct buf *frame); /* takes the memory */
     void *carrier;
 };

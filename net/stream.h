@@ -58,6 +58,7 @@ struct listener_config {
 struct listener *listener_new(struct loop *l, const struct addr *a,
                               const struct listener_config *cfg, struct err *e);
 uint16_t listener_port(const struct listener *n);
+void listener_limit(struct listener *n, size_t per_peer); /* of connections to come */
 void listener_close(struct listener *n); /* its streams go on */
 void stream_accept(struct stream *s, const struct stream_ops *ops, void *arg);
 

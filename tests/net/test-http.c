@@ -613,6 +613,36 @@ START_TEST(fetch_is_synchronous)
 }
 END_TEST
 
+START_TEST(connections_of_one_peer_are_limited)
+{
+    struct err e = ERR_INIT;
+    struct http_server_config cfg = {.handler = handler, .conns_per_peer = 2};
+    struct http_server *s = http_server_new(loop, &cfg);
+    ck_assert_int_eq(http_server_listen(s, "127.0.0.1", 0, &e), 0);
+    uint16_t first = port;
+    port = http_server_port(s);
+    int a = dial(), b = dial();
+    while (http_server_conns(s) < 2) {
+        bool never = false;
+        loop_run_until(loop, &never, 1);
+    }
+    char *out = ask("GET / HTTP/1.1\r\n" H "\r\n");
+    ck_assert_msg(strncmp(out, "HTTP/1.1 429 ", 13) == 0, "%s", out);
+    free(out);
+    close(a);
+    while (http_server_conns(s) > 1) {
+        bool never = false;
+        loop_run_until(loop, &never, 1);
+    }
+    out = ask("GET / HTTP/1.1\r\n" H C "\r\n");
+    ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
+    free(out);
+    close(b);
+    port = first;
+    http_server_close(s);
+}
+END_TEST
+
 START_TEST(unix_sockets)
 {
     char dir[] = "/tmp/paddock-http-XXXXXX", addr[128], path[64];
@@ -660,6 +690,7 @@ main(void)
                                   client_streams_and_stops,
                                   client_errors,
                                   fetch_is_synchronous,
+                                  connections_of_one_peer_are_limited,
                                   unix_sockets};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);

@@ -200,7 +200,7 @@ START_TEST(many_calls_at_once)
     ck_assert(loop_run_until(loop, &g[RPC_INFLIGHT_MAX].done, 10000));
     ck_assert_int_eq(g[0].code, 0);
     ck_assert_int_eq(g[RPC_INFLIGHT_MAX - 1].code, 0);
-    ck_assert_int_eq(g[RPC_INFLIGHT_MAX].code, -ERR_BUSY);
+    ck_assert_int_eq(g[RPC_INFLIGHT_MAX].code, _i ? 0 : -ERR_BUSY);
     rpc_client_close(c);
 }
 END_TEST
