@@ -9,6 +9,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "server/leader.h"
 
 static const struct rpc_service services[] = {
     {RPC_STATUS_LEADER, status_leader},
@@ -64,6 +65,7 @@ read_answer(struct read *r)
     struct rpc_call *call = r->call;
     void *ctx = TAKE(r->ctx);
 
+    gate_unref(r->gate);
     rpc_call_on_cancel(call, NULL, NULL);
     /* `r` is memory of the call and goes with the answer */
     if (r->cancelled)
@@ -105,10 +107,11 @@ read_cancelled(void *arg)
 static bool
 read_parks(struct read *r)
 {
-    int64_t left = r->deadline_ms - loop_now_ms(server_loop(r->s));
-
     if (r->err.code != 0 || r->cancelled || r->last || r->q->min_query_index == 0 ||
-        r->index > r->q->min_query_index || left <= 0)
+        r->index > r->q->min_query_index || gate_is_closed(r->gate))
+        return false;
+    int64_t left = r->deadline_ms - loop_now_ms(server_loop(r->s));
+    if (left <= 0)
         return false;
     mem_free(r->ctx);
     r->resp = NULL;
@@ -133,9 +136,13 @@ static void
 read_work(void *arg)
 {
     struct read *r = arg;
-    struct state_txn *t = state_read_begin(server_state(r->s), r->ctx);
     struct err e = ERR_INIT;
 
+    if (!gate_enter(r->gate)) {
+        err_set(&r->err, -ERR_UNAVAILABLE, "the server is stopping");
+        return;
+    }
+    struct state_txn *t = state_read_begin(server_state(r->s), r->ctx);
     r->seen = state_applied(t);
     r->meta = mem_new(r->ctx, struct query_meta);
     r->meta->known_leader = true;
@@ -143,6 +150,7 @@ read_work(void *arg)
         r->err = e;
     r->meta->index = r->index;
     state_read_end(t);
+    gate_leave(r->gate);
 }
 
 static void
@@ -179,6 +187,7 @@ endpoint_read(struct server *s, struct rpc_call *call, const void *req,
     r->fn = fn;
     if (!r->q->allow_stale && !endpoint_leads(s, call))
         return;
+    r->gate = gate_ref(leader_gate(server_leader(s)));
     r->deadline_ms = loop_now_ms(server_loop(s)) + query_time_ms(r->q);
     rpc_call_on_cancel(call, read_cancelled, r);
     read_start(r);

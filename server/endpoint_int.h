@@ -8,6 +8,7 @@
 
 #include "net/rpc.h"
 #include "server/endpoint.h"
+#include "server/gate.h"
 #include "server/server.h"
 
 enum {
@@ -38,6 +39,7 @@ struct read {
     void *resp;
     uint64_t index;
     /* ours */
+    struct gate *gate; /* of the server: when it is closed, `s` is not touched any more */
     struct err err;
     void *ctx;
     uint64_t seen;

@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/endpoint_int.h"
+#include "server/leader.h"
 #include "server/sched/constraint.h"
 #include "server/sched/sched.h"
 #include "server/sched_view.h"
@@ -355,9 +356,11 @@ job_evaluate(void *arg, struct rpc_call *call, const void *p)
 struct plan_call {
     struct server *s;
     struct rpc_call *call;
+    struct gate *gate;
     const struct job_register_request *req;
     void *ctx;
     struct job *job;
+    bool ran;
     struct job_plan_response resp;
 };
 
@@ -385,10 +388,13 @@ static void
 plan_work(void *arg)
 {
     struct plan_call *pc = arg;
-    struct state_txn *t = state_read_begin(server_state(pc->s), pc->ctx);
-    const struct job *old = state_job(t, pc->ctx, pc->job->namespace, pc->job->id);
     struct rng rng = rng_seed(rand_u64(), rand_u64());
     struct sched_view_state v;
+
+    if (!gate_enter(pc->gate))
+        return;
+    struct state_txn *t = state_read_begin(server_state(pc->s), pc->ctx);
+    const struct job *old = state_job(t, pc->ctx, pc->job->namespace, pc->job->id);
 
     plan_version(pc, old, state_applied(t));
     sched_view_init(&v, pc->ctx, t, sched_view_table(pc->ctx, t));
@@ -408,6 +414,8 @@ plan_work(void *arg)
         job_diff_annotate(pc->resp.diff, was, pc->job, out->annotations);
     }
     state_read_end(t);
+    pc->ran = true;
+    gate_leave(pc->gate);
 }
 
 static void
@@ -416,7 +424,11 @@ plan_done(void *arg)
     struct plan_call *pc = arg;
     void *ctx = pc->ctx;
 
-    rpc_reply(pc->call, &pc->resp);
+    gate_unref(pc->gate);
+    if (pc->ran)
+        rpc_reply(pc->call, &pc->resp);
+    else
+        rpc_failf(pc->call, -ERR_UNAVAILABLE, "the server is stopping");
     talloc_free(ctx);
 }
 
@@ -441,6 +453,7 @@ job_plan(void *arg, struct rpc_call *call, const void *p)
     pc->s = s;
     pc->call = call;
     pc->req = req;
+    pc->gate = gate_ref(leader_gate(server_leader(s)));
     pc->ctx = mem_ctx("job plan");
     pc->job = codec_clone(pc->ctx, &type_job, a.job);
     pc->resp.warnings = job_warnings_text(ctx, &a.warnings);

@@ -139,6 +139,7 @@ gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_
 
 struct gc_pass {
     struct leader *l;
+    struct gate *gate;
     bool force;
     struct intent_reap *reap;
     void (*done)(void *arg);
@@ -168,10 +169,13 @@ pass_work(void *arg)
 {
     static const struct gc_ages none = {0};
     struct gc_pass *p = arg;
-    struct state_txn *t = state_read_begin(server_state(p->l->s), p);
 
+    if (!gate_enter(p->gate))
+        return;
+    struct state_txn *t = state_read_begin(server_state(p->l->s), p);
     p->reap = gc_find(p, t, p->force ? &none : &gc_ages_default, clock_wall_ns());
     state_read_end(t);
+    gate_leave(p->gate);
 }
 
 static void
@@ -179,7 +183,9 @@ pass_found(void *arg)
 {
     struct gc_pass *p = arg;
 
-    if (p->reap == NULL || !server_is_leader(p->l->s)) {
+    bool closed = gate_is_closed(p->gate);
+    gate_unref(p->gate);
+    if (closed || p->reap == NULL || !server_is_leader(p->l->s)) {
         pass_end(p);
         return;
     }
@@ -192,7 +198,8 @@ gc_run(struct leader *l, bool force, void (*done)(void *arg), void *arg)
 {
     struct gc_pass *p = mem_new(NULL, struct gc_pass);
 
-    *p = (struct gc_pass){.l = l, .force = force, .done = done, .arg = arg};
+    *p = (struct gc_pass){
+        .l = l, .gate = gate_ref(l->gate), .force = force, .done = done, .arg = arg};
     loop_work(server_loop(l->s), pass_work, pass_found, p);
 }
 

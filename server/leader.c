@@ -334,6 +334,12 @@ leader_node_gone(struct leader *l, const char *node_id)
     heartbeats_remove(l->beats, node_id);
 }
 
+struct gate *
+leader_gate(struct leader *l)
+{
+    return l->gate;
+}
+
 /* --- leadership --- */
 
 static void
@@ -421,6 +427,7 @@ leader_new(struct server *s)
     l->live = live_new(l);
     l->beats = heartbeats_new(l, server_loop(s), &hc, beat_missed, l);
     l->workers = workers_start(l, c->workers);
+    l->gate = gate_new();
     server_add_hooks(s, &hooks, l);
     return l;
 }
@@ -434,6 +441,7 @@ leader_stop(struct leader *l)
     timer_stop(TAKE(l->alarm));
     timer_stop(TAKE(l->gc_timer));
     workers_stop(l->workers);
+    gate_close(l->gate);
 }
 
 void
@@ -442,6 +450,7 @@ leader_free(struct leader *l)
     if (l == NULL)
         return;
     workers_free(l->workers);
+    gate_unref(l->gate);
     while (l->plans != NULL) {
         struct run *r = l->plans;
         l->plans = r->next;

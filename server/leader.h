@@ -31,4 +31,9 @@ void leader_node_gone(struct leader *l, const char *node_id);
 /* Collects garbage now, without regard to age; `done` on the loop. */
 void leader_gc(struct leader *l, void (*done)(void *arg), void *arg);
 
+/* Every function that runs on a worker thread of the loop and reads the state goes in by this gate,
+ * which leader_stop() closes. The caller refs it. */
+struct gate;
+struct gate *leader_gate(struct leader *l);
+
 #endif

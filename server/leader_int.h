@@ -8,6 +8,7 @@
 
 #include "server/blocked.h"
 #include "server/broker.h"
+#include "server/gate.h"
 #include "server/heartbeat.h"
 #include "server/leader.h"
 #include "server/sched/sched.h"
@@ -34,6 +35,7 @@ struct run {
 struct leader {
     struct server *s;
     struct workers *workers;
+    struct gate *gate;
     bool leading;
     uint64_t gen;     /* counts leaderships: results of an older one are dropped */
     struct broker *broker;

@@ -240,7 +240,7 @@ static const struct sched_view_ops ops = {
 
 void
 sched_view_init(struct sched_view_state *v, const void *ctx, struct state_txn *t,
-                const struct node_table *nodes)
+                struct node_table *nodes)
 {
     v->txn = t;
     v->ctx = ctx;

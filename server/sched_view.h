@@ -39,9 +39,9 @@ struct sched_view_state {
     const void *ctx;
 };
 
-/* Reads through `t` (borrowed, until its end) into ctx. `nodes` is borrowed. */
+/* Reads through `t` (borrowed, until its end) into ctx. `nodes` is borrowed and written to. */
 void sched_view_init(struct sched_view_state *v, const void *ctx, struct state_txn *t,
-                     const struct node_table *nodes);
+                     struct node_table *nodes);
 /* A table made from the state alone, for a server that does not lead (job plan). */
 struct node_table *sched_view_table(const void *ctx, struct state_txn *t);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Static feasibility with a memo per computed class (see feasible.h).
+ * Static feasibility (see feasible.h).
  */
 #include "server/sched/feasible.h"
 
@@ -9,20 +9,12 @@
 #include "common/num.h"
 #include "server/sched/ports.h"
 
-enum memo_state { MEMO_EMPTY, MEMO_OK, MEMO_BAD };
-
-struct memo {
-    uint64_t class_hash;
-    enum memo_state state;
-};
-
 struct feasible {
     struct regexes *rx;
     const struct job *job;
     const struct task_group *tg;
     bool escapes;
-    struct memo *memo; /* open addressing */
-    size_t n_memo, n_used;
+    bool networks; /* asks for ports or a network mode */
 };
 
 static bool
@@ -60,8 +52,9 @@ feasible_new(const void *ctx, struct regexes *rx, const struct job *job, const s
                  networks_escape(&tg->networks);
     for (size_t i = 0; i < tg->tasks.n; i++)
         f->escapes |= list_escapes(&tg->tasks.v[i]->constraints);
-    f->n_memo = 16;
-    f->memo = mem_array(f, struct memo, f->n_memo);
+    f->networks = tg->networks.n > 0;
+    for (size_t i = 0; i < tg->tasks.n; i++)
+        f->networks |= tg->tasks.v[i]->resources && tg->tasks.v[i]->resources->networks.n > 0;
     return f;
 }
 
@@ -109,64 +102,32 @@ group_check(struct feasible *f, const struct node *n, bool escaped)
     return why;
 }
 
-static struct memo *
-memo_slot(struct memo *m, size_t n, uint64_t hash)
+const char *
+feasible_class(struct feasible *f, const struct node *n)
 {
-    size_t i = (hash ^ (hash >> 29)) & (n - 1);
-
-    while (m[i].state != MEMO_EMPTY && m[i].class_hash != hash)
-        i = (i + 1) & (n - 1);
-    return &m[i];
+    return group_check(f, n, false);
 }
 
-static void
-memo_put(struct feasible *f, uint64_t hash, bool ok)
+bool
+feasible_has_node_part(const struct feasible *f)
 {
-    if ((f->n_used + 1) * 2 > f->n_memo) {
-        size_t n = f->n_memo * 2;
-        struct memo *m = mem_array(f, struct memo, n);
-        for (size_t i = 0; i < f->n_memo; i++)
-            if (f->memo[i].state != MEMO_EMPTY)
-                *memo_slot(m, n, f->memo[i].class_hash) = f->memo[i];
-        mem_free(f->memo);
-        f->memo = m;
-        f->n_memo = n;
-    }
-    *memo_slot(f->memo, f->n_memo, hash) = (struct memo){hash, ok ? MEMO_OK : MEMO_BAD};
-    f->n_used++;
+    return f->escapes || f->networks;
 }
 
 const char *
-feasible_check(struct feasible *f, const struct node_facts *n)
+feasible_node(struct feasible *f, const struct node *n)
 {
-    const struct memo *m = memo_slot(f->memo, f->n_memo, n->class_hash);
+    const char *why = f->escapes ? group_check(f, n, true) : NULL;
 
-    if (m->state == MEMO_BAD)
-        return FILTER_CLASS;
-    if (m->state == MEMO_EMPTY) {
-        const char *why = group_check(f, n->node, false);
-        memo_put(f, n->class_hash, why == NULL);
-        if (why != NULL)
-            return why;
-    }
-    const char *why = f->escapes ? group_check(f, n->node, true) : NULL;
-    /* addresses differ from node to node: never cached */
-    return why ? why : ports_infeasible(f, n->node, f->tg);
+    if (why == NULL && f->networks)
+        why = ports_infeasible(f, n, f->tg);
+    return why;
 }
 
 bool
 feasible_escapes(const struct feasible *f)
 {
     return f->escapes;
-}
-
-void
-feasible_classes(const struct feasible *f, void (*fn)(void *arg, uint64_t class_hash, bool ok),
-                 void *arg)
-{
-    for (size_t i = 0; i < f->n_memo; i++)
-        if (f->memo[i].state != MEMO_EMPTY)
-            fn(arg, f->memo[i].class_hash, f->memo[i].state == MEMO_OK);
 }
 
 bool

@@ -21,13 +21,14 @@ struct feasible;
 
 struct feasible *feasible_new(const void *ctx, struct regexes *rx, const struct job *job,
                               const struct task_group *tg);
-/* NULL: feasible. Else the reason, as AllocMetric.ConstraintFiltered names it. */
-const char *feasible_check(struct feasible *f, const struct node_facts *n);
+/* What is the same for all nodes of a computed class. NULL: feasible. Else the reason, as
+ * AllocMetric.ConstraintFiltered names it. */
+const char *feasible_class(struct feasible *f, const struct node *n);
+/* The rest: constraints on unique keys, host networks. */
+bool feasible_has_node_part(const struct feasible *f);
+const char *feasible_node(struct feasible *f, const struct node *n);
 /* Some constraint names a key that is unique to a node. */
 bool feasible_escapes(const struct feasible *f);
-/* Calls `fn` with every class that was decided, and how. */
-void feasible_classes(const struct feasible *f, void (*fn)(void *arg, uint64_t class_hash, bool ok),
-                      void *arg);
 
 bool feasible_datacenter(const struct job *job, const struct node *n);
 bool feasible_pool(const struct job *job, const struct node *n);

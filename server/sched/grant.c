@@ -20,7 +20,7 @@ stopped_on(const struct select *s, uint32_t row, const char *id)
 static void
 each_held(struct select *s, uint32_t row, void (*fn)(void *arg, const struct allocation *a), void *arg)
 {
-    const char *id = s->view->nodes->facts[row]->node->id;
+    const char *id = s->t->facts[row]->node->id;
     size_t n;
     const struct allocation *const *v = s->view->ops->allocs_by_node(s->view, id, &n);
 
@@ -75,7 +75,7 @@ static bool
 grant_cores(struct select *s, const struct group *g, uint32_t row, const void *ctx,
             struct allocated_resources *out)
 {
-    const struct node_facts *f = s->view->nodes->facts[row];
+    const struct node_facts *f = s->t->facts[row];
     const struct i64_list *ids = &f->node->node_resources->cpu->reservable_cpu_cores;
     struct held_arg h = {0};
     size_t at = 0;
@@ -132,7 +132,7 @@ const char *
 grant(struct select *s, const struct group *g, uint32_t row, const void *ctx,
       struct allocated_resources **ret)
 {
-    const struct node *n = s->view->nodes->facts[row]->node;
+    const struct node *n = s->t->facts[row]->node;
     struct allocated_resources *r = resources_new(s, g, ctx);
     const char *why = NULL;
 

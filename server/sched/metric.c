@@ -9,12 +9,13 @@
 #include "server/sched/select_int.h"
 
 void
-metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why)
+metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why,
+                int64_t count)
 {
-    m->nodes_filtered++;
-    map_put(ctx, m->constraint_filtered, why)->v++;
+    m->nodes_filtered += count;
+    map_put(ctx, m->constraint_filtered, why)->v += count;
     if (!str_empty(n->node_class))
-        map_put(ctx, m->class_filtered, n->node_class)->v++;
+        map_put(ctx, m->class_filtered, n->node_class)->v += count;
 }
 
 void
@@ -34,10 +35,16 @@ metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
 
     sm->node_id = n->id;
     sm->norm_score = score;
-    map_put(ctx, sm->scores, "binpack")->v = p->binpack;
-    map_put(ctx, sm->scores, "job-anti-affinity")->v = p->anti;
-    map_put(ctx, sm->scores, "node-affinity")->v = 0;
-    map_put(ctx, sm->scores, "node-reschedule-penalty")->v = p->penalty;
+    /* sorted by name, as a map must be */
+    sm->scores.n = 4;
+    sm->scores.v = mem_zalloc_array(ctx, sizeof(*sm->scores.v), 4, "scores");
+    sm->scores.v[0].k = "binpack";
+    sm->scores.v[0].v = p->binpack;
+    sm->scores.v[1].k = "job-anti-affinity";
+    sm->scores.v[1].v = p->anti;
+    sm->scores.v[2].k = "node-affinity";
+    sm->scores.v[3].k = "node-reschedule-penalty";
+    sm->scores.v[3].v = p->penalty;
     list_add(ctx, m->score_meta_data, sm);
 }
 
@@ -86,7 +93,7 @@ distinct_count(struct select *s, const struct allocation *a, uint32_t row, int s
         struct distinct *d = &s->distinct[i];
         const char *value;
         if (!distinct_concerns(d, a->task_group) ||
-            !target_resolve(s->view->nodes->facts[row]->node, d->c->l_target, &value))
+            !target_resolve(s->t->facts[row]->node, d->c->l_target, &value))
             continue;
         map_put(s, d->used, value)->v += sign;
     }
@@ -100,7 +107,7 @@ distinct_refused(struct select *s, const struct group *g, uint32_t row)
         const char *value;
         if (!distinct_concerns(d, g->tg->name))
             continue;
-        if (!target_resolve(s->view->nodes->facts[row]->node, d->c->l_target, &value))
+        if (!target_resolve(s->t->facts[row]->node, d->c->l_target, &value))
             return mem_printf(s, "distinct_property: missing %s", str_or(d->c->l_target, ""));
         __auto_type used = map_get(d->used, value);
         if ((used ? used->v : 0) >= d->limit)

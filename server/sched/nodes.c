@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "server/sched/class.h"
 #include "server/sched/resources.h"
+#include "server/sched/rng.h"
 
 #define SLOT_EMPTY NODES_NONE
 #define SLOT_GONE (NODES_NONE - 1)
@@ -18,6 +19,8 @@ struct node_slot {
     uint32_t hash;
     uint32_t row;
 };
+
+/* --- facts --- */
 
 struct node_facts *
 node_facts_new(const struct node *n)
@@ -48,42 +51,148 @@ node_facts_unref(struct node_facts *f)
         talloc_free(f);
 }
 
-static int
-table_done(struct node_table *t)
+/* --- kinds --- */
+
+static void
+kinds_slot(struct node_kinds *k, uint32_t no)
 {
-    for (size_t i = 0; i < t->n; i++)
-        node_facts_unref(t->facts[i]);
-    return 0;
+    size_t i = rng_mix(k->key[no]) & (k->n_slots - 1);
+
+    while (k->slots[i] != SLOT_EMPTY)
+        i = (i + 1) & (k->n_slots - 1);
+    k->slots[i] = no;
 }
 
-struct node_table *
-node_table_new(const void *ctx)
+static void
+kinds_grow(void *ctx, struct node_kinds *k)
 {
-    struct node_table *t = mem_new(ctx, struct node_table);
-
-    talloc_set_destructor(t, table_done);
-    return t;
+    if (k->n == k->cap) {
+        k->cap = k->cap ? k->cap * 2 : 8;
+        mem_resize(ctx, k->key, uint64_t, k->cap);
+        mem_resize(ctx, k->sample, struct node_facts *, k->cap);
+    }
+    if ((k->n + 1) * 2 <= k->n_slots)
+        return;
+    mem_free(k->slots);
+    k->n_slots = k->n_slots ? k->n_slots * 2 : 16;
+    k->slots = mem_array(ctx, uint32_t, k->n_slots);
+    memset(k->slots, 0xff, k->n_slots * sizeof(*k->slots));
+    for (uint32_t i = 0; i < k->n; i++)
+        kinds_slot(k, i);
 }
 
-struct node_table *
-node_table_copy(const void *ctx, const struct node_table *t)
+static uint32_t
+kinds_number(void *ctx, struct node_kinds *k, uint64_t key, struct node_facts *f)
 {
-    struct node_table *c = mem_new(ctx, struct node_table);
+    for (size_t i = rng_mix(key); k->n_slots > 0; i++) {
+        uint32_t no = k->slots[i & (k->n_slots - 1)];
+        if (no == SLOT_EMPTY)
+            break;
+        if (k->key[no] == key)
+            return no;
+    }
+    kinds_grow(ctx, k);
+    uint32_t no = (uint32_t)k->n++;
+    k->key[no] = key;
+    k->sample[no] = node_facts_ref(f);
+    kinds_slot(k, no);
+    return no;
+}
 
-    c->n = c->cap = t->n;
-    c->live = t->live;
-    c->n_slots = t->n_slots;
-    c->n_filled = t->n_filled;
-    c->facts = mem_array(c, struct node_facts *, t->n);
-    for (size_t i = 0; i < t->n; i++)
-        c->facts[i] = t->facts[i] ? node_facts_ref(t->facts[i]) : NULL;
-    c->cpu = mem_dup(c, t->cpu, t->n * sizeof(*t->cpu));
-    c->mem = mem_dup(c, t->mem, t->n * sizeof(*t->mem));
-    c->disk = mem_dup(c, t->disk, t->n * sizeof(*t->disk));
-    c->allocs = mem_dup(c, t->allocs, t->n * sizeof(*t->allocs));
-    c->slots = mem_dup(c, t->slots, t->n_slots * sizeof(*t->slots));
-    talloc_set_destructor(c, table_done);
-    return c;
+static void
+kinds_done(struct node_kinds *k)
+{
+    for (size_t i = 0; i < k->n; i++)
+        node_facts_unref(k->sample[i]);
+    mem_free(k->key);
+    mem_free(k->sample);
+    mem_free(k->slots);
+    *k = (struct node_kinds){0};
+}
+
+static uint64_t
+text_key(uint64_t h, const char *s)
+{
+    for (; *s != '\0'; s++)
+        h = (h ^ (uint8_t)*s) * UINT64_C(1099511628211);
+    return rng_mix(h);
+}
+
+static uint64_t
+place_key(const struct node *n)
+{
+    return text_key(text_key(1, str_or(n->datacenter, "")), str_or(n->node_pool, POOL_DEFAULT));
+}
+
+static uint64_t
+shape_key(const struct usage *cap)
+{
+    return rng_mix(rng_mix((uint64_t)cap->cpu) ^ (uint64_t)cap->mem);
+}
+
+/* --- sets --- */
+
+static struct node_set *
+set_ref(struct node_set *s)
+{
+    __atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+    return s;
+}
+
+static void
+set_unref(struct node_set *s)
+{
+    if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        node_facts_unref(s->facts[i]);
+    kinds_done(&s->classes);
+    kinds_done(&s->places);
+    kinds_done(&s->shapes);
+    talloc_free(s);
+}
+
+static struct node_set *
+set_new(void)
+{
+    struct node_set *s = mem_new(NULL, struct node_set);
+
+    s->refs = 1;
+    return s;
+}
+
+static void
+set_room(struct node_set *s, size_t cap)
+{
+    if (cap <= s->cap)
+        return;
+    s->cap = cap;
+    mem_resize(s, s->facts, struct node_facts *, cap);
+    mem_resize(s, s->takes_work, bool, cap);
+    mem_resize(s, s->cap_cpu, int64_t, cap);
+    mem_resize(s, s->cap_mem, int64_t, cap);
+    mem_resize(s, s->cap_disk, int64_t, cap);
+    mem_resize(s, s->max_allocs, int32_t, cap);
+    mem_resize(s, s->class_no, uint32_t, cap);
+    mem_resize(s, s->place_no, uint32_t, cap);
+    mem_resize(s, s->shape_no, uint32_t, cap);
+}
+
+/* Fills a row's columns. Takes the reference. */
+static void
+set_row(struct node_set *s, uint32_t row, struct node_facts *f)
+{
+    s->facts[row] = f;
+    s->takes_work[row] = f->takes_work;
+    s->cap_cpu[row] = f->cap.cpu;
+    s->cap_mem[row] = f->cap.mem;
+    s->cap_disk[row] = f->cap.disk;
+    s->max_allocs[row] = f->node->node_max_allocs > 0 && f->node->node_max_allocs < INT32_MAX
+                             ? (int32_t)f->node->node_max_allocs
+                             : 0;
+    s->class_no[row] = kinds_number(s, &s->classes, f->class_hash, f);
+    s->place_no[row] = kinds_number(s, &s->places, place_key(f->node), f);
+    s->shape_no[row] = kinds_number(s, &s->shapes, shape_key(&f->cap), f);
 }
 
 static uint32_t
@@ -98,7 +207,7 @@ id_hash(const char *id)
 
 /* The slot that holds `id`, or NULL. */
 static struct node_slot *
-slot_find(const struct node_table *t, const char *id)
+slot_find(const struct node_set *t, const char *id)
 {
     uint32_t h = id_hash(id);
 
@@ -114,7 +223,7 @@ slot_find(const struct node_table *t, const char *id)
 }
 
 static void
-slot_add(struct node_table *t, uint32_t h, uint32_t row)
+slot_add(struct node_set *t, uint32_t h, uint32_t row)
 {
     size_t i = h & (t->n_slots - 1);
 
@@ -126,7 +235,7 @@ slot_add(struct node_table *t, uint32_t h, uint32_t row)
 
 /* Keeps at least half of the slots empty; drops the dead ones. */
 static void
-slots_grow(struct node_table *t)
+slots_grow(struct node_set *t)
 {
     if (t->n_slots > 0 && (t->n_filled + 1) * 2 <= t->n_slots)
         return;
@@ -144,42 +253,138 @@ slots_grow(struct node_table *t)
             slot_add(t, id_hash(t->facts[i]->node->id), (uint32_t)i);
 }
 
+/* A private copy; kinds that no row has any more are left behind. */
+static struct node_set *
+set_clone(const struct node_set *o)
+{
+    struct node_set *s = set_new();
+
+    set_room(s, o->n + o->n / 4 + 16);
+    s->n = o->n;
+    s->live = o->live;
+    for (uint32_t i = 0; i < o->n; i++) {
+        s->facts[i] = NULL;
+        s->takes_work[i] = false;
+        if (o->facts[i] != NULL)
+            set_row(s, i, node_facts_ref(o->facts[i]));
+    }
+    slots_grow(s);
+    return s;
+}
+
+/* --- tables --- */
+
+static int
+table_done(struct node_table *t)
+{
+    set_unref(t->set);
+    return 0;
+}
+
+static void
+table_follow(struct node_table *t)
+{
+    t->n = t->set->n;
+    t->facts = t->set->facts;
+}
+
+struct node_table *
+node_table_new(const void *ctx)
+{
+    struct node_table *t = mem_new(ctx, struct node_table);
+
+    t->set = set_new();
+    talloc_set_destructor(t, table_done);
+    return t;
+}
+
+struct node_table *
+node_table_copy(const void *ctx, const struct node_table *t)
+{
+    struct node_table *c = mem_new(ctx, struct node_table);
+
+    c->set = set_ref(t->set);
+    talloc_set_destructor(c, table_done);
+    table_follow(c);
+    c->cap = t->n;
+    c->cpu = mem_dup(c, t->cpu, t->n * sizeof(*t->cpu));
+    c->mem = mem_dup(c, t->mem, t->n * sizeof(*t->mem));
+    c->disk = mem_dup(c, t->disk, t->n * sizeof(*t->disk));
+    c->allocs = mem_dup(c, t->allocs, t->n * sizeof(*t->allocs));
+    c->pow_cpu = mem_dup(c, t->pow_cpu, t->n * sizeof(*t->pow_cpu));
+    c->pow_mem = mem_dup(c, t->pow_mem, t->n * sizeof(*t->pow_mem));
+    return c;
+}
+
+/* Before a write of the set: it must be ours alone. */
+static void
+table_own(struct node_table *t)
+{
+    if (__atomic_load_n(&t->set->refs, __ATOMIC_ACQUIRE) > 1 ||
+        t->set->classes.n > 2 * t->set->live + 64) {
+        struct node_set *own = set_clone(t->set);
+        set_unref(t->set);
+        t->set = own;
+        table_follow(t);
+    }
+}
+
+static void
+row_powers(struct node_table *t, uint32_t row)
+{
+    struct usage used = {t->cpu[row], t->mem[row], t->disk[row]};
+
+    resources_powers(&t->facts[row]->cap, &used, &t->pow_cpu[row], &t->pow_mem[row]);
+}
+
 static uint32_t
 row_new(struct node_table *t)
 {
-    if (t->live < t->n) {
-        for (size_t i = 0; i < t->n; i++)
-            if (t->facts[i] == NULL)
+    struct node_set *s = t->set;
+
+    if (s->live < s->n) {
+        for (size_t i = 0; i < s->n; i++)
+            if (s->facts[i] == NULL)
                 return (uint32_t)i;
     }
-    if (t->n == t->cap) {
-        t->cap = t->cap ? t->cap * 2 : 16;
-        mem_resize(t, t->facts, struct node_facts *, t->cap);
+    if (s->n == s->cap)
+        set_room(s, s->cap ? s->cap * 2 : 16);
+    s->n++;
+    table_follow(t);
+    if (t->n > t->cap) {
+        t->cap = s->cap;
         mem_resize(t, t->cpu, int64_t, t->cap);
         mem_resize(t, t->mem, int64_t, t->cap);
         mem_resize(t, t->disk, int64_t, t->cap);
         mem_resize(t, t->allocs, int32_t, t->cap);
+        mem_resize(t, t->pow_cpu, double, t->cap);
+        mem_resize(t, t->pow_mem, double, t->cap);
     }
-    return (uint32_t)t->n++;
+    return (uint32_t)(t->n - 1);
 }
 
 uint32_t
 node_table_put(struct node_table *t, struct node_facts *f)
 {
-    struct node_slot *s = slot_find(t, f->node->id);
+    table_own(t);
+    struct node_slot *slot = slot_find(t->set, f->node->id);
+    uint32_t row;
 
-    if (s != NULL) {
-        node_facts_unref(t->facts[s->row]);
-        t->facts[s->row] = f;
-        return s->row;
+    if (slot != NULL) {
+        struct node_facts *old = t->facts[slot->row];
+        row = slot->row;
+        set_row(t->set, row, f);
+        node_facts_unref(old);
+    } else {
+        slots_grow(t->set);
+        row = row_new(t);
+        set_row(t->set, row, f);
+        t->cpu[row] = t->mem[row] = t->disk[row] = 0;
+        t->allocs[row] = 0;
+        t->set->live++;
+        slot_add(t->set, id_hash(f->node->id), row);
     }
-    slots_grow(t);
-    uint32_t row = row_new(t);
-    t->facts[row] = f;
-    t->cpu[row] = t->mem[row] = t->disk[row] = 0;
-    t->allocs[row] = 0;
-    t->live++;
-    slot_add(t, id_hash(f->node->id), row);
+    row_powers(t, row);
     return row;
 }
 
@@ -195,27 +400,38 @@ facts_stub(const char *id)
 void
 node_table_remove(struct node_table *t, const char *id)
 {
-    struct node_slot *s = slot_find(t, id);
+    uint32_t row = node_table_find(t, id);
 
-    if (s == NULL)
+    if (row == NODES_NONE)
         return;
-    uint32_t row = s->row;
     if (t->allocs[row] > 0) {
         node_table_put(t, facts_stub(id));
         return;
     }
-    s->row = SLOT_GONE;
+    table_own(t);
+    slot_find(t->set, id)->row = SLOT_GONE;
     node_facts_unref(t->facts[row]);
-    t->facts[row] = NULL;
-    t->live--;
+    t->set->facts[row] = NULL;
+    t->set->takes_work[row] = false;
+    t->set->live--;
 }
 
 uint32_t
 node_table_find(const struct node_table *t, const char *id)
 {
-    const struct node_slot *s = id ? slot_find(t, id) : NULL;
+    const struct node_slot *s = id ? slot_find(t->set, id) : NULL;
 
     return s ? s->row : NODES_NONE;
+}
+
+void
+node_table_use_row(struct node_table *t, uint32_t row, const struct usage *u, int sign)
+{
+    t->cpu[row] += sign * u->cpu;
+    t->mem[row] += sign * u->mem;
+    t->disk[row] += sign * u->disk;
+    t->allocs[row] += sign;
+    row_powers(t, row);
 }
 
 void
@@ -226,8 +442,5 @@ node_table_use(struct node_table *t, const char *node_id, const struct usage *u,
     uint32_t row = node_table_find(t, node_id);
     if (row == NODES_NONE)
         row = node_table_put(t, facts_stub(node_id));
-    t->cpu[row] += sign * u->cpu;
-    t->mem[row] += sign * u->mem;
-    t->disk[row] += sign * u->disk;
-    t->allocs[row] += sign;
+    node_table_use_row(t, row, u, sign);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The node table: what the scheduler scans. Struct of arrays, one row per node: capacity, what is
- * used of it, and a pointer to the node's facts, which are immutable and shared by all copies of the
- * table. Rows are found by node id; a removed row is left empty and reused.
+ * The node table: what the scheduler scans. Struct of arrays, one row per node. What only a write of a
+ * node changes (facts, capacity, class) is a *set*, shared by all copies of the table until somebody
+ * writes it; what placements change (use) is a column of each copy. So a worker's copy is some 40 bytes
+ * per node, and sees one moment.
  *
- * The owner of the live table applies node writes and changes of allocations to it; a worker takes a
- * copy (some 30 bytes per node), and sees one moment. Not thread-safe; facts are never written after
- * they are published, and their reference counts are atomic.
+ * Rows are found by node id; a removed row is left empty and reused. A table is not thread-safe; sets
+ * and facts are never written while they are shared, and their reference counts are atomic.
  */
 #ifndef PADDOCK_SERVER_SCHED_NODES_H
 #define PADDOCK_SERVER_SCHED_NODES_H
@@ -36,18 +36,42 @@ struct node_facts {
     int refs;
 };
 
-struct node_table {
-    size_t n;                 /* rows, including empty ones */
+/* Distinct values that many rows share, numbered: classes, places (datacenter and pool), shapes
+ * (capacities). A number is an index here and a column in the set. */
+struct node_kinds {
+    uint64_t *key;
+    struct node_facts **sample; /* one node of that kind (referenced) */
+    size_t n, cap;
+    uint32_t *slots; /* hash of key -> number */
+    size_t n_slots;
+};
+
+struct node_set {
+    int refs;
+    size_t n;                  /* rows, including empty ones */
     size_t cap;
-    size_t live;              /* rows in use */
+    size_t live;               /* rows in use */
     struct node_facts **facts; /* NULL: empty row, to be reused */
-    int64_t *cpu;             /* used, by allocations that are not client-terminal */
+    bool *takes_work;
+    int64_t *cap_cpu, *cap_mem, *cap_disk;
+    int32_t *max_allocs;       /* 0: no limit */
+    uint32_t *class_no, *place_no, *shape_no;
+    struct node_kinds classes, places, shapes;
+    struct node_slot *slots;   /* id -> row, open addressing */
+    size_t n_slots;            /* a power of two */
+    size_t n_filled;           /* slots in use or once used */
+};
+
+struct node_table {
+    struct node_set *set;
+    size_t n;                  /* set->n */
+    struct node_facts **facts; /* set->facts */
+    size_t cap;
+    int64_t *cpu;              /* used, by allocations that are not client-terminal */
     int64_t *mem;
     int64_t *disk;
     int32_t *allocs;
-    struct node_slot *slots; /* id -> row, open addressing */
-    size_t n_slots;           /* a power of two */
-    size_t n_filled;          /* slots in use or once used */
+    double *pow_cpu, *pow_mem; /* 10 ^ (free / capacity): the terms of the fit score */
 };
 
 /* Takes a deep copy of `n`. */
@@ -55,7 +79,7 @@ struct node_facts *node_facts_new(const struct node *n);
 struct node_facts *node_facts_ref(struct node_facts *f);
 void node_facts_unref(struct node_facts *f);
 
-struct node_table *node_table_new(const void *ctx); /* talloc; its facts go with it */
+struct node_table *node_table_new(const void *ctx); /* talloc; its set goes with it */
 struct node_table *node_table_copy(const void *ctx, const struct node_table *t);
 /* Adds or replaces; usage of a known row is kept. Takes the reference. Returns the row. */
 uint32_t node_table_put(struct node_table *t, struct node_facts *f);
@@ -64,5 +88,6 @@ uint32_t node_table_find(const struct node_table *t, const char *id); /* NODES_N
 /* Adds (sign = 1) or takes off (-1) what an allocation uses. A row may be made for a node that is
  * not known (any more): its facts hold nothing but the id, and it is never chosen. */
 void node_table_use(struct node_table *t, const char *node_id, const struct usage *u, int sign);
+void node_table_use_row(struct node_table *t, uint32_t row, const struct usage *u, int sign);
 
 #endif

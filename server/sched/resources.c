@@ -148,10 +148,20 @@ clamp18(double s)
     return (s > 18 ? 18 : s) / 18;
 }
 
+void
+resources_powers(const struct usage *cap, const struct usage *used, double *cpu, double *mem)
+{
+    *cpu = pow(10, free_fraction(cap->cpu, used->cpu));
+    *mem = pow(10, free_fraction(cap->mem, used->mem));
+}
+
 static double
 fit_total(const struct usage *cap, const struct usage *used)
 {
-    return pow(10, free_fraction(cap->cpu, used->cpu)) + pow(10, free_fraction(cap->mem, used->mem));
+    double cpu, mem;
+
+    resources_powers(cap, used, &cpu, &mem);
+    return cpu + mem;
 }
 
 double

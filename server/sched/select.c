@@ -10,45 +10,69 @@
 #include "common/mem.h"
 #include "server/sched/select_int.h"
 
-static int
-cand_cmp(const struct cand *a, const struct cand *b)
+/* --- a heap of candidates, best first --- */
+
+static bool
+better(const struct heap *h, const struct cand *a, const struct cand *b)
 {
     if (a->score != b->score)
-        return a->score < b->score ? -1 : 1;
-    return a->tie < b->tie ? -1 : a->tie > b->tie;
+        return a->score > b->score;
+    return rng_mix(h->seed ^ a->row) > rng_mix(h->seed ^ b->row);
 }
 
-void
+static void
+heap_room(const void *ctx, struct heap *h, size_t n)
+{
+    if (n <= h->cap)
+        return;
+    h->cap = n > h->cap * 2 ? n : h->cap * 2;
+    mem_resize(ctx, h->v, struct cand, h->cap);
+}
+
+static void
 heap_push(const void *ctx, struct heap *h, struct cand c)
 {
-    if (h->n == h->cap) {
-        h->cap = h->cap ? h->cap * 2 : 64;
-        mem_resize(ctx, h->v, struct cand, h->cap);
-    }
+    heap_room(ctx, h, h->n + 1);
     size_t i = h->n++;
-    for (; i > 0 && cand_cmp(&h->v[(i - 1) / 2], &c) < 0; i = (i - 1) / 2)
+    for (; i > 0 && better(h, &c, &h->v[(i - 1) / 2]); i = (i - 1) / 2)
         h->v[i] = h->v[(i - 1) / 2];
     h->v[i] = c;
 }
 
-struct cand
-heap_pop(struct heap *h)
+static void
+heap_sink(struct heap *h, size_t i, struct cand c)
 {
-    struct cand top = h->v[0], last = h->v[--h->n];
-    size_t i = 0, k;
+    size_t k;
 
     while ((k = 2 * i + 1) < h->n) {
-        if (k + 1 < h->n && cand_cmp(&h->v[k], &h->v[k + 1]) < 0)
+        if (k + 1 < h->n && better(h, &h->v[k + 1], &h->v[k]))
             k++;
-        if (cand_cmp(&last, &h->v[k]) >= 0)
+        if (!better(h, &h->v[k], &c))
             break;
         h->v[i] = h->v[k];
         i = k;
     }
+    h->v[i] = c;
+}
+
+static struct cand
+heap_pop(struct heap *h)
+{
+    struct cand top = h->v[0], last = h->v[--h->n];
+
     if (h->n > 0)
-        h->v[i] = last;
+        heap_sink(h, 0, last);
     return top;
 }
+
+static void
+heap_order(struct heap *h)
+{
+    for (size_t i = h->n / 2; i-- > 0;)
+        heap_sink(h, i, h->v[i]);
+}
+
+/* --- the plan's world --- */
 
 /* Counts the allocations of the job, and of each group, on each row. */
 static void
@@ -62,22 +86,33 @@ count_alloc(struct select *s, const struct allocation *a, uint32_t row, int sign
             s->groups[i].count[row] += sign;
 }
 
+/* Datacenter and pool are decided once per place. */
 static void
 find_candidates(struct select *s)
 {
-    const struct node_table *t = s->view->nodes;
+    const struct node_set *set = s->t->set;
+    const struct node_kinds *places = &set->places;
+    bool *pool = mem_array(s, bool, places->n), *dc = mem_array(s, bool, places->n);
+    int64_t *count = mem_array(s, int64_t, places->n);
 
-    s->rows = mem_array(s, uint32_t, t->n);
-    for (size_t i = 0; i < t->n; i++) {
-        const struct node_facts *f = t->facts[i];
-        if (f == NULL || !f->takes_work || !feasible_pool(s->job, f->node))
+    for (size_t i = 0; i < places->n; i++) {
+        pool[i] = feasible_pool(s->job, places->sample[i]->node);
+        dc[i] = pool[i] && feasible_datacenter(s->job, places->sample[i]->node);
+    }
+    s->rows = mem_array(s, uint32_t, set->n);
+    for (size_t i = 0; i < set->n; i++) {
+        if (set->facts[i] == NULL || !set->takes_work[i])
             continue;
-        s->in_pool++;
-        if (!feasible_datacenter(s->job, f->node))
+        uint32_t place = set->place_no[i];
+        s->in_pool += pool[place];
+        if (!dc[place])
             continue;
         s->rows[s->n_rows++] = (uint32_t)i;
-        map_put(s, s->available, str_or(f->node->datacenter, ""))->v++;
+        count[place]++;
     }
+    for (size_t i = 0; i < places->n; i++)
+        if (count[i] > 0)
+            map_put(s, s->available, str_or(places->sample[i]->node->datacenter, ""))->v += count[i];
 }
 
 struct select *
@@ -85,17 +120,14 @@ select_new(const void *ctx, struct sched_view *v, const struct job *job,
            const struct allocation *const *allocs, size_t n_allocs, struct rng *rng)
 {
     struct select *s = mem_new(ctx, struct select);
-    const struct node_table *t = v->nodes;
+    struct node_table *t = v->nodes;
 
     s->view = v;
+    s->t = t;
     s->job = job;
     s->rng = rng;
     s->tie_seed = rng_u64(rng);
     s->rx = regexes_new(s);
-    s->cpu = mem_dup(s, t->cpu, t->n * sizeof(*t->cpu));
-    s->mem = mem_dup(s, t->mem, t->n * sizeof(*t->mem));
-    s->disk = mem_dup(s, t->disk, t->n * sizeof(*t->disk));
-    s->allocs = mem_dup(s, t->allocs, t->n * sizeof(*t->allocs));
     s->stamp = mem_array(s, uint32_t, t->n);
     s->job_count = mem_array(s, int32_t, t->n);
     s->first = mem_array(s, int32_t, t->n);
@@ -127,7 +159,62 @@ group_of(struct select *s, const struct task_group *tg)
     return NULL;
 }
 
-/* Static filter of a group, once. */
+/* Decided once per class; *ret_why is given to the one who asks first. */
+static bool
+class_ok(struct group *g, const struct node_facts *f, uint32_t no, const char **ret_why)
+{
+    *ret_why = FILTER_CLASS;
+    if (g->class_ok[no] == CLASS_UNKNOWN) {
+        *ret_why = feasible_class(g->feas, f->node);
+        g->class_ok[no] = *ret_why == NULL ? CLASS_OK : CLASS_BAD;
+    }
+    return g->class_ok[no] == CLASS_OK;
+}
+
+/* Static filter of all candidate rows. Rows of a class that is out are only counted. */
+static void
+group_filter(struct select *s, struct group *g)
+{
+    const struct node_set *set = s->t->set;
+    int64_t *again = mem_array(s, int64_t, set->classes.n);
+    bool node_part = feasible_has_node_part(g->feas);
+
+    for (size_t i = 0; i < s->n_rows; i++) {
+        uint32_t row = s->rows[i], no = set->class_no[row];
+        const char *why = NULL;
+        if (g->class_ok[no] == CLASS_BAD) {
+            again[no]++;
+            continue;
+        }
+        if (class_ok(g, set->facts[row], no, &why))
+            why = node_part ? feasible_node(g->feas, set->facts[row]->node) : NULL;
+        if (why != NULL) {
+            metric_filtered(s, g->base, set->facts[row]->node, why, 1);
+            continue;
+        }
+        g->ok[row] = true;
+        g->rows[g->n_rows++] = row;
+    }
+    for (size_t no = 0; no < set->classes.n; no++)
+        if (again[no] > 0)
+            metric_filtered(s, g->base, set->classes.sample[no]->node, FILTER_CLASS, again[no]);
+}
+
+static void
+group_powers(struct select *s, struct group *g)
+{
+    const struct node_kinds *shapes = &s->t->set->shapes;
+
+    g->k_cpu = mem_array(s, double, shapes->n);
+    g->k_mem = mem_array(s, double, shapes->n);
+    for (size_t i = 0; i < shapes->n; i++) {
+        /* a free share of minus x is a use of x with nothing free before */
+        const struct usage *cap = &shapes->sample[i]->cap;
+        struct usage used = {cap->cpu + g->ask.u.cpu, cap->mem + g->ask.u.mem, 0};
+        resources_powers(cap, &used, &g->k_cpu[i], &g->k_mem[i]);
+    }
+}
+
 static void
 group_open(struct select *s, struct group *g)
 {
@@ -135,54 +222,52 @@ group_open(struct select *s, struct group *g)
         return;
     g->open = true;
     g->ask = resources_ask(g->tg);
+    g->exact = g->ask.cores > 0;
     g->distinct = s->job_distinct || feasible_distinct_hosts(&g->tg->constraints);
     g->feas = feasible_new(s, s->rx, s->job, g->tg);
     g->base = mem_new(s, struct alloc_metric);
-    g->ok = mem_array(s, bool, s->view->nodes->n);
-    g->why = mem_array(s, const char *, s->view->nodes->n);
+    g->ok = mem_array(s, bool, s->t->n);
+    g->why = mem_array(s, const char *, s->t->n);
     g->rows = mem_array(s, uint32_t, s->n_rows);
+    g->class_ok = mem_array(s, uint8_t, s->t->set->classes.n);
+    g->heap.seed = s->tie_seed;
     g->base->nodes_evaluated = (int64_t)s->n_rows;
     g->base->nodes_in_pool = s->in_pool;
     g->base->node_pool = str_or(s->job->node_pool, POOL_DEFAULT);
     for (size_t i = 0; i < s->available.n; i++)
         map_put(s, g->base->nodes_available, s->available.v[i].k)->v = s->available.v[i].v;
-    for (size_t i = 0; i < s->n_rows; i++) {
-        const struct node_facts *f = s->view->nodes->facts[s->rows[i]];
-        const char *why = feasible_check(g->feas, f);
-        if (why == NULL) {
-            g->ok[s->rows[i]] = true;
-            g->rows[g->n_rows++] = s->rows[i];
-        } else {
-            metric_filtered(s, g->base, f->node, why);
-        }
-    }
+    group_filter(s, g);
+    group_powers(s, g);
 }
 
 /* What the row would hold with one more of the group. */
 static struct usage
 usage_with(const struct select *s, const struct group *g, uint32_t row)
 {
-    const struct node_facts *f = s->view->nodes->facts[row];
-
-    return (struct usage){
-        .cpu = s->cpu[row] + g->ask.u.cpu + g->ask.cores * f->core_mhz,
-        .mem = s->mem[row] + g->ask.u.mem,
-        .disk = s->disk[row] + g->ask.u.disk,
+    struct usage u = {
+        .cpu = s->t->cpu[row] + g->ask.u.cpu,
+        .mem = s->t->mem[row] + g->ask.u.mem,
+        .disk = s->t->disk[row] + g->ask.u.disk,
     };
+
+    if (g->exact)
+        u.cpu += g->ask.cores * s->t->facts[row]->core_mhz;
+    return u;
 }
 
 /* The first dimension in which the row is exhausted, or NULL. */
 static const char *
 row_exhausted(const struct select *s, const struct group *g, uint32_t row)
 {
-    const struct node_facts *f = s->view->nodes->facts[row];
+    const struct node_set *set = s->t->set;
+    struct usage cap = {set->cap_cpu[row], set->cap_mem[row], set->cap_disk[row]};
     struct usage u = usage_with(s, g, row);
 
-    if (f->node->node_max_allocs > 0 && s->allocs[row] >= f->node->node_max_allocs)
+    if (set->max_allocs[row] > 0 && s->t->allocs[row] >= set->max_allocs[row])
         return "max allocations";
-    if (g->ask.cores > 0 && f->core_mhz <= 0)
+    if (g->exact && set->facts[row]->core_mhz <= 0)
         return "cores";
-    return resources_exhausted(&f->cap, &u);
+    return resources_exhausted(&cap, &u);
 }
 
 static bool
@@ -194,26 +279,53 @@ in_list(const char *id, const char *const *l, size_t n)
     return false;
 }
 
-/* Mean of the parts that apply; *parts gets each for the metrics. */
-static double
-row_score(const struct select *s, const struct group *g, uint32_t row,
-          const struct select_req *req, struct score_parts *parts)
+static bool
+spreads(const struct select *s)
 {
-    const struct node_facts *f = s->view->nodes->facts[row];
+    return s->view->config && str_eq(s->view->config->scheduler_algorithm, "spread");
+}
+
+static double
+clamp18(double x)
+{
+    return (x < 0 ? 0 : x > 18 ? 18 : x) / 18;
+}
+
+/* The fit part, from the row's stored terms: within rounding of the exact one. */
+static double
+fit_fast(const struct select *s, const struct group *g, uint32_t row, bool spread)
+{
+    uint32_t shape = s->t->set->shape_no[row];
+    double sum = s->t->pow_cpu[row] * g->k_cpu[shape] + s->t->pow_mem[row] * g->k_mem[shape];
+
+    return clamp18(spread ? sum - 2 : 20 - sum);
+}
+
+static double
+fit_exact(const struct select *s, const struct group *g, uint32_t row, bool spread)
+{
+    const struct usage *cap = &s->t->facts[row]->cap;
     struct usage u = usage_with(s, g, row);
+
+    return spread ? resources_score_spread(cap, &u) : resources_score_binpack(cap, &u);
+}
+
+/* Mean of the parts that apply, given the fit part. */
+static double
+row_score(const struct select *s, const struct group *g, uint32_t row, const struct select_req *req,
+          struct score_parts *parts)
+{
     int64_t count = g->tg->count.v > 0 ? g->tg->count.v : 1;
-    bool spread = s->view->config && str_eq(s->view->config->scheduler_algorithm, "spread");
+    double sum = parts->binpack;
     int n = 1;
 
-    *parts = (struct score_parts){0};
-    parts->binpack = spread ? resources_score_spread(&f->cap, &u) : resources_score_binpack(&f->cap, &u);
-    double sum = parts->binpack;
+    parts->anti = parts->penalty = 0;
     if (g->count[row] > 0) {
         parts->anti = -(double)(g->count[row] + 1) / (double)count;
         sum += parts->anti;
         n++;
     }
-    if (req->n_penalty > 0 && in_list(f->node->id, req->penalty, req->n_penalty)) {
+    if (req->n_penalty > 0 && in_list(s->t->facts[row]->node->id, req->penalty, req->n_penalty)) {
         parts->penalty = -1;
         sum += parts->penalty;
         n++;
@@ -221,16 +333,37 @@ row_score(const struct select *s, const struct group *g, uint32_t row,
     return sum / n;
 }
 
+static double
+row_score_exact(const struct select *s, const struct group *g, uint32_t row,
+                const struct select_req *req, struct score_parts *parts)
+{
+    parts->binpack = fit_exact(s, g, row, spreads(s));
+    return row_score(s, g, row, req, parts);
+}
+
+/* A candidate for the row; false when it has no room. */
+static bool
+row_cand(const struct select *s, const struct group *g, uint32_t row, const struct select_req *req,
+         struct cand *ret)
+{
+    struct score_parts parts;
+    bool spread = spreads(s);
+
+    if (row_exhausted(s, g, row) != NULL)
+        return false;
+    parts.binpack = g->exact ? fit_exact(s, g, row, spread) : fit_fast(s, g, row, spread);
+    *ret = (struct cand){row_score(s, g, row, req, &parts), row, s->stamp[row]};
+    return true;
+}
+
 static void
 heap_offer(struct select *s, struct group *g, struct heap *h, uint32_t row,
            const struct select_req *req)
 {
-    struct score_parts parts;
+    struct cand c;
 
-    if (row_exhausted(s, g, row) != NULL)
-        return;
-    double score = row_score(s, g, row, req, &parts);
-    heap_push(s, h, (struct cand){score, rng_mix(s->tie_seed ^ row), row, s->stamp[row]});
+    if (row_cand(s, g, row, req, &c))
+        heap_push(s, h, c);
 }
 
 static const struct select_req no_req = {0};
@@ -248,15 +381,6 @@ row_touch(struct select *s, uint32_t row)
         if (g->heaped)
             heap_offer(s, g, &g->heap, row, &no_req);
     }
-}
-
-static void
-row_use(struct select *s, uint32_t row, const struct usage *u, int sign)
-{
-    s->cpu[row] += sign * u->cpu;
-    s->mem[row] += sign * u->mem;
-    s->disk[row] += sign * u->disk;
-    s->allocs[row] += sign;
 }
 
 static void
@@ -278,7 +402,7 @@ select_stop(struct select *s, const struct allocation *a)
 
     if (row == NODES_NONE || alloc_client_terminal(a))
         return;
-    row_use(s, row, &u, -1);
+    node_table_use_row(s->t, row, &u, -1);
     if (!alloc_server_terminal(a)) {
         count_alloc(s, a, row, -1);
         distinct_count(s, a, row, -1);
@@ -301,7 +425,7 @@ select_unstop(struct select *s, const struct allocation *a)
         *at = s->changes[*at].next;
         break;
     }
-    row_use(s, row, &u, 1);
+    node_table_use_row(s->t, row, &u, 1);
     if (!alloc_server_terminal(a)) {
         count_alloc(s, a, row, 1);
         distinct_count(s, a, row, 1);
@@ -315,7 +439,7 @@ select_book(struct select *s, const struct allocation *a)
     uint32_t row = node_table_find(s->view->nodes, a->node_id);
     struct usage u = resources_of_alloc(a);
 
-    row_use(s, row, &u, 1);
+    node_table_use_row(s->t, row, &u, 1);
     count_alloc(s, a, row, 1);
     distinct_count(s, a, row, 1);
     change_add(s, a, row, false);
@@ -368,12 +492,12 @@ metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m)
 {
     for (size_t i = 0; i < g->n_rows; i++) {
         uint32_t row = g->rows[i];
-        const struct node *n = s->view->nodes->facts[row]->node;
+        const struct node *n = s->t->facts[row]->node;
         const char *why = g->why[row] ? g->why[row] : row_exhausted(s, g, row);
         if (why == NULL)
             continue;
         if (is_filter(why))
-            metric_filtered(s, m, n, why);
+            metric_filtered(s, m, n, why, 1);
         else
             metric_exhausted(s, m, n, why);
     }
@@ -386,41 +510,45 @@ metric_scores(struct select *s, struct group *g, struct heap *h, uint32_t row,
     struct cand kept[SCORES_KEPT];
     size_t n = 0;
     struct score_parts parts;
-    double score = row_score(s, g, row, req, &parts);
+    double score = row_score_exact(s, g, row, req, &parts);
 
-    metric_score(s, m, s->view->nodes->facts[row]->node, &parts, score);
+    metric_score(s, m, s->t->facts[row]->node, &parts, score);
     while (n + 1 < SCORES_KEPT && h->n > 0) {
         struct cand c = heap_pop(h);
         if (c.stamp != s->stamp[c.row])
             continue;
         kept[n++] = c;
-        score = row_score(s, g, c.row, req, &parts);
-        metric_score(s, m, s->view->nodes->facts[c.row]->node, &parts, score);
+        score = row_score_exact(s, g, c.row, req, &parts);
+        metric_score(s, m, s->t->facts[c.row]->node, &parts, score);
     }
     for (size_t i = 0; i < n; i++)
         heap_push(s, h, kept[i]);
 }
 
-/* A heap for this request alone: one node, or scores with penalties. */
+/* Scores every feasible row. */
 static void
-heap_special(struct select *s, struct group *g, const struct select_req *req, const char *only,
-             struct heap *h)
+heap_fill(struct select *s, struct group *g, struct heap *h, const struct select_req *req)
 {
-    for (size_t i = 0; i < g->n_rows; i++) {
-        uint32_t row = g->rows[i];
-        if (only == NULL || str_eq(s->view->nodes->facts[row]->node->id, only))
-            heap_offer(s, g, h, row, req);
-    }
+    h->seed = s->tie_seed;
+    h->n = 0;
+    heap_room(s, h, g->n_rows);
+    for (size_t i = 0; i < g->n_rows; i++)
+        h->n += row_cand(s, g, g->rows[i], req, &h->v[h->n]);
+    heap_order(h);
 }
 
-static void
-heap_open(struct select *s, struct group *g)
+/* One node or none. */
+static uint32_t
+take_only(struct select *s, struct group *g, const struct select_req *req, const char *node_id,
+          struct heap *h, struct allocated_resources **ret)
 {
-    if (g->heaped)
-        return;
-    g->heaped = true;
-    for (size_t i = 0; i < g->n_rows; i++)
-        heap_offer(s, g, &g->heap, g->rows[i], &no_req);
+    uint32_t row = node_table_find(s->t, node_id);
+
+    h->n = 0;
+    if (row == NODES_NONE || !g->ok[row])
+        return NODES_NONE;
+    heap_offer(s, g, h, row, req);
+    return take_best(s, g, h, s, ret);
 }
 
 void
@@ -432,28 +560,25 @@ select_place(struct select *s, const struct select_req *req, struct select_got *
 
     *ret = (struct select_got){0};
     group_open(s, g);
-    if (req->preferred != NULL) {
-        heap_special(s, g, req, req->preferred, h);
-        row = take_best(s, g, h, s, &ret->resources);
-    }
+    if (req->preferred != NULL)
+        row = take_only(s, g, req, req->preferred, h, &ret->resources);
     if (row == NODES_NONE && req->only != NULL) {
-        h->n = 0;
-        heap_special(s, g, req, req->only, h);
-        row = take_best(s, g, h, s, &ret->resources);
-    } else if (row == NODES_NONE && req->n_penalty > 0) {
-        h->n = 0;
-        heap_special(s, g, req, NULL, h);
-        row = take_best(s, g, h, s, &ret->resources);
+        row = take_only(s, g, req, req->only, h, &ret->resources);
     } else if (row == NODES_NONE) {
-        heap_open(s, g);
-        h = &g->heap;
+        bool own = req->n_penalty > 0; /* scores of this request alone */
+        h = own ? h : &g->heap;
+        if (own || !g->heaped)
+            heap_fill(s, g, h, req);
+        g->heaped |= !own;
         row = take_best(s, g, h, s, &ret->resources);
     }
-    ret->metrics = codec_clone(s, &type_alloc_metric, g->base);
+    ret->metrics = mem_new(s, struct alloc_metric);
+    *ret->metrics = *g->base; /* its maps are not written any more */
     if (row == NODES_NONE) {
+        ret->metrics = codec_clone(s, &type_alloc_metric, g->base);
         metric_exhaustion(s, g, ret->metrics);
     } else {
-        ret->node = s->view->nodes->facts[row]->node;
+        ret->node = s->t->facts[row]->node;
         metric_scores(s, g, h, row, req, ret->metrics);
         /* taken from the heap: offered again when it is booked, or now if the caller changes its mind */
         s->stamp[row]++;
@@ -471,10 +596,11 @@ select_may_stay(struct select *s, const struct task_group *tg, const char *node_
 
     if (row == NODES_NONE)
         return false;
-    const struct node_facts *f = s->view->nodes->facts[row];
+    const struct node_facts *f = s->t->facts[row];
+    const char *why;
     group_open(s, g);
     return feasible_pool(s->job, f->node) && feasible_datacenter(s->job, f->node) &&
-           feasible_check(g->feas, f) == NULL;
+           class_ok(g, f, s->t->set->class_no[row], &why) && feasible_node(g->feas, f->node) == NULL;
 }
 
 size_t
@@ -487,29 +613,19 @@ select_feasible(struct select *s, const struct task_group *tg, const uint32_t **
     return g->n_rows;
 }
 
-struct elig_arg {
-    const void *ctx;
-    struct bool_map *elig;
-};
-
-static void
-elig_add(void *arg, uint64_t hash, bool ok)
-{
-    struct elig_arg *a = arg;
-    char name[CLASS_TEXT];
-
-    snprintf(name, sizeof(name), "v1:%llu", (unsigned long long)hash);
-    __auto_type e = map_put(a->ctx, *a->elig, name);
-    e->v |= ok;
-}
-
 bool
 select_classes(struct select *s, const void *ctx, const struct task_group *tg, struct bool_map *elig)
 {
     struct group *g = group_of(s, tg);
-    struct elig_arg arg = {ctx, elig};
+    const struct node_kinds *classes = &s->t->set->classes;
+    char name[CLASS_TEXT];
 
     group_open(s, g);
-    feasible_classes(g->feas, elig_add, &arg);
+    for (size_t no = 0; no < classes->n; no++) {
+        if (g->class_ok[no] == CLASS_UNKNOWN)
+            continue;
+        __auto_type e = map_put(ctx, *elig, class_name(classes->sample[no]->node, name));
+        e->v |= g->class_ok[no] == CLASS_OK;
+    }
     return !feasible_escapes(g->feas);
 }

@@ -14,7 +14,6 @@ enum { SCORES_KEPT = 5 };
 
 struct cand {
     double score;
-    uint64_t tie; /* equal scores: an order that differs between evaluations */
     uint32_t row;
     uint32_t stamp; /* of the row when it was scored: stale candidates are skipped */
 };
@@ -22,11 +21,14 @@ struct cand {
 struct heap {
     struct cand *v;
     size_t n, cap;
+    uint64_t seed; /* equal scores: an order of rows that differs between evaluations */
 };
 
 struct score_parts {
     double binpack, anti, penalty;
 };
+
+enum class_state { CLASS_UNKNOWN, CLASS_OK, CLASS_BAD };
 
 /* One group of the job. */
 struct group {
@@ -35,6 +37,9 @@ struct group {
     struct ask ask;
     struct alloc_metric *base; /* counts of the static filter */
     bool open, heaped, distinct;
+    bool exact;        /* demand depends on the node (cores): no short cut for the score */
+    uint8_t *class_ok; /* class number: enum class_state */
+    double *k_cpu, *k_mem; /* shape number: what the demand multiplies the terms of the score by */
     bool *ok;         /* row: passes the static filter */
     const char **why; /* row: why it was refused when it was verified */
     uint32_t *rows;
@@ -64,9 +69,7 @@ struct select {
     struct rng *rng;
     uint64_t tie_seed;
     struct regexes *rx;
-    /* the plan's world: columns by row */
-    int64_t *cpu, *mem, *disk;
-    int32_t *allocs;
+    struct node_table *t; /* the view's; its columns of use are the plan's world */
     uint32_t *stamp;
     int32_t *job_count;
     int32_t *first; /* row: first of its changes, -1: none */
@@ -84,10 +87,8 @@ struct select {
     struct i64_map available;
 };
 
-void heap_push(const void *ctx, struct heap *h, struct cand c);
-struct cand heap_pop(struct heap *h);
-
-void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why);
+void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why,
+                     int64_t count);
 void metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why);
 void metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
                   const struct score_parts *p, double score);

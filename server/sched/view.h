@@ -28,7 +28,8 @@ struct sched_view {
     const struct sched_view_ops *ops;
     void *arg;
     uint64_t index;                /* the snapshot's Raft index */
-    const struct node_table *nodes; /* every node and what is used of it, at that index */
+    struct node_table *nodes;      /* every node and what is used of it, at that index; an attempt
+                                    * writes its plan into the columns of use: make a copy for each */
     const struct scheduler_configuration *config; /* NULL: defaults */
 };
 

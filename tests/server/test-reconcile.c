@@ -392,15 +392,18 @@ START_TEST(no_node_blocks_with_reasons)
     ck_assert_int_eq(map_get(o->failed, "web")->v->nodes_evaluated, 0);
     h_node(h, "n1");
     h_node(h, "n2")->node_class = "big";
+    h_node(h, "n3");
     list_add(j, j->constraints, &c);
     h_register(h, j);
     o = h_eval(h, "a");
     const struct alloc_metric *m = map_get(o->failed, "web")->v;
-    ck_assert_int_eq(m->nodes_evaluated, 2);
-    ck_assert_int_eq(m->nodes_filtered, 2);
+    ck_assert_int_eq(m->nodes_evaluated, 3);
+    ck_assert_int_eq(m->nodes_filtered, 3);
     ck_assert_int_eq(map_get(m->constraint_filtered, "${attr.kernel.name} = plan9")->v, 2);
+    /* a class is looked at once */
+    ck_assert_int_eq(map_get(m->constraint_filtered, "computed class ineligible")->v, 1);
     ck_assert_int_eq(map_get(m->class_filtered, "big")->v, 1);
-    ck_assert_int_eq(map_get(m->nodes_available, "dc1")->v, 2);
+    ck_assert_int_eq(map_get(m->nodes_available, "dc1")->v, 3);
     ck_assert_uint_eq(o->class_eligibility.n, 2);
     ck_assert(!o->class_eligibility.v[0].v && !o->class_eligibility.v[1].v);
     ck_assert(!o->escaped);
