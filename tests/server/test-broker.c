@@ -5,7 +5,6 @@
 #include "tests/lib/test.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/terms.h"
@@ -218,6 +217,15 @@ struct walk_eval {
     bool out, done;
 };
 
+static struct walk_eval *
+walk_find(struct walk_eval *v, const char *id)
+{
+    int64_t i = -1;
+
+    ck_assert_int_eq(num_parse_i64(id + 1, &i), 0);
+    return &v[i];
+}
+
 /* Everything that goes in comes out once, and a job is never worked on twice at a time. */
 START_TEST(random_walk)
 {
@@ -241,7 +249,7 @@ START_TEST(random_walk)
             uint64_t t;
             const struct evaluation *e = broker_dequeue(b, now, &t);
             if (e != NULL) {
-                struct walk_eval *w = &v[atoi(e->id + 1)];
+                struct walk_eval *w = walk_find(v, e->id);
                 for (size_t i = 0; i < made; i++)
                     ck_assert(!v[i].out || strcmp(v[i].job, w->job) != 0 || &v[i] == w);
                 ck_assert(!w->done);
@@ -259,23 +267,23 @@ START_TEST(random_walk)
                     broker_nack(b, v[i].id, v[i].token, now);
             }
             for (struct evaluation *c; (c = broker_take_cancelable(b, ctx)) != NULL;)
-                v[atoi(c->id + 1)].done = true;
+                walk_find(v, c->id)->done = true;
             for (struct evaluation *c; (c = broker_take_failed(b, ctx)) != NULL;)
-                v[atoi(c->id + 1)].done = true;
+                walk_find(v, c->id)->done = true;
         }
         for (int step = 0; step < 2000; step++) {
             uint64_t t;
             now += 70000;
             broker_tick(b, now);
             for (const struct evaluation *e; (e = broker_dequeue(b, now, &t)) != NULL;) {
-                struct walk_eval *w = &v[atoi(e->id + 1)];
+                struct walk_eval *w = walk_find(v, e->id);
                 ck_assert(broker_ack(b, w->id, t, now, 0));
                 w->done = true;
             }
             for (struct evaluation *c; (c = broker_take_cancelable(b, ctx)) != NULL;)
-                v[atoi(c->id + 1)].done = true;
+                walk_find(v, c->id)->done = true;
             for (struct evaluation *c; (c = broker_take_failed(b, ctx)) != NULL;)
-                v[atoi(c->id + 1)].done = true;
+                walk_find(v, c->id)->done = true;
         }
         for (size_t i = 0; i < made; i++)
             ck_assert_msg(v[i].done, "seed %llu: %s was lost", (unsigned long long)seed, v[i].id);
