@@ -68,6 +68,7 @@ class Agent:
         self.dir = tempfile.mkdtemp(prefix="paddock-sys-")
         os.chmod(self.dir, 0o755)
         self.http, self.rpc, self.serf = free_port(), free_port(), free_port()
+        self.seen = set()
         self.dev, self.proc, self.log = dev, None, os.path.join(self.dir, "agent.log")
         data = os.path.join(self.dir, "data")
         text = f"""
@@ -201,10 +202,21 @@ advertise {{
         return roles
 
     def task_pids(self, marker):
-        """{pid: start time} of processes whose command line holds marker."""
+        """{pid: start time} of this agent's processes whose command line holds marker: their cgroup
+        names one of its allocations, so tasks of other agents on the machine do not count."""
+        try:
+            self.seen |= {a["ID"] for a in self.get("/v1/allocations")}
+        except (OSError, http.client.HTTPException, AssertionError):
+            pass  # the agent is down: what it had is known
         found = {}
         for p in filter(str.isdigit, os.listdir("/proc")):
-            if any(marker.encode() in w for w in cmdline(p)):
+            if not any(marker.encode() in w for w in cmdline(p)):
+                continue
+            try:
+                where = open(f"/proc/{p}/cgroup").read()
+            except OSError:
+                continue
+            if any(i in where for i in self.seen):
                 found[int(p)] = start_time(p)
         return found
 
