@@ -97,25 +97,52 @@ add_pid(const void *ctx, struct task_resource_usage *u, int64_t pid, struct pid_
     map_put(ctx, u->pids, mem_printf(ctx, "%lld", (long long)pid))->v = r;
 }
 
+/* Calls add_pid for every number in `text`. */
+static void
+add_listed(const void *ctx, char *text, struct task_resource_usage *u, struct pid_sums *sums)
+{
+    char *save = NULL;
+    for (char *w = strtok_r(text, "\n ", &save); w && sums->n < STATS_PIDS_MAX;
+         w = strtok_r(NULL, "\n ", &save)) {
+        int64_t pid;
+        if (num_parse_i64(w, &pid) == 0 && pid > 0)
+            add_pid(ctx, u, pid, sums);
+    }
+}
+
+/* Without a cgroup: the children of the shim, and theirs. */
+static void
+add_children(const void *ctx, int64_t shim, struct task_resource_usage *u, struct pid_sums *sums)
+{
+    auto_mem void *tmp = mem_ctx("children");
+    const char *pids[STATS_PIDS_MAX] = {mem_printf(tmp, "%lld", (long long)shim)};
+    size_t n = 1;
+    for (size_t i = 0; i < n; i++) {
+        char *text = NULL, *save = NULL;
+        if (file_read(tmp, AT_FDCWD, mem_printf(tmp, "/proc/%s/task/%s/children", pids[i], pids[i]),
+                      64 << 10, &text, NULL) < 0)
+            continue;
+        for (char *w = strtok_r(text, " \n", &save); w && n < ARRAY_LEN(pids);
+             w = strtok_r(NULL, " \n", &save)) {
+            pids[n++] = w;
+            add_listed(ctx, mem_strdup(tmp, w), u, sums);
+        }
+    }
+}
+
 static void
 add_pids(const void *ctx, struct task_runner *tr, struct task_resource_usage *u, struct pid_sums *sums)
 {
     auto_mem void *tmp = mem_ctx("pids");
     char *text = NULL;
     if (tr->cgroup >= 0 && file_read(tmp, tr->cgroup, "cgroup.procs", 1 << 20, &text, NULL) == 0) {
-        char *save = NULL;
-        for (char *w = strtok_r(text, "\n", &save); w && sums->n < STATS_PIDS_MAX;
-             w = strtok_r(NULL, "\n", &save)) {
-            int64_t pid;
-            if (num_parse_i64(w, &pid) == 0 && pid > 0)
-                add_pid(ctx, u, pid, sums);
-        }
+        add_listed(ctx, text, u, sums);
         return;
     }
     struct task_record *rec = NULL;
-    if (tr->record >= 0 && record_read(tmp, tr->record, &rec) == 0 && rec->pid > 0 &&
+    if (tr->record >= 0 && record_read(tmp, tr->record, &rec) == 0 && rec->shim_pid > 0 &&
         rec->finished_at == 0)
-        add_pid(ctx, u, rec->pid, sums);
+        add_children(ctx, rec->shim_pid, u, sums);
 }
 
 /* ---- rates ------------------------------------------------------------------------------------ */

@@ -241,6 +241,129 @@ START_TEST(failed_poststop_kills_nothing)
 }
 END_TEST
 
-TEST_SUITE("alloc_sm", single_batch_task, order_of_starts, failed_prestart_ends_all,
+/* ---- random walks ----------------------------------------------------------------------------- */
+
+static uint64_t
+next(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed;
+}
+
+static void
+random_world(struct world *w, uint64_t *seed)
+{
+    w->n = 0;
+    add(w, "m0", ROLE_MAIN, false, next(seed) % 3 == 0);
+    size_t more = next(seed) % (MAX - 1);
+    for (size_t i = 0; i < more; i++) {
+        enum task_role role = (enum task_role)(next(seed) % 4);
+        bool sidecar = role != ROLE_MAIN && role != ROLE_POSTSTOP && next(seed) % 2;
+        add(w, mem_printf(w->ctx, "x%zu", i), role, sidecar, false);
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->sm[i].cfg.attempts = (int64_t)(next(seed) % 3);
+        w->sm[i].cfg.interval_ns = 60 * NS_PER_S;
+        w->sm[i].cfg.delay_ns = NS_PER_S;
+        w->sm[i].cfg.batch = next(seed) % 2;
+    }
+}
+
+/* Something that may happen to a task in its phase. */
+static void
+happen(struct task_sm *m, uint64_t *seed, int64_t now)
+{
+    struct task_exit x = {.code = (int64_t)(next(seed) % 2)};
+    uint64_t r = next(seed) % 8;
+    switch ((enum task_phase)m->t->phase) {
+    case TASK_LAUNCHING:
+        if (r == 0)
+            task_sm_start_failed(m, now, r, TASK_EVENT_SETUP_FAILURE, "x", next(seed) % 2);
+        else if (r < 5)
+            task_sm_started(m, now, now);
+        else if (m->t->kill)
+            task_sm_aborted(m, now);
+        break;
+    case TASK_RUNNING:
+        if (r == 0)
+            task_sm_exited(m, now, r, &x);
+        else if (r == 1)
+            task_sm_restart(m, now, "operator");
+        else if (r == 2)
+            task_sm_vanished(m, now, r);
+        break;
+    case TASK_DELAY:
+    case TASK_GRACE:
+        task_sm_timer(m, m->t->deadline);
+        break;
+    case TASK_STOPPING:
+        if (r < 4)
+            task_sm_exited(m, now, r, &x);
+        else
+            task_sm_timer(m, m->t->deadline);
+        break;
+    case TASK_FORCED:
+        task_sm_exited(m, now, r, &x);
+        break;
+    default:
+        break;
+    }
+}
+
+/* What holds after every event, whatever happened. */
+static void
+invariants(const struct world *w, uint64_t seed)
+{
+    bool pre_ok = true, others_dead = true;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct task_sm *m = &w->sm[i];
+        if (m->cfg.role == ROLE_PRESTART && !m->cfg.sidecar && m->t->phase != TASK_DEAD)
+            pre_ok = false;
+        if (m->cfg.role != ROLE_POSTSTOP && m->t->phase != TASK_DEAD)
+            others_dead = false;
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        const struct task_sm *m = &w->sm[i];
+        bool process = task_sm_process(m->t);
+        ck_assert_msg(!(m->cfg.role == ROLE_MAIN && process && !pre_ok), "main beside prestart, seed %llu",
+                      (unsigned long long)seed);
+        ck_assert_msg(!(m->cfg.role == ROLE_POSTSTOP && process && !others_dead),
+                      "poststop too early, seed %llu", (unsigned long long)seed);
+        ck_assert_msg((m->t->phase == TASK_DEAD) == (strcmp(m->t->state->state, "dead") == 0),
+                      "state, seed %llu", (unsigned long long)seed);
+        ck_assert_msg(m->t->phase != TASK_DEAD || m->t->deadline == 0, "timer of a dead task, seed %llu",
+                      (unsigned long long)seed);
+    }
+}
+
+START_TEST(random_walks_end)
+{
+    for (uint64_t s = 1; s <= 400; s++) {
+        auto_mem void *ctx = mem_ctx("walk");
+        uint64_t seed = s * 0x9e3779b97f4a7c15u;
+        struct world w = {.ctx = ctx};
+        random_world(&w, &seed);
+        int64_t now = T0;
+        for (int i = 0; i < 60; i++) {
+            step(&w);
+            happen(&w.sm[next(&seed) % w.n], &seed, now += NS_PER_S / 4);
+            invariants(&w, s);
+        }
+        w.stop = true;
+        for (int i = 0; i < 20000 && !alloc_sm_done(w.list, w.n); i++) {
+            step(&w);
+            happen(&w.sm[(size_t)i % w.n], &seed, now += NS_PER_S / 4);
+            invariants(&w, s);
+        }
+        ck_assert_msg(alloc_sm_done(w.list, w.n), "never ended, seed %llu", (unsigned long long)s);
+        const char *st = status(&w);
+        ck_assert(strcmp(st, "complete") == 0 || strcmp(st, "failed") == 0);
+    }
+}
+END_TEST
+
+TEST_SUITE("alloc_sm", random_walks_end, single_batch_task, order_of_starts, failed_prestart_ends_all,
            leader_takes_all_along, order_of_stops, stop_before_anything_ran,
            poststart_that_never_came, failed_poststop_kills_nothing)

@@ -3,11 +3,14 @@
  * The client with a real warden and pretended servers: runs, ends, restarts, adoption, kill -9 at any
  * instant.
  */
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -166,6 +169,15 @@ START_TEST(restart_and_signal)
 }
 END_TEST
 
+static void
+put_file(const struct world *w, const struct world_alloc *x, const char *path)
+{
+    auto_mem void *tmp = mem_ctx("put");
+    auto_fd int fd = open(mem_printf(tmp, "%s/%s/%s", w->cfg.alloc_dir, x->a->id, path),
+                          O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ck_assert_int_ge(fd, 0);
+}
+
 START_TEST(tasks_are_adopted)
 {
     struct world w;
@@ -175,7 +187,8 @@ START_TEST(tasks_are_adopted)
     world_start(&w, geteuid());
     for (int i = 0; i < N; i++)
         x[i] = world_script(&w, "service", "echo start; sleep 1000");
-    struct world_alloc *y = world_script(&w, "batch", "sleep 0.3; exit 9");
+    struct world_alloc *y =
+        world_script(&w, "batch", "while [ ! -e go ]; do sleep 0.05; done; echo >done; exit 9");
     world_client(&w);
     for (int i = 0; i < N; i++) {
         world_until(&w, world_status(x[i], "running"));
@@ -185,7 +198,10 @@ START_TEST(tasks_are_adopted)
     world_client_stop(&w);
     rig_kill(&w.rig, SIGKILL); /* the warden as well */
     rig_spawn(&w.rig);
-    usleep(400 * 1000); /* y ends while nobody looks */
+    /* y ends while nobody looks. */
+    put_file(&w, y, "t/go");
+    while (world_lines(&w, y, "t/done") < 1)
+        (void)poll(NULL, 0, 5);
     world_client(&w);
     world_until(&w, world_status(y, "failed"));
     ck_assert_int_eq(event(y, "Terminated")->exit_code, 9);
@@ -227,7 +243,7 @@ START_TEST(killed_at_any_instant)
         x[i] = world_script(&w, "service", "echo start; sleep 1000");
     for (int round = 0; round < 24; round++) {
         pid_t pid = agent_process(&w);
-        usleep((useconds_t)(round * 1300));
+        (void)poll(NULL, 0, round * 3 / 2); /* the instant, not a wait */
         kill(pid, SIGKILL);
         ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     }
@@ -238,6 +254,28 @@ START_TEST(killed_at_any_instant)
         ck_assert_msg(world_lines(&w, x[i], "alloc/logs/t.stdout.0") == 1, "task %d started twice", i);
         ck_assert_uint_eq(world_task(x[i])->restarts, 0);
     }
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(works_without_root)
+{
+    struct world w;
+    TEST_NEED("root"); /* to become somebody else */
+    world_start(&w, 65534);
+    struct world_alloc *x = world_script(&w, "service", "echo up; exec sleep 1000");
+    struct world_alloc *y = world_add(&w, "batch", "exec", "{\"command\":\"/bin/true\"}", "");
+    world_client(&w);
+    world_until(&w, world_status(x, "running") && world_status(y, "failed"));
+    ck_assert(!map_get(w.node->drivers, "exec")->v->healthy);
+    ck_assert_ptr_nonnull(strstr(map_get(w.node->drivers, "exec")->v->health_description, "root"));
+    struct alloc_resource_usage *u = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(client_alloc_stats(w.client, w.ctx, x->a->id, "t", &u, &e), 0);
+    ck_assert_uint_gt(u->resource_usage->memory_stats->rss, 0); /* from /proc: there is no cgroup */
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_status(x, "complete"));
     world_stop(&w);
 }
 END_TEST
@@ -347,5 +385,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes, restart_and_signal,
-                   tasks_are_adopted, killed_at_any_instant, dev_ends_its_tasks,
-                   reports_are_sent_again, follow_and_rotation, mock_restarts)
+                   tasks_are_adopted, killed_at_any_instant, works_without_root,
+                   dev_ends_its_tasks, reports_are_sent_again, follow_and_rotation, mock_restarts)

@@ -239,7 +239,8 @@ world_script(struct world *w, const char *type, const char *script)
     buf_puts(&b, "{\"command\":\"/bin/sh\",\"args\":[\"-c\",");
     json_put_string(&b, script, strlen(script));
     buf_puts(&b, "]}");
-    return world_add(w, type, "raw_exec", buf_str(&b), ",\"RestartPolicy\":{\"Attempts\":0,\"Mode\":\"fail\"}");
+    return world_add(w, type, "raw_exec", buf_str(&b),
+                     ",\"RestartPolicy\":{\"Attempts\":0,\"Mode\":\"fail\"}");
 }
 
 const struct task_state *
