@@ -155,7 +155,8 @@ group_of(struct select *s, const struct task_group *tg)
     for (size_t i = 0; i < s->n_groups; i++)
         if (s->groups[i].tg == tg)
             return &s->groups[i];
-    ASSERT(!"group of another job");
+    bool group_is_of_the_job = false;
+    ASSERT(group_is_of_the_job);
     return NULL;
 }
 

@@ -16,6 +16,12 @@ updates(const struct sched_out *o)
     return map_get(o->annotations->desired_tg_updates, "web")->v;
 }
 
+static struct alloc_metric *
+failed_web(const struct sched_out *o)
+{
+    return map_get(o->failed, "web")->v;
+}
+
 static struct harness *
 nodes(size_t n)
 {
@@ -423,7 +429,7 @@ START_TEST(missing_driver_and_pool)
     map_get(h->nodes.v[1]->drivers, "exec")->v->detected = false;
     h_register(h, j);
     struct sched_out *o = h_eval(h, "a");
-    ck_assert_ptr_nonnull(map_get(map_get(o->failed, "web")->v->constraint_filtered,
+    ck_assert_ptr_nonnull(map_get(failed_web(o)->constraint_filtered,
                                   "missing drivers"));
     j->task_groups.v[0]->tasks.v[0]->driver = "raw_exec";
     j->node_pool = "gpu";
@@ -464,7 +470,7 @@ START_TEST(distinct_hosts_and_property)
     h_register(h, j);
     struct sched_out *o = h_eval(h, "a");
     ck_assert_uint_eq(h_live(h, "a"), 4);
-    ck_assert_int_eq(map_get(map_get(o->failed, "web")->v->constraint_filtered,
+    ck_assert_int_eq(map_get(failed_web(o)->constraint_filtered,
                              "distinct_hosts")->v, 4);
     h_free(h);
 

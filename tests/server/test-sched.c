@@ -180,6 +180,12 @@ START_TEST(fit_scores)
 }
 END_TEST
 
+static struct alloc_metric *
+failed_web(const struct sched_out *o)
+{
+    return map_get(o->failed, "web")->v;
+}
+
 static struct task *
 phase(void *ctx, const char *hook, bool sidecar, int64_t cpu, int64_t mem)
 {
@@ -289,7 +295,7 @@ START_TEST(ports_are_given)
     h_register(h, j);
     struct sched_out *o = h_eval(h, "db");
     ck_assert_uint_eq(h_live(h, "db"), 3);
-    ck_assert_ptr_nonnull(map_get(map_get(o->failed, "web")->v->dimension_exhausted,
+    ck_assert_ptr_nonnull(map_get(failed_web(o)->dimension_exhausted,
                                   "dynamic port selection failed"));
     h_check(h);
     h_free(h);
@@ -309,7 +315,7 @@ START_TEST(static_ports_are_exclusive)
     ck_assert_uint_eq(h_live(h, "lb"), 2);
     ck_assert_str_ne(h->allocs.v[0]->node_id, h->allocs.v[1]->node_id);
     ck_assert_int_eq(h->allocs.v[0]->allocated_resources->shared->ports.v[0]->to, 8080);
-    ck_assert_int_eq(map_get(map_get(o->failed, "web")->v->dimension_exhausted,
+    ck_assert_int_eq(map_get(failed_web(o)->dimension_exhausted,
                              "reserved port collision http=80")->v, 2);
     ck_assert_int_eq(map_get(o->queued, "web")->v, 1);
     h_check(h);
@@ -327,7 +333,7 @@ START_TEST(missing_host_network)
     j->task_groups.v[0]->networks.v[0]->dynamic_ports.v[0]->host_network = "public";
     h_register(h, j);
     struct sched_out *o = h_eval(h, "lb");
-    ck_assert_ptr_nonnull(map_get(map_get(o->failed, "web")->v->constraint_filtered,
+    ck_assert_ptr_nonnull(map_get(failed_web(o)->constraint_filtered,
                                   "missing host network \"public\" for port \"http\""));
     h_free(h);
 }
