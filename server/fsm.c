@@ -129,6 +129,17 @@ apply_put_eval(struct apply *a, const struct evaluation *in)
 
 /* --- jobs touched by an entry --- */
 
+const struct job *
+apply_job(struct apply *a, const char *ns, const char *id)
+{
+    if (a->last_id == NULL || !str_eq(a->last_id, id) || !str_eq(a->last_ns, ns)) {
+        a->last_job = state_job(a->t, a->tmp, ns, id);
+        a->last_ns = mem_strdup(a->tmp, ns);
+        a->last_id = mem_strdup(a->tmp, str_or(id, ""));
+    }
+    return a->last_job;
+}
+
 struct touched_job *
 apply_touch_job(struct apply *a, const char *ns, const char *id)
 {

@@ -121,11 +121,11 @@ place_alloc(struct apply *a, const struct allocation *in, const struct job *plan
     if (plan_job != NULL && str_eq(plan_job->id, in->job_id) &&
         str_eq(plan_job->namespace, in->namespace))
         jmi = plan_job->job_modify_index;
-    const struct job *j = state_job(a->t, a->tmp, in->namespace, in->job_id);
+    const struct job *j = apply_job(a, in->namespace, in->job_id);
     if (old == NULL && (j == NULL || j->stop))
         return;
     /* The version must be stored: an allocation without its job can be shown to nobody. */
-    if (jmi == 0 || state_job_at(a->t, a->tmp, in->namespace, in->job_id, jmi) == NULL)
+    if (jmi == 0 || !state_has_job_at(a->t, in->namespace, in->job_id, jmi))
         return;
     struct allocation *al = codec_clone(a->ctx, &type_allocation, in);
     al->job = NULL;
@@ -296,7 +296,7 @@ apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
         struct allocation *al = merge_report(a, old, in->allocs.v[i]);
         if (codec_equal(&type_allocation, al, old, 0))
             continue;
-        const struct job *j = state_job(a->t, a->tmp, al->namespace, al->job_id);
+        const struct job *j = apply_job(a, al->namespace, al->job_id);
         const char *why = wants_eval(a, al, old, j);
         const struct job *of = j != NULL ? j : state_alloc_job(a->t, al);
         al->job = NULL;

@@ -30,6 +30,9 @@ struct apply {
     size_t n_eval_ids;
     struct touched_job *jobs;
     size_t n_jobs;
+    struct job *last_job; /* of apply_job() */
+    const char *last_ns;
+    const char *last_id;
 };
 
 /* Refuses the entry; nothing may have been written before. */
@@ -54,6 +57,8 @@ int64_t apply_lost_after(struct apply *a, struct allocation *al);
 void apply_append_state(struct apply *a, struct allocation *al, const char *value);
 
 /* --- jobs --- */
+/* The job as stored before the entry touched it, or NULL; cheap for runs of the same one. */
+const struct job *apply_job(struct apply *a, const char *ns, const char *id);
 struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
 /* The group's counters, made when missing; NULL when the job has no summary. */
 struct task_group_summary *apply_summary(struct apply *a, const char *ns, const char *id,

@@ -80,6 +80,15 @@ state_job_at(struct state_txn *t, const void *ctx, const char *ns, const char *i
     return get(t, ctx, T_JOB_VERSIONS, k);
 }
 
+bool
+state_has_job_at(struct state_txn *t, const char *ns, const char *id, uint64_t jmi)
+{
+    struct key k = key2(ns, id);
+    struct slice v;
+    key_u64(&k, ~jmi);
+    return row_get(t, T_JOB_VERSIONS, &k, &v);
+}
+
 struct job *
 state_job_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
                   uint64_t version)

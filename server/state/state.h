@@ -66,6 +66,8 @@ struct job *state_job_version(struct state_txn *t, const void *ctx, const char *
 /* By JobModifyIndex, which names one specification of one job for ever. */
 struct job *state_job_at(struct state_txn *t, const void *ctx, const char *ns, const char *id,
                          uint64_t job_modify_index);
+bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
+                      uint64_t job_modify_index);
 struct job_summary *state_summary(struct state_txn *t, const void *ctx, const char *ns,
                                   const char *id);
 struct job_submission *state_submission(struct state_txn *t, const void *ctx, const char *ns,
