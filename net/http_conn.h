@@ -59,7 +59,7 @@ struct http_server {
     struct listener **listeners;
     size_t n_listeners;
     struct http_conn *conns;
-    size_t n_conns;
+    size_t n_conns, peak; /* peak: most since there was none */
     size_t refs; /* the owner and every connection */
     bool closed;
     char date[40]; /* cached Date header */

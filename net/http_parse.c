@@ -67,6 +67,8 @@ dispatch(struct http_conn *c)
     r->pub.body = buf_str(&r->body);
     r->pub.body_len = r->body.len;
     c->state = HTTP_OPEN;
+    if (c->in.len == 0)
+        buf_done(&c->in); /* a parked request waits for minutes */
     http_conn_deadline(c, -1);
     c->server->cfg.handler(c->server->cfg.arg, &r->pub);
 }
@@ -134,7 +136,8 @@ open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
     target++;
     size_t tlen = strcspn(target, " ");
     r->pub.method = method_parse(line, (size_t)(target - line) - 1);
-    r->pub.target = mem_strndup(r, target, tlen);
+    r->pub.target = target; /* in the head, which is ours */
+    *(head + (target - head) + tlen) = 0;
     r->pub.headers = mem_dup(r, pairs, n * sizeof(pairs[0]));
     r->pub.n_headers = n;
     r->gzip_ok = http_list_has(http_header(&r->pub, "accept-encoding"), "gzip");
@@ -176,7 +179,7 @@ take_head(struct http_conn *c)
     struct http_request *r = mem_new(NULL, struct http_request);
     r->conn = c;
     r->loop = c->server->loop;
-    r->pub.peer = mem_strdup(r, stream_peer(c->stream));
+    r->pub.peer = stream_peer(c->stream);
     r->pub.body = "";
     c->req = r;
     c->complete = false;

@@ -2,6 +2,7 @@
  *
  * HTTP server: listeners, life of connections, timers.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +11,8 @@
 #include "common/num.h"
 #include "net/http_conn.h"
 #include "net/limits.h"
+
+enum { TRIM_CONNS = 256 };
 
 static void
 server_unref(struct http_server *s)
@@ -86,6 +89,7 @@ detach(struct http_conn *c)
     if (c->state == HTTP_OPEN) {
         c->req = NULL;
         r->conn = NULL;
+        r->pub.peer = mem_strdup(r, r->pub.peer); /* was the stream's */
         timer_stop(TAKE(r->pull_timer));
         if (!r->told && r->pub.on_close && (!r->answered || r->streaming)) {
             r->told = true;
@@ -205,6 +209,11 @@ on_close(void *arg, int code)
         c->next->prev = c->prev;
     s->n_conns--;
     talloc_free(c);
+    if (s->n_conns == 0) {
+        if (s->peak >= TRIM_CONNS)
+            malloc_trim(0); /* the allocator keeps what a storm of requests took */
+        s->peak = 0;
+    }
     server_unref(s);
 }
 
@@ -224,6 +233,8 @@ on_accept(void *arg, struct stream *st)
         c->next->prev = c;
     s->conns = c;
     s->n_conns++;
+    if (s->n_conns > s->peak)
+        s->peak = s->n_conns;
     s->refs++;
     /* a whole head, and what one read may bring on top of what is kept */
     buf_init(&c->in, HTTP_PIPELINE_MAX + 2 * STREAM_READ_SIZE);

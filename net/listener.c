@@ -86,9 +86,11 @@ describe_peer(struct stream *s, char host[64])
     int len = sizeof(ss);
     struct addr a = {0};
 
+    char text[ADDR_TEXT];
+
     host[0] = 0;
     if (s->is_unix || uv_tcp_getpeername(&s->h.tcp, (struct sockaddr *)&ss, &len) < 0) {
-        (void)str_copy(s->peer, sizeof(s->peer), "unix");
+        s->peer = mem_strdup(s, "unix");
         return;
     }
     if (ss.ss_family == AF_INET6) {
@@ -101,7 +103,7 @@ describe_peer(struct stream *s, char host[64])
         a.port = ntohs(in->sin_port);
     }
     (void)str_copy(a.host, sizeof(a.host), host);
-    addr_format(&a, s->peer);
+    s->peer = mem_strdup(s, addr_format(&a, text));
 }
 
 static void

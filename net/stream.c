@@ -404,7 +404,8 @@ stream_connect(struct loop *l, const struct addr *a, const struct stream_ops *op
     s->ops = ops;
     s->arg = arg;
     s->stall = timer_start(l, STREAM_CONNECT_MS, connect_timeout, s);
-    addr_format(a, s->peer);
+    char text[ADDR_TEXT];
+    s->peer = mem_strdup(s, addr_format(a, text));
     if (a->is_unix) {
         struct connect_req *c = calloc(1, sizeof(*c));
         ASSERT(c != NULL);

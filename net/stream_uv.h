@@ -34,7 +34,7 @@ struct stream {
     uv_getaddrinfo_t *resolving;
     struct listener *listener; /* counted there */
     struct peer *row;
-    char peer[ADDR_TEXT];
+    char *peer;
 };
 
 struct stream *stream_make(struct loop *l, bool is_unix);
