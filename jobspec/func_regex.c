@@ -11,51 +11,119 @@
 #include "common/mem.h"
 #include "jobspec/func.h"
 
-enum { MATCH_LIMIT = 1000000, DEPTH_LIMIT = 5000, HEAP_KIB = 16384 };
+enum { MATCH_LIMIT = 10000, LIMIT_PER_STEP = 100, DEPTH_LIMIT = 5000, HEAP_KIB = 4096 };
+
+struct replacing {
+    struct call *c;
+    pcre2_code *re;
+    pcre2_match_data *md;
+    pcre2_match_context *mc;
+    const char *s, *with;
+    size_t n;
+    size_t limit; /* of the work of one match */
+};
+
+static bool
+failed(struct call *c, int code)
+{
+    PCRE2_UCHAR text[120];
+    pcre2_get_error_message(code, text, sizeof(text));
+    arg_error(c, 1, "%s", (char *)text);
+    return false;
+}
+
+/* What replaces the match that was just found. */
+static bool
+put_replacement(struct replacing *r, size_t at, struct buf *out)
+{
+    PCRE2_SIZE len = strlen(r->with) + 256;
+    for (int pass = 0; pass < 2; pass++) {
+        uint8_t *room = buf_reserve(out, len);
+        if (room == NULL)
+            return arg_error(r->c, 0, "the result is too large") != NULL;
+        int code =
+            pcre2_substitute(r->re, (PCRE2_SPTR)r->s, r->n, at,
+                             PCRE2_SUBSTITUTE_MATCHED | PCRE2_SUBSTITUTE_REPLACEMENT_ONLY |
+                                 PCRE2_SUBSTITUTE_UNSET_EMPTY | PCRE2_SUBSTITUTE_OVERFLOW_LENGTH,
+                             r->md, r->mc, (PCRE2_SPTR)r->with, strlen(r->with), room, &len);
+        if (code >= 0) {
+            out->len += len;
+            return true;
+        }
+        if (code != PCRE2_ERROR_NOMEMORY || pass > 0)
+            return failed(r->c, code);
+    }
+    return false;
+}
+
+static size_t
+next_char(const char *s, size_t n, size_t at)
+{
+    do
+        at++;
+    while (at < n && ((unsigned char)s[at] & 0xc0) == 0x80);
+    return at;
+}
+
+/* Each match is charged for the work that it may have been. */
+static bool
+replace_all(struct replacing *r, struct buf *out)
+{
+    size_t done = 0, at = 0, last = SIZE_MAX;
+    while (at <= r->n) {
+        if (!call_charge(r->c, 1 + r->limit / LIMIT_PER_STEP, 0))
+            return false;
+        int code = pcre2_match(r->re, (PCRE2_SPTR)r->s, r->n, at, 0, r->md, r->mc);
+        if (code == PCRE2_ERROR_NOMATCH)
+            break;
+        if (code < 0)
+            return failed(r->c, code);
+        const PCRE2_SIZE *o = pcre2_get_ovector_pointer(r->md);
+        size_t from = o[0], to = o[1];
+        if (from > to || from < done)
+            return arg_error(r->c, 1, "\\K is not supported") != NULL;
+        /* as in Go, no empty match right behind another match */
+        if (!(from == to && from == last)) {
+            buf_put(out, r->s + done, from - done);
+            if (!put_replacement(r, at, out))
+                return false;
+            done = to;
+        }
+        last = to;
+        at = to > from ? to : next_char(r->s, r->n, to);
+    }
+    buf_put(out, r->s + done, r->n - done);
+    return buf_error(out) == 0 || arg_error(r->c, 0, "the result is too large") != NULL;
+}
 
 static struct value *
 substitute(struct call *c, const char *pattern, size_t pattern_n)
 {
-    const char *s = arg_str(c, 0), *with = arg_str(c, 2);
-    size_t n = arg_len(c, 0), at;
     int code;
-    pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, pattern_n,
-                                   PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
-    PCRE2_UCHAR text[120];
-    if (re == NULL) {
+    size_t at;
+    struct replacing r = {.c = c, .s = arg_str(c, 0), .with = arg_str(c, 2), .n = arg_len(c, 0)};
+    if (c->failed || !call_charge(c, 20 + pattern_n, pattern_n * 64 + r.n))
+        return NULL;
+    r.re = pcre2_compile((PCRE2_SPTR)pattern, pattern_n, PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code,
+                         &at, NULL);
+    if (r.re == NULL) {
+        PCRE2_UCHAR text[120];
         pcre2_get_error_message(code, text, sizeof(text));
         return arg_error(c, 1, "invalid regular expression at byte %zu: %s", at, (char *)text);
     }
-    pcre2_match_context *mc = pcre2_match_context_create(NULL);
-    pcre2_set_match_limit(mc, MATCH_LIMIT);
-    pcre2_set_depth_limit(mc, DEPTH_LIMIT);
-    pcre2_set_heap_limit(mc, HEAP_KIB);
-    PCRE2_SIZE size = n * 2 + 1024;
+    r.limit = MATCH_LIMIT + 4 * r.n;
+    r.md = pcre2_match_data_create_from_pattern(r.re, NULL);
+    r.mc = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(r.mc, (uint32_t)r.limit);
+    pcre2_set_depth_limit(r.mc, DEPTH_LIMIT);
+    pcre2_set_heap_limit(r.mc, HEAP_KIB);
+    auto_buf struct buf out = BUF_INIT(HCL_BYTES_MAX / 4);
     struct value *ret = NULL;
-    for (int pass = 0; pass < 2; pass++) {
-        PCRE2_SIZE len = size;
-        if (!call_charge(c, 10 + n / 8, size))
-            break;
-        PCRE2_UCHAR *out = mem_zalloc_array(NULL, 1, size, "text");
-        int r = pcre2_substitute(re, (PCRE2_SPTR)s, n, 0,
-                                 PCRE2_SUBSTITUTE_GLOBAL | PCRE2_SUBSTITUTE_UNSET_EMPTY |
-                                     PCRE2_SUBSTITUTE_OVERFLOW_LENGTH,
-                                 NULL, mc, (PCRE2_SPTR)with, strlen(with), out, &len);
-        if (r >= 0)
-            ret = ret_strn(c, (const char *)out, len);
-        mem_free(out);
-        if (r == PCRE2_ERROR_NOMEMORY && pass == 0) {
-            size = len;
-            continue;
-        }
-        if (r < 0) {
-            pcre2_get_error_message(r, text, sizeof(text));
-            arg_error(c, 1, "%s", (char *)text);
-        }
-        break;
-    }
-    pcre2_match_context_free(mc);
-    pcre2_code_free(re);
+    if (replace_all(&r, &out))
+        ret = ret_strn(c, out.len > 0 ? (const char *)out.data : "", out.len);
+    pcre2_match_context_free(r.mc);
+    pcre2_match_data_free(r.md);
+    pcre2_code_free(r.re);
     return ret;
 }
 
@@ -63,7 +131,7 @@ static struct value *
 fn_regex_replace(struct call *c)
 {
     const char *p = arg_str(c, 1);
-    return substitute(c, p, strlen(p));
+    return c->failed ? NULL : substitute(c, p, strlen(p));
 }
 
 /* A pattern between slashes is a regular expression. */

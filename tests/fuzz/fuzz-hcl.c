@@ -2,11 +2,13 @@
  *
  * The job language. The first byte chooses: a job file, agent configuration in its two forms, or a
  * variable file. Oracles: an error comes with a diagnostic and success without one; a decoded job
- * survives the way through JSON; parsing twice gives the same job.
+ * survives the way through JSON; parsing twice gives the same job; its canonical form is canonical.
  */
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/canonical.h"
+#include "api/validate.h"
 #include "common/buf.h"
 #include "jobspec/jobspec.h"
 
@@ -42,6 +44,16 @@ job_file(const void *ctx, const char *s, size_t n)
     /* an empty label is no ID */
     ASSERT(r == 0 || a->id == NULL || a->id[0] == '\0');
     ASSERT(r < 0 || codec_equal(&type_job, a, back, 0));
+    if (r < 0)
+        return;
+    struct str_list errors = {NULL, 0}, warnings = {NULL, 0};
+    job_canonicalize(back, back);
+    job_imply_constraints(back, back);
+    struct job *again = codec_clone(ctx, &type_job, back);
+    job_canonicalize(again, again);
+    job_imply_constraints(again, again);
+    ASSERT(codec_equal(&type_job, back, again, 0));
+    ASSERT((job_validate(ctx, back, NULL, &errors, &warnings) < 0) == (errors.n > 0));
 }
 
 static void
