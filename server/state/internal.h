@@ -67,6 +67,7 @@ struct state_txn {
     struct state_change *changes;
     size_t n_changes;
     size_t cap_changes;
+    uint64_t touched[STATE_TABLES]; /* index stored for the table in this transaction */
 };
 
 struct key {

@@ -18,10 +18,13 @@ changed(struct state_txn *t, enum state_table table, uint64_t index, uint64_t ke
     uint8_t v[8];
     if (index == 0)
         return;
-    be64_put(v, index);
-    int rc = table_put(t->t, t->s->t[T_META], SLICE(k, sizeof(k)), SLICE(v, sizeof(v)));
-    if (rc < 0)
-        state_fatal(t->s, "table index", rc);
+    if (t->touched[table] != index) {
+        be64_put(v, index);
+        int rc = table_put(t->t, t->s->t[T_META], SLICE(k, sizeof(k)), SLICE(v, sizeof(v)));
+        if (rc < 0)
+            state_fatal(t->s, "table index", rc);
+        t->touched[table] = index;
+    }
     if (t->n_changes == t->cap_changes) {
         t->cap_changes = t->cap_changes == 0 ? 16 : t->cap_changes * 2;
         mem_resize(t, t->changes, struct state_change, t->cap_changes);
