@@ -453,6 +453,10 @@ propose_batch(struct core *c)
     state_usage(c->state, &used, &size);
     int rc = used > size / 10 * 9 ? -ENOSPC : 0;
     const char *why = "the state file is nearly full: raise the map size of the server";
+    if (rc == 0 && !raft_log_has_room(c->log)) {
+        rc = -ENOSPC;
+        why = "the disk under the server's data directory is nearly full";
+    }
     if (rc == 0) {
         struct record *r = mem_array(NULL, struct record, n);
         for (size_t i = 0; i < n; i++)

@@ -53,6 +53,26 @@ load_id(struct core *c, const char *dir, struct err *e)
     return rc < 0 ? err_errno(e, -rc, "write '%s'", path) : 0;
 }
 
+/* The directories we made must not vanish with a crash of the machine. */
+static int
+make_dirs(const char *dir, const char *raft_dir, const char *state_dir, struct err *e)
+{
+    int rc = dir_make(AT_FDCWD, raft_dir, 0700);
+    if (rc == 0)
+        rc = dir_make(AT_FDCWD, state_dir, 0700);
+    if (rc < 0)
+        return err_errno(e, -rc, "make the server's directories below '%s'", dir);
+    static const char *const up[] = {".", ".."};
+    for (size_t i = 0; i < ARRAY_LEN(up); i++) {
+        auto_fd int base = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        auto_fd int fd = base < 0 ? -1 : openat(base, up[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        rc = fd < 0 ? -errno : dir_fsync(fd);
+        if (rc < 0 && !(i > 0 && rc == -EACCES)) /* the one above may belong to root alone */
+            return err_errno(e, -rc, "sync the directory '%s/%s'", dir, up[i]);
+    }
+    return 0;
+}
+
 /* --- loading a snapshot --- */
 
 struct loader {
@@ -228,6 +248,13 @@ load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
     rc = raft_log_replay(c->log, 1, replay_record, &p, e);
     if (rc < 0)
         return rc;
+    uint64_t term = p.n > 0 ? p.v[p.n - 1].term : 0;
+    if (raft_log_term(c->log) < term || (snap != NULL && raft_log_term(c->log) < snap->term))
+        return err_set(e, -ERR_CORRUPT,
+                       "'%s/hard-state' (term and vote) is older than the log beside it; this server "
+                       "could vote twice. Restore the file, or remove the directory and let the "
+                       "server rejoin empty",
+                       raft_dir);
     if (snap != NULL) {
         consensus_conf_copy(c, &snap->conf, &c->conf);
         c->conf_index = snap->conf_index;
@@ -275,11 +302,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     pthread_condattr_destroy(&attr);
     char *raft_dir = mem_printf(c, "%s/raft", o->dir);
     char *state_dir = mem_printf(c, "%s/state", o->dir);
-    int rc = dir_make(AT_FDCWD, raft_dir, 0700);
-    if (rc == 0)
-        rc = dir_make(AT_FDCWD, state_dir, 0700);
-    if (rc < 0)
-        err_errno(e, -rc, "make the server's directories below '%s'", o->dir);
+    int rc = make_dirs(c->o.dir, raft_dir, state_dir, e);
     struct raft_log_opts lo = {
         .segment_bytes = o->segment_bytes, .on_durable = core_durable, .arg = c};
     if (rc == 0)

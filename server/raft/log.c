@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -23,6 +24,7 @@
 #include "common/num.h"
 #include "common/str.h"
 
+enum { ROOM_BYTES = 64 << 20 };
 enum { SEGMENT_BYTES = 8 << 20, HARD_SLOT = 512, QUEUE_BYTES_MAX = 1 << 30 };
 
 struct segment {
@@ -124,6 +126,9 @@ hard_open(struct raft_log *l, struct err *e)
     ssize_t n = fd_read_full(l->hard_fd, b, sizeof(b));
     if (n < 0)
         return err_errno(e, (int)-n, "read '%s/hard-state'", l->dir);
+    int rc = n == 0 ? dir_fsync(l->dirfd) : 0; /* so that it cannot vanish later */
+    if (rc < 0)
+        return err_errno(e, -rc, "sync '%s'", l->dir);
     bool any = false;
     for (size_t i = 0; i < 2; i++) {
         uint64_t seq, term, vote;
@@ -593,6 +598,16 @@ uint64_t
 raft_log_bytes(const struct raft_log *l)
 {
     return l->bytes;
+}
+
+bool
+raft_log_has_room(const struct raft_log *l)
+{
+    struct statvfs v;
+    if (fstatvfs(l->dirfd, &v) != 0)
+        return true;
+    uint64_t need = 2 * (uint64_t)l->segment_bytes + ROOM_BYTES;
+    return (uint64_t)v.f_bavail * v.f_frsize >= need;
 }
 
 static void

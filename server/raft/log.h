@@ -55,6 +55,8 @@ void raft_log_truncate(struct raft_log *l, uint64_t index);
 void raft_log_reset(struct raft_log *l, uint64_t index);
 /* Entries <= index are not needed any more: removes segments that hold nothing else. */
 void raft_log_compact(struct raft_log *l, uint64_t index);
+/* False when the disk is nearly full: refuse new work before a write fails, which is fatal. */
+bool raft_log_has_room(const struct raft_log *l);
 /* Bytes of entries appended since open. */
 uint64_t raft_log_bytes(const struct raft_log *l);
 

@@ -191,6 +191,42 @@ START_TEST(idle_core_sleeps)
 }
 END_TEST
 
+START_TEST(lost_term_and_vote_are_refused)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *dir = tmp_dir();
+    bench_close(bench_open(dir, "boot"));
+    ck_assert_int_eq(unlink(mem_printf(tmp, "%s/raft/hard-state", dir)), 0);
+    struct core_opts o = {.dir = dir, .addr = "a:1", .boot_id = "boot", .map_bytes = 64 << 20};
+    struct core *c = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(core_open(&o, &c, &e), -ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(e.text, "could vote twice"));
+}
+END_TEST
+
+/* The state says more than the log holds: entries were lost. */
+START_TEST(shortened_log_is_refused)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *dir = tmp_dir();
+    struct bench *b = bench_open(dir, "boot");
+    struct err e = ERR_INIT;
+    for (int i = 0; i < 5; i++)
+        bench_apply(b, tmp, register_job(tmp, mem_printf(tmp, "job-%d", i), 1), &e);
+    bench_close(b);
+    int fd = open(mem_printf(tmp, "%s/raft/log-%020d", dir, 0), O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    char zeros[65536 - 400] = {0};
+    ck_assert_int_eq(fd_pwrite_full(fd, zeros, sizeof(zeros), 400), 0);
+    close(fd);
+    struct core_opts o = {.dir = dir, .addr = "a:1", .boot_id = "boot", .map_bytes = 64 << 20};
+    struct core *c = NULL;
+    ck_assert_int_eq(core_open(&o, &c, &e), -ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(e.text, "part of it is missing"));
+}
+END_TEST
+
 START_TEST(two_processes_do_not_share_a_log)
 {
     const char *dir = tmp_dir();
@@ -207,4 +243,5 @@ END_TEST
 TEST_SUITE_TIMEOUT("core", 60, proposed_is_readable, refusal_reaches_the_proposer,
                    restart_keeps_everything, snapshots_keep_the_log_short,
                    killed_loses_nothing_acknowledged, idle_core_sleeps,
+                   lost_term_and_vote_are_refused, shortened_log_is_refused,
                    two_processes_do_not_share_a_log)
