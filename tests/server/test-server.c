@@ -5,6 +5,7 @@
  */
 #include "tests/lib/test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/terms.h"
@@ -28,7 +29,7 @@ stopped(void *arg)
 }
 
 static struct world *
-world_open(const char *dir)
+world_open_with(const char *dir, int64_t heartbeat_ms)
 {
     struct world *w = mem_new(NULL, struct world);
     struct server_config cfg = {
@@ -36,6 +37,8 @@ world_open(const char *dir)
         .name = "test.global",
         .rpc_addr = "127.0.0.1:4647",
         .dev = true,
+        .heartbeat_min_ms = heartbeat_ms,
+        .heartbeat_grace_ms = heartbeat_ms,
     };
     struct err e = ERR_INIT;
     size_t n;
@@ -52,6 +55,12 @@ world_open(const char *dir)
     }
     ck_assert(server_is_leader(w->server));
     return w;
+}
+
+static struct world *
+world_open(const char *dir)
+{
+    return world_open_with(dir, 0);
 }
 
 static void
@@ -419,5 +428,138 @@ START_TEST(survives_a_restart)
 }
 END_TEST
 
-TEST_SUITE("server", job_becomes_allocation, counts_change_and_stop, blocked_until_there_is_room,
-           refusals_name_the_problem, plan_is_a_dry_run, survives_a_restart)
+static size_t
+running(struct world *w, const char *job)
+{
+    const struct alloc_list_response *al = allocs_of(w, job);
+    size_t n = 0;
+
+    for (size_t i = 0; i < al->allocations.n; i++)
+        n += str_eq(al->allocations.v[i]->desired_status, ALLOC_DESIRED_RUN) &&
+             !str_eq(al->allocations.v[i]->client_status, ALLOC_LOST);
+    return n;
+}
+
+/* Turns the loop until the job has `want` live allocations. */
+static void
+await_running(struct world *w, const char *job, size_t want)
+{
+    int64_t end = clock_mono_ns() + 10 * NS_PER_S;
+
+    while (running(w, job) != want) {
+        bool never = false;
+        ck_assert_msg(clock_mono_ns() < end, "%s: %zu allocations, not %zu", job, running(w, job), want);
+        loop_run_until(w->loop, &never, 5);
+    }
+}
+
+/* What waits for capacity waits on after a restart, and is woken by a node. */
+START_TEST(blocked_survives_a_restart)
+{
+    const char *dir = tmp_dir();
+    struct world *w = world_open(dir);
+
+    const struct evaluation *e = await_eval(w, run_job(w, the_job(w, "web", 2))->eval_id);
+    ck_assert_uint_eq(e->failed_tg_allocs.n, 1);
+    world_close(w);
+    w = world_open(dir);
+    ck_assert_uint_eq(running(w, "web"), 0);
+    node_up(w);
+    await_running(w, "web", 2);
+    world_close(w);
+}
+END_TEST
+
+/* No heartbeat: down, its allocations lost; back again: work returns. */
+START_TEST(silence_loses_the_node)
+{
+    struct world *w = world_open_with(tmp_dir(), 150);
+    struct node_register_request rr = {.node = the_node(w)};
+    struct node_update_status_request sr = {
+        .node_id = node_id, .secret_id = node_secret, .status = NODE_READY};
+
+    CALL(w, RPC_NODE_REGISTER, node_update_response, &rr);
+    CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
+    run_job(w, the_job(w, "web", 1));
+    await_running(w, "web", 1);
+    const char *first = allocs_of(w, "web")->allocations.v[0]->id;
+    await_running(w, "web", 0);
+    struct id_request ir = {.id = node_id};
+    ck_assert_str_eq(CALL(w, RPC_NODE_GET_NODE, node_response, &ir)->node->status, NODE_DOWN);
+    ir.id = first;
+    const struct allocation *a = CALL(w, RPC_ALLOC_GET_ALLOC, alloc_response, &ir)->alloc;
+    ck_assert_str_eq(a->client_status, ALLOC_LOST);
+    ck_assert_str_eq(a->desired_status, ALLOC_DESIRED_STOP);
+    CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
+    await_running(w, "web", 1);
+    world_close(w);
+}
+END_TEST
+
+/* The server goes while queries are parked and while one is being answered. */
+START_TEST(stops_under_load)
+{
+    struct world *w = world_open(tmp_dir());
+    struct query_options q = {.min_query_index = 1000000, .max_query_time = 60 * NS_PER_S};
+    struct id_request parked = {.id = "nothing", .query = &q}, now = {.id = "nothing"};
+    struct answer *a[40];
+
+    node_up(w);
+    for (size_t i = 0; i < ARRAY_LEN(a); i++) {
+        a[i] = mem_new(w, struct answer);
+        a[i]->w = w;
+        rpc_send(w->rpc, i % 2 ? RPC_JOB_GET_JOB : RPC_JOB_ALLOCATIONS, i < 20 ? &parked : &now,
+                 60000, answered, a[i]);
+        if (i == 20) {
+            bool never = false;
+            loop_run_until(w->loop, &never, 20);
+        }
+    }
+    world_close(w);
+}
+END_TEST
+
+/* A changed job fails, is refused by index, and a page is a page. */
+START_TEST(indexes_and_pages)
+{
+    struct world *w = world_open(tmp_dir());
+    char id[16];
+
+    node_up(w);
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof(id), "job-%d", i);
+        struct job_register_request req = {
+            .job = the_job(w, mem_strdup(w, id), 0), .enforce_index = true};
+        CALL(w, RPC_JOB_REGISTER, job_register_response, &req);
+        ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &req));
+        ck_assert_int_eq(w->err.code, -ERR_CONFLICT);
+    }
+    struct query_options q = {.per_page = 2};
+    struct list_request lr = {.query = &q};
+    const struct job_list_response *jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert_uint_eq(jl->jobs.n, 2);
+    ck_assert_str_eq(jl->meta->next_token, "default.job-2");
+    q.next_token = jl->meta->next_token;
+    q.per_page = 10;
+    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert_uint_eq(jl->jobs.n, 3);
+    ck_assert(str_empty(jl->meta->next_token));
+    q = (struct query_options){.per_page = 2, .reverse = true};
+    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert_str_eq(jl->jobs.v[0]->id, "job-4");
+    ck_assert_str_eq(jl->meta->next_token, "default.job-2");
+    q.next_token = jl->meta->next_token;
+    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert_str_eq(jl->jobs.v[0]->id, "job-2");
+    q = (struct query_options){.prefix = "job-3"};
+    ck_assert_uint_eq(CALL(w, RPC_JOB_LIST, job_list_response, &lr)->jobs.n, 1);
+    q = (struct query_options){.prefix = "abc"};
+    ck_assert_ptr_null(call(w, RPC_NODE_LIST, &lr));
+    ck_assert_ptr_nonnull(strstr(w->err.text, "even length"));
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("server", 60, job_becomes_allocation, counts_change_and_stop, blocked_until_there_is_room,
+           refusals_name_the_problem, plan_is_a_dry_run, survives_a_restart,
+           blocked_survives_a_restart, silence_loses_the_node, stops_under_load, indexes_and_pages)
