@@ -199,7 +199,7 @@ alloc_runner_need_dirs(struct alloc_runner *ar)
     for (size_t i = 0; i < ar->n; i++) {
         struct warden_task *t = mem_new(tmp, struct warden_task);
         t->name = ar->tasks[i].sm.t->name;
-        t->user = str_or(ar->tasks[i].task->user, "");
+        t->user = launch_user(tmp, &ar->tasks[i]);
         t->driver = ar->tasks[i].task->driver;
         v[i] = t;
     }

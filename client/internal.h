@@ -216,6 +216,8 @@ void task_runner_dirs(struct task_runner *tr); /* directories are ready or faile
 void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg);
 
 /* launch.c */
+/* The task's user, resolved; "" for the driver's default. */
+const char *launch_user(const void *ctx, struct task_runner *tr);
 struct launch_spec *launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e);
 int launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret, struct err *e);
 

@@ -127,6 +127,18 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
     return driver_check(tr->driver, p->in.config, e);
 }
 
+const char *
+launch_user(const void *ctx, struct task_runner *tr)
+{
+    const char *user = str_or(tr->task->user, "");
+    if (!strstr(user, "${") || !tr->driver)
+        return user;
+    struct prepared *p = mem_new(ctx, struct prepared);
+    struct err e = ERR_INIT; /* a bad config fails the launch itself */
+    (void)prepare(p, tr, p, &e);
+    return p->in.user;
+}
+
 struct launch_spec *
 launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
 {

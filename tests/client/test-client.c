@@ -280,6 +280,52 @@ START_TEST(works_without_root)
 }
 END_TEST
 
+START_TEST(updates_in_place)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_script(&w, "service", "while [ ! -e go ]; do sleep 0.02; done; exit 3");
+    world_client(&w);
+    world_until(&w, world_status(x, "running"));
+    /* One restart is allowed now; the task runs on. */
+    struct restart_policy *p = x->a->job->task_groups.v[0]->restart_policy;
+    p->attempts.v = 1;
+    p->delay = (struct opt_i64){true, 10 * NS_PER_MS};
+    world_changed(&w, x);
+    world_until(&w, w.parked); /* taken, and waiting for more */
+    ck_assert_uint_eq(world_task(x)->restarts, 0);
+    put_file(&w, x, "t/go");
+    world_until(&w, world_status(x, "failed"));
+    ck_assert_uint_eq(world_task(x)->restarts, 1);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(old_allocations_are_collected)
+{
+    struct world w;
+    enum { N = 5 };
+    struct world_alloc *x[N];
+    world_start(&w, geteuid());
+    w.cfg.gc_max_allocs = 2;
+    world_client(&w);
+    for (int i = 0; i < N; i++) {
+        x[i] = world_script(&w, "batch", "true");
+        world_until(&w, world_status(x[i], "complete"));
+    }
+    world_until(&w, !client_has_alloc(w.client, x[N - 3]->a->id));
+    ck_assert(client_has_alloc(w.client, x[N - 1]->a->id));
+    ck_assert_int_eq(world_lines(&w, x[0], "alloc/logs/t.stdout.0"), -1);
+    /* Still listed by the servers, and not run again. */
+    for (int i = 0; i < N; i++)
+        x[i]->a->client_status = "complete";
+    world_changed(&w, x[0]);
+    world_until(&w, w.parked);
+    ck_assert(!client_has_alloc(w.client, x[0]->a->id));
+    world_stop(&w);
+}
+END_TEST
+
 START_TEST(dev_ends_its_tasks)
 {
     struct world w;
@@ -386,4 +432,4 @@ END_TEST
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes, restart_and_signal,
                    tasks_are_adopted, killed_at_any_instant, works_without_root,
-                   dev_ends_its_tasks, reports_are_sent_again, follow_and_rotation, mock_restarts)
+                   updates_in_place, old_allocations_are_collected, dev_ends_its_tasks, reports_are_sent_again, follow_and_rotation, mock_restarts)
