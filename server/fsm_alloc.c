@@ -177,8 +177,9 @@ may_reschedule(struct apply *a, struct allocation *al)
         if (!str_eq(tg->name, al->task_group))
             continue;
         const struct reschedule_policy *p = tg->reschedule_policy;
-        return p == NULL || (p->unlimited.set && p->unlimited.v) ||
-               (p->attempts.set && p->attempts.v > 0);
+        /* system jobs have none: what fails there waits for the next change of its node or job */
+        return p != NULL && ((p->unlimited.set && p->unlimited.v) ||
+                             (p->attempts.set && p->attempts.v > 0));
     }
     return false;
 }

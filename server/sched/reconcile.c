@@ -121,8 +121,6 @@ classify_failed(struct group_run *g, const struct allocation *a)
 {
     int64_t at = 0;
 
-    if (!str_empty(a->next_allocation))
-        return CLASS_IGNORE;
     if (FLAG(a, force_reschedule))
         return CLASS_RESCHEDULE;
     if (!reschedule_allowed(g->tg->reschedule_policy, a, &at))
@@ -144,12 +142,16 @@ classify(struct group_run *g, const struct allocation *a)
 
     if (g->batch && alloc_terminal(a) && old)
         return CLASS_IGNORE;
+    /* another one fills its place already */
+    if (alloc_terminal(a) && !str_empty(a->next_allocation))
+        return CLASS_IGNORE;
     if (alloc_server_terminal(a)) {
         if (!g->batch)
             return CLASS_IGNORE;
-        if (FLAG(a, migrate_disable_placement) || alloc_ran_successfully(a))
+        if (FLAG(a, migrate_disable_placement))
             return CLASS_UNTAINTED;
-        return CLASS_IGNORE;
+        /* one that was told to move did not finish, however well it stopped */
+        return alloc_ran_successfully(a) && !FLAG(a, migrate) ? CLASS_UNTAINTED : CLASS_IGNORE;
     }
     if (str_eq(a->client_status, ALLOC_FAILED))
         return classify_failed(g, a);

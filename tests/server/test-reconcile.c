@@ -371,6 +371,41 @@ START_TEST(finished_batch_is_done)
 }
 END_TEST
 
+/* Told to move, it stops without failing: its work is not done for that, and its replacement stays. */
+START_TEST(moved_batch_is_not_done)
+{
+    struct harness *h = nodes(2);
+    struct desired_transition dt = {.migrate = {true, true}};
+
+    h_register(h, h_job(h, "a", JOB_BATCH, 1));
+    h_eval(h, "a");
+    h_all_running(h);
+    struct allocation *a = h_alloc(h, "a.web[0]");
+    a->desired_transition = &dt;
+    h_eval(h, "a");
+    a->client_status = ALLOC_COMPLETE;
+    for (int i = 0; i < 3; i++)
+        ck_assert_ptr_null(h_eval(h, "a")->plan);
+    ck_assert_uint_eq(h_live(h, "a"), 1);
+    h_free(h);
+
+    /* the same when there was no room for the replacement at first */
+    h = nodes(1);
+    h_register(h, h_job(h, "a", JOB_BATCH, 1));
+    h_eval(h, "a");
+    h_all_running(h);
+    a = h_alloc(h, "a.web[0]");
+    a->desired_transition = &dt;
+    h->nodes.v[0]->scheduling_eligibility = NODE_INELIGIBLE;
+    h_eval(h, "a");
+    a->client_status = ALLOC_COMPLETE;
+    h->nodes.v[0]->scheduling_eligibility = NODE_ELIGIBLE;
+    h_eval(h, "a");
+    ck_assert_uint_eq(h_live(h, "a"), 1);
+    h_free(h);
+}
+END_TEST
+
 START_TEST(complete_service_is_replaced)
 {
     struct harness *h = nodes(1);
@@ -538,6 +573,6 @@ TEST_SUITE("reconcile", places_names_in_order, scales_from_the_top,
            constraint_moves_what_no_longer_fits, stopped_and_purged_jobs_stop,
            group_that_left_is_stopped, lost_ones_are_replaced, stopping_on_a_dead_node_is_lost,
            unready_nodes_take_nothing_new, migrate_flag_moves, failed_service_waits_then_moves,
-           failed_batch_uses_its_attempts, finished_batch_is_done, complete_service_is_replaced,
+           failed_batch_uses_its_attempts, finished_batch_is_done, moved_batch_is_not_done, complete_service_is_replaced,
            no_node_blocks_with_reasons, missing_driver_and_pool, datacenter_globs,
            distinct_hosts_and_property, system_runs_everywhere, sysbatch_runs_once)
