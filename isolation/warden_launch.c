@@ -371,6 +371,7 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
         launch_failed(w, t, &e);
         return;
     }
+    t->launch_ns = clock_mono_ns() - t->plan_ns;
     finish_launch(w, t);
     t->state = TASK_RUNNING;
     t->pid = proc_pidfd_pid(t->payload);
@@ -398,6 +399,7 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
         r = make_fds(w, l, e);
     if (r == 0)
         r = make_plan(w, l, e);
+    t->plan_ns = clock_mono_ns();
     if (r == 0)
         r = start_shim(w, l, e);
     if (r < 0)

@@ -299,6 +299,7 @@ static void export(const void *ctx, struct wtask *t, struct warden_answer *a)
     struct task_record *x = record_export(ctx, &r);
     x->pid = t->pid;
     x->shim_pid = t->shim_pid;
+    x->launch_time = t->launch_ns;
     list_add(ctx, a->msg.records, x);
 }
 
