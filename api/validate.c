@@ -346,6 +346,14 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
         complain(c, "the group has no name");
     if (g->count.v < 0)
         complain(c, "count is negative");
+    if (g->count.v > 1 && ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
+        complain(c, "count of a %s job is 1 per node, or 0", c->job->type);
+    if (g->reschedule_policy && ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
+        complain(c, "a %s job is not rescheduled: remove reschedule", c->job->type);
+    if (g->update && batch)
+        complain(c, "a %s job has no update block", c->job->type);
+    if (g->migrate && !str_eq(c->job->type, JOB_SERVICE))
+        complain(c, "a %s job has no migrate block", c->job->type);
     if (g->networks.n > 1)
         complain(c, "only one network block is allowed");
     for (size_t i = 0; i < g->networks.n; i++)
@@ -404,10 +412,8 @@ job_head(struct check *c, const struct job_limits *limits)
     const struct job *j = c->job;
     int64_t max = limits && limits->max_priority ? limits->max_priority : 100;
     job_id(c);
-    if (ONE_OF(j->type, JOB_SYSTEM, JOB_SYSBATCH))
-        complain(c, "jobs of type \"%s\" are not supported yet: service and batch are", j->type);
-    else if (!ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
-        complain(c, "job type \"%s\" is neither service nor batch", j->type);
+    if (!ONE_OF(j->type, JOB_SERVICE, JOB_BATCH, JOB_SYSTEM, JOB_SYSBATCH))
+        complain(c, "job type \"%s\" is not service, batch, system or sysbatch", j->type);
     if (j->priority.v < 1 || j->priority.v > max)
         complain(c, "priority %" PRId64 " is not 1 to %" PRId64, j->priority.v, max);
     for (size_t i = 0; i < j->datacenters.n; i++)

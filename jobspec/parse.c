@@ -63,7 +63,7 @@ struct expr *
 parse_node(struct parser *p, enum expr_kind kind, const struct hcl_range *r)
 {
     if (++p->nodes > EXPR_NODES_MAX) {
-        parse_error(p, r, "File too large", "It holds more than 400000 expressions.");
+        parse_error(p, r, "File too large", "It holds more than 200000 expressions.");
         return NULL;
     }
     struct expr *e = mem_new(p->ctx, struct expr);
@@ -294,7 +294,7 @@ parse_body(struct parser *p, enum tok_type end)
             return NULL;
         }
         if (++p->nodes > EXPR_NODES_MAX) {
-            parse_error(p, &p->tok.r, "File too large", "It holds more than 400000 items.");
+            parse_error(p, &p->tok.r, "File too large", "It holds more than 200000 items.");
             return NULL;
         }
         if (!parse_item(p, body) || !parse_item_end(p, end))

@@ -11,7 +11,7 @@
 
 enum {
     EXPR_DEPTH_MAX = 300,   /* of a tree: long chains of operators count too */
-    EXPR_NODES_MAX = 400000 /* of one file */
+    EXPR_NODES_MAX = 200000 /* of one file */
 };
 
 struct parser {

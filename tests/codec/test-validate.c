@@ -145,7 +145,16 @@ START_TEST(errors_are_collected)
         const char *json, *text;
     } rows[] = {
         {"{\"ID\":\"a b\",\"TaskGroups\":[]}", "blank"},
-        {"{\"ID\":\"j\",\"Type\":\"system\",\"TaskGroups\":[]}", "not supported yet"},
+        {"{\"ID\":\"j\",\"Type\":\"_core\",\"TaskGroups\":[]}", "job type \"_core\""},
+        {"{\"ID\":\"j\",\"Type\":\"system\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":2}]}",
+         "1 per node"},
+        {"{\"ID\":\"j\",\"Type\":\"sysbatch\",\"TaskGroups\":[{\"Name\":\"g\",\"ReschedulePolicy\":"
+         "{}}]}",
+         "not rescheduled"},
+        {"{\"ID\":\"j\",\"Type\":\"batch\",\"TaskGroups\":[{\"Name\":\"g\",\"Update\":{}}]}",
+         "no update block"},
+        {"{\"ID\":\"j\",\"Type\":\"batch\",\"TaskGroups\":[{\"Name\":\"g\",\"Migrate\":{}}]}",
+         "no migrate block"},
         {"{\"ID\":\"j\",\"Priority\":101}", "priority 101"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":-1}]}", "count is negative"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"../"
