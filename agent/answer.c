@@ -121,11 +121,28 @@ void
 ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
            const char *missing)
 {
+    ask_object_more(a, t, obj, m, missing, NULL);
+}
+
+void
+ask_object_more(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
+                const char *missing, const char *more)
+{
+    struct buf b = BUF_INIT(ANSWER_MAX);
+
     ask_meta(a, m);
-    if (obj)
-        ask_json(a, t, obj);
-    else
+    if (!obj) {
         ask_fail(a, 404, "%s", missing);
+        return;
+    }
+    json_encode(&b, t, obj, flags_of(a));
+    if (more && !buf_error(&b)) { /* before the last brace; no object of ours is empty */
+        b.len--;
+        if (b.data[b.len - 1] == '\n')
+            b.len--;
+        buf_printf(&b, a->pretty ? ",\n    %s\n}" : ",%s}", more);
+    }
+    send_json(a, &b);
 }
 
 /* --- lists --- */

@@ -94,6 +94,10 @@ void ask_text(struct ask *a, struct buf *b, const char *content_type);
 void ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
                 const char *missing);
 
+/* `more`: members that the wire has on top of the type, as JSON text ("\"Drain\":false"). */
+void ask_object_more(struct ask *a, const struct type *t, const void *obj,
+                     const struct query_meta *m, const char *missing, const char *more);
+
 /* A list from the server: filtered, sorted, cut into pages. */
 enum list_order { LIST_BY_ID, LIST_BY_NAMESPACE_ID, LIST_BY_CREATE };
 struct list {

@@ -264,6 +264,9 @@ enterprise(const char *path)
     return false;
 }
 
+static const char no_ui[] = "<!DOCTYPE html><title>Paddock</title><p>This agent has no web "
+                            "interface; its HTTP API is below <code>/v1/</code>.</p>\n";
+
 static void
 root(struct ask *a)
 {
@@ -307,6 +310,8 @@ refuse:
         http_fail(req, 405, "Invalid method");
     else if (strcmp(req->path, "/") == 0)
         root(a);
+    else if (str_prefix(req->path, "/ui/"))
+        http_reply(req, 200, "text/html; charset=utf-8", no_ui, sizeof(no_ui) - 1);
     else if (enterprise(req->path))
         http_fail(req, 501, "Nomad Enterprise only endpoint");
     else

@@ -26,7 +26,9 @@ static void
 node_done(struct ask *a, const void *resp)
 {
     const struct node_response *r = resp;
-    ask_object(a, &type_node, r->node, r->meta, "node not found");
+    const char *drain = r->node && r->node->drain_strategy ? "true" : "false";
+    ask_object_more(a, &type_node, r->node, r->meta, "node not found",
+                    r->node ? mem_printf(a, a->pretty ? "\"Drain\": %s" : "\"Drain\":%s", drain) : NULL);
 }
 
 static void

@@ -120,6 +120,19 @@ job_deregister(void *arg, struct rpc_call *call, const void *req)
 }
 
 static void
+node_get(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct id_request *r = req;
+    struct node_response *resp = mem_new(rpc_call_ctx(call), struct node_response);
+    (void)arg;
+    resp->meta = meta(resp);
+    resp->node = mem_new(resp, struct node);
+    resp->node->id = r->id;
+    resp->node->secret_id = "do not tell";
+    rpc_reply(call, resp);
+}
+
+static void
 leader(void *arg, struct rpc_call *call, const void *req)
 {
     struct status_leader_response *resp =
@@ -155,7 +168,7 @@ const struct rpc_service fake_services[] = {
     {RPC_JOB_LIST, job_list},         {RPC_JOB_GET_JOB, job_get},
     {RPC_JOB_REGISTER, job_register}, {RPC_JOB_DEREGISTER, job_deregister},
     {RPC_STATUS_LEADER, leader},      {RPC_SYSTEM_GC, gc},
-    {RPC_ALLOC_GET_ALLOC, alloc_get},
+    {RPC_ALLOC_GET_ALLOC, alloc_get}, {RPC_NODE_GET_NODE, node_get},
 };
 const size_t fake_services_n = ARRAY_LEN(fake_services);
 

@@ -151,6 +151,18 @@ START_TEST(errors)
 }
 END_TEST
 
+START_TEST(nodes_keep_their_secret_and_tell_of_drain)
+{
+    ck_assert_int_eq(status("GET", "/v1/node/n1", NULL), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "\"SecretID\":\"\""));
+    ck_assert_ptr_null(strstr(got.body, "do not tell"));
+    ck_assert_str_eq(got.body + strlen(got.body) - 15, ",\"Drain\":false}");
+    ck_assert_int_eq(status("GET", "/v1/node/n1?pretty", NULL), 200);
+    ck_assert_str_eq(got.body + strlen(got.body) - 23, ",\n    \"Drain\": false\n}\n");
+    ck_assert_int_eq(status("GET", "/ui/", NULL), 200);
+}
+END_TEST
+
 START_TEST(parameters)
 {
     ck_assert_int_eq(status("GET", "/v1/jobs?index=x", NULL), 400);
@@ -338,7 +350,8 @@ main(void)
 {
     Suite *s = suite_create("routes");
     TCase *tc = tcase_create("routes");
-    const TTest *const tests[] = {paths_and_methods, ids_may_hold_slashes, errors, parameters,
+    const TTest *const tests[] = {paths_and_methods, ids_may_hold_slashes, errors,
+                                  nodes_keep_their_secret_and_tell_of_drain, parameters,
                                   lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
                                   agent_routes, client_routes};
     tcase_set_timeout(tc, 30);
