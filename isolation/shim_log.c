@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/stat.h>
+#include <poll.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 #include "isolation/raw.h"
 #include "isolation/shim.h"
@@ -99,6 +101,12 @@ move(struct shim_log *l)
     if (l->file < 0 && shim_log_open(l) < 0)
         return discard(l, SCRATCH);
     if (l->bytes >= l->bytes_max) {
+        /* an empty file would push an old one out: rotate when there is something to write */
+        struct pollfd p = {.fd = l->pipe, .events = POLLIN};
+        struct timespec now = {0};
+        (void)RAW(SYS_ppoll, &p, 1, &now, NULL, 8);
+        if ((p.revents & POLLIN) == 0)
+            return (p.revents & (POLLHUP | POLLERR)) != 0 ? 0 : -EAGAIN;
         rotate(l);
         if (shim_log_open(l) < 0)
             return discard(l, SCRATCH);

@@ -2,6 +2,7 @@
  *
  * The warden, its shim and its client, with real processes.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -410,276 +411,6 @@ START_TEST(rotates_logs)
 }
 END_TEST
 
-static void
-file_error(struct rig *r, const char *path, int code)
-{
-    struct got a = {0}, b = {0};
-    warden_open(r->client, rig_id, path, rig_got, &a);
-    rig_wait(r, &a);
-    ck_assert_msg(a.err.code == -code, "%s: %d %s", path, a.err.code, a.err.text);
-    got_free(&a);
-    warden_stat(r->client, rig_id, path, rig_got, &b);
-    rig_wait(r, &b);
-    ck_assert_msg(b.err.code == -code || (code == ERR_INVALID && b.err.code == 0), "%s: %d", path,
-                  b.err.code);
-    got_free(&b);
-}
-
-static void
-put(struct rig *r, const char *path, const char *text, int64_t offset, int code)
-{
-    struct got g = {0};
-    struct warden_put p = {.alloc_id = rig_id,
-                           .task = "web",
-                           .path = path,
-                           .data = text,
-                           .n = strlen(text),
-                           .offset = offset};
-    warden_put(r->client, &p, rig_got, &g);
-    if (code >= 0) {
-        expect_code(r, &g, code, NULL);
-        return;
-    }
-    rig_wait(r, &g);
-    ck_assert_int_ne(g.err.code, 0);
-    got_free(&g);
-}
-
-START_TEST(writes_files)
-{
-    TEST_NEED("root");
-    struct rig r;
-    rig_start(&r, 0);
-    rig_alloc(&r, rig_id, "web", "exec");
-    const char *top = mem_printf(r.ctx, "%s/%s", r.policy.alloc_dir, rig_id);
-    put(&r, "web/local/a/b.txt", "hello", 0, 0);
-    put(&r, "web/local/a/b.txt", "HE", 5, 0);
-    ck_assert_str_eq(rig_file(&r, rig_id, "web/local/a/b.txt"), "helloHE");
-    put(&r, "web/secrets/t", "s", 0, 0);
-    put(&r, "alloc/logs/x", "s", 0, ERR_FORBIDDEN);
-    put(&r, "other/x", "s", 0, ERR_FORBIDDEN);
-    put(&r, "web", "s", 0, ERR_FORBIDDEN);
-    ck_assert_int_eq(symlink("/etc", mem_printf(r.ctx, "%s/web/local/d", top)), 0);
-    ck_assert_int_eq(mkfifo(mem_printf(r.ctx, "%s/web/local/f", top), 0666), 0);
-    ck_assert_int_eq(link(mem_printf(r.ctx, "%s/web/local/a/b.txt", top),
-                          mem_printf(r.ctx, "%s/web/local/h", top)),
-                     0);
-    put(&r, "web/local/d/x", "s", 0, -1);
-    put(&r, "web/local/f", "s", 0, -1); /* a FIFO without reader must not hang the warden */
-    put(&r, "web/local/h", "s", 0, -1);
-    ck_assert_str_eq(rig_file(&r, rig_id, "web/local/a/b.txt"), "helloHE");
-    rig_stop(&r);
-}
-END_TEST
-
-START_TEST(reads_files)
-{
-    TEST_NEED("root");
-    struct rig r;
-    struct got g = {0};
-    rig_start(&r, 0);
-    rig_alloc(&r, rig_id, "web", "exec");
-    const char *top = mem_printf(r.ctx, "%s/%s", r.policy.alloc_dir, rig_id);
-    put(&r, "web/local/a/b.txt", "hello", 0, 0);
-    put(&r, "web/secrets/t", "s", 0, 0);
-    ck_assert_int_eq(symlink("/etc/passwd", mem_printf(r.ctx, "%s/web/local/p", top)), 0);
-    ck_assert_int_eq(symlink("/etc", mem_printf(r.ctx, "%s/web/local/d", top)), 0);
-    ck_assert_int_eq(symlink("a", mem_printf(r.ctx, "%s/web/local/c", top)), 0);
-    ck_assert_int_eq(mkfifo(mem_printf(r.ctx, "%s/web/local/f", top), 0666), 0);
-    file_error(&r, "web/secrets", ERR_FORBIDDEN);
-    file_error(&r, "web/secrets/t", ERR_FORBIDDEN);
-    file_error(&r, "web/local/p", ERR_FORBIDDEN);
-    file_error(&r, "web/local/d/passwd", ERR_FORBIDDEN);
-    file_error(&r, "web/local/c/b.txt", ERR_FORBIDDEN);
-    file_error(&r, "web/local/f", ERR_INVALID);
-    file_error(&r, "web/none", ERR_NOT_FOUND);
-    warden_open(r.client, rig_id, "web/local/a/b.txt", rig_got, &g);
-    rig_wait(&r, &g);
-    char buf[16] = "";
-    ck_assert_int_eq(read(g.file, buf, sizeof(buf)), 5);
-    ck_assert_int_eq(write(g.file, "x", 1), -1);
-    got_free(&g);
-    g = (struct got){0};
-    warden_stat(r.client, rig_id, "alloc/tmp", rig_got, &g);
-    rig_wait(&r, &g);
-    ck_assert_str_eq(g.files.v[0]->file_mode, "dtrwxrwxrwx");
-    ck_assert_str_eq(g.files.v[0]->name, "tmp");
-    got_free(&g);
-    rig_stop(&r);
-}
-END_TEST
-
-START_TEST(lists_and_removes)
-{
-    TEST_NEED("root");
-    struct rig r;
-    struct got g;
-    rig_start(&r, 0);
-    rig_alloc(&r, rig_id, "web", "exec");
-    const char *top = mem_printf(r.ctx, "%s/%s", r.policy.alloc_dir, rig_id);
-    for (int i = 0; i < 300; i++) {
-        int fd = open(mem_printf(r.ctx, "%s/alloc/data/f%d", top, i), O_CREAT | O_WRONLY, 0644);
-        ck_assert_int_ge(fd, 0);
-        close(fd);
-    }
-    size_t seen = 0;
-    for (int64_t at = 0, first = 1; at != 0 || first; first = 0) {
-        g = (struct got){0};
-        warden_readdir(r.client, rig_id, "alloc/data", at, rig_got, &g);
-        rig_wait(&r, &g);
-        ck_assert_int_eq(g.err.code, 0);
-        seen += g.files.n;
-        at = g.next;
-        got_free(&g);
-    }
-    ck_assert_uint_eq(seen, 300);
-    g = (struct got){0};
-    warden_alloc_remove(r.client, rig_id, rig_got, &g);
-    expect_code(&r, &g, 0, NULL);
-    ck_assert_int_eq(access(top, F_OK), -1);
-    file_error(&r, "alloc", ERR_NOT_FOUND);
-    rig_stop(&r);
-}
-END_TEST
-
-static int
-raw_connect(struct rig *r)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    str_copy(a.sun_path, sizeof(a.sun_path), r->socket);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-    proto_buffers(fd);
-    return fd;
-}
-
-/* The warden closes the connection after this packet, and only this connection. */
-static void
-hostile(struct rig *r, const void *p, size_t n, int pass_fd)
-{
-    int fd = raw_connect(r);
-    ck_assert_int_eq(proto_send(fd, p, n, &pass_fd, pass_fd >= 0), 0);
-    struct pollfd pf = {.fd = fd, .events = POLLIN};
-    ck_assert_int_eq(poll(&pf, 1, 5000), 1);
-    char buf[8192];
-    ck_assert_int_le(recv(fd, buf, sizeof(buf), 0), 0);
-    close(fd);
-    struct got g = {0};
-    warden_info(r->client, rig_got, &g);
-    expect_code(r, &g, 0, NULL);
-}
-
-static void
-hostile_request(struct rig *r, const struct warden_request *q)
-{
-    auto_buf struct buf b = BUF_INIT(1 << 20);
-    mp_encode(&b, &type_warden_request, q);
-    ck_assert_int_eq(buf_error(&b), 0);
-    hostile(r, b.data, b.len, -1);
-    /* and after a greeting */
-    struct warden_request hello = {.op = WARDEN_INFO};
-    auto_buf struct buf h = BUF_INIT(4096);
-    mp_encode(&h, &type_warden_request, &hello);
-    int fd = raw_connect(r);
-    ck_assert_int_eq(proto_send(fd, h.data, h.len, NULL, 0), 0);
-    ck_assert_int_eq(proto_send(fd, b.data, b.len, NULL, 0), 0);
-    char buf[8192];
-    ck_assert_int_gt(recv(fd, buf, sizeof(buf), 0), 0);
-    ck_assert_int_le(recv(fd, buf, sizeof(buf), 0), 0);
-    close(fd);
-}
-
-START_TEST(closes_on_hostile_requests)
-{
-    TEST_NEED("root");
-    struct rig r;
-    rig_start(&r, 0);
-    static uint8_t junk[PROTO_PACKET_MAX + 4096];
-    memset(junk, 0xdd, sizeof(junk));
-    hostile(&r, "x", 1, -1);
-    hostile(&r, "\xdf\xff\xff\xff\xff", 5, -1); /* a map of 4 G entries */
-    hostile(&r, junk, 4096, -1);
-    hostile(&r, junk, sizeof(junk), -1);
-    struct warden_request hello = {.op = WARDEN_INFO};
-    auto_buf struct buf h = BUF_INIT(4096);
-    mp_encode(&h, &type_warden_request, &hello);
-    hostile(&r, h.data, h.len, 0); /* file descriptors are not taken */
-    struct launch_spec no_command = {.alloc_id = rig_id, .task_name = "web", .driver = "exec"};
-    struct launch_spec up = {
-        .alloc_id = rig_id, .task_name = "../web", .driver = "exec", .command = "x"};
-    const struct warden_request bad[] = {
-        {.op = 0},
-        {.op = 999},
-        {.op = WARDEN_INFO, .path = "x"}, /* a field that is not the row's */
-        {.op = WARDEN_KILL, .alloc_id = rig_id},
-        {.op = WARDEN_KILL, .alloc_id = "../../../etc", .task_name = "web"},
-        {.op = WARDEN_KILL, .alloc_id = rig_id, .task_name = ".."},
-        {.op = WARDEN_KILL, .alloc_id = rig_id, .task_name = "a/b"},
-        {.op = WARDEN_KILL, .alloc_id = rig_id, .task_name = "cgroup.kill"},
-        {.op = WARDEN_OPEN, .alloc_id = rig_id, .path = "../x"},
-        {.op = WARDEN_OPEN, .alloc_id = rig_id, .path = "/etc/passwd"},
-        {.op = WARDEN_OPEN, .alloc_id = rig_id, .path = "web//x"},
-        {.op = WARDEN_OPEN, .alloc_id = rig_id, .path = "web/./x"},
-        {.op = WARDEN_OPEN, .alloc_id = rig_id, .path = "web/x/"},
-        {.op = WARDEN_SIGNAL, .alloc_id = rig_id, .task_name = "web", .signal = 65},
-        {.op = WARDEN_SIGNAL, .alloc_id = rig_id, .task_name = "web", .signal = -9},
-        {.op = WARDEN_PUT, .alloc_id = rig_id, .task_name = "web", .path = "web/x", .mode = 04755},
-        {.op = WARDEN_PUT, .alloc_id = rig_id, .task_name = "web", .path = "web/x", .offset = -1},
-        {.op = WARDEN_LAUNCH, .spec = &no_command},
-        {.op = WARDEN_LAUNCH, .spec = &up},
-        {.op = WARDEN_LAUNCH, .alloc_id = rig_id},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        hostile_request(&r, &bad[i]);
-    /* before the greeting nothing else is allowed */
-    struct warden_request early = {.op = WARDEN_LIST};
-    auto_buf struct buf b = BUF_INIT(4096);
-    mp_encode(&b, &type_warden_request, &early);
-    hostile(&r, b.data, b.len, -1);
-    rig_stop(&r);
-}
-END_TEST
-
-START_TEST(refuses_other_users)
-{
-    TEST_NEED("root");
-    struct rig r;
-    rig_start(&r, 0);
-    ck_assert_int_eq(chmod(r.socket, 0666), 0);
-    ck_assert_int_eq(setresuid(NOBODY, NOBODY, 0), 0);
-    int fd = raw_connect(&r);
-    char c;
-    ck_assert_int_le(recv(fd, &c, 1, 0), 0);
-    close(fd);
-    ck_assert_int_eq(setresuid(0, 0, 0), 0);
-    rig_stop(&r);
-}
-END_TEST
-
-START_TEST(completes_requests_when_the_warden_dies)
-{
-    TEST_NEED("root");
-    struct rig r;
-    struct got a = {0}, b = {0};
-    rig_start(&r, 0);
-    kill(r.warden, SIGSTOP);
-    warden_list(r.client, rig_got, &a);
-    rig_kill(&r, SIGKILL);
-    expect_code(&r, &a, ERR_UNAVAILABLE, NULL);
-    ck_assert_int_eq(warden_client_fd(r.client), -1);
-    warden_list(r.client, rig_got, &b);
-    ck_assert(!b.done);
-    ck_assert(warden_client_pending(r.client));
-    expect_code(&r, &b, ERR_UNAVAILABLE, NULL);
-    rig_spawn(&r);
-    rig_connect(&r);
-    b = (struct got){0};
-    warden_list(r.client, rig_got, &b);
-    expect_code(&r, &b, 0, NULL);
-    rig_stop(&r);
-}
-END_TEST
-
 START_TEST(carries_large_arguments)
 {
     TEST_NEED("root");
@@ -709,9 +440,111 @@ START_TEST(carries_large_arguments)
 }
 END_TEST
 
+static size_t
+count_fds(pid_t pid)
+{
+    char path[40];
+    size_t n = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    while (d != NULL && readdir(d) != NULL)
+        n++;
+    if (d != NULL)
+        closedir(d);
+    return n;
+}
+
+START_TEST(leaves_nothing_behind)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    size_t fds = 0;
+    for (int i = 0; i < 40; i++) {
+        struct got g;
+        struct launch_spec *s =
+            rig_spec(&r, rig_id, "web", i % 2, i % 4 < 2 ? "exit 0" : "sleep 77777");
+        if (i % 5 == 4)
+            s->command = "/no/such/program";
+        rig_launch(&r, s, &g);
+        ck_assert_int_eq(g.err.code, i % 5 == 4 ? -ENOENT : 0);
+        got_free(&g);
+        destroy(&r, "web"); /* also of one that runs: it is killed first */
+        if (i == 9)
+            fds = count_fds(r.warden);
+    }
+    ck_assert_uint_eq(count_fds(r.warden), fds);
+    ck_assert_int_eq(access(mem_printf(r.ctx, "%s/%s", r.policy.cgroup_root, rig_id), F_OK), -1);
+    rig_stop(&r);
+}
+END_TEST
+
+START_TEST(gives_three_descriptors_and_the_right_mounts)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    char here[64] = "", *out;
+    ck_assert_int_gt(readlink("/proc/self/ns/mnt", here, sizeof(here) - 1), 0);
+    static const char script[] =
+        "for f in /proc/self/fd/*; do echo ${f##*/}; done; readlink /proc/self/ns/mnt";
+    run_to_end(&r, false, script, 0);
+    out = rig_file(&r, rig_id, "alloc/logs/web.stdout.0");
+    /* raw_exec: the host's mounts, not the warden's pruned ones */
+    ck_assert_msg(strstr(out, here) != NULL, "%s not in %s", here, out);
+    run_to_end(&r, true, "exec >/alloc/data/x; ls /proc/$$/fd", 0);
+    out = rig_file(&r, rig_id, "alloc/data/x");
+    for (char *p = strtok(out, "\n"); p != NULL; p = strtok(NULL, "\n")) {
+        int64_t fd = -1;
+        /* the shell keeps copies of its own from 10 on */
+        ck_assert_msg(num_parse_i64(p, &fd) == 0 && (fd <= 2 || fd >= 10), "descriptor %s", p);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+START_TEST(bounds_a_flood)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct got g;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    struct launch_logs logs = {.max_files = 2, .max_file_bytes = 100000};
+    struct launch_spec *s = rig_spec(
+        &r, rig_id, "web", true, "yes a | head -c 30000000 & yes b | head -c 30000000 >&2; wait");
+    s->logs = &logs;
+    rig_launch(&r, s, &g);
+    ck_assert_int_eq(rig_end(&r, &g)->exit_code, 0);
+    got_free(&g);
+    const char *dir = mem_printf(r.ctx, "%s/%s/alloc/logs", r.policy.alloc_dir, rig_id);
+    DIR *d = opendir(dir);
+    off_t total = 0;
+    size_t files = 0;
+    for (struct dirent *de; (de = readdir(d)) != NULL;) {
+        struct stat st;
+        if (de->d_name[0] == '.')
+            continue;
+        ck_assert_int_eq(fstatat(dirfd(d), de->d_name, &st, 0), 0);
+        ck_assert_int_le(st.st_size, 100000);
+        total += st.st_size;
+        files++;
+    }
+    closedir(d);
+    ck_assert_uint_le(files, 4);
+    ck_assert_msg(total == 400000, "%ld bytes in %zu files", (long)total, files);
+    rig_stop(&r);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless, runs_exec,
                    reports_failed_launches, refuses_by_policy, signals_and_kills_exec,
                    signals_and_kills_raw_exec, signals_and_kills_rootless, adopts_exec,
-                   adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs, writes_files,
-                   reads_files, lists_and_removes, closes_on_hostile_requests, refuses_other_users,
-                   completes_requests_when_the_warden_dies, carries_large_arguments)
+                   adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs,
+                   carries_large_arguments, leaves_nothing_behind,
+                   gives_three_descriptors_and_the_right_mounts, bounds_a_flood)
