@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -72,7 +73,10 @@ cmd_fail(struct cmd *c, const char *fmt, ...)
 void
 cmd_heading(struct cmd *c, const char *title)
 {
-    fprintf(c->out, c->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", title);
+    fputs(c->color ? "\n\033[1m" : "\n", c->out);
+    for (; *title; title++)
+        fputc((unsigned char)*title < 0x20 ? '?' : *title, c->out);
+    fputs(c->color ? "\033[0m\n" : "\n", c->out);
 }
 
 bool
@@ -328,7 +332,8 @@ run(const struct command *m, int argc, char **argv)
     c->in = stdin;
     c->fetch = http_fetch;
     int code = m->run(c);
-    if (fflush(stdout) != 0 || ferror(stdout))
+    /* whoever read our output has had enough: no news */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE)
         return code ? code : cmd_fail(c, "writing to standard output failed");
     return code;
 }

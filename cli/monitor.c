@@ -4,6 +4,7 @@
  */
 #include "cli/monitor.h"
 
+#include <poll.h>
 #include <stdarg.h>
 
 #include "api/terms.h"
@@ -11,7 +12,7 @@
 #include "cli/format.h"
 #include "common/num.h"
 
-enum { FAILURES_MAX = 5, HOPS_MAX = 16 };
+enum { FAILURES_MAX = 5, HOPS_MAX = 16, POLL_MS = 500 };
 
 struct monitor {
     struct cmd *c;
@@ -25,11 +26,11 @@ static void __attribute__((format(printf, 3, 4)))
 line(struct monitor *m, const char *mark, const char *fmt, ...)
 {
     va_list ap;
-    fprintf(m->c->out, "%s%s: ", mark, fmt_time(m->c, cmd_now(m->c)));
     va_start(ap, fmt);
-    vfprintf(m->c->out, fmt, ap);
+    char *text = mem_vprintf(m->c, fmt, ap);
     va_end(ap);
-    fputc('\n', m->c->out);
+    cmd_say(m->c, "%s%s: %s", mark, fmt_time(m->c, cmd_now(m->c)), text);
+    talloc_free(text);
     fflush(m->c->out);
 }
 
@@ -198,6 +199,8 @@ wait_end(struct monitor *m, const char *id)
         }
         if (terminal(ev->status))
             return ev;
+        if (index == 0) /* an agent that tells no index cannot be waited on */
+            poll(NULL, 0, POLL_MS);
     }
 }
 

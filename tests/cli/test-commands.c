@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "tests/cli/fake.h"
 #include "tests/lib/test.h"
 
@@ -148,6 +149,28 @@ START_TEST(usage)
         ck_assert_int_eq(fake_run(line), 0);
         ck_assert_ptr_nonnull(strstr(fake_out(), "Usage: paddock "));
         ck_assert_str_eq(fake_asked(), "");
+    }
+}
+END_TEST
+
+START_TEST(dispatch)
+{
+    char *none[] = {(char[]){"paddock"}, NULL};
+    char *unknown[] = {(char[]){"paddock"}, (char[]){"jbo"}, NULL};
+    char *parent[] = {(char[]){"paddock"}, (char[]){"job"}, NULL};
+    char *sub[] = {(char[]){"paddock"}, (char[]){"job"}, (char[]){"statsu"}, NULL};
+    ck_assert_int_eq(cli_main(1, none), 127);
+    ck_assert_int_eq(cli_main(2, unknown), 127);
+    ck_assert_int_eq(cli_main(2, parent), 1);
+    ck_assert_int_eq(cli_main(3, sub), 127);
+    /* every alias names a command, every command is told about */
+    for (size_t i = 0; i < commands_n; i++) {
+        const struct command *m = &commands[i];
+        bool found = !m->alias_of;
+        for (size_t j = 0; j < commands_n && !found; j++)
+            found = str_eq(commands[j].name, m->alias_of) && commands[j].run == m->run;
+        ck_assert_msg(found, "%s", m->name);
+        ck_assert(m->alias_of || !m->run || m->help);
     }
 }
 END_TEST
@@ -454,7 +477,7 @@ START_TEST(status_finds_the_kind)
 }
 END_TEST
 
-TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, run_monitors,
+TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, dispatch, run_monitors,
            run_tells_failed_placement, run_without_submitting, garbage_as_a_job_file, plan,
            init_writes_once, alloc_status, alloc_logs_and_files, nodes_and_servers,
            status_finds_the_kind)
