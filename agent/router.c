@@ -13,7 +13,7 @@
 enum {
     WAIT_DEFAULT_S = 300,
     CALL_MS = 60 * 1000,            /* of a call that does not block */
-    BODY_MAX = 32 << 20,
+    BODY_MAX = HTTP_BODY_MAX,
     BODY_DECODE_FACTOR = 24,        /* a JSON text may take so many times its size in memory */
     BODY_DECODE_EXTRA = 1 << 20
 };

@@ -31,6 +31,7 @@ struct http_conn {
     bool complete;    /* llhttp saw the end of the message */
     bool eof;         /* the client sends no more */
     bool in_head;     /* the header timer runs */
+    bool overload;    /* HTTP_BODIES_MAX is reached */
     bool expect;      /* waits for 100 Continue */
     bool processing;  /* inside http_process: no recursion */
     struct http_request *req; /* being read or open */
@@ -43,6 +44,8 @@ struct http_conn {
 struct http_request {
     struct http_req pub; /* first */
     struct http_conn *conn; /* NULL: the client has gone */
+    struct http_server *server;
+    size_t charged; /* of server->body_bytes */
     struct loop *loop;
     struct buf body;
     bool http10, keep_alive, gzip_ok;
@@ -60,13 +63,15 @@ struct http_server {
     size_t n_listeners;
     struct http_conn *conns;
     size_t n_conns, peak; /* peak: most since there was none */
-    size_t refs; /* the owner and every connection */
+    size_t body_bytes; /* of all requests */
+    size_t refs; /* the owner, every connection and every request */
     bool closed;
     char date[40]; /* cached Date header */
     int64_t date_s;
 };
 
 /* http_server.c */
+void http_server_unref(struct http_server *s);
 void http_conn_deadline(struct http_conn *c, int64_t delay_ms); /* < 0: none */
 /* Answers a malformed message and closes the connection. */
 void http_conn_refuse(struct http_conn *c, const struct http_bad *bad);

@@ -21,6 +21,14 @@ static int
 on_body(llhttp_t *p, const char *at, size_t n)
 {
     struct http_conn *c = p->data;
+    struct http_server *s = c->server;
+
+    if (n > HTTP_BODIES_MAX - s->body_bytes) {
+        c->overload = true;
+        return HPE_USER;
+    }
+    s->body_bytes += n;
+    c->req->charged += n;
     buf_put(&c->req->body, at, n);
     return buf_error(&c->req->body) ? HPE_USER : 0;
 }
@@ -84,7 +92,9 @@ feed(struct http_conn *c, const char *p, size_t n)
         return (ptrdiff_t)n;
     if (e == HPE_PAUSED && c->complete)
         return llhttp_get_error_pos(&c->parser) - p;
-    if (e == HPE_USER && c->req && buf_error(&c->req->body))
+    if (e == HPE_USER && c->overload)
+        http_bad_set(&bad, 503, "too many large requests at once: try again");
+    else if (e == HPE_USER && c->req && buf_error(&c->req->body))
         http_bad_set(&bad, 413, "request body is too large");
     else
         http_bad_set(&bad, 400, parser_text(&c->parser));
@@ -178,12 +188,14 @@ take_head(struct http_conn *c)
     size_t hlen = c->scanned;
     struct http_request *r = mem_new(NULL, struct http_request);
     r->conn = c;
+    r->server = c->server;
+    r->server->refs++;
     r->loop = c->server->loop;
     r->pub.peer = stream_peer(c->stream);
     r->pub.body = "";
     c->req = r;
     c->complete = false;
-    c->expect = false;
+    c->expect = c->overload = false;
     c->in_head = false;
     c->scanned = 0;
     char *head = mem_strndup(r, (const char *)c->in.data, hlen);

@@ -71,8 +71,12 @@ request(const struct http_req *r)
 void
 http_request_drop(struct http_request *r)
 {
+    struct http_server *s = r->server;
+
+    s->body_bytes -= r->charged;
     buf_done(&r->body);
     talloc_free(r);
+    http_server_unref(s);
 }
 
 bool

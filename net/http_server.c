@@ -14,8 +14,8 @@
 
 enum { TRIM_CONNS = 256 };
 
-static void
-server_unref(struct http_server *s)
+void
+http_server_unref(struct http_server *s)
 {
     if (--s->refs == 0)
         talloc_free(s);
@@ -214,7 +214,7 @@ on_close(void *arg, int code)
             malloc_trim(0); /* the allocator keeps what a storm of requests took */
         s->peak = 0;
     }
-    server_unref(s);
+    http_server_unref(s);
 }
 
 static const struct stream_ops conn_ops = {
@@ -317,7 +317,7 @@ http_server_close(struct http_server *s)
         c->state = HTTP_CLOSING;
         stream_close(c->stream);
     }
-    server_unref(s);
+    http_server_unref(s);
 }
 
 const char *

@@ -21,6 +21,7 @@ enum {
     HTTP_HEADERS_MAX = 100,
     HTTP_QUERY_PARAMS_MAX = 256,
     HTTP_BODY_MAX = 16 << 20,          /* default; a server may say less per route */
+    HTTP_BODIES_MAX = 256 << 20,       /* all bodies that one server holds; beyond: 503 */
     HTTP_PIPELINE_MAX = 64 << 10,      /* bytes kept that follow an open request */
     HTTP_STREAM_MAX = 4 << 20,         /* a streamed response may queue so much */
     HTTP_GZIP_MIN = 1024,              /* smaller bodies are not compressed */
