@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "common/fd.h"
@@ -381,6 +382,7 @@ static void *
 snapshot_main(void *arg)
 {
     struct snapshot_job *j = arg;
+    prctl(PR_SET_NAME, "snapshot");
     auto_mem void *tmp = mem_ctx("snapshot");
     char *dir = mem_printf(tmp, "%s/raft", j->c->o.dir);
     j->rc = snapshot_write(dir, &j->meta, dump_source, j->t, &j->e);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -466,6 +467,7 @@ static void *
 writer_main(void *arg)
 {
     struct raft_log *l = arg;
+    prctl(PR_SET_NAME, "raft-log");
     struct buf mine = BUF_INIT(QUEUE_BYTES_MAX);
     pthread_mutex_lock(&l->mutex);
     for (;;) {
