@@ -227,6 +227,8 @@ make_job(const void *ctx, const char *id, int64_t count)
     struct task_group *tg = type_new(j, &type_task_group);
     tg->name = "g";
     tg->count = (struct opt_i64){true, count};
+    tg->reschedule_policy = type_new(j, &type_reschedule_policy);
+    tg->reschedule_policy->unlimited = (struct opt_bool){true, true};
     struct task *t = type_new(j, &type_task);
     t->name = "t";
     t->driver = "raw_exec";
