@@ -542,9 +542,76 @@ START_TEST(bounds_a_flood)
 }
 END_TEST
 
+/* Processes below the rig's cgroup. */
+static size_t
+count_procs(struct rig *r)
+{
+    size_t n = 0;
+    static const char *const leaves[] = {"shim", "task"};
+    for (int i = 0; i < 2; i++) {
+        char *text = NULL;
+        const char *path = mem_printf(r->ctx, "%s/%s/web/%s/cgroup.procs", r->policy.cgroup_root,
+                                      rig_id, leaves[i]);
+        if (file_read(r->ctx, AT_FDCWD, path, 65536, &text, NULL) == 0)
+            for (; *text != '\0'; text++)
+                n += *text == '\n';
+    }
+    return n;
+}
+
+START_TEST(survives_a_kill_at_any_instant_of_a_launch)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    size_t adopted = 0, unknown = 0;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "exec sleep 77777");
+    for (int i = 0; i < 40; i++) {
+        struct got l = {0}, a = {0}, again = {0};
+        warden_launch(r.client, s, rig_got, &l);
+        for (int64_t end = clock_mono_ns() + i * 100 * NS_PER_US; clock_mono_ns() < end;)
+            ;
+        rig_kill(&r, SIGKILL);
+        rig_wait(&r, &l); /* an answer may have made it out */
+        got_free(&l);
+        rig_spawn(&r);
+        rig_connect(&r);
+        warden_adopt(r.client, rig_id, "web", rig_got, &a);
+        rig_wait(&r, &a);
+        adopted += a.err.code == 0;
+        unknown += a.err.code != 0;
+        ck_assert_msg(a.err.code == 0 || a.err.code == -ERR_NOT_FOUND, "%s", a.err.text);
+        for (int k = 0; k < 200; k++) { /* never twice: refused, or the only one */
+            again = (struct got){0};
+            rig_launch(&r, s, &again);
+            if (again.err.code != -ERR_BUSY)
+                break;
+            got_free(&again);
+            rig_pause(5);
+        }
+        if (a.err.code == 0 && a.pidfd >= 0)
+            ck_assert_msg(again.err.code == -ERR_CONFLICT, "%d: %s", again.err.code,
+                          again.err.text);
+        else
+            ck_assert_msg(again.err.code == 0, "%d: %s", again.err.code, again.err.text);
+        ck_assert_uint_le(count_procs(&r), 2);
+        got_free(&a);
+        got_free(&again);
+        destroy(&r, "web");
+        ck_assert_uint_eq(count_procs(&r), 0);
+    }
+    ck_assert_uint_gt(unknown, 0); /* both happened */
+    ck_assert_uint_gt(adopted, 0);
+    rig_stop(&r);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless, runs_exec,
                    reports_failed_launches, refuses_by_policy, signals_and_kills_exec,
                    signals_and_kills_raw_exec, signals_and_kills_rootless, adopts_exec,
                    adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs,
                    carries_large_arguments, leaves_nothing_behind,
-                   gives_three_descriptors_and_the_right_mounts, bounds_a_flood)
+                   gives_three_descriptors_and_the_right_mounts, bounds_a_flood,
+                   survives_a_kill_at_any_instant_of_a_launch)
