@@ -211,6 +211,8 @@ range_number(const char **s, int64_t max, int64_t *ret)
 bool
 resources_ranges(const char *s, int64_t max, void (*fn)(void *arg, int64_t v), void *arg)
 {
+    int64_t left = 2 * (max + 1); /* the text comes from a node: no endless repetition */
+
     if (str_empty(s))
         return true;
     for (;;) {
@@ -223,6 +225,9 @@ resources_ranges(const char *s, int64_t max, void (*fn)(void *arg, int64_t v), v
             if (!range_number(&s, max, &hi) || hi < lo)
                 return false;
         }
+        left -= hi - lo + 1;
+        if (left < 0)
+            return false;
         for (int64_t v = lo; v <= hi; v++)
             fn(arg, v);
         if (*s == '\0')

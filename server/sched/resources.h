@@ -34,7 +34,8 @@ void resources_powers(const struct usage *cap, const struct usage *used, double 
 /* NULL when `used` fits `cap`, else the first exhausted dimension: "cpu", "memory", "disk". */
 const char *resources_exhausted(const struct usage *cap, const struct usage *used);
 
-/* "1,3-5" as a list of numbers within 0..max: calls `fn` for each. False when it is malformed. */
+/* "1,3-5" as a list of numbers within 0..max: calls `fn` for each. False when it is malformed, or
+ * names more than 2 * (max + 1) numbers. */
 bool resources_ranges(const char *s, int64_t max, void (*fn)(void *arg, int64_t v), void *arg);
 
 #endif

@@ -240,6 +240,7 @@ START_TEST(port_ranges)
     ck_assert(!resources_ranges("70000", 65535, sum_port, &sum));
     ck_assert(!resources_ranges("1,,2", 65535, sum_port, &sum));
     ck_assert(!resources_ranges("a", 65535, sum_port, &sum));
+    ck_assert(!resources_ranges("0-65535,0-65535,1", 65535, sum_port, &sum));
 }
 END_TEST
 
