@@ -431,5 +431,6 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes, restart_and_signal,
-                   tasks_are_adopted, killed_at_any_instant, works_without_root,
-                   updates_in_place, old_allocations_are_collected, dev_ends_its_tasks, reports_are_sent_again, follow_and_rotation, mock_restarts)
+                   tasks_are_adopted, killed_at_any_instant, works_without_root, updates_in_place,
+                   old_allocations_are_collected, dev_ends_its_tasks, reports_are_sent_again,
+                   follow_and_rotation, mock_restarts)
