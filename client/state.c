@@ -169,7 +169,6 @@ queue(struct state *s, struct op op)
     if ((b->n & (b->n - 1)) == 0)
         mem_resize(b, b->ops, struct op, b->n ? b->n * 2 : 1);
     b->ops[b->n++] = op;
-    commit_post(s);
 }
 
 static void
@@ -192,6 +191,13 @@ void
 local_put_alloc(struct state *s, const struct client_alloc *a)
 {
     queue_put(s, false, a->alloc->id, &type_client_alloc, a);
+    commit_post(s);
+}
+
+void
+local_put_ack(struct state *s, const struct client_alloc *a)
+{
+    queue_put(s, false, a->alloc->id, &type_client_alloc, a);
 }
 
 static const char *
@@ -205,6 +211,7 @@ local_put_task(struct state *s, const char *alloc_id, const struct client_task *
 {
     auto_mem void *tmp = mem_ctx("key");
     queue_put(s, true, task_key(tmp, alloc_id, t->name), &type_client_task, t);
+    commit_post(s);
 }
 
 static void
@@ -220,6 +227,7 @@ local_del_alloc(struct state *s, const char *alloc_id)
     auto_mem void *tmp = mem_ctx("key");
     queue_del(s, false, alloc_id);
     queue_del(s, true, mem_printf(tmp, "%s/", alloc_id)); /* all with this prefix */
+    commit_post(s);
 }
 
 /* ---- committing ------------------------------------------------------------------------------- */

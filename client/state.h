@@ -28,6 +28,8 @@ int local_node_ids(struct state *s, char id[UUID_TEXT], char secret[UUID_TEXT], 
 
 /* Encoded before the call returns. */
 void local_put_alloc(struct state *s, const struct client_alloc *a);
+/* Goes to disk with the next commit: what is lost with it is reported once more. */
+void local_put_ack(struct state *s, const struct client_alloc *a);
 void local_put_task(struct state *s, const char *alloc_id, const struct client_task *t);
 /* The allocation and its tasks. */
 void local_del_alloc(struct state *s, const char *alloc_id);

@@ -244,7 +244,7 @@ acknowledged(struct alloc_runner *ar)
     if (ar->rec->acked == ar->sent)
         return;
     ar->rec->acked = ar->sent;
-    local_put_alloc(ar->c->state, ar->rec);
+    local_put_ack(ar->c->state, ar->rec);
 }
 
 static void
