@@ -26,7 +26,6 @@ static const char whole[] =
     "    network {\n mode = \"host\"\n"
     "      port \"http\" { to = 8080 }\n"
     "      port \"admin\" {\n static = 9000\n host_network = \"private\" }\n"
-    "      dns { servers = [\"1.1.1.1\"] }\n"
     "    }\n"
     "    ephemeral_disk { size = 500 }\n"
     "    task \"server\" {\n"
@@ -92,7 +91,6 @@ START_TEST(group_and_task)
     ck_assert_int_eq(n->dynamic_ports.v[0]->to, 8080);
     ck_assert_int_eq(n->reserved_ports.v[0]->value, 9000);
     ck_assert_str_eq(n->reserved_ports.v[0]->host_network, "private");
-    ck_assert_str_eq(n->dns->servers.v[0], "1.1.1.1");
     const struct task *t = g->tasks.v[0];
     ck_assert(t->leader);
     ck_assert_int_eq(t->kill_timeout.v, INT64_C(90000000000));
@@ -142,10 +140,14 @@ static const struct {
     {"job \"a\" { datacenters = [null] }",
      "j.hcl:1,25-31: Incorrect value type; Inappropriate value "
      "for \"datacenters\": a list without null is required."},
-    {"job \"a\" { all_at_once = true }",
-     "j.hcl:1,11-22: Not supported yet; \"all_at_once\" is known "
-     "but has no effect in this release, so only its default is "
-     "accepted. Remove it."},
+    {"job \"a\" {\n group \"g\" { prevent_reschedule_on_lost = true }\n}",
+     "j.hcl:2,14-40: Not supported yet; \"prevent_reschedule_on_lost\" is known but has no effect "
+     "in this "
+     "release, so only its default is accepted. Remove it."},
+    {"job \"a\" {\n update { canary = 1 }\n}",
+     "j.hcl:2,11-17: Not supported yet; \"canary\" is known but has no effect in this release, so "
+     "only its "
+     "default is accepted. Remove it."},
     {"job \"a\" { group = 1 }", "j.hcl:1,11-16: Unsupported argument; \"group\" is a block, not an "
                                 "argument: write group { ... } without \"=\"."},
     {"job \"a\" {\n type {}\n}",
