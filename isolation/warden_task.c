@@ -432,8 +432,9 @@ take_over(struct warden *w, struct wtask *t, const struct record *r)
 {
     if (w->cgroup.fd >= 0)
         (void)cgroup_task_open(&w->cgroup, t->alloc, t->name, &t->cgroup, NULL);
-    bool this_boot = str_eq(r->boot_id, w->boot_id);
-    if (this_boot && r->shim_pid > 0) {
+    bool ours = str_eq(r->boot_id, w->boot_id) &&
+                (w->cgroup.fd < 0 || (t->cgroup.id != 0 && t->cgroup.id == r->cgroup_id));
+    if (ours && r->shim_pid > 0) {
         t->shim.fd = pidfd_open_pid(r->shim_pid);
         if (t->shim.fd >= 0 && task_start_time(r->shim_pid) != r->shim_start)
             fd_close(&t->shim.fd); /* another process has that pid now */
