@@ -47,6 +47,10 @@ struct ask {
     const char *id;           /* between prefix and suffix of an item route, decoded */
     struct query_options *q;  /* of a read; never NULL */
     struct write_options *w;
+    struct query_options q_;  /* what q and w point to */
+    struct write_options w_;
+    struct query_options asked; /* ask_query */
+    struct id_request by_id;    /* ask_by_id */
     bool pretty;
     uint64_t call;            /* the open RPC call, 0: none */
     struct rpc_client *called;

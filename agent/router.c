@@ -166,7 +166,7 @@ ask_body(struct ask *a, const struct type *t, bool optional)
 struct query_options *
 ask_query(struct ask *a)
 {
-    struct query_options *q = mem_new(a, struct query_options);
+    struct query_options *q = &a->asked;
     *q = *a->q;
     q->filter = NULL;
     q->next_token = NULL;
@@ -178,7 +178,7 @@ ask_query(struct ask *a)
 struct id_request *
 ask_by_id(struct ask *a)
 {
-    struct id_request *r = mem_new(a, struct id_request);
+    struct id_request *r = &a->by_id;
     r->id = a->id;
     r->query = ask_query(a);
     return r;
@@ -284,8 +284,8 @@ api_handle(void *arg, struct http_req *req)
 
     a->api = arg;
     a->req = req;
-    a->q = mem_new(a, struct query_options);
-    a->w = mem_new(a, struct write_options);
+    a->q = &a->q_;
+    a->w = &a->w_;
     req->user = a;
     req->on_close = on_close;
     if (redirect(a))

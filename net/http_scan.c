@@ -179,11 +179,11 @@ hex(char c)
     return -1;
 }
 
-/* NULL when an escape is malformed or the result is no text. */
-static const char *
-decode(const void *ctx, const char *s, size_t n, bool plus)
+/* Decodes s[0..n) to `out` (n + 1 bytes are enough) and returns the byte behind its NUL; NULL when an
+ * escape is malformed or the result is no text. */
+static char *
+decode(char *out, const char *s, size_t n, bool plus)
 {
-    char *out = mem_array(ctx, char, n + 1);
     size_t o = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -202,11 +202,13 @@ decode(const void *ctx, const char *s, size_t n, bool plus)
             return NULL;
         out[o++] = c;
     }
-    return utf8_valid(out, o) ? out : NULL;
+    out[o] = 0;
+    return utf8_valid(out, o) ? out + o + 1 : NULL;
 }
 
+/* `to` has room for the whole query and a NUL per name and value. */
 static int
-parse_query(const void *ctx, const char *q, struct http_req *r, struct http_bad *bad)
+parse_query(const void *ctx, const char *q, char *to, struct http_req *r, struct http_bad *bad)
 {
     size_t n = 1;
     for (const char *p = q; *p; p++)
@@ -220,9 +222,12 @@ parse_query(const void *ctx, const char *q, struct http_req *r, struct http_bad 
         size_t klen = eq ? (size_t)(eq - q) : len;
         if (len > 0) {
             struct http_pair *p = &r->query[r->n_query++];
-            p->k = decode(ctx, q, klen, true);
-            p->v = eq ? decode(ctx, eq + 1, len - klen - 1, true) : "";
-            if (!p->k || !p->v)
+            p->k = to;
+            to = decode(to, q, klen, true);
+            p->v = eq && to ? to : "";
+            if (eq && to)
+                to = decode(to, eq + 1, len - klen - 1, true);
+            if (!to)
                 return http_bad_set(bad, 400, "malformed query parameter");
         }
         q += len;
@@ -248,10 +253,14 @@ http_target_parse(const void *ctx, struct http_req *r, struct http_bad *bad)
         if ((unsigned char)*p <= ' ' || *p == 0x7f || *p == '#')
             return http_bad_set(bad, 400, "malformed request target");
     size_t len = strcspn(t, "?");
-    r->path = decode(ctx, t, len, false);
-    if (!r->path)
+    /* each byte of the target is at most one of the result, and '?', '=' and '&' leave room for the
+     * NULs of what is before them */
+    char *text = mem_array(ctx, char, strlen(t) + 2);
+    r->path = text;
+    text = decode(text, t, len, false);
+    if (!text)
         return http_bad_set(bad, 400, "malformed request path");
-    return t[len] == '?' ? parse_query(ctx, t + len + 1, r, bad) : 0;
+    return t[len] == '?' ? parse_query(ctx, t + len + 1, text, r, bad) : 0;
 }
 
 bool

@@ -414,6 +414,7 @@ rpc_local(struct loop *l, const struct rpc_service *services, size_t n, void *ar
         .arg = arg,
         .peer = "local",
         .inflight_max = RPC_INFLIGHT_LOCAL_MAX,
+        .local = true,
         .send = local_carrier,
         .carrier = c,
     };

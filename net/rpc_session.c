@@ -138,7 +138,7 @@ call_start(struct rpc_session *s, const struct rpc_head *h, const uint8_t *body,
     c->in_handler = false;
     if (c->answered)
         talloc_free(c);
-    else if (c->session)
+    else if (c->session && !s->cfg.local)
         c->timer = timer_start(s->cfg.loop, wait, deadline_cb, c);
 }
 

@@ -56,6 +56,7 @@ struct rpc_session_config {
     void *arg;
     const char *peer;
     unsigned inflight_max; /* 0: RPC_INFLIGHT_MAX */
+    bool local; /* the caller's clock is ours: its cancel ends a call, no second timer */
     void (*send)(void *carrier, struct buf *frame); /* takes the memory */
     void *carrier;
 };
