@@ -218,10 +218,79 @@ drop_empty(const struct type *t, void *obj)
     }
 }
 
+/* --- what Nomad's own JSON says without meaning anything
+ * ------------------------------------------- */
+
+static const char *
+text_of(const struct value *map, const char *key)
+{
+    const struct value *v = value_get(map, key);
+    return v && v->kind == VALUE_STRING ? v->str.s : "";
+}
+
+static bool
+true_in(const struct value *map, const char *key)
+{
+    const struct value *v = value_get(map, key);
+    return v && v->kind == VALUE_BOOL && v->b;
+}
+
+/* `consul { cluster = "default" }`, which Nomad adds to every group. */
+static void
+drop_default_consul(struct value **v)
+{
+    if (*v && (*v)->kind == VALUE_MAP && str_empty(text_of(*v, "Namespace")) &&
+        str_empty(text_of(*v, "Partition")) &&
+        str_eq(str_or(text_of(*v, "Cluster"), "default"), "default"))
+        *v = NULL;
+}
+
+/* The identity that Nomad gives every task, which nothing reads when it is in no file or variable.
+ */
+static void
+drop_default_identity(struct value **v)
+{
+    if (*v && (*v)->kind == VALUE_MAP &&
+        str_eq(str_or(text_of(*v, "Name"), "default"), "default") && !true_in(*v, "Env") &&
+        !true_in(*v, "File") && str_empty(text_of(*v, "ServiceName")))
+        *v = NULL;
+}
+
+/* Nomad prints the block of the job with zeroes for what only its groups say. */
+static void
+unset_zero(struct update_strategy *u)
+{
+    struct opt_i64 *durations[] = {&u->stagger, &u->min_healthy_time, &u->healthy_deadline,
+                                   &u->progress_deadline};
+    for (size_t i = 0; i < ARRAY_LEN(durations); i++)
+        if (durations[i]->v == 0)
+            durations[i]->set = false;
+}
+
+static void
+drop_nomad_zeroes(struct job *j)
+{
+    struct update_strategy *u = j->update;
+    if (u) {
+        unset_zero(u);
+        if (is_batch(j) && u->max_parallel.v == 0 && u->canary == 0 && str_empty(u->health_check))
+            j->update = NULL;
+    }
+    for (size_t i = 0; i < j->task_groups.n; i++) {
+        struct task_group *g = j->task_groups.v[i];
+        drop_default_consul(&g->consul);
+        for (size_t k = 0; k < g->tasks.n; k++) {
+            drop_default_consul(&g->tasks.v[k]->consul);
+            drop_default_identity(&g->tasks.v[k]->identity);
+        }
+    }
+}
+
 void
 job_canonicalize(const void *ctx, struct job *j)
 {
     drop_empty(&type_job, j);
+    drop_nomad_zeroes(j);
     if (j->priority.v == 0)
         j->priority.set = false;
     set_str(ctx, &j->name, j->id);

@@ -421,6 +421,8 @@ job_head(struct check *c, const struct job_limits *limits)
             complain(c, "datacenters holds an empty name");
     if (j->payload.n > 0)
         complain(c, "a payload comes with a dispatch, not with a job");
+    if (j->update && ONE_OF(j->type, JOB_BATCH, JOB_SYSBATCH))
+        complain(c, "a %s job has no update block", j->type);
     constraints(c, &j->constraints);
 }
 

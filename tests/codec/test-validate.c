@@ -74,6 +74,70 @@ START_TEST(batch_and_inheritance)
 }
 END_TEST
 
+/* What `nomad job inspect` prints of a plain job is a job without anything that is not there yet.
+ */
+START_TEST(of_nomad)
+{
+    static const char task[] =
+        "{\"Name\":\"t\",\"Driver\":\"exec\",\"Config\":{\"command\":\"/bin/"
+        "x\"},\"Env\":null,\"Services\":null,"
+        "\"Vault\":null,\"Secrets\":null,\"Consul\":null,\"Templates\":null,\"Constraints\":null,"
+        "\"Affinities\":null,\"Resources\":{\"CPU\":100,\"Cores\":0,\"MemoryMB\":300,"
+        "\"MemoryMaxMB\":0,"
+        "\"DiskMB\":0,\"IOPS\":0,\"Networks\":null,\"Devices\":null,\"NUMA\":null,\"SecretsMB\":0},"
+        "\"RestartPolicy\":{\"Attempts\":3,\"Interval\":86400000000000,\"Delay\":15000000000,"
+        "\"Mode\":"
+        "\"fail\",\"RenderTemplates\":false},\"DispatchPayload\":null,\"Lifecycle\":null,\"Meta\":"
+        "null,"
+        "\"KillTimeout\":5000000000,\"LogConfig\":{\"MaxFiles\":10,\"MaxFileSizeMB\":10,"
+        "\"Disabled\":false},"
+        "\"Artifacts\":null,\"Leader\":false,\"ShutdownDelay\":0,\"VolumeMounts\":null,"
+        "\"ScalingPolicies\":"
+        "null,\"KillSignal\":\"\",\"Kind\":\"\",\"CSIPluginConfig\":null,\"Identity\":{\"Name\":"
+        "\"default\","
+        "\"Audience\":[\"nomadproject.io\"],\"ChangeMode\":\"\",\"Env\":false,\"File\":false,"
+        "\"ServiceName\":\"\",\"TTL\":0},\"Identities\":null,\"Actions\":null,\"Schedule\":null}";
+    static const char group[] =
+        "\"Name\":\"g\",\"Count\":1,\"Update\":null,\"Migrate\":null,\"Constraints\":null,"
+        "\"Scaling\":null,"
+        "\"Disconnect\":null,\"EphemeralDisk\":{\"Sticky\":false,\"SizeMB\":300,\"Migrate\":false},"
+        "\"Spreads\":null,\"Networks\":[{\"Mode\":\"\",\"Device\":\"\",\"CIDR\":\"\",\"IP\":\"\","
+        "\"MBits\":0,"
+        "\"DNS\":null,\"ReservedPorts\":null,\"DynamicPorts\":[{\"Label\":\"a\",\"Value\":0,\"To\":"
+        "0,"
+        "\"HostNetwork\":\"default\",\"IgnoreCollision\":false}],\"CNI\":null}],\"Consul\":{"
+        "\"Namespace\":"
+        "\"\",\"Cluster\":\"default\",\"Partition\":\"\"},\"Services\":null,\"Volumes\":null,"
+        "\"ShutdownDelay\":null,\"MaxRunDuration\":null,\"StopAfterClientDisconnect\":null,"
+        "\"MaxClientDisconnect\":null,\"PreventRescheduleOnLost\":false";
+    static const char update[] =
+        "{\"Stagger\":%s,\"MaxParallel\":%d,\"HealthCheck\":\"\",\"MinHealthyTime\":0,"
+        "\"HealthyDeadline\":0,"
+        "\"ProgressDeadline\":0,\"AutoRevert\":false,\"AutoPromote\":false,\"Canary\":0}";
+    static const char *const types[] = {"batch", "service"};
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct str_list errors = {0}, warnings = {0};
+        struct err e = ERR_INIT;
+        char u[sizeof(update) + 20];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(u, sizeof(u), update, i == 0 ? "0" : "30000000000", (int)i);
+#pragma GCC diagnostic pop
+        struct job *j = parse(
+            ctx, mem_printf(ctx,
+                            "{\"ID\":\"j\",\"Type\":\"%s\",\"Priority\":50,\"AllAtOnce\":false,"
+                            "\"Multiregion\":null,\"Periodic\":null,\"ParameterizedJob\":null,"
+                            "\"Update\":%s,\"TaskGroups\":[{%s,\"Tasks\":[%s]}]}",
+                            types[i], u, group, task));
+        job_validate(ctx, j, NULL, &errors, &warnings);
+        ck_assert_msg(errors.n == 0, "%s", job_errors_text(ctx, &errors));
+        ck_assert_msg(codec_check_later(&type_job, j, &e) == 0, "%s", e.text);
+        ck_assert_uint_eq(warnings.n, 0);
+    }
+}
+END_TEST
+
 START_TEST(empty_is_null)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -188,5 +252,5 @@ START_TEST(errors_are_collected)
 }
 END_TEST
 
-TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, empty_is_null, bounds,
-           many_groups, errors_are_collected)
+TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, empty_is_null,
+           bounds, many_groups, errors_are_collected)
