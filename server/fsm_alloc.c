@@ -50,6 +50,20 @@ find_rejected(struct apply *a, const struct plan_result *in)
     }
 }
 
+/* A replacement that is refused takes with it what was done to its original (S13): the original is
+ * neither stopped nor marked without it. */
+static struct str_list
+find_tied(struct apply *a, const struct plan_result *in)
+{
+    struct str_list tied = {NULL, 0};
+    for (size_t i = 0; i < in->placed.n; i++) {
+        const struct allocation *al = in->placed.v[i];
+        if (!str_empty(al->previous_allocation) && has(&a->res->rejected_nodes, al->node_id))
+            list_add(a->tmp, tied, al->previous_allocation);
+    }
+    return tied;
+}
+
 static void
 stop_alloc(struct apply *a, const struct allocation *in)
 {
@@ -146,13 +160,16 @@ int
 apply_plan_result(struct apply *a, const struct plan_result *in)
 {
     find_rejected(a, in);
+    struct str_list tied = find_tied(a, in);
     for (size_t i = 0; i < in->stopped.n; i++) {
-        if (!has(&a->res->rejected_nodes, in->stopped.v[i]->node_id))
-            stop_alloc(a, in->stopped.v[i]);
+        const struct allocation *al = in->stopped.v[i];
+        if (!has(&a->res->rejected_nodes, al->node_id) && !has(&tied, al->id))
+            stop_alloc(a, al);
     }
     for (size_t i = 0; i < in->placed.n; i++) {
-        if (!has(&a->res->rejected_nodes, in->placed.v[i]->node_id))
-            place_alloc(a, in->placed.v[i], in->job);
+        const struct allocation *al = in->placed.v[i];
+        if (!has(&a->res->rejected_nodes, al->node_id) && !has(&tied, al->id))
+            place_alloc(a, al, in->job);
     }
     struct evaluation *ev = state_eval(a->t, a->tmp, in->eval_id);
     if (ev != NULL) {

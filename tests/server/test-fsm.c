@@ -331,6 +331,30 @@ START_TEST(plans_are_judged_again_at_apply)
 }
 END_TEST
 
+START_TEST(refused_replacement_spares_its_original)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct allocation *stop = type_new(f, &type_allocation);
+    stop->id = "a1";
+    stop->job_id = "web";
+    stop->node_id = "n1";
+    stop->desired_status = ALLOC_DESIRED_STOP;
+    struct allocation *a2 = make_alloc(f, j, "a2", "gone");
+    a2->previous_allocation = "a1";
+    place(f, a2, stop);
+    ck_assert_ptr_null(get_alloc(f, "a2"));
+    ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_RUN);
+    a2->node_id = "n1";
+    place(f, a2, stop);
+    ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_STOP);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(replacement_is_linked)
 {
     struct fx *f = fx_new();
@@ -426,4 +450,5 @@ TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_
            success_cancels_what_was_blocked, life_of_an_allocation,
            failure_makes_an_evaluation_with_the_entry, reports_of_others_are_refused,
            plans_are_judged_again_at_apply, replacement_is_linked,
+           refused_replacement_spares_its_original,
            garbage_collection_leaves_what_lives, apply_is_deterministic)
