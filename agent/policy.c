@@ -75,7 +75,7 @@ set_dirs(struct policy *p, const struct agent_config *cfg, const char *data_dir,
     bool named = !str_empty(run) && !str_eq(run, RUN_DIR_DEFAULT);
     if (named)
         p->run_dir = mem_strdup(p, run);
-    else if (cfg->dev_mode || geteuid() != 0 || !cfg->client->enabled)
+    else if (cfg->dev_mode || geteuid() != 0 || !cfg->client || !cfg->client->enabled)
         p->run_dir = mem_printf(p, "%s/run", p->data_dir);
     else
         p->run_dir = RUN_DIR_DEFAULT;

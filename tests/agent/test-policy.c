@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the agent's configuration to the launch policy.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/policy.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "tests/lib/test.h"
+
+static void *ctx;
+static struct agent_config *cfg;
+
+static void
+setup(void)
+{
+    ctx = mem_ctx("policy");
+    cfg = mem_new(ctx, struct agent_config);
+    cfg->data_dir = "/var/lib/x";
+    cfg->client = mem_new(ctx, struct agent_client);
+    cfg->client->enabled = true;
+    cfg->isolation = mem_new(ctx, struct agent_isolation);
+    cfg->isolation->user = "nobody";
+}
+
+static void
+teardown(void)
+{
+    talloc_free(ctx);
+}
+
+static struct policy *
+policy(const char *data_dir)
+{
+    struct policy *p = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_msg(agent_policy(ctx, cfg, data_dir, &p, &e) == 0, "%s", e.text);
+    return p;
+}
+
+static const char *
+refused(void)
+{
+    static char text[ERR_TEXT_MAX];
+    struct policy *p = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_int_lt(agent_policy(ctx, cfg, NULL, &p, &e), 0);
+    ck_assert_ptr_null(p);
+    (void)str_copy(text, sizeof(text), e.text);
+    return text;
+}
+
+START_TEST(directories)
+{
+    struct policy *p = policy(NULL);
+    ck_assert_str_eq(p->data_dir, "/var/lib/x");
+    ck_assert_str_eq(p->alloc_dir, "/var/lib/x/alloc");
+    ck_assert_str_eq(p->run_dir, geteuid() == 0 ? "/run/paddock" : "/var/lib/x/run");
+    cfg->client->enabled = false; /* a server without tasks does not take the common directory */
+    ck_assert_str_eq(policy(NULL)->run_dir, "/var/lib/x/run");
+    cfg->client->enabled = true;
+    cfg->client->alloc_dir = "/srv/alloc";
+    cfg->isolation->run_dir = "/run/other";
+    p = policy(NULL);
+    ck_assert_str_eq(p->alloc_dir, "/srv/alloc");
+    ck_assert_str_eq(p->run_dir, "/run/other");
+    cfg->isolation->run_dir = NULL;
+    cfg->dev_mode = true;
+    cfg->data_dir = NULL;
+    p = policy("/tmp/dev");
+    ck_assert_str_eq(p->data_dir, "/tmp/dev");
+    ck_assert_str_eq(p->run_dir, "/tmp/dev/run");
+    ck_assert_ptr_nonnull(strstr(refused(), "data_dir is required"));
+}
+END_TEST
+
+START_TEST(raw_exec_is_off_unless_enabled)
+{
+    struct value *config = value_map(ctx), *list = value_list(ctx);
+    struct agent_plugin *plugin = mem_new(ctx, struct agent_plugin);
+
+    ck_assert(!policy(NULL)->raw_exec);
+    plugin->name = "raw_exec";
+    plugin->config = config;
+    list_add(ctx, cfg->plugins, plugin);
+    ck_assert(!policy(NULL)->raw_exec);
+    value_map_set(config, "enabled", value_bool(ctx, false));
+    ck_assert(!policy(NULL)->raw_exec);
+    value_map_set(config, "enabled", value_bool(ctx, true));
+    struct policy *p = policy(NULL);
+    ck_assert(p->raw_exec);
+    ck_assert_uint_eq(p->drivers.n, 2);
+    value_list_add(list, config);
+    plugin->config = list;
+    ck_assert(policy(NULL)->raw_exec);
+    plugin->name = "exec";
+    ck_assert(!policy(NULL)->raw_exec);
+    cfg->dev_mode = true;
+    ck_assert(policy(NULL)->raw_exec);
+}
+END_TEST
+
+START_TEST(seccomp_is_on_unless_refused)
+{
+    ck_assert(policy(NULL)->seccomp);
+    cfg->isolation->seccomp = (struct opt_bool){true, false};
+    ck_assert(!policy(NULL)->seccomp);
+    cfg->isolation = NULL;
+    if (geteuid() != 0)
+        ck_assert(policy(NULL)->seccomp);
+}
+END_TEST
+
+START_TEST(the_agent_has_a_user_and_it_is_not_root)
+{
+    TEST_NEED("root");
+    struct policy *p = policy(NULL);
+    ck_assert_str_eq(p->agent_user, "nobody");
+    ck_assert_int_ne(p->agent_uid, 0);
+    cfg->isolation->user = "no-such-user-here";
+    const char *text = refused();
+    ck_assert_ptr_nonnull(strstr(text, "no-such-user-here"));
+    ck_assert_ptr_nonnull(strstr(text, "useradd"));
+    cfg->isolation->user = "root";
+    ck_assert_ptr_nonnull(strstr(refused(), "must not be root"));
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *s = suite_create("agent-policy");
+    TCase *tc = tcase_create("agent-policy");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, directories);
+    tcase_add_test(tc, raw_exec_is_off_unless_enabled);
+    tcase_add_test(tc, seccomp_is_on_unless_refused);
+    tcase_add_test(tc, the_agent_has_a_user_and_it_is_not_root);
+    suite_add_tcase(s, tc);
+    SRunner *sr = srunner_create(s);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? 1 : 0;
+}
