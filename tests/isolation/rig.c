@@ -43,7 +43,7 @@ rig_spawn(struct rig *r)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(1);
-        if (r->uid != 0 && (setgroups(0, NULL) < 0 || setgid(r->uid) < 0 || setuid(r->uid) < 0))
+        if (r->uid != geteuid() && (setgroups(0, NULL) < 0 || setgid(r->uid) < 0 || setuid(r->uid) < 0))
             _exit(1);
         execl(exe, "paddock-warden", "-policy", r->policy_path, "-log-level",
               level != NULL ? level : "error", (char *)NULL);
