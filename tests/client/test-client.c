@@ -141,7 +141,7 @@ START_TEST(restart_and_signal)
     struct world_alloc *x =
         world_script(&w, "service", "echo start; trap 'echo hup' HUP; while :; do sleep 0.05; done");
     world_client(&w);
-    world_until(&w, world_lines(&w, x, "alloc/logs/t.stdout.0") == 1);
+    world_until(&w, world_status(x, "running") && world_lines(&w, x, "alloc/logs/t.stdout.0") == 1);
     struct world_done d = {0};
     client_alloc_signal(w.client, x->a->id, NULL, "SIGHUP", world_on_done, &d);
     world_until(&w, d.done);
@@ -276,6 +276,28 @@ START_TEST(works_without_root)
     x->a->desired_status = "stop";
     world_changed(&w, x);
     world_until(&w, world_status(x, "complete"));
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(exec_in_the_box)
+{
+    struct world w;
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    world_start(&w, 0);
+    struct world_alloc *x = world_add(
+        &w, "batch", "exec",
+        "{\"command\":\"sh\",\"args\":[\"-c\",\"id -u; hostname; echo $NOMAD_TASK_DIR; echo x >local/f; "
+        "cat /local/f; pwd\"]}",
+        "");
+    world_client(&w);
+    world_until(&w, world_status(x, "complete") || world_status(x, "failed"));
+    struct client_stream_request req = {
+        .kind = CLIENT_STREAM_LOGS, .alloc_id = x->a->id, .task = "t", .log_type = "stdout", .plain = true};
+    ck_assert_str_eq(world_read(&w, &req),
+                     mem_printf(w.ctx, "65534\n%.8s\n/local\nx\n/\n", x->a->id));
+    ck_assert(world_status(x, "complete"));
     world_stop(&w);
 }
 END_TEST
@@ -431,6 +453,7 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes, restart_and_signal,
-                   tasks_are_adopted, killed_at_any_instant, works_without_root, updates_in_place,
+                   tasks_are_adopted, killed_at_any_instant, works_without_root, exec_in_the_box,
+                   updates_in_place,
                    old_allocations_are_collected, dev_ends_its_tasks, reports_are_sent_again,
                    follow_and_rotation, mock_restarts)
