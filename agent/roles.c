@@ -249,7 +249,6 @@ start_http(struct roles *r, struct err *e)
     r->api = (struct api){
         .loop = r->rc.loop,
         .servers = r->api_servers,
-        .client = r->client,
         .server = r->server,
         .cfg = c,
         .region = r->region,
@@ -287,10 +286,11 @@ roles_start(const void *ctx, const struct roles_config *rc, struct err *e)
     int x = set_names(r, e);
     if (x == 0)
         x = server ? start_server(r, e) : dial_servers(r, e);
+    if (x == 0)
+        x = start_http(r, e); /* before the client touches tasks: a taken port is the common mistake */
     if (x == 0 && client)
         x = start_client(r, e);
-    if (x == 0)
-        x = start_http(r, e);
+    r->api.client = r->client;
     if (x < 0) {
         bool down = false;
         roles_stop(r, set_flag, &down);
