@@ -366,6 +366,7 @@ shim_main(void)
 {
     struct shim_status st = {.stage = SHIM_RUNS};
     (void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+    (void)RAW(SYS_setpgid, 0, 0); /* SIGKILL to the warden's process group is not meant for us */
     /* all blocked for good: SIGCHLD comes by signalfd, and no other may end the keeper of the
      * status */
     const uint64_t all = ~UINT64_C(0), chld = UINT64_C(1) << (SIGCHLD - 1);

@@ -286,6 +286,12 @@ adopts(bool isolated, uid_t uid)
                &h);
     ck_assert_msg(h.err.code == 0, "%s", h.err.text);
 
+    for (struct got *x = &g;;
+         x = &h) { /* a signal to the warden's process group misses the tasks */
+        ck_assert_int_ne(getpgid((pid_t)x->rec->shim_pid), getpgid(r.warden));
+        if (x == &h)
+            break;
+    }
     rig_kill(&r, SIGKILL); /* one task ends while no warden is there */
     ck_assert_int_eq(rig_end(&r, &h)->exit_code, 4);
     ck_assert_int_eq(warden_client_ready(r.client), -ERR_CLOSED);
