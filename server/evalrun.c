@@ -44,7 +44,7 @@ run_end(struct run *r, bool ok)
 {
     struct leader *l = r->l;
 
-    l->n_running--;
+    l->n_running -= !r->placed;
     if (ok)
         broker_ack(l->broker, r->eval->id, r->token, mono_ms(), clock_wall_ns());
     else
@@ -334,4 +334,8 @@ run_finish(struct run *r)
         up.evals.n = 2;
     }
     run_propose(r, &in, run_stored);
+    /* while its status is written the next one may be scheduled: this one's plan is in the state */
+    r->placed = true;
+    r->l->n_running--;
+    leader_work(r->l);
 }

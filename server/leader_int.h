@@ -23,6 +23,7 @@ struct run {
     struct evaluation *eval;  /* owned by the run */
     uint64_t token;
     int attempt;
+    bool placed;              /* its plans are done: it holds no worker's place any more */
     bool conflicts;           /* some plan was only committed in part */
     void *ctx;                /* of this attempt: owns out */
     struct state_txn *txn;

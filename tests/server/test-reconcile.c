@@ -573,6 +573,7 @@ TEST_SUITE("reconcile", places_names_in_order, scales_from_the_top,
            constraint_moves_what_no_longer_fits, stopped_and_purged_jobs_stop,
            group_that_left_is_stopped, lost_ones_are_replaced, stopping_on_a_dead_node_is_lost,
            unready_nodes_take_nothing_new, migrate_flag_moves, failed_service_waits_then_moves,
-           failed_batch_uses_its_attempts, finished_batch_is_done, moved_batch_is_not_done, complete_service_is_replaced,
-           no_node_blocks_with_reasons, missing_driver_and_pool, datacenter_globs,
-           distinct_hosts_and_property, system_runs_everywhere, sysbatch_runs_once)
+           failed_batch_uses_its_attempts, finished_batch_is_done, moved_batch_is_not_done,
+           complete_service_is_replaced, no_node_blocks_with_reasons, missing_driver_and_pool,
+           datacenter_globs, distinct_hosts_and_property, system_runs_everywhere,
+           sysbatch_runs_once)
