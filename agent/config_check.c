@@ -29,18 +29,13 @@ check_port(const char *key, int64_t port, struct err *e)
     return err_set(e, -ERR_INVALID, "%s = %" PRId64 " is not a port: 1 to 65535", key, port);
 }
 
-/* An IP address; names and templates are not looked up at start. */
+/* An IP address; names are not looked up. */
 static int
 check_address(const char *key, const char *addr, struct err *e)
 {
     unsigned char raw[16];
     if (str_empty(addr))
         return 0;
-    if (strstr(addr, "{{"))
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "%s \"%s\": address templates are not supported yet: "
-                       "write the address",
-                       key, addr);
     if (inet_pton(AF_INET, addr, raw) == 1 || inet_pton(AF_INET6, addr, raw) == 1)
         return 0;
     return err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address", key, addr);
@@ -55,8 +50,6 @@ check_advertise(const char *key, const char *addr, struct err *e)
     int64_t port = 1;
     if (str_empty(addr) || inet_pton(AF_INET6, addr, raw) == 1)
         return 0;
-    if (strstr(addr, "{{"))
-        return check_address(key, addr, e);
     const char *from = addr[0] == '[' ? addr + 1 : addr;
     const char *end = addr[0] == '[' ? strchr(from, ']') : from + strcspn(from, ":");
     size_t n = end ? (size_t)(end - from) : sizeof(ip);
@@ -71,6 +64,19 @@ check_advertise(const char *key, const char *addr, struct err *e)
     return ok ? 0
               : err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address with or without a port",
                         key, addr);
+}
+
+static int
+expand_addresses(const void *ctx, struct agent_config *c, struct err *e)
+{
+    struct agent_addresses *a = c->addresses, *adv = c->advertise_addrs;
+    int r = config_expand_addr(ctx, "bind_addr", &c->bind_addr, e);
+    r = r ? r : config_expand_addr(ctx, "addresses.http", &a->http, e);
+    r = r ? r : config_expand_addr(ctx, "addresses.rpc", &a->rpc, e);
+    r = r ? r : config_expand_addr(ctx, "addresses.serf", &a->serf, e);
+    r = r ? r : config_expand_addr(ctx, "advertise.http", &adv->http, e);
+    r = r ? r : config_expand_addr(ctx, "advertise.rpc", &adv->rpc, e);
+    return r ? r : config_expand_addr(ctx, "advertise.serf", &adv->serf, e);
 }
 
 static int
@@ -232,6 +238,7 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
         return err_set(e, -ERR_INVALID, "data_dir is missing: set it, or use -dev");
     int r = check_dir("data_dir", c->data_dir, e);
     r = r ? r : check_dir("isolation.run_dir", c->isolation->run_dir, e);
+    r = r ? r : expand_addresses(ctx, c, e);
     r = r ? r : check_addresses(c, e);
     r = r ? r : check_plugins(ctx, c, e);
     r = r ? r : check_client(c->client, e);

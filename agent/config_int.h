@@ -19,6 +19,9 @@ void config_blocks(const void *ctx, struct agent_config *c);
 int config_apply_flags(const void *ctx, struct agent_config *c, const struct config_flags *f,
                        struct err *e);
 
+/* Puts an address in place of "{{ GetPrivateIP }}" and the like. */
+int config_expand_addr(const void *ctx, const char *key, const char **addr, struct err *e);
+
 int config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e);
 
 #endif

@@ -75,8 +75,9 @@ START_TEST(directory_merges_in_order)
     struct err e = ERR_INIT;
     setup();
     file(ctx, "10.hcl", base);
-    file(ctx, "20.json", "{\"datacenter\":\"dc2\",\"client\":{\"servers\":[\"127.0.0.1:2\"],"
-                         "\"meta\":{\"b\":\"2\"}}}");
+    file(ctx, "20.json",
+         "{\"datacenter\":\"dc2\",\"client\":{\"servers\":[\"127.0.0.1:2\"],"
+         "\"meta\":{\"b\":\"2\"}}}");
     file(ctx, "30.hcl", "datacenter = \"dc3\"\nlog_level = \"\"\n");
     file(ctx, "40.hcl~", "nonsense {{{");
     file(ctx, "readme.txt", "nonsense");
@@ -125,14 +126,23 @@ START_TEST(refusals_name_the_thing)
         {"server { enabled = true\n bootstrap_expect = 1 }\n", "data_dir is missing"},
         {"data_dir = \"d\"\nserver { enabled = true\n bootstrap_expect = 1 }\n", "absolute"},
         {"data_dir = \"/d\"\n", "neither server nor client"},
-        {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3 }\n", "several servers"},
+        {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3 }\n",
+         "several servers"},
         {"data_dir = \"/d\"\nacl { enabled = true }\n", "enabled"},
-        {"data_dir = \"/d\"\nclient { enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8 }\n",
+        {"data_dir = \"/d\"\nclient { enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8 "
+         "}\n",
          "min_dynamic_port"},
-        {"data_dir = \"/d\"\nbind_addr = \"{{ GetPrivateIP }}\"\nclient { enabled = true }\n",
-         "templates"},
+        {"data_dir = \"/d\"\nbind_addr = \"{{ GetAllInterfaces | sort }}\"\nclient { enabled = "
+         "true }\n",
+         "{{ GetAllInterfaces | sort }} is not supported"},
+        {"data_dir = \"/d\"\nbind_addr = \"{{ GetInterfaceIP \\\"nope0\\\" }}\"\nclient { enabled "
+         "= true }\n",
+         "interface \"nope0\""},
+        {"data_dir = \"/d\"\nbind_addr = \"{{ x\"\nclient { enabled = true }\n",
+         "address template"},
         {"data_dir = \"/d\"\nclient { enabled = true\n gc_interval = \"soon\" }\n", "gc_interval"},
-        {"data_dir = \"/d\"\nclient { enabled = true\n gc_interval = \"5m\" }\n", "Not supported yet"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n gc_interval = \"5m\" }\n",
+         "Not supported yet"},
         {"data_dir = \"/d\"\nadvertise { rpc = \"10.0.0.1:99999\" }\nclient { enabled = true }\n",
          "advertise.rpc \"10.0.0.1:99999\""},
         {"data_dir = \"/d\"\nadvertise { http = \"[::1\" }\nclient { enabled = true }\n",
@@ -140,7 +150,8 @@ START_TEST(refusals_name_the_thing)
         {"data_dir = \"/d\"\nclient { enabled = true\n reserved { reserved_ports = \"22,x\" } }\n",
          "\"x\" is not a list of ports"},
         {"data_dir = \"/d\"\nclient { enabled = true\n reserved { memory = -1 } }\n", "negative"},
-        {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"raw_exec\" { config { enable = 1 } }\n",
+        {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"raw_exec\" { config { enable = 1 "
+         "} }\n",
          "did you mean \"enabled\"?"},
         {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"docker\" { config { gc = {} } }\n",
          "plugin \"docker\""},
@@ -163,4 +174,21 @@ START_TEST(refusals_name_the_thing)
 }
 END_TEST
 
-TEST_SUITE("config", both_syntaxes, directory_merges_in_order, flags_and_dev, refusals_name_the_thing)
+START_TEST(address_templates)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct agent_config *c;
+    struct err e = ERR_INIT;
+    setup();
+    const char *text = mem_printf(ctx,
+                                  "%sbind_addr = \"{{ GetInterfaceIP \\\"lo\\\" }}\"\n"
+                                  "advertise { http = \"{{GetInterfaceIP \\\"lo\\\"}}:99\" }\n",
+                                  base);
+    ck_assert_msg(load(ctx, file(ctx, "a.hcl", text), &c, &e) == 0, "%s", e.text);
+    ck_assert_str_eq(c->bind_addr, "127.0.0.1");
+    ck_assert_str_eq(c->advertise_addrs->http, "127.0.0.1:99");
+}
+END_TEST
+
+TEST_SUITE("config", address_templates, both_syntaxes, directory_merges_in_order, flags_and_dev,
+           refusals_name_the_thing)
