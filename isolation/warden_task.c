@@ -183,6 +183,9 @@ kill_tree(struct wtask *t, bool shim)
             (void)cgroup_kill(t->cgroup.shim_fd);
     } else if (t->shim_pid > 0 && t->shim.fd >= 0) {
         proc_kill_descendants(t->shim_pid);
+        /* where the shim is dead its children are no descendants any more: the payload's group */
+        if (t->payload >= 0 && t->pid > 0 && pidfd_signal(t->payload, SIGKILL) == 0)
+            (void)kill(-t->pid, SIGKILL);
     }
     if (shim && t->shim.fd >= 0)
         (void)pidfd_signal(t->shim.fd, SIGKILL);

@@ -353,16 +353,17 @@ START_TEST(adopts_rootless)
 }
 END_TEST
 
-START_TEST(tells_a_lost_task)
+static void
+loses(bool isolated, uid_t uid)
 {
-    TEST_NEED("root");
-    TEST_NEED("cgroup2");
     struct rig r;
     struct got g, a = {0};
-    rig_start(&r, 0);
-    rig_alloc(&r, rig_id, "web", "exec");
-    rig_launch(&r, rig_spec(&r, rig_id, "web", true, "sleep 77777"), &g);
+    rig_start(&r, uid);
+    rig_alloc(&r, rig_id, "web", isolated ? "exec" : "raw_exec");
+    rig_launch(&r, rig_spec(&r, rig_id, "web", isolated, "exec sleep 77777"), &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    auto_fd int payload = pidfd_open_pid((pid_t)g.rec->pid);
+    ck_assert_int_ge(payload, 0);
     ck_assert_int_eq(kill((pid_t)g.rec->shim_pid, SIGKILL), 0);
     (void)rig_end(&r, &g);
     warden_adopt(r.client, rig_id, "web", rig_got, &a);
@@ -370,9 +371,20 @@ START_TEST(tells_a_lost_task)
     ck_assert_int_eq(a.err.code, 0);
     ck_assert(a.rec->lost);
     ck_assert_int_gt(a.rec->finished_at, 0);
+    struct pollfd p = {.fd = payload, .events = POLLIN}; /* nobody watches it: it is ended */
+    ck_assert_int_eq(poll(&p, 1, 5000), 1);
     got_free(&a);
     got_free(&g);
     rig_stop(&r);
+}
+
+START_TEST(tells_a_lost_task)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    loses(true, 0);
+    loses(false, 0);
+    loses(false, NOBODY);
 }
 END_TEST
 
