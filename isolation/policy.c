@@ -195,16 +195,19 @@ policy_user(const struct policy *p, const struct launch_spec *s, const struct us
             struct user *ret, struct err *e)
 {
     static const char *const root[] = {"root"}; /* a policy that names nobody denies root */
-    const char *dflt = s->isolated ? USER_DEFAULT : str_or(p->agent_user, USER_DEFAULT);
     const char *const *denied = p->denied_users.n > 0 ? p->denied_users.v : root;
     size_t n = p->denied_users.n > 0 ? p->denied_users.n : 1;
     struct user u;
-    int r = users_resolve(str_or(s->user, dflt), denied, n, files, &u, e);
+    int r = users_resolve(str_or(s->user, USER_DEFAULT), denied, n, files, &u, e);
     if (r < 0)
         return r;
+    /* it could talk to the warden, signal the agent and read its state */
+    if (u.uid == p->agent_uid)
+        return err_set(e, -ERR_POLICY, "user \"%s\" is the agent's own: no task may run as it",
+                       str_or(s->user, USER_DEFAULT));
     if (!is_allowed(p, &u))
         return err_set(e, -ERR_POLICY, "user \"%s\" is not among this client's allowed users",
-                       str_or(s->user, dflt));
+                       str_or(s->user, USER_DEFAULT));
     *ret = u;
     return 0;
 }

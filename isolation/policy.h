@@ -27,8 +27,8 @@ int policy_load(const void *ctx, const char *path, struct policy **ret, struct e
 
 /* May the agent launch this? Driver, raw_exec, capabilities, mounts, seccomp opt-out. Pure. */
 int policy_check_launch(const struct policy *p, const struct launch_spec *s, struct err *e);
-/* Who runs it: the spec's user, or the driver's default (exec: nobody; raw_exec: the agent's user),
- * and not a denied one. `files` as users_resolve(). */
+/* Who runs it: the spec's user, or nobody; not a denied one, and never the agent's own user.
+ * `files` as users_resolve(). */
 int policy_user(const struct policy *p, const struct launch_spec *s,
                 const struct users_files *files, struct user *ret, struct err *e);
 /* The capabilities kept. */

@@ -210,8 +210,13 @@ START_TEST(obeys_allowed_users)
     ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
     err_clear(&e);
     s.user = NULL;
-    s.isolated = false; /* raw_exec: the agent's user */
+    s.isolated = false; /* raw_exec: nobody too */
+    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), 0);
+    s.user = "daemon";
+    p.agent_uid = 1; /* which daemon is: it could talk to the warden */
     ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
+    ck_assert_msg(strstr(e.text, "agent's own") != NULL, "%s", e.text);
+    err_clear(&e);
     p.allowed_users.n = 0;
     s.user = "root"; /* denied although no list says so */
     ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
