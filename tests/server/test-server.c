@@ -12,6 +12,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "net/rpc.h"
+#include "server/sched/rng.h"
 #include "server/server.h"
 #include "tests/server/util.h"
 
@@ -519,6 +520,136 @@ START_TEST(stops_under_load)
 }
 END_TEST
 
+/* --- many things at once --- */
+
+enum { SOAK_JOBS = 12, SOAK_STEPS = 600 };
+
+struct soak {
+    struct world *w;
+    struct rng r;
+    size_t open; /* calls on their way */
+};
+
+static void
+soak_done(void *arg, const struct err *e, const void *resp)
+{
+    struct soak *s = arg;
+
+    (void)resp;
+    s->open--;
+    if (e != NULL && e->code != -ERR_NOT_FOUND && e->code != -ERR_CONFLICT)
+        ck_abort_msg("%s", e->text);
+}
+
+static void
+soak_send(struct soak *s, enum rpc_id id, const void *req)
+{
+    s->open++;
+    rpc_send(s->w->rpc, id, req, 30000, soak_done, s);
+}
+
+static void
+soak_report(struct soak *s)
+{
+    static const char *const states[] = {ALLOC_RUNNING, ALLOC_RUNNING, ALLOC_COMPLETE, ALLOC_FAILED};
+    struct list_request lr = {0};
+    const struct alloc_list_response *al = CALL(s->w, RPC_ALLOC_LIST, alloc_list_response, &lr);
+
+    for (size_t i = 0; i < al->allocations.n; i++) {
+        const struct alloc_list_stub *st = al->allocations.v[i];
+        bool over = str_eq(st->client_status, ALLOC_COMPLETE) || str_eq(st->client_status, ALLOC_FAILED);
+        if (over || rng_below(&s->r, 3) == 0)
+            continue;
+        bool stop = !str_eq(st->desired_status, ALLOC_DESIRED_RUN);
+        struct allocation a = {.id = st->id, .client_status = stop ? ALLOC_COMPLETE
+                                                 : states[rng_below(&s->r, ARRAY_LEN(states))]};
+        struct allocation *v[] = {&a};
+        struct node_update_alloc_request req = {
+            .node_id = node_id, .secret_id = node_secret, .allocs = {v, 1}};
+        soak_send(s, RPC_NODE_UPDATE_ALLOC, &req);
+    }
+}
+
+static void
+soak_step(struct soak *s, int i)
+{
+    char id[16];
+
+    snprintf(id, sizeof(id), "job-%d", (int)rng_below(&s->r, SOAK_JOBS));
+    if (i % 20 == 0)
+        soak_report(s);
+    switch (rng_below(&s->r, 8)) {
+    case 0: {
+        struct job_deregister_request dr = {.job_id = id, .purge = rng_below(&s->r, 2) == 0};
+        soak_send(s, RPC_JOB_DEREGISTER, &dr);
+        break;
+    }
+    case 1: {
+        struct job_evaluate_request er = {.job_id = id};
+        soak_send(s, RPC_JOB_EVALUATE, &er);
+        break;
+    }
+    default: {
+        struct job_register_request rr = {.job = the_job(s->w, id, (int64_t)rng_below(&s->r, 6))};
+        if (rng_below(&s->r, 3) == 0)
+            str_map_set(s->w, &rr.job->task_groups.v[0]->tasks.v[0]->env, "X", id + 4);
+        soak_send(s, RPC_JOB_REGISTER, &rr);
+        break;
+    }
+    }
+    bool never = false;
+    if (s->open > 8)
+        loop_run_until(s->w->loop, &never, 1);
+}
+
+/* The leader has nothing left to do: no pending evaluation but delayed ones. */
+static bool
+soak_idle(struct soak *s)
+{
+    struct list_request lr = {.status = EVAL_PENDING};
+    const struct eval_list_response *el = CALL(s->w, RPC_EVAL_LIST, eval_list_response, &lr);
+
+    for (size_t i = 0; i < el->evaluations.n; i++)
+        if (el->evaluations.v[i]->wait_until == 0)
+            return false;
+    return s->open == 0;
+}
+
+/* Whatever the order of events: the node is never over-committed and no place is filled twice. */
+START_TEST(soak)
+{
+    struct soak s = {.w = world_open(tmp_dir()), .r = rng_seed(5, 6)};
+    int64_t end = clock_mono_ns() + 40 * NS_PER_S, cpu = 0, mem = 0;
+    bool never = false;
+
+    node_up(s.w);
+    for (int i = 0; i < SOAK_STEPS; i++)
+        soak_step(&s, i);
+    while (!soak_idle(&s)) {
+        ck_assert_int_lt(clock_mono_ns(), end);
+        loop_run_until(s.w->loop, &never, 20);
+    }
+    struct id_request ir = {.id = node_id};
+    const struct allocs_response *ar = CALL(s.w, RPC_NODE_GET_ALLOCS, allocs_response, &ir);
+    ck_assert_uint_gt(ar->allocations.n, 10);
+    for (size_t i = 0; i < ar->allocations.n; i++) {
+        const struct allocation *a = ar->allocations.v[i];
+        if (alloc_terminal(a))
+            continue;
+        struct allocated_task_resources *t = a->allocated_resources->tasks.v[0].v;
+        cpu += t->cpu->cpu_shares;
+        mem += t->memory->memory_mb;
+        for (size_t k = 0; k < i; k++)
+            ck_assert_msg(alloc_terminal(ar->allocations.v[k]) ||
+                              !str_eq(ar->allocations.v[k]->name, a->name),
+                          "%s is live twice", a->name);
+    }
+    ck_assert_int_le(cpu, 4000);
+    ck_assert_int_le(mem, 4096);
+    world_close(s.w);
+}
+END_TEST
+
 /* A changed job fails, is refused by index, and a page is a page. */
 START_TEST(indexes_and_pages)
 {
@@ -562,4 +693,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("server", 60, job_becomes_allocation, counts_change_and_stop, blocked_until_there_is_room,
            refusals_name_the_problem, plan_is_a_dry_run, survives_a_restart,
-           blocked_survives_a_restart, silence_loses_the_node, stops_under_load, indexes_and_pages)
+           blocked_survives_a_restart, silence_loses_the_node, stops_under_load, soak,
+           indexes_and_pages)
