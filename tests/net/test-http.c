@@ -141,6 +141,7 @@ struct raw {
     const char *in;
     size_t in_len;
     size_t step;     /* bytes per send, 0: all at once */
+    bool half_close; /* after sending */
     size_t read_max; /* stop reading after so many bytes and close; 0: until the end */
     char *out;
     size_t out_len, out_cap;
@@ -180,6 +181,8 @@ raw_thread(void *arg)
             break;
         at += (size_t)w;
     }
+    if (r->half_close)
+        shutdown(fd, SHUT_WR);
     for (;;) {
         if (r->out_cap - r->out_len < 65536)
             r->out = realloc(r->out, (r->out_cap = r->out_cap * 2 + 131072) + 1);
@@ -353,6 +356,40 @@ START_TEST(pipelined_requests_are_answered_in_order)
     ck_assert_msg(a && b && c && d && a < b && b < c && c < d, "%s", out);
     ck_assert_ptr_null(strstr(out, "/never"));
     free(out);
+}
+END_TEST
+
+START_TEST(what_follows_an_open_request_waits)
+{
+    enum { BODY = 900000 };
+    struct buf b = BUF_INIT(2 << 20);
+    buf_puts(&b, "GET /later HTTP/1.1\r\n" H "\r\nPOST /x HTTP/1.1\r\n" H C);
+    buf_printf(&b, "Content-Length: %d\r\n\r\n", BODY);
+    for (int i = 0; i < BODY; i++)
+        buf_putc(&b, (char)('a' + i % 26));
+    struct raw r = {.in = buf_str(&b), .in_len = b.len};
+    exchange(&r); /* more than a server keeps: it stops reading, and goes on after the answer */
+    ck_assert_msg(strstr(r.out, "/later") != NULL, "%.200s", r.out);
+    char *second = strstr(r.out, "POST /x n=900000\n");
+    ck_assert_ptr_nonnull(second);
+    ck_assert_int_eq(memcmp(strchr(second, '\n') + 1, (char *)b.data + b.len - BODY, BODY), 0);
+    free(r.out);
+    buf_done(&b);
+}
+END_TEST
+
+START_TEST(half_closed_clients_get_their_answer)
+{
+    struct raw r = {.in = "GET /x HTTP/1.1\r\n" H "\r\n", .half_close = true};
+    r.in_len = strlen(r.in);
+    exchange(&r);
+    ck_assert_msg(strstr(r.out, "GET /x n=0") != NULL, "%s", r.out);
+    free(r.out);
+    r = (struct raw){.in = "POST /x HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nabc", .half_close = true};
+    r.in_len = strlen(r.in);
+    exchange(&r);
+    ck_assert_ptr_null(strstr(r.out, "POST /x"));
+    free(r.out);
 }
 END_TEST
 
@@ -679,6 +716,8 @@ main(void)
                                   nul_bytes_are_refused,
                                   byte_by_byte,
                                   pipelined_requests_are_answered_in_order,
+                                  what_follows_an_open_request_waits,
+                                  half_closed_clients_get_their_answer,
                                   http10_and_expect,
                                   slow_clients_are_cut_off,
                                   a_parked_request_notices_that_its_client_left,
