@@ -587,6 +587,17 @@ receive_vote(struct consensus *c, struct raft_event *ev)
     return rc;
 }
 
+/* A rejection that was overtaken by the acknowledgement of the same entry or a later one: in probe
+ * mode the library takes it, its next index falls below the match index, and that peer gets empty
+ * messages until the end of the term (found by test-raft-sim, seed 2249). */
+static bool
+stale_rejection(const struct consensus *c, const struct peer_msg *m)
+{
+    raft_index match = 0;
+    return m->rejected > 0 && m->term == c->r.current_term && c->r.state == RAFT_LEADER &&
+           raft_match_index(&c->r, m->peer, &match) == 0 && m->rejected <= match;
+}
+
 static int
 receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
 {
@@ -598,6 +609,8 @@ receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
     ev.receive.message = &rm;
     switch (m->type) {
     case MSG_APPEND_RESULT:
+        if (stale_rejection(c, m))
+            return 0;
         rm.type = RAFT_APPEND_ENTRIES_RESULT;
         rm.append_entries_result = (struct raft_append_entries_result){
             .version = 1, .term = m->term, .rejected = m->rejected, .last_log_index = m->last};

@@ -8,13 +8,14 @@
  * and vote durable; truncate and append entries (durable later: consensus_persisted); send messages;
  * apply entries that are committed *and* persisted; arm the timer.
  *
- * Six defects of the library are contained here (each pinned by tests/server/test-consensus.c):
+ * Seven defects of the library are contained here (each pinned by tests/server/test-consensus.c):
  *  1 a received AppendEntries is split so that a config change is alone in its part;
  *  2 one that starts below our own snapshot is clamped to it;
  *  3 no config change before an entry of the current term is committed;
  *  4 a follower answers RequestVote whatever its own config says about itself;
  *  5 a denied pre-vote carries our real term;
- *  6 a leader does not remove or demote itself: it transfers first.
+ *  6 a leader does not remove or demote itself: it transfers first;
+ *  7 a rejection overtaken by an acknowledgement is dropped.
  * Its asserts are compiled out, so every field of a peer's message is checked before a step.
  */
 #ifndef PADDOCK_SERVER_RAFT_CONSENSUS_H

@@ -421,6 +421,45 @@ START_TEST(guard6_leader_does_not_remove_itself)
 }
 END_TEST
 
+START_TEST(guard7_stale_rejection_does_not_wedge_a_peer)
+{
+    struct sim *s = sim_start(1, 3, 2, (const uint64_t[]){2, 2, 2}, 3);
+    elect(s, (const uint64_t[]){3}, 1);
+    persist(s);
+    receive(s, (struct peer_msg){
+                   .type = MSG_APPEND_RESULT, .peer = 2, .term = s->term, .last = 4});
+    /* Silence: the pipeline is given up, the leader probes at 5 (only 3 answers). */
+    for (int i = 0; i < 12; i++) {
+        s->now = s->timeout;
+        ck_assert_int_eq(consensus_timeout(s->c, s->now), 0);
+        receive(s, (struct peer_msg){
+                       .type = MSG_APPEND_RESULT, .peer = 3, .term = s->term, .last = s->last});
+    }
+    /* What 2 said before it had entry 4 arrives now. */
+    receive(s, (struct peer_msg){.type = MSG_APPEND_RESULT,
+                                 .peer = 2,
+                                 .term = s->term,
+                                 .rejected = 4,
+                                 .last = 1});
+    struct record r = command(0);
+    ck_assert_int_eq(consensus_propose(s->c, s->now, &r, 1), 0);
+    persist(s);
+    size_t sent = 0;
+    s->n_out = 0;
+    for (int i = 0; i < 12; i++) {
+        s->now = s->timeout;
+        ck_assert_int_eq(consensus_timeout(s->c, s->now), 0);
+        receive(s, (struct peer_msg){
+                       .type = MSG_APPEND_RESULT, .peer = 3, .term = s->term, .last = s->last});
+        for (size_t k = 0; k < s->n_out; k++)
+            sent += s->out[k].type == MSG_APPEND && s->out[k].peer == 2 ? s->out[k].n : 0;
+        s->n_out = 0;
+    }
+    ck_assert_uint_gt(sent, 0);
+    sim_free(s);
+}
+END_TEST
+
 /* A leader whose only peers are new has a quorum clock that stood still: it must not step down. */
 START_TEST(sole_leader_takes_a_second_server)
 {
@@ -580,6 +619,7 @@ TEST_SUITE("consensus", sole_server_leads_without_a_timer, restarted_sole_server
            guard2_entries_below_the_snapshot_are_clamped,
            guard3_no_change_before_an_entry_of_the_term, guard4_votes_whatever_its_own_config_says,
            guard5_denied_pre_vote_tells_the_real_term, guard6_leader_does_not_remove_itself,
+           guard7_stale_rejection_does_not_wedge_a_peer,
            sole_leader_takes_a_second_server, senseless_messages_are_refused,
            second_leader_of_a_term_is_refused, late_vote_result_is_dropped,
            snapshot_install_is_asked_for, configurations_round_trip_and_reject_garbage)
