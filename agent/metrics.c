@@ -5,11 +5,13 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "agent/api.h"
 #include "agent/config.h"
+#include "api/terms.h"
 #include "client/client.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -20,6 +22,7 @@
 struct gauge {
     const char *name; /* "nomad.client.host.memory.total" */
     double value;
+    size_t order;
     struct str_map labels;
 };
 
@@ -35,6 +38,7 @@ add(struct gauges *g, const char *name, double value)
     struct gauge *x = mem_new(g, struct gauge);
     x->name = name;
     x->value = value;
+    x->order = g->n;
     for (size_t i = 0; i < g->base.n; i++)
         str_map_set(g, &x->labels, g->base.v[i].k, g->base.v[i].v);
     list_add(g, *g, x);
@@ -119,6 +123,48 @@ add_client(struct gauges *g, struct client *c)
     g->base.n = 0;
 }
 
+static void
+add_summary(struct gauges *g, const struct job_list_stub *j, const char *group,
+            const struct task_group_summary *s)
+{
+    const struct {
+        const char *name;
+        int64_t v;
+    } rows[] = {
+        {"nomad.nomad.job_summary.queued", s->queued},
+        {"nomad.nomad.job_summary.starting", s->starting},
+        {"nomad.nomad.job_summary.running", s->running},
+        {"nomad.nomad.job_summary.complete", s->complete},
+        {"nomad.nomad.job_summary.failed", s->failed},
+        {"nomad.nomad.job_summary.lost", s->lost},
+        {"nomad.nomad.job_summary.unknown", s->unknown},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct gauge *x = add(g, rows[i].name, (double)rows[i].v);
+        label(g, x, "job", j->id);
+        label(g, x, "namespace", j->namespace);
+        label(g, x, "task_group", group);
+    }
+}
+
+static void
+add_jobs(struct gauges *g, const struct job_list_response *r)
+{
+    uint64_t pending = 0, running = 0, dead = 0;
+
+    for (size_t i = 0; i < r->jobs.n; i++) {
+        const struct job_list_stub *j = r->jobs.v[i];
+        pending += str_eq(j->status, JOB_STATUS_PENDING);
+        running += str_eq(j->status, JOB_STATUS_RUNNING);
+        dead += str_eq(j->status, JOB_STATUS_DEAD);
+        for (size_t k = 0; j->job_summary && k < j->job_summary->summary.n; k++)
+            add_summary(g, j, j->job_summary->summary.v[k].k, j->job_summary->summary.v[k].v);
+    }
+    add(g, "nomad.nomad.job_status.pending", (double)pending);
+    add(g, "nomad.nomad.job_status.running", (double)running);
+    add(g, "nomad.nomad.job_status.dead", (double)dead);
+}
+
 static struct gauges *
 collect(struct ask *a)
 {
@@ -160,7 +206,7 @@ put_labels_json(struct buf *b, const struct str_map *m)
 static void
 send_json(struct ask *a, const struct gauges *g)
 {
-    struct buf b = BUF_INIT(16 << 20);
+    struct buf b = BUF_INIT(64 << 20);
     time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
     struct tm tm;
     char when[64];
@@ -208,33 +254,63 @@ put_prometheus_labels(struct buf *b, const struct str_map *m)
     buf_putc(b, '}');
 }
 
+static int
+by_name(const void *x, const void *y)
+{
+    const struct gauge *a = *(struct gauge *const *)x, *b = *(struct gauge *const *)y;
+    int r = strcmp(a->name, b->name);
+    return r ? r : a->order < b->order ? -1 : 1;
+}
+
 /* The samples of one name follow its one TYPE line. */
 static void
-send_prometheus(struct ask *a, const struct gauges *g)
+send_prometheus(struct ask *a, struct gauges *g)
 {
-    struct buf b = BUF_INIT(16 << 20);
+    struct buf b = BUF_INIT(64 << 20);
 
+    if (g->n > 0)
+        qsort(g->v, g->n, sizeof(*g->v), by_name);
     for (size_t i = 0; i < g->n; i++) {
-        const char *name = g->v[i]->name;
-        bool seen = false;
-        for (size_t j = 0; j < i && !seen; j++)
-            seen = strcmp(g->v[j]->name, name) == 0;
-        if (seen)
-            continue;
-        buf_puts(&b, "# TYPE ");
-        put_prometheus_name(&b, name);
-        buf_puts(&b, " gauge\n");
-        for (size_t j = i; j < g->n; j++) {
-            if (strcmp(g->v[j]->name, name) != 0)
-                continue;
-            put_prometheus_name(&b, name);
-            put_prometheus_labels(&b, &g->v[j]->labels);
-            buf_putc(&b, ' ');
-            put_number(&b, g->v[j]->value);
-            buf_putc(&b, '\n');
+        const struct gauge *x = g->v[i];
+        if (i == 0 || strcmp(g->v[i - 1]->name, x->name) != 0) {
+            buf_puts(&b, "# TYPE ");
+            put_prometheus_name(&b, x->name);
+            buf_puts(&b, " gauge\n");
         }
+        put_prometheus_name(&b, x->name);
+        put_prometheus_labels(&b, &x->labels);
+        buf_putc(&b, ' ');
+        put_number(&b, x->value);
+        buf_putc(&b, '\n');
     }
     ask_text(a, &b, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+static void
+answer(struct ask *a, const struct job_list_response *jobs)
+{
+    struct gauges *g = collect(a);
+
+    if (jobs)
+        add_jobs(g, jobs);
+    if (str_eq(http_query(a->req, "format"), "prometheus"))
+        send_prometheus(a, g);
+    else
+        send_json(a, g);
+}
+
+static void
+jobs_done(struct ask *a, const void *resp)
+{
+    answer(a, resp);
+}
+
+static bool
+jobs_error(struct ask *a, const struct err *e)
+{
+    (void)e;
+    answer(a, NULL); /* what is known here is worth telling without a leader too */
+    return true;
 }
 
 void
@@ -243,12 +319,19 @@ metrics_get(struct ask *a)
     const char *format = http_query(a->req, "format");
     const struct agent_config *cfg = a->api->cfg;
 
-    if (str_eq(format, "prometheus")) {
-        if (cfg && !(cfg->telemetry && cfg->telemetry->prometheus_metrics) && !cfg->dev_mode)
-            ask_fail(a, 415, "Prometheus is not enabled");
-        else
-            send_prometheus(a, collect(a));
+    if (str_eq(format, "prometheus") && cfg && !cfg->dev_mode &&
+        !(cfg->telemetry && cfg->telemetry->prometheus_metrics)) {
+        ask_fail(a, 415, "Prometheus is not enabled");
         return;
     }
-    send_json(a, collect(a));
+    if (!a->api->server) {
+        answer(a, NULL);
+        return;
+    }
+    struct query_options q = {.region = a->q->region, .namespace = NS_ALL,
+                              .auth_token = a->q->auth_token, .allow_stale = true};
+    struct list_request r = {.query = &q};
+    a->on_error = jobs_error;
+    a->q->max_query_time = 0;
+    ask_call(a, RPC_JOB_LIST, &r, jobs_done);
 }

@@ -306,6 +306,8 @@ START_TEST(agent_routes)
     ck_assert_ptr_nonnull(strstr(got.body, "\"PaddockVersion\":\"0.1.0\""));
     ck_assert_int_eq(status("GET", "/v1/metrics", NULL), 200);
     ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.client.allocations.running\",\"Value\":3"));
+    ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.nomad.job_status.dead\",\"Value\":3"));
+    ck_assert_str_eq(fake_text, "*");
     ck_assert_int_eq(status("GET", "/v1/metrics?format=prometheus", NULL), 200);
     ck_assert_ptr_nonnull(strstr(got.body, "# TYPE nomad_client_allocations_running gauge\n"
                                            "nomad_client_allocations_running{node_id=\"node-1\"} 3\n"));
