@@ -103,6 +103,7 @@ struct gone { /* collected here, still listed by the server */
     char id[UUID_TEXT];
     uint64_t index;
     int64_t list_sent_ns;
+    uint64_t listed; /* allocations in the last list, plus one; 0: none yet */
 };
 
 struct client {
@@ -153,6 +154,7 @@ struct client {
     uint64_t update_call;
     uint64_t index;
     int64_t list_sent_ns;
+    uint64_t listed; /* allocations in the last list, plus one; 0: none yet */
     struct timer *list_timer;
     struct timer *update_timer;
     bool update_posted;

@@ -105,8 +105,13 @@ static void
 take_list(struct client *c, const struct node_client_allocs_response *r)
 {
     uint64_t index = r->meta ? r->meta->index : 0;
+    bool fewer = index == c->index && r->allocs.n + 1 != c->listed;
+    if (fewer) /* nothing was added, but some are gone */
+        drop_unlisted(c, r);
+    if (index >= c->index)
+        c->listed = r->allocs.n + 1;
     if (index <= c->index) { /* the wait is over, or an answer from the past */
-        bool early = clock_mono_ns() - c->list_sent_ns < NS_PER_S;
+        bool early = !fewer && clock_mono_ns() - c->list_sent_ns < NS_PER_S;
         if (early) /* a server that does not block must not make us spin */
             c->list_timer = timer_start(c->loop, 1000, on_list_timer, c);
         else
@@ -158,8 +163,10 @@ list_send(struct client *c)
     struct query_options q = {.min_query_index = c->index,
                               .max_query_time = LIST_WAIT_NS,
                               .allow_stale = c->index != 0};
-    struct node_client_allocs_request req = {
-        .node_id = c->node_id, .secret_id = c->secret, .query = &q};
+    struct node_client_allocs_request req = {.node_id = c->node_id,
+                                             .secret_id = c->secret,
+                                             .query = &q,
+                                             .known = c->index != 0 ? c->listed : 0};
     c->list_sent_ns = clock_mono_ns();
     client_hold(c);
     c->list_call = rpc_send(c->rpc, RPC_NODE_GET_CLIENT_ALLOCS, &req,

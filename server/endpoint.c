@@ -108,7 +108,7 @@ static bool
 read_parks(struct read *r)
 {
     if (r->err.code != 0 || r->cancelled || r->last || r->q->min_query_index == 0 ||
-        r->index > r->q->min_query_index || gate_is_closed(r->gate))
+        r->index > r->q->min_query_index || r->news || gate_is_closed(r->gate))
         return false;
     int64_t left = r->deadline_ms - loop_now_ms(server_loop(r->s));
     if (left <= 0)

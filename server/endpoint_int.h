@@ -38,6 +38,7 @@ struct read {
     /* set by fn */
     void *resp;
     uint64_t index;
+    bool news; /* answer although the index is not above min_query_index */
     /* ours */
     struct gate *gate; /* of the server: when it is closed, `s` is not touched any more */
     struct err err;

@@ -377,7 +377,8 @@ node_allocs(void *arg, struct rpc_call *call, const void *p)
 }
 
 /* What the node is to run: ids and the index of the server's last word on each. The answer's index is
- * the largest of those, so that a node's own reports do not wake it. */
+ * the largest of those, so that a node's own reports do not wake it. A deletion lowers it, if anything:
+ * the number of allocations, which the node knows, tells. */
 static int
 client_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
@@ -397,6 +398,12 @@ client_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     }
     if (r->index == 0)
         r->index = 1;
+    /* What a node knows up to an index is here, or was deleted, if that index is applied here. */
+    uint64_t asked = r->q->min_query_index;
+    if (r->seen >= asked) {
+        r->news = req->known != 0 && req->known != resp->allocs.n + 1;
+        r->index = r->index > asked ? r->index : asked;
+    }
     resp->meta = r->meta;
     r->resp = resp;
     return 0;

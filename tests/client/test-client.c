@@ -134,6 +134,23 @@ START_TEST(stop_kills_and_purge_removes)
 }
 END_TEST
 
+/* A deletion does not raise the index: the list is the same, but shorter. */
+START_TEST(deletion_without_an_index)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_script(&w, "batch", "true");
+    struct world_alloc *y = world_script(&w, "service", "exec sleep 1000");
+    world_client(&w);
+    world_until(&w, world_status(x, "complete") && world_status(y, "running") && w.parked);
+    x->listed = false;
+    world_wake(&w);
+    world_until(&w, !client_has_alloc(w.client, x->a->id) && w.parked);
+    ck_assert(client_has_alloc(w.client, y->a->id));
+    world_stop(&w);
+}
+END_TEST
+
 START_TEST(restart_and_signal)
 {
     struct world w;
@@ -452,7 +469,8 @@ START_TEST(mock_restarts)
 END_TEST
 
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
-                   failure_has_its_exit_code, stop_kills_and_purge_removes, restart_and_signal,
+                   failure_has_its_exit_code, stop_kills_and_purge_removes, deletion_without_an_index,
+                   restart_and_signal,
                    tasks_are_adopted, killed_at_any_instant, works_without_root, exec_in_the_box,
                    updates_in_place,
                    old_allocations_are_collected, dev_ends_its_tasks, reports_are_sent_again,

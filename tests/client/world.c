@@ -74,7 +74,11 @@ on_list(void *arg, struct rpc_call *call, const void *req)
 {
     struct world *w = arg;
     const struct node_client_allocs_request *r = req;
-    if (r->query && r->query->min_query_index >= w->index) {
+    size_t listed = 0;
+    for (size_t i = 0; i < w->n; i++)
+        listed += w->allocs[i].listed;
+    bool news = r->known != 0 && r->known != listed + 1;
+    if (r->query && r->query->min_query_index >= w->index && !news) {
         ck_assert(!w->parked);
         w->parked = call;
         rpc_call_on_cancel(call, list_cancelled, w);
@@ -200,13 +204,19 @@ world_turn(struct world *w)
 }
 
 void
+world_wake(struct world *w)
+{
+    struct rpc_call *call = TAKE(w->parked);
+    if (call)
+        answer_list(w, call);
+}
+
+void
 world_changed(struct world *w, struct world_alloc *x)
 {
     w->index++;
     x->a->alloc_modify_index = w->index;
-    struct rpc_call *call = TAKE(w->parked);
-    if (call)
-        answer_list(w, call);
+    world_wake(w);
 }
 
 struct world_alloc *

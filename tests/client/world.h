@@ -50,6 +50,7 @@ struct world_alloc *world_add(struct world *w, const char *type, const char *dri
 /* A shell script under raw_exec. */
 struct world_alloc *world_script(struct world *w, const char *type, const char *script);
 void world_changed(struct world *w, struct world_alloc *x); /* new index; wakes the list call */
+void world_wake(struct world *w); /* answers the list call as it is */
 void world_turn(struct world *w); /* a few milliseconds of the loop */
 /* Turns until `cond`; fails the test after 15 s. */
 #define world_until(w, cond)                                                   \
