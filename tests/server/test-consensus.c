@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Consensus, driven message by message through raft_step(): a sole server, an election, the old-term
- * commit rule (figure 8 of the Raft dissertation), each of the six guards of consensus.h, and peer
+ * commit rule (figure 8 of the Raft dissertation), each of the seven guards of consensus.h, and peer
  * messages that make no sense.
  */
 #include <string.h>
