@@ -267,6 +267,8 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
         ok = decode_block(&dc, b, NULL, &type_job, job);
     if (!ok)
         return ev.exhausted ? -ERR_LIMIT : -ERR_INVALID;
+    if (str_empty(job->name))
+        job->name = mem_strdup(ctx, job->id); /* also before it is canonical, as Nomad */
     inherit_policies(ctx, job, &extra);
     *ret = job;
     return 0;
