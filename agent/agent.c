@@ -21,12 +21,13 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/notify.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/policy.h"
 #include "isolation/supervisor.h"
 
-enum { STOP_MS = 15 * 1000 };
+enum { STOP_MS = 15 * 1000, CGROUP_PATH_MAX = 4096 };
 
 static const char usage[] =
     "Usage: paddock agent [options]\n\n"
@@ -140,6 +141,22 @@ supervise(struct command *c, int argc, char **argv)
     return r;
 }
 
+/* Under a service manager: its units name the run directory, and paddock-holder left word there of
+ * the cgroup that was delegated to it. */
+static int
+install_policy(const struct command *c, struct policy *p, struct err *e)
+{
+    char *text;
+    size_t n;
+
+    p->run_dir = c->supervised;
+    const char *file = mem_printf(c->ctx, "%s/" POLICY_CGROUP, p->run_dir);
+    if (str_empty(p->cgroup_root) &&
+        file_read(c->ctx, AT_FDCWD, file, CGROUP_PATH_MAX, &text, &n) == 0)
+        p->cgroup_root = text;
+    return policy_install(p, NULL, e);
+}
+
 int
 policy_main(int argc, char **argv)
 {
@@ -147,10 +164,13 @@ policy_main(int argc, char **argv)
     struct policy *p;
     struct err e = ERR_INIT;
 
-    int r = parse_command(&c, argc, argv, "Usage: paddock policy [-config path] -out file\n\n");
+    int r = parse_command(&c, argc, argv,
+                          "Usage: paddock policy [-config path] [-out file | -supervised dir]\n\n");
     if (r == 0) {
         r = load_policy(&c, c.ctx, &p, &e);
-        if (r == 0)
+        if (r == 0 && !str_empty(c.supervised))
+            r = install_policy(&c, p, &e);
+        else if (r == 0)
             r = policy_compile(p, str_or(c.out, mem_printf(c.ctx, "%s/" POLICY_FILE, p->run_dir)), &e);
         if (r < 0)
             fprintf(stderr, "paddock policy: %s\n", e.text);
@@ -168,6 +188,7 @@ struct run {
     struct roles *roles;
     bool stopping;
     struct timer *deadline; /* of stopping */
+    struct timer *watchdog; /* where a service manager wants to hear of us */
     int status;
 };
 
@@ -219,6 +240,7 @@ stop(struct run *run, int status)
 {
     run->stopping = true;
     run->status = status;
+    (void)notify_send("STOPPING=1\nSTATUS=Stopping");
     run->deadline = timer_start(run->loop, STOP_MS, on_stop_deadline, NULL);
     roles_stop(run->roles, on_stopped, run);
 }
@@ -236,7 +258,7 @@ on_term(void *arg, int sig)
     printf("==> Caught signal: %s\n", sig == SIGINT ? "interrupt" : "terminated");
     fflush(stdout);
     log_info("agent", "shutting down", "signal", strsignal(sig), NULL);
-    stop(run, leave ? 0 : 1);
+    stop(run, leave || notify_active() ? 0 : 1); /* to systemd an end that it asked for is clean */
 }
 
 static void
@@ -264,7 +286,23 @@ on_hup(void *arg, int sig)
     (void)sig;
     printf("==> Caught signal: hangup\n==> Reloading configuration...\n");
     fflush(stdout);
+    (void)notify_send("RELOADING=1");
     reload(arg);
+    (void)notify_send("READY=1");
+}
+
+/* From the I/O loop: what hangs there is what clients would notice. */
+static void
+on_watchdog(void *arg)
+{
+    struct run *run = arg;
+    int64_t every_ns = notify_watchdog_ns();
+
+    run->watchdog = NULL;
+    if (every_ns == 0)
+        return;
+    (void)notify_send("WATCHDOG=1");
+    run->watchdog = timer_start(run->loop, every_ns / NS_PER_MS / 2, on_watchdog, run);
 }
 
 static void
@@ -333,8 +371,11 @@ run_agent(struct command *c)
     run.roles = roles_start(c->ctx, &rc, &e);
     if (run.roles) {
         banner(&run, &files);
+        (void)notify_send("READY=1\nSTATUS=Running");
+        on_watchdog(&run);
         loop_run(run.loop);
         timer_stop(run.deadline);
+        timer_stop(run.watchdog);
     } else {
         printf("==> Error starting agent: %s\n", e.text);
         fflush(stdout);

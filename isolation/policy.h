@@ -15,6 +15,7 @@
 
 #define POLICY_FILE "policy"        /* in RunDir */
 #define POLICY_SOCKET "warden.sock" /* in RunDir */
+#define POLICY_CGROUP "cgroup"      /* in RunDir: the path of the tasks' cgroup, by paddock-holder */
 enum { POLICY_BYTES_MAX = 1 << 20 };
 
 /* Absolute normal paths, known drivers and capabilities, ids: what a policy must be, whoever made
@@ -22,6 +23,10 @@ enum { POLICY_BYTES_MAX = 1 << 20 };
 int policy_check(const struct policy *p, struct err *e);
 /* Checks and writes it to `path` (0640, atomically). */
 int policy_compile(const struct policy *p, const char *path, struct err *e);
+/* Makes the directories of the policy with their owners (data_dir and run_dir root's; in data_dir
+ * the agent owns server/ and client/), then compiles it to run_dir, readable by the agent. `path`
+ * (owned by p) is where; may be NULL. */
+int policy_install(struct policy *p, const char **path, struct err *e);
 /* Reads and checks. As root the file must be root's and writable by nobody else. */
 int policy_load(const void *ctx, const char *path, struct policy **ret, struct err *e);
 

@@ -53,7 +53,7 @@ struct run {
     const struct supervisor *conf;
     void *ctx;
     struct policy *policy;
-    const char *policy_path;
+    const char *policy_path; /* of policy */
     char warden_exe[PATH_MAX];
     bool root;
     int self;    /* our own program */
@@ -172,53 +172,6 @@ find_user(struct run *u, struct err *e)
     return 0;
 }
 
-static int
-make_dir(struct run *u, const char *path, mode_t mode, bool agents, struct err *e)
-{
-    int r = dir_make(AT_FDCWD, path, mode);
-    if (r < 0)
-        return err_errno(e, -r, "make \"%s\"", path);
-    auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(e, errno, "open \"%s\"", path);
-    if (u->root && agents &&
-        fchown(fd, (uid_t)u->policy->agent_uid, (gid_t)u->policy->agent_gid) < 0)
-        return err_errno(e, errno, "give \"%s\" to the agent", path);
-    if (agents && fchmod(fd, mode) < 0)
-        return err_errno(e, errno, "chmod \"%s\"", path);
-    return 0;
-}
-
-/* data_dir is root's; in it the agent owns server/ and client/, root alloc/ and records/. */
-static int
-make_dirs(struct run *u, struct err *e)
-{
-    const struct policy *p = u->policy;
-    const struct {
-        const char *path;
-        mode_t mode;
-        bool agents;
-    } dirs[] = {
-        {p->data_dir, 0755, false},
-        {p->run_dir, 0755, false},
-        {mem_printf(u->ctx, "%s/server", p->data_dir), 0700, true},
-        {mem_printf(u->ctx, "%s/client", p->data_dir), 0700, true},
-        {p->state_dir, 0700, true},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-        if (str_empty(dirs[i].path) || (i == 4 && str_eq(p->state_dir, p->data_dir)))
-            continue;
-        int r = make_dir(u, dirs[i].path, dirs[i].mode, dirs[i].agents, e);
-        if (r < 0)
-            return r;
-    }
-    u->policy_path = mem_printf(u->ctx, "%s/" POLICY_FILE, p->run_dir);
-    int r = policy_compile(p, u->policy_path, e);
-    if (r == 0 && u->root && chown(u->policy_path, 0, (gid_t)p->agent_gid) < 0)
-        r = err_errno(e, errno, "give the agent access to \"%s\"", u->policy_path);
-    return r;
-}
-
 /* --- children -------------------------------------------------------------------------------- */
 
 static int
@@ -243,7 +196,8 @@ child_failed(const char *what, int error)
     _exit(126);
 }
 
-/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor */
+/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor
+ */
 static void
 child_begin(pid_t parent)
 {
@@ -467,7 +421,7 @@ prepare(struct run *u, struct err *e)
     if (r == 0)
         r = find_user(u, e);
     if (r == 0)
-        r = make_dirs(u, e);
+        r = policy_install(u->policy, &u->policy_path, e);
     if (r != 0)
         return r;
     u->self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

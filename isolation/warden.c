@@ -23,6 +23,7 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/notify.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/policy.h"
@@ -388,6 +389,50 @@ warden_fork(struct warden *w, struct warden_waiter to, const char *what,
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
+static bool
+same_list(const struct str_list *a, const struct str_list *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = str_eq(a->v[i], b->v[i]);
+    return same;
+}
+
+/* SIGHUP: a changed policy binds the launches from here on. What was built at start from the old
+ * one (directories, cgroup, tasks' root, the agent's ids) stays until the warden is started again.
+ */
+static void
+reload(struct warden *w)
+{
+    struct policy *p = NULL, *old = w->policy;
+    struct err e = ERR_INIT;
+    (void)notify_send("RELOADING=1");
+    if (policy_load(w, w->policy_path, &p, &e) < 0) {
+        log_error(ROOM, "reload failed: the old policy stays", "error", e.text, NULL);
+        (void)notify_send("READY=1");
+        return;
+    }
+    bool same = str_eq(p->data_dir, old->data_dir) && str_eq(p->run_dir, old->run_dir) &&
+                str_eq(p->state_dir, old->state_dir) && p->agent_uid == old->agent_uid &&
+                p->agent_gid == old->agent_gid && same_list(&p->bind_roots, &old->bind_roots);
+    p->data_dir = mem_strdup(p, old->data_dir);
+    p->run_dir = mem_strdup(p, old->run_dir);
+    p->state_dir = mem_strdup(p, old->state_dir);
+    p->alloc_dir = mem_strdup(p, old->alloc_dir); /* resolved at start */
+    p->cgroup_root = mem_strdup(p, old->cgroup_root);
+    p->agent_uid = old->agent_uid;
+    p->agent_gid = old->agent_gid;
+    p->agent_user = mem_strdup(p, old->agent_user);
+    w->policy = p;
+    w->users.n = 0;
+    mem_free(old);
+    log_info(ROOM, "policy reloaded", "raw_exec", p->raw_exec ? "yes" : "no", NULL);
+    if (!same)
+        log_warn(ROOM, "directories, bind roots or the agent's user changed: restart the warden",
+                 NULL);
+    (void)notify_send("READY=1");
+}
+
 static void
 signal_event(struct warden *w, struct watch *watch, uint32_t events)
 {
@@ -395,10 +440,13 @@ signal_event(struct warden *w, struct watch *watch, uint32_t events)
     struct signalfd_siginfo s;
     if (read(watch->fd, &s, sizeof(s)) != (ssize_t)sizeof(s))
         return;
-    if (s.ssi_signo == SIGUSR1) { /* from the supervisor: end all tasks, then yourself */
+    if (s.ssi_signo == SIGHUP) {
+        reload(w);
+    } else if (s.ssi_signo == SIGUSR1) { /* from the supervisor: end all tasks, then yourself */
         w->stop_tasks = true;
         task_kill_all(w);
     } else {
+        (void)notify_send("STOPPING=1");
         w->stop = true;
     }
 }
@@ -421,10 +469,12 @@ warden_loop(struct warden *w, struct err *e)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     w->signals = (struct watch){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_event};
     if (w->signals.fd < 0 || warden_watch(w, &w->signals, EPOLLIN) < 0)
         return err_errno(e, errno, "watch signals");
+    (void)notify_send("READY=1\nSTATUS=Ready");
     while (!w->stop && !(w->stop_tasks && w->n_tasks == 0)) {
         struct epoll_event ev;
         int timeout = w->n_deadlines > 0 ? task_timeout(w, clock_mono_ns()) : -1;

@@ -117,6 +117,7 @@ struct user_cache {
 
 struct warden {
     struct policy *policy;
+    const char *policy_path; /* read again at SIGHUP */
     struct user_cache users;
     bool root;
     int epoll;

@@ -213,6 +213,7 @@ run(const char *policy, struct err *e)
     struct warden *w = mem_new(NULL, struct warden);
     w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = -1;
     w->root = geteuid() == 0;
+    w->policy_path = policy;
     int r = policy_load(w, policy, &w->policy, e);
     if (r == 0)
         r = prepare(w, e);

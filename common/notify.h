@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The service manager's notification protocol (sd_notify(3), "Notify socket protocol"): one
+ * datagram per message to the socket that $NOTIFY_SOCKET names. Written here, because the warden
+ * links nothing but libc. Without a service manager every call does nothing.
+ */
+#ifndef PADDOCK_COMMON_NOTIFY_H
+#define PADDOCK_COMMON_NOTIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A service manager waits for messages. */
+bool notify_active(void);
+/* "READY=1", "RELOADING=1", "STOPPING=1", "STATUS=...", "WATCHDOG=1"; several are joined by
+ * newlines. 0, also when nobody listens, or -errno. Never blocks for long: a full socket loses the
+ * message. */
+int notify_send(const char *text);
+/* How often the service manager wants WATCHDOG=1 at the latest ($WATCHDOG_USEC); 0: never. */
+int64_t notify_watchdog_ns(void);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * paddock-holder: the one process of paddock-tasks.service, whose delegated cgroup is the parent of
+ * all tasks. It moves itself into the leaf holder/ (controllers are handed down only where no
+ * process is), writes where that parent is to RUNDIR/cgroup for `paddock policy`, and then only
+ * waits: agent and warden may be restarted and upgraded under it, tasks stay.
+ *
+ * It reads nothing but its own place in /proc/self and takes one argument, RUNDIR.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/notify.h"
+#include "common/str.h"
+#include "isolation/cgroup.h"
+#include "isolation/policy.h"
+
+#define LEAF "holder"
+
+/* The path of our own cgroup below the cgroup2 mount: the line "0::/path". */
+static int
+own_cgroup(const void *ctx, const char **ret, struct err *e)
+{
+    struct cgroup_info info;
+    char *text, *save = NULL;
+    int r = cgroup_find(ctx, &info, e);
+    if (r < 0)
+        return r;
+    r = file_read(ctx, AT_FDCWD, "/proc/self/cgroup", 64 << 10, &text, NULL);
+    if (r < 0)
+        return err_errno(e, -r, "read /proc/self/cgroup");
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (!str_prefix(line, "0::/"))
+            continue;
+        if (str_suffix(line, "/" LEAF)) /* started again by hand */
+            line[strlen(line) - strlen("/" LEAF)] = '\0';
+        if (strcmp(line, "0::/") == 0)
+            break;
+        *ret = mem_printf(ctx, "%s%s", info.mount, line + 3);
+        return 0;
+    }
+    return err_set(e, -ERR_INVALID,
+                   "this process is in no cgroup of its own: start it by paddock-tasks.service");
+}
+
+static int
+hold(const void *ctx, const char *run_dir, struct err *e)
+{
+    const char *root;
+    int r = own_cgroup(ctx, &root, e);
+    if (r < 0)
+        return r;
+    const char *leaf = mem_printf(ctx, "%s/" LEAF, root);
+    if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
+        return err_errno(e, errno, "make the cgroup \"%s\"", leaf);
+    r = file_put(AT_FDCWD, mem_printf(ctx, "%s/cgroup.procs", leaf), "0");
+    if (r < 0)
+        return err_errno(e, -r, "move to the cgroup \"%s\"", leaf);
+    r = dir_make(AT_FDCWD, run_dir, 0755);
+    const char *file = mem_printf(ctx, "%s/" POLICY_CGROUP, run_dir);
+    if (r == 0)
+        r = file_write_atomic(AT_FDCWD, file, root, strlen(root), 0644);
+    return r < 0 ? err_errno(e, -r, "write \"%s\"", file) : 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct err e = ERR_INIT;
+    void *ctx = mem_ctx("holder");
+    sigset_t set;
+    int sig;
+    if (argc != 2 || argv[1][0] != '/') {
+        fprintf(stderr, "usage: paddock-holder RUNDIR\nStarted by systemd, not by hand.\n");
+        return 1;
+    }
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    if (hold(ctx, argv[1], &e) < 0) {
+        fprintf(stderr, "paddock-holder: %s\n", e.text);
+        return 1;
+    }
+    talloc_free(ctx);
+    (void)notify_send("READY=1\nSTATUS=Holding the tasks' cgroup");
+    while (sigwait(&set, &sig) != 0)
+        ;
+    return 0;
+}
