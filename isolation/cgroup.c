@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolation/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,6 +94,19 @@ cgroup_find(const void *ctx, struct cgroup_info *ret, struct err *e)
     }
     return err_set(e, -ERR_NOT_FOUND,
                    "no cgroup2 file system is mounted: isolation needs one (mount -t cgroup2)");
+}
+
+static int
+read_small(int dirfd, const char *name, char *buf, size_t size)
+{
+    auto_fd int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = fd_read_full(fd, buf, size - 1);
+    if (n < 0)
+        return (int)n;
+    buf[n] = 0;
+    return 0;
 }
 
 /* --- tree
@@ -186,16 +201,47 @@ make_leaf(int dirfd, const char *name)
 }
 
 static int
-apply_plan(int dirfd, const struct cgroup_plan *plan, struct err *e)
+apply_plan(int taskfd, int leaf, const struct cgroup_plan *plan, struct err *e)
 {
     for (size_t i = 0; i < plan->n; i++) {
         const struct cgroup_file *f = &plan->files[i];
-        int r = file_put(dirfd, f->name, f->value);
+        int r = file_put(f->above ? taskfd : leaf, f->name, f->value);
         if (r < 0 && f->required)
             return err_set(e, r, "cannot write \"%s\" to the cgroup file \"%s\": %s", f->value,
                            f->name, err_name(r));
     }
     return 0;
+}
+
+/* What an allocation may use of a busy machine is what its tasks may. */
+static void
+sum_weights(int allocfd)
+{
+    auto_fd int fd = openat(allocfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL)
+        return;
+    fd = -1; /* the stream's */
+    int64_t sum = 0;
+    for (struct dirent *d; (d = readdir(dir)) != NULL;) {
+        char name[NAME_MAX + sizeof("/cpu.weight")], text[32];
+        int64_t v;
+        if (d->d_type != DT_DIR || d->d_name[0] == '.')
+            continue;
+        (void)snprintf(name, sizeof(name), "%s/cpu.weight", d->d_name);
+        if (read_small(allocfd, name, text, sizeof(text)) < 0)
+            continue;
+        text[strcspn(text, "\n")] = 0;
+        if (num_parse_i64(text, &v) == 0 && v > 0)
+            sum += v;
+    }
+    (void)closedir(dir);
+    char text[16];
+    if (sum == 0)
+        return;
+    (void)snprintf(text, sizeof(text), "%d",
+                   (int)(sum < CGROUP_WEIGHT_MAX ? sum : CGROUP_WEIGHT_MAX));
+    (void)file_put(allocfd, "cpu.weight", text);
 }
 
 int
@@ -217,7 +263,9 @@ cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *tas
                        code == -EBUSY ? "processes of an earlier run are still in it"
                                       : err_name(code));
     }
-    k = apply_plan(leaf, plan, e);
+    k = apply_plan(tfd, leaf, plan, e);
+    if (k == 0 && (r->controllers & CGROUP_CPU))
+        sum_weights(afd);
     struct stat st;
     if (k == 0 && fstat(leaf, &st) < 0)
         k = err_errno(e, errno, "cannot look at the cgroup of task \"%s\"", task);
@@ -290,25 +338,13 @@ cgroup_task_remove(const struct cgroup_root *r, const char *alloc, const char *t
     if (k < 0)
         return err_set(e, k, "cannot remove the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
                        k == -EBUSY ? "processes are still in it" : err_name(k));
-    (void)remove_dir(r->fd, alloc); /* EBUSY, ENOTEMPTY: other tasks are there */
+    if (remove_dir(r->fd, alloc) < 0 && (r->controllers & CGROUP_CPU)) /* other tasks are there */
+        sum_weights(afd);
     return 0;
 }
 
 /* --- state
  * ---------------------------------------------------------------------------------------------- */
-
-static int
-read_small(int dirfd, const char *name, char *buf, size_t size)
-{
-    auto_fd int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = fd_read_full(fd, buf, size - 1);
-    if (n < 0)
-        return (int)n;
-    buf[n] = 0;
-    return 0;
-}
 
 /* Where cgroup.kill is missing: frozen first, so that nothing can fork away. */
 static int

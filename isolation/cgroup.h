@@ -56,11 +56,12 @@ struct cgroup_limits {  /* 0: not set, except where noted */
     int64_t swap_max; /* bytes; 0: no swap */
     int64_t pids_max; /* 0: 4096 */
 };
-enum { CGROUP_FILES_MAX = 16 };
+enum { CGROUP_FILES_MAX = 16, CGROUP_WEIGHT_MAX = 10000 };
 struct cgroup_file {
     const char *name; /* literal */
     char value[48];
     bool required; /* a limit: the launch fails when it cannot be written */
+    bool above;    /* for the parent of both leaves, which competes with other tasks */
 };
 struct cgroup_plan {
     size_t n;
@@ -76,7 +77,8 @@ struct cgroup_task {
     int task_fd;
     uint64_t id; /* of the task leaf: its inode number */
 };
-/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/. Existing empty leaves of an earlier
+/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/ (a processor weight into TASK, and the
+ * sum of its tasks' into ALLOC: siblings compete, so each level needs one). Existing empty leaves of an earlier
  * run are used again; occupied ones are -EBUSY. Names are one path component each. */
 int cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
                      const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e);

@@ -13,7 +13,6 @@
 
 enum {
     WEIGHT_MIN = 1,
-    WEIGHT_MAX = 10000,
     WEIGHT_DEFAULT = 100,
     SHARES_DEFAULT = 1024,
     PIDS_DEFAULT = 4096,
@@ -26,9 +25,9 @@ int64_t
 cgroup_weight_from_shares(int64_t shares)
 {
     if (shares > INT64_C(1) << 40)
-        return WEIGHT_MAX;
+        return CGROUP_WEIGHT_MAX;
     int64_t w = shares * WEIGHT_DEFAULT / SHARES_DEFAULT;
-    return w < WEIGHT_MIN ? WEIGHT_MIN : w > WEIGHT_MAX ? WEIGHT_MAX : w;
+    return w < WEIGHT_MIN ? WEIGHT_MIN : w > CGROUP_WEIGHT_MAX ? CGROUP_WEIGHT_MAX : w;
 }
 
 static void
@@ -44,8 +43,10 @@ void
 cgroup_plan(const struct cgroup_limits *l, uint32_t controllers, struct cgroup_plan *ret)
 {
     struct cgroup_plan p = {0};
-    if ((controllers & CGROUP_CPU) && l->cpu_shares > 0)
+    if ((controllers & CGROUP_CPU) && l->cpu_shares > 0) {
         add(&p, "cpu.weight", true, cgroup_weight_from_shares(l->cpu_shares));
+        p.files[p.n - 1].above = true;
+    }
     if ((controllers & CGROUP_CPU) && l->cpu_max_us > 0) {
         int64_t quota = l->cpu_max_us < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : l->cpu_max_us;
         add(&p, "cpu.max", true, quota);
