@@ -1,0 +1,18 @@
+# The test machine: server and client in one.
+data_dir  = "/var/lib/paddock"
+bind_addr = "127.0.0.1"
+log_level = "DEBUG"
+
+server {
+  enabled          = true
+  bootstrap_expect = 1
+}
+
+client {
+  enabled = true
+  servers = ["127.0.0.1:4647"]
+}
+
+isolation {
+  pids_max = 64
+}
