@@ -185,6 +185,8 @@ parse_compound(struct hcl_eval *ev, const struct expr *e)
 const struct vtype *
 vtype_parse(struct hcl_eval *ev, const struct expr *e)
 {
+    if (!ev_charge(ev, &e->r, 4 + e->n, 256 + e->n * 64))
+        return NULL;
     if (e->kind == EX_PAREN)
         return vtype_parse(ev, e->a);
     if (e->kind == EX_VAR)
@@ -289,6 +291,8 @@ convert_map(struct conv *c, const struct vtype *t, struct value *v)
 {
     if (v->kind != VALUE_MAP)
         return mismatch(c, t, v);
+    if (!ev_charge(c->ev, c->r, v->map.n, v->map.n * sizeof(struct value_pair)))
+        return NULL;
     struct value_pair *pairs = mem_array(c->ev->ctx, struct value_pair, v->map.n);
     for (size_t i = 0; i < v->map.n; i++) {
         pairs[i].k = v->map.v[i].k;

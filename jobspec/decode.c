@@ -62,7 +62,7 @@ refuse_unknown(struct decoder *dc, const struct type *t, const struct hcl_range 
         dc->hooks != NULL && dc->hooks->names != NULL ? dc->hooks->names(t) : NULL;
     for (; more != NULL && *more != NULL && n < NAMES_MAX; more++)
         names[n++] = *more;
-    const char *hint = diag_suggest(dc->ctx, name, names, n);
+    const char *hint = diag_suggest(dc->sink, name, names, n);
     if (block)
         diag_error(dc->sink, r, "Unsupported block type",
                    "Blocks of type \"%s\" are not expected here.%s", name, hint);
@@ -550,7 +550,7 @@ int
 hcl_decode(const void *ctx, const struct hcl_body *body, const struct type *t, unsigned flags,
            void **ret, struct hcl_diags *d)
 {
-    struct hcl_sink sink = {ctx, d};
+    struct hcl_sink sink = {.ctx = ctx, .d = d};
     struct hcl_eval ev;
     ev_init(&ev, ctx, &sink, flags);
     struct decoder dc = {.ctx = ctx, .sink = &sink, .flags = flags, .ev = &ev};

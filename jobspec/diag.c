@@ -87,7 +87,7 @@ add(struct hcl_sink *sink, const struct hcl_range *r, bool warning, const char *
 {
     if (!warning)
         sink->d->errors++;
-    if (sink->d->n >= HCL_DIAGS_MAX)
+    if (!diag_wanted(sink))
         return;
     auto_buf struct buf b = BUF_INIT(64 << 10);
     if (r != NULL && r->src != NULL) {
@@ -136,11 +136,17 @@ diag_warn(struct hcl_sink *sink, const struct hcl_range *r, const char *summary,
     va_end(ap);
 }
 
-const char *
-diag_suggest(const void *ctx, const char *given, const char *const *names, size_t n)
+bool
+diag_wanted(const struct hcl_sink *sink)
 {
-    const char *near = str_nearest(given, names, n);
-    return near != NULL ? mem_printf(ctx, " Did you mean \"%s\"?", near) : "";
+    return !sink->quiet && sink->d->n < HCL_DIAGS_MAX;
+}
+
+const char *
+diag_suggest(const struct hcl_sink *sink, const char *given, const char *const *names, size_t n)
+{
+    const char *near = diag_wanted(sink) ? str_nearest(given, names, n) : NULL;
+    return near != NULL ? mem_printf(sink->ctx, " Did you mean \"%s\"?", near) : "";
 }
 
 char *

@@ -31,6 +31,7 @@ struct hcl_range {
 struct hcl_sink {
     const void *ctx;
     struct hcl_diags *d;
+    bool quiet; /* errors are counted, nothing is kept: inside try() and can() */
 };
 
 /* "name:3,5-12: Summary; Detail." with the source line and a caret. Returns -ERR_INVALID. */
@@ -40,7 +41,10 @@ void diag_warn(struct hcl_sink *sink, const struct hcl_range *r, const char *sum
                const char *detail, ...) __attribute__((format(printf, 4, 5)));
 /* From the start of a to the end of b. */
 struct hcl_range range_join(const struct hcl_range *a, const struct hcl_range *b);
-/* " Did you mean "x"?" or "". Owned by ctx. */
-const char *diag_suggest(const void *ctx, const char *given, const char *const *names, size_t n);
+/* False when one more diagnostic would not be kept: hints would be work for nothing. */
+bool diag_wanted(const struct hcl_sink *sink);
+/* " Did you mean "x"?" or "". Owned by the sink's context. */
+const char *diag_suggest(const struct hcl_sink *sink, const char *given, const char *const *names,
+                         size_t n);
 
 #endif

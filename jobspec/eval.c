@@ -239,6 +239,8 @@ local_value(struct hcl_eval *ev, struct hcl_local *l, const struct hcl_range *r)
 static struct value *
 all_locals(struct hcl_eval *ev, const struct hcl_range *r)
 {
+    if (!ev_charge(ev, r, ev->n_locals, ev->n_locals * sizeof(struct value_pair)))
+        return NULL;
     struct value_pair *pairs = mem_array(ev->ctx, struct value_pair, ev->n_locals);
     for (size_t i = 0; i < ev->n_locals; i++) {
         pairs[i].k = ev->locals[i].name;
@@ -314,13 +316,13 @@ get_attr(struct hcl_eval *ev, const struct value *v, const struct expr *e)
     struct value *found = ev_get(v, e->name);
     if (found != NULL)
         return found;
-    size_t n;
-    const char **names = map_keys(ev->ctx, v, &n);
+    size_t n = 0;
+    const char **names = diag_wanted(ev->sink) ? map_keys(ev->ctx, v, &n) : NULL;
     bool var = e->a->kind == EX_VAR && strcmp(e->a->name, "var") == 0;
     diag_error(ev->sink, &e->name_r, var ? "Unknown variable" : "Unsupported attribute",
                var ? "No variable named \"%s\" is declared.%s"
                    : "This object does not have an attribute named \"%s\".%s",
-               e->name, diag_suggest(ev->ctx, e->name, names, n));
+               e->name, diag_suggest(ev->sink, e->name, names, n));
     return NULL;
 }
 
@@ -328,14 +330,17 @@ get_attr(struct hcl_eval *ev, const struct value *v, const struct expr *e)
 static struct value *
 one_local(struct hcl_eval *ev, const struct expr *e)
 {
-    const char **names = mem_array(ev->ctx, const char *, ev->n_locals);
-    for (size_t i = 0; i < ev->n_locals; i++) {
+    if (!ev_charge(ev, &e->r, ev->n_locals / 16, 0))
+        return NULL;
+    for (size_t i = 0; i < ev->n_locals; i++)
         if (strcmp(ev->locals[i].name, e->name) == 0)
             return local_value(ev, &ev->locals[i], &e->r);
+    size_t n = diag_wanted(ev->sink) ? ev->n_locals : 0;
+    const char **names = mem_array(ev->sink->ctx, const char *, n);
+    for (size_t i = 0; i < n; i++)
         names[i] = ev->locals[i].name;
-    }
     diag_error(ev->sink, &e->name_r, "Unknown local", "No local named \"%s\" is declared.%s",
-               e->name, diag_suggest(ev->ctx, e->name, names, ev->n_locals));
+               e->name, diag_suggest(ev->sink, e->name, names, n));
     return NULL;
 }
 

@@ -38,12 +38,12 @@ unknown(struct hcl_eval *ev, const struct expr *e)
     }
     const char *names[200];
     size_t n = 0;
-    for (size_t i = 0; i < ARRAY_LEN(tables); i++)
+    for (size_t i = 0; diag_wanted(ev->sink) && i < ARRAY_LEN(tables); i++)
         for (const struct func *f = tables[i]; f->name != NULL && n < ARRAY_LEN(names); f++)
             names[n++] = f->name;
     diag_error(ev->sink, &e->name_r, "Call to unknown function",
                "There is no function named \"%s\".%s", e->name,
-               diag_suggest(ev->ctx, e->name, names, n));
+               diag_suggest(ev->sink, e->name, names, n));
     return NULL;
 }
 
@@ -53,6 +53,8 @@ eval_args(struct call *c)
 {
     const struct expr *e = c->e;
     struct value *last = NULL;
+    if (!ev_charge(c->ev, &e->r, 1, e->n * sizeof(struct value *)))
+        return false;
     c->args = mem_array(c->ev->ctx, struct value *, e->n);
     for (size_t i = 0; i < e->n; i++)
         if ((last = c->args[i] = ev_expr(c->ev, c->sc, e->list[i])) == NULL ||
@@ -228,7 +230,7 @@ attempt(struct call *c, const struct expr *e)
     struct hcl_diags quiet = HCL_DIAGS_INIT;
     struct hcl_sink *outer = c->ev->sink;
     void *tmp = mem_ctx("attempt");
-    struct hcl_sink sink = {tmp, &quiet};
+    struct hcl_sink sink = {tmp, &quiet, true};
     unsigned depth = c->ev->depth;
     struct value *item = c->ev->item;
     c->ev->sink = &sink;
@@ -236,7 +238,7 @@ attempt(struct call *c, const struct expr *e)
     c->ev->sink = outer;
     c->ev->depth = depth;
     c->ev->item = item;
-    if (c->ev->exhausted && quiet.n > 0)
+    if (c->ev->exhausted && quiet.errors > 0)
         diag_error(outer, &e->r, "Too much to evaluate", "The limit of evaluation was hit here.");
     mem_free(tmp);
     return v;

@@ -212,7 +212,7 @@ find_job(struct hcl_sink *sink, const struct hcl_body *body, bool *ok)
         const struct attr *a = body->attrs[i];
         diag_error(sink, &a->name_r, "Unsupported argument",
                    "An argument named \"%s\" is not expected here.%s", a->name,
-                   diag_suggest(sink->ctx, a->name, known, ARRAY_LEN(known)));
+                   diag_suggest(sink, a->name, known, ARRAY_LEN(known)));
         *ok = false;
     }
     for (size_t i = 0; i < body->n_blocks; i++) {
@@ -223,7 +223,7 @@ find_job(struct hcl_sink *sink, const struct hcl_body *body, bool *ok)
         if (k == ARRAY_LEN(known)) {
             diag_error(sink, &b->type_r, "Unsupported block type",
                        "Blocks of type \"%s\" are not expected here.%s", b->type,
-                       diag_suggest(sink->ctx, b->type, known, ARRAY_LEN(known)));
+                       diag_suggest(sink, b->type, known, ARRAY_LEN(known)));
             *ok = false;
         } else if (k == 0 && job != NULL) {
             diag_error(sink, &b->r, "Duplicate job",
@@ -246,7 +246,7 @@ int
 jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
               struct hcl_diags *d)
 {
-    struct hcl_sink sink = {ctx, d};
+    struct hcl_sink sink = {.ctx = ctx, .d = d};
     struct hcl_body *body;
     int r = hcl_parse(ctx, in->name, in->s, in->n, 0, &body, d);
     if (r < 0)

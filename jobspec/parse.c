@@ -4,6 +4,7 @@
  */
 #include "jobspec/parse.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -118,33 +119,49 @@ parse_plain_string(struct parser *p, struct hcl_range *ret_r)
 /* --- bodies --------------------------------------------------------------------------------------
  */
 
-enum { ATTRS_MAX = 10000 }; /* of one body: they are compared with each other */
-
 static struct hcl_body *parse_body(struct parser *p, enum tok_type end);
 
-static bool
+static void
 add_attr(struct parser *p, struct hcl_body *body, struct attr *a)
 {
-    if (body->n_attrs >= ATTRS_MAX) {
-        parse_error(p, &a->name_r, "Too many arguments", "A block has at most 10000 arguments.");
-        return false;
-    }
-    for (size_t i = 0; i < body->n_attrs; i++) {
-        const struct attr *o = body->attrs[i];
-        if (strcmp(o->name, a->name) != 0)
-            continue;
-        diag_error(p->sink, &a->name_r, "Attribute redefined",
-                   "The argument \"%s\" was already set at line %u. Each argument may be set only "
-                   "once.",
-                   a->name, o->name_r.start.line);
-        p->tok.type = TOK_ERROR;
-        p->lx.failed = true;
-        return false;
-    }
     if ((body->n_attrs & (body->n_attrs - 1)) == 0)
         mem_resize(p->ctx, body->attrs, struct attr *, body->n_attrs > 0 ? body->n_attrs * 2 : 1);
     body->attrs[body->n_attrs++] = a;
-    return true;
+}
+
+static int
+attr_cmp(const void *a, const void *b)
+{
+    const struct attr *x = *(struct attr *const *)a, *y = *(struct attr *const *)b;
+    int c = strcmp(x->name, y->name);
+    return c != 0 ? c : (x->name_r.start.byte > y->name_r.start.byte ? 1 : -1);
+}
+
+/* The first name that is set a second time is told. */
+static bool
+check_twice(struct parser *p, const struct hcl_body *body)
+{
+    const struct attr *again = NULL, *first = NULL;
+    if (body->n_attrs < 2)
+        return true;
+    struct attr **v = mem_dup(p->ctx, body->attrs, body->n_attrs * sizeof(*v));
+    qsort(v, body->n_attrs, sizeof(struct attr *), attr_cmp);
+    for (size_t i = 1; i < body->n_attrs; i++)
+        if (strcmp(v[i - 1]->name, v[i]->name) == 0 &&
+            (again == NULL || v[i]->name_r.start.byte < again->name_r.start.byte)) {
+            first = v[i - 1];
+            again = v[i];
+        }
+    mem_free(v);
+    if (again == NULL)
+        return true;
+    diag_error(
+        p->sink, &again->name_r, "Attribute redefined",
+        "The argument \"%s\" was already set at line %u. Each argument may be set only once.",
+        again->name, first->name_r.start.line);
+    p->tok.type = TOK_ERROR;
+    p->lx.failed = true;
+    return false;
 }
 
 static void
@@ -190,7 +207,10 @@ parse_attr(struct parser *p, struct hcl_body *body, const char *name,
     a->name = name;
     a->name_r = *name_r;
     a->expr = parse_expr(p);
-    return a->expr != NULL && add_attr(p, body, a);
+    if (a->expr == NULL)
+        return false;
+    add_attr(p, body, a);
+    return true;
 }
 
 static bool
@@ -283,7 +303,7 @@ parse_body(struct parser *p, enum tok_type end)
             parse_next(p);
         if (p->tok.type == end) {
             body->r.end = p->tok.r.end;
-            return body;
+            return check_twice(p, body) ? body : NULL;
         }
         if (p->tok.type == TOK_EOF) {
             parse_error(p, &open, "Unclosed block", "No closing brace was found for this block.");
@@ -354,7 +374,7 @@ hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned f
     src->name = mem_strdup(ctx, name);
     src->s = s;
     src->n = n;
-    struct hcl_sink sink = {ctx, d};
+    struct hcl_sink sink = {.ctx = ctx, .d = d};
     struct hcl_body *body = parse_file(ctx, src, flags, &sink);
     if (body == NULL)
         return -ERR_INVALID;

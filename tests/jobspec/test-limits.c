@@ -132,10 +132,10 @@ START_TEST(expansion)
     /* depth by sharing, made from the inside out */
     buf_reset(&l);
     buf_puts(&l, "l0 = []\n");
-    for (int i = 1; i < 2000; i++)
+    for (int i = 1; i < 900; i++)
         buf_printf(&l, "l%d = [local.l%d]\n", i, i - 1);
     buf_puts(&l, "all = [");
-    for (int i = 0; i < 2000; i++)
+    for (int i = 0; i < 900; i++)
         buf_printf(&l, "local.l%d,", i);
     buf_puts(&l, "]\n");
     body(&b, buf_str(&l), "jsonencode(local.all)");
@@ -143,7 +143,7 @@ START_TEST(expansion)
     body(&b, buf_str(&l), "local.all");
     expect(&b, "Nested too deeply");
     /* the other way round the evaluator itself goes deep */
-    body(&b, buf_str(&l), "local.l1999");
+    body(&b, buf_str(&l), "local.l899");
     expect(&b, "Nested too deeply");
     buf_reset(&l);
     body(&b, "",
@@ -160,6 +160,29 @@ START_TEST(dynamic_bombs)
              " content {\n dynamic \"constraint\" {\n for_each = range(1000)\n content {}\n }\n }\n"
              " }\n}\n");
     expect(&b, "Too m");
+}
+END_TEST
+
+/* Names that are wrong a hundred thousand times over: no hint is looked for in vain. */
+START_TEST(many_names)
+{
+    auto_buf struct buf b = BUF_INIT(8 << 20), l = BUF_INIT(8 << 20);
+    buf_puts(&b, "locals {\n");
+    for (int i = 0; i < 90000; i++)
+        buf_printf(&b, "aaaaaaaaaaaa%d = 1\n", i);
+    buf_puts(&b, "}\njob \"j\" {}\n");
+    expect(&b, "Too many locals");
+    buf_reset(&b);
+    buf_puts(&b, "job \"j\" {\n");
+    for (int i = 0; i < 90000; i++)
+        buf_printf(&b, "aaaaaaaaaaaa%d = 1\n", i);
+    buf_puts(&b, "}\n");
+    expect(&b, "Unsupported argument");
+    for (int i = 0; i < 900; i++)
+        buf_printf(&l, "some_long_name_of_a_local_%d = 1\n", i);
+    body(&b, buf_str(&l),
+         "[for i in range(1000) : [for k in range(1000) : can(local.some_long_name_of_a_locl_1)]]");
+    expect(&b, "Too much to evaluate");
 }
 END_TEST
 
@@ -191,4 +214,5 @@ START_TEST(mutations)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("limits", 60, garbage, bytes, nesting, expansion, dynamic_bombs, mutations)
+TEST_SUITE_TIMEOUT("limits", 60, garbage, bytes, nesting, expansion, dynamic_bombs, many_names,
+                   mutations)
