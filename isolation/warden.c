@@ -398,6 +398,23 @@ same_list(const struct str_list *a, const struct str_list *b)
     return same;
 }
 
+/* A path that was not allowed at start may lie on a mount that our namespace has let go of: what is
+ * beneath it there is not what the operator means. True when nothing had to be left out. */
+static bool
+keep_known(struct str_list *l, const struct str_list *known)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; k < known->n; k++)
+            if (str_eq(l->v[i], known->v[k])) {
+                l->v[n++] = l->v[i];
+                break;
+            }
+    bool all = n == l->n;
+    l->n = n;
+    return all;
+}
+
 /* SIGHUP: a changed policy binds the launches from here on. What was built at start from the old
  * one (directories, cgroup, tasks' root, the agent's ids) stays until the warden is started again.
  */
@@ -415,6 +432,7 @@ reload(struct warden *w)
     bool same = str_eq(p->data_dir, old->data_dir) && str_eq(p->run_dir, old->run_dir) &&
                 str_eq(p->state_dir, old->state_dir) && p->agent_uid == old->agent_uid &&
                 p->agent_gid == old->agent_gid && same_list(&p->bind_roots, &old->bind_roots);
+    same = keep_known(&p->bind_allowed, &old->bind_allowed) && same;
     p->data_dir = mem_strdup(p, old->data_dir);
     p->run_dir = mem_strdup(p, old->run_dir);
     p->state_dir = mem_strdup(p, old->state_dir);
@@ -428,7 +446,7 @@ reload(struct warden *w)
     mem_free(old);
     log_info(ROOM, "policy reloaded", "raw_exec", p->raw_exec ? "yes" : "no", NULL);
     if (!same)
-        log_warn(ROOM, "directories, bind roots or the agent's user changed: restart the warden",
+        log_warn(ROOM, "directories, bind paths or the agent's user changed: restart the warden",
                  NULL);
     (void)notify_send("READY=1");
 }

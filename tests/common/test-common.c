@@ -4,10 +4,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/buf.h"
@@ -15,6 +18,7 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/notify.h"
 #include "common/num.h"
 #include "common/opt.h"
 #include "common/str.h"
@@ -249,5 +253,40 @@ START_TEST(log_lines)
 }
 END_TEST
 
+START_TEST(notifications)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char name[64], got[64] = "";
+    unsetenv("NOTIFY_SOCKET");
+    ck_assert(!notify_active());
+    ck_assert_int_eq(notify_send("READY=1"), 0);
+    snprintf(name, sizeof(name), "@paddock-test-%d", (int)getpid());
+    memcpy(a.sun_path + 1, name + 1, strlen(name) - 1);
+    auto_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+    ck_assert_int_eq(bind(fd, (const void *)&a, len), 0);
+    setenv("NOTIFY_SOCKET", name, 1);
+    ck_assert(notify_active());
+    ck_assert_int_eq(notify_send("READY=1\nSTATUS=x"), 0);
+    ck_assert_int_eq(recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT), 16);
+    ck_assert_str_eq(got, "READY=1\nSTATUS=x");
+    setenv("NOTIFY_SOCKET", "vsock:2:1", 1); /* another kind of address: said, not guessed at */
+    ck_assert_int_eq(notify_send("READY=1"), -EINVAL);
+    setenv("NOTIFY_SOCKET", "/nonexistent/socket", 1);
+    ck_assert_int_eq(notify_send("READY=1"), -ENOENT);
+
+    unsetenv("WATCHDOG_PID");
+    unsetenv("WATCHDOG_USEC");
+    ck_assert_int_eq(notify_watchdog_ns(), 0);
+    setenv("WATCHDOG_USEC", "20000000", 1);
+    ck_assert_int_eq(notify_watchdog_ns(), 20 * NS_PER_S);
+    setenv("WATCHDOG_PID", "1", 1); /* meant for another process */
+    ck_assert_int_eq(notify_watchdog_ns(), 0);
+    unsetenv("WATCHDOG_PID");
+    setenv("WATCHDOG_USEC", "-1", 1);
+    ck_assert_int_eq(notify_watchdog_ns(), 0);
+}
+END_TEST
+
 TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, buffers, errors,
-           files, options, log_lines)
+           files, options, log_lines, notifications)

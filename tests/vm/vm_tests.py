@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests of the VM lane, run as root inside the machine by `guest`: a real systemd, cgroup v2 with
 every controller. TAP on standard output. Ratios and counts, no milliseconds: everything is emulated.
+
+usage: vm_tests.py LIFE [NAME...]   LIFE 1, then 2 after the machine was reset
 """
 import glob
 import http.client
@@ -64,10 +66,10 @@ def ready():
         return False
 
 
-def submit(name, script, count=1, memory=32, cpu=50, kind="service"):
+def submit(name, script, count=1, memory=32, cpu=50, kind="service", restarts=0):
     task = {"Name": "t", "Driver": "exec", "Config": {"command": "/bin/sh", "args": ["-c", script]},
             "Resources": {"CPU": cpu, "MemoryMB": memory}, "LogConfig": {"MaxFiles": 1, "MaxFileSizeMB": 1}}
-    group = {"Name": "g", "Count": count, "RestartPolicy": {"Attempts": 0, "Mode": "fail"},
+    group = {"Name": "g", "Count": count, "RestartPolicy": {"Attempts": restarts, "Mode": "fail"},
              "ReschedulePolicy": {"Attempts": 0, "Unlimited": False}, "EphemeralDisk": {"SizeMB": 10},
              "Tasks": [task]}
     request("PUT", "/v1/jobs", {"Job": {"ID": name, "Name": name, "Type": kind, "Datacenters": ["*"],
@@ -295,16 +297,64 @@ def tasks_unit_restart_is_like_a_reboot():
     until(lambda: len(glob.glob(f"{TASKS}/*-*/t/task")) == 0, "empty tasks unit")
 
 
+def watchdog_restarts_a_hung_agent():
+    os.makedirs("/run/systemd/system/paddock.service.d", exist_ok=True)
+    with open("/run/systemd/system/paddock.service.d/vm.conf", "w") as f:
+        f.write("[Service]\nWatchdogSec=20\n")
+    sh("systemctl", "daemon-reload")
+    sh("systemctl", "restart", "paddock")
+    until(ready, "ready node")
+    pid, restarts = show("paddock", "MainPID"), int(show("paddock", "NRestarts"))
+    time.sleep(25)  # longer than the deadline: it does send its messages
+    assert show("paddock", "MainPID") == pid, "an agent that works was killed"
+    os.kill(int(pid), signal.SIGSTOP)
+    until(lambda: int(show("paddock", "NRestarts")) > restarts, "restart by the watchdog")
+    os.remove("/run/systemd/system/paddock.service.d/vm.conf")
+    sh("systemctl", "daemon-reload")
+    until(ready, "ready node")
+
+
+STATE = "/var/tmp/vm-state"
+
+
+def units_are_enabled():
+    sh("systemctl", "enable", "paddock")
+    submit("comeback", "exec sleep 1000000", count=2, restarts=2)
+    here = {a["ID"]: pids(a) for a in allocs("comeback", "running", 2)}
+    with open(STATE, "w") as f:
+        json.dump({"boot": read("/proc/sys/kernel/random/boot_id"), "comeback": here}, f)
+
+
+def jobs_come_back_after_a_power_cut():
+    with open(STATE) as f:
+        before = json.load(f)
+    assert read("/proc/sys/kernel/random/boot_id") != before["boot"]
+    until(ready, "ready node")
+    now = allocs("comeback", "running", 2)
+    assert {a["ID"] for a in now} == set(before["comeback"]), "other allocations than before"
+    for a in now:
+        until(lambda a=a: os.path.exists(leaf(a)) and pids(a), "process of the task")
+        assert request("GET", f"/v1/allocation/{a['ID']}")["TaskStates"]["t"]["State"] == "running"
+    purge("comeback")
+    until(lambda: len(glob.glob(f"{TASKS}/*-*/t/task")) == 0, "empty tasks unit")
+
+
 TESTS = [units_start_in_order, agent_has_no_privilege, exposure_is_low, a_job_runs_and_systemd_sees_it,
          limits_are_written, memory_limit_bites, pids_limit_refuses, cpu_weight_divides, tasks_survive,
-         end_during_absence_is_reported, policy_is_taken_up_by_reload, tasks_unit_restart_is_like_a_reboot]
+         end_during_absence_is_reported, policy_is_taken_up_by_reload, tasks_unit_restart_is_like_a_reboot,
+         watchdog_restarts_a_hung_agent, units_are_enabled]
+AFTER = [jobs_come_back_after_a_power_cut]  # in the second life of the machine
 
 
 def main():
-    tests = [t for t in TESTS if t.__name__ in sys.argv[1:] or len(sys.argv) == 1]
-    bad = 0
-    print(f"1..{len(tests)}", flush=True)
-    for i, t in enumerate(tests, 1):
+    life, names = int(sys.argv[1]), sys.argv[2:]
+    chosen = [[t for t in some if t.__name__ in names or not names] for some in (TESTS, AFTER)]
+    bad, tests, first = 0, chosen[life - 1], 1
+    if life == 1:
+        print(f"1..{len(chosen[0]) + len(chosen[1])}", flush=True)
+    else:
+        first += len(chosen[0])
+    for i, t in enumerate(tests, first):
         begin = time.monotonic()
         try:
             t()
