@@ -78,8 +78,8 @@ struct cgroup_task {
     uint64_t id; /* of the task leaf: its inode number */
 };
 /* Makes ALLOC/TASK/{shim,task} and writes the plan into task/ (a processor weight into TASK, and the
- * sum of its tasks' into ALLOC: siblings compete, so each level needs one). Existing empty leaves of an earlier
- * run are used again; occupied ones are -EBUSY. Names are one path component each. */
+ * sum of its tasks' into ALLOC: siblings compete, so each level needs one). Existing empty leaves of
+ * an earlier run are used again; occupied ones are -EBUSY. Names are one path component each. */
 int cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
                      const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e);
 /* Opens existing leaves, for adoption. */
