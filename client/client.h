@@ -70,6 +70,14 @@ int client_start(struct client *c, struct err *e);
 void client_stop(struct client *c, void (*done)(void *arg), void *arg);
 void client_free(struct client *c);
 
+/* Asks the servers to drain this node, again until one agrees, and waits until the drain is over: every
+ * allocation has ended (of system jobs too, unless ignored). Deadlines of the spec: > 0: what is left
+ * then is ended; 0: none; < 0: at once. `done` with an error when a server refused, when it took longer
+ * than the deadline and the time that tasks have to end, or when the client is stopped; the node stays
+ * draining then. One at a time. */
+void client_drain(struct client *c, const struct drain_spec *spec,
+                  void (*done)(void *arg, const struct err *e), void *arg);
+
 const char *client_node_id(const struct client *c);
 /* The node as it was last registered; owned by the client, valid until the next loop turn. */
 const struct node *client_node(const struct client *c);
