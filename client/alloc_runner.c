@@ -277,7 +277,7 @@ alloc_runner_add(struct client *c, const struct allocation *a)
         talloc_free(rec);
         return;
     }
-    log_info("client", "allocation received", "alloc_id", ar->id, "job", str_or(a->job_id, ""),
+    log_info("client", "allocation received", "alloc_id", ar->id, "job_id", str_or(a->job_id, ""),
              "group", str_or(a->task_group, ""), NULL);
     persist(ar);
     for (size_t i = 0; i < ar->n; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,9 +10,12 @@
 #include <unistd.h>
 
 #include "common/buf.h"
+#include "common/journal.h"
 #include "common/num.h"
 
 enum { LOG_LINE_MAX = 16 << 10 };
+
+static const char *const priorities[] = {"7", "7", "6", "4", "3"}; /* syslog(3) */
 
 static const char *const names[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF"};
 static _Atomic int level_now = LOG_INFO;
@@ -40,6 +44,7 @@ log_setup(enum log_level level, bool json, int fd)
     level_now = (int)level;
     json_now = json;
     fd_now = fd;
+    (void)journal_open(json ? -1 : fd, JOURNAL_SOCKET); /* who asks for JSON wants lines */
 }
 
 void
@@ -114,6 +119,42 @@ put_text_value(struct buf *b, const char *v)
         buf_putc(b, '"');
 }
 
+/* The line as people read it, after time and level. */
+static void
+put_text(struct buf *b, const char *room, const char *msg, va_list ap)
+{
+    buf_printf(b, "%s: ", room);
+    put_escaped(b, msg, false);
+    for (const char *k = va_arg(ap, const char *); k; k = va_arg(ap, const char *)) {
+        const char *v = va_arg(ap, const char *);
+        buf_printf(b, " %s=", k);
+        put_text_value(b, v ? v : "");
+    }
+}
+
+/* False: nobody took it. */
+static bool
+to_journal(enum log_level level, const char *room, const char *msg, va_list ap)
+{
+    auto_buf struct buf text = BUF_INIT(LOG_LINE_MAX), b = BUF_INIT(JOURNAL_BYTES_MAX);
+    va_list again;
+    va_copy(again, ap);
+    put_text(&text, room, msg, again);
+    va_end(again);
+    text.error = 0; /* a line that is too long is cut */
+    if (text.len == text.max)
+        text.len--;
+    journal_field(&b, "", "MESSAGE", buf_str(&text));
+    journal_field(&b, "", "PRIORITY", priorities[level]);
+    journal_field(&b, "", "SYSLOG_IDENTIFIER", program_invocation_short_name);
+    journal_field(&b, "PADDOCK_", "ROOM", room);
+    for (const char *k = va_arg(ap, const char *); k; k = va_arg(ap, const char *)) {
+        const char *v = va_arg(ap, const char *);
+        journal_field(&b, "PADDOCK_", k, v ? v : "");
+    }
+    return journal_send(&b);
+}
+
 static void
 format(struct buf *b, bool json, enum log_level level, const char *room, const char *msg, va_list ap)
 {
@@ -127,23 +168,41 @@ format(struct buf *b, bool json, enum log_level level, const char *room, const c
         put_escaped(b, msg, true);
         buf_putc(b, '"');
     } else {
-        buf_printf(b, "%.23sZ [%s]%s %s: ", when, names[level], strlen(names[level]) == 4 ? " " : "",
-                   room);
-        put_escaped(b, msg, false);
+        buf_printf(b, "%.23sZ [%s]%s ", when, names[level], strlen(names[level]) == 4 ? " " : "");
+        put_text(b, room, msg, ap);
+        return;
     }
     for (const char *k = va_arg(ap, const char *); k; k = va_arg(ap, const char *)) {
         const char *v = va_arg(ap, const char *);
-        if (json) {
-            buf_printf(b, ",\"%s\":\"", k);
-            put_escaped(b, v ? v : "", true);
-            buf_putc(b, '"');
-        } else {
-            buf_printf(b, " %s=", k);
-            put_text_value(b, v ? v : "");
-        }
+        buf_printf(b, ",\"%s\":\"", k);
+        put_escaped(b, v ? v : "", true);
+        buf_putc(b, '"');
     }
-    if (json)
-        buf_putc(b, '}');
+    buf_putc(b, '}');
+}
+
+static bool
+tapped(enum log_level level)
+{
+    return tap.fn && (int)level >= tap.level;
+}
+
+static void
+to_lines(enum log_level level, bool write_it, const char *room, const char *msg, va_list ap)
+{
+    auto_buf struct buf b = BUF_INIT(LOG_LINE_MAX);
+    format(&b, json_now, level, room, msg, ap);
+    b.error = 0; /* a line that is too long is cut */
+    if (b.len == b.max)
+        b.len--;
+    void (*fn)(void *, const char *) = tap.fn;
+    if (fn && (int)level >= tap.level)
+        fn(tap.arg, buf_str(&b));
+    if (!write_it)
+        return;
+    buf_putc(&b, '\n');
+    ssize_t r = write(fd_now, b.data, b.len); /* a full disk must not stop the agent */
+    (void)r;
 }
 
 void
@@ -151,20 +210,16 @@ log_write(enum log_level level, const char *room, const char *msg, ...)
 {
     if (!log_enabled(level))
         return;
-    auto_buf struct buf b = BUF_INIT(LOG_LINE_MAX);
+    bool write_it = (int)level >= level_now;
     va_list ap;
-    va_start(ap, msg);
-    format(&b, json_now, level, room, msg, ap);
-    va_end(ap);
-    b.error = 0; /* a line that is too long is cut */
-    void (*fn)(void *, const char *) = tap.fn;
-    if (fn && (int)level >= tap.level)
-        fn(tap.arg, buf_str(&b));
-    if ((int)level < level_now)
+    if (write_it && journal_active()) {
+        va_start(ap, msg);
+        write_it = !to_journal(level, room, msg, ap);
+        va_end(ap);
+    }
+    if (!write_it && !tapped(level))
         return;
-    if (b.len == b.max)
-        b.len--;
-    buf_putc(&b, '\n');
-    ssize_t r = write(fd_now, b.data, b.len); /* a full disk must not stop the agent */
-    (void)r;
+    va_start(ap, msg);
+    to_lines(level, write_it, room, msg, ap);
+    va_end(ap);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Logging: one line per event to stderr or a file, as text or JSON. Library code returns errors;
- * only rooms that own a decision log. Thread-safe: a line is one write(2).
+ * Logging: one line per event to stderr or a file, as text or JSON, or to journald with each pair as
+ * a field. Library code returns errors; only rooms that own a decision log. Thread-safe: a line is
+ * one write(2).
  *
  *   log_info("client", "alloc started", "alloc_id", id, "node", name, NULL);
  *
@@ -17,7 +18,10 @@
 enum log_level { LOG_TRACE, LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF, LOG_LEVEL_INVALID = -1 };
 
 enum log_level log_level_parse(const char *s); /* case-insensitive; LOG_LEVEL_INVALID */
-void log_setup(enum log_level level, bool json, int fd); /* fd is borrowed; default stderr */
+void log_setup(enum log_level level, bool json, int fd);
+/* log_setup: fd is borrowed. Where it is a stream of journald's, lines go to journald as fields
+ * (MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, PADDOCK_ROOM, and PADDOCK_<KEY> per pair: PADDOCK_ALLOC_ID),
+ * unless JSON is asked for. Without log_setup: text of level info to stderr. */
 void log_set_level(enum log_level level);
 bool log_enabled(enum log_level level);
 /* Called with every formatted line (without newline) that passes `level`; for agent/monitor. NULL

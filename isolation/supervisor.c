@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -215,7 +216,9 @@ warden_child(struct run *u, pid_t parent)
 {
     char *argv[] = {(char *)(uintptr_t)WARDEN_NAME, (char *)(uintptr_t) "-policy",
                     (char *)(uintptr_t)u->policy_path, NULL};
-    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+    const char *journal = getenv("JOURNAL_STREAM");
+    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                    str_empty(journal) ? NULL : mem_printf(u->ctx, "JOURNAL_STREAM=%s", journal), NULL};
     child_begin(parent);
     execve(u->warden_exe, argv, envp);
     child_failed(u->warden_exe, errno);
@@ -446,6 +449,7 @@ supervisor_main(const struct supervisor *s)
     auto_mem void *ctx = mem_ctx("supervisor");
     struct err e = ERR_INIT;
     struct run *u = mem_new(ctx, struct run);
+    log_setup(LOG_INFO, false, STDERR_FILENO);
     *u = (struct run){.conf = s,
                       .ctx = ctx,
                       .root = geteuid() == 0,

@@ -16,6 +16,7 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/fd.h"
+#include "common/journal.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/notify.h"
@@ -253,6 +254,151 @@ START_TEST(log_lines)
 }
 END_TEST
 
+/* One field of a datagram in journald's native form; NULL when it is not there. */
+static const char *
+journal_value(const char *p, size_t n, const char *name, char *ret, size_t size)
+{
+    size_t len = strlen(name);
+    for (const char *end = p + n; p < end;) {
+        const char *nl = memchr(p, '\n', (size_t)(end - p));
+        ck_assert_ptr_nonnull(nl);
+        const char *eq = memchr(p, '=', (size_t)(nl - p));
+        const char *v = eq ? eq + 1 : nl + 9;
+        size_t key = (size_t)((eq ? eq : nl) - p), vlen = (size_t)(nl - v);
+        if (!eq) {
+            uint64_t le;
+            memcpy(&le, nl + 1, 8);
+            vlen = le;
+            ck_assert(v + vlen < end && v[vlen] == '\n');
+        }
+        if (key == len && memcmp(p, name, len) == 0) {
+            ck_assert_uint_lt(vlen, size);
+            memcpy(ret, v, vlen);
+            ret[vlen] = 0;
+            return ret;
+        }
+        p = v + vlen + 1;
+    }
+    return NULL;
+}
+
+static char journal_got[JOURNAL_BYTES_MAX], journal_text[JOURNAL_BYTES_MAX];
+static size_t journal_n;
+
+static const char *
+journal_next(int fd, const char *name)
+{
+    if (name == NULL) {
+        ssize_t n = recv(fd, journal_got, sizeof(journal_got), MSG_DONTWAIT);
+        ck_assert_int_gt(n, 0);
+        journal_n = (size_t)n;
+        return NULL;
+    }
+    return journal_value(journal_got, journal_n, name, journal_text, sizeof(journal_text));
+}
+
+static int
+journal_listen(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    (void)str_copy(a.sun_path, sizeof(a.sun_path), path);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const void *)&a, sizeof(a)), 0);
+    return fd;
+}
+
+static char journal_dir[] = "/tmp/paddock-test-XXXXXX";
+static void *journal_ctx;
+static const char *journal_path;
+static int journal_fd, journal_pipe[2];
+
+static void
+journal_begin(void)
+{
+    char stream[64];
+    struct stat st;
+    journal_ctx = mem_ctx("journal");
+    ck_assert_ptr_nonnull(mkdtemp(journal_dir));
+    journal_path = mem_printf(journal_ctx, "%s/socket", journal_dir);
+    journal_fd = journal_listen(journal_path);
+    ck_assert_int_eq(pipe2(journal_pipe, O_CLOEXEC), 0);
+    ck_assert_int_eq(fstat(journal_pipe[1], &st), 0);
+    unsetenv("JOURNAL_STREAM");
+    ck_assert(!journal_open(journal_pipe[1], journal_path));
+    setenv("JOURNAL_STREAM", "1:2", 1); /* somebody else's */
+    ck_assert(!journal_open(journal_pipe[1], journal_path));
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    log_setup(LOG_INFO, false, journal_pipe[1]);
+    ck_assert(journal_open(journal_pipe[1], journal_path));
+}
+
+static void
+journal_end(void)
+{
+    log_setup(LOG_OFF, false, 2);
+    ck_assert(!journal_active());
+    unlink(journal_path);
+    rmdir(journal_dir);
+    talloc_free(journal_ctx);
+    fd_close(&journal_fd);
+    close(journal_pipe[0]);
+    close(journal_pipe[1]);
+}
+
+START_TEST(journal_fields)
+{
+    journal_begin();
+    log_warn("client", "task said", "alloc_id", "a-1", "line", "two\nlines=2", "none", (char *)NULL,
+             NULL);
+    (void)journal_next(journal_fd, NULL);
+    ck_assert_str_eq(journal_next(-1, "MESSAGE"),
+                     "client: task said alloc_id=a-1 line=\"two\\nlines=2\" none=\"\"");
+    ck_assert_str_eq(journal_next(-1, "PRIORITY"), "4");
+    ck_assert_str_eq(journal_next(-1, "PADDOCK_ROOM"), "client");
+    ck_assert_str_eq(journal_next(-1, "PADDOCK_ALLOC_ID"), "a-1");
+    ck_assert_str_eq(journal_next(-1, "PADDOCK_LINE"), "two\nlines=2");
+    ck_assert_str_eq(journal_next(-1, "PADDOCK_NONE"), "");
+    ck_assert_str_eq(journal_next(-1, "SYSLOG_IDENTIFIER"), program_invocation_short_name);
+
+    char *huge = mem_array(journal_ctx, char, 2 * JOURNAL_BYTES_MAX);
+    memset(huge, 'x', 2 * JOURNAL_BYTES_MAX - 1);
+    log_info("client", "much", "huge", huge, "task", "t", NULL);
+    (void)journal_next(journal_fd, NULL);
+    ck_assert_ptr_nonnull(journal_next(-1, "MESSAGE"));
+    ck_assert_ptr_null(journal_next(-1, "PADDOCK_HUGE")); /* left out whole, what follows is there */
+    ck_assert_str_eq(journal_next(-1, "PADDOCK_TASK"), "t");
+
+    /* nobody there any more: lines go where they went before */
+    char line[256] = "";
+    fd_close(&journal_fd);
+    log_info("client", "to the stream", NULL);
+    ck_assert_int_gt(read(journal_pipe[0], line, sizeof(line) - 1), 0);
+    ck_assert_ptr_nonnull(strstr(line, "client: to the stream\n"));
+    journal_end();
+}
+END_TEST
+
+/* journald hangs: one wait, then lines are lost and counted, then it goes on */
+START_TEST(journal_stalls)
+{
+    int sent = 0, taken = 0;
+    journal_begin();
+    int64_t begin = clock_mono_ns();
+    for (; sent < 2000; sent++)
+        log_info("client", "flood", NULL);
+    ck_assert_int_lt(clock_mono_ns() - begin, 20 * JOURNAL_WAIT_MS * NS_PER_MS);
+    while (recv(journal_fd, journal_got, sizeof(journal_got), MSG_DONTWAIT) > 0)
+        taken++;
+    ck_assert_int_lt(taken, sent);
+    log_info("client", "after", NULL);
+    (void)journal_next(journal_fd, NULL);
+    ck_assert_str_eq(journal_next(-1, "PADDOCK_LOG_LOST"), mem_printf(journal_ctx, "%d", sent - taken));
+    journal_end();
+}
+END_TEST
+
 START_TEST(notifications)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -289,4 +435,4 @@ START_TEST(notifications)
 END_TEST
 
 TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, buffers, errors,
-           files, options, log_lines, notifications)
+           files, options, log_lines, journal_fields, journal_stalls, notifications)
