@@ -62,7 +62,7 @@ struct http_server {
     struct listener **listeners;
     size_t n_listeners;
     struct http_conn *conns;
-    size_t n_conns, peak; /* peak: most since there was none */
+    size_t n_conns;
     size_t body_bytes; /* of all requests */
     size_t refs; /* the owner, every connection and every request */
     bool closed;

@@ -2,7 +2,6 @@
  *
  * HTTP server: listeners, life of connections, timers.
  */
-#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,8 +10,6 @@
 #include "common/num.h"
 #include "net/http_conn.h"
 #include "net/limits.h"
-
-enum { TRIM_CONNS = 256 };
 
 void
 http_server_unref(struct http_server *s)
@@ -209,11 +206,6 @@ on_close(void *arg, int code)
         c->next->prev = c->prev;
     s->n_conns--;
     talloc_free(c);
-    if (s->n_conns == 0) {
-        if (s->peak >= TRIM_CONNS)
-            malloc_trim(0); /* the allocator keeps what a storm of requests took */
-        s->peak = 0;
-    }
     http_server_unref(s);
 }
 
@@ -233,8 +225,6 @@ on_accept(void *arg, struct stream *st)
         c->next->prev = c;
     s->conns = c;
     s->n_conns++;
-    if (s->n_conns > s->peak)
-        s->peak = s->n_conns;
     s->refs++;
     /* a whole head, and what one read may bring on top of what is kept */
     buf_init(&c->in, HTTP_PIPELINE_MAX + 2 * STREAM_READ_SIZE);

@@ -38,6 +38,7 @@ struct loop {
     size_t works;
     struct sig *signals;
     char *read_buffer;
+    struct quiet *quiet;
 };
 
 struct timer {
@@ -188,6 +189,7 @@ loop_free(struct loop *l)
 {
     if (!l)
         return;
+    quiet_stop(TAKE(l->quiet));
     struct walk w;
     do { /* what a closing handle tells its owner may close more */
         while (posts_pending(l) || l->works > 0)
@@ -357,6 +359,13 @@ loop_work(struct loop *l, loop_fn *work, loop_fn *done, void *arg)
     w->arg = arg;
     l->works++;
     ASSERT(uv_queue_work(&l->uv, &w->req, work_cb, work_done_cb) == 0);
+}
+
+void
+loop_give_back(struct loop *l)
+{
+    if (l->quiet == NULL)
+        l->quiet = quiet_start(l);
 }
 
 static void

@@ -56,6 +56,9 @@ void watch_stop(struct watch *w); /* NULL is fine */
  * loop. `done` may be NULL. */
 void loop_work(struct loop *l, loop_fn *work, loop_fn *done, void *arg);
 
+/* For the loop of a daemon: memory goes back to the system when a burst of work is over. */
+void loop_give_back(struct loop *l);
+
 /* A signal, as long as the loop lives. Signals of one number coalesce. SIGPIPE is ignored from
  * loop_new on. */
 typedef void signal_fn(void *arg, int sig);

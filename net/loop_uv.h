@@ -13,4 +13,9 @@ uv_loop_t *loop_uv(struct loop *l);
 /* STREAM_READ_SIZE bytes shared by all reads of the loop: valid until the read callback returns. */
 char *loop_read_buffer(struct loop *l);
 
+/* loop_quiet.c: see loop_give_back() */
+struct quiet;
+struct quiet *quiet_start(struct loop *l);
+void quiet_stop(struct quiet *q); /* NULL is fine; closes in a later turn */
+
 #endif

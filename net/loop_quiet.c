@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory given back after a burst. The allocator keeps what a storm of requests took; nobody but us
+ * knows that it is over. Turns of the loop are counted, which costs an idle loop nothing, since it
+ * takes none; after QUIET_TURNS of them a timer is armed that looks whether the storm has passed,
+ * and goes away when it has.
+ */
+#include <malloc.h>
+
+#include "common/mem.h"
+#include "net/loop_uv.h"
+
+enum {
+    QUIET_TURNS = 256, /* a burst: so many since the last trim */
+    QUIET_CALM = 64,   /* calm: fewer than so many within QUIET_MS */
+    QUIET_MS = 1000,
+    QUIET_LOOKS = 30 /* a load without a pause: trim all the same after so many looks */
+};
+
+struct quiet {
+    uv_check_t h; /* first: closed_cb frees it */
+    struct loop *loop;
+    struct timer *timer;
+    unsigned turns, seen, looks;
+};
+
+static void
+trim(void *arg)
+{
+    (void)arg;
+    malloc_trim(0);
+}
+
+static void
+look(void *arg)
+{
+    struct quiet *q = arg;
+
+    q->timer = NULL;
+    if (q->turns - q->seen >= QUIET_CALM && ++q->looks < QUIET_LOOKS) {
+        q->seen = q->turns;
+        q->timer = timer_start(q->loop, QUIET_MS, look, q);
+        return;
+    }
+    q->turns = q->looks = 0;
+    loop_work(q->loop, trim, NULL, NULL); /* milliseconds for a big heap: not on the loop */
+}
+
+static void
+turn(uv_check_t *h)
+{
+    struct quiet *q = (struct quiet *)h;
+
+    if (++q->turns < QUIET_TURNS || q->timer != NULL)
+        return;
+    q->seen = q->turns;
+    q->timer = timer_start(q->loop, QUIET_MS, look, q);
+}
+
+struct quiet *
+quiet_start(struct loop *l)
+{
+    struct quiet *q = mem_new(NULL, struct quiet);
+    q->loop = l;
+    ASSERT(uv_check_init(loop_uv(l), &q->h) == 0);
+    ASSERT(uv_check_start(&q->h, turn) == 0);
+    return q;
+}
+
+static void
+closed(uv_handle_t *h)
+{
+    talloc_free(h);
+}
+
+void
+quiet_stop(struct quiet *q)
+{
+    if (q == NULL)
+        return;
+    timer_stop(q->timer);
+    uv_close((uv_handle_t *)&q->h, closed);
+}
