@@ -137,8 +137,9 @@ supervise(struct command *c, int argc, char **argv)
         .stop_tasks = c->flags.dev,
     };
     int r = supervisor_main(&s);
-    if (c->dev_dir && dir_remove(AT_FDCWD, c->dev_dir) < 0)
-        fprintf(stderr, "==> '%s' is left behind\n", c->dev_dir);
+    struct err e = ERR_INIT;
+    if (c->dev_dir && dir_remove(AT_FDCWD, c->dev_dir, &e) < 0)
+        fprintf(stderr, "==> '%s' is left behind: %s\n", c->dev_dir, e.text);
     return r;
 }
 

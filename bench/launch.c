@@ -263,7 +263,7 @@ main(int argc, char **argv)
     kill(b.warden, SIGUSR1);
     while (waitpid(b.warden, NULL, 0) < 0)
         ;
-    (void)dir_remove(AT_FDCWD, b.dir);
+    (void)dir_remove(AT_FDCWD, b.dir, NULL);
     warden_client_free(b.client);
     talloc_free(b.ctx);
     return ratio <= BAR ? 0 : 1;

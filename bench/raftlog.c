@@ -210,6 +210,6 @@ main(int argc, char **argv)
     while (first != NULL)
         run_one();
     core_free(c);
-    dir_remove(AT_FDCWD, dir);
+    dir_remove(AT_FDCWD, dir, NULL);
     return ok ? 0 : 1;
 }

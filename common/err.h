@@ -12,6 +12,8 @@
 
 #include <stdarg.h>
 
+#include "common/limits.h"
+
 /* Codes beyond errno: name, text, HTTP status that answers it. */
 #define ERR_CODES(X)                                          \
     X(ERR_INVALID, 10001, "invalid input", 400)               \
@@ -37,8 +39,6 @@ enum err_code {
     ERR_CODES(ERR_ENUM)
 #undef ERR_ENUM
 };
-
-#define ERR_TEXT_MAX 1024
 
 struct err {
     int code; /* 0: no error; else negative */

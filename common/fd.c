@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -199,54 +198,6 @@ dir_make(int dirfd, const char *path, mode_t mode)
         if (!c)
             return 0;
     }
-}
-
-enum { REMOVE_DEPTH_MAX = 512 };
-
-static int
-remove_below(int parent, const char *name, dev_t dev, int depth)
-{
-    if (depth > REMOVE_DEPTH_MAX)
-        return -ELOOP;
-    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (errno != EISDIR && errno != EPERM)
-        return -errno;
-    auto_fd int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : -errno;
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (st.st_dev != dev)
-        return -EXDEV; /* something is mounted here: not ours to empty */
-    int dup_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    DIR *d = dup_fd < 0 ? NULL : fdopendir(dup_fd);
-    if (!d) {
-        int saved = errno;
-        fd_close(&dup_fd);
-        return -saved;
-    }
-    int r = 0;
-    for (struct dirent *e; (e = readdir(d));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        int x = remove_below(fd, e->d_name, dev, depth + 1);
-        r = r ? r : x;
-    }
-    closedir(d);
-    if (r == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-        r = -errno;
-    return r;
-}
-
-int
-dir_remove(int dirfd, const char *path)
-{
-    struct stat st;
-    if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : -errno;
-    return remove_below(dirfd, path, st.st_dev, 0);
 }
 
 int

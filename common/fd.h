@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/err.h"
+
 #define auto_fd __attribute__((cleanup(fd_cleanup)))
 #define TAKE_FD(fd)     \
     ({                  \
@@ -39,8 +41,11 @@ int file_put(int dirfd, const char *path, const char *text);
 int dir_fsync(int dirfd);
 /* mkdir -p; existing directories are fine. */
 int dir_make(int dirfd, const char *path, mode_t mode);
-/* rm -r below `path`, never following a symlink, never leaving the file system. -ENOENT is 0. */
-int dir_remove(int dirfd, const char *path);
+/* rm -r of `path`, never following a symlink, never leaving the file system, whatever is in it: any
+ * depth in bounded stack and fds, any number of entries, directories without permissions. Goes on
+ * behind what cannot be removed; `e` (may be NULL) names the first of that. -ENOENT is 0. Safe to
+ * be killed half-way and run again. */
+int dir_remove(int dirfd, const char *path, struct err *e);
 
 /* openat2(2) with RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS, plus RESOLVE_NO_SYMLINKS when asked: no
  * path that a task controls is opened in another way. -ENOSYS where the kernel is too old. */

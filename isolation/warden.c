@@ -358,15 +358,28 @@ job_event(struct warden *w, struct watch *watch, uint32_t events)
         warden_reply(w, j->waiter, &a);
 }
 
-int
-warden_fork(struct warden *w, struct warden_waiter to, const char *what,
-            int (*fn)(struct warden *w, void *arg), void *arg, struct err *e)
+static size_t
+free_job(const struct warden *w)
 {
     size_t i = 0;
     while (i < WARDEN_JOBS_MAX && w->jobs[i].used)
         i++;
+    return i;
+}
+
+bool
+warden_can_fork(const struct warden *w)
+{
+    return free_job(w) < WARDEN_JOBS_MAX;
+}
+
+int
+warden_fork(struct warden *w, struct warden_waiter to, const char *what,
+            int (*fn)(struct warden *w, void *arg), void *arg, struct err *e)
+{
+    size_t i = free_job(w);
     if (i == WARDEN_JOBS_MAX)
-        return err_set(e, -ERR_BUSY, "%s: too much at once", what);
+        return err_set(e, -ERR_BUSY, "%s: more than %d children at once", what, WARDEN_JOBS_MAX);
     int pidfd = -1;
     pid_t pid = proc_fork(&pidfd);
     if (pid < 0)

@@ -100,10 +100,16 @@ files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_
         warden_reply(w, to, &a);
 }
 
+/* In a child. Our log says what stays and why; it is tried again when the warden starts. */
 static int
 remove_tree(struct warden *w, void *arg)
 {
-    return dir_remove(w->alloc_dir, arg);
+    struct err e = ERR_INIT;
+    int r = dir_remove(w->alloc_dir, arg, &e);
+    if (r < 0)
+        log_error(ROOM, "an allocation's directory is not wholly removed; the rest is tried again "
+                        "when the warden starts", "error", e.text, NULL);
+    return r;
 }
 
 void
@@ -115,6 +121,8 @@ files_alloc_remove(struct warden *w, struct warden_waiter to, const struct warde
     char *trash = mem_printf(ctx, TRASH "%s-%016llx", q->alloc_id, (unsigned long long)rand_u64());
     if (task_alloc_busy(w, q->alloc_id)) {
         err_set(&e, -ERR_BUSY, "a task of allocation \"%s\" still runs", q->alloc_id);
+    } else if (!warden_can_fork(w)) { /* before anything is moved: the agent asks again */
+        err_set(&e, -ERR_BUSY, "more than %d removals at once", WARDEN_JOBS_MAX);
     } else if (renameat(w->alloc_dir, q->alloc_id, w->alloc_dir, trash) < 0) {
         if (errno == ENOENT) {
             warden_reply(w, to, &a);
@@ -128,19 +136,26 @@ files_alloc_remove(struct warden *w, struct warden_waiter to, const struct warde
         warden_reply_err(w, to, &e);
 }
 
-void
-files_empty_trash(struct warden *w)
+static int
+empty_trash(struct warden *w, void *arg)
 {
+    (void)arg;
     int fd = openat(w->alloc_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (d == NULL)
-        return;
-    struct warden_waiter nobody = {0};
+        return -errno;
     for (struct dirent *de; (de = readdir(d)) != NULL;)
-        if (str_prefix(de->d_name, TRASH) &&
-            warden_fork(w, nobody, "empty the trash", remove_tree, de->d_name, NULL) < 0)
-            break;
+        if (str_prefix(de->d_name, TRASH))
+            (void)remove_tree(w, de->d_name);
     closedir(d);
+    return 0;
+}
+
+void
+files_empty_trash(struct warden *w)
+{
+    struct warden_waiter nobody = {0};
+    (void)warden_fork(w, nobody, "empty the trash", empty_trash, NULL, NULL);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -128,7 +128,7 @@ rig_stop(struct rig *r)
     if (r->policy.cgroup_root != NULL)
         ck_assert_msg(access(r->policy.cgroup_root, F_OK) != 0, "%s is left",
                       r->policy.cgroup_root);
-    ck_assert_int_eq(dir_remove(AT_FDCWD, r->dir), 0);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, r->dir, NULL), 0);
     talloc_free(r->ctx);
 }
 

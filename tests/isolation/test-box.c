@@ -120,7 +120,7 @@ box_init(struct box *b, const void *ctx)
 static void
 box_done(struct box *b)
 {
-    ck_assert_int_eq(dir_remove(AT_FDCWD, b->dir), 0);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, b->dir, NULL), 0);
     ck_assert_int_eq(rmdir(b->cgroup), 0);
 }
 
@@ -489,7 +489,7 @@ START_TEST(host_files_are_kept_current)
     int st;
     ck_assert_int_eq(waitpid(pid, &st, 0), pid);
     ck_assert_msg(WIFEXITED(st) && WEXITSTATUS(st) == 0, "status %#x", st);
-    ck_assert_int_eq(dir_remove(AT_FDCWD, b.dir), 0);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, b.dir, NULL), 0);
 }
 END_TEST
 

@@ -115,7 +115,7 @@ finish(pid_t supervisor, int sig, int exit_code)
     ck_assert_int_eq(WEXITSTATUS(status), exit_code);
     if (cgroup != NULL)
         (void)rmdir(cgroup);
-    ck_assert_int_eq(dir_remove(AT_FDCWD, dir), 0);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
     talloc_free(ctx);
 }
 

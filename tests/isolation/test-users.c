@@ -46,7 +46,7 @@ setup(void)
 static void
 teardown(void)
 {
-    ck_assert_int_eq(dir_remove(AT_FDCWD, dir), 0);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
 }
 
 static int

@@ -282,7 +282,7 @@ START_TEST(damage_to_acknowledged_data_is_refused)
         ck_assert_msg(l == NULL, "one bit at %zu: not noticed", at);
         ck_assert_int_eq(e.code, -ERR_CORRUPT);
         ck_assert_ptr_nonnull(strstr(e.text, "start again empty"));
-        dir_remove(AT_FDCWD, dir);
+        dir_remove(AT_FDCWD, dir, NULL);
     }
 }
 END_TEST

@@ -20,7 +20,7 @@ static void
 tmp_remove(void)
 {
     if (getpid() == tmp_owner)
-        dir_remove(AT_FDCWD, tmp_path);
+        dir_remove(AT_FDCWD, tmp_path, NULL);
 }
 
 const char *
