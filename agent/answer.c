@@ -9,11 +9,10 @@
 
 #include "agent/api.h"
 #include "agent/filter.h"
+#include "agent/limits.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-
-enum { ANSWER_MAX = 256 << 20 };
 
 static const char json_type[] = "application/json";
 
@@ -72,6 +71,12 @@ ask_text(struct ask *a, struct buf *b, const char *content_type)
 static void
 send_json(struct ask *a, struct buf *b)
 {
+    if (buf_error(b) != 0) {
+        buf_done(b);
+        ask_fail(a, 413, "the answer is larger than %d MiB: ask for pages (per_page) or less (prefix)",
+                 API_ANSWER_MAX >> 20);
+        return;
+    }
     if (a->pretty)
         buf_putc(b, '\n');
     ask_text(a, b, json_type);
@@ -80,7 +85,7 @@ send_json(struct ask *a, struct buf *b)
 void
 ask_json(struct ask *a, const struct type *t, const void *obj)
 {
-    struct buf b = BUF_INIT(ANSWER_MAX);
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
     if (obj)
         json_encode(&b, t, obj, flags_of(a));
     else
@@ -91,7 +96,7 @@ ask_json(struct ask *a, const struct type *t, const void *obj)
 void
 ask_value(struct ask *a, const struct value *v)
 {
-    struct buf b = BUF_INIT(ANSWER_MAX);
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
     json_encode_value(&b, v, a->pretty ? JSON_PRETTY : 0);
     send_json(a, &b);
 }
@@ -128,7 +133,7 @@ void
 ask_object_more(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
                 const char *missing, const char *more)
 {
-    struct buf b = BUF_INIT(ANSWER_MAX);
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
 
     ask_meta(a, m);
     if (!obj) {
@@ -270,7 +275,7 @@ ask_list(struct ask *a, const struct list *l, const struct query_meta *m)
         meta.next_token = token_of(a, &k, v[first + count]);
     }
     ask_meta(a, &meta);
-    struct buf b = BUF_INIT(ANSWER_MAX);
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
     json_encode_list(&b, t, (const void *const *)(v + first), count, flags_of(a));
     send_json(a, &b);
 }

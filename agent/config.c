@@ -9,11 +9,10 @@
 #include <sys/stat.h>
 
 #include "agent/config_int.h"
+#include "agent/limits.h"
 #include "common/fd.h"
 #include "common/str.h"
 #include "jobspec/hcl.h"
-
-enum { CONFIG_FILES_MAX = 1024 };
 
 static bool
 wanted(const char *name)

@@ -17,10 +17,9 @@
 
 #include <stdbool.h>
 
+#include "agent/limits.h"
 #include "codec/codec.h"
 #include "common/err.h"
-
-enum { FILTER_BYTES_MAX = 4096, FILTER_DEPTH_MAX = 32, FILTER_PATH_MAX = 8 };
 
 struct filter;
 

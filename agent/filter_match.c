@@ -7,11 +7,10 @@
 #include <string.h>
 
 #include "agent/filter_int.h"
+#include "agent/limits.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-
-enum { REGEX_BYTES_MAX = 512, REGEX_MATCH_LIMIT = 10000 };
 
 /* What a selector chooses: a value of `type` in `shape` at an address. */
 struct place {
@@ -86,8 +85,8 @@ check_regex(const void *ctx, struct node_expr *n, struct err *e)
     int code;
     PCRE2_SIZE off;
     (void)ctx;
-    if (strlen(n->value) > REGEX_BYTES_MAX)
-        return err_set(e, -ERR_LIMIT, "regular expression is longer than %d bytes", REGEX_BYTES_MAX);
+    if (strlen(n->value) > FILTER_REGEX_MAX)
+        return err_set(e, -ERR_LIMIT, "regular expression is longer than %d bytes", FILTER_REGEX_MAX);
     n->regex = pcre2_compile((PCRE2_SPTR)n->value, PCRE2_ZERO_TERMINATED,
                              PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &off, NULL);
     if (!n->regex)
@@ -216,7 +215,7 @@ matches_at(const struct node_expr *n, const struct place *p)
     int r = -1;
 
     if (md && mc) {
-        pcre2_set_match_limit(mc, REGEX_MATCH_LIMIT);
+        pcre2_set_match_limit(mc, FILTER_REGEX_STEPS_MAX);
         pcre2_set_depth_limit(mc, 1000);
         r = pcre2_match(n->regex, (PCRE2_SPTR)str_or(s, ""), PCRE2_ZERO_TERMINATED, 0, 0, md, mc);
     }

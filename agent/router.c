@@ -6,17 +6,12 @@
 #include <string.h>
 
 #include "agent/api.h"
+#include "agent/limits.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 
-enum {
-    WAIT_DEFAULT_S = 300,
-    CALL_MS = 60 * 1000,            /* of a call that does not block */
-    BODY_MAX = HTTP_BODY_MAX,
-    BODY_DECODE_FACTOR = 24,        /* a JSON text may take so many times its size in memory */
-    BODY_DECODE_EXTRA = 1 << 20
-};
+enum { WAIT_DEFAULT_S = 300 };
 
 static const struct route *const tables[] = {routes_job, routes_node, routes_alloc, routes_agent,
                                              routes_client};
@@ -138,7 +133,8 @@ ask_body(struct ask *a, const struct type *t, bool optional)
 {
     struct http_req *r = a->req;
     struct err e = ERR_INIT;
-    struct budget b = {.left = r->body_len * BODY_DECODE_FACTOR + BODY_DECODE_EXTRA};
+    size_t memory = r->body_len * API_BODY_FACTOR + API_BODY_EXTRA;
+    struct budget b = {.left = memory < API_BODY_MEMORY_MAX ? memory : API_BODY_MEMORY_MAX};
     void *obj = NULL;
 
     if (r->body_len == 0) {
@@ -210,7 +206,7 @@ on_close(void *user)
 void
 ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
 {
-    int64_t ms = CALL_MS + a->q->max_query_time / NS_PER_MS;
+    int64_t ms = API_CALL_MS + a->q->max_query_time / NS_PER_MS;
 
     if (!a->api->servers) {
         ask_fail(a, 500, "No cluster leader");
@@ -323,5 +319,6 @@ api_body_max(void *arg, enum http_method m, const char *path)
 {
     (void)arg;
     (void)m;
-    return str_prefix(path, "/v1/job") || str_prefix(path, "/v1/validate/") ? BODY_MAX : 1 << 20;
+    bool job = str_prefix(path, "/v1/job") || str_prefix(path, "/v1/validate/");
+    return job ? HTTP_BODY_MAX : HTTP_SMALL_BODY_MAX;
 }

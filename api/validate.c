@@ -5,15 +5,15 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/limits.h"
 #include "api/terms.h"
 #include "common/buf.h"
 #include "common/num.h"
 
 #define SECOND INT64_C(1000000000)
 
-enum { ERRORS_TEXT_MAX = 256 << 10, PORT_MAX = 65535, NAME_MAX_BYTES = 256 };
+enum { PORT_MAX = 65535 };
 /* Names are compared in pairs. */
-enum { GROUPS_MAX = 1000, TASKS_MAX = 200, PORTS_MAX = 512 };
 /* Sums of resources and of times must not overflow, wherever they are made. */
 #define AMOUNT_MAX INT64_C(2147483647)
 #define DURATION_MAX (INT64_C(3650) * 86400 * SECOND)
@@ -160,7 +160,7 @@ static bool
 label_valid(const char *s)
 {
     size_t n = str_empty(s) ? 0 : strlen(s);
-    if (n == 0 || n > NAME_MAX_BYTES)
+    if (n == 0 || n > JOB_NAME_MAX)
         return false;
     for (; *s; s++)
         if (!((*s >= '0' && *s <= '9') || ((*s | 0x20) >= 'a' && (*s | 0x20) <= 'z') || *s == '_' ||
@@ -198,8 +198,8 @@ port_pair(struct check *c, const struct port *p, const struct port *o, bool fixe
 static void
 network(struct check *c, const struct network_resource *n)
 {
-    if (n->reserved_ports.n + n->dynamic_ports.n > PORTS_MAX) {
-        complain(c, "network: more than %d ports", PORTS_MAX);
+    if (n->reserved_ports.n + n->dynamic_ports.n > JOB_PORTS_MAX) {
+        complain(c, "network: more than %d ports", JOB_PORTS_MAX);
         return;
     }
     if (!ONE_OF(n->mode, "host"))
@@ -222,8 +222,8 @@ static void
 task_name(struct check *c, const struct task *t)
 {
     size_t n = strlen(str_or(t->name, ""));
-    if (n == 0 || n > NAME_MAX_BYTES)
-        complain(c, "the task's name must be 1 to %d bytes long", NAME_MAX_BYTES);
+    if (n == 0 || n > JOB_NAME_MAX)
+        complain(c, "the task's name must be 1 to %d bytes long", JOB_NAME_MAX);
     else if (strchr(t->name, '/') || strchr(t->name, '\\'))
         complain(c, "the task's name may not hold slashes");
     else if (ONE_OF(t->name, "alloc", ".", ".."))
@@ -318,8 +318,8 @@ static void
 group_tasks(struct check *c, const struct task_group *g, const struct job_limits *limits)
 {
     size_t leaders = 0, mains = 0;
-    if (g->tasks.n > TASKS_MAX) {
-        complain(c, "more than %d tasks", TASKS_MAX);
+    if (g->tasks.n > JOB_TASKS_MAX) {
+        complain(c, "more than %d tasks", JOB_TASKS_MAX);
         return;
     }
     for (size_t i = 0; i < g->tasks.n; i++) {
@@ -438,8 +438,8 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
         complain(&c, "%s", e.text);
     if (job->task_groups.n == 0)
         complain(&c, "the job has no task group");
-    if (job->task_groups.n > GROUPS_MAX) {
-        complain(&c, "the job has more than %d task groups", GROUPS_MAX);
+    if (job->task_groups.n > JOB_GROUPS_MAX) {
+        complain(&c, "the job has more than %d task groups", JOB_GROUPS_MAX);
         return -ERR_INVALID;
     }
     durations(&c, &type_job, job);
@@ -464,7 +464,7 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
 static char *
 several(const void *ctx, const struct str_list *l, const char *noun)
 {
-    auto_buf struct buf b = BUF_INIT(ERRORS_TEXT_MAX);
+    auto_buf struct buf b = BUF_INIT(JOB_ERRORS_TEXT_MAX);
     buf_printf(&b, "%zu %s%s occurred:\n", l->n, noun, l->n == 1 ? "" : "s");
     for (size_t i = 0; i < l->n; i++)
         buf_printf(&b, "\t* %s\n", l->v[i]);

@@ -6,6 +6,7 @@
 #define PADDOCK_API_VALIDATE_H
 
 #include "api/api.h"
+#include "api/limits.h"
 #include "common/err.h"
 
 /* Limits that the operator may set (server block); zero means the default. */
@@ -14,8 +15,6 @@ struct job_limits {
     int64_t max_count;    /* 50000: sum of the counts of all groups; negative: no limit */
     bool memory_oversubscription;
 };
-
-enum { JOB_ERRORS_MAX = 100 };
 
 /* Appends one text per problem to errors and warnings (both owned by ctx; at most JOB_ERRORS_MAX).
  * `limits` may be NULL. Returns 0, or -ERR_INVALID when there is an error. */

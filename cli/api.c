@@ -116,7 +116,7 @@ decode(struct cmd *c, const struct http_resp *r, const struct type *t, void **re
     *ret = NULL;
     if (str_eq(r->body, "null"))
         return 0;
-    return json_decode(c, t, r->body, r->body_len, 0, BUDGET(API_ANSWER_MAX), ret, e);
+    return json_decode(c, t, r->body, r->body_len, 0, BUDGET(CLI_ANSWER_MAX), ret, e);
 }
 
 int
@@ -144,7 +144,7 @@ api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list
     if (rc)
         return rc;
     read_meta(r, c, meta);
-    rc = json_decode_list(c, t, r->body, r->body_len, BUDGET(API_ANSWER_MAX), &l, e);
+    rc = json_decode_list(c, t, r->body, r->body_len, BUDGET(CLI_ANSWER_MAX), &l, e);
     if (!rc)
         memcpy(ret_list, &l, sizeof(l));
     return rc;
@@ -155,7 +155,7 @@ api_get_value(struct cmd *c, const char *target, struct value **ret, struct err 
 {
     struct http_resp *r = NULL;
     int rc = fetch(c, api_ask(c, "GET", target), &r, e);
-    return rc ? rc : json_decode_value(c, r->body, r->body_len, BUDGET(API_ANSWER_MAX), ret, e);
+    return rc ? rc : json_decode_value(c, r->body, r->body_len, BUDGET(CLI_ANSWER_MAX), ret, e);
 }
 
 int

@@ -6,9 +6,9 @@
 #define PADDOCK_CLI_API_H
 
 #include "cli/command.h"
+#include "cli/limits.h"
 
 /* What an answer may take in memory. */
-enum { API_ANSWER_MAX = 256 << 20 };
 
 /* "/v1/job/%/plan": each % is replaced by the next argument, escaped; then pairs of query name and
  * value up to NULL (a NULL value leaves the pair out). Region and namespace are added. */

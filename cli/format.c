@@ -8,9 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/limits.h"
 #include "common/num.h"
-
-enum { OUT_MAX = 512 << 20 };
 
 /* --- tables --- */
 
@@ -159,7 +158,7 @@ fmt_ago(struct cmd *c, int64_t ns)
 const char *
 fmt_join(struct cmd *c, const struct str_list *l, const char *sep)
 {
-    auto_buf struct buf b = BUF_INIT(OUT_MAX);
+    auto_buf struct buf b = BUF_INIT(CLI_OUT_MAX);
     for (size_t i = 0; i < l->n; i++) {
         if (i)
             buf_puts(&b, sep);
@@ -180,7 +179,7 @@ fmt_limit(struct cmd *c, const char *s, size_t max)
 bool
 output_value(struct cmd *c, const struct output *o, const struct value *v, int *ret_code)
 {
-    auto_buf struct buf b = BUF_INIT(OUT_MAX);
+    auto_buf struct buf b = BUF_INIT(CLI_OUT_MAX);
     struct err e = ERR_INIT;
     if (!o->json && !o->tmpl)
         return false;
@@ -206,7 +205,7 @@ output_text(struct cmd *c, const struct output *o, struct buf *b, int *ret_code)
 {
     struct err e = ERR_INIT;
     struct value *v = NULL;
-    if (buf_error(b) || json_decode_value(c, (char *)b->data, b->len, BUDGET(OUT_MAX), &v, &e)) {
+    if (buf_error(b) || json_decode_value(c, (char *)b->data, b->len, BUDGET(CLI_OUT_MAX), &v, &e)) {
         *ret_code = cmd_fail(c, "the output is too large: %s", e.text);
         return true;
     }
@@ -217,7 +216,7 @@ bool
 output_object(struct cmd *c, const struct output *o, const struct type *t, const void *obj,
               int *ret_code)
 {
-    auto_buf struct buf b = BUF_INIT(OUT_MAX);
+    auto_buf struct buf b = BUF_INIT(CLI_OUT_MAX);
     if (!o->json && !o->tmpl)
         return false;
     json_encode(&b, t, obj, 0);
@@ -228,7 +227,7 @@ bool
 output_list(struct cmd *c, const struct output *o, const struct type *t, const void *list,
             int *ret_code)
 {
-    auto_buf struct buf b = BUF_INIT(OUT_MAX);
+    auto_buf struct buf b = BUF_INIT(CLI_OUT_MAX);
     struct object_list l;
     if (!o->json && !o->tmpl)
         return false;

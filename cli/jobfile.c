@@ -12,12 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/limits.h"
 #include "common/fd.h"
 #include "jobspec/jobspec.h"
 
 extern char **environ;
-
-enum { GLOB_DEPTH_MAX = 32 };
 
 /* --- what file functions may do --- */
 
@@ -93,7 +92,7 @@ walk_entry(struct walk *w, int dirfd, const char *rel, const struct dirent *d, i
         return 0;
     if (S_ISREG(st.st_mode) && match(w->pattern, path))
         list_add(w->ctx, *w->out, path);
-    if (!S_ISDIR(st.st_mode) || depth >= GLOB_DEPTH_MAX)
+    if (!S_ISDIR(st.st_mode) || depth >= JOBFILE_GLOB_DEPTH_MAX)
         return 0;
     auto_fd int sub = openat(dirfd, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return sub < 0 ? 0 : walk(w, TAKE_FD(sub), path, depth + 1);

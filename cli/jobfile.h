@@ -6,8 +6,7 @@
 #define PADDOCK_CLI_JOBFILE_H
 
 #include "cli/command.h"
-
-enum { JOBFILE_MAX = 4 << 20, JOBFILE_GLOB_MAX = 10000 };
+#include "cli/limits.h"
 
 struct jobfile_opts {
     bool json;

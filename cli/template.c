@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "cli/format.h"
+#include "cli/limits.h"
 #include "common/num.h"
-
-enum { TEMPLATE_DEPTH_MAX = 32, ARGS_MAX = 16 };
 
 struct tmpl {
     void *ctx;
@@ -331,10 +330,10 @@ call(struct tmpl *t, struct expr *x, const struct value *dot, const struct value
         return rc;
     }
     x->p += n;
-    const struct value *args[ARGS_MAX] = {NULL};
+    const struct value *args[TEMPLATE_ARGS_MAX] = {NULL};
     size_t n_args = 0;
     for (space(x); x->p < x->end && *x->p != ')'; space(x)) {
-        if (n_args == ARGS_MAX)
+        if (n_args == TEMPLATE_ARGS_MAX)
             return bad(t, "too many arguments", x->p, (size_t)(x->end - x->p));
         int rc = operand(t, x, dot, &args[n_args++]);
         if (rc)

@@ -14,8 +14,7 @@
 #include <stddef.h>
 
 #include "api/api.h"
-
-enum { ENV_VALUE_MAX = 128 << 10, ENV_DEPTH_MAX = 64 };
+#include "client/limits.h"
 
 struct env_input {
     const struct node *node;

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "client/internal.h"
+#include "client/limits.h"
 #include "common/mem.h"
 #include "common/str.h"
-
-enum { FS_PATH_MAX = 4096, FS_FILES_MAX = 1 << 20 };
 
 /* Every component is checked; "." and empty ones vanish, ".." is refused. */
 int

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "client/limits.h"
 #include "common/hash.h"
 
 #include "client/alloc_sm.h"
@@ -28,7 +29,6 @@
 
 enum {
     CLIENT_BATCH_NS = 200 * 1000 * 1000, /* reports without a new status wait so long */
-    CLIENT_UPDATE_MAX = 256,             /* allocations in one Node.UpdateAlloc */
     CLIENT_LINK_RETRY_MS = 50,           /* to the warden: doubled */
     CLIENT_LINK_RETRY_MAX_MS = 1000,
     CLIENT_LINK_FIRST_MS = 2000,         /* registration waits so long for the warden */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOG_INDEX_FILES_MAX = 4096 };
+#include "client/limits.h"
 
 struct log_file {
     uint64_t index;

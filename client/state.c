@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/limits.h"
 #include "common/buf.h"
 #include "common/fd.h"
 #include "common/log.h"
@@ -18,10 +19,6 @@
 #include "common/str.h"
 #include "common/table.h"
 
-enum {
-    STATE_ROW_MAX = 16 << 20,
-    STATE_KEY_MAX = 400, /* of a task row; longer task names are refused by validation */
-};
 static const size_t STATE_MAP_BYTES = (size_t)1 << 30;
 
 struct op {
@@ -174,7 +171,7 @@ queue(struct state *s, struct op op)
 static void
 queue_put(struct state *s, bool task, const char *key, const struct type *t, const void *obj)
 {
-    auto_buf struct buf out = BUF_INIT(STATE_ROW_MAX);
+    auto_buf struct buf out = BUF_INIT(CLIENT_ROW_MAX);
     mp_encode(&out, t, obj);
     if (buf_error(&out)) {
         log_error("client", "record is too large for the local state", "key", key, NULL);
@@ -203,7 +200,7 @@ local_put_ack(struct state *s, const struct client_alloc *a)
 static const char *
 task_key(const void *ctx, const char *alloc_id, const char *task)
 {
-    return mem_printf(ctx, "%s/%.*s", alloc_id, STATE_KEY_MAX, task);
+    return mem_printf(ctx, "%s/%.*s", alloc_id, CLIENT_KEY_MAX, task);
 }
 
 void

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/limits.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -19,7 +20,6 @@
 #include "isolation/cgroup.h"
 #include "isolation/record.h"
 
-enum { STATS_PIDS_MAX = 256, STATS_CPUS_MAX = 4096 };
 #define RATE_MIN_NS (NS_PER_S / 2) /* shorter intervals give the last rate again */
 
 /* ---- processes -------------------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ fill_memory(const void *ctx, struct memory_stats *m, const struct cgroup_stats *
         {cg->memory_mapped, &m->mapped_file, "Mapped File"},
         {cg->memory_current, &m->usage, "Usage"},
         {cg->memory_peak, &m->max_usage, "Max Usage"},
-    };
+};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (rows[i].value < 0)
             continue;

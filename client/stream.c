@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/limits.h"
 #include "client/log_index.h"
 #include "common/buf.h"
 #include "common/fd.h"
@@ -25,9 +26,6 @@
 #include "common/str.h"
 
 enum {
-    STREAMS_MAX = 512,
-    STREAM_FRAME_BYTES = 48 << 10,
-    STREAM_OUT_MAX = 256 << 10,
     STREAM_BEAT_MS = 1000, /* an empty frame while nothing happens */
     STREAM_POLL_MS = 250   /* only where the kernel refuses the watch */
 };
@@ -425,8 +423,8 @@ check_request(struct client_stream *s, const struct client_stream_request *req)
         err_set(&s->e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", req->alloc_id);
     else if (!s->c->warden)
         err_set(&s->e, -ERR_UNAVAILABLE, "the warden is not running: files cannot be read");
-    else if (s->c->n_streams > STREAMS_MAX)
-        err_set(&s->e, -ERR_BUSY, "%d streams are open on this node: close some", STREAMS_MAX);
+    else if (s->c->n_streams > CLIENT_STREAMS_MAX)
+        err_set(&s->e, -ERR_BUSY, "%d streams are open on this node: close some", CLIENT_STREAMS_MAX);
     else if (req->offset < 0 || req->limit < 0)
         err_set(&s->e, -ERR_INVALID, "offset and limit cannot be negative");
     else if (req->kind != CLIENT_STREAM_LOGS)
@@ -462,7 +460,7 @@ client_stream_open(struct client *c, const struct client_stream_request *req,
     s->opened_arg = arg;
     s->frames = req->kind == CLIENT_STREAM_FRAMES || (req->kind == CLIENT_STREAM_LOGS && !req->plain);
     s->left = req->limit > 0 ? req->limit : -1;
-    buf_init(&s->out, STREAM_OUT_MAX);
+    buf_init(&s->out, CLIENT_STREAM_OUT_MAX);
     str_copy(s->id, sizeof(s->id), str_or(req->alloc_id, ""));
     s->next = c->streams;
     if (s->next)
@@ -586,7 +584,7 @@ read_step(struct client_stream *s, void *p, size_t n)
             at_end(s);
         return got;
     }
-    uint8_t chunk[STREAM_FRAME_BYTES];
+    uint8_t chunk[CLIENT_FRAME_MAX];
     ssize_t got = read_file(s, chunk, sizeof(chunk));
     if (got > 0)
         put_frame(s, chunk, (size_t)got, NULL);

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codec/limits.h"
 #include "codec/value.h"
 #include "common/buf.h"
 #include "common/err.h"
@@ -96,11 +97,6 @@ struct type {
 };
 
 /* Named limits of every decoder (doc: paddock-api(7)). */
-enum {
-    CODEC_DEPTH_MAX = 64,
-    CODEC_STRING_MAX = 16 << 20,
-    CODEC_COUNT_MAX = 1 << 20
-};
 
 enum {
     JSON_PRETTY = 1 << 0,       /* four-space indentation, as Nomad's ?pretty */

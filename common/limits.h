@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every limit of the common room, named. Documented in paddock-agent(8).
+ * Every limit of common/, named. `make check-docs` holds the section LIMITS of
+ * paddock-agent(8) against this file: the comment of each is its text there.
  */
 #ifndef PADDOCK_COMMON_LIMITS_H
 #define PADDOCK_COMMON_LIMITS_H
 
 enum {
-    ERR_TEXT_MAX = 1024,        /* bytes of an error's text; what is longer is cut */
-    REMOVE_LEVELS = 64,         /* directories open at once while a tree is removed */
-    REMOVE_PASSES_MAX = 1 << 16 /* times a directory is read again while it is removed */
+    /* --- texts and logs --- */
+    ERR_TEXT_MAX = 1024,     /* bytes of an error; the rest is cut */
+    LOG_LINE_MAX = 16 << 10, /* bytes of a line of the log; the rest is cut */
+
+    /* --- tables (server state, client state) --- */
+    TABLE_KEY_MAX = 511,      /* bytes of a key */
+    TABLE_READERS_MAX = 1024, /* reads at the same time */
+    TABLE_TABLES_MAX = 64,    /* tables of a file */
+
+    /* --- removal of directories --- */
+    REMOVE_LEVELS = 64,          /* directories open at once while a tree is removed */
+    REMOVE_PASSES_MAX = 1 << 16, /* times a directory is read again while it is removed */
 };
 
 #endif

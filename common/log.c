@@ -11,9 +11,8 @@
 
 #include "common/buf.h"
 #include "common/journal.h"
+#include "common/limits.h"
 #include "common/num.h"
-
-enum { LOG_LINE_MAX = 16 << 10 };
 
 static const char *const priorities[] = {"7", "7", "6", "4", "3"}; /* syslog(3) */
 

@@ -18,8 +18,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-
-enum { TABLE_KEY_MAX = 511, TABLE_READERS_MAX = 1024, TABLE_TABLES_MAX = 64 };
+#include "common/limits.h"
 
 enum {
     TABLE_NOSYNC = 1 << 0, /* a cache: a commit is safe against a process crash only */

@@ -12,8 +12,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
-
-enum { CPUINFO_MAX = 4 << 20, CPUS_MAX = 65536 };
+#include "fingerprint/limits.h"
 
 /* Digits at the start; 0 when there is none. Saturates. */
 static int64_t
@@ -107,7 +106,7 @@ go_arch(const char *machine)
     static const char *const names[][2] = {
         {"x86_64", "amd64"},  {"aarch64", "arm64"},   {"i686", "386"},      {"i386", "386"},
         {"armv7l", "arm"},    {"ppc64le", "ppc64le"}, {"s390x", "s390x"},   {"riscv64", "riscv64"},
-    };
+};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(machine, names[i][0]) == 0)
             return names[i][1];

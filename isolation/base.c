@@ -16,6 +16,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/limits.h"
 #include "isolation/raw.h"
 
 #ifndef AT_RECURSIVE
@@ -24,8 +25,6 @@
 
 enum {
     DETACH = 2, /* MNT_DETACH, whose header conflicts with linux/mount.h */
-    MOUNTINFO_MAX = 16 * 1024 * 1024,
-    FILE_BYTES_MAX = 1024 * 1024,
     REFRESH_NS = 1000 * 1000 * 1000,
 };
 
@@ -320,7 +319,7 @@ refresh_file(const void *ctx, const struct base *b, size_t i, struct err *e)
     const char *from = mem_printf(ctx, "/etc/%s", etc_files[i]);
     const char *to = mem_printf(ctx, "%s/src/etc/%s", b->dir, etc_files[i]);
     struct stat st;
-    bool usable = stat(from, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_BYTES_MAX &&
+    bool usable = stat(from, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= BASE_FILE_MAX &&
                   (st.st_mode & S_IROTH);
     if (!usable) {
         if (f->present)
@@ -332,7 +331,7 @@ refresh_file(const void *ctx, const struct base *b, size_t i, struct err *e)
         return 0;
     char *text;
     size_t len;
-    int r = file_read(ctx, AT_FDCWD, from, FILE_BYTES_MAX, &text, &len);
+    int r = file_read(ctx, AT_FDCWD, from, BASE_FILE_MAX, &text, &len);
     if (r < 0)
         return 0; /* went away or grew between the two calls: the next launch looks again */
     r = file_write_atomic(AT_FDCWD, to, text, len, 0644);

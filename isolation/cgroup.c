@@ -17,12 +17,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-
-enum {
-    MOUNTS_TEXT_MAX = 16 * 1024 * 1024,
-    FILE_TEXT_MAX = 64 * 1024,
-    KILL_ROUNDS_MAX = 100,
-};
+#include "isolation/limits.h"
 
 static const struct {
     uint32_t bit;
@@ -65,7 +60,7 @@ read_controllers(int dirfd, const char *file)
 {
     auto_mem void *tmp = mem_ctx("read_controllers");
     char *text;
-    if (file_read(tmp, dirfd, file, FILE_TEXT_MAX, &text, NULL) < 0)
+    if (file_read(tmp, dirfd, file, CGROUP_TEXT_MAX, &text, NULL) < 0)
         return 0;
     return cgroup_parse_controllers(text);
 }
@@ -75,7 +70,7 @@ cgroup_find(const void *ctx, struct cgroup_info *ret, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("cgroup_find");
     char *text, *save = NULL;
-    int r = file_read(tmp, AT_FDCWD, "/proc/self/mounts", MOUNTS_TEXT_MAX, &text, NULL);
+    int r = file_read(tmp, AT_FDCWD, "/proc/self/mounts", CGROUP_MOUNTS_MAX, &text, NULL);
     if (r < 0)
         return err_set(e, r, "cannot read /proc/self/mounts: %s", err_name(r));
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -352,10 +347,10 @@ kill_each(int dirfd)
 {
     (void)cgroup_freeze(dirfd, true);
     int r = -EAGAIN;
-    for (int round = 0; round < KILL_ROUNDS_MAX && r == -EAGAIN; round++) {
+    for (int round = 0; round < CGROUP_KILL_ROUNDS_MAX && r == -EAGAIN; round++) {
         auto_mem void *tmp = mem_ctx("kill_each");
         char *text, *save = NULL;
-        int k = file_read(tmp, dirfd, "cgroup.procs", MOUNTS_TEXT_MAX, &text, NULL);
+        int k = file_read(tmp, dirfd, "cgroup.procs", CGROUP_MOUNTS_MAX, &text, NULL);
         if (k < 0)
             return k;
         r = 0;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "isolation/limits.h"
 
 #define CGROUP_TASKS_DIR "paddock-tasks"
 
@@ -56,7 +57,7 @@ struct cgroup_limits {  /* 0: not set, except where noted */
     int64_t swap_max; /* bytes; 0: no swap */
     int64_t pids_max; /* 0: 4096 */
 };
-enum { CGROUP_FILES_MAX = 16, CGROUP_WEIGHT_MAX = 10000 };
+enum { CGROUP_WEIGHT_MAX = 10000 };
 struct cgroup_file {
     const char *name; /* literal */
     char value[48];

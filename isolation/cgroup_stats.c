@@ -10,17 +10,17 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "isolation/cgroup.h"
+#include "isolation/limits.h"
 
 /* Enough for memory.stat and cpu.stat of any kernel; what is cut off is not looked for. */
-enum { TEXT_BYTES = 8192 };
 
 static bool
-read_text(int dirfd, const char *name, char text[static TEXT_BYTES])
+read_text(int dirfd, const char *name, char text[static CGROUP_STATS_MAX])
 {
     auto_fd int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    ssize_t n = fd_read_full(fd, text, TEXT_BYTES - 1);
+    ssize_t n = fd_read_full(fd, text, CGROUP_STATS_MAX - 1);
     if (n < 0)
         return false;
     text[n] = 0;
@@ -30,7 +30,7 @@ read_text(int dirfd, const char *name, char text[static TEXT_BYTES])
 static void
 read_number(int dirfd, const char *name, int64_t *ret)
 {
-    char text[TEXT_BYTES];
+    char text[CGROUP_STATS_MAX];
     if (!read_text(dirfd, name, text))
         return;
     text[strcspn(text, "\n")] = 0;
@@ -45,7 +45,7 @@ struct flat {
 static bool
 read_flat(int dirfd, const char *name, const struct flat *keys, size_t n)
 {
-    char text[TEXT_BYTES];
+    char text[CGROUP_STATS_MAX];
     if (!read_text(dirfd, name, text))
         return false;
     for (size_t i = 0; i < n; i++)
@@ -56,7 +56,7 @@ read_flat(int dirfd, const char *name, const struct flat *keys, size_t n)
 static void
 read_psi(int dirfd, const char *name, struct cgroup_psi *ret)
 {
-    char text[TEXT_BYTES];
+    char text[CGROUP_STATS_MAX];
     if (read_text(dirfd, name, text))
         cgroup_parse_psi(text, ret);
 }

@@ -20,13 +20,9 @@
 
 #include <stdint.h>
 
-struct sock_filter;
+#include "isolation/limits.h"
 
-enum {
-    CONFINE_GROUPS_MAX = 64,
-    CONFINE_RLIMITS_MAX = 16,
-    CONFINE_HOSTNAME_MAX = 64,
-};
+struct sock_filter;
 
 enum {
     CONFINE_ISOLATED =

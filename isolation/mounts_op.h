@@ -12,12 +12,7 @@
 
 #include <stdint.h>
 
-enum {
-    MOUNTS_OPS_MAX = 384,
-    MOUNTS_BYTES_MAX = 256 * 1024,
-    MOUNTS_PATH_MAX = 4096,
-    MOUNTS_DEPTH_MAX = 32, /* components of a target */
-};
+#include "isolation/limits.h"
 
 /* Targets are relative to the new root ("usr", "proc/sys"): no leading slash, no "." or "..", no
  * empty component. Sources are absolute paths in the warden's mount namespace. Neither is ever

@@ -16,13 +16,9 @@
 
 #include <stdint.h>
 
-#define PLAN_MAGIC 0x4e4c5044u /* "DPLN" */
+#include "isolation/limits.h"
 
-enum {
-    PLAN_BYTES_MAX = 1 << 20,
-    PLAN_ARGS_MAX = 4096, /* of arguments, and of environment entries */
-    PLAN_PATHS_MAX = 64   /* places where the command is looked for */
-};
+#define PLAN_MAGIC 0x4e4c5044u /* "DPLN" */
 
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */

@@ -11,12 +11,12 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "isolation/limits.h"
 #include "isolation/users.h"
 
 #define POLICY_FILE "policy"        /* in RunDir */
 #define POLICY_SOCKET "warden.sock" /* in RunDir */
 #define POLICY_CGROUP "cgroup"      /* in RunDir: the path of the tasks' cgroup, by paddock-holder */
-enum { POLICY_BYTES_MAX = 1 << 20 };
 
 /* Absolute normal paths, known drivers and capabilities, ids: what a policy must be, whoever made
  * it. */

@@ -15,9 +15,8 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
+#include "isolation/limits.h"
 #include "isolation/raw.h"
-
-enum { PASSES_MAX = 16, PROCS_MAX = 65536 };
 
 static ssize_t
 slurp(const char *path, char *buf, size_t size)
@@ -156,7 +155,7 @@ list_all(const void *ctx, struct pair **ret)
     DIR *d = opendir("/proc");
     if (d == NULL)
         return 0;
-    for (struct dirent *de; (de = readdir(d)) != NULL && n < PROCS_MAX;) {
+    for (struct dirent *de; (de = readdir(d)) != NULL && n < PROC_PROCS_MAX;) {
         const char *p = de->d_name;
         pid_t pid = (pid_t)number(&p);
         struct proc_stat s;
@@ -191,7 +190,7 @@ mark(struct pair *v, size_t n, pid_t top)
 void
 proc_kill_descendants(pid_t pid)
 {
-    for (int pass = 0; pass < PASSES_MAX; pass++) {
+    for (int pass = 0; pass < PROC_PASSES_MAX; pass++) {
         auto_mem void *ctx = mem_ctx("descendants");
         struct pair *v = NULL;
         size_t n = list_all(ctx, &v);

@@ -14,6 +14,7 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "isolation/limits.h"
 
 enum warden_op {
     WARDEN_INFO = 1,
@@ -38,16 +39,6 @@ enum warden_fd {
     WARDEN_FD_CGROUP = 2,
     WARDEN_FD_RECORD = 3,
     WARDEN_FD_FILE = 4
-};
-
-enum {
-    PROTO_PACKET_MAX = 384 * 1024, /* bytes of a packet */
-    PROTO_DECODE_MAX = 4 << 20,    /* memory of a decoded one */
-    PROTO_FDS_MAX = 4,
-    PROTO_TASK_NAME_MAX = 128,
-    PROTO_PATH_MAX = 1024,
-    PROTO_PATH_DEPTH_MAX = 64,
-    PROTO_READDIR_MAX = 256, /* entries of an answer */
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */

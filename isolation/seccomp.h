@@ -19,8 +19,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-
-enum { SECCOMP_INSNS_MAX = 4096, SECCOMP_RULES_MAX = 1024, SECCOMP_CONDS_MAX = 64 };
+#include "isolation/limits.h"
 
 enum seccomp_verdict {
     SECCOMP_V_EPERM, /* the default of every profile */

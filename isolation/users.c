@@ -9,8 +9,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
-
-enum { LINE_BYTES_MAX = 4096, FILE_BYTES_MAX = 4 * 1024 * 1024 };
+#include "isolation/limits.h"
 
 /* Groups whose members can become root: refused wherever root is. */
 static const char *const rootlike[] = {"root",   "disk", "docker", "kmem",
@@ -100,7 +99,7 @@ next_line(const char **p, char *buf, size_t size, char **fields, int n)
 static int
 find_account(const struct lookup *l, const char *name, uint32_t uid, struct user *ret)
 {
-    char buf[LINE_BYTES_MAX];
+    char buf[USERS_LINE_MAX];
     char *f[PASSWD_FIELDS];
     for (const char *p = l->passwd; *p != 0;) {
         uint32_t u, g;
@@ -203,16 +202,16 @@ users_resolve(const char *spec, const char *const *denied, size_t n_denied,
     struct lookup l = {
         .passwd_path = files ? files->passwd : "/etc/passwd",
         .group_path = files ? files->group : "/etc/group",
-    };
+};
     uint32_t uid = 0;
     bool by_id = is_id(spec, &uid);
     if (!by_id && !is_name(spec))
         return err_set(e, -ERR_INVALID,
                        "user \"%.64s\" is neither a user name nor a uid in plain decimal", spec);
-    int r = file_read(tmp, AT_FDCWD, l.passwd_path, FILE_BYTES_MAX, &l.passwd, NULL);
+    int r = file_read(tmp, AT_FDCWD, l.passwd_path, USERS_FILE_MAX, &l.passwd, NULL);
     if (r < 0)
         return err_set(e, r, "cannot read \"%s\": %s", l.passwd_path, err_name(r));
-    r = file_read(tmp, AT_FDCWD, l.group_path, FILE_BYTES_MAX, &l.group, NULL);
+    r = file_read(tmp, AT_FDCWD, l.group_path, USERS_FILE_MAX, &l.group, NULL);
     if (r < 0)
         return err_set(e, r, "cannot read \"%s\": %s", l.group_path, err_name(r));
     struct user u = {0};

@@ -11,8 +11,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-
-enum { USERS_GROUPS_MAX = 64, USERS_NAME_MAX = 32 };
+#include "isolation/limits.h"
 
 struct user {
     uint32_t uid;

@@ -18,6 +18,7 @@
 #include "common/num.h"
 #include "isolation/base.h"
 #include "isolation/cgroup.h"
+#include "isolation/limits.h"
 #include "isolation/plan.h"
 #include "isolation/probe.h"
 #include "isolation/proto.h"
@@ -33,17 +34,6 @@ struct watch {
     void (*fn)(struct warden *w, struct watch *self, uint32_t events);
 };
 #define WATCH_OWNER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
-enum {
-    WARDEN_CONNS_MAX = 8,
-    WARDEN_TASKS_MAX = 8192,
-    WARDEN_JOBS_MAX = 64, /* children that do blocking work */
-    WARDEN_OUT_MAX = 8 << 20,
-    WARDEN_LAUNCH_MS = 30000,
-    WARDEN_DESTROY_MS = 15000,
-    WARDEN_RETRY_MS = 10, /* between tries to remove a cgroup that is not empty yet */
-    WARDEN_RETRIES_MAX = 500,
-};
 
 /* Who waits for an answer; the connection may be gone by then. */
 struct warden_waiter {

@@ -13,9 +13,8 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/limits.h"
 #include "isolation/proto.h"
-
-enum { QUEUE_BYTES_MAX = 16 << 20 }; /* requests that wait for the socket */
 
 /* A request from the call that made it until its completion. */
 struct pending {
@@ -302,7 +301,7 @@ submit(struct warden_client *c, struct warden_request *q, warden_done *done, voi
         set_failed(p, -ERR_UNAVAILABLE, "not connected to the warden");
     else if (buf_error(&b) < 0)
         set_failed(p, -ERR_LIMIT, "the request is too large for the warden");
-    else if (c->outstanding > WARDEN_OUTSTANDING_MAX || c->unsent + b.len > QUEUE_BYTES_MAX)
+    else if (c->outstanding > WARDEN_OUTSTANDING_MAX || c->unsent + b.len > WARDEN_QUEUE_MAX)
         set_failed(p, -ERR_BUSY, "too many requests wait for the warden");
     if (p->failed == 0) {
         p->n = b.len;

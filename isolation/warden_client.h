@@ -25,6 +25,7 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "isolation/limits.h"
 
 struct warden_client;
 
@@ -40,8 +41,6 @@ struct warden_reply {
 
 /* `e` NULL: done, and `r` is there. Otherwise `e` says why and `r` is NULL. */
 typedef void warden_done(void *arg, const struct err *e, struct warden_reply *r);
-
-enum { WARDEN_OUTSTANDING_MAX = 4096 }; /* requests without answer; beyond: ERR_BUSY */
 
 /* Does not connect. */
 struct warden_client *warden_client_new(const void *ctx, const char *socket_path);
@@ -114,7 +113,6 @@ struct warden_put {
     int64_t offset; /* 0 truncates first */
     unsigned mode;  /* 0: 0644 */
 };
-enum { WARDEN_PUT_MAX = 128 * 1024 };
 void warden_put(struct warden_client *c, const struct warden_put *p, warden_done *done, void *arg);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "codec/value.h"
 #include "jobspec/diag.h"
+#include "jobspec/limits.h"
 
 enum expr_kind {
     EX_LITERAL,  /* value */
@@ -58,12 +59,10 @@ struct label {
     struct hcl_range r;
 };
 
-enum { LABELS_MAX = 8 };
-
 struct block {
     const char *type;
     struct hcl_range type_r;
-    struct label labels[LABELS_MAX];
+    struct label labels[HCL_LABELS_MAX];
     size_t n_labels;
     struct hcl_body *body;
     struct hcl_range r; /* type and labels, without the body */

@@ -437,7 +437,7 @@ dynamic_labels(struct decoder *dc, const struct dynamic *d, const struct hcl_sco
     struct value *v = ev_expr(dc->ev, sc, d->labels);
     if (v == NULL)
         return false;
-    bool ok = v->kind == VALUE_LIST && v->list.n <= LABELS_MAX;
+    bool ok = v->kind == VALUE_LIST && v->list.n <= HCL_LABELS_MAX;
     for (size_t i = 0; ok && i < v->list.n; i++) {
         const char *s = value_text(dc->ctx, v->list.v[i]);
         ok = s != NULL;

@@ -11,6 +11,7 @@
 
 #include "jobspec/ast.h"
 #include "jobspec/jobspec.h"
+#include "jobspec/limits.h"
 
 /* A chain of names that are bound: iterators of `for` and `dynamic`. */
 struct hcl_scope {
@@ -42,8 +43,6 @@ struct hcl_eval {
     unsigned depth;
     bool exhausted; /* a limit was hit: nothing more is evaluated */
 };
-
-enum { EVAL_DEPTH_MAX = 800, VALUE_DEPTH_MAX = 200 };
 
 void ev_init(struct hcl_eval *ev, const void *ctx, struct hcl_sink *sink, unsigned flags);
 /* NULL after a diagnostic. */

@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "jobspec/func.h"
+#include "jobspec/limits.h"
 
 static struct value *
 copy_list(struct call *c, const struct value *l, size_t from, size_t to)
@@ -318,8 +319,6 @@ fn_sort(struct call *c)
     return out;
 }
 
-enum { RANGE_MAX = 1024 };
-
 static struct value *
 fn_range(struct call *c)
 {
@@ -331,8 +330,8 @@ fn_range(struct call *c)
         return arg_error(c, c->n - 1, "the step does not lead to the end");
     size_t n = 0;
     for (double x = from; step > 0 ? x < to : x > to; x += step)
-        if (++n > RANGE_MAX)
-            return arg_error(c, 0, "the result has more than %d elements", RANGE_MAX);
+        if (++n > HCL_RANGE_MAX)
+            return arg_error(c, 0, "the result has more than %d elements", HCL_RANGE_MAX);
     struct value *out = ret_list(c, n);
     for (size_t i = 0; out != NULL && i < n; i++)
         out->list.v[i] = ev_number(c->ev, from + step * (double)i);

@@ -10,8 +10,9 @@
 #include "common/buf.h"
 #include "common/mem.h"
 #include "jobspec/func.h"
+#include "jobspec/limits.h"
 
-enum { MATCH_LIMIT = 10000, LIMIT_PER_STEP = 100, DEPTH_LIMIT = 5000, HEAP_KIB = 4096 };
+enum { LIMIT_PER_STEP = 100 };
 
 struct replacing {
     struct call *c;
@@ -111,12 +112,12 @@ substitute(struct call *c, const char *pattern, size_t pattern_n)
         pcre2_get_error_message(code, text, sizeof(text));
         return arg_error(c, 1, "invalid regular expression at byte %zu: %s", at, (char *)text);
     }
-    r.limit = MATCH_LIMIT + 4 * r.n;
+    r.limit = HCL_REGEX_STEPS_MAX + 4 * r.n;
     r.md = pcre2_match_data_create_from_pattern(r.re, NULL);
     r.mc = pcre2_match_context_create(NULL);
     pcre2_set_match_limit(r.mc, (uint32_t)r.limit);
-    pcre2_set_depth_limit(r.mc, DEPTH_LIMIT);
-    pcre2_set_heap_limit(r.mc, HEAP_KIB);
+    pcre2_set_depth_limit(r.mc, HCL_REGEX_DEPTH_MAX);
+    pcre2_set_heap_limit(r.mc, HCL_REGEX_HEAP_KIB);
     auto_buf struct buf out = BUF_INIT(HCL_BYTES_MAX / 4);
     struct value *ret = NULL;
     if (replace_all(&r, &out))

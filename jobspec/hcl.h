@@ -12,16 +12,9 @@
 #include <stddef.h>
 
 #include "codec/codec.h"
+#include "jobspec/limits.h"
 
 /* Named limits (doc: paddock-job(5)). */
-enum {
-    HCL_SOURCE_MAX = 4 << 20, /* bytes of one file */
-    HCL_DEPTH_MAX = 100,      /* nesting of blocks, brackets and templates */
-    HCL_STEPS_MAX = 2000000,  /* evaluation steps of one file */
-    HCL_BYTES_MAX = 64 << 20, /* bytes that evaluation may make */
-    HCL_DIAGS_MAX = 10,       /* diagnostics that are kept */
-    HCL_BLOCKS_MAX = 100000   /* blocks after expansion of `dynamic` */
-};
 
 enum {
     HCL_LOOSE = 1 << 0,  /* HCL1 habits of agent configuration: commas, `=` before a block body,

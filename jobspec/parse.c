@@ -221,7 +221,7 @@ parse_block(struct parser *p, struct hcl_body *body, const char *type,
     b->type = type;
     b->type_r = b->r = *type_r;
     while (p->tok.type == TOK_OQUOTE || p->tok.type == TOK_IDENT) {
-        if (b->n_labels == LABELS_MAX) {
+        if (b->n_labels == HCL_LABELS_MAX) {
             parse_error(p, &p->tok.r, "Too many labels", "A block has at most 8 labels.");
             return false;
         }

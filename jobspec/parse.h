@@ -8,11 +8,7 @@
 
 #include "jobspec/ast.h"
 #include "jobspec/lex.h"
-
-enum {
-    EXPR_DEPTH_MAX = 300,   /* of a tree: long chains of operators count too */
-    EXPR_NODES_MAX = 200000 /* of one file */
-};
+#include "jobspec/limits.h"
 
 struct parser {
     const void *ctx;

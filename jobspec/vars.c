@@ -8,9 +8,8 @@
 
 #include "common/mem.h"
 #include "common/str.h"
+#include "jobspec/limits.h"
 #include "jobspec/parse.h"
-
-enum { NAMES_MAX = 1000 }; /* variables, and locals: they are looked up one by one */
 
 struct check {
     const struct expr *condition, *message;
@@ -53,7 +52,7 @@ static struct var *
 declare(struct vars *vs, const char *name, const struct hcl_range *r)
 {
     struct var *v = find(vs, name);
-    if (v != NULL || vs->n >= NAMES_MAX) {
+    if (v != NULL || vs->n >= HCL_VARIABLES_MAX) {
         diag_error(vs->ev->sink, r, v != NULL ? "Duplicate variable" : "Too many variables",
                    v != NULL ? "\"%s\" was already declared at line %u."
                              : "\"%s\" is one too many.",
@@ -148,8 +147,8 @@ read_locals(struct vars *vs, const struct block *b)
     struct hcl_eval *ev = vs->ev;
     for (size_t i = 0; i < b->body->n_attrs; i++) {
         const struct attr *a = b->body->attrs[i];
-        if (ev->n_locals >= NAMES_MAX) {
-            bad(vs, &a->name_r, "Too many locals", "A file has at most %d locals.", NAMES_MAX);
+        if (ev->n_locals >= HCL_VARIABLES_MAX) {
+            bad(vs, &a->name_r, "Too many locals", "A file has at most %d locals.", HCL_VARIABLES_MAX);
             return;
         }
         for (size_t k = 0; k < ev->n_locals; k++)
@@ -239,7 +238,7 @@ assign_text(struct vars *vs, struct var *v, const char *what, const char *text)
 static void
 undeclared(struct vars *vs, const struct hcl_range *r, const char *where, const char *name)
 {
-    const char *names[NAMES_MAX];
+    const char *names[HCL_VARIABLES_MAX];
     for (size_t i = 0; diag_wanted(vs->ev->sink) && i < vs->n; i++)
         names[i] = vs->v[i].name;
     const char *hint = diag_suggest(vs->ev->sink, name, names, vs->n);

@@ -38,6 +38,7 @@ struct http_conn {
     int64_t deadline_ms, body_deadline_ms;
     int64_t timer_at_ms;
     struct timer *timer;
+    size_t owed;          /* answer bytes that wait for the peer, as counted in the server */
     struct timer *resume; /* zero delay: parse what is in `in` */
 };
 
@@ -64,6 +65,7 @@ struct http_server {
     struct http_conn *conns;
     size_t n_conns;
     size_t body_bytes; /* of all requests */
+    size_t answer_bytes; /* owed on all connections */
     size_t refs; /* the owner, every connection and every request */
     bool closed;
     char date[40]; /* cached Date header */
@@ -75,6 +77,8 @@ void http_server_unref(struct http_server *s);
 void http_conn_deadline(struct http_conn *c, int64_t delay_ms); /* < 0: none */
 /* Answers a malformed message and closes the connection. */
 void http_conn_refuse(struct http_conn *c, const struct http_bad *bad);
+/* Counts what is queued on the connection, from STREAM_LOW_WATER on. */
+void http_conn_owes(struct http_conn *c);
 /* The client is gone for the open request: tells its handler once. */
 void http_conn_tell(struct http_conn *c);
 /* The answer is complete: the next request, or the end. */

@@ -78,6 +78,12 @@ dispatch(struct http_conn *c)
     if (c->in.len == 0)
         buf_done(&c->in); /* a parked request waits for minutes */
     http_conn_deadline(c, -1);
+    if (c->server->answer_bytes > HTTP_ANSWERS_MAX) {
+        struct http_bad bad;
+        http_bad_set(&bad, 503, "too many answers wait for slow readers: try again");
+        http_conn_refuse(c, &bad);
+        return;
+    }
     c->server->cfg.handler(c->server->cfg.arg, &r->pub);
 }
 

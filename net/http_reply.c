@@ -175,6 +175,7 @@ send_whole(struct http_request *r, int status, const char *ctype, struct buf *bo
     out[1] = *body;
     buf_init(body, body->max);
     stream_write(r->conn->stream, out, 2);
+    http_conn_owes(r->conn);
     complete(r);
 }
 
@@ -338,6 +339,7 @@ http_stream_write(struct http_req *pub, const void *p, size_t n)
     if (r->chunked)
         buf_put(&b, "\r\n", 2);
     stream_write(r->conn->stream, &b, 1);
+    http_conn_owes(r->conn);
     pull_soon(r);
 }
 

@@ -65,6 +65,16 @@ http_conn_deadline(struct http_conn *c, int64_t delay_ms)
 /* --- connections --- */
 
 void
+http_conn_owes(struct http_conn *c)
+{
+    size_t queued = stream_queued(c->stream);
+    if (queued < STREAM_LOW_WATER)
+        queued = 0; /* whose draining nobody tells */
+    c->server->answer_bytes += queued - c->owed;
+    c->owed = queued;
+}
+
+void
 http_conn_tell(struct http_conn *c)
 {
     struct http_request *r = c->req;
@@ -111,8 +121,9 @@ http_conn_refuse(struct http_conn *c, const struct http_bad *bad)
     buf_done(&c->in);
     buf_printf(&b,
                "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
-               "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-               bad->status, http_status_text(bad->status), strlen(bad->why), bad->why);
+               "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s",
+               bad->status, http_status_text(bad->status), strlen(bad->why),
+               bad->status == 503 ? "Retry-After: 1\r\n" : "", bad->why);
     stream_write(c->stream, &b, 1);
     stream_finish(c->stream, HTTP_LINGER_MS);
 }
@@ -183,6 +194,7 @@ on_drain(void *arg)
 {
     struct http_conn *c = arg;
     struct http_request *r = c->req;
+    http_conn_owes(c);
     if (c->state == HTTP_OPEN && r && r->streaming && r->pull && !r->told && !r->pull_timer)
         r->pull(r->pub.user);
 }
@@ -195,6 +207,7 @@ on_close(void *arg, int code)
 
     (void)code;
     detach(c);
+    s->answer_bytes -= c->owed;
     timer_stop(c->timer);
     timer_stop(c->resume);
     buf_done(&c->in);
@@ -259,7 +272,7 @@ http_server_listen(struct http_server *s, const char *addr, uint16_t port, struc
     struct listener_config lc = {
         .conns_max = s->cfg.conns_max,
         .per_peer = s->cfg.conns_per_peer,
-        .busy = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\n"
+        .busy = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nRetry-After: 1\r\n"
                 "Connection: close\r\n\r\nYour IP is issuing too many concurrent connections, "
                 "please rate limit your calls\n",
         .on_accept = on_accept,

@@ -1,53 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every limit of the net room, named. Documented in paddock-api(7).
+ * Every limit of net/, named. `make check-docs` holds the section LIMITS of
+ * paddock-agent(8) against this file: the comment of each is its text there.
  */
 #ifndef PADDOCK_NET_LIMITS_H
 #define PADDOCK_NET_LIMITS_H
 
 enum {
-    /* streams */
-    STREAM_READ_SIZE = 64 << 10,       /* one shared read buffer per loop */
-    STREAM_LOW_WATER = 64 << 10,       /* a producer is asked below this many queued bytes */
-    STREAM_QUEUE_MAX = 64 << 20,       /* more queued bytes than this close the stream */
-    STREAM_CONNECT_MS = 10 * 1000,     /* name look-up and connect */
-    STREAM_STALL_MS = 60 * 1000,       /* queued bytes that make no progress for so long: closed */
-    STREAM_BACKLOG = 256,
-    LISTENER_CONNS_MAX = 8192,         /* all peers of one listener */
-    LISTENER_CONNS_PER_PEER = 100,     /* limits.http_max_conns_per_client */
+    /* --- connections --- */
+    LISTENER_CONNS_MAX = 8192,     /* connections of a listener; more are answered 429 and closed */
+    LISTENER_CONNS_PER_PEER = 100, /* HTTP connections of one address (http_max_conns_per_client) */
+    STREAM_BACKLOG = 256,          /* connections that wait to be accepted */
+    STREAM_READ_SIZE = 64 << 10,   /* bytes of one read */
+    STREAM_LOW_WATER = 64 << 10,   /* bytes queued below which more of a stream is made */
+    STREAM_QUEUE_MAX = 64 << 20,   /* bytes queued to a peer; beyond, its connection is closed */
+    STREAM_CONNECT_MS = 10 * 1000, /* looking up a name and connecting */
+    STREAM_STALL_MS = 60 * 1000,   /* a peer to take STREAM_STALL_BYTES, or all that is queued */
+    STREAM_STALL_BYTES = 64 << 10, /* bytes that a slow reader must take in that time */
 
-    /* HTTP, both directions */
-    HTTP_HEADER_BYTES_MAX = 32 << 10,  /* request line and headers */
-    HTTP_HEADERS_MAX = 100,
-    HTTP_QUERY_PARAMS_MAX = 256,
-    HTTP_BODY_MAX = 16 << 20,          /* default; a server may say less per route */
-    HTTP_BODIES_MAX = 256 << 20,       /* all bodies that one server holds; beyond: 503 */
-    HTTP_PIPELINE_MAX = 64 << 10,      /* bytes kept that follow an open request */
-    HTTP_STREAM_MAX = 4 << 20,         /* a streamed response may queue so much */
-    HTTP_GZIP_MIN = 1024,              /* smaller bodies are not compressed */
-    HTTP_GZIP_OFFLOAD = 256 << 10,     /* larger bodies are compressed on a worker thread */
-    HTTP_HEADER_MS = 10 * 1000,        /* from the first byte of a request to its last header */
-    HTTP_BODY_IDLE_MS = 15 * 1000,     /* no byte of the body for so long */
-    HTTP_BODY_MS = 120 * 1000,         /* the whole body */
-    HTTP_KEEPALIVE_MS = 120 * 1000,    /* an idle connection */
-    HTTP_LINGER_MS = 1000,             /* after an error answer: read and drop, then close */
-    HTTP_CLIENT_BODY_MAX = 256 << 20,  /* a collected response */
+    /* --- HTTP --- */
+    HTTP_HEADER_BYTES_MAX = 32 << 10, /* bytes of request line and headers (431) */
+    HTTP_HEADERS_MAX = 100,           /* headers (431) */
+    HTTP_QUERY_PARAMS_MAX = 256,      /* query parameters (400) */
+    HTTP_BODY_MAX = 16 << 20,         /* bytes of the body of a request about jobs (413) */
+    HTTP_SMALL_BODY_MAX = 1 << 20,    /* bytes of the body of any other request (413) */
+    HTTP_BODIES_MAX = 256 << 20,      /* bytes of all bodies that are held (503) */
+    HTTP_ANSWERS_MAX = 256 << 20,     /* bytes of all answers that wait for their readers (503) */
+    HTTP_PIPELINE_MAX = 64 << 10,     /* bytes kept that follow a request which is being answered */
+    HTTP_STREAM_MAX = 4 << 20,        /* bytes queued of a streamed answer */
+    HTTP_GZIP_MIN = 1024,             /* bytes from which on a body is compressed when asked for */
+    HTTP_GZIP_OFFLOAD = 256 << 10,    /* bytes from which on another thread does that */
+    HTTP_HEADER_MS = 10 * 1000,       /* the first byte of a request to its last header (408) */
+    HTTP_BODY_IDLE_MS = 15 * 1000,    /* a pause within a body (408) */
+    HTTP_BODY_MS = 120 * 1000,        /* a whole body (408) */
+    HTTP_KEEPALIVE_MS = 120 * 1000,   /* an idle connection; then it is closed */
+    HTTP_LINGER_MS = 1000,            /* a peer to read a refusal; then its connection is closed */
+    HTTP_CLIENT_BODY_MAX = 256 << 20, /* bytes of an answer that is collected, as a client */
 
-    /* RPC */
-    RPC_FRAME_MAX = 16 << 20,          /* body of one frame */
-    RPC_INFLIGHT_MAX = 4096,           /* calls open on one connection */
-    RPC_INFLIGHT_LOCAL_MAX = 65536,    /* in process: as many as server watches */
-    RPC_TIMEOUT_DEFAULT_MS = 30 * 1000,
-    RPC_TIMEOUT_MAX_MS = 15 * 60 * 1000,
-    RPC_BACKOFF_MIN_MS = 50,           /* reconnect, doubled and jittered */
-    RPC_BACKOFF_MAX_MS = 5 * 1000,
-    RPC_PATIENCE_MS = 5 * 1000,        /* a call waits so long for a connection that fails */
-    RPC_PAUSE_BYTES = 4 << 20,         /* queued answers at which a connection is not read */
-    RPC_DECODE_EXTRA = 64 << 10,       /* plus so much */
-    RPC_IDENTIFY_MS = 10 * 1000,       /* a new connection must name its protocol within */
-    RPC_CONNS_MAX = 8192,
-    RPC_CONNS_PER_PEER = 256,
-    RPC_DECODE_FACTOR = 16             /* a decoded frame may take so many times its own size */
+    /* --- RPC --- */
+    RPC_FRAME_MAX = 16 << 20,            /* bytes of a call or an answer */
+    RPC_PARTIAL_MAX = 256 << 20,         /* bytes of all calls that are half received */
+    RPC_FRAME_MS = 120 * 1000,           /* the rest of a call that has begun */
+    RPC_INFLIGHT_MAX = 4096,             /* calls open on a connection */
+    RPC_INFLIGHT_LOCAL_MAX = 65536,      /* calls open within the process */
+    RPC_CONNS_MAX = 8192,                /* connections */
+    RPC_CONNS_PER_PEER = 256,            /* connections of one address */
+    RPC_IDENTIFY_MS = 10 * 1000,         /* a new connection to name its protocol */
+    RPC_TIMEOUT_DEFAULT_MS = 30 * 1000,  /* a call that names no time */
+    RPC_TIMEOUT_MAX_MS = 15 * 60 * 1000, /* any call */
+    RPC_PAUSE_BYTES = 4 << 20,           /* bytes of answers queued at which calls are not read */
+    RPC_DECODE_FACTOR = 16,              /* times its size that a frame may take in memory */
+    RPC_DECODE_EXTRA = 64 << 10,         /* bytes on top of that */
+    RPC_DECODE_MAX = 128 << 20,          /* bytes of memory of any frame */
+    RPC_BACKOFF_MIN_MS = 50,             /* the first pause before connecting again; it doubles */
+    RPC_BACKOFF_MAX_MS = 5 * 1000,       /* such a pause at most */
+    RPC_PATIENCE_MS = 5 * 1000           /* a call to wait for a connection that fails */
 };
 
 #endif

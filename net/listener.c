@@ -139,6 +139,10 @@ accept_cb(uv_stream_t *h, int status)
         uv_tcp_nodelay(&s->h.tcp, 1);
         uv_tcp_keepalive(&s->h.tcp, 1, 30);
     }
+    if (n->conns > n->cfg.conns_max + n->cfg.conns_max / 4) {
+        stream_close(s); /* even refusals have an end */
+        return;
+    }
     if (n->conns > n->cfg.conns_max || (s->row && s->row->n > n->cfg.per_peer)) {
         refuse(s, n->cfg.busy);
         return;

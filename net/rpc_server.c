@@ -2,6 +2,7 @@
  *
  * RPC server: sessions over accepted connections.
  */
+#include "common/log.h"
 #include "common/mem.h"
 #include "net/rpc_wire.h"
 #include "net/stream.h"
@@ -12,6 +13,9 @@ struct conn {
     struct rpc_session *session; /* NULL until the protocol byte came */
     struct rpc_reader reader;
     struct timer *identify;
+    struct timer *rest;     /* a frame has begun */
+    size_t held;            /* bytes of it, as counted in the server */
+    uint64_t frames, frames_seen;
     struct conn *prev, *next;
 };
 
@@ -22,6 +26,7 @@ struct rpc_server {
     void *arg;
     struct listener *listener;
     struct conn *conns;
+    size_t held; /* bytes of frames that are half received */
     size_t refs; /* owner and connections */
 };
 
@@ -45,6 +50,7 @@ static bool
 on_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
 {
     struct conn *c = arg;
+    c->frames++;
     if (!rpc_session_frame(c->session, h, body))
         stream_close(c->stream);
     return c->session != NULL; /* a handler may have closed the server */
@@ -67,6 +73,38 @@ session_start(struct conn *c)
 }
 
 static void
+rest_cb(void *arg)
+{
+    struct conn *c = arg;
+    c->rest = NULL;
+    if (c->held > 0 && c->frames == c->frames_seen) {
+        stream_close(c->stream);
+        return;
+    }
+    c->frames_seen = c->frames;
+    if (c->held > 0)
+        c->rest = timer_start(c->server->loop, RPC_FRAME_MS, rest_cb, c);
+}
+
+/* Counts what is kept of a frame that is not complete; false: the connection must go. */
+static bool
+hold(struct conn *c)
+{
+    struct rpc_server *s = c->server;
+    s->held += c->reader.in.len - c->held;
+    c->held = c->reader.in.len;
+    if (c->held > 0 && !c->rest) {
+        c->frames_seen = c->frames;
+        c->rest = timer_start(s->loop, RPC_FRAME_MS, rest_cb, c);
+    }
+    if (s->held <= RPC_PARTIAL_MAX)
+        return true;
+    log_warn("rpc", "connection closed: too many large calls are half received", "peer",
+             stream_peer(c->stream), NULL);
+    return false;
+}
+
+static void
 on_data(void *arg, const uint8_t *p, size_t n)
 {
     struct conn *c = arg;
@@ -80,7 +118,8 @@ on_data(void *arg, const uint8_t *p, size_t n)
         p++;
         n--;
     }
-    if (rpc_reader_feed(&c->reader, p, n) < 0)
+    int r = rpc_reader_feed(&c->reader, p, n);
+    if (c->session && (r < 0 || !hold(c)))
         stream_close(c->stream);
 }
 
@@ -95,6 +134,7 @@ static void
 conn_stop(struct conn *c)
 {
     timer_stop(TAKE(c->identify));
+    timer_stop(TAKE(c->rest));
     rpc_session_free(TAKE(c->session));
 }
 
@@ -106,6 +146,7 @@ on_close(void *arg, int code)
 
     (void)code;
     conn_stop(c);
+    s->held -= c->held;
     rpc_reader_done(&c->reader);
     if (c->prev)
         c->prev->next = c->next;

@@ -138,7 +138,8 @@ int
 rpc_decode(const void *ctx, const struct type *t, const uint8_t *p, size_t n, void **ret,
            struct err *e)
 {
-    struct budget b = {.left = n * RPC_DECODE_FACTOR + RPC_DECODE_EXTRA};
+    size_t memory = n * RPC_DECODE_FACTOR + RPC_DECODE_EXTRA;
+    struct budget b = {.left = memory < RPC_DECODE_MAX ? memory : RPC_DECODE_MAX};
     return mp_decode(ctx, t, p, n, &b, ret, e);
 }
 

@@ -143,8 +143,8 @@ stall_watch(struct stream *s)
 {
     if (s->closing || s->stall || s->h.stream.write_queue_size == 0)
         return;
-    s->stall_mark = s->h.stream.write_queue_size;
-    s->stall_wrote = s->wrote;
+    size_t queued = s->h.stream.write_queue_size;
+    s->stall_goal = s->enqueued - queued + (queued < STREAM_STALL_BYTES ? queued : STREAM_STALL_BYTES);
     s->stall = timer_start(s->loop, STREAM_STALL_MS, stall_cb, s);
 }
 
@@ -153,9 +153,7 @@ stall_cb(void *arg)
 {
     struct stream *s = arg;
     s->stall = NULL;
-    bool stuck = s->h.stream.write_queue_size > 0 && s->wrote == s->stall_wrote &&
-                 s->h.stream.write_queue_size >= s->stall_mark;
-    if (stuck)
+    if (s->enqueued - s->h.stream.write_queue_size < s->stall_goal)
         close_with(s, -ERR_TIMEOUT);
     else
         stall_watch(s);
@@ -213,7 +211,6 @@ write_cb(uv_write_t *req, int status)
     struct write_req *w = (struct write_req *)req;
     struct stream *s = w->s;
 
-    s->wrote += w->n_bytes;
     for (unsigned i = 0; i < w->n; i++)
         free(w->data[i]);
     free(w);
@@ -256,6 +253,7 @@ queue_rest(struct stream *s, struct buf *bufs, size_t n, size_t skip)
         w->data[w->n++] = b->data;
         buf_init(b, b->max);
     }
+    s->enqueued += w->n_bytes;
     int r = uv_write(&w->req, &s->h.stream, v, nv, write_cb);
     if (r < 0) {
         for (unsigned i = 0; i < w->n; i++)
@@ -297,7 +295,6 @@ stream_write(struct stream *s, struct buf *bufs, size_t n)
         sent = uv_try_write(&s->h.stream, v, (unsigned)n);
     if (sent < 0)
         sent = 0; /* EAGAIN, or an error that the queued write reports */
-    s->wrote += (size_t)sent;
     if ((size_t)sent < total) {
         queue_rest(s, bufs, n, (size_t)sent);
         return;

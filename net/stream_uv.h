@@ -26,8 +26,8 @@ struct stream {
     bool is_unix, closing, reading, finishing;
     bool above; /* queue was at or over the mark: on_drain is due */
     int close_code;
-    uint64_t wrote, stall_wrote;
-    size_t stall_mark;
+    uint64_t enqueued;   /* bytes that were ever queued */
+    uint64_t stall_goal; /* so many of them must be gone when the timer fires */
     int64_t linger_ms;
     struct timer *stall; /* write progress; before that the connect time-out */
     struct timer *linger;

@@ -9,14 +9,11 @@
 #include "net/rpc.h"
 #include "server/endpoint.h"
 #include "server/gate.h"
+#include "server/limits.h"
 #include "server/server.h"
 
 enum {
     QUERY_TIME_DEFAULT_MS = 300000,
-    QUERY_TIME_MAX_MS = 600000,
-    UPDATE_ALLOCS_MAX = 4096, /* of one Node.UpdateAlloc */
-    GET_ALLOCS_MAX = 4096,    /* of one Alloc.GetAllocs */
-    TOKEN_MAX = 2200          /* bytes of a NextToken */
 };
 
 /* --- reads --- */

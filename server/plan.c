@@ -9,6 +9,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "server/limits.h"
 #include "server/sched/ports.h"
 #include "server/sched/reconcile.h"
 #include "server/sched/resources.h"
@@ -99,8 +100,6 @@ names_ports(const struct allocation *a)
     return false;
 }
 
-enum { CORES_MAX = 1024 };
-
 static bool
 take_cores(uint64_t *used, const struct allocation *a)
 {
@@ -111,7 +110,7 @@ take_cores(uint64_t *used, const struct allocation *a)
         const struct allocated_task_resources *t = r->tasks.v[i].v;
         for (size_t k = 0; t && t->cpu && k < t->cpu->reserved_cores.n; k++) {
             uint64_t id = (uint64_t)t->cpu->reserved_cores.v[k], bit = UINT64_C(1) << (id % 64);
-            if (id >= CORES_MAX || (used[id / 64] & bit) != 0)
+            if (id >= PLAN_CORES_MAX || (used[id / 64] & bit) != 0)
                 ok = false;
             else
                 used[id / 64] |= bit;
@@ -126,7 +125,7 @@ exact_check(struct verify *v, const struct span *s, const struct node *n)
 {
     auto_mem void *tmp = mem_ctx("plan");
     struct ports *ports = ports_new(tmp, n);
-    uint64_t cores[CORES_MAX / 64] = {0};
+    uint64_t cores[PLAN_CORES_MAX / 64] = {0};
     struct state_iter *it = state_allocs_by_node(v->txn, tmp, n->id);
 
     for (struct allocation *a; (a = state_next(it, tmp)) != NULL;) {

@@ -20,6 +20,7 @@
 #include "net/loop.h"
 #include "net/rpc.h"
 #include "server/fsm.h"
+#include "server/limits.h"
 #include "server/state/state.h"
 
 struct server;
@@ -82,12 +83,6 @@ typedef void propose_fn(void *arg, const struct err *e, uint64_t index, struct f
 /* Any thread. The intent is encoded before it returns and stamped with the wall clock where
  * intent->time is 0. done() comes exactly once, on the loop, never from inside; NULL is allowed. */
 void server_propose(struct server *s, struct intent *intent, propose_fn *done, void *arg);
-
-enum {
-    SERVER_INTENT_MAX = 16 << 20,    /* bytes of one entry */
-    SERVER_PROPOSALS_MAX = 65536,    /* queued and not yet applied; beyond: -ERR_BUSY */
-    SERVER_WATCHES_MAX = 65536,
-};
 
 /* --- blocking queries --- */
 struct server_watch;

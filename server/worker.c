@@ -18,7 +18,7 @@ struct job {
 struct workers {
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct job queue[WORKERS_QUEUE];
+    struct job queue[WORKERS_QUEUE_MAX];
     unsigned head, len;
     bool stopping;
     unsigned n;
@@ -37,7 +37,7 @@ worker_main(void *arg)
         if (w->len == 0)
             break;
         struct job j = w->queue[w->head];
-        w->head = (w->head + 1) % WORKERS_QUEUE;
+        w->head = (w->head + 1) % WORKERS_QUEUE_MAX;
         w->len--;
         pthread_mutex_unlock(&w->lock);
         j.fn(j.arg);
@@ -87,9 +87,9 @@ workers_submit(struct workers *w, void (*fn)(void *arg), void *arg)
     bool ok;
 
     pthread_mutex_lock(&w->lock);
-    ok = !w->stopping && w->len < WORKERS_QUEUE;
+    ok = !w->stopping && w->len < WORKERS_QUEUE_MAX;
     if (ok) {
-        w->queue[(w->head + w->len++) % WORKERS_QUEUE] = (struct job){fn, arg};
+        w->queue[(w->head + w->len++) % WORKERS_QUEUE_MAX] = (struct job){fn, arg};
         pthread_cond_signal(&w->more);
     }
     pthread_mutex_unlock(&w->lock);

@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
-struct workers;
+#include "server/limits.h"
 
-enum { WORKERS_MAX = 64, WORKERS_QUEUE = 256 };
+struct workers;
 
 /* `n` 0: one per two processors, at least one. */
 struct workers *workers_start(const void *ctx, unsigned n);

@@ -26,9 +26,9 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "server/limits.h"
 #include "server/raft/segment.h"
 
-enum { CONSENSUS_PEERS_MAX = 64, CONSENSUS_ADDR_MAX = 255, CONSENSUS_INFLIGHT_MAX = 8192 };
 #define CONSENSUS_NEVER INT64_MAX
 
 enum consensus_role { CONSENSUS_FOLLOWER, CONSENSUS_CANDIDATE, CONSENSUS_LEADER };

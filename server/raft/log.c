@@ -24,9 +24,10 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "server/limits.h"
 
 enum { ROOM_BYTES = 64 << 20 };
-enum { SEGMENT_BYTES = 8 << 20, HARD_SLOT = 512, QUEUE_BYTES_MAX = 1 << 30 };
+enum { SEGMENT_BYTES = 8 << 20, HARD_SLOT = 512 };
 
 struct segment {
     uint64_t seq;   /* names the file; without gaps */
@@ -468,7 +469,7 @@ writer_main(void *arg)
 {
     struct raft_log *l = arg;
     prctl(PR_SET_NAME, "raft-log");
-    struct buf mine = BUF_INIT(QUEUE_BYTES_MAX);
+    struct buf mine = BUF_INIT(LOG_QUEUE_MAX);
     pthread_mutex_lock(&l->mutex);
     for (;;) {
         while (l->queue.len == 0 && l->compact_to == 0 && !l->stop)
@@ -526,7 +527,7 @@ raft_log_open(const char *dir, const struct raft_log_opts *opts, struct raft_log
     l->dir = mem_strdup(l, dir);
     l->opts = *opts;
     l->segment_bytes = opts->segment_bytes != 0 ? opts->segment_bytes : SEGMENT_BYTES;
-    buf_init(&l->queue, QUEUE_BYTES_MAX);
+    buf_init(&l->queue, LOG_QUEUE_MAX);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->wake, NULL);
     pthread_cond_init(&l->idle, NULL);

@@ -26,12 +26,11 @@
 
 #include "common/buf.h"
 #include "common/err.h"
+#include "server/limits.h"
 
 enum {
     SEGMENT_HEAD = 32,
     RECORD_HEAD = 40,
-    RECORD_DATA_MAX = 32 << 20,
-    SEGMENT_BYTES_MAX = 1 << 30
 };
 
 enum record_type { RECORD_COMMAND = 1, RECORD_BARRIER = 2, RECORD_CONFIG = 3, RECORD_TRUNCATE = 4 };

@@ -15,9 +15,8 @@
 
 #include "common/err.h"
 #include "common/table.h"
+#include "server/limits.h"
 #include "server/raft/consensus.h"
-
-enum { SNAPSHOT_ROW_MAX = 64 << 20, SNAPSHOT_CONF_MAX = 64 << 10 };
 
 typedef int snapshot_row_fn(void *arg, unsigned table, struct slice key, struct slice val);
 

@@ -10,16 +10,11 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "server/sched/limits.h"
 
 /* Compiled patterns of one evaluation; talloc'ed under ctx, freed with it. */
 struct regexes;
 struct regexes *regexes_new(const void *ctx);
-
-enum {
-    REGEX_PATTERN_MAX = 4096,
-    REGEX_MATCH_LIMIT = 100000, /* PCRE2 steps: a hostile pattern costs 0.2 ms, and does not match */
-    REGEX_CACHE_MAX = 256
-};
 
 bool constraint_is_distinct(const struct constraint *c);
 bool constraint_escapes(const struct constraint *c);

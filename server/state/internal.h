@@ -14,6 +14,7 @@
 
 #include "common/buf.h"
 #include "common/table.h"
+#include "server/limits.h"
 #include "server/state/state.h"
 #include "server/state/write.h"
 
@@ -40,7 +41,7 @@ enum {
 /* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
 enum { STATE_FORMAT = 2 };
 
-enum { KEY_PART_MAX = 150, ROW_HEAD = 16, ROW_MAX = 64 << 20, ROW_BUDGET = 256 << 20 };
+enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };
 
 struct state {

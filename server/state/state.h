@@ -27,6 +27,7 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "server/limits.h"
 
 struct state;
 struct state_txn;
@@ -45,8 +46,6 @@ enum state_table {
     STATE_TABLES
 };
 #define STATE_BIT(table) (1U << (table))
-
-enum { STATE_JOB_VERSIONS_KEPT = 6, STATE_NODE_EVENTS_KEPT = 10 };
 
 /* --- snapshots --- */
 /* Aborts when readers are exhausted for good; bounded by TABLE_READERS_MAX concurrent snapshots.

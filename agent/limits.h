@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every limit of agent/, named. `make check-docs` holds the section LIMITS of
+ * paddock-agent(8) against this file: the comment of each is its text there.
+ */
+#ifndef PADDOCK_AGENT_LIMITS_H
+#define PADDOCK_AGENT_LIMITS_H
+
+enum {
+    /* --- HTTP API --- */
+    API_CALL_MS = 60 * 1000,         /* a request that does not block */
+    API_BODY_FACTOR = 24,            /* times its size that a JSON body may take in memory */
+    API_BODY_MEMORY_MAX = 128 << 20, /* bytes of memory of any JSON body */
+    API_BODY_EXTRA = 1 << 20,        /* bytes on top of that */
+    API_ANSWER_MAX = 60 << 20,       /* bytes of an answer; ask for pages */
+    FILTER_BYTES_MAX = 4096,         /* bytes of a filter expression */
+    FILTER_DEPTH_MAX = 32,           /* nesting of a filter expression */
+    FILTER_PATH_MAX = 8,             /* parts of a selector */
+    FILTER_REGEX_MAX = 512,          /* bytes of its regular expressions */
+    FILTER_REGEX_STEPS_MAX = 10000,  /* steps of one match; beyond, it does not match */
+
+    /* --- configuration --- */
+    CONFIG_FILES_MAX = 1024, /* files of a configuration directory */
+};
+
+#endif

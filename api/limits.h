@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every limit of api/, named. `make check-docs` holds the section LIMITS of
+ * paddock-job(5) against this file: the comment of each is its text there.
+ */
+#ifndef PADDOCK_API_LIMITS_H
+#define PADDOCK_API_LIMITS_H
+
+enum {
+    /* --- a job, however it is sent --- */
+    JOB_GROUPS_MAX = 1000,           /* groups of a job */
+    JOB_TASKS_MAX = 200,             /* tasks of a group */
+    JOB_PORTS_MAX = 512,             /* ports of a network */
+    JOB_NAME_MAX = 256,              /* bytes of the id of a job and of most names */
+    JOB_ERRORS_MAX = 100,            /* errors that a validation reports */
+    JOB_ERRORS_TEXT_MAX = 256 << 10, /* bytes of their text */
+};
+
+#endif

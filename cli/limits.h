@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every limit of cli/, named. `make check-docs` holds the section LIMITS of
+ * paddock(1) against this file: the comment of each is its text there.
+ */
+#ifndef PADDOCK_CLI_LIMITS_H
+#define PADDOCK_CLI_LIMITS_H
+
+enum {
+    /* --- the command line --- */
+    CLI_ANSWER_MAX = 256 << 20,  /* bytes of an answer of the agent */
+    CLI_OUT_MAX = 512 << 20,     /* bytes of output in JSON or by a template */
+    JOBFILE_MAX = 4 << 20,       /* bytes of a job file */
+    JOBFILE_GLOB_MAX = 10000,    /* files that fileset() finds */
+    JOBFILE_GLOB_DEPTH_MAX = 32, /* directories it goes down */
+    TEMPLATE_DEPTH_MAX = 32,     /* nesting of a template */
+    TEMPLATE_ARGS_MAX = 16,      /* arguments of a function in it */
+};
+
+#endif

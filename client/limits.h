@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every limit of client/, named. `make check-docs` holds the section LIMITS of
+ * paddock-agent(8) against this file: the comment of each is its text there.
+ */
+#ifndef PADDOCK_CLIENT_LIMITS_H
+#define PADDOCK_CLIENT_LIMITS_H
+
+enum {
+    /* --- client: files and logs of tasks --- */
+    CLIENT_STREAMS_MAX = 512,          /* logs and files that are read at the same time */
+    CLIENT_FRAME_MAX = 48 << 10,       /* bytes of a frame of a followed file */
+    CLIENT_STREAM_OUT_MAX = 256 << 10, /* bytes kept of a stream whose reader is slow */
+    LOG_INDEX_FILES_MAX = 4096,        /* rotated files of one log that are looked at */
+    FS_PATH_MAX = 4096,                /* bytes of a path */
+    FS_FILES_MAX = 1 << 20,            /* entries of a directory that is listed */
+
+    /* --- client: tasks --- */
+    ENV_VALUE_MAX = 128 << 10, /* bytes of an interpolated text */
+    ENV_DEPTH_MAX = 64,        /* nesting of what ${...} looks at */
+    CLIENT_ROW_MAX = 16 << 20, /* bytes of a row of the local state */
+    CLIENT_KEY_MAX = 400,      /* bytes of its key */
+    CLIENT_UPDATE_MAX = 256,   /* allocations in one report to the servers */
+    STATS_PIDS_MAX = 256,      /* processes that the statistics of a task name */
+    STATS_CPUS_MAX = 4096,     /* processors of the host statistics */
+};
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every limit of isolation/, named. `make check-docs` holds the section LIMITS of
+ * paddock-warden(8) against this file: the comment of each is its text there.
+ */
+#ifndef PADDOCK_ISOLATION_LIMITS_H
+#define PADDOCK_ISOLATION_LIMITS_H
+
+enum {
+    /* --- connections of the agent --- */
+    WARDEN_CONNS_MAX = 8,          /* connections; more are closed at once */
+    WARDEN_OUT_MAX = 8 << 20,      /* bytes of answers that wait for the agent to read them */
+    PROTO_PACKET_MAX = 384 * 1024, /* bytes of a request or an answer */
+    PROTO_DECODE_MAX = 4 << 20,    /* bytes of memory of a decoded request */
+    PROTO_FDS_MAX = 4,             /* file descriptors of an answer */
+    PROTO_TASK_NAME_MAX = 128,     /* bytes of the name of a task */
+    PROTO_PATH_MAX = 1024,         /* bytes of a path */
+    PROTO_PATH_DEPTH_MAX = 64,     /* components of a path */
+    PROTO_READDIR_MAX = 256,       /* directory entries of one answer; the agent asks on */
+    WARDEN_PUT_MAX = 128 * 1024,   /* bytes written by one request */
+    WARDEN_OUTSTANDING_MAX = 4096, /* requests of the agent without an answer */
+    WARDEN_QUEUE_MAX = 16 << 20,   /* bytes of requests that wait in the agent */
+
+    /* --- tasks --- */
+    WARDEN_TASKS_MAX = 8192,       /* tasks, and records of tasks that have ended */
+    WARDEN_JOBS_MAX = 64,          /* directories that are removed at the same time */
+    WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
+    WARDEN_DESTROY_MS = 15000,     /* the end of a destroyed task */
+    WARDEN_RETRY_MS = 10,          /* between tries to remove a cgroup that is not empty yet */
+    WARDEN_RETRIES_MAX = 500,      /* such tries */
+    PLAN_BYTES_MAX = 1 << 20,      /* bytes of the plan that a shim gets */
+    PLAN_ARGS_MAX = 4096,          /* arguments, and environment entries, of a task */
+    PLAN_PATHS_MAX = 64,           /* directories in which the command is looked for */
+    MOUNTS_OPS_MAX = 384,          /* mount operations of a launch */
+    MOUNTS_BYTES_MAX = 256 * 1024, /* bytes of their plan */
+    MOUNTS_PATH_MAX = 4096,        /* bytes of a mounted path */
+    MOUNTS_DEPTH_MAX = 32,         /* components of a mount target */
+    CONFINE_GROUPS_MAX = 64,       /* supplementary groups of a task */
+    CONFINE_RLIMITS_MAX = 16,      /* resource limits of a task */
+    CONFINE_HOSTNAME_MAX = 64,     /* bytes of its host name */
+    CGROUP_FILES_MAX = 16,         /* limits written to its cgroup */
+    SECCOMP_INSNS_MAX = 4096,      /* instructions of a system call filter */
+    SECCOMP_RULES_MAX = 1024,      /* rules of a profile */
+    SECCOMP_CONDS_MAX = 64,        /* argument checks of a profile */
+
+    /* --- files that are read --- */
+    POLICY_BYTES_MAX = 1 << 20, /* bytes of the policy file */
+    USERS_LINE_MAX =
+        4096, /* bytes of a line of /etc/passwd and /etc/group; longer ones are passed over */
+    USERS_FILE_MAX = 4 * 1024 * 1024, /* bytes of these files */
+    USERS_GROUPS_MAX = 64,            /* groups of a user */
+    USERS_NAME_MAX = 32,              /* bytes of a user name */
+    MOUNTINFO_MAX = 16 * 1024 * 1024, /* bytes of /proc/self/mountinfo */
+    BASE_FILE_MAX = 1024 * 1024, /* bytes of a file of /etc that is copied into the base root */
+    CGROUP_MOUNTS_MAX =
+        16 * 1024 * 1024,         /* bytes of the mount table where cgroups are looked for */
+    CGROUP_TEXT_MAX = 64 * 1024,  /* bytes of a cgroup file */
+    CGROUP_KILL_ROUNDS_MAX = 100, /* rounds of killing one by one, where cgroup.kill is missing */
+    CGROUP_STATS_MAX = 8192,      /* bytes of a statistics file */
+    PROC_PASSES_MAX = 16,         /* passes over /proc for the processes of a task without cgroup */
+    PROC_PROCS_MAX = 65536,       /* processes of the machine that such a pass looks at */
+};
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every limit of server/, named. `make check-docs` holds the section LIMITS of
+ * paddock-agent(8) against this file: the comment of each is its text there.
+ */
+#ifndef PADDOCK_SERVER_LIMITS_H
+#define PADDOCK_SERVER_LIMITS_H
+
+enum {
+    /* --- server: requests --- */
+    SERVER_INTENT_MAX = 16 << 20, /* bytes of a write */
+    SERVER_PROPOSALS_MAX = 65536, /* writes that are queued and not yet applied */
+    SERVER_WATCHES_MAX = 65536,   /* blocking queries */
+    QUERY_TIME_MAX_MS = 600000,   /* a blocking query */
+    UPDATE_ALLOCS_MAX = 4096,     /* allocations in one report of a client */
+    GET_ALLOCS_MAX = 4096,        /* allocations that a client asks for at once */
+    PAGE_TOKEN_MAX = 2200,        /* bytes of a next_token */
+
+    /* --- server: scheduling --- */
+    WORKERS_MAX = 64,        /* scheduling threads */
+    WORKERS_QUEUE_MAX = 256, /* evaluations that wait for one */
+    PLAN_CORES_MAX = 1024,   /* cores of a node */
+
+    /* --- server: state, Raft log and snapshots --- */
+    STATE_JOB_VERSIONS_KEPT = 6,   /* versions of a job */
+    STATE_NODE_EVENTS_KEPT = 10,   /* events of a node */
+    ROW_MAX = 64 << 20,            /* bytes of a row */
+    ROW_BUDGET = 256 << 20,        /* bytes of memory of a decoded row */
+    RECORD_DATA_MAX = 32 << 20,    /* bytes of a record of the log */
+    SEGMENT_BYTES_MAX = 1 << 30,   /* bytes of a file of the log */
+    LOG_QUEUE_MAX = 1 << 30,       /* bytes that wait to be written to the log */
+    SNAPSHOT_ROW_MAX = 64 << 20,   /* bytes of a row of a snapshot */
+    SNAPSHOT_CONF_MAX = 64 << 10,  /* bytes of the members in a snapshot */
+    CONSENSUS_PEERS_MAX = 64,      /* servers */
+    CONSENSUS_ADDR_MAX = 255,      /* bytes of the address of a server */
+    CONSENSUS_INFLIGHT_MAX = 8192, /* entries on their way through Raft */
+};
+
+#endif

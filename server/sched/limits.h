@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every limit of server/sched/, named. `make check-docs` holds the section LIMITS of
+ * paddock-agent(8) against this file: the comment of each is its text there.
+ */
+#ifndef PADDOCK_SERVER_SCHED_LIMITS_H
+#define PADDOCK_SERVER_SCHED_LIMITS_H
+
+enum {
+    /* --- server: constraints --- */
+    REGEX_PATTERN_MAX = 4096,   /* bytes of a regexp constraint */
+    REGEX_MATCH_LIMIT = 100000, /* steps of one match; beyond, it does not match */
+    REGEX_CACHE_MAX = 256       /* compiled patterns that are kept */
+};
+
+#endif
