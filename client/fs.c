@@ -72,11 +72,17 @@ on_files(void *arg, const struct err *e, struct warden_reply *r)
         files_finish(op);
         return;
     }
-    for (size_t i = 0; i < r->msg->files.n && op->files.files.n < FS_FILES_MAX; i++) {
+    if (!op->stat && r->msg->files.n > FS_FILES_MAX - op->files.files.n) {
+        err_set(&op->e, -ERR_LIMIT, "\"%.200s\" has more than %d entries: ask for a file in it by its name",
+                op->path[0] ? op->path : "/", FS_FILES_MAX);
+        files_finish(op);
+        return;
+    }
+    for (size_t i = 0; i < r->msg->files.n; i++) {
         struct alloc_file_info *f = codec_clone(op, &type_alloc_file_info, r->msg->files.v[i]);
         list_add(op, op->files.files, f);
     }
-    if (!op->stat && r->msg->next > 0 && op->files.files.n < FS_FILES_MAX)
+    if (!op->stat && r->msg->next > 0)
         files_ask(op, r->msg->next);
     else
         files_finish(op);

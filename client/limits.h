@@ -13,7 +13,7 @@ enum {
     CLIENT_STREAM_OUT_MAX = 256 << 10, /* bytes kept of a stream whose reader is slow */
     LOG_INDEX_FILES_MAX = 4096,        /* rotated files of one log that are looked at */
     FS_PATH_MAX = 4096,                /* bytes of a path */
-    FS_FILES_MAX = 1 << 20,            /* entries of a directory that is listed */
+    FS_FILES_MAX = 16384,            /* entries of a directory that is listed */
 
     /* --- client: tasks --- */
     ENV_VALUE_MAX = 128 << 10, /* bytes of an interpolated text */

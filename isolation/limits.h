@@ -16,6 +16,7 @@ enum {
     PROTO_TASK_NAME_MAX = 128,     /* bytes of the name of a task */
     PROTO_PATH_MAX = 1024,         /* bytes of a path */
     PROTO_PATH_DEPTH_MAX = 64,     /* components of a path */
+    PROTO_LIST_MAX = 256, /* task records of one answer; the agent asks on */
     PROTO_READDIR_MAX = 256,       /* directory entries of one answer; the agent asks on */
     WARDEN_PUT_MAX = 128 * 1024,   /* bytes written by one request */
     WARDEN_OUTSTANDING_MAX = 4096, /* requests of the agent without an answer */

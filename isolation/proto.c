@@ -43,7 +43,7 @@ static const struct row rows[WARDEN_OP_END] = {
     [WARDEN_KILL] = {"kill", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
     [WARDEN_DESTROY] = {"destroy", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
     [WARDEN_ADOPT] = {"adopt", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_LIST] = {"list", 0, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_LIST] = {"list", 0, R_ALLOC | R_TASK, PROTO_READY | PROTO_STOPPING},
     [WARDEN_OPEN] = {"open", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
     [WARDEN_STAT] = {"stat", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
     [WARDEN_READDIR] = {"readdir", R_ALLOC, R_PATH | R_OFFSET, PROTO_READY | PROTO_STOPPING},
@@ -197,7 +197,8 @@ check_values(const struct warden_request *r, struct err *e)
         return err_set(e, -ERR_INVALID, "the path is not a plain relative one");
     if (r->signal < 0 || r->signal > 64)
         return err_set(e, -ERR_INVALID, "%lld is not a signal", (long long)r->signal);
-    if (r->offset < 0 || r->offset > INT64_C(1) << 40)
+    /* of a directory it is the file system's cookie, any number */
+    if (r->offset < 0 || (r->op != WARDEN_READDIR && r->offset > INT64_C(1) << 40))
         return err_set(e, -ERR_INVALID, "the offset is out of range");
     if (r->mode < 0 || (r->mode & ~0777) != 0)
         return err_set(e, -ERR_INVALID, "the mode is not within 0777");

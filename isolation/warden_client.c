@@ -383,9 +383,10 @@ warden_adopt(struct warden_client *c, const char *alloc_id, const char *task, wa
 }
 
 void
-warden_list(struct warden_client *c, warden_done *done, void *arg)
+warden_list(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+            void *arg)
 {
-    submit(c, &(struct warden_request){.op = WARDEN_LIST}, done, arg);
+    task_request(c, WARDEN_LIST, alloc_id, task, done, arg);
 }
 
 static void

@@ -92,7 +92,10 @@ void warden_destroy(struct warden_client *c, const char *alloc_id, const char *t
 void warden_adopt(struct warden_client *c, const char *alloc_id, const char *task,
                   warden_done *done, void *arg);
 /* All tasks that the warden knows; msg->records. */
-void warden_list(struct warden_client *c, warden_done *done, void *arg);
+/* Records in order of (allocation, task), from the first one behind `alloc_id`, `task` (NULL: all);
+ * msg->next != 0: there are more, ask behind the last one. */
+void warden_list(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+                 void *arg);
 /* A regular file or directory below the allocation's directory, read-only. Symlinks and everything
  * below <task>/secrets and <task>/private are refused (ERR_FORBIDDEN). */
 void warden_open(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,

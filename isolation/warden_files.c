@@ -29,7 +29,7 @@
 #define ROOM "warden"
 #define LOGS_DIR "alloc/logs"
 #define TRASH ".trash-"
-enum { DIR_ENTRIES_MAX = 100000, NO_ID = -1 };
+enum { NO_ID = -1 };
 
 static int
 open_alloc(struct warden *w, const char *alloc, struct err *e)
@@ -194,6 +194,22 @@ open_checked(struct warden *w, const struct warden_request *q, struct stat *st, 
     return TAKE_FD(fd);
 }
 
+/* Where fs.protected_hardlinks is off a task can link to a file that it may not read; we can, and
+ * whoever asks is not root. So a file with several links must be of the owner of the task's directory. */
+static bool
+link_is_own(struct warden *w, const struct warden_request *q, const struct stat *st)
+{
+    if (!w->root || !S_ISREG(st->st_mode) || st->st_nlink == 1)
+        return true;
+    char task[PROTO_PATH_MAX + 1];
+    struct stat dir;
+    auto_fd int alloc = open_alloc(w, q->alloc_id, NULL);
+    (void)str_copy(task, sizeof(task), str_or(q->path, "."));
+    task[strcspn(task, "/")] = '\0';
+    return alloc >= 0 && fstatat(alloc, task, &dir, AT_SYMLINK_NOFOLLOW) == 0 && dir.st_uid != 0 &&
+           dir.st_uid == st->st_uid;
+}
+
 static int
 open_readable(struct warden *w, const struct warden_request *q, struct err *e)
 {
@@ -204,6 +220,8 @@ open_readable(struct warden *w, const struct warden_request *q, struct err *e)
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return err_set(e, -ERR_INVALID, "\"%s\" is neither a file nor a directory",
                        str_or(q->path, "."));
+    if (!link_is_own(w, q, &st))
+        return err_set(e, -ERR_FORBIDDEN, "\"%s\" has several links and is not the task's own", q->path);
     char self[40];
     (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
     int out = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -286,6 +304,7 @@ files_stat(struct warden *w, struct warden_waiter to, const struct warden_reques
     warden_reply(w, to, &a);
 }
 
+/* The offset is where the file system says that the next entry is: no page reads what is before it. */
 void
 files_readdir(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
@@ -293,6 +312,8 @@ files_readdir(struct warden *w, struct warden_waiter to, const struct warden_req
     auto_mem void *ctx = mem_ctx("readdir");
     auto_fd int fd = open_readable(w, q, &e);
     int dup = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dup >= 0 && q->offset > 0 && lseek(dup, q->offset, SEEK_SET) < 0)
+        fd_close(&dup);
     DIR *d = dup < 0 ? NULL : fdopendir(dup);
     if (d == NULL) {
         fd_close(&dup);
@@ -302,13 +323,13 @@ files_readdir(struct warden *w, struct warden_waiter to, const struct warden_req
         return;
     }
     struct warden_answer a = {0};
-    int64_t i = 0;
-    for (struct dirent *de; (de = readdir(d)) != NULL && i < DIR_ENTRIES_MAX;) {
+    int64_t last = 0;
+    for (struct dirent *de; (de = readdir(d)) != NULL; last = de->d_off) {
         struct stat st;
-        if (str_eq(de->d_name, ".") || str_eq(de->d_name, "..") || i++ < q->offset)
+        if (str_eq(de->d_name, ".") || str_eq(de->d_name, ".."))
             continue;
         if (a.msg.files.n == PROTO_READDIR_MAX) {
-            a.msg.next = i - 1;
+            a.msg.next = last;
             break;
         }
         if (fstatat(fd, de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)

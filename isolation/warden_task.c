@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -333,15 +334,40 @@ task_adopt(struct warden *w, struct warden_waiter to, const struct warden_reques
     task_answer(w, to, t);
 }
 
+static int
+compare(const char *alloc_a, const char *name_a, const char *alloc_b, const char *name_b)
+{
+    int r = strcmp(alloc_a, alloc_b);
+    return r != 0 ? r : strcmp(name_a, name_b);
+}
+
+static int
+compare_tasks(const void *a, const void *b)
+{
+    const struct wtask *x = *(struct wtask *const *)a, *y = *(struct wtask *const *)b;
+    return compare(x->alloc, x->name, y->alloc, y->name);
+}
+
+/* A page of the tasks behind the one that the request names, in order of their names: tasks that come
+ * and go between two pages move no other. */
 void
 task_list(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
-    (void)q;
     auto_mem void *ctx = mem_ctx("list");
     struct warden_answer a = {0};
-    for (size_t i = 0; i < w->n_tasks; i++)
-        if (!w->tasks[i]->forgotten && w->tasks[i]->state != TASK_LAUNCHING)
-            export(ctx, w->tasks[i], &a);
+    struct wtask **v = mem_array(ctx, struct wtask *, w->n_tasks);
+    const char *alloc = str_or(q->alloc_id, ""), *name = str_or(q->task_name, "");
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        struct wtask *t = w->tasks[i];
+        if (!t->forgotten && t->state != TASK_LAUNCHING && compare(t->alloc, t->name, alloc, name) > 0)
+            v[n++] = t;
+    }
+    if (n > 0)
+        qsort(v, n, sizeof(*v), compare_tasks);
+    for (size_t i = 0; i < n && i < PROTO_LIST_MAX; i++)
+        export(ctx, v[i], &a);
+    a.msg.next = n > PROTO_LIST_MAX;
     warden_reply(w, to, &a);
 }
 

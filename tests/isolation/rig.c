@@ -150,6 +150,7 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
     struct warden_response *m = codec_clone(g->ctx, &type_warden_response, r->msg);
     g->n_records = m->records.n;
     g->rec = m->records.n > 0 ? m->records.v[0] : NULL;
+    g->last = m->records.n > 0 ? m->records.v[m->records.n - 1] : NULL;
     g->info = m->info;
     g->files = m->files;
     g->next = m->next;

@@ -29,7 +29,7 @@ struct got {
     bool done;
     struct err err;
     int pidfd, cgroup, record, file;
-    struct task_record *rec; /* the first one */
+    struct task_record *rec, *last; /* the first and the last one */
     size_t n_records;
     struct warden_info *info;
     struct alloc_file_info_list files;

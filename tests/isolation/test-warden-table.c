@@ -291,18 +291,18 @@ START_TEST(completes_requests_when_the_warden_dies)
     struct got a = {0}, b = {0};
     rig_start(&r, 0);
     kill(r.warden, SIGSTOP);
-    warden_list(r.client, rig_got, &a);
+    warden_list(r.client, NULL, NULL, rig_got, &a);
     rig_kill(&r, SIGKILL);
     expect_code(&r, &a, ERR_UNAVAILABLE, NULL);
     ck_assert_int_eq(warden_client_fd(r.client), -1);
-    warden_list(r.client, rig_got, &b);
+    warden_list(r.client, NULL, NULL, rig_got, &b);
     ck_assert(!b.done);
     ck_assert(warden_client_pending(r.client));
     expect_code(&r, &b, ERR_UNAVAILABLE, NULL);
     rig_spawn(&r);
     rig_connect(&r);
     b = (struct got){0};
-    warden_list(r.client, rig_got, &b);
+    warden_list(r.client, NULL, NULL, rig_got, &b);
     expect_code(&r, &b, 0, NULL);
     rig_stop(&r);
 }

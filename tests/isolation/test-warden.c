@@ -128,7 +128,7 @@ START_TEST(reports_failed_launches)
         rig_launch(&r, s, &g);
         expect_code(&r, &g, ENOENT, "working directory \"/no/such/dir\"");
         struct got l = {0};
-        warden_list(r.client, rig_got, &l);
+        warden_list(r.client, NULL, NULL, rig_got, &l);
         rig_wait(&r, &l);
         ck_assert_uint_eq(l.n_records, 0);
         got_free(&l);
@@ -300,7 +300,7 @@ adopts(bool isolated, uid_t uid)
     rig_spawn(&r);
     rig_connect(&r);
 
-    warden_list(r.client, rig_got, &l);
+    warden_list(r.client, NULL, NULL, rig_got, &l);
     rig_wait(&r, &l);
     ck_assert_uint_eq(l.n_records, 2);
     got_free(&l);
