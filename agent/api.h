@@ -36,6 +36,7 @@ struct api {
     void (*reload)(void *arg); /* POST /v1/agent/reload */
     void *reload_arg;
     int64_t started_ns;
+    unsigned parsing; /* job files, on worker threads */
 };
 
 struct ask;

@@ -13,6 +13,7 @@ enum {
     API_BODY_MEMORY_MAX = 128 << 20, /* bytes of memory of any JSON body */
     API_BODY_EXTRA = 1 << 20,        /* bytes on top of that */
     API_ANSWER_MAX = 60 << 20,       /* bytes of an answer; ask for pages */
+    API_PARSES_MAX = 2,              /* job files that are parsed at the same time (429) */
     FILTER_BYTES_MAX = 4096,         /* bytes of a filter expression */
     FILTER_DEPTH_MAX = 32,           /* nesting of a filter expression */
     FILTER_PATH_MAX = 8,             /* parts of a selector */

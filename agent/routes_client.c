@@ -22,6 +22,8 @@ client_error(struct ask *a, const struct err *e)
     int status = err_http_status(e->code);
     if (e->code == -ENOENT)
         status = 404;
+    if (status == 429 || status == 503)
+        http_header_add(a->req, "Retry-After", "1");
     ask_fail(a, status, "%s", str_or(e->text, err_name(e->code)));
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/api.h"
+#include "agent/limits.h"
 #include "api/canonical.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -258,19 +259,21 @@ job_evaluate(struct ask *a)
     ask_call(a, RPC_JOB_EVALUATE, r, register_done);
 }
 
-static void
-jobs_parse(struct ask *a)
-{
-    struct job_parse_request *r = ask_body(a, &type_job_parse_request, false);
-    struct hcl_diags d = HCL_DIAGS_INIT;
-    struct job *job = NULL;
+/* A file may take HCL_STEPS_MAX steps: not on the loop thread, and not on all of the others. */
+struct parse {
+    struct ask *a;
+    struct job_parse_request *r;
+    void *ctx; /* of the worker */
+    struct job *job;
+    char *errors;
+};
 
-    if (!r)
-        return;
-    if (str_empty(r->job_hcl)) {
-        ask_fail(a, 400, "Job spec is empty");
-        return;
-    }
+static void
+parse_work(void *arg)
+{
+    struct parse *p = arg;
+    const struct job_parse_request *r = p->r;
+    struct hcl_diags d = HCL_DIAGS_INIT;
     struct jobspec_file vars = {.name = "variables.hcl", .s = r->variables};
     struct jobspec_input in = {.name = "input.hcl", .s = r->job_hcl, .n = strlen(r->job_hcl),
                                .lenient = true};
@@ -279,13 +282,48 @@ jobs_parse(struct ask *a)
         in.var_files = &vars;
         in.n_var_files = 1;
     }
-    if (jobspec_parse(a, &in, &job, &d) < 0) {
-        ask_fail(a, 400, "Failed to parse job: %s", hcl_diags_text(a, &d, false));
+    p->ctx = mem_ctx("parse");
+    if (jobspec_parse(p->ctx, &in, &p->job, &d) < 0)
+        p->errors = hcl_diags_text(p->ctx, &d, false);
+    else if (r->canonicalize)
+        job_canonicalize(p->ctx, p->job);
+}
+
+static void
+parse_done(void *arg)
+{
+    struct parse *p = arg;
+    void *ctx = p->ctx;
+    p->a->api->parsing--;
+    if (p->errors)
+        ask_fail(p->a, 400, "Failed to parse job: %s", p->errors);
+    else
+        ask_json(p->a, &type_job, p->job);
+    talloc_free(ctx); /* `p` went with the answer */
+}
+
+static void
+jobs_parse(struct ask *a)
+{
+    struct job_parse_request *r = ask_body(a, &type_job_parse_request, false);
+
+    if (!r)
+        return;
+    if (str_empty(r->job_hcl)) {
+        ask_fail(a, 400, "Job spec is empty");
         return;
     }
-    if (r->canonicalize)
-        job_canonicalize(a, job);
-    ask_json(a, &type_job, job);
+    if (a->api->parsing == API_PARSES_MAX) {
+        struct err e = ERR_INIT;
+        err_set(&e, -ERR_BUSY, "more than %d job files are being parsed: try again", API_PARSES_MAX);
+        ask_error(a, &e);
+        return;
+    }
+    struct parse *p = mem_new(a, struct parse);
+    p->a = a;
+    p->r = r;
+    a->api->parsing++;
+    loop_work(a->api->loop, parse_work, parse_done, p);
 }
 
 /* Suffixes before plain ids: ids may hold slashes. */

@@ -29,14 +29,11 @@ cmd_now(const struct cmd *c)
 
 /* Names and messages come from jobs and tasks: they must not drive the terminal. */
 static void __attribute__((format(printf, 3, 0)))
-print_line(struct cmd *c, FILE *f, const char *fmt, va_list ap)
+print(struct cmd *c, FILE *f, const char *fmt, va_list ap)
 {
     char *text = mem_vprintf(c, fmt, ap);
-    for (char *p = text; *p; p++)
-        if (((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f)
-            *p = '?';
+    str_tame(text, true);
     fputs(text, f);
-    fputc('\n', f);
     talloc_free(text);
 }
 
@@ -45,7 +42,17 @@ cmd_say(struct cmd *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    print_line(c, c->out, fmt, ap);
+    print(c, c->out, fmt, ap);
+    va_end(ap);
+    fputc('\n', c->out);
+}
+
+void
+cmd_put(struct cmd *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    print(c, c->out, fmt, ap);
     va_end(ap);
 }
 
@@ -55,8 +62,9 @@ cmd_warn(struct cmd *c, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fflush(c->out);
-    print_line(c, c->err, fmt, ap);
+    print(c, c->err, fmt, ap);
     va_end(ap);
+    fputc('\n', c->err);
 }
 
 int
@@ -65,8 +73,9 @@ cmd_fail(struct cmd *c, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fflush(c->out);
-    print_line(c, c->err, fmt, ap);
+    print(c, c->err, fmt, ap);
     va_end(ap);
+    fputc('\n', c->err);
     return 1;
 }
 
@@ -74,8 +83,7 @@ void
 cmd_heading(struct cmd *c, const char *title)
 {
     fputs(c->color ? "\n\033[1m" : "\n", c->out);
-    for (; *title; title++)
-        fputc((unsigned char)*title < 0x20 ? '?' : *title, c->out);
+    cmd_put(c, "%s", title);
     fputs(c->color ? "\033[0m\n" : "\n", c->out);
 }
 
@@ -85,7 +93,7 @@ cmd_confirm(struct cmd *c, const char *question)
     char line[64] = "";
     if (!isatty(STDIN_FILENO) && c->in == stdin)
         return true;
-    fprintf(c->out, "%s [y/N] ", question);
+    cmd_put(c, "%s [y/N] ", question);
     fflush(c->out);
     if (!fgets(line, sizeof(line), c->in))
         return false;

@@ -25,8 +25,13 @@ table_row(struct table *t, ...)
     va_list ap;
     mem_resize(t->c, t->cell, const char *, (t->rows + 1) * t->cols);
     va_start(ap, t);
-    for (size_t i = 0; i < t->cols; i++)
-        t->cell[t->rows * t->cols + i] = mem_strdup(t->c, va_arg(ap, const char *));
+    for (size_t i = 0; i < t->cols; i++) {
+        const char *s = va_arg(ap, const char *);
+        char *cell = s ? mem_strdup(t->c, s) : NULL;
+        if (cell)
+            str_tame(cell, false);
+        t->cell[t->rows * t->cols + i] = cell;
+    }
     va_end(ap);
     t->rows++;
 }
@@ -44,9 +49,7 @@ width(const char *s)
 static void
 put_cell(FILE *f, const char *s, int pad)
 {
-    for (; *s; s++) /* what a task or another user wrote must not drive the terminal */
-        fputc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, f);
-    fprintf(f, "%*s", pad, "");
+    fprintf(f, "%s%*s", s, pad, "");
 }
 
 static void

@@ -37,7 +37,7 @@ static void
 annotations(struct cmd *c, const struct str_list *l)
 {
     if (l->n)
-        fprintf(c->out, " (%s)", fmt_join(c, l, ", "));
+        cmd_put(c, " (%s)", fmt_join(c, l, ", "));
 }
 
 static void
@@ -49,13 +49,13 @@ print_fields(struct cmd *c, const struct field_diff_list *l, int indent)
     for (size_t i = 0; i < l->n; i++) {
         const struct field_diff *f = l->v[i];
         marker(c, f->type, indent);
-        fprintf(c->out, "%s:%*s", f->name, w - (int)strlen(f->name) + 1, "");
+        cmd_put(c, "%s:%*s", f->name, w - (int)strlen(f->name) + 1, "");
         if (str_eq(f->type, "Added"))
-            fprintf(c->out, "\"%s\"", str_or(f->new, ""));
+            cmd_put(c, "\"%s\"", str_or(f->new, ""));
         else if (str_eq(f->type, "Edited"))
-            fprintf(c->out, "\"%s\" => \"%s\"", str_or(f->old, ""), str_or(f->new, ""));
+            cmd_put(c, "\"%s\" => \"%s\"", str_or(f->old, ""), str_or(f->new, ""));
         else
-            fprintf(c->out, "\"%s\"", str_or(f->old, ""));
+            cmd_put(c, "\"%s\"", str_or(f->old, ""));
         annotations(c, &f->annotations);
         fputc('\n', c->out);
     }
@@ -67,10 +67,10 @@ print_objects(struct cmd *c, const struct object_diff_list *l, int indent)
     for (size_t i = 0; i < l->n && indent < 200; i++) {
         const struct object_diff *o = l->v[i];
         marker(c, o->type, indent);
-        fprintf(c->out, "%s {\n", o->name);
+        cmd_put(c, "%s {\n", o->name);
         print_fields(c, &o->fields, indent + 2);
         print_objects(c, &o->objects, indent + 2);
-        fprintf(c->out, "%*s}\n", indent + 4, "");
+        cmd_put(c, "%*s}\n", indent + 4, "");
     }
 }
 
@@ -84,7 +84,7 @@ static void
 print_task(struct cmd *c, const struct task_diff *t, bool verbose)
 {
     marker(c, t->type, 2);
-    fprintf(c->out, "Task: \"%s\"", t->name);
+    cmd_put(c, "Task: \"%s\"", t->name);
     annotations(c, &t->annotations);
     fputc('\n', c->out);
     if (str_eq(t->type, "None") || !detailed(t->type, verbose))
@@ -97,9 +97,9 @@ static void
 print_group(struct cmd *c, const struct task_group_diff *g, bool verbose)
 {
     marker(c, g->type, 0);
-    fprintf(c->out, "Task Group: \"%s\"", g->name);
+    cmd_put(c, "Task Group: \"%s\"", g->name);
     for (size_t i = 0; i < g->updates.n; i++)
-        fprintf(c->out, "%s%lld %s", i ? ", " : " (", (long long)g->updates.v[i].v,
+        cmd_put(c, "%s%lld %s", i ? ", " : " (", (long long)g->updates.v[i].v,
                 g->updates.v[i].k);
     fputs(g->updates.n ? ")\n" : "\n", c->out);
     if (detailed(g->type, verbose)) {
@@ -115,7 +115,7 @@ static void
 print_diff(struct cmd *c, const struct job_diff *d, bool verbose)
 {
     marker(c, d->type, 0);
-    fprintf(c->out, "Job: \"%s\"\n", d->id);
+    cmd_put(c, "Job: \"%s\"\n", d->id);
     if (detailed(d->type, verbose)) {
         print_fields(c, &d->fields, 0);
         print_objects(c, &d->objects, 0);

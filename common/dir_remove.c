@@ -2,9 +2,9 @@
  *
  * dir_remove(): removing a directory whose content somebody hostile made.
  *
- * Directories are walked with a fixed stack of REMOVE_LEVELS open ones. What lies deeper is first moved
- * up to the top directory and met again there, so depth costs neither stack nor fds, and a walk that
- * was killed leaves nothing that the next one cannot take up.
+ * Directories are walked with a fixed stack of REMOVE_LEVELS open ones. What lies deeper is first
+ * moved up to the top directory and met again there, so depth costs neither stack nor fds, and a
+ * walk that was killed leaves nothing that the next one cannot take up.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ struct walk {
     struct level v[REMOVE_LEVELS];
     size_t n;
     bool moved; /* something came to the top in this pass */
-    int first; /* errno of the first failure */
+    int first;  /* errno of the first failure */
     struct err *e;
 };
 

@@ -50,36 +50,62 @@ str_copy(char *dst, size_t size, const char *src)
     return true;
 }
 
+/* The code point at `p` (n > 0 bytes left) and its length; 0: not UTF-8. */
+static size_t
+utf8_next(const uint8_t *p, size_t n, uint32_t *ret)
+{
+    uint32_t c = *p, min = 0;
+    size_t len = 1;
+    if ((c & 0xe0) == 0xc0)
+        c &= 0x1f, len = 2, min = 0x80;
+    else if ((c & 0xf0) == 0xe0)
+        c &= 0x0f, len = 3, min = 0x800;
+    else if ((c & 0xf8) == 0xf0)
+        c &= 0x07, len = 4, min = 0x10000;
+    else if (c >= 0x80)
+        return 0;
+    if (len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (p[i] & 0x3f);
+    }
+    if (c < min || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+        return 0;
+    *ret = c;
+    return len;
+}
+
 bool
 utf8_valid(const char *s, size_t n)
 {
-    const uint8_t *p = (const uint8_t *)s, *end = p + n;
-    while (p < end) {
-        if (*p < 0x80) {
-            p++;
-            continue;
-        }
-        uint32_t c, min;
-        int more;
-        if ((*p & 0xe0) == 0xc0) {
-            c = *p & 0x1f, more = 1, min = 0x80;
-        } else if ((*p & 0xf0) == 0xe0) {
-            c = *p & 0x0f, more = 2, min = 0x800;
-        } else if ((*p & 0xf8) == 0xf0) {
-            c = *p & 0x07, more = 3, min = 0x10000;
-        } else {
+    const uint8_t *p = (const uint8_t *)s;
+    uint32_t c;
+    for (size_t at = 0, len; at < n; at += len)
+        if ((len = utf8_next(p + at, n - at, &c)) == 0)
             return false;
-        }
-        p++;
-        for (; more > 0; more--, p++) {
-            if (p >= end || (*p & 0xc0) != 0x80)
-                return false;
-            c = c << 6 | (*p & 0x3f);
-        }
-        if (c < min || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-            return false;
-    }
     return true;
+}
+
+void
+str_tame(char *s, bool lines)
+{
+    const uint8_t *p = (const uint8_t *)s;
+    size_t n = strlen(s), to = 0;
+    for (size_t at = 0, len; at < n; at += len) {
+        uint32_t c = 0;
+        len = utf8_next(p + at, n - at, &c);
+        bool bad = len == 0 || (c < 0x20 && !(lines && (c == '\n' || c == '\t'))) ||
+                   (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || c == 0x61c ||
+                   (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+        len = len == 0 ? 1 : len;
+        if (bad)
+            s[to++] = '?';
+        else
+            memmove(s + to, s + at, len), to += len;
+    }
+    s[to] = '\0';
 }
 
 bool

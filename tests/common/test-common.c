@@ -131,6 +131,32 @@ START_TEST(strings)
 }
 END_TEST
 
+START_TEST(tame)
+{
+    static const struct {
+        const char *in, *line, *text;
+    } rows[] = {
+        {"plain \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "plain \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", NULL},
+        {"a\033[2Jb\r\a\x7f", "a?[2Jb???", NULL},
+        {"1\n2\t3", "1?2?3", "1\n2\t3"},
+        {"\xc2\x9b" "31m\xc2\xa0", "?31m\xc2\xa0", NULL}, /* CSI in one character */
+        {"\x9b\xff\xc3", "???", NULL},
+        {"a\xe2\x80\xae" "b\xe2\x81\xa6", "a?b?", NULL}, /* writes from right to left */
+        {"\xe2\x80", "??", NULL},
+        {"", "", NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char a[64], b[64];
+        str_copy(a, sizeof(a), rows[i].in);
+        str_copy(b, sizeof(b), rows[i].in);
+        str_tame(a, false);
+        str_tame(b, true);
+        ck_assert_str_eq(a, rows[i].line);
+        ck_assert_str_eq(b, str_or(rows[i].text, rows[i].line));
+    }
+}
+END_TEST
+
 START_TEST(buffers)
 {
     struct buf b = BUF_INIT(8);
@@ -434,5 +460,5 @@ START_TEST(notifications)
 }
 END_TEST
 
-TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, buffers, errors,
+TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, tame, buffers, errors,
            files, options, log_lines, journal_fields, journal_stalls, notifications)

@@ -163,7 +163,8 @@ START_TEST(mounted)
     ck_assert_int_eq(mknodat(at, "a/b/m/kept", S_IFREG | 0600, 0), 0);
     struct err e = ERR_INIT;
     ck_assert_int_eq(dir_remove(at, "a", &e), -EXDEV);
-    ck_assert_msg(strstr(e.text, "remove \"a/b/m\" (something is mounted there: umount it)") != NULL,
+    ck_assert_msg(strstr(e.text, "remove \"a/b/m\" (something is mounted there: umount it)") !=
+                      NULL,
                   "%s", e.text);
     ck_assert_int_eq(faccessat(at, "a/x", F_OK, 0), -1);
     ck_assert_int_eq(faccessat(at, "a/b/m/kept", F_OK, 0), 0);

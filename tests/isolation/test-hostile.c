@@ -81,7 +81,9 @@ START_TEST(replaced)
     ck_assert_int_eq(mknod(path_of(&r, "web/local/d"), S_IFCHR | 0666, makedev(1, 5)), 0);
     ck_assert_int_eq(symlink("/proc/self/fd", path_of(&r, "web/local/l")), 0);
     ck_assert_int_eq(symlink("loop", path_of(&r, "web/local/loop")), 0);
-    for (const char *const *p = (const char *const[]){"web/local/s", "web/local/f", "web/local/d", NULL}; *p; p++)
+    for (const char *const *p =
+             (const char *const[]){"web/local/s", "web/local/f", "web/local/d", NULL};
+         *p; p++)
         ck_assert_int_eq(opens(&r, *p, "neither a file nor a directory"), ERR_INVALID);
     ck_assert_int_eq(opens(&r, "web/local/l/0", "symbolic link"), ERR_FORBIDDEN);
     ck_assert_int_eq(opens(&r, "web/local/loop", "symbolic link"), ERR_FORBIDDEN);
@@ -157,7 +159,9 @@ END_TEST
 static void
 write_record(struct rig *r, int i)
 {
-    struct record x = {.magic = RECORD_MAGIC, .bytes = sizeof(x), .shim_pid = 1,
+    struct record x = {.magic = RECORD_MAGIC,
+                       .bytes = sizeof(x),
+                       .shim_pid = 1,
                        .run = {.state = RECORD_FINISHED, .finished_ns = 1}};
     snprintf(x.alloc_id, sizeof(x.alloc_id), "%08x-0000-4000-8000-000000000000", (unsigned)i);
     snprintf(x.task, sizeof(x.task), "%0*d", PROTO_TASK_NAME_MAX, i);
@@ -167,7 +171,8 @@ write_record(struct rig *r, int i)
     ck_assert_int_eq(fd_write_full(fd, &x, sizeof(x)), 0);
 }
 
-/* As many tasks as there may be are listed, in pages that fit a packet; and no more are taken up. */
+/* As many tasks as there may be are listed, in pages that fit a packet; and no more are taken up.
+ */
 START_TEST(many_tasks)
 {
     TEST_NEED("root");
@@ -176,7 +181,8 @@ START_TEST(many_tasks)
     rig_kill(&r, SIGKILL);
     for (int i = 0; i < 3000; i++)
         write_record(&r, i);
-    int fd = open(mem_printf(r.ctx, "%s/records/garbage", r.policy.data_dir), O_CREAT | O_CLOEXEC, 0600);
+    int fd =
+        open(mem_printf(r.ctx, "%s/records/garbage", r.policy.data_dir), O_CREAT | O_CLOEXEC, 0600);
     close(fd);
     rig_spawn(&r);
     (void)warden_client_ready(r.client);
