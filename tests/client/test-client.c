@@ -156,7 +156,7 @@ START_TEST(restart_and_signal)
     struct world w;
     world_start(&w, geteuid());
     struct world_alloc *x =
-        world_script(&w, "service", "echo start; trap 'echo hup' HUP; while :; do sleep 0.05; done");
+        world_script(&w, "service", "trap 'echo hup' HUP; echo start; while :; do sleep 0.05; done");
     world_client(&w);
     world_until(&w, world_status(x, "running") && world_lines(&w, x, "alloc/logs/t.stdout.0") == 1);
     struct world_done d = {0};
