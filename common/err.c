@@ -94,6 +94,9 @@ err_http_status(int code)
     case EACCES:
     case EPERM:
         return 403;
+    case ENOSPC:
+    case EDQUOT:
+        return 507;
     default:
         return 500;
     }

@@ -14,6 +14,7 @@
 #include "common/err.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
 
 void
 fd_close(int *fd)
@@ -131,10 +132,35 @@ file_read(const void *ctx, int dirfd, const char *path, size_t max, char **ret, 
 int
 dir_fsync(int dirfd)
 {
+    if (fsync(dirfd) == 0)
+        return 0;
+    if (errno != EBADF)
+        return -errno;
     auto_fd int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) < 0)
         return -errno;
     return 0;
+}
+
+bool
+errno_is_shortage(int errnum)
+{
+    return errnum == ENOSPC || errnum == EDQUOT || errnum == EMFILE || errnum == ENFILE ||
+           errnum == ENOMEM;
+}
+
+int
+dir_fsync_parent(int dirfd, const char *path)
+{
+    char dir[4096];
+    if (!str_copy(dir, sizeof(dir), path))
+        return -ENAMETOOLONG;
+    char *slash = strrchr(dir, '/');
+    if (!slash)
+        return dir_fsync(dirfd);
+    slash[slash == dir ? 1 : 0] = 0;
+    auto_fd int fd = openat(dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : dir_fsync(fd);
 }
 
 int
@@ -158,12 +184,7 @@ file_write_atomic(int dirfd, const char *path, const void *p, size_t n, mode_t m
         (void)unlinkat(dirfd, tmp, 0);
         return r;
     }
-    char *slash = strrchr(tmp, '/');
-    if (!slash)
-        return dir_fsync(dirfd);
-    slash[slash == tmp ? 1 : 0] = 0;
-    auto_fd int dir = openat(dirfd, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return dir < 0 ? -errno : dir_fsync(dir);
+    return dir_fsync_parent(dirfd, path);
 }
 
 int
@@ -192,8 +213,13 @@ dir_make(int dirfd, const char *path, mode_t mode)
             continue;
         char c = *p;
         *p = 0;
-        if (mkdirat(dirfd, tmp, mode) < 0 && errno != EEXIST)
+        int r = 0;
+        if (mkdirat(dirfd, tmp, mode) == 0)
+            r = dir_fsync_parent(dirfd, tmp);
+        else if (errno != EEXIST)
             return -errno;
+        if (r < 0 && r != -EACCES && r != -EINVAL) /* of root alone; of a kernel's file system */
+            return r;
         *p = c;
         if (!c)
             return 0;

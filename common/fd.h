@@ -38,8 +38,12 @@ int file_read(const void *ctx, int dirfd, const char *path, size_t max, char **r
 int file_write_atomic(int dirfd, const char *path, const void *p, size_t n, mode_t mode);
 /* One write() to an existing file, as sysfs and cgroupfs want it. */
 int file_put(int dirfd, const char *path, const char *text);
+/* Of a directory fd, O_PATH and AT_FDCWD included. Needs no further fd where `dirfd` is readable. */
 int dir_fsync(int dirfd);
-/* mkdir -p; existing directories are fine. */
+int dir_fsync_parent(int dirfd, const char *path); /* of the directory that holds the name */
+/* The call failed for want of something that others may give back: disk space, fds, memory. */
+bool errno_is_shortage(int errnum);
+/* mkdir -p, durable; existing directories are fine. */
 int dir_make(int dirfd, const char *path, mode_t mode);
 /* rm -r of `path`, never following a symlink, never leaving the file system, whatever is in it: any
  * depth in bounded stack and fds, any number of entries, directories without permissions. Goes on

@@ -222,3 +222,9 @@ log_write(enum log_level level, const char *room, const char *msg, ...)
     to_lines(level, write_it, room, msg, ap);
     va_end(ap);
 }
+
+void
+log_fatal_exit(void)
+{
+    _exit(LOG_FATAL_STATUS);
+}

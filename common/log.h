@@ -31,6 +31,11 @@ void log_set_tap(void (*tap)(void *arg, const char *line), void *arg, enum log_l
 void log_write(enum log_level level, const char *room, const char *msg, ...)
     __attribute__((sentinel));
 
+/* After a log_error() that says why: this process cannot go on, a new one may (the supervisor or the
+ * service manager starts it). Ends at once, with a status of its own, no destructors, no core file. */
+enum { LOG_FATAL_STATUS = 74 };
+_Noreturn void log_fatal_exit(void);
+
 #define log_trace(room, ...) log_write(LOG_TRACE, room, __VA_ARGS__)
 #define log_debug(room, ...) log_write(LOG_DEBUG, room, __VA_ARGS__)
 #define log_info(room, ...) log_write(LOG_INFO, room, __VA_ARGS__)

@@ -5,11 +5,17 @@
 #include "common/table.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lmdb.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
+
+enum { LOCK_BYTES = (TABLE_READERS_MAX + 64) * 64 };
 
 struct table_env {
     MDB_env *env;
@@ -42,11 +48,12 @@ code_of(int rc)
         return -ERR_NOT_FOUND;
     case MDB_MAP_FULL:
     case MDB_TXN_FULL:
-        return -ENOSPC;
+        return -ERR_LIMIT;
     case MDB_READERS_FULL:
         return -ERR_BUSY;
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:
+    case MDB_PANIC: /* a meta page could not be written */
     case MDB_INVALID:
     case MDB_VERSION_MISMATCH:
         return -ERR_CORRUPT;
@@ -63,12 +70,27 @@ env_fail(struct err *e, int rc, const char *what, const char *path)
     return err_set(e, code_of(rc), "%s '%s': %s", what, path, mdb_strerror(rc));
 }
 
-int
-table_env_open(const char *path, size_t map_bytes, unsigned flags, struct table_env **ret,
-               struct err *e)
+/* LMDB writes to its lock file through a map: where a page of it has no block and the disk is full, that
+ * is SIGBUS. All of it is reserved before it is mapped; what is beyond the readers we ask for makes room
+ * for some more. */
+static int
+lock_reserve(const char *path, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("lock");
+    const char *lock = mem_printf(tmp, "%s-lock", path);
+    auto_fd int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? errno : posix_fallocate(fd, 0, LOCK_BYTES);
+    return rc != 0 ? err_errno(e, rc, "reserve '%s'", lock) : 0;
+}
+
+static int
+env_make(const char *path, size_t map_bytes, unsigned flags, MDB_env **ret, struct err *e)
 {
     MDB_env *env = NULL;
-    int rc = mdb_env_create(&env);
+    int rc = (flags & TABLE_READ_ONLY) == 0 ? lock_reserve(path, e) : 0;
+    if (rc < 0)
+        return rc;
+    rc = mdb_env_create(&env);
     if (rc != 0)
         return env_fail(e, rc, "make a table environment for", path);
     rc = mdb_env_set_mapsize(env, map_bytes);
@@ -90,6 +112,45 @@ table_env_open(const char *path, size_t map_bytes, unsigned flags, struct table_
         mdb_env_close(env);
         return env_fail(e, rc, "open the table file", path);
     }
+    *ret = env;
+    return 0;
+}
+
+/* A new file gets its name when it is whole: LMDB refuses one whose first write was torn. */
+static int
+file_make(const char *path, size_t map_bytes, unsigned flags, struct err *e)
+{
+    if (access(path, F_OK) == 0 || (flags & TABLE_READ_ONLY) != 0)
+        return 0;
+    auto_mem void *tmp = mem_ctx("table file");
+    const char *fresh = mem_printf(tmp, "%s.new", path);
+    const char *lock = mem_printf(tmp, "%s.new-lock", path);
+    MDB_env *env = NULL;
+    (void)unlink(fresh);
+    int rc = env_make(fresh, map_bytes, flags, &env, e);
+    if (rc < 0)
+        return rc;
+    if ((flags & TABLE_NOSYNC) == 0)
+        rc = mdb_env_sync(env, 1);
+    mdb_env_close(env);
+    (void)unlink(lock);
+    if (rc == 0 && rename(fresh, path) != 0)
+        rc = errno;
+    if (rc == 0 && (flags & TABLE_NOSYNC) == 0)
+        rc = -dir_fsync_parent(AT_FDCWD, path);
+    return rc != 0 ? env_fail(e, rc, "make the table file", path) : 0;
+}
+
+int
+table_env_open(const char *path, size_t map_bytes, unsigned flags, struct table_env **ret,
+               struct err *e)
+{
+    MDB_env *env = NULL;
+    int rc = file_make(path, map_bytes, flags, e);
+    if (rc == 0)
+        rc = env_make(path, map_bytes, flags, &env, e);
+    if (rc < 0)
+        return rc;
     struct table_env *t = mem_new(NULL, struct table_env);
     t->env = env;
     t->flags = flags;

@@ -7,8 +7,9 @@
  * for one evaluation or one answer, never while waiting for a peer. Slices point into the map and
  * live until the transaction ends or, in a write transaction, until the next write.
  *
- * A key is 1..TABLE_KEY_MAX bytes. Functions return 0 or a negative code: -ERR_NOT_FOUND, -ENOSPC
- * (map full), -ERR_CORRUPT, -EINVAL (key size).
+ * A key is 1..TABLE_KEY_MAX bytes. Functions return 0 or a negative code: -ERR_NOT_FOUND, -ERR_LIMIT
+ * (the map is full), -ENOSPC (the disk is full: nothing was written, try again), -ERR_CORRUPT, -EINVAL
+ * (key size), or -errno of the disk.
  */
 #ifndef PADDOCK_COMMON_TABLE_H
 #define PADDOCK_COMMON_TABLE_H

@@ -146,6 +146,10 @@ admit(struct core *c, const struct proposal *p, const char **ret_why)
         *ret_why = "this server is not the leader";
         return -ERR_NOT_LEADER;
     }
+    if (atomic_load(&c->short_of)) {
+        *ret_why = "the disk under the server's data_dir is full: free some space";
+        return -ENOSPC;
+    }
     int rc = 0;
     pthread_mutex_lock(&c->mutex);
     if (c->n_proposals >= SERVER_PROPOSALS_MAX ||
@@ -311,10 +315,9 @@ struct batch {
 };
 
 static void
-apply_one(struct state_txn *t, struct batch *b, struct entry *en)
+apply_one(struct state_txn *t, struct batch *b, size_t i)
 {
-    size_t i = b->n++;
-    b->v[i] = en;
+    struct entry *en = b->v[i];
     if (en->type == RECORD_COMMAND) {
         struct err e = ERR_INIT;
         void *obj = NULL;
@@ -322,7 +325,7 @@ apply_one(struct state_txn *t, struct batch *b, struct entry *en)
         if (rc < 0) {
             log_error("core", "an entry of the Raft log does not decode; it may come from a newer "
                               "release", "index", LOG_U64(en->index), "error", e.text, NULL);
-            abort();
+            log_fatal_exit();
         }
         b->in[i] = obj;
         b->res[i] = fsm_apply(NULL, t, en->index, obj);
@@ -408,33 +411,97 @@ batch_finish(struct core *c, struct batch *b)
     }
 }
 
-/* One batch in one transaction; false when nothing is left to apply. */
-static bool
-apply_batch(struct core *c)
+/* Takes up to a batch of entries that are committed and durable. */
+static struct batch *
+batch_take(struct core *c)
 {
     uint64_t to = c->commit < c->stored ? c->commit : c->stored;
     if (c->entries == NULL || c->entries->index > to)
-        return false;
+        return NULL;
     struct batch *b = mem_new(NULL, struct batch);
     completions_init(&b->done);
-    auto_mem void *tmp = mem_ctx("apply batch");
-    struct state_txn *t = state_write_begin(c->state, tmp);
     while (c->entries != NULL && c->entries->index <= to && b->n < CORE_APPLY_BATCH) {
         struct entry *en = c->entries;
         c->entries = en->next;
-        if (c->entries == NULL)
-            c->entries_last = &c->entries;
-        ASSERT(en->index == c->applied + 1);
-        apply_one(t, b, en);
-        c->applied = en->index;
-        c->applied_term = en->term;
+        ASSERT(en->index == c->applied + 1 + b->n);
+        b->v[b->n++] = en;
     }
+    if (c->entries == NULL)
+        c->entries_last = &c->entries;
+    return b;
+}
+
+/* The core stops before the batch could be applied: the next start does. */
+static void
+batch_give_back(struct core *c, struct batch *b)
+{
+    if (c->entries == NULL)
+        c->entries_last = &b->v[b->n - 1]->next;
+    b->v[b->n - 1]->next = c->entries;
+    c->entries = b->v[0];
+    mem_free(b);
+}
+
+/* All of it in one transaction: 0, or -ENOSPC when nothing of it was done. */
+static int
+batch_apply(struct core *c, struct batch *b, const void *ctx)
+{
+    struct state_txn *t = state_write_begin(c->state, ctx);
+    for (size_t i = 0; i < b->n; i++)
+        apply_one(t, b, i);
     size_t n = 0;
     const struct state_change *ch = state_changes(t, &n);
-    struct state_change *copy = n > 0 ? mem_dup(tmp, ch, n * sizeof(*ch)) : NULL;
-    state_commit(t);
+    struct state_change *copy = n > 0 ? mem_dup(ctx, ch, n * sizeof(*ch)) : NULL;
+    int rc = state_commit(t);
+    for (size_t i = 0; rc < 0 && i < b->n; i++) {
+        mem_free(b->res[i]);
+        mem_free(b->in[i]);
+    }
+    if (rc < 0)
+        return rc;
+    c->applied = b->v[b->n - 1]->index;
+    c->applied_term = b->v[b->n - 1]->term;
     if (n > 0 && c->o.on_changes != NULL)
         c->o.on_changes(c->o.on_changes_arg, c->applied, copy, n);
+    return 0;
+}
+
+/* The disk of the state is full: what is committed is applied when there is space again. False when
+ * the core is to stop. */
+static bool
+wait_for_space(struct core *c, int code)
+{
+    if (!atomic_exchange(&c->short_of, true))
+        log_error("core", "the state waits for space; new writes are refused", "dir", c->o.dir, "error",
+                  err_name(code), NULL);
+    int64_t end = clock_mono_ns() + CORE_SPACE_RETRY_MS * NS_PER_MS;
+    struct timespec ts = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
+    pthread_mutex_lock(&c->mutex);
+    int rc = 0;
+    while (!c->stopping && rc == 0)
+        rc = pthread_cond_timedwait(&c->wake, &c->mutex, &ts);
+    bool on = !c->stopping;
+    pthread_mutex_unlock(&c->mutex);
+    return on;
+}
+
+/* One batch; false when nothing is left to apply. */
+static bool
+apply_batch(struct core *c)
+{
+    struct batch *b = batch_take(c);
+    if (b == NULL)
+        return false;
+    auto_mem void *tmp = mem_ctx("apply batch");
+    int rc;
+    while ((rc = batch_apply(c, b, tmp)) < 0) {
+        if (!wait_for_space(c, rc)) {
+            batch_give_back(c, b);
+            return false;
+        }
+    }
+    if (atomic_exchange(&c->short_of, false))
+        log_info("core", "the state has space again", "dir", c->o.dir, NULL);
     batch_finish(c, b);
     mem_free(b);
     return true;
@@ -442,21 +509,26 @@ apply_batch(struct core *c)
 
 /* --- proposing --- */
 
+/* Space for what is proposed, in the state file and on the disk. */
+static int
+room(struct core *c, struct err *e)
+{
+    size_t used = 0;
+    size_t size = 1;
+    state_usage(c->state, &used, &size);
+    if (used > size / 10 * 9)
+        return err_set(e, -ENOSPC, "the state file is nearly full: raise the map size of the server");
+    return raft_log_room(c->log, e);
+}
+
 static void
 propose_batch(struct core *c)
 {
     size_t n = c->batch_n;
     if (n == 0)
         return;
-    size_t used = 0;
-    size_t size = 1;
-    state_usage(c->state, &used, &size);
-    int rc = used > size / 10 * 9 ? -ENOSPC : 0;
-    const char *why = "the state file is nearly full: raise the map size of the server";
-    if (rc == 0 && !raft_log_has_room(c->log)) {
-        rc = -ENOSPC;
-        why = "the disk under the server's data directory is nearly full";
-    }
+    struct err e = ERR_INIT;
+    int rc = room(c, &e);
     if (rc == 0) {
         struct record *r = mem_array(NULL, struct record, n);
         for (size_t i = 0; i < n; i++)
@@ -464,12 +536,13 @@ propose_batch(struct core *c)
                                    .data = c->batch[i]->data.data,
                                    .n = c->batch[i]->data.len};
         rc = consensus_propose(c->consensus, now_ms(), r, n);
-        why = "this server is not the leader";
+        if (rc < 0)
+            err_set(&e, rc, "this server is not the leader");
         mem_free(r);
     }
     for (size_t i = 0; rc < 0 && i < n; i++) {
         proposal_release(c, c->batch[i]);
-        fail_one(c, TAKE(c->batch[i]), rc, why);
+        fail_one(c, TAKE(c->batch[i]), rc, e.text);
     }
     c->batch_n = 0;
 }

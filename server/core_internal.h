@@ -88,7 +88,10 @@ struct core {
     size_t n_proposals;
     size_t proposal_bytes;
     atomic_bool leader;
+    atomic_bool short_of; /* space: committed entries wait */
 };
+
+enum { CORE_SPACE_RETRY_MS = 100 };
 
 /* raft_log_opts.on_durable */
 void core_durable(void *arg, uint64_t index);

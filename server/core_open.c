@@ -40,7 +40,9 @@ load_id(struct core *c, const char *dir, struct err *e)
         while (n > 0 && text[n - 1] == '\n')
             text[--n] = '\0';
         if (num_parse_u64(text, &id) < 0 || id == 0)
-            return err_set(e, -ERR_CORRUPT, "'%s' holds no server id", path);
+            return err_set(e, -ERR_CORRUPT,
+                           "'%s' holds no server id: restore it, or remove '%s' and start again empty",
+                           path, dir);
         c->id = id;
         return 0;
     }
@@ -54,24 +56,13 @@ load_id(struct core *c, const char *dir, struct err *e)
     return rc < 0 ? err_errno(e, -rc, "write '%s'", path) : 0;
 }
 
-/* The directories we made must not vanish with a crash of the machine. */
 static int
 make_dirs(const char *dir, const char *raft_dir, const char *state_dir, struct err *e)
 {
     int rc = dir_make(AT_FDCWD, raft_dir, 0700);
     if (rc == 0)
         rc = dir_make(AT_FDCWD, state_dir, 0700);
-    if (rc < 0)
-        return err_errno(e, -rc, "make the server's directories below '%s'", dir);
-    static const char *const up[] = {".", ".."};
-    for (size_t i = 0; i < ARRAY_LEN(up); i++) {
-        auto_fd int base = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        auto_fd int fd = base < 0 ? -1 : openat(base, up[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        rc = fd < 0 ? -errno : dir_fsync(fd);
-        if (rc < 0 && !(i > 0 && rc == -EACCES)) /* the one above may belong to root alone */
-            return err_errno(e, -rc, "sync the directory '%s/%s'", dir, up[i]);
-    }
-    return 0;
+    return rc < 0 ? err_errno(e, -rc, "make the server's directories below '%s'", dir) : 0;
 }
 
 /* --- loading a snapshot --- */
@@ -80,6 +71,8 @@ struct loader {
     struct state *s;
     struct state_txn *t;
     size_t n;
+    unsigned table;
+    size_t in_table;
 };
 
 static int
@@ -89,8 +82,12 @@ load_row(void *arg, unsigned table, struct slice key, struct slice val)
     if (l->t == NULL)
         l->t = state_write_begin(l->s, NULL);
     int rc = state_load_row(l->t, table, key, val);
-    if (++l->n % LOAD_BATCH == 0)
-        state_commit(TAKE(l->t));
+    l->n++;
+    l->in_table = table == l->table ? l->in_table + 1 : 1;
+    l->table = table;
+    /* The last table says how far the state reaches: a few rows, which are never split. */
+    if (rc == 0 && l->in_table % LOAD_BATCH == 0)
+        rc = state_commit(TAKE(l->t));
     return rc;
 }
 
@@ -101,13 +98,12 @@ load_snapshot(struct core *c, const char *dir, uint64_t index, struct err *e)
     state_clear(c->state);
     int rc = snapshot_read(dir, index, load_row, &l, e);
     if (l.t != NULL && rc == 0)
-        state_commit(TAKE(l.t));
+        rc = state_commit(TAKE(l.t));
     if (l.t != NULL)
         state_abort(l.t);
-    if (rc < 0) {
-        state_clear(c->state);
-        return rc;
-    }
+    if (rc < 0) /* what is loaded stays without the mark of the last rows, and is cleared first again */
+        return err_set(e, rc, "rebuild the state below '%s': %s%s", c->o.dir, err_name(rc),
+                       errno_is_shortage(-rc) ? ": free some space" : "");
     log_info("core", "rebuilt the state from a snapshot", "index", LOG_U64(index), "rows",
              LOG_U64(l.n), NULL);
     return 0;
@@ -223,6 +219,9 @@ bootstrap(struct core *c, struct err *e)
     if (rc < 0)
         return err_set(e, rc, "the server's address '%s' is invalid", c->o.addr);
     r.data = data;
+    rc = raft_log_room(c->log, e);
+    if (rc < 0)
+        return rc;
     raft_log_set_hard(c->log, 1, 0);
     raft_log_append(c->log, &r);
     raft_log_sync(c->log);
@@ -278,7 +277,7 @@ core_begin(struct core *c)
     int rc = consensus_begin(c->consensus, clock_mono_ns() / NS_PER_MS, &c->start);
     if (rc < 0) {
         log_error("core", "consensus cannot start from the log", "error", err_name(rc), NULL);
-        abort();
+        log_fatal_exit();
     }
     mem_free(c->start_ctx);
 }

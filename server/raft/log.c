@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -25,9 +26,13 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "server/limits.h"
+#include "server/raft/hard.h"
 
-enum { ROOM_BYTES = 64 << 20 };
-enum { SEGMENT_BYTES = 8 << 20, HARD_SLOT = 512 };
+enum {
+    SEGMENT_BYTES = 8 << 20,
+    ZERO_CHUNK = 64 << 10,
+    RETRY_MS = 100 /* while the disk is full */
+};
 
 struct segment {
     uint64_t seq;   /* names the file; without gaps */
@@ -43,17 +48,14 @@ struct raft_log {
     uint64_t first;
     uint64_t last;
     uint64_t bytes;
-    /* hard state */
-    uint64_t term;
-    uint64_t vote;
-    uint64_t hard_seq;
-    int hard_fd;
+    struct hard hard;
     /* segments, oldest first; the last one is written to by the writer */
     struct segment *segs;
     size_t n_segs;
     int fd;
     uint64_t next_seq;
     uint64_t written; /* last index in the segments (writer) */
+    bool short_of;    /* space: told once (writer) */
     size_t off; /* end of what was written to the last segment */
     /* shared with the writer */
     pthread_mutex_t mutex;
@@ -72,9 +74,9 @@ struct raft_log {
 static _Noreturn void
 disk_fatal(struct raft_log *l, const char *what, int errnum)
 {
-    log_error("raft", "the disk failed under the Raft log; nothing more can be acknowledged", "dir",
-              l->dir, "at", what, "error", strerror(errnum), NULL);
-    abort();
+    log_error("raft", "the disk failed under the Raft log: nothing more can be acknowledged, leaving",
+              "dir", l->dir, "at", what, "error", strerror(errnum), NULL);
+    log_fatal_exit();
 }
 
 static void
@@ -83,123 +85,124 @@ segment_name(char out[40], uint64_t seq)
     snprintf(out, 40, "log-%020" PRIu64, seq);
 }
 
-/* --- term and vote --- */
+/* The writer's: segments that hold nothing but entries <= index. */
+static void
+remove_old(struct raft_log *l, uint64_t index)
+{
+    pthread_mutex_lock(&l->mutex);
+    size_t n = 0;
+    while (n + 1 < l->n_segs && l->segs[n + 1].first <= index + 1)
+        n++;
+    struct segment *old = mem_dup(NULL, l->segs, (n + 1) * sizeof(*old));
+    memmove(l->segs, l->segs + n, (l->n_segs - n) * sizeof(*l->segs));
+    l->n_segs -= n;
+    pthread_mutex_unlock(&l->mutex);
+    for (size_t i = 0; i < n; i++) {
+        char name[40];
+        segment_name(name, old[i].seq);
+        if (unlinkat(l->dirfd, name, 0) != 0 && errno != ENOENT)
+            log_warn("raft", "cannot remove an old segment", "file", name, "error",
+                     strerror(errno), NULL);
+    }
+    mem_free(old);
+}
+
+/* The writer's: nothing was acknowledged of what it tries to write, so it can wait until there is
+ * space (or fds) again. False when the log is to be closed. */
+static bool
+wait_for_space(struct raft_log *l, const char *what, int errnum)
+{
+    if (!l->short_of)
+        log_error("raft", "the Raft log waits for space; writes wait with it, and new ones are refused",
+                  "dir", l->dir, "at", what, "error", strerror(errnum), NULL);
+    l->short_of = true;
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    ts.tv_nsec += RETRY_MS * NS_PER_MS;
+    ts.tv_sec += ts.tv_nsec / NS_PER_S;
+    ts.tv_nsec %= NS_PER_S;
+    pthread_mutex_lock(&l->mutex);
+    int rc = 0;
+    while (!l->stop && rc == 0)
+        rc = pthread_cond_timedwait(&l->wake, &l->mutex, &ts);
+    bool on = !l->stop;
+    uint64_t compact = l->compact_to;
+    l->compact_to = 0;
+    pthread_mutex_unlock(&l->mutex);
+    if (compact != 0)
+        remove_old(l, compact); /* which is space */
+    return on;
+}
 
 static void
-hard_encode(uint8_t out[HARD_SLOT], uint64_t seq, uint64_t term, uint64_t vote)
+space_again(struct raft_log *l)
 {
-    struct buf b = BUF_INIT(64);
-    buf_puts(&b, "PDKHARD1");
-    buf_put_u64(&b, seq);
-    buf_put_u64(&b, term);
-    buf_put_u64(&b, vote);
-    buf_put_u32(&b, crc32c(0, b.data, b.len));
-    memset(out, 0, HARD_SLOT);
-    memcpy(out, b.data, b.len);
-    buf_done(&b);
-}
-
-static bool
-hard_decode(const uint8_t in[HARD_SLOT], uint64_t *seq, uint64_t *term, uint64_t *vote)
-{
-    uint64_t v[3];
-    uint8_t check[HARD_SLOT];
-    for (size_t i = 0; i < 3; i++) {
-        v[i] = 0;
-        for (size_t j = 0; j < 8; j++)
-            v[i] = v[i] << 8 | in[8 + i * 8 + j];
-    }
-    hard_encode(check, v[0], v[1], v[2]);
-    if (memcmp(check, in, HARD_SLOT) != 0)
-        return false;
-    *seq = v[0];
-    *term = v[1];
-    *vote = v[2];
-    return true;
-}
-
-static int
-hard_open(struct raft_log *l, struct err *e)
-{
-    l->hard_fd = openat(l->dirfd, "hard-state", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (l->hard_fd < 0)
-        return err_errno(e, errno, "open '%s/hard-state'", l->dir);
-    uint8_t b[2 * HARD_SLOT] = {0};
-    ssize_t n = fd_read_full(l->hard_fd, b, sizeof(b));
-    if (n < 0)
-        return err_errno(e, (int)-n, "read '%s/hard-state'", l->dir);
-    int rc = n == 0 ? dir_fsync(l->dirfd) : 0; /* so that it cannot vanish later */
-    if (rc < 0)
-        return err_errno(e, -rc, "sync '%s'", l->dir);
-    bool any = false;
-    for (size_t i = 0; i < 2; i++) {
-        uint64_t seq, term, vote;
-        if (hard_decode(b + i * HARD_SLOT, &seq, &term, &vote) && seq >= l->hard_seq) {
-            l->hard_seq = seq;
-            l->term = term;
-            l->vote = vote;
-            any = true;
-        }
-    }
-    if (n > 0 && !any)
-        return err_set(e, -ERR_CORRUPT,
-                       "'%s/hard-state' (term and vote) is damaged; this server could vote twice. "
-                       "Restore the file, or remove '%s' and let the server rejoin empty",
-                       l->dir, l->dir);
-    return 0;
+    if (l->short_of)
+        log_info("raft", "the Raft log has space again", "dir", l->dir, NULL);
+    l->short_of = false;
 }
 
 void
 raft_log_set_hard(struct raft_log *l, uint64_t term, uint64_t vote)
 {
-    if (term == l->term && vote == l->vote)
-        return;
-    l->hard_seq++;
-    l->term = term;
-    l->vote = vote;
-    uint8_t b[HARD_SLOT];
-    hard_encode(b, l->hard_seq, term, vote);
-    int rc = fd_pwrite_full(l->hard_fd, b, sizeof(b), (off_t)(l->hard_seq % 2) * HARD_SLOT);
+    const char *what = "";
+    int rc = hard_set(&l->hard, term, vote, &what);
     if (rc < 0)
-        disk_fatal(l, "write term and vote", -rc);
-    if (fdatasync(l->hard_fd) != 0)
-        disk_fatal(l, "sync term and vote", errno);
+        disk_fatal(l, what, -rc);
 }
 
 /* --- segments --- */
 
-/* A new segment; `first` is the next index at its start; the writer's thread, or at open. */
-static void
-segment_create(struct raft_log *l, uint64_t first, size_t need)
+/* Makes the next file; nothing of it counts before its head is durable. 0 or -errno. */
+static int
+segment_try(struct raft_log *l, uint64_t first, size_t size)
 {
     char name[40];
-    uint64_t seq = l->next_seq++;
-    segment_name(name, seq);
+    uint8_t head[SEGMENT_HEAD];
+    segment_name(name, l->next_seq);
+    segment_head(head, l->next_seq, first);
     fd_close(&l->fd);
     l->fd = openat(l->dirfd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (l->fd < 0)
-        disk_fatal(l, "make a segment", errno);
-    size_t size = l->segment_bytes;
-    if (size < need + SEGMENT_HEAD)
-        size = need + SEGMENT_HEAD;
-    int rc = posix_fallocate(l->fd, 0, (off_t)size);
-    if (rc != 0)
-        disk_fatal(l, "reserve a segment", rc);
-    uint8_t head[SEGMENT_HEAD];
-    segment_head(head, seq, first);
-    rc = fd_pwrite_full(l->fd, head, sizeof(head), 0);
+        return -errno;
+    int rc = -posix_fallocate(l->fd, 0, (off_t)size);
+    if (rc == 0)
+        rc = fd_pwrite_full(l->fd, head, sizeof(head), 0);
     if (rc < 0)
-        disk_fatal(l, "write a segment head", -rc);
+        return rc;
     if (fsync(l->fd) != 0)
         disk_fatal(l, "sync a new segment", errno);
     rc = dir_fsync(l->dirfd);
     if (rc < 0)
         disk_fatal(l, "sync the directory", -rc);
+    return 0;
+}
+
+/* A new segment; `first` is the next index at its start; the writer's thread, or at open. False when
+ * there is no space for it and the log is to be closed. */
+static bool
+segment_create(struct raft_log *l, uint64_t first, size_t need)
+{
+    size_t size = l->segment_bytes;
+    if (size < need + SEGMENT_HEAD)
+        size = need + SEGMENT_HEAD;
+    int rc;
+    while ((rc = segment_try(l, first, size)) < 0) {
+        if (!errno_is_shortage(-rc))
+            disk_fatal(l, "make a segment", -rc);
+        /* What was reserved of it is given back meanwhile. */
+        if (l->fd >= 0 && ftruncate(l->fd, 0) != 0)
+            disk_fatal(l, "shorten a segment", errno);
+        if (!wait_for_space(l, "make a segment", -rc))
+            return false;
+    }
+    space_again(l);
     pthread_mutex_lock(&l->mutex);
     mem_resize(l, l->segs, struct segment, l->n_segs + 1);
-    l->segs[l->n_segs++] = (struct segment){seq, first, size};
+    l->segs[l->n_segs++] = (struct segment){l->next_seq++, first, size};
     pthread_mutex_unlock(&l->mutex);
     l->off = SEGMENT_HEAD;
+    return true;
 }
 
 static int
@@ -316,6 +319,20 @@ refuse(struct raft_log *l, struct err *e)
                    cause, l->dir);
 }
 
+/* Zeros over a torn write, in place: no space is needed, and cut off again it is as torn as before. */
+static int
+erase_tail(int fd, size_t from, size_t to)
+{
+    auto_mem uint8_t *zeros = mem_array(NULL, uint8_t, ZERO_CHUNK);
+    int rc = 0;
+    while (rc == 0 && from < to) {
+        size_t n = to - from < ZERO_CHUNK ? to - from : ZERO_CHUNK;
+        rc = fd_pwrite_full(fd, zeros, n, (off_t)from);
+        from += n;
+    }
+    return rc == 0 && fsync(fd) != 0 ? -errno : rc;
+}
+
 /* Makes the last segment ready to be appended to. */
 static int
 resume_last(struct raft_log *l, const struct segment_end *end, struct err *e)
@@ -324,10 +341,10 @@ resume_last(struct raft_log *l, const struct segment_end *end, struct err *e)
     struct segment *s = &l->segs[l->n_segs - 1];
     segment_name(name, s->seq);
     if (end->headless) {
-        if (unlinkat(l->dirfd, name, 0) != 0)
-            return err_errno(e, errno, "remove the unfinished segment '%s/%s'", l->dir, name);
+        /* Never written to. The next segment takes its place, name and all: there must be no gap. */
         l->n_segs--;
-        return 0; /* a new one is made with the next write */
+        l->next_seq = s->seq;
+        return 0;
     }
     l->fd = openat(l->dirfd, name, O_RDWR | O_CLOEXEC);
     if (l->fd < 0)
@@ -337,12 +354,8 @@ resume_last(struct raft_log *l, const struct segment_end *end, struct err *e)
         return 0;
     log_warn("raft", "cut a torn write off the end of the log; it was never acknowledged", "file",
              name, "offset", LOG_U64(end->end), NULL);
-    if (ftruncate(l->fd, (off_t)end->end) != 0)
-        return err_errno(e, errno, "cut '%s/%s'", l->dir, name);
-    int rc = posix_fallocate(l->fd, 0, (off_t)s->size);
-    if (rc != 0 || fsync(l->fd) != 0)
-        return err_errno(e, rc != 0 ? rc : errno, "restore '%s/%s'", l->dir, name);
-    return 0;
+    int rc = erase_tail(l->fd, end->end, s->size);
+    return rc < 0 ? err_errno(e, -rc, "cut '%s/%s'", l->dir, name) : 0;
 }
 
 int
@@ -396,15 +409,23 @@ scan_all(struct raft_log *l, struct err *e)
 
 /* --- the writer --- */
 
-static void
+/* False: there is no space, and the log is to be closed. */
+static bool
 write_range(struct raft_log *l, const uint8_t *p, size_t n)
 {
-    int rc = fd_pwrite_full(l->fd, p, n, (off_t)l->off);
-    if (rc < 0)
-        disk_fatal(l, "write", -rc);
+    int rc;
+    /* Space is reserved, but a file system that copies on write may lack it all the same. */
+    while ((rc = fd_pwrite_full(l->fd, p, n, (off_t)l->off)) < 0) {
+        if (!errno_is_shortage(-rc))
+            disk_fatal(l, "write", -rc);
+        if (!wait_for_space(l, "write", -rc))
+            return false;
+    }
+    space_again(l);
     if (fdatasync(l->fd) != 0)
         disk_fatal(l, "sync", errno);
     l->off += n;
+    return true;
 }
 
 static uint64_t
@@ -422,8 +443,8 @@ record_len(const uint8_t *p)
     return record_size((size_t)p[4] << 24 | (size_t)p[5] << 16 | (size_t)p[6] << 8 | p[7]);
 }
 
-/* Seals and writes a queue of records; a new segment where one does not fit. */
-static void
+/* Seals and writes a queue of records; a new segment where one does not fit. False: not all of it. */
+static bool
 write_queue(struct raft_log *l, struct buf *q)
 {
     size_t at = 0;
@@ -435,33 +456,13 @@ write_queue(struct raft_log *l, struct buf *q)
             l->written = q->data[end + 24] == RECORD_TRUNCATE ? index - 1 : index;
             end = record_seal(q->data, end, (uint32_t)l->off);
         }
-        if (end > at)
-            write_range(l, q->data + at, end - at);
+        if (end > at && !write_range(l, q->data + at, end - at))
+            return false;
         at = end;
-        if (at < q->len)
-            segment_create(l, l->written + 1, record_len(q->data + at));
+        if (at < q->len && !segment_create(l, l->written + 1, record_len(q->data + at)))
+            return false;
     }
-}
-
-static void
-remove_old(struct raft_log *l, uint64_t index)
-{
-    pthread_mutex_lock(&l->mutex);
-    size_t n = 0;
-    while (n + 1 < l->n_segs && l->segs[n + 1].first <= index + 1)
-        n++;
-    struct segment *old = mem_dup(NULL, l->segs, (n + 1) * sizeof(*old));
-    memmove(l->segs, l->segs + n, (l->n_segs - n) * sizeof(*l->segs));
-    l->n_segs -= n;
-    pthread_mutex_unlock(&l->mutex);
-    for (size_t i = 0; i < n; i++) {
-        char name[40];
-        segment_name(name, old[i].seq);
-        if (unlinkat(l->dirfd, name, 0) != 0 && errno != ENOENT)
-            log_warn("raft", "cannot remove an old segment", "file", name, "error",
-                     strerror(errno), NULL);
-    }
-    mem_free(old);
+    return true;
 }
 
 static void *
@@ -484,9 +485,8 @@ writer_main(void *arg)
         l->flight_last = l->queue_last;
         l->busy = true;
         pthread_mutex_unlock(&l->mutex);
-        bool wrote = mine.len > 0;
-        if (wrote)
-            write_queue(l, &mine);
+        bool wrote = mine.len > 0 && write_queue(l, &mine);
+        bool given_up = mine.len > 0 && !wrote;
         buf_reset(&mine);
         if (compact != 0)
             remove_old(l, compact);
@@ -495,6 +495,8 @@ writer_main(void *arg)
         if (wrote && l->flight_last > 0)
             l->opts.on_durable(l->opts.arg, l->flight_last);
         l->busy = false;
+        if (given_up)
+            buf_reset(&l->queue); /* closed while it waited: nobody was told of what is left */
         if (l->queue.len == 0)
             pthread_cond_broadcast(&l->idle);
     }
@@ -509,7 +511,7 @@ static void
 log_free(struct raft_log *l)
 {
     fd_close(&l->fd);
-    fd_close(&l->hard_fd);
+    fd_close(&l->hard.fd);
     fd_close(&l->dirfd);
     buf_done(&l->queue);
     pthread_mutex_destroy(&l->mutex);
@@ -523,7 +525,7 @@ raft_log_open(const char *dir, const struct raft_log_opts *opts, struct raft_log
               struct err *e)
 {
     struct raft_log *l = mem_new(NULL, struct raft_log);
-    l->dirfd = l->fd = l->hard_fd = -1;
+    l->dirfd = l->fd = l->hard.fd = -1;
     l->dir = mem_strdup(l, dir);
     l->opts = *opts;
     l->segment_bytes = opts->segment_bytes != 0 ? opts->segment_bytes : SEGMENT_BYTES;
@@ -538,7 +540,7 @@ raft_log_open(const char *dir, const struct raft_log_opts *opts, struct raft_log
     else if (flock(l->dirfd, LOCK_EX | LOCK_NB) != 0)
         rc = err_set(e, -ERR_CONFLICT, "the Raft log '%s' is in use by another process", dir);
     if (rc == 0)
-        rc = hard_open(l, e);
+        rc = hard_open(&l->hard, l->dirfd, l->dir, e);
     if (rc == 0)
         rc = segments_list(l, e);
     if (rc == 0)
@@ -588,13 +590,13 @@ raft_log_last(const struct raft_log *l)
 uint64_t
 raft_log_term(const struct raft_log *l)
 {
-    return l->term;
+    return l->hard.term;
 }
 
 uint64_t
 raft_log_vote(const struct raft_log *l)
 {
-    return l->vote;
+    return l->hard.vote;
 }
 
 uint64_t
@@ -603,14 +605,19 @@ raft_log_bytes(const struct raft_log *l)
     return l->bytes;
 }
 
-bool
-raft_log_has_room(const struct raft_log *l)
+int
+raft_log_room(const struct raft_log *l, struct err *e)
 {
     struct statvfs v;
     if (fstatvfs(l->dirfd, &v) != 0)
-        return true;
-    uint64_t need = 2 * (uint64_t)l->segment_bytes + ROOM_BYTES;
-    return (uint64_t)v.f_bavail * v.f_frsize >= need;
+        return 0;
+    uint64_t left = (uint64_t)v.f_bavail * v.f_frsize;
+    if (left >= DISK_ROOM_MIN)
+        return 0;
+    return err_set(e, -ENOSPC,
+                   "the disk of \"%s\" is nearly full: %" PRIu64 " MiB are free, %d MiB are needed; "
+                   "free some space",
+                   l->dir, left >> 20, DISK_ROOM_MIN >> 20);
 }
 
 static void
@@ -682,7 +689,7 @@ raft_log_reset(struct raft_log *l, uint64_t index)
     l->queue_last = l->flight_last = 0;
     fd_close(&l->fd);
     l->written = index;
-    segment_create(l, keep, 0);
+    (void)segment_create(l, keep, 0);
     l->first = keep;
     l->last = index;
 }

@@ -2,8 +2,9 @@
  *
  * The durable Raft log of one server: entries in segment files (segment.h), term and vote in a file
  * of two slots. One writer thread; everything queued since the last sync goes out in one pwrite and
- * one fdatasync (group commit), then on_durable() is told. A failed write or sync ends the process:
- * after a failed fsync nobody knows what is on disk.
+ * one fdatasync (group commit), then on_durable() is told. A write for which there is no space waits
+ * until there is some; any other failed write, and every failed sync, ends the process: after a failed
+ * fsync nobody knows what is on disk.
  *
  * Threads: open, replay, set_hard and close on the owner's (core) thread; append, truncate and compact
  * on the core thread; on_durable is called on the writer thread with the log's lock held and only posts.
@@ -55,8 +56,8 @@ void raft_log_truncate(struct raft_log *l, uint64_t index);
 void raft_log_reset(struct raft_log *l, uint64_t index);
 /* Entries <= index are not needed any more: removes segments that hold nothing else. */
 void raft_log_compact(struct raft_log *l, uint64_t index);
-/* False when the disk is nearly full: refuse new work before a write fails, which is fatal. */
-bool raft_log_has_room(const struct raft_log *l);
+/* 0, or -ENOSPC with words when the disk is nearly full: refuse new work before a write must wait. */
+int raft_log_room(const struct raft_log *l, struct err *e);
 /* Bytes of entries appended since open. */
 uint64_t raft_log_bytes(const struct raft_log *l);
 

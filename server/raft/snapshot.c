@@ -32,7 +32,8 @@ snap_name(char out[40], uint64_t index)
     snprintf(out, 40, "snapshot-%020" PRIu64, index);
 }
 
-/* The newest index in the directory, 0: none; removes the others when `keep` is not 0. */
+/* The newest index in the directory, 0: none; removes the others when `keep` is not 0, and always what
+ * an unfinished write left. */
 static int
 list(int dirfd, const char *dir, uint64_t keep, uint64_t *ret, struct err *e)
 {
@@ -53,7 +54,7 @@ list(int dirfd, const char *dir, uint64_t keep, uint64_t *ret, struct err *e)
             digits++;
         if (!tmp && num_parse_u64(digits, &index) < 0)
             continue;
-        if (keep != 0 && index != keep)
+        if (tmp || (keep != 0 && index != keep))
             unlinkat(dirfd, ent->d_name, 0);
         else if (index > *ret)
             *ret = index;

@@ -37,13 +37,28 @@ static const char *const table_names[T_ALL] = {
     [T_LIVE_ALLOCS] = "live_allocs",
 };
 
+/* The file and LMDB's lock beside it. */
+static void
+drop_file(const struct state *s)
+{
+    auto_mem void *tmp = mem_ctx("drop");
+    (void)unlink(s->path);
+    (void)unlink(mem_printf(tmp, "%s-lock", s->path));
+}
+
 void
 state_fatal(const struct state *s, const char *what, int code)
 {
-    log_error("state", "the state file cannot be used; remove it and start again, it is rebuilt from "
-                       "the Raft snapshot and log (when it is full, raise the map size first)",
-              "file", s->path, "at", what, "error", err_name(code), NULL);
-    abort();
+    const char *why = "the state file cannot be used: it is dropped, and the next start rebuilds it from "
+                      "the Raft snapshot and log";
+    if (code == -ERR_LIMIT)
+        why = "the state file is full: raise the map size of the server";
+    else if (code == -ERR_BUSY)
+        why = "the state has too many readers";
+    else
+        drop_file(s);
+    log_error("state", why, "file", s->path, "at", what, "error", err_name(code), NULL);
+    log_fatal_exit();
 }
 
 /* --- keys --- */
@@ -221,6 +236,17 @@ remove_others(const char *dir, const char *keep, struct err *e)
     return 0;
 }
 
+static int
+open_tables(struct state *s, size_t map_bytes, struct err *e)
+{
+    int rc = table_env_open(s->path, map_bytes, TABLE_NOSYNC, &s->env, e);
+    for (unsigned i = 0; rc == 0 && i < T_ALL; i++)
+        rc = table_open(s->env, table_names[i], &s->t[i], e);
+    if (rc < 0)
+        table_env_close(TAKE(s->env));
+    return rc;
+}
+
 int
 state_open(const char *dir, const char *boot_id, size_t map_bytes, struct state **ret,
            bool *ret_fresh, struct err *e)
@@ -233,14 +259,20 @@ state_open(const char *dir, const char *boot_id, size_t map_bytes, struct state 
     struct state *s = mem_new(NULL, struct state);
     char *name = mem_printf(s, "state-%s-%d.mdb", boot, STATE_FORMAT);
     s->path = mem_printf(s, "%s/%s", dir, name);
+    struct err why = ERR_INIT;
     int rc = remove_others(dir, name, e);
     if (rc == 0)
-        rc = table_env_open(s->path, map_bytes, TABLE_NOSYNC, &s->env, e);
-    for (unsigned i = 0; rc == 0 && i < T_ALL; i++)
-        rc = table_open(s->env, table_names[i], &s->t[i], e);
+        rc = open_tables(s, map_bytes, &why);
+    if (why.code == -ERR_CORRUPT || why.code == -EINVAL) {
+        log_warn("state", "the state file is damaged: it is rebuilt from the Raft snapshot and log", "file",
+                 s->path, "error", why.text, NULL);
+        drop_file(s);
+        err_clear(&why);
+        rc = open_tables(s, map_bytes, &why);
+    }
     if (rc < 0) {
         state_close(s);
-        return rc;
+        return why.code != 0 ? err_set(e, rc, "%s", why.text) : rc;
     }
     struct state_txn *t = state_read_begin(s, s);
     *ret_fresh = state_applied(t) == 0;
@@ -329,14 +361,15 @@ state_write_begin(struct state *s, const void *ctx)
     return txn_new(s, ctx, true);
 }
 
-void
+int
 state_commit(struct state_txn *t)
 {
     ASSERT(t->write);
     int rc = table_commit(t->t);
-    if (rc < 0)
+    if (rc < 0 && !errno_is_shortage(-rc))
         state_fatal(t->s, "commit", rc);
     txn_free(t);
+    return rc;
 }
 
 void

@@ -15,8 +15,8 @@
  * to state_read_begin(), so all allocations of one version share one (immutable) Job, which lives
  * as long as that context, not only as long as the snapshot.
  *
- * It is a cache of the log, without sync; a row that does not decode means a damaged file, and the
- * process ends with a message that says which file to remove (it is rebuilt from snapshot and log).
+ * It is a cache of the log, without sync; a row that does not decode means a damaged file: it is
+ * dropped and the process ends, so that the next one rebuilds it from snapshot and log.
  */
 #ifndef PADDOCK_SERVER_STATE_STATE_H
 #define PADDOCK_SERVER_STATE_STATE_H

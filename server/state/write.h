@@ -3,8 +3,8 @@
  * Writing the state: for the FSM and for loading a snapshot. One writer; the transaction belongs to
  * the thread that began it. `index` is the Raft index of the entry being applied: every function
  * below moves the index of its table to it and notes what a blocking query may wait for (0: neither).
- * They store what they are given: stamping CreateIndex and the like is the FSM's work. A full or
- * damaged file ends the process.
+ * They store what they are given: stamping CreateIndex and the like is the FSM's work. A full map or a
+ * damaged file ends the process; the damaged one is dropped, and rebuilt by the next start.
  */
 #ifndef PADDOCK_SERVER_STATE_WRITE_H
 #define PADDOCK_SERVER_STATE_WRITE_H
@@ -22,7 +22,9 @@ void state_clear(struct state *s);
 void state_usage(struct state *s, size_t *ret_used, size_t *ret_size);
 
 struct state_txn *state_write_begin(struct state *s, const void *ctx);
-void state_commit(struct state_txn *t);
+/* Ends the transaction. -ENOSPC and the like (errno_is_shortage): nothing was written, do it again
+ * later; any other failure ends the process. */
+int state_commit(struct state_txn *t);
 void state_abort(struct state_txn *t);
 
 /* Index and term of the last applied entry; 0 in an empty state. */

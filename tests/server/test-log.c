@@ -127,7 +127,7 @@ START_TEST(term_and_vote_survive)
     auto_mem void *tmp = mem_ctx("test");
     const char *path = mem_printf(tmp, "%s/hard-state", dir);
     int fd = open(path, O_RDWR);
-    ck_assert_int_eq(fd_pwrite_full(fd, "garbage", 7, 512 + 10), 0);
+    ck_assert_int_eq(fd_pwrite_full(fd, "garbage", 7, 4096 + 10), 0);
     l = open_log(dir, &e);
     ck_assert_uint_eq(raft_log_term(l), 6);
     raft_log_close(l);

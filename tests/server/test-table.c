@@ -129,7 +129,7 @@ START_TEST(limits_are_errors)
         snprintf(k, sizeof(k), "%d", i);
         rc = table_put(w, t, str(k), SLICE(big, sizeof(big)));
     }
-    ck_assert_int_eq(rc, -ENOSPC);
+    ck_assert_int_eq(rc, -ERR_LIMIT);
     table_end(w);
     size_t used, size;
     table_env_usage(env, &used, &size);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The fault layer itself, and files that are written whole (ids, policies): at every instant there is
+ * the old content or the new one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/err.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "tests/lib/crash.h"
+#include "tests/lib/faults.h"
+#include "tests/lib/test.h"
+
+enum { ROUNDS = 4, CONTENT = 3000 };
+
+static char dir[] = "/tmp/paddock-faults-XXXXXX";
+
+static void
+clean(void)
+{
+    faults_set(NULL);
+    (void)dir_remove(AT_FDCWD, dir, NULL);
+}
+
+static int
+open_file(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    atexit(clean);
+    char path[64];
+    snprintf(path, sizeof(path), "%s/a", dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+START_TEST(kth_call_fails)
+{
+    int fd = open_file();
+    faults_set("write */a 2 fail ENOSPC\nsync */a 1+ fail EIO\nopen */b 1 fail EMFILE");
+    ck_assert_int_eq(write(fd, "abc", 3), 3);
+    ck_assert_int_eq(pwrite(fd, "def", 3, 3), -1);
+    ck_assert_int_eq(errno, ENOSPC);
+    struct iovec v[2] = {{(void *)(uintptr_t) "gh", 2}, {(void *)(uintptr_t) "i", 1}};
+    ck_assert_int_eq(pwritev(fd, v, 2, 3), 3);
+    ck_assert_int_eq(fsync(fd), -1);
+    ck_assert_int_eq(fdatasync(fd), -1);
+    ck_assert_int_eq(errno, EIO);
+    ck_assert_int_eq(openat(AT_FDCWD, "/tmp/b", O_RDONLY | O_CLOEXEC), -1);
+    ck_assert_int_eq(errno, EMFILE);
+    ck_assert_uint_eq(faults_calls(0), 3);
+    ck_assert_uint_eq(faults_made(), 4);
+    char b[8] = "";
+    ck_assert_int_eq(pread(fd, b, sizeof(b), 0), 6);
+    ck_assert_str_eq(b, "abcghi");
+    close(fd);
+}
+END_TEST
+
+START_TEST(writes_are_torn)
+{
+    int fd = open_file();
+    faults_set("write */a 1 short ENOSPC");
+    ck_assert_int_eq(fd_write_full(fd, "abcdef", 6), -ENOSPC);
+    struct stat st;
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    ck_assert_int_eq(st.st_size, 3);
+    faults_set("write */a 1 tear EIO");
+    ck_assert_int_eq(fd_pwrite_full(fd, "uvwxyz", 6, 0), -EIO);
+    char b[8] = "";
+    ck_assert_int_eq(pread(fd, b, sizeof(b), 0), 3);
+    ck_assert_str_eq(b, "uvw");
+    close(fd);
+}
+END_TEST
+
+/* --- file_write_atomic --- */
+
+static int
+look(const char *at, uint64_t *ret)
+{
+    auto_mem void *tmp = mem_ctx("look");
+    char *text = NULL;
+    size_t n = 0;
+    int rc = file_read(tmp, AT_FDCWD, mem_printf(tmp, "%s/file", at), CONTENT, &text, &n);
+    if (rc < 0)
+        return rc;
+    ck_assert_uint_eq(n, CONTENT);
+    for (size_t i = 1; i < n; i++)
+        ck_assert_int_eq(text[i], text[0]);
+    *ret = (uint64_t)(text[0] - 'a' + 1);
+    return 0;
+}
+
+static void
+replace(const char *at)
+{
+    auto_mem void *tmp = mem_ctx("replace");
+    char text[CONTENT];
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        memset(text, 'a' + (int)i - 1, sizeof(text));
+        if (file_write_atomic(AT_FDCWD, mem_printf(tmp, "%s/file", at), text, CONTENT, 0600) == 0)
+            acknowledged(i);
+    }
+}
+
+static void
+is_whole(const char *at, uint64_t n, bool power)
+{
+    (void)power;
+    uint64_t got = 0;
+    int rc = look(at, &got);
+    ck_assert_msg(rc == 0 || (rc == -ENOENT && n == 0), "%s", err_name(rc));
+    ck_assert_uint_ge(got, n);
+    replace(at); /* and it can be written again, with nothing left beside it */
+}
+
+START_TEST(files_are_whole_under_errors)
+{
+    static const char *const actions[] = {"fail EIO", "fail ENOSPC", "short ENOSPC", "tear EIO", "exit"};
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
+        struct crash c = {.classes = "all", .pattern = "*", .action = actions[i], .work = replace,
+                          .check = is_whole};
+        ck_assert_uint_ge(crash_run(&c), ROUNDS * 5);
+    }
+}
+END_TEST
+
+START_TEST(files_are_whole_after_a_power_cut)
+{
+    struct crash c = {.classes = "all", .pattern = "*", .action = "cut", .work = replace,
+                      .check = is_whole, .seeds = crash_long() ? 200 : 10};
+    ck_assert_uint_ge(crash_run(&c), ROUNDS * 5);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("faults", 120, kth_call_fails, writes_are_torn, files_are_whole_under_errors,
+                   files_are_whole_after_a_power_cut)
