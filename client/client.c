@@ -160,6 +160,7 @@ stop_for_good(struct client *c)
     {
         alloc_runner_detach(ar);
     }
+    local_stop(c->state);
 }
 
 /* Tasks did not end in time (the warden may be gone): leave them. */

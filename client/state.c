@@ -14,11 +14,13 @@
 #include "client/limits.h"
 #include "common/buf.h"
 #include "common/fd.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/table.h"
 
+enum { STATE_RETRY_MS = 500 }; /* while the disk is full */
 static const size_t STATE_MAP_BYTES = (size_t)1 << 30;
 
 struct op {
@@ -37,7 +39,7 @@ struct waiter {
 struct batch { /* a talloc context */
     struct state *state;
     struct op *ops;
-    size_t n;
+    size_t n, cap;
     struct waiter *waiters;
     size_t n_waiters;
     int code;
@@ -48,11 +50,17 @@ struct state {
     struct table_env *env;
     unsigned allocs;
     unsigned tasks;
+    const char *dir;
     int dirfd;
     struct batch *next;   /* being filled */
     struct batch *flight; /* on the worker */
     bool posted;          /* commit_soon is to come */
+    struct timer *retry;  /* the disk was full: try again */
+    bool full;            /* told once */
+    bool stopping;        /* what does not get to the disk now never will */
 };
+
+static void commit_post(struct state *s);
 
 /* ---- open ------------------------------------------------------------------------------------- */
 
@@ -68,12 +76,16 @@ local_open(struct loop *loop, const char *dir, struct state **ret, struct err *e
     struct state *s = mem_new(NULL, struct state);
     s->loop = loop;
     s->dirfd = -1;
+    s->dir = mem_strdup(s, dir);
     char *path = mem_printf(s, "%s/state.db", dir);
     r = table_env_open(path, STATE_MAP_BYTES, 0, &s->env, e);
     if (r == 0)
         r = table_open(s->env, "alloc", &s->allocs, e);
     if (r == 0)
         r = table_open(s->env, "task", &s->tasks, e);
+    if (r == -ERR_CORRUPT)
+        err_prefix(e, "the client's local state is damaged; remove \"%s\" and what this node runs is "
+                      "forgotten and started anew", path);
     if (r < 0) {
         table_env_close(s->env);
         talloc_free(s);
@@ -82,6 +94,16 @@ local_open(struct loop *loop, const char *dir, struct state **ret, struct err *e
     s->dirfd = TAKE_FD(fd);
     *ret = s;
     return 0;
+}
+
+void
+local_stop(struct state *s)
+{
+    s->stopping = true;
+    if (!s->retry)
+        return;
+    timer_stop(TAKE(s->retry));
+    commit_post(s);
 }
 
 bool
@@ -153,7 +175,7 @@ static void commit_soon(void *arg);
 static void
 commit_post(struct state *s)
 {
-    if (s->posted || s->flight)
+    if (s->posted || s->flight || s->retry)
         return;
     s->posted = true;
     loop_post(s->loop, commit_soon, s);
@@ -163,8 +185,10 @@ static void
 queue(struct state *s, struct op op)
 {
     struct batch *b = batch_of(s);
-    if ((b->n & (b->n - 1)) == 0)
-        mem_resize(b, b->ops, struct op, b->n ? b->n * 2 : 1);
+    if (b->n == b->cap) {
+        b->cap = b->cap ? b->cap * 2 : 1;
+        mem_resize(b, b->ops, struct op, b->cap);
+    }
     b->ops[b->n++] = op;
 }
 
@@ -275,14 +299,100 @@ commit_work(void *arg)
 static void commit_next(struct state *s);
 
 static void
+on_retry(void *arg)
+{
+    struct state *s = arg;
+    s->retry = NULL;
+    commit_next(s);
+}
+
+struct seen {
+    UT_hash_handle hh;
+    const char *key;
+};
+
+static bool
+seen_key(struct seen *set, const char *key, size_t n)
+{
+    struct seen *x = NULL;
+    HASH_FIND(hh, set, key, n, x);
+    return x != NULL;
+}
+
+/* Replaced by a later write of the row, or removed with all rows of its allocation. */
+static bool
+superseded(struct seen *set, const struct op *op)
+{
+    const char *slash = strchr(op->key, '/'); /* only keys of tasks have one */
+    return seen_key(set, op->key, strlen(op->key)) ||
+           (slash && seen_key(set, op->key, (size_t)(slash - op->key) + 1));
+}
+
+/* What could not be written comes before what was queued meanwhile; of each row only the last word, so
+ * that a disk that stays full costs no more memory than there are rows. */
+static void
+carry_over(struct state *s, struct batch *failed)
+{
+    struct batch *b = batch_of(s);
+    size_t all = failed->n + b->n, n = 0;
+    struct op *v = mem_array(b, struct op, all);
+    struct seen *set = NULL, *rows = mem_array(NULL, struct seen, all);
+    for (size_t i = all; i-- > 0;) { /* newest first */
+        const struct op *op = i < failed->n ? &failed->ops[i] : &b->ops[i - failed->n];
+        if (superseded(set, op))
+            continue;
+        rows[n].key = op->key;
+        HASH_ADD_KEYPTR(hh, set, op->key, strlen(op->key), &rows[n]);
+        v[n++] = *op;
+    }
+    HASH_CLEAR(hh, set);
+    mem_free(rows);
+    for (size_t i = 0; i < n / 2; i++) {
+        struct op t = v[i];
+        v[i] = v[n - 1 - i];
+        v[n - 1 - i] = t;
+    }
+    for (size_t i = 0; i < n; i++) {
+        v[i].key = talloc_steal(b, v[i].key);
+        v[i].val = v[i].val ? talloc_steal(b, v[i].val) : NULL;
+    }
+    mem_free(b->ops);
+    b->ops = v;
+    b->n = b->cap = n;
+}
+
+/* Of these one recovers without help; after any other nobody knows what is on the disk. */
+static void
+commit_failed(struct state *s, struct batch *b)
+{
+    if (!errno_is_shortage(-b->code) && b->code != -ERR_LIMIT) {
+        log_error("client", "the disk failed under the local state: leaving", "dir", s->dir, "error",
+                  err_name(b->code), NULL);
+        log_fatal_exit();
+    }
+    if (!s->full)
+        log_error("client", "the local state waits for space: free some", "dir", s->dir, "error",
+                  err_name(b->code), NULL);
+    s->full = true;
+    if (s->stopping)
+        return;
+    carry_over(s, b);
+    s->retry = timer_start(s->loop, STATE_RETRY_MS, on_retry, s);
+}
+
+static void
 commit_done(void *arg)
 {
     struct batch *b = arg;
     struct state *s = b->state;
     s->flight = NULL;
     if (b->code < 0)
-        log_error("client", "write of the local state failed", "error", err_name(b->code), NULL);
-    commit_next(s);
+        commit_failed(s, b);
+    else if (s->full)
+        log_info("client", "the local state has space again", "dir", s->dir, NULL);
+    s->full = b->code < 0;
+    if (!s->retry)
+        commit_next(s);
     for (size_t i = 0; i < b->n_waiters; i++)
         b->waiters[i].fn(b->waiters[i].arg, b->code);
     talloc_free(b);

@@ -18,7 +18,9 @@ struct state;
 
 /* Makes the directory (0700) where it is missing. */
 int local_open(struct loop *loop, const char *dir, struct state **ret, struct err *e);
-/* Waits for a commit under way; what was queued and not synced may be lost. */
+/* From here on a full disk is not waited for: what cannot be written is lost. */
+void local_stop(struct state *s);
+/* What was queued and not synced may be lost. */
 void local_close(struct state *s);
 /* True while a commit is to come or on the worker thread: do not close. */
 bool local_busy(const struct state *s);
@@ -34,8 +36,9 @@ void local_put_task(struct state *s, const char *alloc_id, const struct client_t
 /* The allocation and its tasks. */
 void local_del_alloc(struct state *s, const char *alloc_id);
 
-/* `code` 0: everything queued before is durable; else nothing of it is (and it will not be). Never
- * from inside the call. */
+/* `code` 0: everything queued before is durable; -ENOSPC and the like: not yet, the disk is full (it is
+ * tried again without being asked; ask again to be told). Any other failure of the disk ends the process.
+ * Never from inside the call. */
 typedef void state_synced(void *arg, int code);
 void local_sync(struct state *s, state_synced *fn, void *arg);
 

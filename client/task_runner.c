@@ -55,6 +55,11 @@ end_is_durable(void *arg, int code)
 {
     struct task_runner *tr = arg;
     struct alloc_runner *ar = tr->ar;
+    /* The record says how it ended, and stays until the local state does. */
+    if (code < 0 && !ar->stopped && !tr->launching) {
+        local_sync(ar->c->state, end_is_durable, tr);
+        return;
+    }
     /* A launch that has begun meanwhile destroys by itself, first. */
     if (code == 0 && !tr->launching && !task_sm_process(tr->sm.t) && !tr->clean) {
         alloc_runner_hold(ar);
@@ -292,7 +297,8 @@ intent_is_durable(void *arg, int code)
             launch_continue(tr);
         else
             launch_failed(tr, TASK_EVENT_SETUP_FAILURE,
-                          "write the local state: see the agent's log", true);
+                          "the disk of the client's data_dir is full: free some space on this node",
+                          true);
     }
     alloc_runner_release(tr->ar);
 }
