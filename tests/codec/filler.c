@@ -35,14 +35,17 @@ integer(struct filler *f)
 }
 
 static const char *
-string(const void *ctx, struct filler *f)
+string(const void *ctx, struct filler *f, size_t max)
 {
     static const char *const bits[] = {"a",   "Z9",  "-",    "\"",   "\\",           "\n",
                                        "/",   "é",   "€",    "😀",   "\x01",         "\x7f",
                                        "${x}", "tab\t", "web", "redis", "some longer text, plain"};
     char *s = mem_strdup(ctx, "");
-    for (uint64_t n = below(f, 6); n; n--)
-        s = talloc_strdup_append(s, bits[below(f, ARRAY_LEN(bits))]);
+    for (uint64_t n = below(f, 6); n; n--) {
+        const char *bit = bits[below(f, ARRAY_LEN(bits))];
+        if (strlen(s) + strlen(bit) <= max)
+            s = talloc_strdup_append(s, bit);
+    }
     return s;
 }
 
@@ -66,7 +69,7 @@ value(const void *ctx, struct filler *f, unsigned depth)
     case 3:
         return value_float(ctx, real(f));
     case 4:
-        return value_str(ctx, string(ctx, f));
+        return value_str(ctx, string(ctx, f, SIZE_MAX));
     case 5: {
         struct value *l = value_list(ctx);
         for (uint64_t n = below(f, 4); n; n--)
@@ -76,7 +79,7 @@ value(const void *ctx, struct filler *f, unsigned depth)
     default: {
         struct value *m = value_map(ctx);
         for (uint64_t n = below(f, 12); n; n--)
-            value_map_set(m, string(ctx, f), value(ctx, f, depth + 1));
+            value_map_set(m, string(ctx, f, SIZE_MAX), value(ctx, f, depth + 1));
         return m;
     }
     }
@@ -105,7 +108,7 @@ elem(const void *ctx, struct filler *f, const struct field *fd, void *p, unsigne
         *(double *)p = real(f);
         break;
     case FT_STRING:
-        *(const char **)p = string(ctx, f);
+        *(const char **)p = string(ctx, f, fd->shape == FS_ONE && fd->max ? (size_t)fd->max : SIZE_MAX);
         break;
     case FT_BYTES: {
         size_t n = below(f, 300);
@@ -125,7 +128,7 @@ elem(const void *ctx, struct filler *f, const struct field *fd, void *p, unsigne
         struct str_list *l = p;
         l->v = mem_array(ctx, const char *, 4);
         for (l->n = 0; l->n < 3; l->n++)
-            l->v[l->n] = string(ctx, f);
+            l->v[l->n] = string(ctx, f, SIZE_MAX);
         break;
     }
     }
@@ -143,7 +146,7 @@ container(const void *ctx, struct filler *f, const struct field *fd, struct any_
         l->v = NULL;
         for (; n; n--)
             elem(ctx, f, fd,
-                 (char *)codec_map_put(ctx, l, map_stride(fd), string(ctx, f)) + sizeof(char *),
+                 (char *)codec_map_put(ctx, l, map_stride(fd), string(ctx, f, SIZE_MAX)) + sizeof(char *),
                  depth);
         if (!l->n)
             l->v = first;
