@@ -79,6 +79,30 @@ node_eligibility(struct ask *a)
 }
 
 static void
+drain_done(struct ask *a, const void *resp)
+{
+    const struct node_drain_update_response *r = resp;
+    ask_index(a, r->index);
+    ask_json(a, &type_node_drain_update_response, r);
+}
+
+static void
+node_drain(struct ask *a)
+{
+    struct node_drain_request *r = ask_body(a, &type_node_drain_request, false);
+
+    if (!r)
+        return;
+    if (!str_empty(r->node_id) && !str_eq(r->node_id, a->id)) {
+        ask_fail(a, 400, "Node ID does not match");
+        return;
+    }
+    r->node_id = a->id;
+    r->write = a->w;
+    ask_call(a, RPC_NODE_UPDATE_DRAIN, r, drain_done);
+}
+
+static void
 update_done(struct ask *a, const void *resp)
 {
     const struct node_update_response *r = resp;
@@ -98,6 +122,7 @@ node_purge(struct ask *a)
 const struct route routes_node[] = {
     {VERB_GET, "/v1/nodes", NULL, nodes_list},
     {VERB_GET, "/v1/node/", "/allocations", node_allocations},
+    {VERB_WRITE, "/v1/node/", "/drain", node_drain},
     {VERB_WRITE, "/v1/node/", "/eligibility", node_eligibility},
     {VERB_WRITE, "/v1/node/", "/purge", node_purge},
     {VERB_GET, "/v1/node/", "", node_get},

@@ -70,6 +70,10 @@
 #define NODE_ELIGIBLE "eligible"
 #define NODE_INELIGIBLE "ineligible"
 
+#define DRAIN_DRAINING "draining"
+#define DRAIN_COMPLETE "complete"
+#define DRAIN_CANCELED "canceled"
+
 /* The server wants it gone. */
 static inline bool
 alloc_server_terminal(const struct allocation *a)

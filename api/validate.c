@@ -153,6 +153,21 @@ update(struct check *c, const struct update_strategy *u, int64_t count)
         complain(c, "update: healthy_deadline must be shorter than progress_deadline");
 }
 
+static void
+migrate(struct check *c, const struct migrate_strategy *m)
+{
+    if (!m)
+        return;
+    if (!str_eq(c->job->type, JOB_SERVICE))
+        complain(c, "a %s job has no migrate block", c->job->type);
+    if (!ONE_OF(m->health_check, "checks", "task_states"))
+        complain(c, "migrate: health_check \"%s\" is not checks or task_states", m->health_check);
+    if (m->max_parallel.v < 0)
+        complain(c, "migrate: max_parallel may not be negative");
+    if (m->min_healthy_time.v < 0 || m->min_healthy_time.v >= m->healthy_deadline.v)
+        complain(c, "migrate: min_healthy_time must be shorter than healthy_deadline");
+}
+
 /* --- networks
  * -------------------------------------------------------------------------------------- */
 
@@ -352,8 +367,6 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
         complain(c, "a %s job is not rescheduled: remove reschedule", c->job->type);
     if (g->update && batch)
         complain(c, "a %s job has no update block", c->job->type);
-    if (g->migrate && !str_eq(c->job->type, JOB_SERVICE))
-        complain(c, "a %s job has no migrate block", c->job->type);
     if (g->networks.n > 1)
         complain(c, "only one network block is allowed");
     for (size_t i = 0; i < g->networks.n; i++)
@@ -362,6 +375,7 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
     restart(c, g->restart_policy);
     reschedule(c, g->reschedule_policy);
     update(c, g->update, g->count.v);
+    migrate(c, g->migrate);
     if (g->ephemeral_disk->size_mb.v < 10 || g->ephemeral_disk->size_mb.v > AMOUNT_MAX)
         complain(c, "ephemeral_disk: size must be at least 10 MB, and a size that exists");
     if (g->shutdown_delay.set && g->shutdown_delay.v < 0)

@@ -95,7 +95,8 @@ struct alloc_list_stub *endpoint_alloc_stub(const void *ctx, const struct alloca
 /* The handlers. */
 rpc_handler job_register, job_deregister, job_plan, job_validate_rpc, job_get, job_list,
     job_allocations, job_evaluations, job_summary_rpc, job_evaluate, job_versions, node_register,
-    node_update_status, node_update_eligibility, node_purge, node_get, node_list, node_allocs,
+    node_update_status, node_update_eligibility, node_update_drain, node_purge, node_get, node_list,
+    node_allocs,
     node_client_allocs, node_update_alloc, alloc_list, alloc_get, alloc_get_many, alloc_stop,
     eval_list, eval_get, eval_allocations, status_leader, status_members, system_gc,
     operator_scheduler_get, operator_scheduler_set;

@@ -183,6 +183,45 @@ node_update_eligibility(void *arg, struct rpc_call *call, const void *p)
 }
 
 static void
+drain_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+              struct fsm_result *res)
+{
+    struct node_update_response u = {0};
+    struct node_drain_update_response resp = {0};
+
+    (void)s;
+    (void)arg;
+    fill_evals(&u, rpc_call_ctx(call), index, res);
+    resp.eval_i_ds = u.eval_i_ds;
+    resp.eval_create_index = u.eval_create_index;
+    resp.node_modify_index = res->node_modify_index;
+    resp.index = index;
+    rpc_reply(call, &resp);
+}
+
+void
+node_update_drain(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_drain_request *req = p;
+    struct server *s = arg;
+    struct err e = ERR_INIT;
+
+    if (!endpoint_leads(s, call))
+        return;
+    if (codec_check(&type_node_drain_request, req, &e) < 0) {
+        rpc_fail(call, &e);
+        return;
+    }
+    struct intent_node_drain nd = {.node_id = req->node_id,
+                                   .drain_spec = req->drain_spec,
+                                   .mark_eligible = req->mark_eligible,
+                                   .meta = req->meta,
+                                   .eval_ids = fresh_id(rpc_call_ctx(call))};
+    struct intent in = {.time = clock_wall_ns(), .node_drain = &nd};
+    endpoint_write(s, call, &in, drain_written, NULL);
+}
+
+static void
 purge_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
               struct fsm_result *res)
 {

@@ -355,6 +355,10 @@ dispatch(struct apply *a, const struct intent *in)
         return apply_node_status(a, in->node_status);
     if (in->node_eligibility != NULL)
         return apply_node_eligibility(a, in->node_eligibility);
+    if (in->node_drain != NULL)
+        return apply_node_drain(a, in->node_drain);
+    if (in->node_drained != NULL)
+        return apply_node_drained(a, in->node_drained);
     if (in->node_purge != NULL)
         return apply_node_purge(a, in->node_purge);
     if (in->job_register != NULL)

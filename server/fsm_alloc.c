@@ -331,12 +331,19 @@ apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
     return 0;
 }
 
+static bool
+drains(struct apply *a, const char *node_id)
+{
+    const struct node *n = state_node(a->t, a->tmp, node_id);
+    return n != NULL && n->drain_strategy != NULL;
+}
+
 int
 apply_alloc_transition(struct apply *a, const struct intent_alloc_transition *in)
 {
     for (size_t i = 0; i < in->alloc_ids.n; i++) {
         const struct allocation *old = state_alloc(a->t, a->ctx, in->alloc_ids.v[i]);
-        if (old == NULL || in->transition == NULL)
+        if (old == NULL || in->transition == NULL || (in->draining && !drains(a, old->node_id)))
             continue;
         struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
         struct desired_transition *d = al->desired_transition;

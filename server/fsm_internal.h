@@ -66,10 +66,19 @@ struct task_group_summary *apply_summary(struct apply *a, const char *ns, const 
 /* Status and summaries of everything touched; last. */
 void apply_finish(struct apply *a);
 
+/* --- nodes --- */
+/* Appended to those of the node; `message` and `subsystem` are constants. */
+void apply_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem);
+void apply_put_node(struct apply *a, struct node *n);
+/* One evaluation for every job that has work on the node, or should have (1.6). */
+void apply_node_evals(struct apply *a, const char *node_id);
+
 /* --- intents --- */
 int apply_node_register(struct apply *a, const struct intent_node_register *in);
 int apply_node_status(struct apply *a, const struct intent_node_status *in);
 int apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in);
+int apply_node_drain(struct apply *a, const struct intent_node_drain *in);
+int apply_node_drained(struct apply *a, const struct intent_node_drained *in);
 int apply_node_purge(struct apply *a, const struct intent_node_purge *in);
 /* GC of a node (rule S14); false when it may not go. */
 bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);

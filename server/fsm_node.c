@@ -164,10 +164,17 @@ node_evals(struct apply *a, const char *node_id, const struct on_node *o)
     system_evals(a, node_id, &seen);
 }
 
+void
+apply_node_evals(struct apply *a, const char *node_id)
+{
+    struct on_node o = load_node(a, node_id);
+    node_evals(a, node_id, &o);
+}
+
 /* --- writing a node --- */
 
-static void
-add_event(struct apply *a, struct node *n, const char *message, const char *subsystem)
+void
+apply_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem)
 {
     struct node_event *e = type_new(n, &type_node_event);
     e->message = message;
@@ -182,8 +189,8 @@ add_event(struct apply *a, struct node *n, const char *message, const char *subs
     n->events = l;
 }
 
-static void
-put_node(struct apply *a, struct node *n)
+void
+apply_put_node(struct apply *a, struct node *n)
 {
     n->modify_index = a->index;
     if (n->create_index == 0)
@@ -262,8 +269,8 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
         n->last_missed_heartbeat_index = n->last_alloc_update_index = 0;
         n->create_index = 0;
         n->events = (struct node_event_list){NULL, 0};
-        add_event(a, n, "Node registered", "Cluster");
-        put_node(a, n);
+        apply_node_event(a, n, "Node registered", "Cluster");
+        apply_put_node(a, n);
         return 0;
     }
     if (!str_eq(old->secret_id, n->secret_id))
@@ -280,11 +287,9 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
         return 0;
     }
     a->eval_ids = &in->eval_ids;
-    put_node(a, n);
-    if (relevant && str_eq(n->status, NODE_READY)) {
-        struct on_node o = load_node(a, n->id);
-        node_evals(a, n->id, &o);
-    }
+    apply_put_node(a, n);
+    if (relevant && str_eq(n->status, NODE_READY))
+        apply_node_evals(a, n->id);
     return 0;
 }
 
@@ -303,8 +308,8 @@ set_status(struct apply *a, struct node *n, const char *to, const char *why)
     if (!stays && str_eq(to, NODE_READY))
         n->last_missed_heartbeat_index = 0;
     if (why != NULL)
-        add_event(a, n, why, "Cluster");
-    put_node(a, n);
+        apply_node_event(a, n, why, "Cluster");
+    apply_put_node(a, n);
 }
 
 /* The leader saw no heartbeat. (S9) */
@@ -315,8 +320,8 @@ missed(struct apply *a, struct node *n)
     if (str_eq(n->status, NODE_DOWN))
         return 0;
     if (str_eq(n->status, NODE_DISCONNECTED) && o.may_wait) {
-        add_event(a, n, "Node heartbeat missed", "Cluster");
-        put_node(a, n);
+        apply_node_event(a, n, "Node heartbeat missed", "Cluster");
+        apply_put_node(a, n);
         return 0;
     }
     set_status(a, n, o.may_wait ? NODE_DISCONNECTED : NODE_DOWN, "Node heartbeat missed");
@@ -398,15 +403,13 @@ apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in
     }
     n->scheduling_eligibility = eligible ? NODE_ELIGIBLE : NODE_INELIGIBLE;
     n->status_updated_at = a->now / NS_PER_S;
-    add_event(a, n,
+    apply_node_event(a, n,
               eligible ? "Node marked as eligible for scheduling"
                        : "Node marked as ineligible for scheduling",
               "Cluster");
-    put_node(a, n);
-    if (eligible) {
-        struct on_node o = load_node(a, n->id);
-        node_evals(a, n->id, &o);
-    }
+    apply_put_node(a, n);
+    if (eligible)
+        apply_node_evals(a, n->id);
     return 0;
 }
 

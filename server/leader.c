@@ -233,12 +233,25 @@ system_evals(struct leader *l, const struct node *n)
         leader_put_evals(l, out.v, out.n);
 }
 
+/* The node is about to be replaced in the table by `now`, or to go (NULL). */
+static void
+count_draining(struct leader *l, const char *id, const struct node *now)
+{
+    uint32_t row = node_table_find(l->live->nodes, id);
+    bool was = row != NODES_NONE && l->live->nodes->facts[row]->node->drain_strategy != NULL;
+    bool is = now != NULL && now->drain_strategy != NULL;
+
+    l->n_draining = l->n_draining - was + is;
+    l->drain_news |= was || is;
+}
+
 static void
 seen_node(struct leader *l, const struct node *n, uint64_t index)
 {
     uint32_t row = node_table_find(l->live->nodes, n->id);
     bool was = row != NODES_NONE && l->live->nodes->facts[row]->takes_work;
 
+    count_draining(l, n->id, n);
     live_node(l->live, n);
     row = node_table_find(l->live->nodes, n->id);
     capacity_of_row(l, row, index);
@@ -253,8 +266,11 @@ on_applied(void *arg, uint64_t index, const struct intent *in, const struct fsm_
 
     if (!res->changed)
         return;
-    for (size_t i = 0; i < res->purged_nodes.n; i++)
+    for (size_t i = 0; i < res->purged_nodes.n; i++) {
+        count_draining(l, res->purged_nodes.v[i], NULL);
         live_node_gone(l->live, res->purged_nodes.v[i]);
+    }
+    l->drain_news |= l->n_draining > 0 && res->allocs.n > 0;
     /* a report of allocations changes nothing of the node that placement looks at */
     if (res->node != NULL && in->alloc_update == NULL && res->purged_nodes.n == 0)
         seen_node(l, res->node, index);
@@ -270,9 +286,23 @@ on_applied(void *arg, uint64_t index, const struct intent *in, const struct fsm_
 }
 
 static void
+drain_loop(void *arg)
+{
+    struct leader *l = arg;
+
+    if (!l->stopping)
+        drainer_kick(l->drainer);
+}
+
+static void
 on_batch(void *arg)
 {
-    leader_work(arg);
+    struct leader *l = arg;
+
+    leader_work(l);
+    if (l->drain_news)
+        loop_post(server_loop(l->s), drain_loop, l);
+    l->drain_news = false;
 }
 
 /* --- heartbeats --- */
@@ -294,6 +324,7 @@ beats_loop_on(void *arg)
         for (size_t i = 0; i < b->nodes.n; i++)
             heartbeats_failover(b->l->beats, b->nodes.v[i]);
         gc_arm(b->l);
+        drainer_start(b->l->drainer);
     }
     talloc_free(b);
 }
@@ -306,6 +337,7 @@ beats_loop_off(void *arg)
     l->beats_on = false;
     heartbeats_clear(l->beats);
     timer_stop(TAKE(l->gc_timer));
+    drainer_stop(l->drainer);
 }
 
 static void
@@ -373,12 +405,17 @@ on_leader(void *arg, struct state_txn *t, uint64_t term)
     broker_pause(l->broker, state_scheduler_config(t, b)->pause_eval_broker);
     load_evals(l, t);
     b->l = l;
+    l->n_draining = 0;
     for (size_t i = 0; i < l->live->nodes->n; i++) {
         const struct node_facts *f = l->live->nodes->facts[i];
+        l->n_draining += f != NULL && f->node->drain_strategy != NULL;
         if (f != NULL && !str_eq(f->node->status, NODE_DOWN))
             list_add(b, b->nodes, mem_strdup(b, f->node->id));
     }
+    l->drain_news = false;
     loop_post(server_loop(l->s), beats_loop_on, b);
+    if (l->n_draining > 0)
+        loop_post(server_loop(l->s), drain_loop, l);
     leader_work(l);
 }
 
@@ -425,6 +462,7 @@ leader_new(struct server *s)
     l->broker = broker_new(l);
     l->blocked = blocked_new(l);
     l->live = live_new(l);
+    l->drainer = drainer_new(l);
     l->beats = heartbeats_new(l, server_loop(s), &hc, beat_missed, l);
     l->workers = workers_start(l, c->workers);
     l->gate = gate_new();
@@ -440,6 +478,7 @@ leader_stop(struct leader *l)
     heartbeats_clear(l->beats);
     timer_stop(TAKE(l->alarm));
     timer_stop(TAKE(l->gc_timer));
+    drainer_stop(l->drainer);
     workers_stop(l->workers);
     gate_close(l->gate);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What runs while this server leads: broker, blocked evaluations, scheduler workers, plan applier,
- * heartbeat timers, garbage collection. Rebuilt from state on election, dropped on its loss.
+ * heartbeat timers, drainer, garbage collection. Rebuilt from state on election, dropped on its loss.
  *
  * server_new() calls leader_new(), which adds its hooks (server_add_hooks); server_stop() calls
  * leader_stop() before the core thread ends, and leader_free() after it has. Endpoints reach it by

@@ -8,6 +8,7 @@
 
 #include "server/blocked.h"
 #include "server/broker.h"
+#include "server/drainer.h"
 #include "server/gate.h"
 #include "server/heartbeat.h"
 #include "server/leader.h"
@@ -45,6 +46,8 @@ struct leader {
     size_t n_running; /* runs of this leadership that hold a worker's place */
     struct run *plans; /* waiting for the applier: by priority, then in order */
     bool plan_busy;
+    size_t n_draining; /* nodes */
+    bool drain_news;   /* of them, or of allocations while there are some */
     int64_t alarm_ms; /* when the loop wakes us; INT64_MAX: never */
 
     /* loop thread */
@@ -53,6 +56,7 @@ struct leader {
     struct timer *alarm;
     int64_t alarm_set_ms;
     struct timer *gc_timer;
+    struct drainer *drainer;
     bool stopping;
 };
 

@@ -103,6 +103,14 @@ penalties(const void *ctx, const struct allocation *prev, struct select_req *req
     req->n_penalty = n + 1;
 }
 
+/* What moves because it was told to did not fail: its attempts start anew. */
+static bool
+migrates(const struct allocation *prev)
+{
+    return prev->desired_transition != NULL && prev->desired_transition->migrate.set &&
+           prev->desired_transition->migrate.v;
+}
+
 static struct allocation *
 alloc_new(struct attempt *t, const struct recon_place *p, const struct select_got *got)
 {
@@ -127,7 +135,7 @@ alloc_new(struct attempt *t, const struct recon_place *p, const struct select_go
         if (p->reschedule)
             a->reschedule_tracker = reschedule_tracker_next(t->out, p->tg->reschedule_policy,
                                                             p->prev, t->in->now);
-        else if (p->prev->reschedule_tracker != NULL)
+        else if (p->prev->reschedule_tracker != NULL && !migrates(p->prev))
             a->reschedule_tracker = p->prev->reschedule_tracker;
     }
     return a;
