@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -248,10 +249,33 @@ stop(struct run *run, int status)
 }
 
 static void
+drained(void *arg)
+{
+    struct run *run = arg;
+    stop(run, run->status);
+}
+
+/* Goes for long: what runs here moves first, if so configured. */
+static void
+leave(struct run *run)
+{
+    int64_t most_ns = roles_drain_ns(run->roles);
+    auto_mem void *ctx = mem_ctx("leave");
+
+    run->stopping = true;
+    if (most_ns > 0) {
+        /* the service manager allows for the stop itself */
+        (void)notify_send(mem_printf(ctx, "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=%" PRId64,
+                                     most_ns / NS_PER_US + STOP_MS * 1000));
+    }
+    roles_drain(run->roles, drained, run);
+}
+
+static void
 on_term(void *arg, int sig)
 {
     struct run *run = arg;
-    bool leave = sig == SIGINT ? run->cfg->leave_on_int : run->cfg->leave_on_term;
+    bool leaves = sig == SIGINT ? run->cfg->leave_on_int : run->cfg->leave_on_term;
 
     if (run->stopping) {
         log_warn("agent", "second signal: leaving at once", NULL);
@@ -260,7 +284,11 @@ on_term(void *arg, int sig)
     printf("==> Caught signal: %s\n", sig == SIGINT ? "interrupt" : "terminated");
     fflush(stdout);
     log_info("agent", "shutting down", "signal", strsignal(sig), NULL);
-    stop(run, leave || notify_active() ? 0 : 1); /* to systemd an end that it asked for is clean */
+    run->status = leaves || notify_active() ? 0 : 1; /* to systemd an end that it asked for is clean */
+    if (leaves || run->roles->draining)
+        leave(run);
+    else
+        stop(run, run->status);
 }
 
 static void

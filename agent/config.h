@@ -48,4 +48,9 @@ struct value *config_value(const void *ctx, const struct agent_config *c);
 const char *config_http_addr(const struct agent_config *c);
 const char *config_rpc_addr(const struct agent_config *c);
 
+/* What client.drain_on_shutdown asks for; false: nothing (-dev ends its tasks instead). */
+bool config_drain(const struct agent_config *c, struct drain_spec *ret);
+/* How much longer the agent may take to stop because of it, ns: 0 to INT64_MAX. */
+int64_t config_drain_ns(const struct agent_config *c);
+
 #endif

@@ -182,6 +182,11 @@ check_client(const struct agent_client *c, struct err *e)
         return err_set(e, -ERR_INVALID, "client.min_dynamic_port is larger than max_dynamic_port");
     if (str_eq(c->node_pool, "all"))
         return err_set(e, -ERR_INVALID, "client.node_pool may not be \"all\": it means every pool");
+    if (c->drain && c->drain->force && c->drain->deadline.set)
+        return err_set(e, -ERR_INVALID,
+                       "client.drain_on_shutdown: force and deadline exclude each other");
+    if (c->drain && c->drain->deadline.set && c->drain->deadline.v < 0)
+        return err_set(e, -ERR_INVALID, "client.drain_on_shutdown.deadline is negative");
     for (size_t i = 0; i < c->meta.n; i++)
         if (str_empty(c->meta.v[i].k) || strpbrk(c->meta.v[i].k, " {}$\"\n"))
             return err_set(e, -ERR_INVALID,
@@ -247,6 +252,35 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
         c->client->server_join->retry_join.n == 0)
         list_add(ctx, *warnings, "client: no servers are configured: set client.servers");
     return r;
+}
+
+#define DRAIN_DEFAULT (3600 * NS_PER_S)
+#define DRAIN_REPORTS (15 * NS_PER_S) /* what comes after the last task's end */
+
+bool
+config_drain(const struct agent_config *c, struct drain_spec *ret)
+{
+    const struct agent_drain_on_shutdown *d = c->client ? c->client->drain : NULL;
+
+    if (!d || !c->client->enabled || c->dev_mode)
+        return false;
+    int64_t deadline = d->deadline.set ? d->deadline.v : DRAIN_DEFAULT;
+    *ret = (struct drain_spec){.deadline = d->force ? -1 : deadline,
+                               .ignore_system_jobs = d->ignore_system_jobs};
+    return true;
+}
+
+int64_t
+config_drain_ns(const struct agent_config *c)
+{
+    struct drain_spec d;
+
+    if (!config_drain(c, &d))
+        return 0;
+    int64_t more = c->client->max_kill_timeout + DRAIN_REPORTS;
+    if (d.deadline == 0 || d.deadline > INT64_MAX - more)
+        return INT64_MAX;
+    return more + (d.deadline > 0 ? d.deadline : 0);
 }
 
 /* The configuration owns the text: it is asked for once or twice. */

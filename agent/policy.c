@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/config.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -104,6 +105,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
     if (p->raw_exec)
         list_add(p, p->drivers, "raw_exec");
     p->seccomp = true;
+    p->drain_time = config_drain_ns(cfg);
     if (iso) {
         p->denied_users = iso->denied_users;
         p->allowed_users = iso->allowed_users;

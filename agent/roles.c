@@ -300,6 +300,66 @@ roles_start(const void *ctx, const struct roles_config *rc, struct err *e)
     return r;
 }
 
+/* --- drain --- */
+
+struct drain_wait {
+    struct drain_wait *next;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static void
+drain_over(void *arg)
+{
+    struct roles *r = arg;
+
+    while (r->drain_waits != NULL && !r->stopping) {
+        struct drain_wait *w = r->drain_waits;
+        r->drain_waits = w->next;
+        w->done(w->arg);
+        talloc_free(w);
+    }
+}
+
+static void
+on_drained(void *arg, const struct err *e)
+{
+    struct roles *r = arg;
+
+    r->draining = false;
+    r->drained = e == NULL;
+    if (e != NULL && e->code != -ERR_CANCELED)
+        log_error("agent", "this node was not drained", "error", e->text, NULL);
+    drain_over(r);
+}
+
+int64_t
+roles_drain_ns(const struct roles *r)
+{
+    return config_drain_ns(r->rc.cfg);
+}
+
+void
+roles_drain(struct roles *r, void (*done)(void *arg), void *arg)
+{
+    struct drain_wait *w = mem_new(r, struct drain_wait);
+    struct drain_wait **end = &r->drain_waits;
+    struct drain_spec spec;
+
+    *w = (struct drain_wait){NULL, done, arg};
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = w;
+    if (r->draining)
+        return;
+    if (r->drained || r->client == NULL || !config_drain(r->rc.cfg, &spec)) {
+        loop_post(r->rc.loop, drain_over, r);
+        return;
+    }
+    r->draining = true;
+    client_drain(r->client, &spec, on_drained, r);
+}
+
 static void
 finished(void *arg)
 {
@@ -333,6 +393,7 @@ client_stopped(void *arg)
 void
 roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg)
 {
+    r->stopping = true;
     r->stopped = stopped;
     r->stopped_arg = arg;
     http_server_close(TAKE(r->http));

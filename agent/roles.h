@@ -31,6 +31,9 @@ struct roles {
     struct http_server *http;
     const char *region, *datacenter, *name, *node_id;
     const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise; /* "host:port" */
+    struct drain_wait *drain_waits; /* who waits for the end of a drain */
+    bool draining, drained;
+    bool stopping;
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
@@ -47,6 +50,7 @@ void roles_drain(struct roles *r, void (*done)(void *arg), void *arg);
 /* The longest it may take, for inhibitors and stop timeouts; 0: there is nothing to drain, INT64_MAX: as
  * long as it takes. */
 int64_t roles_drain_ns(const struct roles *r);
+
 /* HTTP first, then the client, then the server; `stopped` comes on the loop when all is down. */
 void roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg);
 

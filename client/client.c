@@ -215,6 +215,7 @@ client_stop(struct client *c, void (*done)(void *arg), void *arg)
     ASSERT(!c->stop_done);
     c->stop_done = done;
     c->stop_arg = arg;
+    drain_stop(c);
     if (c->cfg.stop_tasks && c->started) {
         c->quitting = true;
         c->quit_timer = timer_start(c->loop, c->cfg.max_kill_timeout_ns / NS_PER_MS + QUIT_EXTRA_MS,

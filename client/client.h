@@ -74,9 +74,9 @@ void client_free(struct client *c);
  * allocation has ended (of system jobs too, unless ignored). Deadlines of the spec: > 0: what is left
  * then is ended; 0: none; < 0: at once. `done` with an error when a server refused, when it took longer
  * than the deadline and the time that tasks have to end, or when the client is stopped; the node stays
- * draining then. One at a time. */
-void client_drain(struct client *c, const struct drain_spec *spec,
-                  void (*done)(void *arg, const struct err *e), void *arg);
+ * draining then. One at a time. e NULL: done. */
+typedef void client_done(void *arg, const struct err *e);
+void client_drain(struct client *c, const struct drain_spec *spec, client_done *done, void *arg);
 
 const char *client_node_id(const struct client *c);
 /* The node as it was last registered; owned by the client, valid until the next loop turn. */
@@ -99,8 +99,6 @@ void client_info(const struct client *c, struct client_info *ret);
 bool client_has_alloc(const struct client *c, const char *alloc_id);
 
 /* --- operations on allocations: `e` NULL means done. ------------------------------------------- */
-typedef void client_done(void *arg, const struct err *e);
-
 /* `task` NULL or "": every running main task; `all_tasks`: also those that are dead already. */
 void client_alloc_restart(struct client *c, const char *alloc_id, const char *task, bool all_tasks,
                           client_done *done, void *arg);

@@ -161,6 +161,7 @@ struct client {
     int64_t update_backoff_ms;
     int64_t list_backoff_ms;
     size_t adopting; /* tasks whose fate at restart is not known yet */
+    struct node_drain *drain; /* drain.c: NULL but during one */
     struct host_cpus *host_cpus; /* stats.c */
     struct client_stream *streams; /* stream.c: all open ones */
     size_t n_streams;
@@ -237,6 +238,9 @@ int fs_check_path(const void *ctx, const char *path, const char **ret, struct er
 
 /* node.c: fingerprint into c->node. */
 void node_build(struct client *c);
+
+/* drain.c */
+void drain_stop(struct client *c);
 
 /* gc.c */
 void gc_check(struct client *c);

@@ -333,6 +333,9 @@ on_signal(struct run *u)
     if (!again) {
         u->phase = STOPPING_AGENT;
         u->deadline_ns = clock_mono_ns() + AGENT_STOP_MS * NS_PER_MS;
+        /* the agent may drain its node first */
+        if (__builtin_add_overflow(u->deadline_ns, u->policy->drain_time, &u->deadline_ns))
+            u->deadline_ns = INT64_MAX;
     }
 }
 
@@ -366,7 +369,8 @@ step(struct run *u)
         }
         next = u->deadline_ns;
     }
-    return next == INT64_MAX ? -1 : (int)((next - now) / NS_PER_MS) + 1;
+    int64_t ms = (next - now) / NS_PER_MS + 1;
+    return next == INT64_MAX || ms > INT_MAX ? -1 : (int)ms;
 }
 
 static void
