@@ -96,6 +96,7 @@ int cmd_job_status(struct cmd *c);
 int cmd_job_stop(struct cmd *c);
 int cmd_job_inspect(struct cmd *c);
 int cmd_node_status(struct cmd *c);
+int cmd_node_drain(struct cmd *c);
 int cmd_node_eligibility(struct cmd *c);
 int cmd_alloc_status(struct cmd *c);
 int cmd_alloc_logs(struct cmd *c);

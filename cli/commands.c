@@ -63,6 +63,11 @@ const struct command commands[] = {
      PATH_HELP "The file is parsed here and checked by a server. Exit code 1: it is not valid.",
      cmd_job_validate, NULL, false},
     /* node */
+    {"node drain", "[options] <node>", "Move all work off a node",
+     "The node takes no new allocations, and those that it has are stopped here and placed "
+     "elsewhere, as their groups' migrate blocks say. Batch jobs are waited for, system jobs end "
+     "last. The drain is watched until it ends; leaving the watch does not end the drain.",
+     cmd_node_drain, NULL, false},
     {"node eligibility", "[options] <node>", "Allow or stop new work on a node",
      "Marks a node as eligible or not for new allocations. What runs there goes on.",
      cmd_node_eligibility, NULL, false},
@@ -98,6 +103,7 @@ const struct command commands[] = {
     /* older spellings, not listed */
     {"alloc-status", "", NULL, NULL, cmd_alloc_status, "alloc status", false},
     {"eval-status", "", NULL, NULL, cmd_eval_status, "eval status", false},
+    {"node-drain", "", NULL, NULL, cmd_node_drain, "node drain", false},
     {"node-status", "", NULL, NULL, cmd_node_status, "node status", false},
     {"server-members", "", NULL, NULL, cmd_server_members, "server members", false},
 };

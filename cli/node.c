@@ -7,6 +7,7 @@
 #include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
+#include "cli/node.h"
 #include "common/num.h"
 
 struct node_opts {
@@ -18,9 +19,8 @@ struct node_opts {
 
 /* --- this node --- */
 
-/* Id of the node that the addressed agent is; NULL when it is none, which was said. */
-static const char *
-self_id(struct cmd *c)
+const char *
+node_self(struct cmd *c)
 {
     struct value *v = NULL;
     struct err e = ERR_INIT;
@@ -317,9 +317,8 @@ show_node(struct cmd *c, const struct node_opts *o, const char *id)
     return 0;
 }
 
-/* Full id from a prefix; NULL when that was said and *ret_code set. */
-static const char *
-find_node(struct cmd *c, const char *prefix, int *ret_code)
+const char *
+node_find(struct cmd *c, const char *prefix, int *ret_code)
 {
     struct object_list found;
     *ret_code = 1;
@@ -341,6 +340,17 @@ find_node(struct cmd *c, const char *prefix, int *ret_code)
     default:
         return NULL;
     }
+}
+
+const char *
+node_arg(struct cmd *c, bool self, int *ret_code)
+{
+    *ret_code = 1;
+    if (self == (c->n_args == 1)) {
+        cmd_fail(c, "Name a node, or give -self");
+        return NULL;
+    }
+    return self ? node_self(c) : node_find(c, c->args[0], ret_code);
 }
 
 int
@@ -366,7 +376,7 @@ cmd_node_status(struct cmd *c)
         return rc;
     if (!o.self && c->n_args == 0)
         return list_nodes(c, &o);
-    const char *id = o.self ? self_id(c) : find_node(c, c->args[0], &rc);
+    const char *id = o.self ? node_self(c) : node_find(c, c->args[0], &rc);
     return id ? show_node(c, &o, id) : 1;
 }
 
@@ -384,9 +394,7 @@ cmd_node_eligibility(struct cmd *c)
         return rc;
     if (enable == disable)
         return cmd_fail(c, "Either the -enable or -disable flag must be set");
-    if (self == (c->n_args == 1))
-        return cmd_fail(c, "Name a node, or give -self");
-    const char *id = self ? self_id(c) : find_node(c, c->args[0], &rc);
+    const char *id = node_arg(c, self, &rc);
     if (!id)
         return rc;
     struct err e = ERR_INIT;
