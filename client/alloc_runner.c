@@ -311,8 +311,7 @@ alloc_runner_link_up(struct alloc_runner *ar)
         return;
     bool need_dirs = false;
     for (size_t i = 0; i < ar->n; i++) {
-        if (ar->tasks[i].want_adopt)
-            task_runner_resume(&ar->tasks[i]);
+        task_runner_link_up(&ar->tasks[i]);
         need_dirs = need_dirs || ar->tasks[i].launching;
     }
     if (need_dirs && ar->dirs == DIRS_NONE)

@@ -31,8 +31,9 @@ enum {
     CLIENT_BATCH_NS = 200 * 1000 * 1000, /* reports without a new status wait so long */
     CLIENT_LINK_RETRY_MS = 50,           /* to the warden: doubled */
     CLIENT_LINK_RETRY_MAX_MS = 1000,
-    CLIENT_LINK_FIRST_MS = 2000,         /* registration waits so long for the warden */
-    CLIENT_RETRY_MIN_MS = 500,           /* calls to servers: doubled, jittered */
+    CLIENT_AGAIN_MS = 20,        /* the warden is busy with a task */
+    CLIENT_LINK_FIRST_MS = 2000, /* registration waits so long for the warden */
+    CLIENT_RETRY_MIN_MS = 500,   /* calls to servers: doubled, jittered */
     CLIENT_RETRY_MAX_MS = 15 * 1000
 };
 
@@ -52,15 +53,18 @@ struct task_runner {
     const struct driver *driver; /* NULL: not in this build */
     struct task_sm sm;
     struct timer *timer;
+    struct timer *again; /* the warden is busy with the task: ask soon */
     struct watch *watch; /* of pidfd */
     int pidfd;
     int cgroup;
     int record;
-    bool clean;      /* the warden has no record of an earlier launch */
-    bool launching;  /* the launch chain is under way */
-    bool persisted;  /* its intent is durable */
-    bool asked;      /* a request that decides the launch is out */
-    bool want_adopt; /* the warden could not be asked: do it when it is back */
+    bool clean;             /* the warden has no record of an earlier launch */
+    bool launching;         /* the launch chain is under way */
+    bool persisted;         /* its intent is durable */
+    bool asked;             /* a request that decides the launch is out */
+    bool want_adopt;        /* the warden could not be asked: do it when it is back */
+    bool want_kill;         /* ... nor told to signal or kill */
+    bool want_clean;        /* ... nor to forget what has ended */
     struct driver_sim *sim; /* mock driver: instead of a process */
     struct timer *sim_timer;
     bool sim_killed;
@@ -215,7 +219,8 @@ void task_runner_configure(struct task_runner *tr, const struct task *task);
 void task_runner_done(struct task_runner *tr);
 void task_runner_act(struct task_runner *tr, unsigned acts);
 void task_runner_resume(struct task_runner *tr);
-void task_runner_dirs(struct task_runner *tr); /* directories are ready or failed */
+void task_runner_link_up(struct task_runner *tr); /* what the warden could not be asked */
+void task_runner_dirs(struct task_runner *tr);    /* directories are ready or failed */
 void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg);
 
 /* launch.c */

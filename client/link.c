@@ -110,6 +110,8 @@ try_connect(void *arg)
         if (!c->stopping)
             retry_later(c);
     } else {
+        /* completions of requests that were made without a connection made new ones: on_change */
+        timer_stop(TAKE(c->link_timer));
         c->link_watch = watch_fd(c->loop, warden_client_fd(c->warden), WATCH_READ, on_ready, c);
         ASSERT(c->link_watch);
         link_is_up(c);

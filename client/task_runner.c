@@ -21,6 +21,7 @@
 
 static void launch_continue(struct task_runner *tr);
 static void adopt(struct task_runner *tr);
+static bool unreachable(const struct err *e);
 
 static const char *
 name_of(const struct task_runner *tr)
@@ -47,25 +48,35 @@ on_destroyed(void *arg, const struct err *e, struct warden_reply *r)
     struct task_runner *tr = arg;
     if (!e && !tr->launching)
         tr->clean = true;
+    else if (e && unreachable(e))
+        tr->want_clean = true;
     alloc_runner_release(tr->ar);
+}
+
+/* The warden may forget what has ended. A launch that has begun meanwhile does so by itself, first.
+ */
+static void
+forget_end(struct task_runner *tr)
+{
+    tr->want_clean = false;
+    if (tr->launching || tr->clean || task_sm_process(tr->sm.t))
+        return;
+    alloc_runner_hold(tr->ar);
+    warden_destroy(tr->ar->c->warden, tr->ar->id, name_of(tr), on_destroyed, tr);
 }
 
 static void
 end_is_durable(void *arg, int code)
 {
     struct task_runner *tr = arg;
-    struct alloc_runner *ar = tr->ar;
     /* The record says how it ended, and stays until the local state does. */
-    if (code < 0 && !ar->stopped && !tr->launching) {
-        local_sync(ar->c->state, end_is_durable, tr);
+    if (code < 0 && !tr->ar->stopped && !tr->launching) {
+        local_sync(tr->ar->c->state, end_is_durable, tr);
         return;
     }
-    /* A launch that has begun meanwhile destroys by itself, first. */
-    if (code == 0 && !tr->launching && !task_sm_process(tr->sm.t) && !tr->clean) {
-        alloc_runner_hold(ar);
-        warden_destroy(ar->c->warden, ar->id, name_of(tr), on_destroyed, tr);
-    }
-    alloc_runner_release(ar);
+    if (code == 0)
+        forget_end(tr);
+    alloc_runner_release(tr->ar);
 }
 
 /* After a process has ended and the machine has decided. */
@@ -111,12 +122,13 @@ on_pidfd(void *arg, int fd, unsigned events)
     (void)events;
     struct task_runner *tr = arg;
     auto_mem void *tmp = mem_ctx("record");
-    struct task_record *rec = NULL;
-    int r = tr->record >= 0 ? record_read(tmp, tr->record, &rec) : -ERR_NOT_FOUND;
-    if (r == 0 && rec->finished_at != 0)
-        ended_with(tr, rec);
-    else
+    struct record r;
+    if (tr->record < 0 || record_read_raw(tr->record, &r) < 0) {
         vanished(tr);
+        return;
+    }
+    (void)record_settle(&r, client_now_ns()); /* the shim was killed; the warden may not be there */
+    ended_with(tr, record_export(tmp, &r));
 }
 
 static void
@@ -202,6 +214,13 @@ launch_failed(struct task_runner *tr, const char *type, const char *why, bool re
                                              recoverable));
 }
 
+/* The connection to the warden broke: what was asked may have happened or not. */
+static bool
+unreachable(const struct err *e)
+{
+    return e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED;
+}
+
 /* Errors of a moment: the restart policy may try again. */
 static bool
 recoverable(int code)
@@ -240,7 +259,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         take_fds(tr, r);
         log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
         task_runner_act(tr, task_sm_started(&tr->sm, now, started));
-    } else if (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED) {
+    } else if (unreachable(e)) {
         /* It may have happened: ask when the warden is back. */
         tr->want_adopt = true;
     } else if (e->code == -ERR_CONFLICT) {
@@ -268,6 +287,23 @@ ask_launch(struct task_runner *tr)
 }
 
 static void
+on_again(void *arg)
+{
+    struct task_runner *tr = arg;
+    tr->again = NULL;
+    if (tr->want_adopt)
+        task_runner_resume(tr);
+}
+
+static void
+ask_again(struct task_runner *tr)
+{
+    tr->want_adopt = true;
+    timer_stop(tr->again);
+    tr->again = timer_start(tr->ar->c->loop, CLIENT_AGAIN_MS, on_again, tr);
+}
+
+static void
 on_cleaned(void *arg, const struct err *e, struct warden_reply *r)
 {
     (void)r;
@@ -278,8 +314,10 @@ on_cleaned(void *arg, const struct err *e, struct warden_reply *r)
     } else if (!e) {
         tr->clean = true;
         launch_continue(tr);
-    } else if (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED) {
+    } else if (unreachable(e)) {
         tr->want_adopt = true; /* link_up goes on with the chain */
+    } else if (e->code == -ERR_BUSY) {
+        ask_again(tr); /* it is being removed already */
     } else {
         launch_failed(tr, TASK_EVENT_SETUP_FAILURE, e->text, true);
     }
@@ -311,6 +349,9 @@ launch_continue(struct task_runner *tr)
     if (!tr->launching || tr->asked || ar->stopped)
         return;
     if (tr->sm.t->kill) {
+        if (tr->want_adopt && tr->clean)
+            return; /* it was asked for, and may have happened */
+        tr->want_adopt = false;
         tr->launching = false;
         task_runner_act(tr, task_sm_aborted(&tr->sm, client_now_ns()));
         return;
@@ -380,9 +421,11 @@ on_signaled(void *arg, const struct err *e, struct warden_reply *r)
 {
     (void)r;
     struct task_runner *tr = arg;
-    if (e && e->code != -ERR_NOT_FOUND)
-        log_warn("client", "signal was not sent", "alloc_id", tr->ar->id, "task", name_of(tr), "error",
-                 e->text, NULL);
+    if (e && unreachable(e))
+        tr->want_kill = true;
+    else if (e && e->code != -ERR_NOT_FOUND)
+        log_warn("client", "signal was not sent", "alloc_id", tr->ar->id, "task", name_of(tr),
+                 "error", e->text, NULL);
     alloc_runner_release(tr->ar);
 }
 
@@ -526,12 +569,22 @@ on_adopted(void *arg, const struct err *e, struct warden_reply *r)
         alloc_runner_release(tr->ar);
         return;
     }
-    if (e && (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED)) {
+    if (e && unreachable(e)) {
         tr->want_adopt = true;
         alloc_runner_release(tr->ar);
         return;
     }
+    if (e && e->code == -ERR_BUSY) {
+        ask_again(tr);
+        alloc_runner_release(tr->ar);
+        return;
+    }
     adopt_done(tr);
+    if (!task_sm_process(tr->sm.t)) { /* it ended otherwise meanwhile */
+        forget_end(tr);
+        alloc_runner_release(tr->ar);
+        return;
+    }
     const struct task_record *rec = !e && r->msg->records.n > 0 ? r->msg->records.v[0] : NULL;
     if (e && e->code == -ERR_NOT_FOUND)
         adopt_unknown(tr);
@@ -551,6 +604,22 @@ adopt(struct task_runner *tr)
     tr->asked = true;
     alloc_runner_hold(tr->ar);
     warden_adopt(tr->ar->c->warden, tr->ar->id, name_of(tr), on_adopted, tr);
+}
+
+void
+task_runner_link_up(struct task_runner *tr)
+{
+    if (tr->want_adopt)
+        task_runner_resume(tr);
+    if (tr->want_kill) {
+        tr->want_kill = false;
+        if (tr->sm.t->phase == TASK_STOPPING)
+            send_kill_signal(tr);
+        else if (tr->sm.t->phase == TASK_FORCED)
+            force(tr);
+    }
+    if (tr->want_clean)
+        forget_end(tr);
 }
 
 void
@@ -595,13 +664,16 @@ task_runner_init(struct task_runner *tr, struct alloc_runner *ar, const struct t
     tr->clean = record->launches == 0;
     tr->sm.t = record;
     task_runner_configure(tr, task);
+    tr->want_clean =
+        !tr->clean && !task_sm_process(record) && !(tr->driver && tr->driver->simulate);
 }
 
 void
 task_runner_done(struct task_runner *tr)
 {
     timer_stop(tr->timer);
-    tr->timer = NULL;
+    timer_stop(tr->again);
+    tr->timer = tr->again = NULL;
     timer_stop(tr->sim_timer);
     tr->sim_timer = NULL;
     close_fds(tr);
