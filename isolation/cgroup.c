@@ -11,13 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/limits.h"
+
+#define OWNER_XATTR "trusted.paddock.owner"
 
 static const struct {
     uint32_t bit;
@@ -133,18 +137,44 @@ cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct er
     if (faccessat(fd, "cgroup.procs", F_OK, 0) < 0)
         return err_set(e, -ERR_INVALID, "\"%s\" is not a cgroup (version 2)", path);
     auto_fd int up = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (make && up >= 0 && faccessat(up, "cgroup.procs", F_OK, 0) == 0)
+    if (up >= 0 && faccessat(up, "cgroup.procs", F_OK, 0) < 0)
+        fd_close(&up);
+    if (make && up >= 0)
         enable_controllers(up);
     enable_controllers(fd);
+    const char *slash = strrchr(path, '/');
+    if (!make || slash == NULL || !str_copy(ret->name, sizeof(ret->name), slash + 1))
+        fd_close(&up);
     ret->controllers = read_controllers(fd, "cgroup.subtree_control");
     ret->fd = TAKE_FD(fd);
+    ret->up = TAKE_FD(up);
     return 0;
+}
+
+/* An empty root may be removed by anybody who may. False: it is there, or cannot be made again. */
+static bool
+root_revive(struct cgroup_root *r)
+{
+    if (faccessat(r->fd, "cgroup.procs", F_OK, 0) == 0 || r->up < 0)
+        return false;
+    if (mkdirat(r->up, r->name, 0755) < 0 && errno != EEXIST)
+        return false;
+    int fd = openat(r->up, r->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return false;
+    enable_controllers(r->up);
+    enable_controllers(fd);
+    fd_close(&r->fd);
+    r->fd = fd;
+    r->controllers = read_controllers(fd, "cgroup.subtree_control");
+    return true;
 }
 
 void
 cgroup_root_close(struct cgroup_root *r)
 {
     fd_close(&r->fd);
+    fd_close(&r->up);
 }
 
 static bool
@@ -172,13 +202,17 @@ open_dir(int dirfd, const char *name)
 
 /* A directory for inner nodes, with controllers handed down where there are any. */
 static int
-make_inner(int dirfd, const char *name, bool controlled)
+make_inner(int dirfd, const char *name, bool controlled, const char *owner)
 {
-    if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST)
+    bool made = mkdirat(dirfd, name, 0755) == 0;
+    if (!made && errno != EEXIST)
         return -errno;
     int fd = open_dir(dirfd, name);
     if (fd >= 0 && controlled)
         enable_controllers(fd);
+    if (fd >= 0 && made &&
+        owner != NULL) /* not everywhere possible; then nothing counts as stray */
+        (void)fsetxattr(fd, OWNER_XATTR, owner, strlen(owner), 0);
     return fd;
 }
 
@@ -240,14 +274,16 @@ sum_weights(int allocfd)
 }
 
 int
-cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
+cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
                  const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e)
 {
     int k = check_names(alloc, task, e);
     if (k < 0)
         return k;
-    auto_fd int afd = make_inner(r->fd, alloc, r->controllers != 0);
-    auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task, r->controllers != 0);
+    auto_fd int afd = make_inner(r->fd, alloc, r->controllers != 0, r->owner);
+    if ((afd == -ENOENT || afd == -ENODEV) && root_revive(r))
+        afd = make_inner(r->fd, alloc, r->controllers != 0, r->owner);
+    auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task, r->controllers != 0, NULL);
     auto_fd int shim = tfd < 0 ? tfd : make_leaf(tfd, "shim");
     auto_fd int leaf = shim < 0 ? shim : make_leaf(tfd, "task");
     if (leaf < 0) {
@@ -336,6 +372,50 @@ cgroup_task_remove(const struct cgroup_root *r, const char *alloc, const char *t
     if (remove_dir(r->fd, alloc) < 0 && (r->controllers & CGROUP_CPU)) /* other tasks are there */
         sum_weights(afd);
     return 0;
+}
+
+static bool
+is_ours(const struct cgroup_root *r, int fd)
+{
+    char owner[PATH_MAX];
+    ssize_t n = r->owner == NULL ? -1 : fgetxattr(fd, OWNER_XATTR, owner, sizeof(owner));
+    return n >= 0 && (size_t)n == strlen(r->owner) && memcmp(owner, r->owner, (size_t)n) == 0;
+}
+
+/* Names of the directories in `dirfd`, read before anything changes there. */
+static void
+list_dirs(const void *ctx, int dirfd, struct str_list *ret)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL) {
+        fd_close(&fd);
+        return;
+    }
+    for (struct dirent *d; (d = readdir(dir)) != NULL;)
+        if (d->d_type == DT_DIR && d->d_name[0] != '.')
+            list_add(ctx, *ret, mem_strdup(ctx, d->d_name));
+    (void)closedir(dir);
+}
+
+void
+cgroup_each_task(const struct cgroup_root *r,
+                 void (*fn)(void *arg, const char *alloc, const char *task), void *arg)
+{
+    auto_mem void *ctx = mem_ctx("cgroups");
+    struct str_list allocs = {0};
+    list_dirs(ctx, r->fd, &allocs);
+    for (size_t i = 0; i < allocs.n; i++) {
+        auto_fd int afd = open_dir(r->fd, allocs.v[i]);
+        struct str_list tasks = {0};
+        if (afd < 0 || !is_ours(r, afd))
+            continue;
+        list_dirs(ctx, afd, &tasks);
+        for (size_t k = 0; k < tasks.n; k++)
+            fn(arg, allocs.v[i], tasks.v[k]);
+        if (tasks.n == 0) /* made, and nothing below it yet */
+            (void)unlinkat(r->fd, allocs.v[i], AT_REMOVEDIR);
+    }
 }
 
 /* --- state

@@ -43,7 +43,10 @@ const char *cgroup_controllers_text(const void *ctx, uint32_t mask);
  * `path` is absolute (ROOT). Use one per warden. */
 struct cgroup_root {
     int fd;               /* directory */
+    int up;               /* its parent, in case it is removed while nothing runs in it; -1: none */
+    char name[256];       /* in there */
     uint32_t controllers; /* that tasks below can use */
+    const char *owner;    /* borrowed; marks what is made (trusted.paddock.owner). NULL: no marks */
 };
 int cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e);
 void cgroup_root_close(struct cgroup_root *r);
@@ -78,10 +81,11 @@ struct cgroup_task {
     int task_fd;
     uint64_t id; /* of the task leaf: its inode number */
 };
-/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/ (a processor weight into TASK, and the
- * sum of its tasks' into ALLOC: siblings compete, so each level needs one). Existing empty leaves of
- * an earlier run are used again; occupied ones are -EBUSY. Names are one path component each. */
-int cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
+/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/ (a processor weight into TASK, and
+ * the sum of its tasks' into ALLOC: siblings compete, so each level needs one). Existing empty
+ * leaves of an earlier run are used again; occupied ones are -EBUSY. A root that was removed is
+ * made again. Names are one path component each. */
+int cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
                      const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e);
 /* Opens existing leaves, for adoption. */
 int cgroup_task_open(const struct cgroup_root *r, const char *alloc, const char *task,
@@ -91,6 +95,10 @@ void cgroup_task_close(struct cgroup_task *t);
  * -EBUSY while populated. */
 int cgroup_task_remove(const struct cgroup_root *r, const char *alloc, const char *task,
                        struct err *e);
+
+/* ALLOC and TASK of every task's cgroup that bears the root's mark. */
+void cgroup_each_task(const struct cgroup_root *r,
+                      void (*fn)(void *arg, const char *alloc, const char *task), void *arg);
 
 /* Kills everything in the leaf: cgroup.kill, or signals in a loop where it is missing. */
 int cgroup_kill(int dirfd);

@@ -29,6 +29,9 @@ enum {
     WARDEN_DESTROY_MS = 15000,     /* the end of a destroyed task */
     WARDEN_RETRY_MS = 10,          /* between tries to remove a cgroup that is not empty yet */
     WARDEN_RETRIES_MAX = 500,      /* such tries */
+    WARDEN_TRASH_MS = 5000,        /* until what could not be removed is tried again; doubled */
+    WARDEN_TRASH_MAX_MS = 600000,  /* the longest such pause */
+    WARDEN_RECORDS_MAX = 32768,    /* task records that are read at the start */
     PLAN_BYTES_MAX = 1 << 20,      /* bytes of the plan that a shim gets */
     PLAN_ARGS_MAX = 4096,          /* arguments, and environment entries, of a task */
     PLAN_PATHS_MAX = 64,           /* directories in which the command is looked for */
@@ -60,6 +63,8 @@ enum {
     CGROUP_STATS_MAX = 8192,      /* bytes of a statistics file */
     PROC_PASSES_MAX = 16,         /* passes over /proc for the processes of a task without cgroup */
     PROC_PROCS_MAX = 65536,       /* processes of the machine that such a pass looks at */
+    PROC_ENVIRON_MAX = 256 * 1024, /* bytes of a process's environment that are searched */
+    SHIM_END_ROUNDS_MAX = 10000,  /* rounds in which a shim without cgroup ends its children */
 };
 
 #endif

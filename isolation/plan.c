@@ -158,7 +158,7 @@ plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_
     bool isolated = in->mounts != NULL;
     const char *base = isolated ? "" : in->task_dir;
     struct block k = {.b = BUF_INIT(PLAN_BYTES_MAX)};
-    struct plan_header h = {.magic = PLAN_MAGIC, .flags = plan_flags(in)};
+    struct plan_header h = {.magic = PLAN_MAGIC, .version = SHIM_VERSION, .flags = plan_flags(in)};
 
     put(&k, &h, sizeof(h), 8);
     struct confine c = {0};
@@ -219,6 +219,12 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
     char what[sizeof(st->what)];
     memcpy(what, st->what, sizeof(what));
     what[sizeof(what) - 1] = '\0';
+    if (stage == SHIM_PLAN && error == EPROTO) {
+        err_set(e, -ERR_UNSUPPORTED,
+                "paddock-shim is of another version than paddock-warden: restart the warden once "
+                "both are installed");
+        return;
+    }
     if (stage == SHIM_EXEC) {
         const uint64_t *args = (const uint64_t *)(const void *)((const char *)plan + h->args.at);
         const char *cmd = (const char *)plan + args[0];

@@ -20,6 +20,11 @@
 
 #define PLAN_MAGIC 0x4e4c5044u /* "DPLN" */
 
+/* Of everything that warden and shim share: this block, the descriptors, the status, the part of
+ * the record that the shim writes. To be raised with every change of one of them: a shim of another
+ * version refuses the plan, and a record of another version is not read as if it were ours. */
+enum { SHIM_VERSION = 1 };
+
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */
     PLAN_ROOT = 1 << 1,      /* the shim is root and gives everything up after the launch */
@@ -49,7 +54,8 @@ struct plan_filter {
 
 struct plan_header {
     uint32_t magic;
-    uint32_t bytes; /* of the block; the last one is NUL */
+    uint32_t version; /* SHIM_VERSION */
+    uint32_t bytes;   /* of the block; the last one is NUL */
     uint32_t flags;
     uint32_t mounts; /* struct mounts_plan; 0: the mount namespace stays as it is */
     uint32_t mounts_bytes;
@@ -129,8 +135,8 @@ int plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *
               struct err *e);
 /* "mount proc on \"proc\": Operation not permitted": a shim's failure in words. */
 void plan_explain(const void *plan, const struct shim_status *st, struct err *e);
-/* Whether offsets, counts and terminators of a block are right; the shim's check, and the tests'.
- */
+/* Whether offsets, counts and terminators of a block are right; the shim's check, and the tests':
+ * 0, -EPROTO for another version, or -EINVAL. */
 #endif
 int plan_check(const void *plan, uint64_t bytes);
 

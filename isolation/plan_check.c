@@ -28,7 +28,11 @@ int
 plan_check(const void *plan, uint64_t bytes)
 {
     const struct plan_header *h = plan;
-    if (bytes < sizeof(*h) || bytes > PLAN_BYTES_MAX || h->magic != PLAN_MAGIC || h->bytes != bytes)
+    if (bytes < sizeof(*h) || bytes > PLAN_BYTES_MAX || h->magic != PLAN_MAGIC)
+        return -22;
+    if (h->version != SHIM_VERSION)
+        return -71;
+    if (h->bytes != bytes)
         return -22;
     if (((const char *)plan)[bytes - 1] != 0)
         return -22; /* so every string that starts inside ends inside */

@@ -205,3 +205,43 @@ proc_kill_descendants(pid_t pid)
         }
     }
 }
+
+/* False for a process of another user, or without memory of its own. */
+static bool
+is_marked(pid_t pid, const char *const *marks)
+{
+    auto_mem void *ctx = mem_ctx("environ");
+    char path[40], *text = mem_array(ctx, char, PROC_ENVIRON_MAX);
+    (void)snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? fd : fd_read_full(fd, text, PROC_ENVIRON_MAX - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    for (; *marks != NULL; marks++) {
+        const char *p = text;
+        while (p < text + n && strcmp(p, *marks) != 0)
+            p += strlen(p) + 1;
+        if (p >= text + n)
+            return false;
+    }
+    return true;
+}
+
+void
+proc_kill_marked(const char *const *marks)
+{
+    bool any = true;
+    for (int pass = 0; any && pass < PROC_PASSES_MAX; pass++) {
+        auto_mem void *ctx = mem_ctx("marked");
+        struct pair *v = NULL;
+        size_t n = list_all(ctx, &v);
+        any = false;
+        for (size_t i = 0; i < n; i++) {
+            auto_fd int fd =
+                v[i].pid == getpid() || !is_marked(v[i].pid, marks) ? -1 : pidfd_open_pid(v[i].pid);
+            if (fd >= 0 && is_marked(v[i].pid, marks) && pidfd_signal(fd, SIGKILL) == 0)
+                any = true;
+        }
+    }
+}

@@ -22,6 +22,9 @@ pid_t proc_inner_pid(pid_t pid);
 /* SIGKILL to all descendants of `pid`, again until there are none that live (rootless: no cgroup).
  */
 void proc_kill_descendants(pid_t pid);
+/* SIGKILL to every process of ours that was started with all of `marks` ("NAME=value", NULL at the
+ * end) in its environment: what is left, without root, of a task whose shim was killed. */
+void proc_kill_marked(const char *const *marks);
 /* The pid behind a pidfd in our pid namespace; 0: unknown or gone. */
 pid_t proc_pidfd_pid(int pidfd);
 /* fork(2) by clone3, for single-threaded programs: the child's pid, 0 in the child, or -errno.

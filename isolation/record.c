@@ -2,27 +2,65 @@
 #include "isolation/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/api.h"
 #include "common/err.h"
 #include "common/mem.h"
+#include "isolation/plan.h"
 
 int
 record_read_raw(int fd, struct record *ret)
 {
-    struct record r;
+    struct record r = {0};
     ssize_t n = pread(fd, &r, sizeof(r), 0);
     if (n < 0)
         return -errno;
-    if ((size_t)n != sizeof(r) || r.magic != RECORD_MAGIC || r.bytes != sizeof(r) ||
-        r.run.state > RECORD_FINISHED || memchr(r.alloc_id, 0, sizeof(r.alloc_id)) == NULL ||
+    if ((size_t)n < offsetof(struct record, run) || r.magic != RECORD_MAGIC || r.version == 0 ||
+        memchr(r.alloc_id, 0, sizeof(r.alloc_id)) == NULL ||
         memchr(r.task, 0, sizeof(r.task)) == NULL ||
         memchr(r.boot_id, 0, sizeof(r.boot_id)) == NULL)
         return -ERR_CORRUPT;
+    if (r.version != SHIM_VERSION)
+        r.run = (struct record_run){.state = RECORD_RUNNING, .flags = RECORD_FOREIGN};
+    else if ((size_t)n != sizeof(r) || r.run.state > RECORD_FINISHED)
+        return -ERR_CORRUPT;
     *ret = r;
     return 0;
+}
+
+bool
+record_settle(struct record *r, int64_t now_ns)
+{
+    if (r->run.state == RECORD_FINISHED)
+        return false;
+    r->version = SHIM_VERSION;
+    r->run.state = RECORD_FINISHED;
+    r->run.flags |= RECORD_LOST;
+    r->run.finished_ns = now_ns;
+    r->run.signal = SIGKILL;
+    return true;
+}
+
+pid_t
+record_holder(int fd)
+{
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid > 0 ? l.l_pid : 0;
+}
+
+static const char *
+lost_how(const struct record *r)
+{
+    if ((r->run.flags & RECORD_REBOOT) != 0)
+        return "the machine was restarted while the task ran: no record of its end";
+    if ((r->run.flags & RECORD_FOREIGN) != 0)
+        return "the task ended; its record is of another version of paddock-shim and says nothing "
+               "to this one";
+    return "the task's shim was killed, and the task with it: no record of its end";
 }
 
 struct task_record *
@@ -43,6 +81,8 @@ record_export(const void *ctx, const struct record *r)
     t->oom_killed = (r->run.flags & RECORD_OOM) != 0;
     t->lost = (r->run.flags & RECORD_LOST) != 0;
     t->log_errors = (int64_t)r->run.log_errors;
+    if (t->lost)
+        t->error = lost_how(r);
     return t;
 }
 

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define RECORD_MAGIC 0x314b4450u /* "PDK1" */
+#define RECORD_MAGIC 0x524b4450u /* "PDKR" */
 
 enum record_state {
     RECORD_LAUNCHING = 0, /* the shim has not written yet */
@@ -18,7 +18,13 @@ enum record_state {
     RECORD_FINISHED = 2   /* last thing before the shim exits */
 };
 
-enum { RECORD_OOM = 1, RECORD_LOST = 2, RECORD_CORE = 4 };
+enum {
+    RECORD_OOM = 1,
+    RECORD_LOST = 2, /* the shim was killed: written by the warden in its place */
+    RECORD_CORE = 4,
+    RECORD_REBOOT = 8,   /* ... with the whole machine */
+    RECORD_FOREIGN = 16, /* `run` is of a version that is not known here */
+};
 
 struct record_run {
     uint32_t state;
@@ -32,10 +38,13 @@ struct record_run {
     int32_t pad;
 };
 
-/* No pointers, naturally aligned, native byte order. */
+/* No pointers, naturally aligned, native byte order. All before `run` is the same in every version,
+ * so that a warden can find, signal and end the task of a newer one. For as long as it lives a shim
+ * holds a lock (fcntl(2), F_SETLK) on its record: who holds it is the shim, whatever numbers are
+ * written here. */
 struct record {
     uint32_t magic;
-    uint32_t bytes; /* sizeof(struct record) */
+    uint32_t version; /* of `run`: SHIM_VERSION of plan.h */
     char alloc_id[40];
     char task[136];
     char boot_id[40];
@@ -47,14 +56,21 @@ struct record {
 };
 
 #ifndef PADDOCK_FREESTANDING
+#include <stdbool.h>
+#include <sys/types.h>
+
 struct task_record;
 
 /* Reads the record behind `fd` (pread at 0). -ERR_CORRUPT when it is none. *ret is owned by ctx.
- * A record with FinishedAt 0 whose pidfd says that the shim has ended is that of a lost task: the
- * shim was killed. */
+ * One of another version is a running task of which no more is known (RECORD_FOREIGN). */
 int record_read(const void *ctx, int fd, struct task_record **ret);
 int record_read_raw(int fd, struct record *ret);
 struct task_record *record_export(const void *ctx, const struct record *r);
+/* Its shim has ended. A record that does not say how becomes that of a lost task: the shim was
+ * killed. False: it was complete. */
+bool record_settle(struct record *r, int64_t now_ns);
+/* The process that holds the record's lock, in our pid namespace; 0: none. */
+pid_t record_holder(int fd);
 #endif
 
 #endif

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "isolation/confine.h"
+#include "isolation/limits.h"
 #include "isolation/mounts_apply.h"
 #include "isolation/raw.h"
 #include "isolation/record.h"
@@ -24,6 +25,7 @@ enum {
     PUMP_ROUNDS = 16,  /* 64 KiB each, before the next look at children */
     DRAIN_ROUNDS = 64, /* after the payload's end */
     EVENTS_BYTES = 256,
+    CHILDREN_BYTES = 1024,
 };
 
 /* What lives as long as the shim; a few hundred bytes. */
@@ -38,6 +40,7 @@ static struct {
 /* What the vfork child and its parent share; the parent is suspended until execve or exit. */
 static struct {
     const struct plan_header *plan;
+    long shim_pid;
     struct shim_status failed;
 } launch;
 
@@ -72,24 +75,41 @@ record_write(void)
               offsetof(struct record, run));
 }
 
+/* The lock says that we live. A warden that found the record without one, because the warden that
+ * made us died meanwhile, has settled it: nobody would know of us. */
+static int
+record_lock(void)
+{
+    const struct flock l = {.l_type = F_WRLCK};
+    uint32_t state = RECORD_FINISHED;
+    long r = RAW(SYS_fcntl, SHIM_FD_RECORD, F_SETLK, &l);
+    if (r == 0)
+        r = RAW(SYS_pread64, SHIM_FD_RECORD, &state, sizeof(state),
+                offsetof(struct record, run.state));
+    return r < 0 ? (int)r : state == RECORD_LAUNCHING ? 0 : -ESTALE;
+}
+
 /* --- the launch ------------------------------------------------------------------------------ */
 
-static struct plan_header *
-map_plan(void)
+static int
+map_plan(struct plan_header **ret)
 {
     int64_t end = RAW(SYS_lseek, SHIM_FD_PLAN, 0, 2 /* SEEK_END */);
     if (end <= 0 || end > PLAN_BYTES_MAX)
-        return NULL;
+        return -EINVAL;
     long at = RAW(SYS_mmap, NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE, SHIM_FD_PLAN, 0);
     if (at < 0)
-        return NULL;
+        return (int)at;
     struct plan_header *h = (void *)at;
-    if (plan_check(h, (uint64_t)end) < 0 ||
-        (h->mounts != 0 && mounts_check(text(h, h->mounts), h->mounts_bytes) < 0))
-        return NULL;
+    int r = plan_check(h, (uint64_t)end);
+    if (r < 0)
+        return r;
+    if (h->mounts != 0 && mounts_check(text(h, h->mounts), h->mounts_bytes) < 0)
+        return -EINVAL;
     if (h->bytes - h->confine < sizeof(struct confine))
-        return NULL;
-    return h;
+        return -EINVAL;
+    *ret = h;
+    return 0;
 }
 
 /* Offsets become pointers. */
@@ -161,6 +181,14 @@ payload(const int write_ends[2])
             r = RAW(SYS_dup3, write_ends[i], i + 1, 0);
     if (r >= 0)
         r = confine_task(c, &x, &what);
+    if (r >= 0 && !(h->flags & PLAN_ISOLATED)) {
+        /* without a pid namespace it would outlive its shim; after the change of ids, which forgets
+         * it */
+        what = "parent";
+        r = RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        if (RAW(SYS_getppid) != launch.shim_pid)
+            r = -ESRCH;
+    }
     if (r >= 0) {
         stage = SHIM_EXEC;
         char *const *paths = (char **)(void *)text(h, h->paths.at);
@@ -259,6 +287,7 @@ start(struct plan_header *h, struct shim_status *st)
     (void)strings(h, h->env);
     int pidfd = -1;
     launch.plan = h;
+    launch.shim_pid = RAW(SYS_getpid);
     shim.payload = start_payload(h->flags, &pidfd, write_ends);
     if (shim.payload < 0) {
         fail(st, SHIM_CLONE, shim.payload, "clone3");
@@ -334,6 +363,37 @@ reap(bool oom)
     }
 }
 
+/* Without root there is no cgroup that could be killed. What the payload left behind is our child,
+ * or will be when its own parent is killed (we are its subreaper): children are ended until there
+ * is none, whatever session or group they went to. */
+static void
+end_children(void)
+{
+    char list[CHILDREN_BYTES];
+    for (int round = 0; round < SHIM_END_ROUNDS_MAX; round++) {
+        long fd = RAW(SYS_openat, AT_FDCWD, "/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+        long n = fd < 0 ? fd : RAW(SYS_read, fd, list, sizeof(list));
+        raw_close(fd);
+        if (fd < 0)
+            (void)RAW(SYS_kill, -shim.payload, SIGKILL);
+        if (n <= 0)
+            return;
+        long pid = 0;
+        for (long i = 0; i < n; i++) { /* each number is followed by a space */
+            if (list[i] >= '0' && list[i] <= '9') {
+                pid = pid * 10 + (list[i] - '0');
+            } else if (pid > 1) {
+                (void)RAW(SYS_kill, pid, SIGKILL);
+                pid = 0;
+            }
+        }
+        int status = 0;
+        (void)RAW(SYS_wait4, -1, &status, 0, NULL);
+        while (RAW(SYS_wait4, -1, &status, WNOHANG, NULL) > 0)
+            ;
+    }
+}
+
 static void
 watch(uint32_t flags)
 {
@@ -353,10 +413,10 @@ watch(uint32_t flags)
             ended = reap(oom);
         }
     }
+    if (!(flags & (PLAN_ROOT | PLAN_ISOLATED)))
+        end_children();
     for (int i = 0; i < 2; i++)
         (void)shim_log_pump(&shim.logs[i], DRAIN_ROUNDS);
-    if (!(flags & (PLAN_ROOT | PLAN_ISOLATED)))
-        (void)RAW(SYS_kill, -shim.payload, SIGKILL); /* rootless: no cgroup that could be killed */
     shim.run.state = RECORD_FINISHED;
     record_write();
 }
@@ -373,9 +433,12 @@ shim_main(void)
     (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, SIGSET_BYTES);
     shim.signals = (int)RAW(SYS_signalfd4, -1, &chld, SIGSET_BYTES, O_CLOEXEC | O_NONBLOCK);
 
-    struct plan_header *h = map_plan();
-    if (h == NULL || shim.signals < 0)
-        fail(&st, SHIM_PLAN, -EINVAL, "plan");
+    struct plan_header *h = NULL;
+    int r = record_lock();
+    if (r == 0)
+        r = shim.signals < 0 ? shim.signals : map_plan(&h);
+    if (r < 0)
+        fail(&st, SHIM_PLAN, r, "plan");
     if (st.stage != SHIM_RUNS || start(h, &st) < 0) {
         send_status(&st, -1);
         return 1;

@@ -3,7 +3,8 @@
  * paddock-shim: one per task, started by the warden only, free-standing (no libc: a page or two of
  * memory). It is born in its cgroup leaf and in the task's namespaces, executes the launch plan
  * (plan.h), starts the payload, and then reaps, pumps the logs and keeps the exit status, with no
- * capability and its own system call filter. It survives agent and warden. It never signals.
+ * capability and its own system call filter. It survives agent and warden. It never signals, but
+ * without root: then it ends what its payload left behind.
  *
  *   shim.c      life: plan, launch, wait, records
  *   shim_log.c  the pump: pipes to rotated files

@@ -350,6 +350,12 @@ job_event(struct warden *w, struct watch *watch, uint32_t events)
         err_set(&e, -ERR_INTERNAL, "%s: the helper was killed", j->what);
     else if (info.si_status != 0)
         err_errno(&e, info.si_status, "%s", j->what);
+    if (e.code != 0) { /* all jobs are removals, of what is in the trash by then */
+        log_warn(ROOM, "not everything was removed: tried again", "error", e.text, NULL);
+        files_trash_later(w);
+    } else if (w->trash_ns == 0) {
+        w->trash_pause_ms = 0;
+    }
     if (j->waiter.conn == 0)
         return;
     if (e.code != 0)
@@ -492,6 +498,20 @@ sweep(struct warden *w)
     task_sweep(w);
 }
 
+/* Milliseconds; -1: nothing waits for time. */
+static int
+next_timeout(struct warden *w)
+{
+    if (w->n_deadlines == 0 && w->trash_ns == 0)
+        return -1;
+    int64_t now = clock_mono_ns();
+    int tasks = w->n_deadlines > 0 ? task_timeout(w, now) : -1;
+    if (w->trash_ns == 0)
+        return tasks;
+    int trash = w->trash_ns <= now ? 0 : (int)((w->trash_ns - now) / NS_PER_MS) + 1;
+    return tasks >= 0 && tasks < trash ? tasks : trash;
+}
+
 int
 warden_loop(struct warden *w, struct err *e)
 {
@@ -508,8 +528,7 @@ warden_loop(struct warden *w, struct err *e)
     (void)notify_send("READY=1\nSTATUS=Ready");
     while (!w->stop && !(w->stop_tasks && w->n_tasks == 0)) {
         struct epoll_event ev;
-        int timeout = w->n_deadlines > 0 ? task_timeout(w, clock_mono_ns()) : -1;
-        int n = epoll_wait(w->epoll, &ev, 1, timeout);
+        int n = epoll_wait(w->epoll, &ev, 1, next_timeout(w));
         if (n < 0 && errno != EINTR)
             return err_errno(e, errno, "wait for events");
         if (n > 0) {
@@ -518,6 +537,8 @@ warden_loop(struct warden *w, struct err *e)
         }
         if (w->n_deadlines > 0)
             task_deadlines(w, clock_mono_ns());
+        if (w->trash_ns != 0 && w->trash_ns <= clock_mono_ns())
+            files_empty_trash(w);
         if (w->sweep)
             sweep(w);
     }

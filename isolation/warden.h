@@ -2,7 +2,7 @@
  *
  * Inside of paddock-warden: one thread, one epoll set, no libuv. Everything here is called on that
  * thread. Reading order: warden_main.c (start), warden.c (loop, connections, the table's dispatch),
- * warden_launch.c, warden_task.c (tasks, records, adoption), warden_files.c.
+ * warden_launch.c, warden_task.c (tasks, records), warden_adopt.c, warden_files.c.
  */
 #ifndef PADDOCK_ISOLATION_WARDEN_H
 #define PADDOCK_ISOLATION_WARDEN_H
@@ -72,8 +72,8 @@ struct wtask {
     int record;                /* read-write */
     struct cgroup_task cgroup; /* fds -1 when rootless */
     pid_t shim_pid;
-    pid_t pid;  /* of the payload; 0: not known */
-    void *plan; /* launching: to explain a failure; owned */
+    pid_t pid;         /* of the payload; 0: not known */
+    void *plan;        /* launching: to explain a failure; owned */
     int64_t plan_ns;   /* when the plan was ready */
     int64_t launch_ns; /* from there to the shim's report that the payload runs; 0: adopted */
     struct warden_waiter launch;
@@ -83,7 +83,8 @@ struct wtask {
     bool gone;           /* removed: freed at the end of the turn */
     struct err *failure; /* of the launch; told when everything is removed; owned */
     unsigned retries;
-    int64_t deadline_ns; /* launching, destroying or being removed; 0: none */
+    int64_t deadline_ns;  /* launching, destroying or being removed; 0: none */
+    int64_t launch_by_ns; /* of a launch that an earlier warden began */
 };
 
 /* A child that does blocking work. */
@@ -131,10 +132,12 @@ struct warden {
     size_t n_tasks;
     struct wjob jobs[WARDEN_JOBS_MAX];
     size_t n_deadlines;
-    bool sweep;      /* something is to be freed at the end of the turn */
-    bool stop;       /* leave the loop; tasks run on */
-    bool stop_tasks; /* end all tasks, then leave */
-    uint8_t *in;     /* PROTO_PACKET_MAX */
+    int64_t trash_pause_ms;
+    int64_t trash_ns; /* when to empty the trash again; 0: not */
+    bool sweep;       /* something is to be freed at the end of the turn */
+    bool stop;        /* leave the loop; tasks run on */
+    bool stop_tasks;  /* end all tasks, then leave */
+    uint8_t *in;      /* PROTO_PACKET_MAX */
 };
 
 /* --- warden.c --- */
@@ -170,11 +173,14 @@ void task_forget(struct warden *w, struct wtask *t); /* record and cgroup too */
 void task_free(struct warden *w, struct wtask *t);
 bool task_alloc_busy(struct warden *w, const char *alloc);
 void task_shim_event(struct warden *w, struct watch *watch, uint32_t events);
+#define RECORD_DOOMED '-' /* first character of the file name of a record whose task is removed */
 void task_record_name(char out[256], const char *alloc, const char *name);
 uint64_t task_start_time(pid_t pid); /* 0: no such process */
 void task_answer(struct warden *w, struct warden_waiter to, struct wtask *t);
-/* Reads all records, takes over living tasks, settles dead ones. */
-int task_recover(struct warden *w, struct err *e);
+void task_unknown(struct warden *w, struct warden_waiter to, const char *alloc, const char *name);
+void task_deadline(struct warden *w, struct wtask *t, int64_t at_ns);
+/* The shim is gone: the end of the task; `why` are flags of the record beside RECORD_LOST. */
+void task_settle(struct warden *w, struct wtask *t, uint32_t why);
 void task_signal(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 void task_kill(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 void task_destroy(struct warden *w, struct warden_waiter to, const struct warden_request *q);
@@ -187,6 +193,15 @@ void task_sweep(struct warden *w);
 bool task_remains(struct warden *w, const char *alloc, const char *name);
 void task_kill_now(struct warden *w, struct wtask *t);
 
+/* --- warden_adopt.c --- */
+/* Reads all records, takes over living tasks, settles dead ones, removes what is nobody's. */
+int task_recover(struct warden *w, struct err *e);
+void task_find_payload(struct wtask *t);
+bool task_launched(const struct wtask *t); /* the record says that the payload ran */
+/* A launch of an earlier warden: looks whether it is over; false when it is none, or overdue. */
+bool task_await_launch(struct warden *w, struct wtask *t, int64_t now);
+void task_decided(struct warden *w, struct wtask *t, bool launched);
+
 /* --- warden_files.c --- */
 void files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 void files_alloc_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q);
@@ -197,7 +212,8 @@ void files_put(struct warden *w, struct warden_waiter to, const struct warden_re
 /* Log directory and where to go on, for a launch. */
 int files_logs(struct warden *w, const struct launch_spec *s, int *ret_dir, uint32_t index[2],
                uint32_t first[2], struct err *e);
-/* Removes what earlier wardens did not get to. */
+/* Removes what earlier wardens, or a helper that was killed, did not get to. */
 void files_empty_trash(struct warden *w);
+void files_trash_later(struct warden *w);
 
 #endif

@@ -100,15 +100,15 @@ files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_
         warden_reply(w, to, &a);
 }
 
-/* In a child. Our log says what stays and why; it is tried again when the warden starts. */
+/* In a child. Our log says what stays and why; it is tried again later. */
 static int
 remove_tree(struct warden *w, void *arg)
 {
     struct err e = ERR_INIT;
     int r = dir_remove(w->alloc_dir, arg, &e);
     if (r < 0)
-        log_error(ROOM, "an allocation's directory is not wholly removed; the rest is tried again "
-                        "when the warden starts", "error", e.text, NULL);
+        log_error(ROOM, "an allocation's directory is not wholly removed; the rest is tried again",
+                  "error", e.text, NULL);
     return r;
 }
 
@@ -140,22 +140,34 @@ static int
 empty_trash(struct warden *w, void *arg)
 {
     (void)arg;
+    int r = 0;
     int fd = openat(w->alloc_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (d == NULL)
         return -errno;
-    for (struct dirent *de; (de = readdir(d)) != NULL;)
-        if (str_prefix(de->d_name, TRASH))
-            (void)remove_tree(w, de->d_name);
+    for (struct dirent *de; (de = readdir(d)) != NULL;) {
+        int x = str_prefix(de->d_name, TRASH) ? remove_tree(w, de->d_name) : 0;
+        r = r != 0 ? r : x;
+    }
     closedir(d);
-    return 0;
+    return r;
 }
 
 void
 files_empty_trash(struct warden *w)
 {
-    struct warden_waiter nobody = {0};
-    (void)warden_fork(w, nobody, "empty the trash", empty_trash, NULL, NULL);
+    w->trash_ns = 0;
+    if (warden_fork(w, (struct warden_waiter){0}, "empty the trash", empty_trash, NULL, NULL) < 0)
+        files_trash_later(w);
+}
+
+void
+files_trash_later(struct warden *w)
+{
+    w->trash_pause_ms = w->trash_pause_ms == 0 ? WARDEN_TRASH_MS : w->trash_pause_ms * 2;
+    if (w->trash_pause_ms > WARDEN_TRASH_MAX_MS)
+        w->trash_pause_ms = WARDEN_TRASH_MAX_MS;
+    w->trash_ns = clock_mono_ns() + w->trash_pause_ms * NS_PER_MS;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -125,7 +125,7 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     if (t->record < 0)
         return err_errno(e, errno, "make the task's record");
     struct record r = {.magic = RECORD_MAGIC,
-                       .bytes = sizeof(r),
+                       .version = SHIM_VERSION,
                        .cgroup_id = t->cgroup.id,
                        .uid = w->root ? l->user.uid : (uint32_t)geteuid()};
     str_copy(r.alloc_id, sizeof(r.alloc_id), t->alloc);
@@ -375,7 +375,7 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
     finish_launch(w, t);
     t->state = TASK_RUNNING;
     t->pid = proc_pidfd_pid(t->payload);
-    task_answer(w, t->launch, t);
+    task_decided(w, t, true);
     log_debug(ROOM, "task started", "alloc_id", t->alloc, "task", t->name, "pid", LOG_I64(t->pid),
               NULL);
 }

@@ -117,7 +117,8 @@ static int
 open_cgroup(struct warden *w, struct err *e)
 {
     auto_mem void *ctx = mem_ctx("cgroup");
-    w->cgroup.fd = -1;
+    w->cgroup.fd = w->cgroup.up = -1;
+    w->cgroup.owner = mem_strdup(w, w->policy->data_dir);
     if (!w->root)
         return 0;
     const char *path = w->policy->cgroup_root;
@@ -211,7 +212,7 @@ static int
 run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
-    w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = -1;
+    w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = w->cgroup.up = -1;
     w->root = geteuid() == 0;
     w->policy_path = policy;
     int r = policy_load(w, policy, &w->policy, e);

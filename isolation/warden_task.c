@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tasks that the warden knows: one entry and one record file each, from launch to destroy. A
- * warden that starts reads the records and takes living tasks over: a shim is known by its pid, its
- * start time and the machine's boot id; the payload by its parent.
+ * The tasks that the warden knows: one entry and one record file each, from launch to destroy. The
+ * record is there before anything else of a task is, and goes after everything else.
  */
 #include "isolation/warden.h"
 
@@ -87,8 +86,8 @@ task_record_name(char out[256], const char *alloc, const char *name)
     (void)snprintf(out, 256, "%s.%s", alloc, name);
 }
 
-static void
-set_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
+void
+task_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
 {
     w->n_deadlines += at_ns != 0;
     w->n_deadlines -= t->deadline_ns != 0;
@@ -109,33 +108,40 @@ gone(struct warden *w, struct wtask *t)
 }
 
 /* To requests the task is unknown from here on; its processes and cgroup go as fast as the kernel
- * lets them, without anybody waiting in the loop. */
+ * lets them, without anybody waiting in the loop. Its record goes last, under another name: a
+ * warden that starts in our place meanwhile goes on with the removal. */
 void
 task_forget(struct warden *w, struct wtask *t)
 {
     if (t->gone)
         return;
     if (!t->forgotten) {
-        char name[256];
+        char name[256], doomed[256 + 1];
         task_record_name(name, t->alloc, t->name);
-        (void)unlinkat(w->records, name, 0);
+        (void)snprintf(doomed, sizeof(doomed), "%c%s", RECORD_DOOMED, name);
+        (void)renameat(w->records, name, w->records, doomed);
         t->forgotten = true;
     }
     if (t->shim.fd >= 0) { /* its event calls again */
-        set_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
+        task_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
         return;
     }
-    set_deadline(w, t, 0);
+    task_deadline(w, t, 0);
     struct err e = ERR_INIT;
     int r = w->cgroup.fd >= 0 ? cgroup_task_remove(&w->cgroup, t->alloc, t->name, &e) : 0;
     if (r == -EBUSY &&
         t->retries++ < WARDEN_RETRIES_MAX) { /* the killed ones are on their way out */
-        set_deadline(w, t, clock_mono_ns() + WARDEN_RETRY_MS * NS_PER_MS);
+        task_deadline(w, t, clock_mono_ns() + WARDEN_RETRY_MS * NS_PER_MS);
         return;
     }
-    if (r < 0)
-        log_warn(ROOM, "a cgroup is left behind", "alloc_id", t->alloc, "task", t->name, "error",
-                 e.text, NULL);
+    if (r < 0) {
+        log_warn(ROOM, "a cgroup is left behind until the warden starts again", "alloc_id",
+                 t->alloc, "task", t->name, "error", e.text, NULL);
+    } else {
+        char doomed[256 + 1];
+        (void)snprintf(doomed, sizeof(doomed), "%c%s.%s", RECORD_DOOMED, t->alloc, t->name);
+        (void)unlinkat(w->records, doomed, 0);
+    }
     gone(w, t);
 }
 
@@ -182,14 +188,22 @@ kill_tree(struct wtask *t, bool shim)
         (void)cgroup_kill(t->cgroup.task_fd);
         if (shim && t->cgroup.shim_fd >= 0)
             (void)cgroup_kill(t->cgroup.shim_fd);
-    } else if (t->shim_pid > 0 && t->shim.fd >= 0) {
+    } else if (t->shim_pid > 0 && t->shim.fd >= 0 && pidfd_signal(t->shim.fd, 0) == 0) {
         proc_kill_descendants(t->shim_pid);
-        /* where the shim is dead its children are no descendants any more: the payload's group */
-        if (t->payload >= 0 && t->pid > 0 && pidfd_signal(t->payload, SIGKILL) == 0)
-            (void)kill(-t->pid, SIGKILL);
     }
     if (shim && t->shim.fd >= 0)
         (void)pidfd_signal(t->shim.fd, SIGKILL);
+}
+
+/* Without root and without a shim: its children are nobody's descendants any more, but carry the
+ * environment that the launch gave them. */
+static void
+kill_orphans(struct wtask *t)
+{
+    char alloc[64], name[sizeof("NOMAD_TASK_NAME=") + PROTO_TASK_NAME_MAX];
+    (void)snprintf(alloc, sizeof(alloc), "NOMAD_ALLOC_ID=%s", t->alloc);
+    (void)snprintf(name, sizeof(name), "NOMAD_TASK_NAME=%s", t->name);
+    proc_kill_marked((const char *const[]){alloc, name, NULL});
 }
 
 void
@@ -204,12 +218,12 @@ task_kill_all(struct warden *w)
 {
     for (size_t i = 0; i < w->n_tasks; i++) {
         struct wtask *t = w->tasks[i];
-        kill_tree(t, false);
+        kill_tree(t, t->state == TASK_LAUNCHING);
         if (t->forgotten)
             continue;
         if (!t->destroying) {
             t->destroying = true;
-            set_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
+            task_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
         }
         if (t->state == TASK_FINISHED)
             task_forget(w, t);
@@ -217,18 +231,21 @@ task_kill_all(struct warden *w)
     w->sweep = true;
 }
 
-/* What the record says when the shim is gone: finished, or lost. */
-static void
-settle_record(struct wtask *t)
+/* Its shim is gone, and with it the task: what the record does not say is said in its place. */
+void
+task_settle(struct warden *w, struct wtask *t, uint32_t why)
 {
     struct record r;
-    if (record_read_raw(t->record, &r) < 0 || r.run.state == RECORD_FINISHED)
+    t->state = TASK_FINISHED;
+    kill_tree(t, true); /* raw_exec: what the payload left behind */
+    if (record_read_raw(t->record, &r) < 0 || !record_settle(&r, clock_wall_ns()))
         return;
-    r.run.state = RECORD_FINISHED;
-    r.run.flags |= RECORD_LOST;
-    r.run.finished_ns = clock_wall_ns();
-    r.run.signal = SIGKILL;
-    (void)fd_pwrite_full(t->record, &r.run, sizeof(r.run), offsetof(struct record, run));
+    r.run.flags |= why;
+    if (fd_pwrite_full(t->record, &r, sizeof(r), 0) < 0)
+        log_warn(ROOM, "the end of a task cannot be written to its record", "alloc_id", t->alloc,
+                 "task", t->name, NULL);
+    if (!w->root)
+        kill_orphans(t);
 }
 
 /* The shim has ended: so has the task. */
@@ -242,14 +259,14 @@ task_shim_event(struct warden *w, struct watch *watch, uint32_t events)
                      EPOLLIN); /* its report, or the end of the socket, comes first */
     siginfo_t info = {0};
     (void)waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG); /* ECHILD after adoption */
-    settle_record(t);
-    kill_tree(t, true); /* raw_exec: what the payload left behind */
+    bool launched = t->state != TASK_LAUNCHING || task_launched(t);
+    task_settle(w, t, 0);
     warden_unwatch(w, watch);
     fd_close(&t->payload);
-    t->state = TASK_FINISHED;
     if (!t->forgotten)
         log_debug(ROOM, "task ended", "alloc_id", t->alloc, "task", t->name, NULL);
-    if (t->destroying || t->forgotten)
+    task_decided(w, t, launched);
+    if (t->destroying || t->forgotten || !launched)
         task_forget(w, t);
 }
 
@@ -277,21 +294,37 @@ task_deadlines(struct warden *w, int64_t now)
             task_forget(w, t);
             continue;
         }
+        if (task_await_launch(w, t, now))
+            continue;
         log_warn(ROOM, "a task does not launch or end in time: its shim is killed", "alloc_id",
                  t->alloc, "task", t->name, NULL);
-        set_deadline(w, t, now + WARDEN_DESTROY_MS * NS_PER_MS);
+        task_deadline(w, t, now + WARDEN_DESTROY_MS * NS_PER_MS);
         kill_tree(t, true); /* the pidfd brings the rest */
     }
 }
 
 /* --- answers --------------------------------------------------------------------------------- */
 
+void
+task_unknown(struct warden *w, struct warden_waiter to, const char *alloc, const char *name)
+{
+    struct err e = ERR_INIT;
+    err_set(&e, -ERR_NOT_FOUND, "no task \"%s\" of allocation \"%s\" is here", name, alloc);
+    warden_reply_err(w, to, &e);
+}
+
 static void
 not_found(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
+    task_unknown(w, to, q->alloc_id, q->task_name);
+}
+
+static void
+answer_busy(struct warden *w, struct warden_waiter to, const struct wtask *t)
+{
     struct err e = ERR_INIT;
-    err_set(&e, -ERR_NOT_FOUND, "no task \"%s\" of allocation \"%s\" is here", q->task_name,
-            q->alloc_id);
+    err_set(&e, -ERR_BUSY, "task \"%s\" is being %s", t->name,
+            t->destroying ? "destroyed" : "launched");
     warden_reply_err(w, to, &e);
 }
 
@@ -327,11 +360,14 @@ void
 task_adopt(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
     struct wtask *t = task_find(w, q->alloc_id, q->task_name);
-    if (t == NULL || t->destroying || t->state == TASK_LAUNCHING) {
+    if (t == NULL || t->destroying)
         not_found(w, to, q);
-        return;
-    }
-    task_answer(w, to, t);
+    else if (t->state != TASK_LAUNCHING)
+        task_answer(w, to, t);
+    else if (t->status.fd < 0) /* begun by an earlier warden: task_decided() answers */
+        t->launch = to;
+    else
+        answer_busy(w, to, t);
 }
 
 static int
@@ -380,6 +416,8 @@ task_signal(struct warden *w, struct warden_waiter to, const struct warden_reque
         not_found(w, to, q);
         return;
     }
+    if (t->payload < 0)
+        task_find_payload(t); /* adopted before it was there */
     int r = t->payload >= 0 ? pidfd_signal(t->payload, (int)q->signal) : -ESRCH;
     struct warden_answer a = {0};
     if (r < 0 && r != -ESRCH) {
@@ -410,15 +448,12 @@ task_destroy(struct warden *w, struct warden_waiter to, const struct warden_requ
 {
     struct wtask *t = task_find(w, q->alloc_id, q->task_name);
     struct warden_answer a = {0};
-    struct err e = ERR_INIT;
     if (t == NULL) {
         warden_reply(w, to, &a);
         return;
     }
     if (t->destroying || t->state == TASK_LAUNCHING) {
-        err_set(&e, -ERR_BUSY, "task \"%s\" is being %s", t->name,
-                t->destroying ? "destroyed" : "launched");
-        warden_reply_err(w, to, &e);
+        answer_busy(w, to, t);
         return;
     }
     kill_tree(t, false);
@@ -428,111 +463,5 @@ task_destroy(struct warden *w, struct warden_waiter to, const struct warden_requ
         task_forget(w, t);
         return;
     }
-    set_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
-}
-
-/* --- adoption -------------------------------------------------------------------------------- */
-
-/* The payload's pid as the warden sees it: the process that the shim calls `inner` and is parent
- * of. */
-static pid_t
-find_payload(struct wtask *t, pid_t inner)
-{
-    if (t->cgroup.task_fd < 0)
-        return proc_parent(inner) == t->shim_pid ? inner : 0;
-    auto_mem void *ctx = mem_ctx("procs");
-    char *text = NULL;
-    if (file_read(ctx, t->cgroup.task_fd, "cgroup.procs", 1 << 20, &text, NULL) < 0)
-        return 0;
-    for (char *p = text; *p != '\0';) {
-        pid_t pid = 0;
-        for (; *p >= '0' && *p <= '9' && pid < INT32_MAX / 10; p++)
-            pid = pid * 10 + (*p - '0');
-        while (*p != '\0' && (*p < '0' || *p > '9'))
-            p++;
-        if (proc_parent(pid) == t->shim_pid && proc_inner_pid(pid) == inner)
-            return pid;
-    }
-    return 0;
-}
-
-static void
-take_over(struct warden *w, struct wtask *t, const struct record *r)
-{
-    if (w->cgroup.fd >= 0)
-        (void)cgroup_task_open(&w->cgroup, t->alloc, t->name, &t->cgroup, NULL);
-    bool ours = str_eq(r->boot_id, w->boot_id) &&
-                (w->cgroup.fd < 0 || (t->cgroup.id != 0 && t->cgroup.id == r->cgroup_id));
-    if (ours && r->shim_pid > 0) {
-        t->shim.fd = pidfd_open_pid(r->shim_pid);
-        if (t->shim.fd >= 0 && task_start_time(r->shim_pid) != r->shim_start)
-            fd_close(&t->shim.fd); /* another process has that pid now */
-    }
-    if (t->shim.fd < 0) {
-        t->shim.fd = -1;
-        t->state = TASK_FINISHED;
-        settle_record(t);
-        kill_tree(t, true);
-        return;
-    }
-    t->shim_pid = r->shim_pid;
-    t->state = TASK_RUNNING; /* also one whose launch our predecessor did not see the end of */
-    t->pid = find_payload(t, r->run.pid);
-    if (t->pid > 0) {
-        t->payload = pidfd_open_pid(t->pid);
-        if (t->payload >= 0 && proc_parent(t->pid) != t->shim_pid)
-            fd_close(&t->payload);
-    }
-    if (warden_watch(w, &t->shim, EPOLLIN) < 0)
-        log_error(ROOM, "cannot watch an adopted task", "alloc_id", t->alloc, "task", t->name,
-                  NULL);
-}
-
-static void
-recover_one(struct warden *w, const char *file)
-{
-    auto_fd int fd = openat(w->records, file, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    struct record r;
-    char name[256];
-    int rc = fd < 0 ? -errno : record_read_raw(fd, &r);
-    if (rc == 0 && (proto_check_alloc_id(r.alloc_id) < 0 || proto_check_task_name(r.task) < 0))
-        rc = -ERR_CORRUPT;
-    if (rc == 0) {
-        task_record_name(name, r.alloc_id, r.task);
-        if (!str_eq(name, file))
-            rc = -ERR_CORRUPT;
-    }
-    if (rc < 0) {
-        log_warn(ROOM, "a task record cannot be read and is removed", "file", file, "error",
-                 err_name(rc), NULL);
-        (void)unlinkat(w->records, file, 0);
-        return;
-    }
-    struct wtask *t = task_add(w, r.alloc_id, r.task);
-    t->record = TAKE_FD(fd);
-    take_over(w, t, &r);
-    /* A launch that never reached the payload: nobody was told of it. */
-    if (t->state == TASK_FINISHED && r.run.state == RECORD_LAUNCHING)
-        task_forget(w, t);
-}
-
-int
-task_recover(struct warden *w, struct err *e)
-{
-    int fd = openat(w->records, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (d == NULL)
-        return err_errno(e, errno, "read the task records");
-    for (struct dirent *de; (de = readdir(d)) != NULL && w->n_tasks < WARDEN_TASKS_MAX;)
-        if (de->d_name[0] != '.')
-            recover_one(w, de->d_name);
-    closedir(d);
-    task_sweep(w);
-    size_t living = 0;
-    for (size_t i = 0; i < w->n_tasks; i++)
-        living += w->tasks[i]->state == TASK_RUNNING;
-    if (w->n_tasks > 0)
-        log_info(ROOM, "tasks taken over", "running", LOG_U64(living), "finished",
-                 LOG_U64(w->n_tasks - living), NULL);
-    return 0;
+    task_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
 }

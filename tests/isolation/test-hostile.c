@@ -18,6 +18,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/plan.h"
 #include "isolation/proto.h"
 #include "isolation/record.h"
 #include "tests/isolation/rig.h"
@@ -160,7 +161,7 @@ static void
 write_record(struct rig *r, int i)
 {
     struct record x = {.magic = RECORD_MAGIC,
-                       .bytes = sizeof(x),
+                       .version = SHIM_VERSION,
                        .shim_pid = 1,
                        .run = {.state = RECORD_FINISHED, .finished_ns = 1}};
     snprintf(x.alloc_id, sizeof(x.alloc_id), "%08x-0000-4000-8000-000000000000", (unsigned)i);

@@ -229,7 +229,7 @@ START_TEST(reads_records)
     char path[] = "/tmp/record-XXXXXX";
     auto_fd int fd = mkstemp(path);
     unlink(path);
-    struct record r = {.magic = RECORD_MAGIC, .bytes = sizeof(r), .shim_pid = 9};
+    struct record r = {.magic = RECORD_MAGIC, .version = SHIM_VERSION, .shim_pid = 9};
     str_copy(r.alloc_id, sizeof(r.alloc_id), ID);
     str_copy(r.task, sizeof(r.task), "web");
     r.run = (struct record_run){.state = RECORD_RUNNING, .started_ns = 5, .finished_ns = 6};
@@ -243,6 +243,20 @@ START_TEST(reads_records)
     ck_assert_int_eq(fd_pwrite_full(fd, &r, sizeof(r), 0), 0);
     ck_assert_int_eq(record_read(ctx, fd, &t), 0);
     ck_assert_int_eq(t->finished_at, 6);
+    /* a newer one: a task that runs, and no guess at what we cannot read */
+    r.version = SHIM_VERSION + 1;
+    ck_assert_int_eq(fd_pwrite_full(fd, &r, sizeof(r), 0), 0);
+    ck_assert_int_eq(record_read(ctx, fd, &t), 0);
+    ck_assert_str_eq(t->task_name, "web");
+    ck_assert_int_eq(t->finished_at, 0);
+    struct record raw;
+    ck_assert_int_eq(record_read_raw(fd, &raw), 0);
+    ck_assert(record_settle(&raw, 77));
+    ck_assert(!record_settle(&raw, 78));
+    t = record_export(ctx, &raw);
+    ck_assert_int_eq(t->finished_at, 77);
+    ck_assert(t->lost && strstr(t->error, "another version") != NULL);
+    r.version = SHIM_VERSION;
     memset(r.task, 'x', sizeof(r.task));
     ck_assert_int_eq(fd_pwrite_full(fd, &r, sizeof(r), 0), 0);
     ck_assert_int_eq(record_read(ctx, fd, &t), -ERR_CORRUPT);

@@ -596,6 +596,8 @@ START_TEST(survives_a_kill_at_any_instant_of_a_launch)
         rig_kill(&r, SIGKILL);
         rig_wait(&r, &l); /* an answer may have made it out */
         got_free(&l);
+        while (warden_client_ready(r.client) == 0)
+            rig_pause(1); /* until the end of the connection is seen as well */
         rig_spawn(&r);
         rig_connect(&r);
         warden_adopt(r.client, rig_id, "web", rig_got, &a);
