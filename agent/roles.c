@@ -116,6 +116,11 @@ start_server(struct roles *r, struct err *e)
         .heartbeat_grace_ms = s->heartbeat_grace / NS_PER_MS,
         .failover_ttl_ms = s->failover_heartbeat_ttl / NS_PER_MS,
         .max_heartbeats_per_s = (int64_t)s->max_heartbeats_per_second,
+        .gc_interval_ns = s->job_gc_interval,
+        .gc_job_ns = s->job_gc_threshold,
+        .gc_eval_ns = s->eval_gc_threshold,
+        .gc_batch_eval_ns = s->batch_eval_gc_threshold,
+        .gc_node_ns = s->node_gc_threshold,
         .workers = s->num_schedulers.set && s->num_schedulers.v > 0 && s->num_schedulers.v < 1024
                        ? (unsigned)s->num_schedulers.v
                        : 0,
@@ -207,6 +212,10 @@ start_client(struct roles *r, struct err *e)
         .max_dynamic_port = k->max_dynamic_port,
         .max_kill_timeout_ns = k->max_kill_timeout,
         .gc_max_allocs = k->gc_max_allocs,
+        .gc_interval_ns = k->gc_interval,
+        .gc_parallel_destroys = k->gc_parallel_destroys,
+        .gc_disk_usage_threshold = k->gc_disk_usage_threshold,
+        .gc_inode_usage_threshold = k->gc_inode_usage_threshold,
         .node_max_allocs = k->node_max_allocs,
         .dev = c->dev_mode,
         .stop_tasks = c->dev_mode,

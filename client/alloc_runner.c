@@ -134,9 +134,9 @@ static void
 after_terminal(struct alloc_runner *ar)
 {
     if (ar->removed)
-        alloc_runner_collect(ar, NULL, NULL);
+        gc_collect(ar, NULL, NULL);
     else
-        gc_check(ar->c);
+        gc_wake(ar->c);
 }
 
 void
@@ -283,6 +283,7 @@ alloc_runner_add(struct client *c, const struct allocation *a)
     for (size_t i = 0; i < ar->n; i++)
         local_put_task(c->state, ar->id, ar->tasks[i].sm.t);
     alloc_runner_changed(ar);
+    gc_make_room(c);
 }
 
 void
@@ -317,7 +318,7 @@ alloc_runner_link_up(struct alloc_runner *ar)
     if (need_dirs && ar->dirs == DIRS_NONE)
         alloc_runner_need_dirs(ar);
     if (ar->removed && alloc_runner_terminal(ar))
-        alloc_runner_collect(ar, NULL, NULL);
+        gc_collect(ar, NULL, NULL);
 }
 
 /* ---- changes from the server ------------------------------------------------------------------ */
@@ -386,9 +387,7 @@ collected(struct alloc_runner *ar, const struct err *e)
         log_warn("client", "allocation directory was not removed", "alloc_id", ar->id, "error", e->text,
                  NULL);
     }
-    if (ar->gc_done)
-        ar->gc_done(ar->gc_arg, e);
-    ar->gc_done = NULL;
+    gc_ended(ar, e);
 }
 
 static void
@@ -429,22 +428,15 @@ collect_posted(void *arg)
 }
 
 void
-alloc_runner_collect(struct alloc_runner *ar, client_done *done, void *arg)
+alloc_runner_destroy(struct alloc_runner *ar)
 {
-    ASSERT(alloc_runner_terminal(ar));
-    if (ar->collecting || ar->doomed)
-        return;
-    ar->collecting = true;
-    ar->gc_done = done;
-    ar->gc_arg = arg;
-    bool launched = false;
-    for (size_t i = 0; i < ar->n; i++)
-        launched = launched || ar->tasks[i].sm.t->launches > 0;
-    if (!ar->c->warden || !launched) {
+    ASSERT(alloc_runner_terminal(ar) && ar->collecting);
+    if (!ar->c->warden) {
         alloc_runner_hold(ar);
         loop_post(ar->c->loop, collect_posted, ar);
         return;
     }
+    /* also what was never launched: its directories may have been made */
     struct destroying *d = mem_new(NULL, struct destroying);
     *d = (struct destroying){ar, ar->n};
     for (size_t i = 0; i < ar->n; i++) {
@@ -457,6 +449,7 @@ void
 alloc_runner_detach(struct alloc_runner *ar)
 {
     ar->stopped = true;
+    gc_dequeue(ar);
     for (size_t i = 0; i < ar->n; i++)
         task_runner_done(&ar->tasks[i]);
 }

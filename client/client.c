@@ -68,6 +68,14 @@ copy_config(struct client *c, const struct client_config *from)
         cfg->max_kill_timeout_ns = 30 * NS_PER_S;
     if (cfg->gc_max_allocs <= 0)
         cfg->gc_max_allocs = 50;
+    if (cfg->gc_interval_ns <= 0)
+        cfg->gc_interval_ns = 60 * NS_PER_S;
+    if (cfg->gc_parallel_destroys <= 0)
+        cfg->gc_parallel_destroys = 2;
+    if (cfg->gc_disk_usage_threshold <= 0)
+        cfg->gc_disk_usage_threshold = 80;
+    if (cfg->gc_inode_usage_threshold <= 0)
+        cfg->gc_inode_usage_threshold = 70;
 }
 
 static void
@@ -154,6 +162,7 @@ stop_for_good(struct client *c)
     c->stopping = true;
     register_stop(c);
     sync_stop(c);
+    gc_stop(c);
     streams_stop(c);
     struct alloc_runner *ar, *next;
     HASH_ITER(hh, c->allocs, ar, next)

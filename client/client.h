@@ -49,7 +49,11 @@ struct client_config {
     int64_t max_dynamic_port;          /* [32000] */
     struct node_reserved_resources *reserved;
     int64_t max_kill_timeout_ns;       /* [30 s] */
-    int64_t gc_max_allocs;             /* terminal allocations kept [50] */
+    int64_t gc_max_allocs;             /* beyond so many the oldest that ended goes [50] */
+    int64_t gc_interval_ns;            /* how soon after an end to look at that and the disk [1 min] */
+    int64_t gc_parallel_destroys;      /* [2] */
+    double gc_disk_usage_threshold;    /* percent of the file system of alloc_dir [80] */
+    double gc_inode_usage_threshold;   /* [70] */
     int64_t node_max_allocs;           /* 0: unlimited */
     bool dev;              /* loopback fingerprint */
     bool stop_tasks;       /* client_stop ends all tasks and removes their directories (-dev) */

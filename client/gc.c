@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collection of terminal allocations: beyond gc_max_allocs, oldest first; or when asked.
+ * Collection of terminal allocations, oldest first: while there are more than gc_max_allocs, while
+ * the disk is too full, or when asked. Looked at when an allocation comes, and gc_interval after one
+ * has ended; while none has ended there is no timer.
  */
+#include <sys/statvfs.h>
+
 #include "client/internal.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -13,23 +17,190 @@ collectable(const struct alloc_runner *ar)
     return alloc_runner_terminal(ar) && !ar->collecting && !ar->doomed && !ar->stopped;
 }
 
-void
-gc_check(struct client *c)
+/* What may go first: what the server does not know yet must not be forgotten. *ret_tracked: how many
+ * there are of all kinds. */
+static struct alloc_runner *
+oldest(const struct client *c, int64_t *ret_tracked)
 {
-    struct alloc_runner *ar, *tmp, *oldest = NULL;
-    int64_t terminal = 0;
+    struct alloc_runner *ar, *tmp, *best = NULL;
+    int64_t n = 0;
     HASH_ITER(hh, c->allocs, ar, tmp)
     {
-        if (!collectable(ar))
-            continue;
-        terminal++;
-        /* What the server does not know yet must not be forgotten. */
-        if (!ar->dirty && !ar->in_flight && (!oldest || ar->ended_ns < oldest->ended_ns))
-            oldest = ar;
+        n += !ar->collecting && !ar->doomed;
+        if (collectable(ar) && !ar->dirty && !ar->in_flight &&
+            (!best || ar->ended_ns < best->ended_ns))
+            best = ar;
     }
-    /* Each allocation that ends looks again, so one at a time keeps the bound. */
-    if (terminal > c->cfg.gc_max_allocs && oldest)
-        alloc_runner_collect(oldest, NULL, NULL);
+    *ret_tracked = n;
+    return best;
+}
+
+static void look(struct client *c);
+
+/* ---- destroying, some at a time ---------------------------------------------------------------- */
+
+void
+gc_dequeue(struct alloc_runner *ar)
+{
+    struct client *c = ar->c;
+    if (!ar->gc_queued)
+        return;
+    struct alloc_runner **at = &c->gc_first;
+    while (*at != ar)
+        at = &(*at)->gc_next;
+    *at = ar->gc_next;
+    if (c->gc_last == &ar->gc_next)
+        c->gc_last = at;
+    ar->gc_queued = false;
+}
+
+static void
+pump(struct client *c)
+{
+    while (c->gc_running < c->cfg.gc_parallel_destroys && c->gc_first) {
+        struct alloc_runner *ar = c->gc_first;
+        gc_dequeue(ar);
+        c->gc_running++;
+        alloc_runner_destroy(ar);
+    }
+}
+
+void
+gc_collect(struct alloc_runner *ar, client_done *done, void *arg)
+{
+    struct client *c = ar->c;
+    ASSERT(alloc_runner_terminal(ar));
+    if (ar->collecting || ar->doomed)
+        return;
+    ar->collecting = true;
+    ar->gc_done = done;
+    ar->gc_arg = arg;
+    ar->gc_next = NULL;
+    ar->gc_queued = true;
+    if (!c->gc_first)
+        c->gc_last = &c->gc_first;
+    *c->gc_last = ar;
+    c->gc_last = &ar->gc_next;
+    pump(c);
+}
+
+static void
+tell(struct alloc_runner *ar, const struct err *e)
+{
+    client_done *done = ar->gc_done;
+    ar->gc_done = NULL;
+    if (done)
+        done(ar->gc_arg, e);
+}
+
+void
+gc_ended(struct alloc_runner *ar, const struct err *e)
+{
+    struct client *c = ar->c;
+    c->gc_running--;
+    tell(ar, e);
+    pump(c);
+    if (!e && c->gc_full)
+        look(c);
+    else
+        gc_wake(c); /* after an error: not at once */
+}
+
+void
+gc_stop(struct client *c)
+{
+    timer_stop(TAKE(c->gc_timer));
+    struct err e = ERR_INIT;
+    err_set(&e, -ERR_CANCELED, "the agent goes down");
+    while (c->gc_first) {
+        struct alloc_runner *ar = c->gc_first;
+        gc_dequeue(ar);
+        ar->collecting = false;
+        tell(ar, &e);
+    }
+}
+
+/* ---- looking ----------------------------------------------------------------------------------- */
+
+struct look {
+    struct client *c;
+    double disk_pct, inode_pct;
+};
+
+static void
+on_timer(void *arg)
+{
+    struct client *c = arg;
+    c->gc_timer = NULL;
+    look(c);
+}
+
+void
+gc_make_room(struct client *c)
+{
+    struct alloc_runner *ar;
+    int64_t n;
+    while (!c->stopping && (ar = oldest(c, &n)) && n > c->cfg.gc_max_allocs)
+        gc_collect(ar, NULL, NULL);
+}
+
+void
+gc_wake(struct client *c)
+{
+    int64_t n;
+    if (!c->gc_timer && !c->gc_looking && !c->stopping && oldest(c, &n))
+        c->gc_timer = timer_start(c->loop, c->cfg.gc_interval_ns / NS_PER_MS, on_timer, c);
+}
+
+static void
+measure(void *arg)
+{
+    struct look *l = arg;
+    struct statvfs v;
+    if (statvfs(l->c->cfg.alloc_dir, &v) < 0)
+        return;
+    uint64_t used = v.f_blocks - v.f_bfree; /* as df: of what the unprivileged may use */
+    if (used + v.f_bavail > 0)
+        l->disk_pct = (double)used * 100 / (double)(used + v.f_bavail);
+    if (v.f_files > 0)
+        l->inode_pct = (double)(v.f_files - v.f_ffree) * 100 / (double)v.f_files;
+}
+
+/* One goes, then it is measured again (gc_ended). */
+static void
+measured(void *arg)
+{
+    struct look *l = arg;
+    struct client *c = l->c;
+    int64_t n;
+    c->gc_looking = false;
+    gc_make_room(c);
+    struct alloc_runner *ar = oldest(c, &n);
+    bool full = l->disk_pct > c->cfg.gc_disk_usage_threshold ||
+                l->inode_pct > c->cfg.gc_inode_usage_threshold;
+    c->gc_full = !c->stopping && full && ar;
+    if (c->gc_full) {
+        log_info("client", "the disk of the allocations is filling: collecting the oldest that ended",
+                 "alloc_id", ar->id, "disk_percent", LOG_U64((uint64_t)l->disk_pct), "inode_percent",
+                 LOG_U64((uint64_t)l->inode_pct), NULL);
+        gc_collect(ar, NULL, NULL);
+    } else {
+        gc_wake(c);
+    }
+    talloc_free(l);
+    client_release(c);
+}
+
+static void
+look(struct client *c)
+{
+    if (c->gc_looking || c->stopping)
+        return;
+    struct look *l = mem_new(NULL, struct look);
+    l->c = c;
+    c->gc_looking = true;
+    client_hold(c);
+    loop_work(c->loop, measure, measured, l);
 }
 
 bool
@@ -108,7 +279,7 @@ client_gc(struct client *c, client_done *done, void *arg)
         if (!collectable(ar))
             continue;
         g->left++;
-        alloc_runner_collect(ar, gc_one, g);
+        gc_collect(ar, gc_one, g);
     }
     loop_post(c->loop, gc_posted, g);
 }
@@ -134,7 +305,7 @@ client_alloc_gc(struct client *c, const char *alloc_id, client_done *done, void 
 {
     struct alloc_runner *ar = alloc_runner_find(c, alloc_id);
     if (ar && collectable(ar)) {
-        alloc_runner_collect(ar, done, arg);
+        gc_collect(ar, done, arg);
         return;
     }
     struct gc_fail *f = mem_new(NULL, struct gc_fail);

@@ -100,6 +100,8 @@ struct alloc_runner {
     int64_t ended_ns; /* when it became terminal; for gc */
     client_done *gc_done;
     void *gc_arg;
+    struct alloc_runner *gc_next; /* in the queue of those to destroy */
+    bool gc_queued;
 };
 
 struct gone { /* collected here, still listed by the server */
@@ -169,6 +171,12 @@ struct client {
     struct host_cpus *host_cpus; /* stats.c */
     struct client_stream *streams; /* stream.c: all open ones */
     size_t n_streams;
+    /* gc.c */
+    struct alloc_runner *gc_first, **gc_last; /* waiting to be destroyed */
+    int64_t gc_running;
+    struct timer *gc_timer;
+    bool gc_looking; /* a worker measures the disk */
+    bool gc_full;    /* it was too full: measure again after the next one is gone */
 };
 
 /* link.c: the connection to the warden. */
@@ -201,8 +209,8 @@ void alloc_runner_remove(struct alloc_runner *ar);
 void alloc_runner_stop(struct alloc_runner *ar);
 void alloc_runner_changed(struct alloc_runner *ar); /* a task's state changed: take a step */
 bool alloc_runner_terminal(const struct alloc_runner *ar);
-/* Removes directory and state of a terminal allocation. */
-void alloc_runner_collect(struct alloc_runner *ar, client_done *done, void *arg);
+/* Removes directory and state of a terminal allocation: gc.c alone, which counts; gc_ended() comes. */
+void alloc_runner_destroy(struct alloc_runner *ar);
 void alloc_runner_hold(struct alloc_runner *ar);
 void alloc_runner_release(struct alloc_runner *ar);
 void alloc_runner_detach(struct alloc_runner *ar); /* agent goes down: stop timers and watches */
@@ -248,7 +256,13 @@ void node_build(struct client *c);
 void drain_stop(struct client *c);
 
 /* gc.c */
-void gc_check(struct client *c);
+void gc_wake(struct client *c);      /* an allocation has ended: look in gc_interval */
+void gc_make_room(struct client *c); /* one was added: look now */
+void gc_stop(struct client *c);
+/* Destroys a terminal allocation when its turn comes (gc_parallel_destroys). */
+void gc_collect(struct alloc_runner *ar, client_done *done, void *arg);
+void gc_ended(struct alloc_runner *ar, const struct err *e); /* from alloc_runner_destroy */
+void gc_dequeue(struct alloc_runner *ar);
 bool gc_is_gone(const struct client *c, const char *id, uint64_t index);
 void gc_note_gone(struct client *c, const char *id, uint64_t index);
 void gc_forget(struct client *c, const char *id);

@@ -308,7 +308,7 @@ on_update(void *arg, const struct err *e, const void *resp)
             c->beat_after_report = false;
             register_beat_now(c);
         }
-        gc_check(c);
+        gc_wake(c);
     }
     client_release(c);
 }

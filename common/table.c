@@ -167,6 +167,30 @@ table_env_close(struct table_env *env)
     mem_free(env);
 }
 
+/* Pages of the file that a writer will use again; dbi 0 holds them, as lists that begin with their
+ * length. */
+static size_t
+free_pages(struct table_env *env)
+{
+    MDB_txn *txn = NULL;
+    MDB_cursor *cur = NULL;
+    MDB_val k, v;
+    size_t n = 0;
+
+    if (mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn) != 0)
+        return 0;
+    if (mdb_cursor_open(txn, 0, &cur) == 0) {
+        while (mdb_cursor_get(cur, &k, &v, MDB_NEXT) == 0) {
+            size_t some = 0;
+            memcpy(&some, v.mv_data, v.mv_size < sizeof(some) ? v.mv_size : sizeof(some));
+            n += some;
+        }
+        mdb_cursor_close(cur);
+    }
+    mdb_txn_abort(txn);
+    return n;
+}
+
 void
 table_env_usage(struct table_env *env, size_t *ret_used, size_t *ret_size)
 {
@@ -174,7 +198,13 @@ table_env_usage(struct table_env *env, size_t *ret_used, size_t *ret_size)
     MDB_stat st;
     ASSERT(mdb_env_info(env->env, &info) == 0);
     ASSERT(mdb_env_stat(env->env, &st) == 0);
-    *ret_used = (info.me_last_pgno + 1) * (size_t)st.ms_psize;
+    size_t pages = info.me_last_pgno + 1;
+    /* the file never shrinks: what was deleted is counted where it begins to matter */
+    if (pages * st.ms_psize > info.me_mapsize / 2) {
+        size_t spare = free_pages(env);
+        pages -= spare < pages ? spare : pages;
+    }
+    *ret_used = pages * (size_t)st.ms_psize;
     *ret_size = info.me_mapsize;
 }
 

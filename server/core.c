@@ -16,6 +16,8 @@
 #include "common/str.h"
 #include "server/core_internal.h"
 
+enum { STATE_NEARLY_PCT = 90, STATE_FULL_PCT = 97 };
+
 static int64_t
 now_ms(void)
 {
@@ -187,6 +189,7 @@ core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
     talloc_set_destructor(p, proposal_destroy);
     p->done = done;
     p->arg = arg;
+    p->makes_room = in->reap != NULL || in->job_deregister != NULL;
     if (in->time == 0)
         in->time = clock_wall_ns();
     buf_init(&p->data, SERVER_INTENT_MAX + 1);
@@ -509,26 +512,35 @@ apply_batch(struct core *c)
 
 /* --- proposing --- */
 
-/* Space for what is proposed, in the state file and on the disk. */
-static int
-room(struct core *c, struct err *e)
+/* A state file that is nearly full takes only what makes room; so much of the batch is left. */
+static size_t
+refuse_when_full(struct core *c)
 {
-    size_t used = 0;
-    size_t size = 1;
+    size_t used = 0, size = 1, left = 0;
     state_usage(c->state, &used, &size);
-    if (used > size / 10 * 9)
-        return err_set(e, -ENOSPC, "the state file is nearly full: raise the map size of the server");
-    return raft_log_room(c->log, e);
+    for (size_t i = 0; i < c->batch_n; i++) {
+        struct proposal *p = c->batch[i];
+        if (used <= size / 100 * (p->makes_room ? STATE_FULL_PCT : STATE_NEARLY_PCT)) {
+            c->batch[left++] = p;
+            continue;
+        }
+        proposal_release(c, p);
+        fail_one(c, p, -ENOSPC,
+                 "the state file is nearly full: purge jobs, collect garbage (paddock system gc), or "
+                 "raise the map size of the server");
+    }
+    c->batch_n = left;
+    return left;
 }
 
 static void
 propose_batch(struct core *c)
 {
-    size_t n = c->batch_n;
+    size_t n = c->batch_n > 0 ? refuse_when_full(c) : 0;
     if (n == 0)
         return;
     struct err e = ERR_INIT;
-    int rc = room(c, &e);
+    int rc = raft_log_room(c->log, &e);
     if (rc == 0) {
         struct record *r = mem_array(NULL, struct record, n);
         for (size_t i = 0; i < n; i++)

@@ -18,6 +18,7 @@ struct proposal {
     void *arg;
     struct buf data;
     size_t bytes;
+    bool makes_room; /* taken even when the state is nearly full */
 };
 
 /* One of both. */

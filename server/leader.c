@@ -281,6 +281,7 @@ on_applied(void *arg, uint64_t index, const struct intent *in, const struct fsm_
             live_alloc_gone(l->live, in->reap->allocs.v[i], index);
     for (size_t i = 0; i < res->evals.n; i++)
         seen_eval(l, res->evals.v[i]);
+    gc_seen(l, res);
     if (in->scheduler_config != NULL)
         broker_pause(l->broker, in->scheduler_config->pause_eval_broker);
 }

@@ -6,6 +6,8 @@
 #ifndef PADDOCK_SERVER_LEADER_INT_H
 #define PADDOCK_SERVER_LEADER_INT_H
 
+#include <stdatomic.h>
+
 #include "server/blocked.h"
 #include "server/broker.h"
 #include "server/drainer.h"
@@ -57,6 +59,8 @@ struct leader {
     int64_t alarm_set_ms;
     struct timer *gc_timer;
     struct drainer *drainer;
+    int64_t gc_at_ns; /* when it fires, monotonic */
+    atomic_bool gc_noted; /* any thread: something has ended since the last look */
     bool stopping;
 };
 

@@ -8,9 +8,11 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "server/core.h"
 #include "server/endpoint.h"
+#include "server/gc.h"
 #include "server/leader.h"
 #include "server/watch.h"
 
@@ -56,6 +58,18 @@ copy_config(struct server *s, const struct server_config *in)
         c->failover_ttl_ms = 300000;
     if (c->max_heartbeats_per_s == 0)
         c->max_heartbeats_per_s = 50;
+    if (c->gc_interval_ns <= 0)
+        c->gc_interval_ns = GC_INTERVAL_NS;
+    const struct gc_ages *d = &gc_ages_default;
+    struct {
+        int64_t *ns, dflt_s;
+    } ages[] = {{&c->gc_eval_ns, d->eval_s},
+                {&c->gc_batch_eval_ns, d->batch_eval_s},
+                {&c->gc_job_ns, d->job_s},
+                {&c->gc_node_ns, d->node_s}};
+    for (size_t i = 0; i < ARRAY_LEN(ages); i++)
+        if (*ages[i].ns <= 0)
+            *ages[i].ns = ages[i].dflt_s * NS_PER_S;
 }
 
 int

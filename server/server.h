@@ -45,6 +45,8 @@ struct server_config {
     int64_t heartbeat_grace_ms;  /* default 10000 */
     int64_t failover_ttl_ms;     /* default 300000 */
     int64_t max_heartbeats_per_s; /* default 50 */
+    /* ages at which what has ended is collected (server/gc.h) */
+    int64_t gc_interval_ns, gc_job_ns, gc_eval_ns, gc_batch_eval_ns, gc_node_ns;
     unsigned workers;            /* scheduler workers; 0: default */
 };
 

@@ -141,7 +141,7 @@ START_TEST(refusals_name_the_thing)
         {"data_dir = \"/d\"\nbind_addr = \"{{ x\"\nclient { enabled = true }\n",
          "address template"},
         {"data_dir = \"/d\"\nclient { enabled = true\n gc_interval = \"soon\" }\n", "gc_interval"},
-        {"data_dir = \"/d\"\nclient { enabled = true\n gc_interval = \"5m\" }\n",
+        {"data_dir = \"/d\"\nclient { enabled = true\n gc_volumes_on_node_gc = true }\n",
          "Not supported yet"},
         {"data_dir = \"/d\"\nadvertise { rpc = \"10.0.0.1:99999\" }\nclient { enabled = true }\n",
          "advertise.rpc \"10.0.0.1:99999\""},

@@ -365,6 +365,23 @@ START_TEST(old_allocations_are_collected)
 }
 END_TEST
 
+START_TEST(full_disk_is_relieved)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    w.cfg.gc_disk_usage_threshold = 0.000001; /* any disk is fuller */
+    w.cfg.gc_interval_ns = 20 * NS_PER_MS;
+    world_client(&w);
+    struct world_alloc *stays = world_script(&w, "service", "sleep 1000");
+    struct world_alloc *x = world_script(&w, "batch", "true"), *y = world_script(&w, "batch", "true");
+    world_until(&w, world_status(x, "complete") && world_status(y, "complete"));
+    world_until(&w, !client_has_alloc(w.client, x->a->id) && !client_has_alloc(w.client, y->a->id));
+    world_until(&w, world_status(stays, "running"));
+    ck_assert_int_eq(world_lines(&w, x, "alloc/logs/t.stdout.0"), -1);
+    world_stop(&w);
+}
+END_TEST
+
 START_TEST(dev_ends_its_tasks)
 {
     struct world w;
@@ -473,5 +490,6 @@ TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_
                    restart_and_signal,
                    tasks_are_adopted, killed_at_any_instant, works_without_root, exec_in_the_box,
                    updates_in_place,
-                   old_allocations_are_collected, dev_ends_its_tasks, reports_are_sent_again,
+                   old_allocations_are_collected, full_disk_is_relieved,
+                   dev_ends_its_tasks, reports_are_sent_again,
                    follow_and_rotation, mock_restarts)

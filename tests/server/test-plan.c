@@ -357,12 +357,16 @@ START_TEST(garbage)
     put_eval(w, "eval-1", JOB_SERVICE, EVAL_COMPLETE, 4000);
     struct allocation *a = existing(w, "a", "n1", 1, 0);
     w->txn = state_read_begin(w->state, w);
-    struct intent_reap *r = gc_find(w, w->txn, &gc_ages_default, 1000000 * NS_PER_S);
+    int64_t due = 0;
+    struct intent_reap *r = gc_find(w, w->txn, &gc_ages_default, 1000000 * NS_PER_S, &due);
+    /* the young one is the next */
+    ck_assert_int_eq(due, (1000000 - 100 + gc_ages_default.eval_s) * NS_PER_S);
     ck_assert_uint_eq(r->evals.n, 1);
     ck_assert(reaps(&r->evals, "old"));
     ck_assert_uint_eq(r->allocs.n, 0);
-    r = gc_find(w, w->txn, &none, 1000000 * NS_PER_S);
+    r = gc_find(w, w->txn, &none, 1000000 * NS_PER_S, &due);
     ck_assert(reaps(&r->evals, "young") && reaps(&r->evals, "batch"));
+    ck_assert_int_eq(due, INT64_MAX); /* what has not ended is not waited for */
     ck_assert(!reaps(&r->evals, "open") && !reaps(&r->evals, "eval-1"));
     state_read_end(TAKE(w->txn));
     a->client_status = ALLOC_COMPLETE;
@@ -372,7 +376,7 @@ START_TEST(garbage)
     state_put_alloc(t, ++w->index, a, 1);
     state_commit(t);
     w->txn = state_read_begin(w->state, w);
-    r = gc_find(w, w->txn, &gc_ages_default, 1000000 * NS_PER_S);
+    r = gc_find(w, w->txn, &gc_ages_default, 1000000 * NS_PER_S, &due);
     ck_assert(reaps(&r->evals, "eval-1") && reaps(&r->allocs, "a"));
     world_free(w);
 }

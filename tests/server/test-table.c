@@ -141,6 +141,35 @@ START_TEST(limits_are_errors)
 }
 END_TEST
 
+START_TEST(deleted_pages_are_room)
+{
+    unsigned t;
+    int rc = 0;
+    size_t full, empty, size;
+    char big[4000];
+    struct table_env *env = open_env(4 << 20, &t);
+    memset(big, 'x', sizeof(big));
+    for (int i = 0; i < 700; i++) {
+        char k[16];
+        snprintf(k, sizeof(k), "%d", i);
+        struct table_txn *w = table_write_begin(env, &rc);
+        ck_assert_int_eq(table_put(w, t, str(k), SLICE(big, sizeof(big))), 0);
+        ck_assert_int_eq(table_commit(w), 0);
+    }
+    table_env_usage(env, &full, &size);
+    ck_assert_uint_gt(full, size / 2);
+    struct table_txn *w = table_write_begin(env, &rc);
+    struct table_scan *s = table_scan(w, t, SLICE(NULL, 0));
+    while (table_next(s))
+        ck_assert_int_eq(table_scan_del(s), 0);
+    table_scan_end(s);
+    ck_assert_int_eq(table_commit(w), 0);
+    table_env_usage(env, &empty, &size);
+    ck_assert_uint_lt(empty, size / 20); /* the file is as long as before */
+    table_env_close(env);
+}
+END_TEST
+
 struct reader {
     struct table_env *env;
     unsigned t;
@@ -189,4 +218,4 @@ START_TEST(readers_in_any_thread)
 END_TEST
 
 TEST_SUITE("table", snapshots_do_not_move, scans_by_prefix, limits_are_errors,
-           readers_in_any_thread)
+           deleted_pages_are_room, readers_in_any_thread)
