@@ -165,39 +165,17 @@ prune(const void *ctx, const struct base_conf *c, const char *const *roots, size
 /* --- templates
  * --------------------------------------------------------------------------------------- */
 
-/* Where the new mount API is missing. mount(2) restricts one mount, not those below it: these are
- * left out, whoever asked for all. */
-static int
-clone_mount_legacy(const char *from, const char *to, uint64_t set, struct err *e)
-{
-    unsigned long flags = MS_REMOUNT | MS_BIND;
-    flags |= set & MOUNT_ATTR_RDONLY ? MS_RDONLY : 0;
-    flags |= set & MOUNT_ATTR_NOSUID ? MS_NOSUID : 0;
-    flags |= set & MOUNT_ATTR_NODEV ? MS_NODEV : 0;
-    flags |= set & MOUNT_ATTR_NOEXEC ? MS_NOEXEC : 0;
-    long r = RAW(SYS_mount, from, to, NULL, MS_BIND, NULL);
-    if (r == 0)
-        r = RAW(SYS_mount, NULL, to, NULL, flags, NULL);
-    if (r < 0)
-        return err_errno(e, (int)-r, "cannot bind \"%s\" on \"%s\"", from, to);
-    return 0;
-}
-
 /* A copy of the mount at `from` put on `to`, with attributes added in all of it. */
 static int
 clone_mount(const char *from, const char *to, bool deep, uint64_t set, struct err *e)
 {
     unsigned rec = deep ? AT_RECURSIVE : 0;
     long tree = RAW(SYS_open_tree, AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | rec);
-    if (tree == -ENOSYS)
-        return clone_mount_legacy(from, to, set, e);
     if (tree < 0)
         return err_errno(e, (int)-tree, "cannot bind \"%s\" (open_tree)", from);
     auto_fd int fd = (int)tree;
     struct mount_attr attr = {.attr_set = set};
     long r = RAW(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | rec, &attr, sizeof(attr));
-    if (r == -ENOSYS)
-        return clone_mount_legacy(from, to, set, e);
     if (r < 0)
         return err_errno(e, (int)-r, "cannot restrict the bind of \"%s\" (mount_setattr)", from);
     r = RAW(SYS_move_mount, fd, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH);

@@ -3,7 +3,7 @@
  * The warden's own mount namespace: private, pruned to what launches need (the cost of a launch
  * grows with the number of mounts here), with templates prepared once that tasks only bind:
  *
- *   DIR/root   empty: where a shim mounts the task's directory before pivot_root
+ *   DIR/root   where the launch pad's own root is made
  *   DIR/dev    read-only tmpfs: null zero full random urandom tty, fd links, empty pts/ and shm/
  *   DIR/sys    read-only sysfs with its dangerous parts hidden
  *   DIR/etc    read-only: the selected files of the host's /etc a program needs to start
@@ -43,6 +43,11 @@ extern const char *const base_default_roots[]; /* NULL-terminated: /bin /lib ...
 
 /* Leaves the process in a new mount namespace. *ret is filled, strings owned by ctx. */
 int base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struct err *e);
+
+/* In a child of the warden that becomes the launch pad: leaves the process in a mount namespace of
+ * its own with nothing but the templates at their places (/usr, /etc, /dev, /sys ...) on an empty,
+ * read-only root. What mounts_apply() expects; see there. */
+int base_enter(const struct base *b, struct err *e);
 
 /* Brings DIR/etc up to date with the host's files that changed (resolv.conf, passwd ...). Cheap
  * when nothing did: one stat per file, at most once per second of `now_ns` (any monotonic clock).

@@ -71,28 +71,18 @@ confine_begin(const struct confine *c, const char **what)
     long r = RAW(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0);
     if (r != -ENOSYS)
         STEP("keyctl", r);
-    STEP("securebits",
-         RAW(SYS_prctl, PR_SET_SECUREBITS, BITS_BASE | (c->caps ? 0 : BITS_AMBIENT), 0, 0, 0));
-    STEP("bounding set", drop_bounding(c->caps));
     return 0;
 }
 
-/* execve resets handlers by itself but not what is ignored (SIGPIPE in the warden, what a shell
- * ignored for it, and the real-time ones that a runtime above us ignored). */
-static long
-reset_signals(void)
+int
+confine_signals(const char **what)
 {
     /* the kernel's struct sigaction: zeroes are SIG_DFL, no flags, empty mask */
     const char none[32] = {0};
-    for (int sig = 1; sig < SIGNALS_END; sig++) {
-        if (sig == SIGKILL || sig == SIGSTOP)
-            continue;
-        long r = RAW(SYS_rt_sigaction, sig, none, NULL, KERNEL_SIGSET_BYTES);
-        if (r < 0)
-            return r;
-    }
-    const uint64_t empty = 0;
-    return RAW(SYS_rt_sigprocmask, SIG_SETMASK, &empty, NULL, KERNEL_SIGSET_BYTES);
+    for (int sig = 1; sig < SIGNALS_END; sig++)
+        if (sig != SIGKILL && sig != SIGSTOP)
+            STEP("signals", RAW(SYS_rt_sigaction, sig, none, NULL, KERNEL_SIGSET_BYTES));
+    return 0;
 }
 
 /* A hard limit can only be raised with CAP_SYS_RESOURCE, which containers often withhold: best
@@ -170,7 +160,8 @@ enter(const char *path)
 int
 confine_task(const struct confine *c, const struct confine_exec *x, const char **what)
 {
-    STEP("signals", reset_signals());
+    const uint64_t none = 0;
+    STEP("signals", RAW(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, KERNEL_SIGSET_BYTES));
     STEP("setsid", RAW(SYS_setsid));
     if (c->n_rlimits > CONFINE_RLIMITS_MAX) {
         *what = "setrlimit";
@@ -179,6 +170,11 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     for (uint32_t i = 0; i < c->n_rlimits; i++)
         STEP("setrlimit", set_rlimit(&c->rlimits[i]));
     int r = 0;
+    if (c->flags & CONFINE_ISOLATED) { /* before the ids: it needs a capability */
+        STEP("securebits",
+             RAW(SYS_prctl, PR_SET_SECUREBITS, BITS_BASE | (c->caps ? 0 : BITS_AMBIENT), 0, 0, 0));
+        STEP("bounding set", drop_bounding(c->caps));
+    }
     if (c->flags & CONFINE_IDS)
         r = set_ids(c, what);
     if (r == 0 && (c->flags & CONFINE_ISOLATED))

@@ -2,12 +2,14 @@
  *
  * What a process does to itself on the way into its box, in the order that the kernel forces:
  *
- *   shim (pid 1, root)      mounts_apply (mounts, pivot_root, detach)
- *     confine_begin         hostname, session keyring, securebits, bounding set
+ *   launch pad              confine_signals
+ *   shim (pid 1, root)      mounts_apply
+ *     confine_begin         hostname, session keyring
  *     -- vfork --> payload
- *     confine_task          signals, setsid, rlimits, groups, gid, uid, capabilities and ambient
- * set, close_range, working directory, no_new_privs, seccomp last; then execve confine_end (shim,
- * after the payload runs) all capabilities, no_new_privs, seccomp
+ *     confine_task          signal mask, setsid, rlimits, securebits, bounding set, groups, gid,
+ *                           uid, capabilities and ambient set, close_range, working directory,
+ *                           no_new_privs, seccomp last; then execve
+ *     confine_end           shim, once the payload runs: all capabilities, no_new_privs, seccomp
  *
  * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always
  * set no_new_privs, so the filter is last and need not allow what comes before it.
@@ -54,6 +56,10 @@ struct confine {
     char hostname[CONFINE_HOSTNAME_MAX + 1];
 };
 
+/* Once, in the ancestor of all shims: execve resets handlers by itself but not what is ignored
+ * (SIGPIPE in the warden, what a shell ignored for it, and the real-time ones that a runtime above
+ * us ignored). */
+int confine_signals(const char **what);
 int confine_begin(const struct confine *c, const char **what);
 /* `work_dir`: absolute, entered as the task's user; NULL: left alone. `keep_fds`: highest fd that
  * the payload keeps (2). All above are closed at once, in this process only: a failure is told

@@ -16,7 +16,7 @@ enum {
     PROTO_TASK_NAME_MAX = 128,     /* bytes of the name of a task */
     PROTO_PATH_MAX = 1024,         /* bytes of a path */
     PROTO_PATH_DEPTH_MAX = 64,     /* components of a path */
-    PROTO_LIST_MAX = 256, /* task records of one answer; the agent asks on */
+    PROTO_LIST_MAX = 256,          /* task records of one answer; the agent asks on */
     PROTO_READDIR_MAX = 256,       /* directory entries of one answer; the agent asks on */
     WARDEN_PUT_MAX = 128 * 1024,   /* bytes written by one request */
     WARDEN_OUTSTANDING_MAX = 4096, /* requests of the agent without an answer */
@@ -26,6 +26,7 @@ enum {
     WARDEN_TASKS_MAX = 8192,       /* tasks, and records of tasks that have ended */
     WARDEN_JOBS_MAX = 64,          /* directories that are removed at the same time */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
+    WARDEN_PAD_MS = 10000,         /* the fork of a shim */
     WARDEN_DESTROY_MS = 15000,     /* the end of a destroyed task */
     WARDEN_RETRY_MS = 10,          /* between tries to remove a cgroup that is not empty yet */
     WARDEN_RETRIES_MAX = 500,      /* such tries */
@@ -39,6 +40,7 @@ enum {
     MOUNTS_BYTES_MAX = 256 * 1024, /* bytes of their plan */
     MOUNTS_PATH_MAX = 4096,        /* bytes of a mounted path */
     MOUNTS_DEPTH_MAX = 32,         /* components of a mount target */
+    MOUNTS_TREES_MAX = 128,        /* host directories that are mounted in one task */
     CONFINE_GROUPS_MAX = 64,       /* supplementary groups of a task */
     CONFINE_RLIMITS_MAX = 16,      /* resource limits of a task */
     CONFINE_HOSTNAME_MAX = 64,     /* bytes of its host name */

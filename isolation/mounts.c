@@ -177,15 +177,11 @@ add_roots(struct builder *b, const struct mounts_spec *s)
 {
     for (size_t i = 0; i < s->n_roots; i++) {
         const struct mounts_root *r = &s->roots[i];
-        const char *source = mem_printf(b->ctx, "%s/root-of%s", s->base, r->path);
-        if (strcmp(r->path, "/etc") == 0) /* the selected files, prepared as a template */
-            add(b, MOUNTS_BIND, mem_printf(b->ctx, "%s/etc", s->base), "etc",
-                MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
-        else if (r->kind == 'd')
-            add(b, MOUNTS_BIND, source, r->path + 1,
+        if (r->kind == 'd')
+            add(b, MOUNTS_BIND, r->path, r->path + 1,
                 MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
         else if (r->kind == 'f')
-            add(b, MOUNTS_BIND, source, r->path + 1,
+            add(b, MOUNTS_BIND, r->path, r->path + 1,
                 MOUNTS_F_READONLY | MOUNTS_F_FILE | MOUNTS_F_KEEP);
         else if (r->kind == 'l')
             add(b, MOUNTS_LINK, r->link, r->path + 1, 0);
@@ -196,17 +192,15 @@ static void
 add_kernel(struct builder *b, const struct mounts_spec *s)
 {
     add(b, MOUNTS_PROC, NULL, "proc", 0);
-    const char *null = mem_printf(b->ctx, "%s/dev/null", s->base);
-    const char *empty = mem_printf(b->ctx, "%s/empty", s->base);
     for (size_t i = 0; i < ARRAY_LEN(mask_files); i++)
-        add(b, MOUNTS_MASK, null, mask_files[i], MOUNTS_F_OPTIONAL | MOUNTS_F_FILE);
+        add(b, MOUNTS_MASK, "/dev/null", mask_files[i], MOUNTS_F_OPTIONAL | MOUNTS_F_FILE);
     for (size_t i = 0; i < ARRAY_LEN(mask_dirs); i++)
-        add(b, MOUNTS_MASK, empty, mask_dirs[i], MOUNTS_F_OPTIONAL);
+        add(b, MOUNTS_MASK, "/" MOUNTS_EMPTY, mask_dirs[i], MOUNTS_F_OPTIONAL);
     for (size_t i = 0; i < ARRAY_LEN(read_only); i++)
         add(b, MOUNTS_READONLY, NULL, read_only[i], MOUNTS_F_OPTIONAL | MOUNTS_F_READONLY);
-    add(b, MOUNTS_BIND, mem_printf(b->ctx, "%s/sys", s->base), "sys",
-        MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
-    add(b, MOUNTS_BIND, mem_printf(b->ctx, "%s/dev", s->base), "dev",
+    add(b, MOUNTS_BIND, "/sys", "sys", MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
+    /* after the masks, whose source is in it */
+    add(b, MOUNTS_BIND, "/dev", "dev",
         MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP | MOUNTS_F_DEVICES);
     add(b, MOUNTS_DEVPTS, NULL, "dev/pts", 0);
     if (s->host_ipc) {
@@ -222,6 +216,9 @@ int
 mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **ret, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("mounts_plan");
+    if (s->n_binds > MOUNTS_TREES_MAX - 3)
+        return err_set(e, -ERR_LIMIT, "a task has more than %d mounts of its own",
+                       MOUNTS_TREES_MAX - 3);
     const char **targets = mem_array(tmp, const char *, s->n_binds);
     for (size_t i = 0; i < s->n_binds; i++) {
         targets[i] = clean_target(tmp, s->binds[i].target);
@@ -231,7 +228,7 @@ mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **r
     }
     struct builder b = {.ctx = tmp, .e = e};
     b.ops = mem_array(tmp, struct mounts_op, MOUNTS_OPS_MAX);
-    add(&b, MOUNTS_ROOT, s->task_dir, mem_printf(tmp, "%s/root", s->base), 0);
+    add(&b, MOUNTS_ROOT, s->task_dir, NULL, 0);
     add_roots(&b, s);
     add_kernel(&b, s);
     add(&b, MOUNTS_BIND, s->alloc_dir, "alloc", 0);
@@ -246,7 +243,7 @@ mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **r
         flags |= s->binds[i].file ? MOUNTS_F_FILE : MOUNTS_F_RECURSIVE;
         add(&b, MOUNTS_BIND, s->binds[i].source, targets[i], (uint16_t)flags);
     }
-    add(&b, MOUNTS_PIVOT, NULL, NULL, 0);
+    add(&b, MOUNTS_ENTER, NULL, NULL, 0);
     if (b.code < 0)
         return b.code;
     *ret = talloc_steal(ctx, finish(&b));
@@ -259,7 +256,7 @@ mounts_describe(const void *ctx, const struct mounts_plan *p, uint32_t op)
     static const char *const kinds[] = {
         [MOUNTS_ROOT] = "root", [MOUNTS_BIND] = "bind",         [MOUNTS_TMPFS] = "tmpfs",
         [MOUNTS_PROC] = "proc", [MOUNTS_DEVPTS] = "devpts",     [MOUNTS_LINK] = "link",
-        [MOUNTS_MASK] = "mask", [MOUNTS_READONLY] = "readonly", [MOUNTS_PIVOT] = "pivot",
+        [MOUNTS_MASK] = "mask", [MOUNTS_READONLY] = "readonly", [MOUNTS_ENTER] = "enter",
     };
     static const struct {
         unsigned bit;

@@ -30,7 +30,6 @@ struct mounts_bind {
 };
 
 struct mounts_spec {
-    const char *base;      /* directory of the templates: base_make() */
     const char *task_dir;  /* absolute: becomes "/" */
     const char *alloc_dir; /* absolute: the shared directory, at /alloc */
     const struct mounts_root *roots;

@@ -13,17 +13,14 @@
 
 #include "isolation/raw.h"
 
-#ifndef AT_RECURSIVE
-#define AT_RECURSIVE 0x8000
-#endif
-enum { DETACH = 2 /* MNT_DETACH, whose header conflicts with linux/mount.h */ };
-
 struct apply {
     const struct mounts_plan *plan;
     const struct mounts_op *op;
     const char *what;
-    long root;   /* O_PATH fd of the new root */
-    bool legacy; /* the new mount API is not here: mount(2) */
+    const int *trees; /* what is left of them */
+    uint32_t n_trees;
+    long root;    /* the tree of the new root */
+    bool in_proc; /* the working directory is the task's procfs */
 };
 
 /* Names the step that failed; passes the result through. */
@@ -110,21 +107,25 @@ open_target(struct apply *a, bool make)
     return step(a, "open target", fd);
 }
 
-/* A path below /proc or /sys may only be covered when it really is there: a raced symbolic link at
- * this point was an escape in another runtime. */
+/* What lies below /proc may only be covered when it really is there: a raced symbolic link at this
+ * point was an escape in another runtime. From the root of a checked procfs, names that the kernel
+ * made lead nowhere else, so the calls that follow can go by name. */
 static long
-open_kernel_target(struct apply *a)
+enter_proc(struct apply *a)
 {
-    long fd = open_target(a, false);
+    if (a->in_proc)
+        return 0;
+    long fd = step(a, "open /proc", open_at(a->root, "proc", O_PATH, RESOLVE_BENEATH));
     if (fd < 0)
         return fd;
     struct statfs s;
     long r = step(a, "statfs", RAW(SYS_fstatfs, fd, &s));
-    if (r == 0 && s.f_type != PROC_SUPER_MAGIC && s.f_type != SYSFS_MAGIC)
-        r = step(a, "target is not on procfs or sysfs", -EXDEV);
+    if (r == 0 && s.f_type != PROC_SUPER_MAGIC)
+        r = step(a, "target is not on procfs", -EXDEV);
     if (r == 0)
-        return fd;
+        r = step(a, "fchdir", RAW(SYS_fchdir, fd));
     raw_close(fd);
+    a->in_proc = r == 0;
     return r;
 }
 
@@ -154,171 +155,88 @@ put_number(char *p, const char *name, uint64_t v, unsigned base)
     return p;
 }
 
-/* --- mounts
- * --------------------------------------------------------------------------------------- */
-
-static uint64_t
-attributes(uint32_t flags)
-{
-    uint64_t set = MOUNT_ATTR_NOSUID;
-    if (!(flags & MOUNTS_F_DEVICES))
-        set |= MOUNT_ATTR_NODEV;
-    if (flags & MOUNTS_F_READONLY)
-        set |= MOUNT_ATTR_RDONLY;
-    if (flags & MOUNTS_F_NOEXEC)
-        set |= MOUNT_ATTR_NOEXEC;
-    return set;
-}
-
-/* A private copy of the mount that `fd` is in, starting at `path` under it, with attributes `set`.
- */
-static long
-clone_tree(struct apply *a, long fd, const char *path, uint64_t set)
-{
-    unsigned deep = a->op->flags & MOUNTS_F_RECURSIVE ? AT_RECURSIVE : 0;
-    long tree = step(
-        a, "open_tree",
-        RAW(SYS_open_tree, fd, path, AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | deep));
-    if (tree < 0 || set == 0)
-        return tree;
-    struct mount_attr attr = {.attr_set = set};
-    long r = step(a, "mount_setattr",
-                  RAW(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | deep, &attr, sizeof(attr)));
-    if (r == 0)
-        return tree;
-    raw_close(tree);
-    return r;
-}
+/* --- mounts ---------------------------------------------------------------------------------- */
 
 static long
-attach(struct apply *a, long tree, long target)
+take_tree(struct apply *a)
 {
-    return step(a, "move_mount",
-                RAW(SYS_move_mount, tree, "", target, "",
-                    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
-}
-
-/* "/proc/self/fd/N": how mount(2) is given exactly the file that was opened. The old root's /proc
- * is there until the pivot. */
-static const char *
-fd_path(char buf[static 32], long fd)
-{
-    (void)put_number(buf, "/proc/self/fd/", (uint64_t)fd, 10);
-    return buf;
-}
-
-/* Kernels before 5.12, or a seccomp filter around us that does not know the new calls. mount(2)
- * sets attributes on the topmost mount only, so a tree that needs any is bound without its
- * submounts. The attributes go to what is mounted at `target` afterwards: `top` finds it. */
-static long
-bind_legacy(struct apply *a, long source, long target, uint64_t set, long (*top)(struct apply *))
-{
-    char from[32], to[32];
-    unsigned long deep = (a->op->flags & MOUNTS_F_RECURSIVE) && set == 0 ? MS_REC : 0;
-    long r = step(
-        a, "mount (bind)",
-        RAW(SYS_mount, fd_path(from, source), fd_path(to, target), NULL, MS_BIND | deep, NULL));
-    if (r < 0 || set == 0)
-        return r;
-    unsigned long flags = MS_REMOUNT | MS_BIND;
-    flags |= set & MOUNT_ATTR_RDONLY ? MS_RDONLY : 0;
-    flags |= set & MOUNT_ATTR_NOSUID ? MS_NOSUID : 0;
-    flags |= set & MOUNT_ATTR_NODEV ? MS_NODEV : 0;
-    flags |= set & MOUNT_ATTR_NOEXEC ? MS_NOEXEC : 0;
-    long fd = top(a);
-    if (fd < 0)
-        return fd;
-    r = step(a, "mount (remount)", RAW(SYS_mount, NULL, fd_path(to, fd), NULL, flags, NULL));
-    raw_close(fd);
-    return r;
-}
-
-/* Puts the tree at `source` on `target`. */
-static long
-bind_tree(struct apply *a, long source, long target, uint64_t set, long (*top)(struct apply *))
-{
-    long tree = a->legacy ? -ENOSYS : clone_tree(a, source, "", set);
-    long r = tree < 0 ? tree : attach(a, tree, target);
-    raw_close(tree);
-    if (r != -ENOSYS)
-        return r;
-    a->legacy = true;
-    return bind_legacy(a, source, target, set, top);
-}
-
-/* The source of a bind; templates of the warden are reached by a path that is ours alone. */
-static long
-open_source(struct apply *a)
-{
-    const char *path = mounts_str(a->plan, a->op->source);
-    return step(a, "open source", open_at(AT_FDCWD, path, O_PATH, 0));
-}
-
-static uint64_t
-source_attributes(const struct apply *a)
-{
-    return a->op->flags & MOUNTS_F_KEEP ? 0 : attributes(a->op->flags);
-}
-
-static long
-open_root_point(struct apply *a)
-{
-    return step(a, "open root mount point",
-                open_at(AT_FDCWD, mounts_str(a->plan, a->op->target), O_PATH | O_DIRECTORY, 0));
+    if (a->n_trees == 0)
+        return step(a, "no tree for it", -EBADF);
+    a->n_trees--;
+    return *a->trees++;
 }
 
 static long
 do_root(struct apply *a)
 {
-    long source = open_source(a);
-    long at = source < 0 ? source : open_root_point(a);
-    long r = at < 0 ? at : bind_tree(a, source, at, source_attributes(a), open_root_point);
-    raw_close(at);
-    raw_close(source);
-    if (r == 0) /* again: now the mount that is on it */
-        r = a->root = open_root_point(a);
-    return r < 0 ? r : 0;
+    long tree = take_tree(a);
+    if (tree < 0)
+        return tree;
+    a->root = tree;
+    return step(a, "move_mount",
+                RAW(SYS_move_mount, tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH));
 }
 
+/* Our copy of the namespace has a copy of each template: it is moved, not copied again. A name
+ * without a slash cannot be led astray (the last component is not followed); others are opened
+ * first. */
 static long
-open_existing(struct apply *a)
+move_template(struct apply *a)
 {
-    return open_target(a, false);
+    const char *from = mounts_str(a->plan, a->op->source), *to = mounts_str(a->plan, a->op->target);
+    long r = -ENOENT;
+    if (strchr(to, '/') == NULL)
+        r = step(a, "move_mount", RAW(SYS_move_mount, AT_FDCWD, from, a->root, to, 0));
+    if (r == 0)
+        return r;
+    long target = open_target(a, true); /* which also says what is wrong with it */
+    if (target < 0)
+        return target;
+    r = step(a, "move_mount",
+             RAW(SYS_move_mount, AT_FDCWD, from, target, "", MOVE_MOUNT_T_EMPTY_PATH));
+    raw_close(target);
+    return r;
 }
 
 static long
 do_bind(struct apply *a)
 {
-    long source = open_source(a);
-    if (source == -ENOENT && (a->op->flags & MOUNTS_F_OPTIONAL))
-        return 0;
-    long target = source < 0 ? source : open_target(a, true);
-    long r =
-        target < 0 ? target : bind_tree(a, source, target, source_attributes(a), open_existing);
+    if (a->op->flags & MOUNTS_F_KEEP)
+        return move_template(a);
+    long tree = take_tree(a);
+    if (tree < 0)
+        return tree;
+    long target = open_target(a, true);
+    long r = target < 0 ? target
+                        : step(a, "move_mount",
+                               RAW(SYS_move_mount, tree, "", target, "",
+                                   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
     raw_close(target);
-    raw_close(source);
+    raw_close(tree);
     return r;
 }
 
-/* All of it, because mount(2) replaces attributes where mount_setattr adds. */
-#define PROC_READ_ONLY                                                                             \
-    (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
-
+/* By name below the checked procfs: one call where opening everything takes eight. */
 static long
 do_mask(struct apply *a)
 {
-    long target = open_kernel_target(a);
-    if (target == -ENOENT && (a->op->flags & MOUNTS_F_OPTIONAL))
-        return 0;
-    if (target < 0)
-        return target;
+    static const char below[] = "proc/";
+    const char *name = mounts_str(a->plan, a->op->target);
+    if (memcmp(name, below, sizeof(below) - 1) != 0)
+        return step(a, "target is not below /proc", -EINVAL);
+    name += sizeof(below) - 1;
+    long r = enter_proc(a);
+    if (r < 0)
+        return r;
     bool mask = a->op->kind == MOUNTS_MASK;
-    long source = mask ? open_source(a) : target;
-    long r = source < 0 ? source
-                        : bind_tree(a, source, target, mask ? 0 : PROC_READ_ONLY, open_existing);
-    if (mask)
-        raw_close(source);
-    raw_close(target);
+    const char *from = mask ? mounts_str(a->plan, a->op->source) : name;
+    r = step(a, "mount (bind)", RAW(SYS_mount, from, name, NULL, MS_BIND, NULL));
+    if (r == -ENOENT && (a->op->flags & MOUNTS_F_OPTIONAL))
+        return 0;
+    if (r == 0 && !mask) /* all of them: mount(2) replaces attributes */
+        r = step(a, "mount (remount)",
+                 RAW(SYS_mount, NULL, name, NULL,
+                     MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL));
     return r;
 }
 
@@ -331,6 +249,7 @@ mount_here(struct apply *a, const char *type, unsigned long flags, const char *o
     if (target < 0)
         return target;
     long r = step(a, "fchdir", RAW(SYS_fchdir, target));
+    a->in_proc = false;
     if (r == 0)
         r = step(a, "mount", RAW(SYS_mount, type, ".", type, flags, options));
     raw_close(target);
@@ -361,26 +280,23 @@ do_tmpfs(struct apply *a)
 static long
 do_link(struct apply *a)
 {
-    const char *name;
-    long dir = make_parents(a, mounts_str(a->plan, a->op->target), &name);
+    const char *name = mounts_str(a->plan, a->op->target);
+    long dir = strchr(name, '/') == NULL ? a->root : make_parents(a, name, &name);
     if (dir < 0)
         return dir;
     long r = RAW(SYS_symlinkat, mounts_str(a->plan, a->op->source), dir, name);
-    raw_close(dir);
+    if (dir != a->root)
+        raw_close(dir);
     return step(a, "symlink", r == -EEXIST ? 0 : r);
 }
 
-/* The old root ends up under the new one at the same place, and one detach takes all of it. */
+/* The task's root lies on that of the namespace, which is an empty read-only directory by now. */
 static long
-do_pivot(struct apply *a)
+do_enter(struct apply *a)
 {
     long r = step(a, "fchdir", RAW(SYS_fchdir, a->root));
     if (r == 0)
-        r = step(a, "pivot_root", RAW(SYS_pivot_root, ".", "."));
-    if (r == 0)
-        r = step(a, "umount", RAW(SYS_umount2, ".", DETACH));
-    if (r == 0)
-        r = step(a, "chdir", RAW(SYS_chdir, "/"));
+        r = step(a, "chroot", RAW(SYS_chroot, "."));
     return r;
 }
 
@@ -406,17 +322,18 @@ do_op(struct apply *a)
     case MOUNTS_MASK:
     case MOUNTS_READONLY:
         return do_mask(a);
-    case MOUNTS_PIVOT:
-        return do_pivot(a);
+    case MOUNTS_ENTER:
+        return do_enter(a);
     default:
         return step(a, "unknown operation", -EINVAL);
     }
 }
 
 int
-mounts_apply(const struct mounts_plan *plan, struct mounts_fail *fail)
+mounts_apply(const struct mounts_plan *plan, const int *trees, uint32_t n_trees,
+             struct mounts_fail *fail)
 {
-    struct apply a = {.plan = plan, .root = -1};
+    struct apply a = {.plan = plan, .trees = trees, .n_trees = n_trees, .root = -1};
     long r = 0;
     for (uint32_t i = 0; i < plan->n_ops && r >= 0; i++) {
         a.op = &plan->ops[i];

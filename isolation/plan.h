@@ -72,16 +72,33 @@ struct plan_header {
     uint64_t log_bytes;      /* of one file */
 };
 
-/* File descriptors that the shim is born with; absent ones are closed. 0, 1, 2 are /dev/null. */
-enum {
-    SHIM_FD_PLAN = 3,
-    SHIM_FD_STATUS =
-        4, /* SOCK_SEQPACKET to the warden: one struct shim_status, with the payload's pidfd */
-    SHIM_FD_RECORD = 5, /* struct record, of which the shim writes the part from `run` on */
-    SHIM_FD_LOGS = 6,   /* directory */
-    SHIM_FD_CGROUP = 7, /* leaf task/ */
-    SHIM_FD_OOM = 8,    /* memory.events of that leaf */
-    SHIM_FD_END = 9
+/* What crosses to the launch pad and from there, by fork, to the shim; absent ones are -1. */
+enum shim_fd {
+    SHIM_FD_PLAN,   /* memfd */
+    SHIM_FD_STATUS, /* SOCK_SEQPACKET to the warden: one struct shim_status, with the payload's
+                       pidfd */
+    SHIM_FD_RECORD, /* struct record, of which the shim writes the part from `run` on */
+    SHIM_FD_LOGS,   /* directory */
+    SHIM_FD_LEAF,   /* cgroup leaf shim/: born in it, then closed */
+    SHIM_FD_CGROUP, /* cgroup leaf task/ */
+    SHIM_FD_OOM,    /* memory.events of that leaf */
+    SHIM_FD_HOST,   /* the host's mount namespace: raw_exec goes there */
+    SHIM_FD_END
+};
+
+enum { PAD_FD = 3, PAD_TITLE_MAX = 64, PAD_FDS_MAX = SHIM_FD_END + MOUNTS_TREES_MAX };
+_Static_assert((int)PAD_FDS_MAX <= 253, "what one message carries (SCM_MAX_FD)");
+
+/* One packet to the pad, with the fds in the order of enum shim_fd, then the trees of the mount
+ * plan. The answer is one struct pad_answer with the shim's pidfd. */
+struct pad_request {
+    uint64_t clone_flags; /* namespaces */
+    uint32_t have;        /* bit per enum shim_fd */
+    uint32_t n_trees;
+    char title[PAD_TITLE_MAX]; /* what ps shows */
+};
+struct pad_answer {
+    int32_t pid; /* of the shim, or -errno */
 };
 
 enum shim_stage {

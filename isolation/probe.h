@@ -17,8 +17,8 @@
     X(PIDFD, "pidfd", true)                                                                        \
     X(OPENAT2, "openat2", true)                                                                    \
     X(CLOSE_RANGE, "close_range", true)                                                            \
-    X(MOUNT_API, "mount_api", false)                                                               \
-    X(MOUNT_SETATTR, "mount_setattr", false)                                                       \
+    X(MOUNT_API, "mount_api", true)                                                                \
+    X(MOUNT_SETATTR, "mount_setattr", true)                                                        \
     X(SECCOMP, "seccomp", true)                                                                    \
     X(LANDLOCK, "landlock", false)                                                                 \
     X(USERNS, "userns", false)                                                                     \

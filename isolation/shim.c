@@ -35,6 +35,9 @@ static struct {
     char names[2][SHIM_NAME_MAX];
     int signals; /* signalfd of SIGCHLD */
     long payload;
+    int fds[SHIM_FD_END];
+    const int *trees;
+    uint32_t n_trees;
 } shim = {.signals = -1};
 
 /* What the vfork child and its parent share; the parent is suspended until execve or exit. */
@@ -71,7 +74,7 @@ now_ns(void)
 static void
 record_write(void)
 {
-    (void)RAW(SYS_pwrite64, SHIM_FD_RECORD, &shim.run, sizeof(shim.run),
+    (void)RAW(SYS_pwrite64, shim.fds[SHIM_FD_RECORD], &shim.run, sizeof(shim.run),
               offsetof(struct record, run));
 }
 
@@ -82,9 +85,9 @@ record_lock(void)
 {
     const struct flock l = {.l_type = F_WRLCK};
     uint32_t state = RECORD_FINISHED;
-    long r = RAW(SYS_fcntl, SHIM_FD_RECORD, F_SETLK, &l);
+    long r = RAW(SYS_fcntl, shim.fds[SHIM_FD_RECORD], F_SETLK, &l);
     if (r == 0)
-        r = RAW(SYS_pread64, SHIM_FD_RECORD, &state, sizeof(state),
+        r = RAW(SYS_pread64, shim.fds[SHIM_FD_RECORD], &state, sizeof(state),
                 offsetof(struct record, run.state));
     return r < 0 ? (int)r : state == RECORD_LAUNCHING ? 0 : -ESTALE;
 }
@@ -94,10 +97,11 @@ record_lock(void)
 static int
 map_plan(struct plan_header **ret)
 {
-    int64_t end = RAW(SYS_lseek, SHIM_FD_PLAN, 0, 2 /* SEEK_END */);
+    int64_t end = RAW(SYS_lseek, shim.fds[SHIM_FD_PLAN], 0, 2 /* SEEK_END */);
     if (end <= 0 || end > PLAN_BYTES_MAX)
         return -EINVAL;
-    long at = RAW(SYS_mmap, NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE, SHIM_FD_PLAN, 0);
+    long at =
+        RAW(SYS_mmap, NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE, shim.fds[SHIM_FD_PLAN], 0);
     if (at < 0)
         return (int)at;
     struct plan_header *h = (void *)at;
@@ -132,7 +136,7 @@ open_logs(const struct plan_header *h, int write_ends[2], struct shim_status *st
         memcpy(shim.names[i], text(h, h->logs[i].name), n);
         *l = (struct shim_log){.pipe = -1,
                                .file = -1,
-                               .dir = SHIM_FD_LOGS,
+                               .dir = shim.fds[SHIM_FD_LOGS],
                                .name = shim.names[i],
                                .index = h->logs[i].index,
                                .first = h->logs[i].first,
@@ -220,7 +224,7 @@ start_payload(uint32_t flags, int *pidfd, const int write_ends[2])
     };
     if (flags & PLAN_CGROUP) {
         a.flags |= CLONE_INTO_CGROUP;
-        a.cgroup = SHIM_FD_CGROUP;
+        a.cgroup = (uint32_t)shim.fds[SHIM_FD_CGROUP];
         if (flags & PLAN_ISOLATED)
             a.flags |=
                 CLONE_NEWCGROUP; /* here, not with the shim: rooted at the leaf of the payload */
@@ -249,8 +253,8 @@ send_status(const struct shim_status *st, int pidfd)
         memcpy(CMSG_DATA(&c.align), &pidfd, sizeof(int));
     }
     /* the warden may be gone: the task runs on and will be adopted */
-    (void)RAW(SYS_sendmsg, SHIM_FD_STATUS, &m, MSG_NOSIGNAL);
-    raw_close(SHIM_FD_STATUS);
+    (void)RAW(SYS_sendmsg, shim.fds[SHIM_FD_STATUS], &m, MSG_NOSIGNAL);
+    raw_close(shim.fds[SHIM_FD_STATUS]);
 }
 
 static int
@@ -259,7 +263,7 @@ build(const struct plan_header *h, struct shim_status *st)
     const struct confine *c = (const void *)text(h, h->confine);
     if (h->mounts != 0) {
         struct mounts_fail f = {0};
-        int r = mounts_apply((const void *)text(h, h->mounts), &f);
+        int r = mounts_apply((const void *)text(h, h->mounts), shim.trees, shim.n_trees, &f);
         if (r < 0) {
             fail(st, SHIM_MOUNTS, r, f.what);
             st->op = (int32_t)f.op;
@@ -314,8 +318,9 @@ static void
 settle(struct plan_header *h)
 {
     const char *what = "";
-    raw_close(SHIM_FD_PLAN);
-    raw_close(SHIM_FD_CGROUP);
+    raw_close(shim.fds[SHIM_FD_PLAN]);
+    raw_close(shim.fds[SHIM_FD_CGROUP]);
+    raw_close(shim.fds[SHIM_FD_HOST]);
     const void *f = h->shim_filter.n > 0 ? text(h, h->shim_filter.at) : NULL;
     if (confine_end(f, (uint16_t)h->shim_filter.n, &what) < 0)
         for (;;)
@@ -330,7 +335,7 @@ oom_killed(void)
 {
     static const char key[] = "oom_kill ";
     char buf[EVENTS_BYTES];
-    long n = RAW(SYS_pread64, SHIM_FD_OOM, buf, sizeof(buf), 0);
+    long n = RAW(SYS_pread64, shim.fds[SHIM_FD_OOM], buf, sizeof(buf), 0);
     for (long i = 0; i + (long)sizeof(key) <= n; i++)
         if ((i == 0 || buf[i - 1] == '\n') && memcmp(buf + i, key, sizeof(key) - 1) == 0)
             return buf[i + (long)sizeof(key) - 1] != '0';
@@ -422,10 +427,12 @@ watch(uint32_t flags)
 }
 
 int
-shim_main(void)
+shim_main(const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees)
 {
     struct shim_status st = {.stage = SHIM_RUNS};
-    (void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+    memcpy(shim.fds, fds, sizeof(shim.fds));
+    shim.trees = trees;
+    shim.n_trees = n_trees;
     (void)RAW(SYS_setpgid, 0, 0); /* SIGKILL to the warden's process group is not meant for us */
     /* all blocked for good: SIGCHLD comes by signalfd, and no other may end the keeper of the
      * status */
@@ -434,11 +441,16 @@ shim_main(void)
     shim.signals = (int)RAW(SYS_signalfd4, -1, &chld, SIGSET_BYTES, O_CLOEXEC | O_NONBLOCK);
 
     struct plan_header *h = NULL;
-    int r = record_lock();
+    const char *what = "plan";
+    long r = record_lock();
+    if (r == 0 && shim.fds[SHIM_FD_HOST] >= 0) {
+        what = "setns to the host's mounts";
+        r = RAW(SYS_setns, shim.fds[SHIM_FD_HOST], CLONE_NEWNS);
+    }
     if (r == 0)
         r = shim.signals < 0 ? shim.signals : map_plan(&h);
     if (r < 0)
-        fail(&st, SHIM_PLAN, r, "plan");
+        fail(&st, SHIM_PLAN, r, what);
     if (st.stage != SHIM_RUNS || start(h, &st) < 0) {
         send_status(&st, -1);
         return 1;

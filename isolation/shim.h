@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * paddock-shim: one per task, started by the warden only, free-standing (no libc: a page or two of
- * memory). It is born in its cgroup leaf and in the task's namespaces, executes the launch plan
- * (plan.h), starts the payload, and then reaps, pumps the logs and keeps the exit status, with no
- * capability and its own system call filter. It survives agent and warden. It never signals, but
- * without root: then it ends what its payload left behind.
+ * paddock-shim: free-standing (no libc: a page or two of memory). The warden starts it once, as the
+ * launch pad; a fork of that is the shim of a task. It is born in its cgroup leaf and in the task's
+ * namespaces, executes the launch plan (plan.h), starts the payload, and then reaps, pumps the logs
+ * and keeps the exit status, with no capability and its own system call filter. It survives agent
+ * and warden. It never signals, but without root: then it ends what its payload left behind.
  *
+ *   shim_pad.c  the launch pad, which forks shims
  *   shim.c      life: plan, launch, wait, records
  *   shim_log.c  the pump: pipes to rotated files
  *   shim_rt.c   entry point, memory functions
@@ -14,11 +15,16 @@
 #define PADDOCK_ISOLATION_SHIM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "isolation/plan.h"
 
-int shim_main(void);
+/* Entry of the program: the launch pad's life. `title` is the program's second argument. Returns
+ * in the pad, and in each shim, with the exit code. */
+int shim_pad(char *title, size_t title_size);
+/* The life of one shim. `fds` by enum shim_fd. */
+int shim_main(const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees);
 
 /* One stream of the payload: a pipe that ends in <name><index>, rotated at `bytes_max`; the oldest
  * is removed when there are more than `files_max`. A file that cannot be written drops bytes,

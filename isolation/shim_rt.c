@@ -83,11 +83,14 @@ strchr(const char *s, int c)
     }
 }
 
-_Noreturn void shim_entry(void);
+/* `start`: argument count, then the arguments, as the kernel lays them out. */
+_Noreturn void shim_entry(long *start);
 _Noreturn void
-shim_entry(void)
+shim_entry(long *start)
 {
-    int code = shim_main();
+    char none[1] = "";
+    char *title = start[0] > 1 ? (char *)start[2] : none;
+    int code = shim_pad(title, strlen(title));
     for (;;)
         (void)RAW(SYS_exit_group, code);
 }
@@ -97,6 +100,7 @@ shim_entry(void)
 __asm__(".globl _start\n"
         "_start:\n"
         "    xor %ebp, %ebp\n"
+        "    mov %rsp, %rdi\n"
         "    and $-16, %rsp\n"
         "    call shim_entry\n"
         "    hlt\n");
@@ -105,5 +109,6 @@ __asm__(".globl _start\n"
         "_start:\n"
         "    mov x29, #0\n"
         "    mov x30, #0\n"
+        "    mov x0, sp\n"
         "    b shim_entry\n");
 #endif

@@ -99,7 +99,7 @@ conn_queue(struct warden *w, struct conn *c, const struct buf *b, const struct w
     memcpy(o->data, b->data, b->len);
     o->n = b->len;
     for (size_t i = 0; i < a->n_fds; i++) {
-        int fd = fcntl(a->fds[i], F_DUPFD_CLOEXEC, SHIM_FD_END);
+        int fd = fcntl(a->fds[i], F_DUPFD_CLOEXEC, 0);
         if (fd < 0) {
             out_free(o);
             conn_break(w, c);
@@ -393,6 +393,7 @@ warden_fork(struct warden *w, struct warden_waiter to, const char *what,
     if (pid == 0) { /* what it holds would outlive the warden: the lock, the socket, connections */
         fd_close(&w->lock);
         fd_close(&w->listener.fd);
+        fd_close(&w->pad);
         for (size_t k = 0; k < WARDEN_CONNS_MAX; k++)
             if (w->conns[k] != NULL)
                 fd_close(&w->conns[k]->watch.fd);

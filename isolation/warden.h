@@ -115,7 +115,9 @@ struct warden {
     int alloc_dir; /* directory fds */
     int records;
     int shim_exe;
-    int host_mnt; /* the mount namespace of the host; -1 when rootless */
+    int pad;       /* socket of the launch pad */
+    pid_t pad_pid; /* 0: none */
+    int host_mnt;  /* the mount namespace of the host; -1 when rootless */
     int lock;
     char boot_id[40];
     struct base base;
@@ -162,6 +164,13 @@ int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
 
 /* --- warden_launch.c --- */
 void warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s);
+
+/* --- warden_pad.c --- */
+int pad_start(struct warden *w, struct err *e);
+/* The shim's pid, or the error; `fds` (borrowed) as struct pad_request has it. On failure a shim
+ * may have been made all the same: its cgroup is to be killed. */
+int pad_launch(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds,
+               int *ret_pidfd, struct err *e);
 
 /* policy_user() with a cache. */
 int warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e);

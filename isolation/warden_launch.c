@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One launch: policy -> record -> cgroup leaves -> plan -> shim. The warden waits only for the
- * shim's execve (vfork semantics); the shim's report comes through the loop.
+ * One launch: policy -> record -> cgroup leaves -> plan -> shim. The warden waits only for the fork
+ * of the launch pad; the shim's report comes through the loop.
  */
 #include "isolation/warden.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,9 +23,9 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/mounts.h"
+#include "isolation/mounts_apply.h"
 #include "isolation/policy.h"
 #include "isolation/proc.h"
-#include "isolation/raw.h"
 
 #define ROOM "warden"
 
@@ -37,13 +36,15 @@ struct launch {
     struct user user;
     uint64_t caps;
     struct wtask *task;
-    int fds[SHIM_FD_END]; /* what becomes the shim's 3..8; -1: absent */
+    int fds[SHIM_FD_END]; /* owned; -1: absent, or of the task or the warden */
     int status;           /* our end */
+    struct mounts_plan *mounts;
+    int trees[MOUNTS_TREES_MAX];
+    uint32_t n_trees;
     void *plan;
     size_t plan_n;
     uint32_t log_index[2];
     uint32_t log_first[2];
-    char title[64];
 };
 
 static bool
@@ -158,7 +159,6 @@ make_cgroup(struct warden *w, struct launch *l, struct err *e)
     int r = cgroup_task_make(&w->cgroup, t->alloc, t->name, &plan, &t->cgroup, e);
     if (r < 0)
         return r;
-    l->fds[SHIM_FD_CGROUP] = fcntl(t->cgroup.task_fd, F_DUPFD_CLOEXEC, SHIM_FD_END);
     if ((w->cgroup.controllers & CGROUP_MEMORY) != 0)
         l->fds[SHIM_FD_OOM] =
             openat(t->cgroup.task_fd, "memory.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -166,7 +166,7 @@ make_cgroup(struct warden *w, struct launch *l, struct err *e)
 }
 
 static int
-mount_plan(struct warden *w, struct launch *l, struct mounts_plan **ret, struct err *e)
+mount_plan(struct warden *w, struct launch *l, struct err *e)
 {
     const struct launch_spec *s = l->spec;
     struct mounts_bind *binds = mem_array(l->ctx, struct mounts_bind, s->mounts.n);
@@ -182,7 +182,6 @@ mount_plan(struct warden *w, struct launch *l, struct mounts_plan **ret, struct 
     }
     const char *alloc = mem_printf(l->ctx, "%s/%s", w->policy->alloc_dir, s->alloc_id);
     struct mounts_spec spec = {
-        .base = w->base.dir,
         .task_dir = mem_printf(l->ctx, "%s/%s", alloc, s->task_name),
         .alloc_dir = mem_printf(l->ctx, "%s/alloc", alloc),
         .roots = w->base.roots,
@@ -193,19 +192,18 @@ mount_plan(struct warden *w, struct launch *l, struct mounts_plan **ret, struct 
         .uid = l->user.uid,
         .gid = l->user.gid,
     };
-    return mounts_plan(l->ctx, &spec, ret, e);
+    return mounts_plan(l->ctx, &spec, &l->mounts, e);
 }
 
 static int
 make_plan(struct warden *w, struct launch *l, struct err *e)
 {
     const struct launch_spec *s = l->spec;
-    struct mounts_plan *mounts = NULL;
     int r = 0;
     if (s->isolated) {
         r = base_refresh(&w->base, clock_mono_ns(), e);
         if (r == 0)
-            r = mount_plan(w, l, &mounts, e);
+            r = mount_plan(w, l, e);
         if (r < 0)
             return r;
     }
@@ -213,7 +211,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
     struct plan_input in = {
         .spec = s,
         .user = w->root ? &l->user : NULL,
-        .mounts = mounts,
+        .mounts = l->mounts,
         .task_filter = filter ? &w->task_filter : NULL,
         .shim_filter = w->root ? &w->shim_filter : NULL,
         .task_dir = mem_printf(l->ctx, "%s/%s/%s", w->policy->alloc_dir, s->alloc_id, s->task_name),
@@ -244,76 +242,68 @@ make_fds(struct warden *w, struct launch *l, struct err *e)
         return err_errno(e, errno, "make the status socket");
     l->status = pair[0];
     l->fds[SHIM_FD_STATUS] = pair[1];
-    l->fds[SHIM_FD_RECORD] = fcntl(l->task->record, F_DUPFD_CLOEXEC, SHIM_FD_END);
-    if (l->fds[SHIM_FD_RECORD] < 0)
-        return err_errno(e, errno, "dup the record");
     if (!logs_wanted(l->spec))
         return 0;
     return files_logs(w, l->spec, &l->fds[SHIM_FD_LOGS], l->log_index, l->log_first, e);
 }
 
-/* Two processes run on one stack here, which the address sanitizer cannot know. */
-#define VFORK_CODE __attribute__((noinline, no_sanitize("address", "undefined")))
-
-/* The child of clone3, in the warden's memory: nothing but system calls. */
-static VFORK_CODE _Noreturn void
-become_shim(const struct launch *l, int exe, int host_mnt, int *ret_error)
+/* The sources of the mounts: what of the host goes into the box. */
+static int
+open_trees(struct launch *l, struct err *e)
 {
-    long r = 0;
-    if (host_mnt >= 0)
-        r = RAW(SYS_setns, host_mnt, CLONE_NEWNS);
-    for (int i = SHIM_FD_PLAN; i < SHIM_FD_END && r >= 0; i++)
-        r = l->fds[i] >= 0 ? RAW(SYS_dup3, l->fds[i], i, 0) : RAW(SYS_close, i);
-    if (r >= 0 || r == -EBADF)
-        r = RAW(SYS_close_range, SHIM_FD_END, ~0U, CLOSE_RANGE_CLOEXEC);
-    if (r >= 0) {
-        char name[] = "paddock-shim";
-        char *argv[] = {name, (char *)(uintptr_t)l->title, NULL};
-        char *envp[] = {NULL};
-        r = RAW(SYS_execveat, exe, "", argv, envp, AT_EMPTY_PATH);
-    }
-    *ret_error = (int)-r;
-    for (;;)
-        (void)RAW(SYS_exit, 127);
+    struct mounts_fail f = {0};
+    if (l->mounts == NULL)
+        return 0;
+    int r = mounts_open(l->mounts, l->trees, &f);
+    if (r < 0)
+        return err_errno(e, -r, "build the root: %s: %s", mounts_describe(l->ctx, l->mounts, f.op),
+                         f.what);
+    l->n_trees = mounts_trees(l->mounts);
+    return 0;
 }
 
-static VFORK_CODE int
-clone_shim(struct warden *w, struct launch *l, int *ret_error)
+static int
+clone_shim(struct warden *w, struct launch *l, struct err *e)
 {
     struct wtask *t = l->task;
-    int pidfd = -1;
-    struct clone_args a = {
-        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
-        .pidfd = (uint64_t)(uintptr_t)&pidfd,
-        .exit_signal = SIGCHLD,
-    };
-    if (l->spec->isolated)
-        a.flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
-    if (t->cgroup.shim_fd >= 0) {
-        a.flags |= CLONE_INTO_CGROUP;
-        a.cgroup = (uint32_t)t->cgroup.shim_fd;
+    const struct launch_spec *s = l->spec;
+    struct pad_request q = {.n_trees = l->n_trees};
+    snprintf(q.title, sizeof(q.title), "%.8s/%.48s", s->alloc_id, s->task_name);
+    if (s->isolated)
+        q.clone_flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+    int all[SHIM_FD_END], fds[PAD_FDS_MAX];
+    memcpy(all, l->fds, sizeof(all));
+    all[SHIM_FD_RECORD] = t->record;
+    all[SHIM_FD_LEAF] = t->cgroup.shim_fd;
+    all[SHIM_FD_CGROUP] = t->cgroup.task_fd;
+    all[SHIM_FD_HOST] = s->isolated ? -1 : w->host_mnt;
+    size_t n = 0;
+    for (int i = 0; i < SHIM_FD_END; i++) {
+        if (all[i] < 0)
+            continue;
+        q.have |= 1u << i;
+        fds[n++] = all[i];
     }
-    int host_mnt = l->spec->isolated ? -1 : w->host_mnt;
-    long pid = RAW(SYS_clone3, &a, sizeof(a));
-    if (pid == 0)
-        become_shim(l, w->shim_exe, host_mnt, ret_error);
+    memcpy(fds + n, l->trees, l->n_trees * sizeof(fds[0]));
+    int pidfd = -1;
+    int pid = pad_launch(w, &q, fds, n + l->n_trees, &pidfd, e);
     if (pid < 0)
-        return (int)pid;
+        return pid;
     t->shim.fd = pidfd;
-    t->shim_pid = (pid_t)pid;
-    return warden_watch(w, &t->shim, EPOLLIN);
+    t->shim_pid = pid;
+    int r = warden_watch(w, &t->shim, EPOLLIN);
+    return r < 0 ? err_errno(e, -r, "watch the shim") : 0;
 }
 
 static int
 start_shim(struct warden *w, struct launch *l, struct err *e)
 {
-    volatile int error = 0;
     struct wtask *t = l->task;
-    int r = clone_shim(w, l, (int *)(uintptr_t)&error);
+    int r = open_trees(l, e);
+    if (r == 0)
+        r = clone_shim(w, l, e);
     if (r < 0)
-        return err_errno(e, -r, "clone the shim");
-    if (error != 0)
-        return err_errno(e, error, "execute the shim");
+        return r;
     struct {
         uint64_t shim_start, cgroup_id;
         int32_t pid;
@@ -385,6 +375,8 @@ launch_close(struct launch *l)
 {
     for (int i = 0; i < SHIM_FD_END; i++)
         fd_close(&l->fds[i]);
+    for (uint32_t i = 0; i < l->n_trees; i++)
+        fd_close(&l->trees[i]);
     fd_close(&l->status);
 }
 
@@ -440,7 +432,6 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
     struct err e = ERR_INIT;
     struct launch l = {.ctx = ctx, .spec = s, .status = -1};
     memset(l.fds, 0xff, sizeof(l.fds));
-    snprintf(l.title, sizeof(l.title), "%.8s/%.48s", s->alloc_id, s->task_name);
     int r = authorise(w, &l, &e);
     if (r == 0)
         r = make_room(w, s, &e);

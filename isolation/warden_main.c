@@ -30,29 +30,16 @@
 #define ROOM "warden"
 #define SHIM_NAME "paddock-shim"
 
-/* The fds below SHIM_FD_END are the shim's: ours must not be among them. */
-static int
-reserve_fds(struct err *e)
-{
-    for (;;) {
-        int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (fd < 0)
-            return err_errno(e, errno, "open /dev/null");
-        if (fd >= SHIM_FD_END) {
-            fd_close(&fd);
-            return 0;
-        }
-    }
-}
-
 /* The shim's 0, 1 and 2. Our own messages go on to where standard error was. */
 static int
 null_stdio(int *ret_log, struct err *e)
 {
-    *ret_log = fcntl(2, F_DUPFD_CLOEXEC, SHIM_FD_END);
+    *ret_log = fcntl(2, F_DUPFD_CLOEXEC, 3);
     auto_fd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         return err_errno(e, errno, "open /dev/null");
+    if (null <= 2) /* we were started without it */
+        (void)TAKE_FD(null);
     return 0;
 }
 
@@ -201,18 +188,18 @@ prepare(struct warden *w, struct err *e)
         return err_errno(e, errno, "make an epoll set");
     w->in = mem_array(w, uint8_t, PROTO_PACKET_MAX);
     r = open_dirs(w, e);
-    if (r == 0 && w->root)
+    if (r == 0 && w->root && missing == NULL)
         r = make_base(w, helpers, e);
     if (r == 0 && w->root) /* again: those of before are of the host's mount namespace */
         r = open_dirs(w, e);
-    return r;
+    return r == 0 ? pad_start(w, e) : r;
 }
 
 static int
 run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
-    w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = w->cgroup.up = -1;
+    w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = w->cgroup.up = -1;
     w->root = geteuid() == 0;
     w->policy_path = policy;
     int r = policy_load(w, policy, &w->policy, e);
@@ -262,9 +249,7 @@ main(int argc, char **argv)
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     (void)signal(SIGPIPE, SIG_IGN);
     int log_fd = 2;
-    r = reserve_fds(&e);
-    if (r == 0)
-        r = null_stdio(&log_fd, &e);
+    r = null_stdio(&log_fd, &e);
     enum log_level l = log_level_parse(level);
     log_setup(l == LOG_LEVEL_INVALID ? LOG_INFO : l, json, log_fd >= 0 ? log_fd : 2);
     if (r == 0)

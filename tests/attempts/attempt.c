@@ -23,6 +23,7 @@
 #include <linux/netlink.h>
 #include <linux/perf_event.h>
 #include <linux/vm_sockets.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -177,11 +178,20 @@ static long
 own_pid_namespace(void)
 {
     /* processes seen: pid 1, the program, its child that asks; never the host's hundreds */
-    DIR *d = opendir("/proc");
     long n = 0;
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
-    return d ? n : -errno;
+    for (int i = 0; i < 200; i++) { /* the orphans of the attempt before may not be gone yet */
+        DIR *d = opendir("/proc");
+        if (!d)
+            return -errno;
+        n = 0;
+        for (struct dirent *e; (e = readdir(d)) != NULL;)
+            n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
+        closedir(d);
+        if (n <= 3)
+            break;
+        (void)poll(NULL, 0, 5);
+    }
+    return n;
 }
 
 /* Mounts without nosuid, or without nodev other than /dev itself. */

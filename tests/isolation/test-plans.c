@@ -23,8 +23,7 @@ static const struct mounts_root roots[] = {
 static struct mounts_spec
 spec(void)
 {
-    return (struct mounts_spec){.base = "/run/p/base",
-                                .task_dir = "/var/a/1/web",
+    return (struct mounts_spec){.task_dir = "/var/a/1/web",
                                 .alloc_dir = "/var/a/1/alloc",
                                 .roots = roots,
                                 .n_roots = ARRAY_LEN(roots),
@@ -50,15 +49,15 @@ START_TEST(plan_of_a_plain_task)
     ck_assert_msg(mounts_plan(ctx, &s, &p, &e) == 0, "%s", e.text);
     static const char *const lines[] = {
         "link bin <- usr/bin",
-        "bind usr <- /run/p/base/root-of/usr ro,rec,template",
-        "bind etc <- /run/p/base/etc ro,rec,template",
-        "bind opt/tool <- /run/p/base/root-of/opt/tool ro,file,template",
+        "bind usr <- /usr ro,rec,template",
+        "bind etc <- /etc ro,rec,template",
+        "bind opt/tool <- /opt/tool ro,file,template",
         "proc proc",
-        "mask proc/kcore <- /run/p/base/dev/null file,optional",
-        "mask proc/acpi <- /run/p/base/empty optional",
+        "mask proc/kcore <- /dev/null file,optional",
+        "mask proc/acpi <- /.empty optional",
         "readonly proc/sys ro,optional",
-        "bind sys <- /run/p/base/sys ro,rec,template",
-        "bind dev <- /run/p/base/dev ro,rec,dev,template",
+        "bind sys <- /sys ro,rec,template",
+        "bind dev <- /dev ro,rec,dev,template",
         "devpts dev/pts",
         "tmpfs dev/shm noexec",
         "bind alloc <- /var/a/1/alloc",
@@ -66,8 +65,8 @@ START_TEST(plan_of_a_plain_task)
     };
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         ck_assert_msg(has(ctx, p, lines[i]), "%s", lines[i]);
-    ck_assert_str_eq(mounts_describe(ctx, p, 0), "root /run/p/base/root <- /var/a/1/web");
-    ck_assert_uint_eq(p->ops[p->n_ops - 1].kind, MOUNTS_PIVOT);
+    ck_assert_str_eq(mounts_describe(ctx, p, 0), "root <- /var/a/1/web");
+    ck_assert_uint_eq(p->ops[p->n_ops - 1].kind, MOUNTS_ENTER);
     ck_assert_int_eq(mounts_check(p, p->bytes), 0);
     for (uint32_t i = 0; i < p->n_ops; i++) {
         const struct mounts_op *op = &p->ops[i];
@@ -134,7 +133,7 @@ START_TEST(targets_of_a_job)
         ck_assert_msg(r == 0, "%s: %s", cases[i].target, e.text);
         ck_assert_msg(has(ctx, p, mem_printf(ctx, "bind %s <- /srv/x ro,rec", cases[i].clean)),
                       "%s", cases[i].target);
-        ck_assert_uint_eq(p->ops[p->n_ops - 1].kind, MOUNTS_PIVOT);
+        ck_assert_uint_eq(p->ops[p->n_ops - 1].kind, MOUNTS_ENTER);
     }
 }
 END_TEST

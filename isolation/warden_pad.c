@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The warden's side of the launch pad (shim_pad.c): started with the warden, started again should
+ * it die. One request at a time; the answer comes within the time of one fork.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "isolation/proc.h"
+#include "isolation/raw.h"
+#include "isolation/warden.h"
+
+#define ROOM "warden"
+
+static _Noreturn void
+run_pad(struct warden *w, int socket)
+{
+    /* room for what ps shows of a shim: the arguments of a process are where they were at start */
+    static char title[PAD_TITLE_MAX];
+    memset(title, ' ', sizeof(title) - 1);
+    struct err e = ERR_INIT;
+    if (w->base.dir != NULL && base_enter(&w->base, &e) < 0) {
+        log_error(ROOM, "the launch pad does not start", "error", e.text, NULL);
+        _exit(1);
+    }
+    char name[] = "paddock-shim";
+    char *argv[] = {name, title, NULL}, *envp[] = {NULL};
+    long r = RAW(SYS_dup3, socket, PAD_FD, 0);
+    if (r >= 0)
+        r = RAW(SYS_execveat, w->shim_exe, "", argv, envp, AT_EMPTY_PATH);
+    log_error(ROOM, "the launch pad cannot be executed", "error", strerror((int)-r), NULL);
+    _exit(1);
+}
+
+static void
+stop_pad(struct warden *w)
+{
+    fd_close(&w->pad);
+    if (w->pad_pid > 0) {
+        (void)kill(w->pad_pid, SIGKILL);
+        while (waitpid(w->pad_pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    w->pad_pid = 0;
+}
+
+int
+pad_start(struct warden *w, struct err *e)
+{
+    stop_pad(w);
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_errno(e, errno, "make the launch pad's socket");
+    pid_t pid = proc_fork(NULL);
+    if (pid == 0)
+        run_pad(w, pair[1]);
+    fd_close(&pair[1]);
+    if (pid < 0) {
+        fd_close(&pair[0]);
+        return err_errno(e, -pid, "make the launch pad");
+    }
+    w->pad = pair[0];
+    w->pad_pid = pid;
+    return 0;
+}
+
+static int
+exchange(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds,
+         struct pad_answer *a, int *ret_pidfd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(PAD_FDS_MAX * sizeof(int))];
+    } c;
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = sizeof(*q)};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    ASSERT(n_fds > 0 && n_fds <= PAD_FDS_MAX);
+    m.msg_control = c.bytes;
+    m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+    c.align.cmsg_level = SOL_SOCKET;
+    c.align.cmsg_type = SCM_RIGHTS;
+    c.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+    memcpy(CMSG_DATA(&c.align), fds, n_fds * sizeof(int));
+    ssize_t n;
+    do
+        n = sendmsg(w->pad, &m, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    /* from here on there may be a shim: whatever goes wrong, it must not be asked for again */
+    struct pollfd p = {.fd = w->pad, .events = POLLIN};
+    int ready;
+    do
+        ready = poll(&p, 1, WARDEN_PAD_MS);
+    while (ready < 0 && errno == EINTR);
+    if (ready <= 0)
+        return ready < 0 ? -errno : -ETIMEDOUT;
+    int got[PROTO_FDS_MAX];
+    size_t n_got = 0;
+    long r = proto_recv(w->pad, a, sizeof(*a), got, &n_got);
+    *ret_pidfd = n_got == 1 ? got[0] : -1;
+    for (size_t i = 1; i < n_got; i++)
+        fd_close(&got[i]);
+    return r == (long)sizeof(*a) ? 0 : -EIO;
+}
+
+int
+pad_launch(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds,
+           int *ret_pidfd, struct err *e)
+{
+    struct pad_answer a = {0};
+    int r = w->pad >= 0 ? exchange(w, q, fds, n_fds, &a, ret_pidfd) : -EPIPE;
+    if (r == -EPIPE || r == -ECONNRESET) { /* it died before: one more try */
+        log_warn(ROOM, "the launch pad is gone and is started again", NULL);
+        r = pad_start(w, e);
+        if (r < 0)
+            return r;
+        r = exchange(w, q, fds, n_fds, &a, ret_pidfd);
+    }
+    if (r < 0) {
+        stop_pad(w);
+        return err_errno(e, -r, "ask the launch pad for a shim");
+    }
+    if (a.pid <= 0 || *ret_pidfd < 0)
+        return err_errno(e, a.pid < 0 ? -a.pid : EPROTO, "clone the shim");
+    return a.pid;
+}
