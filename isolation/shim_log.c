@@ -54,17 +54,34 @@ shim_log_open(struct shim_log *l)
     return 0;
 }
 
+/* On to the next name; the oldest goes. */
 static void
-rotate(struct shim_log *l)
+advance(struct shim_log *l)
 {
-    raw_close(l->file);
-    l->file = -1;
     l->index++;
     while (l->index - l->first >= l->files_max) {
         char name[SHIM_NAME_MAX];
         file_name(name, l->name, l->first++);
         (void)RAW(SYS_unlinkat, l->dir, name, 0);
     }
+}
+
+static void
+rotate(struct shim_log *l)
+{
+    raw_close(l->file);
+    l->file = -1;
+    advance(l);
+}
+
+/* A name that is taken by something else than a file of ours is passed over for the next write. */
+static int
+open_or_pass(struct shim_log *l)
+{
+    int r = shim_log_open(l);
+    if (r == -ELOOP || r == -EISDIR || r == -ENXIO || r == -EINVAL)
+        advance(l);
+    return r;
 }
 
 /* Takes bytes out of the pipe that have nowhere to go. */
@@ -98,7 +115,7 @@ copy(struct shim_log *l, uint64_t max)
 static long
 move(struct shim_log *l)
 {
-    if (l->file < 0 && shim_log_open(l) < 0)
+    if (l->file < 0 && open_or_pass(l) < 0)
         return discard(l, SCRATCH);
     if (l->bytes >= l->bytes_max) {
         /* an empty file would push an old one out: rotate when there is something to write */
@@ -108,7 +125,7 @@ move(struct shim_log *l)
         if ((p.revents & POLLIN) == 0)
             return (p.revents & (POLLHUP | POLLERR)) != 0 ? 0 : -EAGAIN;
         rotate(l);
-        if (shim_log_open(l) < 0)
+        if (open_or_pass(l) < 0)
             return discard(l, SCRATCH);
     }
     uint64_t room = l->bytes_max > l->bytes ? l->bytes_max - l->bytes : 1;
