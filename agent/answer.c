@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
 #include "agent/api.h"
@@ -38,6 +39,7 @@ status_of(const struct err *e)
     case ERR_UNAVAILABLE: return 503;
     case ERR_UNSUPPORTED: return 400;
     case ERR_TIMEOUT: return 504;
+    case ENOSPC: return 507;
     default: return 500;
     }
 }

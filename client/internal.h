@@ -251,6 +251,8 @@ int fs_check_path(const void *ctx, const char *path, const char **ret, struct er
 
 /* node.c: fingerprint into c->node. */
 void node_build(struct client *c);
+/* Much more disk is free than the servers were told of: it was full when the agent started. */
+bool node_disk_grew(const struct client *c);
 
 /* drain.c */
 void drain_stop(struct client *c);

@@ -20,6 +20,7 @@ enum {
     ENV_DEPTH_MAX = 64,        /* nesting of what ${...} looks at */
     CLIENT_ROW_MAX = 16 << 20, /* bytes of a row of the local state */
     CLIENT_KEY_MAX = 400,      /* bytes of its key */
+    CLIENT_RESERVE = 1 << 20,  /* bytes reserved for the local state, to go on with a full disk */
     CLIENT_UPDATE_MAX = 256,   /* allocations in one report to the servers */
     STATS_PIDS_MAX = 256,      /* processes that the statistics of a task name */
     STATS_CPUS_MAX = 4096,     /* processors of the host statistics */

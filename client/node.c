@@ -3,12 +3,15 @@
  * The node as it is registered: identity, configuration, fingerprint, drivers.
  */
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "api/terms.h"
 #include "client/internal.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
+
+enum { DISK_GREW_MB = 64 };
 
 /* Is `name` in the comma list, where empty means `dflt`? */
 static bool
@@ -127,4 +130,15 @@ node_build(struct client *c)
     };
     fingerprint_run(n, &fc);
     add_drivers(c);
+}
+
+bool
+node_disk_grew(const struct client *c)
+{
+    const struct node_resources *r = c->node ? c->node->node_resources : NULL;
+    struct statvfs v;
+    if (!r || !r->disk || c->cfg.disk_total_mb > 0 || statvfs(c->cfg.alloc_dir, &v) < 0)
+        return false;
+    int64_t grown = (int64_t)(v.f_bavail * v.f_frsize >> 20) - r->disk->disk_mb;
+    return grown > DISK_GREW_MB && grown > r->disk->disk_mb / 10;
 }

@@ -84,6 +84,8 @@ beat_answered(struct client *c, const struct node_update_response *r)
     }
     heartbeat_in(c, heartbeat_pace_ms(c));
     sync_start(c);
+    if (node_disk_grew(c))
+        register_start(c);
 }
 
 static void

@@ -284,6 +284,7 @@ static void
 commit_work(void *arg)
 {
     struct batch *b = arg;
+    table_env_reserve(b->state->env, CLIENT_RESERVE, NULL);
     struct table_txn *t = table_write_begin(b->state->env, &b->code);
     if (!t)
         return;

@@ -20,6 +20,7 @@ enum { LOCK_BYTES = (TABLE_READERS_MAX + 64) * 64 };
 struct table_env {
     MDB_env *env;
     unsigned flags;
+    size_t reserved; /* offset up to which the file has blocks */
     MDB_dbi dbi[TABLE_TABLES_MAX]; /* only for documentation of order; handles are dbi values */
     unsigned n;
 };
@@ -206,6 +207,33 @@ table_env_usage(struct table_env *env, size_t *ret_used, size_t *ret_size)
     }
     *ret_used = pages * (size_t)st.ms_psize;
     *ret_size = info.me_mapsize;
+}
+
+void
+table_env_reserve(struct table_env *env, size_t bytes, size_t *ret_left)
+{
+    MDB_envinfo info;
+    MDB_stat st;
+    int fd;
+    ASSERT(mdb_env_info(env->env, &info) == 0);
+    ASSERT(mdb_env_stat(env->env, &st) == 0);
+    size_t used = (info.me_last_pgno + 1) * (size_t)st.ms_psize;
+    if (env->reserved < used + bytes && mdb_env_get_fd(env->env, &fd) == 0) {
+        /* Some more than asked for, so that not every commit comes here; on a full disk what an earlier
+         * process may have left. */
+        for (size_t want = 2 * bytes; want >= bytes / 2; want /= 2) {
+            if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)used, (off_t)want) == 0) {
+                env->reserved = used + want;
+                break;
+            }
+            if (errno != ENOSPC && errno != EDQUOT) { /* cannot be had here: do not ask again */
+                env->reserved = SIZE_MAX / 2;
+                break;
+            }
+        }
+    }
+    if (ret_left)
+        *ret_left = env->reserved > used ? env->reserved - used : 0;
 }
 
 int

@@ -42,6 +42,10 @@ int table_env_open(const char *path, size_t map_bytes, unsigned flags, struct ta
 void table_env_close(struct table_env *env);
 /* Bytes of the map in use and its size: refuse new work before it is full. */
 void table_env_usage(struct table_env *env, size_t *ret_used, size_t *ret_size);
+/* Keeps `bytes` of disk behind the last page in use allocated to the file, so that writes go on for a
+ * while when others have filled the disk. *ret_left (may be NULL) is what is reserved: less than asked
+ * for when there is no more. One thread at a time. */
+void table_env_reserve(struct table_env *env, size_t bytes, size_t *ret_left);
 /* Opens or creates a table; at start, before other threads use the env. */
 int table_open(struct table_env *env, const char *name, unsigned *ret_table, struct err *e);
 

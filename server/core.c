@@ -195,6 +195,7 @@ core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
     buf_init(&p->data, SERVER_INTENT_MAX + 1);
     mp_encode(&p->data, &type_intent, in);
     p->bytes = p->data.len;
+    p->adds = in->job_register != NULL;
     const char *why = NULL;
     int rc = admit(c, p, &why);
     if (rc < 0) {
@@ -512,49 +513,59 @@ apply_batch(struct core *c)
 
 /* --- proposing --- */
 
-/* A state file that is nearly full takes only what makes room; so much of the batch is left. */
-static size_t
-refuse_when_full(struct core *c)
+/* The disk of the log and the state has space: for new work in plenty; for all else (jobs stop, nodes and
+ * allocations report, plans, garbage) as long as the reserve lasts, or a full disk could not be helped by
+ * stopping what fills it. */
+static int
+disk_room(struct core *c, bool adds, struct err *e)
+{
+    bool reserve = state_reserve(c->state) && raft_log_spare(c->log);
+    return reserve && !adds ? 0 : raft_log_room(c->log, e);
+}
+
+/* Keeps of the batch what may be proposed now: a state file that is nearly full takes only what makes
+ * room. */
+static void
+admit_batch(struct core *c)
 {
     size_t used = 0, size = 1, left = 0;
     state_usage(c->state, &used, &size);
+    struct err e[2] = {ERR_INIT, ERR_INIT};
+    int rc[2] = {disk_room(c, false, &e[0]), disk_room(c, true, &e[1])};
     for (size_t i = 0; i < c->batch_n; i++) {
-        struct proposal *p = c->batch[i];
-        if (used <= size / 100 * (p->makes_room ? STATE_FULL_PCT : STATE_NEARLY_PCT)) {
+        struct proposal *p = TAKE(c->batch[i]);
+        const char *why = rc[p->adds] < 0 ? e[p->adds].text : NULL;
+        if (used > size / 100 * (p->makes_room ? STATE_FULL_PCT : STATE_NEARLY_PCT))
+            why = "the state file is nearly full: purge jobs, collect garbage (paddock system gc), or "
+                  "raise the map size of the server";
+        if (why == NULL) {
             c->batch[left++] = p;
             continue;
         }
         proposal_release(c, p);
-        fail_one(c, p, -ENOSPC,
-                 "the state file is nearly full: purge jobs, collect garbage (paddock system gc), or "
-                 "raise the map size of the server");
+        fail_one(c, p, -ENOSPC, why);
     }
     c->batch_n = left;
-    return left;
 }
 
 static void
 propose_batch(struct core *c)
 {
-    size_t n = c->batch_n > 0 ? refuse_when_full(c) : 0;
+    if (c->batch_n > 0)
+        admit_batch(c);
+    size_t n = c->batch_n;
     if (n == 0)
         return;
-    struct err e = ERR_INIT;
-    int rc = raft_log_room(c->log, &e);
-    if (rc == 0) {
-        struct record *r = mem_array(NULL, struct record, n);
-        for (size_t i = 0; i < n; i++)
-            r[i] = (struct record){.type = RECORD_COMMAND,
-                                   .data = c->batch[i]->data.data,
-                                   .n = c->batch[i]->data.len};
-        rc = consensus_propose(c->consensus, now_ms(), r, n);
-        if (rc < 0)
-            err_set(&e, rc, "this server is not the leader");
-        mem_free(r);
-    }
+    struct record *r = mem_array(NULL, struct record, n);
+    for (size_t i = 0; i < n; i++)
+        r[i] = (struct record){.type = RECORD_COMMAND,
+                               .data = c->batch[i]->data.data,
+                               .n = c->batch[i]->data.len};
+    int rc = consensus_propose(c->consensus, now_ms(), r, n);
+    mem_free(r);
     for (size_t i = 0; rc < 0 && i < n; i++) {
         proposal_release(c, c->batch[i]);
-        fail_one(c, TAKE(c->batch[i]), rc, e.text);
+        fail_one(c, TAKE(c->batch[i]), rc, "this server is not the leader");
     }
     c->batch_n = 0;
 }

@@ -19,6 +19,7 @@ struct proposal {
     struct buf data;
     size_t bytes;
     bool makes_room; /* taken even when the state is nearly full */
+    bool adds;       /* work: refused first when the disk gets full */
 };
 
 /* One of both. */

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,8 @@ enum {
     RETRY_MS = 100 /* while the disk is full */
 };
 
+static const char SPARE[] = "spare";
+
 struct segment {
     uint64_t seq;   /* names the file; without gaps */
     uint64_t first; /* next index at its start */
@@ -56,6 +59,7 @@ struct raft_log {
     uint64_t next_seq;
     uint64_t written; /* last index in the segments (writer) */
     bool short_of;    /* space: told once (writer) */
+    atomic_bool spare; /* a segment in reserve, under that name */
     size_t off; /* end of what was written to the last segment */
     /* shared with the writer */
     pthread_mutex_t mutex;
@@ -153,6 +157,29 @@ raft_log_set_hard(struct raft_log *l, uint64_t term, uint64_t vote)
 
 /* --- segments --- */
 
+/* A file of zeros of the size of a segment, for when the disk is full. */
+static void
+spare_make(struct raft_log *l)
+{
+    if (l->spare)
+        return;
+    auto_fd int fd = openat(l->dirfd, SPARE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    l->spare = fd >= 0 && posix_fallocate(fd, 0, (off_t)l->segment_bytes) == 0;
+    if (fd >= 0 && !l->spare)
+        (void)unlinkat(l->dirfd, SPARE, 0); /* what it got of the space may be needed */
+}
+
+static int
+spare_use(struct raft_log *l, const char *name)
+{
+    if (renameat(l->dirfd, SPARE, l->dirfd, name) != 0)
+        return -errno;
+    l->spare = false;
+    fd_close(&l->fd);
+    l->fd = openat(l->dirfd, name, O_RDWR | O_CLOEXEC);
+    return l->fd < 0 ? -errno : 0;
+}
+
 /* Makes the next file; nothing of it counts before its head is durable. 0 or -errno. */
 static int
 segment_try(struct raft_log *l, uint64_t first, size_t size)
@@ -166,6 +193,8 @@ segment_try(struct raft_log *l, uint64_t first, size_t size)
     if (l->fd < 0)
         return -errno;
     int rc = -posix_fallocate(l->fd, 0, (off_t)size);
+    if (errno_is_shortage(-rc) && l->spare && size == l->segment_bytes)
+        rc = spare_use(l, name);
     if (rc == 0)
         rc = fd_pwrite_full(l->fd, head, sizeof(head), 0);
     if (rc < 0)
@@ -448,6 +477,7 @@ static bool
 write_queue(struct raft_log *l, struct buf *q)
 {
     size_t at = 0;
+    spare_make(l);
     while (at < q->len) {
         size_t room = l->fd >= 0 ? l->segs[l->n_segs - 1].size - l->off : 0;
         size_t end = at;
@@ -549,6 +579,7 @@ raft_log_open(const char *dir, const struct raft_log_opts *opts, struct raft_log
         l->first = l->last + 1;
     l->written = l->last;
     if (rc == 0) {
+        spare_make(l);
         rc = -pthread_create(&l->thread, NULL, writer_main, l);
         if (rc < 0)
             err_errno(e, -rc, "start the log writer");
@@ -618,6 +649,12 @@ raft_log_room(const struct raft_log *l, struct err *e)
                    "the disk of \"%s\" is nearly full: %" PRIu64 " MiB are free, %d MiB are needed; "
                    "free some space",
                    l->dir, left >> 20, DISK_ROOM_MIN >> 20);
+}
+
+bool
+raft_log_spare(const struct raft_log *l)
+{
+    return l->spare;
 }
 
 static void

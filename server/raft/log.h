@@ -58,6 +58,8 @@ void raft_log_reset(struct raft_log *l, uint64_t index);
 void raft_log_compact(struct raft_log *l, uint64_t index);
 /* 0, or -ENOSPC with words when the disk is nearly full: refuse new work before a write must wait. */
 int raft_log_room(const struct raft_log *l, struct err *e);
+/* A segment is in reserve: what ends work can still be written when the disk is full. */
+bool raft_log_spare(const struct raft_log *l);
 /* Bytes of entries appended since open. */
 uint64_t raft_log_bytes(const struct raft_log *l);
 

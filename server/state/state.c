@@ -315,6 +315,14 @@ state_usage(struct state *s, size_t *ret_used, size_t *ret_size)
     table_env_usage(s->env, ret_used, ret_size);
 }
 
+bool
+state_reserve(struct state *s)
+{
+    size_t left;
+    table_env_reserve(s->env, DISK_RESERVE, &left);
+    return left >= DISK_RESERVE / 2;
+}
+
 /* --- transactions --- */
 
 static struct state_txn *

@@ -20,6 +20,8 @@ void state_close(struct state *s);
 /* Removes every row (before a snapshot is loaded). */
 void state_clear(struct state *s);
 void state_usage(struct state *s, size_t *ret_used, size_t *ret_size);
+/* Keeps DISK_RESERVE bytes of disk; true when (at least half of) it is there. The FSM's thread. */
+bool state_reserve(struct state *s);
 
 struct state_txn *state_write_begin(struct state *s, const void *ctx);
 /* Ends the transaction. -ENOSPC and the like (errno_is_shortage): nothing was written, do it again

@@ -475,7 +475,8 @@ fallocate(int fd, int mode, off_t at, off_t n)
     if (!active)
         return REAL(fallocate)(fd, mode, at, n);
     bool have = path_of(fd, path);
-    return JUDGED(F_TRUNC, have, path, disk_before_write(fd, (size_t)n, at),
+    return JUDGED(F_TRUNC, have, path,
+                  if ((mode & FALLOC_FL_KEEP_SIZE) == 0) disk_before_write(fd, (size_t)n, at),
                   REAL(fallocate)(fd, mode, at, n), (void)0);
 }
 

@@ -195,7 +195,7 @@ read_pairs(void *arg)
 START_TEST(readers_in_any_thread)
 {
     struct reader r = {0};
-    r.env = open_env(4 << 20, &r.t);
+    r.env = open_env(64 << 20, &r.t); /* a reader that is not scheduled pins pages */
     put(r.env, r.t, "a", "0");
     put(r.env, r.t, "b", "0");
     pthread_t th[4];
