@@ -24,8 +24,8 @@ static _Noreturn void
 run_pad(struct warden *w, int socket)
 {
     /* room for what ps shows of a shim: the arguments of a process are where they were at start */
-    static char title[PAD_TITLE_MAX];
-    memset(title, ' ', sizeof(title) - 1);
+    static char title[PAD_TITLE_MAX] = "launch pad";
+    memset(title + strlen(title), ' ', sizeof(title) - 1 - strlen(title));
     struct err e = ERR_INIT;
     if (w->base.dir != NULL && base_enter(&w->base, &e) < 0) {
         log_error(ROOM, "the launch pad does not start", "error", e.text, NULL);

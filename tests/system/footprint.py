@@ -20,6 +20,9 @@ def roles(agent):
     for pid in children(agent.proc.pid):
         if b"holder" in (cmdline(pid) or [b""])[0]:
             found["holder"] = pid
+    for pid in children(found.get("warden", 0)):
+        if (cmdline(pid) or [b""])[1:2] and cmdline(pid)[1].startswith(b"launch pad"):
+            found["pad"] = pid
     return found
 
 
