@@ -133,6 +133,19 @@ node_get(void *arg, struct rpc_call *call, const void *req)
 }
 
 static void
+node_drain(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct node_drain_request *r = req;
+    struct node_drain_update_response resp = {.index = 42, .node_modify_index = 42};
+    (void)arg;
+    snprintf(fake_text, sizeof(fake_text), "%s %lld %d %d %s", r->node_id,
+             r->drain_spec ? (long long)r->drain_spec->deadline : -99LL,
+             r->drain_spec && r->drain_spec->ignore_system_jobs, r->mark_eligible,
+             str_or(str_map_get(&r->meta, "message"), ""));
+    rpc_reply(call, &resp);
+}
+
+static void
 leader(void *arg, struct rpc_call *call, const void *req)
 {
     struct status_leader_response *resp =
@@ -169,6 +182,7 @@ const struct rpc_service fake_services[] = {
     {RPC_JOB_REGISTER, job_register}, {RPC_JOB_DEREGISTER, job_deregister},
     {RPC_STATUS_LEADER, leader},      {RPC_SYSTEM_GC, gc},
     {RPC_ALLOC_GET_ALLOC, alloc_get}, {RPC_NODE_GET_NODE, node_get},
+    {RPC_NODE_UPDATE_DRAIN, node_drain},
 };
 const size_t fake_services_n = ARRAY_LEN(fake_services);
 

@@ -10,6 +10,7 @@
 
 #include "agent/config.h"
 #include "common/fd.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
 
@@ -117,6 +118,39 @@ START_TEST(flags_and_dev)
 }
 END_TEST
 
+START_TEST(drain_on_shutdown)
+{
+    static const char head[] = "data_dir = \"/d\"\nclient { enabled = true\n max_kill_timeout = \"5s\"\n";
+    static const struct {
+        const char *block;
+        bool drains;
+        int64_t deadline_s, stop_s;
+    } rows[] = {
+        {"", false, 0, 0},
+        {"drain_on_shutdown {}", true, 3600, 3620},
+        {"drain_on_shutdown { deadline = \"1m\"\n ignore_system_jobs = true }", true, 60, 80},
+        {"drain_on_shutdown { deadline = \"0s\" }", true, 0, -1},
+        {"drain_on_shutdown { force = true }", true, -1, 20},
+    };
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct drain_spec d = {0};
+        struct err e = ERR_INIT;
+        const char *text = mem_printf(ctx, "%s%s\n}\n", head, rows[i].block);
+        ck_assert_msg(load(ctx, file(ctx, "x.hcl", text), &c, &e) == 0, "%s", e.text);
+        ck_assert_int_eq(config_drain(c, &d), rows[i].drains);
+        ck_assert_int_eq(d.deadline, rows[i].deadline_s < 0 ? -1 : rows[i].deadline_s * NS_PER_S);
+        ck_assert_int_eq(d.ignore_system_jobs, i == 2);
+        ck_assert_int_eq(config_drain_ns(c),
+                         rows[i].stop_s < 0 ? INT64_MAX : rows[i].stop_s * NS_PER_S);
+        c->dev_mode = true;
+        ck_assert(!config_drain(c, &d));
+    }
+}
+END_TEST
+
 START_TEST(refusals_name_the_thing)
 {
     static const struct {
@@ -155,6 +189,9 @@ START_TEST(refusals_name_the_thing)
          "did you mean \"enabled\"?"},
         {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"docker\" { config { gc = {} } }\n",
          "plugin \"docker\""},
+        {"data_dir = \"/d\"\nclient { enabled = true\n drain_on_shutdown { force = true\n deadline = "
+         "\"1m\" } }\n",
+         "exclude each other"},
         {"log_level = \"LOUD\"\nclient { enabled = true }\n", "LOUD"},
     };
     setup();
@@ -190,5 +227,5 @@ START_TEST(address_templates)
 }
 END_TEST
 
-TEST_SUITE("config", address_templates, both_syntaxes, directory_merges_in_order, flags_and_dev,
-           refusals_name_the_thing)
+TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes,
+           directory_merges_in_order, flags_and_dev, refusals_name_the_thing)

@@ -163,6 +163,24 @@ START_TEST(nodes_keep_their_secret_and_tell_of_drain)
 }
 END_TEST
 
+START_TEST(draining)
+{
+    ck_assert_int_eq(status("PUT", "/v1/node/n1/drain",
+                            "{\"NodeID\":\"n1\",\"DrainSpec\":{\"Deadline\":3600000000000,"
+                            "\"IgnoreSystemJobs\":true},\"Meta\":{\"message\":\"why\"}}"),
+                     200);
+    ck_assert_str_eq(fake_text, "n1 3600000000000 1 0 why");
+    ck_assert_str_eq(got.index, "42");
+    ck_assert_ptr_nonnull(strstr(got.body, "\"NodeModifyIndex\":42"));
+    ck_assert_int_eq(status("POST", "/v1/node/n1/drain", "{\"DrainSpec\":null,\"MarkEligible\":true}"),
+                     200);
+    ck_assert_str_eq(fake_text, "n1 -99 0 1 ");
+    ck_assert_int_eq(status("PUT", "/v1/node/n1/drain", "{\"NodeID\":\"n2\"}"), 400);
+    ck_assert_int_eq(status("PUT", "/v1/node/n1/drain", NULL), 400);
+    ck_assert_int_eq(status("PUT", "/v1/node/n1/drain", "{\"DrainSpec\":{\"Deadline\":[]}}"), 400);
+}
+END_TEST
+
 START_TEST(parameters)
 {
     ck_assert_int_eq(status("GET", "/v1/jobs?index=x", NULL), 400);
@@ -353,7 +371,7 @@ main(void)
     Suite *s = suite_create("routes");
     TCase *tc = tcase_create("routes");
     const TTest *const tests[] = {paths_and_methods, ids_may_hold_slashes, errors,
-                                  nodes_keep_their_secret_and_tell_of_drain, parameters,
+                                  nodes_keep_their_secret_and_tell_of_drain, draining, parameters,
                                   lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
                                   agent_routes, client_routes};
     tcase_set_timeout(tc, 30);

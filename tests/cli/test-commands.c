@@ -461,6 +461,60 @@ START_TEST(nodes_and_servers)
 }
 END_TEST
 
+#define NODE_LIST "[{\"ID\":\"" NODE_ID "\",\"Name\":\"n1\",\"Status\":\"ready\"}]"
+#define NODE_ALLOC(client, desired) \
+    "[{\"ID\":\"" ALLOC_ID "\",\"JobID\":\"web\",\"ClientStatus\":\"" client \
+    "\",\"DesiredStatus\":\"" desired "\"}]"
+
+START_TEST(node_drain)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/nodes", 200, NODE_LIST},
+        {"PUT /v1/node/" NODE_ID "/drain", 200, "{\"NodeModifyIndex\":7}"},
+        {"GET /v1/node/" NODE_ID "/allocations", 200, NODE_ALLOC("complete", "stop")},
+        {"GET /v1/node/" NODE_ID, 200,
+         "{\"ID\":\"" NODE_ID "\",\"LastDrain\":{\"Status\":\"complete\"}}"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("node drain -enable -yes -deadline 5m -m bye -meta a=b=c cccc"), 0);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "Node \"" NODE_ID "\" drain strategy set\n"));
+    ck_assert_ptr_nonnull(strstr(fake_out(), "All allocations on node \"" NODE_ID "\" have stopped\n"));
+    ck_assert_ptr_nonnull(strstr(fake_out(), "drain complete\n"));
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"DrainSpec\":{\"Deadline\":300000000000,"));
+    ck_assert_ptr_nonnull(strstr(fake_body(), "{\"a\":\"b=c\",\"message\":\"bye\"}"));
+    check_out("node drain -enable -yes -force -detach cccc", 0,
+              "Node \"" NODE_ID "\" drain strategy set\n");
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"Deadline\":-1,"));
+    check_out("node drain -disable -yes cccc", 0, "Node \"" NODE_ID "\" drain strategy unset\n");
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"DrainSpec\":null,\"MarkEligible\":true"));
+    ck_assert_int_eq(fake_run("node drain -disable -yes -keep-ineligible cccc"), 0);
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"MarkEligible\":false"));
+    ck_assert_int_eq(fake_run("node drain -enable -yes -json cccc"), 0);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "\"NodeModifyIndex\": 7"));
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"Deadline\":3600000000000,"));
+}
+END_TEST
+
+START_TEST(node_drain_that_is_disabled)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/nodes", 200, NODE_LIST},
+        {"GET /v1/node/" NODE_ID "/allocations", 200, NODE_ALLOC("running", "run")},
+        {"GET /v1/node/" NODE_ID, 200,
+         "{\"ID\":\"" NODE_ID "\",\"LastDrain\":{\"Status\":\"canceled\"}}"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("node drain -monitor cccc"), 1);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "was disabled before its end"));
+    check_err("node drain cccc", 1, "Give one of -enable, -disable and -monitor\n");
+    check_err("node drain -enable -disable cccc", 1, "Give one of -enable, -disable and -monitor\n");
+    check_err("node drain -enable -force -no-deadline cccc", 1,
+              "-deadline, -force and -no-deadline exclude each other\n");
+    check_err("node drain -disable -force cccc", 1,
+              "-deadline, -force, -no-deadline and -ignore-system need -enable\n");
+    check_err("node drain -enable", 1, "Name a node, or give -self\n");
+    check_err("node drain -enable -yes -meta x cccc", 1, "-meta \"x\" is not <key>=<value>\n");
+}
+END_TEST
+
 START_TEST(status_finds_the_kind)
 {
     fake_answers((const struct answer[]){{"GET /v1/jobs?prefix=", 200, "[]"},
@@ -480,4 +534,5 @@ END_TEST
 TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, dispatch, run_monitors,
            run_tells_failed_placement, run_without_submitting, garbage_as_a_job_file, plan,
            init_writes_once, alloc_status, alloc_logs_and_files, nodes_and_servers,
+           node_drain, node_drain_that_is_disabled,
            status_finds_the_kind)

@@ -251,7 +251,138 @@ START_TEST(system_jobs_hear_of_new_nodes)
 }
 END_TEST
 
+static struct fsm_result *
+drain(struct fx *f, int64_t deadline, bool ignore_system)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_drain = type_new(in, &type_intent_node_drain);
+    in->node_drain->node_id = "n1";
+    in->node_drain->drain_spec = type_new(in, &type_drain_spec);
+    in->node_drain->drain_spec->deadline = deadline;
+    in->node_drain->drain_spec->ignore_system_jobs = ignore_system;
+    str_map_set(in, &in->node_drain->meta, "message", "why");
+    return apply(f, in);
+}
+
+static struct fsm_result *
+undrain(struct fx *f, bool mark_eligible)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_drain = type_new(in, &type_intent_node_drain);
+    in->node_drain->node_id = "n1";
+    in->node_drain->mark_eligible = mark_eligible;
+    in->node_drain->eval_ids = strs(in, "ev-undrain", NULL);
+    return apply(f, in);
+}
+
+static struct fsm_result *
+drained(struct fx *f)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_drained = type_new(in, &type_intent_node_drained);
+    in->node_drained->node_id = "n1";
+    return apply(f, in);
+}
+
+static struct fsm_result *
+flag(struct fx *f, const char *id)
+{
+    struct intent *in = intent_new(f, 0);
+    struct desired_transition *t = type_new(in, &type_desired_transition);
+    t->migrate = (struct opt_bool){true, true};
+    in->alloc_transition = type_new(in, &type_intent_alloc_transition);
+    in->alloc_transition->alloc_ids = strs(in, id, NULL);
+    in->alloc_transition->transition = t;
+    in->alloc_transition->draining = true;
+    return apply(f, in);
+}
+
+static const char *
+last_event(struct fx *f)
+{
+    const struct node *n = get_node(f, "n1");
+    return n->events.v[n->events.n - 1]->message;
+}
+
+START_TEST(drain_is_set_changed_and_disabled)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    put_job(f, make_job(f, "web", 1), NULL);
+    place(f, make_alloc(f, get_job(f, "web"), "a1", "n1"), NULL);
+    ck_assert_uint_eq(undrain(f, true)->err.code, 0); /* nothing to undo */
+    ck_assert_ptr_null(get_node(f, "n1")->last_drain);
+    ck_assert(!flag(f, "a1")->changed); /* only where a drain asks for it */
+    ck_assert_uint_eq(drain(f, 60, false)->evals.n, 0);
+    const struct node *n = get_node(f, "n1");
+    int64_t began = n->drain_strategy->started_at;
+    ck_assert_int_eq(began, f->now);
+    ck_assert_int_eq(n->drain_strategy->force_deadline, f->now + 60);
+    ck_assert_str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
+    ck_assert_str_eq(n->last_drain->status, DRAIN_DRAINING);
+    ck_assert_str_eq(str_map_get(&n->last_drain->meta, "message"), "why");
+    ck_assert_str_eq(last_event(f), "Node drain strategy set");
+    ck_assert(flag(f, "a1")->changed);
+    f->now += NS_PER_S;
+    drain(f, -7, true); /* changes it: no second start */
+    n = get_node(f, "n1");
+    ck_assert_int_eq(n->drain_strategy->started_at, began);
+    ck_assert_int_eq(n->drain_strategy->deadline, -1);
+    ck_assert_int_eq(n->drain_strategy->force_deadline, 0);
+    ck_assert_int_eq(n->last_drain->started_at, began);
+    ck_assert_int_eq(n->last_drain->updated_at, f->now);
+    ck_assert_str_eq(last_event(f), "Node drain strategy updated");
+    ck_assert_uint_eq(undrain(f, false)->evals.n, 0);
+    n = get_node(f, "n1");
+    ck_assert_ptr_null(n->drain_strategy);
+    ck_assert_str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
+    ck_assert_str_eq(n->last_drain->status, DRAIN_CANCELED);
+    ck_assert_str_eq(last_event(f), "Node drain disabled");
+    ck_assert_uint_eq(undrain(f, true)->evals.n, 1); /* eligible again: its jobs look at it */
+    ck_assert_str_eq(get_node(f, "n1")->scheduling_eligibility, NODE_ELIGIBLE);
+    ck_assert_int_eq(drain(f, INT64_MAX, false)->err.code, 0);
+    ck_assert_int_eq(get_node(f, "n1")->drain_strategy->force_deadline, INT64_MAX);
+    fx_free(f);
+}
+END_TEST
+
+/* That a drain is over is judged at apply, from what the clients have said. */
+START_TEST(drain_ends_when_nothing_is_left)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *sys = make_job(f, "sys", 1);
+    sys->type = JOB_SYSTEM;
+    put_job(f, make_job(f, "web", 1), NULL);
+    put_job(f, sys, NULL);
+    place(f, make_alloc(f, get_job(f, "web"), "a1", "n1"), NULL);
+    place(f, make_alloc(f, get_job(f, "sys"), "s1", "n1"), NULL);
+    ck_assert(!drained(f)->changed); /* it does not drain */
+    drain(f, 0, true);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert(!drained(f)->changed);
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    drain(f, 0, false);
+    ck_assert(!drained(f)->changed); /* the system job's is there */
+    drain(f, 0, true);
+    ck_assert(drained(f)->changed);
+    const struct node *n = get_node(f, "n1");
+    ck_assert_ptr_null(n->drain_strategy);
+    ck_assert_str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
+    ck_assert_str_eq(n->last_drain->status, DRAIN_COMPLETE);
+    ck_assert_str_eq(last_event(f), "Node drain complete");
+    /* registering again leaves all that alone (S2) */
+    struct node *again = make_node(f, "n1");
+    again->name = "renamed";
+    register_node(f, again);
+    ck_assert_str_eq(get_node(f, "n1")->last_drain->status, DRAIN_COMPLETE);
+    ck_assert_str_eq(get_node(f, "n1")->scheduling_eligibility, NODE_INELIGIBLE);
+    fx_free(f);
+}
+END_TEST
+
 TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
+           drain_is_set_changed_and_disabled, drain_ends_when_nothing_is_left,
            gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,
            down_node_with_work_is_gated, eligibility_and_purge, system_jobs_hear_of_new_nodes,
          collecting_a_node_is_judged_again)
