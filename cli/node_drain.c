@@ -31,7 +31,9 @@ struct watch_drain {
     bool quiet;          /* the first look prints nothing: it is what was there before */
     struct str_map seen; /* allocation id -> what was last said of it */
     uint64_t allocs_index, node_index;
-    size_t left;         /* allocations that have not ended */
+    bool ignores_system;
+    size_t left;         /* allocations that have not ended and have to */
+    size_t system;       /* and those that need not */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -53,7 +55,9 @@ see_alloc(struct watch_drain *w, const struct allocation *a)
     bool moves = (t && t->migrate.set && t->migrate.v) || alloc_server_terminal(a);
     const char *now = mem_printf(w->c, "%s%s", a->client_status, moves ? "!" : "");
     const char *before = str_map_get(&w->seen, a->id);
-    w->left += !alloc_client_terminal(a);
+    bool stays = w->ignores_system && a->job && str_eq(a->job->type, JOB_SYSTEM);
+    if (!alloc_client_terminal(a))
+        ++*(stays ? &w->system : &w->left);
     if (str_eq(before, now))
         return;
     str_map_set(w->c, &w->seen, a->id, now);
@@ -80,7 +84,7 @@ see_allocs(struct watch_drain *w)
     if (api_list(w->c, target, &type_allocation, &l, &meta, &e))
         return cmd_fail(w->c, "Error reading the allocations of the node: %s", e.text);
     w->allocs_index = meta.index;
-    w->left = 0;
+    w->left = w->system = 0;
     for (size_t i = 0; i < l.n; i++)
         see_alloc(w, l.v[i]);
     w->quiet = false;
@@ -102,6 +106,9 @@ see_node(struct watch_drain *w)
         return NULL;
     }
     w->node_index = meta.index;
+    const struct node *n = ret;
+    if (n->drain_strategy)
+        w->ignores_system = n->drain_strategy->ignore_system_jobs;
     return ret;
 }
 
@@ -114,11 +121,11 @@ drain_over(struct watch_drain *w, const struct node *n)
     }
     if (see_allocs(w))
         return 1;
-    if (w->left == 0)
+    if (w->left + w->system == 0)
         line(w, "All allocations on node \"%s\" have stopped", w->id);
     else
-        line(w, "All allocations on node \"%s\" have stopped but for %zu of system jobs", w->id,
-             w->left);
+        line(w, "All allocations on node \"%s\" have stopped, but for %zu of system jobs", w->id,
+             w->left + w->system);
     line(w, "Node \"%s\" drain complete", w->id);
     return 0;
 }
