@@ -115,6 +115,9 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         p->cgroup_root = iso->cgroup_root;
         p->pids_max_default = iso->pids_max;
         p->seccomp = !iso->seccomp.set || iso->seccomp.v;
+        p->egress = iso->egress;
+        p->bind = iso->bind;
+        p->metadata = iso->cloud_metadata;
     }
     *ret = p;
     return 0;

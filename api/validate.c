@@ -8,6 +8,7 @@
 #include "api/limits.h"
 #include "api/terms.h"
 #include "common/buf.h"
+#include "common/netrule.h"
 #include "common/num.h"
 
 #define SECOND INT64_C(1000000000)
@@ -211,8 +212,28 @@ port_pair(struct check *c, const struct port *p, const struct port *o, bool fixe
 }
 
 static void
+net_policy(struct check *c, const char *what, const struct net_policy *p)
+{
+    const struct str_list *lists[] = {p ? &p->allow : NULL, p ? &p->deny : NULL};
+    for (size_t l = 0; p && l < ARRAY_LEN(lists); l++) {
+        if (lists[l]->n > JOB_NET_RULES_MAX)
+            complain(c, "network: %s: more than %d rules in a list", what, JOB_NET_RULES_MAX);
+        for (size_t i = 0; i < lists[l]->n && i < JOB_NET_RULES_MAX; i++) {
+            struct netrule r;
+            struct err e = ERR_INIT;
+            if (netrule_parse(lists[l]->v[i], &r, &e) < 0)
+                complain(c, "network: %s: %s", what, e.text);
+        }
+    }
+    if (p && !str_empty(p->default_) && !ONE_OF(p->default_, "allow", "deny"))
+        complain(c, "network: %s: default \"%s\" is not allow or deny", what, p->default_);
+}
+
+static void
 network(struct check *c, const struct network_resource *n)
 {
+    net_policy(c, "egress", n->egress);
+    net_policy(c, "bind", n->bind);
     if (n->reserved_ports.n + n->dynamic_ports.n > JOB_PORTS_MAX) {
         complain(c, "network: more than %d ports", JOB_PORTS_MAX);
         return;
@@ -271,8 +292,11 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
         complain(c, "resources: disk is not used: set ephemeral_disk of the group");
     if (r->secrets_mb < 0 || r->secrets_mb > r->memory_mb.v)
         complain(c, "resources: secrets must be between 0 and memory");
-    for (size_t i = 0; i < r->networks.n; i++)
+    for (size_t i = 0; i < r->networks.n; i++) {
         network(c, r->networks.v[i]);
+        if (r->networks.v[i]->egress || r->networks.v[i]->bind)
+            complain(c, "resources: egress and bind belong to a network block of the task or group");
+    }
 }
 
 static void
@@ -310,6 +334,10 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     restart(c, t->restart_policy);
     lifecycle(c, t->lifecycle);
     env_names(c, &t->env);
+    if (t->network) {
+        net_policy(c, "egress", t->network->egress);
+        net_policy(c, "bind", t->network->bind);
+    }
     if (t->kill_timeout.v < 0 || t->shutdown_delay < 0)
         complain(c, "kill_timeout and shutdown_delay may not be negative");
     const struct log_config *l = t->log_config;

@@ -202,6 +202,30 @@ print_resources(struct cmd *c, const struct allocation *a, const struct alloc_re
     table_print(&t);
 }
 
+/* What the kernel counted, and what its policy refused; nothing where nothing counts. */
+static void
+print_network(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
+{
+    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
+    const struct network_stats *n =
+        e && e->v && e->v->resource_usage ? e->v->resource_usage->network_stats : NULL;
+    struct table t;
+    char rx[SIZE_TEXT], tx[SIZE_TEXT];
+    if (!n)
+        return;
+    cmd_say(c, "\nNetwork Stats:");
+    table_init(&t, c, 5);
+    table_row(&t, "Received", "Sent", "Denied Packets", "Denied Connects", "Denied Binds");
+    table_row(&t,
+              mem_printf(c, "%s (%llu packets)", size_format(n->rx_bytes, rx),
+                         (unsigned long long)n->rx_packets),
+              mem_printf(c, "%s (%llu packets)", size_format(n->tx_bytes, tx),
+                         (unsigned long long)n->tx_packets),
+              fmt_u64(c, n->denied_packets), fmt_u64(c, n->denied_connects),
+              fmt_u64(c, n->denied_binds));
+    table_print(&t);
+}
+
 static void
 print_events(struct cmd *c, const struct task_state *s)
 {
@@ -226,14 +250,14 @@ print_events(struct cmd *c, const struct task_state *s)
 
 static void
 print_task(struct cmd *c, const struct allocation *a, const struct alloc_resource_usage *u,
-           const char *task, bool brief)
+           const char *task, bool stats)
 {
     const __auto_type e = map_get(a->task_states, task);
     const struct task_state *s = e ? e->v : NULL;
     cmd_heading(c, mem_printf(c, "Task \"%s\" is \"%s\"", task, s ? s->state : "pending"));
-    if (brief)
-        return;
     print_resources(c, a, u, task);
+    if (stats)
+        print_network(c, u, task);
     if (s)
         print_events(c, s);
 }
@@ -311,9 +335,9 @@ cmd_alloc_status(struct cmd *c)
     const struct alloc_resource_usage *u = usage(c, a);
     const struct task_group *g = group_of(a);
     for (size_t i = 0; g && i < g->tasks.n; i++)
-        print_task(c, a, u, g->tasks.v[i]->name, false);
+        print_task(c, a, u, g->tasks.v[i]->name, o.stats);
     for (size_t i = 0; !g && i < a->task_states.n; i++)
-        print_task(c, a, u, a->task_states.v[i].k, false);
+        print_task(c, a, u, a->task_states.v[i].k, o.stats);
     if (o.verbose && a->metrics) {
         cmd_heading(c, "Placement Metrics");
         monitor_print_metrics(c, a->metrics, true, "");

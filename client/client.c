@@ -258,6 +258,7 @@ client_free(struct client *c)
         talloc_free(g);
     }
     local_close(c->state);
+    bpf_read_close(&c->counters);
     talloc_free(c);
 }
 

@@ -23,6 +23,7 @@
 #include "client/state.h"
 #include "common/num.h"
 #include "drivers/driver.h"
+#include "isolation/bpf_read.h"
 #include "isolation/warden_client.h"
 #include "net/loop.h"
 #include "net/rpc.h"
@@ -69,6 +70,8 @@ struct task_runner {
     struct timer *sim_timer;
     bool sim_killed;
     struct cpu_sample cpu;
+    uint64_t cgroup_id; /* of its leaf; 0: not read yet */
+    size_t counters_at; /* bpf_read_net */
 };
 
 enum dirs_state { DIRS_NONE, DIRS_ASKED, DIRS_READY, DIRS_FAILED };
@@ -139,6 +142,8 @@ struct client {
     bool warden_root;
     char *warden_missing;
     char *warden_cgroup;
+    struct str_map *warden_facts; /* what works here, and why not; a context of its own */
+    struct bpf_read counters;     /* what tasks send and receive */
     /* register.c */
     bool started;
     bool registered;

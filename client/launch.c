@@ -92,6 +92,17 @@ prepare_dirs(const void *ctx, const struct task_runner *tr, struct env_input *ei
     ei->secrets_dir = mem_printf(ctx, "%s/%s/%s/secrets", base, tr->ar->id, tr->sm.t->name);
 }
 
+/* The task's own in place of its group's, each for itself. */
+static void
+find_policies(const struct task_runner *tr, struct driver_input *in)
+{
+    const struct task_network *own = tr->task->network;
+    const struct network_resource *group =
+        tr->ar->tg && tr->ar->tg->networks.n > 0 ? tr->ar->tg->networks.v[0] : NULL;
+    in->egress = own && own->egress ? own->egress : group ? group->egress : NULL;
+    in->bind = own && own->bind ? own->bind : group ? group->bind : NULL;
+}
+
 static int
 prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err *e)
 {
@@ -124,6 +135,7 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .env = &p->list,
         .resources = p->ei.resources,
     };
+    find_policies(tr, &p->in);
     return driver_check(tr->driver, p->in.config, e);
 }
 

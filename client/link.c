@@ -66,6 +66,18 @@ on_change(void *arg)
 }
 
 static void
+take_facts(struct client *c, const struct warden_info *info, const struct warden_reply *r)
+{
+    mem_free(c->warden_facts);
+    c->warden_facts = mem_new(c, struct str_map);
+    for (size_t i = 0; info && i < info->facts.n; i++)
+        str_map_set(c->warden_facts, c->warden_facts, info->facts.v[i].k, info->facts.v[i].v);
+    bpf_read_close(&c->counters);
+    if (r->counters >= 0 && bpf_read_open(&c->counters, r->counters) < 0)
+        log_warn("client", "the network counters of tasks cannot be read", NULL);
+}
+
+static void
 on_info(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct client *c = arg;
@@ -78,6 +90,7 @@ on_info(void *arg, const struct err *e, struct warden_reply *r)
             c->warden_missing = mem_strdup(c, info->missing.v[0]);
         if (info && !str_empty(info->cgroup_root))
             c->warden_cgroup = mem_strdup(c, info->cgroup_root);
+        take_facts(c, info, r);
         c->link_info = true;
         register_start(c);
     }

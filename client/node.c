@@ -93,6 +93,16 @@ reserved(const void *ctx, const struct node_reserved_resources *from)
     return r;
 }
 
+/* What isolation can do here: "true", or the reason why not. */
+static void
+add_facts(struct client *c)
+{
+    auto_mem void *tmp = mem_ctx("facts");
+    for (size_t i = 0; c->warden_facts && i < c->warden_facts->n; i++)
+        fingerprint_set(c->node, mem_printf(tmp, "isolation.%s", c->warden_facts->v[i].k),
+                        c->warden_facts->v[i].v);
+}
+
 void
 node_build(struct client *c)
 {
@@ -129,6 +139,7 @@ node_build(struct client *c)
         .loopback = cfg->dev,
     };
     fingerprint_run(n, &fc);
+    add_facts(c);
     add_drivers(c);
 }
 

@@ -17,6 +17,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
+#include "isolation/bpf_read.h"
 #include "isolation/cgroup.h"
 #include "isolation/record.h"
 
@@ -224,6 +225,26 @@ fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu, const s
     }
 }
 
+/* Absent where nothing counts. */
+static void
+fill_network(struct task_runner *tr, struct resource_usage *u)
+{
+    struct record rec;
+    struct bpf_net_counts n;
+    if (tr->cgroup_id == 0 && tr->record >= 0 && record_read_raw(tr->record, &rec) == 0)
+        tr->cgroup_id = rec.cgroup_id;
+    if (!bpf_read_net(&tr->ar->c->counters, tr->cgroup_id, &tr->counters_at, &n))
+        return;
+    struct network_stats *s = u->network_stats = mem_new(u, struct network_stats);
+    s->rx_bytes = n.rx_bytes;
+    s->rx_packets = n.rx_packets;
+    s->tx_bytes = n.tx_bytes;
+    s->tx_packets = n.tx_packets;
+    s->denied_packets = n.tx_denied;
+    s->denied_connects = n.connect_denied;
+    s->denied_binds = n.bind_denied;
+}
+
 static struct task_resource_usage *
 task_usage(const void *ctx, struct task_runner *tr)
 {
@@ -240,7 +261,23 @@ task_usage(const void *ctx, struct task_runner *tr)
     add_pids(u, tr, u, &sums);
     fill_memory(u, u->resource_usage->memory_stats, &cg, &sums);
     fill_cpu(u, tr, u->resource_usage->cpu_stats, &cg, &sums);
+    fill_network(tr, u->resource_usage);
     return u;
+}
+
+static void
+add_network(struct resource_usage *sum, const struct network_stats *a)
+{
+    if (!sum->network_stats)
+        sum->network_stats = mem_new(sum, struct network_stats);
+    struct network_stats *s = sum->network_stats;
+    s->rx_bytes += a->rx_bytes;
+    s->rx_packets += a->rx_packets;
+    s->tx_bytes += a->tx_bytes;
+    s->tx_packets += a->tx_packets;
+    s->denied_packets += a->denied_packets;
+    s->denied_connects += a->denied_connects;
+    s->denied_binds += a->denied_binds;
 }
 
 static void
@@ -266,6 +303,8 @@ add_usage(struct resource_usage *sum, const struct resource_usage *r)
     c->throttled_time += b->throttled_time;
     if (b->measured.n > c->measured.n)
         c->measured = b->measured;
+    if (r->network_stats)
+        add_network(sum, r->network_stats);
 }
 
 int

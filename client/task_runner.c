@@ -138,6 +138,7 @@ take_fds(struct task_runner *tr, struct warden_reply *r)
     tr->pidfd = TAKE_FD(r->pidfd);
     tr->cgroup = TAKE_FD(r->cgroup);
     tr->record = TAKE_FD(r->record);
+    tr->cgroup_id = 0;
     if (tr->pidfd >= 0)
         tr->watch = watch_fd(tr->ar->c->loop, tr->pidfd, WATCH_READ, on_pidfd, tr);
 }

@@ -47,6 +47,8 @@ struct driver_input {
     const char *user;                 /* interpolated; may be empty */
     const struct str_list *env;       /* NAME=value, complete */
     const struct allocated_task_resources *resources; /* may be NULL */
+    const struct net_policy *egress;  /* NULL: none but the client's */
+    const struct net_policy *bind;
 };
 
 /* What mock_driver does instead of a process (test builds). */

@@ -49,6 +49,11 @@ enum {
     SECCOMP_RULES_MAX = 1024,      /* rules of a profile */
     SECCOMP_CONDS_MAX = 64,        /* argument checks of a profile */
 
+    /* --- network accounting and policy --- */
+    BPF_SLOTS_MAX = 4096,    /* tasks whose packets are counted; further ones have rules, no numbers */
+    BPF_LEAFS_MAX = 16384,   /* tasks that the programs in the kernel know */
+    BPF_RULES_MAX = 1 << 16, /* prefixes of all network policies; beyond, no such task starts */
+
     /* --- files that are read --- */
     POLICY_BYTES_MAX = 1 << 20, /* bytes of the policy file */
     USERS_LINE_MAX =

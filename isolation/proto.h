@@ -38,7 +38,8 @@ enum warden_fd {
     WARDEN_FD_PID = 1,
     WARDEN_FD_CGROUP = 2,
     WARDEN_FD_RECORD = 3,
-    WARDEN_FD_FILE = 4
+    WARDEN_FD_FILE = 4,
+    WARDEN_FD_COUNTERS = 5
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */

@@ -177,6 +177,17 @@ warden_reply_err(struct warden *w, struct warden_waiter to, const struct err *e)
     warden_reply(w, to, &a);
 }
 
+/* What works here, and why not: attributes of the node. */
+static void
+info_facts(struct warden *w, const void *ctx, struct warden_info *info)
+{
+    for (int i = 0; i < PROBE_N; i++) {
+        const struct probe_fact *f = &w->probe.facts[i];
+        str_map_set(ctx, &info->facts, probe_name((enum probe_id)i), f->ok ? "true" : f->reason);
+    }
+    str_map_set(ctx, &info->facts, "bpf_net", w->net_missing[0] ? w->net_missing : "true");
+}
+
 static void
 do_info(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
@@ -205,7 +216,9 @@ do_info(struct warden *w, struct warden_waiter to, const struct warden_request *
             list_add(ctx, info.features, probe_name((enum probe_id)i));
     for (size_t i = 0; i < w->n_tasks; i++)
         info.tasks += w->tasks[i]->state != TASK_FINISHED;
+    info_facts(w, ctx, &info);
     struct warden_answer a = {.msg = {.info = &info}};
+    answer_fd(ctx, &a, WARDEN_FD_COUNTERS, w->net.net);
     warden_reply(w, to, &a);
 }
 
@@ -556,6 +569,7 @@ warden_done_free(struct warden *w)
         task_free(w, w->tasks[w->n_tasks - 1]);
     warden_unwatch(w, &w->listener);
     warden_unwatch(w, &w->signals);
+    bpf_net_close(&w->net);
     cgroup_root_close(&w->cgroup);
     mem_free(w);
 }

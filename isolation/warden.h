@@ -17,6 +17,7 @@
 #include "common/err.h"
 #include "common/num.h"
 #include "isolation/base.h"
+#include "isolation/bpf_net.h"
 #include "isolation/cgroup.h"
 #include "isolation/limits.h"
 #include "isolation/plan.h"
@@ -122,6 +123,8 @@ struct warden {
     char boot_id[40];
     struct base base;
     struct cgroup_root cgroup; /* fd -1: none */
+    struct bpf_net net; /* counts and polices what tasks send */
+    char net_missing[192]; /* "" when it works */
     struct probe probe;
     char exec_missing[192]; /* "" when exec works */
     struct seccomp_program task_filter;
@@ -174,6 +177,15 @@ int pad_launch(struct warden *w, const struct pad_request *q, const int *fds, si
 
 /* policy_user() with a cache. */
 int warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e);
+
+/* --- warden_bpf.c --- */
+void warden_bpf_start(struct warden *w);
+/* Before the first process of a task. Fails when somebody asked for a policy that cannot be enforced. */
+int warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e);
+/* A living task that an earlier warden launched. */
+void warden_bpf_adopt(struct warden *w, const struct wtask *t);
+/* May this task have its network policed? Its user and capabilities must not lead around it. */
+int warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, struct err *e);
 
 /* --- warden_task.c --- */
 struct wtask *task_find(struct warden *w, const char *alloc, const char *name);

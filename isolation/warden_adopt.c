@@ -163,6 +163,7 @@ take_over(struct warden *w, struct wtask *t, const struct record *r)
                   "stopped, but its exit status will not be known",
                   "alloc_id", t->alloc, "task", t->name, "version", LOG_U64(r->version), "known",
                   LOG_U64(SHIM_VERSION), NULL);
+    warden_bpf_adopt(w, t);
     t->state = TASK_LAUNCHING;
     t->launch_by_ns = clock_mono_ns() + WARDEN_LAUNCH_MS * NS_PER_MS;
     (void)task_await_launch(w, t, clock_mono_ns());

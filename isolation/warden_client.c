@@ -201,14 +201,16 @@ flush(struct warden_client *c)
 static void
 sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_reply *r)
 {
-    *r = (struct warden_reply){.msg = m, .pidfd = -1, .cgroup = -1, .record = -1, .file = -1};
+    *r = (struct warden_reply){.msg = m, .pidfd = -1, .cgroup = -1, .record = -1, .file = -1,
+                              .counters = -1};
     int *const to[] = {[WARDEN_FD_PID] = &r->pidfd,
                        [WARDEN_FD_CGROUP] = &r->cgroup,
                        [WARDEN_FD_RECORD] = &r->record,
-                       [WARDEN_FD_FILE] = &r->file};
+                       [WARDEN_FD_FILE] = &r->file,
+                       [WARDEN_FD_COUNTERS] = &r->counters};
     for (size_t i = 0; i < n; i++) {
         int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
-        if (kind > 0 && kind <= WARDEN_FD_FILE && *to[kind] < 0)
+        if (kind > 0 && kind <= WARDEN_FD_COUNTERS && *to[kind] < 0)
             *to[kind] = TAKE_FD(fds[i]);
         else
             fd_close(&fds[i]);
@@ -236,6 +238,7 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
     fd_close(&r.cgroup);
     fd_close(&r.record);
     fd_close(&r.file);
+    fd_close(&r.counters);
 }
 
 int

@@ -37,6 +37,7 @@ struct warden_reply {
     int cgroup; /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
     int record; /* read-only task record: record_read() of isolation/record.h */
     int file;   /* of warden_open: file or directory, read-only */
+    int counters; /* of warden_info: what tasks send and receive, for bpf_read_open() */
 };
 
 /* `e` NULL: done, and `r` is there. Otherwise `e` says why and `r` is NULL. */

@@ -112,6 +112,8 @@ authorise(struct warden *w, struct launch *l, struct err *e)
                     "user \"%s\": paddock runs without root and cannot change users", s->user);
     if (r == 0)
         r = policy_caps(w->policy, s, &l->caps, e);
+    if (r == 0)
+        r = warden_bpf_check(w, s, &l->user, e);
     return r < 0 ? r : check_dirs(w, l, e);
 }
 
@@ -162,7 +164,7 @@ make_cgroup(struct warden *w, struct launch *l, struct err *e)
     if ((w->cgroup.controllers & CGROUP_MEMORY) != 0)
         l->fds[SHIM_FD_OOM] =
             openat(t->cgroup.task_fd, "memory.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    return 0;
+    return warden_bpf_add(w, t, l->spec, e);
 }
 
 static int

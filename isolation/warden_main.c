@@ -175,6 +175,7 @@ prepare(struct warden *w, struct err *e)
         r = compile_filters(w, e);
     if (r < 0)
         return r;
+    warden_bpf_start(w);
     probe_run(&w->probe, w->cgroup.fd >= 0 ? w->policy->cgroup_root : NULL);
     const char *missing = probe_exec_missing(&w->probe, w->exec_missing, sizeof(w->exec_missing));
     if (missing == NULL)
@@ -200,6 +201,7 @@ run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
     w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = w->cgroup.up = -1;
+    w->net = (struct bpf_net){.leaf = -1, .net = -1, .rules = -1};
     w->root = geteuid() == 0;
     w->policy_path = policy;
     int r = policy_load(w, policy, &w->policy, e);

@@ -147,6 +147,7 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
     g->cgroup = TAKE_FD(r->cgroup);
     g->record = TAKE_FD(r->record);
     g->file = TAKE_FD(r->file);
+    g->counters = TAKE_FD(r->counters);
     struct warden_response *m = codec_clone(g->ctx, &type_warden_response, r->msg);
     g->n_records = m->records.n;
     g->rec = m->records.n > 0 ? m->records.v[0] : NULL;
@@ -171,6 +172,7 @@ got_free(struct got *g)
         fd_close(&g->cgroup);
         fd_close(&g->record);
         fd_close(&g->file);
+        fd_close(&g->counters);
     }
     talloc_free(g->ctx);
 }

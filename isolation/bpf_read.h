@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading the counters of tasks, without privilege and without a system call: the warden hands out an
+ * fd of the map, which is mapped once, read-only.
+ */
+#ifndef PADDOCK_ISOLATION_BPF_READ_H
+#define PADDOCK_ISOLATION_BPF_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpf_net_row;
+
+struct bpf_read {
+    const struct bpf_net_row *rows; /* NULL: nothing to read */
+    size_t n_rows, shards;
+};
+
+struct bpf_net_counts {
+    uint64_t rx_bytes, rx_packets, tx_bytes, tx_packets;
+    uint64_t tx_denied, connect_denied, bind_denied;
+};
+
+/* Maps what `fd` (borrowed) is a map of; replaces what was mapped. 0 or -errno. */
+int bpf_read_open(struct bpf_read *b, int fd);
+void bpf_read_close(struct bpf_read *b);
+/* Of the task whose leaf has `cgroup_id`; false: it is not counted. `hint` is kept by the caller per
+ * task, 0 at first: where it was the last time. */
+bool bpf_read_net(const struct bpf_read *b, uint64_t cgroup_id, size_t *hint,
+                  struct bpf_net_counts *ret);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The compiled programs of isolation/bpf, loaded. What bpftool generates is seen by bpf_skel.c alone.
+ * Loading needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; -ENOSYS in a build without BPF.
+ */
+#ifndef PADDOCK_ISOLATION_BPF_SKEL_H
+#define PADDOCK_ISOLATION_BPF_SKEL_H
+
+#include <stdint.h>
+
+enum bpf_net_prog {
+    BPF_NET_CONNECT4,
+    BPF_NET_CONNECT6,
+    BPF_NET_SENDMSG4,
+    BPF_NET_SENDMSG6,
+    BPF_NET_BIND4,
+    BPF_NET_BIND6,
+    BPF_NET_EGRESS,
+    BPF_NET_INGRESS,
+    BPF_NET_PROGS
+};
+
+struct bpf_skel_net {
+    uint64_t root_id; /* in: id of the cgroup that is the parent of all tasks */
+    uint32_t shards;
+    uint32_t leaf_max, rows_max, rules_max;
+    int leaf, net, rules; /* out: maps; the caller closes */
+    int progs[BPF_NET_PROGS];
+};
+int bpf_skel_net(struct bpf_skel_net *s);
+/* Changes whenever a program does. */
+uint64_t bpf_skel_net_build(void);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/bpf_sys.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+
+static int
+sys(int cmd, union bpf_attr *a)
+{
+    long r = syscall(SYS_bpf, cmd, a, sizeof(*a));
+    return r < 0 ? -errno : (int)r;
+}
+
+static uint64_t
+ptr(const void *p)
+{
+    return (uint64_t)(uintptr_t)p;
+}
+
+int
+bpf_map_get(int map, const void *key, void *value)
+{
+    union bpf_attr a = {.map_fd = (uint32_t)map, .key = ptr(key), .value = ptr(value)};
+    return sys(BPF_MAP_LOOKUP_ELEM, &a);
+}
+
+int
+bpf_map_put(int map, const void *key, const void *value)
+{
+    union bpf_attr a = {.map_fd = (uint32_t)map, .key = ptr(key), .value = ptr(value)};
+    return sys(BPF_MAP_UPDATE_ELEM, &a);
+}
+
+int
+bpf_map_delete(int map, const void *key)
+{
+    union bpf_attr a = {.map_fd = (uint32_t)map, .key = ptr(key)};
+    return sys(BPF_MAP_DELETE_ELEM, &a);
+}
+
+int
+bpf_map_next(int map, const void *key, void *next)
+{
+    union bpf_attr a = {.map_fd = (uint32_t)map, .key = ptr(key), .next_key = ptr(next)};
+    return sys(BPF_MAP_GET_NEXT_KEY, &a);
+}
+
+static int
+map_info(int map, struct bpf_map_info *info)
+{
+    union bpf_attr a = {
+        .info = {.bpf_fd = (uint32_t)map, .info_len = sizeof(*info), .info = ptr(info)}};
+    return sys(BPF_OBJ_GET_INFO_BY_FD, &a);
+}
+
+int
+bpf_map_by_id(uint32_t id)
+{
+    union bpf_attr a = {.map_id = id};
+    return sys(BPF_MAP_GET_FD_BY_ID, &a);
+}
+
+int
+bpf_map_name(int map, char ret[BPF_NAME], uint32_t *ret_entries)
+{
+    struct bpf_map_info info = {0};
+    int r = map_info(map, &info);
+    if (r < 0)
+        return r;
+    (void)str_copy(ret, BPF_NAME, info.name);
+    *ret_entries = info.max_entries;
+    return 0;
+}
+
+int
+bpf_cgroup_attach(int cgroup, int prog, unsigned type)
+{
+    union bpf_attr a = {.target_fd = (uint32_t)cgroup,
+                        .attach_bpf_fd = (uint32_t)prog,
+                        .attach_type = type,
+                        .attach_flags = BPF_F_ALLOW_MULTI};
+    return sys(BPF_PROG_ATTACH, &a);
+}
+
+int
+bpf_cgroup_detach(int cgroup, int prog, unsigned type)
+{
+    union bpf_attr a = {
+        .target_fd = (uint32_t)cgroup, .attach_bpf_fd = (uint32_t)prog, .attach_type = type};
+    return sys(BPF_PROG_DETACH, &a);
+}
+
+int
+bpf_cgroup_query(int cgroup, unsigned type, uint32_t *ids, uint32_t *n)
+{
+    union bpf_attr a = {.query = {.target_fd = (uint32_t)cgroup,
+                                  .attach_type = type,
+                                  .prog_ids = ptr(ids),
+                                  .prog_cnt = *n}};
+    int r = sys(BPF_PROG_QUERY, &a);
+    if (r == 0)
+        *n = a.query.prog_cnt;
+    return r;
+}
+
+int
+bpf_prog_by_id(uint32_t id)
+{
+    union bpf_attr a = {.prog_id = id};
+    return sys(BPF_PROG_GET_FD_BY_ID, &a);
+}
+
+int
+bpf_prog_info(int prog, struct bpf_prog *ret)
+{
+    struct bpf_prog p = {0};
+    struct bpf_prog_info info = {.nr_map_ids = ARRAY_LEN(p.maps), .map_ids = ptr(p.maps)};
+    union bpf_attr a = {
+        .info = {.bpf_fd = (uint32_t)prog, .info_len = sizeof(info), .info = ptr(&info)}};
+    int r = sys(BPF_OBJ_GET_INFO_BY_FD, &a);
+    if (r < 0)
+        return r;
+    (void)str_copy(p.name, sizeof(p.name), info.name);
+    p.n_maps = info.nr_map_ids < ARRAY_LEN(p.maps) ? info.nr_map_ids : ARRAY_LEN(p.maps);
+    *ret = p;
+    return 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Network accounting and policy of tasks. Counting that cannot be had is absent and says why; a policy
+ * that somebody asked for (the job, or the operator's isolation block) and that cannot be enforced
+ * keeps the task from starting. The built-in refusal of cloud metadata is enforced where it can be.
+ */
+#include "isolation/warden.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/netrules.h"
+
+#define ROOM "warden"
+
+void
+warden_bpf_start(struct warden *w)
+{
+    struct err e = ERR_INIT;
+    w->net_missing[0] = '\0';
+    if (!w->root)
+        err_set(&e, -ERR_UNSUPPORTED, "paddock runs without root");
+    else if (w->cgroup.fd < 0)
+        err_set(&e, -ERR_UNSUPPORTED, "no cgroup2 file system is mounted");
+    else if (bpf_net_open(&w->net, w->cgroup.fd, &e) == 0)
+        return;
+    str_copy(w->net_missing, sizeof(w->net_missing), e.text);
+    if (w->root)
+        log_warn(ROOM, "no network accounting, and no task with a network policy starts", "error",
+                 e.text, NULL);
+}
+
+static bool
+asked(const struct warden *w, const struct launch_spec *s)
+{
+    return s->egress != NULL || s->bind != NULL || w->policy->egress != NULL ||
+           w->policy->bind != NULL;
+}
+
+int
+warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, struct err *e)
+{
+    if (!asked(w, s))
+        return 0;
+    if (!bpf_net_works(&w->net))
+        return err_set(e, -ERR_UNSUPPORTED, "a network policy cannot be enforced here: %s",
+                       w->net_missing);
+    if (!s->isolated && u->uid == 0)
+        return err_set(e, -ERR_POLICY,
+                       "a network policy does not bind root outside a sandbox: use the driver exec, "
+                       "or another user");
+    if (s->isolated && s->cap_add.n > 0 && (!w->policy->seccomp || str_eq(s->seccomp, "unconfined")))
+        return err_set(e, -ERR_POLICY,
+                       "a network policy does not bind a task with capabilities and without a "
+                       "seccomp filter");
+    return 0;
+}
+
+static int
+compile(const void *ctx, const struct net_policy *const *policies, size_t n, struct netrules *rules,
+        const struct netrules **ret, struct err *e)
+{
+    struct netrules_side sides[NETRULES_SIDES_MAX];
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        int r = policies[i] != NULL ? netrules_side(ctx, policies[i], &sides[used++], e) : 0;
+        if (r < 0)
+            return r;
+    }
+    *ret = used > 0 ? rules : NULL;
+    return used > 0 ? netrules_compile(ctx, sides, used, rules, e) : 0;
+}
+
+int
+warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e)
+{
+    const struct policy *p = w->policy;
+    const struct net_policy *const out[] = {p->egress, p->metadata ? NULL : netrules_metadata(),
+                                            s->egress};
+    const struct net_policy *const in[] = {p->bind, s->bind};
+    auto_mem void *ctx = mem_ctx("netrules");
+    struct netrules egress, bind;
+    const struct netrules *to = NULL, *at = NULL;
+    if (w->cgroup.fd >= 0 && !bpf_net_is_for(&w->net, w->cgroup.fd)) { /* it was made anew */
+        bpf_net_close(&w->net);
+        warden_bpf_start(w);
+        if (asked(w, s) && !bpf_net_works(&w->net))
+            return warden_bpf_check(w, s, NULL, e);
+    }
+    if (!bpf_net_works(&w->net))
+        return 0; /* nobody asked: see warden_bpf_check */
+    int r = compile(ctx, out, ARRAY_LEN(out), &egress, &to, e);
+    if (r < 0) {
+        err_prefix(e, "egress");
+        return r;
+    }
+    r = compile(ctx, in, ARRAY_LEN(in), &bind, &at, e);
+    if (r < 0) {
+        err_prefix(e, "bind");
+        return r;
+    }
+    return bpf_net_add(&w->net, t->cgroup.id, to, at, e);
+}
+
+/* Launched when nothing counted here; what it was launched without it goes on without. */
+void
+warden_bpf_adopt(struct warden *w, const struct wtask *t)
+{
+    struct err e = ERR_INIT;
+    if (!bpf_net_works(&w->net) || t->cgroup.id == 0 || bpf_net_has(&w->net, t->cgroup.id))
+        return;
+    if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, &e) < 0)
+        log_warn(ROOM, "an adopted task is not counted", "alloc_id", t->alloc, "task", t->name,
+                 "error", e.text, NULL);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Network accounting and policy, with real sockets of real tasks. Each case has a network namespace of
+ * its own, whose loopback it alone uses.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/bpf_read.h"
+#include "isolation/policy.h"
+#include "isolation/record.h"
+#include "tests/isolation/rig.h"
+#include "tests/lib/test.h"
+
+/* A network of our own: nothing but lo, up. */
+static void
+own_network(void)
+{
+    ck_assert_int_eq(unshare(CLONE_NEWNET), 0);
+    struct ifreq q = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    auto_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &q), 0);
+}
+
+struct lo {
+    unsigned long long bytes, packets;
+};
+
+/* What lo has carried. */
+static struct lo
+lo_count(void)
+{
+    auto_mem void *ctx = mem_ctx("lo");
+    char *text = NULL;
+    struct lo r;
+    ck_assert_int_eq(file_read(ctx, AT_FDCWD, "/proc/self/net/dev", 65536, &text, NULL), 0);
+    const char *at = strstr(text, "lo:");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_int_eq(sscanf(at, "lo: %llu %llu", &r.bytes, &r.packets), 2);
+    return r;
+}
+
+static const char *
+fact(struct rig *r, const char *name)
+{
+    struct got g = {0};
+    warden_info(r->client, rig_got, &g);
+    rig_wait(r, &g);
+    const char *v = mem_strdup(r->ctx, str_or(str_map_get(&g.info->facts, name), ""));
+    got_free(&g);
+    return v;
+}
+
+static bool
+need_bpf(struct rig *r)
+{
+    const char *v = fact(r, "bpf_net");
+    if (str_eq(v, "true"))
+        return true;
+    printf("# SKIP bpf: %s\n", v);
+    return false;
+}
+
+static void
+open_counters(struct rig *r, struct bpf_read *ret)
+{
+    struct got g = {0};
+    warden_info(r->client, rig_got, &g);
+    rig_wait(r, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    ck_assert_int_ge(g.counters, 0);
+    ck_assert_int_eq(bpf_read_open(ret, g.counters), 0);
+    got_free(&g);
+}
+
+static struct launch_spec *
+python(struct rig *r, const char *task, bool isolated, const char *text)
+{
+    struct launch_spec *s = rig_spec(r, rig_id, task, isolated, "exec python3 -c \"$CODE\"");
+    list_add(s, s->env, mem_printf(s, "CODE=%s", text));
+    return s;
+}
+
+static const char *
+lines(struct rig *r, struct launch_spec *s)
+{
+    struct got g, d = {0};
+    rig_launch(r, s, &g);
+    struct task_record *t = rig_end(r, &g);
+    char *err = rig_file(r, rig_id, mem_printf(r->ctx, "alloc/logs/%s.stderr.0", s->task_name));
+    ck_assert_msg(t->exit_code == 0 && t->signal == 0, "exit code %d: %s", (int)t->exit_code, err);
+    got_free(&g);
+    warden_destroy(r->client, rig_id, s->task_name, rig_got, &d);
+    rig_wait(r, &d);
+    got_free(&d);
+    return rig_file(r, rig_id, mem_printf(r->ctx, "alloc/logs/%s.stdout.0", s->task_name));
+}
+
+/* Sends 32 MiB by TCP and 1,000 datagrams to a process outside. */
+static const char sender[] =
+    "import socket,sys\n"
+    "s=socket.create_connection(('127.0.0.1',7001))\n"
+    "b=b'x'*65536\n"
+    "for i in range(512): s.sendall(b)\n"
+    "s.shutdown(socket.SHUT_WR)\n"
+    "s.recv(1)\n"
+    "u=socket.socket(socket.AF_INET6,socket.SOCK_DGRAM)\n"
+    "for i in range(1000): u.sendto(b'y'*1000,('::1',7002))\n"
+    "print('sent',flush=True)\n"
+    "sys.stdin.read()\n"
+    "import time\n"
+    "time.sleep(1000)\n";
+
+/* A process outside of any task, in our network; it says "up" when it listens, and dies with us. */
+static pid_t
+outside(const char *code)
+{
+    int p[2];
+    char text[1];
+    pid_t parent = getpid();
+    ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(p[1], 1);
+        if (getppid() == parent)
+            execlp("python3", "python3", "-c", code, (char *)NULL);
+        _exit(1);
+    }
+    close(p[1]);
+    ck_assert_int_eq(read(p[0], text, 1), 1);
+    close(p[0]);
+    return pid;
+}
+
+static const char sink[] = "import socket,os\n"
+                           "u=socket.socket(socket.AF_INET6,socket.SOCK_DGRAM)\n"
+                           "u.bind(('::1',7002))\n"
+                           "l=socket.create_server(('127.0.0.1',7001))\n"
+                           "os.write(1,b'u')\n"
+                           "c,_=l.accept()\n"
+                           "while c.recv(1<<20): pass\n"
+                           "c.close()\n"
+                           "while True: u.recv(2000)\n";
+
+static const char listeners[] =
+    "import socket,os,time\n"
+    "L=[socket.create_server((a,p)) for a in ('127.0.0.1','127.0.0.2') for p in (7001,7003)]\n"
+    "L.append(socket.create_server(('::1',7001),family=socket.AF_INET6))\n"
+    "os.write(1,b'u')\n"
+    "time.sleep(1000)\n";
+
+static void
+await_text(struct rig *r, const char *task, const char *text)
+{
+    int64_t end = clock_mono_ns() + 30 * NS_PER_S;
+    const char *path = mem_printf(r->ctx, "%s/%s/alloc/logs/%s.stdout.0", r->policy.alloc_dir, rig_id, task);
+    for (;;) {
+        char *t = NULL;
+        if (file_read(r->ctx, AT_FDCWD, path, 65536, &t, NULL) == 0 && strstr(t, text) != NULL)
+            return;
+        ck_assert_msg(clock_mono_ns() < end, "the task does not say \"%s\"", text);
+        rig_pause(10);
+    }
+}
+
+static uint64_t
+leaf_id(struct got *g)
+{
+    struct record rec;
+    ck_assert_int_eq(record_read_raw(g->record, &rec), 0);
+    return rec.cgroup_id;
+}
+
+static void
+expect_near(uint64_t got, uint64_t want, const char *what)
+{
+    double off = want > 0 ? ((double)got - (double)want) / (double)want : 1;
+    ck_assert_msg(off < 0.01 && off > -0.01, "%s: counted %llu, lo says %llu", what,
+                  (unsigned long long)got, (unsigned long long)want);
+}
+
+START_TEST(counts_what_the_interface_counts)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    own_network();
+    struct rig r;
+    struct bpf_read read = {0};
+    rig_start(&r, 0);
+    if (need_bpf(&r)) {
+        pid_t peer = outside(sink);
+        struct lo before = lo_count();
+        struct got g;
+        rig_alloc(&r, rig_id, "web", "exec");
+        rig_launch(&r, python(&r, "web", true, sender), &g);
+        ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+        await_text(&r, "web", "sent");
+        struct lo after = lo_count();
+        struct bpf_net_counts c = {0}, again;
+        size_t hint = 0;
+        open_counters(&r, &read);
+        ck_assert(bpf_read_net(&read, leaf_id(&g), &hint, &c));
+        /* on lo both directions of the task are all there is */
+        expect_near(c.tx_bytes + c.rx_bytes, after.bytes - before.bytes, "bytes");
+        expect_near(c.tx_packets + c.rx_packets, after.packets - before.packets, "packets");
+        ck_assert_uint_ge(c.tx_bytes, (32 << 20) + 1000 * 1048);
+        ck_assert_uint_gt(c.rx_bytes, 0);
+        ck_assert_uint_lt(c.rx_bytes, c.tx_bytes);
+        /* a new warden goes on counting where the old one was */
+        rig_kill(&r, SIGKILL);
+        ck_assert_int_eq(warden_client_ready(r.client), -ERR_CLOSED);
+        rig_spawn(&r);
+        rig_connect(&r);
+        open_counters(&r, &read);
+        ck_assert(bpf_read_net(&read, leaf_id(&g), &hint, &again));
+        ck_assert_uint_eq(again.tx_bytes, c.tx_bytes);
+        ck_assert_uint_eq(again.rx_packets, c.rx_packets);
+        uint64_t id = leaf_id(&g);
+        struct got d = {0};
+        warden_destroy(r.client, rig_id, "web", rig_got, &d);
+        rig_wait(&r, &d);
+        got_free(&d);
+        ck_assert_msg(!bpf_read_net(&read, id, &hint, &c), "counted after its end");
+        got_free(&g);
+        kill(peer, SIGKILL);
+    }
+    bpf_read_close(&read);
+    rig_stop(&r);
+}
+END_TEST
+
+/* Prints a line per attempt: its name and "ok" or the error. */
+static const char attempts[] =
+    "import socket,errno,struct\n"
+    "S=socket\n"
+    "def t(n,f):\n"
+    "  try: f(); print(n,'ok')\n"
+    "  except OSError as e: print(n,errno.errorcode.get(e.errno,e.errno))\n"
+    "def tcp(a,p,fam=S.AF_INET,proto=0):\n"
+    "  s=S.socket(fam,S.SOCK_STREAM,proto); s.settimeout(3); s.connect((a,p)); s.close()\n"
+    "def udp(a,p,fam=S.AF_INET):\n"
+    "  S.socket(fam,S.SOCK_DGRAM).sendto(b'x',(a,p))\n"
+    "def udpc(a,p,fam=S.AF_INET):\n"
+    "  s=S.socket(fam,S.SOCK_DGRAM); s.connect((a,p)); s.send(b'x')\n"
+    "def bind(a,p,fam=S.AF_INET,ty=S.SOCK_STREAM):\n"
+    "  S.socket(fam,ty).bind((a,p))\n"
+    "t('tcp-allowed',lambda:tcp('127.0.0.1',7001))\n"
+    "t('tcp-port',lambda:tcp('127.0.0.1',7003))\n"
+    "t('tcp-addr',lambda:tcp('127.0.0.2',7001))\n"
+    "t('tcp-mapped',lambda:tcp('::ffff:127.0.0.2',7001,S.AF_INET6))\n"
+    "t('tcp-mapped-allowed',lambda:tcp('::ffff:127.0.0.1',7001,S.AF_INET6))\n"
+    "t('tcp6',lambda:tcp('::1',7001,S.AF_INET6))\n"
+    "t('mptcp',lambda:tcp('127.0.0.2',7001,proto=262))\n"
+    "t('udp-allowed',lambda:udp('127.0.0.1',7002))\n"
+    "t('udp-port',lambda:udp('127.0.0.1',7001))\n"
+    "t('udp-connected',lambda:udpc('127.0.0.2',7002))\n"
+    "t('udp-mapped',lambda:udp('::ffff:127.0.0.2',7002,S.AF_INET6))\n"
+    "t('udp6',lambda:udp('::1',7002,S.AF_INET6))\n"
+    "t('bind-allowed',lambda:bind('127.0.0.1',8001))\n"
+    "t('bind-port',lambda:bind('127.0.0.1',8002))\n"
+    "t('bind6',lambda:bind('::1',8001,S.AF_INET6))\n"
+    "t('bind-mapped',lambda:bind('::ffff:127.0.0.1',8002,S.AF_INET6))\n"
+    "t('bind-any',lambda:bind('0.0.0.0',8001))\n"
+    "t('bind-udp',lambda:bind('127.0.0.1',8002,ty=S.SOCK_DGRAM))\n"
+    "t('bind-0',lambda:bind('127.0.0.1',0))\n";
+
+static struct net_policy *
+rules(struct rig *r, const char *const *allow, size_t n)
+{
+    struct net_policy *p = mem_new(r->ctx, struct net_policy);
+    for (size_t i = 0; i < n; i++)
+        list_add(p, p->allow, allow[i]);
+    return p;
+}
+#define RULES(r, ...)                                   \
+    rules((r), (const char *const[]){__VA_ARGS__},      \
+          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+static void
+expect_lines(const char *out, const char *want)
+{
+    ck_assert_msg(strcmp(out, want) == 0, "expected\n%s\ngot\n%s", want, out);
+}
+
+START_TEST(enforces_a_policy)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    own_network();
+    struct rig r;
+    rig_start(&r, 0);
+    if (need_bpf(&r)) {
+        pid_t peer = outside(listeners);
+        rig_alloc(&r, rig_id, "web", "exec");
+        struct launch_spec *s = python(&r, "web", true, attempts);
+        s->egress = RULES(&r, "127.0.0.1:7001/tcp", "127.0.0.1:7002/udp");
+        s->bind = RULES(&r, "127.0.0.1:8001");
+        expect_lines(lines(&r, s), "tcp-allowed ok\n"
+                                   "tcp-port EPERM\n"
+                                   "tcp-addr EPERM\n"
+                                   "tcp-mapped EPERM\n"
+                                   "tcp-mapped-allowed ok\n"
+                                   "tcp6 EPERM\n"
+                                   "mptcp EPERM\n"
+                                   "udp-allowed ok\n"
+                                   "udp-port EPERM\n"
+                                   "udp-connected EPERM\n"
+                                   "udp-mapped EPERM\n"
+                                   "udp6 EPERM\n"
+                                   "bind-allowed ok\n"
+                                   "bind-port EPERM\n"
+                                   "bind6 EPERM\n"
+                                   "bind-mapped EPERM\n"
+                                   "bind-any EPERM\n"
+                                   "bind-udp EPERM\n"
+                                   "bind-0 ok\n");
+        kill(peer, SIGKILL);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy)
