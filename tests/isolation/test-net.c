@@ -5,7 +5,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -336,4 +340,212 @@ START_TEST(enforces_a_policy)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy)
+/* With another policy of the operator. */
+static void
+restart(struct rig *r)
+{
+    struct err e = ERR_INIT;
+    ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
+    rig_kill(r, SIGKILL);
+    ck_assert_int_eq(warden_client_ready(r->client), -ERR_CLOSED);
+    rig_spawn(r);
+    rig_connect(r);
+}
+
+/* Sockets that no address hook sees: only the packet hook stands in their way. */
+static const char raw_attempts[] =
+    "import socket,errno,struct\n"
+    "S=socket\n"
+    "def t(n,f):\n"
+    "  try: f(); print(n,'ok')\n"
+    "  except OSError as e: print(n,errno.errorcode.get(e.errno,e.errno))\n"
+    "def raw(a,proto,data,fam=S.AF_INET):\n"
+    "  S.socket(fam,S.SOCK_RAW,proto).sendto(data,(a,0))\n"
+    "syn=struct.pack('!HHIIBBHHH',9,7001,1,0,0x50,2,100,0,0)\n"
+    "ack=struct.pack('!HHIIBBHHH',9,7001,1,0,0x50,16,100,0,0)\n"
+    "t('icmp',lambda:raw('127.0.0.1',1,b'\\x08\\x00'+bytes(6)))\n"
+    "t('icmp6',lambda:raw('::1',58,b'\\x80\\x00'+bytes(6),S.AF_INET6))\n"
+    "t('syn-denied',lambda:raw('127.0.0.2',6,syn))\n"
+    "t('ack-denied',lambda:raw('127.0.0.2',6,ack))\n"
+    "t('syn-allowed',lambda:raw('127.0.0.1',6,syn))\n"
+    "t('own-header',lambda:raw('127.0.0.2',255,struct.pack('!BBHHHBBH4s4s',0x45,0,0,0,0,64,17,0,"
+    "S.inet_aton('127.0.0.1'),S.inet_aton('127.0.0.2'))+struct.pack('!HHHH',9,7001,8,0)))\n"
+    "t('fragment',lambda:raw('127.0.0.1',255,struct.pack('!BBHHHBBH4s4s',0x45,0,0,0,9,64,6,0,"
+    "S.inet_aton('127.0.0.1'),S.inet_aton('127.0.0.1'))+syn))\n"
+    "t('packet',lambda:S.socket(S.AF_PACKET,S.SOCK_RAW,0))\n";
+
+START_TEST(raw_sockets_do_not_lead_around)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    own_network();
+    struct rig r;
+    rig_start(&r, 0);
+    if (need_bpf(&r)) {
+        static const char *caps[] = {"net_raw"};
+        r.policy.allowed_caps = (struct str_list){caps, 1};
+        restart(&r);
+        rig_alloc(&r, rig_id, "web", "exec");
+        struct launch_spec *s = python(&r, "web", true, raw_attempts);
+        s->egress = RULES(&r, "127.0.0.1:7001/tcp");
+        list_add(s, s->cap_add, "net_raw");
+        expect_lines(lines(&r, s), "icmp EPERM\n"
+                                   "icmp6 EPERM\n"
+                                   "syn-denied EPERM\n"
+                                   "ack-denied EPERM\n"
+                                   "syn-allowed ok\n"
+                                   "own-header EPERM\n"
+                                   "fragment EPERM\n"
+                                   "packet EPERM\n");
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+/* A server answers a peer that its egress rules do not name; a datagram to it is egress. */
+static const char server[] = "import socket,os\n"
+                             "l=socket.create_server(('127.0.0.1',7005))\n"
+                             "print('up',flush=True)\n"
+                             "c,_=l.accept()\n"
+                             "c.sendall(b'z'*300000)\n"
+                             "c.shutdown(socket.SHUT_WR)\n"
+                             "c.recv(1)\n"
+                             "try: socket.socket(socket.AF_INET,socket.SOCK_DGRAM).sendto(b'x',('127.0.0.1',9))\n"
+                             "except PermissionError: print('denied',flush=True)\n";
+
+START_TEST(answers_are_not_egress)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    own_network();
+    struct rig r;
+    rig_start(&r, 0);
+    if (need_bpf(&r)) {
+        struct got g;
+        static char buf[4096];
+        rig_alloc(&r, rig_id, "web", "raw_exec");
+        struct launch_spec *s = python(&r, "web", false, server);
+        s->egress = RULES(&r, "192.0.2.0/24");
+        rig_launch(&r, s, &g);
+        await_text(&r, "web", "up");
+        rig_kill(&r, SIGKILL); /* nobody is needed for rules to hold */
+        auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(7005)};
+        a.sin_addr.s_addr = htonl(0x7f000001);
+        ck_assert_int_eq(connect(fd, (void *)&a, sizeof(a)), 0);
+        ssize_t n, sum = 0;
+        while ((n = read(fd, buf, sizeof(buf))) > 0)
+            sum += n;
+        ck_assert_int_eq(sum, 300000);
+        fd_close(&fd);
+        await_text(&r, "web", "denied");
+        got_free(&g);
+        ck_assert_int_eq(warden_client_ready(r.client), -ERR_CLOSED);
+        rig_spawn(&r);
+        rig_connect(&r);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+static const char bounds[] =
+    "import socket,errno,sys\n"
+    "def t(a,p):\n"
+    "  try: socket.create_connection((a,p),2); print(a,p,'ok',flush=True)\n"
+    "  except OSError as e: print(a,p,errno.errorcode.get(e.errno,e.errno),flush=True)\n"
+    "t('127.0.0.1',7001)\n"
+    "t('127.0.0.2',7001)\n"
+    "t('169.254.169.254',80)\n"
+    "t('fd00:ec2::254',80)\n"
+    "t('64:ff9b::a9fe:a9fe',80)\n";
+
+START_TEST(the_operator_bounds)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    own_network();
+    struct rig r;
+    rig_start(&r, 0);
+    if (need_bpf(&r)) {
+        pid_t peer = outside(listeners);
+        rig_alloc(&r, rig_id, "web", "exec");
+        /* by default only metadata services are out of reach; what has no route says so */
+        expect_lines(lines(&r, python(&r, "web", true, bounds)), "127.0.0.1 7001 ok\n"
+                                                                 "127.0.0.2 7001 ok\n"
+                                                                 "169.254.169.254 80 EPERM\n"
+                                                                 "fd00:ec2::254 80 EPERM\n"
+                                                                 "64:ff9b::a9fe:a9fe 80 EPERM\n");
+        r.policy.metadata = true;
+        r.policy.egress = RULES(&r, "127.0.0.0/8", "169.254.0.0/16");
+        list_add(r.ctx, r.policy.egress->deny, "127.0.0.2");
+        restart(&r);
+        rig_alloc(&r, rig_id, "two", "exec");
+        struct launch_spec *s = python(&r, "two", true, bounds);
+        s->egress = RULES(&r, "*"); /* widens nothing */
+        expect_lines(lines(&r, s), "127.0.0.1 7001 ok\n"
+                                   "127.0.0.2 7001 EPERM\n"
+                                   "169.254.169.254 80 ENETUNREACH\n"
+                                   "fd00:ec2::254 80 EPERM\n"
+                                   "64:ff9b::a9fe:a9fe 80 EPERM\n");
+        kill(peer, SIGKILL);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+/* What the warden gets where the kernel or a container refuses. */
+static void
+refuse_bpf(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {ARRAY_LEN(code), code};
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+}
+
+static void
+refused(struct rig *r, const struct launch_spec *s)
+{
+    struct got g = {0};
+    warden_launch(r->client, s, rig_got, &g);
+    rig_wait(r, &g);
+    ck_assert_msg(g.err.code == -ERR_UNSUPPORTED && strstr(g.err.text, "cannot be enforced") != NULL,
+                  "%d %s", g.err.code, g.err.text);
+    got_free(&g);
+}
+
+START_TEST(without_bpf_numbers_are_absent_and_policies_refused)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct got g = {0};
+    refuse_bpf();
+    rig_start(&r, 0);
+    ck_assert_ptr_nonnull(strstr(fact(&r, "bpf_net"), err_name(-EPERM)));
+    warden_info(r.client, rig_got, &g);
+    rig_wait(&r, &g);
+    ck_assert_int_lt(g.counters, 0);
+    got_free(&g);
+    rig_alloc(&r, rig_id, "web", "exec");
+    expect_lines(lines(&r, rig_spec(&r, rig_id, "web", true, "echo runs")), "runs\n");
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "echo runs");
+    s->egress = RULES(&r, "127.0.0.1");
+    refused(&r, s);
+    s->egress = NULL;
+    s->bind = RULES(&r, "127.0.0.1");
+    refused(&r, s);
+    r.policy.egress = RULES(&r, "127.0.0.1");
+    restart(&r);
+    refused(&r, rig_spec(&r, rig_id, "web", true, "echo runs"));
+    rig_stop(&r);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy,
+                   raw_sockets_do_not_lead_around, answers_are_not_egress, the_operator_bounds,
+                   without_bpf_numbers_are_absent_and_policies_refused)
