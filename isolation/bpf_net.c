@@ -31,6 +31,7 @@ static const struct {
     [BPF_NET_BIND6] = {"pd1_bind6", BPF_CGROUP_INET6_BIND},
     [BPF_NET_EGRESS] = {"pd1_egress", BPF_CGROUP_INET_EGRESS},
     [BPF_NET_INGRESS] = {"pd1_ingress", BPF_CGROUP_INET_INGRESS},
+    [BPF_NET_DEVICE] = {"pd1_device", BPF_CGROUP_DEVICE},
 };
 #define MAP_LEAF "pd1_leaf"
 #define MAP_NET "pd1_net"
@@ -365,15 +366,15 @@ free_slot(struct bpf_net *b, uint32_t slot)
 
 int
 bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
-            const struct netrules *bind, struct err *e)
+            const struct netrules *bind, bool devices, struct err *e)
 {
-    struct bpf_leaf leaf = {0};
+    struct bpf_leaf leaf = {.flags = devices ? BPF_LEAF_DEV : 0};
     int r = lock(b);
     if (r < 0)
         return err_errno(e, -r, "lock the cgroup of tasks");
     if (egress != NULL || bind != NULL) {
         leaf.rules = rules_id(egress, bind);
-        leaf.flags = (egress != NULL ? BPF_LEAF_EGRESS : 0) | (bind != NULL ? BPF_LEAF_BIND : 0);
+        leaf.flags |= (egress != NULL ? BPF_LEAF_EGRESS : 0) | (bind != NULL ? BPF_LEAF_BIND : 0);
         if (!rules_known(b, leaf.rules, bind != NULL ? BPF_RULE_BIND : 0))
             r = put_rules(b, leaf.rules, egress, 0);
         if (r == 0 && !rules_known(b, leaf.rules, bind != NULL ? BPF_RULE_BIND : 0))

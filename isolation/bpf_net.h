@@ -43,9 +43,10 @@ bool bpf_net_works(const struct bpf_net *b);
 /* Is `cgroup` the one that it was opened for? It may have been removed and made again. */
 bool bpf_net_is_for(const struct bpf_net *b, int cgroup);
 
-/* A task, before its first process: `id` of its leaf; NULL: no rules of that kind. All or nothing. */
+/* A task, before its first process: `id` of its leaf; NULL: no rules of that kind; `devices`: it may
+ * open harmless ones only. All or nothing. */
 int bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
-                const struct netrules *bind, struct err *e);
+                const struct netrules *bind, bool devices, struct err *e);
 bool bpf_net_has(const struct bpf_net *b, uint64_t id);
 /* After its last process. Unknown: nothing. */
 void bpf_net_remove(struct bpf_net *b, uint64_t id);

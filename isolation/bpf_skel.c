@@ -44,6 +44,7 @@ bpf_skel_net(struct bpf_skel_net *s)
         s->progs[BPF_NET_BIND6] = take(&k->progs.pd1_bind6.prog_fd);
         s->progs[BPF_NET_EGRESS] = take(&k->progs.pd1_egress.prog_fd);
         s->progs[BPF_NET_INGRESS] = take(&k->progs.pd1_ingress.prog_fd);
+        s->progs[BPF_NET_DEVICE] = take(&k->progs.pd1_device.prog_fd);
     }
     bpf_net__destroy(k);
     return r < 0 ? r : 0;

@@ -17,6 +17,7 @@ enum bpf_net_prog {
     BPF_NET_BIND6,
     BPF_NET_EGRESS,
     BPF_NET_INGRESS,
+    BPF_NET_DEVICE,
     BPF_NET_PROGS
 };
 

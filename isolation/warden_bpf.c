@@ -101,7 +101,7 @@ warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec
         err_prefix(e, "bind");
         return r;
     }
-    return bpf_net_add(&w->net, t->cgroup.id, to, at, e);
+    return bpf_net_add(&w->net, t->cgroup.id, to, at, s->isolated, e);
 }
 
 /* Launched when nothing counted here; what it was launched without it goes on without. */
@@ -111,7 +111,7 @@ warden_bpf_adopt(struct warden *w, const struct wtask *t)
     struct err e = ERR_INIT;
     if (!bpf_net_works(&w->net) || t->cgroup.id == 0 || bpf_net_has(&w->net, t->cgroup.id))
         return;
-    if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, &e) < 0)
+    if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, false, &e) < 0)
         log_warn(ROOM, "an adopted task is not counted", "alloc_id", t->alloc, "task", t->name,
                  "error", e.text, NULL);
 }

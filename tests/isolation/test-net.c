@@ -17,7 +17,10 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -410,7 +413,8 @@ static const char server[] = "import socket,os\n"
                              "c.sendall(b'z'*300000)\n"
                              "c.shutdown(socket.SHUT_WR)\n"
                              "c.recv(1)\n"
-                             "try: socket.socket(socket.AF_INET,socket.SOCK_DGRAM).sendto(b'x',('127.0.0.1',9))\n"
+                             "u=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+                             "try: u.sendto(b'x',('127.0.0.1',9))\n"
                              "except PermissionError: print('denied',flush=True)\n";
 
 START_TEST(answers_are_not_egress)
@@ -493,6 +497,47 @@ START_TEST(the_operator_bounds)
 }
 END_TEST
 
+static int
+try_open(const char *path)
+{
+    auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    return fd < 0 ? errno : 0;
+}
+
+/* nodev keeps tasks from a node anyway: a process of the host, moved into the task's cgroup, meets the
+ * filter alone. */
+START_TEST(devices_are_filtered)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    rig_start(&r, 0);
+    if (need_bpf(&r)) {
+        struct got g;
+        rig_alloc(&r, rig_id, "web", "exec");
+        rig_launch(&r, rig_spec(&r, rig_id, "web", true, "sleep 1000"), &g);
+        ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+        char *node = mem_printf(r.ctx, "%s/mem", r.dir);
+        ck_assert_int_eq(mknod(node, S_IFCHR | 0600, makedev(1, 11)), 0); /* kmsg */
+        pid_t pid = fork();
+        if (pid == 0) {
+            bool before = try_open(node) == 0;
+            if (file_put(g.cgroup, "cgroup.procs", "0") < 0)
+                _exit(2);
+            bool good = before && try_open(node) == EPERM && try_open("/dev/null") == 0 &&
+                        try_open("/dev/urandom") == 0 &&
+                        mknod(mem_printf(r.ctx, "%s/x", r.dir), S_IFCHR | 0600, makedev(1, 3)) < 0;
+            _exit(good ? 0 : 1);
+        }
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_int_eq(status, 0);
+        got_free(&g);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
 /* What the warden gets where the kernel or a container refuses. */
 static void
 refuse_bpf(void)
@@ -548,4 +593,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy,
                    raw_sockets_do_not_lead_around, answers_are_not_egress, the_operator_bounds,
+                   devices_are_filtered,
                    without_bpf_numbers_are_absent_and_policies_refused)
