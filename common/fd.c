@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,6 +40,16 @@ fd_set_nonblock(int fd)
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return -errno;
     return 0;
+}
+
+bool
+fd_near_limit(int fd, unsigned kept)
+{
+    struct rlimit rl;
+    if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
+        return false;
+    rlim_t keep = rl.rlim_cur * kept / 256 < kept ? rl.rlim_cur * kept / 256 : kept;
+    return fd >= 0 && (rlim_t)fd >= rl.rlim_cur - keep;
 }
 
 ssize_t

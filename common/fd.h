@@ -26,6 +26,9 @@ void fd_cleanup(int *fd);
 void fd_close(int *fd);
 
 int fd_set_nonblock(int fd);
+/* The kernel gives the lowest number that is free, so a new fd that is one of the last `kept` below the
+ * limit of open files (fewer where that is below 256) says that nearly all are taken. */
+bool fd_near_limit(int fd, unsigned kept);
 /* Until `n` bytes or end of file; returns what was read. */
 ssize_t fd_read_full(int fd, void *p, size_t n);
 int fd_write_full(int fd, const void *p, size_t n);

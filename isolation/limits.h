@@ -25,6 +25,7 @@ enum {
     /* --- tasks --- */
     WARDEN_TASKS_MAX = 8192,       /* tasks, and records of tasks that have ended */
     WARDEN_JOBS_MAX = 64,          /* directories that are removed at the same time */
+    WARDEN_FDS_KEPT = 64,          /* file descriptors kept for what is no launch */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
     WARDEN_PAD_MS = 10000,         /* the fork of a shim */
     WARDEN_DESTROY_MS = 15000,     /* the end of a destroyed task */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@
 #include "isolation/proc.h"
 
 #define ROOM "warden"
+enum { ACCEPT_PAUSE_MS = 50 };
 
 int
 warden_watch(struct warden *w, struct watch *watch, uint32_t events)
@@ -289,6 +291,8 @@ listener_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)events;
     auto_fd int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && errno_is_shortage(errno))
+        (void)poll(NULL, 0, ACCEPT_PAUSE_MS); /* it is still there, and we would spin */
     if (fd < 0)
         return;
     struct ucred peer = {0};

@@ -127,6 +127,9 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     t->record = openat(w->records, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (t->record < 0)
         return err_errno(e, errno, "make the task's record");
+    if (fd_near_limit(t->record, WARDEN_FDS_KEPT))
+        return err_errno(e, EMFILE,
+                         "the warden has few file descriptors left: raise its limit of open files");
     struct record r = {.magic = RECORD_MAGIC,
                        .version = SHIM_VERSION,
                        .cgroup_id = t->cgroup.id,

@@ -14,7 +14,9 @@
 #include "common/hash.h"
 
 #include "common/fd.h"
+#include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "net/limits.h"
 #include "net/loop_uv.h"
@@ -38,6 +40,7 @@ struct listener {
     struct peer *peers;
     size_t conns;
     size_t refs; /* the handle and every stream */
+    int64_t told_ns; /* when a failure was last logged */
     uint16_t port;
     bool is_unix;
     char path[ADDR_TEXT];
@@ -117,14 +120,29 @@ refuse(struct stream *s, const char *text)
     stream_finish(s, HTTP_LINGER_MS);
 }
 
+/* Files, pidfds and our own connections need the last ones more than another peer does. */
+static bool
+fds_short(const struct stream *s, unsigned kept)
+{
+    uv_os_fd_t fd;
+    return uv_fileno(&s->h.handle, &fd) == 0 && fd_near_limit(fd, kept);
+}
+
 static void
 accept_cb(uv_stream_t *h, int status)
 {
     struct listener *n = h->data;
     char host[64];
 
-    if (status < 0)
-        return; /* out of fds or aborted by the peer: nothing to do, the next one may succeed */
+    if (status < 0) {
+        /* Out of fds all the same: libuv has closed those that waited, so nothing spins. */
+        if (clock_mono_ns() - n->told_ns > 10 * NS_PER_S) {
+            n->told_ns = clock_mono_ns();
+            log_warn("net", "connections are not accepted: raise the limit of open files", "error",
+                     uv_strerror(status), NULL);
+        }
+        return;
+    }
     struct stream *s = stream_make(n->loop, n->is_unix);
     s->listener = n;
     n->refs++;
@@ -143,7 +161,12 @@ accept_cb(uv_stream_t *h, int status)
         stream_close(s); /* even refusals have an end */
         return;
     }
-    if (n->conns > n->cfg.conns_max || (s->row && s->row->n > n->cfg.per_peer)) {
+    if (fds_short(s, LISTENER_FDS_KEPT / 2)) { /* too few for words, which take a while to be read */
+        stream_close(s);
+        return;
+    }
+    if (n->conns > n->cfg.conns_max || (s->row && s->row->n > n->cfg.per_peer) ||
+        fds_short(s, LISTENER_FDS_KEPT)) {
         refuse(s, n->cfg.busy);
         return;
     }
