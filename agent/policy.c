@@ -114,6 +114,10 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         p->bind_allowed = iso->bind_allowed;
         p->cgroup_root = iso->cgroup_root;
         p->pids_max_default = iso->pids_max;
+        p->userns = iso->userns;
+        p->userns_host = iso->userns_host;
+        p->userns_base = iso->userns_base;
+        p->userns_count = iso->userns_count;
         p->seccomp = !iso->seccomp.set || iso->seccomp.v;
         p->egress = iso->egress;
         p->bind = iso->bind;

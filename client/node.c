@@ -64,9 +64,10 @@ add_drivers(struct client *c)
         .root = c->warden_root,
         .warden = c->warden && c->link_info,
         .cgroup2 = str_eq(cgroup2, "v2"),
-        .raw_exec = c->cfg.raw_exec ||
-                    in_list(str_map_get(&c->cfg.options, "driver.raw_exec.enable"), "true", false) ||
-                    in_list(str_map_get(&c->cfg.options, "driver.raw_exec.enable"), "1", false),
+        .raw_exec =
+            c->cfg.raw_exec ||
+            in_list(str_map_get(&c->cfg.options, "driver.raw_exec.enable"), "true", false) ||
+            in_list(str_map_get(&c->cfg.options, "driver.raw_exec.enable"), "1", false),
         .missing = c->warden_missing,
     };
     for (size_t i = 0; i < drivers_n; i++)
@@ -79,9 +80,8 @@ add_drivers(struct client *c)
 static struct node_reserved_resources *
 reserved(const void *ctx, const struct node_reserved_resources *from)
 {
-    struct node_reserved_resources *r =
-        from ? codec_clone(ctx, &type_node_reserved_resources, from)
-             : mem_new(ctx, struct node_reserved_resources);
+    struct node_reserved_resources *r = from ? codec_clone(ctx, &type_node_reserved_resources, from)
+                                             : mem_new(ctx, struct node_reserved_resources);
     if (!r->cpu)
         r->cpu = mem_new(r, struct node_reserved_cpu_resources);
     if (!r->memory)

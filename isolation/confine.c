@@ -5,8 +5,10 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
+#include <linux/landlock.h>
 #include <linux/openat2.h>
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <signal.h>
@@ -144,6 +146,54 @@ load_filter(const struct sock_filter *filter, uint16_t n)
     return RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
+/* The kernel's struct landlock_ruleset_attr up to ABI 6, and its bits; older headers end before. */
+struct ruleset {
+    uint64_t fs;
+    uint64_t net;
+    uint64_t scoped;
+};
+enum {
+    LANDLOCK_ABI_REFER = 2, /* without it no file could be moved to another directory */
+    LANDLOCK_ABI_TRUNCATE = 3,
+    LANDLOCK_ABI_IOCTL = 5,
+    LANDLOCK_ABI_SCOPE = 6,
+    FS_MAKE_CHAR = 1 << 6,
+    FS_MAKE_BLOCK = 1 << 11,
+    FS_UP_TO_REFER = (1 << 14) - 1,
+    FS_TRUNCATE = 1 << 14,
+    FS_IOCTL = 1 << 15,
+    SCOPES = 3, /* abstract sockets and signals: only to whom has the same rules */
+};
+
+/* The second wall: no file outside the task's root, whatever leads there; no device is made; no
+ * abstract socket and no signal beyond the task. What is read-only inside is the mounts' part. */
+static long
+landlock(uint32_t abi)
+{
+    if (abi < LANDLOCK_ABI_REFER)
+        return 0;
+    struct ruleset all = {.fs = FS_UP_TO_REFER};
+    all.fs |= abi >= LANDLOCK_ABI_TRUNCATE ? FS_TRUNCATE : 0;
+    all.fs |= abi >= LANDLOCK_ABI_IOCTL ? FS_IOCTL : 0;
+    all.scoped = abi >= LANDLOCK_ABI_SCOPE ? SCOPES : 0;
+    size_t size = abi >= LANDLOCK_ABI_SCOPE ? sizeof(all) : sizeof(all.fs);
+    long rules = RAW(SYS_landlock_create_ruleset, &all, size, 0);
+    if (rules < 0)
+        return rules;
+    long root = RAW(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0);
+    struct landlock_path_beneath_attr below = {
+        .allowed_access = all.fs & ~(uint64_t)(FS_MAKE_CHAR | FS_MAKE_BLOCK),
+        .parent_fd = (int)root,
+    };
+    long r =
+        root < 0 ? root : RAW(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &below, 0);
+    if (r == 0)
+        r = RAW(SYS_landlock_restrict_self, rules, 0);
+    raw_close(root);
+    raw_close(rules);
+    return r;
+}
+
 static long
 enter(const char *path)
 {
@@ -170,6 +220,8 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     for (uint32_t i = 0; i < c->n_rlimits; i++)
         STEP("setrlimit", set_rlimit(&c->rlimits[i]));
     int r = 0;
+    if (c->flags & CONFINE_USERNS) /* which gives all capabilities inside, and resets securebits */
+        STEP("user namespace", RAW(SYS_setns, x->userns, CLONE_NEWUSER));
     if (c->flags & CONFINE_ISOLATED) { /* before the ids: it needs a capability */
         STEP("securebits",
              RAW(SYS_prctl, PR_SET_SECUREBITS, BITS_BASE | (c->caps ? 0 : BITS_AMBIENT), 0, 0, 0));
@@ -188,6 +240,8 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
         STEP("working directory", enter(x->work_dir));
     if (c->flags & (CONFINE_NO_NEW_PRIVS | CONFINE_ISOLATED))
         STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    if (c->flags & CONFINE_ISOLATED)
+        STEP("landlock", landlock(c->landlock_abi));
     if (x->filter != NULL)
         STEP("seccomp", load_filter(x->filter, x->n_filter));
     return 0;

@@ -6,9 +6,9 @@
  *   shim (pid 1, root)      mounts_apply
  *     confine_begin         hostname, session keyring
  *     -- vfork --> payload
- *     confine_task          signal mask, setsid, rlimits, securebits, bounding set, groups, gid,
- *                           uid, capabilities and ambient set, close_range, working directory,
- *                           no_new_privs, seccomp last; then execve
+ *     confine_task          signal mask, setsid, rlimits, user namespace, securebits, bounding
+ *                           set, groups, gid, uid, capabilities and ambient set, close_range,
+ *                           working directory, no_new_privs, Landlock, seccomp last; then execve
  *     confine_end           shim, once the payload runs: all capabilities, no_new_privs, seccomp
  *
  * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always
@@ -32,6 +32,7 @@ enum {
     CONFINE_IDS = 2, /* set groups, gid and uid (root warden) */
     CONFINE_NO_NEW_PRIVS = 4,
     CONFINE_HOSTNAME = 8, /* own uts namespace */
+    CONFINE_USERNS = 16,  /* enter confine_exec.userns; ids are those inside */
 };
 
 struct confine_rlimit {
@@ -48,7 +49,7 @@ struct confine {
     uint32_t gid;
     uint32_t n_groups;
     uint32_t n_rlimits;
-    uint32_t pad;
+    uint32_t landlock_abi; /* of the kernel; 0: without */
     uint64_t
         caps; /* bit per capability kept (bounding, permitted, effective, inheritable, ambient) */
     struct confine_rlimit rlimits[CONFINE_RLIMITS_MAX];
@@ -68,6 +69,7 @@ int confine_begin(const struct confine *c, const char **what);
 struct confine_exec {
     const char *work_dir;
     int keep_fds;
+    int userns;
     const struct sock_filter *filter;
     uint16_t n_filter;
 };

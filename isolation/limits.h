@@ -27,9 +27,11 @@ enum {
     WARDEN_JOBS_MAX = 64,          /* directories that are removed at the same time */
     WARDEN_FDS_KEPT = 64,          /* file descriptors kept for what is no launch */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
+    WARDEN_USERNS_MAX = 8192,      /* allocations with a user namespace of their own */
     WARDEN_PAD_MS = 10000,         /* the fork of a shim */
     WARDEN_DESTROY_MS = 15000,     /* the end of a destroyed task */
     WARDEN_RETRY_MS = 10,          /* between tries to remove a cgroup that is not empty yet */
+    WARDEN_LOCK_TRIES_MAX = 100,   /* tries for the lock of the run directory, as far apart */
     WARDEN_RETRIES_MAX = 500,      /* such tries */
     WARDEN_TRASH_MS = 5000,        /* until what could not be removed is tried again; doubled */
     WARDEN_TRASH_MAX_MS = 600000,  /* the longest such pause */
@@ -72,7 +74,7 @@ enum {
     PROC_PASSES_MAX = 16,         /* passes over /proc for the processes of a task without cgroup */
     PROC_PROCS_MAX = 65536,       /* processes of the machine that such a pass looks at */
     PROC_ENVIRON_MAX = 256 * 1024, /* bytes of a process's environment that are searched */
-    SHIM_END_ROUNDS_MAX = 10000,  /* rounds in which a shim without cgroup ends its children */
+    SHIM_END_ROUNDS_MAX = 10000,   /* rounds in which a shim without cgroup ends its children */
 };
 
 #endif

@@ -9,6 +9,7 @@
 enum {
     SECRETS_DEFAULT_BYTES = 1024 * 1024,
     SHM_DEFAULT_BYTES = 64 * 1024 * 1024,
+    TTY_GID = 5,
 };
 
 /* What of procfs is hidden or made read-only (reference 1.2). Absent ones are skipped. */
@@ -202,7 +203,7 @@ add_kernel(struct builder *b, const struct mounts_spec *s)
     /* after the masks, whose source is in it */
     add(b, MOUNTS_BIND, "/dev", "dev",
         MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP | MOUNTS_F_DEVICES);
-    add(b, MOUNTS_DEVPTS, NULL, "dev/pts", 0);
+    add(b, MOUNTS_DEVPTS, NULL, "dev/pts", 0)->gid = s->id_base + TTY_GID;
     if (s->host_ipc) {
         add(b, MOUNTS_BIND, "/dev/shm", "dev/shm", 0);
         return;
@@ -228,18 +229,19 @@ mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **r
     }
     struct builder b = {.ctx = tmp, .e = e};
     b.ops = mem_array(tmp, struct mounts_op, MOUNTS_OPS_MAX);
-    add(&b, MOUNTS_ROOT, s->task_dir, NULL, 0);
+    uint16_t own = s->id_base != 0 ? MOUNTS_F_IDMAP : 0;
+    add(&b, MOUNTS_ROOT, s->task_dir, NULL, own);
     add_roots(&b, s);
     add_kernel(&b, s);
-    add(&b, MOUNTS_BIND, s->alloc_dir, "alloc", 0);
+    add(&b, MOUNTS_BIND, s->alloc_dir, "alloc", own);
     struct mounts_op *op =
         add(&b, MOUNTS_TMPFS, NULL, "secrets", MOUNTS_F_NOEXEC | MOUNTS_F_NOSWAP);
     op->size = s->secrets_bytes ? s->secrets_bytes : SECRETS_DEFAULT_BYTES;
     op->mode = 0700;
-    op->uid = s->uid;
-    op->gid = s->gid;
+    op->uid = s->id_base + s->uid;
+    op->gid = s->id_base + s->gid;
     for (size_t i = 0; i < s->n_binds; i++) {
-        unsigned flags = s->binds[i].read_only ? MOUNTS_F_READONLY : 0;
+        unsigned flags = own | (s->binds[i].read_only ? MOUNTS_F_READONLY : 0u);
         flags |= s->binds[i].file ? MOUNTS_F_FILE : MOUNTS_F_RECURSIVE;
         add(&b, MOUNTS_BIND, s->binds[i].source, targets[i], (uint16_t)flags);
     }
@@ -264,7 +266,7 @@ mounts_describe(const void *ctx, const struct mounts_plan *p, uint32_t op)
     } flags[] = {
         {MOUNTS_F_READONLY, "ro"},       {MOUNTS_F_RECURSIVE, "rec"}, {MOUNTS_F_FILE, "file"},
         {MOUNTS_F_OPTIONAL, "optional"}, {MOUNTS_F_NOEXEC, "noexec"}, {MOUNTS_F_DEVICES, "dev"},
-        {MOUNTS_F_NOSWAP, "noswap"},     {MOUNTS_F_KEEP, "template"},
+        {MOUNTS_F_NOSWAP, "noswap"},     {MOUNTS_F_KEEP, "template"}, {MOUNTS_F_IDMAP, "idmap"},
     };
     if (op >= p->n_ops)
         return "no such operation";

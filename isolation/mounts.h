@@ -40,7 +40,8 @@ struct mounts_spec {
     uint64_t shm_bytes;     /* /dev/shm; 0: 64 MiB */
     uint32_t uid;           /* owner of /secrets */
     uint32_t gid;
-    bool host_ipc; /* then /dev/shm is the host's */
+    uint32_t id_base; /* id 0 of the task on the host; 0: no user namespace */
+    bool host_ipc;    /* then /dev/shm is the host's */
 };
 
 /* *ret is owned by ctx. -ERR_INVALID for a target that is not allowed (the root itself, /proc,

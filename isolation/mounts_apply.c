@@ -278,6 +278,14 @@ do_tmpfs(struct apply *a)
 }
 
 static long
+do_devpts(struct apply *a)
+{
+    char options[80];
+    (void)put_number(options, "newinstance,ptmxmode=0666,mode=0620,gid=", a->op->gid, 10);
+    return mount_here(a, "devpts", MS_NOSUID | MS_NOEXEC, options);
+}
+
+static long
 do_link(struct apply *a)
 {
     const char *name = mounts_str(a->plan, a->op->target);
@@ -315,8 +323,7 @@ do_op(struct apply *a)
     case MOUNTS_PROC:
         return mount_here(a, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     case MOUNTS_DEVPTS:
-        return mount_here(a, "devpts", MS_NOSUID | MS_NOEXEC,
-                          "newinstance,ptmxmode=0666,mode=0620,gid=5");
+        return do_devpts(a);
     case MOUNTS_LINK:
         return do_link(a);
     case MOUNTS_MASK:

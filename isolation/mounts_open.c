@@ -35,7 +35,7 @@ attributes(uint32_t flags)
 /* A private copy of the tree at the operation's source. No link on the way is followed: a task that
  * owns a directory above could exchange it. */
 static long
-open_one(const struct mounts_plan *plan, const struct mounts_op *op, const char **what)
+open_one(const struct mounts_plan *plan, const struct mounts_op *op, int userns, const char **what)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC,
                            .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
@@ -52,6 +52,11 @@ open_one(const struct mounts_plan *plan, const struct mounts_op *op, const char 
         return tree;
     *what = "mount_setattr";
     struct mount_attr attr = {.attr_set = attributes(op->flags)};
+    if (op->flags & MOUNTS_F_IDMAP) {
+        *what = "mount_setattr (id-mapped)";
+        attr.attr_set |= MOUNT_ATTR_IDMAP;
+        attr.userns_fd = (uint64_t)(unsigned)userns;
+    }
     long r = RAW(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | deep, &attr, sizeof(attr));
     if (r == 0)
         return tree;
@@ -60,14 +65,14 @@ open_one(const struct mounts_plan *plan, const struct mounts_op *op, const char 
 }
 
 int
-mounts_open(const struct mounts_plan *plan, int *trees, struct mounts_fail *fail)
+mounts_open(const struct mounts_plan *plan, int userns, int *trees, struct mounts_fail *fail)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->n_ops; i++) {
         const struct mounts_op *op = &plan->ops[i];
         if (!mounts_takes_tree(op))
             continue;
-        long r = n < MOUNTS_TREES_MAX ? open_one(plan, op, &fail->what) : -E2BIG;
+        long r = n < MOUNTS_TREES_MAX ? open_one(plan, op, userns, &fail->what) : -E2BIG;
         if (r < 0) {
             fail->op = i;
             while (n > 0)

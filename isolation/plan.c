@@ -110,6 +110,8 @@ fill_confine(struct confine *c, const struct plan_input *in)
     int64_t nofile = s->limits != NULL ? s->limits->nofile : 0;
     if (isolated) {
         c->flags |= CONFINE_ISOLATED | CONFINE_NO_NEW_PRIVS | CONFINE_HOSTNAME;
+        c->flags |= in->userns ? CONFINE_USERNS : 0;
+        c->landlock_abi = in->landlock_abi > 0 ? (uint32_t)in->landlock_abi : 0;
         c->caps = in->caps;
         str_copy(c->hostname, sizeof(c->hostname), str_or(s->hostname, s->task_name));
         limit(c, RLIMIT_CORE, 0);
@@ -137,6 +139,7 @@ fill_logs(struct block *k, struct plan_header *h, const struct plan_input *in, c
     h->log_bytes =
         l != NULL && l->max_file_bytes > 0 ? (uint64_t)l->max_file_bytes : LOG_BYTES_DEFAULT;
     h->log_gid = in->log_gid;
+    h->id_base = in->id_base;
 }
 
 static uint32_t
@@ -147,6 +150,7 @@ plan_flags(const struct plan_input *in)
     f |= in->cgroup ? PLAN_CGROUP : 0;
     f |= in->logs ? PLAN_LOGS : 0;
     f |= in->oom ? PLAN_OOM : 0;
+    f |= in->userns ? PLAN_USERNS : 0;
     return f;
 }
 

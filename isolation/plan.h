@@ -32,6 +32,7 @@ enum {
     PLAN_CGROUP = 1 << 3,    /* SHIM_FD_CGROUP is there: the payload is born in it */
     PLAN_LOGS = 1 << 4,      /* SHIM_FD_LOGS is there */
     PLAN_OOM = 1 << 5,       /* SHIM_FD_OOM is there */
+    PLAN_USERNS = 1 << 6,    /* SHIM_FD_USERNS is there: the payload enters it */
 };
 
 /* A table of `n` uint64_t at `at`, each the offset of a NUL-terminated string, then one 0. The shim
@@ -69,7 +70,9 @@ struct plan_header {
     struct plan_log logs[2]; /* stdout, stderr */
     uint32_t log_files;      /* how many are kept; at least 1 */
     uint32_t log_gid;        /* group of log files: the agent's */
-    uint64_t log_bytes;      /* of one file */
+    uint32_t id_base;        /* id 0 of the payload on the host */
+    uint32_t pad;
+    uint64_t log_bytes; /* of one file */
 };
 
 /* What crosses to the launch pad and from there, by fork, to the shim; absent ones are -1. */
@@ -83,6 +86,7 @@ enum shim_fd {
     SHIM_FD_CGROUP, /* cgroup leaf task/ */
     SHIM_FD_OOM,    /* memory.events of that leaf */
     SHIM_FD_HOST,   /* the host's mount namespace: raw_exec goes there */
+    SHIM_FD_USERNS, /* the payload's user namespace */
     SHIM_FD_END
 };
 
@@ -142,6 +146,9 @@ struct plan_input {
     bool cgroup;
     bool oom;
     bool logs;
+    bool userns;
+    uint32_t id_base;
+    int landlock_abi; /* 0: none */
     uint32_t log_index[2];
     uint32_t log_first[2];
     uint32_t log_gid;

@@ -42,6 +42,38 @@ check_paths(const struct str_list *l, const char *what, struct err *e)
     return 0;
 }
 
+uint32_t
+policy_range_base(const struct policy *p)
+{
+    return p->userns_base > 0 ? (uint32_t)p->userns_base : POLICY_RANGE_BASE;
+}
+
+uint32_t
+policy_range_count(const struct policy *p)
+{
+    return p->userns_count > 0 ? (uint32_t)p->userns_count : POLICY_RANGE_COUNT;
+}
+
+static int
+check_userns(const struct policy *p, struct err *e)
+{
+    static const char *const modes[] = {"", "auto", "required", "off"};
+    bool known = false;
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+        known = known || str_eq(str_or(p->userns, ""), modes[i]);
+    if (!known)
+        return err_set(e, -ERR_INVALID, "policy: userns \"%s\" is neither auto, required nor off",
+                       p->userns);
+    if (p->userns_base < 0 || p->userns_base > UINT32_MAX || p->userns_count < 0 ||
+        p->userns_count > UINT32_MAX / POLICY_RANGE_IDS || p->userns_base % POLICY_RANGE_IDS != 0 ||
+        policy_range_base(p) + (uint64_t)policy_range_count(p) * POLICY_RANGE_IDS > UINT32_MAX)
+        return err_set(e, -ERR_INVALID,
+                       "policy: userns_base must be a multiple of %u, and userns_count ranges of "
+                       "as many ids must fit below 4294967295",
+                       POLICY_RANGE_IDS);
+    return 0;
+}
+
 int
 policy_check(const struct policy *p, struct err *e)
 {
@@ -69,7 +101,9 @@ policy_check(const struct policy *p, struct err *e)
         return err_set(e, -ERR_INVALID, "policy: the agent's ids are out of range");
     if (p->pids_max_default < 0)
         return err_set(e, -ERR_INVALID, "policy: pids_max is negative");
-    int r = check_paths(&p->bind_roots, "bind root", e);
+    int r = check_userns(p, e);
+    if (r == 0)
+        r = check_paths(&p->bind_roots, "bind root", e);
     return r < 0 ? r : check_paths(&p->bind_allowed, "allowed bind", e);
 }
 
@@ -167,6 +201,11 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
     } else if (seccomp_profile_find(str_or(s->seccomp, "")) == NULL) {
         return err_set(e, -ERR_INVALID, "unknown seccomp profile \"%s\"", s->seccomp);
     }
+    if (!str_empty(s->userns) && !str_eq(s->userns, "host"))
+        return err_set(e, -ERR_INVALID, "userns \"%s\" is not \"host\"", s->userns);
+    if (!raw && str_eq(s->userns, "host") && !p->userns_host && !str_eq(p->userns, "off"))
+        return err_set(e, -ERR_POLICY,
+                       "the host's user namespace is not allowed on this client (userns_host)");
     if (s->host_pid || s->host_ipc)
         return err_set(e, -ERR_POLICY, "the host's pid and ipc namespaces are not allowed");
     for (size_t i = 0; i < s->mounts.n; i++) {

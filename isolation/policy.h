@@ -16,7 +16,15 @@
 
 #define POLICY_FILE "policy"        /* in RunDir */
 #define POLICY_SOCKET "warden.sock" /* in RunDir */
-#define POLICY_CGROUP "cgroup"      /* in RunDir: the path of the tasks' cgroup, by paddock-holder */
+#define POLICY_CGROUP "cgroup" /* in RunDir: the path of the tasks' cgroup, by paddock-holder */
+
+/* Ranges of host ids for user namespaces. The default is what no other tool hands out:
+ * 1879048192 (0x70000000) and above, below what systemd reserves at 2147352576. */
+#define POLICY_RANGE_IDS 65536u
+#define POLICY_RANGE_BASE 0x70000000u
+#define POLICY_RANGE_COUNT 4094u
+uint32_t policy_range_base(const struct policy *p);
+uint32_t policy_range_count(const struct policy *p);
 
 /* Absolute normal paths, known drivers and capabilities, ids: what a policy must be, whoever made
  * it. */

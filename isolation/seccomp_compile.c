@@ -22,12 +22,21 @@ enum {
     JUMP_MAX = 255,
     RANGES_MAX = 2 * SECCOMP_RULES_MAX + 8,
     BLOCK_MAX = JUMP_MAX, /* instructions of one argument check */
+    ISLANDS_MAX = 3,      /* in one range */
+};
+
+/* One number with another verdict: a comparison, where two ranges more would take two jumps. */
+struct island {
+    uint32_t nr;
+    enum seccomp_verdict verdict;
 };
 
 struct range {
     uint32_t start;
     enum seccomp_verdict verdict;
     const struct seccomp_rule *rule; /* with conditions; else NULL */
+    size_t n_islands;
+    struct island islands[ISLANDS_MAX];
 };
 
 struct numbered {
@@ -138,10 +147,15 @@ put_tree(struct emitter *m, size_t lo, size_t hi)
 {
     const struct range *r = &m->ranges[lo];
     if (hi - lo == 1) {
-        if (r->rule != NULL)
+        if (r->rule != NULL) {
             put_block(m, r->rule);
-        else
-            put_return(m, r->verdict);
+            return;
+        }
+        for (size_t i = 0; i < r->n_islands; i++) {
+            put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->islands[i].nr, 0, 1));
+            put_return(m, r->islands[i].verdict);
+        }
+        put_return(m, r->verdict);
         return;
     }
     size_t mid = lo + (hi - lo) / 2;
@@ -164,12 +178,28 @@ shared_size(const struct range *ranges, size_t lo, size_t hi)
 {
     if (hi - lo == 1) {
         struct emitter block = {.ranges = ranges};
-        if (ranges[lo].rule != NULL)
-            put_block(&block, ranges[lo].rule);
+        if (ranges[lo].rule == NULL)
+            return ranges[lo].n_islands;
+        put_block(&block, ranges[lo].rule);
         return block.n;
     }
     size_t mid = lo + (hi - lo) / 2;
     return 1 + shared_size(ranges, lo, mid) + shared_size(ranges, mid, hi);
+}
+
+/* The last comparison decides between two returns, the ones before fall through. */
+static void
+put_islands(struct emitter *m, const struct range *r, size_t returns)
+{
+    for (size_t i = 0; i < r->n_islands; i++) {
+        size_t next = m->n + 1;
+        bool last = i + 1 == r->n_islands;
+        size_t hit = returns + r->islands[i].verdict - next;
+        size_t miss = last ? returns + r->verdict - next : 0;
+        ASSERT(hit <= JUMP_MAX && miss <= JUMP_MAX);
+        put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->islands[i].nr,
+                                            (uint8_t)hit, (uint8_t)miss));
+    }
 }
 
 /* `returns`: where the four returns start, in the order of the verdicts. */
@@ -179,6 +209,8 @@ put_shared(struct emitter *m, size_t lo, size_t hi, size_t returns)
     if (hi - lo == 1) {
         if (m->ranges[lo].rule != NULL)
             put_block(m, m->ranges[lo].rule);
+        else
+            put_islands(m, &m->ranges[lo], returns);
         return;
     }
     size_t mid = lo + (hi - lo) / 2;
@@ -271,6 +303,25 @@ cut_ranges(const struct numbered *rules, size_t n_rules, struct range *ranges)
     return n;
 }
 
+/* A single number between two ranges of one verdict becomes an island of the first. */
+static size_t
+fold_islands(struct range *ranges, size_t n)
+{
+    size_t out = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct range *last = out > 0 ? &ranges[out - 1] : NULL;
+        if (last != NULL && i + 1 < n && !last->rule && !ranges[i].rule && !ranges[i + 1].rule &&
+            ranges[i + 1].start == ranges[i].start + 1 && ranges[i + 1].verdict == last->verdict &&
+            last->n_islands < ISLANDS_MAX) {
+            last->islands[last->n_islands++] = (struct island){ranges[i].start, ranges[i].verdict};
+            i++; /* and the range behind it is the first one going on */
+            continue;
+        }
+        ranges[out++] = ranges[i];
+    }
+    return out;
+}
+
 static int
 resolve(const struct seccomp_profile *p, struct numbered *out, size_t *ret_n, size_t *unknown,
         struct err *e)
@@ -318,7 +369,7 @@ seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp
     if (r < 0)
         return r;
     struct range *ranges = mem_array(tmp, struct range, RANGES_MAX);
-    size_t n = cut_ranges(rules, n_rules, ranges);
+    size_t n = fold_islands(ranges, cut_ranges(rules, n_rules, ranges));
     struct emitter count = {.ranges = ranges};
     put_program(&count, n);
     if (count.n > SECCOMP_INSNS_MAX)

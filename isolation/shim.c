@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
+#include <linux/securebits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -160,7 +161,7 @@ open_logs(const struct plan_header *h, int write_ends[2], struct shim_status *st
         (void)RAW(SYS_fcntl, p[0], F_SETFL, O_NONBLOCK);
         /* so that the payload can open /dev/stdout */
         if (c->flags & CONFINE_IDS)
-            (void)RAW(SYS_fchown, p[1], c->uid, c->gid);
+            (void)RAW(SYS_fchown, p[1], h->id_base + c->uid, h->id_base + c->gid);
     }
     return 0;
 }
@@ -174,6 +175,7 @@ payload(const int write_ends[2])
     struct confine_exec x = {
         .work_dir = text(h, h->work_dir),
         .keep_fds = 2,
+        .userns = shim.fds[SHIM_FD_USERNS],
         .filter = h->task_filter.n > 0 ? (const void *)text(h, h->task_filter.at) : NULL,
         .n_filter = (uint16_t)h->task_filter.n,
     };
@@ -257,18 +259,35 @@ send_status(const struct shim_status *st, int pidfd)
     raw_close(shim.fds[SHIM_FD_STATUS]);
 }
 
+/* What is made in an id-mapped directory must have an owner that the map knows: its root, who is
+ * root on disk. Capabilities stay, which the change of this id would take. */
+static long
+own_by(uint32_t id_base)
+{
+    if (id_base == 0)
+        return 0;
+    long r = RAW(SYS_prctl, PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
+    (void)RAW(SYS_setfsgid, id_base);
+    (void)RAW(SYS_setfsuid, id_base);
+    return r;
+}
+
 static int
 build(const struct plan_header *h, struct shim_status *st)
 {
     const struct confine *c = (const void *)text(h, h->confine);
     if (h->mounts != 0) {
-        struct mounts_fail f = {0};
-        int r = mounts_apply((const void *)text(h, h->mounts), shim.trees, shim.n_trees, &f);
+        struct mounts_fail f = {.what = "securebits"};
+        int r = (int)own_by(h->id_base);
+        if (r == 0)
+            r = mounts_apply((const void *)text(h, h->mounts), shim.trees, shim.n_trees, &f);
         if (r < 0) {
             fail(st, SHIM_MOUNTS, r, f.what);
             st->op = (int32_t)f.op;
             return -1;
         }
+        (void)RAW(SYS_setfsuid, 0);
+        (void)RAW(SYS_setfsgid, 0);
     }
     if (h->flags & PLAN_SUBREAPER)
         (void)RAW(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -321,6 +340,7 @@ settle(struct plan_header *h)
     raw_close(shim.fds[SHIM_FD_PLAN]);
     raw_close(shim.fds[SHIM_FD_CGROUP]);
     raw_close(shim.fds[SHIM_FD_HOST]);
+    raw_close(shim.fds[SHIM_FD_USERNS]);
     const void *f = h->shim_filter.n > 0 ? text(h, h->shim_filter.at) : NULL;
     if (confine_end(f, (uint16_t)h->shim_filter.n, &what) < 0)
         for (;;)

@@ -187,6 +187,10 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
         const struct probe_fact *f = &w->probe.facts[i];
         str_map_set(ctx, &info->facts, probe_name((enum probe_id)i), f->ok ? "true" : f->reason);
     }
+    /* not what the kernel can, but what tasks get */
+    const char *without =
+        str_eq(w->policy->userns, "off") ? "off by the client's policy" : w->userns_missing;
+    str_map_set(ctx, &info->facts, "userns", without[0] != '\0' ? without : "true");
     str_map_set(ctx, &info->facts, "bpf_net", w->net_missing[0] ? w->net_missing : "true");
 }
 

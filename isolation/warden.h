@@ -71,6 +71,7 @@ struct wtask {
     struct watch status;       /* launching: where the shim reports */
     int payload;               /* pidfd of the payload; -1 */
     int record;                /* read-write */
+    uint32_t id_base;          /* of its user namespace; 0: the host's */
     struct cgroup_task cgroup; /* fds -1 when rootless */
     pid_t shim_pid;
     pid_t pid;         /* of the payload; 0: not known */
@@ -107,6 +108,13 @@ struct user_cache {
     struct timespec stamp[2]; /* of passwd and group */
 };
 
+/* The user namespace of an allocation. */
+struct userns {
+    char alloc[UUID_TEXT];
+    uint32_t base; /* its id 0 on the host */
+    int fd;
+};
+
 struct warden {
     struct policy *policy;
     const char *policy_path; /* read again at SIGHUP */
@@ -118,7 +126,11 @@ struct warden {
     int shim_exe;
     int pad;       /* socket of the launch pad */
     pid_t pad_pid; /* 0: none */
-    int host_mnt;  /* the mount namespace of the host; -1 when rootless */
+    struct userns *userns;
+    size_t n_userns;
+    uint32_t userns_next;
+    char userns_missing[192]; /* "" when they work */
+    int host_mnt;             /* the mount namespace of the host; -1 when rootless */
     int lock;
     char boot_id[40];
     struct base base;
@@ -174,6 +186,14 @@ int pad_start(struct warden *w, struct err *e);
  * may have been made all the same: its cgroup is to be killed. */
 int pad_launch(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds,
                int *ret_pidfd, struct err *e);
+
+/* --- warden_userns.c --- */
+void userns_probe(struct warden *w);
+/* Allowed by the policy, and possible. */
+bool userns_wanted(const struct warden *w);
+/* Makes it where it is not there yet. Good until the next call for another allocation. */
+int userns_get(struct warden *w, const char *alloc, const struct userns **ret, struct err *e);
+void userns_drop(struct warden *w, const char *alloc);
 
 /* policy_user() with a cache. */
 int warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e);

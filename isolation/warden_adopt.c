@@ -22,6 +22,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/limits.h"
+#include "isolation/policy.h"
 #include "isolation/proc.h"
 
 #define ROOM "warden"
@@ -224,6 +225,7 @@ recover_one(struct warden *w, const char *file)
         remove_stray(w, t);
         return;
     }
+    t->id_base = r.uid - r.uid % POLICY_RANGE_IDS;
     take_over(w, t, &r);
     /* A launch that never reached the payload: nobody was told of it. */
     if (t->state == TASK_FINISHED && r.run.state == RECORD_LAUNCHING)

@@ -94,6 +94,11 @@ files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_
         tmp < 0 ? err_errno(&e, -tmp, "make the directory of allocation \"%s\"", q->alloc_id) : 0;
     for (size_t i = 0; i < q->tasks.n && r == 0; i++)
         r = make_task_dirs(w, alloc, q->tasks.v[i], &e);
+    if (r == 0 && userns_wanted(w)) { /* now, not in the way of the launch */
+        const struct userns *u;
+        struct err why = ERR_INIT;
+        (void)userns_get(w, q->alloc_id, &u, &why); /* the launch tells */
+    }
     if (r < 0)
         warden_reply_err(w, to, &e);
     else
@@ -130,6 +135,7 @@ files_alloc_remove(struct warden *w, struct warden_waiter to, const struct warde
         }
         err_errno(&e, errno, "remove the directory of allocation \"%s\"", q->alloc_id);
     } else {
+        userns_drop(w, q->alloc_id);
         (void)warden_fork(w, to, "remove the allocation's directory", remove_tree, trash, &e);
     }
     if (e.code != 0)
@@ -207,7 +213,8 @@ open_checked(struct warden *w, const struct warden_request *q, struct stat *st, 
 }
 
 /* Where fs.protected_hardlinks is off a task can link to a file that it may not read; we can, and
- * whoever asks is not root. So a file with several links must be of the owner of the task's directory. */
+ * whoever asks is not root. So a file with several links must be of the owner of the task's
+ * directory. */
 static bool
 link_is_own(struct warden *w, const struct warden_request *q, const struct stat *st)
 {
@@ -233,7 +240,8 @@ open_readable(struct warden *w, const struct warden_request *q, struct err *e)
         return err_set(e, -ERR_INVALID, "\"%s\" is neither a file nor a directory",
                        str_or(q->path, "."));
     if (!link_is_own(w, q, &st))
-        return err_set(e, -ERR_FORBIDDEN, "\"%s\" has several links and is not the task's own", q->path);
+        return err_set(e, -ERR_FORBIDDEN, "\"%s\" has several links and is not the task's own",
+                       q->path);
     char self[40];
     (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
     int out = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -316,7 +324,8 @@ files_stat(struct warden *w, struct warden_waiter to, const struct warden_reques
     warden_reply(w, to, &a);
 }
 
-/* The offset is where the file system says that the next entry is: no page reads what is before it. */
+/* The offset is where the file system says that the next entry is: no page reads what is before it.
+ */
 void
 files_readdir(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -41,6 +42,7 @@ struct launch {
     struct mounts_plan *mounts;
     int trees[MOUNTS_TREES_MAX];
     uint32_t n_trees;
+    int userns; /* of the allocation, borrowed; -1: the host's */
     void *plan;
     size_t plan_n;
     uint32_t log_index[2];
@@ -117,6 +119,53 @@ authorise(struct warden *w, struct launch *l, struct err *e)
     return r < 0 ? r : check_dirs(w, l, e);
 }
 
+/* Capabilities that mean something over what belongs to the task's own user namespace. The others
+ * are about the machine or its network: a job that asks for one, where the operator allows it, asks
+ * for the host's namespace by that. */
+static const uint64_t caps_inside =
+    UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER |
+    UINT64_C(1) << CAP_FSETID | UINT64_C(1) << CAP_KILL | UINT64_C(1) << CAP_SETGID |
+    UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETPCAP | UINT64_C(1) << CAP_SETFCAP |
+    UINT64_C(1) << CAP_SYS_CHROOT | UINT64_C(1) << CAP_DAC_READ_SEARCH;
+
+/* Which user namespace the payload gets: that of the allocation, unless the job or one of its
+ * capabilities asks for the host's or the policy or the kernel has no other. */
+static int
+make_userns(struct warden *w, struct launch *l, struct err *e)
+{
+    const struct policy *p = w->policy;
+    if (!w->root || !l->spec->isolated || str_eq(p->userns, "off") ||
+        str_eq(l->spec->userns, "host"))
+        return 0;
+    bool required = str_eq(p->userns, "required");
+    if (w->userns_missing[0] != '\0')
+        return required
+                   ? err_set(e, -ERR_UNSUPPORTED,
+                             "this client requires user namespaces, which do not work here: %s",
+                             w->userns_missing)
+                   : 0;
+    if ((l->caps & ~caps_inside) != 0)
+        return required ? err_set(e, -ERR_POLICY,
+                                  "cap_add: only capabilities that work in a user namespace are "
+                                  "allowed on this client, which requires one")
+                        : 0;
+    uint32_t top = l->user.uid > l->user.gid ? l->user.uid : l->user.gid;
+    for (uint32_t i = 0; i < l->user.n_groups; i++)
+        top = l->user.groups[i] > top ? l->user.groups[i] : top;
+    if (top >= POLICY_RANGE_IDS)
+        return err_set(e, -ERR_POLICY,
+                       "user \"%s\" or a group of it has the id %u: a user namespace has the ids "
+                       "below %u",
+                       str_or(l->spec->user, "nobody"), top, POLICY_RANGE_IDS);
+    const struct userns *u = NULL;
+    int r = userns_get(w, l->spec->alloc_id, &u, e);
+    if (r < 0)
+        return r;
+    l->userns = u->fd;
+    l->task->id_base = u->base;
+    return 0;
+}
+
 static int
 make_record(struct warden *w, struct launch *l, struct err *e)
 {
@@ -133,7 +182,7 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     struct record r = {.magic = RECORD_MAGIC,
                        .version = SHIM_VERSION,
                        .cgroup_id = t->cgroup.id,
-                       .uid = w->root ? l->user.uid : (uint32_t)geteuid()};
+                       .uid = t->id_base + (w->root ? l->user.uid : (uint32_t)geteuid())};
     str_copy(r.alloc_id, sizeof(r.alloc_id), t->alloc);
     str_copy(r.task, sizeof(r.task), t->name);
     str_copy(r.boot_id, sizeof(r.boot_id), w->boot_id);
@@ -196,6 +245,7 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .secrets_bytes = (uint64_t)s->secrets_mb << 20,
         .uid = l->user.uid,
         .gid = l->user.gid,
+        .id_base = l->task->id_base,
     };
     return mounts_plan(l->ctx, &spec, &l->mounts, e);
 }
@@ -223,6 +273,9 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
         .caps = l->caps,
         .cgroup = w->cgroup.fd >= 0,
         .oom = l->fds[SHIM_FD_OOM] >= 0,
+        .userns = l->userns >= 0,
+        .id_base = l->task->id_base,
+        .landlock_abi = w->probe.landlock_abi,
         .logs = l->fds[SHIM_FD_LOGS] >= 0,
         .log_index = {l->log_index[0], l->log_index[1]},
         .log_first = {l->log_first[0], l->log_first[1]},
@@ -259,7 +312,7 @@ open_trees(struct launch *l, struct err *e)
     struct mounts_fail f = {0};
     if (l->mounts == NULL)
         return 0;
-    int r = mounts_open(l->mounts, l->trees, &f);
+    int r = mounts_open(l->mounts, l->userns, l->trees, &f);
     if (r < 0)
         return err_errno(e, -r, "build the root: %s: %s", mounts_describe(l->ctx, l->mounts, f.op),
                          f.what);
@@ -281,6 +334,7 @@ clone_shim(struct warden *w, struct launch *l, struct err *e)
     all[SHIM_FD_RECORD] = t->record;
     all[SHIM_FD_LEAF] = t->cgroup.shim_fd;
     all[SHIM_FD_CGROUP] = t->cgroup.task_fd;
+    all[SHIM_FD_USERNS] = l->userns;
     all[SHIM_FD_HOST] = s->isolated ? -1 : w->host_mnt;
     size_t n = 0;
     for (int i = 0; i < SHIM_FD_END; i++) {
@@ -389,7 +443,9 @@ static int
 launch_run(struct warden *w, struct launch *l, struct err *e)
 {
     struct wtask *t = l->task;
-    int r = make_record(w, l, e);
+    int r = make_userns(w, l, e);
+    if (r == 0)
+        r = make_record(w, l, e);
     if (r == 0)
         r = make_cgroup(w, l, e);
     if (r == 0)
@@ -435,7 +491,7 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
 {
     auto_mem void *ctx = mem_ctx("launch");
     struct err e = ERR_INIT;
-    struct launch l = {.ctx = ctx, .spec = s, .status = -1};
+    struct launch l = {.ctx = ctx, .spec = s, .status = -1, .userns = -1};
     memset(l.fds, 0xff, sizeof(l.fds));
     int r = authorise(w, &l, &e);
     if (r == 0)

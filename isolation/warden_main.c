@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +96,11 @@ take_lock(struct warden *w, struct err *e)
     w->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (w->lock < 0)
         return err_errno(e, errno, "open \"%s\"", path);
-    if (flock(w->lock, LOCK_EX | LOCK_NB) < 0)
+    /* a child of a warden that was killed just now may have it for another moment */
+    int tries = 0;
+    while (flock(w->lock, LOCK_EX | LOCK_NB) < 0 && ++tries < WARDEN_LOCK_TRIES_MAX)
+        (void)poll(NULL, 0, WARDEN_RETRY_MS);
+    if (tries == WARDEN_LOCK_TRIES_MAX)
         return err_set(e, -ERR_CONFLICT, "another warden runs with \"%s\"", path);
     return 0;
 }
@@ -193,7 +198,10 @@ prepare(struct warden *w, struct err *e)
         r = make_base(w, helpers, e);
     if (r == 0 && w->root) /* again: those of before are of the host's mount namespace */
         r = open_dirs(w, e);
-    return r == 0 ? pad_start(w, e) : r;
+    if (r < 0)
+        return r;
+    userns_probe(w);
+    return pad_start(w, e);
 }
 
 static int

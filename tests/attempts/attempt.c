@@ -45,6 +45,7 @@
 #include <sys/time.h>
 #include <sys/timex.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -570,6 +571,24 @@ static long dev_disk(void) { return open_of("/dev/vda", O_RDONLY); }
 static long shadow(void) { return open_of("/etc/shadow", O_RDONLY); }
 static long host_root_home(void) { return open_of("/root", O_RDONLY); }
 static long host_work(void) { return open_of("/var", O_RDONLY); }
+/* A36: an abstract socket of the host; the test listens on it. */
+static long
+abstract_canary(void)
+{
+    static const char name[] = "paddock-attempt-canary";
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    memcpy(a.sun_path + 1, name, sizeof(name) - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd < 0 ? -errno
+                  : ret(connect(fd, (void *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name))));
+}
+/* A2: through a directory of the host that was left open as 3. */
+static long
+outside_fd(void)
+{
+    int fd = openat(3, "etc/passwd", O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : 0;
+}
 static long parent_of_root(void) { return open_of("/../../../../root", O_RDONLY); }
 
 /* Bytes that can be read: a masked file has none. */
@@ -649,6 +668,7 @@ static const struct {
     A(dev_kmsg), A(dev_disk), A(shadow), A(host_root_home), A(host_work), A(parent_of_root),
     A(read_kcore), A(read_keys), A(read_timer_list), A(read_interrupts), A(read_kmsg), A(sys_firmware),
     A(sys_debug), A(sys_tracing), A(sys_bpf), A(sys_cgroup), A(proc_acpi), A(kallsyms),
+    A(abstract_canary), A(outside_fd),
 };
 enum { N_ATTEMPTS = sizeof(attempts) / sizeof(attempts[0]) };
 

@@ -157,6 +157,7 @@ static const struct attempt_expect {
     {"sys_cgroup", "0|ENOENT"},
     {"proc_acpi", "0|ENOENT"},
     {"kallsyms", "0|ENOENT"},
+    {"outside_fd", "EBADF"},
 };
 
 /* With the filter taken off these must succeed: the attempts above can. */

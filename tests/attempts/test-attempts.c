@@ -4,17 +4,21 @@
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "isolation/policy.h"
+#include "isolation/probe.h"
 #include "tests/attempts/check.h"
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"
@@ -87,12 +91,29 @@ run(struct rig *r, const struct launch_spec *s)
     return out;
 }
 
+/* What `attempt` tries to reach from inside. */
+static int
+listen_canary(void)
+{
+    static const char name[] = "paddock-attempt-canary";
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    memcpy(a.sun_path + 1, name, sizeof(name) - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name));
+    ck_assert_int_eq(bind(fd, (void *)&a, n), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    return fd;
+}
+
 START_TEST(all_are_refused_in_an_exec_task)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
     struct rig r;
     start(&r);
+    struct probe p;
+    probe_run(&p, NULL);
+    auto_fd int canary = listen_canary();
     char host[65] = "", buf[64];
     ck_assert_int_eq(gethostname(host, sizeof(host) - 1), 0);
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "exec /local/attempt");
@@ -104,6 +125,10 @@ START_TEST(all_are_refused_in_an_exec_task)
     ck_assert_str_eq(attempt_result(out, "groups", buf), "1");
     ck_assert_str_eq(attempt_result(out, "setuid_binary", buf), "65534");
     ck_assert_str_eq(attempt_result(out, "hostname", buf), "attempt-box");
+    /* older kernels cannot: the host's network namespace is shared, and doc/security.md says so */
+    ck_assert_str_eq(attempt_result(out, "abstract_canary", buf),
+                     p.landlock_abi >= 6 ? "EPERM" : "0");
+    ck_assert_int_eq(accept(canary, NULL, NULL) >= 0, p.landlock_abi < 6);
     char after[65] = "";
     ck_assert_int_eq(gethostname(after, sizeof(after) - 1), 0);
     ck_assert_str_eq(host, after);

@@ -29,6 +29,7 @@
 #include "isolation/cgroup.h"
 #include "isolation/confine.h"
 #include "isolation/mounts_apply.h"
+#include "isolation/probe.h"
 #include "isolation/raw.h"
 #include "isolation/seccomp.h"
 #include "tests/attempts/check.h"
@@ -48,6 +49,8 @@ struct box {
     const char *const *argv;
     const struct mounts_bind *binds;
     size_t n_binds;
+    int leak; /* a directory of the host, left open as fd 3; 0: none */
+    uint32_t landlock_abi;
     const int *missing; /* system calls that answer ENOSYS; 0 ends */
 };
 
@@ -131,6 +134,10 @@ payload(const struct box *b, const struct confine *c, const struct seccomp_progr
     struct confine_exec x = {.work_dir = "/local", .keep_fds = 2};
     if (b->filter)
         x.filter = p->insns, x.n_filter = p->n;
+    if (b->leak > 0) {
+        must(dup2(b->leak, 3) == 3, "dup2");
+        x.keep_fds = 3;
+    }
     const char *what = "?";
     int r = confine_task(c, &x, &what);
     static char *const env[] = {(char *)"PATH=/usr/bin:/bin", NULL};
@@ -164,6 +171,7 @@ pid1(const struct box *b, const struct base *base, const struct mounts_plan *pla
         .uid = NOBODY,
         .gid = NOBODY,
         .caps = b->caps,
+        .landlock_abi = b->landlock_abi,
         .hostname = "box-test",
         .n_rlimits = 2,
         .rlimits = {{.resource = RLIMIT_CORE},
@@ -240,7 +248,7 @@ warden(struct box *b)
     must(mounts_check(plan, plan->bytes) == 0, "mounts_check");
     int trees[MOUNTS_TREES_MAX];
     struct mounts_fail fail = {0};
-    must(mounts_open(plan, trees, &fail) == 0, "mounts_open");
+    must(mounts_open(plan, -1, trees, &fail) == 0, "mounts_open");
     int64_t begin = clock_mono_ns();
     struct clone_args a = {.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
                                     CLONE_INTO_CGROUP,
@@ -412,6 +420,36 @@ START_TEST(older_kernels_are_told)
 }
 END_TEST
 
+/* The second wall: were a directory of the host left open, Landlock keeps the task from what is in
+ * it. Without Landlock it is open, so the test can fail. */
+START_TEST(second_wall)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct probe p;
+    probe_run(&p, NULL);
+    for (uint32_t abi = 0; abi <= (uint32_t)p.landlock_abi; abi++) {
+        auto_mem void *ctx = mem_ctx("t");
+        struct box b;
+        box_init(&b, ctx);
+        auto_fd int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        b.leak = host;
+        b.landlock_abi = abi;
+        b.argv = (const char *[]){"/local/attempt", "outside_fd", "write_local",
+                                  "write_null",     "mknod_fifo", NULL};
+        int status;
+        char buf[64];
+        const char *out = box_run(&b, &status);
+        box_done(&b);
+        ck_assert_msg(status == 0, "abi %u: status %d: %s", abi, status, out);
+        ck_assert_str_eq(attempt_result(out, "outside_fd", buf), abi < 2 ? "0" : "EACCES");
+        ck_assert_str_eq(attempt_result(out, "write_local", buf), "0");
+        ck_assert_str_eq(attempt_result(out, "write_null", buf), "0");
+        ck_assert_str_eq(attempt_result(out, "mknod_fifo", buf), "0");
+    }
+}
+END_TEST
+
 START_TEST(signals_are_default)
 {
     TEST_NEED("root");
@@ -512,5 +550,5 @@ START_TEST(planted_links_stop_the_launch)
 END_TEST
 
 TEST_SUITE_TIMEOUT("box", 60, attempts_are_refused, attempts_can_succeed, programs_of_the_host_run,
-                   kept_capabilities_arrive, binds_of_a_job, older_kernels_are_told,
+                   kept_capabilities_arrive, binds_of_a_job, older_kernels_are_told, second_wall,
                    signals_are_default, planted_links_stop_the_launch, host_files_are_kept_current)

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * User namespaces: one range of 65536 host ids per allocation, so that root in a task, or a task
+ * that got out of everything else, is nobody on the host and nobody in another allocation. The
+ * namespace is made with the allocation's directories, off the path of a launch, by a process that
+ * is gone at once: an fd keeps it. Files on disk keep the ids that the task sees: its directories
+ * are id-mapped mounts with the same namespace.
+ *
+ * Which range an allocation has is nowhere written but in the records of its tasks (the payload's
+ * uid on the host): nothing on disk depends on it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/policy.h"
+#include "isolation/raw.h"
+#include "isolation/warden.h"
+
+#define ROOM "warden"
+
+/* --- one namespace --------------------------------------------------------------------------- */
+
+static int
+write_map(pid_t pid, const char *file, uint32_t base)
+{
+    char path[64], text[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+    (void)snprintf(text, sizeof(text), "0 %u %u\n", base, POLICY_RANGE_IDS);
+    auto_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    return write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
+}
+
+/* The fd of a new user namespace, or -errno with *what. */
+static int
+make_namespace(uint32_t base, const char **what)
+{
+    struct clone_args a = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+    long pid = RAW(SYS_clone3, &a, sizeof(a));
+    if (pid == 0) {
+        (void)RAW(SYS_close_range, 0, ~0U, 0); /* the lock of the warden among them */
+        (void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        for (;;)
+            (void)RAW(SYS_ppoll, NULL, 0, NULL, NULL, 8);
+    }
+    *what = "clone3 (CLONE_NEWUSER)";
+    if (pid < 0)
+        return (int)pid;
+    *what = "write uid_map";
+    int r = write_map((pid_t)pid, "uid_map", base);
+    if (r == 0) {
+        *what = "write gid_map";
+        r = write_map((pid_t)pid, "gid_map", base);
+    }
+    if (r == 0) {
+        char path[64];
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+        *what = "open the namespace";
+        r = open(path, O_RDONLY | O_CLOEXEC);
+        r = r < 0 ? -errno : r;
+    }
+    (void)kill((pid_t)pid, SIGKILL);
+    while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return r;
+}
+
+/* --- is it possible here? -------------------------------------------------------------------- */
+
+static void
+missing(struct warden *w, const char *what, int r)
+{
+    (void)snprintf(w->userns_missing, sizeof(w->userns_missing), "%s: %s", what, strerror(-r));
+}
+
+void
+userns_probe(struct warden *w)
+{
+    const char *what = "";
+    w->userns_missing[0] = '\0';
+    if (!w->root || w->exec_missing[0] != '\0') {
+        str_copy(w->userns_missing, sizeof(w->userns_missing), "no driver here uses them");
+        return;
+    }
+    auto_fd int ns = make_namespace(policy_range_base(w->policy), &what);
+    if (ns < 0) {
+        missing(w, what, ns);
+        return;
+    }
+    auto_fd int tree = (int)RAW(SYS_open_tree, w->alloc_dir, "",
+                                AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)(unsigned)ns};
+    long r = tree < 0 ? tree : RAW(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr));
+    if (r < 0)
+        missing(w, "the file system of alloc_dir takes no id-mapped mount", (int)r);
+}
+
+bool
+userns_wanted(const struct warden *w)
+{
+    return !str_eq(w->policy->userns, "off") && w->userns_missing[0] == '\0';
+}
+
+/* --- ranges of allocations ------------------------------------------------------------------- */
+
+static struct userns *
+find(struct warden *w, const char *alloc)
+{
+    for (size_t i = 0; i < w->n_userns; i++)
+        if (str_eq(w->userns[i].alloc, alloc))
+            return &w->userns[i];
+    return NULL;
+}
+
+static void
+remove_at(struct warden *w, size_t i)
+{
+    fd_close(&w->userns[i].fd);
+    w->userns[i] = w->userns[--w->n_userns];
+}
+
+void
+userns_drop(struct warden *w, const char *alloc)
+{
+    struct userns *u = find(w, alloc);
+    if (u != NULL)
+        remove_at(w, (size_t)(u - w->userns));
+}
+
+static bool
+has_task(const struct warden *w, const char *alloc)
+{
+    for (size_t i = 0; i < w->n_tasks; i++)
+        if (str_eq(w->tasks[i]->alloc, alloc))
+            return true;
+    return false;
+}
+
+static bool
+taken(const struct warden *w, uint32_t base)
+{
+    for (size_t i = 0; i < w->n_userns; i++)
+        if (w->userns[i].base == base)
+            return true;
+    for (size_t i = 0; i < w->n_tasks; i++)
+        if (w->tasks[i]->id_base == base)
+            return true;
+    return false;
+}
+
+/* That of a task of it which an earlier warden started, else the next free one: a range rests as
+ * long as can be before it is used again. 0: none is left. */
+static uint32_t
+choose(struct warden *w, const char *alloc)
+{
+    for (size_t i = 0; i < w->n_tasks; i++)
+        if (w->tasks[i]->id_base != 0 && str_eq(w->tasks[i]->alloc, alloc))
+            return w->tasks[i]->id_base;
+    uint32_t first = policy_range_base(w->policy), n = policy_range_count(w->policy);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t base = first + (w->userns_next++ % n) * POLICY_RANGE_IDS;
+        if (!taken(w, base))
+            return base;
+    }
+    return 0;
+}
+
+int
+userns_get(struct warden *w, const char *alloc, const struct userns **ret, struct err *e)
+{
+    struct userns *u = find(w, alloc);
+    if (u != NULL) {
+        *ret = u;
+        return 0;
+    }
+    for (size_t i = w->n_userns; i-- > 0 && w->n_userns >= WARDEN_USERNS_MAX;)
+        if (!has_task(w, w->userns[i].alloc))
+            remove_at(w, i); /* made again should it be wanted */
+    uint32_t base = w->n_userns < WARDEN_USERNS_MAX ? choose(w, alloc) : 0;
+    if (base == 0)
+        return err_set(e, -ERR_BUSY, "no range of user ids is left for allocation \"%s\"", alloc);
+    const char *what = "";
+    int fd = make_namespace(base, &what);
+    if (fd < 0)
+        return err_errno(e, -fd, "make a user namespace: %s", what);
+    if ((w->n_userns & (w->n_userns - 1)) == 0)
+        mem_resize(w, w->userns, struct userns, w->n_userns > 0 ? w->n_userns * 2 : 1);
+    u = &w->userns[w->n_userns++];
+    *u = (struct userns){.base = base, .fd = fd};
+    str_copy(u->alloc, sizeof(u->alloc), alloc);
+    *ret = u;
+    return 0;
+}

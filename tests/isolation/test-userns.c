@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * User namespaces of real tasks: a range per allocation, sane owners on disk, and what the policy
+ * says where the job, a capability or the operator wants another.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "codec/codec.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/policy.h"
+#include "tests/isolation/rig.h"
+#include "tests/lib/test.h"
+
+enum { NOBODY = 65534 };
+static const char other_id[] = "0000002b-89ab-cdef-0123-456789abcdef";
+
+static void
+start(struct rig *r)
+{
+    rig_start(r, 0);
+    rig_alloc(r, rig_id, "web", "exec");
+}
+
+/* The same warden with another policy. */
+static void
+change_policy(struct rig *r)
+{
+    struct err e = ERR_INIT;
+    rig_kill(r, SIGUSR1);
+    ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
+    rig_spawn(r);
+    warden_client_free(r->client);
+    r->client = warden_client_new(r->ctx, r->socket);
+    rig_connect(r);
+}
+
+/* Output of a task that ends, and the uid in its record. */
+static char *
+run(struct rig *r, const struct launch_spec *s, int64_t *uid)
+{
+    struct got g, d = {0};
+    rig_launch(r, s, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    struct task_record *t = rig_end(r, &g);
+    char *out = rig_file(r, rig_id, "alloc/logs/web.stdout.0");
+    ck_assert_msg(t->exit_code == 0, "exit code %d: %s%s", (int)t->exit_code, out,
+                  rig_file(r, rig_id, "alloc/logs/web.stderr.0"));
+    if (uid)
+        *uid = t->uid;
+    got_free(&g);
+    warden_destroy(r->client, rig_id, "web", rig_got, &d);
+    rig_wait(r, &d);
+    got_free(&d);
+    return out;
+}
+
+static bool
+in_host_namespace(struct rig *r, const struct launch_spec *s)
+{
+    int64_t uid = 0;
+    const char *out = run(r, s, &uid);
+    ck_assert_int_eq(str_suffix(out, "4294967295\n"), uid == NOBODY); /* the log goes on */
+    return uid == NOBODY;
+}
+
+static void
+refused(struct rig *r, const struct launch_spec *s, const char *why)
+{
+    struct got g;
+    rig_launch(r, s, &g);
+    ck_assert_msg(g.err.code != 0 && strstr(g.err.text, why), "%s: \"%s\"", why, g.err.text);
+    got_free(&g);
+}
+
+START_TEST(a_range_and_sane_owners)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    int64_t uid;
+    const char *out = run(&r,
+                          rig_spec(&r, rig_id, "web", true,
+                                   "read a b c < /proc/self/uid_map; echo $a $b $c; id -u; "
+                                   "touch /local/mine /alloc/data/shared /secrets/s /top && "
+                                   "stat -c %u /local/mine /secrets /; echo hello > /dev/stdout"),
+                          &uid);
+    const char *want =
+        mem_printf(r.ctx, "0 %u 65536\n65534\n65534\n65534\n65534\nhello\n", POLICY_RANGE_BASE);
+    ck_assert_str_eq(out, want);
+    ck_assert_int_eq(uid, POLICY_RANGE_BASE + NOBODY);
+    static const char *const files[] = {"web/local/mine", "alloc/data/shared", "web/top"};
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct stat st;
+        const char *at = mem_printf(r.ctx, "%s/%s/%s", r.policy.alloc_dir, rig_id, files[i]);
+        ck_assert_msg(stat(at, &st) == 0 && st.st_uid == NOBODY, "%s: %d", at, (int)st.st_uid);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+static int64_t
+launch_sleeper(struct rig *r, const char *id, const char *task)
+{
+    struct got g;
+    rig_launch(r, rig_spec(r, id, task, true, "exec sleep 1000"), &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    int64_t uid = g.rec->uid;
+    got_free(&g);
+    return uid;
+}
+
+START_TEST(one_range_per_allocation_over_a_restart)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    rig_alloc(&r, rig_id, "aside", "exec");
+    rig_alloc(&r, other_id, "web", "exec");
+    int64_t first = launch_sleeper(&r, rig_id, "web");
+    int64_t second = launch_sleeper(&r, other_id, "web");
+    ck_assert_int_ne(first, second);
+    ck_assert_int_eq(first % 65536, NOBODY);
+    rig_kill(&r, SIGKILL);
+    rig_spawn(&r);
+    warden_client_free(r.client);
+    r.client = warden_client_new(r.ctx, r.socket);
+    rig_connect(&r);
+    ck_assert_int_eq(launch_sleeper(&r, rig_id, "aside"), first);
+    rig_stop(&r);
+}
+END_TEST
+
+START_TEST(what_the_policy_says)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    static const char show[] = "cat /proc/self/uid_map";
+    struct launch_spec *plain = rig_spec(&r, rig_id, "web", true, show);
+    struct launch_spec *asks = rig_spec(&r, rig_id, "web", true, show);
+    struct launch_spec *net = rig_spec(&r, rig_id, "web", true, show);
+    struct launch_spec *own = rig_spec(&r, rig_id, "web", true, show);
+    asks->userns = "host";
+    list_add(r.ctx, net->cap_add, "net_bind_service");
+    list_add(r.ctx, own->cap_add, "chown");
+    refused(&r, asks, "userns_host");
+    list_add(r.ctx, r.policy.allowed_caps, "net_bind_service");
+    list_add(r.ctx, r.policy.allowed_caps, "chown");
+    r.policy.userns_host = true;
+    change_policy(&r);
+    ck_assert(!in_host_namespace(&r, plain));
+    ck_assert(!in_host_namespace(&r, own));
+    ck_assert(in_host_namespace(&r, asks));
+    ck_assert(in_host_namespace(&r, net));
+    r.policy.userns = "required";
+    change_policy(&r);
+    ck_assert(!in_host_namespace(&r, plain));
+    refused(&r, net, "requires");
+    r.policy.userns = "off";
+    change_policy(&r);
+    ck_assert(in_host_namespace(&r, plain));
+    rig_stop(&r);
+}
+END_TEST
+
+START_TEST(bad_policies)
+{
+    struct err e = ERR_INIT;
+    struct policy p = {.data_dir = "/d", .alloc_dir = "/d/a", .run_dir = "/r", .userns = "on"};
+    ck_assert_int_lt(policy_check(&p, &e), 0);
+    p.userns = "auto";
+    p.userns_base = 65537;
+    ck_assert_int_lt(policy_check(&p, NULL), 0);
+    p.userns_base = 4294901760;
+    p.userns_count = 2;
+    ck_assert_int_lt(policy_check(&p, NULL), 0);
+    p.userns_base = 0;
+    ck_assert_int_eq(policy_check(&p, NULL), 0);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("userns", 60, a_range_and_sane_owners, one_range_per_allocation_over_a_restart,
+                   what_the_policy_says, bad_policies)
