@@ -579,8 +579,8 @@ abstract_canary(void)
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     memcpy(a.sun_path + 1, name, sizeof(name) - 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return fd < 0 ? -errno
-                  : ret(connect(fd, (void *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name))));
+    socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name));
+    return fd < 0 ? -errno : ret(connect(fd, (void *)&a, n));
 }
 /* A2: through a directory of the host that was left open as 3. */
 static long
