@@ -103,6 +103,13 @@ find_policies(const struct task_runner *tr, struct driver_input *in)
     in->bind = own && own->bind ? own->bind : group ? group->bind : NULL;
 }
 
+static double
+core_mhz(const struct node *n)
+{
+    const struct node_cpu_resources *c = n->node_resources ? n->node_resources->cpu : NULL;
+    return c && c->total_cpu_cores > 0 ? (double)c->cpu_shares / (double)c->total_cpu_cores : 0;
+}
+
 static int
 prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err *e)
 {
@@ -134,6 +141,7 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .user = env_interpolate(ctx, p->env, str_or(tr->task->user, "")),
         .env = &p->list,
         .resources = p->ei.resources,
+        .core_mhz = core_mhz(c->node),
     };
     find_policies(tr, &p->in);
     return driver_check(tr->driver, p->in.config, e);

@@ -17,7 +17,10 @@ static const struct driver_option options[] = {
     {"ipc_mode", DRIVER_STRING},
     {"cap_add", DRIVER_STRINGS},
     {"cap_drop", DRIVER_STRINGS},
+    {"cpu_hard_limit", DRIVER_BOOL},
 };
+
+enum { PERIOD_US = 100000 }; /* of launch_limits.cpu_max */
 
 static void
 fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
@@ -48,6 +51,20 @@ mode(const struct value *config, const char *option, bool *ret_host, struct err 
     return 0;
 }
 
+/* Not only a weight against others: never more than what resources.cpu asks for. */
+static int
+limit_cpu(const struct driver_input *in, struct launch_limits *l, struct err *e)
+{
+    if (!driver_bool(in->config, "cpu_hard_limit", false) || l->cores.n > 0 || l->cpu_shares <= 0)
+        return 0; /* reserved cores are a limit themselves */
+    if (in->core_mhz <= 0)
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "cpu_hard_limit of driver \"exec\": the frequency of this node's processors is "
+                       "not known: set client.cpu_total_compute");
+    l->cpu_max = (int64_t)((double)l->cpu_shares / in->core_mhz * PERIOD_US + 0.5);
+    return 0;
+}
+
 static int
 spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
@@ -65,6 +82,11 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     s->host_ipc = host_ipc;
     s->hostname = mem_strndup(s, in->alloc_id, 8);
     driver_strings(s, in->config, "cap_add", &s->cap_add);
+    r = limit_cpu(in, s->limits, e);
+    if (r < 0) {
+        talloc_free(s);
+        return r;
+    }
     *ret = s;
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
 #include "drivers/driver.h"
 #include "drivers/mock.h"
 #include "tests/lib/test.h"
@@ -70,7 +71,8 @@ spec(void *ctx, const char *driver, const char *json, struct task *task, struct 
                               .task = task,
                               .config = config(ctx, json),
                               .env = env,
-                              .resources = &res};
+                              .resources = &res,
+                              .core_mhz = str_eq(task->name, "no-mhz") ? 0 : 1000};
     return driver_find(driver)->spec(ctx, &in, ret, e);
 }
 
@@ -98,6 +100,10 @@ START_TEST(exec_spec)
     ck_assert_int_eq(s->logs->max_file_bytes, 2 << 20);
     ck_assert_int_eq(s->kill_signal, SIGTERM);
     ck_assert_uint_eq(s->env.n, 2);
+    ck_assert_int_eq(s->limits->cpu_max, 0); /* a weight, unless it is asked for */
+    r = spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &task, &s, &e);
+    ck_assert_msg(r == 0, "%s", e.text);
+    ck_assert_int_eq(s->limits->cpu_max, 25000); /* 250 of 1000 MHz, of 100 ms */
 }
 END_TEST
 
@@ -105,8 +111,12 @@ START_TEST(refused_specs)
 {
     auto_mem void *ctx = mem_ctx("t");
     struct launch_spec *s = NULL;
-    struct task task = {.name = "web"};
+    struct task task = {.name = "web"}, no_mhz = {.name = "no-mhz"};
     struct err e = ERR_INIT;
+    ck_assert_int_lt(
+        spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &no_mhz, &s, &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.text, "set client.cpu_total_compute"));
+    err_clear(&e);
     ck_assert_int_lt(spec(ctx, "exec", "{\"command\":\"x\",\"pid_mode\":\"both\"}", &task, &s, &e), 0);
     err_clear(&e);
     ck_assert_int_lt(spec(ctx, "exec", "{\"command\":\"x\",\"work_dir\":\"a\"}", &task, &s, &e), 0);
