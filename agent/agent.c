@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "agent/config.h"
+#include "agent/holder.h"
+#include "agent/logind.h"
 #include "agent/policy.h"
 #include "agent/roles.h"
 #include "common/fd.h"
@@ -80,6 +82,13 @@ parse_command(struct command *c, int argc, char **argv, const char *text)
     return r;
 }
 
+const struct opt *
+agent_options(void)
+{
+    static struct config_flags unused;
+    return config_options(NULL, &unused);
+}
+
 static int
 load_config(struct command *c, struct agent_config **cfg, struct str_list *files)
 {
@@ -111,6 +120,37 @@ load_policy(void *arg, const void *ctx, struct policy **ret, struct err *e)
     return agent_policy(ctx, cfg, c->dev_dir, ret, e);
 }
 
+/* As load_policy, in the supervisor's child; and on a machine with systemd the tasks of a client get a
+ * unit of their own, unless the operator says where they are to live. */
+static int
+load_and_hold(void *arg, const void *ctx, struct policy **ret, struct err *e)
+{
+    struct command *c = arg;
+    struct agent_config *cfg;
+    struct err why = ERR_INIT;
+
+    int r = load_config(c, &cfg, NULL);
+    if (r < 0)
+        return err_set(e, r, "the configuration is not valid");
+    r = agent_policy(ctx, cfg, c->dev_dir, ret, e);
+    if (r < 0 || geteuid() != 0 || access("/run/systemd/system", F_OK) < 0 ||
+        !str_empty((*ret)->cgroup_root) || !cfg->client || !cfg->client->enabled)
+        return r;
+    if (holder_start(*ret, (*ret)->run_dir, &(*ret)->cgroup_root, &why) < 0)
+        log_warn("agent", "no unit holds the tasks: they live in a cgroup that systemd does not know",
+                 "error", why.text, NULL);
+    return 0;
+}
+
+static void
+release_holder(void *arg, const struct policy *p)
+{
+    struct err e = ERR_INIT;
+    (void)arg;
+    if (strstr(str_or(p->cgroup_root, ""), "/paddock-tasks") && holder_stop(p->run_dir, &e) < 0)
+        log_warn("agent", "the unit that held the tasks is left behind", "error", e.text, NULL);
+}
+
 /* For -dev, where the configuration names no data_dir. Open to the agent's user, who walks through. */
 static int
 make_dev_dir(struct command *c)
@@ -131,7 +171,8 @@ supervise(struct command *c, int argc, char **argv)
     if (c->flags.dev && str_empty(c->flags.data_dir) && make_dev_dir(c) < 0)
         return 1;
     const struct supervisor s = {
-        .load = load_policy,
+        .load = load_and_hold,
+        .ended = release_holder,
         .arg = c,
         .argc = argc,
         .argv = argv,
@@ -189,6 +230,7 @@ struct run {
     struct agent_config *cfg;
     struct loop *loop;
     struct roles *roles;
+    struct logind *logind; /* where tasks are to be drained before the machine goes down */
     bool stopping;
     struct timer *deadline; /* of stopping */
     struct timer *watchdog; /* where a service manager wants to hear of us */
@@ -335,6 +377,31 @@ on_watchdog(void *arg)
     run->watchdog = timer_start(run->loop, every_ns / NS_PER_MS / 2, on_watchdog, run);
 }
 
+/* --- the machine goes down --- */
+
+static void
+on_drained(void *arg)
+{
+    struct run *run = arg;
+    logind_release(run->logind);
+}
+
+static void
+on_going_down(void *arg)
+{
+    struct run *run = arg;
+    (void)notify_send("STATUS=Draining: the machine goes down");
+    roles_drain(run->roles, on_drained, run);
+}
+
+static void
+watch_shutdown(struct run *run)
+{
+    int64_t longest = roles_drain_ns(run->roles);
+    if (longest > 0)
+        run->logind = logind_start(run->cmd->ctx, run->loop, longest, on_going_down, run);
+}
+
 static void
 row(const char *name, const char *value)
 {
@@ -415,7 +482,9 @@ run_agent(struct command *c)
         banner(&run, &files);
         (void)notify_send("READY=1\nSTATUS=Running");
         on_watchdog(&run);
+        watch_shutdown(&run);
         loop_run(run.loop);
+        logind_stop(run.logind);
         timer_stop(run.deadline);
         timer_stop(run.watchdog);
     } else {

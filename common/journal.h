@@ -10,12 +10,9 @@
 #include <stdbool.h>
 
 #include "common/buf.h"
+#include "common/limits.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
-/* Most of one datagram; a field that does not fit is left out whole. Far below what the socket takes,
- * so that no memfd is needed. */
-enum { JOURNAL_BYTES_MAX = 64 << 10 };
-
 /* Where `fd` is a stream of journald's ($JOURNAL_STREAM names its inode): connects to `socket` and
  * keeps that until the next call, so that a later change of root or namespace does not matter. The
  * result is what journal_active() says from then on. fd -1 closes. */
@@ -25,10 +22,10 @@ bool journal_active(void);
 /* Appends one field. `name` is lower or upper case letters, digits and '_'; it is written after
  * `prefix` and in upper case. The value may hold anything. */
 void journal_field(struct buf *b, const char *prefix, const char *name, const char *value);
-/* Sends what journal_field() collected. False when journald cannot be reached: say it elsewhere. A
+/* Sends what journal_field() collected: at most JOURNAL_BYTES_MAX, far below what the socket takes, so
+ * that no memfd is needed. False when journald cannot be reached: say it elsewhere. A
  * journald that takes nothing for JOURNAL_WAIT_MS loses lines from then on, until it takes one again,
  * which then has PADDOCK_LOG_LOST with their number: logging must not stop the agent. */
 bool journal_send(struct buf *b);
-enum { JOURNAL_WAIT_MS = 500 };
 
 #endif

@@ -476,6 +476,8 @@ supervisor_main(const struct supervisor *s)
                 (void)kill(u->warden.pid, SIGTERM);
         }
         loop(u);
+        if (s->stop_tasks && s->ended)
+            s->ended(s->arg, u->policy);
     }
     if (r < 0)
         fprintf(stderr, "paddock: %s\n", e.text);

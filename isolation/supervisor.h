@@ -26,6 +26,8 @@ struct supervisor {
     /* Called in a child process of its own, as root: loads the configuration, returns the policy
      * owned by ctx. Its stderr is the caller's: it says itself what is wrong beyond `e`. */
     int (*load)(void *arg, const void *ctx, struct policy **ret, struct err *e);
+    /* Optional, called here when all has ended, with stop_tasks: undoes what load() did beyond `ret`. */
+    void (*ended)(void *arg, const struct policy *p);
     void *arg;
     /* The agent's command line as given: argv[0] "agent" ...; the child is started as
      * /proc/self/exe paddock argv[0] -supervised RUNDIR argv[1..]. */
