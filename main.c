@@ -14,5 +14,7 @@ main(int argc, char **argv)
         return agent_main(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "policy") == 0)
         return policy_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "-complete") == 0)
+        return cli_complete(agent_options());
     return cli_main(argc, argv);
 }

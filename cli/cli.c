@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/complete.h"
 #include "common/num.h"
 
 enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128 };
@@ -133,8 +134,8 @@ client_opts(struct cmd *c)
     return mem_dup(c, opts, sizeof(opts));
 }
 
-static void
-client_defaults(struct cmd *c)
+void
+cmd_client_defaults(struct cmd *c)
 {
     c->address = str_or(c->address, str_or(cmd_env("NOMAD_ADDR"), "http://127.0.0.1:4646"));
     c->region = str_or(c->region, cmd_env("NOMAD_REGION"));
@@ -224,6 +225,11 @@ cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, in
     struct err e = ERR_INIT;
     const struct opt *client = want->client ? client_opts(c) : NULL;
     const struct opt *tables[2] = {opts, client};
+    if (c->complete) {
+        complete_command(c, tables, client ? 2 : 1);
+        *ret_code = 0;
+        return false;
+    }
     int rc = opt_parse(c, tables, client ? 2 : 1, c->argc, c->argv, &c->args, &c->n_args, &e);
     if (rc > 0) {
         print_help(c, c->out, opts, client);
@@ -239,7 +245,7 @@ cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, in
         return false;
     }
     if (want->client)
-        client_defaults(c);
+        cmd_client_defaults(c);
     set_color(c);
     if (c->tls_file) {
         *ret_code = cmd_fail(c, "TLS comes in a later release: leave out the certificate flags and "

@@ -60,6 +60,7 @@ struct cmd {
     bool color;
     cmd_fetch *fetch; /* http_fetch, or a test's */
     int64_t now_ns;   /* 0: the clock (a test's otherwise) */
+    const struct complete *complete; /* do nothing but say how the line may go on */
 };
 
 /* What a command takes beside its own options. */
@@ -71,6 +72,8 @@ struct cmd_args {
 
 /* False: done, return *ret_code (help was asked for, or usage is wrong and was said). */
 bool cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, int *ret_code);
+/* Global flags that were not given: from the environment, else the usual ones. */
+void cmd_client_defaults(struct cmd *c);
 /* Prints to c->err and returns 1. */
 int cmd_fail(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A line on c->out; cmd_put: a piece of one. Both, and what cmd_fail and cmd_warn print, tame what names

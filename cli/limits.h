@@ -13,6 +13,10 @@ enum {
     JOBFILE_MAX = 4 << 20,       /* bytes of a job file */
     JOBFILE_GLOB_MAX = 10000,    /* files that fileset() finds */
     JOBFILE_GLOB_DEPTH_MAX = 32, /* directories it goes down */
+    COMPLETE_IDS_MAX = 100,      /* identifiers that completion asks for */
+    COMPLETE_LINE_MAX = 64 << 10, /* bytes of a command line that is completed */
+    COMPLETE_WORDS_MAX = 256,    /* words of it */
+    COMPLETE_MS = 1000,          /* an answer of the agent to completion */
     TEMPLATE_DEPTH_MAX = 32,     /* nesting of a template */
     TEMPLATE_ARGS_MAX = 16,      /* arguments of a function in it */
 };
