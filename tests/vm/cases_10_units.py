@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units: order, privilege, exposure, what systemd sees, reload, watchdog."""
+import os
+import re
+import signal
+import time
+
+from vm import *
+
+
+def units_start_in_order():
+    sh("systemctl", "start", "paddock")
+    times = [int(show(u, "ActiveEnterTimestampMonotonic")) for u in UNITS]
+    assert times == sorted(times) and times[0] > 0, dict(zip(UNITS, times))
+    assert show("paddock-policy", "Result") == "success"
+    assert read("/run/paddock/cgroup") == TASKS
+    until(ready, "ready node")
+
+
+def agent_has_no_privilege():
+    status = read(f"/proc/{show('paddock', 'MainPID')}/status")
+    got = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    uid = sh("id", "-u", "paddock").strip()
+    assert got["Uid"].split() == [uid] * 4, got["Uid"]
+    for key, want in (("CapEff", 0), ("CapPrm", 0), ("CapBnd", 0)):
+        assert int(got[key], 16) == want, f"{key} {got[key]}"
+    assert got["NoNewPrivs"] == "1" and got["Seccomp"] == "2", status
+    assert show("paddock", "WatchdogUSec") == "1min"
+
+
+def exposure_is_low():
+    for unit, limit in (("paddock", 2.0), ("paddock-policy", 3.0), ("paddock-warden", 10.0)):
+        text = sh("systemd-analyze", "security", "--no-pager", f"{unit}.service")
+        value = float(re.search(r"exposure level for \S+: ([0-9.]+)", text).group(1))
+        print(f"# exposure of {unit}.service: {value}")
+        assert value <= limit, text
+
+
+def a_job_runs_and_systemd_sees_it():
+    sh("paddock", "job", "run", "-detach", "/root/examples/hello.hcl")
+    alloc = allocs("hello", "running")[0]
+    tree = sh("systemctl", "--no-pager", "-l", "-n", "0", "status", "paddock-tasks")
+    assert alloc["ID"] in tree and "sleep 1000000" in tree, tree
+    tree = sh("systemd-cgls", "--no-pager", "-u", "paddock-tasks.service")
+    assert alloc["ID"] in tree, tree
+    log = until(lambda: sh("paddock", "alloc", "logs", alloc["ID"]), "log")
+    assert "capabilities 0000000000000000" in log, log
+    purge("hello")
+    until(lambda: not os.path.exists(f"{TASKS}/{alloc['ID']}"), "end of the cgroup")
+
+
+def the_journal_has_fields():
+    submit("fields", "exec sleep 1000000")
+    alloc = allocs("fields", "running")[0]
+
+    def said(unit, text, *fields):
+        return [e for e in journal("-u", unit, f"PADDOCK_ALLOC_ID={alloc['ID']}", *fields) if text in e["MESSAGE"]]
+    line = until(lambda: said("paddock", "task started", "PADDOCK_TASK=t"), "line of the agent")[0]
+    assert line["PRIORITY"] == "6" and line["SYSLOG_IDENTIFIER"] == "paddock", line
+    assert line["PADDOCK_ROOM"] == "client" and line["_TRANSPORT"] == "journal", line
+    received = said("paddock", "allocation received")[0]
+    assert received["PADDOCK_JOB_ID"] == "fields", received
+    submit("broken", "true", kind="batch", config={"command": "/nonexistent"})
+    bad = allocs("broken", "failed")[0]
+    lines = until(lambda: journal("-u", "paddock-warden", f"PADDOCK_ALLOC_ID={bad['ID']}"), "line of the warden")
+    assert lines[0]["SYSLOG_IDENTIFIER"] == "paddock-warden" and lines[0]["PADDOCK_ERROR"], lines[0]
+    purge("fields")
+    purge("broken")
+
+
+def policy_is_taken_up_by_reload():
+    path = "/etc/paddock.d/vm.hcl"
+    text = read(path)
+    with open(path, "w") as f:
+        f.write(text.replace("pids_max = 64", "pids_max = 32"))
+    sh("systemctl", "reload", "paddock")
+    submit("later", "exec sleep 1000000")
+    alloc = allocs("later", "running")[0]
+    assert read(leaf(alloc) + "/pids.max") == "32"
+    purge("later")
+    with open(path, "w") as f:
+        f.write(text + "\n")
+    sh("systemctl", "reload", "paddock")
+
+
+def watchdog_restarts_a_hung_agent():
+    os.makedirs("/run/systemd/system/paddock.service.d", exist_ok=True)
+    with open("/run/systemd/system/paddock.service.d/vm.conf", "w") as f:
+        f.write("[Service]\nWatchdogSec=20\nTimeoutAbortSec=2\n")
+    sh("systemctl", "daemon-reload")
+    sh("systemctl", "restart", "paddock")
+    until(ready, "ready node")
+    pid, restarts = show("paddock", "MainPID"), int(show("paddock", "NRestarts"))
+    time.sleep(25)  # longer than the deadline: it does send its messages
+    assert show("paddock", "MainPID") == pid, "an agent that works was killed"
+    os.kill(int(pid), signal.SIGSTOP)
+    until(lambda: int(show("paddock", "NRestarts")) > restarts, "restart by the watchdog")
+    os.remove("/run/systemd/system/paddock.service.d/vm.conf")
+    sh("systemctl", "daemon-reload")
+    until(ready, "ready node")
+
+
+CASES = {1: [units_start_in_order, agent_has_no_privilege, exposure_is_low, a_job_runs_and_systemd_sees_it,
+             the_journal_has_fields, policy_is_taken_up_by_reload, watchdog_restarts_a_hung_agent]}

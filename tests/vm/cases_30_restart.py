@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks and the lives of the daemons: restarts, kills, what ends meanwhile."""
+import glob
+import os
+import signal
+
+from vm import *
+
+kept = {}
+
+
+def processes(name, count):
+    return {a["ID"]: [(p, start_time(p)) for p in pids(a)] for a in allocs(name, "running", count)}
+
+
+def kept_as_before():
+    until(ready, "ready node")
+    assert processes("kept", 3) == kept, "not the same processes"
+    assert sum(a["TaskStates"]["t"]["Restarts"] for a in allocs("kept", "running", 3)) == 0
+
+
+def kill9(*units):
+    before = {u: show(u, "MainPID") for u in units}
+    for pid in before.values():
+        os.kill(int(pid), signal.SIGKILL)
+    for u, pid in before.items():
+        until(lambda u=u, pid=pid: show(u, "MainPID") not in (pid, "0") and show(u, "ActiveState") == "active",
+              f"restart of {u}")
+
+
+def tasks_survive():
+    submit("kept", "exec sleep 1000000", count=3)
+    kept.update(processes("kept", 3))
+    steps = {
+        "daemon-reload": lambda: sh("systemctl", "daemon-reload"),
+        "daemon-reexec": lambda: sh("systemctl", "daemon-reexec"),
+        "restart agent": lambda: sh("systemctl", "restart", "paddock"),
+        "restart warden": lambda: sh("systemctl", "restart", "paddock-warden"),
+        "restart both": lambda: sh("systemctl", "restart", "paddock", "paddock-warden"),
+        "kill -9 agent": lambda: kill9("paddock"),
+        "kill -9 warden": lambda: kill9("paddock-warden"),
+        "kill -9 both": lambda: kill9("paddock", "paddock-warden"),
+    }
+    for name, step in steps.items():
+        step()
+        try:
+            kept_as_before()
+        except AssertionError as e:
+            raise AssertionError(f"after {name}: {e}") from None
+        print(f"# survived: {name}", flush=True)
+
+
+def end_during_absence_is_reported():
+    sh("systemctl", "stop", "paddock", "paddock-warden")
+    assert show("paddock", "Result") == "success" and show("paddock-warden", "Result") == "success"
+    victim = next(iter(kept))
+    os.kill(kept.pop(victim)[0][0], signal.SIGTERM)
+    sh("systemctl", "start", "paddock")
+    kept_two = allocs("kept", "running", 2)
+    assert {a["ID"] for a in kept_two} == set(kept)
+    failed = allocs("kept", "failed")[0]
+    assert failed["ID"] == victim
+    assert terminated(failed)["Details"]["signal"] == "15", terminated(failed)
+
+
+def tasks_unit_restart_is_like_a_reboot():
+    before = set(kept)
+    sh("systemctl", "restart", "paddock-tasks")
+    for a in before:
+        assert not os.path.exists(f"{TASKS}/{a}/t/task/cgroup.procs") or not read(f"{TASKS}/{a}/t/task/cgroup.procs")
+    until(lambda: show("paddock-warden", "ActiveState") == "active", "warden")
+    allocs("kept", "failed", 3)  # this job's policy: no restart
+    purge("kept")
+    submit("again", "exec sleep 1000000")
+    allocs("again", "running")
+    purge("again")
+    until(lambda: len(glob.glob(f"{TASKS}/*-*/t/task")) == 0, "empty tasks unit")
+
+
+def tasks_end_with_a_killed_holder_and_come_back():
+    submit("held", "exec sleep 1000000", restarts=3)
+    before = processes("held", 1)
+    (pid, start), = next(iter(before.values()))
+    kill9("paddock-tasks")
+    until(lambda: start_time(pid) != start, "end of the task")
+    until(lambda: show("paddock-warden", "ActiveState") == "active" and ready(), "warden and agent")
+
+    def again():
+        now = request("GET", "/v1/job/held/allocations")
+        return (len(now) == 1 and now[0]["ClientStatus"] == "running" and os.path.exists(leaf(now[0]))
+                and pids(now[0]) and now[0]["TaskStates"]["t"]["Restarts"] == 1)
+    until(again, "restart by policy")
+    purge("held")
+    until(lambda: len(glob.glob(f"{TASKS}/*-*/t/task")) == 0, "empty tasks unit")
+
+
+def stopping_the_tasks_unit_ends_them():
+    submit("ends", "exec sleep 1000000")
+    (pid, start), = next(iter(processes("ends", 1).values()))
+    sh("systemctl", "stop", "paddock-tasks")
+    assert start_time(pid) != start, "the task lives on"
+    assert show("paddock-warden", "ActiveState") == "inactive"  # it could start nothing
+    assert not os.path.exists(TASKS), "the cgroup stays"
+    sh("systemctl", "start", "paddock-warden")
+    until(ready, "ready node")
+    allocs("ends", "failed")
+    purge("ends")
+
+
+CASES = {1: [tasks_survive, end_during_absence_is_reported, tasks_unit_restart_is_like_a_reboot,
+             tasks_end_with_a_killed_holder_and_come_back, stopping_the_tasks_unit_ends_them]}
