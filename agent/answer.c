@@ -35,6 +35,7 @@ status_of(const struct err *e)
     case ERR_NOT_FOUND: return 404;
     case ERR_FORBIDDEN:
     case ERR_POLICY: return 403;
+    case ERR_LIMIT: return 413;
     case ERR_BUSY: return 429;
     case ERR_UNAVAILABLE: return 503;
     case ERR_UNSUPPORTED: return 400;

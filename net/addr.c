@@ -63,7 +63,7 @@ split(const char *s, const char *whole, struct addr *ret, const char **port, str
     memcpy(ret->host, s, n);
     ret->host[n] = 0;
     for (const char *p = ret->host; *p; p++)
-        if ((unsigned char)*p <= ' ' || *p == '/' || *p == '@')
+        if ((unsigned char)*p <= ' ' || strchr("/@[]", *p))
             return err_set(e, -ERR_INVALID, "address '%s' has no valid host", whole);
     return 0;
 }

@@ -33,6 +33,7 @@ struct http_conn {
     bool in_head;     /* the header timer runs */
     bool overload;    /* HTTP_BODIES_MAX is reached */
     bool expect;      /* waits for 100 Continue */
+    bool choked;      /* the client does not read its answers: no further request is taken */
     bool processing;  /* inside http_process: no recursion */
     struct http_request *req; /* being read or open */
     int64_t deadline_ms, body_deadline_ms;
@@ -81,6 +82,8 @@ void http_conn_refuse(struct http_conn *c, const struct http_bad *bad);
 void http_conn_owes(struct http_conn *c);
 /* The client is gone for the open request: tells its handler once. */
 void http_conn_tell(struct http_conn *c);
+/* Parses on in a later turn. */
+void http_conn_later(struct http_conn *c);
 /* The answer is complete: the next request, or the end. */
 void http_conn_next(struct http_conn *c, bool keep_alive);
 const char *http_server_date(struct http_server *s);

@@ -239,6 +239,7 @@ take_body(struct http_conn *c)
         buf_puts(&b, "HTTP/1.1 100 Continue\r\n\r\n");
         stream_write(c->stream, &b, 1);
     }
+    stream_read(c->stream, true);
     body_deadline(c);
 }
 
@@ -248,13 +249,17 @@ http_process(struct http_conn *c)
     if (c->processing)
         return;
     c->processing = true;
-    while (c->state == HTTP_READ_HEAD && c->in.len > 0) {
+    for (int n = 0; c->state == HTTP_READ_HEAD && c->in.len > 0 && !c->choked; n++) {
+        if (n == HTTP_TURN_MAX) {
+            http_conn_later(c);
+            break;
+        }
         if (!take_head(c))
             break;
         take_body(c);
     }
     c->processing = false;
-    if (c->eof && (c->state == HTTP_READ_HEAD || c->state == HTTP_READ_BODY)) {
+    if (c->eof && !c->choked && !c->resume && (c->state == HTTP_READ_HEAD || c->state == HTTP_READ_BODY)) {
         c->state = HTTP_CLOSING;
         stream_finish(c->stream, 0);
     }

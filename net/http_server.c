@@ -128,13 +128,26 @@ http_conn_refuse(struct http_conn *c, const struct http_bad *bad)
     stream_finish(c->stream, HTTP_LINGER_MS);
 }
 
+static void resume_cb(void *arg);
+
+void
+http_conn_later(struct http_conn *c)
+{
+    if (!c->resume)
+        c->resume = timer_start(c->server->loop, 0, resume_cb, c);
+}
+
 static void
 resume_cb(void *arg)
 {
     struct http_conn *c = arg;
     c->resume = NULL;
+    if (c->state == HTTP_READ_HEAD && !c->choked)
+        stream_read(c->stream, c->in.len <= HTTP_PIPELINE_MAX);
     http_process(c);
 }
+
+static void go_on(struct http_conn *c);
 
 void
 http_conn_next(struct http_conn *c, bool keep_alive)
@@ -147,12 +160,25 @@ http_conn_next(struct http_conn *c, bool keep_alive)
     }
     c->state = HTTP_READ_HEAD;
     c->scanned = 0;
+    if (stream_queued(c->stream) >= STREAM_LOW_WATER) {
+        c->choked = true; /* until on_drain; STREAM_STALL_MS watches */
+        http_conn_deadline(c, -1);
+        stream_read(c->stream, false);
+        return;
+    }
+    go_on(c);
+}
+
+/* Takes the next request. */
+static void
+go_on(struct http_conn *c)
+{
     http_conn_deadline(c, HTTP_KEEPALIVE_MS);
-    stream_read(c->stream, true);
+    stream_read(c->stream, c->in.len <= HTTP_PIPELINE_MAX);
     if (c->in.len == 0)
         buf_done(&c->in);
-    else if (!c->processing && !c->resume)
-        c->resume = timer_start(c->server->loop, 0, resume_cb, c);
+    else if (!c->processing)
+        http_conn_later(c);
 }
 
 static void
@@ -166,14 +192,14 @@ on_data(void *arg, const uint8_t *p, size_t n)
         http_feed_body(c, p, n);
     } else {
         buf_put(&c->in, p, n);
-        if (c->state == HTTP_OPEN && c->in.len > HTTP_PIPELINE_MAX)
+        if ((c->state == HTTP_OPEN || c->resume) && c->in.len > HTTP_PIPELINE_MAX)
             stream_read(c->stream, false);
     }
     if (buf_error(&c->in)) {
         stream_close(c->stream);
         return;
     }
-    if (!c->resume)
+    if (!c->resume && !c->choked)
         http_process(c);
 }
 
@@ -195,6 +221,11 @@ on_drain(void *arg)
     struct http_conn *c = arg;
     struct http_request *r = c->req;
     http_conn_owes(c);
+    if (c->choked) {
+        c->choked = false;
+        go_on(c);
+        return;
+    }
     if (c->state == HTTP_OPEN && r && r->streaming && r->pull && !r->told && !r->pull_timer)
         r->pull(r->pub.user);
 }

@@ -28,8 +28,9 @@ enum {
     HTTP_BODIES_MAX = 256 << 20,      /* bytes of all bodies that are held (503) */
     HTTP_ANSWERS_MAX = 256 << 20,     /* bytes of all answers that wait for their readers (503) */
     HTTP_PIPELINE_MAX = 64 << 10,     /* bytes kept that follow a request which is being answered */
-    HTTP_STREAM_MAX = 4 << 20,        /* bytes queued of a streamed answer */
-    HTTP_GZIP_MIN = 1024,             /* bytes from which on a body is compressed when asked for */
+    HTTP_TURN_MAX = 16,        /* pipelined requests of a connection before others have a turn */
+    HTTP_STREAM_MAX = 4 << 20, /* bytes queued of a streamed answer */
+    HTTP_GZIP_MIN = 1024,      /* bytes from which on a body is compressed when asked for */
     HTTP_GZIP_OFFLOAD = 256 << 10,    /* bytes from which on another thread does that */
     HTTP_HEADER_MS = 10 * 1000,       /* the first byte of a request to its last header (408) */
     HTTP_BODY_IDLE_MS = 15 * 1000,    /* a pause within a body (408) */
@@ -51,7 +52,7 @@ enum {
     RPC_TIMEOUT_MAX_MS = 15 * 60 * 1000, /* any call */
     RPC_PAUSE_BYTES = 4 << 20,           /* bytes of answers queued at which calls are not read */
     RPC_DECODE_FACTOR = 16,              /* times its size that a frame may take in memory */
-    RPC_DECODE_EXTRA = 64 << 10,         /* bytes on top of that */
+    RPC_DECODE_EXTRA = 1 << 20,          /* bytes on top of that */
     RPC_DECODE_MAX = 128 << 20,          /* bytes of memory of any frame */
     RPC_BACKOFF_MIN_MS = 50,             /* the first pause before connecting again; it doubles */
     RPC_BACKOFF_MAX_MS = 5 * 1000,       /* such a pause at most */

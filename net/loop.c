@@ -42,7 +42,11 @@ struct loop {
 };
 
 struct timer {
-    uv_timer_t h;
+    union { /* first: closed_cb frees it */
+        uv_handle_t handle;
+        uv_timer_t timer;
+        uv_idle_t idle; /* no delay */
+    } h;
     loop_fn *fn;
     void *arg;
 };
@@ -243,14 +247,24 @@ loop_post(struct loop *l, loop_fn *fn, void *arg)
 }
 
 static void
-timer_cb(uv_timer_t *h)
+timer_fire(struct timer *t)
 {
-    struct timer *t = (struct timer *)h;
     loop_fn *fn = t->fn;
     void *arg = t->arg;
-
-    uv_close((uv_handle_t *)h, closed_cb);
+    uv_close(&t->h.handle, closed_cb);
     fn(arg);
+}
+
+static void
+timer_cb(uv_timer_t *h)
+{
+    timer_fire((struct timer *)h);
+}
+
+static void
+idle_cb(uv_idle_t *h)
+{
+    timer_fire((struct timer *)h);
 }
 
 struct timer *
@@ -259,10 +273,17 @@ timer_start(struct loop *l, int64_t delay_ms, loop_fn *fn, void *arg)
     struct timer *t = mem_new(NULL, struct timer);
     t->fn = fn;
     t->arg = arg;
-    ASSERT(uv_timer_init(&l->uv, &t->h) == 0);
+    if (delay_ms <= 0) {
+        /* libuv fires a timer of 0 ms that a timer starts in the same turn, so a chain of them would
+         * keep everybody else waiting; an idle handle waits for the next turn */
+        ASSERT(uv_idle_init(&l->uv, &t->h.idle) == 0);
+        ASSERT(uv_idle_start(&t->h.idle, idle_cb) == 0);
+        return t;
+    }
+    ASSERT(uv_timer_init(&l->uv, &t->h.timer) == 0);
     /* the cached time may be old when a callback ran long: the timer would fire early */
     uv_update_time(&l->uv);
-    ASSERT(uv_timer_start(&t->h, timer_cb, delay_ms > 0 ? (uint64_t)delay_ms : 0, 0) == 0);
+    ASSERT(uv_timer_start(&t->h.timer, timer_cb, (uint64_t)delay_ms, 0) == 0);
     return t;
 }
 
@@ -270,7 +291,7 @@ void
 timer_stop(struct timer *t)
 {
     if (t)
-        uv_close((uv_handle_t *)&t->h, closed_cb);
+        uv_close(&t->h.handle, closed_cb);
 }
 
 static void

@@ -211,6 +211,8 @@ START_TEST(addresses)
     struct addr a;
     struct err e = ERR_INIT;
     char t[ADDR_TEXT];
+    ck_assert_int_eq(addr_parse("{a]:80", 0, &a, &e), -ERR_INVALID); /* no address reads it again */
+    err_clear(&e);
     ck_assert_int_eq(addr_parse("127.0.0.1:80", 0, &a, &e), 0);
     ck_assert_str_eq(a.host, "127.0.0.1");
     ck_assert_uint_eq(a.port, 80);
@@ -230,6 +232,48 @@ START_TEST(addresses)
 }
 END_TEST
 
+/* Timers without delay that start each other leave turns to everybody else. */
+struct chain {
+    struct loop *l;
+    int n;
+    bool seen, stop;
+};
+
+static void
+link_cb(void *arg)
+{
+    struct chain *c = arg;
+    c->n++;
+    if (!c->stop && c->n < 100000)
+        timer_start(c->l, 0, link_cb, c);
+}
+
+static void
+seen_cb(void *arg, int fd, unsigned events)
+{
+    struct chain *c = arg;
+    (void)fd;
+    (void)events;
+    c->seen = c->stop = true;
+}
+
+START_TEST(a_chain_without_delay_starves_nobody)
+{
+    int p[2];
+    struct chain c = {.l = loop_new()};
+    ck_assert_int_eq(pipe(p), 0);
+    ck_assert_int_eq(write(p[1], "x", 1), 1);
+    struct watch *w = watch_fd(c.l, p[0], WATCH_READ, seen_cb, &c);
+    timer_start(c.l, 0, link_cb, &c);
+    ck_assert(loop_run_until(c.l, &c.seen, 5000));
+    ck_assert_int_lt(c.n, 10);
+    watch_stop(w);
+    loop_free(c.l);
+    close(p[0]);
+    close(p[1]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -237,6 +281,7 @@ main(void)
     TCase *tc = tcase_create("loop");
     tcase_set_timeout(tc, 20);
     tcase_add_test(tc, posts_keep_order);
+    tcase_add_test(tc, a_chain_without_delay_starves_nobody);
     tcase_add_test(tc, posts_from_threads_all_arrive);
     tcase_add_test(tc, posts_left_are_run_by_free);
     tcase_add_test(tc, timers_fire_in_order_and_stop);
