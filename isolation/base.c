@@ -17,6 +17,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/limits.h"
+#include "isolation/mountinfo.h"
 #include "isolation/raw.h"
 
 #ifndef AT_RECURSIVE
@@ -80,23 +81,6 @@ struct base_file {
 /* --- the namespace
  * ----------------------------------------------------------------------------------- */
 
-/* Undoes the octal escapes of /proc/self/mountinfo in place. */
-static void
-unescape(char *s)
-{
-    char *out = s;
-    for (; *s; s++) {
-        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
-            s[3] >= '0' && s[3] <= '7') {
-            *out++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
-            s += 3;
-        } else {
-            *out++ = *s;
-        }
-    }
-    *out = 0;
-}
-
 /* Is one of the two paths the other or above it? */
 static bool
 related(const char *a, const char *b)
@@ -135,25 +119,8 @@ prune(const void *ctx, const struct base_conf *c, const char *const *roots, size
     int r = file_read(ctx, AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &text, NULL);
     if (r < 0)
         return err_set(e, r, "cannot read /proc/self/mountinfo: %s", err_name(r));
-    const char **points = NULL;
-    size_t n = 0, cap = 0;
-    char *save = NULL;
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char *p = line;
-        for (int field = 0; field < 4 && p; field++) {
-            p = strchr(p, ' ');
-            p = p ? p + 1 : NULL;
-        }
-        if (p == NULL)
-            continue;
-        p[strcspn(p, " ")] = 0;
-        unescape(p);
-        if (n == cap) {
-            cap = cap ? cap * 2 : 64;
-            mem_resize(ctx, points, const char *, cap);
-        }
-        points[n++] = p;
-    }
+    const char **points;
+    size_t n = mountinfo_points(ctx, text, &points);
     while (n > 0) {
         const char *p = points[--n];
         if (!needed(c, roots, n_roots, p))

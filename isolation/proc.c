@@ -46,9 +46,13 @@ proc_stat(pid_t pid, struct proc_stat *ret)
     char path[40], buf[1024];
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     ssize_t n = slurp(path, buf, sizeof(buf));
-    if (n < 0)
-        return (int)n;
-    const char *p = strrchr(buf, ')'); /* the name before it may hold anything */
+    return n < 0 ? (int)n : proc_parse_stat(buf, ret);
+}
+
+int
+proc_parse_stat(const char *text, struct proc_stat *ret)
+{
+    const char *p = strrchr(text, ')'); /* the name before it may hold anything */
     if (p == NULL || p[1] != ' ' || p[2] == '\0' || p[3] != ' ')
         return -EINVAL;
     ret->state = p[2];
@@ -76,9 +80,13 @@ proc_inner_pid(pid_t pid)
 {
     char path[40], buf[4096];
     (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    if (slurp(path, buf, sizeof(buf)) < 0)
-        return 0;
-    const char *p = strstr(buf, "\nNSpid:");
+    return slurp(path, buf, sizeof(buf)) < 0 ? 0 : proc_parse_inner(buf);
+}
+
+pid_t
+proc_parse_inner(const char *text)
+{
+    const char *p = strstr(text, "\nNSpid:");
     pid_t last = 0;
     if (p == NULL)
         return 0;

@@ -16,9 +16,11 @@ struct proc_stat {
 
 /* 0, or -errno (-ENOENT: no such process). */
 int proc_stat(pid_t pid, struct proc_stat *ret);
+int proc_parse_stat(const char *text, struct proc_stat *ret); /* pure; -EINVAL */
 pid_t proc_parent(pid_t pid); /* 0: unknown */
 /* The pid in the innermost pid namespace of the process; 0: unknown. */
 pid_t proc_inner_pid(pid_t pid);
+pid_t proc_parse_inner(const char *text); /* of /proc/PID/status; pure */
 /* SIGKILL to all descendants of `pid`, again until there are none that live (rootless: no cgroup).
  */
 void proc_kill_descendants(pid_t pid);

@@ -56,6 +56,26 @@ job_file(const void *ctx, const char *s, size_t n)
     ASSERT((job_validate(ctx, back, NULL, &errors, &warnings) < 0) == (errors.n > 0));
 }
 
+/* A job as the API takes it. */
+static void
+json_job(const void *ctx, const char *s, size_t n)
+{
+    struct job *job = NULL, *again = NULL;
+    struct err e = ERR_INIT;
+    int r = jobspec_parse_json(ctx, s, n, &job, &e);
+    ASSERT((r == 0) == (job != NULL) && (r == 0 || e.text[0] != '\0'));
+    if (r < 0)
+        return;
+    struct str_list errors = {NULL, 0}, warnings = {NULL, 0};
+    job_canonicalize(job, job);
+    job_imply_constraints(job, job);
+    again = codec_clone(ctx, &type_job, job);
+    job_canonicalize(again, again);
+    job_imply_constraints(again, again);
+    ASSERT(codec_equal(&type_job, job, again, 0));
+    ASSERT((job_validate(ctx, job, NULL, &errors, &warnings) < 0) == (errors.n > 0));
+}
+
 static void
 configuration(const void *ctx, const char *s, size_t n, unsigned flags)
 {
@@ -99,6 +119,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         break;
     case 2:
         variables(ctx, s, n - 1);
+        break;
+    case 3:
+        json_job(ctx, s, n - 1);
         break;
     default:
         job_file(ctx, s, n - 1);

@@ -68,20 +68,23 @@ fuzz_mutated(const void *ctx, const struct type *t, const uint8_t *p, size_t n)
     fuzz_type(ctx, t, (const char *)mem_dup(ctx, b.data, b.len), b.len);
 }
 
+/* Two bytes choose the type (tests/fuzz/make-corpus.c knows), the third what is done with the rest. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 1)
+    if (size < 3)
         return 0;
     void *ctx = mem_ctx("fuzz");
+    const struct type *t = api_types[(size_t)(data[0] << 8 | data[1]) % api_types_n];
+    size_t n = size - 3;
     /* a copy of the exact size, so that the sanitizer sees a read too far */
-    char *s = mem_dup(ctx, data + 1, size - 1);
-    if (data[0] == 0xff)
-        fuzz_value(ctx, s, size - 1);
-    else if (data[0] & 0x80 && size > 9)
-        fuzz_mutated(ctx, api_types[data[0] % api_types_n], data + 1, size - 1);
+    char *s = mem_dup(ctx, data + 3, n);
+    if (data[2] == 'v')
+        fuzz_value(ctx, s, n);
+    else if (data[2] == 'm' && n > 8)
+        fuzz_mutated(ctx, t, data + 3, n);
     else
-        fuzz_type(ctx, api_types[data[0] % api_types_n], s, size - 1);
+        fuzz_type(ctx, t, s, n);
     talloc_free(ctx);
     return 0;
 }

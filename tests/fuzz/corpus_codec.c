@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Seeds in binary: one object of every described type, and what is made of such objects.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "isolation/proto.h"
+#include "net/rpc_wire.h"
+#include "server/raft/consensus.h"
+#include "server/raft/segment.h"
+#include "tests/codec/filler.h"
+#include "tests/fuzz/corpus.h"
+
+enum { ALLOC_KEY = 36, SNAPSHOT_HEAD = 36 };
+static const char id[] = "12345678-aaaa-4bbb-8ccc-0123456789ab";
+
+/* Of a series of random objects the first whose encoding is neither empty nor large, or the smallest. */
+static void
+put_object(struct buf *b, const struct type *t, bool json, size_t max)
+{
+    auto_buf struct buf best = BUF_INIT(1 << 20);
+    for (uint64_t i = 1; i < 60; i++) {
+        auto_mem void *ctx = mem_ctx("object");
+        struct filler f = {.state = i * 0x9e3779b97f4a7c15, .depth_max = 2, .list_max = 1,
+                           .empty_percent = 60 + (unsigned)i / 2};
+        struct buf x = BUF_INIT(1 << 20);
+        void *obj = filler_object(ctx, &f, t);
+        if (json)
+            json_encode(&x, t, obj, 0);
+        else
+            mp_encode(&x, t, obj);
+        bool fits = x.len <= max && x.len > max / 8;
+        if (buf_error(&x) == 0 && (fits || best.len == 0 || x.len < best.len)) {
+            buf_done(&best);
+            best = x;
+        } else {
+            buf_done(&x);
+        }
+        if (fits)
+            break;
+    }
+    buf_put(b, best.data, best.len);
+}
+
+static void
+types(const char *fuzzer, bool json)
+{
+    char name[80];
+    for (size_t i = 0; i < api_types_n; i++) {
+        auto_buf struct buf b = BUF_INIT(1 << 20);
+        buf_put_u16(&b, (uint16_t)i);
+        buf_put_u8(&b, 't');
+        put_object(&b, api_types[i], json, 280);
+        snprintf(name, sizeof(name), "%zu-%s", i, api_types[i]->name);
+        seed(fuzzer, name, b.data, b.len);
+    }
+    seed_text(fuzzer, "mutated-job", -1, json ? "\1\1m01234567abcdefgh" : "\1\1m76543210hgfedcba");
+    if (json)
+        seed_text(fuzzer, "value", -1,
+                  "\1\1v{\"a\":[1,-2.5e3,null,true,\"\\u00e4\\ud83d\\ude00\\n\"],\"b\":{\"a\":{}}}");
+}
+
+static void
+put_frame(struct buf *b, enum rpc_kind kind, const struct rpc_method *m, uint64_t call, const void *req)
+{
+    struct rpc_head h = {.kind = kind, .method = m->id, .id = call, .deadline_ms = 1000};
+    size_t at = rpc_frame_begin(b, &h);
+    if (req != NULL)
+        mp_encode(b, m->req, req);
+    rpc_frame_end(b, at);
+}
+
+static void
+rpc(void)
+{
+    auto_mem void *ctx = mem_ctx("rpc");
+    const struct rpc_method *get = rpc_method_by_id(RPC_JOB_GET_JOB),
+                            *reg = rpc_method_by_id(RPC_JOB_REGISTER);
+    struct query_options q = {.namespace = "default", .region = "global", .per_page = 10};
+    struct id_request ask = {.id = "web", .query = &q}, all = {.id = "x", .all = true};
+    struct job *job = mem_new(ctx, struct job);
+    job->id = job->name = "web";
+    struct job_register_request put = {.job = job};
+    auto_buf struct buf b = BUF_INIT(1 << 16);
+    buf_put_u8(&b, 0);
+    put_frame(&b, RPC_KIND_CALL, get, 1, &ask);
+    seed("fuzz-rpc", "get", b.data, b.len);
+    put_frame(&b, RPC_KIND_CALL, reg, 2, &put);
+    put_frame(&b, RPC_KIND_CALL, get, 3, &all);
+    put_frame(&b, RPC_KIND_CANCEL, get, 2, NULL);
+    b.data[0] = 128;
+    seed("fuzz-rpc", "many", b.data, b.len);
+    for (size_t i = 0; i < api_methods_n && i < 8; i++) { /* not served there: an error each */
+        buf_reset(&b);
+        buf_put_u8(&b, (uint8_t)(i * 30));
+        struct rpc_head h = {.kind = RPC_KIND_CALL, .method = api_methods[i].id, .id = i + 1};
+        size_t at = rpc_frame_begin(&b, &h);
+        put_object(&b, api_methods[i].req, false, 400);
+        rpc_frame_end(&b, at);
+        seed("fuzz-rpc", api_methods[i].name, b.data, b.len);
+    }
+}
+
+static void
+request(const char *name, struct warden_request q)
+{
+    auto_buf struct buf b = BUF_INIT(1 << 16);
+    q.seq = 7;
+    mp_encode(&b, &type_warden_request, &q);
+    seed("fuzz-warden", name, b.data, b.len);
+}
+
+static void
+warden(void)
+{
+    static struct launch_mount mount = {.source = "/srv/data", .target = "local/data", .read_only = true};
+    static struct launch_mount *mounts[] = {&mount};
+    static const char *args[] = {"-c", "exit 0"}, *env[] = {"PATH=/bin", "A=b"}, *caps[] = {"net_bind_service"};
+    struct launch_limits limits = {.cpu_shares = 100, .memory_max = 1 << 20, .pids_max = 9, .nofile = 64};
+    struct launch_logs logs = {.dir = "alloc/logs", .max_files = 3, .max_file_bytes = 1 << 20};
+    struct launch_spec spec = {.alloc_id = id, .task_name = "web", .driver = "exec", .isolated = true,
+                               .command = "/bin/sh", .args = {args, 2}, .env = {env, 2},
+                               .cap_add = {caps, 1}, .mounts = {mounts, 1}, .limits = &limits,
+                               .logs = &logs, .user = "nobody", .work_dir = "/local"};
+    struct warden_task task = {.name = "web", .driver = "exec", .user = "nobody"}, *tasks[] = {&task};
+    request("info", (struct warden_request){.op = WARDEN_INFO});
+    request("alloc-make", (struct warden_request){.op = WARDEN_ALLOC_MAKE, .alloc_id = id, .tasks = {tasks, 1}});
+    request("alloc-remove", (struct warden_request){.op = WARDEN_ALLOC_REMOVE, .alloc_id = id});
+    request("launch-exec", (struct warden_request){.op = WARDEN_LAUNCH, .spec = &spec});
+    spec.cap_add.n = 0;
+    request("launch-plain", (struct warden_request){.op = WARDEN_LAUNCH, .spec = &spec});
+    spec.driver = "raw_exec";
+    spec.isolated = false;
+    spec.mounts.n = 0;
+    request("launch-raw", (struct warden_request){.op = WARDEN_LAUNCH, .spec = &spec});
+    request("signal", (struct warden_request){.op = WARDEN_SIGNAL, .alloc_id = id, .task_name = "web", .signal = 15});
+    static const struct {
+        const char *name;
+        uint64_t op;
+    } simple[] = {{"kill", WARDEN_KILL}, {"destroy", WARDEN_DESTROY}, {"adopt", WARDEN_ADOPT}, {"list", WARDEN_LIST}};
+    for (size_t i = 0; i < ARRAY_LEN(simple); i++)
+        request(simple[i].name,
+                (struct warden_request){.op = simple[i].op, .alloc_id = id, .task_name = "web"});
+    request("open", (struct warden_request){.op = WARDEN_OPEN, .alloc_id = id, .path = "web/local/a"});
+    request("stat", (struct warden_request){.op = WARDEN_STAT, .alloc_id = id});
+    request("readdir", (struct warden_request){.op = WARDEN_READDIR, .alloc_id = id, .path = "alloc/logs", .offset = 256});
+    request("put", (struct warden_request){.op = WARDEN_PUT, .alloc_id = id, .task_name = "web", .path = "web/local/f",
+                                           .data = {(uint8_t *)(uintptr_t)"hello", 5}, .mode = 0600});
+}
+
+static void
+raft_log(void)
+{
+    auto_mem void *ctx = mem_ctx("log");
+    auto_buf struct buf b = BUF_INIT(1 << 16);
+    uint8_t head[SEGMENT_HEAD];
+    segment_head(head, 1, 1);
+    buf_put_u8(&b, 1);
+    buf_put(&b, head, sizeof(head));
+    size_t group = SEGMENT_HEAD;
+    for (uint64_t i = 1; i <= 6; i++) {
+        struct record r = {.index = i, .term = 1 + i / 4, .data = "0123456789abcdef", .n = (size_t)i * 2,
+                           .type = i == 6 ? RECORD_TRUNCATE : i == 2 ? RECORD_BARRIER : RECORD_COMMAND};
+        if (r.type != RECORD_COMMAND)
+            r.n = 0;
+        size_t at = b.len - 1;
+        record_put(&b, &r);
+        (void)record_seal(b.data + 1, at, (uint32_t)group);
+        if (i % 2 == 0)
+            group = b.len - 1;
+    }
+    seed("fuzz-log", "segment", b.data, b.len);
+    static struct peer one = {.id = 1, .addr = "10.0.0.1:4647", .role = PEER_VOTER};
+    struct peer_list l = {&one, 1};
+    void *conf = NULL;
+    size_t n = 0;
+    if (consensus_conf_encode(ctx, &l, &conf, &n) == 0) {
+        buf_reset(&b);
+        buf_put_u8(&b, 1);
+        buf_put(&b, conf, n);
+        seed("fuzz-log", "members", b.data, b.len);
+    }
+    for (int i = 0; i < 8; i++) { /* a place to damage, then sizes of records */
+        char text[] = "\2\1\1\1\x81\x05\x83\x3f....................................\x82";
+        text[1] = (char)(' ' + i * 11);
+        text[3] = (char)(1 << (i % 7));
+        char name[16];
+        snprintf(name, sizeof(name), "damaged-%d", i);
+        seed("fuzz-log", name, text, sizeof(text) - 1);
+    }
+}
+
+static void
+put_row(struct buf *b, unsigned table, const char *key, size_t key_n, const struct type *t)
+{
+    auto_buf struct buf v = BUF_INIT(1 << 16);
+    put_object(&v, t, false, 1500);
+    buf_put_u8(b, (uint8_t)table);
+    buf_put_u8(b, (uint8_t)key_n);
+    buf_put_u16(b, (uint16_t)v.len);
+    buf_put(b, key, key_n);
+    buf_put(b, v.data, v.len);
+}
+
+static void
+disk(void)
+{
+    auto_mem void *ctx = mem_ctx("disk");
+    auto_buf struct buf b = BUF_INIT(1 << 16);
+    buf_put_u8(&b, 0);
+    put_row(&b, 0, id, ALLOC_KEY, &type_client_alloc);
+    put_row(&b, 1, "12345678-aaaa-4bbb-8ccc-0123456789ab/web", ALLOC_KEY + 4, &type_client_task);
+    seed("fuzz-disk", "rows", b.data, b.len);
+
+    static struct peer one = {.id = 1, .addr = "10.0.0.1:4647", .role = PEER_VOTER};
+    struct peer_list l = {&one, 1};
+    void *conf = NULL;
+    size_t n = 0;
+    if (consensus_conf_encode(ctx, &l, &conf, &n) < 0)
+        return;
+    buf_reset(&b);
+    buf_put_u8(&b, 1);
+    buf_put(&b, "PDKSNAP1", 8);
+    buf_put_u64(&b, 42);
+    buf_put_u64(&b, 2);
+    buf_put_u64(&b, 1);
+    buf_put_u32(&b, (uint32_t)n);
+    buf_put(&b, conf, n);
+    buf_put_u32(&b, 0); /* the fuzzer makes it right */
+    for (unsigned i = 0; i < 3; i++) {
+        buf_put(&b, "\x93", 1);
+        buf_put_u8(&b, (uint8_t)i);
+        buf_put(&b, "\xc6\0\0\0\3key\xc6\0\0\0\5value", 18);
+    }
+    buf_put(&b, "\xc0", 1);
+    buf_put_u64(&b, 3);
+    seed("fuzz-disk", "snapshot", b.data, b.len);
+}
+
+void
+corpus_codec(void)
+{
+    types("fuzz-json", true);
+    types("fuzz-msgpack", false);
+    rpc();
+    warden();
+    raft_log();
+    disk();
+}
