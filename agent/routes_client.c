@@ -306,6 +306,19 @@ alloc_stats(struct ask *a)
         ask_json(a, &type_alloc_resource_usage, u);
 }
 
+/* True: this node is meant. Otherwise the request is forwarded or answered. */
+static bool
+own_node(struct ask *a, const char *node)
+{
+    if (!str_empty(node) && !(a->api->client && str_eq(node, client_node_id(a->api->client))))
+        forward_node(a, node);
+    else if (!a->api->client)
+        ask_fail(a, 400, "No local Node and node_id not provided");
+    else
+        return true;
+    return false;
+}
+
 static void
 host_stats(struct ask *a)
 {
@@ -314,17 +327,52 @@ host_stats(struct ask *a)
     struct err e = ERR_INIT;
 
     cors(a);
-    if (!str_empty(node) && !(a->api->client && str_eq(node, client_node_id(a->api->client))))
-        forward_node(a, node);
-    else if (!a->api->client)
-        ask_fail(a, 400, "No local Node and node_id not provided");
-    else if (client_host_stats(a->api->client, a, &s, &e) < 0)
+    if (!own_node(a, node))
+        return;
+    if (client_host_stats(a->api->client, a, &s, &e) < 0)
         client_error(a, &e);
     else
         ask_json(a, &type_host_stats, s);
 }
 
+/* --- dynamic metadata --- */
+
+static void
+meta_read(struct ask *a)
+{
+    if (!own_node(a, http_query(a->req, "node_id")))
+        return;
+    cors(a);
+    ask_json(a, &type_node_meta_response, client_meta(a->api->client, a));
+}
+
+static void
+meta_applied(void *arg, const struct err *e)
+{
+    struct ask *a = arg;
+    if (e)
+        client_error(a, e);
+    else if (!a->api->client)
+        ask_fail(a, 503, "the client role is stopping");
+    else
+        ask_json(a, &type_node_meta_response, client_meta(a->api->client, a));
+}
+
+static void
+meta_apply(struct ask *a)
+{
+    struct node_meta_apply_request *r = ask_body(a, &type_node_meta_apply_request, false);
+    if (!r)
+        return;
+    if (own_node(a, str_empty(r->node_id) ? http_query(a->req, "node_id") : r->node_id)) {
+        cors(a);
+        client_meta_apply(a->api->client, r->meta, meta_applied, a);
+    }
+}
+
 const struct route routes_client[] = {
+    {VERB_GET, "/v1/client/metadata", NULL, meta_read},
+    {VERB_WRITE, "/v1/client/metadata", NULL, meta_apply},
     {VERB_ANY, "/v1/client/fs/ls/", "", fs_ls},
     {VERB_ANY, "/v1/client/fs/stat/", "", fs_stat},
     {VERB_ANY, "/v1/client/fs/cat/", "", fs_cat},

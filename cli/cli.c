@@ -13,7 +13,7 @@
 #include "cli/complete.h"
 #include "common/num.h"
 
-enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128 };
+enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 3 };
 
 const char *
 cmd_env(const char *name)
@@ -352,6 +352,24 @@ run(const struct command *m, int argc, char **argv)
     return code;
 }
 
+/* The first `words` of the command line; false when there are not so many before an option. */
+static bool
+join(char *out, size_t size, int argc, char **argv, int words)
+{
+    size_t n = 0;
+    if (argc <= words)
+        return false;
+    for (int i = 1; i <= words; i++) {
+        if (argv[i][0] == '-')
+            return false;
+        int k = snprintf(out + n, size - n, "%s%s", i > 1 ? " " : "", argv[i]);
+        n += (size_t)k;
+        if (n >= size)
+            return false;
+    }
+    return true;
+}
+
 int
 cli_main(int argc, char **argv)
 {
@@ -366,12 +384,15 @@ cli_main(int argc, char **argv)
     }
     if (str_eq(first, "-version") || str_eq(first, "--version") || str_eq(first, "-v"))
         return run(find("version"), 1, argv + 1);
-    if (argc > 2 && argv[2][0] != '-') {
-        char name[64];
-        snprintf(name, sizeof(name), "%s %s", first, argv[2]);
+    char name[64];
+    for (int words = WORDS_MAX; words > 1; words--) {
+        if (!join(name, sizeof(name), argc, argv, words))
+            continue;
         const struct command *m = find(name);
         if (m)
-            return run(m, argc - 2, argv + 2);
+            return run(m, argc - words, argv + words);
+        if (is_parent(name))
+            return parent_help(name, argc > words + 1 && is_help(argv[words + 1]));
     }
     const struct command *m = find(first);
     if (m)
@@ -379,7 +400,6 @@ cli_main(int argc, char **argv)
     if (!is_parent(first))
         return unknown(first);
     if (argc > 2 && !is_help(argv[2]) && argv[2][0] != '-') {
-        char name[64];
         snprintf(name, sizeof(name), "%s %s", first, argv[2]);
         return unknown(name);
     }

@@ -101,6 +101,8 @@ int cmd_job_inspect(struct cmd *c);
 int cmd_node_status(struct cmd *c);
 int cmd_node_drain(struct cmd *c);
 int cmd_node_eligibility(struct cmd *c);
+int cmd_node_meta_apply(struct cmd *c);
+int cmd_node_meta_read(struct cmd *c);
 int cmd_alloc_status(struct cmd *c);
 int cmd_alloc_logs(struct cmd *c);
 int cmd_alloc_fs(struct cmd *c);

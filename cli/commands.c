@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of commands, in the order help lists them. A name of two words makes its first word a
- * parent.
+ * The table of commands, in the order help lists them. A name of several words makes the words before
+ * the last one a parent.
  */
 #include "cli/command.h"
 
@@ -71,6 +71,12 @@ const struct command commands[] = {
     {"node eligibility", "[options] <node>", "Allow or stop new work on a node",
      "Marks a node as eligible or not for new allocations. What runs there goes on.",
      cmd_node_eligibility, NULL, false},
+    {"node meta apply", "[options] <key>=<value>...", "Set metadata of a node",
+     "Sets metadata of a node while it runs, over what its configuration says. It is kept across "
+     "restarts of the agent.", cmd_node_meta_apply, NULL, false},
+    {"node meta read", "[options]", "Show the metadata of a node",
+     "Shows the metadata that holds, what of it was set at run time, and what the configuration "
+     "says.", cmd_node_meta_read, NULL, false},
     {"node status", "[options] [node]", "Show a node, or list all",
      "Lists all nodes, or shows one with its resources and allocations.", cmd_node_status, NULL,
      false},

@@ -100,6 +100,10 @@ struct client_info {
 };
 void client_info(const struct client *c, struct client_info *ret);
 
+/* --- dynamic metadata ------------------------------------------------------------------------- */
+/* What holds, what was set at run time, and what the configuration says; owned by ctx. */
+struct node_meta_response *client_meta(const struct client *c, const void *ctx);
+
 bool client_has_alloc(const struct client *c, const char *alloc_id);
 
 /* --- operations on allocations: `e` NULL means done. ------------------------------------------- */
@@ -113,6 +117,10 @@ void client_alloc_signal(struct client *c, const char *alloc_id, const char *tas
 void client_alloc_gc(struct client *c, const char *alloc_id, client_done *done, void *arg);
 /* All terminal allocations of the node. */
 void client_gc(struct client *c, client_done *done, void *arg);
+
+/* `meta`: a map of strings, which set, and nulls, which unset. Done when it is durable; the node is
+ * registered again. */
+void client_meta_apply(struct client *c, const struct value *meta, client_done *done, void *arg);
 
 /* --- statistics: quick reads of /proc and cgroup files, answered at once ----------------------- */
 /* `task` NULL or "": all tasks. What the kernel does not tell is absent from `Measured`. */

@@ -172,6 +172,8 @@ struct client {
     int64_t update_backoff_ms;
     int64_t list_backoff_ms;
     size_t adopting; /* tasks whose fate at restart is not known yet */
+    struct client_meta *meta; /* meta.c: NULL while nothing was set at run time */
+    bool meta_busy;
     struct node_drain *drain; /* drain.c: NULL but during one */
     struct host_cpus *host_cpus; /* stats.c */
     struct client_stream *streams; /* stream.c: all open ones */
@@ -258,6 +260,11 @@ int fs_check_path(const void *ctx, const char *path, const char **ret, struct er
 void node_build(struct client *c);
 /* Much more disk is free than the servers were told of: it was full when the agent started. */
 bool node_disk_grew(const struct client *c);
+
+/* meta.c */
+int meta_load(struct client *c, struct err *e);
+/* Of the configuration and set since, as it is registered. */
+void meta_fill(const void *ctx, const struct client *c, struct str_map *ret);
 
 /* drain.c */
 void drain_stop(struct client *c);

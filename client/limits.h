@@ -23,6 +23,10 @@ enum {
     CLIENT_RESERVE = 1 << 20,  /* bytes reserved for the local state, to go on with a full disk */
     CLIENT_UPDATE_MAX = 256,   /* allocations in one report to the servers */
     STATS_PIDS_MAX = 256,      /* processes that the statistics of a task name */
+    CLIENT_META_MAX = 256,     /* keys of dynamic metadata of the node */
+    CLIENT_META_KEY_MAX = 128,           /* bytes of a key of it */
+    CLIENT_META_VALUE_MAX = 4096,        /* bytes of a value */
+    CLIENT_META_BYTES_MAX = 256 << 10,   /* bytes of all of it */
     STATS_CPUS_MAX = 4096,     /* processors of the host statistics */
 };
 

@@ -120,8 +120,7 @@ node_build(struct client *c)
     n->scheduling_eligibility = cfg->default_ineligible ? NODE_INELIGIBLE : NODE_ELIGIBLE;
     n->node_max_allocs = cfg->node_max_allocs;
     n->cgroup_parent = c->warden_cgroup ? mem_strdup(n, c->warden_cgroup) : "";
-    for (size_t i = 0; i < cfg->meta.n; i++)
-        str_map_set(n, &n->meta, cfg->meta.v[i].k, cfg->meta.v[i].v);
+    meta_fill(n, c, &n->meta);
     n->reserved_resources = reserved(n, cfg->reserved);
     n->node_resources = mem_new(n, struct node_resources);
     n->node_resources->min_dynamic_port = cfg->min_dynamic_port;

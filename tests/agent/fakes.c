@@ -195,6 +195,23 @@ client_has_alloc(const struct client *c, const char *alloc_id)
     return str_eq(alloc_id, FAKE_ALLOC);
 }
 
+struct node_meta_response *
+client_meta(const struct client *c, const void *ctx)
+{
+    struct node_meta_response *r = mem_new(ctx, struct node_meta_response);
+    (void)c;
+    str_map_set(r, &r->meta, "a", "1");
+    return r;
+}
+
+void
+client_meta_apply(struct client *c, const struct value *meta, client_done *done, void *arg)
+{
+    (void)c;
+    snprintf(fake_text, sizeof(fake_text), "%s", value_kind_name(value_get(meta, "b")->kind));
+    done(arg, NULL);
+}
+
 const char *
 client_node_id(const struct client *c)
 {

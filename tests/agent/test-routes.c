@@ -181,6 +181,23 @@ START_TEST(draining)
 }
 END_TEST
 
+START_TEST(node_metadata)
+{
+    static const char want[] = "{\"Meta\":{\"a\":\"1\"},\"Dynamic\":null,\"Static\":null}";
+    ck_assert_int_eq(status("GET", "/v1/client/metadata", NULL), 200);
+    ck_assert_str_eq(got.body, want);
+    ck_assert_int_eq(status("POST", "/v1/client/metadata",
+                            "{\"NodeID\":\"node-1\",\"Meta\":{\"b\":null}}"),
+                     200);
+    ck_assert_str_eq(got.body, want);
+    ck_assert_str_eq(fake_text, "null");
+    ck_assert_int_eq(status("POST", "/v1/client/metadata", "{\"NodeID\":"), 400);
+    /* another node's is asked for there; this one has no address */
+    ck_assert_int_eq(status("GET", "/v1/client/metadata?node_id=n2", NULL), 404);
+    ck_assert_str_eq(got.body, "No path to node");
+}
+END_TEST
+
 START_TEST(parameters)
 {
     ck_assert_int_eq(status("GET", "/v1/jobs?index=x", NULL), 400);
@@ -371,7 +388,8 @@ main(void)
     Suite *s = suite_create("routes");
     TCase *tc = tcase_create("routes");
     const TTest *const tests[] = {paths_and_methods, ids_may_hold_slashes, errors,
-                                  nodes_keep_their_secret_and_tell_of_drain, draining, parameters,
+                                  nodes_keep_their_secret_and_tell_of_drain, draining, node_metadata,
+                                  parameters,
                                   lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
                                   agent_routes, client_routes};
     tcase_set_timeout(tc, 30);

@@ -71,9 +71,13 @@ fake_run(const char *line)
         argv[argc++] = w;
     argv[argc] = NULL;
     struct cmd *c = mem_new(ctx, struct cmd);
-    int words = 2;
-    if (argc > 1)
+    int words = 3;
+    if (argc > 2)
+        c->command = find(mem_printf(ctx, "%s %s %s", argv[0], argv[1], argv[2]));
+    if (!c->command && argc > 1) {
         c->command = find(mem_printf(ctx, "%s %s", argv[0], argv[1]));
+        words = 2;
+    }
     if (!c->command) {
         c->command = find(argv[0]);
         words = 1;

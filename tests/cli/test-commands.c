@@ -515,6 +515,24 @@ START_TEST(node_drain_that_is_disabled)
 }
 END_TEST
 
+START_TEST(node_meta)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/nodes", 200, NODE_LIST},
+        {"POST /v1/client/metadata", 200, "{}"},
+        {"GET /v1/client/metadata", 200,
+         "{\"Meta\":{\"a\":\"1\"},\"Dynamic\":{\"a\":\"1\",\"b\":null},\"Static\":{\"b\":\"2\"}}"},
+        {NULL, 0, NULL}});
+    check_out("node meta apply -node-id cccc -unset b,c a=1 d==", 0, "");
+    ck_assert_str_eq(fake_body(), "{\"NodeID\":\"" NODE_ID
+                                  "\",\"Meta\":{\"b\":null,\"c\":null,\"a\":\"1\",\"d\":\"=\"}}");
+    check_out("node meta read", 0,
+              "\nAll Meta\na = 1\n\nDynamic Meta\na = 1\nb = <unset>\n\nStatic Meta\nb = 2\n");
+    check_err("node meta apply", 1, "Name a <key>=<value>, or -unset a key\n");
+    check_err("node meta apply =x", 1, "\"=x\" is not <key>=<value>\n");
+}
+END_TEST
+
 START_TEST(status_finds_the_kind)
 {
     fake_answers((const struct answer[]){{"GET /v1/jobs?prefix=", 200, "[]"},
@@ -534,5 +552,5 @@ END_TEST
 TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, dispatch, run_monitors,
            run_tells_failed_placement, run_without_submitting, garbage_as_a_job_file, plan,
            init_writes_once, alloc_status, alloc_logs_and_files, nodes_and_servers,
-           node_drain, node_drain_that_is_disabled,
+           node_drain, node_drain_that_is_disabled, node_meta,
            status_finds_the_kind)

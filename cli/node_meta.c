@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node meta apply, node meta read: metadata of a node that is set at run time.
+ */
+#include "cli/api.h"
+#include "cli/format.h"
+#include "cli/node.h"
+
+/* The full id of -node-id; "" for the agent's own node; NULL when something was said. */
+static const char *
+target(struct cmd *c, const char *node, int *rc)
+{
+    return str_empty(node) ? "" : node_find(c, node, rc);
+}
+
+static void
+unset(const void *ctx, struct value *meta, const char *keys)
+{
+    while (*keys) {
+        size_t n = strcspn(keys, ",");
+        if (n > 0)
+            value_map_set(meta, mem_strndup(ctx, keys, n), value_null(ctx));
+        keys += n + (keys[n] == ',');
+    }
+}
+
+int
+cmd_node_meta_apply(struct cmd *c)
+{
+    const char *node = NULL, *drop = NULL;
+    const struct opt opts[] = {
+        {"node-id", OPT_STRING, &node, "<node>", "The node; default the agent's own.", NULL},
+        {"unset", OPT_STRING, &drop, "<key>[,<key>...]", "Keys to take away.", NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc = 1;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = SIZE_MAX}, &rc))
+        return rc;
+    struct node_meta_apply_request req = {.meta = value_map(c)};
+    unset(c, req.meta, str_or(drop, ""));
+    for (size_t i = 0; i < c->n_args; i++) {
+        const char *eq = strchr(c->args[i], '=');
+        if (!eq || eq == c->args[i])
+            return cmd_fail(c, "\"%s\" is not <key>=<value>", c->args[i]);
+        value_map_set(req.meta, mem_strndup(c, c->args[i], (size_t)(eq - c->args[i])),
+                      value_str(c, eq + 1));
+    }
+    if (req.meta->map.n == 0)
+        return cmd_fail(c, "Name a <key>=<value>, or -unset a key");
+    req.node_id = target(c, node, &rc);
+    if (!req.node_id)
+        return rc;
+    struct err e = ERR_INIT;
+    if (api_send(c, "POST", api_target(c, "/v1/client/metadata", NULL),
+                 &type_node_meta_apply_request, &req, NULL, NULL, &e))
+        return cmd_fail(c, "Error applying metadata: %s", e.text);
+    return 0;
+}
+
+static void
+print_map(struct cmd *c, const char *title, const struct str_map *m)
+{
+    struct table t;
+    cmd_heading(c, title);
+    table_init(&t, c, 2);
+    for (size_t i = 0; i < m->n; i++)
+        table_row(&t, m->v[i].k, m->v[i].v);
+    table_print_kv(&t);
+}
+
+int
+cmd_node_meta_read(struct cmd *c)
+{
+    const char *node = NULL;
+    struct output out = {.json = false};
+    const struct opt opts[] = {
+        {"node-id", OPT_STRING, &node, "<node>", "The node; default the agent's own.", NULL},
+        OUTPUT_OPTS(out),
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc = 1;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
+        return rc;
+    const char *id = target(c, node, &rc);
+    if (!id)
+        return rc;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_get(c, api_target(c, "/v1/client/metadata", "node_id", *id ? id : NULL, NULL),
+                &type_node_meta_response, &ret, NULL, &e))
+        return cmd_fail(c, "Error reading metadata: %s", e.text);
+    const struct node_meta_response *r = ret;
+    if (output_object(c, &out, &type_node_meta_response, r, &rc))
+        return rc;
+    struct str_map dynamic = {0};
+    for (size_t i = 0; r->dynamic && r->dynamic->kind == VALUE_MAP && i < r->dynamic->map.n; i++) {
+        const struct value *v = r->dynamic->map.v[i].v;
+        str_map_set(c, &dynamic, r->dynamic->map.v[i].k,
+                    v->kind == VALUE_STRING ? v->str.s : "<unset>");
+    }
+    print_map(c, "All Meta", &r->meta);
+    print_map(c, "Dynamic Meta", &dynamic);
+    print_map(c, "Static Meta", &r->static_);
+    return 0;
+}
