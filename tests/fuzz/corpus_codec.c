@@ -16,14 +16,17 @@
 enum { ALLOC_KEY = 36, SNAPSHOT_HEAD = 36 };
 static const char id[] = "12345678-aaaa-4bbb-8ccc-0123456789ab";
 
-/* Of a series of random objects the first whose encoding is neither empty nor large, or the smallest. */
+/* Of a series of random objects the first whose encoding is neither empty nor large, or the
+ * smallest. */
 static void
 put_object(struct buf *b, const struct type *t, bool json, size_t max)
 {
     auto_buf struct buf best = BUF_INIT(1 << 20);
     for (uint64_t i = 1; i < 60; i++) {
         auto_mem void *ctx = mem_ctx("object");
-        struct filler f = {.state = i * 0x9e3779b97f4a7c15, .depth_max = 2, .list_max = 1,
+        struct filler f = {.state = i * 0x9e3779b97f4a7c15,
+                           .depth_max = 2,
+                           .list_max = 1,
                            .empty_percent = 60 + (unsigned)i / 2};
         struct buf x = BUF_INIT(1 << 20);
         void *obj = filler_object(ctx, &f, t);
@@ -58,12 +61,14 @@ types(const char *fuzzer, bool json)
     }
     seed_text(fuzzer, "mutated-job", -1, json ? "\1\1m01234567abcdefgh" : "\1\1m76543210hgfedcba");
     if (json)
-        seed_text(fuzzer, "value", -1,
-                  "\1\1v{\"a\":[1,-2.5e3,null,true,\"\\u00e4\\ud83d\\ude00\\n\"],\"b\":{\"a\":{}}}");
+        seed_text(
+            fuzzer, "value", -1,
+            "\1\1v{\"a\":[1,-2.5e3,null,true,\"\\u00e4\\ud83d\\ude00\\n\"],\"b\":{\"a\":{}}}");
 }
 
 static void
-put_frame(struct buf *b, enum rpc_kind kind, const struct rpc_method *m, uint64_t call, const void *req)
+put_frame(struct buf *b, enum rpc_kind kind, const struct rpc_method *m, uint64_t call,
+          const void *req)
 {
     struct rpc_head h = {.kind = kind, .method = m->id, .id = call, .deadline_ms = 1000};
     size_t at = rpc_frame_begin(b, &h);
@@ -115,18 +120,32 @@ request(const char *name, struct warden_request q)
 static void
 warden(void)
 {
-    static struct launch_mount mount = {.source = "/srv/data", .target = "local/data", .read_only = true};
+    static struct launch_mount mount = {
+        .source = "/srv/data", .target = "local/data", .read_only = true};
     static struct launch_mount *mounts[] = {&mount};
-    static const char *args[] = {"-c", "exit 0"}, *env[] = {"PATH=/bin", "A=b"}, *caps[] = {"net_bind_service"};
-    struct launch_limits limits = {.cpu_shares = 100, .memory_max = 1 << 20, .pids_max = 9, .nofile = 64};
+    static const char *args[] = {"-c", "exit 0"}, *env[] = {"PATH=/bin", "A=b"},
+                      *caps[] = {"net_bind_service"};
+    struct launch_limits limits = {
+        .cpu_shares = 100, .memory_max = 1 << 20, .pids_max = 9, .nofile = 64};
     struct launch_logs logs = {.dir = "alloc/logs", .max_files = 3, .max_file_bytes = 1 << 20};
-    struct launch_spec spec = {.alloc_id = id, .task_name = "web", .driver = "exec", .isolated = true,
-                               .command = "/bin/sh", .args = {args, 2}, .env = {env, 2},
-                               .cap_add = {caps, 1}, .mounts = {mounts, 1}, .limits = &limits,
-                               .logs = &logs, .user = "nobody", .work_dir = "/local"};
-    struct warden_task task = {.name = "web", .driver = "exec", .user = "nobody"}, *tasks[] = {&task};
+    struct launch_spec spec = {.alloc_id = id,
+                               .task_name = "web",
+                               .driver = "exec",
+                               .isolated = true,
+                               .command = "/bin/sh",
+                               .args = {args, 2},
+                               .env = {env, 2},
+                               .cap_add = {caps, 1},
+                               .mounts = {mounts, 1},
+                               .limits = &limits,
+                               .logs = &logs,
+                               .user = "nobody",
+                               .work_dir = "/local"};
+    struct warden_task task = {.name = "web", .driver = "exec", .user = "nobody"},
+                       *tasks[] = {&task};
     request("info", (struct warden_request){.op = WARDEN_INFO});
-    request("alloc-make", (struct warden_request){.op = WARDEN_ALLOC_MAKE, .alloc_id = id, .tasks = {tasks, 1}});
+    request("alloc-make",
+            (struct warden_request){.op = WARDEN_ALLOC_MAKE, .alloc_id = id, .tasks = {tasks, 1}});
     request("alloc-remove", (struct warden_request){.op = WARDEN_ALLOC_REMOVE, .alloc_id = id});
     request("launch-exec", (struct warden_request){.op = WARDEN_LAUNCH, .spec = &spec});
     spec.cap_add.n = 0;
@@ -135,19 +154,30 @@ warden(void)
     spec.isolated = false;
     spec.mounts.n = 0;
     request("launch-raw", (struct warden_request){.op = WARDEN_LAUNCH, .spec = &spec});
-    request("signal", (struct warden_request){.op = WARDEN_SIGNAL, .alloc_id = id, .task_name = "web", .signal = 15});
+    request("signal", (struct warden_request){
+                          .op = WARDEN_SIGNAL, .alloc_id = id, .task_name = "web", .signal = 15});
     static const struct {
         const char *name;
         uint64_t op;
-    } simple[] = {{"kill", WARDEN_KILL}, {"destroy", WARDEN_DESTROY}, {"adopt", WARDEN_ADOPT}, {"list", WARDEN_LIST}};
+    } simple[] = {{"kill", WARDEN_KILL},
+                  {"destroy", WARDEN_DESTROY},
+                  {"adopt", WARDEN_ADOPT},
+                  {"list", WARDEN_LIST}};
     for (size_t i = 0; i < ARRAY_LEN(simple); i++)
         request(simple[i].name,
                 (struct warden_request){.op = simple[i].op, .alloc_id = id, .task_name = "web"});
-    request("open", (struct warden_request){.op = WARDEN_OPEN, .alloc_id = id, .path = "web/local/a"});
+    request("open",
+            (struct warden_request){.op = WARDEN_OPEN, .alloc_id = id, .path = "web/local/a"});
     request("stat", (struct warden_request){.op = WARDEN_STAT, .alloc_id = id});
-    request("readdir", (struct warden_request){.op = WARDEN_READDIR, .alloc_id = id, .path = "alloc/logs", .offset = 256});
-    request("put", (struct warden_request){.op = WARDEN_PUT, .alloc_id = id, .task_name = "web", .path = "web/local/f",
-                                           .data = {(uint8_t *)(uintptr_t)"hello", 5}, .mode = 0600});
+    request("readdir",
+            (struct warden_request){
+                .op = WARDEN_READDIR, .alloc_id = id, .path = "alloc/logs", .offset = 256});
+    request("put", (struct warden_request){.op = WARDEN_PUT,
+                                           .alloc_id = id,
+                                           .task_name = "web",
+                                           .path = "web/local/f",
+                                           .data = {(uint8_t *)(uintptr_t) "hello", 5},
+                                           .mode = 0600});
 }
 
 static void
@@ -161,8 +191,13 @@ raft_log(void)
     buf_put(&b, head, sizeof(head));
     size_t group = SEGMENT_HEAD;
     for (uint64_t i = 1; i <= 6; i++) {
-        struct record r = {.index = i, .term = 1 + i / 4, .data = "0123456789abcdef", .n = (size_t)i * 2,
-                           .type = i == 6 ? RECORD_TRUNCATE : i == 2 ? RECORD_BARRIER : RECORD_COMMAND};
+        struct record r = {.index = i,
+                           .term = 1 + i / 4,
+                           .data = "0123456789abcdef",
+                           .n = (size_t)i * 2,
+                           .type = i == 6   ? RECORD_TRUNCATE
+                                   : i == 2 ? RECORD_BARRIER
+                                            : RECORD_COMMAND};
         if (r.type != RECORD_COMMAND)
             r.n = 0;
         size_t at = b.len - 1;

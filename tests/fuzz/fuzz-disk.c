@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of ours that come back from a disk: a Raft snapshot (its hash is made right first, or nothing
- * behind it would be met), and the rows of the client's local state. The first byte chooses. Oracles: a
- * snapshot is read or damaged, twice the same; rows are given out complete or left out.
+ * Files of ours that come back from a disk: a Raft snapshot (its hash is made right first, or
+ * nothing behind it would be met), and the rows of the client's local state. The first byte
+ * chooses. Oracles: a snapshot is read or damaged, twice the same; rows are given out complete or
+ * left out.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ snapshot(const void *ctx, const uint8_t *p, size_t n)
     uint8_t *file = mem_array(ctx, uint8_t, n + 16);
     memcpy(file, p, n);
     if (n >= 36) { /* magic, index, term, configuration index and length, configuration, CRC */
-        size_t conf = (size_t)file[32] << 24 | (size_t)file[33] << 16 | (size_t)file[34] << 8 | file[35];
+        size_t conf =
+            (size_t)file[32] << 24 | (size_t)file[33] << 16 | (size_t)file[34] << 8 | file[35];
         if (conf <= n - 36 && n - 36 - conf >= 4) {
             uint32_t crc = crc32c(0, file, 36 + conf);
             for (size_t i = 0; i < 4; i++)

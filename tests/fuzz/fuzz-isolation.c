@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the warden reads besides its socket: cgroup and /proc files, mount tables, account files, the
- * policy, task records. The first byte chooses. Oracles: no read or write too far; what is accepted is
- * within its bounds and the same when read again.
+ * What the warden reads besides its socket: cgroup and /proc files, mount tables, account files,
+ * the policy, task records. The first byte chooses. Oracles: no read or write too far; what is
+ * accepted is within its bounds and the same when read again.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small texts: numbers, durations, sizes, times, ids, addresses, request targets, header lists, base64,
- * and what is printed of them. The first byte chooses. Oracle: what is read is printed and read again as
- * the same.
+ * Small texts: numbers, durations, sizes, times, ids, addresses, request targets, header lists,
+ * base64, and what is printed of them. The first byte chooses. Oracle: what is read is printed and
+ * read again as the same.
  */
 #include <stdint.h>
 #include <string.h>
@@ -54,9 +54,11 @@ target(const void *ctx, const char *s)
         ASSERT(bad.status >= 400 && bad.why);
         return;
     }
-    ASSERT(r.path[0] == '/' && utf8_valid(r.path, strlen(r.path)) && r.n_query <= HTTP_QUERY_PARAMS_MAX);
+    ASSERT(r.path[0] == '/' && utf8_valid(r.path, strlen(r.path)) &&
+           r.n_query <= HTTP_QUERY_PARAMS_MAX);
     for (size_t i = 0; i < r.n_query; i++)
-        ASSERT(utf8_valid(r.query[i].k, strlen(r.query[i].k)) && utf8_valid(r.query[i].v, strlen(r.query[i].v)));
+        ASSERT(utf8_valid(r.query[i].k, strlen(r.query[i].k)) &&
+               utf8_valid(r.query[i].v, strlen(r.query[i].v)));
 }
 
 static void

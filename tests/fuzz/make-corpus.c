@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * make-corpus SRCDIR CORPUS: see corpus.h. `make fuzz-corpus` runs it; what it writes is in the tree.
+ * make-corpus SRCDIR CORPUS: see corpus.h. `make fuzz-corpus` runs it; what it writes is in the
+ * tree.
  */
 #include <fcntl.h>
 #include <stdio.h>
