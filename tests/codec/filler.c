@@ -4,7 +4,11 @@
  */
 #include "tests/codec/filler.h"
 
+#include <string.h>
+
+#include "api/api.h"
 #include "codec/intern.h"
+#include "common/num.h"
 
 uint64_t
 filler_u64(struct filler *f)
@@ -184,4 +188,24 @@ void *
 filler_object(const void *ctx, struct filler *f, const struct type *t)
 {
     return object(ctx, f, t, 0);
+}
+
+void
+filler_type_key(const struct type *t, uint8_t key[2])
+{
+    uint32_t h = crc32c(0, t->name, strlen(t->name));
+    key[0] = (uint8_t)h;
+    key[1] = (uint8_t)(h >> 8);
+}
+
+const struct type *
+filler_type(const uint8_t key[2])
+{
+    for (size_t i = 0; i < api_types_n; i++) {
+        uint8_t k[2];
+        filler_type_key(api_types[i], k);
+        if (k[0] == key[0] && k[1] == key[1])
+            return api_types[i];
+    }
+    return api_types[(size_t)(key[0] << 8 | key[1]) % api_types_n];
 }

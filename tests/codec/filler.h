@@ -15,6 +15,10 @@ struct filler {
     unsigned empty_percent; /* chance that a field stays empty */
 };
 
+/* Two bytes that name a type whatever its place among all, and back; any others are a type too. */
+void filler_type_key(const struct type *t, uint8_t key[2]);
+const struct type *filler_type(const uint8_t key[2]);
+
 uint64_t filler_u64(struct filler *f);
 void *filler_object(const void *ctx, struct filler *f, const struct type *t);
 

@@ -53,10 +53,12 @@ types(const char *fuzzer, bool json)
     char name[80];
     for (size_t i = 0; i < api_types_n; i++) {
         auto_buf struct buf b = BUF_INIT(1 << 20);
-        buf_put_u16(&b, (uint16_t)i);
+        uint8_t key[2];
+        filler_type_key(api_types[i], key);
+        buf_put(&b, key, sizeof(key));
         buf_put_u8(&b, 't');
         put_object(&b, api_types[i], json, 280);
-        snprintf(name, sizeof(name), "%zu-%s", i, api_types[i]->name);
+        snprintf(name, sizeof(name), "%s", api_types[i]->name);
         seed(fuzzer, name, b.data, b.len);
     }
     seed_text(fuzzer, "mutated-job", -1, json ? "\1\1m01234567abcdefgh" : "\1\1m76543210hgfedcba");

@@ -53,14 +53,14 @@ fuzz_mutated(const void *ctx, const struct type *t, const uint8_t *p, size_t n)
     fuzz_type(ctx, t, mem_dup(ctx, b.data, b.len), b.len);
 }
 
-/* Two bytes choose the type (tests/fuzz/make-corpus.c knows), the third what is done with the rest. */
+/* Two bytes choose the type (filler_type_key), the third what is done with the rest. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 3)
         return 0;
     void *ctx = mem_ctx("fuzz");
-    const struct type *t = api_types[(size_t)(data[0] << 8 | data[1]) % api_types_n];
+    const struct type *t = filler_type(data);
     size_t n = size - 3;
     const uint8_t *p = mem_dup(ctx, data + 3, n);
     if (data[2] == 'm' && n > 8)
