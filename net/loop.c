@@ -383,6 +383,12 @@ loop_work(struct loop *l, loop_fn *work, loop_fn *done, void *arg)
 }
 
 void
+loop_note_close(struct loop *l)
+{
+    quiet_count(l->quiet);
+}
+
+void
 loop_give_back(struct loop *l)
 {
     if (l->quiet == NULL)

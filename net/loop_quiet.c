@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory given back after a burst. The allocator keeps what a storm of requests took; nobody but us
- * knows that it is over. Turns of the loop are counted, which costs an idle loop nothing, since it
- * takes none; after QUIET_TURNS of them a timer is armed that looks whether the storm has passed,
- * and goes away when it has.
+ * knows that it is over. Turns of the loop and closed connections are counted, which costs an idle
+ * loop nothing, since it has none; after QUIET_WORK of them a timer is armed that looks whether the
+ * storm has passed, and goes away when it has.
  */
 #include <malloc.h>
 
@@ -11,7 +11,7 @@
 #include "net/loop_uv.h"
 
 enum {
-    QUIET_TURNS = 256, /* a burst: so many since the last trim */
+    QUIET_WORK = 256, /* a burst: so many since the last trim */
     QUIET_CALM = 64,   /* calm: fewer than so many within QUIET_MS */
     QUIET_MS = 1000,
     QUIET_LOOKS = 30 /* a load without a pause: trim all the same after so many looks */
@@ -21,7 +21,7 @@ struct quiet {
     uv_check_t h; /* first: closed_cb frees it */
     struct loop *loop;
     struct timer *timer;
-    unsigned turns, seen, looks;
+    unsigned work, seen, looks;
 };
 
 static void
@@ -37,24 +37,28 @@ look(void *arg)
     struct quiet *q = arg;
 
     q->timer = NULL;
-    if (q->turns - q->seen >= QUIET_CALM && ++q->looks < QUIET_LOOKS) {
-        q->seen = q->turns;
+    if (q->work - q->seen >= QUIET_CALM && ++q->looks < QUIET_LOOKS) {
+        q->seen = q->work;
         q->timer = timer_start(q->loop, QUIET_MS, look, q);
         return;
     }
-    q->turns = q->looks = 0;
+    q->work = q->looks = 0;
     loop_work(q->loop, trim, NULL, NULL); /* milliseconds for a big heap: not on the loop */
+}
+
+void
+quiet_count(struct quiet *q)
+{
+    if (q == NULL || ++q->work < QUIET_WORK || q->timer != NULL)
+        return;
+    q->seen = q->work;
+    q->timer = timer_start(q->loop, QUIET_MS, look, q);
 }
 
 static void
 turn(uv_check_t *h)
 {
-    struct quiet *q = (struct quiet *)h;
-
-    if (++q->turns < QUIET_TURNS || q->timer != NULL)
-        return;
-    q->seen = q->turns;
-    q->timer = timer_start(q->loop, QUIET_MS, look, q);
+    quiet_count((struct quiet *)h);
 }
 
 struct quiet *

@@ -30,6 +30,7 @@ closed_cb(uv_handle_t *h)
     struct stream *s = h->data;
     if (s->listener)
         listener_forget(s);
+    loop_note_close(s->loop);
     if (s->ops->on_close)
         s->ops->on_close(s->arg, s->close_code);
     talloc_free(s);

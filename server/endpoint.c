@@ -60,6 +60,14 @@ static const struct query_options no_query;
 
 static void read_start(struct read *r);
 
+/* Under the context of this try, if there is one: a worker must not touch that of the call. */
+static void
+read_fail(struct read *r, int code, const char *why)
+{
+    r->err = mem_new(r->ctx != NULL ? r->ctx : (void *)r, struct err);
+    err_set(r->err, code, "%s", why);
+}
+
 static void
 read_answer(struct read *r)
 {
@@ -71,8 +79,8 @@ read_answer(struct read *r)
     /* `r` is memory of the call and goes with the answer */
     if (r->cancelled)
         rpc_failf(call, -ERR_CANCELED, "canceled");
-    else if (r->err.code != 0)
-        rpc_fail(call, &r->err);
+    else if (r->err != NULL)
+        rpc_fail(call, r->err);
     else
         rpc_reply(call, r->resp);
     talloc_free(ctx);
@@ -85,7 +93,7 @@ read_woken(void *arg, enum wake_reason why)
 
     r->watch = NULL;
     if (why == WAKE_SHUTDOWN) {
-        err_set(&r->err, -ERR_UNAVAILABLE, "the server is stopping");
+        read_fail(r, -ERR_UNAVAILABLE, "the server is stopping");
         read_answer(r);
         return;
     }
@@ -108,7 +116,7 @@ read_cancelled(void *arg)
 static bool
 read_parks(struct read *r)
 {
-    if (r->err.code != 0 || r->cancelled || r->last || r->q->min_query_index == 0 ||
+    if (r->err != NULL || r->cancelled || r->last || r->q->min_query_index == 0 ||
         r->index > r->q->min_query_index || r->news || gate_is_closed(r->gate))
         return false;
     int64_t left = r->deadline_ms - loop_now_ms(server_loop(r->s));
@@ -118,7 +126,7 @@ read_parks(struct read *r)
     r->resp = NULL;
     r->watch = server_watch(r->s, r->tables, r->key, r->seen, left, read_woken, r);
     if (r->watch == NULL) {
-        err_set(&r->err, -ERR_BUSY, "too many blocking queries: retry later");
+        read_fail(r, -ERR_BUSY, "too many blocking queries: retry later");
         return false;
     }
     return true;
@@ -140,7 +148,7 @@ read_work(void *arg)
     struct err e = ERR_INIT;
 
     if (!gate_enter(r->gate)) {
-        err_set(&r->err, -ERR_UNAVAILABLE, "the server is stopping");
+        read_fail(r, -ERR_UNAVAILABLE, "the server is stopping");
         return;
     }
     struct state_txn *t = state_read_begin(server_state(r->s), r->ctx);
@@ -148,7 +156,7 @@ read_work(void *arg)
     r->meta = mem_new(r->ctx, struct query_meta);
     r->meta->known_leader = true;
     if (r->fn(r, t, r->ctx, &e) < 0)
-        r->err = e;
+        r->err = mem_dup(r->ctx, &e, sizeof(e));
     r->meta->index = r->index;
     state_read_end(t);
     gate_leave(r->gate);

@@ -38,7 +38,7 @@ struct read {
     bool news; /* answer although the index is not above min_query_index */
     /* ours */
     struct gate *gate; /* of the server: when it is closed, `s` is not touched any more */
-    struct err err;
+    struct err *err; /* NULL: none; big, and a read that is parked has none */
     void *ctx;
     uint64_t seen;
     int64_t deadline_ms;
