@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -173,7 +174,7 @@ END_TEST
 struct reader {
     struct table_env *env;
     unsigned t;
-    bool odd;
+    atomic_bool odd;
 };
 
 /* Rows "a" and "b" are always written together. */
@@ -185,8 +186,9 @@ read_pairs(void *arg)
         int rc;
         struct slice a, b;
         struct table_txn *x = table_read_begin(r->env, &rc);
-        r->odd |= table_get(x, r->t, str("a"), &a) != 0 || table_get(x, r->t, str("b"), &b) != 0 ||
-                  a.n != b.n || memcmp(a.p, b.p, a.n) != 0;
+        if (table_get(x, r->t, str("a"), &a) != 0 || table_get(x, r->t, str("b"), &b) != 0 ||
+            a.n != b.n || memcmp(a.p, b.p, a.n) != 0)
+            r->odd = true;
         table_end(x);
     }
     return NULL;

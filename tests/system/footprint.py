@@ -10,7 +10,7 @@ import time
 
 from paddock_test import children, cmdline
 
-DAEMONS = ("supervisor", "warden", "agent", "holder")
+DAEMONS = ("supervisor", "warden", "pad", "agent", "holder")
 
 
 def roles(agent):
