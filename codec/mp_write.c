@@ -193,6 +193,10 @@ left_out(const struct writer *w, const struct field *f, const void *p)
 {
     if (f->flags & w->ignore)
         return true;
+    if (w->canonical && f->type == FT_VALUE && f->shape == FS_ONE) { /* "" is not null: ops.c */
+        const struct value *v = *(const any_ptr *)p;
+        return v == NULL || v->kind == VALUE_NULL;
+    }
     if (w->canonical)
         return field_empty(f, p);
     if (f->shape != FS_ONE)
