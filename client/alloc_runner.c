@@ -386,6 +386,8 @@ collected(struct alloc_runner *ar, const struct err *e)
     } else {
         log_warn("client", "allocation directory was not removed", "alloc_id", ar->id, "error", e->text,
                  NULL);
+        if (ar->removed)
+            gc_retry(ar->c);
     }
     gc_ended(ar, e);
 }

@@ -110,6 +110,7 @@ void
 gc_stop(struct client *c)
 {
     timer_stop(TAKE(c->gc_timer));
+    timer_stop(TAKE(c->gc_retry_timer));
     struct err e = ERR_INIT;
     err_set(&e, -ERR_CANCELED, "the agent goes down");
     while (c->gc_first) {
@@ -201,6 +202,26 @@ look(struct client *c)
     c->gc_looking = true;
     client_hold(c);
     loop_work(c->loop, measure, measured, l);
+}
+
+static void
+on_retry(void *arg)
+{
+    struct client *c = arg;
+    struct alloc_runner *ar, *tmp;
+    c->gc_retry_timer = NULL;
+    HASH_ITER(hh, c->allocs, ar, tmp)
+    {
+        if (ar->removed && collectable(ar))
+            gc_collect(ar, NULL, NULL);
+    }
+}
+
+void
+gc_retry(struct client *c)
+{
+    if (!c->gc_retry_timer && !c->stopping)
+        c->gc_retry_timer = timer_start(c->loop, CLIENT_GC_RETRY_MS, on_retry, c);
 }
 
 bool

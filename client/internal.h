@@ -32,6 +32,7 @@ enum {
     CLIENT_BATCH_NS = 200 * 1000 * 1000, /* reports without a new status wait so long */
     CLIENT_LINK_RETRY_MS = 50,           /* to the warden: doubled */
     CLIENT_LINK_RETRY_MAX_MS = 1000,
+    CLIENT_GC_RETRY_MS = 2000,   /* an allocation's directory was not removed */
     CLIENT_AGAIN_MS = 20,        /* the warden is busy with a task */
     CLIENT_LINK_FIRST_MS = 2000, /* registration waits so long for the warden */
     CLIENT_RETRY_MIN_MS = 500,   /* calls to servers: doubled, jittered */
@@ -139,6 +140,9 @@ struct client {
     int64_t link_retry_ms;
     bool link_up;
     bool link_info; /* the warden's info was asked for and came */
+    int64_t link_refused; /* the version of its protocol that was complained of */
+    bool sweeping;
+    struct timer *gc_retry_timer;
     bool warden_root;
     char *warden_missing;
     char *warden_cgroup;
@@ -269,9 +273,13 @@ void meta_fill(const void *ctx, const struct client *c, struct str_map *ret);
 /* drain.c */
 void drain_stop(struct client *c);
 
+/* sweep.c: tasks and directories that the warden has and no allocation here owns. */
+void sweep_start(struct client *c);
+
 /* gc.c */
 void gc_wake(struct client *c);      /* an allocation has ended: look in gc_interval */
 void gc_make_room(struct client *c); /* one was added: look now */
+void gc_retry(struct client *c); /* what the servers forgot could not be removed: soon again */
 void gc_stop(struct client *c);
 /* Destroys a terminal allocation when its turn comes (gc_parallel_destroys). */
 void gc_collect(struct alloc_runner *ar, client_done *done, void *arg);

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "isolation/proto.h"
 
 static void try_connect(void *arg);
 
@@ -78,37 +79,58 @@ take_facts(struct client *c, const struct warden_info *info, const struct warden
 }
 
 static void
-on_info(void *arg, const struct err *e, struct warden_reply *r)
-{
-    struct client *c = arg;
-    if (!e && !c->stopping) {
-        const struct warden_info *info = r->msg->info;
-        mem_free(c->warden_missing);
-        mem_free(c->warden_cgroup);
-        c->warden_root = info && info->root;
-        if (info && info->missing.n > 0)
-            c->warden_missing = mem_strdup(c, info->missing.v[0]);
-        if (info && !str_empty(info->cgroup_root))
-            c->warden_cgroup = mem_strdup(c, info->cgroup_root);
-        take_facts(c, info, r);
-        c->link_info = true;
-        register_start(c);
-    }
-    client_release(c);
-}
-
-static void
 link_is_up(struct client *c)
 {
     c->link_up = true;
     c->link_retry_ms = 0;
-    client_hold(c);
-    warden_info(c->warden, on_info, c);
+    c->link_refused = 0;
     struct alloc_runner *ar, *tmp;
     HASH_ITER(hh, c->allocs, ar, tmp)
     {
         alloc_runner_link_up(ar);
     }
+    sweep_start(c);
+}
+
+/* During an upgrade: the older of the two will be restarted, and the connection made again. */
+static void
+refuse(struct client *c, const struct warden_info *info)
+{
+    int64_t theirs = info ? info->protocol : 0;
+    if (c->link_refused != theirs + 1)
+        log_error("client",
+                  "the warden speaks another version of the protocol: restart paddock and "
+                  "paddock-warden of one installation; tasks run on",
+                  "warden", LOG_I64(theirs), "agent", LOG_I64(PROTO_VERSION), "warden_version",
+                  str_or(info ? info->version : NULL, "?"), NULL);
+    c->link_refused = theirs + 1;
+}
+
+static void
+on_info(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct client *c = arg;
+    const struct warden_info *info = e ? NULL : r->msg->info;
+    if (e || c->stopping) {
+        /* lost again, or no matter */
+    } else if (!info || info->protocol != PROTO_VERSION) {
+        c->link_info = false;
+        refuse(c, info);
+        register_start(c);
+    } else {
+        mem_free(c->warden_missing);
+        mem_free(c->warden_cgroup);
+        c->warden_root = info->root;
+        if (info->missing.n > 0)
+            c->warden_missing = mem_strdup(c, info->missing.v[0]);
+        if (!str_empty(info->cgroup_root))
+            c->warden_cgroup = mem_strdup(c, info->cgroup_root);
+        take_facts(c, info, r);
+        c->link_info = true;
+        link_is_up(c);
+        register_start(c);
+    }
+    client_release(c);
 }
 
 static void
@@ -127,7 +149,8 @@ try_connect(void *arg)
         timer_stop(TAKE(c->link_timer));
         c->link_watch = watch_fd(c->loop, warden_client_fd(c->warden), WATCH_READ, on_ready, c);
         ASSERT(c->link_watch);
-        link_is_up(c);
+        client_hold(c);
+        warden_info(c->warden, on_info, c);
         watch_set(c->link_watch, wanted_events(c));
     }
     client_release(c);

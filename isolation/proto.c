@@ -46,7 +46,7 @@ static const struct row rows[WARDEN_OP_END] = {
     [WARDEN_LIST] = {"list", 0, R_ALLOC | R_TASK, PROTO_READY | PROTO_STOPPING},
     [WARDEN_OPEN] = {"open", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
     [WARDEN_STAT] = {"stat", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_READDIR] = {"readdir", R_ALLOC, R_PATH | R_OFFSET, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_READDIR] = {"readdir", 0, R_ALLOC | R_PATH | R_OFFSET, PROTO_READY | PROTO_STOPPING},
     [WARDEN_PUT] = {"put", R_ALLOC | R_TASK | R_PATH, R_OFFSET | R_DATA | R_MODE | R_OWNER,
                     PROTO_READY},
 };
@@ -193,8 +193,8 @@ check_values(const struct warden_request *r, struct err *e)
         return err_set(e, -ERR_INVALID, "the allocation id is not a UUID");
     if (r->task_name != NULL && proto_check_task_name(r->task_name) < 0)
         return err_set(e, -ERR_INVALID, "the task name is not allowed");
-    if (proto_check_path(r->path) < 0)
-        return err_set(e, -ERR_INVALID, "the path is not a plain relative one");
+    if (proto_check_path(r->path) < 0 || (r->path != NULL && r->alloc_id == NULL))
+        return err_set(e, -ERR_INVALID, "the path is not a plain one of an allocation");
     if (r->signal < 0 || r->signal > 64)
         return err_set(e, -ERR_INVALID, "%lld is not a signal", (long long)r->signal);
     /* of a directory it is the file system's cookie, any number */

@@ -33,6 +33,10 @@ enum warden_op {
     WARDEN_OP_END
 };
 
+/* To be raised when a request or an answer changes its meaning. An agent does not work with a warden of
+ * another version: the first answer, to WARDEN_INFO, says which it is. */
+enum { PROTO_VERSION = 1 };
+
 /* What an fd of an answer is. */
 enum warden_fd {
     WARDEN_FD_PID = 1,

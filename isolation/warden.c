@@ -200,6 +200,7 @@ do_info(struct warden *w, struct warden_waiter to, const struct warden_request *
     (void)q;
     auto_mem void *ctx = mem_ctx("info");
     struct warden_info info = {.version = PACKAGE_VERSION,
+                               .protocol = PROTO_VERSION,
                                .pid = getpid(),
                                .root = w->root,
                                .raw_exec = w->policy->raw_exec,
