@@ -187,9 +187,9 @@ payload(const int write_ends[2])
             r = RAW(SYS_dup3, write_ends[i], i + 1, 0);
     if (r >= 0)
         r = confine_task(c, &x, &what);
-    if (r >= 0 && !(h->flags & PLAN_ISOLATED)) {
-        /* without a pid namespace it would outlive its shim; after the change of ids, which forgets
-         * it */
+    if (r >= 0 && !(h->flags & (PLAN_ROOT | PLAN_ISOLATED))) {
+        /* neither a pid namespace nor a cgroup: it would outlive its shim. (As root it would not be
+         * signalled: the shim has no CAP_KILL when it dies.) */
         what = "parent";
         r = RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
         if (RAW(SYS_getppid) != launch.shim_pid)

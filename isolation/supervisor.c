@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -37,6 +38,7 @@ enum {
     AGENT_STOP_MS = 60000,
     WARDEN_STOP_MS = 20000,
     WARDEN_READY_MS = 15000,
+    SUPERVISOR_LOCK_MS = 10000,
 };
 
 struct child {
@@ -57,7 +59,9 @@ struct run {
     const char *policy_path; /* of policy */
     char warden_exe[PATH_MAX];
     bool root;
-    int self;    /* our own program */
+    int self; /* our own program, or what was installed in its place */
+    char self_path[PATH_MAX];
+    int lock;    /* inherited by the agent: held until it has ended */
     int signals; /* signalfd */
     struct child warden, agent;
     enum phase phase;
@@ -218,7 +222,8 @@ warden_child(struct run *u, pid_t parent)
                     (char *)(uintptr_t)u->policy_path, NULL};
     const char *journal = getenv("JOURNAL_STREAM");
     char *envp[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-                    str_empty(journal) ? NULL : mem_printf(u->ctx, "JOURNAL_STREAM=%s", journal), NULL};
+                    str_empty(journal) ? NULL : mem_printf(u->ctx, "JOURNAL_STREAM=%s", journal),
+                    NULL};
     child_begin(parent);
     execve(u->warden_exe, argv, envp);
     child_failed(u->warden_exe, errno);
@@ -239,14 +244,27 @@ agent_child(struct run *u, pid_t parent)
     int r = drop_privilege(u);
     if (r < 0)
         child_failed("the agent", -r);
+    (void)fcntl(u->lock, F_SETFD, 0);
     child_begin(parent); /* after the change of user, which forgets the parent's death signal */
     fexecve(u->self, argv, environ);
     child_failed("the agent", errno);
 }
 
+/* A daemon that starts again is the program that is installed now. */
+static void
+find_self(struct run *u)
+{
+    int fd = open(u->self_path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return; /* removed: what we have is still good */
+    fd_close(&u->self);
+    u->self = fd;
+}
+
 static int
 start(struct run *u, struct child *c)
 {
+    find_self(u);
     pid_t parent = getpid();
     pid_t pid = proc_fork(NULL);
     if (pid == 0) {
@@ -415,6 +433,25 @@ await_warden(struct run *u, struct err *e)
     return r;
 }
 
+/* A supervisor that was killed leaves an agent that is about to end. (The warden has its own lock.)
+ */
+static int
+take_lock(struct run *u, struct err *e)
+{
+    const char *path = mem_printf(u->ctx, "%s/supervisor.lock", u->policy->run_dir);
+    int64_t end = clock_mono_ns() + SUPERVISOR_LOCK_MS * NS_PER_MS;
+    u->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (u->lock < 0)
+        return err_errno(e, errno, "open \"%s\"", path);
+    while (flock(u->lock, LOCK_EX | LOCK_NB) < 0) {
+        if (clock_mono_ns() >= end)
+            return err_set(e, -ERR_CONFLICT,
+                           "the agent of another supervisor runs with \"%s\": stop it first", path);
+        (void)poll(NULL, 0, PAUSE_FIRST_MS / 10);
+    }
+    return 0;
+}
+
 static int
 prepare(struct run *u, struct err *e)
 {
@@ -431,9 +468,14 @@ prepare(struct run *u, struct err *e)
         r = policy_install(u->policy, &u->policy_path, e);
     if (r != 0)
         return r;
+    r = take_lock(u, e);
+    if (r < 0)
+        return r;
     u->self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    if (u->self < 0)
+    ssize_t n = readlink("/proc/self/exe", u->self_path, sizeof(u->self_path) - 1);
+    if (u->self < 0 || n < 0)
         return err_errno(e, errno, "open our own program");
+    u->self_path[n] = '\0';
     sigset_t set;
     sigemptyset(&set);
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
@@ -458,6 +500,7 @@ supervisor_main(const struct supervisor *s)
                       .ctx = ctx,
                       .root = geteuid() == 0,
                       .self = -1,
+                      .lock = -1,
                       .signals = -1,
                       .warden = {.name = "warden"},
                       .agent = {.name = "agent"}};
@@ -482,6 +525,7 @@ supervisor_main(const struct supervisor *s)
     if (r < 0)
         fprintf(stderr, "paddock: %s\n", e.text);
     fd_close(&u->self);
+    fd_close(&u->lock);
     fd_close(&u->signals);
     return r != 0 ? 1 : u->exit_code;
 }

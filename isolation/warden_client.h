@@ -104,7 +104,8 @@ void warden_open(struct warden_client *c, const char *alloc_id, const char *path
 /* msg->files: one element, name is the last component. Same refusals. */
 void warden_stat(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
                  void *arg);
-/* msg->files from entry `offset` on, at most some hundred; msg->next is the next offset or 0. */
+/* `alloc_id` NULL: the directories of the allocations themselves, beside others.
+ * msg->files from entry `offset` on, at most some hundred; msg->next is the next offset or 0. */
 void warden_readdir(struct warden_client *c, const char *alloc_id, const char *path, int64_t offset,
                     warden_done *done, void *arg);
 

@@ -40,26 +40,33 @@ open_alloc(struct warden *w, const char *alloc, struct err *e)
     return fd < 0 ? err_errno(e, -fd, "open the directory of allocation \"%s\"", alloc) : fd;
 }
 
-/* Makes one directory, or opens the one that is there; owner and mode only when made. */
+/* Makes one directory, which has its mode from the start, or opens the one that is there. */
 static int
 make_dir(struct warden *w, int at, const char *name, mode_t mode, int64_t uid, int64_t gid)
 {
-    bool made = mkdirat(at, name, 0700) == 0;
-    if (!made && errno != EEXIST)
-        return -errno;
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    mode_t old = umask(0);
+    bool made = mkdirat(at, name, mode) == 0;
+    int r = made || errno == EEXIST ? 0 : -errno;
+    (void)umask(old);
+    auto_fd int fd = r < 0 ? r : openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return -errno;
-    int r = 0;
+        return r < 0 ? r : -errno;
     if (made && w->root && uid != NO_ID && fchown(fd, (uid_t)uid, (gid_t)gid) < 0)
-        r = -errno;
-    if (made && r == 0 && fchmod(fd, mode) < 0)
-        r = -errno;
-    if (r < 0) {
-        fd_close(&fd);
-        return r;
-    }
-    return fd;
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* The same for a directory of a task's own: one that is still root's was made by a warden that was
+ * killed before it could give it away. */
+static int
+make_task_dir(struct warden *w, int at, const char *name, mode_t mode, const struct user *u)
+{
+    struct stat st;
+    auto_fd int fd = make_dir(w, at, name, mode, u->uid, u->gid);
+    if (fd >= 0 && w->root && fstat(fd, &st) == 0 && st.st_uid == 0 && u->uid != 0 &&
+        fchown(fd, u->uid, u->gid) < 0)
+        return -errno;
+    return TAKE_FD(fd);
 }
 
 static int
@@ -72,11 +79,10 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
         err_prefix(e, "task \"%s\"", t->name);
         return r;
     }
-    auto_fd int task = make_dir(w, alloc, t->name, 0755, user.uid, user.gid);
-    auto_fd int local = task < 0 ? task : make_dir(w, task, "local", 0755, user.uid, user.gid);
-    auto_fd int secrets =
-        local < 0 ? local : make_dir(w, task, "secrets", 0700, user.uid, user.gid);
-    auto_fd int tmp = secrets < 0 ? secrets : make_dir(w, task, "tmp", 01777, user.uid, user.gid);
+    auto_fd int task = make_task_dir(w, alloc, t->name, 0755, &user);
+    auto_fd int local = task < 0 ? task : make_task_dir(w, task, "local", 0755, &user);
+    auto_fd int secrets = local < 0 ? local : make_task_dir(w, task, "secrets", 0700, &user);
+    auto_fd int tmp = secrets < 0 ? secrets : make_task_dir(w, task, "tmp", 01777, &user);
     return tmp < 0 ? err_errno(e, -tmp, "make the directories of task \"%s\"", t->name) : 0;
 }
 
@@ -331,7 +337,8 @@ files_readdir(struct warden *w, struct warden_waiter to, const struct warden_req
 {
     struct err e = ERR_INIT;
     auto_mem void *ctx = mem_ctx("readdir");
-    auto_fd int fd = open_readable(w, q, &e);
+    auto_fd int fd =
+        q->alloc_id == NULL ? fcntl(w->alloc_dir, F_DUPFD_CLOEXEC, 3) : open_readable(w, q, &e);
     int dup = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dup >= 0 && q->offset > 0 && lseek(dup, q->offset, SEEK_SET) < 0)
         fd_close(&dup);
