@@ -21,7 +21,6 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/opt.h"
 #include "common/str.h"
 #include "isolation/policy.h"
