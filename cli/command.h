@@ -90,6 +90,9 @@ bool cmd_confirm(struct cmd *c, const char *question);
 
 /* commands */
 int cmd_version(struct cmd *c);
+int cmd_isolate_run(struct cmd *c);
+int cmd_isolate_explain(struct cmd *c);
+int cmd_isolate_probe(struct cmd *c);
 int cmd_agent_info(struct cmd *c);
 int cmd_job_init(struct cmd *c);
 int cmd_job_run(struct cmd *c);

@@ -31,6 +31,7 @@ const struct command commands[] = {
      false},
     {"inspect", "[options] <job>", "Print a job as the servers have it", NULL, cmd_job_inspect,
      "job inspect", false},
+    {"isolate", "", "Run and explain isolation without a server", NULL, NULL, NULL, false},
     {"logs", "[options] <allocation> [task]", "Print the logs of a task", NULL, cmd_alloc_logs,
      "alloc logs", false},
     {"plan", "[options] <path>", "Show what running a job file would change", NULL, cmd_job_plan,
@@ -100,6 +101,16 @@ const struct command commands[] = {
      cmd_eval_list, NULL, false},
     {"eval status", "[options] <evaluation>", "Show an evaluation",
      "Shows an evaluation and why something could not be placed.", cmd_eval_status, NULL, false},
+    /* isolate */
+    {"isolate explain", "[options] <path>", "Say what the tasks of a job file may do",
+     PATH_HELP "Nothing is submitted; no server is asked.", cmd_isolate_explain, NULL, false},
+    {"isolate probe", "", "Show what this kernel offers for isolation",
+     "Tries the features that the sandbox uses and says which are missing, and why. As root it "
+     "tries them all.", cmd_isolate_probe, NULL, false},
+    {"isolate run", "<spec> | -- <command> [args...]", "Run one program in the exec sandbox",
+     "Runs a command, or a launch spec in JSON, through a warden and shim of its own, without any "
+     "server. As root. Its output and exit code (128 and the signal) become this command's; an "
+     "interrupt kills it.", cmd_isolate_run, NULL, false},
     /* server, system */
     {"server members", "[options]", "List the servers", "Lists the known servers and the leader.",
      cmd_server_members, NULL, false},

@@ -20,9 +20,10 @@
 enum {
     X32_BIT = 0x40000000,
     JUMP_MAX = 255,
-    RANGES_MAX = 2 * SECCOMP_RULES_MAX + 8,
-    BLOCK_MAX = JUMP_MAX, /* instructions of one argument check */
-    ISLANDS_MAX = 3,      /* in one range */
+    RANGES_MAX = 2 * SECCOMP_RULES_MAX + 8, /* with the mark behind the last */
+    BLOCK_MAX = JUMP_MAX,                   /* instructions of one argument check */
+    ISLANDS_MAX = 3,                        /* in one range */
+    NUMBERS = 480,                          /* about as many calls as there are */
 };
 
 /* One number with another verdict: a comparison, where two ranges more would take two jumps. */
@@ -141,6 +142,25 @@ put_return(struct emitter *m, enum seccomp_verdict v)
     put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action(v)));
 }
 
+static uint32_t
+start_of(const struct range *r)
+{
+    return r->start < NUMBERS ? r->start : NUMBERS;
+}
+
+/* Where a subtree is cut: half of the numbers on each side, not half of the ranges. The kernel runs
+ * a new filter once for every number, so a wide range near the top is what makes it load fast.
+ * There is a range `hi`: behind the last one is a mark. */
+static size_t
+middle(const struct range *ranges, size_t lo, size_t hi)
+{
+    uint32_t sum = start_of(&ranges[lo]) + start_of(&ranges[hi]);
+    size_t mid = lo + 1;
+    while (mid + 1 < hi && 2 * start_of(&ranges[mid + 1]) <= sum)
+        mid++;
+    return mid;
+}
+
 /* Every leaf returns by itself. Depth is the logarithm of RANGES_MAX, here and below. */
 static void
 put_tree(struct emitter *m, size_t lo, size_t hi)
@@ -158,7 +178,7 @@ put_tree(struct emitter *m, size_t lo, size_t hi)
         put_return(m, r->verdict);
         return;
     }
-    size_t mid = lo + (hi - lo) / 2;
+    size_t mid = middle(m->ranges, lo, hi);
     struct emitter left = {.ranges = m->ranges};
     put_tree(&left, lo, mid); /* counts only */
     uint32_t k = m->ranges[mid].start;
@@ -183,7 +203,7 @@ shared_size(const struct range *ranges, size_t lo, size_t hi)
         put_block(&block, ranges[lo].rule);
         return block.n;
     }
-    size_t mid = lo + (hi - lo) / 2;
+    size_t mid = middle(ranges, lo, hi);
     return 1 + shared_size(ranges, lo, mid) + shared_size(ranges, mid, hi);
 }
 
@@ -213,7 +233,7 @@ put_shared(struct emitter *m, size_t lo, size_t hi, size_t returns)
             put_islands(m, &m->ranges[lo], returns);
         return;
     }
-    size_t mid = lo + (hi - lo) / 2;
+    size_t mid = middle(m->ranges, lo, hi);
     size_t n_left = shared_size(m->ranges, lo, mid), n_right = shared_size(m->ranges, mid, hi);
     size_t next = m->n + 1; /* jumps count from here */
     size_t left = n_left ? 0 : returns + m->ranges[lo].verdict - next;
@@ -370,6 +390,7 @@ seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp
         return r;
     struct range *ranges = mem_array(tmp, struct range, RANGES_MAX);
     size_t n = fold_islands(ranges, cut_ranges(rules, n_rules, ranges));
+    ranges[n] = (struct range){.start = UINT32_MAX};
     struct emitter count = {.ranges = ranges};
     put_program(&count, n);
     if (count.n > SECCOMP_INSNS_MAX)

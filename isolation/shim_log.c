@@ -43,12 +43,13 @@ shim_log_open(struct shim_log *l)
     if (fd < 0)
         return (int)fd;
     struct statx st;
-    long r = RAW(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &st);
+    long r = RAW(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE | STATX_GID, &st);
     if (r < 0 || (st.stx_mode & 0170000) != 0100000) {
         raw_close(fd);
         return r < 0 ? (int)r : -EINVAL;
     }
-    (void)RAW(SYS_fchown, fd, -1, l->gid); /* fails without root: then it is ours anyway */
+    if (st.stx_gid != l->gid) /* fails without root: then it is ours anyway */
+        (void)RAW(SYS_fchown, fd, -1, l->gid);
     l->file = (int)fd;
     l->bytes = st.stx_size;
     return 0;

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * isolate run: one launch spec through a warden and shim of its own, without any server; root.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/num.h"
+#include "isolation/cgroup.h"
+#include "isolation/policy.h"
+#include "isolation/proc.h"
+#include "isolation/record.h"
+#include "isolation/supervisor.h"
+#include "isolation/warden_client.h"
+
+#define RUN_ALLOC "00000000-0000-0000-0000-000000000000"
+#define RUN_TASK "task"
+enum { SPEC_BYTES_MAX = 1 << 20, SPEC_BUDGET = 8 << 20, CONNECT_MS = 10000, TICK_MS = 50 };
+
+struct run {
+    struct cmd *c;
+    char dir[64];
+    struct policy policy;
+    struct launch_spec *spec;
+    struct warden_client *client;
+    pid_t warden;
+    struct err err; /* of the last request */
+    int pidfd;
+    int record;
+    struct {
+        int fd;
+        unsigned index;
+    } logs[2];
+};
+
+static volatile sig_atomic_t run_interrupted;
+
+static void
+on_signal(int sig)
+{
+    run_interrupted = sig;
+}
+
+static void
+answered(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct run *x = arg;
+    x->err = e ? *e : (struct err)ERR_INIT;
+    if (r && r->pidfd >= 0)
+        x->pidfd = TAKE_FD(r->pidfd);
+    if (r && r->record >= 0)
+        x->record = TAKE_FD(r->record);
+}
+
+/* 0, or the code in x->err. */
+static int
+await(struct run *x)
+{
+    int r = warden_client_drain(x->client, CONNECT_MS);
+    return r < 0 ? err_set(&x->err, r, "the warden does not answer") : x->err.code;
+}
+
+/* --- the spec -------------------------------------------------------------------------------- */
+
+static int
+read_spec(struct cmd *c, const char *path, struct launch_spec **ret, struct err *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    void *s = NULL;
+    int r = file_read(c, AT_FDCWD, path, SPEC_BYTES_MAX, &text, &n);
+    if (r < 0)
+        return err_errno(e, -r, "read \"%s\"", path);
+    r = json_decode(c, &type_launch_spec, text, n, JSON_REFUSE_UNKNOWN, BUDGET(SPEC_BUDGET), &s, e);
+    if (r < 0) {
+        err_prefix(e, "\"%s\"", path);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+static int
+make_spec(struct cmd *c, bool command, struct launch_spec **ret, struct err *e)
+{
+    struct launch_spec *s = NULL;
+    if (command) {
+        s = type_new(c, &type_launch_spec);
+        s->command = c->args[0];
+        for (size_t i = 1; i < c->n_args; i++)
+            list_add(c, s->args, c->args[i]);
+        list_add(c, s->env, "PATH=/usr/local/bin:/usr/bin:/bin");
+    } else {
+        int r = read_spec(c, c->args[0], &s, e);
+        if (r < 0)
+            return r;
+    }
+    s->alloc_id = RUN_ALLOC;
+    s->task_name = RUN_TASK;
+    if (str_empty(s->driver))
+        s->driver = "exec";
+    s->isolated = !str_eq(s->driver, "raw_exec");
+    s->share_net = true;
+    *ret = s;
+    return 0;
+}
+
+/* --- a warden of our own ---------------------------------------------------------------------- */
+
+static int
+make_policy(struct run *x, char **ret_path, struct err *e)
+{
+    struct cmd *c = x->c;
+    struct cgroup_info info = {0};
+    int r = cgroup_find(c, &info, e);
+    if (r < 0)
+        return r;
+    x->policy = (struct policy){
+        .data_dir = mem_printf(c, "%s/data", x->dir),
+        .alloc_dir = mem_printf(c, "%s/data/alloc", x->dir),
+        .run_dir = mem_printf(c, "%s/run", x->dir),
+        .agent_user = "root",
+        .cgroup_root = mem_printf(c, "%s/paddock-isolate-%d", info.mount, (int)getpid()),
+        .raw_exec = true,
+        .seccomp = true,
+        .userns_host = true,
+    };
+    list_add(c, x->policy.drivers, "exec");
+    list_add(c, x->policy.drivers, "raw_exec");
+    /* who runs this is root: what the spec asks for is what the operator allows */
+    list_add(c, x->policy.allowed_caps, "all");
+    for (size_t i = 0; i < x->spec->mounts.n; i++)
+        list_add(c, x->policy.bind_allowed, x->spec->mounts.v[i]->source);
+    if (dir_make(AT_FDCWD, x->policy.data_dir, 0755) < 0 ||
+        dir_make(AT_FDCWD, x->policy.run_dir, 0755) < 0)
+        return err_errno(e, errno, "make directories in \"%s\"", x->dir);
+    *ret_path = mem_printf(c, "%s/policy", x->policy.run_dir);
+    return policy_compile(&x->policy, *ret_path, e);
+}
+
+static int
+start_warden(struct run *x, struct err *e)
+{
+    char helpers[4096], *policy = NULL;
+    int r = make_policy(x, &policy, e);
+    if (r == 0)
+        r = supervisor_helpers(helpers, sizeof(helpers), e);
+    if (r < 0)
+        return r;
+    const char *exe = mem_printf(x->c, "%s/paddock-warden", helpers);
+    x->warden = proc_fork(NULL);
+    if (x->warden == 0) {
+        (void)setpgid(0, 0); /* what a terminal interrupts is the task, by us */
+        execl(exe, "paddock-warden", "-policy", policy, "-log-level", "warn", (char *)NULL);
+        _exit(127);
+    }
+    if (x->warden < 0)
+        return err_errno(e, -x->warden, "start \"%s\"", exe);
+    x->client = warden_client_new(x->c, mem_printf(x->c, "%s/warden.sock", x->policy.run_dir));
+    struct err why = ERR_INIT;
+    for (int i = 0; warden_client_connect(x->client, &why) < 0; i++) {
+        int status;
+        if (i > CONNECT_MS || waitpid(x->warden, &status, WNOHANG) == x->warden) {
+            x->warden = i > CONNECT_MS ? x->warden : 0;
+            return err_set(e, -ERR_UNAVAILABLE, "the warden does not start: %s", why.text);
+        }
+        err_clear(&why);
+        (void)poll(NULL, 0, 1);
+    }
+    return 0;
+}
+
+static void
+stop_warden(struct run *x)
+{
+    if (x->warden > 0) {
+        (void)kill(x->warden, SIGUSR1); /* ends what is left of the task, then itself */
+        while (waitpid(x->warden, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    warden_client_free(x->client);
+    (void)dir_remove(AT_FDCWD, x->dir, NULL);
+}
+
+/* --- the task -------------------------------------------------------------------------------- */
+
+static void
+copy_logs(struct run *x)
+{
+    static const char *const names[2] = {"stdout", "stderr"};
+    for (int i = 0; i < 2; i++) {
+        char buf[65536];
+        for (;;) {
+            if (x->logs[i].fd < 0) {
+                const char *path =
+                    mem_printf(x->c, "%s/" RUN_ALLOC "/alloc/logs/" RUN_TASK ".%s.%u",
+                               x->policy.alloc_dir, names[i], x->logs[i].index);
+                x->logs[i].fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+            }
+            ssize_t n = x->logs[i].fd < 0 ? 0 : read(x->logs[i].fd, buf, sizeof(buf));
+            if (n > 0) {
+                (void)fd_write_full(i + 1, buf, (size_t)n);
+                continue;
+            }
+            const char *next = mem_printf(x->c, "%s/" RUN_ALLOC "/alloc/logs/" RUN_TASK ".%s.%u",
+                                          x->policy.alloc_dir, names[i], x->logs[i].index + 1);
+            if (x->logs[i].fd < 0 || access(next, F_OK) < 0)
+                break;
+            fd_close(&x->logs[i].fd);
+            x->logs[i].index++;
+        }
+    }
+}
+
+/* The exit code of the task, as a shell has it. */
+static int
+watch(struct run *x)
+{
+    bool killed = false;
+    struct pollfd p = {.fd = x->pidfd, .events = POLLIN};
+    while (poll(&p, 1, TICK_MS) != 1) {
+        copy_logs(x);
+        if (run_interrupted != 0 && !killed) {
+            killed = true;
+            warden_kill(x->client, RUN_ALLOC, RUN_TASK, answered, x);
+            (void)await(x);
+        }
+    }
+    copy_logs(x);
+    struct task_record *t = NULL;
+    if (record_read(x->c, x->record, &t) < 0)
+        return cmd_fail(x->c, "Error: the task's record cannot be read");
+    if (t->oom_killed)
+        cmd_warn(x->c, "out of memory");
+    return t->signal > 0 ? 128 + (int)t->signal : (int)t->exit_code;
+}
+
+static int
+run_task(struct run *x)
+{
+    struct err e = ERR_INIT;
+    int r = start_warden(x, &e);
+    if (r < 0)
+        return cmd_fail(x->c, "Error: %s", e.text);
+    const struct warden_task t = {
+        .name = RUN_TASK, .user = x->spec->user, .driver = x->spec->driver};
+    const struct warden_task *v[] = {&t};
+    warden_alloc_make(x->client, RUN_ALLOC, v, 1, answered, x);
+    if (await(x) == 0) {
+        warden_launch(x->client, x->spec, answered, x);
+        (void)await(x);
+    }
+    return x->err.code != 0 ? cmd_fail(x->c, "Error: %s", x->err.text) : watch(x);
+}
+
+int
+cmd_isolate_run(struct cmd *c)
+{
+    bool command = false;
+    for (int i = 1; i < c->argc; i++)
+        command = command || str_eq(c->argv[i], "--");
+    const struct opt opts[] = {{0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.min = 1, .max = command ? 4096 : 1}, &rc))
+        return rc;
+    if (geteuid() != 0)
+        return cmd_fail(c, "Error: isolate run needs root: it starts a warden of its own");
+    struct run x = {.c = c, .pidfd = -1, .record = -1, .logs = {{.fd = -1}, {.fd = -1}}};
+    struct err e = ERR_INIT;
+    if (make_spec(c, command, &x.spec, &e) < 0)
+        return cmd_fail(c, "Error: %s", e.text);
+    str_copy(x.dir, sizeof(x.dir), "/tmp/paddock-isolate-XXXXXX");
+    if (mkdtemp(x.dir) == NULL || chmod(x.dir, 0711) < 0)
+        return cmd_fail(c, "Error: make a directory in /tmp: %s", strerror(errno));
+    const struct sigaction act = {.sa_handler = on_signal};
+    (void)sigaction(SIGINT, &act, NULL);
+    (void)sigaction(SIGTERM, &act, NULL);
+    rc = run_task(&x);
+    stop_warden(&x);
+    for (int i = 0; i < 2; i++)
+        fd_close(&x.logs[i].fd);
+    fd_close(&x.pidfd);
+    fd_close(&x.record);
+    return rc;
+}

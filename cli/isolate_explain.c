@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * isolate probe: what this kernel offers. isolate explain: what the tasks of a job file may do, in
+ * words, from the launch spec that their driver makes of them.
+ */
+#include "cli/command.h"
+#include "cli/format.h"
+#include "cli/jobfile.h"
+#include "drivers/driver.h"
+#include "isolation/cgroup.h"
+#include "isolation/probe.h"
+
+#define NO_ALLOC "00000000-0000-0000-0000-000000000000"
+
+int
+cmd_isolate_probe(struct cmd *c)
+{
+    const struct opt opts[] = {{0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){0}, &rc))
+        return rc;
+    struct probe p;
+    probe_run(&p, NULL);
+    struct table t;
+    table_init(&t, c, 3);
+    table_row(&t, "Feature", "Here", "Why not");
+    for (int i = 0; i < PROBE_N; i++)
+        table_row(&t, probe_name((enum probe_id)i), p.facts[i].ok ? "yes" : "no",
+                  p.facts[i].ok ? "-" : p.facts[i].reason);
+    table_print(&t);
+    cmd_put(c, "\n");
+    cmd_say(c, "Landlock version %d%s", p.landlock_abi,
+            p.landlock_abi >= 6   ? ": files, abstract sockets and signals"
+            : p.landlock_abi >= 2 ? ": files"
+                                  : ": not used");
+    cmd_say(c, "cgroup v2 controllers: %s", cgroup_controllers_text(c, p.controllers));
+    if (!p.root)
+        cmd_say(c, "Not root: what needs root was not tried.");
+    return 0;
+}
+
+static const char *
+join(struct cmd *c, const struct str_list *l)
+{
+    const char *out = "";
+    for (size_t i = 0; i < l->n; i++)
+        out = mem_printf(c, "%s%s%s", out, i ? ", " : "", l->v[i]);
+    return out;
+}
+
+static void
+explain_net(struct cmd *c, const char *what, const struct net_policy *p)
+{
+    if (!p)
+        return;
+    cmd_say(c, "    %s: allowed %s; denied %s; else %s", what,
+            p->allow.n ? join(c, &p->allow) : "nothing named",
+            p->deny.n ? join(c, &p->deny) : "nothing named", str_or(p->default_, "allowed"));
+}
+
+static void
+explain_exec(struct cmd *c, const struct launch_spec *s)
+{
+    cmd_say(c, "    sees only its own processes, host name, System V IPC and cgroup");
+    cmd_say(c, "    writes in its own directory (/, /local, /secrets, /tmp) and in /alloc; /usr, /etc "
+               "and the like are the host's, read-only");
+    cmd_say(c, "    runs as %s%s", str_or(s->user, "nobody"),
+            str_eq(s->userns, "host")
+                ? ", an id of the host"
+                : " in a user namespace of its allocation, where the client has them");
+    if (s->cap_add.n == 0)
+        cmd_say(c, "    has no capability and can gain none");
+    else
+        cmd_say(c, "    keeps the capabilities %s, if the client allows them", join(c, &s->cap_add));
+    cmd_say(c, "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
+               "keyrings, tracing of others, raw or packet sockets, bpf, io_uring",
+            str_or(s->seccomp, "default"));
+    cmd_say(c, "    shares the network of the host: it reaches what the host reaches, loopback too");
+}
+
+static void
+explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
+{
+    const struct driver *d = driver_find(t->driver);
+    cmd_say(c, "  task \"%s\" of group \"%s\", driver %s", t->name, g->name, t->driver);
+    struct str_list env = {0};
+    struct driver_input in = {.alloc_id = NO_ALLOC,
+                              .task = t,
+                              .config = t->config,
+                              .user = t->user,
+                              .env = &env,
+                              .egress = t->network ? t->network->egress : NULL,
+                              .bind = t->network ? t->network->bind : NULL};
+    struct launch_spec *s = NULL;
+    struct err e = ERR_INIT;
+    if (!d || !d->spec || d->spec(c, &in, &s, &e) < 0) {
+        cmd_say(c, "    cannot be explained: %s", e.text[0] ? e.text : "no such driver here");
+        return;
+    }
+    if (s->isolated)
+        explain_exec(c, s);
+    else
+        cmd_say(c, "    is not isolated: it is a process of the host as %s, and does what that user "
+                   "may do; only its cgroup is its own",
+                str_or(s->user, "nobody"));
+    explain_net(c, "may send to", s->egress);
+    explain_net(c, "may bind to", s->bind);
+    const struct resources *r = t->resources;
+    if (r)
+        cmd_say(c, "    gets %lld MHz and %lld MiB of memory, without swap, where the client's cgroups "
+                   "have the controllers",
+                (long long)r->cpu.v, (long long)r->memory_mb.v);
+}
+
+int
+cmd_isolate_explain(struct cmd *c)
+{
+    struct jobfile_opts o = JOBFILE_OPTS_INIT;
+    const struct opt opts[] = {JOBFILE_OPTS(o), {0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.min = 1, .max = 1}, &rc))
+        return rc;
+    struct jobfile f = {0};
+    if (jobfile_load(c, &o, c->args[0], &f) < 0)
+        return 1;
+    cmd_say(c, "job \"%s\"", f.job->id);
+    for (size_t i = 0; i < f.job->task_groups.n; i++)
+        for (size_t k = 0; k < f.job->task_groups.v[i]->tasks.n; k++)
+            explain_task(c, f.job->task_groups.v[i], f.job->task_groups.v[i]->tasks.v[k]);
+    cmd_put(c, "\n");
+    cmd_say(c, "paddock-isolation(7) says what of this is a boundary.");
+    return 0;
+}
