@@ -15,6 +15,7 @@
 struct drainer {
     struct leader *l;
     bool on;
+    uint64_t gen; /* counts leaderships: what an older one found is dropped */
     bool busy;  /* a pass is under way */
     bool again; /* news since it began */
     int64_t not_before_ms; /* the next pass, by the loop's clock */
@@ -24,6 +25,7 @@ struct drainer {
 /* One pass; a talloc context. `d` is not touched once the gate is closed. */
 struct pass {
     struct drainer *d;
+    uint64_t gen;
     struct gate *gate;
     struct state_txn *txn;
     struct drain_out *out;
@@ -199,7 +201,7 @@ pass_found(void *arg)
     struct pass *p = arg;
 
     p->waits = 1;
-    if (!gate_is_closed(p->gate) && p->d->on && p->out != NULL) {
+    if (!gate_is_closed(p->gate) && p->d->on && p->gen == p->d->gen && p->out != NULL) {
         propose_move(p, &p->out->move, true);
         propose_move(p, &p->out->end, false);
         for (size_t i = 0; i < p->out->done.n; i++) {
@@ -227,6 +229,7 @@ drainer_kick(struct drainer *d)
     d->again = false;
     struct pass *p = mem_new(NULL, struct pass);
     p->d = d;
+    p->gen = d->gen;
     p->gate = gate_ref(d->l->gate);
     loop_work(server_loop(d->l->s), pass_work, pass_found, p);
 }
@@ -235,6 +238,7 @@ void
 drainer_start(struct drainer *d)
 {
     d->on = true;
+    d->gen++;
 }
 
 void
