@@ -409,6 +409,39 @@ START_TEST(reports_are_sent_again)
 }
 END_TEST
 
+/* Asked again until a server agrees, followed until it is over; a stop in between ends it. */
+START_TEST(drains_its_node)
+{
+    const struct drain_spec spec = {.deadline = 60 * NS_PER_S};
+    struct world_done d = {0};
+    struct world w;
+
+    world_start(&w, geteuid());
+    world_client(&w);
+    world_until(&w, w.heartbeats > 0);
+    w.fail_drain = -ERR_UNAVAILABLE;
+    client_drain(w.client, &spec, world_on_done, &d);
+    world_until(&w, w.drain_watch != NULL);
+    ck_assert_int_eq(w.drain_deadline, spec.deadline);
+    ck_assert(!d.done);
+    world_drained(&w);
+    world_until(&w, d.done);
+    ck_assert_int_eq(d.e.code, 0);
+    d = (struct world_done){0};
+    w.fail_drain = -ERR_FORBIDDEN;
+    client_drain(w.client, &spec, world_on_done, &d);
+    world_until(&w, d.done);
+    ck_assert_int_eq(d.e.code, -ERR_FORBIDDEN);
+    d = (struct world_done){0};
+    client_drain(w.client, &spec, world_on_done, &d);
+    world_until(&w, w.drain_watch != NULL);
+    world_client_stop(&w);
+    ck_assert(d.done);
+    ck_assert_int_eq(d.e.code, -ERR_CANCELED);
+    world_stop(&w);
+}
+END_TEST
+
 START_TEST(follow_and_rotation)
 {
     struct world w;
@@ -491,5 +524,5 @@ TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_
                    tasks_are_adopted, killed_at_any_instant, works_without_root, exec_in_the_box,
                    updates_in_place,
                    old_allocations_are_collected, full_disk_is_relieved,
-                   dev_ends_its_tasks, reports_are_sent_again,
+                   dev_ends_its_tasks, reports_are_sent_again, drains_its_node,
                    follow_and_rotation, mock_restarts)

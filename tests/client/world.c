@@ -131,7 +131,62 @@ on_update(void *arg, struct rpc_call *call, const void *req)
     rpc_reply(call, &(struct write_response){.index = w->index});
 }
 
+static void
+on_drain(void *arg, struct rpc_call *call, const void *req)
+{
+    struct world *w = arg;
+    const struct node_drain_request *r = req;
+    if (w->fail_drain) {
+        rpc_failf(call, w->fail_drain, "no");
+        w->fail_drain = 0;
+        return;
+    }
+    ck_assert_str_eq(r->node_id, client_node_id(w->client));
+    ck_assert_ptr_nonnull(str_map_get(&r->meta, "message"));
+    w->drain_deadline = r->drain_spec->deadline;
+    rpc_reply(call, &(struct node_drain_update_response){.index = ++w->index});
+}
+
+static void
+answer_node(struct world *w, struct rpc_call *call, bool drains)
+{
+    struct query_meta meta = {.index = ++w->index};
+    struct drain_strategy d = {0};
+    struct drain_metadata last = {.status = drains ? "draining" : "complete"};
+    struct node n = {.drain_strategy = drains ? &d : NULL, .last_drain = &last};
+    rpc_reply(call, &(struct node_response){.node = &n, .meta = &meta});
+}
+
+static void
+watch_cancelled(void *arg)
+{
+    struct world *w = arg;
+    rpc_failf(TAKE(w->drain_watch), -ERR_CANCELED, "cancelled");
+}
+
+static void
+on_node(void *arg, struct rpc_call *call, const void *req)
+{
+    struct world *w = arg;
+    const struct id_request *r = req;
+    if (r->query->min_query_index == 0) {
+        answer_node(w, call, true);
+        return;
+    }
+    w->drain_watch = call;
+    rpc_call_on_cancel(call, watch_cancelled, w);
+}
+
+void
+world_drained(struct world *w)
+{
+    struct rpc_call *call = TAKE(w->drain_watch);
+    rpc_call_on_cancel(call, NULL, NULL);
+    answer_node(w, call, false);
+}
+
 static const struct rpc_service services[] = {
+    {RPC_NODE_UPDATE_DRAIN, on_drain},         {RPC_NODE_GET_NODE, on_node},
     {RPC_NODE_REGISTER, on_register},          {RPC_NODE_UPDATE_STATUS, on_heartbeat},
     {RPC_NODE_GET_CLIENT_ALLOCS, on_list},     {RPC_ALLOC_GET_ALLOCS, on_get},
     {RPC_NODE_UPDATE_ALLOC, on_update},

@@ -36,6 +36,10 @@ struct world {
     int fail_heartbeat; /* code of the next heartbeat's error; 0: none */
     int fail_update;
     struct node *node;
+    /* draining */
+    int fail_drain;               /* code of the next request's error */
+    int64_t drain_deadline;       /* of the last request; -99: none came */
+    struct rpc_call *drain_watch; /* the read of the node that waits for the drain's end */
 };
 
 /* The rig's directories; no client yet. `uid` as rig_start. */
@@ -49,6 +53,7 @@ struct world_alloc *world_add(struct world *w, const char *type, const char *dri
                               const char *group);
 /* A shell script under raw_exec. */
 struct world_alloc *world_script(struct world *w, const char *type, const char *script);
+void world_drained(struct world *w); /* the servers say that the drain is complete */
 void world_changed(struct world *w, struct world_alloc *x); /* new index; wakes the list call */
 void world_wake(struct world *w); /* answers the list call as it is */
 void world_turn(struct world *w); /* a few milliseconds of the loop */
