@@ -11,7 +11,7 @@
 #include "net/loop_uv.h"
 
 enum {
-    QUIET_WORK = 256, /* a burst: so many since the last trim */
+    QUIET_WORK = 32,   /* since the last trim: a few heartbeats, or one big answer and its tail */
     QUIET_CALM = 64,   /* calm: fewer than so many within QUIET_MS */
     QUIET_MS = 1000,
     QUIET_LOOKS = 30 /* a load without a pause: trim all the same after so many looks */
