@@ -137,44 +137,24 @@ cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct er
     if (faccessat(fd, "cgroup.procs", F_OK, 0) < 0)
         return err_set(e, -ERR_INVALID, "\"%s\" is not a cgroup (version 2)", path);
     auto_fd int up = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (up >= 0 && faccessat(up, "cgroup.procs", F_OK, 0) < 0)
-        fd_close(&up);
-    if (make && up >= 0)
+    if (make && up >= 0 && faccessat(up, "cgroup.procs", F_OK, 0) == 0)
         enable_controllers(up);
     enable_controllers(fd);
-    const char *slash = strrchr(path, '/');
-    if (!make || slash == NULL || !str_copy(ret->name, sizeof(ret->name), slash + 1))
-        fd_close(&up);
     ret->controllers = read_controllers(fd, "cgroup.subtree_control");
     ret->fd = TAKE_FD(fd);
-    ret->up = TAKE_FD(up);
     return 0;
 }
 
-/* An empty root may be removed by anybody who may. False: it is there, or cannot be made again. */
-static bool
-root_revive(struct cgroup_root *r)
+bool
+cgroup_root_gone(const struct cgroup_root *r)
 {
-    if (faccessat(r->fd, "cgroup.procs", F_OK, 0) == 0 || r->up < 0)
-        return false;
-    if (mkdirat(r->up, r->name, 0755) < 0 && errno != EEXIST)
-        return false;
-    int fd = openat(r->up, r->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return false;
-    enable_controllers(r->up);
-    enable_controllers(fd);
-    fd_close(&r->fd);
-    r->fd = fd;
-    r->controllers = read_controllers(fd, "cgroup.subtree_control");
-    return true;
+    return faccessat(r->fd, "cgroup.procs", F_OK, 0) < 0;
 }
 
 void
 cgroup_root_close(struct cgroup_root *r)
 {
     fd_close(&r->fd);
-    fd_close(&r->up);
 }
 
 static bool
@@ -274,15 +254,13 @@ sum_weights(int allocfd)
 }
 
 int
-cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
+cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
                  const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e)
 {
     int k = check_names(alloc, task, e);
     if (k < 0)
         return k;
     auto_fd int afd = make_inner(r->fd, alloc, r->controllers != 0, r->owner);
-    if ((afd == -ENOENT || afd == -ENODEV) && root_revive(r))
-        afd = make_inner(r->fd, alloc, r->controllers != 0, r->owner);
     auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task, r->controllers != 0, NULL);
     auto_fd int shim = tfd < 0 ? tfd : make_leaf(tfd, "shim");
     auto_fd int leaf = shim < 0 ? shim : make_leaf(tfd, "task");

@@ -43,13 +43,13 @@ const char *cgroup_controllers_text(const void *ctx, uint32_t mask);
  * `path` is absolute (ROOT). Use one per warden. */
 struct cgroup_root {
     int fd;               /* directory */
-    int up;               /* its parent, in case it is removed while nothing runs in it; -1: none */
-    char name[256];       /* in there */
     uint32_t controllers; /* that tasks below can use */
     const char *owner;    /* borrowed; marks what is made (trusted.paddock.owner). NULL: no marks */
 };
 int cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e);
 void cgroup_root_close(struct cgroup_root *r);
+/* It was removed meanwhile, as an empty one may be by anybody who may. */
+bool cgroup_root_gone(const struct cgroup_root *r);
 
 /* --- limits: the plan is pure ---------------------------------------------------------------- */
 struct cgroup_limits {  /* 0: not set, except where noted */
@@ -83,9 +83,9 @@ struct cgroup_task {
 };
 /* Makes ALLOC/TASK/{shim,task} and writes the plan into task/ (a processor weight into TASK, and
  * the sum of its tasks' into ALLOC: siblings compete, so each level needs one). Existing empty
- * leaves of an earlier run are used again; occupied ones are -EBUSY. A root that was removed is
- * made again. Names are one path component each. */
-int cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
+ * leaves of an earlier run are used again; occupied ones are -EBUSY.
+ * Names are one path component each. */
+int cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
                      const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e);
 /* Opens existing leaves, for adoption. */
 int cgroup_task_open(const struct cgroup_root *r, const char *alloc, const char *task,

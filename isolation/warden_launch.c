@@ -211,6 +211,13 @@ make_cgroup(struct warden *w, struct launch *l, struct err *e)
     struct cgroup_plan plan;
     cgroup_plan(&lim, w->cgroup.controllers, &plan);
     int r = cgroup_task_make(&w->cgroup, t->alloc, t->name, &plan, &t->cgroup, e);
+    if (r < 0 && cgroup_root_gone(&w->cgroup)) {
+        /* with it went what was attached to it. A start makes all of that, and goes on with this
+         * launch as after a kill -9: the agent asks again */
+        log_error(ROOM, "the cgroup of all tasks was removed: the warden has to start again",
+                  "cgroup", w->policy->cgroup_root, NULL);
+        _exit(1);
+    }
     if (r < 0)
         return r;
     if ((w->cgroup.controllers & CGROUP_MEMORY) != 0)

@@ -109,7 +109,7 @@ static int
 open_cgroup(struct warden *w, struct err *e)
 {
     auto_mem void *ctx = mem_ctx("cgroup");
-    w->cgroup.fd = w->cgroup.up = -1;
+    w->cgroup.fd = -1;
     w->cgroup.owner = mem_strdup(w, w->policy->data_dir);
     if (!w->root)
         return 0;
@@ -208,7 +208,7 @@ static int
 run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
-    w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = w->cgroup.up = -1;
+    w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = -1;
     w->net = (struct bpf_net){.leaf = -1, .net = -1, .rules = -1};
     w->root = geteuid() == 0;
     w->policy_path = policy;

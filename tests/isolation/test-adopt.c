@@ -468,7 +468,16 @@ START_TEST(makes_a_lost_cgroup_again)
     struct rig r;
     struct got g;
     rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
     ck_assert_int_eq(rmdir(r.policy.cgroup_root), 0);
+    rig_launch(&r, rig_spec(&r, rig_id, "web", true, "true"), &g);
+    ck_assert_int_eq(g.err.code, -ERR_UNAVAILABLE);
+    got_free(&g);
+    int status; /* whoever started it starts it again */
+    ck_assert_int_eq(waitpid(r.warden, &status, 0), r.warden);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    r.warden = 0;
+    restart(&r);
     launch_marked(&r, "7778884", true, &g);
     ck_assert_int_eq(
         access(mem_printf(r.ctx, "%s/%s/web/task", r.policy.cgroup_root, rig_id), F_OK), 0);
