@@ -342,6 +342,16 @@ on_drained(void *arg, const struct err *e)
     drain_over(r);
 }
 
+/* A shutdown that was called off leaves a drained node that may have got work again. */
+static bool
+idle_since(const struct roles *r)
+{
+    struct client_info i;
+
+    client_info(r->client, &i);
+    return r->drained && i.allocs_running + i.allocs_pending == 0;
+}
+
 int64_t
 roles_drain_ns(const struct roles *r)
 {
@@ -361,7 +371,7 @@ roles_drain(struct roles *r, void (*done)(void *arg), void *arg)
     *end = w;
     if (r->draining)
         return;
-    if (r->drained || r->client == NULL || !config_drain(r->rc.cfg, &spec)) {
+    if (r->client == NULL || idle_since(r) || !config_drain(r->rc.cfg, &spec)) {
         loop_post(r->rc.loop, drain_over, r);
         return;
     }
