@@ -243,11 +243,99 @@ list_filter(struct ask *a, const struct type *t, bool *ok)
     return f;
 }
 
+/* --- lists that come in pages --- */
+
+struct listing {
+    enum rpc_id id;
+    struct list_request *r;
+    void **v;
+    size_t n, cap, memory;
+    struct query_meta meta; /* of the first page */
+    bool more;
+};
+
+/* A page is too large for a frame: a smaller one. */
+static bool
+too_large(struct ask *a, const struct err *e)
+{
+    struct listing *g = a->listing;
+    if (e->code != -ERR_LIMIT || a->asked.per_page <= 1)
+        return false;
+    a->asked.per_page /= 4;
+    if (a->asked.per_page == 0)
+        a->asked.per_page = 1;
+    ask_call(a, g->id, g->r, a->done);
+    return true;
+}
+
+/* The server's rows are in order of ids: a page of that order begins where it is asked to. */
+static bool
+by_key(const struct ask *a, enum list_order order)
+{
+    return !a->q->reverse && (order != LIST_BY_CREATE || !str_empty(a->q->prefix));
+}
+
+void
+ask_pages(struct ask *a, enum rpc_id id, struct list_request *r, enum list_order order,
+          ask_done *done)
+{
+    a->listing = mem_new(a, struct listing);
+    a->listing->id = id;
+    a->listing->r = r;
+    a->on_error = too_large;
+    a->asked.per_page = API_LIST_PAGE;
+    if (by_key(a, order)) {
+        a->asked.next_token = a->q->next_token;
+        if (a->q->per_page > 0 && a->q->per_page < API_LIST_PAGE && str_empty(a->q->filter))
+            a->asked.per_page = a->q->per_page + 1; /* and the one that begins the next page */
+    }
+    ask_call(a, id, r, done);
+}
+
+/* Adds a page. True: there is more to come, and it was asked for. */
+static bool
+add_page(struct ask *a, struct list *l, const struct query_meta **m, struct filter *f)
+{
+    struct listing *g = a->listing;
+    if (g->n == 0 && g->memory == 0)
+        g->meta = **m;
+    g->meta.next_token = NULL;
+    const char *next = (*m)->next_token;
+    void *resp = (void *)(uintptr_t)l->resp;
+    g->memory += talloc_total_size(resp);
+    talloc_steal(g, resp);
+    for (size_t i = 0; i < l->n; i++) {
+        if (f && !filter_match(f, l->v[i]))
+            continue;
+        if (g->n == g->cap) {
+            g->cap = g->cap ? g->cap * 2 : 256;
+            mem_resize(g, g->v, void *, g->cap);
+        }
+        g->v[g->n++] = l->v[i];
+    }
+    bool enough = by_key(a, l->order) && a->q->per_page > 0 && g->n > (size_t)a->q->per_page;
+    if (str_empty(next) || enough) {
+        l->v = g->v;
+        l->n = g->n;
+        *m = &g->meta;
+        return false;
+    }
+    if (g->memory > API_LIST_MAX) {
+        ask_fail(a, 413, "the list takes more than %d MiB: ask for less (prefix)%s", API_LIST_MAX >> 20,
+                 by_key(a, l->order) ? " or for pages (per_page)" : "");
+        return true;
+    }
+    a->asked.next_token = next; /* in `resp`, which is ours now */
+    a->asked.min_query_index = 0;
+    ask_call(a, g->id, g->r, a->done);
+    return true;
+}
+
 void
 ask_list(struct ask *a, const struct list *l, const struct query_meta *m)
 {
     const struct type *t = l->type;
-    struct query_meta meta = m ? *m : (struct query_meta){0};
+    struct list all = *l;
     struct keys k = {type_field(t, "ID", 2), type_field(t, "Namespace", 9),
                      type_field(t, "CreateIndex", 11), l->order};
     size_t per_page = (size_t)a->q->per_page, n = 0;
@@ -258,10 +346,13 @@ ask_list(struct ask *a, const struct list *l, const struct query_meta *m)
     struct filter *f = list_filter(a, t, &ok);
     if (!ok)
         return;
-    void **v = mem_array(a, void *, l->n);
-    for (size_t i = 0; i < l->n; i++)
-        if (!f || filter_match(f, l->v[i]))
-            v[n++] = l->v[i];
+    if (a->listing && m && l->resp && add_page(a, &all, &m, f))
+        return;
+    struct query_meta meta = m ? *m : (struct query_meta){0};
+    void **v = mem_array(a, void *, all.n);
+    for (size_t i = 0; i < all.n; i++)
+        if (a->listing || !f || filter_match(f, all.v[i]))
+            v[n++] = all.v[i];
     qsort_r(v, n, sizeof(*v), compare, &k);
     for (size_t i = 0; a->q->reverse && i < n / 2; i++) {
         void *x = v[i];

@@ -57,6 +57,7 @@ struct ask {
     struct rpc_client *called;
     ask_done *done;
     bool (*on_error)(struct ask *a, const struct err *e); /* true: answered */
+    struct listing *listing; /* ask_pages: what came so far */
     void (*gone)(struct ask *a);  /* the client left, for routes without RPC */
     const struct route *route;
     void *user;
@@ -106,6 +107,7 @@ void ask_object_more(struct ask *a, const struct type *t, const void *obj,
 /* A list from the server: filtered, sorted, cut into pages. */
 enum list_order { LIST_BY_ID, LIST_BY_NAMESPACE_ID, LIST_BY_CREATE };
 struct list {
+    const void *resp; /* what holds the rows: kept until the last page has come; NULL: nothing to keep */
     const struct type *type;
     void *const *v;
     size_t n;
@@ -113,9 +115,14 @@ struct list {
 };
 void ask_list(struct ask *a, const struct list *l, const struct query_meta *m);
 #define ASK_LIST(a, t, field, ord, meta)                                                            \
-    ask_list((a), &(struct list){.type = (t), .v = (void *const *)(field).v, .n = (field).n,         \
-                                 .order = (ord)},                                                   \
+    ask_list((a), &(struct list){.resp = resp, .type = (t), .v = (void *const *)(field).v,           \
+                                 .n = (field).n, .order = (ord)},                                   \
              (meta))
+
+/* A list of any size: asked for in pages, each given to `done` as if it were all, which ends in
+ * ask_list(). `r->query` is ask_query(). */
+void ask_pages(struct ask *a, enum rpc_id id, struct list_request *r, enum list_order order,
+               ask_done *done);
 
 void ask_index(struct ask *a, uint64_t index); /* X-Nomad-Index */
 void ask_meta(struct ask *a, const struct query_meta *m);

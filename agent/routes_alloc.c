@@ -20,7 +20,7 @@ allocs_list(struct ask *a)
     r->query = ask_query(a);
     r->task_states = true;
     if (ask_bool(a, "resources", &r->resources) && ask_bool(a, "task_states", &r->task_states))
-        ask_call(a, RPC_ALLOC_LIST, r, allocs_done);
+        ask_pages(a, RPC_ALLOC_LIST, r, LIST_BY_CREATE, allocs_done);
 }
 
 static void
@@ -72,7 +72,7 @@ evals_list(struct ask *a)
     if (!str_empty(a->q->filter) && (!str_empty(r->status) || !str_empty(r->job_id)))
         ask_fail(a, 400, "filter cannot be combined with status or job");
     else
-        ask_call(a, RPC_EVAL_LIST, r, evals_done);
+        ask_pages(a, RPC_EVAL_LIST, r, LIST_BY_CREATE, evals_done);
 }
 
 static void

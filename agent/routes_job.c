@@ -26,7 +26,7 @@ jobs_list(struct ask *a)
     struct list_request *r = mem_new(a, struct list_request);
     r->query = ask_query(a);
     if (ask_bool(a, "meta", &r->meta))
-        ask_call(a, RPC_JOB_LIST, r, jobs_done);
+        ask_pages(a, RPC_JOB_LIST, r, LIST_BY_NAMESPACE_ID, jobs_done);
 }
 
 static void

@@ -19,7 +19,7 @@ nodes_list(struct ask *a)
     struct list_request *r = mem_new(a, struct list_request);
     r->query = ask_query(a);
     if (ask_bool(a, "resources", &r->resources) && ask_bool(a, "os", &r->os))
-        ask_call(a, RPC_NODE_LIST, r, nodes_done);
+        ask_pages(a, RPC_NODE_LIST, r, LIST_BY_ID, nodes_done);
 }
 
 static void

@@ -19,7 +19,8 @@ alloc_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     if (endpoint_check_prefix(r->q->prefix, e) < 0)
         return e->code;
     struct state_iter *it = state_allocs(t, ctx, r->q->prefix);
-    for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
+    page_seek(&page, it, false);
+    for (struct allocation *a; !page_full(&page) && (a = state_next_with_job(it, ctx)) != NULL;) {
         if (!query_ns_matches(r->q, a->namespace) || !page_wants(&page, ctx, a->id))
             continue;
         struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
@@ -157,7 +158,8 @@ eval_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     if (endpoint_check_prefix(r->q->prefix, e) < 0)
         return e->code;
     struct state_iter *it = state_evals(t, ctx, r->q->prefix);
-    for (struct evaluation *ev; (ev = state_next(it, ctx)) != NULL;) {
+    page_seek(&page, it, false);
+    for (struct evaluation *ev; !page_full(&page) && (ev = state_next(it, ctx)) != NULL;) {
         if (!query_ns_matches(r->q, ev->namespace) ||
             (!str_empty(req->status) && !str_eq(req->status, ev->status)) ||
             (!str_empty(req->job_id) && !str_eq(req->job_id, ev->job_id)) ||

@@ -66,7 +66,12 @@ struct page {
         void *row;
     } *v;
     size_t n;
+    bool sought; /* rows before the page were not offered */
 };
+/* Goes to where the page begins, if its rows come in the order of their keys. `by_ns`: tokens are
+ * "namespace.id". */
+void page_seek(struct page *p, struct state_iter *it, bool by_ns);
+bool page_full(const struct page *p); /* no further row is needed */
 /* False: the row is not needed (the caller may free it). `row` is made by the caller on true. */
 bool page_wants(struct page *p, const void *ctx, const char *token);
 void page_add(struct page *p, const void *ctx, const char *token, void *row);

@@ -73,7 +73,8 @@ list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     struct state_iter *it = state_jobs(t, ctx, query_ns(r->q), r->q->prefix);
 
     (void)e;
-    for (struct job *j; (j = state_next(it, ctx)) != NULL;) {
+    page_seek(&page, it, true);
+    for (struct job *j; !page_full(&page) && (j = state_next(it, ctx)) != NULL;) {
         const char *token = mem_printf(ctx, "%s.%s", j->namespace, j->id);
         if (page_wants(&page, ctx, token))
             page_add(&page, ctx, token, job_stub(t, ctx, j, req->meta));

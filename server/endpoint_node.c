@@ -364,7 +364,8 @@ node_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     if (endpoint_check_prefix(r->q->prefix, e) < 0)
         return e->code;
     struct state_iter *it = state_nodes(t, ctx, r->q->prefix);
-    for (struct node *n; (n = state_next(it, ctx)) != NULL;) {
+    page_seek(&page, it, false);
+    for (struct node *n; !page_full(&page) && (n = state_next(it, ctx)) != NULL;) {
         if (page_wants(&page, ctx, n->id))
             page_add(&page, ctx, n->id, node_stub(ctx, n, req));
     }

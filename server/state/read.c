@@ -16,6 +16,7 @@ struct state_iter {
     bool live_only;
     size_t left;        /* rows still to give */
     const char *prefix; /* of the id, checked in the row; NULL: none */
+    struct key prefix_key;
     uint64_t create_index; /* of a job's versions: only this incarnation; 0: any */
 };
 
@@ -204,9 +205,19 @@ iter_new(struct state_txn *t, const void *ctx, unsigned table, unsigned scanned,
     it->table = table;
     it->by_index = scanned != table;
     it->left = SIZE_MAX;
+    it->prefix_key = k;
     it->scan = table_scan(t->t, t->s->t[scanned], KEY_SLICE(k));
     talloc_set_destructor(it, iter_destroy);
     return it;
+}
+
+void
+state_iter_from(struct state_iter *it, const char *ns, const char *id)
+{
+    ASSERT(!it->by_index);
+    struct key k = ns != NULL ? key2(ns, id) : key1(id);
+    table_scan_end(it->scan);
+    it->scan = table_scan_from(it->t->t, it->t->s->t[it->table], KEY_SLICE(it->prefix_key), KEY_SLICE(k));
 }
 
 /* Rows of a namespace (or all) whose id starts with prefix. */

@@ -37,17 +37,29 @@ remember(const struct query_options *q)
 static void
 job_list(void *arg, struct rpc_call *call, const void *req)
 {
-    static const char *const ids[] = {"c", "a", "e", "b", "d"};
+    static const char *const ids[] = {"a", "b", "c", "d", "e"}; /* a, b: running */
     const struct list_request *r = req;
     struct job_list_response *resp = mem_new(rpc_call_ctx(call), struct job_list_response);
     (void)arg;
-    remember(r->query);
+    if (str_empty(r->query->next_token))
+        remember(r->query);
     resp->meta = meta(resp);
+    if (r->query->per_page > 500) { /* as if so many did not fit a frame */
+        rpc_failf(call, -ERR_LIMIT, "over 16 MiB");
+        return;
+    }
     for (size_t i = 0; i < ARRAY_LEN(ids) && !str_eq(r->query->prefix, "none"); i++) {
+        char *token = mem_printf(resp, "default.%s", ids[i]);
+        if (!str_empty(r->query->next_token) && strcmp(token, r->query->next_token) < 0)
+            continue;
+        if (resp->jobs.n == 2 && r->query->per_page > 0) { /* a small page, whatever was asked for */
+            resp->meta->next_token = token;
+            break;
+        }
         struct job_list_stub *j = mem_new(resp, struct job_list_stub);
         j->id = ids[i];
         j->namespace = "default";
-        j->status = i % 2 ? "running" : "dead";
+        j->status = i < 2 ? "running" : "dead";
         list_add(resp, resp->jobs, j);
     }
     rpc_reply(call, resp);
