@@ -11,6 +11,8 @@ enum {
     JOB_GROUPS_MAX = 1000,           /* groups of a job */
     JOB_TASKS_MAX = 200,             /* tasks of a group */
     JOB_PORTS_MAX = 512,             /* ports of a network */
+    JOB_PIDS_MAX = 4194304,          /* processes of a task */
+    JOB_NOFILE_MAX = 1048576,        /* open files of a process of a task */
     JOB_NET_RULES_MAX = 64,          /* rules of a list of a network policy */
     JOB_NAME_MAX = 256,              /* bytes of the id of a job and of most names */
     JOB_ERRORS_MAX = 100,            /* errors that a validation reports */

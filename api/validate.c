@@ -295,7 +295,8 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
     for (size_t i = 0; i < r->networks.n; i++) {
         network(c, r->networks.v[i]);
         if (r->networks.v[i]->egress || r->networks.v[i]->bind)
-            complain(c, "resources: egress and bind belong to a network block of the task or group");
+            complain(c,
+                     "resources: egress and bind belong to a network block of the task or group");
     }
 }
 
@@ -320,6 +321,22 @@ lifecycle(struct check *c, const struct task_lifecycle_config *l)
 }
 
 static void
+isolation(struct check *c, const struct task *t)
+{
+    const struct task_isolation *i = t->isolation;
+    if (!i)
+        return;
+    if (!str_empty(i->userns) && !str_eq(i->userns, "host"))
+        complain(c, "isolation: userns \"%s\" is not \"host\"", i->userns);
+    if (!str_empty(i->userns) && str_eq(t->driver, "raw_exec"))
+        complain(c, "isolation: userns is without effect: driver \"raw_exec\" does not isolate");
+    if (i->pids_max < 0 || i->pids_max > JOB_PIDS_MAX)
+        complain(c, "isolation: pids_max must be between 0 and %d", JOB_PIDS_MAX);
+    if (i->nofile < 0 || i->nofile > JOB_NOFILE_MAX)
+        complain(c, "isolation: nofile must be between 0 and %d", JOB_NOFILE_MAX);
+}
+
+static void
 task(struct check *c, const struct task_group *g, const struct task *t,
      const struct job_limits *limits)
 {
@@ -334,6 +351,7 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     restart(c, t->restart_policy);
     lifecycle(c, t->lifecycle);
     env_names(c, &t->env);
+    isolation(c, t);
     if (t->network) {
         net_policy(c, "egress", t->network->egress);
         net_policy(c, "bind", t->network->bind);

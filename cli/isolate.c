@@ -188,6 +188,8 @@ stop_warden(struct run *x)
             ;
     }
     warden_client_free(x->client);
+    if (!str_empty(x->policy.cgroup_root)) /* there still when the warden did not come up */
+        (void)rmdir(x->policy.cgroup_root);
     (void)dir_remove(AT_FDCWD, x->dir, NULL);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of drivers, the check of a task's config, and what process drivers have in common. Pure.
+ * The table of drivers, the check of a task's config, and what process drivers have in common.
+ * Pure.
  */
 #include "drivers/driver.h"
 
@@ -37,7 +38,8 @@ driver_extra(void)
     return extra;
 }
 
-/* ---- checks ----------------------------------------------------------------------------------- */
+/* ---- checks -----------------------------------------------------------------------------------
+ */
 
 static const char *
 wanted(enum driver_option_kind k)
@@ -125,7 +127,8 @@ check_key(const struct driver *d, const char *key, const struct value *v, struct
         return 0;
     if (o->later)
         return err_set(e, -ERR_UNSUPPORTED,
-                       "option \"%s\" of driver \"%s\" has no effect yet: take it out", key, d->name);
+                       "option \"%s\" of driver \"%s\" has no effect yet: take it out", key,
+                       d->name);
     if (!fits(o->kind, v))
         return err_set(e, -ERR_INVALID, "option \"%s\" of driver \"%s\" is a %s, it must be %s",
                        key, d->name, value_kind_name(v->kind), wanted(o->kind));
@@ -146,15 +149,16 @@ driver_check(const struct driver *d, const struct value *config, struct err *e)
     for (size_t i = 0; i < d->n_options; i++) {
         const struct driver_option *o = &d->options[i];
         const struct value *v = value_get(config, o->name);
-        if (o->required && (!v || v->kind == VALUE_NULL ||
-                            (v->kind == VALUE_STRING && v->str.n == 0)))
+        if (o->required &&
+            (!v || v->kind == VALUE_NULL || (v->kind == VALUE_STRING && v->str.n == 0)))
             return err_set(e, -ERR_INVALID, "driver \"%s\" needs the option \"%s\" in config",
                            d->name, o->name);
     }
     return 0;
 }
 
-/* ---- readers ---------------------------------------------------------------------------------- */
+/* ---- readers ----------------------------------------------------------------------------------
+ */
 
 const char *
 driver_string(const struct value *config, const char *name, const char *dflt)
@@ -216,14 +220,20 @@ driver_strings(const void *ctx, const struct value *config, const char *name, st
     }
 }
 
-/* ---- processes -------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------
+ */
 
 #define MB (INT64_C(1) << 20)
 
 static struct launch_limits *
-limits_of(const void *ctx, const struct allocated_task_resources *r)
+limits_of(const void *ctx, const struct allocated_task_resources *r,
+          const struct task_isolation *iso)
 {
     struct launch_limits *l = mem_new(ctx, struct launch_limits);
+    if (iso) {
+        l->pids_max = iso->pids_max;
+        l->nofile = iso->nofile;
+    }
     if (r && r->cpu) {
         l->cpu_shares = r->cpu->cpu_shares;
         for (size_t i = 0; i < r->cpu->reserved_cores.n; i++)
@@ -264,7 +274,7 @@ driver_base_spec(const void *ctx, const struct driver_input *in, const char *dri
     for (size_t i = 0; i < in->env->n; i++)
         s->env.v[s->env.n++] = mem_strdup(s->env.v, in->env->v[i]);
     s->work_dir = mem_strdup(s, driver_string(in->config, "work_dir", ""));
-    s->limits = limits_of(s, in->resources);
+    s->limits = limits_of(s, in->resources, in->task->isolation);
     s->logs = logs_of(s, in->task->log_config);
     s->secrets_mb = in->task->resources ? in->task->resources->secrets_mb : 0;
     int sig = str_empty(in->task->kill_signal) ? 0 : signal_parse(in->task->kill_signal);
@@ -280,8 +290,8 @@ driver_check_process(const struct driver_input *in, const char *driver, struct e
 {
     const char *dir = driver_string(in->config, "work_dir", "");
     if (*dir && *dir != '/')
-        return err_set(e, -ERR_INVALID, "work_dir \"%.200s\" of driver \"%s\" must be absolute", dir,
-                       driver);
+        return err_set(e, -ERR_INVALID, "work_dir \"%.200s\" of driver \"%s\" must be absolute",
+                       dir, driver);
     if (!str_empty(in->task->kill_signal) && signal_parse(in->task->kill_signal) < 0)
         return err_set(e, -ERR_INVALID, "kill_signal \"%.32s\" is not a signal",
                        in->task->kill_signal);

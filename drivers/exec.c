@@ -45,8 +45,10 @@ mode(const struct value *config, const char *option, bool *ret_host, struct err 
 {
     const char *m = driver_string(config, option, "private");
     if (!str_eq(m, "private") && !str_eq(m, "host"))
-        return err_set(e, -ERR_INVALID, "%s of driver \"exec\" is \"%.64s\", it must be "
-                       "\"private\" or \"host\"", option, m);
+        return err_set(e, -ERR_INVALID,
+                       "%s of driver \"exec\" is \"%.64s\", it must be "
+                       "\"private\" or \"host\"",
+                       option, m);
     *ret_host = str_eq(m, "host");
     return 0;
 }
@@ -58,9 +60,10 @@ limit_cpu(const struct driver_input *in, struct launch_limits *l, struct err *e)
     if (!driver_bool(in->config, "cpu_hard_limit", false) || l->cores.n > 0 || l->cpu_shares <= 0)
         return 0; /* reserved cores are a limit themselves */
     if (in->core_mhz <= 0)
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "cpu_hard_limit of driver \"exec\": the frequency of this node's processors is "
-                       "not known: set client.cpu_total_compute");
+        return err_set(
+            e, -ERR_UNSUPPORTED,
+            "cpu_hard_limit of driver \"exec\": the frequency of this node's processors is "
+            "not known: set client.cpu_total_compute");
     l->cpu_max = (int64_t)((double)l->cpu_shares / in->core_mhz * PERIOD_US + 0.5);
     return 0;
 }
@@ -78,6 +81,7 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
         return r;
     struct launch_spec *s = driver_base_spec(ctx, in, "exec");
     s->isolated = true;
+    s->userns = in->task->isolation ? mem_strdup(s, str_or(in->task->isolation->userns, "")) : "";
     s->host_pid = host_pid;
     s->host_ipc = host_ipc;
     s->hostname = mem_strndup(s, in->alloc_id, 8);

@@ -170,6 +170,11 @@ START_TEST(bounds)
         {GROUP("\"Tasks\":[{" TASK ",\"KillTimeout\":9223372036854775807}]"),
          "Task.KillTimeout is longer than ten years"},
         {GROUP("\"Tasks\":[{" TASK ",\"KillSignal\":\"HUP\"}]"), "kill_signal \"HUP\""},
+        {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"Userns\":\"none\"}}]"), "not \"host\""},
+        {GROUP("\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"raw_exec\",\"Isolation\":{\"Userns\":"
+               "\"host\"}}]"),
+         "does not isolate"},
+        {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"Nofile\":9999999}}]"), "nofile"},
         {GROUP("\"Constraints\":[{\"Operand\":\"distinct_hosts\",\"RTarget\":\"x\"}]"),
          "not \"x\""},
         {GROUP("\"Constraints\":[{\"Operand\":\"distinct_property\",\"LTarget\":\"a\",\"RTarget\":"

@@ -104,6 +104,13 @@ START_TEST(exec_spec)
     r = spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &task, &s, &e);
     ck_assert_msg(r == 0, "%s", e.text);
     ck_assert_int_eq(s->limits->cpu_max, 25000); /* 250 of 1000 MHz, of 100 ms */
+    struct task_isolation own = {.userns = "host", .pids_max = 7, .nofile = 99};
+    task.isolation = &own;
+    r = spec(ctx, "exec", "{\"command\":\"x\"}", &task, &s, &e);
+    ck_assert_msg(r == 0, "%s", e.text);
+    ck_assert_str_eq(s->userns, "host");
+    ck_assert_int_eq(s->limits->pids_max, 7);
+    ck_assert_int_eq(s->limits->nofile, 99);
 }
 END_TEST
 
