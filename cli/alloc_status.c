@@ -227,6 +227,26 @@ print_network(struct cmd *c, const struct alloc_resource_usage *u, const char *t
 }
 
 static void
+print_processes(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
+{
+    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
+    const struct process_stats *p =
+        e && e->v && e->v->resource_usage ? e->v->resource_usage->process_stats : NULL;
+    struct table t;
+    char all[DURATION_TEXT], p50[DURATION_TEXT], p99[DURATION_TEXT];
+    if (!p)
+        return;
+    cmd_say(c, "\nProcess Stats:");
+    table_init(&t, c, 6);
+    table_row(&t, "Executed", "Ended", "OOM Killed", "CPU Waits", "Waited", "Wait p50/p99");
+    table_row(&t, fmt_u64(c, p->execs), fmt_u64(c, p->exits), fmt_u64(c, p->oom_kills),
+              fmt_u64(c, p->waits), duration_format(p->wait_time, all),
+              mem_printf(c, "<%s/<%s", duration_format(p->wait_p50, p50),
+                         duration_format(p->wait_p99, p99)));
+    table_print(&t);
+}
+
+static void
 print_events(struct cmd *c, const struct task_state *s)
 {
     struct table t;
@@ -256,8 +276,10 @@ print_task(struct cmd *c, const struct allocation *a, const struct alloc_resourc
     const struct task_state *s = e ? e->v : NULL;
     cmd_heading(c, mem_printf(c, "Task \"%s\" is \"%s\"", task, s ? s->state : "pending"));
     print_resources(c, a, u, task);
-    if (stats)
+    if (stats) {
         print_network(c, u, task);
+        print_processes(c, u, task);
+    }
     if (s)
         print_events(c, s);
 }

@@ -93,6 +93,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
         return NULL;
     }
     struct client *c = mem_new(NULL, struct client);
+    c->keep[0] = c->keep[1] = c->keep[2] = -1;
     c->loop = loop;
     c->rpc = servers;
     c->warden = warden;
@@ -259,6 +260,7 @@ client_free(struct client *c)
     }
     local_close(c->state);
     bpf_read_close(&c->counters);
+    link_drop(c);
     talloc_free(c);
 }
 

@@ -73,6 +73,7 @@ struct task_runner {
     struct cpu_sample cpu;
     uint64_t cgroup_id; /* of its leaf; 0: not read yet */
     size_t counters_at; /* bpf_read_net */
+    size_t runs_at;     /* bpf_read_run */
 };
 
 enum dirs_state { DIRS_NONE, DIRS_ASKED, DIRS_READY, DIRS_FAILED };
@@ -147,7 +148,8 @@ struct client {
     char *warden_missing;
     char *warden_cgroup;
     struct str_map *warden_facts; /* what works here, and why not; a context of its own */
-    struct bpf_read counters;     /* what tasks send and receive */
+    struct bpf_read counters;     /* what tasks send and receive, and what their processes do */
+    int keep[3]; /* kept open for the warden: isolation/bpf_run.h; -1 */
     /* register.c */
     bool started;
     bool registered;
@@ -193,6 +195,7 @@ struct client {
 /* link.c: the connection to the warden. */
 void link_start(struct client *c);
 void link_stop(struct client *c);
+void link_drop(struct client *c); /* what is kept open for the warden */
 
 /* register.c */
 void register_start(struct client *c); /* idempotent; also after a change of the fingerprint */
@@ -247,6 +250,9 @@ void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void
 const char *launch_user(const void *ctx, struct task_runner *tr);
 struct launch_spec *launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e);
 int launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret, struct err *e);
+
+/* stats.c: of the task's leaf; 0: none */
+uint64_t task_cgroup_id(struct task_runner *tr);
 
 /* client.c */
 void client_maybe_stopped(struct client *c);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/internal.h"
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -66,8 +67,15 @@ on_change(void *arg)
         retry_later(c);
 }
 
+void
+link_drop(struct client *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(c->keep); i++)
+        fd_close(&c->keep[i]);
+}
+
 static void
-take_facts(struct client *c, const struct warden_info *info, const struct warden_reply *r)
+take_facts(struct client *c, const struct warden_info *info, struct warden_reply *r)
 {
     mem_free(c->warden_facts);
     c->warden_facts = mem_new(c, struct str_map);
@@ -76,6 +84,11 @@ take_facts(struct client *c, const struct warden_info *info, const struct warden
     bpf_read_close(&c->counters);
     if (r->counters >= 0 && bpf_read_open(&c->counters, r->counters) < 0)
         log_warn("client", "the network counters of tasks cannot be read", NULL);
+    if (r->runs >= 0 && bpf_read_open_runs(&c->counters, r->runs) < 0)
+        log_warn("client", "the counters of processes cannot be read", NULL);
+    link_drop(c);
+    for (size_t i = 0; i < ARRAY_LEN(c->keep); i++)
+        c->keep[i] = TAKE_FD(r->keep[i]);
 }
 
 static void

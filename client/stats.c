@@ -225,15 +225,21 @@ fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu, const s
     }
 }
 
+uint64_t
+task_cgroup_id(struct task_runner *tr)
+{
+    struct record rec;
+    if (tr->cgroup_id == 0 && tr->record >= 0 && record_read_raw(tr->record, &rec) == 0)
+        tr->cgroup_id = rec.cgroup_id;
+    return tr->cgroup_id;
+}
+
 /* Absent where nothing counts. */
 static void
 fill_network(struct task_runner *tr, struct resource_usage *u)
 {
-    struct record rec;
     struct bpf_net_counts n;
-    if (tr->cgroup_id == 0 && tr->record >= 0 && record_read_raw(tr->record, &rec) == 0)
-        tr->cgroup_id = rec.cgroup_id;
-    if (!bpf_read_net(&tr->ar->c->counters, tr->cgroup_id, &tr->counters_at, &n))
+    if (!bpf_read_net(&tr->ar->c->counters, task_cgroup_id(tr), &tr->counters_at, &n))
         return;
     struct network_stats *s = u->network_stats = mem_new(u, struct network_stats);
     s->rx_bytes = n.rx_bytes;
@@ -243,6 +249,38 @@ fill_network(struct task_runner *tr, struct resource_usage *u)
     s->denied_packets = n.tx_denied;
     s->denied_connects = n.connect_denied;
     s->denied_binds = n.bind_denied;
+}
+
+/* The bound below which `part` of all waits were. */
+static int64_t
+wait_bound(const struct bpf_run_counts *n, uint64_t all, double part)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < BPF_WAIT_BUCKETS; i++) {
+        sum += n->waits[i];
+        if ((double)sum >= (double)all * part)
+            return NS_PER_US << i;
+    }
+    return NS_PER_US << BPF_WAIT_BUCKETS;
+}
+
+static void
+fill_processes(struct task_runner *tr, struct resource_usage *u)
+{
+    struct bpf_run_counts n;
+    if (!bpf_read_run(&tr->ar->c->counters, task_cgroup_id(tr), &tr->runs_at, &n))
+        return;
+    struct process_stats *s = u->process_stats = mem_new(u, struct process_stats);
+    s->execs = n.execs;
+    s->exits = n.exits;
+    s->oom_kills = n.ooms;
+    s->wait_time = (int64_t)n.wait_ns;
+    for (size_t i = 0; i < BPF_WAIT_BUCKETS; i++) {
+        s->waits += n.waits[i];
+        list_add(s, s->wait_histogram, (int64_t)n.waits[i]);
+    }
+    s->wait_p50 = s->waits > 0 ? wait_bound(&n, s->waits, 0.5) : 0;
+    s->wait_p99 = s->waits > 0 ? wait_bound(&n, s->waits, 0.99) : 0;
 }
 
 static struct task_resource_usage *
@@ -262,6 +300,7 @@ task_usage(const void *ctx, struct task_runner *tr)
     fill_memory(u, u->resource_usage->memory_stats, &cg, &sums);
     fill_cpu(u, tr, u->resource_usage->cpu_stats, &cg, &sums);
     fill_network(tr, u->resource_usage);
+    fill_processes(tr, u->resource_usage);
     return u;
 }
 

@@ -8,6 +8,7 @@
  *   restart of the agent: adopt; a launch whose intent is durable and that the warden does not know has
  *            not happened; anything else has a record.
  */
+#include <signal.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,6 +101,14 @@ ended_with(struct task_runner *tr, const struct task_record *rec)
                           .signal = rec->signal,
                           .oom_killed = rec->oom_killed,
                           .error = str_empty(rec->error) ? NULL : rec->error};
+    struct bpf_run_counts n;
+    if (bpf_read_run(&tr->ar->c->counters, task_cgroup_id(tr), &tr->runs_at, &n) && n.ooms > 0) {
+        x.oom_killed |= x.signal == SIGKILL;
+        x.oom_pid = n.oom_pid;
+        x.oom_comm = n.oom_comm;
+        for (char *p = n.oom_comm; *p; p++)
+            *p = *p < ' ' || *p > '~' ? '?' : *p;
+    }
     if (x.signal != 0 && x.code == 0)
         x.code = 128 + x.signal;
     log_info("client", "task ended", "alloc_id", tr->ar->id, "task", name_of(tr), "exit_code",

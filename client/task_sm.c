@@ -327,6 +327,13 @@ emit_terminated(struct task_sm *m, int64_t now_ns, const struct task_exit *x)
     const char *msg = x->error;
     if (x->oom_killed && str_empty(msg))
         msg = "OOM Killed";
+    if (x->oom_killed && x->oom_pid != 0) {
+        task_event_detail(ev, "oom_victim", "%.15s", str_or(x->oom_comm, "?"));
+        task_event_detail(ev, "oom_victim_pid", "%llu", (unsigned long long)x->oom_pid);
+        if (str_empty(x->error))
+            msg = mem_printf(ev, "OOM Killed: %.15s (pid %llu)", str_or(x->oom_comm, "?"),
+                             (unsigned long long)x->oom_pid);
+    }
     if (!str_empty(msg)) {
         ev->message = mem_strdup(ev, msg);
         task_event_detail(ev, "exit_message", "%s", msg);

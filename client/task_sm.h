@@ -59,6 +59,8 @@ struct task_exit {
     int64_t code;
     int64_t signal;
     bool oom_killed;
+    uint64_t oom_pid;     /* of the last process that the kernel ended for want of memory; 0: not known */
+    const char *oom_comm; /* its name; a task chose it */
     const char *error; /* NULL: none */
 };
 

@@ -2,7 +2,6 @@
 #include "isolation/bpf_net.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/bpf.h>
 #include <string.h>
 #include <sys/file.h>
@@ -36,8 +35,6 @@ static const struct {
 #define MAP_LEAF "pd1_leaf"
 #define MAP_NET "pd1_net"
 #define MAP_RULES "pd1_rules"
-
-enum { FILEID_KERNFS = 0xfe }; /* of file handles; in no header of user space */
 
 static void remove_leaf(struct bpf_net *b, uint64_t id);
 
@@ -227,13 +224,7 @@ forget_gone(struct bpf_net *b)
     uint64_t ids[64], id;
     size_t n = 0;
     for (const uint64_t *at = NULL; n < ARRAY_LEN(ids) && bpf_map_next(b->leaf, at, &id) == 0; at = &id) {
-        union {
-            struct file_handle h;
-            uint8_t bytes[sizeof(struct file_handle) + sizeof(id)];
-        } f = {.h = {.handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS}};
-        memcpy(f.h.f_handle, &id, sizeof(id));
-        auto_fd int fd = open_by_handle_at(b->cgroup, &f.h, O_PATH | O_CLOEXEC);
-        if (fd < 0 && (errno == ESTALE || errno == ENOENT))
+        if (bpf_cgroup_gone(b->cgroup, id))
             ids[n++] = id;
     }
     for (size_t i = 0; i < n; i++)

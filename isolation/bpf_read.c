@@ -3,16 +3,33 @@
 
 #include <errno.h>
 #include <linux/types.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "isolation/bpf/layout.h"
 #include "isolation/bpf_net.h"
 
+static void
+close_net(struct bpf_read *b)
+{
+    if (b->rows != NULL)
+        (void)munmap((void *)(uintptr_t)b->rows, b->n_rows * sizeof(*b->rows));
+    b->rows = NULL;
+}
+
+static void
+close_runs(struct bpf_read *b)
+{
+    if (b->runs != NULL)
+        (void)munmap((void *)(uintptr_t)b->runs, b->n_runs * sizeof(*b->runs));
+    b->runs = NULL;
+}
+
 int
 bpf_read_open(struct bpf_read *b, int fd)
 {
     struct bpf_net_header h;
-    bpf_read_close(b);
+    close_net(b);
     const void *p = mmap(NULL, sizeof(h), PROT_READ, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         return -errno;
@@ -24,16 +41,37 @@ bpf_read_open(struct bpf_read *b, int fd)
     p = mmap(NULL, h.rows * sizeof(*b->rows), PROT_READ, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         return -errno;
-    *b = (struct bpf_read){.rows = p, .n_rows = h.rows, .shards = h.shards};
+    b->rows = p;
+    b->n_rows = h.rows;
+    b->shards = h.shards;
+    return 0;
+}
+
+int
+bpf_read_open_runs(struct bpf_read *b, int fd)
+{
+    struct bpf_run_header h;
+    close_runs(b);
+    const void *p = mmap(NULL, sizeof(h), PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    h = *(const struct bpf_run_header *)p;
+    (void)munmap((void *)(uintptr_t)p, sizeof(h));
+    if (h.magic != BPF_RUN_MAGIC || h.rows > BPF_SLOTS_MAX + 1)
+        return -EINVAL;
+    p = mmap(NULL, h.rows * sizeof(*b->runs), PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    b->runs = p;
+    b->n_runs = h.rows;
     return 0;
 }
 
 void
 bpf_read_close(struct bpf_read *b)
 {
-    if (b->rows != NULL)
-        (void)munmap((void *)(uintptr_t)b->rows, b->n_rows * sizeof(*b->rows));
-    *b = (struct bpf_read){0};
+    close_net(b);
+    close_runs(b);
 }
 
 static bool
@@ -68,5 +106,32 @@ bpf_read_net(const struct bpf_read *b, uint64_t cgroup_id, size_t *hint,
         ret->connect_denied += __atomic_load_n(&r->connect_denied, __ATOMIC_RELAXED);
         ret->bind_denied += __atomic_load_n(&r->bind_denied, __ATOMIC_RELAXED);
     }
+    return true;
+}
+
+bool
+bpf_read_run(const struct bpf_read *b, uint64_t cgroup_id, size_t *hint,
+             struct bpf_run_counts *ret)
+{
+    if (b->runs == NULL || cgroup_id == 0)
+        return false;
+    size_t at = *hint;
+    if (at == 0 || at >= b->n_runs || __atomic_load_n(&b->runs[at].id, __ATOMIC_RELAXED) != cgroup_id)
+        for (at = 1; at < b->n_runs; at++)
+            if (__atomic_load_n(&b->runs[at].id, __ATOMIC_RELAXED) == cgroup_id)
+                break;
+    if (at >= b->n_runs)
+        return false;
+    *hint = at;
+    const struct bpf_run_row *r = &b->runs[at];
+    *ret = (struct bpf_run_counts){.execs = __atomic_load_n(&r->execs, __ATOMIC_RELAXED),
+                                   .exits = __atomic_load_n(&r->exits, __ATOMIC_RELAXED),
+                                   .ooms = __atomic_load_n(&r->ooms, __ATOMIC_RELAXED),
+                                   .oom_pid = __atomic_load_n(&r->oom_pid, __ATOMIC_RELAXED),
+                                   .wait_ns = __atomic_load_n(&r->wait_ns, __ATOMIC_RELAXED)};
+    _Static_assert(BPF_WAIT_BUCKETS == BPF_RUN_BUCKETS, "the same");
+    for (size_t i = 0; i < BPF_WAIT_BUCKETS; i++)
+        ret->waits[i] = __atomic_load_n(&r->waits[i], __ATOMIC_RELAXED);
+    memcpy(ret->oom_comm, r->oom_comm, sizeof(ret->oom_comm) - 1);
     return true;
 }

@@ -50,10 +50,40 @@ bpf_skel_net(struct bpf_skel_net *s)
     return r < 0 ? r : 0;
 }
 
+int
+bpf_skel_run(struct bpf_skel_run *s)
+{
+    struct bpf_run *k = bpf_run__open();
+    if (k == NULL)
+        return -ENOMEM;
+    k->maps.pd1_slots.max_entries = s->slots_max;
+    k->maps.pd1_run.max_entries = s->rows_max;
+    int r = bpf_run__load(k);
+    if (r == 0)
+        r = bpf_run__attach(k);
+    if (r == 0) {
+        s->slots = take(&k->maps.pd1_slots.map_fd);
+        s->run = take(&k->maps.pd1_run.map_fd);
+        s->links[0] = take(&k->links.pd1_switch_fd);
+        s->links[1] = take(&k->links.pd1_exec_fd);
+        s->links[2] = take(&k->links.pd1_exit_fd);
+    } else if (r == -1) {
+        r = -errno;
+    }
+    bpf_run__destroy(k);
+    return r;
+}
+
 uint64_t
 bpf_skel_net_build(void)
 {
     return BPF_NET_BUILD;
+}
+
+uint64_t
+bpf_skel_run_build(void)
+{
+    return BPF_RUN_BUILD;
 }
 
 #else
@@ -65,8 +95,21 @@ bpf_skel_net(struct bpf_skel_net *s)
     return -ENOSYS;
 }
 
+int
+bpf_skel_run(struct bpf_skel_run *s)
+{
+    (void)s;
+    return -ENOSYS;
+}
+
 uint64_t
 bpf_skel_net_build(void)
+{
+    return 0;
+}
+
+uint64_t
+bpf_skel_run_build(void)
 {
     return 0;
 }

@@ -2,11 +2,13 @@
 #include "isolation/bpf_sys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -130,4 +132,45 @@ bpf_prog_info(int prog, struct bpf_prog *ret)
     p.n_maps = info.nr_map_ids < ARRAY_LEN(p.maps) ? info.nr_map_ids : ARRAY_LEN(p.maps);
     *ret = p;
     return 0;
+}
+
+int
+bpf_link_next(uint32_t id, uint32_t *ret)
+{
+    union bpf_attr a = {.start_id = id};
+    int r = sys(BPF_LINK_GET_NEXT_ID, &a);
+    if (r == 0)
+        *ret = a.next_id;
+    return r;
+}
+
+int
+bpf_link_by_id(uint32_t id, uint32_t *ret_prog)
+{
+    union bpf_attr a = {.link_id = id};
+    auto_fd int fd = sys(BPF_LINK_GET_FD_BY_ID, &a);
+    struct bpf_link_info info = {0};
+    if (fd < 0)
+        return fd;
+    union bpf_attr q = {
+        .info = {.bpf_fd = (uint32_t)fd, .info_len = sizeof(info), .info = ptr(&info)}};
+    int r = sys(BPF_OBJ_GET_INFO_BY_FD, &q);
+    if (r < 0)
+        return r;
+    *ret_prog = info.prog_id;
+    return TAKE_FD(fd);
+}
+
+enum { FILEID_KERNFS = 0xfe }; /* of file handles; in no header of user space */
+
+bool
+bpf_cgroup_gone(int cgroup, uint64_t id)
+{
+    union {
+        struct file_handle h;
+        uint8_t bytes[sizeof(struct file_handle) + sizeof(id)];
+    } f = {.h = {.handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS}};
+    memcpy(f.bytes + sizeof(f.h), &id, sizeof(id));
+    auto_fd int fd = open_by_handle_at(cgroup, &f.h, O_PATH | O_CLOEXEC);
+    return fd < 0 && (errno == ESTALE || errno == ENOENT);
 }

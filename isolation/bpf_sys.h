@@ -6,6 +6,7 @@
 #ifndef PADDOCK_ISOLATION_BPF_SYS_H
 #define PADDOCK_ISOLATION_BPF_SYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,14 @@ int bpf_cgroup_attach(int cgroup, int prog, unsigned type);
 int bpf_cgroup_detach(int cgroup, int prog, unsigned type);
 /* Ids of what is attached to the cgroup itself; *n in: room, out: how many. */
 int bpf_cgroup_query(int cgroup, unsigned type, uint32_t *ids, uint32_t *n);
+
+/* Programs that are attached elsewhere: the next id after `id`, or -ENOENT at the end. */
+int bpf_link_next(uint32_t id, uint32_t *ret);
+/* An fd of it, and its program. */
+int bpf_link_by_id(uint32_t id, uint32_t *ret_prog);
+
+/* The cgroup with this id is gone for certain. `cgroup`: any fd of the hierarchy. */
+bool bpf_cgroup_gone(int cgroup, uint64_t id);
 
 struct bpf_prog {
     char name[BPF_NAME];

@@ -12,7 +12,7 @@ enum {
     WARDEN_OUT_MAX = 8 << 20,      /* bytes of answers that wait for the agent to read them */
     PROTO_PACKET_MAX = 384 * 1024, /* bytes of a request or an answer */
     PROTO_DECODE_MAX = 4 << 20,    /* bytes of memory of a decoded request */
-    PROTO_FDS_MAX = 4,             /* file descriptors of an answer */
+    PROTO_FDS_MAX = 8,             /* file descriptors of an answer */
     PROTO_TASK_NAME_MAX = 128,     /* bytes of the name of a task */
     PROTO_PATH_MAX = 1024,         /* bytes of a path */
     PROTO_PATH_DEPTH_MAX = 64,     /* components of a path */

@@ -43,7 +43,10 @@ enum warden_fd {
     WARDEN_FD_CGROUP = 2,
     WARDEN_FD_RECORD = 3,
     WARDEN_FD_FILE = 4,
-    WARDEN_FD_COUNTERS = 5
+    WARDEN_FD_COUNTERS = 5,
+    WARDEN_FD_RUNS = 6,
+    WARDEN_FD_KEEP = 7, /* three of them, to 9 */
+    WARDEN_FD_KEEP_END = 10
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */

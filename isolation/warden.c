@@ -191,7 +191,6 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
     const char *without =
         str_eq(w->policy->userns, "off") ? "off by the client's policy" : w->userns_missing;
     str_map_set(ctx, &info->facts, "userns", without[0] != '\0' ? without : "true");
-    str_map_set(ctx, &info->facts, "bpf_net", w->net_missing[0] ? w->net_missing : "true");
 }
 
 static void
@@ -225,7 +224,7 @@ do_info(struct warden *w, struct warden_waiter to, const struct warden_request *
         info.tasks += w->tasks[i]->state != TASK_FINISHED;
     info_facts(w, ctx, &info);
     struct warden_answer a = {.msg = {.info = &info}};
-    answer_fd(ctx, &a, WARDEN_FD_COUNTERS, w->net.net);
+    warden_bpf_info(w, ctx, &info, &a);
     warden_reply(w, to, &a);
 }
 
@@ -536,7 +535,7 @@ next_timeout(struct warden *w)
 }
 
 int
-warden_loop(struct warden *w, struct err *e)
+warden_signals(struct warden *w, struct err *e)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -548,6 +547,12 @@ warden_loop(struct warden *w, struct err *e)
     w->signals = (struct watch){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_event};
     if (w->signals.fd < 0 || warden_watch(w, &w->signals, EPOLLIN) < 0)
         return err_errno(e, errno, "watch signals");
+    return 0;
+}
+
+int
+warden_loop(struct warden *w, struct err *e)
+{
     (void)notify_send("READY=1\nSTATUS=Ready");
     while (!w->stop && !(w->stop_tasks && w->n_tasks == 0)) {
         struct epoll_event ev;
@@ -579,6 +584,7 @@ warden_done_free(struct warden *w)
     warden_unwatch(w, &w->listener);
     warden_unwatch(w, &w->signals);
     bpf_net_close(&w->net);
+    bpf_run_close(&w->run);
     cgroup_root_close(&w->cgroup);
     mem_free(w);
 }

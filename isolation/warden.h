@@ -18,6 +18,7 @@
 #include "common/num.h"
 #include "isolation/base.h"
 #include "isolation/bpf_net.h"
+#include "isolation/bpf_run.h"
 #include "isolation/cgroup.h"
 #include "isolation/limits.h"
 #include "isolation/plan.h"
@@ -136,6 +137,8 @@ struct warden {
     struct base base;
     struct cgroup_root cgroup; /* fd -1: none */
     struct bpf_net net; /* counts and polices what tasks send */
+    struct bpf_run run; /* waits, executions, ends */
+    char run_missing[192];
     char net_missing[192]; /* "" when it works */
     struct probe probe;
     char exec_missing[192]; /* "" when exec works */
@@ -160,6 +163,7 @@ struct warden {
 /* --- warden.c --- */
 int warden_watch(struct warden *w, struct watch *watch, uint32_t events);
 void warden_unwatch(struct warden *w, struct watch *watch); /* and closes the fd */
+int warden_signals(struct warden *w, struct err *e); /* before anybody can know that we are there */
 int warden_listen(struct warden *w, struct err *e);
 int warden_loop(struct warden *w, struct err *e);
 void warden_done_free(struct warden *w);
@@ -204,6 +208,10 @@ void warden_bpf_start(struct warden *w);
 int warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e);
 /* A living task that an earlier warden launched. */
 void warden_bpf_adopt(struct warden *w, const struct wtask *t);
+/* Everything of it is gone. */
+void warden_bpf_remove(struct warden *w, const struct wtask *t);
+/* Facts and fds for the agent. */
+void warden_bpf_info(struct warden *w, const void *ctx, struct warden_info *info, struct warden_answer *a);
 /* May this task have its network policed? Its user and capabilities must not lead around it. */
 int warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, struct err *e);
 

@@ -15,21 +15,50 @@
 
 #define ROOM "warden"
 
+static void
+missing(char *to, size_t size, const struct warden *w, const struct err *e, const char *what)
+{
+    str_copy(to, size, e->text);
+    if (w->root)
+        log_warn(ROOM, what, "error", e->text, NULL);
+}
+
 void
 warden_bpf_start(struct warden *w)
 {
-    struct err e = ERR_INIT;
-    w->net_missing[0] = '\0';
-    if (!w->root)
-        err_set(&e, -ERR_UNSUPPORTED, "paddock runs without root");
-    else if (w->cgroup.fd < 0)
-        err_set(&e, -ERR_UNSUPPORTED, "no cgroup2 file system is mounted");
-    else if (bpf_net_open(&w->net, w->cgroup.fd, &e) == 0)
-        return;
-    str_copy(w->net_missing, sizeof(w->net_missing), e.text);
-    if (w->root)
-        log_warn(ROOM, "no network accounting, and no task with a network policy starts", "error",
-                 e.text, NULL);
+    struct err net = ERR_INIT, run = ERR_INIT;
+    w->net_missing[0] = w->run_missing[0] = '\0';
+    if (!w->root || w->cgroup.fd < 0) {
+        err_set(&net, -ERR_UNSUPPORTED, "%s",
+                w->root ? "no cgroup2 file system is mounted" : "paddock runs without root");
+        run = net;
+    } else {
+        (void)bpf_net_open(&w->net, w->cgroup.fd, &net);
+        (void)bpf_run_open(&w->run, w->cgroup.fd, &run);
+    }
+    if (net.code != 0)
+        missing(w->net_missing, sizeof(w->net_missing), w, &net,
+                "no network accounting, and no task with a network policy starts");
+    if (run.code != 0)
+        missing(w->run_missing, sizeof(w->run_missing), w, &run, "no accounting of waits and ends");
+}
+
+void
+warden_bpf_info(struct warden *w, const void *ctx, struct warden_info *info, struct warden_answer *a)
+{
+    str_map_set(ctx, &info->facts, "bpf_net", w->net_missing[0] ? w->net_missing : "true");
+    str_map_set(ctx, &info->facts, "bpf_run", w->run_missing[0] ? w->run_missing : "true");
+    answer_fd(ctx, a, WARDEN_FD_COUNTERS, w->net.net);
+    answer_fd(ctx, a, WARDEN_FD_RUNS, w->run.run);
+    for (int i = 0; i < BPF_RUN_LINKS; i++)
+        answer_fd(ctx, a, (enum warden_fd)(WARDEN_FD_KEEP + i), w->run.links[i]);
+}
+
+void
+warden_bpf_remove(struct warden *w, const struct wtask *t)
+{
+    bpf_net_remove(&w->net, t->cgroup.id);
+    bpf_run_remove(&w->run, t->cgroup.id);
 }
 
 static bool
@@ -85,10 +114,12 @@ warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec
     const struct netrules *to = NULL, *at = NULL;
     if (w->cgroup.fd >= 0 && !bpf_net_is_for(&w->net, w->cgroup.fd)) { /* it was made anew */
         bpf_net_close(&w->net);
+        bpf_run_close(&w->run);
         warden_bpf_start(w);
         if (asked(w, s) && !bpf_net_works(&w->net))
             return warden_bpf_check(w, s, NULL, e);
     }
+    (void)bpf_run_add(&w->run, t->cgroup.id);
     if (!bpf_net_works(&w->net))
         return 0; /* nobody asked: see warden_bpf_check */
     int r = compile(ctx, out, ARRAY_LEN(out), &egress, &to, e);
@@ -109,6 +140,7 @@ void
 warden_bpf_adopt(struct warden *w, const struct wtask *t)
 {
     struct err e = ERR_INIT;
+    (void)bpf_run_add(&w->run, t->cgroup.id);
     if (!bpf_net_works(&w->net) || t->cgroup.id == 0 || bpf_net_has(&w->net, t->cgroup.id))
         return;
     if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, false, &e) < 0)

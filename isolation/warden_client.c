@@ -202,15 +202,19 @@ static void
 sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_reply *r)
 {
     *r = (struct warden_reply){.msg = m, .pidfd = -1, .cgroup = -1, .record = -1, .file = -1,
-                              .counters = -1};
+                              .counters = -1, .runs = -1, .keep = {-1, -1, -1}};
     int *const to[] = {[WARDEN_FD_PID] = &r->pidfd,
                        [WARDEN_FD_CGROUP] = &r->cgroup,
                        [WARDEN_FD_RECORD] = &r->record,
                        [WARDEN_FD_FILE] = &r->file,
-                       [WARDEN_FD_COUNTERS] = &r->counters};
+                       [WARDEN_FD_COUNTERS] = &r->counters,
+                       [WARDEN_FD_RUNS] = &r->runs,
+                       [WARDEN_FD_KEEP] = &r->keep[0],
+                       [WARDEN_FD_KEEP + 1] = &r->keep[1],
+                       [WARDEN_FD_KEEP + 2] = &r->keep[2]};
     for (size_t i = 0; i < n; i++) {
         int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
-        if (kind > 0 && kind <= WARDEN_FD_COUNTERS && *to[kind] < 0)
+        if (kind > 0 && kind < WARDEN_FD_KEEP_END && *to[kind] < 0)
             *to[kind] = TAKE_FD(fds[i]);
         else
             fd_close(&fds[i]);
@@ -239,6 +243,9 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
     fd_close(&r.record);
     fd_close(&r.file);
     fd_close(&r.counters);
+    fd_close(&r.runs);
+    for (size_t i = 0; i < ARRAY_LEN(r.keep); i++)
+        fd_close(&r.keep[i]);
 }
 
 int

@@ -37,7 +37,9 @@ struct warden_reply {
     int cgroup; /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
     int record; /* read-only task record: record_read() of isolation/record.h */
     int file;   /* of warden_open: file or directory, read-only */
-    int counters; /* of warden_info: what tasks send and receive, for bpf_read_open() */
+    int counters; /* of warden_info, for bpf_read.h: what tasks send and receive */
+    int runs;     /* the same: what their processes do */
+    int keep[3];  /* to be held open as long as the agent lives: see isolation/bpf_run.h */
 };
 
 /* `e` NULL: done, and `r` is there. Otherwise `e` says why and `r` is NULL. */

@@ -209,6 +209,7 @@ run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
     w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = -1;
+    w->run = BPF_RUN_NONE;
     w->net = (struct bpf_net){.leaf = -1, .net = -1, .rules = -1};
     w->root = geteuid() == 0;
     w->policy_path = policy;
@@ -217,6 +218,8 @@ run(const char *policy, struct err *e)
         r = prepare(w, e);
     if (r == 0)
         r = task_recover(w, e);
+    if (r == 0)
+        r = warden_signals(w, e);
     if (r == 0)
         r = warden_listen(w, e);
     if (r < 0)

@@ -100,7 +100,7 @@ gone(struct warden *w, struct wtask *t)
 {
     t->gone = true;
     w->sweep = true;
-    bpf_net_remove(&w->net, t->cgroup.id);
+    warden_bpf_remove(w, t);
     if (t->failure != NULL)
         warden_reply_err(w, t->launch, t->failure);
     struct warden_answer a = {0};

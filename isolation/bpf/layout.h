@@ -44,6 +44,28 @@ struct bpf_net_header {
 };
 #define BPF_NET_MAGIC 0x314e4b434f444450ULL
 
+/* What became of a task's processes, and how long they waited for a processor: one row per slot; slot 0
+ * is the header. */
+#define BPF_RUN_BUCKETS 16 /* up to 1, 2, 4 ... 16384 microseconds, and above */
+struct bpf_run_row {
+    __u64 id;
+    __u64 execs;
+    __u64 exits;
+    __u64 ooms;    /* processes that the kernel ended for want of memory */
+    __u64 oom_pid; /* the last of them, as the host sees it */
+    char oom_comm[16];
+    __u64 wait_ns;
+    __u64 waits[BPF_RUN_BUCKETS];
+};
+struct bpf_run_header {
+    __u64 magic;
+    __u64 rows; /* in the map, this one included */
+    __u64 root_id;
+    __u64 build;
+    __u64 pad[20];
+};
+#define BPF_RUN_MAGIC 0x314e55524f434450ULL
+
 /* Rules, flattened: the longest prefix that an address has holds the whole verdict. */
 struct bpf_rule_key {
     __u32 prefixlen; /* bits of what follows */

@@ -148,6 +148,9 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
     g->record = TAKE_FD(r->record);
     g->file = TAKE_FD(r->file);
     g->counters = TAKE_FD(r->counters);
+    g->runs = TAKE_FD(r->runs);
+    for (int i = 0; i < 3; i++)
+        g->keep[i] = TAKE_FD(r->keep[i]);
     struct warden_response *m = codec_clone(g->ctx, &type_warden_response, r->msg);
     g->n_records = m->records.n;
     g->rec = m->records.n > 0 ? m->records.v[0] : NULL;
@@ -173,6 +176,9 @@ got_free(struct got *g)
         fd_close(&g->record);
         fd_close(&g->file);
         fd_close(&g->counters);
+        fd_close(&g->runs);
+        for (int i = 0; i < 3; i++)
+            fd_close(&g->keep[i]);
     }
     talloc_free(g->ctx);
 }

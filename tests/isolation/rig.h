@@ -28,7 +28,7 @@ struct rig {
 struct got {
     bool done;
     struct err err;
-    int pidfd, cgroup, record, file, counters;
+    int pidfd, cgroup, record, file, counters, runs, keep[3];
     struct task_record *rec, *last; /* the first and the last one */
     size_t n_records;
     struct warden_info *info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Network accounting and policy, with real sockets of real tasks. Each case has a network namespace of
- * its own, whose loopback it alone uses.
+ * Network accounting and policy, with real sockets of real tasks; and what is counted of processes.
+ * Each case on the network has a namespace of its own, whose loopback it alone uses.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -538,6 +538,134 @@ START_TEST(devices_are_filtered)
 }
 END_TEST
 
+/* --- processes ----------------------------------------------------------------------------------- */
+
+/* Asks for the counters; what is to be kept open stays in `g`. */
+static void
+open_runs(struct rig *r, struct bpf_read *ret, struct got *g)
+{
+    *g = (struct got){0};
+    warden_info(r->client, rig_got, g);
+    rig_wait(r, g);
+    ck_assert_msg(g->err.code == 0, "%s", g->err.text);
+    ck_assert_int_ge(g->runs, 0);
+    ck_assert_int_eq(bpf_read_open_runs(ret, g->runs), 0);
+}
+
+static bool
+need_run(struct rig *r)
+{
+    const char *v = fact(r, "bpf_run");
+    if (str_eq(v, "true"))
+        return true;
+    printf("# SKIP bpf: %s\n", v);
+    return false;
+}
+
+START_TEST(counts_processes_and_waits)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct bpf_read read = {0};
+    rig_start(&r, 0);
+    if (need_run(&r)) {
+        struct got g, keep, again, d = {0};
+        struct bpf_run_counts n, m;
+        uint64_t waits = 0;
+        size_t hint = 0;
+        rig_alloc(&r, rig_id, "web", "exec");
+        rig_launch(&r,
+                   rig_spec(&r, rig_id, "web", true,
+                            "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i+1)); done; echo done; "
+                            "exec sleep 1000"),
+                   &g);
+        await_text(&r, "web", "done");
+        open_runs(&r, &read, &keep);
+        int64_t end = clock_mono_ns() + 10 * NS_PER_S;
+        do { /* the last exec comes after its word */
+            ck_assert(bpf_read_run(&read, leaf_id(&g), &hint, &n));
+            rig_pause(5);
+        } while (n.execs < 52 && clock_mono_ns() < end);
+        ck_assert_uint_eq(n.execs, 52); /* sh, 50 times true, sleep */
+        ck_assert_uint_eq(n.exits, 50);
+        ck_assert_uint_eq(n.ooms, 0);
+        for (size_t i = 0; i < BPF_WAIT_BUCKETS; i++)
+            waits += n.waits[i];
+        ck_assert_uint_ge(waits, 100); /* each of them, and the shell after each */
+        ck_assert_uint_gt(n.wait_ns, 0);
+        /* the agent holds the links: a new warden goes on with the same counters */
+        rig_kill(&r, SIGKILL);
+        ck_assert_int_eq(warden_client_ready(r.client), -ERR_CLOSED);
+        rig_spawn(&r);
+        rig_connect(&r);
+        open_runs(&r, &read, &again);
+        ck_assert(bpf_read_run(&read, leaf_id(&g), &hint, &m));
+        ck_assert_uint_eq(m.execs, 52);
+        ck_assert_uint_ge(m.wait_ns, n.wait_ns);
+        uint64_t id = leaf_id(&g);
+        warden_destroy(r.client, rig_id, "web", rig_got, &d);
+        rig_wait(&r, &d);
+        ck_assert(!bpf_read_run(&read, id, &hint, &m));
+        got_free(&d);
+        got_free(&keep);
+        got_free(&again);
+        got_free(&g);
+    }
+    bpf_read_close(&read);
+    rig_stop(&r);
+}
+END_TEST
+
+/* The kernel ends a task's process: who it was is there as soon as the end is. Memory is not controlled
+ * on version 2 of a hybrid host, so version 1 limits the process here. */
+START_TEST(names_the_victim)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    char v1[96];
+    snprintf(v1, sizeof(v1), "/sys/fs/cgroup/memory/paddock-rig-%d", (int)getpid());
+    if (mkdir(v1, 0755) < 0) {
+        printf("# SKIP no memory controller of version 1\n");
+        return;
+    }
+    struct rig r;
+    struct bpf_read read = {0};
+    rig_start(&r, 0);
+    if (need_run(&r)) {
+        struct got g, keep;
+        struct bpf_run_counts n;
+        size_t hint = 0;
+        rig_alloc(&r, rig_id, "web", "exec");
+        rig_launch(&r,
+                   python(&r, "web", true,
+                          "import os,time\nprint('up',flush=True)\n"
+                          "while not os.path.exists('/local/go'): time.sleep(0.01)\n"
+                          "b=bytearray(256<<20)\n"),
+                   &g);
+        await_text(&r, "web", "up");
+        open_runs(&r, &read, &keep);
+        ck_assert_int_eq(file_put(AT_FDCWD, mem_printf(r.ctx, "%s/memory.limit_in_bytes", v1), "48M"), 0);
+        (void)file_put(AT_FDCWD, mem_printf(r.ctx, "%s/memory.memsw.limit_in_bytes", v1), "48M");
+        ck_assert_int_eq(file_put(AT_FDCWD, mem_printf(r.ctx, "%s/cgroup.procs", v1),
+                                  mem_printf(r.ctx, "%d", (int)g.rec->pid)), 0);
+        char *go = mem_printf(r.ctx, "%s/%s/web/local/go", r.policy.alloc_dir, rig_id);
+        ck_assert_int_eq(file_write_atomic(AT_FDCWD, go, "", 0, 0644), 0);
+        struct task_record *t = rig_end(&r, &g);
+        ck_assert_int_eq(t->signal, SIGKILL);
+        ck_assert(bpf_read_run(&read, leaf_id(&g), &hint, &n));
+        ck_assert_uint_eq(n.ooms, 1);
+        ck_assert_uint_eq(n.oom_pid, (uint64_t)g.rec->pid);
+        ck_assert_msg(str_prefix(n.oom_comm, "python3"), "%s", n.oom_comm);
+        got_free(&keep);
+        got_free(&g);
+    }
+    bpf_read_close(&read);
+    rig_stop(&r);
+    ck_assert_int_eq(rmdir(v1), 0);
+}
+END_TEST
+
 /* What the warden gets where the kernel or a container refuses. */
 static void
 refuse_bpf(void)
@@ -593,5 +721,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy,
                    raw_sockets_do_not_lead_around, answers_are_not_egress, the_operator_bounds,
-                   devices_are_filtered,
+                   devices_are_filtered, counts_processes_and_waits, names_the_victim,
                    without_bpf_numbers_are_absent_and_policies_refused)
