@@ -50,12 +50,15 @@ static int
 make_namespace(uint32_t base, const char **what)
 {
     struct clone_args a = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+    pid_t parent = getpid();
     long pid = RAW(SYS_clone3, &a, sizeof(a));
     if (pid == 0) {
         (void)RAW(SYS_close_range, 0, ~0U, 0); /* the lock of the warden among them */
         (void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        for (;;)
+        while (RAW(SYS_getppid) == parent) /* not killed before the line above */
             (void)RAW(SYS_ppoll, NULL, 0, NULL, NULL, 8);
+        for (;;)
+            (void)RAW(SYS_exit, 0);
     }
     *what = "clone3 (CLONE_NEWUSER)";
     if (pid < 0)
