@@ -26,6 +26,9 @@ enum {
     PUMP_ROUNDS = 16,  /* 64 KiB each, before the next look at children */
     DRAIN_ROUNDS = 64, /* after the payload's end */
     EVENTS_BYTES = 256,
+    RECORD_PAUSE_MS = 100,
+    RECORD_START_TRIES = 3,
+    RECORD_TRIES = 600, /* a minute */
     CHILDREN_BYTES = 1024,
 };
 
@@ -72,11 +75,19 @@ now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Until it is written: a disk may be full where files are copied on write, and nobody else knows how the
+ * task ended. */
 static void
-record_write(void)
+record_write(unsigned tries)
 {
-    (void)RAW(SYS_pwrite64, shim.fds[SHIM_FD_RECORD], &shim.run, sizeof(shim.run),
-              offsetof(struct record, run));
+    while (tries-- > 0) {
+        struct timespec pause = {.tv_nsec = RECORD_PAUSE_MS * 1000000};
+        long n = RAW(SYS_pwrite64, shim.fds[SHIM_FD_RECORD], &shim.run, sizeof(shim.run),
+                     offsetof(struct record, run));
+        if (n == (long)sizeof(shim.run))
+            return;
+        (void)RAW(SYS_ppoll, NULL, 0, &pause, NULL, SIGSET_BYTES);
+    }
 }
 
 /* The lock says that we live. A warden that found the record without one, because the warden that
@@ -326,7 +337,7 @@ start(struct plan_header *h, struct shim_status *st)
     shim.run.state = RECORD_RUNNING;
     shim.run.started_ns = now_ns();
     shim.run.pid = (int32_t)shim.payload;
-    record_write();
+    record_write(RECORD_START_TRIES);
     send_status(st, pidfd);
     raw_close(pidfd);
     return 0;
@@ -443,7 +454,7 @@ watch(uint32_t flags)
     for (int i = 0; i < 2; i++)
         (void)shim_log_pump(&shim.logs[i], DRAIN_ROUNDS);
     shim.run.state = RECORD_FINISHED;
-    record_write();
+    record_write(RECORD_TRIES);
 }
 
 int

@@ -96,19 +96,20 @@ discard(struct shim_log *l, uint64_t max)
     return n;
 }
 
-/* Where splice is not supported by the file system. */
+/* Where splice is not supported by the file system. What cannot be written leaves no hole. */
 static long
 copy(struct shim_log *l, uint64_t max)
 {
     char scratch[SCRATCH];
     long n = RAW(SYS_read, l->pipe, scratch, max < SCRATCH ? max : SCRATCH);
     for (long done = 0; done < n;) {
-        long w = RAW(SYS_pwrite64, l->file, scratch + done, n - done, l->bytes + (uint64_t)done);
+        long w = RAW(SYS_pwrite64, l->file, scratch + done, n - done, l->bytes);
         if (w <= 0) {
             (*l->errors)++;
             break;
         }
         done += w;
+        l->bytes += (uint64_t)w;
     }
     return n;
 }
@@ -134,8 +135,8 @@ move(struct shim_log *l)
     long n = RAW(SYS_splice, l->pipe, NULL, l->file, &at, room < CHUNK ? room : CHUNK,
                  2 /* SPLICE_F_NONBLOCK */);
     if (n == -EINVAL)
-        n = copy(l, room);
-    else if (n < 0 && n != -EAGAIN && n != -EINTR)
+        return copy(l, room);
+    if (n < 0 && n != -EAGAIN && n != -EINTR)
         return discard(l, SCRATCH); /* disk full, quota, file size limit */
     if (n > 0)
         l->bytes += (uint64_t)n;

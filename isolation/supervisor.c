@@ -291,7 +291,8 @@ child_ended(struct run *u, struct child *c, int status)
     int64_t now = clock_mono_ns(), ran_ms = (now - c->started_ns) / NS_PER_MS;
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     c->pid = 0;
-    bool refused = WIFEXITED(status) && c->starts == 1 && ran_ms < FIRST_RUN_MS;
+    bool refused = WIFEXITED(status) && WEXITSTATUS(status) != LOG_FATAL_STATUS && c->starts == 1 &&
+                   ran_ms < FIRST_RUN_MS;
     if (c == &u->agent && u->phase == RUNNING && (clean || refused)) {
         u->phase = STOPPING_AGENT; /* it has; go on with the warden */
         u->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;

@@ -167,7 +167,7 @@ loop_all(const char *classes, const char *action, unsigned least)
                       .check = look,
                       .fatal = LOG_FATAL_STATUS,
                       .step = 3,
-                      .seeds = strcmp(action, "cut") != 0 ? 1 : crash_long() ? 50 : 3};
+                      .seeds = strcmp(action, "cut") != 0 ? 1 : crash_long() ? 20 : 3};
     unsigned n = crash_run(&c);
     ck_assert_msg(n >= (crash_long() ? least : least / 3), "%u calls of %s", n, classes);
 }

@@ -90,7 +90,7 @@ loop(const char *classes, const char *pattern, const char *action, unsigned leas
                       .check = all_there,
                       .fatal = LOG_FATAL_STATUS,
                       .step = 7,
-                      .seeds = strcmp(action, "cut") != 0 ? 1 : crash_long() ? 20 : 2};
+                      .seeds = strcmp(action, "cut") != 0 ? 1 : crash_long() ? 8 : 2};
     unsigned n = crash_run(&c);
     ck_assert_msg(n >= (crash_long() ? least : least / 7), "%u calls of %s", n, classes);
 }
