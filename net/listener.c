@@ -4,6 +4,7 @@
  * last of its streams are closed.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,6 +22,8 @@
 #include "net/limits.h"
 #include "net/loop_uv.h"
 #include "net/stream_uv.h"
+
+enum { ACCEPT_PAUSE_MS = 20 };
 
 struct peer {
     char host[64];
@@ -135,7 +138,10 @@ accept_cb(uv_stream_t *h, int status)
     char host[64];
 
     if (status < 0) {
-        /* Out of fds all the same: libuv has closed those that waited, so nothing spins. */
+        /* Out of fds all the same. Where libuv can it closes those that wait and does not come here; else
+         * it tries again at once, for as long as there are none: let others give some back. */
+        if (status == UV_EMFILE || status == UV_ENFILE)
+            (void)poll(NULL, 0, ACCEPT_PAUSE_MS);
         if (clock_mono_ns() - n->told_ns > 10 * NS_PER_S) {
             n->told_ns = clock_mono_ns();
             log_warn("net", "connections are not accepted: raise the limit of open files", "error",
