@@ -191,7 +191,7 @@ on_dirs(void *arg, const struct err *e, struct warden_reply *r)
 void
 alloc_runner_need_dirs(struct alloc_runner *ar)
 {
-    if (ar->dirs == DIRS_ASKED || ar->dirs == DIRS_READY || !ar->c->warden)
+    if (ar->dirs == DIRS_ASKED || ar->dirs == DIRS_READY || !ar->c->warden || gc_behind(ar->c))
         return;
     ar->dirs = DIRS_ASKED;
     auto_mem void *tmp = mem_ctx("dirs");

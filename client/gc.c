@@ -52,6 +52,29 @@ gc_dequeue(struct alloc_runner *ar)
     if (c->gc_last == &ar->gc_next)
         c->gc_last = at;
     ar->gc_queued = false;
+    c->gc_waiting--;
+}
+
+bool
+gc_behind(struct client *c)
+{
+    c->gc_behind = c->gc_behind || c->gc_waiting > CLIENT_REMOVALS_MAX;
+    return c->gc_behind;
+}
+
+static void
+catch_up(struct client *c)
+{
+    if (!c->gc_behind || c->gc_waiting > CLIENT_REMOVALS_MAX / 2)
+        return;
+    c->gc_behind = false;
+    if (!c->link_up) /* that asks as well */
+        return;
+    struct alloc_runner *ar, *tmp;
+    HASH_ITER(hh, c->allocs, ar, tmp)
+    {
+        alloc_runner_link_up(ar);
+    }
 }
 
 static void
@@ -81,6 +104,7 @@ gc_collect(struct alloc_runner *ar, client_done *done, void *arg)
         c->gc_last = &c->gc_first;
     *c->gc_last = ar;
     c->gc_last = &ar->gc_next;
+    c->gc_waiting++;
     pump(c);
 }
 
@@ -100,6 +124,8 @@ gc_ended(struct alloc_runner *ar, const struct err *e)
     c->gc_running--;
     tell(ar, e);
     pump(c);
+    if (!c->stopping)
+        catch_up(c);
     if (!e && c->gc_full)
         look(c);
     else

@@ -187,6 +187,8 @@ struct client {
     /* gc.c */
     struct alloc_runner *gc_first, **gc_last; /* waiting to be destroyed */
     int64_t gc_running;
+    size_t gc_waiting; /* length of that queue */
+    bool gc_behind;    /* it was too long: what is new waits for its directories */
     struct timer *gc_timer;
     bool gc_looking; /* a worker measures the disk */
     bool gc_full;    /* it was too full: measure again after the next one is gone */
@@ -291,6 +293,9 @@ void gc_stop(struct client *c);
 void gc_collect(struct alloc_runner *ar, client_done *done, void *arg);
 void gc_ended(struct alloc_runner *ar, const struct err *e); /* from alloc_runner_destroy */
 void gc_dequeue(struct alloc_runner *ar);
+/* More wait to be destroyed than CLIENT_REMOVALS_MAX: make no directory now. alloc_runner_link_up()
+ * comes when half of them are gone. */
+bool gc_behind(struct client *c);
 bool gc_is_gone(const struct client *c, const char *id, uint64_t index);
 void gc_note_gone(struct client *c, const char *id, uint64_t index);
 void gc_forget(struct client *c, const char *id);

@@ -21,6 +21,7 @@ enum {
     CLIENT_ROW_MAX = 16 << 20, /* bytes of a row of the local state */
     CLIENT_KEY_MAX = 400,      /* bytes of its key */
     CLIENT_RESERVE = 1 << 20,  /* bytes reserved for the local state, to go on with a full disk */
+    CLIENT_REMOVALS_MAX = 64,  /* ended allocations that wait to be removed before new ones wait */
     CLIENT_UPDATE_MAX = 256,   /* allocations in one report to the servers */
     STATS_PIDS_MAX = 256,      /* processes that the statistics of a task name */
     CLIENT_META_MAX = 256,     /* keys of dynamic metadata of the node */

@@ -53,9 +53,12 @@ policy_install(struct policy *p, const char **path, struct err *e)
     if (r < 0)
         return r;
     const char *file = mem_printf(p, "%s/" POLICY_FILE, p->run_dir);
-    r = policy_compile(p, file, e);
-    if (r == 0 && geteuid() == 0 && chown(file, 0, (gid_t)p->agent_gid) < 0)
-        r = err_errno(e, errno, "give the agent access to \"%s\"", file);
+    const char *made = mem_printf(p, "%s.new", file);
+    r = policy_compile(p, made, e);
+    if (r == 0 && geteuid() == 0 && chown(made, 0, (gid_t)p->agent_gid) < 0)
+        r = err_errno(e, errno, "give the agent access to \"%s\"", made);
+    if (r == 0 && rename(made, file) < 0) /* last: an agent that starts now can read either */
+        r = err_errno(e, errno, "rename \"%s\" to \"%s\"", made, file);
     if (r == 0 && path != NULL)
         *path = file;
     return r;

@@ -119,7 +119,7 @@ static const struct {
     {"keyring \"aead\" {}", false, "c:1,1-15: Not supported yet"},
     {"ports { http = \"x\" }", false, "c:1,16-19: Incorrect value type"},
     {"client { host_volume \"x\" { path = \"/x\" } }", false, "c:1,10-25: Not supported yet"},
-    {"client { gc_interval = \"5m\" }", false, "c:1,10-21: Not supported yet"},
+    {"limits { rpc_max_conns_per_client = 5 }", false, "c:1,10-34: Not supported yet"},
     {"region = upper(\"x\")", false, "c:1,10-15: Function calls not allowed"},
     {"region = eu", false, "c:1,10-12: Unquoted text"},
     {"client { options = [1] }", false, "c:1,20-23: Incorrect value type"},
