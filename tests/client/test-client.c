@@ -3,6 +3,7 @@
  * The client with a real warden and pretended servers: runs, ends, restarts, adoption, kill -9 at any
  * instant.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/limits.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -382,6 +384,49 @@ START_TEST(full_disk_is_relieved)
 }
 END_TEST
 
+static size_t
+alloc_dirs(const struct world *w)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s", w->rig.policy.alloc_dir);
+    DIR *d = opendir(path);
+    ck_assert_ptr_nonnull(d);
+    size_t n = 0;
+    for (const struct dirent *e = readdir(d); e; e = readdir(d))
+        n += strlen(e->d_name) == 36; /* an allocation's id */
+    closedir(d);
+    return n;
+}
+
+START_TEST(new_waits_for_removals)
+{
+    struct world w;
+    enum { N = 100 };
+    struct world_alloc *x[N];
+    world_start(&w, geteuid());
+    w.cfg.gc_max_allocs = N + 1;
+    world_client(&w);
+    for (int i = 0; i < N; i++)
+        x[i] = world_script(&w, "batch", "true");
+    for (int i = 0; i < N; i++)
+        world_until(&w, world_status(x[i], "complete"));
+    world_until(&w, w.parked);
+    /* All are removed while the warden takes its time; then one comes. */
+    kill(w.rig.warden, SIGSTOP);
+    for (int i = 0; i < N; i++)
+        x[i]->listed = false;
+    world_changed(&w, x[0]);
+    world_until(&w, w.parked);
+    struct world_alloc *y = world_script(&w, "service", "exec sleep 1000");
+    world_until(&w, client_has_alloc(w.client, y->a->id));
+    kill(w.rig.warden, SIGCONT);
+    world_until(&w, world_lines(&w, y, "alloc/logs/t.stdout.0") >= 0);
+    ck_assert_uint_le(alloc_dirs(&w), CLIENT_REMOVALS_MAX / 2 + 8);
+    world_until(&w, world_status(y, "running") && alloc_dirs(&w) == 1);
+    world_stop(&w);
+}
+END_TEST
+
 START_TEST(dev_ends_its_tasks)
 {
     struct world w;
@@ -523,6 +568,6 @@ TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_
                    restart_and_signal,
                    tasks_are_adopted, killed_at_any_instant, works_without_root, exec_in_the_box,
                    updates_in_place,
-                   old_allocations_are_collected, full_disk_is_relieved,
+                   old_allocations_are_collected, full_disk_is_relieved, new_waits_for_removals,
                    dev_ends_its_tasks, reports_are_sent_again, drains_its_node,
                    follow_and_rotation, mock_restarts)

@@ -11,7 +11,7 @@
 #include "net/rpc.h"
 #include "tests/isolation/rig.h"
 
-enum { WORLD_ALLOCS = 64 };
+enum { WORLD_ALLOCS = 128 };
 
 struct world_alloc {
     struct allocation *a;    /* what the servers want */
