@@ -18,6 +18,7 @@
 #include "common/notify.h"
 #include "isolation/cgroup.h"
 #include "isolation/mountinfo.h"
+#include "isolation/plan.h"
 #include "isolation/policy.h"
 #include "isolation/proc.h"
 #include "isolation/proto.h"
@@ -114,7 +115,7 @@ policy(const void *ctx, const void *p, size_t n)
 static void
 task_record(const void *ctx, const void *p, size_t n)
 {
-    struct record r = {.magic = RECORD_MAGIC, .bytes = sizeof(r)};
+    struct record r = {.magic = RECORD_MAGIC, .version = SHIM_VERSION};
     memcpy((char *)&r + 8, p, n < sizeof(r) - 8 ? n : sizeof(r) - 8);
     auto_fd int fd = memfd_create("record", MFD_CLOEXEC);
     struct task_record *t = NULL;

@@ -19,7 +19,7 @@ def units_aside(aside):
 
 
 def start_by_hand():
-    sh("systemd-run", "--unit=byhand", "--property=Type=exec", "paddock", "agent", "-config", "/etc/paddock.d")
+    sh("systemd-run", "--collect", "--unit=byhand", "--property=Type=exec", "paddock", "agent", "-config", "/etc/paddock.d")
     until(ready, "ready node")
 
 
