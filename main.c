@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "cli/cli.h"
+#include "common/mem.h"
 
 int
 main(int argc, char **argv)
@@ -14,7 +15,9 @@ main(int argc, char **argv)
         return agent_main(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "policy") == 0)
         return policy_main(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "-complete") == 0)
-        return cli_complete(agent_options());
+    if (argc > 1 && strcmp(argv[1], "-complete") == 0) {
+        auto_mem void *ctx = mem_ctx("options");
+        return cli_complete(agent_options(ctx));
+    }
     return cli_main(argc, argv);
 }

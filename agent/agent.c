@@ -83,10 +83,10 @@ parse_command(struct command *c, int argc, char **argv, const char *text)
 }
 
 const struct opt *
-agent_options(void)
+agent_options(const void *ctx)
 {
     static struct config_flags unused;
-    return config_options(NULL, &unused);
+    return config_options(ctx, &unused);
 }
 
 static int

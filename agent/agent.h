@@ -12,7 +12,7 @@
 int agent_main(int argc, char **argv);
 
 /* Its options, for help and completion. */
-const struct opt *agent_options(void);
+const struct opt *agent_options(const void *ctx);
 
 /* `paddock policy`: compiles the launch policy from the configuration (root, offline). argv[0] is
  * "policy"; takes the agent's -config and -dev flags and -out FILE. */

@@ -20,6 +20,7 @@ import traceback
 TOP_BUILD = os.environ.get("top_builddir", os.getcwd())
 TOP_SRC = os.environ.get("top_srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 PADDOCK = os.path.join(TOP_BUILD, "paddock")
+SANITIZED = any(w in open(PADDOCK, "rb").read() for w in (b"__asan_init", b"__tsan_init"))
 EXAMPLES = os.path.join(TOP_SRC, "contrib", "examples")
 DEADLINE_S = 60 * int(os.environ.get("PADDOCK_TEST_SLOW", "1"))
 
