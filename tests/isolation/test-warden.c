@@ -588,10 +588,16 @@ START_TEST(survives_a_kill_at_any_instant_of_a_launch)
     rig_start(&r, 0);
     rig_alloc(&r, rig_id, "web", "exec");
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "exec sleep 77777");
+    struct got first = {0};
+    int64_t began = clock_mono_ns();
+    rig_launch(&r, s, &first);
+    int64_t took = clock_mono_ns() - began; /* the instants cover twice that */
+    got_free(&first);
+    destroy(&r, "web");
     for (int i = 0; i < 40; i++) {
         struct got l = {0}, a = {0}, again = {0};
         warden_launch(r.client, s, rig_got, &l);
-        for (int64_t end = clock_mono_ns() + i * 100 * NS_PER_US; clock_mono_ns() < end;)
+        for (int64_t end = clock_mono_ns() + i * took / 20; clock_mono_ns() < end;)
             ;
         rig_kill(&r, SIGKILL);
         rig_wait(&r, &l); /* an answer may have made it out */
