@@ -89,6 +89,17 @@ table_print_kv(struct table *t)
     print(t, " = ", "", false);
 }
 
+void
+print_titled_map(struct cmd *c, const char *title, const struct str_map *m)
+{
+    struct table t;
+    cmd_heading(c, title);
+    table_init(&t, c, 2);
+    for (size_t i = 0; i < m->n; i++)
+        table_row(&t, m->v[i].k, m->v[i].v);
+    table_print_kv(&t);
+}
+
 /* --- texts --- */
 
 const char *

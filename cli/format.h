@@ -22,6 +22,8 @@ void table_row(struct table *t, ...);
 void table_print(struct table *t);
 /* Two columns: "Key   = value"; empty values stay empty ("<none>" where the caller says so). */
 void table_print_kv(struct table *t);
+/* A heading and the map below it, as table_print_kv. */
+void print_titled_map(struct cmd *c, const char *title, const struct str_map *m);
 
 /* --- texts, owned by c --- */
 enum { ID_SHORT = 8 };

@@ -153,17 +153,6 @@ print_events(struct cmd *c, const struct node *n)
 }
 
 static void
-print_map(struct cmd *c, const char *title, const struct str_map *m)
-{
-    struct table t;
-    cmd_heading(c, title);
-    table_init(&t, c, 2);
-    for (size_t i = 0; i < m->n; i++)
-        table_row(&t, m->v[i].k, m->v[i].v);
-    table_print_kv(&t);
-}
-
-static void
 print_drivers(struct cmd *c, const struct node *n)
 {
     struct table t;
@@ -311,8 +300,8 @@ show_node(struct cmd *c, const struct node_opts *o, const char *id)
     }
     print_allocs(c, &l, o->verbose);
     if (o->verbose) {
-        print_map(c, "Attributes", &n->attributes);
-        print_map(c, "Meta", &n->meta);
+        print_titled_map(c, "Attributes", &n->attributes);
+        print_titled_map(c, "Meta", &n->meta);
     }
     return 0;
 }

@@ -56,17 +56,6 @@ cmd_node_meta_apply(struct cmd *c)
     return 0;
 }
 
-static void
-print_map(struct cmd *c, const char *title, const struct str_map *m)
-{
-    struct table t;
-    cmd_heading(c, title);
-    table_init(&t, c, 2);
-    for (size_t i = 0; i < m->n; i++)
-        table_row(&t, m->v[i].k, m->v[i].v);
-    table_print_kv(&t);
-}
-
 int
 cmd_node_meta_read(struct cmd *c)
 {
@@ -96,8 +85,8 @@ cmd_node_meta_read(struct cmd *c)
         str_map_set(c, &dynamic, r->dynamic->map.v[i].k,
                     v->kind == VALUE_STRING ? v->str.s : "<unset>");
     }
-    print_map(c, "All Meta", &r->meta);
-    print_map(c, "Dynamic Meta", &dynamic);
-    print_map(c, "Static Meta", &r->static_);
+    print_titled_map(c, "All Meta", &r->meta);
+    print_titled_map(c, "Dynamic Meta", &dynamic);
+    print_titled_map(c, "Static Meta", &r->static_);
     return 0;
 }
