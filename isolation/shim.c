@@ -251,22 +251,7 @@ start_payload(uint32_t flags, int *pidfd, const int write_ends[2])
 static void
 send_status(const struct shim_status *st, int pidfd)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } c = {0};
-    struct iovec iov = {.iov_base = (void *)(uintptr_t)st, .iov_len = sizeof(*st)};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (pidfd >= 0) {
-        m.msg_control = c.bytes;
-        m.msg_controllen = sizeof(c.bytes);
-        c.align.cmsg_level = SOL_SOCKET;
-        c.align.cmsg_type = SCM_RIGHTS;
-        c.align.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&c.align), &pidfd, sizeof(int));
-    }
-    /* the warden may be gone: the task runs on and will be adopted */
-    (void)RAW(SYS_sendmsg, shim.fds[SHIM_FD_STATUS], &m, MSG_NOSIGNAL);
+    shim_send(shim.fds[SHIM_FD_STATUS], st, sizeof(*st), pidfd);
     raw_close(shim.fds[SHIM_FD_STATUS]);
 }
 

@@ -25,6 +25,9 @@
 int shim_pad(char *title, size_t title_size);
 /* The life of one shim. `fds` by enum shim_fd. */
 int shim_main(const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees);
+/* One message of `n` bytes to the warden, with `fd` (none: -1). The warden may be gone: then nobody
+ * hears it, and the task runs on and will be adopted. */
+void shim_send(int sock, const void *p, size_t n, int fd);
 
 /* One stream of the payload: a pipe that ends in <name><index>, rotated at `bytes_max`; the oldest
  * is removed when there are more than `files_max`. A file that cannot be written drops bytes,

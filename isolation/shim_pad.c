@@ -73,25 +73,31 @@ receive(void)
     return 1;
 }
 
-static void
-answer(long pid, int pidfd)
+void
+shim_send(int sock, const void *p, size_t n, int fd)
 {
-    struct pad_answer a = {.pid = (int32_t)pid};
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
     } c = {0};
-    struct iovec iov = {.iov_base = &a, .iov_len = sizeof(a)};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (pidfd >= 0) {
+    if (fd >= 0) {
         m.msg_control = c.bytes;
         m.msg_controllen = sizeof(c.bytes);
         c.align.cmsg_level = SOL_SOCKET;
         c.align.cmsg_type = SCM_RIGHTS;
         c.align.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&c.align), &pidfd, sizeof(int));
+        memcpy(CMSG_DATA(&c.align), &fd, sizeof(int));
     }
-    (void)RAW(SYS_sendmsg, PAD_FD, &m, MSG_NOSIGNAL);
+    (void)RAW(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);
+}
+
+static void
+answer(long pid, int pidfd)
+{
+    struct pad_answer a = {.pid = (int32_t)pid};
+    shim_send(PAD_FD, &a, sizeof(a), pidfd);
 }
 
 /* No CLONE_VM: what the shim does with its memory is its own. */
