@@ -51,7 +51,7 @@ node_allocations(struct ask *a)
 }
 
 static void
-eligibility_done(struct ask *a, const void *resp)
+placement_done(struct ask *a, const void *resp)
 {
     const struct node_eligibility_update_response *r = resp;
     ask_index(a, r->index);
@@ -75,15 +75,7 @@ node_eligibility(struct ask *a)
     }
     r->node_id = a->id;
     r->write = a->w;
-    ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, eligibility_done);
-}
-
-static void
-drain_done(struct ask *a, const void *resp)
-{
-    const struct node_drain_update_response *r = resp;
-    ask_index(a, r->index);
-    ask_json(a, &type_node_drain_update_response, r);
+    ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, placement_done);
 }
 
 static void
@@ -99,7 +91,7 @@ node_drain(struct ask *a)
     }
     r->node_id = a->id;
     r->write = a->w;
-    ask_call(a, RPC_NODE_UPDATE_DRAIN, r, drain_done);
+    ask_call(a, RPC_NODE_UPDATE_DRAIN, r, placement_done);
 }
 
 static void

@@ -217,11 +217,11 @@ change(struct cmd *c, const struct drain_opts *o, const char *id)
     if (!sure(c, o, id))
         return cmd_fail(c, "Nothing was changed");
     if (api_send(c, "PUT", api_target(c, "/v1/node/%/drain", id, NULL), &type_node_drain_request,
-                 &req, &type_node_drain_update_response, &ret, &e))
+                 &req, &type_node_eligibility_update_response, &ret, &e))
         return cmd_fail(c, "Error updating the drain: %s", e.text);
     if (o->json) {
         int rc = 0;
-        output_object(c, &(struct output){.json = true}, &type_node_drain_update_response, ret, &rc);
+        output_object(c, &(struct output){.json = true}, &type_node_eligibility_update_response, ret, &rc);
         return rc;
     }
     if (o->disable)

@@ -73,7 +73,7 @@ static void
 get_allocs(struct client *c, const struct str_list *ids)
 {
     struct query_options q = {.allow_stale = true};
-    struct alloc_get_allocs_request req = {.alloc_i_ds = *ids, .query = &q};
+    struct alloc_get_allocs_request req = {.alloc_ids = *ids, .query = &q};
     client_hold(c);
     c->get_call = rpc_send(c->rpc, RPC_ALLOC_GET_ALLOCS, &req, 0, on_allocs, c);
 }

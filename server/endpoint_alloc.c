@@ -79,11 +79,11 @@ alloc_get_many_run(struct read *r, struct state_txn *t, void *ctx, struct err *e
     const struct alloc_get_allocs_request *req = r->req;
     struct allocs_response *resp = mem_new(ctx, struct allocs_response);
 
-    if (req->alloc_i_ds.n > GET_ALLOCS_MAX)
+    if (req->alloc_ids.n > GET_ALLOCS_MAX)
         return err_set(e, -ERR_LIMIT, "%zu allocations asked for at once: at most %d",
-                       req->alloc_i_ds.n, GET_ALLOCS_MAX);
-    for (size_t i = 0; i < req->alloc_i_ds.n; i++) {
-        struct allocation *a = state_alloc(t, ctx, str_or(req->alloc_i_ds.v[i], ""));
+                       req->alloc_ids.n, GET_ALLOCS_MAX);
+    for (size_t i = 0; i < req->alloc_ids.n; i++) {
+        struct allocation *a = state_alloc(t, ctx, str_or(req->alloc_ids.v[i], ""));
         if (a == NULL)
             continue;
         state_alloc_job(t, a);

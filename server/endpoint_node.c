@@ -32,7 +32,7 @@ fill_evals(struct node_update_response *resp, void *ctx, uint64_t index,
            const struct fsm_result *res)
 {
     for (size_t i = 0; i < res->evals.n; i++)
-        list_add(ctx, resp->eval_i_ds, mem_strdup(ctx, res->evals.v[i]->id));
+        list_add(ctx, resp->eval_ids, mem_strdup(ctx, res->evals.v[i]->id));
     resp->eval_create_index = res->evals.n > 0 ? index : 0;
 }
 
@@ -150,9 +150,10 @@ node_update_status(void *arg, struct rpc_call *call, const void *p)
     endpoint_write(s, call, &in, node_written, NULL);
 }
 
+/* Whether work may be placed on the node has changed: by its eligibility or by a drain. */
 static void
-eligibility_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-                    struct fsm_result *res)
+placement_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+                  struct fsm_result *res)
 {
     struct node_update_response u = {0};
     struct node_eligibility_update_response resp = {0};
@@ -160,7 +161,7 @@ eligibility_written(struct server *s, struct rpc_call *call, void *arg, uint64_t
     (void)s;
     (void)arg;
     fill_evals(&u, rpc_call_ctx(call), index, res);
-    resp.eval_i_ds = u.eval_i_ds;
+    resp.eval_ids = u.eval_ids;
     resp.eval_create_index = u.eval_create_index;
     resp.node_modify_index = res->node_modify_index;
     resp.index = index;
@@ -179,24 +180,7 @@ node_update_eligibility(void *arg, struct rpc_call *call, const void *p)
                                          .eligibility = req->eligibility,
                                          .eval_ids = fresh_id(rpc_call_ctx(call))};
     struct intent in = {.time = clock_wall_ns(), .node_eligibility = &el};
-    endpoint_write(s, call, &in, eligibility_written, NULL);
-}
-
-static void
-drain_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-              struct fsm_result *res)
-{
-    struct node_update_response u = {0};
-    struct node_drain_update_response resp = {0};
-
-    (void)s;
-    (void)arg;
-    fill_evals(&u, rpc_call_ctx(call), index, res);
-    resp.eval_i_ds = u.eval_i_ds;
-    resp.eval_create_index = u.eval_create_index;
-    resp.node_modify_index = res->node_modify_index;
-    resp.index = index;
-    rpc_reply(call, &resp);
+    endpoint_write(s, call, &in, placement_written, NULL);
 }
 
 void
@@ -218,7 +202,7 @@ node_update_drain(void *arg, struct rpc_call *call, const void *p)
                                    .meta = req->meta,
                                    .eval_ids = fresh_id(rpc_call_ctx(call))};
     struct intent in = {.time = clock_wall_ns(), .node_drain = &nd};
-    endpoint_write(s, call, &in, drain_written, NULL);
+    endpoint_write(s, call, &in, placement_written, NULL);
 }
 
 static void

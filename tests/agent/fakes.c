@@ -148,7 +148,7 @@ static void
 node_drain(void *arg, struct rpc_call *call, const void *req)
 {
     const struct node_drain_request *r = req;
-    struct node_drain_update_response resp = {.index = 42, .node_modify_index = 42};
+    struct node_eligibility_update_response resp = {.index = 42, .node_modify_index = 42};
     (void)arg;
     snprintf(fake_text, sizeof(fake_text), "%s %lld %d %d %s", r->node_id,
              r->drain_spec ? (long long)r->drain_spec->deadline : -99LL,

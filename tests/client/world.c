@@ -102,8 +102,8 @@ on_get(void *arg, struct rpc_call *call, const void *req)
     struct world *w = arg;
     const struct alloc_get_allocs_request *r = req;
     struct allocs_response resp = {0};
-    for (size_t i = 0; i < r->alloc_i_ds.n; i++) {
-        struct world_alloc *x = find(w, r->alloc_i_ds.v[i]);
+    for (size_t i = 0; i < r->alloc_ids.n; i++) {
+        struct world_alloc *x = find(w, r->alloc_ids.v[i]);
         if (x)
             list_add(rpc_call_ctx(call), resp.allocations, x->a);
     }
@@ -144,7 +144,7 @@ on_drain(void *arg, struct rpc_call *call, const void *req)
     ck_assert_str_eq(r->node_id, client_node_id(w->client));
     ck_assert_ptr_nonnull(str_map_get(&r->meta, "message"));
     w->drain_deadline = r->drain_spec->deadline;
-    rpc_reply(call, &(struct node_drain_update_response){.index = ++w->index});
+    rpc_reply(call, &(struct node_eligibility_update_response){.index = ++w->index});
 }
 
 static void

@@ -257,7 +257,7 @@ START_TEST(job_becomes_allocation)
     const struct node_client_allocs_response *ca =
         CALL(w, RPC_NODE_GET_CLIENT_ALLOCS, node_client_allocs_response, &cr);
     ck_assert_uint_eq(ca->allocs.n, 1);
-    struct alloc_get_allocs_request gr = {.alloc_i_ds = {&al->allocations.v[0]->id, 1}};
+    struct alloc_get_allocs_request gr = {.alloc_ids = {&al->allocations.v[0]->id, 1}};
     const struct allocs_response *ar = CALL(w, RPC_ALLOC_GET_ALLOCS, allocs_response, &gr);
     ck_assert_uint_eq(ar->allocations.n, 1);
     ck_assert_ptr_nonnull(ar->allocations.v[0]->job);
