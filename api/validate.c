@@ -238,8 +238,10 @@ network(struct check *c, const struct network_resource *n)
         complain(c, "network: more than %d ports", JOB_PORTS_MAX);
         return;
     }
-    if (!ONE_OF(n->mode, "host"))
-        complain(c, "network: mode \"%s\" is not supported yet: use \"host\"", n->mode);
+    if (!ONE_OF(n->mode, "host", "none", "bridge"))
+        complain(c, "network: mode \"%s\" is not host, none or bridge", n->mode);
+    if (ONE_OF(n->mode, "none") && n->reserved_ports.n + n->dynamic_ports.n > 0)
+        complain(c, "network: mode \"none\" has no ports: nothing can reach the group");
     const struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
     for (size_t l = 0; l < ARRAY_LEN(lists); l++)
         for (size_t i = 0; i < lists[l]->n; i++) {
@@ -294,6 +296,8 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
         complain(c, "resources: secrets must be between 0 and memory");
     for (size_t i = 0; i < r->networks.n; i++) {
         network(c, r->networks.v[i]);
+        if (!ONE_OF(r->networks.v[i]->mode, "host"))
+            complain(c, "network: mode \"%s\" is for the network block of a group", r->networks.v[i]->mode);
         if (r->networks.v[i]->egress || r->networks.v[i]->bind)
             complain(c,
                      "resources: egress and bind belong to a network block of the task or group");

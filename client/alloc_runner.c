@@ -29,6 +29,7 @@ alloc_runner_hold(struct alloc_runner *ar)
 static void
 destroy(struct alloc_runner *ar)
 {
+    network_stop(ar);
     for (size_t i = 0; i < ar->n; i++)
         task_runner_done(&ar->tasks[i]);
     HASH_DEL(ar->c->allocs, ar);
@@ -87,6 +88,7 @@ alloc_runner_report(const void *ctx, const struct alloc_runner *ar)
     r->task_group = a->task_group;
     r->client_status = ar->status;
     r->client_description = ar->description;
+    r->network_status = a->network_status;
     for (size_t i = 0; i < ar->n; i++)
         map_put(r, r->task_states, ar->tasks[i].sm.t->name)->v = ar->tasks[i].sm.t->state;
     return r;
@@ -133,6 +135,7 @@ carry_out(struct alloc_runner *ar, const struct alloc_verdict *v)
 static void
 after_terminal(struct alloc_runner *ar)
 {
+    network_remove(ar);
     if (ar->removed)
         gc_collect(ar, NULL, NULL);
     else
@@ -168,11 +171,9 @@ alloc_runner_changed(struct alloc_runner *ar)
 
 /* ---- directories ------------------------------------------------------------------------------ */
 
-static void
-on_dirs(void *arg, const struct err *e, struct warden_reply *r)
+void
+alloc_runner_dirs_done(struct alloc_runner *ar, const struct err *e)
 {
-    (void)r;
-    struct alloc_runner *ar = arg;
     if (ar->stopped) {
         /* nothing */
     } else if (!e) {
@@ -185,6 +186,17 @@ on_dirs(void *arg, const struct err *e, struct warden_reply *r)
     }
     for (size_t i = 0; i < ar->n && !ar->stopped && ar->dirs != DIRS_NONE; i++)
         task_runner_dirs(&ar->tasks[i]);
+}
+
+static void
+on_dirs(void *arg, const struct err *e, struct warden_reply *r)
+{
+    (void)r;
+    struct alloc_runner *ar = arg;
+    if (!e && !ar->stopped && network_own(ar))
+        network_make(ar);
+    else
+        alloc_runner_dirs_done(ar, e);
     alloc_runner_release(ar);
 }
 
@@ -317,6 +329,7 @@ alloc_runner_link_up(struct alloc_runner *ar)
     }
     if (need_dirs && ar->dirs == DIRS_NONE)
         alloc_runner_need_dirs(ar);
+    network_remove(ar);
     if (ar->removed && alloc_runner_terminal(ar))
         gc_collect(ar, NULL, NULL);
 }
@@ -337,6 +350,9 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
         return;
     struct allocation *old = ar->rec->alloc;
     ar->rec->alloc = codec_clone(ar->rec, &type_allocation, a);
+    if (old->network_status) /* the servers have it from here */
+        ar->rec->alloc->network_status =
+            codec_clone(ar->rec->alloc, &type_alloc_network_status, old->network_status);
     ar->rec->server_index = a->alloc_modify_index;
     ar->tg = tg = group_of(ar->rec->alloc);
     for (size_t i = 0; i < ar->n; i++)
@@ -452,6 +468,7 @@ alloc_runner_detach(struct alloc_runner *ar)
 {
     ar->stopped = true;
     gc_dequeue(ar);
+    network_stop(ar);
     for (size_t i = 0; i < ar->n; i++)
         task_runner_done(&ar->tasks[i]);
 }

@@ -107,6 +107,10 @@ struct alloc_runner {
     void *gc_arg;
     struct alloc_runner *gc_next; /* in the queue of those to destroy */
     bool gc_queued;
+    /* network.c */
+    bool network_removing;
+    bool network_gone;
+    struct timer *network_timer;
 };
 
 struct gone { /* collected here, still listed by the server */
@@ -235,6 +239,15 @@ void alloc_runner_link_up(struct alloc_runner *ar);
 struct allocation *alloc_runner_report(const void *ctx, const struct alloc_runner *ar);
 struct task_runner *alloc_runner_task(struct alloc_runner *ar, const char *task);
 void alloc_runner_need_dirs(struct alloc_runner *ar);
+
+/* Directories, and the network if it has one of its own, are there (`e` NULL) or not. */
+void alloc_runner_dirs_done(struct alloc_runner *ar, const struct err *e);
+
+/* network.c */
+bool network_own(const struct alloc_runner *ar); /* its group asks for one of its own */
+void network_make(struct alloc_runner *ar);      /* alloc_runner_dirs_done() follows */
+void network_remove(struct alloc_runner *ar);    /* if it is terminal and not done yet */
+void network_stop(struct alloc_runner *ar);
 
 /* task_runner.c */
 void task_runner_init(struct task_runner *tr, struct alloc_runner *ar, const struct task *task,

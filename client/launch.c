@@ -143,6 +143,7 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .resources = p->ei.resources,
         .core_mhz = core_mhz(c->node),
     };
+    p->in.own_network = network_own(tr->ar);
     find_policies(tr, &p->in);
     return driver_check(tr->driver, p->in.config, e);
 }

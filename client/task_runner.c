@@ -276,6 +276,8 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         adopt(tr);
     } else {
         tr->clean = false;
+        if (network_own(tr->ar))
+            tr->ar->dirs = DIRS_NONE; /* the network may be what is missing: look again */
         launch_failed(tr, TASK_EVENT_DRIVER_FAILURE, e->text, recoverable(e->code));
     }
     alloc_runner_release(tr->ar);

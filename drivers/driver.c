@@ -279,7 +279,7 @@ driver_base_spec(const void *ctx, const struct driver_input *in, const char *dri
     s->secrets_mb = in->task->resources ? in->task->resources->secrets_mb : 0;
     int sig = str_empty(in->task->kill_signal) ? 0 : signal_parse(in->task->kill_signal);
     s->kill_signal = sig > 0 ? sig : 0;
-    s->share_net = true;
+    s->share_net = !in->own_network;
     s->egress = in->egress ? codec_clone(s, &type_net_policy, in->egress) : NULL;
     s->bind = in->bind ? codec_clone(s, &type_net_policy, in->bind) : NULL;
     return s;

@@ -49,6 +49,7 @@ struct driver_input {
     const struct allocated_task_resources *resources; /* may be NULL */
     const struct net_policy *egress;  /* NULL: none but the client's */
     const struct net_policy *bind;
+    bool own_network; /* not the host's: that of the allocation */
     double core_mhz;                  /* of one processor of this node; 0: not known */
 };
 

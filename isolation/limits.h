@@ -52,6 +52,12 @@ enum {
     SECCOMP_RULES_MAX = 1024,      /* rules of a profile */
     SECCOMP_CONDS_MAX = 64,        /* argument checks of a profile */
 
+    /* --- networks of allocations --- */
+    WARDEN_NETS_MAX = 8192, /* allocations with a network namespace of their own */
+    NET_PORTS_MAX = 512,    /* ports of one that the host leads to it */
+    NET_SPARES_MAX = 8,     /* network namespaces that are made ahead of time */
+    NET_HAND_MS = 20000,    /* an answer of the network hand at the start of the warden */
+
     /* --- network accounting and policy --- */
     BPF_SLOTS_MAX = 4096,    /* tasks whose packets are counted; further ones have rules, no numbers */
     BPF_LEAFS_MAX = 16384,   /* tasks that the programs in the kernel know */

@@ -10,12 +10,24 @@
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/netrule.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/caps.h"
 #include "isolation/seccomp.h"
 
 #define USER_DEFAULT "nobody"
+#define BRIDGE_NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+enum { BRIDGE_BITS_MIN = 8, BRIDGE_BITS_MAX = 29 };
+
+static bool
+list_has(const struct str_list *l, const char *s)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (str_eq(l->v[i], s))
+            return true;
+    return false;
+}
 
 static bool
 path_ok(const char *s)
@@ -74,6 +86,60 @@ check_userns(const struct policy *p, struct err *e)
     return 0;
 }
 
+bool
+policy_network(const struct policy *p, const char *mode)
+{
+    return p->network_modes.n == 0 || list_has(&p->network_modes, mode);
+}
+
+/* 0: not a private network of a sensible size. */
+static uint32_t
+subnet(const char *text, uint32_t *ret_addr)
+{
+    struct netrule r;
+    if (netrule_parse(text, &r, NULL) < 0 || !r.v4 || r.v6 || strchr(text, ':') != NULL ||
+        r.bits < BRIDGE_BITS_MIN || r.bits > BRIDGE_BITS_MAX)
+        return 0;
+    uint32_t a = (uint32_t)r.addr[0] << 24 | (uint32_t)r.addr[1] << 16 | (uint32_t)r.addr[2] << 8 |
+                 r.addr[3];
+    *ret_addr = a & ~(UINT32_MAX >> r.bits);
+    return r.bits;
+}
+
+void
+policy_bridge(const struct policy *p, struct net_conf *ret)
+{
+    str_copy(ret->bridge, sizeof(ret->bridge), str_or(p->bridge_name, POLICY_BRIDGE_NAME));
+    str_copy(ret->owner, sizeof(ret->owner), p->data_dir);
+    ret->bits = subnet(str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), &ret->subnet);
+}
+
+static int
+check_network(const struct policy *p, struct err *e)
+{
+    static const char *const modes[] = {"host", "none", "bridge"};
+    uint32_t addr;
+    for (size_t i = 0; i < p->network_modes.n; i++) {
+        bool known = false;
+        for (size_t k = 0; k < ARRAY_LEN(modes); k++)
+            known = known || str_eq(p->network_modes.v[i], modes[k]);
+        if (!known)
+            return err_set(e, -ERR_INVALID, "policy: network mode \"%s\" is not host, none or bridge",
+                           str_or(p->network_modes.v[i], ""));
+    }
+    const char *name = str_or(p->bridge_name, POLICY_BRIDGE_NAME);
+    size_t n = strlen(name);
+    if (n == 0 || n >= NET_NAME_MAX || name[0] == '.' || strspn(name, BRIDGE_NAME_CHARS) != n)
+        return err_set(e, -ERR_INVALID,
+                       "policy: bridge_network_name \"%s\" is not 1 to 15 letters, digits, '-' and '_'",
+                       name);
+    if (subnet(str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), &addr) == 0)
+        return err_set(e, -ERR_INVALID,
+                       "policy: bridge_network_subnet \"%s\" is not an IPv4 network of %d to %d bits",
+                       str_or(p->bridge_subnet, ""), BRIDGE_BITS_MIN, BRIDGE_BITS_MAX);
+    return 0;
+}
+
 int
 policy_check(const struct policy *p, struct err *e)
 {
@@ -102,6 +168,8 @@ policy_check(const struct policy *p, struct err *e)
     if (p->pids_max_default < 0)
         return err_set(e, -ERR_INVALID, "policy: pids_max is negative");
     int r = check_userns(p, e);
+    if (r == 0)
+        r = check_network(p, e);
     if (r == 0)
         r = check_paths(&p->bind_roots, "bind root", e);
     return r < 0 ? r : check_paths(&p->bind_allowed, "allowed bind", e);
@@ -154,15 +222,6 @@ policy_load(const void *ctx, const char *path, struct policy **ret, struct err *
     return 0;
 }
 
-static bool
-list_has(const struct str_list *l, const char *s)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->v[i], s))
-            return true;
-    return false;
-}
-
 /* Equal to `root` or below it. */
 static bool
 below(const char *path, const char *root)
@@ -206,6 +265,8 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
     if (!raw && str_eq(s->userns, "host") && !p->userns_host && !str_eq(p->userns, "off"))
         return err_set(e, -ERR_POLICY,
                        "the host's user namespace is not allowed on this client (userns_host)");
+    if (s->share_net && !policy_network(p, "host"))
+        return err_set(e, -ERR_POLICY, "network mode \"host\" is not allowed on this client");
     if (s->host_pid || s->host_ipc)
         return err_set(e, -ERR_POLICY, "the host's pid and ipc namespaces are not allowed");
     for (size_t i = 0; i < s->mounts.n; i++) {

@@ -12,6 +12,7 @@
 #include "api/api.h"
 #include "common/err.h"
 #include "isolation/limits.h"
+#include "isolation/nethand.h"
 #include "isolation/users.h"
 
 #define POLICY_FILE "policy"        /* in RunDir */
@@ -38,6 +39,12 @@ int policy_install(struct policy *p, const char **path, struct err *e);
 /* Reads and checks. As root the file must be root's and writable by nobody else. */
 int policy_load(const void *ctx, const char *path, struct policy **ret, struct err *e);
 
+/* May tasks have this network: host, none or bridge? Pure. */
+bool policy_network(const struct policy *p, const char *mode);
+/* The bridge that they share, with its defaults. Pure. */
+#define POLICY_BRIDGE_NAME "paddock"
+#define POLICY_BRIDGE_SUBNET "172.26.64.0/20"
+void policy_bridge(const struct policy *p, struct net_conf *ret);
 /* May the agent launch this? Driver, raw_exec, capabilities, mounts, seccomp opt-out. Pure. */
 int policy_check_launch(const struct policy *p, const struct launch_spec *s, struct err *e);
 /* Who runs it: the spec's user, or nobody; not a denied one, and never the agent's own user.

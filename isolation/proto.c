@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolation/proto.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -25,6 +26,7 @@ enum {
     R_MODE = 1 << 7,
     R_TASKS = 1 << 8,
     R_OWNER = 1 << 9,
+    R_NETWORK = 1 << 10,
 };
 
 struct row {
@@ -49,6 +51,8 @@ static const struct row rows[WARDEN_OP_END] = {
     [WARDEN_READDIR] = {"readdir", 0, R_ALLOC | R_PATH | R_OFFSET, PROTO_READY | PROTO_STOPPING},
     [WARDEN_PUT] = {"put", R_ALLOC | R_TASK | R_PATH, R_OFFSET | R_DATA | R_MODE | R_OWNER,
                     PROTO_READY},
+    [WARDEN_NET_MAKE] = {"net-make", R_ALLOC | R_NETWORK, 0, PROTO_READY},
+    [WARDEN_NET_REMOVE] = {"net-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
 };
 
 const char *
@@ -71,6 +75,7 @@ fields(const struct warden_request *r)
     f |= r->mode != 0 ? R_MODE : 0;
     f |= r->tasks.n != 0 ? R_TASKS : 0;
     f |= r->owner != NULL ? R_OWNER : 0;
+    f |= r->network != NULL ? R_NETWORK : 0;
     return f;
 }
 
@@ -187,6 +192,28 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
 }
 
 static int
+check_network(const struct net_request *q, struct err *e)
+{
+    bool bridge = str_eq(q->mode, "bridge");
+    if (!bridge && !str_eq(q->mode, "none"))
+        return err_set(e, -ERR_INVALID, "network mode \"%s\" is not none or bridge",
+                       str_or(q->mode, ""));
+    if (q->ports.n > (bridge ? NET_PORTS_MAX : 0))
+        return err_set(e, -ERR_INVALID, "%zu ports in network mode %s", q->ports.n, q->mode);
+    for (size_t i = 0; i < q->ports.n; i++) {
+        const struct net_request_port *p = q->ports.v[i];
+        struct in_addr a;
+        if (p == NULL || p->host_port < 1 || p->host_port > UINT16_MAX || p->to < 0 ||
+            p->to > UINT16_MAX)
+            return err_set(e, -ERR_INVALID, "port %zu is out of range", i);
+        if (str_empty(p->host_ip) || inet_pton(AF_INET, p->host_ip, &a) != 1)
+            return err_set(e, -ERR_INVALID, "the host address of port %zu is not an IPv4 address",
+                           i);
+    }
+    return 0;
+}
+
+static int
 check_values(const struct warden_request *r, struct err *e)
 {
     if (r->alloc_id != NULL && proto_check_alloc_id(r->alloc_id) < 0)
@@ -207,6 +234,8 @@ check_values(const struct warden_request *r, struct err *e)
         if (t == NULL || proto_check_task_name(t->name) < 0)
             return err_set(e, -ERR_INVALID, "the name of task %zu is not allowed", i);
     }
+    if (r->network != NULL && check_network(r->network, e) < 0)
+        return -ERR_INVALID;
     return r->spec != NULL ? proto_check_spec(r->spec, e) : 0;
 }
 

@@ -30,12 +30,14 @@ enum warden_op {
     WARDEN_STAT = 11,
     WARDEN_READDIR = 12,
     WARDEN_PUT = 13,
+    WARDEN_NET_MAKE = 14,
+    WARDEN_NET_REMOVE = 15,
     WARDEN_OP_END
 };
 
 /* To be raised when a request or an answer changes its meaning. An agent does not work with a warden of
  * another version: the first answer, to WARDEN_INFO, says which it is. */
-enum { PROTO_VERSION = 1 };
+enum { PROTO_VERSION = 2 };
 
 /* What an fd of an answer is. */
 enum warden_fd {

@@ -463,6 +463,11 @@ shim_main(const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees)
         what = "setns to the host's mounts";
         r = RAW(SYS_setns, shim.fds[SHIM_FD_HOST], CLONE_NEWNS);
     }
+    if (r == 0 && shim.fds[SHIM_FD_NETNS] >= 0) {
+        what = "setns to the allocation's network";
+        r = RAW(SYS_setns, shim.fds[SHIM_FD_NETNS], CLONE_NEWNET);
+        raw_close(shim.fds[SHIM_FD_NETNS]);
+    }
     if (r == 0)
         r = shim.signals < 0 ? shim.signals : map_plan(&h);
     if (r < 0)

@@ -225,6 +225,7 @@ do_info(struct warden *w, struct warden_waiter to, const struct warden_request *
     info_facts(w, ctx, &info);
     struct warden_answer a = {.msg = {.info = &info}};
     warden_bpf_info(w, ctx, &info, &a);
+    net_info(w, ctx, &info);
     warden_reply(w, to, &a);
 }
 
@@ -250,6 +251,8 @@ static void (*const handlers[WARDEN_OP_END])(struct warden *, struct warden_wait
     [WARDEN_STAT] = files_stat,
     [WARDEN_READDIR] = files_readdir,
     [WARDEN_PUT] = files_put,
+    [WARDEN_NET_MAKE] = net_make,
+    [WARDEN_NET_REMOVE] = net_remove,
 };
 
 static void

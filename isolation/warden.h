@@ -127,6 +127,7 @@ struct warden {
     int shim_exe;
     int pad;       /* socket of the launch pad */
     pid_t pad_pid; /* 0: none */
+    struct warden_nets *nets;
     struct userns *userns;
     size_t n_userns;
     uint32_t userns_next;
@@ -201,6 +202,19 @@ void userns_drop(struct warden *w, const char *alloc);
 
 /* policy_user() with a cache. */
 int warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e);
+
+/* --- warden_net.c --- */
+struct warden_nets;
+int net_start(struct warden *w, struct err *e);   /* probes */
+int net_recover(struct warden *w, struct err *e); /* when living tasks are known; starts the hand */
+void net_make(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void net_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+/* The allocation goes: so does its network. ERR_BUSY: not now. */
+int net_forget(struct warden *w, const char *alloc, struct err *e);
+/* The fd of its namespace, borrowed, for a launch. */
+int net_of(struct warden *w, const char *alloc, struct err *e);
+void net_info(struct warden *w, const void *ctx, struct warden_info *info);
+void net_clear(struct warden *w); /* after the last task: bridge and rules go too */
 
 /* --- warden_bpf.c --- */
 void warden_bpf_start(struct warden *w);

@@ -348,6 +348,22 @@ warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *
 }
 
 void
+warden_net_make(struct warden_client *c, const char *alloc_id, const struct net_request *net,
+                warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_NET_MAKE,
+                               .alloc_id = alloc_id,
+                               .network = (struct net_request *)(uintptr_t)net};
+    submit(c, &q, done, arg);
+}
+
+void
+warden_net_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg)
+{
+    submit(c, &(struct warden_request){.op = WARDEN_NET_REMOVE, .alloc_id = alloc_id}, done, arg);
+}
+
+void
 warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done, void *arg)
 {
     struct warden_request q = {.op = WARDEN_LAUNCH, .spec = (struct launch_spec *)(uintptr_t)spec};

@@ -75,6 +75,12 @@ void warden_alloc_make(struct warden_client *c, const char *alloc_id,
 /* Removes the directory tree. ERR_BUSY while a task of it runs. */
 void warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *done,
                          void *arg);
+/* The network that the allocation's tasks share, for launches without share_net; msg->network tells
+ * the address in mode bridge. Its directory is there. Made already: the same answer. */
+void warden_net_make(struct warden_client *c, const char *alloc_id, const struct net_request *net,
+                     warden_done *done, void *arg);
+/* After its last task. Unknown: 0. */
+void warden_net_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg);
 /* Starts the task; completes when the payload's execve succeeded (pidfd, cgroup, record) or failed
  * (the error names the step and nothing is left behind). At most one per (allocation, task):
  * ERR_CONFLICT while one runs; the record of a finished one is replaced. */

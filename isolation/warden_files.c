@@ -134,6 +134,8 @@ files_alloc_remove(struct warden *w, struct warden_waiter to, const struct warde
         err_set(&e, -ERR_BUSY, "a task of allocation \"%s\" still runs", q->alloc_id);
     } else if (!warden_can_fork(w)) { /* before anything is moved: the agent asks again */
         err_set(&e, -ERR_BUSY, "more than %d removals at once", WARDEN_JOBS_MAX);
+    } else if (net_forget(w, q->alloc_id, &e) < 0) {
+        /* asked again */
     } else if (renameat(w->alloc_dir, q->alloc_id, w->alloc_dir, trash) < 0) {
         if (errno == ENOENT) {
             warden_reply(w, to, &a);

@@ -43,6 +43,7 @@ struct launch {
     int trees[MOUNTS_TREES_MAX];
     uint32_t n_trees;
     int userns; /* of the allocation, borrowed; -1: the host's */
+    int netns;  /* likewise */
     void *plan;
     size_t plan_n;
     uint32_t log_index[2];
@@ -116,6 +117,10 @@ authorise(struct warden *w, struct launch *l, struct err *e)
         r = policy_caps(w->policy, s, &l->caps, e);
     if (r == 0)
         r = warden_bpf_check(w, s, &l->user, e);
+    if (r == 0 && !s->share_net) {
+        l->netns = net_of(w, s->alloc_id, e);
+        r = l->netns < 0 ? l->netns : 0;
+    }
     return r < 0 ? r : check_dirs(w, l, e);
 }
 
@@ -342,6 +347,7 @@ clone_shim(struct warden *w, struct launch *l, struct err *e)
     all[SHIM_FD_LEAF] = t->cgroup.shim_fd;
     all[SHIM_FD_CGROUP] = t->cgroup.task_fd;
     all[SHIM_FD_USERNS] = l->userns;
+    all[SHIM_FD_NETNS] = l->netns;
     all[SHIM_FD_HOST] = s->isolated ? -1 : w->host_mnt;
     size_t n = 0;
     for (int i = 0; i < SHIM_FD_END; i++) {
@@ -498,7 +504,7 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
 {
     auto_mem void *ctx = mem_ctx("launch");
     struct err e = ERR_INIT;
-    struct launch l = {.ctx = ctx, .spec = s, .status = -1, .userns = -1};
+    struct launch l = {.ctx = ctx, .spec = s, .status = -1, .userns = -1, .netns = -1};
     memset(l.fds, 0xff, sizeof(l.fds));
     int r = authorise(w, &l, &e);
     if (r == 0)

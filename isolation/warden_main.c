@@ -201,7 +201,8 @@ prepare(struct warden *w, struct err *e)
     if (r < 0)
         return r;
     userns_probe(w);
-    return pad_start(w, e);
+    r = net_start(w, e);
+    return r < 0 ? r : pad_start(w, e);
 }
 
 static int
@@ -219,6 +220,8 @@ run(const char *policy, struct err *e)
     if (r == 0)
         r = task_recover(w, e);
     if (r == 0)
+        r = net_recover(w, e);
+    if (r == 0)
         r = warden_signals(w, e);
     if (r == 0)
         r = warden_listen(w, e);
@@ -229,6 +232,8 @@ run(const char *policy, struct err *e)
              w->exec_missing[0] != '\0' ? w->exec_missing : "yes", "cgroup",
              str_or(w->policy->cgroup_root, "none"), NULL);
     r = warden_loop(w, e);
+    if (w->stop_tasks)
+        net_clear(w);
     if (w->stop_tasks && w->cgroup.fd >= 0)
         (void)rmdir(w->policy->cgroup_root); /* nothing is left behind */
     warden_done_free(w);

@@ -234,8 +234,11 @@ START_TEST(errors_are_collected)
          "may not be called"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\"}]}]}",
          "driver is missing"},
-        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Mode\":\"bridge\"}]}]}",
-         "not supported yet"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Mode\":\"cni/x\"}]}]}",
+         "is not host, none or bridge"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Mode\":\"none\",\"ReservedPorts\":"
+         "[{\"Label\":\"a\",\"Value\":70}]}]}]}",
+         "nothing can reach"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"ReservedPorts\":"
          "[{\"Label\":\"a\",\"Value\":70000}]}]}]}",
          "70000"},

@@ -203,6 +203,7 @@ rig_spec(struct rig *r, const char *id, const char *task, bool isolated, const c
     s->task_name = mem_strdup(s, task);
     s->driver = isolated ? "exec" : "raw_exec";
     s->isolated = isolated;
+    s->share_net = true;
     s->command = "/bin/sh";
     list_add(s, s->args, "-c");
     list_add(s, s->args, mem_strdup(s, script));
