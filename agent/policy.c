@@ -86,6 +86,13 @@ set_dirs(struct policy *p, const struct agent_config *cfg, const char *data_dir,
     return 0;
 }
 
+/* In bytes; what is out of range stays so, for policy_check(). */
+static int64_t
+mib(int64_t n)
+{
+    return n < 0 ? -1 : n > INT64_MAX >> 20 ? INT64_MAX : n << 20;
+}
+
 int
 agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_dir,
              struct policy **ret, struct err *e)
@@ -119,6 +126,12 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         p->userns_base = iso->userns_base;
         p->userns_count = iso->userns_count;
         p->seccomp = !iso->seccomp.set || iso->seccomp.v;
+        p->seccomp_allowed = iso->seccomp_allowed;
+        p->seccomp_log = iso->seccomp_log;
+        p->limits = iso->limits;
+        p->swap_max = mib(iso->swap_max);
+        p->hugetlb_max = mib(iso->hugetlb_max);
+        p->memory_min_max = mib(iso->memory_min_max);
         p->egress = iso->egress;
         p->bind = iso->bind;
         p->metadata = iso->cloud_metadata;

@@ -13,6 +13,11 @@ enum {
     JOB_PORTS_MAX = 512,             /* ports of a network */
     JOB_PIDS_MAX = 4194304,          /* processes of a task */
     JOB_NOFILE_MAX = 1048576,        /* open files of a process of a task */
+    JOB_MEMORY_MIB_MAX = 1 << 30,    /* MiB of each limit of memory in isolation */
+    JOB_IO_WEIGHT_MAX = 10000,       /* io_weight */
+    JOB_CORES_MAX = 1024,            /* processors of a task */
+    JOB_DISKS_MAX = 8,               /* disks whose use by a task is limited */
+    JOB_CALLS_MAX = 128,             /* system calls of a list of seccomp */
     JOB_NET_RULES_MAX = 64,          /* rules of a list of a network policy */
     JOB_NAME_MAX = 256,              /* bytes of the id of a job and of most names */
     JOB_ERRORS_MAX = 100,            /* errors that a validation reports */

@@ -7,6 +7,7 @@
 
 #include "api/limits.h"
 #include "api/terms.h"
+#include "api/validate_isolation.h"
 #include "common/buf.h"
 #include "common/netrule.h"
 #include "common/num.h"
@@ -325,22 +326,6 @@ lifecycle(struct check *c, const struct task_lifecycle_config *l)
 }
 
 static void
-isolation(struct check *c, const struct task *t)
-{
-    const struct task_isolation *i = t->isolation;
-    if (!i)
-        return;
-    if (!str_empty(i->userns) && !str_eq(i->userns, "host"))
-        complain(c, "isolation: userns \"%s\" is not \"host\"", i->userns);
-    if (!str_empty(i->userns) && str_eq(t->driver, "raw_exec"))
-        complain(c, "isolation: userns is without effect: driver \"raw_exec\" does not isolate");
-    if (i->pids_max < 0 || i->pids_max > JOB_PIDS_MAX)
-        complain(c, "isolation: pids_max must be between 0 and %d", JOB_PIDS_MAX);
-    if (i->nofile < 0 || i->nofile > JOB_NOFILE_MAX)
-        complain(c, "isolation: nofile must be between 0 and %d", JOB_NOFILE_MAX);
-}
-
-static void
 task(struct check *c, const struct task_group *g, const struct task *t,
      const struct job_limits *limits)
 {
@@ -355,7 +340,10 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     restart(c, t->restart_policy);
     lifecycle(c, t->lifecycle);
     env_names(c, &t->env);
-    isolation(c, t);
+    struct str_list found = {0};
+    validate_isolation(c->ctx, t, &found);
+    for (size_t i = 0; i < found.n; i++)
+        complain(c, "%s", found.v[i]);
     if (t->network) {
         net_policy(c, "egress", t->network->egress);
         net_policy(c, "bind", t->network->bind);

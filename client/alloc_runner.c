@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An allocation on this node: its record, its tasks, its directory, its reports. alloc_sm decides, this
- * carries out.
+ * An allocation on this node: its record, its tasks, its directory, its reports. alloc_sm decides,
+ * this carries out.
  */
 #include <string.h>
 
@@ -56,7 +56,8 @@ alloc_runner_task(struct alloc_runner *ar, const char *task)
     return NULL;
 }
 
-/* ---- status and reports ----------------------------------------------------------------------- */
+/* ---- status and reports -----------------------------------------------------------------------
+ */
 
 static const struct task_sm *const *
 machines(const void *ctx, const struct alloc_runner *ar)
@@ -111,7 +112,8 @@ refresh_status(struct alloc_runner *ar)
     }
 }
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------------
+ */
 
 static bool
 carry_out(struct alloc_runner *ar, const struct alloc_verdict *v)
@@ -169,7 +171,8 @@ alloc_runner_changed(struct alloc_runner *ar)
     alloc_runner_release(ar);
 }
 
-/* ---- directories ------------------------------------------------------------------------------ */
+/* ---- directories ------------------------------------------------------------------------------
+ */
 
 void
 alloc_runner_dirs_done(struct alloc_runner *ar, const struct err *e)
@@ -219,7 +222,8 @@ alloc_runner_need_dirs(struct alloc_runner *ar)
     warden_alloc_make(ar->c->warden, ar->id, v, ar->n, on_dirs, ar);
 }
 
-/* ---- making ----------------------------------------------------------------------------------- */
+/* ---- making -----------------------------------------------------------------------------------
+ */
 
 static const struct task_group *
 group_of(const struct allocation *a)
@@ -299,7 +303,8 @@ alloc_runner_add(struct client *c, const struct allocation *a)
 }
 
 void
-alloc_runner_restore(struct client *c, struct client_alloc *rec, struct client_task **tasks, size_t n)
+alloc_runner_restore(struct client *c, struct client_alloc *rec, struct client_task **tasks,
+                     size_t n)
 {
     talloc_steal(NULL, rec);
     for (size_t i = 0; i < n; i++)
@@ -334,7 +339,8 @@ alloc_runner_link_up(struct alloc_runner *ar)
         gc_collect(ar, NULL, NULL);
 }
 
-/* ---- changes from the server ------------------------------------------------------------------ */
+/* ---- changes from the server ------------------------------------------------------------------
+ */
 
 void
 alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
@@ -355,8 +361,14 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
             codec_clone(ar->rec->alloc, &type_alloc_network_status, old->network_status);
     ar->rec->server_index = a->alloc_modify_index;
     ar->tg = tg = group_of(ar->rec->alloc);
-    for (size_t i = 0; i < ar->n; i++)
-        task_runner_configure(alloc_runner_task(ar, tg->tasks.v[i]->name), tg->tasks.v[i]);
+    for (size_t i = 0; i < ar->n; i++) {
+        struct task_runner *tr = alloc_runner_task(ar, tg->tasks.v[i]->name);
+        bool resize = task_limits_differ(tr->task, tg->tasks.v[i]);
+        task_runner_configure(tr, tg->tasks.v[i]);
+        tr->limits_new = tr->limits_new || resize;
+        if (resize)
+            task_limits_resize(tr);
+    }
     talloc_free(old);
     if (alloc_server_terminal(a) && !ar->rec->stopping) {
         log_info("client", "allocation is to stop", "alloc_id", ar->id, NULL);
@@ -385,7 +397,8 @@ alloc_runner_remove(struct alloc_runner *ar)
     alloc_runner_stop(ar);
 }
 
-/* ---- end -------------------------------------------------------------------------------------- */
+/* ---- end --------------------------------------------------------------------------------------
+ */
 
 static void
 collected(struct alloc_runner *ar, const struct err *e)
@@ -400,8 +413,8 @@ collected(struct alloc_runner *ar, const struct err *e)
         ar->doomed = true;
         log_info("client", "allocation collected", "alloc_id", ar->id, NULL);
     } else {
-        log_warn("client", "allocation directory was not removed", "alloc_id", ar->id, "error", e->text,
-                 NULL);
+        log_warn("client", "allocation directory was not removed", "alloc_id", ar->id, "error",
+                 e->text, NULL);
         if (ar->removed)
             gc_retry(ar->c);
     }

@@ -12,11 +12,11 @@
 #ifndef PADDOCK_CLIENT_INTERNAL_H
 #define PADDOCK_CLIENT_INTERNAL_H
 
+#include "client/limits.h"
+#include "common/hash.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "client/limits.h"
-#include "common/hash.h"
 
 #include "client/alloc_sm.h"
 #include "client/client.h"
@@ -51,7 +51,7 @@ struct cpu_sample {
 
 struct task_runner {
     struct alloc_runner *ar;
-    const struct task *task; /* in ar->rec->alloc->job */
+    const struct task *task;     /* in ar->rec->alloc->job */
     const struct driver *driver; /* NULL: not in this build */
     struct task_sm sm;
     struct timer *timer;
@@ -67,6 +67,8 @@ struct task_runner {
     bool want_adopt;        /* the warden could not be asked: do it when it is back */
     bool want_kill;         /* ... nor told to signal or kill */
     bool want_clean;        /* ... nor to forget what has ended */
+    bool want_resize;       /* ... nor told of new limits */
+    bool limits_new;        /* an update changed them: say so */
     struct driver_sim *sim; /* mock driver: instead of a process */
     struct timer *sim_timer;
     bool sim_killed;
@@ -93,14 +95,14 @@ struct alloc_runner {
     bool removed;    /* the server does not know it any more */
     bool collecting; /* its directory is being removed */
     bool doomed;
-    bool stopped;    /* the agent goes down: no more callbacks act */
+    bool stopped; /* the agent goes down: no more callbacks act */
     unsigned held;
     /* reports */
     const char *status;
     const char *description;
     bool dirty;
     bool in_flight;
-    uint64_t sent; /* hash of the report that is in flight */
+    uint64_t sent;    /* hash of the report that is in flight */
     const char *told; /* status of the last report; a constant */
     int64_t ended_ns; /* when it became terminal; for gc */
     client_done *gc_done;
@@ -129,7 +131,7 @@ struct client {
     struct state *state;
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
-    struct node *node; /* talloc context of its own */
+    struct node *node;           /* talloc context of its own */
     struct alloc_runner *allocs; /* hash */
     struct gone *gone;           /* hash */
     bool stopping;
@@ -144,7 +146,7 @@ struct client {
     struct timer *link_timer;
     int64_t link_retry_ms;
     bool link_up;
-    bool link_info; /* the warden's info was asked for and came */
+    bool link_info;       /* the warden's info was asked for and came */
     int64_t link_refused; /* the version of its protocol that was complained of */
     bool sweeping;
     struct timer *gc_retry_timer;
@@ -153,7 +155,7 @@ struct client {
     char *warden_cgroup;
     struct str_map *warden_facts; /* what works here, and why not; a context of its own */
     struct bpf_read counters;     /* what tasks send and receive, and what their processes do */
-    int keep[3]; /* kept open for the warden: isolation/bpf_run.h; -1 */
+    int keep[3];                  /* kept open for the warden: isolation/bpf_run.h; -1 */
     /* register.c */
     bool started;
     bool registered;
@@ -181,11 +183,11 @@ struct client {
     bool update_posted;
     int64_t update_backoff_ms;
     int64_t list_backoff_ms;
-    size_t adopting; /* tasks whose fate at restart is not known yet */
+    size_t adopting;          /* tasks whose fate at restart is not known yet */
     struct client_meta *meta; /* meta.c: NULL while nothing was set at run time */
     bool meta_busy;
-    struct node_drain *drain; /* drain.c: NULL but during one */
-    struct host_cpus *host_cpus; /* stats.c */
+    struct node_drain *drain;      /* drain.c: NULL but during one */
+    struct host_cpus *host_cpus;   /* stats.c */
     struct client_stream *streams; /* stream.c: all open ones */
     size_t n_streams;
     /* gc.c */
@@ -229,7 +231,8 @@ void alloc_runner_remove(struct alloc_runner *ar);
 void alloc_runner_stop(struct alloc_runner *ar);
 void alloc_runner_changed(struct alloc_runner *ar); /* a task's state changed: take a step */
 bool alloc_runner_terminal(const struct alloc_runner *ar);
-/* Removes directory and state of a terminal allocation: gc.c alone, which counts; gc_ended() comes. */
+/* Removes directory and state of a terminal allocation: gc.c alone, which counts; gc_ended() comes.
+ */
 void alloc_runner_destroy(struct alloc_runner *ar);
 void alloc_runner_hold(struct alloc_runner *ar);
 void alloc_runner_release(struct alloc_runner *ar);
@@ -260,11 +263,19 @@ void task_runner_link_up(struct task_runner *tr); /* what the warden could not b
 void task_runner_dirs(struct task_runner *tr);    /* directories are ready or failed */
 void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg);
 
+/* task_limits.c */
+/* Limits that the warden could not set, as an event; empty: none. */
+void task_limits_warn(struct task_runner *tr, const char *warning);
+/* The limits of its job for the task that runs. */
+void task_limits_resize(struct task_runner *tr);
+bool task_limits_differ(const struct task *a, const struct task *b);
+
 /* launch.c */
 /* The task's user, resolved; "" for the driver's default. */
 const char *launch_user(const void *ctx, struct task_runner *tr);
 struct launch_spec *launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e);
-int launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret, struct err *e);
+int launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret,
+                      struct err *e);
 
 /* stats.c: of the task's leaf; 0: none */
 uint64_t task_cgroup_id(struct task_runner *tr);
@@ -300,7 +311,7 @@ void sweep_start(struct client *c);
 /* gc.c */
 void gc_wake(struct client *c);      /* an allocation has ended: look in gc_interval */
 void gc_make_room(struct client *c); /* one was added: look now */
-void gc_retry(struct client *c); /* what the servers forgot could not be removed: soon again */
+void gc_retry(struct client *c);     /* what the servers forgot could not be removed: soon again */
 void gc_stop(struct client *c);
 /* Destroys a terminal allocation when its turn comes (gc_parallel_destroys). */
 void gc_collect(struct alloc_runner *ar, client_done *done, void *arg);

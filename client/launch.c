@@ -10,15 +10,29 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "isolation/cgroup.h"
 
 /* What the agent's environment has and a task must not see (client.options "env.denylist"). */
 static const char *const host_deny_default[] = {
-    "CONSUL_TOKEN",        "CONSUL_HTTP_TOKEN",     "CONSUL_HTTP_TOKEN_FILE",
-    "NOMAD_TOKEN",         "VAULT_TOKEN",           "CONSUL_LICENSE",
-    "NOMAD_LICENSE",       "VAULT_LICENSE",         "CONSUL_LICENSE_PATH",
-    "NOMAD_LICENSE_PATH",  "VAULT_LICENSE_PATH",    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",   "AWS_METADATA_URL",
-    "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_OAUTH_ACCESS_TOKEN", "NOTIFY_SOCKET", NULL,
+    "CONSUL_TOKEN",
+    "CONSUL_HTTP_TOKEN",
+    "CONSUL_HTTP_TOKEN_FILE",
+    "NOMAD_TOKEN",
+    "VAULT_TOKEN",
+    "CONSUL_LICENSE",
+    "NOMAD_LICENSE",
+    "VAULT_LICENSE",
+    "CONSUL_LICENSE_PATH",
+    "NOMAD_LICENSE_PATH",
+    "VAULT_LICENSE_PATH",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_METADATA_URL",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_OAUTH_ACCESS_TOKEN",
+    "NOTIFY_SOCKET",
+    NULL,
 };
 
 static const char *const *
@@ -32,7 +46,8 @@ host_deny(const void *ctx, const struct client *c)
     const char **names = NULL;
     size_t n = 0;
     char *save = NULL;
-    for (char *w = strtok_r(mem_strdup(ctx, list), ", ", &save); w; w = strtok_r(NULL, ", ", &save)) {
+    for (char *w = strtok_r(mem_strdup(ctx, list), ", ", &save); w;
+         w = strtok_r(NULL, ", ", &save)) {
         mem_resize(ctx, names, const char *, n + 2);
         names[n++] = w;
         names[n] = NULL;
@@ -46,7 +61,8 @@ home_of(const void *ctx, const char *user)
 {
     auto_mem void *tmp = mem_ctx("passwd");
     char *text = NULL;
-    if (str_empty(user) || file_read(tmp, -100 /* AT_FDCWD */, "/etc/passwd", 1 << 20, &text, NULL) < 0)
+    if (str_empty(user) ||
+        file_read(tmp, -100 /* AT_FDCWD */, "/etc/passwd", 1 << 20, &text, NULL) < 0)
         return NULL;
     char *save = NULL;
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -160,12 +176,31 @@ launch_user(const void *ctx, struct task_runner *tr)
     return p->in.user;
 }
 
+/* The disks of limits, by number: "/dev/sda" is the agent's, not the warden's, to look at. */
+static int
+find_disks(const struct client *c, struct launch_limits *l, struct err *e)
+{
+    for (size_t i = 0; l && i < l->io.n; i++) {
+        struct task_io *io = l->io.v[i];
+        const char *path = str_or(io->device, c->cfg.alloc_dir);
+        unsigned major, minor;
+        int r = cgroup_disk(path, &major, &minor);
+        if (r < 0)
+            return err_set(e, -ERR_INVALID,
+                           "isolation: io: \"%.200s\" is on no disk of this node: %s", path,
+                           err_name(r));
+        io->device = mem_printf(l, "%u:%u", major, minor);
+    }
+    return 0;
+}
+
 struct launch_spec *
 launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
 {
     struct prepared *p = mem_new(ctx, struct prepared);
     struct launch_spec *spec = NULL;
-    if (prepare(p, tr, p, e) < 0 || tr->driver->spec(ctx, &p->in, &spec, e) < 0)
+    if (prepare(p, tr, p, e) < 0 || tr->driver->spec(ctx, &p->in, &spec, e) < 0 ||
+        find_disks(tr->ar->c, spec->limits, e) < 0)
         return NULL;
     return spec;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Carries out what task_sm asks for: the launch chain through the warden, the watch on the pidfd, the
- * kill sequence, timers. The order that makes `kill -9` harmless:
+ * Carries out what task_sm asks for: the launch chain through the warden, the watch on the pidfd,
+ * the kill sequence, timers. The order that makes `kill -9` harmless:
  *
  *   launch:  forget the record of an earlier launch (destroy) -> intent durable -> launch
  *   end:     read the record -> outcome durable -> destroy
- *   restart of the agent: adopt; a launch whose intent is durable and that the warden does not know has
- *            not happened; anything else has a record.
+ *   restart of the agent: adopt; a launch whose intent is durable and that the warden does not know
+ * has not happened; anything else has a record.
  */
-#include <signal.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,7 +30,8 @@ name_of(const struct task_runner *tr)
     return tr->sm.t->name;
 }
 
-/* ---- ends of a process ------------------------------------------------------------------------ */
+/* ---- ends of a process ------------------------------------------------------------------------
+ */
 
 static void
 close_fds(struct task_runner *tr)
@@ -152,16 +153,16 @@ take_fds(struct task_runner *tr, struct warden_reply *r)
         tr->watch = watch_fd(tr->ar->c->loop, tr->pidfd, WATCH_READ, on_pidfd, tr);
 }
 
-/* ---- simulation (mock driver) ----------------------------------------------------------------- */
+/* ---- simulation (mock driver) -----------------------------------------------------------------
+ */
 
 static void
 sim_exit(void *arg)
 {
     struct task_runner *tr = arg;
     tr->sim_timer = NULL;
-    struct task_exit x = {.code = tr->sim->exit_code,
-                          .signal = tr->sim->exit_signal,
-                          .error = tr->sim->exit_error};
+    struct task_exit x = {
+        .code = tr->sim->exit_code, .signal = tr->sim->exit_signal, .error = tr->sim->exit_error};
     if (tr->sim_killed)
         x = (struct task_exit){.code = 0};
     after_end(tr, task_sm_exited(&tr->sm, client_now_ns(), rand_u64(), &x));
@@ -209,10 +210,12 @@ sim_launch(struct task_runner *tr)
                                                  TASK_EVENT_DRIVER_FAILURE, e.text, false));
         return;
     }
-    tr->sim_timer = timer_start(tr->ar->c->loop, tr->sim->start_delay_ns / NS_PER_MS, sim_started, tr);
+    tr->sim_timer =
+        timer_start(tr->ar->c->loop, tr->sim->start_delay_ns / NS_PER_MS, sim_started, tr);
 }
 
-/* ---- the launch chain ------------------------------------------------------------------------- */
+/* ---- the launch chain -------------------------------------------------------------------------
+ */
 
 static void
 launch_failed(struct task_runner *tr, const char *type, const char *why, bool recoverable)
@@ -220,8 +223,8 @@ launch_failed(struct task_runner *tr, const char *type, const char *why, bool re
     tr->launching = false;
     log_warn("client", "task did not start", "alloc_id", tr->ar->id, "task", name_of(tr), "error",
              why, NULL);
-    task_runner_act(tr, task_sm_start_failed(&tr->sm, client_now_ns(), rand_u64(), type, why,
-                                             recoverable));
+    task_runner_act(
+        tr, task_sm_start_failed(&tr->sm, client_now_ns(), rand_u64(), type, why, recoverable));
 }
 
 /* The connection to the warden broke: what was asked may have happened or not. */
@@ -269,6 +272,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         take_fds(tr, r);
         log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
         task_runner_act(tr, task_sm_started(&tr->sm, now, started));
+        task_limits_warn(tr, r->msg->warning);
     } else if (unreachable(e)) {
         /* It may have happened: ask when the warden is back. */
         tr->want_adopt = true;
@@ -405,10 +409,10 @@ launch_begin(struct task_runner *tr)
     struct alloc_runner *ar = tr->ar;
     if (!tr->driver) {
         auto_mem void *tmp = mem_ctx("driver");
-        launch_failed(tr, TASK_EVENT_DRIVER_FAILURE,
-                      mem_printf(tmp, "there is no driver \"%s\" on this node",
-                                 str_or(tr->task->driver, "")),
-                      false);
+        launch_failed(
+            tr, TASK_EVENT_DRIVER_FAILURE,
+            mem_printf(tmp, "there is no driver \"%s\" on this node", str_or(tr->task->driver, "")),
+            false);
         return;
     }
     if (!tr->driver->simulate && !ar->c->warden) {
@@ -426,7 +430,8 @@ task_runner_dirs(struct task_runner *tr)
     launch_continue(tr);
 }
 
-/* ---- kill sequence ---------------------------------------------------------------------------- */
+/* ---- kill sequence ----------------------------------------------------------------------------
+ */
 
 static void
 on_signaled(void *arg, const struct err *e, struct warden_reply *r)
@@ -466,7 +471,8 @@ force(struct task_runner *tr)
     warden_kill(tr->ar->c->warden, tr->ar->id, name_of(tr), on_signaled, tr);
 }
 
-/* ---- actions ---------------------------------------------------------------------------------- */
+/* ---- actions ----------------------------------------------------------------------------------
+ */
 
 static void
 on_timer(void *arg)
@@ -509,7 +515,8 @@ task_runner_act(struct task_runner *tr, unsigned acts)
         alloc_runner_changed(tr->ar);
 }
 
-/* ---- adoption --------------------------------------------------------------------------------- */
+/* ---- adoption ---------------------------------------------------------------------------------
+ */
 
 static void
 adopt_done(struct task_runner *tr)
@@ -544,6 +551,8 @@ adopted_running(struct task_runner *tr, struct warden_reply *r, const struct tas
     }
     if (!tr->watch)
         vanished(tr);
+    else if (tr->task->isolation) /* they may have changed since the agent was told */
+        task_limits_resize(tr);
 }
 
 static void
@@ -632,6 +641,8 @@ task_runner_link_up(struct task_runner *tr)
     }
     if (tr->want_clean)
         forget_end(tr);
+    if (tr->want_resize)
+        task_limits_resize(tr);
 }
 
 void
@@ -657,7 +668,8 @@ task_runner_resume(struct task_runner *tr)
     }
 }
 
-/* ---- life of the object ----------------------------------------------------------------------- */
+/* ---- life of the object -----------------------------------------------------------------------
+ */
 
 void
 task_runner_configure(struct task_runner *tr, const struct task *task)
@@ -665,7 +677,8 @@ task_runner_configure(struct task_runner *tr, const struct task *task)
     struct alloc_runner *ar = tr->ar;
     tr->task = task;
     tr->driver = driver_find(task->driver);
-    task_sm_configure(&tr->sm.cfg, ar->rec->alloc->job, ar->tg, task, ar->c->cfg.max_kill_timeout_ns);
+    task_sm_configure(&tr->sm.cfg, ar->rec->alloc->job, ar->tg, task,
+                      ar->c->cfg.max_kill_timeout_ns);
 }
 
 void
@@ -692,7 +705,8 @@ task_runner_done(struct task_runner *tr)
     mem_free(tr->sim);
 }
 
-/* ---- an operator's signal --------------------------------------------------------------------- */
+/* ---- an operator's signal ---------------------------------------------------------------------
+ */
 
 struct signal_op {
     struct task_runner *tr;

@@ -53,7 +53,8 @@ emit_plain(struct task_sm *m, const char *type, int64_t now_ns)
     emit(m, task_event_new(m->t, type, now_ns));
 }
 
-/* ---- configuration ---------------------------------------------------------------------------- */
+/* ---- configuration ----------------------------------------------------------------------------
+ */
 
 static enum task_role
 role_of(const struct task *task)
@@ -89,8 +90,8 @@ task_sm_configure(struct task_sm_config *cfg, const struct job *job, const struc
     const struct restart_policy *g = tg->restart_policy ? tg->restart_policy : &none;
     const struct restart_policy *p = task->restart_policy ? task->restart_policy : g;
     cfg->attempts = or_i64(p->attempts, or_i64(g->attempts, cfg->batch ? 3 : 2));
-    cfg->interval_ns = or_i64(p->interval,
-                              or_i64(g->interval, (cfg->batch ? 24 * 60 : 30) * 60 * NS_PER_S));
+    cfg->interval_ns =
+        or_i64(p->interval, or_i64(g->interval, (cfg->batch ? 24 * 60 : 30) * 60 * NS_PER_S));
     cfg->delay_ns = or_i64(p->delay, or_i64(g->delay, 15 * NS_PER_S));
     cfg->mode_delay = str_eq(str_or(p->mode, str_or(g->mode, "fail")), "delay");
     int64_t kill = or_i64(task->kill_timeout, 5 * NS_PER_S);
@@ -118,7 +119,8 @@ task_sm_new_record(const void *ctx, const char *name, int64_t now_ns)
     return t;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------------------
+ */
 
 static unsigned
 die(struct task_sm *m, int64_t now_ns, bool failed)
@@ -253,7 +255,8 @@ after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, bool success)
 
 static unsigned begin_kill(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay);
 
-/* ---- inputs ----------------------------------------------------------------------------------- */
+/* ---- inputs -----------------------------------------------------------------------------------
+ */
 
 unsigned
 task_sm_start(struct task_sm *m, int64_t now_ns)
@@ -512,7 +515,10 @@ task_sm_note(struct task_sm *m, int64_t now_ns, const char *type, const char *me
 {
     struct task_event *ev = task_event_new(m->t, type, now_ns);
     ev->message = mem_strdup(ev, message);
-    task_event_detail(ev, "message", "%s", message);
+    if (str_eq(type, TASK_EVENT_DRIVER))
+        ev->driver_message = ev->message;
+    task_event_detail(ev, str_eq(type, TASK_EVENT_DRIVER) ? "driver_message" : "message", "%s",
+                      message);
     emit(m, ev);
     return CHANGED;
 }

@@ -225,15 +225,38 @@ driver_strings(const void *ctx, const struct value *config, const char *name, st
 
 #define MB (INT64_C(1) << 20)
 
+static int64_t
+mib(int64_t n)
+{
+    return n > 0 && n < INT64_MAX / MB ? n * MB : 0;
+}
+
+static void
+isolation_limits(struct launch_limits *l, const struct task_isolation *iso)
+{
+    l->pids_max = iso->pids_max;
+    l->nofile = iso->nofile;
+    l->memory_high = mib(iso->memory_high);
+    l->memory_low = mib(iso->memory_low);
+    l->memory_min = mib(iso->memory_min);
+    l->memory_swap_max = mib(iso->swap);
+    if (iso->zswap.set)
+        l->memory_zswap_max = (struct opt_i64){.set = true, .v = mib(iso->zswap.v)};
+    l->hugetlb = mib(iso->hugetlb);
+    l->cpu_burst = iso->cpu_burst / NS_PER_US;
+    l->cpu_idle = iso->cpu_idle;
+    l->io_weight = iso->io_weight;
+    for (size_t i = 0; i < iso->io.n; i++)
+        list_add(l, l->io, codec_clone(l, &type_task_io, iso->io.v[i]));
+}
+
 static struct launch_limits *
 limits_of(const void *ctx, const struct allocated_task_resources *r,
           const struct task_isolation *iso)
 {
     struct launch_limits *l = mem_new(ctx, struct launch_limits);
-    if (iso) {
-        l->pids_max = iso->pids_max;
-        l->nofile = iso->nofile;
-    }
+    if (iso)
+        isolation_limits(l, iso);
     if (r && r->cpu) {
         l->cpu_shares = r->cpu->cpu_shares;
         for (size_t i = 0; i < r->cpu->reserved_cores.n; i++)
@@ -244,6 +267,9 @@ limits_of(const void *ctx, const struct allocated_task_resources *r,
         int64_t mb = max > r->memory->memory_mb ? max : r->memory->memory_mb;
         if (max >= 0 && mb > 0 && mb < INT64_MAX / MB)
             l->memory_max = mb * MB;
+        /* what it was scheduled for is kept for it, the rest only lent */
+        if (l->memory_low == 0 && mb > r->memory->memory_mb)
+            l->memory_low = mib(r->memory->memory_mb);
     }
     return l;
 }

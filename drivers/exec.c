@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "drivers/process.h"
+#include "isolation/seccomp.h"
 
 static const struct driver_option options[] = {
     {"command", DRIVER_STRING, .required = true},
@@ -65,6 +66,11 @@ limit_cpu(const struct driver_input *in, struct launch_limits *l, struct err *e)
             "cpu_hard_limit of driver \"exec\": the frequency of this node's processors is "
             "not known: set client.cpu_total_compute");
     l->cpu_max = (int64_t)((double)l->cpu_shares / in->core_mhz * PERIOD_US + 0.5);
+    if (l->cpu_burst > l->cpu_max)
+        return err_set(e, -ERR_INVALID,
+                       "isolation: cpu_burst of %lld us is more than the hard limit of this task, "
+                       "%lld us in %d",
+                       (long long)l->cpu_burst, (long long)l->cpu_max, PERIOD_US);
     return 0;
 }
 
@@ -82,11 +88,16 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     struct launch_spec *s = driver_base_spec(ctx, in, "exec");
     s->isolated = true;
     s->userns = in->task->isolation ? mem_strdup(s, str_or(in->task->isolation->userns, "")) : "";
+    const struct task_isolation *iso = in->task->isolation;
+    if (iso && iso->seccomp)
+        s->seccomp_rules = codec_clone(s, &type_task_seccomp, iso->seccomp);
+    r = s->seccomp_rules ? seccomp_check_task(s->seccomp_rules, e) : 0;
     s->host_pid = host_pid;
     s->host_ipc = host_ipc;
     s->hostname = mem_strndup(s, in->alloc_id, 8);
     driver_strings(s, in->config, "cap_add", &s->cap_add);
-    r = limit_cpu(in, s->limits, e);
+    if (r == 0)
+        r = limit_cpu(in, s->limits, e);
     if (r < 0) {
         talloc_free(s);
         return r;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/cgroup_levels.h"
 #include "isolation/limits.h"
 
 #define OWNER_XATTR "trusted.paddock.owner"
@@ -32,7 +34,8 @@ static const struct {
 };
 
 /* What tasks use; the others stay where they are. */
-static const uint32_t wanted = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO;
+static const uint32_t wanted =
+    CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET | CGROUP_HUGETLB;
 
 uint32_t
 cgroup_parse_controllers(const char *text)
@@ -95,8 +98,8 @@ cgroup_find(const void *ctx, struct cgroup_info *ret, struct err *e)
                    "no cgroup2 file system is mounted: isolation needs one (mount -t cgroup2)");
 }
 
-static int
-read_small(int dirfd, const char *name, char *buf, size_t size)
+int
+cgroup_read(int dirfd, const char *name, char *buf, size_t size)
 {
     auto_fd int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -113,9 +116,9 @@ read_small(int dirfd, const char *name, char *buf, size_t size)
 
 /* Hands controllers down to the children of `dirfd`, one by one: what cannot be had is left out. */
 static void
-enable_controllers(int dirfd)
+enable_controllers(int dirfd, uint32_t which)
 {
-    uint32_t have = read_controllers(dirfd, "cgroup.controllers") & wanted;
+    uint32_t have = read_controllers(dirfd, "cgroup.controllers") & which;
     uint32_t done = have ? read_controllers(dirfd, "cgroup.subtree_control") : 0;
     for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
         char text[16];
@@ -124,6 +127,42 @@ enable_controllers(int dirfd)
         (void)snprintf(text, sizeof(text), "+%s", controllers[i].name);
         (void)file_put(dirfd, "cgroup.subtree_control", text);
     }
+}
+
+/* Into the parent, as far as that has them; huge pages, which systemd neither knows nor takes away,
+ * from the top on. */
+static void
+enable_above(int dirfd, uint32_t which)
+{
+    auto_fd int up = openat(dirfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (up < 0 || faccessat(up, "cgroup.procs", F_OK, 0) < 0)
+        return;
+    enable_above(up, CGROUP_HUGETLB); /* as deep as the path is long */
+    enable_controllers(up, which);
+}
+
+/* The sizes that this kernel has, from the files that it shows: hugetlb.2MB.max */
+static void
+find_huge(int dirfd, struct cgroup_root *r)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    r->huge.n = 0;
+    if (dir == NULL || !(r->controllers & CGROUP_HUGETLB)) {
+        if (dir == NULL)
+            fd_close(&fd);
+        else
+            (void)closedir(dir);
+        return;
+    }
+    for (struct dirent *d; (d = readdir(dir)) != NULL && r->huge.n < CGROUP_HUGE_MAX;) {
+        size_t n = str_prefix(d->d_name, "hugetlb.") ? strcspn(d->d_name + 8, ".") : 0;
+        if (n == 0 || n >= sizeof(r->huge.size[0]) || !str_eq(d->d_name + 8 + n, ".max"))
+            continue;
+        memcpy(r->huge.size[r->huge.n], d->d_name + 8, n);
+        r->huge.size[r->huge.n++][n] = 0;
+    }
+    (void)closedir(dir);
 }
 
 int
@@ -136,12 +175,15 @@ cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct er
         return err_errno(e, errno, "cannot open the cgroup \"%s\"", path);
     if (faccessat(fd, "cgroup.procs", F_OK, 0) < 0)
         return err_set(e, -ERR_INVALID, "\"%s\" is not a cgroup (version 2)", path);
-    auto_fd int up = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (make && up >= 0 && faccessat(up, "cgroup.procs", F_OK, 0) == 0)
-        enable_controllers(up);
-    enable_controllers(fd);
+    if (make)
+        enable_above(fd, wanted);
+    enable_controllers(fd, wanted);
+    ret->top = faccessat(fd, "../cgroup.type", F_OK, 0) < 0; /* which only the first level lacks */
     ret->controllers = read_controllers(fd, "cgroup.subtree_control");
+    find_huge(fd, ret);
     ret->fd = TAKE_FD(fd);
+    ret->cores = false;
+    levels_share_cores(ret);
     return 0;
 }
 
@@ -173,8 +215,8 @@ check_names(const char *alloc, const char *task, struct err *e)
     return err_set(e, -ERR_INVALID, "\"%.64s/%.64s\" cannot be the name of a cgroup", alloc, task);
 }
 
-static int
-open_dir(int dirfd, const char *name)
+int
+cgroup_open_dir(int dirfd, const char *name)
 {
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return fd < 0 ? -errno : fd;
@@ -187,9 +229,9 @@ make_inner(int dirfd, const char *name, bool controlled, const char *owner)
     bool made = mkdirat(dirfd, name, 0755) == 0;
     if (!made && errno != EEXIST)
         return -errno;
-    int fd = open_dir(dirfd, name);
+    int fd = cgroup_open_dir(dirfd, name);
     if (fd >= 0 && controlled)
-        enable_controllers(fd);
+        enable_controllers(fd, wanted);
     if (fd >= 0 && made &&
         owner != NULL) /* not everywhere possible; then nothing counts as stray */
         (void)fsetxattr(fd, OWNER_XATTR, owner, strlen(owner), 0);
@@ -206,56 +248,60 @@ make_leaf(int dirfd, const char *name)
         if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 || mkdirat(dirfd, name, 0755) < 0)
             return -errno;
     }
-    return open_dir(dirfd, name);
+    return cgroup_open_dir(dirfd, name);
+}
+
+/* One limit. What is no hint has to be there where the policy is strict. */
+static int
+apply_file(int taskfd, int leaf, struct cgroup_file *f, bool strict, struct err *e)
+{
+    int r = f->absent ? -ENOENT : file_put(f->above ? taskfd : leaf, f->name, f->value);
+    if (r == 0 || f->need == CGROUP_HINT)
+        return 0;
+    bool known = f->absent;
+    f->absent = r == -ENOENT;
+    if (f->absent && strict)
+        return err_set(e, -ERR_POLICY,
+                       "the limit \"%s\" cannot be set here, and this client requires limits: its "
+                       "cgroups have no such %s",
+                       f->name, known ? "controller" : "file");
+    if (f->absent && (known || f->need == CGROUP_ASKED))
+        return 0;
+    return err_set(e, r, "cannot write \"%s\" to the cgroup file \"%s\": %s", f->value, f->name,
+                   err_name(r));
+}
+
+/* Cores of its own, or what others leave. */
+static int
+apply_cores(const struct cgroup_root *r, int taskfd, int leaf, const struct cgroup_plan *plan,
+            struct err *e)
+{
+    char text[CGROUP_CPUS_TEXT_MAX];
+    if (!(r->controllers & CGROUP_CPUSET))
+        return 0;
+    if (!plan->has_cores) {
+        if (r->cores)
+            (void)file_put(taskfd, "cpuset.cpus", cgroup_cpus_text(&r->shared, text));
+        return 0;
+    }
+    (void)file_put(taskfd, "cpuset.cpus", "\n"); /* an earlier run may have shared */
+    int k = file_put(leaf, "cpuset.cpus", cgroup_cpus_text(&plan->cores, text));
+    return k < 0 ? err_set(e, k, "cannot reserve the cores %.64s: %s", text, err_name(k)) : 0;
 }
 
 static int
-apply_plan(int taskfd, int leaf, const struct cgroup_plan *plan, struct err *e)
+apply_plan(const struct cgroup_root *r, int taskfd, int leaf, struct cgroup_plan *plan,
+           struct err *e)
 {
-    for (size_t i = 0; i < plan->n; i++) {
-        const struct cgroup_file *f = &plan->files[i];
-        int r = file_put(f->above ? taskfd : leaf, f->name, f->value);
-        if (r < 0 && f->required)
-            return err_set(e, r, "cannot write \"%s\" to the cgroup file \"%s\": %s", f->value,
-                           f->name, err_name(r));
-    }
-    return 0;
-}
-
-/* What an allocation may use of a busy machine is what its tasks may. */
-static void
-sum_weights(int allocfd)
-{
-    auto_fd int fd = openat(allocfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (dir == NULL)
-        return;
-    fd = -1; /* the stream's */
-    int64_t sum = 0;
-    for (struct dirent *d; (d = readdir(dir)) != NULL;) {
-        char name[NAME_MAX + sizeof("/cpu.weight")], text[32];
-        int64_t v;
-        if (d->d_type != DT_DIR || d->d_name[0] == '.')
-            continue;
-        (void)snprintf(name, sizeof(name), "%s/cpu.weight", d->d_name);
-        if (read_small(allocfd, name, text, sizeof(text)) < 0)
-            continue;
-        text[strcspn(text, "\n")] = 0;
-        if (num_parse_i64(text, &v) == 0 && v > 0)
-            sum += v;
-    }
-    (void)closedir(dir);
-    char text[16];
-    if (sum == 0)
-        return;
-    (void)snprintf(text, sizeof(text), "%d",
-                   (int)(sum < CGROUP_WEIGHT_MAX ? sum : CGROUP_WEIGHT_MAX));
-    (void)file_put(allocfd, "cpu.weight", text);
+    int k = 0;
+    for (size_t i = 0; i < plan->n && k == 0; i++)
+        k = apply_file(taskfd, leaf, &plan->files[i], plan->strict, e);
+    return k == 0 ? apply_cores(r, taskfd, leaf, plan, e) : k;
 }
 
 int
-cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
-                 const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e)
+cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
+                 struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e)
 {
     int k = check_names(alloc, task, e);
     if (k < 0)
@@ -272,9 +318,11 @@ cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *tas
                        code == -EBUSY ? "processes of an earlier run are still in it"
                                       : err_name(code));
     }
-    k = apply_plan(tfd, leaf, plan, e);
-    if (k == 0 && (r->controllers & CGROUP_CPU))
-        sum_weights(afd);
+    k = apply_plan(r, tfd, leaf, plan, e);
+    if (k == 0)
+        levels_update(r, afd, plan->keeps_memory);
+    if (k == 0 && plan->has_cores)
+        levels_share_cores(r);
     struct stat st;
     if (k == 0 && fstat(leaf, &st) < 0)
         k = err_errno(e, errno, "cannot look at the cgroup of task \"%s\"", task);
@@ -295,10 +343,10 @@ cgroup_task_open(const struct cgroup_root *r, const char *alloc, const char *tas
     int k = check_names(alloc, task, e);
     if (k < 0)
         return k;
-    auto_fd int afd = open_dir(r->fd, alloc);
-    auto_fd int tfd = afd < 0 ? afd : open_dir(afd, task);
-    auto_fd int shim = tfd < 0 ? tfd : open_dir(tfd, "shim");
-    auto_fd int leaf = shim < 0 ? shim : open_dir(tfd, "task");
+    auto_fd int afd = cgroup_open_dir(r->fd, alloc);
+    auto_fd int tfd = afd < 0 ? afd : cgroup_open_dir(afd, task);
+    auto_fd int shim = tfd < 0 ? tfd : cgroup_open_dir(tfd, "shim");
+    auto_fd int leaf = shim < 0 ? shim : cgroup_open_dir(tfd, "task");
     struct stat st;
     if (leaf < 0 || fstat(leaf, &st) < 0) {
         int code = leaf < 0 ? leaf : -errno;
@@ -318,6 +366,58 @@ cgroup_task_close(struct cgroup_task *t)
     fd_close(&t->task_fd);
 }
 
+/* What a plan does not say is as if it had never been limited. Before the plan, because a burst is
+ * bounded by the quota and an idle group has no weight. */
+static void
+reset(int taskfd, int leaf)
+{
+    static const struct {
+        const char *name, *value;
+        bool above;
+    } files[] = {
+        {"cpu.max.burst", "0", false},
+        {"cpu.max", "max 100000", false},
+        {"cpu.idle", "0", true},
+        {"memory.high", "max", false},
+        {"memory.low", "0", false},
+        {"memory.low", "0", true},
+        {"memory.min", "0", false},
+        {"memory.min", "0", true},
+        {"memory.zswap.max", "max", false},
+        {"io.weight", "100", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        (void)file_put(files[i].above ? taskfd : leaf, files[i].name, files[i].value);
+    auto_mem void *tmp = mem_ctx("io.max");
+    char *text, *save = NULL;
+    if (file_read(tmp, leaf, "io.max", CGROUP_TEXT_MAX, &text, NULL) < 0)
+        return;
+    for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
+        (void)file_put(
+            leaf, "io.max",
+            mem_printf(tmp, "%.*s rbps=max wbps=max riops=max wiops=max", (int)strcspn(l, " "), l));
+}
+
+int
+cgroup_task_resize(struct cgroup_root *r, const char *alloc, const char *task,
+                   struct cgroup_plan *plan, struct err *e)
+{
+    int k = check_names(alloc, task, e);
+    if (k < 0)
+        return k;
+    auto_fd int afd = cgroup_open_dir(r->fd, alloc);
+    auto_fd int tfd = afd < 0 ? afd : cgroup_open_dir(afd, task);
+    auto_fd int leaf = tfd < 0 ? tfd : cgroup_open_dir(tfd, "task");
+    if (leaf < 0)
+        return err_set(e, leaf, "cannot open the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
+                       err_name(leaf));
+    reset(tfd, leaf);
+    for (size_t i = 0; i < plan->n && k == 0; i++)
+        k = apply_file(tfd, leaf, &plan->files[i], plan->strict, e);
+    levels_update(r, afd, true);
+    return k;
+}
+
 /* 0 when the directory is gone afterwards. */
 static int
 remove_dir(int dirfd, const char *name)
@@ -328,15 +428,16 @@ remove_dir(int dirfd, const char *name)
 }
 
 int
-cgroup_task_remove(const struct cgroup_root *r, const char *alloc, const char *task, struct err *e)
+cgroup_task_remove(struct cgroup_root *r, const char *alloc, const char *task, struct err *e)
 {
     int k = check_names(alloc, task, e);
     if (k < 0)
         return k;
-    auto_fd int afd = open_dir(r->fd, alloc);
+    auto_fd int afd = cgroup_open_dir(r->fd, alloc);
     if (afd < 0)
         return afd == -ENOENT ? 0 : err_set(e, afd, "cannot open the cgroup of \"%s\"", alloc);
-    auto_fd int tfd = open_dir(afd, task);
+    auto_fd int tfd = cgroup_open_dir(afd, task);
+    bool cores = tfd >= 0 && r->cores && levels_has_cores(tfd);
     if (tfd >= 0) {
         k = remove_dir(tfd, "task");
         int s = remove_dir(tfd, "shim");
@@ -347,8 +448,11 @@ cgroup_task_remove(const struct cgroup_root *r, const char *alloc, const char *t
     if (k < 0)
         return err_set(e, k, "cannot remove the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
                        k == -EBUSY ? "processes are still in it" : err_name(k));
-    if (remove_dir(r->fd, alloc) < 0 && (r->controllers & CGROUP_CPU)) /* other tasks are there */
-        sum_weights(afd);
+    bool last = remove_dir(r->fd, alloc) == 0;
+    if (!last || (r->controllers & CGROUP_MEMORY)) /* the sums are of what is left */
+        levels_update(r, last ? -1 : afd, false);
+    if (cores)
+        levels_share_cores(r);
     return 0;
 }
 
@@ -360,9 +464,8 @@ is_ours(const struct cgroup_root *r, int fd)
     return n >= 0 && (size_t)n == strlen(r->owner) && memcmp(owner, r->owner, (size_t)n) == 0;
 }
 
-/* Names of the directories in `dirfd`, read before anything changes there. */
-static void
-list_dirs(const void *ctx, int dirfd, struct str_list *ret)
+void
+cgroup_dirs(const void *ctx, int dirfd, struct str_list *ret)
 {
     int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -382,13 +485,13 @@ cgroup_each_task(const struct cgroup_root *r,
 {
     auto_mem void *ctx = mem_ctx("cgroups");
     struct str_list allocs = {0};
-    list_dirs(ctx, r->fd, &allocs);
+    cgroup_dirs(ctx, r->fd, &allocs);
     for (size_t i = 0; i < allocs.n; i++) {
-        auto_fd int afd = open_dir(r->fd, allocs.v[i]);
+        auto_fd int afd = cgroup_open_dir(r->fd, allocs.v[i]);
         struct str_list tasks = {0};
         if (afd < 0 || !is_ours(r, afd))
             continue;
-        list_dirs(ctx, afd, &tasks);
+        cgroup_dirs(ctx, afd, &tasks);
         for (size_t k = 0; k < tasks.n; k++)
             fn(arg, allocs.v[i], tasks.v[k]);
         if (tasks.n == 0) /* made, and nothing below it yet */
@@ -442,7 +545,7 @@ int
 cgroup_populated(int dirfd)
 {
     char text[256];
-    int r = read_small(dirfd, "cgroup.events", text, sizeof(text));
+    int r = cgroup_read(dirfd, "cgroup.events", text, sizeof(text));
     if (r < 0)
         return r;
     int64_t v;
@@ -484,9 +587,30 @@ int64_t
 cgroup_oom_kills(int dirfd)
 {
     char text[512];
-    int r = read_small(dirfd, "memory.events", text, sizeof(text));
+    int r = cgroup_read(dirfd, "memory.events", text, sizeof(text));
     if (r < 0)
         return r;
     int64_t v;
     return cgroup_parse_flat(text, "oom_kill", &v) ? v : -EPROTO;
+}
+
+int
+cgroup_disk(const char *path, unsigned *ret_major, unsigned *ret_minor)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return -errno;
+    dev_t dev = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
+    char dir[64], text[32];
+    (void)snprintf(dir, sizeof(dir), "/sys/dev/block/%u:%u", major(dev), minor(dev));
+    auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? -ENOTBLK : -errno;
+    if (faccessat(fd, "partition", F_OK, 0) == 0) {
+        int r = cgroup_read(fd, "../dev", text, sizeof(text));
+        return r < 0 ? r : sscanf(text, "%u:%u", ret_major, ret_minor) == 2 ? 0 : -EPROTO;
+    }
+    *ret_major = major(dev);
+    *ret_minor = minor(dev);
+    return 0;
 }

@@ -39,12 +39,28 @@ uint32_t cgroup_parse_controllers(const char *text);
 /* "cpu memory pids" in a fixed order; owned by ctx. */
 const char *cgroup_controllers_text(const void *ctx, uint32_t mask);
 
+/* Processors, by number. "0-3,7" as the kernel has it. */
+struct cgroup_cpus {
+    uint64_t bits[CGROUP_CPUS_MAX / 64];
+};
+void cgroup_cpus_add(struct cgroup_cpus *s, unsigned cpu); /* below CGROUP_CPUS_MAX */
+bool cgroup_cpus_any(const struct cgroup_cpus *s);
+bool cgroup_cpus_parse(const char *text, struct cgroup_cpus *ret);
+const char *cgroup_cpus_text(const struct cgroup_cpus *s, char out[CGROUP_CPUS_TEXT_MAX]);
+
 /* The parent of all tasks: opened, made if `make`, controllers enabled down to it where possible.
  * `path` is absolute (ROOT). Use one per warden. */
 struct cgroup_root {
     int fd;               /* directory */
     uint32_t controllers; /* that tasks below can use */
     const char *owner;    /* borrowed; marks what is made (trusted.paddock.owner). NULL: no marks */
+    struct cgroup_huge {  /* sizes of huge pages, as files have them: "2MB" */
+        char size[CGROUP_HUGE_MAX][8];
+        size_t n;
+    } huge;
+    bool top;                  /* nobody is above that could protect its memory */
+    bool cores;                /* some task has cores of its own: */
+    struct cgroup_cpus shared; /* what is left for those that have not */
 };
 int cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e);
 void cgroup_root_close(struct cgroup_root *r);
@@ -52,27 +68,54 @@ void cgroup_root_close(struct cgroup_root *r);
 bool cgroup_root_gone(const struct cgroup_root *r);
 
 /* --- limits: the plan is pure ---------------------------------------------------------------- */
-struct cgroup_limits {  /* 0: not set, except where noted */
-    int64_t cpu_shares; /* MHz asked for; becomes cpu.weight 1..10000 (1024 shares = 100) */
-    int64_t cpu_max_us; /* per 100 ms */
-    int64_t memory_max; /* bytes */
+struct cgroup_io { /* of one disk; 0: no limit */
+    unsigned major, minor;
+    int64_t rbps, wbps, riops, wiops;
+};
+struct cgroup_limits {    /* 0: not set, except where noted; bytes and microseconds */
+    int64_t cpu_shares;   /* MHz asked for; becomes cpu.weight 1..10000 (1024 shares = 100) */
+    int64_t cpu_max_us;   /* per 100 ms */
+    int64_t cpu_burst_us; /* only with cpu_max_us */
+    bool cpu_idle;
+    struct cgroup_cpus cores; /* for this task alone */
+    int64_t memory_max;
     int64_t memory_high;
-    int64_t swap_max; /* bytes; 0: no swap */
+    int64_t memory_low;
+    int64_t memory_min;
+    int64_t swap_max;  /* 0: no swap */
+    int64_t zswap_max; /* -1: not set */
+    int64_t hugetlb_max;
     int64_t pids_max; /* 0: 4096 */
+    int64_t io_weight;
+    struct cgroup_io io[CGROUP_IO_MAX];
+    size_t n_io;
 };
 enum { CGROUP_WEIGHT_MAX = 10000 };
+/* How much a file matters. BASE: what every task has; written where the controller is, and then a
+ * failure is one. ASKED: the job asked for it by name. HINT: as good as it goes. */
+enum cgroup_need { CGROUP_BASE, CGROUP_ASKED, CGROUP_HINT };
 struct cgroup_file {
-    const char *name; /* literal */
-    char value[48];
-    bool required; /* a limit: the launch fails when it cannot be written */
-    bool above;    /* for the parent of both leaves, which competes with other tasks */
+    char name[32];
+    char value[112];
+    enum cgroup_need need;
+    bool above;  /* for the parent of both leaves, which competes with other tasks */
+    bool absent; /* no such controller here, or (after the apply) no such file */
 };
 struct cgroup_plan {
     size_t n;
     struct cgroup_file files[CGROUP_FILES_MAX];
+    struct cgroup_cpus cores;
+    bool has_cores;
+    bool keeps_memory; /* memory.low or memory.min: those above need the sums */
+    bool strict;       /* what is absent and no hint is an error; set by the caller */
 };
-void cgroup_plan(const struct cgroup_limits *l, uint32_t controllers, struct cgroup_plan *ret);
+void cgroup_plan(const struct cgroup_limits *l, const struct cgroup_root *r,
+                 struct cgroup_plan *ret);
+/* What was asked for and is absent, in words: "io.max, cpuset.cpus"; "" for nothing. */
+const char *cgroup_plan_missing(const void *ctx, const struct cgroup_plan *p);
 int64_t cgroup_weight_from_shares(int64_t shares);
+/* The disk that io limits of a file or a block device are about: a partition's disk. -errno. */
+int cgroup_disk(const char *path, unsigned *major, unsigned *minor);
 
 /* --- the two leaves
  * ------------------------------------------------------------------------------- */
@@ -81,20 +124,22 @@ struct cgroup_task {
     int task_fd;
     uint64_t id; /* of the task leaf: its inode number */
 };
-/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/ (a processor weight into TASK, and
- * the sum of its tasks' into ALLOC: siblings compete, so each level needs one). Existing empty
- * leaves of an earlier run are used again; occupied ones are -EBUSY.
- * Names are one path component each. */
-int cgroup_task_make(const struct cgroup_root *r, const char *alloc, const char *task,
-                     const struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e);
+/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/ (weights and what protects memory
+ * into TASK too, and the sum of its tasks' into ALLOC: siblings compete, so each level needs one).
+ * Existing empty leaves of an earlier run are used again; occupied ones are -EBUSY. Cores of its
+ * own are taken from all other tasks. Names are one path component each. */
+int cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
+                     struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e);
+/* Writes the plan of a task that runs. On failure some limits are new. */
+int cgroup_task_resize(struct cgroup_root *r, const char *alloc, const char *task,
+                       struct cgroup_plan *plan, struct err *e);
 /* Opens existing leaves, for adoption. */
 int cgroup_task_open(const struct cgroup_root *r, const char *alloc, const char *task,
                      struct cgroup_task *ret, struct err *e);
 void cgroup_task_close(struct cgroup_task *t);
 /* rmdir of both leaves, the task and, when it was the last, the allocation. 0 when already gone,
  * -EBUSY while populated. */
-int cgroup_task_remove(const struct cgroup_root *r, const char *alloc, const char *task,
-                       struct err *e);
+int cgroup_task_remove(struct cgroup_root *r, const char *alloc, const char *task, struct err *e);
 
 /* ALLOC and TASK of every task's cgroup that bears the root's mark. */
 void cgroup_each_task(const struct cgroup_root *r,

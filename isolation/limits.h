@@ -28,6 +28,7 @@ enum {
     WARDEN_FDS_KEPT = 64,          /* file descriptors kept for what is no launch */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
     WARDEN_USERNS_MAX = 8192,      /* allocations with a user namespace of their own */
+    WARDEN_FILTERS_MAX = 64,       /* system call filters of jobs that are kept compiled */
     WARDEN_PAD_MS = 10000,         /* the fork of a shim */
     WARDEN_DESTROY_MS = 15000,     /* the end of a destroyed task */
     WARDEN_RETRY_MS = 10,          /* between tries to remove a cgroup that is not empty yet */
@@ -47,7 +48,11 @@ enum {
     CONFINE_GROUPS_MAX = 64,       /* supplementary groups of a task */
     CONFINE_RLIMITS_MAX = 16,      /* resource limits of a task */
     CONFINE_HOSTNAME_MAX = 64,     /* bytes of its host name */
-    CGROUP_FILES_MAX = 16,         /* limits written to its cgroup */
+    CGROUP_FILES_MAX = 48,         /* limits written to its cgroup */
+    CGROUP_IO_MAX = 8,             /* disks whose use by a task is limited */
+    CGROUP_HUGE_MAX = 4,           /* sizes of huge pages of the machine */
+    CGROUP_CPUS_MAX = 1024,        /* processors of the machine that may be reserved */
+    CGROUP_CPUS_TEXT_MAX = 5120,   /* bytes of a list of them */
     SECCOMP_INSNS_MAX = 4096,      /* instructions of a system call filter */
     SECCOMP_RULES_MAX = 1024,      /* rules of a profile */
     SECCOMP_CONDS_MAX = 64,        /* argument checks of a profile */
@@ -59,7 +64,7 @@ enum {
     NET_HAND_MS = 20000,    /* an answer of the network hand at the start of the warden */
 
     /* --- network accounting and policy --- */
-    BPF_SLOTS_MAX = 4096,    /* tasks whose packets are counted; further ones have rules, no numbers */
+    BPF_SLOTS_MAX = 4096, /* tasks whose packets are counted; further ones have rules, no numbers */
     BPF_LEAFS_MAX = 16384,   /* tasks that the programs in the kernel know */
     BPF_RULES_MAX = 1 << 16, /* prefixes of all network policies; beyond, no such task starts */
 

@@ -167,7 +167,15 @@ policy_check(const struct policy *p, struct err *e)
         return err_set(e, -ERR_INVALID, "policy: the agent's ids are out of range");
     if (p->pids_max_default < 0)
         return err_set(e, -ERR_INVALID, "policy: pids_max is negative");
+    if (!str_empty(p->limits) && !str_eq(p->limits, "best-effort") && !policy_limits_required(p))
+        return err_set(e, -ERR_INVALID, "policy: limits \"%s\" is neither best-effort nor required",
+                       p->limits);
+    if (p->swap_max < 0 || p->hugetlb_max < 0 || p->memory_min_max < 0)
+        return err_set(e, -ERR_INVALID,
+                       "policy: swap_max, hugetlb_max and memory_min_max may not be negative");
     int r = check_userns(p, e);
+    if (r == 0 && (r = seccomp_check_names(&p->seccomp_allowed, e)) < 0)
+        err_prefix(e, "policy: seccomp_allowed");
     if (r == 0)
         r = check_network(p, e);
     if (r == 0)
@@ -241,6 +249,61 @@ check_mount(const struct policy *p, const struct launch_mount *m, struct err *e)
                    m->source);
 }
 
+bool
+policy_limits_required(const struct policy *p)
+{
+    return str_eq(p->limits, "required");
+}
+
+/* What one task takes from the others beyond what it was scheduled for. */
+int
+policy_check_limits(const struct policy *p, const struct launch_limits *l, struct err *e)
+{
+    if (l == NULL)
+        return 0;
+    const struct {
+        const char *what, *name;
+        int64_t asked, allowed;
+    } rows[] = {
+        {"swap", "swap_max", l->memory_swap_max, p->swap_max},
+        {"huge pages", "hugetlb_max", l->hugetlb, p->hugetlb_max},
+        {"memory that is always kept", "memory_min_max", l->memory_min, p->memory_min_max},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].asked > rows[i].allowed)
+            return err_set(e, -ERR_POLICY,
+                           "the task asks for %lld MiB of %s, this client's policy allows %lld "
+                           "(isolation.%s)",
+                           (long long)(rows[i].asked >> 20), rows[i].what,
+                           (long long)(rows[i].allowed >> 20), rows[i].name);
+    return 0;
+}
+
+static int
+check_seccomp(const struct policy *p, const struct task_seccomp *t, struct err *e)
+{
+    if (t == NULL)
+        return 0;
+    int r = seccomp_check_task(t, e);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < t->allow.n; i++)
+        if (!seccomp_allows(seccomp_profile_default(), t->allow.v[i]) &&
+            !list_has(&p->seccomp_allowed, t->allow.v[i]))
+            return err_set(e, -ERR_POLICY,
+                           "seccomp: \"%.64s\" may not be allowed on this client "
+                           "(isolation.seccomp_allowed)",
+                           t->allow.v[i]);
+    if (str_eq(t->mode, "log") && !p->seccomp_log)
+        return err_set(e, -ERR_POLICY,
+                       "seccomp: mode \"log\" denies nothing, and is not allowed on this client "
+                       "(isolation.seccomp_log)");
+    if (!str_empty(t->mode) && !str_eq(t->mode, "log") && !str_eq(t->mode, "enforce"))
+        return err_set(e, -ERR_INVALID, "seccomp: mode \"%.16s\" is neither enforce nor log",
+                       t->mode);
+    return 0;
+}
+
 int
 policy_check_launch(const struct policy *p, const struct launch_spec *s, struct err *e)
 {
@@ -260,6 +323,9 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
     } else if (seccomp_profile_find(str_or(s->seccomp, "")) == NULL) {
         return err_set(e, -ERR_INVALID, "unknown seccomp profile \"%s\"", s->seccomp);
     }
+    int k = check_seccomp(p, s->seccomp_rules, e);
+    if (k < 0)
+        return k;
     if (!str_empty(s->userns) && !str_eq(s->userns, "host"))
         return err_set(e, -ERR_INVALID, "userns \"%s\" is not \"host\"", s->userns);
     if (!raw && str_eq(s->userns, "host") && !p->userns_host && !str_eq(p->userns, "off"))
@@ -274,7 +340,7 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
         if (r < 0)
             return r;
     }
-    return 0;
+    return policy_check_limits(p, s->limits, e);
 }
 
 static bool

@@ -7,6 +7,7 @@
 #ifndef PADDOCK_ISOLATION_POLICY_H
 #define PADDOCK_ISOLATION_POLICY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "api/api.h"
@@ -47,6 +48,9 @@ bool policy_network(const struct policy *p, const char *mode);
 void policy_bridge(const struct policy *p, struct net_conf *ret);
 /* May the agent launch this? Driver, raw_exec, capabilities, mounts, seccomp opt-out. Pure. */
 int policy_check_launch(const struct policy *p, const struct launch_spec *s, struct err *e);
+/* The part of it that a resize has too. NULL: no limits. */
+int policy_check_limits(const struct policy *p, const struct launch_limits *l, struct err *e);
+bool policy_limits_required(const struct policy *p);
 /* Who runs it: the spec's user, or nobody; not a denied one, and never the agent's own user.
  * `files` as users_resolve(). */
 int policy_user(const struct policy *p, const struct launch_spec *s,

@@ -13,6 +13,9 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/cgroup.h"
+
+enum { DEVICE_MAX = 1 << 20 }; /* of both numbers */
 
 /* Which fields of a request a row knows. */
 enum {
@@ -27,6 +30,7 @@ enum {
     R_TASKS = 1 << 8,
     R_OWNER = 1 << 9,
     R_NETWORK = 1 << 10,
+    R_LIMITS = 1 << 11,
 };
 
 struct row {
@@ -53,6 +57,9 @@ static const struct row rows[WARDEN_OP_END] = {
                     PROTO_READY},
     [WARDEN_NET_MAKE] = {"net-make", R_ALLOC | R_NETWORK, 0, PROTO_READY},
     [WARDEN_NET_REMOVE] = {"net-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_RESIZE] = {"resize", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY},
+    [WARDEN_PAUSE] = {"pause", R_ALLOC | R_TASK, 0, PROTO_READY},
+    [WARDEN_RESUME] = {"resume", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
 };
 
 const char *
@@ -76,6 +83,7 @@ fields(const struct warden_request *r)
     f |= r->tasks.n != 0 ? R_TASKS : 0;
     f |= r->owner != NULL ? R_OWNER : 0;
     f |= r->network != NULL ? R_NETWORK : 0;
+    f |= r->limits != NULL ? R_LIMITS : 0;
     return f;
 }
 
@@ -152,6 +160,64 @@ check_mounts(const struct launch_spec *s, struct err *e)
     return 0;
 }
 
+bool
+proto_parse_device(const char *s, unsigned *major, unsigned *minor)
+{
+    uint64_t v[2];
+    char text[2][12];
+    const char *colon = s != NULL ? strchr(s, ':') : NULL;
+    if (colon == NULL || (size_t)(colon - s) >= sizeof(text[0]) ||
+        strlen(colon + 1) >= sizeof(text[1]))
+        return false;
+    memcpy(text[0], s, (size_t)(colon - s));
+    text[0][colon - s] = '\0';
+    (void)str_copy(text[1], sizeof(text[1]), colon + 1);
+    for (int i = 0; i < 2; i++)
+        if (num_parse_u64(text[i], &v[i]) < 0 || v[i] > DEVICE_MAX)
+            return false;
+    *major = (unsigned)v[0];
+    *minor = (unsigned)v[1];
+    return true;
+}
+
+static int
+check_io(const struct launch_limits *l, struct err *e)
+{
+    unsigned major, minor;
+    for (size_t i = 0; i < l->io.n; i++) {
+        const struct task_io *o = l->io.v[i];
+        if (o == NULL || !proto_parse_device(o->device, &major, &minor))
+            return err_set(e, -ERR_INVALID, "launch: disk %zu is not MAJOR:MINOR", i);
+        if (o->read_bps < 0 || o->write_bps < 0 || o->read_iops < 0 || o->write_iops < 0)
+            return err_set(e, -ERR_INVALID, "launch: a limit of disk %zu is negative", i);
+    }
+    return 0;
+}
+
+/* NULL: none. */
+static int
+check_limits(const struct launch_limits *l, struct err *e)
+{
+    if (l == NULL)
+        return 0;
+    const int64_t v[] = {l->cpu_shares,      l->cpu_max,   l->cpu_burst,  l->memory_max,
+                         l->memory_high,     l->pids_max,  l->nofile,     l->memory_low,
+                         l->memory_swap_max, l->io_weight, l->memory_min, l->memory_zswap_max.v,
+                         l->hugetlb};
+    for (size_t i = 0; i < ARRAY_LEN(v); i++)
+        if (v[i] < 0)
+            return err_set(e, -ERR_INVALID, "launch: a limit is negative");
+    if (l->nofile > 1 << 20)
+        return err_set(e, -ERR_INVALID, "launch: more than %d open files", 1 << 20);
+    if (l->io_weight > CGROUP_WEIGHT_MAX)
+        return err_set(e, -ERR_INVALID, "launch: io weight above %d", CGROUP_WEIGHT_MAX);
+    for (size_t i = 0; i < l->cores.n; i++)
+        if (l->cores.v[i] < 0 || l->cores.v[i] >= CGROUP_CPUS_MAX)
+            return err_set(e, -ERR_INVALID, "launch: core %lld is not below %d",
+                           (long long)l->cores.v[i], CGROUP_CPUS_MAX);
+    return check_io(l, e);
+}
+
 int
 proto_check_spec(const struct launch_spec *s, struct err *e)
 {
@@ -172,16 +238,8 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
     for (size_t i = 0; i < s->cap_add.n; i++)
         if (str_empty(s->cap_add.v[i]))
             return err_set(e, -ERR_INVALID, "launch: capability %zu has no name", i);
-    if (s->limits != NULL) {
-        const struct launch_limits *l = s->limits;
-        const int64_t v[] = {l->cpu_shares,      l->cpu_max,  l->memory_max, l->memory_high,
-                             l->memory_swap_max, l->pids_max, l->nofile};
-        for (size_t i = 0; i < ARRAY_LEN(v); i++)
-            if (v[i] < 0)
-                return err_set(e, -ERR_INVALID, "launch: a limit is negative");
-        if (l->nofile > 1 << 20)
-            return err_set(e, -ERR_INVALID, "launch: more than %d open files", 1 << 20);
-    }
+    if (check_limits(s->limits, e) < 0)
+        return -ERR_INVALID;
     const struct launch_logs *g = s->logs;
     if (g != NULL && (g->max_files < 0 || g->max_files > 10000 || g->max_file_bytes < 0 ||
                       proto_check_path(g->dir) < 0))
@@ -235,6 +293,8 @@ check_values(const struct warden_request *r, struct err *e)
             return err_set(e, -ERR_INVALID, "the name of task %zu is not allowed", i);
     }
     if (r->network != NULL && check_network(r->network, e) < 0)
+        return -ERR_INVALID;
+    if (check_limits(r->limits, e) < 0)
         return -ERR_INVALID;
     return r->spec != NULL ? proto_check_spec(r->spec, e) : 0;
 }

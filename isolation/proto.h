@@ -32,12 +32,15 @@ enum warden_op {
     WARDEN_PUT = 13,
     WARDEN_NET_MAKE = 14,
     WARDEN_NET_REMOVE = 15,
+    WARDEN_RESIZE = 16,
+    WARDEN_PAUSE = 17,
+    WARDEN_RESUME = 18,
     WARDEN_OP_END
 };
 
-/* To be raised when a request or an answer changes its meaning. An agent does not work with a warden of
- * another version: the first answer, to WARDEN_INFO, says which it is. */
-enum { PROTO_VERSION = 2 };
+/* To be raised when a request or an answer changes its meaning. An agent does not work with a
+ * warden of another version: the first answer, to WARDEN_INFO, says which it is. */
+enum { PROTO_VERSION = 3 };
 
 /* What an fd of an answer is. */
 enum warden_fd {
@@ -65,6 +68,8 @@ int proto_check_task_name(const char *s);
 /* Relative, no empty, "." or ".." component, no control characters, bounded. */
 int proto_check_path(const char *s);
 int proto_check_spec(const struct launch_spec *s, struct err *e);
+/* "MAJOR:MINOR" of a disk. */
+bool proto_parse_device(const char *s, unsigned *major, unsigned *minor);
 
 /* Decodes and checks one packet. */
 int proto_decode(const void *ctx, const void *p, size_t n, enum proto_phase phase,

@@ -52,6 +52,7 @@ struct seccomp_profile {
     const char *name;
     const struct seccomp_rule *rules;
     size_t n_rules;
+    bool log; /* what would be EPERM happens and is written to the kernel's log */
 };
 
 /* What tasks get. */
@@ -71,5 +72,18 @@ struct seccomp_program {
 /* insns owned by ctx. */
 int seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp_program *ret,
                     struct err *e);
+
+/* --- what a job changes (seccomp_task.c) --- */
+struct task_seccomp;
+struct str_list;
+/* All are calls of Linux; -ERR_INVALID names one that is not, and the nearest. */
+int seccomp_check_names(const struct str_list *names, struct err *e);
+/* Names, and that the task can start. */
+int seccomp_check_task(const struct task_seccomp *t, struct err *e);
+/* Without conditions. */
+bool seccomp_allows(const struct seccomp_profile *p, const char *name);
+/* `p`, with t->allow without conditions and without t->deny, which goes before. */
+int seccomp_compile_task(const void *ctx, const struct seccomp_profile *p,
+                         const struct task_seccomp *t, struct seccomp_program *ret, struct err *e);
 
 #endif

@@ -47,12 +47,13 @@ struct numbered {
 
 struct emitter {
     const struct range *ranges;
+    bool log;
     struct sock_filter *out;
     size_t n;
 };
 
 static uint32_t
-action(enum seccomp_verdict v)
+action(const struct emitter *m, enum seccomp_verdict v)
 {
     switch (v) {
     case SECCOMP_V_ALLOW:
@@ -64,7 +65,7 @@ action(enum seccomp_verdict v)
     case SECCOMP_V_EPERM:
         break;
     }
-    return SECCOMP_RET_ERRNO | EPERM;
+    return m->log ? SECCOMP_RET_LOG : SECCOMP_RET_ERRNO | EPERM;
 }
 
 static void
@@ -119,8 +120,8 @@ put_cond(struct emitter *m, const struct seccomp_cond *c, size_t skip)
 static void
 put_block(struct emitter *m, const struct seccomp_rule *r)
 {
-    uint32_t hit = action(r->invert ? SECCOMP_V_EPERM : r->verdict);
-    uint32_t miss = action(r->invert ? r->verdict : SECCOMP_V_EPERM);
+    uint32_t hit = action(m, r->invert ? SECCOMP_V_EPERM : r->verdict);
+    uint32_t miss = action(m, r->invert ? r->verdict : SECCOMP_V_EPERM);
     for (size_t i = 0; i < r->n_conds;) {
         size_t end = i, left = 1; /* the return */
         while (end + 1 < r->n_conds && r->conds[end].more)
@@ -139,7 +140,7 @@ put_block(struct emitter *m, const struct seccomp_rule *r)
 static void
 put_return(struct emitter *m, enum seccomp_verdict v)
 {
-    put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action(v)));
+    put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action(m, v)));
 }
 
 static uint32_t
@@ -391,13 +392,14 @@ seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp
     struct range *ranges = mem_array(tmp, struct range, RANGES_MAX);
     size_t n = fold_islands(ranges, cut_ranges(rules, n_rules, ranges));
     ranges[n] = (struct range){.start = UINT32_MAX};
-    struct emitter count = {.ranges = ranges};
+    struct emitter count = {.ranges = ranges, .log = p->log};
     put_program(&count, n);
     if (count.n > SECCOMP_INSNS_MAX)
         return err_set(e, -ERR_LIMIT,
                        "seccomp profile \"%s\" makes %zu instructions, at most %d fit", p->name,
                        count.n, SECCOMP_INSNS_MAX);
-    struct emitter m = {.ranges = ranges, .out = mem_array(ctx, struct sock_filter, count.n)};
+    struct emitter m = {
+        .ranges = ranges, .log = p->log, .out = mem_array(ctx, struct sock_filter, count.n)};
     put_program(&m, n);
     *ret = (struct seccomp_program){.insns = m.out, .n = (uint16_t)m.n, .unknown = unknown};
     return 0;

@@ -253,6 +253,9 @@ static void (*const handlers[WARDEN_OP_END])(struct warden *, struct warden_wait
     [WARDEN_PUT] = files_put,
     [WARDEN_NET_MAKE] = net_make,
     [WARDEN_NET_REMOVE] = net_remove,
+    [WARDEN_RESIZE] = task_resize,
+    [WARDEN_PAUSE] = task_pause,
+    [WARDEN_RESUME] = task_resume,
 };
 
 static void

@@ -84,6 +84,7 @@ struct wtask {
     bool destroying;
     bool forgotten;      /* unknown to requests; being removed */
     bool gone;           /* removed: freed at the end of the turn */
+    char *warning;       /* limits that it was to have; NULL: none; owned */
     struct err *failure; /* of the launch; told when everything is removed; owned */
     unsigned retries;
     int64_t deadline_ns;  /* launching, destroying or being removed; 0: none */
@@ -107,6 +108,12 @@ struct user_cache {
     } v[8];
     size_t n;
     struct timespec stamp[2]; /* of passwd and group */
+};
+
+/* A filter of jobs that change the default one, by what they change. */
+struct filter_set {
+    char *key; /* owns the program; NULL: free */
+    struct seccomp_program program;
 };
 
 /* The user namespace of an allocation. */
@@ -137,13 +144,15 @@ struct warden {
     char boot_id[40];
     struct base base;
     struct cgroup_root cgroup; /* fd -1: none */
-    struct bpf_net net; /* counts and polices what tasks send */
-    struct bpf_run run; /* waits, executions, ends */
+    struct bpf_net net;        /* counts and polices what tasks send */
+    struct bpf_run run;        /* waits, executions, ends */
     char run_missing[192];
     char net_missing[192]; /* "" when it works */
     struct probe probe;
     char exec_missing[192]; /* "" when exec works */
     struct seccomp_program task_filter;
+    struct filter_set filters[WARDEN_FILTERS_MAX];
+    size_t filter_next; /* to be replaced */
     struct seccomp_program shim_filter;
     struct watch listener;
     struct watch signals;
@@ -185,6 +194,15 @@ int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
 /* --- warden_launch.c --- */
 void warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s);
 
+/* --- warden_limits.c --- */
+void warden_plan_limits(const struct warden *w, const struct launch_limits *l,
+                        struct cgroup_plan *ret);
+/* What of the plan could not be had, for the answer. */
+void warden_limits_warn(struct wtask *t, const struct cgroup_plan *plan);
+void task_resize(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void task_pause(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void task_resume(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+
 /* --- warden_pad.c --- */
 int pad_start(struct warden *w, struct err *e);
 /* The shim's pid, or the error; `fds` (borrowed) as struct pad_request has it. On failure a shim
@@ -218,16 +236,20 @@ void net_clear(struct warden *w); /* after the last task: bridge and rules go to
 
 /* --- warden_bpf.c --- */
 void warden_bpf_start(struct warden *w);
-/* Before the first process of a task. Fails when somebody asked for a policy that cannot be enforced. */
-int warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e);
+/* Before the first process of a task. Fails when somebody asked for a policy that cannot be
+ * enforced. */
+int warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s,
+                   struct err *e);
 /* A living task that an earlier warden launched. */
 void warden_bpf_adopt(struct warden *w, const struct wtask *t);
 /* Everything of it is gone. */
 void warden_bpf_remove(struct warden *w, const struct wtask *t);
 /* Facts and fds for the agent. */
-void warden_bpf_info(struct warden *w, const void *ctx, struct warden_info *info, struct warden_answer *a);
+void warden_bpf_info(struct warden *w, const void *ctx, struct warden_info *info,
+                     struct warden_answer *a);
 /* May this task have its network policed? Its user and capabilities must not lead around it. */
-int warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, struct err *e);
+int warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u,
+                     struct err *e);
 
 /* --- warden_task.c --- */
 struct wtask *task_find(struct warden *w, const char *alloc, const char *name);

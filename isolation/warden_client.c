@@ -201,16 +201,18 @@ flush(struct warden_client *c)
 static void
 sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_reply *r)
 {
-    *r = (struct warden_reply){.msg = m, .pidfd = -1, .cgroup = -1, .record = -1, .file = -1,
-                              .counters = -1, .runs = -1, .keep = {-1, -1, -1}};
-    int *const to[] = {[WARDEN_FD_PID] = &r->pidfd,
-                       [WARDEN_FD_CGROUP] = &r->cgroup,
-                       [WARDEN_FD_RECORD] = &r->record,
-                       [WARDEN_FD_FILE] = &r->file,
-                       [WARDEN_FD_COUNTERS] = &r->counters,
-                       [WARDEN_FD_RUNS] = &r->runs,
-                       [WARDEN_FD_KEEP] = &r->keep[0],
-                       [WARDEN_FD_KEEP + 1] = &r->keep[1],
+    *r = (struct warden_reply){.msg = m,
+                               .pidfd = -1,
+                               .cgroup = -1,
+                               .record = -1,
+                               .file = -1,
+                               .counters = -1,
+                               .runs = -1,
+                               .keep = {-1, -1, -1}};
+    int *const to[] = {[WARDEN_FD_PID] = &r->pidfd,         [WARDEN_FD_CGROUP] = &r->cgroup,
+                       [WARDEN_FD_RECORD] = &r->record,     [WARDEN_FD_FILE] = &r->file,
+                       [WARDEN_FD_COUNTERS] = &r->counters, [WARDEN_FD_RUNS] = &r->runs,
+                       [WARDEN_FD_KEEP] = &r->keep[0],      [WARDEN_FD_KEEP + 1] = &r->keep[1],
                        [WARDEN_FD_KEEP + 2] = &r->keep[2]};
     for (size_t i = 0; i < n; i++) {
         int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
@@ -413,6 +415,24 @@ warden_list(struct warden_client *c, const char *alloc_id, const char *task, war
             void *arg)
 {
     task_request(c, WARDEN_LIST, alloc_id, task, done, arg);
+}
+
+void
+warden_pause(struct warden_client *c, const char *alloc_id, const char *task, bool on,
+             warden_done *done, void *arg)
+{
+    task_request(c, on ? WARDEN_PAUSE : WARDEN_RESUME, alloc_id, task, done, arg);
+}
+
+void
+warden_resize(struct warden_client *c, const char *alloc_id, const char *task,
+              const struct launch_limits *l, warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_RESIZE,
+                               .alloc_id = alloc_id,
+                               .task_name = task,
+                               .limits = (struct launch_limits *)(uintptr_t)l};
+    submit(c, &q, done, arg);
 }
 
 static void

@@ -34,9 +34,9 @@ struct warden_client;
 struct warden_reply {
     const struct warden_response *msg;
     int pidfd; /* of the task's shim: readable when the task has ended and its record is complete */
-    int cgroup; /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
-    int record; /* read-only task record: record_read() of isolation/record.h */
-    int file;   /* of warden_open: file or directory, read-only */
+    int cgroup;   /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
+    int record;   /* read-only task record: record_read() of isolation/record.h */
+    int file;     /* of warden_open: file or directory, read-only */
     int counters; /* of warden_info, for bpf_read.h: what tasks send and receive */
     int runs;     /* the same: what their processes do */
     int keep[3];  /* to be held open as long as the agent lives: see isolation/bpf_run.h */
@@ -92,6 +92,13 @@ void warden_signal(struct warden_client *c, const char *alloc_id, const char *ta
 /* SIGKILL to everything in the task (cgroup.kill); completes at once, the pidfd tells the end. */
 void warden_kill(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
                  void *arg);
+/* Stops all processes of the task where they are, or lets them go on. */
+void warden_pause(struct warden_client *c, const char *alloc_id, const char *task, bool on,
+                  warden_done *done, void *arg);
+/* New limits for a running task: what `l` does not set is not limited. msg->warning as in a launch.
+ */
+void warden_resize(struct warden_client *c, const char *alloc_id, const char *task,
+                   const struct launch_limits *l, warden_done *done, void *arg);
 /* After the end: forgets the task: kills what is left, removes its cgroup and record. Unknown task:
  * 0. */
 void warden_destroy(struct warden_client *c, const char *alloc_id, const char *task,

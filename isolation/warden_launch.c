@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "codec/codec.h"
+#include "common/buf.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -201,20 +203,8 @@ make_cgroup(struct warden *w, struct launch *l, struct err *e)
     struct wtask *t = l->task;
     if (w->cgroup.fd < 0)
         return 0;
-    const struct launch_limits *s = l->spec->limits;
-    struct cgroup_limits lim = {.pids_max = w->policy->pids_max_default};
-    if (s != NULL) {
-        lim = (struct cgroup_limits){
-            .cpu_shares = s->cpu_shares,
-            .cpu_max_us = s->cpu_max,
-            .memory_max = s->memory_max,
-            .memory_high = s->memory_high,
-            .swap_max = s->memory_swap_max,
-            .pids_max = s->pids_max > 0 ? s->pids_max : w->policy->pids_max_default,
-        };
-    }
     struct cgroup_plan plan;
-    cgroup_plan(&lim, w->cgroup.controllers, &plan);
+    warden_plan_limits(w, l->spec->limits, &plan);
     int r = cgroup_task_make(&w->cgroup, t->alloc, t->name, &plan, &t->cgroup, e);
     if (r < 0 && cgroup_root_gone(&w->cgroup)) {
         /* with it went what was attached to it. A start makes all of that, and goes on with this
@@ -225,6 +215,7 @@ make_cgroup(struct warden *w, struct launch *l, struct err *e)
     }
     if (r < 0)
         return r;
+    warden_limits_warn(t, &plan);
     if ((w->cgroup.controllers & CGROUP_MEMORY) != 0)
         l->fds[SHIM_FD_OOM] =
             openat(t->cgroup.task_fd, "memory.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -262,6 +253,41 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
     return mounts_plan(l->ctx, &spec, &l->mounts, e);
 }
 
+/* The default filter, or that of a job which changes it: compiled once for each change. */
+static int
+find_filter(struct warden *w, const struct launch_spec *s, const struct seccomp_program **ret,
+            struct err *e)
+{
+    *ret = NULL;
+    if (!s->isolated || !w->policy->seccomp || str_eq(s->seccomp, "unconfined"))
+        return 0;
+    *ret = &w->task_filter;
+    if (s->seccomp_rules == NULL)
+        return 0;
+    auto_buf struct buf key = BUF_INIT(PROTO_PACKET_MAX);
+    mp_encode(&key, &type_task_seccomp, s->seccomp_rules);
+    if (buf_error(&key) < 0)
+        return err_set(e, -ERR_LIMIT, "seccomp: too many names");
+    for (size_t i = 0; i < WARDEN_FILTERS_MAX; i++) {
+        struct filter_set *f = &w->filters[i];
+        *ret = &f->program;
+        if (f->key != NULL && talloc_get_size(f->key) == key.len &&
+            memcmp(f->key, key.data, key.len) == 0)
+            return 0;
+    }
+    struct filter_set f = {.key = mem_dup(w, key.data, key.len)};
+    int r = seccomp_compile_task(f.key, seccomp_profile_default(), s->seccomp_rules, &f.program, e);
+    if (r < 0) {
+        mem_free(f.key);
+        return r;
+    }
+    struct filter_set *at = &w->filters[w->filter_next++ % WARDEN_FILTERS_MAX];
+    mem_free(at->key);
+    *at = f;
+    *ret = &at->program;
+    return 0;
+}
+
 static int
 make_plan(struct warden *w, struct launch *l, struct err *e)
 {
@@ -274,12 +300,15 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
         if (r < 0)
             return r;
     }
-    bool filter = s->isolated && w->policy->seccomp && !str_eq(s->seccomp, "unconfined");
+    const struct seccomp_program *filter;
+    r = find_filter(w, s, &filter, e);
+    if (r < 0)
+        return r;
     struct plan_input in = {
         .spec = s,
         .user = w->root ? &l->user : NULL,
         .mounts = l->mounts,
-        .task_filter = filter ? &w->task_filter : NULL,
+        .task_filter = filter,
         .shim_filter = w->root ? &w->shim_filter : NULL,
         .task_dir = mem_printf(l->ctx, "%s/%s/%s", w->policy->alloc_dir, s->alloc_id, s->task_name),
         .caps = l->caps,

@@ -351,6 +351,7 @@ task_answer(struct warden *w, struct warden_waiter to, struct wtask *t)
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", t->record);
     auto_fd int record = open(path, O_RDONLY | O_CLOEXEC);
     export(ctx, t, &a);
+    a.msg.warning = t->warning;
     answer_fd(ctx, &a, WARDEN_FD_PID, t->shim.fd);
     answer_fd(ctx, &a, WARDEN_FD_CGROUP, t->cgroup.task_fd);
     answer_fd(ctx, &a, WARDEN_FD_RECORD, record);
@@ -385,8 +386,8 @@ compare_tasks(const void *a, const void *b)
     return compare(x->alloc, x->name, y->alloc, y->name);
 }
 
-/* A page of the tasks behind the one that the request names, in order of their names: tasks that come
- * and go between two pages move no other. */
+/* A page of the tasks behind the one that the request names, in order of their names: tasks that
+ * come and go between two pages move no other. */
 void
 task_list(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
@@ -397,7 +398,8 @@ task_list(struct warden *w, struct warden_waiter to, const struct warden_request
     size_t n = 0;
     for (size_t i = 0; i < w->n_tasks; i++) {
         struct wtask *t = w->tasks[i];
-        if (!t->forgotten && t->state != TASK_LAUNCHING && compare(t->alloc, t->name, alloc, name) > 0)
+        if (!t->forgotten && t->state != TASK_LAUNCHING &&
+            compare(t->alloc, t->name, alloc, name) > 0)
             v[n++] = t;
     }
     if (n > 0)

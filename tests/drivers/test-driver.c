@@ -111,6 +111,29 @@ START_TEST(exec_spec)
     ck_assert_str_eq(s->userns, "host");
     ck_assert_int_eq(s->limits->pids_max, 7);
     ck_assert_int_eq(s->limits->nofile, 99);
+    struct task_io disk = {.device = "/dev/sda", .read_bps = 1000}, *disks[] = {&disk};
+    own = (struct task_isolation){.memory_high = 48,
+                                  .memory_min = 8,
+                                  .swap = 4,
+                                  .zswap = {.set = true},
+                                  .hugetlb = 2,
+                                  .cpu_burst = 10 * NS_PER_MS,
+                                  .io_weight = 50,
+                                  .io = {disks, 1}};
+    r = spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &task, &s, &e);
+    ck_assert_msg(r == 0, "%s", e.text);
+    ck_assert_int_eq(s->limits->memory_high, 48 << 20);
+    ck_assert_int_eq(s->limits->memory_min, 8 << 20);
+    ck_assert_int_eq(s->limits->memory_swap_max, 4 << 20);
+    ck_assert(s->limits->memory_zswap_max.set && s->limits->memory_zswap_max.v == 0);
+    ck_assert_int_eq(s->limits->hugetlb, 2 << 20);
+    ck_assert_int_eq(s->limits->cpu_burst, 10000);
+    ck_assert_int_eq(s->limits->io_weight, 50);
+    ck_assert_str_eq(s->limits->io.v[0]->device, "/dev/sda");
+    own.cpu_burst = 30 * NS_PER_MS; /* of 25 */
+    ck_assert_int_lt(
+        spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &task, &s, &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.text, "more than the hard limit"));
 }
 END_TEST
 
@@ -124,7 +147,8 @@ START_TEST(refused_specs)
         spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &no_mhz, &s, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.text, "set client.cpu_total_compute"));
     err_clear(&e);
-    ck_assert_int_lt(spec(ctx, "exec", "{\"command\":\"x\",\"pid_mode\":\"both\"}", &task, &s, &e), 0);
+    ck_assert_int_lt(spec(ctx, "exec", "{\"command\":\"x\",\"pid_mode\":\"both\"}", &task, &s, &e),
+                     0);
     err_clear(&e);
     ck_assert_int_lt(spec(ctx, "exec", "{\"command\":\"x\",\"work_dir\":\"a\"}", &task, &s, &e), 0);
     err_clear(&e);
@@ -140,8 +164,9 @@ START_TEST(raw_exec_denies_variables)
     struct launch_spec *s = NULL;
     struct task task = {.name = "web"};
     struct err e = ERR_INIT;
-    ck_assert_int_eq(spec(ctx, "raw_exec", "{\"command\":\"x\",\"denied_envvars\":[\"AWS_*\"]}", &task,
-                          &s, &e), 0);
+    ck_assert_int_eq(
+        spec(ctx, "raw_exec", "{\"command\":\"x\",\"denied_envvars\":[\"AWS_*\"]}", &task, &s, &e),
+        0);
     ck_assert(!s->isolated);
     ck_assert_uint_eq(s->env.n, 1);
     ck_assert_str_eq(s->env.v[0], "A=1");

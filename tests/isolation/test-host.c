@@ -90,7 +90,7 @@ START_TEST(leaves_live_and_die)
     open_root(ctx, &r);
     struct cgroup_plan plan;
     struct cgroup_limits l = {.cpu_shares = 100, .memory_max = 64 << 20};
-    cgroup_plan(&l, r.controllers, &plan);
+    cgroup_plan(&l, &r, &plan);
     struct cgroup_task t, again;
     struct err e = ERR_INIT;
     ck_assert_int_eq(cgroup_task_make(&r, "../x", "web", &plan, &t, &e), -ERR_INVALID);

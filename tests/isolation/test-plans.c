@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/str.h"
 #include "isolation/caps.h"
 #include "isolation/cgroup.h"
 #include "isolation/mounts.h"
@@ -233,9 +234,11 @@ START_TEST(limits_become_files)
                               .cpu_max_us = 50000,
                               .memory_max = 256 << 20,
                               .memory_high = 200 << 20,
+                              .zswap_max = -1,
                               .pids_max = 0};
     struct cgroup_plan p;
-    cgroup_plan(&l, CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS, &p);
+    struct cgroup_root root = {.controllers = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS};
+    cgroup_plan(&l, &root, &p);
     ck_assert_str_eq(value_of(&p, "cpu.weight"), "48");
     ck_assert_str_eq(value_of(&p, "cpu.max"), "50000 100000");
     ck_assert_str_eq(value_of(&p, "memory.max"), "268435456");
@@ -244,16 +247,19 @@ START_TEST(limits_become_files)
     ck_assert_str_eq(value_of(&p, "memory.oom.group"), "1");
     ck_assert_str_eq(value_of(&p, "pids.max"), "4096");
     /* a controller that is not there gets nothing */
-    cgroup_plan(&l, CGROUP_PIDS, &p);
-    ck_assert_uint_eq(p.n, 1);
-    cgroup_plan(&l, 0, &p);
-    ck_assert_uint_eq(p.n, 0);
+    root.controllers = CGROUP_PIDS;
+    cgroup_plan(&l, &root, &p);
+    for (size_t i = 0; i < p.n; i++)
+        ck_assert_msg(p.files[i].absent == !str_prefix(p.files[i].name, "pids."), "%s",
+                      p.files[i].name);
     l = (struct cgroup_limits){.memory_max = 1 << 20,
                                .memory_high = 2 << 20,
                                .swap_max = 4096,
+                               .zswap_max = -1,
                                .cpu_max_us = 1,
                                .pids_max = 10};
-    cgroup_plan(&l, ~0u, &p);
+    root.controllers = ~0u;
+    cgroup_plan(&l, &root, &p);
     ck_assert_str_eq(value_of(&p, "memory.high"), "absent");
     ck_assert_str_eq(value_of(&p, "memory.swap.max"), "4096");
     ck_assert_str_eq(value_of(&p, "cpu.max"), "1000 100000");
@@ -263,6 +269,100 @@ START_TEST(limits_become_files)
     ck_assert_int_eq(cgroup_weight_from_shares(1024), 100);
     ck_assert_int_eq(cgroup_weight_from_shares(INT64_MAX), 10000);
     ck_assert_int_eq(cgroup_weight_from_shares(-5), 1);
+}
+END_TEST
+
+static const struct cgroup_file *
+file_of(const struct cgroup_plan *p, const char *name, bool above)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->files[i].name, name) == 0 && p->files[i].above == above)
+            return &p->files[i];
+    ck_abort_msg("%s%s is not in the plan", above ? "../" : "", name);
+}
+
+/* What a job may ask for, each as its file, at the level where it counts. */
+START_TEST(asked_limits_become_files)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct cgroup_limits l = {
+        .cpu_shares = 100,
+        .cpu_max_us = 50000,
+        .cpu_burst_us = 20000,
+        .cpu_idle = true,
+        .memory_low = 4096,
+        .memory_min = 8192,
+        .zswap_max = 0,
+        .hugetlb_max = 4 << 20,
+        .io_weight = 200,
+        .io = {{.major = 253, .minor = 16, .rbps = 1048576, .wiops = 100}, {.major = 8}},
+        .n_io = 2};
+    cgroup_cpus_add(&l.cores, 1);
+    static const struct {
+        const char *name, *value;
+        bool above;
+    } want[] = {
+        {"cpu.idle", "1", true},
+        {"cpu.max", "50000 100000", false},
+        {"cpu.max.burst", "20000", false},
+        {"memory.low", "4096", false},
+        {"memory.low", "4096", true},
+        {"memory.min", "8192", true},
+        {"memory.zswap.max", "0", false},
+        {"io.weight", "200", true},
+        {"io.max", "253:16 rbps=1048576 wbps=max riops=max wiops=100", false},
+        {"hugetlb.2MB.max", "4194304", false},
+        {"hugetlb.1GB.rsvd.max", "4194304", false},
+    };
+    struct cgroup_root root = {.controllers = ~0u, .huge = {.size = {"2MB", "1GB"}, .n = 2}};
+    struct cgroup_plan p;
+    cgroup_plan(&l, &root, &p);
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        ck_assert_str_eq(file_of(&p, want[i].name, want[i].above)->value, want[i].value);
+    ck_assert_str_eq(value_of(&p, "cpu.weight"), "absent"); /* an idle group has none */
+    ck_assert(p.has_cores && p.keeps_memory);
+    ck_assert_str_eq(cgroup_plan_missing(ctx, &p), "");
+    /* nothing is dropped in silence */
+    root = (struct cgroup_root){.controllers = 0};
+    cgroup_plan(&l, &root, &p);
+    ck_assert(!p.has_cores && !p.keeps_memory);
+    ck_assert_str_eq(cgroup_plan_missing(ctx, &p),
+                     "cpu.idle, cpu.max, cpu.max.burst, memory.zswap.max, memory.low, memory.min, "
+                     "io.weight, io.max, hugetlb.max, cpuset.cpus");
+    /* but what nobody asked for is not mentioned; huge pages are refused where there are some */
+    l = (struct cgroup_limits){.cpu_shares = 100, .memory_max = 1 << 20, .zswap_max = -1};
+    cgroup_plan(&l, &root, &p);
+    ck_assert_str_eq(cgroup_plan_missing(ctx, &p), "");
+    root = (struct cgroup_root){.controllers = ~0u, .huge = {.size = {"2MB"}, .n = 1}};
+    cgroup_plan(&l, &root, &p);
+    ck_assert_str_eq(value_of(&p, "hugetlb.2MB.max"), "0");
+}
+END_TEST
+
+START_TEST(processors_are_lists)
+{
+    static const struct {
+        const char *in, *out; /* NULL: refused */
+    } cases[] = {
+        {"0-3,7", "0-3,7"}, {"7,0,1\n", "0-1,7"},  {"", ""},       {"\n", ""},
+        {"3-1", ""},        {"1023", "1023"},      {"1024", NULL}, {"0-1024", NULL},
+        {"x", NULL},        {"1-", NULL},          {"1 2", NULL},  {"-1", NULL},
+        {"0,,1", NULL},     {"99999999999", NULL},
+    };
+    char text[CGROUP_CPUS_TEXT_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct cgroup_cpus s = {0};
+        bool ok = cgroup_cpus_parse(cases[i].in, &s);
+        ck_assert_msg(ok == (cases[i].out != NULL), "\"%s\"", cases[i].in);
+        if (ok)
+            ck_assert_str_eq(cgroup_cpus_text(&s, text), cases[i].out);
+    }
+    struct cgroup_cpus odd = {0};
+    for (unsigned i = 1; i < CGROUP_CPUS_MAX; i += 2)
+        cgroup_cpus_add(&odd, i);
+    struct cgroup_cpus again;
+    ck_assert(cgroup_cpus_parse(cgroup_cpus_text(&odd, text), &again)); /* the longest fits */
+    ck_assert(memcmp(&odd, &again, sizeof(odd)) == 0);
 }
 END_TEST
 
@@ -299,4 +399,5 @@ START_TEST(cgroup_files_are_parsed)
 END_TEST
 
 TEST_SUITE("plans", plan_of_a_plain_task, targets_of_a_job, too_much_is_refused,
-           broken_plans_are_refused, capabilities, limits_become_files, cgroup_files_are_parsed)
+           broken_plans_are_refused, capabilities, limits_become_files, asked_limits_become_files,
+           processors_are_lists, cgroup_files_are_parsed)

@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/api.h"
+#include "codec/codec.h"
 #include "common/mem.h"
 #include "tests/lib/test.h"
 
@@ -485,7 +487,82 @@ START_TEST(default_filter_is_small)
 }
 END_TEST
 
-TEST_SUITE("seccomp", default_profile_agrees_with_libseccomp, shim_profile_agrees_with_libseccomp,
-           foreign_architectures_are_killed, numbers_of_the_future_are_enosys,
-           dangerous_calls_are_refused, arguments_decide, the_kernel_agrees, far_jumps_are_right,
-           default_filter_is_small)
+static struct str_list
+words(const void *ctx, const char *const *v)
+{
+    struct str_list l = {0};
+    for (size_t i = 0; v[i] != NULL; i++)
+        list_add(ctx, l, v[i]);
+    return l;
+}
+
+/* What a job adds has no conditions left, what it denies goes before, and nothing else changes. */
+START_TEST(a_job_changes_what_it_names)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    const struct seccomp_profile *p = seccomp_profile_default();
+    struct task_seccomp t = {
+        .allow = words(ctx, (const char *[]){"ptrace", "clone", "read", "ptrace", NULL}),
+        .deny = words(ctx, (const char *[]){"symlink", "bpf", NULL})};
+    struct err e = ERR_INIT;
+    struct seccomp_program own, plain = compile(ctx, p);
+    ck_assert_msg(seccomp_compile_task(ctx, p, &t, &own, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(ask(&own, "ptrace", 0, 0, 0), SECCOMP_RET_ALLOW);
+    ck_assert_uint_eq(ask(&own, "clone", CLONE_NEWUSER, 0, 0), SECCOMP_RET_ALLOW);
+    ck_assert_uint_eq(ask(&own, "symlink", 0, 0, 0), EPERM_RET);
+    for (int nr = 0; nr < 600; nr++) {
+        char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
+        bool changed =
+            name && (!strcmp(name, "ptrace") || !strcmp(name, "clone") || !strcmp(name, "symlink"));
+        struct seccomp_data d = {.nr = nr, .arch = seccomp_arch_native()};
+        if (!changed)
+            ck_assert_msg(run(own.insns, own.n, &d) == run(plain.insns, plain.n, &d), "%s",
+                          name ? name : "?");
+        free(name);
+    }
+    ck_assert(seccomp_allows(p, "read") && !seccomp_allows(p, "clone") &&
+              !seccomp_allows(p, "bpf"));
+}
+END_TEST
+
+START_TEST(log_mode_denies_nothing_of_ours)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct task_seccomp t = {.mode = "log"};
+    struct seccomp_program own;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, &own, &e), 0);
+    ck_assert_uint_eq(ask(&own, "bpf", 0, 0, 0), SECCOMP_RET_LOG);
+    ck_assert_uint_eq(ask(&own, "socket", AF_PACKET, 0, 0), SECCOMP_RET_LOG);
+    ck_assert_uint_eq(ask(&own, "read", 0, 0, 0), SECCOMP_RET_ALLOW);
+    struct seccomp_data d = {.nr = 3, .arch = AUDIT_ARCH_I386};
+    ck_assert_uint_eq(run(own.insns, own.n, &d), SECCOMP_RET_KILL_PROCESS);
+}
+END_TEST
+
+START_TEST(names_of_calls_are_checked)
+{
+    static const struct {
+        const char *name, *text;
+    } rows[] = {{"ptrase", "did you mean \"ptrace\""},
+                {"", "no system call \"\""},
+                {"not_a_call_at_all_whatever", "no system call"}};
+    auto_mem void *ctx = mem_ctx("t");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err e = ERR_INIT;
+        struct task_seccomp t = {.deny = words(ctx, (const char *[]){rows[i].name, NULL})};
+        ck_assert_int_eq(seccomp_check_task(&t, &e), -ERR_INVALID);
+        ck_assert_msg(strstr(e.text, rows[i].text) != NULL, "%s", e.text);
+    }
+    struct err e = ERR_INIT;
+    struct task_seccomp t = {.deny = words(ctx, (const char *[]){"execve", NULL})};
+    ck_assert_int_eq(seccomp_check_task(&t, &e), -ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(e.text, "no task can start"));
+}
+END_TEST
+
+TEST_SUITE("seccomp", a_job_changes_what_it_names, log_mode_denies_nothing_of_ours,
+           names_of_calls_are_checked, default_profile_agrees_with_libseccomp,
+           shim_profile_agrees_with_libseccomp, foreign_architectures_are_killed,
+           numbers_of_the_future_are_enosys, dangerous_calls_are_refused, arguments_decide,
+           the_kernel_agrees, far_jumps_are_right, default_filter_is_small)

@@ -2,6 +2,7 @@
  *
  * Who a task may run as; above all, root by no spelling (attempt A50).
  */
+#include "isolation/policy.h"
 #include "isolation/users.h"
 
 #include <fcntl.h>
@@ -103,6 +104,28 @@ START_TEST(root_by_no_spelling)
 }
 END_TEST
 
+START_TEST(policy_bounds_limits)
+{
+    struct policy p = {.swap_max = 8 << 20, .hugetlb_max = 4 << 20};
+    struct launch_limits l = {
+        .memory_swap_max = 8 << 20, .hugetlb = 4 << 20, .memory_low = 1 << 30};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(policy_check_limits(&p, NULL, &e), 0);
+    ck_assert_msg(policy_check_limits(&p, &l, &e) == 0, "%s", e.text);
+    l.memory_swap_max++;
+    ck_assert_int_eq(policy_check_limits(&p, &l, &e), -ERR_POLICY);
+    ck_assert_ptr_nonnull(strstr(e.text, "isolation.swap_max"));
+    err_clear(&e);
+    l.memory_swap_max = 0;
+    l.memory_min = 1;
+    ck_assert_int_eq(policy_check_limits(&p, &l, &e), -ERR_POLICY);
+    ck_assert_ptr_nonnull(strstr(e.text, "isolation.memory_min_max"));
+    ck_assert(!policy_limits_required(&p));
+    p.limits = "required";
+    ck_assert(policy_limits_required(&p));
+}
+END_TEST
+
 START_TEST(policy_decides)
 {
     setup();
@@ -137,5 +160,5 @@ START_TEST(broken_files_are_survived)
 }
 END_TEST
 
-TEST_SUITE("users", names_and_uids_resolve, root_by_no_spelling, policy_decides,
-           broken_files_are_survived)
+TEST_SUITE("users", names_and_uids_resolve, root_by_no_spelling, policy_bounds_limits,
+           policy_decides, broken_files_are_survived)

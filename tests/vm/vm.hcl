@@ -14,5 +14,8 @@ client {
 }
 
 isolation {
-  pids_max = 64
+  pids_max       = 64
+  swap_max       = 64
+  hugetlb_max    = 8
+  memory_min_max = 16
 }

@@ -66,12 +66,13 @@ def ready():
         return False
 
 
-def submit(name, script, count=1, memory=32, cpu=50, kind="service", restarts=0, config=None, resources=None):
+def submit(name, script, count=1, memory=32, cpu=50, kind="service", restarts=0, config=None, resources=None,
+           isolation=None):
     """One group "g" with one exec task "t" that runs a shell script; `config` and `resources` are laid over."""
     task = {"Name": "t", "Driver": "exec",
             "Config": {"command": "/bin/sh", "args": ["-c", script], **(config or {})},
             "Resources": {"CPU": cpu, "MemoryMB": memory, **(resources or {})},
-            "LogConfig": {"MaxFiles": 1, "MaxFileSizeMB": 1}}
+            "LogConfig": {"MaxFiles": 1, "MaxFileSizeMB": 1}, "Isolation": isolation}
     group = {"Name": "g", "Count": count, "RestartPolicy": {"Attempts": restarts, "Mode": "fail"},
              "ReschedulePolicy": {"Attempts": 0, "Unlimited": False}, "EphemeralDisk": {"SizeMB": 10},
              "Tasks": [task]}

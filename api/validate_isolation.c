@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/validate_isolation.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "api/limits.h"
+#include "codec/codec.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+#define CPU_PERIOD_NS (100 * NS_PER_MS) /* of cpu.max */
+
+struct check {
+    const void *ctx;
+    const struct task *task;
+    const struct task_isolation *iso;
+    struct str_list *errors;
+};
+
+__attribute__((format(printf, 2, 3))) static void
+complain(struct check *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = mem_vprintf(c->ctx, fmt, ap);
+    va_end(ap);
+    list_add(c->ctx, *c->errors, mem_printf(c->ctx, "isolation: %s", text));
+}
+
+static void
+ranges(struct check *c)
+{
+    const struct task_isolation *i = c->iso;
+    const struct {
+        const char *name;
+        int64_t v, max;
+    } rows[] = {
+        {"pids_max", i->pids_max, JOB_PIDS_MAX},
+        {"nofile", i->nofile, JOB_NOFILE_MAX},
+        {"memory_high", i->memory_high, JOB_MEMORY_MIB_MAX},
+        {"memory_low", i->memory_low, JOB_MEMORY_MIB_MAX},
+        {"memory_min", i->memory_min, JOB_MEMORY_MIB_MAX},
+        {"swap", i->swap, JOB_MEMORY_MIB_MAX},
+        {"zswap", i->zswap.set ? i->zswap.v : 0, JOB_MEMORY_MIB_MAX},
+        {"hugetlb", i->hugetlb, JOB_MEMORY_MIB_MAX},
+        {"io_weight", i->io_weight, JOB_IO_WEIGHT_MAX},
+    };
+    for (size_t k = 0; k < ARRAY_LEN(rows); k++)
+        if (rows[k].v < 0 || rows[k].v > rows[k].max)
+            complain(c, "%s must be between 0 and %lld", rows[k].name, (long long)rows[k].max);
+}
+
+static void
+memory(struct check *c)
+{
+    const struct task_isolation *i = c->iso;
+    const struct resources *r = c->task->resources;
+    if (!r)
+        return;
+    int64_t limit = r->memory_max_mb > r->memory_mb.v ? r->memory_max_mb : r->memory_mb.v;
+    if (r->memory_max_mb >= 0 && i->memory_high >= limit)
+        complain(c, "memory_high of %lld MiB is without effect: the task has %lld at most",
+                 (long long)i->memory_high, (long long)limit);
+    if (i->memory_low > r->memory_mb.v)
+        complain(c, "memory_low may be resources.memory at most, %lld MiB",
+                 (long long)r->memory_mb.v);
+    if (i->memory_min > r->memory_mb.v)
+        complain(c, "memory_min may be resources.memory at most, %lld MiB",
+                 (long long)r->memory_mb.v);
+    if (i->zswap.set && i->zswap.v > 0 && i->swap == 0)
+        complain(c, "zswap is without effect: the task has no swap");
+}
+
+static void
+cpu(struct check *c)
+{
+    const struct task_isolation *i = c->iso;
+    const struct value *hard = value_get(c->task->config, "cpu_hard_limit");
+    bool limited = hard && ((hard->kind == VALUE_BOOL && hard->b) || hard->kind == VALUE_STRING);
+    if (i->cpu_burst < 0 || i->cpu_burst > JOB_CORES_MAX * CPU_PERIOD_NS)
+        complain(c, "cpu_burst must be between 0 and %d s", JOB_CORES_MAX / 10);
+    else if (i->cpu_burst > 0 && i->cpu_burst < NS_PER_MS)
+        complain(c, "cpu_burst is shorter than 1ms");
+    if (i->cpu_burst > 0 && !limited)
+        complain(c, "cpu_burst is without effect: the task has no cpu_hard_limit");
+    if (i->cpu_idle && c->task->resources && c->task->resources->cores > 0)
+        complain(c, "cpu_idle is against the cores that the task reserves");
+}
+
+static void
+io(struct check *c)
+{
+    const struct task_isolation *i = c->iso;
+    if (i->io.n > JOB_DISKS_MAX)
+        complain(c, "more than %d io blocks", JOB_DISKS_MAX);
+    for (size_t k = 0; k < i->io.n; k++) {
+        const struct task_io *o = i->io.v[k];
+        const int64_t v[] = {o->read_bps, o->write_bps, o->read_iops, o->write_iops};
+        int64_t sum = 0;
+        for (size_t n = 0; n < ARRAY_LEN(v); n++) {
+            if (v[n] < 0)
+                complain(c, "io: a limit is negative");
+            sum |= v[n];
+        }
+        if (sum == 0)
+            complain(
+                c, "io: a block limits nothing: set read_bps, write_bps, read_iops or write_iops");
+        if (!str_empty(o->device) && (!str_prefix(o->device, "/dev/") || strstr(o->device, "..")))
+            complain(c, "io: device \"%s\" is not below /dev", o->device);
+        for (size_t n = 0; n < k; n++)
+            if (str_eq(str_or(i->io.v[n]->device, ""), str_or(o->device, "")))
+                complain(c, "io: device \"%s\" has two blocks", str_or(o->device, ""));
+    }
+}
+
+static bool
+is_call(const char *s)
+{
+    static const char set[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    return !str_empty(s) && strlen(s) < 64 && strspn(s, set) == strlen(s);
+}
+
+static void
+calls(struct check *c, const char *name, const struct str_list *l)
+{
+    if (l->n > JOB_CALLS_MAX)
+        complain(c, "seccomp: %s has more than %d names", name, JOB_CALLS_MAX);
+    for (size_t i = 0; i < l->n && i < JOB_CALLS_MAX; i++)
+        if (!is_call(l->v[i]))
+            complain(c, "seccomp: %s: \"%.64s\" is no name of a system call", name,
+                     str_or(l->v[i], ""));
+}
+
+static void
+seccomp(struct check *c)
+{
+    const struct task_seccomp *s = c->iso->seccomp;
+    if (!s)
+        return;
+    if (str_eq(c->task->driver, "raw_exec"))
+        complain(c, "seccomp is without effect: driver \"raw_exec\" does not isolate");
+    if (!str_empty(s->mode) && !str_eq(s->mode, "enforce") && !str_eq(s->mode, "log"))
+        complain(c, "seccomp: mode \"%.16s\" is neither enforce nor log", s->mode);
+    calls(c, "allow", &s->allow);
+    calls(c, "deny", &s->deny);
+    for (size_t i = 0; i < s->allow.n && i < JOB_CALLS_MAX; i++)
+        for (size_t k = 0; k < s->deny.n && k < JOB_CALLS_MAX; k++)
+            if (str_eq(s->allow.v[i], s->deny.v[k]))
+                complain(c, "seccomp: \"%s\" is both allowed and denied", s->allow.v[i]);
+}
+
+void
+validate_isolation(const void *ctx, const struct task *t, struct str_list *errors)
+{
+    struct check c = {.ctx = ctx, .task = t, .iso = t->isolation, .errors = errors};
+    const struct task_isolation *i = t->isolation;
+    if (!i)
+        return;
+    if (!str_empty(i->userns) && !str_eq(i->userns, "host"))
+        complain(&c, "userns \"%s\" is not \"host\"", i->userns);
+    if (!str_empty(i->userns) && str_eq(t->driver, "raw_exec"))
+        complain(&c, "userns is without effect: driver \"raw_exec\" does not isolate");
+    ranges(&c);
+    memory(&c);
+    cpu(&c);
+    io(&c);
+    seccomp(&c);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is done to a task while it runs: new limits after an update in place.
+ */
+#include "client/internal.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+static void
+note(struct task_runner *tr, const char *text)
+{
+    task_runner_act(tr, task_sm_note(&tr->sm, client_now_ns(), TASK_EVENT_DRIVER, text));
+}
+
+void
+task_limits_warn(struct task_runner *tr, const char *warning)
+{
+    if (!str_empty(warning))
+        note(tr, warning);
+}
+
+static void
+on_resized(void *arg, const struct err *e, struct warden_reply *r)
+{
+    auto_mem void *tmp = mem_ctx("resize");
+    struct task_runner *tr = arg;
+    if (tr->ar->stopped) {
+        /* nothing */
+    } else if (e && (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED)) {
+        tr->want_resize = true;
+    } else if (e && e->code != -ERR_NOT_FOUND) {
+        note(tr, mem_printf(tmp, "limits were not changed: %s", e->text));
+    } else if (!e && tr->limits_new) {
+        tr->limits_new = false;
+        log_info("client", "limits changed", "alloc_id", tr->ar->id, "task", tr->sm.t->name, NULL);
+        note(tr, str_empty(r->msg->warning)
+                     ? "limits changed"
+                     : mem_printf(tmp, "limits changed; %s", r->msg->warning));
+    }
+    alloc_runner_release(tr->ar);
+}
+
+void
+task_limits_resize(struct task_runner *tr)
+{
+    auto_mem void *tmp = mem_ctx("resize");
+    struct err e = ERR_INIT;
+    tr->want_resize = false;
+    if (tr->cgroup < 0 || !task_sm_process(tr->sm.t))
+        return; /* the next launch has them */
+    struct launch_spec *spec = launch_spec_build(tmp, tr, &e);
+    if (!spec) {
+        note(tr, mem_printf(tmp, "limits were not changed: %s", e.text));
+        return;
+    }
+    alloc_runner_hold(tr->ar);
+    warden_resize(tr->ar->c->warden, tr->ar->id, tr->sm.t->name, spec->limits, on_resized, tr);
+}
+
+bool
+task_limits_differ(const struct task *a, const struct task *b)
+{
+    static const struct task_isolation none;
+    return !codec_equal(&type_task_isolation, a->isolation ? a->isolation : &none,
+                        b->isolation ? b->isolation : &none, 0);
+}

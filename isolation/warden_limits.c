@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Limits of a task: from the agent's numbers to cgroup files, at its launch and while it runs.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/policy.h"
+#include "isolation/warden.h"
+
+#define ROOM "warden"
+
+static void
+plan_io(const struct launch_limits *l, struct cgroup_limits *ret)
+{
+    for (size_t i = 0; i < l->io.n && ret->n_io < CGROUP_IO_MAX; i++) {
+        const struct task_io *io = l->io.v[i];
+        struct cgroup_io o = {.rbps = io->read_bps,
+                              .wbps = io->write_bps,
+                              .riops = io->read_iops,
+                              .wiops = io->write_iops};
+        if (proto_parse_device(io->device, &o.major, &o.minor)) /* so it was, with the request */
+            ret->io[ret->n_io++] = o;
+    }
+}
+
+void
+warden_plan_limits(const struct warden *w, const struct launch_limits *l, struct cgroup_plan *ret)
+{
+    struct cgroup_limits lim = {.zswap_max = -1};
+    if (l != NULL) {
+        lim = (struct cgroup_limits){
+            .cpu_shares = l->cpu_shares,
+            .cpu_max_us = l->cpu_max,
+            .cpu_burst_us = l->cpu_burst,
+            .cpu_idle = l->cpu_idle,
+            .memory_max = l->memory_max,
+            .memory_high = l->memory_high,
+            .memory_low = l->memory_low,
+            .memory_min = l->memory_min,
+            .swap_max = l->memory_swap_max,
+            .zswap_max = l->memory_zswap_max.set ? l->memory_zswap_max.v : -1,
+            .hugetlb_max = l->hugetlb,
+            .pids_max = l->pids_max,
+            .io_weight = l->io_weight,
+        };
+        for (size_t i = 0; i < l->cores.n; i++)
+            cgroup_cpus_add(&lim.cores, (unsigned)l->cores.v[i]);
+        plan_io(l, &lim);
+    }
+    if (lim.pids_max == 0)
+        lim.pids_max = w->policy->pids_max_default;
+    cgroup_plan(&lim, &w->cgroup, ret);
+    ret->strict = policy_limits_required(w->policy);
+}
+
+void
+warden_limits_warn(struct wtask *t, const struct cgroup_plan *plan)
+{
+    auto_mem void *tmp = mem_ctx("limits");
+    const char *missing = cgroup_plan_missing(tmp, plan);
+    mem_free(t->warning);
+    t->warning = NULL;
+    if (missing[0] == '\0')
+        return;
+    t->warning = mem_printf(t, "limits that this client cannot set: %.400s", missing);
+    log_info(ROOM, "a task runs without limits that it was to have", "alloc_id", t->alloc, "task",
+             t->name, "limits", missing, NULL);
+}
+
+static struct wtask *
+find_running(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct err e = ERR_INIT;
+    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    if (t == NULL || t->state != TASK_RUNNING) {
+        task_unknown(w, to, q->alloc_id, q->task_name);
+        return NULL;
+    }
+    if (t->cgroup.task_fd >= 0)
+        return t;
+    err_set(&e, -ERR_UNSUPPORTED, "task \"%s\" has no cgroup: paddock runs without root", t->name);
+    warden_reply_err(w, to, &e);
+    return NULL;
+}
+
+void
+task_resize(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct err e = ERR_INIT;
+    struct wtask *t = find_running(w, to, q);
+    if (t == NULL)
+        return;
+    struct cgroup_plan plan;
+    struct warden_answer a = {0};
+    int r = policy_check_limits(w->policy, q->limits, &e);
+    if (r == 0) {
+        warden_plan_limits(w, q->limits, &plan);
+        r = cgroup_task_resize(&w->cgroup, t->alloc, t->name, &plan, &e);
+    }
+    if (r < 0) {
+        warden_reply_err(w, to, &e);
+        return;
+    }
+    warden_limits_warn(t, &plan);
+    a.msg.warning = t->warning;
+    warden_reply(w, to, &a);
+}
+
+static void
+freeze(struct warden *w, struct warden_waiter to, const struct warden_request *q, bool on)
+{
+    struct err e = ERR_INIT;
+    struct warden_answer a = {0};
+    struct wtask *t = find_running(w, to, q);
+    if (t == NULL)
+        return;
+    int r = cgroup_freeze(t->cgroup.task_fd, on);
+    if (r < 0) {
+        err_errno(&e, -r, "%s task \"%s\"", on ? "pause" : "resume", t->name);
+        warden_reply_err(w, to, &e);
+        return;
+    }
+    warden_reply(w, to, &a);
+}
+
+void
+task_pause(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    freeze(w, to, q, true);
+}
+
+void
+task_resume(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    freeze(w, to, q, false);
+}
