@@ -305,11 +305,21 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
     }
 }
 
+/* As the warden sees it: a line break in a name would forge a variable wherever lines are read. */
+static bool
+env_name_ok(const char *k)
+{
+    for (const char *p = k; *p; p++)
+        if ((unsigned char)*p <= 0x20 || *p == 0x7f || *p == '=')
+            return false;
+    return !str_empty(k);
+}
+
 static void
 env_names(struct check *c, const struct str_map *env)
 {
     for (size_t i = 0; i < env->n; i++)
-        if (str_empty(env->v[i].k) || strchr(env->v[i].k, '='))
+        if (!env_name_ok(str_or(env->v[i].k, "")))
             complain(c, "env: \"%s\" is no name of an environment variable", env->v[i].k);
 }
 
