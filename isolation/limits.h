@@ -44,6 +44,7 @@ enum {
     MOUNTS_BYTES_MAX = 256 * 1024, /* bytes of their plan */
     MOUNTS_PATH_MAX = 4096,        /* bytes of a mounted path */
     MOUNTS_DEPTH_MAX = 32,         /* components of a mount target */
+    MOUNTS_BYTES_PER_INODE = 1024, /* bytes of a task's tmpfs for each file that it may hold */
     MOUNTS_TREES_MAX = 128,        /* host directories that are mounted in one task */
     CONFINE_GROUPS_MAX = 64,       /* supplementary groups of a task */
     CONFINE_RLIMITS_MAX = 16,      /* resource limits of a task */

@@ -262,6 +262,8 @@ do_tmpfs(struct apply *a)
     const struct mounts_op *op = a->op;
     char options[160];
     char *p = put_number(options, "size=", op->size, 10);
+    /* not the default, half of the machine's memory in inodes: they are no part of the size */
+    p = put_number(p, ",nr_inodes=", op->size / MOUNTS_BYTES_PER_INODE + 1, 10);
     p = put_number(p, ",mode=0", op->mode, 8);
     p = put_number(p, ",uid=", op->uid, 10);
     p = put_number(p, ",gid=", op->gid, 10);
