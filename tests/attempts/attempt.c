@@ -8,10 +8,14 @@
  *
  *   attempt            all attempts, in order
  *   attempt NAME ...   these
+ *   attempt -but NAME ...  all others
  *   attempt -exec      prints the effective uid (for setuid copies)
+ *   attempt -swap A B  exchanges the two names for ever
  *
  * The numbers An are those of doc/security.md.
  */
+#include "tests/attempts/attempt.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -54,14 +58,6 @@
 /* clang-format off */
 
 extern char **environ;
-
-static long
-ret(long r)
-{
-    return r == -1 ? -errno : r;
-}
-
-#define CALL(...) ret(syscall(__VA_ARGS__))
 
 /* --- who we are --- */
 
@@ -324,7 +320,7 @@ pidfd_getfd_1(void)
     int fd = (int)CALL(SYS_pidfd_open, 1, 0);
     return fd < 0 ? fd : CALL(SYS_pidfd_getfd, fd, 0, 0);
 }
-static long
+long
 open_of(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
@@ -635,10 +631,7 @@ kallsyms(void)
 }
 
 #define A(name) {#name, name}
-static const struct {
-    const char *name;
-    long (*fn)(void);
-} attempts[] = {
+static const struct attempt attempts[] = {
     A(caps), A(odd_signals), A(core_limit), A(core_raise), A(fd_bomb), A(orphans),
     A(no_new_privs), A(uid), A(groups), A(leaked_fds), A(own_pid_namespace),
     A(loose_mounts),
@@ -683,19 +676,33 @@ show(const char *name, long r)
 }
 
 static void
-attempt(size_t i)
+try(const struct attempt *a)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        show(attempts[i].name, attempts[i].fn());
+        show(a->name, a->fn());
         _exit(0);
     }
     int st = 0;
     if (pid < 0 || waitpid(pid, &st, 0) < 0)
-        show(attempts[i].name, -errno);
+        show(a->name, -errno);
     else if (WIFSIGNALED(st))
-        printf("%s signal:%d\n", attempts[i].name, WTERMSIG(st));
+        printf("%s signal:%d\n", a->name, WTERMSIG(st));
     fflush(stdout);
+}
+
+/* All of the table, or those that are named. */
+static void
+try_all(const struct attempt *a, size_t n, int argc, char **argv)
+{
+    for (size_t i = 0; i < n; i++) {
+        int but = argc > 1 && strcmp(argv[1], "-but") == 0, wanted = argc < 2 || but;
+        for (int k = 1 + but; k < argc; k++)
+            if (strcmp(argv[k], a[i].name) == 0)
+                wanted = !but;
+        if (wanted)
+            try(&a[i]);
+    }
 }
 
 int
@@ -707,13 +714,11 @@ main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "-spawned") == 0)
         return 0;
-    for (size_t i = 0; i < N_ATTEMPTS; i++) {
-        int wanted = argc < 2;
-        for (int k = 1; k < argc; k++)
-            wanted |= strcmp(argv[k], attempts[i].name) == 0;
-        if (wanted)
-            attempt(i);
-    }
+    if (argc == 4 && strcmp(argv[1], "-swap") == 0)
+        while (renameat2(AT_FDCWD, argv[2], AT_FDCWD, argv[3], RENAME_EXCHANGE) == 0)
+            (void)poll(NULL, 0, 0);
+    try_all(attempts, N_ATTEMPTS, argc, argv);
+    try_all(more_attempts, n_more_attempts, argc, argv);
     char host[65] = "";
     gethostname(host, sizeof(host) - 1);
     printf("hostname %s\ndone\n", host);

@@ -17,13 +17,15 @@
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "isolation/policy.h"
 #include "isolation/probe.h"
 #include "tests/attempts/check.h"
+#include "tests/attempts/watch.h"
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"
 
-enum { NOBODY = 65534 };
+enum { AGENT = 65533 };
 
 static const char *
 local(const struct rig *r, const char *name)
@@ -45,20 +47,6 @@ plant(const struct rig *r, const char *name, mode_t mode)
     ck_assert_int_eq(fchmod(fd, mode), 0);
 }
 
-static void
-start(struct rig *r)
-{
-    /* what a background shell does to its children must not reach a task */
-    (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGQUIT, SIG_IGN);
-    rig_start(r, 0);
-    rig_alloc(r, rig_id, "web", "exec");
-    plant(r, "attempt", 0755);
-    plant(r, "setuid-attempt", 04755);
-    ck_assert_int_eq(mknod(local(r, "device"), S_IFCHR | 0666, makedev(1, 3)), 0);
-    ck_assert_int_eq(chmod(local(r, "device"), 0666), 0);
-}
-
 /* The same warden with another policy. */
 static void
 change_policy(struct rig *r)
@@ -72,10 +60,48 @@ change_policy(struct rig *r)
     rig_connect(r);
 }
 
+/* What the tasks of these tests find in their local/. */
+static void
+plant_all(struct rig *r)
+{
+    plant(r, "attempt", 0755);
+    plant(r, "setuid-attempt", 04755);
+    ck_assert_int_eq(mknod(local(r, "device"), S_IFCHR | 0666, makedev(1, 3)), 0);
+    ck_assert_int_eq(chmod(local(r, "device"), 0666), 0);
+}
+
+static void
+start(struct rig *r)
+{
+    /* what a background shell does to its children must not reach a task */
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGQUIT, SIG_IGN);
+    rig_start(r, 0);
+    rig_alloc(r, rig_id, "web", "exec");
+    plant_all(r);
+}
+
+/* Post-conditions of every run: nothing of the host changed, the canary is unread, the warden
+ * answers. */
+static void
+unharmed(struct rig *r, struct watch *w, const char *out)
+{
+    struct got g = {0};
+    watch_end(w, out);
+    int64_t begin = clock_mono_ns();
+    warden_info(r->client, rig_got, &g);
+    rig_wait(r, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    ck_assert_int_lt(clock_mono_ns() - begin, NS_PER_S);
+    got_free(&g);
+}
+
 static char *
 run(struct rig *r, const struct launch_spec *s)
 {
+    struct watch w;
     struct got g, d = {0};
+    watch_begin(&w, r->dir);
     rig_launch(r, s, &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     struct task_record *t = rig_end(r, &g);
@@ -88,7 +114,18 @@ run(struct rig *r, const struct launch_spec *s)
     rig_wait(r, &d);
     ck_assert_msg(d.err.code == 0, "%s", d.err.text);
     got_free(&d);
+    unharmed(r, &w, out);
     return out;
+}
+
+static void
+refused(struct rig *r, const struct launch_spec *s, const char *what)
+{
+    struct got g;
+    rig_launch(r, s, &g);
+    ck_assert_msg(g.err.code != 0, "%s", what);
+    ck_assert_msg(g.err.text[0] != 0, "%s", what);
+    got_free(&g);
 }
 
 /* What `attempt` tries to reach from inside. */
@@ -119,7 +156,8 @@ START_TEST(all_are_refused_in_an_exec_task)
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "exec /local/attempt");
     s->hostname = "attempt-box";
     const char *out = run(&r, s);
-    int bad = attempt_check(out, attempt_expect, ARRAY_LEN(attempt_expect));
+    int bad = attempt_table(out, attempt_expect, ARRAY_LEN(attempt_expect)) +
+              attempt_table(out, attempt_expect_more, ARRAY_LEN(attempt_expect_more));
     ck_assert_msg(bad == 0, "%d attempts came out wrong: %s", bad, out);
     ck_assert_str_eq(attempt_result(out, "uid", buf), "65534");
     ck_assert_str_eq(attempt_result(out, "groups", buf), "1");
@@ -136,7 +174,180 @@ START_TEST(all_are_refused_in_an_exec_task)
 }
 END_TEST
 
-/* So that the test above can fail. */
+/* Other profiles that an operator may choose: without a user namespace, and tasks that are root.
+ * What comes out otherwise there is said here, the rest is as in the default one. */
+struct profile {
+    const char *name, *user, *userns;
+    const char *command;
+    const struct attempt_expect *other;
+    size_t n;
+};
+
+/* The host's root without a capability and behind the filter: what root owns is in reach of the
+ * mode bits alone, so what keeps it away is that it is not there, read-only, or in no rule of
+ * Landlock's. Its shim is of the same user: it could starve it, and with it its own log, so that is
+ * left out. */
+static const struct attempt_expect host_root[] = {
+    {"A15", "set_uid_0", "0"}, {"A15", "set_gid_0", "0"},
+    {"A11", "pid1_fd", "0"}, /* the directory; what is in it is refused (pid1_root and the like) */
+    {"A5", "pid1_files", "0"}, {"B3", "lease_on_host_file", "0"},
+};
+static const char host_root_command[] =
+    "exec /local/attempt -but nice_pid1 affinity_pid1 idle_pid1 ioprio_pid1 limit_pid1 pid1_oom";
+static const struct attempt_expect own_root[] = {
+    {"A15", "set_uid_0", "0"},
+    {"A15", "set_gid_0", "0"},
+};
+
+static const struct profile profiles[] = {
+    {"nobody, the host's user namespace", "", "off", "exec /local/attempt", NULL, 0},
+    {"root of its own user namespace", "root", "required", "exec /local/attempt", own_root,
+     ARRAY_LEN(own_root)},
+    {"root of the host", "root", "off", host_root_command, host_root, ARRAY_LEN(host_root)},
+};
+
+static const struct attempt_expect *
+of_profile(const struct profile *p, const struct attempt_expect *t)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->other[i].name, t->name) == 0)
+            return &p->other[i];
+    return t;
+}
+
+static int
+check_profile(const struct profile *p, const char *out, const struct attempt_expect *t, size_t n)
+{
+    int bad = 0;
+    for (size_t i = 0; i < n; i++)
+        if (strstr(p->command, t[i].name) == NULL)
+            bad += !attempt_ok(out, of_profile(p, &t[i]));
+    printf("# %s: %zu of %zu as expected\n", p->name, n - (size_t)bad, n);
+    return bad;
+}
+
+/* An operator who denies somebody else, and whose agent is not root. */
+static void
+allow_root(struct rig *r)
+{
+    static const char *somebody[] = {"daemon"};
+    r->policy.denied_users = (struct str_list){somebody, 1};
+    r->policy.agent_uid = r->policy.agent_gid = AGENT;
+}
+
+static void
+in_profile(const struct profile *p)
+{
+    struct rig r;
+    rig_start(&r, 0);
+    allow_root(&r);
+    r.policy.userns = p->userns;
+    change_policy(&r);
+    rig_alloc_as(&r, rig_id, "web", "exec", p->user);
+    plant_all(&r);
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, p->command);
+    s->user = p->user;
+    const char *out = run(&r, s);
+    int bad = check_profile(p, out, attempt_expect, ARRAY_LEN(attempt_expect)) +
+              check_profile(p, out, attempt_expect_more, ARRAY_LEN(attempt_expect_more));
+    ck_assert_msg(bad == 0, "%s: %d attempts came out wrong", p->name, bad);
+    rig_stop(&r);
+}
+
+START_TEST(in_the_user_namespace_of_the_host)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    in_profile(&profiles[0]);
+}
+END_TEST
+
+START_TEST(as_root_of_its_user_namespace)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    TEST_NEED("userns");
+    in_profile(&profiles[1]);
+}
+END_TEST
+
+START_TEST(as_root_of_the_host)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    in_profile(&profiles[2]);
+}
+END_TEST
+
+/* A1: a script whose interpreter is the program that is about to start it, which is the shim. */
+START_TEST(the_launcher_is_no_interpreter)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    static const char *const interpreters[] = {"/proc/self/exe", "/proc/1/exe", "/proc/self/fd/3",
+                                               "/proc/thread-self/exe"};
+    allow_root(&r);
+    r.policy.userns = "off"; /* the worst: the host's root owns what it would overwrite */
+    change_policy(&r);
+    for (size_t i = 0; i < ARRAY_LEN(interpreters); i++) {
+        const char *text = mem_printf(r.ctx, "#!%s\n", interpreters[i]);
+        ck_assert_int_eq(file_write_atomic(AT_FDCWD, local(&r, "script"), text, strlen(text), 0755),
+                         0);
+        struct watch w;
+        struct got g;
+        watch_begin(&w, r.dir);
+        struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "");
+        s->user = "root";
+        s->command = "/local/script";
+        rig_launch(&r, s, &g);
+        ck_assert_msg(g.err.code != 0, "%s was the interpreter", interpreters[i]);
+        got_free(&g);
+        unharmed(&r, &w, NULL);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+/* A57: whatever a server sends, a driver that the operator did not allow is not run; nor is one
+ * that calls itself otherwise. */
+START_TEST(drivers_that_are_off)
+{
+    TEST_NEED("root");
+    static const char *only[] = {"exec"};
+    static const char *const names[] = {"raw_exec", "docker",     "qemu",      "java",
+                                        "podman",   "Raw_exec",   "raw_exec ", "exec,raw_exec",
+                                        "",         "mock_driver"};
+    struct rig r;
+    struct watch w;
+    start(&r);
+    r.policy.raw_exec = false;
+    r.policy.drivers = (struct str_list){only, 1};
+    change_policy(&r);
+    watch_begin(&w, r.dir);
+    for (int isolated = 0; isolated < 2; isolated++)
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+            struct launch_spec *s = rig_spec(&r, rig_id, "web", isolated, "true");
+            s->driver = names[i];
+            struct got g;
+            rig_launch(&r, s, &g);
+            ck_assert_msg(g.err.code != 0, "driver \"%s\" was started", names[i]);
+            got_free(&g);
+            (void)warden_client_ready(r.client);
+            if (warden_client_fd(r.client) < 0) /* no driver at all is no request */
+                rig_connect(&r);
+        }
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", false, "true");
+    s->driver = "exec"; /* the name of one that is on, without its sandbox */
+    refused(&r, s, "exec that is not isolated");
+    unharmed(&r, &w, NULL);
+    printf("# A57 refused (%zu of %zu)\n", 2 * ARRAY_LEN(names) + 1, 2 * ARRAY_LEN(names) + 1);
+    rig_stop(&r);
+}
+END_TEST
+
+/* So that the tests above can fail. */
 START_TEST(some_succeed_without_the_filter)
 {
     TEST_NEED("root");
@@ -152,21 +363,11 @@ START_TEST(some_succeed_without_the_filter)
     int bad = attempt_check(out, attempt_unfiltered, ARRAY_LEN(attempt_unfiltered));
     ck_assert_msg(bad == 0, "%d attempts did not succeed: %s", bad, out);
     static const struct attempt_expect still[] = {
-        {"caps", "0"}, {"no_new_privs", "1"}, {"mount_tmpfs", "EPERM"}};
+        {"A15", "caps", "0"}, {"A15", "no_new_privs", "1"}, {"A24", "mount_tmpfs", "EPERM"}};
     ck_assert_msg(attempt_check(out, still, ARRAY_LEN(still)) == 0, "%s", out);
     rig_stop(&r);
 }
 END_TEST
-
-static void
-refused(struct rig *r, const struct launch_spec *s, const char *what)
-{
-    struct got g;
-    rig_launch(r, s, &g);
-    ck_assert_msg(g.err.code != 0, "%s", what);
-    ck_assert_msg(g.err.text[0] != 0, "%s", what);
-    got_free(&g);
-}
 
 /* A50: nobody becomes root by spelling it otherwise; before anything is started. */
 START_TEST(root_by_no_spelling)
@@ -297,6 +498,8 @@ START_TEST(nothing_outlives_the_task)
 END_TEST
 
 TEST_SUITE_TIMEOUT("attempts", 60, all_are_refused_in_an_exec_task, some_succeed_without_the_filter,
+                   in_the_user_namespace_of_the_host, as_root_of_its_user_namespace,
+                   as_root_of_the_host, the_launcher_is_no_interpreter, drivers_that_are_off,
                    root_by_no_spelling, working_directories_stay_inside,
                    planted_links_stop_the_next_start, data_directory_behind_a_link,
                    raw_exec_has_default_signals_too, nothing_outlives_the_task)

@@ -186,7 +186,13 @@ got_free(struct got *g)
 void
 rig_alloc(struct rig *r, const char *id, const char *task, const char *driver)
 {
-    struct warden_task t = {.name = task, .driver = driver};
+    rig_alloc_as(r, id, task, driver, NULL);
+}
+
+void
+rig_alloc_as(struct rig *r, const char *id, const char *task, const char *driver, const char *user)
+{
+    struct warden_task t = {.name = task, .driver = driver, .user = user};
     const struct warden_task *v[] = {&t};
     struct got g = {0};
     warden_alloc_make(r->client, id, v, 1, rig_got, &g);

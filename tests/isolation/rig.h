@@ -49,6 +49,8 @@ void rig_got(void *arg, const struct err *e, struct warden_reply *r);
 void rig_wait(struct rig *r, struct got *g);
 void got_free(struct got *g);
 void rig_alloc(struct rig *r, const char *id, const char *task, const char *driver);
+void rig_alloc_as(struct rig *r, const char *id, const char *task, const char *driver,
+                  const char *user);
 struct launch_spec *rig_spec(struct rig *r, const char *id, const char *task, bool isolated,
                              const char *script); /* /bin/sh -c script */
 void rig_launch(struct rig *r, const struct launch_spec *s, struct got *g);

@@ -370,7 +370,10 @@ START_TEST(kept_capabilities_arrive)
     const char *out = box_run(&b, &status);
     box_done(&b);
     static const struct attempt_expect want[] = {
-        {"caps", "10"}, {"sock_raw", "0"}, {"raise_ambient", "EPERM"}, {"mount_tmpfs", "EPERM"}};
+        {"A15", "caps", "10"},
+        {"A34", "sock_raw", "0"},
+        {"A15", "raise_ambient", "EPERM"},
+        {"A24", "mount_tmpfs", "EPERM"}};
     ck_assert_msg(status == 0 && attempt_check(out, want, ARRAY_LEN(want)) == 0, "%s", out);
 }
 END_TEST
