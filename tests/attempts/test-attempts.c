@@ -47,19 +47,6 @@ plant(const struct rig *r, const char *name, mode_t mode)
     ck_assert_int_eq(fchmod(fd, mode), 0);
 }
 
-/* The same warden with another policy. */
-static void
-change_policy(struct rig *r)
-{
-    struct err e = ERR_INIT;
-    rig_kill(r, SIGUSR1);
-    ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
-    rig_spawn(r);
-    warden_client_free(r->client);
-    r->client = warden_client_new(r->ctx, r->socket);
-    rig_connect(r);
-}
-
 /* What the tasks of these tests find in their local/. */
 static void
 plant_all(struct rig *r)
@@ -242,7 +229,7 @@ in_profile(const struct profile *p)
     rig_start(&r, 0);
     allow_root(&r);
     r.policy.userns = p->userns;
-    change_policy(&r);
+    rig_change_policy(&r);
     rig_alloc_as(&r, rig_id, "web", "exec", p->user);
     plant_all(&r);
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, p->command);
@@ -290,7 +277,7 @@ START_TEST(the_launcher_is_no_interpreter)
                                                "/proc/thread-self/exe"};
     allow_root(&r);
     r.policy.userns = "off"; /* the worst: the host's root owns what it would overwrite */
-    change_policy(&r);
+    rig_change_policy(&r);
     for (size_t i = 0; i < ARRAY_LEN(interpreters); i++) {
         const char *text = mem_printf(r.ctx, "#!%s\n", interpreters[i]);
         ck_assert_int_eq(file_write_atomic(AT_FDCWD, local(&r, "script"), text, strlen(text), 0755),
@@ -324,7 +311,7 @@ START_TEST(drivers_that_are_off)
     start(&r);
     r.policy.raw_exec = false;
     r.policy.drivers = (struct str_list){only, 1};
-    change_policy(&r);
+    rig_change_policy(&r);
     watch_begin(&w, r.dir);
     for (int isolated = 0; isolated < 2; isolated++)
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -355,7 +342,7 @@ START_TEST(some_succeed_without_the_filter)
     struct rig r;
     start(&r);
     r.policy.seccomp = false;
-    change_policy(&r);
+    rig_change_policy(&r);
     const char *out =
         run(&r, rig_spec(&r, rig_id, "web", true,
                          "exec /local/attempt unshare_user ptrace_traceme keyctl_join "
@@ -453,7 +440,7 @@ START_TEST(data_directory_behind_a_link)
     r.policy.data_dir = mem_printf(r.ctx, "%s/link", r.dir);
     r.policy.alloc_dir = mem_printf(r.ctx, "%s/link/alloc", r.dir);
     r.policy.run_dir = mem_printf(r.ctx, "%s/runlink", r.dir);
-    change_policy(&r);
+    rig_change_policy(&r);
     const char *out =
         run(&r, rig_spec(&r, rig_id, "web", true, "test -e /alloc/data && echo fine"));
     ck_assert_str_eq(out, "fine\n");

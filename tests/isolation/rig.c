@@ -78,6 +78,18 @@ rig_connect(struct rig *r)
 }
 
 void
+rig_change_policy(struct rig *r)
+{
+    struct err e = ERR_INIT;
+    rig_kill(r, SIGUSR1);
+    ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
+    rig_spawn(r);
+    warden_client_free(r->client);
+    r->client = warden_client_new(r->ctx, r->socket);
+    rig_connect(r);
+}
+
+void
 rig_start(struct rig *r, uid_t uid)
 {
     static const char *drivers[] = {"raw_exec", "exec"};

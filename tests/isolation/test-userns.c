@@ -25,19 +25,6 @@ start(struct rig *r)
     rig_alloc(r, rig_id, "web", "exec");
 }
 
-/* The same warden with another policy. */
-static void
-change_policy(struct rig *r)
-{
-    struct err e = ERR_INIT;
-    rig_kill(r, SIGUSR1);
-    ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
-    rig_spawn(r);
-    warden_client_free(r->client);
-    r->client = warden_client_new(r->ctx, r->socket);
-    rig_connect(r);
-}
-
 /* Output of a task that ends, and the uid in its record. */
 static char *
 run(struct rig *r, const struct launch_spec *s, int64_t *uid)
@@ -154,17 +141,17 @@ START_TEST(what_the_policy_says)
     list_add(r.ctx, r.policy.allowed_caps, "net_bind_service");
     list_add(r.ctx, r.policy.allowed_caps, "chown");
     r.policy.userns_host = true;
-    change_policy(&r);
+    rig_change_policy(&r);
     ck_assert(!in_host_namespace(&r, plain));
     ck_assert(!in_host_namespace(&r, own));
     ck_assert(in_host_namespace(&r, asks));
     ck_assert(in_host_namespace(&r, net));
     r.policy.userns = "required";
-    change_policy(&r);
+    rig_change_policy(&r);
     ck_assert(!in_host_namespace(&r, plain));
     refused(&r, net, "requires");
     r.policy.userns = "off";
-    change_policy(&r);
+    rig_change_policy(&r);
     ck_assert(in_host_namespace(&r, plain));
     rig_stop(&r);
 }
