@@ -100,8 +100,125 @@ add_host(struct gauges *g, struct client *c)
     }
 }
 
+/* Of one task: what the kernel counts, under Nomad's names where Nomad has one. */
+struct row {
+    const char *name;
+    double v;
+};
+
 static void
-add_client(struct gauges *g, struct client *c)
+add_rows(struct gauges *g, const struct row *rows, size_t n, const struct str_map *labels)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct gauge *x = add(g, rows[i].name, rows[i].v);
+        for (size_t k = 0; k < labels->n; k++)
+            label(g, x, labels->v[k].k, labels->v[k].v);
+    }
+}
+#define ADD_ROWS(g, labels, ...)                                                                   \
+    do {                                                                                           \
+        const struct row rows_[] = {__VA_ARGS__};                                                  \
+        add_rows(g, rows_, ARRAY_LEN(rows_), labels);                                              \
+    } while (0)
+#define ALLOCS "nomad.client.allocs."
+
+static void
+add_allocated(struct gauges *g, const struct str_map *l, const struct allocation *a,
+              const char *task)
+{
+    const __auto_type row = a->allocated_resources ? map_get(a->allocated_resources->tasks, task) : NULL;
+    const struct allocated_task_resources *r = row ? row->v : NULL;
+    if (r && r->cpu)
+        ADD_ROWS(g, l, {ALLOCS "cpu.allocated", (double)r->cpu->cpu_shares});
+    if (r && r->memory)
+        ADD_ROWS(g, l, {ALLOCS "memory.allocated", (double)r->memory->memory_mb * 1048576},
+                 {ALLOCS "memory.max_allocated", (double)r->memory->memory_max_mb * 1048576});
+}
+
+static void
+add_pressure(struct gauges *g, const struct str_map *l, const char *const names[2],
+             const struct pressure *p)
+{
+    if (p)
+        ADD_ROWS(g, l, {names[0], (double)p->some_time / NS_PER_S},
+                 {names[1], (double)p->full_time / NS_PER_S});
+}
+
+static void
+add_waits(struct gauges *g, const struct str_map *l, const struct resource_usage *u)
+{
+    static const char *const names[3][2] = {
+        {ALLOCS "pressure.cpu.some_seconds", ALLOCS "pressure.cpu.full_seconds"},
+        {ALLOCS "pressure.memory.some_seconds", ALLOCS "pressure.memory.full_seconds"},
+        {ALLOCS "pressure.io.some_seconds", ALLOCS "pressure.io.full_seconds"}};
+    const struct pressure_stats *p = u->pressure_stats;
+    if (p) {
+        add_pressure(g, l, names[0], p->cpu);
+        add_pressure(g, l, names[1], p->memory);
+        add_pressure(g, l, names[2], p->io);
+    }
+    const struct process_stats *s = u->process_stats;
+    if (s)
+        ADD_ROWS(g, l, {ALLOCS "runq.waits", (double)s->waits},
+                 {ALLOCS "runq.wait_seconds", (double)s->wait_time / NS_PER_S},
+                 {ALLOCS "runq.wait_p50_seconds", (double)s->wait_p50 / NS_PER_S},
+                 {ALLOCS "runq.wait_p99_seconds", (double)s->wait_p99 / NS_PER_S},
+                 {ALLOCS "processes.execs", (double)s->execs},
+                 {ALLOCS "processes.exits", (double)s->exits},
+                 {ALLOCS "processes.oom_killed", (double)s->oom_kills});
+}
+
+static void
+add_transfers(struct gauges *g, const struct str_map *l, const struct resource_usage *u)
+{
+    const struct io_stats *io = u->io_stats;
+    const struct network_stats *n = u->network_stats;
+    if (io)
+        ADD_ROWS(g, l, {ALLOCS "io.read_bytes", (double)io->read_bytes},
+                 {ALLOCS "io.write_bytes", (double)io->write_bytes},
+                 {ALLOCS "io.read_ops", (double)io->read_ops},
+                 {ALLOCS "io.write_ops", (double)io->write_ops});
+    if (n)
+        ADD_ROWS(g, l, {ALLOCS "network.rx_bytes", (double)n->rx_bytes},
+                 {ALLOCS "network.rx_packets", (double)n->rx_packets},
+                 {ALLOCS "network.tx_bytes", (double)n->tx_bytes},
+                 {ALLOCS "network.tx_packets", (double)n->tx_packets},
+                 {ALLOCS "network.denied_packets", (double)n->denied_packets},
+                 {ALLOCS "network.denied_connects", (double)n->denied_connects},
+                 {ALLOCS "network.denied_binds", (double)n->denied_binds});
+}
+
+static void
+add_task(void *arg, const struct allocation *a, const char *task, const struct resource_usage *u)
+{
+    struct gauges *g = arg;
+    struct str_map l = {0};
+    str_map_set(g, &l, "job", str_or(a->job_id, ""));
+    str_map_set(g, &l, "task_group", str_or(a->task_group, ""));
+    str_map_set(g, &l, "alloc_id", a->id);
+    str_map_set(g, &l, "task", task);
+    str_map_set(g, &l, "namespace", str_or(a->namespace, ""));
+    const struct cpu_stats *c = u->cpu_stats;
+    const struct memory_stats *m = u->memory_stats;
+    add_allocated(g, &l, a, task);
+    if (c && c->measured.n > 0)
+        ADD_ROWS(g, &l, {ALLOCS "cpu.total_percent", c->percent},
+                 {ALLOCS "cpu.system", c->system_mode}, {ALLOCS "cpu.user", c->user_mode},
+                 {ALLOCS "cpu.total_ticks", c->total_ticks},
+                 {ALLOCS "cpu.throttled_periods", (double)c->throttled_periods},
+                 {ALLOCS "cpu.throttled_time", (double)c->throttled_time});
+    if (m && m->measured.n > 0)
+        ADD_ROWS(g, &l, {ALLOCS "memory.rss", (double)m->rss},
+                 {ALLOCS "memory.cache", (double)m->cache}, {ALLOCS "memory.swap", (double)m->swap},
+                 {ALLOCS "memory.mapped_file", (double)m->mapped_file},
+                 {ALLOCS "memory.usage", (double)m->usage},
+                 {ALLOCS "memory.max_usage", (double)m->max_usage});
+    add_waits(g, &l, u);
+    add_transfers(g, &l, u);
+}
+
+static void
+add_client(struct gauges *g, struct client *c, bool tasks)
 {
     const struct node *n = client_node(c);
     struct client_info info;
@@ -120,6 +237,8 @@ add_client(struct gauges *g, struct client *c)
     add(g, "nomad.client.allocations.pending", (double)info.allocs_pending);
     add(g, "nomad.client.allocations.terminal", (double)info.allocs_terminal);
     add_host(g, c);
+    if (tasks)
+        client_each_usage(c, add_task, g);
     g->base.n = 0;
 }
 
@@ -176,7 +295,8 @@ collect(struct ask *a)
     if (api->server)
         add(g, "nomad.nomad.leader.is_leader", server_is_leader(api->server) ? 1 : 0);
     if (api->client)
-        add_client(g, api->client);
+        add_client(g, api->client,
+                   api->cfg && api->cfg->telemetry && api->cfg->telemetry->publish_allocation_metrics);
     return g;
 }
 

@@ -276,6 +276,19 @@ alloc_signal(struct ask *a)
 }
 
 static void
+alloc_pause(struct ask *a)
+{
+    struct alloc_pause_request *r;
+    if (!ours(a) || !(r = ask_body(a, &type_alloc_pause_request, false)))
+        return;
+    bool on = str_eq(r->schedule_state, "pause");
+    if (!on && !str_eq(r->schedule_state, "run"))
+        ask_fail(a, 400, "ScheduleState must be \"pause\" or \"run\"");
+    else
+        client_alloc_pause(a->api->client, a->id, r->task, on, plain_done, a);
+}
+
+static void
 alloc_gc(struct ask *a)
 {
     if (ours(a))
@@ -385,5 +398,6 @@ const struct route routes_client[] = {
     {VERB_ANY, "/v1/client/allocation/", "/restart", alloc_restart},
     {VERB_ANY, "/v1/client/allocation/", "/gc", alloc_gc},
     {VERB_WRITE, "/v1/client/allocation/", "/signal", alloc_signal},
+    {VERB_WRITE, "/v1/client/allocation/", "/pause", alloc_pause},
     {0, NULL, NULL, NULL},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * alloc stop, alloc restart.
+ * alloc stop, alloc restart, alloc pause.
  */
 #include "cli/alloc.h"
 #include "cli/api.h"
@@ -63,5 +63,40 @@ cmd_alloc_restart(struct cmd *c)
     if (api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/restart", a->id, NULL),
                  &type_alloc_restart_request, &req, NULL, NULL, &e))
         return cmd_fail(c, "Failed to restart allocation: %s", e.text);
+    return 0;
+}
+
+int
+cmd_alloc_pause(struct cmd *c)
+{
+    const char *task = NULL, *state = "pause";
+    bool status = false, verbose = false;
+    const struct opt opts[] = {
+        {"state", OPT_STRING, &state, "<state>",
+         "What is to be: pause (the default), or run for it to go on.", NULL},
+        {"status", OPT_BOOL, &status, NULL, "Change nothing, show which tasks are paused.", NULL},
+        {"task", OPT_STRING, &task, "<task>", "The task; default: all that run.", NULL},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 2}, &rc))
+        return rc;
+    task = c->n_args > 1 ? c->args[1] : task;
+    if (!str_eq(state, "pause") && !str_eq(state, "run"))
+        return cmd_fail(c, "The -state option is pause or run, not \"%s\"", state);
+    const struct allocation *a = alloc_find(c, c->args[0]);
+    struct err e = ERR_INIT;
+    if (!a || (task && !(task = alloc_task(c, a, task))))
+        return 1;
+    for (size_t i = 0; status && i < a->task_states.n; i++)
+        if (!task || str_eq(task, a->task_states.v[i].k))
+            cmd_say(c, "%s: %s", a->task_states.v[i].k,
+                    str_or(a->task_states.v[i].v->paused, "run"));
+    if (status)
+        return 0;
+    struct alloc_pause_request req = {.task = task, .schedule_state = state};
+    if (api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/pause", a->id, NULL),
+                 &type_alloc_pause_request, &req, NULL, NULL, &e))
+        return cmd_fail(c, "Failed to %s allocation: %s", state, e.text);
     return 0;
 }

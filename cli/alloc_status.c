@@ -246,6 +246,48 @@ print_processes(struct cmd *c, const struct alloc_resource_usage *u, const char 
     table_print(&t);
 }
 
+static const char *
+pressure_text(struct cmd *c, const struct pressure *p)
+{
+    char some[DURATION_TEXT], full[DURATION_TEXT];
+    if (!p)
+        return "-";
+    return mem_printf(c, "%.1f%% (%s, all %s)", p->some_avg10, duration_format(p->some_time, some),
+                      duration_format(p->full_time, full));
+}
+
+/* What held the task up: its limits, others, disks. */
+static void
+print_waits(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
+{
+    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
+    const struct resource_usage *r = e && e->v ? e->v->resource_usage : NULL;
+    struct table t;
+    char in[SIZE_TEXT], out[SIZE_TEXT], throttled[DURATION_TEXT];
+    if (!r || (!r->pressure_stats && !r->io_stats))
+        return;
+    cmd_say(c, "\nPressure Stats:");
+    table_init(&t, c, 2);
+    if (r->cpu_stats && r->cpu_stats->throttled_periods > 0)
+        table_row(&t, "CPU Throttled",
+                  mem_printf(c, "%llu periods, %s",
+                             (unsigned long long)r->cpu_stats->throttled_periods,
+                             duration_format((int64_t)r->cpu_stats->throttled_time, throttled)));
+    if (r->pressure_stats) {
+        table_row(&t, "Waits For CPU", pressure_text(c, r->pressure_stats->cpu));
+        table_row(&t, "Waits For Memory", pressure_text(c, r->pressure_stats->memory));
+        table_row(&t, "Waits For Disks", pressure_text(c, r->pressure_stats->io));
+    }
+    if (r->io_stats)
+        table_row(&t, "Disks",
+                  mem_printf(c, "%s read in %llu, %s written in %llu",
+                             size_format(r->io_stats->read_bytes, in),
+                             (unsigned long long)r->io_stats->read_ops,
+                             size_format(r->io_stats->write_bytes, out),
+                             (unsigned long long)r->io_stats->write_ops));
+    table_print_kv(&t);
+}
+
 static void
 print_events(struct cmd *c, const struct task_state *s)
 {
@@ -274,11 +316,13 @@ print_task(struct cmd *c, const struct allocation *a, const struct alloc_resourc
 {
     const __auto_type e = map_get(a->task_states, task);
     const struct task_state *s = e ? e->v : NULL;
-    cmd_heading(c, mem_printf(c, "Task \"%s\" is \"%s\"", task, s ? s->state : "pending"));
+    cmd_heading(c, mem_printf(c, "Task \"%s\" is \"%s\"%s", task, s ? s->state : "pending",
+                              s && str_eq(s->paused, "pause") ? ", paused" : ""));
     print_resources(c, a, u, task);
     if (stats) {
         print_network(c, u, task);
         print_processes(c, u, task);
+        print_waits(c, u, task);
     }
     if (s)
         print_events(c, s);

@@ -110,6 +110,7 @@ int cmd_alloc_status(struct cmd *c);
 int cmd_alloc_logs(struct cmd *c);
 int cmd_alloc_fs(struct cmd *c);
 int cmd_alloc_stop(struct cmd *c);
+int cmd_alloc_pause(struct cmd *c);
 int cmd_alloc_restart(struct cmd *c);
 int cmd_eval_status(struct cmd *c);
 int cmd_eval_list(struct cmd *c);

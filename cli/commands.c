@@ -88,6 +88,9 @@ const struct command commands[] = {
     {"alloc logs", "[options] <allocation> [task]", "Print the logs of a task",
      "Prints the standard output of a task, or its standard error. The task may be left out when "
      "there is only one.", cmd_alloc_logs, NULL, false},
+    {"alloc pause", "[options] <allocation> [task]", "Freeze a task, or let it go on",
+     "Stops all processes of the named task, or of all running tasks, where they are: they keep their\n"
+     "memory and use no processor. Paddock's own: no schedule is needed.", cmd_alloc_pause, NULL, false},
     {"alloc restart", "[options] <allocation> [task]", "Restart an allocation or a task",
      "Restarts the named task, or all running tasks, in place.", cmd_alloc_restart, NULL, false},
     {"alloc status", "[options] <allocation>", "Show an allocation",

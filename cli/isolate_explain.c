@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/jobfile.h"
+#include "common/num.h"
 #include "drivers/driver.h"
 #include "isolation/cgroup.h"
 #include "isolation/probe.h"
@@ -78,17 +79,93 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
     cmd_say(c, "    shares the network of the host: it reaches what the host reaches, loopback too");
 }
 
+static const char *
+mib(struct cmd *c, int64_t bytes)
+{
+    char t[SIZE_TEXT];
+    return mem_strdup(c, size_format((uint64_t)bytes, t));
+}
+
+static void
+explain_io(struct cmd *c, const struct task_io *o)
+{
+    const struct {
+        const char *what;
+        int64_t v;
+    } rows[] = {{"bytes read", o->read_bps},
+                {"bytes written", o->write_bps},
+                {"reads", o->read_iops},
+                {"writes", o->write_iops}};
+    const char *out = "";
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].v > 0)
+            out = mem_printf(c, "%s%s%lld %s", out, *out ? ", " : "", (long long)rows[i].v,
+                             rows[i].what);
+    cmd_say(c, "    on %s: at most %s per second",
+            str_or(o->device, "the disk of the client's allocations"), out);
+}
+
+/* Beyond resources: what the isolation block asks of the kernel's control groups. */
+static void
+explain_limits(struct cmd *c, const struct launch_limits *l)
+{
+    if (l->memory_high > 0)
+        cmd_say(c, "    is slowed down above %s of memory", mib(c, l->memory_high));
+    if (l->memory_low > 0)
+        cmd_say(c, "    keeps %s of memory as long as others have more to give", mib(c, l->memory_low));
+    if (l->memory_min > 0)
+        cmd_say(c, "    keeps %s of memory in any case, if the client allows it",
+                mib(c, l->memory_min));
+    if (l->memory_swap_max > 0)
+        cmd_say(c, "    may have %s in swap, if the client allows it", mib(c, l->memory_swap_max));
+    cmd_say(c, l->hugetlb > 0 ? "    may have %s of huge pages of each size, if the client allows it"
+                              : "    has no huge pages%.0s",
+            mib(c, l->hugetlb));
+    if (l->pids_max > 0)
+        cmd_say(c, "    has %lld processes and threads at most", (long long)l->pids_max);
+    if (l->cpu_max > 0)
+        cmd_say(c, "    never gets more of the processor than that%s",
+                l->cpu_burst > 0 ? ", but what it saved up" : "");
+    if (l->cpu_idle)
+        cmd_say(c, "    runs only when no other task wants the processor");
+    for (size_t i = 0; i < l->io.n; i++)
+        explain_io(c, l->io.v[i]);
+    if (l->io_weight > 0)
+        cmd_say(c, "    has a share of %lld of busy disks, where others have 100",
+                (long long)l->io_weight);
+}
+
+static void
+explain_calls(struct cmd *c, const struct task_seccomp *t)
+{
+    if (!t)
+        return;
+    if (t->allow.n > 0)
+        cmd_say(c, "    makes the system calls %s too, if the client allows it", join(c, &t->allow));
+    if (t->deny.n > 0)
+        cmd_say(c, "    cannot make the system calls %s", join(c, &t->deny));
+    if (str_eq(t->mode, "log"))
+        cmd_say(c, "    is denied no system call: they are logged, if the client allows that");
+}
+
 static void
 explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
 {
     const struct driver *d = driver_find(t->driver);
     cmd_say(c, "  task \"%s\" of group \"%s\", driver %s", t->name, g->name, t->driver);
     struct str_list env = {0};
+    const struct resources *r = t->resources;
+    struct allocated_cpu_resources cpu = {.cpu_shares = r ? r->cpu.v : 0};
+    struct allocated_memory_resources memory = {.memory_mb = r ? r->memory_mb.v : 0,
+                                                .memory_max_mb = r ? r->memory_max_mb : 0};
+    struct allocated_task_resources granted = {.cpu = &cpu, .memory = &memory};
     struct driver_input in = {.alloc_id = NO_ALLOC,
                               .task = t,
                               .config = t->config,
                               .user = t->user,
                               .env = &env,
+                              .resources = &granted,
+                              .core_mhz = 1000, /* of no client in particular: nothing of it is said */
                               .egress = t->network ? t->network->egress : NULL,
                               .bind = t->network ? t->network->bind : NULL};
     struct launch_spec *s = NULL;
@@ -99,17 +176,24 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
     }
     if (s->isolated)
         explain_exec(c, s);
+    if (s->isolated)
+        explain_calls(c, s->seccomp_rules);
     else
         cmd_say(c, "    is not isolated: it is a process of the host as %s, and does what that user "
                    "may do; only its cgroup is its own",
                 str_or(s->user, "nobody"));
     explain_net(c, "may send to", s->egress);
     explain_net(c, "may bind to", s->bind);
-    const struct resources *r = t->resources;
+    if (r && r->cores > 0)
+        cmd_say(c, "    gets %lld processors for itself, and %lld MiB of memory%s", (long long)r->cores,
+                (long long)r->memory_mb.v, s->limits->memory_swap_max > 0 ? "" : ", without swap");
+    else if (r)
+        cmd_say(c, "    gets %lld MHz and %lld MiB of memory%s", (long long)r->cpu.v,
+                (long long)r->memory_mb.v, s->limits->memory_swap_max > 0 ? "" : ", without swap");
     if (r)
-        cmd_say(c, "    gets %lld MHz and %lld MiB of memory, without swap, where the client's cgroups "
-                   "have the controllers",
-                (long long)r->cpu.v, (long long)r->memory_mb.v);
+        cmd_say(c, "    as far as the client's cgroups have the controllers: otherwise an event of the "
+                   "task says so, or the client refuses it");
+    explain_limits(c, s->limits);
 }
 
 int

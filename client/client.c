@@ -404,6 +404,25 @@ client_alloc_restart(struct client *c, const char *alloc_id, const char *task, b
         restart_one(&ar->tasks[i], all_tasks);
 }
 
+/* Asks for something of the task, or of all tasks, that run. */
+static void
+each_running(struct operation *op, struct alloc_runner *ar, struct task_runner *tr,
+             void (*ask)(struct task_runner *t, int what, client_done *done, void *arg), int what)
+{
+    size_t sent = 0;
+    for (size_t i = 0; i < ar->n; i++) {
+        struct task_runner *t = &ar->tasks[i];
+        if ((tr && tr != t) || t->sm.t->phase != TASK_RUNNING || t->sim)
+            continue;
+        op->left++;
+        sent++;
+        ask(t, what, operation_part, op);
+    }
+    if (sent == 0)
+        err_set(&op->e, -ERR_CONFLICT, "%s of allocation \"%s\"%s running",
+                tr ? "the task" : "no task", ar->id, tr ? " is not" : " is");
+}
+
 void
 client_alloc_signal(struct client *c, const char *alloc_id, const char *task, const char *signal,
                     client_done *done, void *arg)
@@ -418,16 +437,16 @@ client_alloc_signal(struct client *c, const char *alloc_id, const char *task, co
         err_set(&op->e, -ERR_INVALID, "\"%.32s\" is not a signal", signal);
         return;
     }
-    size_t sent = 0;
-    for (size_t i = 0; i < ar->n; i++) {
-        struct task_runner *t = &ar->tasks[i];
-        if ((tr && tr != t) || t->sm.t->phase != TASK_RUNNING || t->sim)
-            continue;
-        op->left++;
-        sent++;
-        task_runner_signal(t, sig, operation_part, op);
-    }
-    if (sent == 0)
-        err_set(&op->e, -ERR_CONFLICT, "%s of allocation \"%s\"%s running",
-                tr ? "the task" : "no task", ar->id, tr ? " is not" : " is");
+    each_running(op, ar, tr, task_runner_signal, sig);
+}
+
+void
+client_alloc_pause(struct client *c, const char *alloc_id, const char *task, bool on,
+                   client_done *done, void *arg)
+{
+    struct operation *op = operation_new(c, done, arg);
+    struct alloc_runner *ar;
+    struct task_runner *tr;
+    if (target(op, alloc_id, task, &ar, &tr))
+        each_running(op, ar, tr, task_limits_pause, on);
 }

@@ -113,6 +113,9 @@ void client_alloc_restart(struct client *c, const char *alloc_id, const char *ta
 /* `signal`: "SIGUSR1", "USR1" (any case) or a number. `task` NULL or "": all running tasks. */
 void client_alloc_signal(struct client *c, const char *alloc_id, const char *task, const char *signal,
                          client_done *done, void *arg);
+/* Stops the processes of a task where they are, or lets them go on. As client_alloc_signal(). */
+void client_alloc_pause(struct client *c, const char *alloc_id, const char *task, bool on,
+                        client_done *done, void *arg);
 /* Removes one terminal allocation's directory and state; ERR_CONFLICT when it is not terminal. */
 void client_alloc_gc(struct client *c, const char *alloc_id, client_done *done, void *arg);
 /* All terminal allocations of the node. */
@@ -126,6 +129,10 @@ void client_meta_apply(struct client *c, const struct value *meta, client_done *
 /* `task` NULL or "": all tasks. What the kernel does not tell is absent from `Measured`. */
 int client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, const char *task,
                        struct alloc_resource_usage **ret, struct err *e);
+/* Every task that runs here; without the statistics of its single processes. */
+typedef void client_usage_fn(void *arg, const struct allocation *a, const char *task,
+                             const struct resource_usage *u);
+void client_each_usage(struct client *c, client_usage_fn *fn, void *arg);
 int client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e);
 
 /* --- files -------------------------------------------------------------------------------------- */

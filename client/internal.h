@@ -268,6 +268,10 @@ void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void
 void task_limits_warn(struct task_runner *tr, const char *warning);
 /* The limits of its job for the task that runs. */
 void task_limits_resize(struct task_runner *tr);
+/* Freezes (`on`), or lets go on, and notes it. */
+void task_limits_pause(struct task_runner *tr, int on, client_done *done, void *arg);
+/* Before a signal that the task is to obey. */
+void task_limits_wake(struct task_runner *tr);
 bool task_limits_differ(const struct task *a, const struct task *b);
 
 /* launch.c */

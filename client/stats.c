@@ -283,8 +283,40 @@ fill_processes(struct task_runner *tr, struct resource_usage *u)
     s->wait_p99 = s->waits > 0 ? wait_bound(&n, s->waits, 0.99) : 0;
 }
 
+static struct pressure *
+pressure(const void *ctx, const struct cgroup_psi *p)
+{
+    if (!p->present)
+        return NULL;
+    struct pressure *r = mem_new(ctx, struct pressure);
+    r->some_avg10 = p->some_avg10;
+    r->full_avg10 = p->full_avg10;
+    r->some_time = (int64_t)p->some_total_us * NS_PER_US;
+    r->full_time = (int64_t)p->full_total_us * NS_PER_US;
+    return r;
+}
+
+static void
+fill_waits(struct resource_usage *u, const struct cgroup_stats *cg)
+{
+    if (cg->cpu.present || cg->memory.present || cg->io.present) {
+        struct pressure_stats *p = u->pressure_stats = mem_new(u, struct pressure_stats);
+        p->cpu = pressure(p, &cg->cpu);
+        p->memory = pressure(p, &cg->memory);
+        p->io = pressure(p, &cg->io);
+    }
+    if (cg->io_rbytes >= 0) {
+        struct io_stats *s = u->io_stats = mem_new(u, struct io_stats);
+        s->read_bytes = (uint64_t)cg->io_rbytes;
+        s->write_bytes = (uint64_t)cg->io_wbytes;
+        s->read_ops = (uint64_t)cg->io_rios;
+        s->write_ops = (uint64_t)cg->io_wios;
+    }
+}
+
+/* `pids`: each process too. */
 static struct task_resource_usage *
-task_usage(const void *ctx, struct task_runner *tr)
+task_usage(const void *ctx, struct task_runner *tr, bool pids)
 {
     struct task_resource_usage *u = mem_new(ctx, struct task_resource_usage);
     u->timestamp = client_now_ns();
@@ -293,14 +325,16 @@ task_usage(const void *ctx, struct task_runner *tr)
     u->resource_usage->cpu_stats = mem_new(u, struct cpu_stats);
     struct cgroup_stats cg;
     memset(&cg, 0xff, sizeof(cg)); /* -1: not available */
-    if (tr->cgroup >= 0)
-        (void)cgroup_stats_read(tr->cgroup, &cg);
+    cg.cpu = cg.memory = cg.io = (struct cgroup_psi){0};
+    bool counted = tr->cgroup >= 0 && cgroup_stats_read(tr->cgroup, &cg) == 0;
     struct pid_sums sums = {0};
-    add_pids(u, tr, u, &sums);
+    if (pids || !counted || cg.memory_rss < 0)
+        add_pids(u, tr, u, &sums);
     fill_memory(u, u->resource_usage->memory_stats, &cg, &sums);
     fill_cpu(u, tr, u->resource_usage->cpu_stats, &cg, &sums);
     fill_network(tr, u->resource_usage);
     fill_processes(tr, u->resource_usage);
+    fill_waits(u->resource_usage, &cg);
     return u;
 }
 
@@ -344,6 +378,14 @@ add_usage(struct resource_usage *sum, const struct resource_usage *r)
         c->measured = b->measured;
     if (r->network_stats)
         add_network(sum, r->network_stats);
+    if (r->io_stats) {
+        struct io_stats *s = sum->io_stats;
+        s = sum->io_stats = s ? s : mem_new(sum, struct io_stats);
+        s->read_bytes += r->io_stats->read_bytes;
+        s->write_bytes += r->io_stats->write_bytes;
+        s->read_ops += r->io_stats->read_ops;
+        s->write_ops += r->io_stats->write_ops;
+    }
 }
 
 int
@@ -364,12 +406,26 @@ client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, cons
         struct task_runner *tr = &ar->tasks[i];
         if (!task_sm_process(tr->sm.t) || (!str_empty(task) && !str_eq(task, tr->sm.t->name)))
             continue;
-        struct task_resource_usage *tu = task_usage(u, tr);
+        struct task_resource_usage *tu = task_usage(u, tr, true);
         map_put(u, u->tasks, tr->sm.t->name)->v = tu;
         add_usage(u->resource_usage, tu->resource_usage);
     }
     *ret = u;
     return 0;
+}
+
+void
+client_each_usage(struct client *c, client_usage_fn *fn, void *arg)
+{
+    struct alloc_runner *ar, *next;
+    HASH_ITER (hh, c->allocs, ar, next)
+        for (size_t i = 0; i < ar->n; i++) {
+            struct task_runner *tr = &ar->tasks[i];
+            if (!task_sm_process(tr->sm.t))
+                continue;
+            auto_mem void *tmp = mem_ctx("usage");
+            fn(arg, ar->rec->alloc, tr->sm.t->name, task_usage(tmp, tr, false)->resource_usage);
+        }
 }
 
 /* ---- host ------------------------------------------------------------------------------------- */

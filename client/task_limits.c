@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to a task while it runs: new limits after an update in place.
+ * What is done to a task while it runs: new limits after an update in place, pause.
  */
 #include "client/internal.h"
 #include "common/log.h"
@@ -64,4 +64,48 @@ task_limits_differ(const struct task *a, const struct task *b)
     static const struct task_isolation none;
     return !codec_equal(&type_task_isolation, a->isolation ? a->isolation : &none,
                         b->isolation ? b->isolation : &none, 0);
+}
+
+/* ---- pause ------------------------------------------------------------------------------------ */
+
+struct pause_op {
+    struct task_runner *tr;
+    client_done *done; /* NULL: nobody waits */
+    void *arg;
+    bool on;
+};
+
+static void
+on_paused(void *arg, const struct err *e, struct warden_reply *r)
+{
+    (void)r;
+    struct pause_op *op = arg;
+    struct task_runner *tr = op->tr;
+    bool was = !str_empty(tr->sm.t->state->paused);
+    if (!e && !tr->ar->stopped && was != op->on) {
+        tr->sm.t->state->paused = op->on ? TASK_PAUSED : "";
+        task_runner_act(tr, task_sm_note(&tr->sm, client_now_ns(),
+                                         op->on ? TASK_EVENT_PAUSED : TASK_EVENT_RESUMED,
+                                         op->on ? "Task paused" : "Task goes on"));
+    }
+    if (op->done)
+        op->done(op->arg, e);
+    talloc_free(op);
+    alloc_runner_release(tr->ar);
+}
+
+void
+task_limits_pause(struct task_runner *tr, int on, client_done *done, void *arg)
+{
+    struct pause_op *op = mem_new(NULL, struct pause_op);
+    *op = (struct pause_op){tr, done, arg, on != 0};
+    alloc_runner_hold(tr->ar);
+    warden_pause(tr->ar->c->warden, tr->ar->id, tr->sm.t->name, on != 0, on_paused, op);
+}
+
+void
+task_limits_wake(struct task_runner *tr)
+{
+    if (!str_empty(tr->sm.t->state->paused))
+        task_limits_pause(tr, false, NULL, NULL);
 }

@@ -270,6 +270,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
                               ? r->msg->records.v[0]->started_at
                               : now;
         take_fds(tr, r);
+        tr->sm.t->state->paused = "";
         log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
         task_runner_act(tr, task_sm_started(&tr->sm, now, started));
         task_limits_warn(tr, r->msg->warning);
@@ -456,6 +457,7 @@ send_kill_signal(struct task_runner *tr)
         sim_kill(tr, tr->sim->kill_after_ns);
         return;
     }
+    task_limits_wake(tr);
     alloc_runner_hold(tr->ar);
     warden_signal(tr->ar->c->warden, tr->ar->id, name_of(tr), sig, on_signaled, tr);
 }

@@ -137,6 +137,11 @@ bool task_sm_started_once(const struct client_task *t);
 #define TASK_EVENT_RESTORE_FAILED "Failed Restoring Task"
 #define TASK_EVENT_SHUTDOWN_DELAY "Waiting for shutdown delay"
 
+#define TASK_EVENT_PAUSED "Paused"
+#define TASK_EVENT_RESUMED "Resumed"
+
+#define TASK_PAUSED "pause" /* TaskState.Paused; "" while it is not */
+
 #define TASK_EVENTS_MAX 10 /* kept per task */
 
 /* task_event.c: a new event owned by ctx, with Type and Time; the setters of task_event.c fill the

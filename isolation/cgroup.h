@@ -181,6 +181,10 @@ struct cgroup_stats { /* -1: not available here */
     int64_t memory_mapped;
     int64_t pids_current;
     int64_t oom_kills;
+    int64_t io_rbytes; /* of all disks */
+    int64_t io_wbytes;
+    int64_t io_rios;
+    int64_t io_wios;
     struct cgroup_psi cpu;
     struct cgroup_psi memory;
     struct cgroup_psi io;
@@ -188,6 +192,8 @@ struct cgroup_stats { /* -1: not available here */
 int cgroup_stats_read(int dirfd, struct cgroup_stats *ret);
 /* Parsers, pure. */
 bool cgroup_parse_flat(const char *text, const char *key, int64_t *ret);
+/* io.stat, summed over the lines. */
+void cgroup_parse_io(const char *text, struct cgroup_stats *ret);
 void cgroup_parse_psi(const char *text, struct cgroup_psi *ret);
 
 #endif

@@ -329,3 +329,31 @@ cgroup_parse_psi(const char *text, struct cgroup_psi *ret)
     }
     *ret = v;
 }
+
+/* "253:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0", a line for each disk. */
+void
+cgroup_parse_io(const char *text, struct cgroup_stats *ret)
+{
+    const struct {
+        const char *key;
+        int64_t *sum;
+    } rows[] = {{" rbytes=", &ret->io_rbytes},
+                {" wbytes=", &ret->io_wbytes},
+                {" rios=", &ret->io_rios},
+                {" wios=", &ret->io_wios}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        *rows[i].sum = 0;
+        for (const char *p = text; (p = strstr(p, rows[i].key)) != NULL;) {
+            char digits[24];
+            int64_t v;
+            p += strlen(rows[i].key);
+            size_t n = strspn(p, "0123456789");
+            if (n == 0 || n >= sizeof(digits))
+                continue;
+            memcpy(digits, p, n);
+            digits[n] = 0;
+            if (num_parse_i64(digits, &v) == 0 && v <= INT64_MAX - *rows[i].sum)
+                *rows[i].sum += v;
+        }
+    }
+}

@@ -79,6 +79,10 @@ cgroup_stats_read(int dirfd, struct cgroup_stats *ret)
         .memory_mapped = -1,
         .pids_current = -1,
         .oom_kills = -1,
+        .io_rbytes = -1,
+        .io_wbytes = -1,
+        .io_rios = -1,
+        .io_wios = -1,
     };
     const struct flat cpu[] = {
         {"usage_usec", &s.usage_us},       {"user_usec", &s.user_us},
@@ -96,6 +100,9 @@ cgroup_stats_read(int dirfd, struct cgroup_stats *ret)
     read_number(dirfd, "memory.peak", &s.memory_peak);
     read_number(dirfd, "memory.swap.current", &s.memory_swap);
     read_number(dirfd, "pids.current", &s.pids_current);
+    char text[CGROUP_STATS_MAX];
+    if (read_text(dirfd, "io.stat", text))
+        cgroup_parse_io(text, &s);
     read_psi(dirfd, "cpu.pressure", &s.cpu);
     read_psi(dirfd, "memory.pressure", &s.memory);
     read_psi(dirfd, "io.pressure", &s.io);

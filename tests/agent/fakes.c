@@ -256,6 +256,17 @@ client_alloc_restart(struct client *c, const char *id, const char *task, bool al
 }
 
 void
+client_alloc_pause(struct client *c, const char *id, const char *task, bool on, client_done *done,
+                   void *arg)
+{
+    (void)c;
+    (void)id;
+    (void)task;
+    (void)on;
+    done(arg, NULL);
+}
+
+void
 client_alloc_signal(struct client *c, const char *id, const char *task, const char *signal,
                     client_done *done, void *arg)
 {
@@ -292,6 +303,14 @@ client_alloc_stats(struct client *c, const void *ctx, const char *id, const char
     (void)e;
     *ret = mem_new(ctx, struct alloc_resource_usage);
     return 0;
+}
+
+void
+client_each_usage(struct client *c, client_usage_fn *fn, void *arg)
+{
+    (void)c;
+    (void)fn;
+    (void)arg;
 }
 
 int

@@ -391,6 +391,13 @@ START_TEST(cgroup_files_are_parsed)
     ck_assert(psi.some_avg10 > 1.24 && psi.some_avg10 < 1.26);
     ck_assert_uint_eq(psi.some_total_us, 12345);
     ck_assert_uint_eq(psi.full_total_us, 99);
+    struct cgroup_stats io;
+    cgroup_parse_io("253:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n8:0 rbytes=5 wbytes=x\n",
+                    &io);
+    ck_assert_int_eq(io.io_rbytes, 15);
+    ck_assert_int_eq(io.io_wbytes, 20);
+    ck_assert_int_eq(io.io_rios, 1);
+    ck_assert_int_eq(io.io_wios, 2);
     cgroup_parse_psi("garbage", &psi);
     ck_assert(!psi.present);
     cgroup_parse_psi("some avg10=", &psi);
