@@ -113,6 +113,10 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         list_add(p, p->drivers, "raw_exec");
     p->seccomp = true;
     p->drain_time = config_drain_ns(cfg);
+    if (cfg->client) {
+        p->bridge_name = cfg->client->bridge_network_name;
+        p->bridge_subnet = cfg->client->bridge_network_subnet;
+    }
     if (iso) {
         p->denied_users = iso->denied_users;
         p->allowed_users = iso->allowed_users;
@@ -135,6 +139,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         p->egress = iso->egress;
         p->bind = iso->bind;
         p->metadata = iso->cloud_metadata;
+        p->network_modes = iso->network_modes;
     }
     *ret = p;
     return 0;

@@ -136,6 +136,10 @@ print_head(struct cmd *c, const struct allocation *a, bool verbose)
         table_row(&t, "Replacement Alloc ID", fmt_id(c, a->next_allocation, verbose));
     if (!str_empty(a->followup_eval_id))
         table_row(&t, "Reschedule Eval", fmt_id(c, a->followup_eval_id, verbose));
+    if (a->network_status && !str_empty(a->network_status->address))
+        table_row(&t, "Network Address",
+                  mem_printf(c, "%s (%s)", a->network_status->address,
+                             str_or(a->network_status->interface_name, "")));
     table_print_kv(&t);
 }
 
@@ -146,10 +150,12 @@ print_ports(struct cmd *c, const struct allocation *a)
     struct table t;
     if (!r || !r->shared || r->shared->ports.n == 0)
         return;
-    cmd_heading(c, "Allocation Addresses:");
+    const struct network_resource *net = r->shared->networks.n ? r->shared->networks.v[0] : NULL;
+    bool own = net && !str_empty(net->mode) && !str_eq(net->mode, "host");
+    cmd_heading(c, own ? mem_printf(c, "Allocation Addresses (mode = \"%s\"):", net->mode)
+                       : "Allocation Addresses:");
     table_init(&t, c, 3);
     table_row(&t, "Label", "Dynamic", "Address");
-    const struct network_resource *net = r->shared->networks.n ? r->shared->networks.v[0] : NULL;
     for (size_t i = 0; i < r->shared->ports.n; i++) {
         const struct allocated_port_mapping *p = r->shared->ports.v[i];
         bool dynamic = false;

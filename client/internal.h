@@ -153,6 +153,7 @@ struct client {
     bool warden_root;
     char *warden_missing;
     char *warden_cgroup;
+    char *warden_bridge; /* of network mode bridge; where the fact "bridge" is true */
     struct str_map *warden_facts; /* what works here, and why not; a context of its own */
     struct bpf_read counters;     /* what tasks send and receive, and what their processes do */
     int keep[3];                  /* kept open for the warden: isolation/bpf_run.h; -1 */

@@ -138,6 +138,9 @@ on_info(void *arg, const struct err *e, struct warden_reply *r)
             c->warden_missing = mem_strdup(c, info->missing.v[0]);
         if (!str_empty(info->cgroup_root))
             c->warden_cgroup = mem_strdup(c, info->cgroup_root);
+        mem_free(c->warden_bridge);
+        if (!str_empty(info->bridge))
+            c->warden_bridge = mem_strdup(c, info->bridge);
         take_facts(c, info, r);
         c->link_info = true;
         link_is_up(c);

@@ -103,6 +103,21 @@ add_facts(struct client *c)
                         c->warden_facts->v[i].v);
 }
 
+/* What the scheduler looks for where a group has network mode bridge. */
+static void
+add_bridge(struct client *c)
+{
+    const char *fact = c->warden_facts ? str_map_get(c->warden_facts, "bridge") : NULL;
+    struct node_resources *res = c->node->node_resources;
+    fingerprint_set(c->node, "nomad.bridge.hairpin_mode", str_eq(fact, "true") ? "false" : NULL);
+    if (!str_eq(fact, "true") || !c->warden_bridge)
+        return;
+    struct node_network_resource *n = mem_new(res, struct node_network_resource);
+    n->mode = "bridge";
+    n->device = mem_strdup(n, c->warden_bridge);
+    list_add(res, res->node_networks, n);
+}
+
 void
 node_build(struct client *c)
 {
@@ -139,6 +154,7 @@ node_build(struct client *c)
     };
     fingerprint_run(n, &fc);
     add_facts(c);
+    add_bridge(c);
     add_drivers(c);
 }
 

@@ -232,7 +232,8 @@ int net_forget(struct warden *w, const char *alloc, struct err *e);
 /* The fd of its namespace, borrowed, for a launch. */
 int net_of(struct warden *w, const char *alloc, struct err *e);
 void net_info(struct warden *w, const void *ctx, struct warden_info *info);
-void net_clear(struct warden *w); /* after the last task: bridge and rules go too */
+/* At the end: where nothing uses them, or all tasks were ended, bridge and rules go too. */
+void net_clear(struct warden *w);
 
 /* --- warden_bpf.c --- */
 void warden_bpf_start(struct warden *w);

@@ -232,8 +232,7 @@ run(const char *policy, struct err *e)
              w->exec_missing[0] != '\0' ? w->exec_missing : "yes", "cgroup",
              str_or(w->policy->cgroup_root, "none"), NULL);
     r = warden_loop(w, e);
-    if (w->stop_tasks)
-        net_clear(w);
+    net_clear(w);
     if (w->stop_tasks && w->cgroup.fd >= 0)
         (void)rmdir(w->policy->cgroup_root); /* nothing is left behind */
     warden_done_free(w);

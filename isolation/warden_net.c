@@ -194,8 +194,13 @@ failed(struct warden *w, struct wnet *n, const char *what, const struct hand_ans
     struct err e = ERR_INIT;
     err_errno(&e, -a->code, "%s the network of allocation \"%s\": %s", what, n->alloc, a->what);
     log_warn(ROOM, e.text, NULL);
-    warden_reply_err(w, n->waiter, &e);
+    struct warden_waiter to = n->waiter;
     n->waiter = (struct warden_waiter){0};
+    if (n->state == NET_MAKING) /* first: whoever hears of it may look */
+        drop(w, n);
+    else
+        n->state = NET_READY; /* asked for again with the directory, or by the next warden */
+    warden_reply_err(w, to, &e);
 }
 
 /* A whole answer of the hand; `fd` is taken or left to be closed. */
@@ -219,14 +224,13 @@ hand_answered(struct warden *w, const struct hand_answer *a, int *fd)
         made(w, n, fd);
     } else if (n->state == NET_MAKING) {
         failed(w, n, "make", a);
-        drop(w, n);
     } else if (a->code == 0) {
         struct warden_answer done = {0};
-        warden_reply(w, n->waiter, &done);
+        struct warden_waiter to = n->waiter;
         drop(w, n);
-    } else { /* asked for again with the allocation's directory, or by the next warden */
+        warden_reply(w, to, &done);
+    } else {
         failed(w, n, "remove", a);
-        n->state = NET_READY;
     }
 }
 
@@ -684,11 +688,10 @@ net_info(struct warden *w, const void *ctx, struct warden_info *info)
         info->bridge = nets->conf.bridge;
 }
 
-/* No task is left: nor shall be anything of their networks. */
 void
 net_clear(struct warden *w)
 {
-    if (!w->root || w->nets->hand.fd < 0)
+    if (!w->root || w->nets->hand.fd < 0 || (w->nets->n > 0 && !w->stop_tasks))
         return;
     struct pollfd p = {.fd = w->nets->hand.fd, .events = POLLIN};
     uint32_t seq;

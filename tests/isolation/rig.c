@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <net/if.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +32,16 @@ void
 rig_pause(int ms)
 {
     (void)poll(NULL, 0, ms);
+}
+
+void
+rig_own_network(void)
+{
+    ck_assert_int_eq(unshare(CLONE_NEWNET), 0);
+    struct ifreq q = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    auto_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &q), 0);
 }
 
 void
@@ -170,6 +184,7 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
     g->info = m->info;
     g->files = m->files;
     g->next = m->next;
+    g->network = m->network;
 }
 
 void

@@ -34,9 +34,12 @@ struct got {
     struct warden_info *info;
     struct alloc_file_info_list files;
     int64_t next;
+    struct alloc_network_status *network;
     void *ctx;
 };
 
+/* The test goes to a network namespace of its own, with nothing but lo, up. */
+void rig_own_network(void);
 /* `uid` other than 0: everything as that user (rootless). */
 void rig_start(struct rig *r, uid_t uid);
 void rig_spawn(struct rig *r);         /* the warden only */

@@ -33,17 +33,6 @@
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"
 
-/* A network of our own: nothing but lo, up. */
-static void
-own_network(void)
-{
-    ck_assert_int_eq(unshare(CLONE_NEWNET), 0);
-    struct ifreq q = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    auto_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &q), 0);
-}
-
 struct lo {
     unsigned long long bytes, packets;
 };
@@ -206,7 +195,7 @@ START_TEST(counts_what_the_interface_counts)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
-    own_network();
+    rig_own_network();
     struct rig r;
     struct bpf_read read = {0};
     rig_start(&r, 0);
@@ -309,7 +298,7 @@ START_TEST(enforces_a_policy)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
-    own_network();
+    rig_own_network();
     struct rig r;
     rig_start(&r, 0);
     if (need_bpf(&r)) {
@@ -381,7 +370,7 @@ START_TEST(raw_sockets_do_not_lead_around)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
-    own_network();
+    rig_own_network();
     struct rig r;
     rig_start(&r, 0);
     if (need_bpf(&r)) {
@@ -421,7 +410,7 @@ START_TEST(answers_are_not_egress)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
-    own_network();
+    rig_own_network();
     struct rig r;
     rig_start(&r, 0);
     if (need_bpf(&r)) {
@@ -467,7 +456,7 @@ START_TEST(the_operator_bounds)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
-    own_network();
+    rig_own_network();
     struct rig r;
     rig_start(&r, 0);
     if (need_bpf(&r)) {
