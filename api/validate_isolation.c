@@ -115,6 +115,22 @@ io(struct check *c)
     }
 }
 
+static void
+pressure(struct check *c)
+{
+    const struct task_pressure *p = c->iso->pressure;
+    if (!p)
+        return;
+    const struct {
+        const char *name;
+        int64_t v;
+    } rows[] = {{"cpu", p->cpu}, {"memory", p->memory}, {"io", p->io}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].v != 0 && (rows[i].v < NS_PER_MS || rows[i].v > NS_PER_S))
+            complain(c, "pressure: %s must be between 1ms and 1s: it is a part of each second",
+                     rows[i].name);
+}
+
 static bool
 is_call(const char *s)
 {
@@ -167,4 +183,5 @@ validate_isolation(const void *ctx, const struct task *t, struct str_list *error
     cpu(&c);
     io(&c);
     seccomp(&c);
+    pressure(&c);
 }

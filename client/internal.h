@@ -73,6 +73,7 @@ struct task_runner {
     struct timer *sim_timer;
     bool sim_killed;
     struct cpu_sample cpu;
+    struct pressure_watch *pressure; /* task_limits.c: three, where the job wants to know; else NULL */
     uint64_t cgroup_id; /* of its leaf; 0: not read yet */
     size_t counters_at; /* bpf_read_net */
     size_t runs_at;     /* bpf_read_run */
@@ -271,6 +272,9 @@ void task_limits_warn(struct task_runner *tr, const char *warning);
 void task_limits_resize(struct task_runner *tr);
 /* Freezes (`on`), or lets go on, and notes it. */
 void task_limits_pause(struct task_runner *tr, int on, client_done *done, void *arg);
+/* Events of what it waits for, where its job wants them. */
+void task_limits_watch(struct task_runner *tr);
+void task_limits_unwatch(struct task_runner *tr);
 /* Before a signal that the task is to obey. */
 void task_limits_wake(struct task_runner *tr);
 bool task_limits_differ(const struct task *a, const struct task *b);

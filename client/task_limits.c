@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to a task while it runs: new limits after an update in place, pause.
+ * What is done to a task while it runs: new limits after an update in place, pause,
+ * and events of what it has to wait for.
  */
 #include "client/internal.h"
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -108,4 +110,96 @@ task_limits_wake(struct task_runner *tr)
 {
     if (!str_empty(tr->sm.t->state->paused))
         task_limits_pause(tr, false, NULL, NULL);
+}
+
+/* ---- pressure --------------------------------------------------------------------------------- */
+
+#define PRESSURE_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
+
+struct pressure_watch {
+    struct task_runner *tr;
+    struct watch *watch;
+    int fd;
+    int64_t told_ns;
+    const char *what;
+};
+
+static void
+unwatch(struct pressure_watch *p)
+{
+    watch_stop(p->watch);
+    p->watch = NULL;
+    fd_close(&p->fd);
+}
+
+static int64_t
+threshold(const struct task_runner *tr, size_t i)
+{
+    const struct task_pressure *p = tr->task->isolation ? tr->task->isolation->pressure : NULL;
+    return !p ? 0 : i == 0 ? p->cpu : i == 1 ? p->memory : p->io;
+}
+
+static void
+on_pressure(void *arg, int fd, unsigned events)
+{
+    struct pressure_watch *p = arg;
+    struct task_runner *tr = p->tr;
+    (void)fd;
+    if (!(events & WATCH_PRIORITY)) { /* its cgroup is gone */
+        unwatch(p);
+        return;
+    }
+    int64_t now = client_now_ns();
+    if (p->told_ns != 0 && now - p->told_ns < PRESSURE_QUIET_NS)
+        return;
+    p->told_ns = now;
+    auto_mem void *tmp = mem_ctx("pressure");
+    char limit[DURATION_TEXT];
+    (void)duration_format(threshold(tr, (size_t)(p - tr->pressure)), limit);
+    task_runner_act(tr, task_sm_note(&tr->sm, now, TASK_EVENT_PRESSURE,
+                                     mem_printf(tmp, "Task waited for %s longer than %s in a second",
+                                                p->what, limit)));
+}
+
+static void
+on_watched(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct task_runner *tr = arg;
+    static const char *const names[] = {"the processor", "memory", "disks"};
+    if (!tr->ar->stopped && !e && tr->watch) {
+        if (!tr->pressure)
+            tr->pressure = mem_array(tr->ar->rec, struct pressure_watch, ARRAY_LEN(names));
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+            struct pressure_watch *p = &tr->pressure[i];
+            if (p->tr)
+                unwatch(p);
+            *p = (struct pressure_watch){.tr = tr, .fd = TAKE_FD(r->pressure[i]), .what = names[i]};
+            if (p->fd >= 0)
+                p->watch = watch_fd(tr->ar->c->loop, p->fd, WATCH_PRIORITY, on_pressure, p);
+        }
+        task_limits_warn(tr, r->msg->warning);
+    }
+    alloc_runner_release(tr->ar);
+}
+
+void
+task_limits_watch(struct task_runner *tr)
+{
+    if (!tr->pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 && threshold(tr, 2) <= 0)
+        return;
+    if (tr->cgroup < 0 || !task_sm_process(tr->sm.t))
+        return;
+    alloc_runner_hold(tr->ar);
+    warden_pressure(tr->ar->c->warden, tr->ar->id, tr->sm.t->name,
+                    tr->task->isolation ? tr->task->isolation->pressure : NULL, on_watched, tr);
+}
+
+void
+task_limits_unwatch(struct task_runner *tr)
+{
+    for (size_t i = 0; tr->pressure && i < 3; i++)
+        if (tr->pressure[i].tr)
+            unwatch(&tr->pressure[i]);
+    mem_free(tr->pressure);
+    tr->pressure = NULL;
 }

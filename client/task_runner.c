@@ -36,6 +36,7 @@ name_of(const struct task_runner *tr)
 static void
 close_fds(struct task_runner *tr)
 {
+    task_limits_unwatch(tr);
     watch_stop(tr->watch);
     tr->watch = NULL;
     fd_close(&tr->pidfd);
@@ -274,6 +275,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
         task_runner_act(tr, task_sm_started(&tr->sm, now, started));
         task_limits_warn(tr, r->msg->warning);
+        task_limits_watch(tr);
     } else if (unreachable(e)) {
         /* It may have happened: ask when the warden is back. */
         tr->want_adopt = true;
@@ -555,6 +557,8 @@ adopted_running(struct task_runner *tr, struct warden_reply *r, const struct tas
         vanished(tr);
     else if (tr->task->isolation) /* they may have changed since the agent was told */
         task_limits_resize(tr);
+    if (tr->watch)
+        task_limits_watch(tr);
 }
 
 static void

@@ -440,6 +440,8 @@ cgroup_task_remove(struct cgroup_root *r, const char *alloc, const char *task, s
     bool cores = tfd >= 0 && r->cores && levels_has_cores(tfd);
     if (tfd >= 0) {
         k = remove_dir(tfd, "task");
+        if (k == 0 && cores) /* now: the next call, for what is left, does not see them */
+            levels_share_cores(r);
         int s = remove_dir(tfd, "shim");
         k = k < 0 ? k : s;
     }
@@ -451,8 +453,6 @@ cgroup_task_remove(struct cgroup_root *r, const char *alloc, const char *task, s
     bool last = remove_dir(r->fd, alloc) == 0;
     if (!last || (r->controllers & CGROUP_MEMORY)) /* the sums are of what is left */
         levels_update(r, last ? -1 : afd, false);
-    if (cores)
-        levels_share_cores(r);
     return 0;
 }
 
@@ -613,4 +613,19 @@ cgroup_disk(const char *path, unsigned *ret_major, unsigned *ret_minor)
     *ret_major = major(dev);
     *ret_minor = minor(dev);
     return 0;
+}
+
+int
+cgroup_pressure_open(int dirfd, enum cgroup_pressure what, int64_t us)
+{
+    static const char *const files[] = {"cpu.pressure", "memory.pressure", "io.pressure"};
+    auto_fd int fd = openat(dirfd, files[what], O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    /* other windows are for CAP_SYS_RESOURCE, which containers often withhold */
+    char text[48];
+    int n = snprintf(text, sizeof(text), "some %lld 2000000", 2 * (long long)us);
+    if (write(fd, text, (size_t)n + 1) < 0)
+        return -errno;
+    return TAKE_FD(fd);
 }

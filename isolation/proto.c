@@ -59,6 +59,7 @@ static const struct row rows[WARDEN_OP_END] = {
     [WARDEN_NET_REMOVE] = {"net-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
     [WARDEN_RESIZE] = {"resize", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY},
     [WARDEN_PAUSE] = {"pause", R_ALLOC | R_TASK, 0, PROTO_READY},
+    [WARDEN_WATCH] = {"watch", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY | PROTO_STOPPING},
     [WARDEN_RESUME] = {"resume", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
 };
 
@@ -215,6 +216,10 @@ check_limits(const struct launch_limits *l, struct err *e)
         if (l->cores.v[i] < 0 || l->cores.v[i] >= CGROUP_CPUS_MAX)
             return err_set(e, -ERR_INVALID, "launch: core %lld is not below %d",
                            (long long)l->cores.v[i], CGROUP_CPUS_MAX);
+    const struct task_pressure *p = l->pressure;
+    if (p != NULL && (p->cpu < 0 || p->cpu > NS_PER_S || p->memory < 0 || p->memory > NS_PER_S ||
+                      p->io < 0 || p->io > NS_PER_S))
+        return err_set(e, -ERR_INVALID, "launch: a pressure is not within a second");
     return check_io(l, e);
 }
 

@@ -35,6 +35,7 @@ enum warden_op {
     WARDEN_RESIZE = 16,
     WARDEN_PAUSE = 17,
     WARDEN_RESUME = 18,
+    WARDEN_WATCH = 19,
     WARDEN_OP_END
 };
 
@@ -51,7 +52,9 @@ enum warden_fd {
     WARDEN_FD_COUNTERS = 5,
     WARDEN_FD_RUNS = 6,
     WARDEN_FD_KEEP = 7, /* three of them, to 9 */
-    WARDEN_FD_KEEP_END = 10
+    WARDEN_FD_KEEP_END = 10,
+    WARDEN_FD_PRESSURE = 10, /* three of them, to 12: processor, memory, disks */
+    WARDEN_FD_END = 13
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */

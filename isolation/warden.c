@@ -256,6 +256,7 @@ static void (*const handlers[WARDEN_OP_END])(struct warden *, struct warden_wait
     [WARDEN_RESIZE] = task_resize,
     [WARDEN_PAUSE] = task_pause,
     [WARDEN_RESUME] = task_resume,
+    [WARDEN_WATCH] = task_watch,
 };
 
 static void

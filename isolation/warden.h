@@ -201,6 +201,7 @@ void warden_plan_limits(const struct warden *w, const struct launch_limits *l,
 void warden_limits_warn(struct wtask *t, const struct cgroup_plan *plan);
 void task_resize(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 void task_pause(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+void task_watch(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 void task_resume(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 
 /* --- warden_pad.c --- */

@@ -208,15 +208,19 @@ sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_repl
                                .file = -1,
                                .counters = -1,
                                .runs = -1,
-                               .keep = {-1, -1, -1}};
+                               .keep = {-1, -1, -1},
+                               .pressure = {-1, -1, -1}};
     int *const to[] = {[WARDEN_FD_PID] = &r->pidfd,         [WARDEN_FD_CGROUP] = &r->cgroup,
                        [WARDEN_FD_RECORD] = &r->record,     [WARDEN_FD_FILE] = &r->file,
                        [WARDEN_FD_COUNTERS] = &r->counters, [WARDEN_FD_RUNS] = &r->runs,
                        [WARDEN_FD_KEEP] = &r->keep[0],      [WARDEN_FD_KEEP + 1] = &r->keep[1],
-                       [WARDEN_FD_KEEP + 2] = &r->keep[2]};
+                       [WARDEN_FD_KEEP + 2] = &r->keep[2],
+                       [WARDEN_FD_PRESSURE] = &r->pressure[0],
+                       [WARDEN_FD_PRESSURE + 1] = &r->pressure[1],
+                       [WARDEN_FD_PRESSURE + 2] = &r->pressure[2]};
     for (size_t i = 0; i < n; i++) {
         int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
-        if (kind > 0 && kind < WARDEN_FD_KEEP_END && *to[kind] < 0)
+        if (kind > 0 && kind < WARDEN_FD_END && *to[kind] < 0)
             *to[kind] = TAKE_FD(fds[i]);
         else
             fd_close(&fds[i]);
@@ -248,6 +252,8 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
     fd_close(&r.runs);
     for (size_t i = 0; i < ARRAY_LEN(r.keep); i++)
         fd_close(&r.keep[i]);
+    for (size_t i = 0; i < ARRAY_LEN(r.pressure); i++)
+        fd_close(&r.pressure[i]);
 }
 
 int
@@ -424,15 +430,31 @@ warden_pause(struct warden_client *c, const char *alloc_id, const char *task, bo
     task_request(c, on ? WARDEN_PAUSE : WARDEN_RESUME, alloc_id, task, done, arg);
 }
 
+static void
+limits_request(struct warden_client *c, struct warden_request q, const struct launch_limits *l,
+               warden_done *done, void *arg)
+{
+    q.limits = (struct launch_limits *)(uintptr_t)l;
+    submit(c, &q, done, arg);
+}
+
 void
 warden_resize(struct warden_client *c, const char *alloc_id, const char *task,
               const struct launch_limits *l, warden_done *done, void *arg)
 {
-    struct warden_request q = {.op = WARDEN_RESIZE,
-                               .alloc_id = alloc_id,
-                               .task_name = task,
-                               .limits = (struct launch_limits *)(uintptr_t)l};
-    submit(c, &q, done, arg);
+    limits_request(
+        c, (struct warden_request){.op = WARDEN_RESIZE, .alloc_id = alloc_id, .task_name = task}, l,
+        done, arg);
+}
+
+void
+warden_pressure(struct warden_client *c, const char *alloc_id, const char *task,
+                const struct task_pressure *p, warden_done *done, void *arg)
+{
+    struct launch_limits l = {.pressure = (struct task_pressure *)(uintptr_t)p};
+    limits_request(
+        c, (struct warden_request){.op = WARDEN_WATCH, .alloc_id = alloc_id, .task_name = task}, &l,
+        done, arg);
 }
 
 static void

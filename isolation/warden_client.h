@@ -39,6 +39,7 @@ struct warden_reply {
     int file;     /* of warden_open: file or directory, read-only */
     int counters; /* of warden_info, for bpf_read.h: what tasks send and receive */
     int runs;     /* the same: what their processes do */
+    int pressure[3]; /* of warden_pressure: ready for WATCH_PRIORITY; as enum cgroup_pressure */
     int keep[3];  /* to be held open as long as the agent lives: see isolation/bpf_run.h */
 };
 
@@ -99,6 +100,9 @@ void warden_pause(struct warden_client *c, const char *alloc_id, const char *tas
  */
 void warden_resize(struct warden_client *c, const char *alloc_id, const char *task,
                    const struct launch_limits *l, warden_done *done, void *arg);
+/* Descriptors that tell of waits of a running task longer than `p` has it. */
+void warden_pressure(struct warden_client *c, const char *alloc_id, const char *task,
+                     const struct task_pressure *p, warden_done *done, void *arg);
 /* After the end: forgets the task: kills what is left, removes its cgroup and record. Unknown task:
  * 0. */
 void warden_destroy(struct warden_client *c, const char *alloc_id, const char *task,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -138,4 +139,31 @@ void
 task_resume(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
     freeze(w, to, q, false);
+}
+
+/* The kernel tells whoever holds the descriptor, which only root can make. It goes with the agent. */
+void
+task_watch(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = find_running(w, to, q);
+    const struct task_pressure *p = q->limits->pressure;
+    if (t == NULL)
+        return;
+    auto_mem void *ctx = mem_ctx("watch");
+    struct warden_answer a = {0};
+    const int64_t waits[] = {p ? p->cpu : 0, p ? p->memory : 0, p ? p->io : 0};
+    int fds[ARRAY_LEN(waits)];
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+        fds[i] = waits[i] > 0 ? cgroup_pressure_open(t->cgroup.task_fd, (enum cgroup_pressure)i,
+                                                     waits[i] / NS_PER_US)
+                              : -1;
+        if (waits[i] > 0 && fds[i] < 0)
+            a.msg.warning = mem_printf(ctx, "pressure cannot be watched on this client: %s",
+                                       err_name(fds[i]));
+        else
+            answer_fd(ctx, &a, (enum warden_fd)(WARDEN_FD_PRESSURE + i), fds[i]);
+    }
+    warden_reply(w, to, &a);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fd_close(&fds[i]);
 }

@@ -304,6 +304,8 @@ watch_cb(uv_poll_t *h, int status, int events)
         ev |= WATCH_READ;
     if (events & UV_WRITABLE)
         ev |= WATCH_WRITE;
+    if (events & UV_PRIORITIZED)
+        ev |= WATCH_PRIORITY;
     if (status < 0)
         ev |= WATCH_ERROR;
     w->fn(w->arg, w->fd, ev);
@@ -312,7 +314,8 @@ watch_cb(uv_poll_t *h, int status, int events)
 static int
 watch_start(struct watch *w, unsigned events)
 {
-    int ev = (events & WATCH_READ ? UV_READABLE : 0) | (events & WATCH_WRITE ? UV_WRITABLE : 0);
+    int ev = (events & WATCH_READ ? UV_READABLE : 0) | (events & WATCH_WRITE ? UV_WRITABLE : 0) |
+             (events & WATCH_PRIORITY ? UV_PRIORITIZED : 0);
     return uv_poll_start(&w->h, ev, watch_cb);
 }
 

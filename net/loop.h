@@ -45,7 +45,7 @@ void timer_stop(struct timer *t); /* NULL is fine */
 
 /* Level-triggered readiness of an fd, which is borrowed and must stay open until watch_stop. `events`
  * given to fn may hold both, or WATCH_ERROR (treat as readable: the next read tells). */
-enum { WATCH_READ = 1, WATCH_WRITE = 2, WATCH_ERROR = 4 };
+enum { WATCH_READ = 1, WATCH_WRITE = 2, WATCH_ERROR = 4, WATCH_PRIORITY = 8 /* POLLPRI */ };
 typedef void watch_fn(void *arg, int fd, unsigned events);
 /* NULL when the fd cannot be polled (a regular file). */
 struct watch *watch_fd(struct loop *l, int fd, unsigned events, watch_fn *fn, void *arg);

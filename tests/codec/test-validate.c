@@ -188,6 +188,8 @@ START_TEST(bounds)
                ",\"Resources\":{\"Cores\":1},\"Isolation\":{\"CPUIdle\":true}}]"),
          "cpu_idle is against"},
         {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"IOWeight\":10001}}]"), "io_weight"},
+        {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"Pressure\":{\"IO\":2000000000}}}]"),
+         "between 1ms and 1s"},
         {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"IO\":[{\"Device\":\"/dev/sda\"}]}}]"),
          "limits nothing"},
         {GROUP("\"Tasks\":[{" TASK

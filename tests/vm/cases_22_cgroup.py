@@ -117,7 +117,7 @@ def swap_is_refused_or_counted():
     finally:
         purge("no-swap")
         purge("swaps")
-        sh("swapoff", "/swap")
+        until(lambda: "swapoff" not in sh("swapoff", "/swap", check=False), "swapoff")
 
 
 def huge_pages_are_counted():
@@ -164,6 +164,41 @@ def limits_change_in_place():
     purge("grows")
 
 
+def pressure_is_an_event():
+    """Above memory_high the kernel makes the task wait for its own memory."""
+    submit("presses", python(f"b=bytearray({40 * MIB}); import time; time.sleep(1000000)"), memory=48,
+           isolation={"MemoryHigh": 24, "Pressure": {"Memory": 50_000_000}})
+    alloc = allocs("presses", "running")[0]
+    until(lambda: any(e[0] == "Pressure" and "memory longer than 50ms" in e[1] for e in events(alloc)), "event")
+    assert flat(leaf(alloc) + "/memory.events", "high") > 0
+    purge("presses")
+
+
+def tasks_are_frozen():
+    submit("frozen", "while :; do :; done")
+    alloc = allocs("frozen", "running")[0]
+    sh("paddock", "alloc", "pause", alloc["ID"])
+    until(lambda: flat(leaf(alloc) + "/cgroup.events", "frozen") == 1, "frozen task")
+    used = flat(leaf(alloc) + "/cpu.stat", "usage_usec")
+    time.sleep(2)
+    assert flat(leaf(alloc) + "/cpu.stat", "usage_usec") == used
+    assert flat(leaf(alloc) + "/../shim/cgroup.events", "frozen") == 0
+    sh("paddock", "alloc", "pause", "-state", "run", alloc["ID"])
+    until(lambda: flat(leaf(alloc) + "/cpu.stat", "usage_usec") > used, "it goes on")
+    purge("frozen")
+
+
+def tasks_are_listed():
+    submit("listed", "exec sleep 1000000", count=2)
+    names = [f"{a['ID']}/t/task" for a in allocs("listed", "running", 2)]
+    top = sh("systemd-cgtop", "-1", "-b", "--depth=8", "-n", "1")
+    status = sh("systemctl", "--no-pager", "-l", "-n", "0", "status", "paddock-tasks")
+    for name in names:
+        assert name in top, top
+        assert name.split("/")[0] in status, status
+    purge("listed")
+
+
 CASES = {1: [everything_asked_for_is_written, policy_bounds_what_hurts_others, disk_limit_is_exact,
              cores_are_for_one_task_alone, swap_is_refused_or_counted, huge_pages_are_counted,
-             limits_change_in_place]}
+             limits_change_in_place, pressure_is_an_event, tasks_are_frozen, tasks_are_listed]}
