@@ -157,8 +157,9 @@ int cgroup_wait_empty(int dirfd, int timeout_ms);
 /* memory.events: oom_kill count of the leaf, or -errno where memory is not controlled. */
 int64_t cgroup_oom_kills(int dirfd);
 
-/* A descriptor that is ready (POLLPRI), at most once in two seconds, when some process of the cgroup
- * waited for more than `us` of each second, over two; it ends with POLLERR when the cgroup does. Needs root. -errno. */
+/* A descriptor that is ready (POLLPRI), at most once in two seconds, when some process of the
+ * cgroup waited for more than `us` of each second, over two; it ends with POLLERR when the cgroup
+ * does. Needs root. -errno. */
 enum cgroup_pressure { CGROUP_PRESSURE_CPU, CGROUP_PRESSURE_MEMORY, CGROUP_PRESSURE_IO };
 int cgroup_pressure_open(int dirfd, enum cgroup_pressure what, int64_t us);
 

@@ -141,7 +141,8 @@ task_resume(struct warden *w, struct warden_waiter to, const struct warden_reque
     freeze(w, to, q, false);
 }
 
-/* The kernel tells whoever holds the descriptor, which only root can make. It goes with the agent. */
+/* The kernel tells whoever holds the descriptor, which only root can make. It goes with the agent.
+ */
 void
 task_watch(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
@@ -158,8 +159,8 @@ task_watch(struct warden *w, struct warden_waiter to, const struct warden_reques
                                                      waits[i] / NS_PER_US)
                               : -1;
         if (waits[i] > 0 && fds[i] < 0)
-            a.msg.warning = mem_printf(ctx, "pressure cannot be watched on this client: %s",
-                                       err_name(fds[i]));
+            a.msg.warning =
+                mem_printf(ctx, "pressure cannot be watched on this client: %s", err_name(fds[i]));
         else
             answer_fd(ctx, &a, (enum warden_fd)(WARDEN_FD_PRESSURE + i), fds[i]);
     }
