@@ -3,12 +3,18 @@
  * exec launches through warden and shim against a bare vfork+exec of the same static program,
  * interleaved in one session, so that the noise of the machine hits both. Two figures each: until
  * the payload runs (answer of the launch; return of vfork), and until it has ended and is reaped.
- * The bar is on the second, which is what reference/isolation.md 2.1 compares: p50 <= 7 times.
+ * The bars are on the second: p50 of the host's network <= 7 times; of a network namespace that was
+ * made ahead of time (mode none) <= 8, the request that takes it being like the one for the
+ * allocation's directories: before, and shown apart; on the bridge with one mapped port <= 25, with
+ * all that it takes.
+ *
+ * It runs in a network namespace of its own: the machine's is not touched.
  *
  * usage: bench/launch [LAUNCHES [PAUSE_MS]]; as root, with a cgroup2 mount.
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +35,6 @@
 #include "isolation/supervisor.h"
 #include "isolation/warden_client.h"
 
-#define BAR 7.0
 #define ALLOC "01234567-89ab-cdef-0123-456789abcdef"
 enum { LAUNCHES = 400, LAUNCHES_MAX = 100000, WARM_UP = 20 };
 
@@ -50,7 +55,12 @@ struct series {
     double v[LAUNCHES_MAX];
     size_t n;
 };
-static struct series launch_run, launch_end, plan_run, plan_end, bare_run, bare_end;
+static struct series bare_run, bare_end;
+static struct kind {
+    const char *mode;
+    double bar;
+    struct series launch_run, launch_end, plan_run, plan_end, net;
+} kinds[] = {{.mode = "host", .bar = 7}, {.mode = "none", .bar = 8}, {.mode = "bridge", .bar = 25}};
 
 static _Noreturn void
 die(const char *what, const char *why)
@@ -160,9 +170,25 @@ add(struct series *s, int64_t from, int64_t to)
 }
 
 static void
-one_launch(struct bench *b, bool count)
+make_net(struct bench *b, const struct kind *k)
+{
+    struct net_request_port port = {.host_ip = "127.0.0.1", .host_port = 20080, .to = 80};
+    struct net_request_port *ports[] = {&port};
+    struct net_request q = {.mode = k->mode};
+    if (str_eq(k->mode, "bridge"))
+        q.ports = (struct net_request_port_list){.v = ports, .n = 1};
+    warden_net_make(b->client, ALLOC, &q, answered, b);
+    await(b);
+}
+
+static void
+one_launch(struct bench *b, struct kind *k, bool count)
 {
     int64_t t0 = clock_mono_ns();
+    b->spec->share_net = str_eq(k->mode, "host");
+    if (!b->spec->share_net)
+        make_net(b, k);
+    int64_t net_ns = clock_mono_ns() - t0;
     warden_launch(b->client, b->spec, answered, b);
     await(b);
     int64_t t1 = clock_mono_ns();
@@ -173,11 +199,17 @@ one_launch(struct bench *b, bool count)
     fd_close(&b->pidfd);
     warden_destroy(b->client, ALLOC, "noop", answered, b); /* not measured */
     await(b);
+    if (!b->spec->share_net) {
+        warden_net_remove(b->client, ALLOC, answered, b);
+        await(b);
+    }
     if (count) {
-        add(&launch_run, t0, t1);
-        add(&launch_end, t0, t2);
-        add(&plan_run, 0, b->launch_ns);
-        add(&plan_end, 0, b->launch_ns + t2 - t1);
+        add(&k->launch_run, t0, t1);
+        add(&k->launch_end, t0, t2);
+        int64_t before = str_eq(k->mode, "bridge") ? net_ns : 0;
+        add(&k->plan_run, 0, before + b->launch_ns);
+        add(&k->plan_end, 0, before + b->launch_ns + t2 - t1);
+        add(&k->net, 0, net_ns);
     }
 }
 
@@ -220,10 +252,11 @@ static double
 report(const char *what, struct series *launch, struct series *bare)
 {
     double l50 = percentile(launch, 0.5), b50 = percentile(bare, 0.5);
-    printf("%-24s exec p10 %.3f p50 %.3f p99 %.3f ms   vfork+exec p10 %.3f p50 %.3f p99 %.3f ms   "
-           "ratio p10 %.2f p50 %.2f\n",
-           what, percentile(launch, 0.1), l50, percentile(launch, 0.99), percentile(bare, 0.1), b50,
-           percentile(bare, 0.99), percentile(launch, 0.1) / percentile(bare, 0.1), l50 / b50);
+    printf(
+        "  %-24s exec p10 %.3f p50 %.3f p99 %.3f ms   vfork+exec p10 %.3f p50 %.3f p99 %.3f ms   "
+        "ratio p10 %.2f p50 %.2f\n",
+        what, percentile(launch, 0.1), l50, percentile(launch, 0.99), percentile(bare, 0.1), b50,
+        percentile(bare, 0.99), percentile(launch, 0.1) / percentile(bare, 0.1), l50 / b50);
     return l50 / b50;
 }
 
@@ -243,28 +276,40 @@ main(int argc, char **argv)
     str_copy(b.dir, sizeof(b.dir), "/tmp/paddock-bench-XXXXXX");
     if (mkdtemp(b.dir) == NULL || chmod(b.dir, 0755) < 0)
         die("mkdtemp", b.dir);
+    if (unshare(CLONE_NEWNET) < 0)
+        die("unshare", "a network of our own");
     start_warden(&b);
     make_task(&b);
     for (int64_t i = -WARM_UP; i < launches; i++) {
         (void)poll(NULL, 0, (int)pause_ms);
         one_bare(&b, i >= 0);
-        (void)poll(NULL, 0, (int)pause_ms);
-        one_launch(&b, i >= 0);
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+            (void)poll(NULL, 0, (int)pause_ms);
+            one_launch(&b, &kinds[k], i >= 0);
+        }
     }
     printf("%lld launches, %lld ms between them, interleaved\n", (long long)launches,
            (long long)pause_ms);
-    (void)report("request to running", &launch_run, &bare_run);
-    (void)report("request to reaped", &launch_end, &bare_end);
-    (void)report("plan to running", &plan_run, &bare_run);
-    double ratio = report("plan to reaped", &plan_end, &bare_end);
-    double spread = percentile(&plan_end, 0.99) / percentile(&plan_end, 0.5);
-    printf("p99/p50 of exec %.1f   bar: ratio <= %.1f: %s\n", spread, BAR,
-           ratio <= BAR ? "met" : "MISSED");
+    bool met = true;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        struct kind *k = &kinds[i];
+        printf("network mode %s\n", k->mode);
+        (void)report("request to running", &k->launch_run, &bare_run);
+        (void)report("request to reaped", &k->launch_end, &bare_end);
+        (void)report("plan to running", &k->plan_run, &bare_run);
+        double ratio = report("plan to reaped", &k->plan_end, &bare_end);
+        printf("  request of the network   p10 %.3f p50 %.3f p99 %.3f ms\n",
+               percentile(&k->net, 0.1), percentile(&k->net, 0.5), percentile(&k->net, 0.99));
+        double spread = percentile(&k->plan_end, 0.99) / percentile(&k->plan_end, 0.5);
+        printf("  p99/p50 of exec %.1f   bar: ratio <= %.1f: %s\n", spread, k->bar,
+               ratio <= k->bar ? "met" : "MISSED");
+        met = met && ratio <= k->bar;
+    }
     kill(b.warden, SIGUSR1);
     while (waitpid(b.warden, NULL, 0) < 0)
         ;
     (void)dir_remove(AT_FDCWD, b.dir, NULL);
     warden_client_free(b.client);
     talloc_free(b.ctx);
-    return ratio <= BAR ? 0 : 1;
+    return met ? 0 : 1;
 }

@@ -76,7 +76,19 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
     cmd_say(c, "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
                "keyrings, tracing of others, raw or packet sockets, bpf, io_uring",
             str_or(s->seccomp, "default"));
-    cmd_say(c, "    shares the network of the host: it reaches what the host reaches, loopback too");
+}
+
+static void
+explain_network(struct cmd *c, const struct task_group *g)
+{
+    const char *mode = g->networks.n > 0 ? g->networks.v[0]->mode : "host";
+    if (str_eq(mode, "none"))
+        cmd_say(c, "    has no network but a loopback, which the tasks of the group share");
+    else if (str_eq(mode, "bridge"))
+        cmd_say(c, "    shares a network with the tasks of the group alone: it reaches what the host "
+                   "reaches, others reach its mapped ports");
+    else
+        cmd_say(c, "    shares the network of the host: it reaches what the host reaches, loopback too");
 }
 
 static const char *
@@ -182,6 +194,7 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
         cmd_say(c, "    is not isolated: it is a process of the host as %s, and does what that user "
                    "may do; only its cgroup is its own",
                 str_or(s->user, "nobody"));
+    explain_network(c, g);
     explain_net(c, "may send to", s->egress);
     explain_net(c, "may bind to", s->bind);
     if (r && r->cores > 0)

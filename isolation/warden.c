@@ -531,14 +531,17 @@ sweep(struct warden *w)
 static int
 next_timeout(struct warden *w)
 {
-    if (w->n_deadlines == 0 && w->trash_ns == 0)
+    const int64_t at[] = {w->trash_ns, w->nets_ns};
+    if (w->n_deadlines == 0 && w->trash_ns == 0 && w->nets_ns == 0)
         return -1;
     int64_t now = clock_mono_ns();
-    int tasks = w->n_deadlines > 0 ? task_timeout(w, now) : -1;
-    if (w->trash_ns == 0)
-        return tasks;
-    int trash = w->trash_ns <= now ? 0 : (int)((w->trash_ns - now) / NS_PER_MS) + 1;
-    return tasks >= 0 && tasks < trash ? tasks : trash;
+    int next = w->n_deadlines > 0 ? task_timeout(w, now) : -1;
+    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+        int left = at[i] <= now ? 0 : (int)((at[i] - now) / NS_PER_MS) + 1;
+        if (at[i] != 0 && (next < 0 || left < next))
+            next = left;
+    }
+    return next;
 }
 
 int
@@ -574,6 +577,8 @@ warden_loop(struct warden *w, struct err *e)
             task_deadlines(w, clock_mono_ns());
         if (w->trash_ns != 0 && w->trash_ns <= clock_mono_ns())
             files_empty_trash(w);
+        if (w->nets_ns != 0 && w->nets_ns <= clock_mono_ns())
+            net_tick(w);
         if (w->sweep)
             sweep(w);
     }

@@ -135,6 +135,7 @@ struct warden {
     int pad;       /* socket of the launch pad */
     pid_t pad_pid; /* 0: none */
     struct warden_nets *nets;
+    int64_t nets_ns; /* when to call net_tick(); 0: not */
     struct userns *userns;
     size_t n_userns;
     uint32_t userns_next;
@@ -232,6 +233,7 @@ void net_remove(struct warden *w, struct warden_waiter to, const struct warden_r
 int net_forget(struct warden *w, const char *alloc, struct err *e);
 /* The fd of its namespace, borrowed, for a launch. */
 int net_of(struct warden *w, const char *alloc, struct err *e);
+void net_tick(struct warden *w);
 void net_info(struct warden *w, const void *ctx, struct warden_info *info);
 /* At the end: where nothing uses them, or all tasks were ended, bridge and rules go too. */
 void net_clear(struct warden *w);

@@ -151,6 +151,23 @@ ask_spares(struct warden *w)
         nets->spares_asked++;
 }
 
+/* Not while the launch that took one goes on, but before there is none. */
+static void
+refill(struct warden *w)
+{
+    if (w->nets->n_spares <= NET_SPARES_MAX / 2)
+        ask_spares(w);
+    else if (w->nets_ns == 0)
+        w->nets_ns = clock_mono_ns() + NET_REFILL_MS * NS_PER_MS;
+}
+
+void
+net_tick(struct warden *w)
+{
+    w->nets_ns = 0;
+    ask_spares(w);
+}
+
 static uint64_t
 inode(int ns)
 {
@@ -177,10 +194,11 @@ answer(struct warden *w, struct wnet *n)
 static void
 made(struct warden *w, struct wnet *n, int *ns)
 {
+    uint64_t known = n->rec.ns_ino;
     n->ns = TAKE_FD(*ns);
     n->rec.ns_ino = inode(n->ns);
     n->state = NET_READY;
-    int r = write_record(w, n);
+    int r = n->rec.ns_ino != known ? write_record(w, n) : 0;
     if (r < 0)
         log_warn(ROOM, "a network's record cannot be written: it would not survive this warden",
                  "alloc_id", n->alloc, "error", strerror(-r), NULL);
@@ -583,20 +601,20 @@ make_new(struct warden *w, const struct warden_request *q, struct warden_waiter 
     n->waiter = to;
     n->rec = *want;
     n->rec.addr = addr;
+    auto_fd int ns = nets->n_spares > 0 ? nets->spares[--nets->n_spares] : -1;
+    if (ns >= 0)
+        n->rec.ns_ino = inode(ns);
+    refill(w);
     r = write_record(w, n);
     if (r < 0) {
         drop(w, n);
         return err_errno(e, -r, "write the record of the network of allocation \"%s\"",
                          q->alloc_id);
     }
-    int ns = nets->n_spares > 0 ? nets->spares[--nets->n_spares] : -1;
-    if (ns >= 0 && addr == 0) {
+    if (ns >= 0 && addr == 0)
         made(w, n, &ns);
-    } else {
+    else
         r = ask(w, HAND_MAKE, &n->rec, ns, &n->seq);
-        fd_close(&ns);
-    }
-    ask_spares(w);
     if (r < 0) {
         drop(w, n);
         return err_set(e, -ERR_BUSY, "too many networks are being made");
