@@ -3,10 +3,13 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +36,26 @@ void
 rig_pause(int ms)
 {
     (void)poll(NULL, 0, ms);
+}
+
+/* In the child. */
+static void
+deny_calls(const struct rig *r)
+{
+    struct sock_filter f[2 * ARRAY_LEN(r->denied) + 2];
+    unsigned short n = 0;
+    f[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (size_t i = 0; i < r->n_denied; i++) {
+        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)r->denied[i].nr,
+                                              0, 1);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+                                              SECCOMP_RET_ERRNO | (unsigned)r->denied[i].error);
+    }
+    f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog p = {.len = n, .filter = f};
+    if (r->n_denied > 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p) < 0)
+        _exit(125);
 }
 
 void
@@ -57,8 +81,10 @@ rig_spawn(struct rig *r)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(1);
-        if (r->uid != geteuid() && (setgroups(0, NULL) < 0 || setgid(r->uid) < 0 || setuid(r->uid) < 0))
+        if (r->uid != geteuid() &&
+            (setgroups(0, NULL) < 0 || setgid(r->uid) < 0 || setuid(r->uid) < 0))
             _exit(1);
+        deny_calls(r);
         execl(exe, "paddock-warden", "-policy", r->policy_path, "-log-level",
               level != NULL ? level : "error", (char *)NULL);
         perror(exe);

@@ -13,6 +13,12 @@
 #include "api/api.h"
 #include "isolation/warden_client.h"
 
+/* A call that a warden, and all that it starts, does not have. */
+struct rig_denied {
+    int nr;
+    int error;
+};
+
 struct rig {
     void *ctx;
     char dir[64];
@@ -21,6 +27,8 @@ struct rig {
     struct policy policy;
     pid_t warden;
     uid_t uid; /* of the warden; 0: root */
+    struct rig_denied denied[4];
+    size_t n_denied; /* from the next start on */
     struct warden_client *client;
 };
 
@@ -46,8 +54,8 @@ void rig_spawn(struct rig *r);         /* the warden only */
 void rig_kill(struct rig *r, int sig); /* and waits */
 void rig_connect(struct rig *r);
 void rig_change_policy(struct rig *r); /* the same warden with r->policy as it is now */
-void rig_pause(int ms);       /* between looks at a condition that has no fd */
-void rig_stop(struct rig *r); /* ends tasks, checks that no cgroup is left */
+void rig_pause(int ms);                /* between looks at a condition that has no fd */
+void rig_stop(struct rig *r);          /* ends tasks, checks that no cgroup is left */
 /* A request's callback: rig_got as `done`, a struct got as `arg`; then rig_wait. */
 void rig_got(void *arg, const struct err *e, struct warden_reply *r);
 void rig_wait(struct rig *r, struct got *g);
