@@ -22,6 +22,7 @@
 #include "agent/logind.h"
 #include "agent/policy.h"
 #include "agent/roles.h"
+#include "agent/selfbox.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -465,6 +466,7 @@ run_agent(struct command *c)
     }
     raise_fd_limit();
     tune_allocator();
+    selfbox_files(run.cfg, &c->flags, policy, c->supervised);
     run.loop = loop_new();
     loop_give_back(run.loop);
     loop_on_signal(run.loop, SIGTERM, on_term, &run);
@@ -483,6 +485,7 @@ run_agent(struct command *c)
         (void)notify_send("READY=1\nSTATUS=Running");
         on_watchdog(&run);
         watch_shutdown(&run);
+        selfbox_calls();
         loop_run(run.loop);
         logind_stop(run.logind);
         timer_stop(run.deadline);

@@ -5,7 +5,6 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
-#include <linux/landlock.h>
 #include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
@@ -15,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "isolation/landlock.h"
 #include "isolation/raw.h"
 
 enum { KERNEL_SIGSET_BYTES = 8, SIGNALS_END = 65 };
@@ -146,25 +146,6 @@ load_filter(const struct sock_filter *filter, uint16_t n)
     return RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
-/* The kernel's struct landlock_ruleset_attr up to ABI 6, and its bits; older headers end before. */
-struct ruleset {
-    uint64_t fs;
-    uint64_t net;
-    uint64_t scoped;
-};
-enum {
-    LANDLOCK_ABI_REFER = 2, /* without it no file could be moved to another directory */
-    LANDLOCK_ABI_TRUNCATE = 3,
-    LANDLOCK_ABI_IOCTL = 5,
-    LANDLOCK_ABI_SCOPE = 6,
-    FS_MAKE_CHAR = 1 << 6,
-    FS_MAKE_BLOCK = 1 << 11,
-    FS_UP_TO_REFER = (1 << 14) - 1,
-    FS_TRUNCATE = 1 << 14,
-    FS_IOCTL = 1 << 15,
-    SCOPES = 3, /* abstract sockets and signals: only to whom has the same rules */
-};
-
 /* The second wall: no file outside the task's root, whatever leads there; no device is made; no
  * abstract socket and no signal beyond the task. What is read-only inside is the mounts' part. */
 static long
@@ -172,17 +153,14 @@ landlock(uint32_t abi)
 {
     if (abi < LANDLOCK_ABI_REFER)
         return 0;
-    struct ruleset all = {.fs = FS_UP_TO_REFER};
-    all.fs |= abi >= LANDLOCK_ABI_TRUNCATE ? FS_TRUNCATE : 0;
-    all.fs |= abi >= LANDLOCK_ABI_IOCTL ? FS_IOCTL : 0;
-    all.scoped = abi >= LANDLOCK_ABI_SCOPE ? SCOPES : 0;
-    size_t size = abi >= LANDLOCK_ABI_SCOPE ? sizeof(all) : sizeof(all.fs);
-    long rules = RAW(SYS_landlock_create_ruleset, &all, size, 0);
+    struct landlock_rules all = {.fs = landlock_fs(abi)};
+    all.scoped = abi >= LANDLOCK_ABI_SCOPE ? LANDLOCK_SCOPES : 0;
+    long rules = RAW(SYS_landlock_create_ruleset, &all, landlock_size(abi), 0);
     if (rules < 0)
         return rules;
     long root = RAW(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0);
     struct landlock_path_beneath_attr below = {
-        .allowed_access = all.fs & ~(uint64_t)(FS_MAKE_CHAR | FS_MAKE_BLOCK),
+        .allowed_access = all.fs & ~(uint64_t)(LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK),
         .parent_fd = (int)root,
     };
     long r =

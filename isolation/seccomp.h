@@ -73,6 +73,9 @@ struct seccomp_program {
 int seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp_program *ret,
                     struct err *e);
 
+/* What the agent loads for itself (seccomp_agent.c). */
+int seccomp_compile_agent(const void *ctx, struct seccomp_program *ret, struct err *e);
+
 /* --- what a job changes (seccomp_task.c) --- */
 struct task_seccomp;
 struct str_list;

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/selfbox.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/cgroup.h"
+#include "isolation/sandbox.h"
+
+enum { PATHS_MAX = 64 };
+
+struct paths {
+    void *ctx;
+    struct sandbox_path v[PATHS_MAX];
+    size_t n;
+};
+
+static void
+add(struct paths *p, const char *path, bool write)
+{
+    if (p->n < PATHS_MAX && !str_empty(path))
+        p->v[p->n++] = (struct sandbox_path){path, write};
+}
+
+/* What holds the file: whoever replaces it makes another one. */
+static void
+add_parent(struct paths *p, const char *file, bool write)
+{
+    const char *slash = strrchr(file, '/');
+    if (slash == NULL)
+        add(p, ".", write);
+    else
+        add(p, slash == file ? "/" : mem_strndup(p->ctx, file, (size_t)(slash - file)), write);
+}
+
+/* Without one a file is missed, not the agent: it says so and goes on. */
+static void
+told(const char *what, const struct err *e)
+{
+    if (e->code != 0)
+        log_warn("agent", "the agent goes without a part of its own confinement", "part", what,
+                 "error", e->text, NULL);
+}
+
+void
+selfbox_files(const struct agent_config *cfg, const struct config_flags *flags,
+              const struct policy *policy, const char *run_dir)
+{
+#ifndef INSTRUMENTED
+    /* libraries that are opened late, names and addresses, zones, facts about the host */
+    static const char *const reads[] = {"/usr", "/lib", "/lib64",   "/etc",         "/proc",
+                                        "/sys", "/run", "/var/run", "/var/lib/sss", "/dev"};
+    auto_mem void *ctx = mem_ctx("selfbox");
+    struct paths p = {.ctx = ctx};
+    struct cgroup_info cgroups;
+    struct err e = ERR_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(reads); i++)
+        add(&p, reads[i], false);
+    if (cgroup_find(ctx, &cgroups, NULL) == 0) /* its root is one, wherever the warden mounted it */
+        add(&p, cgroups.mount, false);
+    add(&p, "/dev/null", true);
+    add(&p, run_dir, false);
+    add(&p, policy->data_dir, true);
+    add(&p, policy->state_dir, true);
+    for (size_t i = 0; i < flags->config.n; i++) {
+        add(&p, flags->config.v[i], false);
+        add_parent(&p, flags->config.v[i], false);
+    }
+    if (!str_empty(cfg->log_file))
+        add_parent(&p, cfg->log_file, true);
+    (void)sandbox_files(p.v, p.n, &e);
+    told("Landlock", &e);
+#else
+    (void)cfg, (void)flags, (void)policy, (void)run_dir;
+#endif
+}
+
+void
+selfbox_calls(void)
+{
+#ifndef INSTRUMENTED
+    struct err e = ERR_INIT;
+    (void)sandbox_calls(&e);
+    told("seccomp", &e);
+#endif
+}

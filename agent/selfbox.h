@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The agent in a box of its own (isolation/sandbox.h): which files it needs, and when the box
+ * closes.
+ */
+#ifndef PADDOCK_AGENT_SELFBOX_H
+#define PADDOCK_AGENT_SELFBOX_H
+
+#include "agent/config.h"
+#include "api/api.h"
+
+/* Before the first thread. `run_dir`: the warden's socket and the policy. */
+void selfbox_files(const struct agent_config *cfg, const struct config_flags *flags,
+                   const struct policy *p, const char *run_dir);
+/* Once everything is started. */
+void selfbox_calls(void);
+
+#endif
