@@ -235,7 +235,27 @@ START_TEST(closes_on_hostile_requests)
     struct launch_spec no_command = {.alloc_id = rig_id, .task_name = "web", .driver = "exec"};
     struct launch_spec up = {
         .alloc_id = rig_id, .task_name = "../web", .driver = "exec", .command = "x"};
+    struct net_request_port high = {.host_ip = "127.0.0.1", .host_port = 65536},
+                            low = {.host_ip = "127.0.0.1", .host_port = 0},
+                            name = {.host_ip = "localhost", .host_port = 80},
+                            *v_high[] = {&high}, *v_low[] = {&low}, *v_name[] = {&name}, *v_null[] = {NULL};
+    struct net_request host = {.mode = "host"}, cni = {.mode = "cni/x"}, none = {.mode = "none"},
+                       bad_high = {.mode = "bridge", .ports = {v_high, 1}},
+                       bad_low = {.mode = "bridge", .ports = {v_low, 1}},
+                       bad_name = {.mode = "bridge", .ports = {v_name, 1}},
+                       bad_null = {.mode = "bridge", .ports = {v_null, 1}},
+                       ports = {.mode = "none", .ports = {v_low, 1}};
     const struct warden_request bad[] = {
+        {.op = WARDEN_NET_MAKE, .alloc_id = rig_id},
+        {.op = WARDEN_NET_MAKE, .alloc_id = "../x", .network = &none},
+        {.op = WARDEN_NET_MAKE, .alloc_id = rig_id, .network = &host},
+        {.op = WARDEN_NET_MAKE, .alloc_id = rig_id, .network = &cni},
+        {.op = WARDEN_NET_MAKE, .alloc_id = rig_id, .network = &bad_high},
+        {.op = WARDEN_NET_MAKE, .alloc_id = rig_id, .network = &bad_low},
+        {.op = WARDEN_NET_MAKE, .alloc_id = rig_id, .network = &bad_name},
+        {.op = WARDEN_NET_MAKE, .alloc_id = rig_id, .network = &bad_null},
+        {.op = WARDEN_NET_MAKE, .alloc_id = rig_id, .network = &ports},
+        {.op = WARDEN_NET_REMOVE, .alloc_id = rig_id, .network = &none},
         {.op = 0},
         {.op = 999},
         {.op = WARDEN_INFO, .path = "x"}, /* a field that is not the row's */
