@@ -3,7 +3,7 @@
  * Directories and files of allocations. Every path is opened beneath the allocation's directory
  * with no symbolic link followed, whatever a task has put there.
  *
- *   ALLOC_DIR/ID              root 0755
+ *   ALLOC_DIR/ID              root 0700; 0711 from the first task without a sandbox on
  *     alloc/                  1777: shared by the tasks; data/ and tmp/ likewise
  *     alloc/logs/             root 0755: only shims write here
  *     TASK/                   the task's user 0755: its "/" (exec) or start directory (raw_exec)
@@ -91,7 +91,9 @@ files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_
 {
     struct err e = ERR_INIT;
     struct warden_answer a = {0};
-    auto_fd int alloc = make_dir(w, w->alloc_dir, q->alloc_id, 0755, NO_ID, NO_ID);
+    /* Nobody of the host comes by: what tasks write there is theirs, and a file that root of a user
+     * namespace makes setuid is setuid on the disk. Sandboxes get in by mounts. */
+    auto_fd int alloc = make_dir(w, w->alloc_dir, q->alloc_id, 0700, NO_ID, NO_ID);
     auto_fd int shared = alloc < 0 ? alloc : make_dir(w, alloc, "alloc", 01777, NO_ID, NO_ID);
     auto_fd int data = shared < 0 ? shared : make_dir(w, shared, "data", 01777, NO_ID, NO_ID);
     auto_fd int logs = data < 0 ? data : make_dir(w, shared, "logs", 0755, NO_ID, NO_ID);

@@ -58,10 +58,18 @@ logs_wanted(const struct launch_spec *s)
     return s->logs == NULL || !s->logs->disabled;
 }
 
-/* Alloc and task directory exist: the agent makes them first. */
+/* Alloc and task directory exist: the agent makes them first. A task without a sandbox walks to its
+ * own through the allocation's, which is closed to all of the host until then. */
 static int
 check_dirs(struct warden *w, struct launch *l, struct err *e)
 {
+    auto_fd int top = l->spec->isolated
+                          ? -1
+                          : fd_open_beneath(w->alloc_dir, l->spec->alloc_id,
+                                            O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
+    if (top >= 0 && fchmod(top, 0711) < 0)
+        return err_errno(e, errno, "open the directory of allocation \"%s\" to its task",
+                         l->spec->alloc_id);
     const char *path = mem_printf(l->ctx, "%s/%s", l->spec->alloc_id, l->spec->task_name);
     auto_fd int fd =
         fd_open_beneath(w->alloc_dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, false);

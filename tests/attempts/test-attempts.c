@@ -2,7 +2,9 @@
  *
  * The attempts in a real exec task: agent's client, warden, shim, payload.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "codec/codec.h"
@@ -25,7 +28,8 @@
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"
 
-enum { AGENT = 65533 };
+enum { NOBODY = 65534, AGENT = 65533 };
+static const char raw_id[] = "0000002b-89ab-cdef-0123-456789abcdef";
 
 static const char *
 local(const struct rig *r, const char *name)
@@ -175,9 +179,12 @@ struct profile {
  * Landlock's. Its shim is of the same user: it could starve it, and with it its own log, so that is
  * left out. */
 static const struct attempt_expect host_root[] = {
-    {"A15", "set_uid_0", "0"}, {"A15", "set_gid_0", "0"},
+    {"A15", "set_uid_0", "0"},
+    {"A15", "set_gid_0", "0"},
     {"A11", "pid1_fd", "0"}, /* the directory; what is in it is refused (pid1_root and the like) */
-    {"A5", "pid1_files", "0"}, {"B3", "lease_on_host_file", "0"},
+    {"A5", "pid1_files", "0"},
+    {"B3", "lease_on_host_file", "0"},
+    {"A24", "write_shell", "EROFS|ETXTBSY"}, /* while somebody runs it */
 };
 static const char host_root_command[] =
     "exec /local/attempt -but nice_pid1 affinity_pid1 idle_pid1 ioprio_pid1 limit_pid1 pid1_oom";
@@ -459,6 +466,52 @@ START_TEST(raw_exec_has_default_signals_too)
 }
 END_TEST
 
+/* As another user of the host: 0 or -errno of opening it. */
+static int
+as_nobody(const char *path)
+{
+    int st;
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+            setresuid(NOBODY, NOBODY, NOBODY) < 0)
+            _exit(255);
+        _exit(open(path, O_PATH | O_CLOEXEC) < 0 ? errno : 0);
+    }
+    ck_assert_int_eq(waitpid(pid, &st, 0), pid);
+    ck_assert(WIFEXITED(st) && WEXITSTATUS(st) != 255);
+    return -WEXITSTATUS(st);
+}
+
+/* B7: a program that root of a user namespace made setuid is setuid-root on the disk, and
+ * /alloc/data may be written by all: no user of the host gets there. What raw_exec opens is told by
+ * README. */
+START_TEST(users_of_the_host_are_kept_out)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    static const char *const paths[] = {
+        "", "/web", "/web/local/setuid-attempt", "/alloc/data", "/alloc/tmp", "/alloc/logs"};
+    struct rig r;
+    start(&r);
+    (void)run(&r, rig_spec(&r, rig_id, "web", true, "cp /bin/true /local/x; chmod 6755 /local/x"));
+    for (size_t i = 1; i < ARRAY_LEN(paths); i++)
+        ck_assert_int_eq(
+            as_nobody(mem_printf(r.ctx, "%s/%s%s", r.policy.alloc_dir, rig_id, paths[i])), -EACCES);
+    rig_alloc(&r, raw_id, "raw", "raw_exec");
+    struct got g;
+    rig_launch(&r, rig_spec(&r, raw_id, "raw", false, "pwd"), &g);
+    ck_assert_int_eq(rig_end(&r, &g)->exit_code, 0);
+    got_free(&g);
+    ck_assert_int_eq(as_nobody(mem_printf(r.ctx, "%s/%s/raw", r.policy.alloc_dir, raw_id)), 0);
+    struct stat st;
+    ck_assert_int_eq(stat(mem_printf(r.ctx, "%s/%s", r.policy.alloc_dir, raw_id), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0711); /* walked through, not listed */
+    rig_stop(&r);
+}
+END_TEST
+
 /* A16-like without controllers: children that daemonise end with the task (A58). */
 START_TEST(nothing_outlives_the_task)
 {
@@ -489,4 +542,5 @@ TEST_SUITE_TIMEOUT("attempts", 60, all_are_refused_in_an_exec_task, some_succeed
                    as_root_of_the_host, the_launcher_is_no_interpreter, drivers_that_are_off,
                    root_by_no_spelling, working_directories_stay_inside,
                    planted_links_stop_the_next_start, data_directory_behind_a_link,
-                   raw_exec_has_default_signals_too, nothing_outlives_the_task)
+                   raw_exec_has_default_signals_too, users_of_the_host_are_kept_out,
+                   nothing_outlives_the_task)
