@@ -435,6 +435,84 @@ START_TEST(planted_links_stop_the_next_start)
 }
 END_TEST
 
+/* One start of the task db with a mount where web exchanges a directory and a link; whether it
+ * started. */
+static bool
+mount_in_a_race(struct rig *r, const char *source)
+{
+    struct launch_spec *s = rig_spec(
+        r, rig_id, "db", true,
+        "for d in / /etc /usr /proc/1 /alloc /local; do test ! -e $d/mark || echo $d; done");
+    struct launch_mount *m = type_new(s, &type_launch_mount);
+    *m = (struct launch_mount){.source = source, .target = "/alloc/data/spot", .read_only = true};
+    list_add(s, s->mounts, m);
+    struct got g, d = {0};
+    rig_launch(r, s, &g);
+    bool started = g.err.code == 0;
+    if (started)
+        ck_assert_int_eq(rig_end(r, &g)->exit_code, 0);
+    got_free(&g);
+    if (started)
+        ck_assert_str_eq(rig_file(r, rig_id, "alloc/logs/db.stdout.0"), "");
+    warden_destroy(r->client, rig_id, "db", rig_got, &d);
+    rig_wait(r, &d);
+    got_free(&d);
+    talloc_free(s);
+    return started;
+}
+
+/* A4, the race. */
+START_TEST(places_of_mounts_are_not_exchanged)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    static const char *const links[] = {"/", "/etc", "../../../../..", "/proc/1/root/etc"};
+    const char *many = getenv("PADDOCK_LONG");
+    size_t rounds = many != NULL && *many == '1' ? 500 : 60, started = 0, refused_ = 0;
+    struct rig r;
+    struct watch w;
+    start(&r);
+    static const char *allowed[1];
+    allowed[0] = mem_printf(r.ctx, "%s/allowed", r.dir);
+    ck_assert_int_eq(mkdir(allowed[0], 0755), 0);
+    ck_assert_int_eq(
+        file_write_atomic(AT_FDCWD, mem_printf(r.ctx, "%s/mark", allowed[0]), "x", 1, 0644), 0);
+    r.policy.bind_allowed = (struct str_list){allowed, 1};
+    rig_change_policy(&r);
+    rig_alloc(&r, rig_id, "db", "exec");
+    watch_begin(&w, r.dir);
+    for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+        const char *name = mem_printf(r.ctx, "%s/%s/web/local/attempt", r.policy.alloc_dir, rig_id);
+        ck_assert_int_eq(access(name, X_OK), 0);
+        struct got g, d = {0};
+        rig_launch(
+            &r,
+            rig_spec(&r, rig_id, "web", true,
+                     mem_printf(r.ctx,
+                                "cd /alloc/data; rm -rf spot link; mkdir spot; ln -s %s link;"
+                                "exec /local/attempt -swap /alloc/data/spot /alloc/data/link",
+                                links[i])),
+            &g);
+        ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+        for (size_t k = 0; k < rounds; k++)
+            *(mount_in_a_race(&r, allowed[0]) ? &started : &refused_) += 1;
+        got_free(&g);
+        warden_kill(r.client, rig_id, "web", rig_got, &d);
+        rig_wait(&r, &d);
+        got_free(&d);
+        d = (struct got){0};
+        warden_destroy(r.client, rig_id, "web", rig_got, &d);
+        rig_wait(&r, &d);
+        got_free(&d);
+    }
+    unharmed(&r, &w, NULL);
+    printf("# A4 refused (%zu), mounted on the directory (%zu)\n", refused_, started);
+    ck_assert_msg(started > 0 && refused_ > 0, "%zu started, %zu refused: that was no race",
+                  started, refused_);
+    rig_stop(&r);
+}
+END_TEST
+
 /* What the operator links is followed; only tasks are not trusted. */
 START_TEST(data_directory_behind_a_link)
 {
@@ -541,6 +619,6 @@ TEST_SUITE_TIMEOUT("attempts", 60, all_are_refused_in_an_exec_task, some_succeed
                    in_the_user_namespace_of_the_host, as_root_of_its_user_namespace,
                    as_root_of_the_host, the_launcher_is_no_interpreter, drivers_that_are_off,
                    root_by_no_spelling, working_directories_stay_inside,
-                   planted_links_stop_the_next_start, data_directory_behind_a_link,
-                   raw_exec_has_default_signals_too, users_of_the_host_are_kept_out,
-                   nothing_outlives_the_task)
+                   planted_links_stop_the_next_start, places_of_mounts_are_not_exchanged,
+                   data_directory_behind_a_link, raw_exec_has_default_signals_too,
+                   users_of_the_host_are_kept_out, nothing_outlives_the_task)
