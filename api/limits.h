@@ -17,6 +17,7 @@ enum {
     JOB_IO_WEIGHT_MAX = 10000,       /* io_weight */
     JOB_CORES_MAX = 1024,            /* processors of a task */
     JOB_DISKS_MAX = 8,               /* disks whose use by a task is limited */
+    JOB_TCP_PORTS_MAX = 64,          /* ports of a list of landlock */
     JOB_CALLS_MAX = 128,             /* system calls of a list of seccomp */
     JOB_NET_RULES_MAX = 64,          /* rules of a list of a network policy */
     JOB_NAME_MAX = 256,              /* bytes of the id of a job and of most names */

@@ -131,6 +131,33 @@ pressure(struct check *c)
                      rows[i].name);
 }
 
+static void
+tcp_ports(struct check *c, const char *name, const struct i64_list *l)
+{
+    if (l->n > JOB_TCP_PORTS_MAX)
+        complain(c, "landlock: %s has more than %d ports", name, JOB_TCP_PORTS_MAX);
+    for (size_t i = 0; i < l->n && i < JOB_TCP_PORTS_MAX; i++)
+        if (l->v[i] < 0 || l->v[i] > UINT16_MAX)
+            complain(c, "landlock: %s: %lld is no port", name, (long long)l->v[i]);
+}
+
+static void
+box(struct check *c)
+{
+    const struct task_isolation *i = c->iso;
+    bool raw = str_eq(c->task->driver, "raw_exec");
+    if (i->landlock) {
+        tcp_ports(c, "bind", &i->landlock->bind);
+        tcp_ports(c, "connect", &i->landlock->connect);
+    }
+    if (!str_empty(i->proc) && !str_eq(i->proc, "pid"))
+        complain(c, "proc \"%s\" is not \"pid\"", i->proc);
+    if (raw && (i->landlock || !str_empty(i->proc) || i->core_sched))
+        complain(c,
+                 "landlock, proc and core_sched are without effect: driver \"raw_exec\" does not "
+                 "isolate");
+}
+
 static bool
 is_call(const char *s)
 {
@@ -184,4 +211,5 @@ validate_isolation(const void *ctx, const struct task *t, struct str_list *error
     io(&c);
     seccomp(&c);
     pressure(&c);
+    box(&c);
 }

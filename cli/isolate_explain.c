@@ -60,6 +60,29 @@ explain_net(struct cmd *c, const char *what, const struct net_policy *p)
 }
 
 static void
+explain_ports(struct cmd *c, const char *what, const struct i64_list *l)
+{
+    const char *out = "";
+    for (size_t i = 0; i < l->n; i++)
+        out = mem_printf(c, "%s%s%lld", out, i ? ", " : "", (long long)l->v[i]);
+    if (l->n > 0)
+        cmd_say(c, "    %s no TCP ports but %s", what, out);
+}
+
+static void
+explain_calls(struct cmd *c, const struct task_seccomp *t)
+{
+    if (!t)
+        return;
+    if (t->allow.n > 0)
+        cmd_say(c, "    makes the system calls %s too, if the client allows it", join(c, &t->allow));
+    if (t->deny.n > 0)
+        cmd_say(c, "    cannot make the system calls %s", join(c, &t->deny));
+    if (str_eq(t->mode, "log"))
+        cmd_say(c, "    is denied no system call: they are logged, if the client allows that");
+}
+
+static void
 explain_exec(struct cmd *c, const struct launch_spec *s)
 {
     cmd_say(c, "    sees only its own processes, host name, System V IPC and cgroup");
@@ -76,6 +99,15 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
     cmd_say(c, "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
                "keyrings, tracing of others, raw or packet sockets, bpf, io_uring",
             str_or(s->seccomp, "default"));
+    explain_calls(c, s->seccomp_rules);
+    if (s->ports) {
+        explain_ports(c, "binds to", &s->ports->bind);
+        explain_ports(c, "connects to", &s->ports->connect);
+    }
+    if (str_eq(s->proc, "pid"))
+        cmd_say(c, "    finds its processes in /proc, and nothing of the machine");
+    if (s->core_sched)
+        cmd_say(c, "    shares no processor core with another task at the same time, or does not start");
 }
 
 static void
@@ -148,19 +180,6 @@ explain_limits(struct cmd *c, const struct launch_limits *l)
 }
 
 static void
-explain_calls(struct cmd *c, const struct task_seccomp *t)
-{
-    if (!t)
-        return;
-    if (t->allow.n > 0)
-        cmd_say(c, "    makes the system calls %s too, if the client allows it", join(c, &t->allow));
-    if (t->deny.n > 0)
-        cmd_say(c, "    cannot make the system calls %s", join(c, &t->deny));
-    if (str_eq(t->mode, "log"))
-        cmd_say(c, "    is denied no system call: they are logged, if the client allows that");
-}
-
-static void
 explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
 {
     const struct driver *d = driver_find(t->driver);
@@ -188,8 +207,6 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
     }
     if (s->isolated)
         explain_exec(c, s);
-    if (s->isolated)
-        explain_calls(c, s->seccomp_rules);
     else
         cmd_say(c, "    is not isolated: it is a process of the host as %s, and does what that user "
                    "may do; only its cgroup is its own",

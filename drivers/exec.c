@@ -91,6 +91,10 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     const struct task_isolation *iso = in->task->isolation;
     if (iso && iso->seccomp)
         s->seccomp_rules = codec_clone(s, &type_task_seccomp, iso->seccomp);
+    if (iso && iso->landlock && (iso->landlock->bind.n > 0 || iso->landlock->connect.n > 0))
+        s->ports = codec_clone(s, &type_task_landlock, iso->landlock);
+    s->proc = iso ? mem_strdup(s, str_or(iso->proc, "")) : "";
+    s->core_sched = iso && iso->core_sched;
     r = s->seccomp_rules ? seccomp_check_task(s->seccomp_rules, e) : 0;
     s->host_pid = host_pid;
     s->host_ipc = host_ipc;

@@ -220,8 +220,21 @@ make_empty(const void *ctx, const struct base *b, struct err *e)
     return r;
 }
 
+/* Where it is there. */
+static int
+mask_dir(const char *path, const char *empty, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    return clone_mount(empty, path, false,
+                       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+                       e);
+}
+
 /* A new sysfs has nothing mounted in it: debugfs, tracefs, securityfs, bpf and cgroup are absent by
- * construction; what remains to hide are the firmware tables and power meters. */
+ * construction; what remains to hide are the firmware tables, power meters
+ * and the throttling of each processor. */
 static int
 make_sys(const void *ctx, const struct base *b, struct err *e)
 {
@@ -234,14 +247,11 @@ make_sys(const void *ctx, const struct base *b, struct err *e)
         RAW(SYS_mount, "sysfs", sys, "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     if (m < 0)
         return err_errno(e, (int)-m, "cannot mount sysfs on \"%s\"", sys);
-    for (size_t i = 0; i < ARRAY_LEN(masks) && r == 0; i++) {
-        const char *path = mem_printf(ctx, "%s/%s", sys, masks[i]);
-        struct stat st;
-        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-            r = clone_mount(
-                empty, path, false,
-                MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(masks) && r == 0; i++)
+        r = mask_dir(mem_printf(ctx, "%s/%s", sys, masks[i]), empty, e);
+    for (unsigned i = 0; i < CGROUP_CPUS_MAX && r == 0; i++)
+        r = mask_dir(mem_printf(ctx, "%s/devices/system/cpu/cpu%u/thermal_throttle", sys, i), empty,
+                     e);
     return r;
 }
 

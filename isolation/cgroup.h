@@ -90,7 +90,7 @@ struct cgroup_limits {    /* 0: not set, except where noted; bytes and microseco
     struct cgroup_io io[CGROUP_IO_MAX];
     size_t n_io;
 };
-enum { CGROUP_WEIGHT_MAX = 10000 };
+enum { CGROUP_WEIGHT_MAX = 10000, CGROUP_PIDS_DEFAULT = 4096 };
 /* How much a file matters. BASE: what every task has; written where the controller is, and then a
  * failure is one. ASKED: the job asked for it by name. HINT: as good as it goes. */
 enum cgroup_need { CGROUP_BASE, CGROUP_ASKED, CGROUP_HINT };

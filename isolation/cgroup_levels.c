@@ -163,7 +163,6 @@ add_cores(void *arg, int taskfd)
         all->bits[i] |= s.bits[i];
 }
 
-/* "" gives back all that there are. */
 static void
 give_shared(void *arg, int taskfd)
 {
@@ -190,6 +189,7 @@ levels_share_cores(struct cgroup_root *r)
         r->shared = all;
     if (!before && !r->cores)
         return;
-    (void)cgroup_cpus_text(&r->shared, text);
-    each_task(r, give_shared, r->cores ? text : (char[]){"\n"});
+    /* all, by name, when nothing is reserved any more: a cgroup with processes may not become empty
+     */
+    each_task(r, give_shared, (char *)(uintptr_t)cgroup_cpus_text(&r->shared, text));
 }

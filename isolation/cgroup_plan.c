@@ -15,7 +15,6 @@ enum {
     WEIGHT_MIN = 1,
     WEIGHT_DEFAULT = 100,
     SHARES_DEFAULT = 1024,
-    PIDS_DEFAULT = 4096,
     CPU_PERIOD_US = 100000,
     CPU_QUOTA_MIN_US = 1000,
 };
@@ -161,7 +160,7 @@ cgroup_plan(const struct cgroup_limits *l, const struct cgroup_root *r, struct c
         p.keeps_memory = false;
     }
     first = p.n;
-    (void)add(&p, "pids.max", CGROUP_BASE, l->pids_max > 0 ? l->pids_max : PIDS_DEFAULT);
+    (void)add(&p, "pids.max", CGROUP_BASE, l->pids_max > 0 ? l->pids_max : CGROUP_PIDS_DEFAULT);
     if (!(r->controllers & CGROUP_PIDS))
         without(&p, first);
     first = p.n;

@@ -146,14 +146,36 @@ load_filter(const struct sock_filter *filter, uint16_t n)
     return RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
+struct net_port {
+    uint64_t access;
+    uint64_t port;
+};
+
+static long
+add_ports(long rules, uint64_t access, const uint16_t *ports, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && i < CONFINE_PORTS_MAX; i++) {
+        struct net_port p = {.access = access, .port = ports[i]};
+        long r = RAW(SYS_landlock_add_rule, rules, LANDLOCK_NET_PORT, &p, 0);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 /* The second wall: no file outside the task's root, whatever leads there; no device is made; no
  * abstract socket and no signal beyond the task. What is read-only inside is the mounts' part. */
 static long
-landlock(uint32_t abi)
+landlock(const struct confine *c)
 {
+    uint32_t abi = c->landlock_abi;
+    uint64_t net = (c->flags & CONFINE_BIND ? LANDLOCK_NET_BIND : 0) |
+                   (c->flags & CONFINE_CONNECT ? LANDLOCK_NET_CONNECT : 0);
+    if (net != 0 && abi < LANDLOCK_ABI_NET)
+        return -EOPNOTSUPP; /* the warden refuses it before */
     if (abi < LANDLOCK_ABI_REFER)
         return 0;
-    struct landlock_rules all = {.fs = landlock_fs(abi)};
+    struct landlock_rules all = {.fs = landlock_fs(abi), .net = net};
     all.scoped = abi >= LANDLOCK_ABI_SCOPE ? LANDLOCK_SCOPES : 0;
     long rules = RAW(SYS_landlock_create_ruleset, &all, landlock_size(abi), 0);
     if (rules < 0)
@@ -165,6 +187,10 @@ landlock(uint32_t abi)
     };
     long r =
         root < 0 ? root : RAW(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &below, 0);
+    if (r == 0 && (c->flags & CONFINE_BIND))
+        r = add_ports(rules, LANDLOCK_NET_BIND, c->bind, c->n_bind);
+    if (r == 0 && (c->flags & CONFINE_CONNECT))
+        r = add_ports(rules, LANDLOCK_NET_CONNECT, c->connect, c->n_connect);
     if (r == 0)
         r = RAW(SYS_landlock_restrict_self, rules, 0);
     raw_close(root);
@@ -197,6 +223,8 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     }
     for (uint32_t i = 0; i < c->n_rlimits; i++)
         STEP("setrlimit", set_rlimit(&c->rlimits[i]));
+    if (c->flags & CONFINE_CORE_SCHED) /* of this process; its children have it too */
+        STEP("core scheduling", RAW(SYS_prctl, PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, 1, 0));
     int r = 0;
     if (c->flags & CONFINE_USERNS) /* which gives all capabilities inside, and resets securebits */
         STEP("user namespace", RAW(SYS_setns, x->userns, CLONE_NEWUSER));
@@ -219,7 +247,7 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     if (c->flags & (CONFINE_NO_NEW_PRIVS | CONFINE_ISOLATED))
         STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     if (c->flags & CONFINE_ISOLATED)
-        STEP("landlock", landlock(c->landlock_abi));
+        STEP("landlock", landlock(c));
     if (x->filter != NULL)
         STEP("seccomp", load_filter(x->filter, x->n_filter));
     return 0;

@@ -33,6 +33,9 @@ enum {
     CONFINE_NO_NEW_PRIVS = 4,
     CONFINE_HOSTNAME = 8, /* own uts namespace */
     CONFINE_USERNS = 16,  /* enter confine_exec.userns; ids are those inside */
+    CONFINE_BIND = 32,    /* to no TCP port but those of `bind`; the same for `connect` */
+    CONFINE_CONNECT = 64,
+    CONFINE_CORE_SCHED = 128, /* a core-scheduling cookie of its own */
 };
 
 struct confine_rlimit {
@@ -50,10 +53,14 @@ struct confine {
     uint32_t n_groups;
     uint32_t n_rlimits;
     uint32_t landlock_abi; /* of the kernel; 0: without */
+    uint32_t n_bind;
+    uint32_t n_connect;
     uint64_t
         caps; /* bit per capability kept (bounding, permitted, effective, inheritable, ambient) */
     struct confine_rlimit rlimits[CONFINE_RLIMITS_MAX];
     uint32_t groups[CONFINE_GROUPS_MAX];
+    uint16_t bind[CONFINE_PORTS_MAX]; /* only with Landlock of version 4 and above */
+    uint16_t connect[CONFINE_PORTS_MAX];
     char hostname[CONFINE_HOSTNAME_MAX + 1];
 };
 

@@ -18,11 +18,15 @@ struct landlock_rules {
 enum {
     LANDLOCK_ABI_REFER = 2, /* without it no file could be moved to another directory */
     LANDLOCK_ABI_TRUNCATE = 3,
+    LANDLOCK_ABI_NET = 4,
     LANDLOCK_ABI_IOCTL = 5,
     LANDLOCK_ABI_SCOPE = 6,
     LANDLOCK_FS_UP_TO_REFER = (1 << 14) - 1,
     LANDLOCK_FS_TRUNCATE = 1 << 14,
     LANDLOCK_FS_IOCTL = 1 << 15,
+    LANDLOCK_NET_BIND = 1, /* TCP */
+    LANDLOCK_NET_CONNECT = 2,
+    LANDLOCK_NET_PORT = 2, /* kind of a rule */
     LANDLOCK_SCOPE_SIGNALS = 1 << 1,
     LANDLOCK_SCOPES = 3, /* abstract sockets and signals: only to whom has the same rules */
 };
@@ -40,7 +44,9 @@ landlock_fs(uint32_t abi)
 static inline uint64_t
 landlock_size(uint32_t abi)
 {
-    return abi >= LANDLOCK_ABI_SCOPE ? sizeof(struct landlock_rules) : sizeof(uint64_t);
+    return abi >= LANDLOCK_ABI_SCOPE ? sizeof(struct landlock_rules)
+           : abi >= LANDLOCK_ABI_NET ? 2 * sizeof(uint64_t)
+                                     : sizeof(uint64_t);
 }
 
 #endif

@@ -192,7 +192,7 @@ add_roots(struct builder *b, const struct mounts_spec *s)
 static void
 add_kernel(struct builder *b, const struct mounts_spec *s)
 {
-    add(b, MOUNTS_PROC, NULL, "proc", 0);
+    add(b, MOUNTS_PROC, s->proc_pids ? "subset=pid" : NULL, "proc", 0);
     for (size_t i = 0; i < ARRAY_LEN(mask_files); i++)
         add(b, MOUNTS_MASK, "/dev/null", mask_files[i], MOUNTS_F_OPTIONAL | MOUNTS_F_FILE);
     for (size_t i = 0; i < ARRAY_LEN(mask_dirs); i++)

@@ -41,6 +41,7 @@ struct mounts_spec {
     uint32_t uid;           /* owner of /secrets */
     uint32_t gid;
     uint32_t id_base; /* id 0 of the task on the host; 0: no user namespace */
+    bool proc_pids;   /* /proc has processes and nothing else */
     bool host_ipc;    /* then /dev/shm is the host's */
 };
 

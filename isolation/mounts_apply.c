@@ -323,7 +323,8 @@ do_op(struct apply *a)
     case MOUNTS_TMPFS:
         return do_tmpfs(a);
     case MOUNTS_PROC:
-        return mount_here(a, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+        return mount_here(a, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                          a->op->source != 0 ? mounts_str(a->plan, a->op->source) : NULL);
     case MOUNTS_DEVPTS:
         return do_devpts(a);
     case MOUNTS_LINK:

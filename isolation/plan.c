@@ -8,6 +8,7 @@
 #include "common/buf.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "isolation/cgroup.h"
 #include "isolation/mounts.h"
 
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -94,6 +95,33 @@ limit(struct confine *c, unsigned resource, uint64_t v)
         (struct confine_rlimit){.resource = resource, .soft = v, .hard = v};
 }
 
+static uint64_t
+nproc(const struct launch_spec *s)
+{
+    int64_t n = s->limits != NULL ? s->limits->pids_max : 0;
+    return n > CGROUP_PIDS_DEFAULT ? (uint64_t)n : CGROUP_PIDS_DEFAULT;
+}
+
+static uint32_t
+ports(uint16_t to[CONFINE_PORTS_MAX], const struct i64_list *from)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < from->n && n < CONFINE_PORTS_MAX; i++)
+        to[n++] = (uint16_t)from->v[i];
+    return n;
+}
+
+static void
+fill_ports(struct confine *c, const struct task_landlock *l)
+{
+    if (l == NULL)
+        return;
+    c->flags |= l->bind.n > 0 ? CONFINE_BIND : 0;
+    c->flags |= l->connect.n > 0 ? CONFINE_CONNECT : 0;
+    c->n_bind = ports(c->bind, &l->bind);
+    c->n_connect = ports(c->connect, &l->connect);
+}
+
 static void
 fill_confine(struct confine *c, const struct plan_input *in)
 {
@@ -114,6 +142,12 @@ fill_confine(struct confine *c, const struct plan_input *in)
         c->landlock_abi = in->landlock_abi > 0 ? (uint32_t)in->landlock_abi : 0;
         c->caps = in->caps;
         str_copy(c->hostname, sizeof(c->hostname), str_or(s->hostname, s->task_name));
+        c->flags |= s->core_sched ? CONFINE_CORE_SCHED : 0;
+        fill_ports(c, s->ports);
+        /* behind pids.max, and where that controller is missing; the tasks of an allocation count
+         * together, and without a user namespace those of all others of the same user would */
+        if (in->userns)
+            limit(c, RLIMIT_NPROC, nproc(s));
         limit(c, RLIMIT_CORE, 0);
         limit(c, RLIMIT_MEMLOCK, MEMLOCK_DEFAULT);
         limit(c, RLIMIT_MSGQUEUE, MSGQUEUE_DEFAULT);

@@ -23,7 +23,7 @@
 /* Of everything that warden and shim share: this block, the descriptors, the status, the part of
  * the record that the shim writes. To be raised with every change of one of them: a shim of another
  * version refuses the plan, and a record of another version is not read as if it were ours. */
-enum { SHIM_VERSION = 2 };
+enum { SHIM_VERSION = 3 };
 
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */

@@ -4,6 +4,8 @@
  */
 #include "isolation/plan.h"
 
+#include "isolation/confine.h"
+
 static int
 inside(const struct plan_header *h, uint64_t at, uint64_t n, uint64_t align)
 {
@@ -37,7 +39,7 @@ plan_check(const void *plan, uint64_t bytes)
     if (((const char *)plan)[bytes - 1] != 0)
         return -22; /* so every string that starts inside ends inside */
     int ok = inside(h, h->mounts, h->mounts_bytes, 8) && h->confine != 0 &&
-             inside(h, h->confine, 8, 8) &&
+             inside(h, h->confine, sizeof(struct confine), 8) &&
              inside(h, h->task_filter.at, (uint64_t)h->task_filter.n * 8, 8) &&
              inside(h, h->shim_filter.at, (uint64_t)h->shim_filter.n * 8, 8) &&
              h->task_filter.n <= UINT16_MAX && h->shim_filter.n <= UINT16_MAX &&

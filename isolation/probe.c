@@ -7,6 +7,7 @@
 #include <linux/landlock.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
+#include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -88,6 +89,12 @@ probe_calls(struct probe *p)
     present(p, PROBE_MOUNT_SETATTR, "mount_setattr", RAW(SYS_mount_setattr, -1, "", 0, page, 1));
     uint32_t act = SECCOMP_RET_KILL_PROCESS;
     present(p, PROBE_SECCOMP, "seccomp", RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
+    uint64_t cookie = 0; /* EINVAL where the kernel was built without it, ENODEV without siblings */
+    long core = RAW(SYS_prctl, PR_SCHED_CORE, PR_SCHED_CORE_GET, 0, 0, &cookie);
+    if (core < 0)
+        because(p, PROBE_CORE_SCHED, core, "prctl(PR_SCHED_CORE)");
+    else
+        yes(p, PROBE_CORE_SCHED);
     long abi = RAW(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (abi < 0) {
         because(p, PROBE_LANDLOCK, abi, "landlock_create_ruleset");

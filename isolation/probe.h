@@ -30,7 +30,8 @@
     X(CGROUP_MEMORY, "cgroup_memory", false)                                                       \
     X(CGROUP_PIDS, "cgroup_pids", false)                                                           \
     X(TMPFS_NOSWAP, "tmpfs_noswap", false)                                                         \
-    X(PSI, "psi", false)
+    X(PSI, "psi", false)                                                                           \
+    X(CORE_SCHED, "core_sched", false)
 
 enum probe_id {
 #define PROBE_ENUM(id, name, needed) PROBE_##id,

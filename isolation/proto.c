@@ -223,6 +223,28 @@ check_limits(const struct launch_limits *l, struct err *e)
     return check_io(l, e);
 }
 
+static bool
+ports_ok(const struct i64_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i] < 0 || l->v[i] > UINT16_MAX)
+            return false;
+    return l->n <= CONFINE_PORTS_MAX;
+}
+
+static int
+check_confinement(const struct launch_spec *s, struct err *e)
+{
+    if (s->ports != NULL && (!ports_ok(&s->ports->bind) || !ports_ok(&s->ports->connect)))
+        return err_set(e, -ERR_INVALID, "launch: more than %d ports, or one that is none",
+                       CONFINE_PORTS_MAX);
+    if (!str_empty(s->proc) && !str_eq(s->proc, "pid"))
+        return err_set(e, -ERR_INVALID, "launch: proc \"%s\" is not \"pid\"", s->proc);
+    if (!s->isolated && (s->ports != NULL || !str_empty(s->proc) || s->core_sched))
+        return err_set(e, -ERR_INVALID, "launch: ports, proc and core_sched are of isolated tasks");
+    return 0;
+}
+
 int
 proto_check_spec(const struct launch_spec *s, struct err *e)
 {
@@ -244,6 +266,8 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
         if (str_empty(s->cap_add.v[i]))
             return err_set(e, -ERR_INVALID, "launch: capability %zu has no name", i);
     if (check_limits(s->limits, e) < 0)
+        return -ERR_INVALID;
+    if (check_confinement(s, e) < 0)
         return -ERR_INVALID;
     const struct launch_logs *g = s->logs;
     if (g != NULL && (g->max_files < 0 || g->max_files > 10000 || g->max_file_bytes < 0 ||

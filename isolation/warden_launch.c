@@ -25,6 +25,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/landlock.h"
 #include "isolation/mounts.h"
 #include "isolation/mounts_apply.h"
 #include "isolation/policy.h"
@@ -108,6 +109,20 @@ warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, str
     return 0;
 }
 
+/* What a job asks to be kept from, and this kernel cannot: it does not run without. */
+static int
+check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
+{
+    if (s->ports != NULL && w->probe.landlock_abi < LANDLOCK_ABI_NET)
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "landlock: ports need version %d of the kernel's Landlock, here it is %d",
+                       LANDLOCK_ABI_NET, w->probe.landlock_abi);
+    const struct probe_fact *core = &w->probe.facts[PROBE_CORE_SCHED];
+    if (s->core_sched && !core->ok)
+        return err_set(e, -ERR_UNSUPPORTED, "core_sched: %s", core->reason);
+    return 0;
+}
+
 static int
 authorise(struct warden *w, struct launch *l, struct err *e)
 {
@@ -118,6 +133,9 @@ authorise(struct warden *w, struct launch *l, struct err *e)
     if (s->isolated && w->exec_missing[0] != '\0')
         return err_set(e, -ERR_UNSUPPORTED, "driver \"%s\" cannot work here: %s", s->driver,
                        w->exec_missing);
+    r = check_kernel(w, s, e);
+    if (r < 0)
+        return r;
     if (w->root)
         r = warden_user(w, s, &l->user, e);
     else if (!str_empty(s->user) && !str_eq(s->user, w->policy->agent_user))
@@ -257,6 +275,7 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .uid = l->user.uid,
         .gid = l->user.gid,
         .id_base = l->task->id_base,
+        .proc_pids = str_eq(s->proc, "pid"),
     };
     return mounts_plan(l->ctx, &spec, &l->mounts, e);
 }

@@ -66,6 +66,11 @@ START_TEST(plan_of_a_plain_task)
     };
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         ck_assert_msg(has(ctx, p, lines[i]), "%s", lines[i]);
+    struct mounts_spec less = spec();
+    struct mounts_plan *q;
+    less.proc_pids = true;
+    ck_assert_int_eq(mounts_plan(ctx, &less, &q, &e), 0);
+    ck_assert(has(ctx, q, "proc proc <- subset=pid"));
     ck_assert_str_eq(mounts_describe(ctx, p, 0), "root <- /var/a/1/web");
     ck_assert_uint_eq(p->ops[p->n_ops - 1].kind, MOUNTS_ENTER);
     ck_assert_int_eq(mounts_check(p, p->bytes), 0);
