@@ -188,6 +188,12 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
         str_map_set(ctx, &info->facts, probe_name((enum probe_id)i), f->ok ? "true" : f->reason);
     }
     /* not what the kernel can, but what tasks get */
+    uint32_t all = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET | CGROUP_HUGETLB;
+    uint32_t absent = w->cgroup.fd < 0 ? all : all & ~w->cgroup.controllers;
+    const char *limits = absent == 0 ? "true"
+                                     : mem_printf(ctx, "tasks have no limits of: %s",
+                                                  cgroup_controllers_text(ctx, absent));
+    str_map_set(ctx, &info->facts, "limits", limits);
     const char *without =
         str_eq(w->policy->userns, "off") ? "off by the client's policy" : w->userns_missing;
     str_map_set(ctx, &info->facts, "userns", without[0] != '\0' ? without : "true");
