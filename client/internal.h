@@ -111,6 +111,7 @@ struct alloc_runner {
     struct alloc_runner *gc_next; /* in the queue of those to destroy */
     bool gc_queued;
     /* network.c */
+    bool network_waiting; /* for ports that another allocation has, which is about to end */
     bool network_removing;
     bool network_gone;
     struct timer *network_timer;

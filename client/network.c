@@ -47,10 +47,42 @@ fill_ports(struct net_request *q, const struct allocation *a, struct err *e)
     return 0;
 }
 
+/* Another one is about to give its ports back. The servers give them away as soon as it is to stop. */
+static bool
+somebody_leaves(const struct alloc_runner *ar)
+{
+    struct alloc_runner *other, *next;
+    HASH_ITER (hh, ar->c->allocs, other, next)
+        if (other != ar && own(other) && !other->network_gone &&
+            (other->rec->stopping || alloc_runner_terminal(other)))
+            return true;
+    return false;
+}
+
+static void
+wake_waiting(struct client *c)
+{
+    struct alloc_runner *ar, *next;
+    HASH_ITER (hh, c->allocs, ar, next) {
+        if (!ar->network_waiting)
+            continue;
+        ar->network_waiting = false;
+        if (!ar->stopped && !alloc_runner_terminal(ar))
+            network_make(ar);
+    }
+}
+
 static void
 on_made(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct alloc_runner *ar = arg;
+    if (e && e->code == -ERR_CONFLICT && !ar->stopped && somebody_leaves(ar)) {
+        log_info("client", "network waits for another allocation to end", "alloc_id", ar->id, "reason",
+                 e->text, NULL);
+        ar->network_waiting = true;
+        alloc_runner_release(ar);
+        return;
+    }
     const struct alloc_network_status *s = e ? NULL : r->msg->network;
     struct allocation *a = ar->rec->alloc;
     if (s && !ar->stopped && !str_empty(s->address) &&
@@ -98,12 +130,14 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
         /* the next agent does it */
     } else if (!e) {
         ar->network_gone = true;
+        wake_waiting(ar->c);
     } else if (e->code == -ERR_BUSY) { /* the warden does not know yet that the last task has ended */
         ar->network_timer = timer_start(ar->c->loop, CLIENT_AGAIN_MS, on_again, ar);
     } else if (e->code != -ERR_UNAVAILABLE && e->code != -ERR_CLOSED) { /* else link_up comes */
         log_warn("client", "network was not removed: it goes with the allocation's directory",
                  "alloc_id", ar->id, "error", e->text, NULL);
         ar->network_gone = true;
+        wake_waiting(ar->c);
     }
     alloc_runner_release(ar);
 }

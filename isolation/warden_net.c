@@ -530,6 +530,8 @@ check_ports(struct warden *w, const struct net_record *rec, struct err *e)
                 return err_set(e, -ERR_INVALID, "port %d is mapped twice", p->port);
         for (size_t k = 0; k < w->nets->n; k++) {
             const struct net_record *o = &w->nets->v[k]->rec;
+            if (w->nets->v[k]->state == NET_REMOVING) /* the hand has that before this */
+                continue;
             for (uint32_t m = 0; m < o->n_ports; m++)
                 if (o->ports[m].port == p->port && o->ports[m].host_ip == p->host_ip)
                     return err_set(e, -ERR_CONFLICT,
@@ -655,6 +657,19 @@ remove_net(struct warden *w, struct wnet *n, struct warden_waiter to, struct err
     return 0;
 }
 
+/* Whether it has ended may be known to the agent before it is to us: a shim's end has its own event. */
+static bool
+lives(const struct warden *w, const char *alloc)
+{
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        const struct wtask *t = w->tasks[i];
+        struct pollfd p = {.fd = t->shim.fd, .events = POLLIN};
+        if (t->state != TASK_FINISHED && str_eq(t->alloc, alloc) && (p.fd < 0 || poll(&p, 1, 0) != 1))
+            return true;
+    }
+    return false;
+}
+
 void
 net_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
@@ -663,7 +678,7 @@ net_remove(struct warden *w, struct warden_waiter to, const struct warden_reques
     struct wnet *n = w->root ? find(w, q->alloc_id) : NULL;
     if (n == NULL)
         warden_reply(w, to, &done);
-    else if (task_alloc_busy(w, q->alloc_id))
+    else if (lives(w, q->alloc_id))
         err_set(&e, -ERR_BUSY, "a task of allocation \"%s\" still runs", q->alloc_id);
     else
         (void)remove_net(w, n, to, &e);
