@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "codec/codec.h"
@@ -40,6 +42,25 @@ lacks(void)
            (p.facts[PROBE_CGROUP_MEMORY].ok ? 0 : NO_CONTROLLERS);
 }
 
+static pid_t occupant;
+
+static void
+occupy(const char *procs)
+{
+    pid_t parent = getpid();
+    occupant = fork();
+    ck_assert_int_ge(occupant, 0);
+    if (occupant == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (getppid() == parent)
+            (void)pause();
+        _exit(0);
+    }
+    char pid[16];
+    (void)snprintf(pid, sizeof(pid), "%d", (int)occupant);
+    ck_assert_int_eq(file_put(AT_FDCWD, procs, pid), 0);
+}
+
 static void
 start(struct rig *r, unsigned without, const char *userns, const char *limits)
 {
@@ -52,8 +73,9 @@ start(struct rig *r, unsigned without, const char *userns, const char *limits)
         r->denied[r->n_denied++] = (struct rig_denied){SYS_landlock_create_ruleset, ENOSYS};
     if (without & NO_BPF)
         r->denied[r->n_denied++] = (struct rig_denied){SYS_bpf, EPERM};
-    if (without & NO_CONTROLLERS) { /* none is handed down to a cgroup whose parent keeps them */
+    if (without & NO_CONTROLLERS) { /* none is handed down by a cgroup that has a process itself */
         ck_assert_int_eq(mkdir(r->policy.cgroup_root, 0755), 0);
+        occupy(mem_printf(r->ctx, "%s/cgroup.procs", r->policy.cgroup_root));
         r->policy.cgroup_root = mem_printf(r->ctx, "%s/below", r->policy.cgroup_root);
     }
     r->policy.userns = userns;
@@ -78,8 +100,11 @@ stop(struct rig *r, unsigned without)
     if (without & NO_USERNS)
         ck_assert_int_eq(umount2(r->policy.data_dir, MNT_DETACH), 0);
     rig_stop(r);
-    if (above != NULL)
+    if (above != NULL) {
+        ck_assert_int_eq(kill(occupant, SIGKILL), 0);
+        ck_assert_int_eq(waitpid(occupant, NULL, 0), occupant);
         ck_assert_int_eq(rmdir(above), 0);
+    }
     mem_free(above);
 }
 

@@ -29,6 +29,11 @@
 #include "isolation/sandbox.h"
 #include "tests/lib/test.h"
 
+#ifdef INSTRUMENTED
+static const bool off = true;
+#else
+static const bool off;
+#endif
 static char dir[64], own[80], other[80];
 
 static long
@@ -156,9 +161,10 @@ misbehave(bool landlock)
 
 START_TEST(nothing_beyond)
 {
-#ifdef INSTRUMENTED
-    printf("SKIP sanitizer: its runtime does what the sandbox denies\n");
-#else
+    if (off) {
+        printf("SKIP sanitizer: its runtime does what the sandbox denies\n");
+        return;
+    }
     struct probe p;
     probe_run(&p, NULL);
     snprintf(dir, sizeof(dir), "/tmp/sandbox-XXXXXX");
@@ -177,7 +183,6 @@ START_TEST(nothing_beyond)
     ck_assert_msg(WIFEXITED(st) && WEXITSTATUS(st) == 0, "%d things, status %x", WEXITSTATUS(st),
                   (unsigned)st);
     ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
-#endif
 }
 END_TEST
 
