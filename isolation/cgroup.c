@@ -34,8 +34,7 @@ static const struct {
 };
 
 /* What tasks use; the others stay where they are. */
-static const uint32_t wanted =
-    CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET | CGROUP_HUGETLB;
+static const uint32_t wanted = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET;
 
 uint32_t
 cgroup_parse_controllers(const char *text)
@@ -114,18 +113,26 @@ cgroup_read(int dirfd, const char *name, char *buf, size_t size)
 /* --- tree
  * -------------------------------------------------------------------------------------------- */
 
-/* Hands controllers down to the children of `dirfd`, one by one: what cannot be had is left out. */
+/* Hands controllers down to the children of `dirfd`, in one go where that works: each write makes
+ * the kernel look at everything below. Else one by one: what cannot be had is left out. */
 static void
 enable_controllers(int dirfd, uint32_t which)
 {
     uint32_t have = read_controllers(dirfd, "cgroup.controllers") & which;
     uint32_t done = have ? read_controllers(dirfd, "cgroup.subtree_control") : 0;
+    char all[96] = "", one[16];
     for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
-        char text[16];
+        size_t n = strlen(all);
+        if (have & ~done & controllers[i].bit)
+            (void)snprintf(all + n, sizeof(all) - n, "%s+%s", n ? " " : "", controllers[i].name);
+    }
+    if (all[0] == '\0' || file_put(dirfd, "cgroup.subtree_control", all) == 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
         if (!(have & ~done & controllers[i].bit))
             continue;
-        (void)snprintf(text, sizeof(text), "+%s", controllers[i].name);
-        (void)file_put(dirfd, "cgroup.subtree_control", text);
+        (void)snprintf(one, sizeof(one), "+%s", controllers[i].name);
+        (void)file_put(dirfd, "cgroup.subtree_control", one);
     }
 }
 
@@ -137,8 +144,28 @@ enable_above(int dirfd, uint32_t which)
     auto_fd int up = openat(dirfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (up < 0 || faccessat(up, "cgroup.procs", F_OK, 0) < 0)
         return;
-    enable_above(up, CGROUP_HUGETLB); /* as deep as the path is long */
+    enable_above(up, which & CGROUP_HUGETLB); /* as deep as the path is long */
     enable_controllers(up, which);
+}
+
+/* Some of the machine's memory is, or may become, huge pages. */
+static bool
+has_huge_pages(void)
+{
+    static const char *const files[] = {"nr_hugepages", "nr_overcommit_hugepages"};
+    auto_mem void *tmp = mem_ctx("huge pages");
+    auto_fd int dir = open("/sys/kernel/mm/hugepages", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct str_list sizes = {0};
+    if (dir >= 0)
+        cgroup_dirs(tmp, dir, &sizes);
+    for (size_t i = 0; i < sizes.n * ARRAY_LEN(files); i++) {
+        char text[32];
+        const char *path =
+            mem_printf(tmp, "%s/%s", sizes.v[i / ARRAY_LEN(files)], files[i % ARRAY_LEN(files)]);
+        if (cgroup_read(dir, path, text, sizeof(text)) == 0 && text[0] >= '1' && text[0] <= '9')
+            return true;
+    }
+    return false;
 }
 
 /* The sizes that this kernel has, from the files that it shows: hugetlb.2MB.max */
@@ -175,11 +202,12 @@ cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct er
         return err_errno(e, errno, "cannot open the cgroup \"%s\"", path);
     if (faccessat(fd, "cgroup.procs", F_OK, 0) < 0)
         return err_set(e, -ERR_INVALID, "\"%s\" is not a cgroup (version 2)", path);
+    uint32_t which = wanted | (ret->hugetlb || has_huge_pages() ? CGROUP_HUGETLB : 0);
     if (make)
-        enable_above(fd, wanted);
-    enable_controllers(fd, wanted);
+        enable_above(fd, which);
+    enable_controllers(fd, which);
     ret->top = faccessat(fd, "../cgroup.type", F_OK, 0) < 0; /* which only the first level lacks */
-    ret->controllers = read_controllers(fd, "cgroup.subtree_control");
+    ret->controllers = read_controllers(fd, "cgroup.subtree_control") & which;
     find_huge(fd, ret);
     ret->fd = TAKE_FD(fd);
     ret->cores = false;
@@ -224,14 +252,14 @@ cgroup_open_dir(int dirfd, const char *name)
 
 /* A directory for inner nodes, with controllers handed down where there are any. */
 static int
-make_inner(int dirfd, const char *name, bool controlled, const char *owner)
+make_inner(int dirfd, const char *name, uint32_t which, const char *owner)
 {
     bool made = mkdirat(dirfd, name, 0755) == 0;
     if (!made && errno != EEXIST)
         return -errno;
     int fd = cgroup_open_dir(dirfd, name);
-    if (fd >= 0 && controlled)
-        enable_controllers(fd, wanted);
+    if (fd >= 0 && which != 0)
+        enable_controllers(fd, which);
     if (fd >= 0 && made &&
         owner != NULL) /* not everywhere possible; then nothing counts as stray */
         (void)fsetxattr(fd, OWNER_XATTR, owner, strlen(owner), 0);
@@ -306,8 +334,8 @@ cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
     int k = check_names(alloc, task, e);
     if (k < 0)
         return k;
-    auto_fd int afd = make_inner(r->fd, alloc, r->controllers != 0, r->owner);
-    auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task, r->controllers != 0, NULL);
+    auto_fd int afd = make_inner(r->fd, alloc, r->controllers, r->owner);
+    auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task, r->controllers, NULL);
     auto_fd int shim = tfd < 0 ? tfd : make_leaf(tfd, "shim");
     auto_fd int leaf = shim < 0 ? shim : make_leaf(tfd, "task");
     if (leaf < 0) {

@@ -54,7 +54,9 @@ struct cgroup_root {
     int fd;               /* directory */
     uint32_t controllers; /* that tasks below can use */
     const char *owner;    /* borrowed; marks what is made (trusted.paddock.owner). NULL: no marks */
-    struct cgroup_huge {  /* sizes of huge pages, as files have them: "2MB" */
+    bool hugetlb; /* set before: limit huge pages, which costs every launch, also on a machine that
+                     has none yet */
+    struct cgroup_huge { /* sizes of huge pages, as files have them: "2MB" */
         char size[CGROUP_HUGE_MAX][8];
         size_t n;
     } huge;

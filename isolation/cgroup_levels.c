@@ -101,6 +101,8 @@ levels_update(const struct cgroup_root *r, int allocfd, bool kept)
 {
     auto_mem void *tmp = mem_ctx("levels");
     struct str_list tasks = {0}, allocs = {0};
+    if (!(r->controllers & (CGROUP_CPU | CGROUP_IO | CGROUP_MEMORY)))
+        return;
     if (allocfd >= 0) {
         cgroup_dirs(tmp, allocfd, &tasks);
         sum_weights(r, allocfd, &tasks);

@@ -110,6 +110,7 @@ open_cgroup(struct warden *w, struct err *e)
 {
     auto_mem void *ctx = mem_ctx("cgroup");
     w->cgroup.fd = -1;
+    w->cgroup.hugetlb = w->policy->hugetlb_max > 0;
     w->cgroup.owner = mem_strdup(w, w->policy->data_dir);
     if (!w->root)
         return 0;
