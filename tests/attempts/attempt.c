@@ -715,8 +715,9 @@ main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "-spawned") == 0)
         return 0;
     if (argc == 4 && strcmp(argv[1], "-swap") == 0)
-        while (renameat2(AT_FDCWD, argv[2], AT_FDCWD, argv[3], RENAME_EXCHANGE) == 0)
-            (void)poll(NULL, 0, 0);
+        for (;;) /* it is refused at times: one of them is a mount's place just then */
+            if (renameat2(AT_FDCWD, argv[2], AT_FDCWD, argv[3], RENAME_EXCHANGE) < 0)
+                (void)poll(NULL, 0, 1);
     try_all(attempts, N_ATTEMPTS, argc, argv);
     try_all(more_attempts, n_more_attempts, argc, argv);
     char host[65] = "";
