@@ -11,7 +11,9 @@
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
+#include "isolation/cgroup.h"
 #include "isolation/plan.h"
 #include "isolation/policy.h"
 #include "isolation/proto.h"
@@ -93,6 +95,57 @@ START_TEST(checks_specs)
     struct launch_mount m = {.source = "/a/../etc", .target = "x"};
     list_add(s, s->mounts, &m);
     ck_assert_int_lt(proto_check_spec(s, &e), 0);
+}
+END_TEST
+
+/* Numbers of the agent that become cgroup files, an index into a bitmap or a Landlock rule. */
+START_TEST(checks_limits)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    static const char *const disks[] = {"8:0",        "",     "8",          ":",
+                                        "8:0:0",      "a:b",  "-1:0",       "8:0\n",
+                                        "99999999:0", "8: 0", "8:0 rbps=1", "+8:0"};
+    for (size_t i = 0; i < ARRAY_LEN(disks); i++) {
+        struct task_io io = {.device = disks[i], .read_bps = 1}, *v[] = {&io};
+        struct launch_limits l = {.io = {v, 1}};
+        struct launch_spec *s = spec(ctx);
+        struct err e = ERR_INIT;
+        s->limits = &l;
+        ck_assert_msg((proto_check_spec(s, &e) == 0) == (i == 0), "\"%s\"", disks[i]);
+    }
+    int64_t core = 0, port = 0;
+    struct task_pressure pressure = {0};
+    struct task_landlock ports = {.bind = {&port, 1}};
+    struct launch_limits l = {.cores = {&core, 1}, .pressure = &pressure};
+    struct launch_spec *s = spec(ctx);
+    s->limits = &l;
+    s->isolated = true;
+    s->ports = &ports;
+    const struct {
+        int64_t *what, bad;
+    } rows[] = {{&core, -1},           {&core, CGROUP_CPUS_MAX}, {&port, -1},
+                {&port, 65536},        {&pressure.memory, -1},   {&pressure.io, NS_PER_S + 1},
+                {&l.io_weight, 10001}, {&l.memory_min, -1},      {&l.hugetlb, INT64_MIN}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err e = ERR_INIT;
+        ck_assert_msg(proto_check_spec(s, &e) == 0, "%s", e.text);
+        *rows[i].what = rows[i].bad;
+        ck_assert_msg(proto_check_spec(s, &e) < 0, "row %zu", i);
+        *rows[i].what = 0;
+    }
+    struct err e = ERR_INIT;
+    s->proc = "all";
+    ck_assert_int_lt(proto_check_spec(s, &e), 0);
+    struct warden_request q = {.op = WARDEN_RESIZE, .alloc_id = ID, .task_name = "web"};
+    err_clear(&e);
+    ck_assert_int_lt(proto_check(&q, PROTO_READY, &e), 0); /* without limits */
+    q.limits = &l;
+    err_clear(&e);
+    ck_assert_msg(proto_check(&q, PROTO_READY, &e) == 0, "%s", e.text);
+    ck_assert_int_lt(proto_check(&q, PROTO_HELLO, &e), 0);
+    q.op = WARDEN_PAUSE;
+    err_clear(&e);
+    ck_assert_int_lt(proto_check(&q, PROTO_READY, &e), 0); /* with limits */
 }
 END_TEST
 
@@ -263,5 +316,5 @@ START_TEST(reads_records)
 }
 END_TEST
 
-TEST_SUITE("proto", checks_names_and_paths, checks_specs, plans_commands, bounds_plans,
-           compiles_policies, obeys_allowed_users, reads_records)
+TEST_SUITE("proto", checks_names_and_paths, checks_specs, checks_limits, plans_commands,
+           bounds_plans, compiles_policies, obeys_allowed_users, reads_records)
