@@ -278,12 +278,23 @@ rig_launch(struct rig *r, const struct launch_spec *s, struct got *g)
     rig_wait(r, g);
 }
 
+/* As long as check gives a test more time: an emulated machine is some 25 times slower. */
+static int
+patience_ms(void)
+{
+    const char *times = getenv("CK_TIMEOUT_MULTIPLIER");
+    uint64_t n = 1;
+    if (times != NULL && num_parse_u64(times, &n) < 0)
+        n = 1;
+    return 10000 * (int)(n < 100 ? n : 100);
+}
+
 struct task_record *
 rig_end(struct rig *r, struct got *g)
 {
     ck_assert_msg(g->err.code == 0, "%s", g->err.text);
     struct pollfd p = {.fd = g->pidfd, .events = POLLIN};
-    ck_assert_int_eq(poll(&p, 1, 10000), 1);
+    ck_assert_int_eq(poll(&p, 1, patience_ms()), 1);
     struct task_record *t = NULL;
     ck_assert_int_eq(record_read(r->ctx, g->record, &t), 0);
     return t;
