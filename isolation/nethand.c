@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -209,6 +210,7 @@ nethand_run(const struct net_conf *conf, int socket, int lock)
     struct hand h = {.conf = conf};
     struct hand_request q;
     sigset_t all;
+    (void)prctl(PR_SET_NAME, "paddock-hand", 0, 0, 0);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL); /* it ends with its socket, between two requests */
     if (keep(socket, lock) < 0)

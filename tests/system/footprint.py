@@ -8,9 +8,9 @@ maps), which the kernel takes back when it likes, and `anon` what the daemon hol
 import os
 import time
 
-from paddock_test import children, cmdline
+from paddock_test import children, cmdline, named_child
 
-DAEMONS = ("supervisor", "warden", "pad", "agent", "holder")
+DAEMONS = ("supervisor", "warden", "pad", "hand", "agent", "holder")
 
 
 def roles(agent):
@@ -23,6 +23,9 @@ def roles(agent):
     for pid in children(found.get("warden", 0)):
         if (cmdline(pid) or [b""])[1:2] and cmdline(pid)[1].startswith(b"launch pad"):
             found["pad"] = pid
+    hand = named_child(found.get("warden", 0), "paddock-hand")
+    if hand:
+        found["hand"] = hand
     return found
 
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 
-from paddock_test import DEADLINE_S, TOP_BUILD, Agent, cmdline, start_time
+from paddock_test import DEADLINE_S, TOP_BUILD, Agent, cmdline, named_child, start_time
 
 GONE = (OSError, http.client.HTTPException, AssertionError, ValueError)
 
@@ -146,6 +146,7 @@ class Node(Agent):
         left += [f"directory {d}" for d in os.listdir(self.alloc_dir)]
         left += [f"process {p} {cmdline(p)} in {c}" for p, c in self.processes().items()]
         keep = set(self.daemons().values())
+        keep.add(named_child(self.daemons().get("warden", 0), "paddock-hand"))
         for p in filter(str.isdigit, os.listdir("/proc")):
             words = b" ".join(environ(p) + cmdline(p))
             if int(p) not in keep and self.dir.encode() in words and cmdline(p):

@@ -54,6 +54,18 @@ def cmdline(pid):
         return []
 
 
+def named_child(pid, name):
+    """The child of pid that the kernel knows by this name (its command line is its parent's), or None."""
+    for p in children(pid):
+        try:
+            with open(f"/proc/{p}/comm") as f:
+                if f.read().strip() == name:
+                    return p
+        except OSError:
+            pass
+    return None
+
+
 def start_time(pid):
     """Start time in ticks: with the pid, the identity of a process."""
     try:
