@@ -185,6 +185,12 @@ static const struct attempt_expect host_root[] = {
     {"A5", "pid1_files", "0"},
     {"B3", "lease_on_host_file", "0"},
     {"A24", "write_shell", "EROFS|ETXTBSY"}, /* while somebody runs it */
+    /* before version 6 of Landlock the call is taken, and the kernel spares pid 1 */
+    {"A56", "kill_pid1", "0|EPERM"},
+    {"B2", "pidfd_kill", "0|EPERM"},
+    {"B2", "stop_pid1", "0|EPERM"},
+    {"B2", "queue_pid1", "0|EPERM"},
+    {"B2", "tgkill_pid1", "0|EPERM"},
 };
 static const char host_root_command[] =
     "exec /local/attempt -but nice_pid1 affinity_pid1 idle_pid1 ioprio_pid1 limit_pid1 pid1_oom";
