@@ -25,6 +25,8 @@ def agent_has_no_privilege():
     for key, want in (("CapEff", 0), ("CapPrm", 0), ("CapBnd", 0)):
         assert int(got[key], 16) == want, f"{key} {got[key]}"
     assert got["NoNewPrivs"] == "1" and got["Seccomp"] == "2", status
+    less = [e["MESSAGE"] for e in journal("-u", "paddock", "-b") if "its own confinement" in str(e.get("MESSAGE"))]
+    assert not less, less
     assert show("paddock", "WatchdogUSec") == "1min"
 
 
