@@ -485,7 +485,9 @@ reload(struct warden *w)
     }
     bool same = str_eq(p->data_dir, old->data_dir) && str_eq(p->run_dir, old->run_dir) &&
                 str_eq(p->state_dir, old->state_dir) && p->agent_uid == old->agent_uid &&
-                p->agent_gid == old->agent_gid && same_list(&p->bind_roots, &old->bind_roots);
+                p->agent_gid == old->agent_gid && same_list(&p->bind_roots, &old->bind_roots) &&
+                str_eq(p->bridge_name, old->bridge_name) &&
+                str_eq(p->bridge_subnet, old->bridge_subnet);
     same = keep_known(&p->bind_allowed, &old->bind_allowed) && same;
     p->data_dir = mem_strdup(p, old->data_dir);
     p->run_dir = mem_strdup(p, old->run_dir);
@@ -500,7 +502,7 @@ reload(struct warden *w)
     mem_free(old);
     log_info(ROOM, "policy reloaded", "raw_exec", p->raw_exec ? "yes" : "no", NULL);
     if (!same)
-        log_warn(ROOM, "directories, bind paths or the agent's user changed: restart the warden",
+        log_warn(ROOM, "directories, bind paths, the bridge or the agent's user changed: restart the warden",
                  NULL);
     (void)notify_send("READY=1");
 }
