@@ -142,6 +142,9 @@ classify(struct group_run *g, const struct allocation *a)
 
     if (g->batch && alloc_terminal(a) && old)
         return CLASS_IGNORE;
+    /* what failed may fill its place for good, but not in a job purged and registered anew */
+    if (alloc_terminal(a) && a->job != NULL && a->job->create_index != job->create_index)
+        return CLASS_IGNORE;
     /* another one fills its place already */
     if (alloc_terminal(a) && !str_empty(a->next_allocation))
         return CLASS_IGNORE;
@@ -364,11 +367,13 @@ stop_all(struct recon *out, const struct recon_in *in, const struct allocation *
 
     if (e->v == NULL)
         e->v = mem_new(out, struct desired_updates);
-    if (alloc_client_terminal(a) || (alloc_server_terminal(a) && !recon_node_lost(in->nodes, a))) {
+    bool lost = !alloc_client_terminal(a) && recon_node_lost(in->nodes, a);
+    /* a failed one is no longer to run either: it fills no place when the job starts again */
+    bool over = alloc_client_terminal(a) && !str_eq(a->client_status, ALLOC_FAILED);
+    if (over || (alloc_server_terminal(a) && !lost)) {
         e->v->ignore++;
         return;
     }
-    bool lost = recon_node_lost(in->nodes, a);
     push(out, out->stops, a, lost ? DESC_LOST : DESC_NOT_NEEDED, lost ? ALLOC_LOST : NULL);
     e->v->stop++;
 }

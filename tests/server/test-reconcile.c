@@ -319,6 +319,39 @@ START_TEST(failed_service_waits_then_moves)
 }
 END_TEST
 
+/* What failed for good fills its place until the job is stopped or purged. */
+START_TEST(failed_service_starts_again_with_its_job)
+{
+    for (int purged = 0; purged <= 1; purged++) {
+        struct harness *h = nodes(2);
+        struct job *j = h_job(h, "a", JOB_SERVICE, 1);
+        struct reschedule_policy never = {.unlimited = {true, false}};
+        j->task_groups.v[0]->reschedule_policy = &never;
+        h_register(h, j);
+        h_eval(h, "a");
+        h_all_running(h);
+        struct allocation *a = h_alloc(h, "a.web[0]");
+        h_fail(h, a);
+        ck_assert_ptr_null(h_eval(h, "a")->plan);
+        if (purged) /* and registered before an evaluation sees that */
+            h->jobs.n = 0;
+        else {
+            j->stop = true;
+            h_register(h, j);
+            ck_assert_uint_eq(updates(h_eval(h, "a"))->stop, 1);
+            ck_assert_str_eq(a->desired_status, ALLOC_DESIRED_STOP);
+            ck_assert_ptr_null(h_eval(h, "a")->plan);
+            j->stop = false;
+        }
+        h_register(h, j);
+        h_eval(h, "a");
+        ck_assert_uint_eq(h_live(h, "a"), 1);
+        h_check(h);
+        h_free(h);
+    }
+}
+END_TEST
+
 START_TEST(failed_batch_uses_its_attempts)
 {
     struct harness *h = nodes(2);
@@ -573,6 +606,7 @@ TEST_SUITE("reconcile", places_names_in_order, scales_from_the_top,
            constraint_moves_what_no_longer_fits, stopped_and_purged_jobs_stop,
            group_that_left_is_stopped, lost_ones_are_replaced, stopping_on_a_dead_node_is_lost,
            unready_nodes_take_nothing_new, migrate_flag_moves, failed_service_waits_then_moves,
+           failed_service_starts_again_with_its_job,
            failed_batch_uses_its_attempts, finished_batch_is_done, moved_batch_is_not_done,
            complete_service_is_replaced, no_node_blocks_with_reasons, missing_driver_and_pool,
            datacenter_globs, distinct_hosts_and_property, system_runs_everywhere,
