@@ -38,6 +38,10 @@ enum {
     CONFINE_CORE_SCHED = 128, /* a core-scheduling cookie of its own */
 };
 
+/* Who shims are: the id that is "unchanged" in 16 bits, which nobody gives out and no task may
+ * have (users.h). */
+enum { CONFINE_SHIM_UID = 65535 };
+
 struct confine_rlimit {
     uint32_t resource;
     uint32_t pad;

@@ -199,6 +199,8 @@ add_kernel(struct builder *b, const struct mounts_spec *s)
         add(b, MOUNTS_MASK, "/" MOUNTS_EMPTY, mask_dirs[i], MOUNTS_F_OPTIONAL);
     for (size_t i = 0; i < ARRAY_LEN(read_only); i++)
         add(b, MOUNTS_READONLY, NULL, read_only[i], MOUNTS_F_OPTIONAL | MOUNTS_F_READONLY);
+    if (s->uid == 0 && s->id_base == 0) /* the shim's, which are root's: oom_score_adj, autogroup */
+        add(b, MOUNTS_READONLY, NULL, "proc/1", MOUNTS_F_READONLY);
     add(b, MOUNTS_BIND, "/sys", "sys", MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
     /* after the masks, whose source is in it */
     add(b, MOUNTS_BIND, "/dev", "dev",

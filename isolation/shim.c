@@ -29,6 +29,7 @@ enum {
     RECORD_PAUSE_MS = 100,
     RECORD_START_TRIES = 3,
     RECORD_TRIES = 600, /* a minute */
+    LOOK_PAUSE_MS = 50,
     CHILDREN_BYTES = 1024,
 };
 
@@ -75,8 +76,8 @@ now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Until it is written: a disk may be full where files are copied on write, and nobody else knows how the
- * task ended. */
+/* Until it is written: a disk may be full where files are copied on write, and nobody else knows
+ * how the task ended. */
 static void
 record_write(unsigned tries)
 {
@@ -177,6 +178,32 @@ open_logs(const struct plan_header *h, int write_ends[2], struct shim_status *st
     return 0;
 }
 
+/* A task that is root of the host's user namespace is of its shim's user, and so might limit, slow
+ * or signal it, were the shim not somebody whom no task can be. Its files stay root's, and so do
+ * its capabilities until the end of the launch. */
+static long
+leave_root(void)
+{
+    long r = RAW(SYS_prctl, PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
+    if (r < 0)
+        return r == -EPERM ? 0 : r; /* a container that withholds CAP_SETPCAP */
+    r = RAW(SYS_setresuid, CONFINE_SHIM_UID, CONFINE_SHIM_UID, CONFINE_SHIM_UID);
+    if (r == -EINVAL) /* one whose user namespace has no such id */
+        return RAW(SYS_prctl, PR_SET_SECUREBITS, 0, 0, 0, 0);
+    (void)RAW(SYS_setfsuid, 0);
+    return r;
+}
+
+/* In the payload, which takes its own ids from there. */
+static long
+be_root(void)
+{
+    if (RAW(SYS_getuid) != CONFINE_SHIM_UID)
+        return 0;
+    long r = RAW(SYS_setresuid, 0, 0, 0);
+    return r == 0 ? RAW(SYS_prctl, PR_SET_SECUREBITS, 0, 0, 0, 0) : r;
+}
+
 /* The vfork child. */
 static __attribute__((noinline)) _Noreturn void
 payload(const int write_ends[2])
@@ -190,9 +217,11 @@ payload(const int write_ends[2])
         .filter = h->task_filter.n > 0 ? (const void *)text(h, h->task_filter.at) : NULL,
         .n_filter = (uint16_t)h->task_filter.n,
     };
-    const char *what = "dup";
+    const char *what = "root";
     int stage = SHIM_TASK;
-    long r = 0;
+    long r = be_root();
+    if (r >= 0)
+        what = "dup";
     for (int i = 0; i < 2 && r >= 0; i++)
         if (write_ends[i] > 2)
             r = RAW(SYS_dup3, write_ends[i], i + 1, 0);
@@ -289,6 +318,10 @@ build(const struct plan_header *h, struct shim_status *st)
         (void)RAW(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     const char *what = "";
     int r = confine_begin(c, &what);
+    if (r == 0 && (h->flags & PLAN_ROOT)) {
+        what = "the shim's user";
+        r = (int)leave_root();
+    }
     if (r < 0)
         fail(st, SHIM_BEGIN, r, what);
     return r;
@@ -424,11 +457,15 @@ watch(uint32_t flags)
         struct pollfd p[3] = {{.fd = shim.signals, .events = POLLIN},
                               {.fd = shim.logs[0].pipe, .events = POLLIN},
                               {.fd = shim.logs[1].pipe, .events = POLLIN}};
-        (void)RAW(SYS_ppoll, p, 3, NULL, NULL, SIGSET_BYTES);
+        long r = RAW(SYS_ppoll, p, 3, NULL, NULL, SIGSET_BYTES);
+        if (r < 0) { /* a limit of fewer descriptors came over us: nothing is told, so look */
+            const struct timespec pause = {.tv_nsec = LOOK_PAUSE_MS * 1000000};
+            (void)RAW(SYS_ppoll, NULL, 0, &pause, NULL, SIGSET_BYTES);
+        }
         for (int i = 0; i < 2; i++)
-            if (p[i + 1].revents != 0)
+            if (r < 0 || p[i + 1].revents != 0)
                 (void)shim_log_pump(&shim.logs[i], PUMP_ROUNDS);
-        if (p[0].revents != 0) {
+        if (r < 0 || p[0].revents != 0) {
             char info[128];
             (void)RAW(SYS_read, shim.signals, info, sizeof(info));
             ended = reap(oom);

@@ -123,7 +123,8 @@ move(struct shim_log *l)
         /* an empty file would push an old one out: rotate when there is something to write */
         struct pollfd p = {.fd = l->pipe, .events = POLLIN};
         struct timespec now = {0};
-        (void)RAW(SYS_ppoll, &p, 1, &now, NULL, 8);
+        if (RAW(SYS_ppoll, &p, 1, &now, NULL, 8) < 0)
+            p.revents = POLLIN; /* a limit of no descriptor at all */
         if ((p.revents & POLLIN) == 0)
             return (p.revents & (POLLHUP | POLLERR)) != 0 ? 0 : -EAGAIN;
         rotate(l);

@@ -9,6 +9,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "isolation/confine.h"
 #include "isolation/limits.h"
 
 /* Groups whose members can become root: refused wherever root is. */
@@ -55,7 +56,7 @@ static bool
 is_id(const char *s, uint32_t *ret)
 {
     uint32_t v;
-    if (!is_number(s, &v) || (s[0] == '0' && s[1] != 0) || v == UINT32_MAX || v == UINT16_MAX)
+    if (!is_number(s, &v) || (s[0] == '0' && s[1] != 0) || v == UINT32_MAX || v == CONFINE_SHIM_UID)
         return false;
     *ret = v;
     return true;
@@ -202,7 +203,7 @@ users_resolve(const char *spec, const char *const *denied, size_t n_denied,
     struct lookup l = {
         .passwd_path = files ? files->passwd : "/etc/passwd",
         .group_path = files ? files->group : "/etc/group",
-};
+    };
     uint32_t uid = 0;
     bool by_id = is_id(spec, &uid);
     if (!by_id && !is_name(spec))
@@ -221,6 +222,9 @@ users_resolve(const char *spec, const char *const *denied, size_t n_denied,
     if (r == 0)
         return err_set(e, -ERR_NOT_FOUND, "user \"%s\" does not exist on this machine (\"%s\")",
                        spec, l.passwd_path);
+    if (u.uid == CONFINE_SHIM_UID)
+        return err_set(e, -ERR_POLICY, "user \"%s\" has uid %d, which is no user's", spec,
+                       CONFINE_SHIM_UID);
     bool root_denied;
     r = check_denied(&l, denied, n_denied, &u, &root_denied, e);
     if (r == 0 && root_denied && u.gid == 0)

@@ -8,7 +8,6 @@
  *
  *   attempt            all attempts, in order
  *   attempt NAME ...   these
- *   attempt -but NAME ...  all others
  *   attempt -exec      prints the effective uid (for setuid copies)
  *   attempt -swap A B  exchanges the two names for ever
  *
@@ -696,10 +695,9 @@ static void
 try_all(const struct attempt *a, size_t n, int argc, char **argv)
 {
     for (size_t i = 0; i < n; i++) {
-        int but = argc > 1 && strcmp(argv[1], "-but") == 0, wanted = argc < 2 || but;
-        for (int k = 1 + but; k < argc; k++)
-            if (strcmp(argv[k], a[i].name) == 0)
-                wanted = !but;
+        int wanted = argc < 2;
+        for (int k = 1; k < argc; k++)
+            wanted |= strcmp(argv[k], a[i].name) == 0;
         if (wanted)
             try(&a[i]);
     }

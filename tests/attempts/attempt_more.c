@@ -172,10 +172,41 @@ limit_pid1(void)
 {
     return ret(prlimit(1, RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL));
 }
+/* Each of the sixteen: processor time ends it, a size of files its records, and so on. */
+static long
+limits_pid1(void)
+{
+    long best = -EPERM;
+    for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
+        struct rlimit l;
+        long r = ret(prlimit((pid_t)1, (enum __rlimit_resource)i, NULL, &l));
+        if (r == 0)
+            r = ret(prlimit((pid_t)1, (enum __rlimit_resource)i, &l, NULL));
+        best = r == -EPERM ? best : r;
+    }
+    return best;
+}
 static long
 nice_pid1(void)
 {
     return ret(setpriority(PRIO_PROCESS, 1, 19));
+}
+static long
+nice_group_pid1(void)
+{
+    return ret(setpriority(PRIO_PGRP, 1, 19));
+}
+static long
+batch_pid1(void)
+{
+    const struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } a = {.size = sizeof(a), .policy = SCHED_BATCH, .nice = 19};
+    return CALL(SYS_sched_setattr, 1, &a, 0);
 }
 static long
 affinity_pid1(void)
@@ -194,6 +225,20 @@ static long
 ioprio_pid1(void)
 {
     return CALL(SYS_ioprio_set, 1, 1, 3 << 13);
+}
+static long
+vm_write_pid1(void)
+{
+    struct iovec {
+        void *b;
+        size_t n;
+    } from = {(char[1]){0}, 1}, to = {(void *)0x10000, 1};
+    return CALL(SYS_process_vm_writev, 1, &from, 1, &to, 1, 0);
+}
+static long
+move_group_pid1(void)
+{
+    return ret(setpgid(1, 0));
 }
 static long
 robust_list_pid1(void)
@@ -255,6 +300,26 @@ static long
 pid1_oom(void)
 {
     return put("/proc/1/oom_score_adj", "1000");
+}
+static long
+pid1_oom_of_thread(void)
+{
+    return put("/proc/1/task/1/oom_score_adj", "1000");
+}
+static long
+pid1_autogroup(void)
+{
+    return put("/proc/1/autogroup", "19");
+}
+static long
+pid1_slack(void)
+{
+    return put("/proc/1/timerslack_ns", "1000000000");
+}
+static long
+pid1_name(void)
+{
+    return put("/proc/1/comm", "x");
 }
 /* The namespaces of a process by its pidfd, without /proc (6.11). */
 static long
@@ -642,81 +707,27 @@ inodes_secrets(void)
 #name, name                                                                                \
     }
 const struct attempt more_attempts[] = {
-    A(memfd_exec),
-    A(set_exe),
-    A(securebits),
-    A(privs_again),
-    A(uid_map),
-    A(gid_map),
-    A(own_setgroups),
-    A(oom_immune),
-    A(real_time),
-    A(nicer),
-    A(io_real_time),
-    A(lock_all),
-    A(big_pipe),
-    A(pidfd_kill),
-    A(stop_pid1),
-    A(queue_pid1),
-    A(tgkill_pid1),
-    A(limit_pid1),
-    A(nice_pid1),
-    A(affinity_pid1),
-    A(idle_pid1),
-    A(ioprio_pid1),
-    A(robust_list_pid1),
-    A(madvise_pid1),
-    A(mrelease_pid1),
-    A(pid1_exe),
-    A(pid1_exe_write),
-    A(pid1_cwd),
-    A(pid1_ns),
-    A(pid1_files),
-    A(pid1_pagemap),
-    A(pid1_task_mem),
-    A(pid1_oom),
-    A(pidfd_namespaces),
-    A(parent_userns),
-    A(parent_pidns),
-    A(list_mounts),
-    A(link_host_file),
-    A(host_file_times),
-    A(host_file_mode),
-    A(host_file_owner),
-    A(host_file_attr),
-    A(lease_on_host_file),
-    A(spliced_page),
-    A(private_page),
-    A(shared_page),
-    A(watch_host_file),
-    A(fanotify),
-    A(fanotify_report),
-    A(make_immutable),
-    A(make_append_only),
-    A(freeze_fs),
-    A(shut_fs_down),
-    A(file_caps),
-    A(trusted_attr),
-    A(give_away),
-    A(sock_mark),
-    A(sock_buffer),
-    A(sock_priority),
-    A(sock_transparent),
-    A(sock_repair),
-    A(iptables),
-    A(low_port),
-    A(loopback_down),
-    A(new_link),
-    A(sysv_seen),
-    A(queue_of_host),
-    A(other_devices),
-    A(host_sockets),
-    A(filter_over_filter),
-    A(filter_listener),
-    A(landlock_more),
-    A(max_userns),
-    A(fill_shm),
-    A(fill_secrets),
+    A(memfd_exec),       A(set_exe),         A(securebits),         A(privs_again),
+    A(uid_map),          A(gid_map),         A(own_setgroups),      A(oom_immune),
+    A(real_time),        A(nicer),           A(io_real_time),       A(lock_all),
+    A(big_pipe),         A(pidfd_kill),      A(stop_pid1),          A(queue_pid1),
+    A(tgkill_pid1),      A(limit_pid1),      A(limits_pid1),        A(nice_pid1),
+    A(nice_group_pid1),  A(batch_pid1),      A(affinity_pid1),      A(idle_pid1),
+    A(ioprio_pid1),      A(vm_write_pid1),   A(move_group_pid1),    A(robust_list_pid1),
+    A(madvise_pid1),     A(mrelease_pid1),   A(pid1_exe),           A(pid1_exe_write),
+    A(pid1_cwd),         A(pid1_ns),         A(pid1_files),         A(pid1_pagemap),
+    A(pid1_task_mem),    A(pid1_oom),        A(pid1_oom_of_thread), A(pid1_autogroup),
+    A(pid1_slack),       A(pid1_name),       A(pidfd_namespaces),   A(parent_userns),
+    A(parent_pidns),     A(list_mounts),     A(link_host_file),     A(host_file_times),
+    A(host_file_mode),   A(host_file_owner), A(host_file_attr),     A(lease_on_host_file),
+    A(spliced_page),     A(private_page),    A(shared_page),        A(watch_host_file),
+    A(fanotify),         A(fanotify_report), A(make_immutable),     A(make_append_only),
+    A(freeze_fs),        A(shut_fs_down),    A(file_caps),          A(trusted_attr),
+    A(give_away),        A(sock_mark),       A(sock_buffer),        A(sock_priority),
+    A(sock_transparent), A(sock_repair),     A(iptables),           A(low_port),
+    A(loopback_down),    A(new_link),        A(sysv_seen),          A(queue_of_host),
+    A(other_devices),    A(host_sockets),    A(filter_over_filter), A(filter_listener),
+    A(landlock_more),    A(max_userns),      A(fill_shm),           A(fill_secrets),
     A(inodes_secrets),
 };
 const size_t n_more_attempts = sizeof(more_attempts) / sizeof(more_attempts[0]);

@@ -7,10 +7,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/err.h"
@@ -157,6 +159,84 @@ START_TEST(wide)
 }
 END_TEST
 
+/* Processor time that a process has used, in clock ticks. */
+static unsigned long
+ticks(pid_t pid)
+{
+    unsigned long user, sys;
+    char path[64], *text, *after;
+    void *ctx = mem_ctx("ticks");
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    ck_assert_int_eq(file_read(ctx, AT_FDCWD, path, 4096, &text, NULL), 0);
+    after = strrchr(text, ')');
+    ck_assert_ptr_nonnull(after);
+    ck_assert_int_eq(
+        sscanf(after + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys), 2);
+    mem_free(ctx);
+    return user + sys;
+}
+
+/* By who may: shim and task are of one user where the warden is not root. */
+static void
+limit_descriptors(pid_t pid, rlim_t n)
+{
+    int st;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0)
+        _exit(setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0 ||
+              prlimit(pid, RLIMIT_NOFILE, &(struct rlimit){n, n}, NULL) < 0);
+    ck_assert_int_eq(waitpid(child, &st, 0), child);
+    ck_assert_int_eq(st, 0);
+}
+
+/* A shim under a limit of so few descriptors that poll(2) fails: it does not spin, the logs go on,
+ * what needs another file is dropped and not waited for, and the end is told. */
+static void
+few_descriptors(rlim_t n)
+{
+    struct rig r;
+    struct got g;
+    rig_start(&r, NOBODY);
+    rig_alloc(&r, rig_id, "web", "raw_exec");
+    struct launch_spec *s =
+        rig_spec(&r, rig_id, "web", false,
+                 "exec <local/go; read x; echo on >&2; read x; head -c 100000 /dev/zero; exit 7");
+    struct launch_logs logs = {.dir = "alloc/logs", .max_files = 3, .max_file_bytes = 64 << 10};
+    s->logs = &logs;
+    ck_assert_int_eq(mkfifo(path_of(&r, "web/local/go"), 0666), 0);
+    ck_assert_int_eq(chmod(path_of(&r, "web/local/go"), 0666), 0);
+    rig_launch(&r, s, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    struct record x;
+    ck_assert_int_eq(record_read_raw(g.record, &x), 0);
+    limit_descriptors(x.shim_pid, n);
+    auto_fd int go = open(path_of(&r, "web/local/go"), O_WRONLY | O_CLOEXEC);
+    ck_assert_int_eq(write(go, "\n", 1), 1);
+    while (rig_file(&r, rig_id, "alloc/logs/web.stderr.0")[0] == '\0')
+        rig_pause(5);
+    unsigned long before = ticks(x.shim_pid);
+    rig_pause(500);
+    ck_assert_uint_lt(ticks(x.shim_pid) - before, (unsigned long)sysconf(_SC_CLK_TCK) / 5);
+    ck_assert_int_eq(write(go, "\n", 1), 1);
+    struct task_record *t = rig_end(&r, &g);
+    ck_assert_int_eq(t->exit_code, 7);
+    struct stat st;
+    ck_assert_int_eq(stat(path_of(&r, "alloc/logs/web.stdout.0"), &st), 0);
+    ck_assert_int_eq(st.st_size, logs.max_file_bytes);
+    ck_assert_str_eq(rig_file(&r, rig_id, "alloc/logs/web.stderr.0"), "on\n");
+    got_free(&g);
+    rig_stop(&r);
+}
+
+START_TEST(shims_without_descriptors)
+{
+    TEST_NEED("root");
+    for (rlim_t n = 0; n < 3; n++)
+        few_descriptors(n);
+}
+END_TEST
+
 static void
 write_record(struct rig *r, int i)
 {
@@ -208,4 +288,4 @@ START_TEST(many_tasks)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("hostile", 60, replaced, linked, wide, many_tasks)
+TEST_SUITE_TIMEOUT("hostile", 60, replaced, linked, wide, shims_without_descriptors, many_tasks)

@@ -39,7 +39,8 @@ setup(void)
                 "web:x:1000:1000:Web:/home/web:/bin/sh\n"
                 "dock:x:1001:1001::/home/dock:/bin/sh\n"
                 "disky:x:1002:6::/:/bin/sh\n"
-                "1234:x:4321:4321::/:/bin/sh\n");
+                "1234:x:4321:4321::/:/bin/sh\n"
+                "shim:x:65535:1000::/:/bin/sh\n");
     put(group, "root:x:0:\ndisk:x:6:\ndocker:x:900:dock\nweb:x:1000:\nteam:x:2000:web,other\n"
                "games:x:60:other,web\nlast:x:61:");
 }
@@ -79,6 +80,7 @@ START_TEST(names_and_uids_resolve)
     /* digits are a uid, never a name */
     ck_assert_int_eq(resolve("1234", root_denied, 1, &u), -ERR_NOT_FOUND);
     ck_assert_int_eq(resolve("nosuchuser", root_denied, 1, &u), -ERR_NOT_FOUND);
+    ck_assert_int_eq(resolve("shim", NULL, 0, &u), -ERR_POLICY); /* whoever shims run as */
     teardown();
 }
 END_TEST
