@@ -63,7 +63,8 @@ bpf_net_close(struct bpf_net *b)
     b->n_rows = b->shards = 0;
 }
 
-/* --- start --------------------------------------------------------------------------------------- */
+/* --- start ---------------------------------------------------------------------------------------
+ */
 
 static int
 take_map(struct bpf_net *b, uint32_t id)
@@ -125,8 +126,8 @@ map_rows(struct bpf_net *b)
     return 0;
 }
 
-/* What an earlier warden attached. A set that is not whole was left by one that died half-way, before
- * it launched anything; one of another build makes way when it knows no task. */
+/* What an earlier warden attached. A set that is not whole was left by one that died half-way,
+ * before it launched anything; one of another build makes way when it knows no task. */
 static int
 adopt(struct bpf_net *b)
 {
@@ -223,7 +224,8 @@ forget_gone(struct bpf_net *b)
 {
     uint64_t ids[64], id;
     size_t n = 0;
-    for (const uint64_t *at = NULL; n < ARRAY_LEN(ids) && bpf_map_next(b->leaf, at, &id) == 0; at = &id) {
+    for (const uint64_t *at = NULL; n < ARRAY_LEN(ids) && bpf_map_next(b->leaf, at, &id) == 0;
+         at = &id) {
         if (bpf_cgroup_gone(b->cgroup, id))
             ids[n++] = id;
     }
@@ -258,7 +260,8 @@ bpf_net_open(struct bpf_net *b, int cgroup, struct err *e)
     return r;
 }
 
-/* --- rules --------------------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------------------------------
+ */
 
 /* Rules are known by what they say: the same ones are there once. A chance meeting of two contents
  * would join them, which opens nothing: each holds within the operator's bounds by itself. */
@@ -303,6 +306,7 @@ rules_known(const struct bpf_net *b, uint64_t id, uint32_t kind)
     return bpf_map_get(b->rules, &k, &x) == 0;
 }
 
+/* Of the rules of `id`: those of a task that lives. */
 static bool
 rules_used(const struct bpf_net *b, uint64_t id)
 {
@@ -316,22 +320,41 @@ rules_used(const struct bpf_net *b, uint64_t id)
     return false;
 }
 
+/* Rules stay when their last task goes, for the next that has the same ones: most have the default.
+ * When there is no room for others, the unused go. A set's entries are neighbours in the map. */
 static void
-drop_rules(struct bpf_net *b, uint64_t id)
+drop_unused(struct bpf_net *b)
 {
     struct bpf_rule_key k, next;
+    bool used = false;
     const void *at = NULL;
     while (bpf_map_next(b->rules, at, &next) == 0) {
-        if (at != NULL && k.id == id)
+        if (at != NULL && !used)
             (void)bpf_map_delete(b->rules, &k);
+        if (at == NULL || next.id != k.id)
+            used = rules_used(b, next.id);
         k = next;
         at = &k;
     }
-    if (at != NULL && k.id == id)
+    if (at != NULL && !used)
         (void)bpf_map_delete(b->rules, &k);
 }
 
-/* --- tasks --------------------------------------------------------------------------------------- */
+static int
+know_rules(struct bpf_net *b, uint64_t id, const struct netrules *egress,
+           const struct netrules *bind)
+{
+    uint32_t last = bind != NULL ? BPF_RULE_BIND : 0;
+    int r = 0;
+    if (!rules_known(b, id, last))
+        r = put_rules(b, id, egress, 0);
+    if (r == 0 && !rules_known(b, id, last))
+        r = put_rules(b, id, bind, BPF_RULE_BIND);
+    return r;
+}
+
+/* --- tasks ---------------------------------------------------------------------------------------
+ */
 
 static uint32_t
 take_slot(struct bpf_net *b, uint64_t id)
@@ -366,20 +389,18 @@ bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
     if (egress != NULL || bind != NULL) {
         leaf.rules = rules_id(egress, bind);
         leaf.flags |= (egress != NULL ? BPF_LEAF_EGRESS : 0) | (bind != NULL ? BPF_LEAF_BIND : 0);
-        if (!rules_known(b, leaf.rules, bind != NULL ? BPF_RULE_BIND : 0))
-            r = put_rules(b, leaf.rules, egress, 0);
-        if (r == 0 && !rules_known(b, leaf.rules, bind != NULL ? BPF_RULE_BIND : 0))
-            r = put_rules(b, leaf.rules, bind, BPF_RULE_BIND);
+        r = know_rules(b, leaf.rules, egress, bind);
+        if (r == -ENOSPC) {
+            drop_unused(b);
+            r = know_rules(b, leaf.rules, egress, bind);
+        }
     }
     if (r == 0)
         leaf.slot = take_slot(b, id);
     if (r == 0)
         r = bpf_map_put(b->leaf, &id, &leaf);
-    if (r < 0) {
+    if (r < 0)
         free_slot(b, leaf.slot);
-        if (leaf.rules != 0 && !rules_used(b, leaf.rules))
-            drop_rules(b, leaf.rules);
-    }
     unlock(b);
     return r < 0 ? err_errno(e, -r, "give the kernel the task's network policy") : 0;
 }
@@ -399,8 +420,6 @@ remove_leaf(struct bpf_net *b, uint64_t id)
         return;
     (void)bpf_map_delete(b->leaf, &id);
     free_slot(b, x.slot);
-    if (x.rules != 0 && !rules_used(b, x.rules))
-        drop_rules(b, x.rules);
 }
 
 void

@@ -27,7 +27,11 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/bpf_net.h"
 #include "isolation/bpf_read.h"
+#include "isolation/bpf_sys.h"
+#include "isolation/cgroup.h"
+#include "isolation/limits.h"
 #include "isolation/policy.h"
 #include "isolation/record.h"
 #include "tests/isolation/rig.h"
@@ -708,7 +712,48 @@ START_TEST(without_bpf_numbers_are_absent_and_policies_refused)
 }
 END_TEST
 
+/* Rules outlive their tasks: those of the gone make room for others, those of the living stay. */
+START_TEST(rules_of_the_gone_make_room)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    enum { SET = 256, SETS = BPF_RULES_MAX / SET + 8 };
+    auto_mem void *ctx = mem_ctx("rules");
+    struct netrules_entry *v = mem_array(ctx, struct netrules_entry, SET);
+    struct netrules set = {v, SET};
+    struct cgroup_info info;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(cgroup_find(ctx, &info, &e), 0);
+    const char *dir = mem_printf(ctx, "%s/paddock-rules-%d", info.mount, (int)getpid());
+    ck_assert_int_eq(mkdir(dir, 0755), 0);
+    auto_fd int cgroup = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct bpf_net b;
+    ck_assert_msg(bpf_net_open(&b, cgroup, &e) == 0, "%s", e.text);
+    for (int i = 0; i < SETS; i++) {
+        for (int k = 1; k < SET; k++)
+            v[k] = (struct netrules_entry){
+                .bits = 32, .addr = {(uint8_t)(i >> 8), (uint8_t)i, 0, (uint8_t)k}};
+        int r = bpf_net_add(&b, (uint64_t)i + 1, &set, NULL, false, &e);
+        ck_assert_msg(r == 0, "set %d of %d: %s", i, SETS, e.text);
+        if (i > 0) /* the first stays */
+            bpf_net_remove(&b, (uint64_t)i + 1);
+    }
+    struct bpf_leaf first;
+    uint64_t id = 1;
+    ck_assert_int_eq(bpf_map_get(b.leaf, &id, &first), 0);
+    struct bpf_rule rule;
+    for (int k = 1; k < SET; k++) {
+        struct bpf_rule_key key = {.prefixlen = BPF_RULE_FIXED_BITS + 32, .id = first.rules};
+        key.addr[3] = (uint8_t)k;
+        ck_assert_int_eq(bpf_map_get(b.rules, &key, &rule), 0);
+    }
+    bpf_net_close(&b);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy,
                    raw_sockets_do_not_lead_around, answers_are_not_egress, the_operator_bounds,
                    devices_are_filtered, counts_processes_and_waits, names_the_victim,
-                   without_bpf_numbers_are_absent_and_policies_refused)
+                   without_bpf_numbers_are_absent_and_policies_refused,
+                   rules_of_the_gone_make_room)
