@@ -133,6 +133,27 @@ def cpu_hard_limit_throttles():
     purge("throttled")
 
 
-CASES = {1: [limits_are_written, memory_limit_kills_the_whole_task, memory_limit_is_exact,
+def a_task_costs_little():
+    """What the kernel charges for one more task, program and supervisor, without files: beside a shell's
+    sleep, which is most of it, the supervisor. Sums, since each processor keeps some of a charge back."""
+    count = 40
+
+    def charged(cgroup):
+        return int(read(cgroup + "/memory.current")) - flat(cgroup + "/memory.stat", "file")
+
+    def all_charged():
+        return sum(charged(f"{os.path.dirname(TASKS)}/{u}.service") for u in ("paddock-tasks", "paddock-warden"))
+    before = all_charged()
+    submit("many", "exec sleep 1000000", count=count, memory=10, cpu=1)
+    many = allocs("many", "running", count)
+    whole = (all_charged() - before) / count / KIB
+    shim = sum(charged(os.path.dirname(leaf(a)) + "/shim") for a in many) / count / KIB
+    print(f"# charged for a task: {whole:.0f} KiB, of which to the supervisor's leaf {shim:.0f} KiB")
+    assert shim <= 130, shim
+    purge("many")
+    until(lambda: not any(os.path.exists(f"{TASKS}/{a['ID']}") for a in many), f"end of {count} tasks")
+
+
+CASES = {1: [limits_are_written, a_task_costs_little, memory_limit_kills_the_whole_task, memory_limit_is_exact,
              memory_max_is_the_limit_where_allowed, pids_limit_refuses, cpu_weight_divides,
              cpu_hard_limit_throttles]}
