@@ -173,6 +173,16 @@ add_transfers(struct gauges *g, const struct str_map *l, const struct resource_u
 {
     const struct io_stats *io = u->io_stats;
     const struct network_stats *n = u->network_stats;
+    const struct block_stats *b = u->block_stats;
+    if (b)
+        ADD_ROWS(g, l, {ALLOCS "block.read_bytes", (double)b->read_bytes},
+                 {ALLOCS "block.write_bytes", (double)b->write_bytes},
+                 {ALLOCS "block.read_ops", (double)b->read_ops},
+                 {ALLOCS "block.write_ops", (double)b->write_ops},
+                 {ALLOCS "block.errors", (double)b->errors},
+                 {ALLOCS "block.time_seconds", (double)b->time / NS_PER_S},
+                 {ALLOCS "block.time_p50_seconds", (double)b->time_p50 / NS_PER_S},
+                 {ALLOCS "block.time_p99_seconds", (double)b->time_p99 / NS_PER_S});
     if (io)
         ADD_ROWS(g, l, {ALLOCS "io.read_bytes", (double)io->read_bytes},
                  {ALLOCS "io.write_bytes", (double)io->write_bytes},

@@ -27,7 +27,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "isolation/bpf_net.h"
-#include "isolation/bpf_run.h"
+#include "isolation/bpf_rows.h"
 #include "isolation/cgroup.h"
 #include "isolation/netrules.h"
 
@@ -58,7 +58,7 @@ struct bench {
     struct cgroup_root root;
     int beside; /* a cgroup that the programs know nothing of */
     struct bpf_net net;
-    struct bpf_run run;
+    struct bpf_rows run;
     const struct netrules *rules[KINDS_MAX];
 };
 
@@ -204,13 +204,13 @@ count_switches(struct bench *b, const struct series *s, bool on)
 {
     struct err e = ERR_INIT;
     if (!on) {
-        bpf_run_close(&b->run);
+        bpf_rows_close(&b->run);
         return;
     }
-    if (b->run.rows == NULL && bpf_run_open(&b->run, b->root.fd, &e) < 0)
+    if (b->run.rows == NULL && bpf_rows_open(&b->run, &bpf_rows_run, b->root.fd, &e) < 0)
         die("attach the programs", e.text);
     for (int k = s->n - s->tasks; k < s->n; k++)
-        (void)bpf_run_add(&b->run, s->leaf[k].id);
+        (void)bpf_rows_add(&b->run, s->leaf[k].id);
 }
 
 static void
@@ -243,7 +243,7 @@ stop_all(struct bench *b, struct series *s)
         while (cgroup_task_remove(&b->root, "alloc", s->kinds[k], &e) == -EBUSY)
             (void)sched_yield(); /* the peer is on its way out */
     }
-    bpf_run_close(&b->run);
+    bpf_rows_close(&b->run);
 }
 
 static void
@@ -303,7 +303,7 @@ main(int argc, char **argv)
     struct cgroup_info info;
     struct err e = ERR_INIT;
     struct netrules metadata, own;
-    struct bench b = {.ctx = ctx, .run = BPF_RUN_NONE};
+    struct bench b = {.ctx = ctx, .run = BPF_ROWS_NONE};
     int64_t rounds = ROUNDS;
     if (argc > 1 && (num_parse_i64(argv[1], &rounds) < 0 || rounds < 10 || rounds > ROUNDS))
         die("usage", "bench/bpf [ROUNDS], 10 to 200");

@@ -252,6 +252,30 @@ print_processes(struct cmd *c, const struct alloc_resource_usage *u, const char 
     table_print(&t);
 }
 
+static void
+print_blocks(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
+{
+    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
+    const struct block_stats *b =
+        e && e->v && e->v->resource_usage ? e->v->resource_usage->block_stats : NULL;
+    struct table t;
+    char in[SIZE_TEXT], out[SIZE_TEXT], p50[DURATION_TEXT], p99[DURATION_TEXT];
+    if (!b)
+        return;
+    cmd_say(c, "\nBlock Stats:");
+    table_init(&t, c, 4);
+    table_row(&t, "Read", "Written", "Errors", "Time p50/p99");
+    table_row(&t,
+              mem_printf(c, "%s (%llu requests)", size_format(b->read_bytes, in),
+                         (unsigned long long)b->read_ops),
+              mem_printf(c, "%s (%llu requests)", size_format(b->write_bytes, out),
+                         (unsigned long long)b->write_ops),
+              fmt_u64(c, b->errors),
+              mem_printf(c, "<%s/<%s", duration_format(b->time_p50, p50),
+                         duration_format(b->time_p99, p99)));
+    table_print(&t);
+}
+
 static const char *
 pressure_text(struct cmd *c, const struct pressure *p)
 {
@@ -328,6 +352,7 @@ print_task(struct cmd *c, const struct allocation *a, const struct alloc_resourc
     if (stats) {
         print_network(c, u, task);
         print_processes(c, u, task);
+        print_blocks(c, u, task);
         print_waits(c, u, task);
     }
     if (s)

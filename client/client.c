@@ -93,7 +93,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
         return NULL;
     }
     struct client *c = mem_new(NULL, struct client);
-    c->keep[0] = c->keep[1] = c->keep[2] = -1;
+    memset(c->keep, 0xff, sizeof(c->keep)); /* -1 */
     c->loop = loop;
     c->rpc = servers;
     c->warden = warden;

@@ -77,6 +77,7 @@ struct task_runner {
     uint64_t cgroup_id; /* of its leaf; 0: not read yet */
     size_t counters_at; /* bpf_read_net */
     size_t runs_at;     /* bpf_read_run */
+    size_t blocks_at;   /* bpf_read_block */
 };
 
 enum dirs_state { DIRS_NONE, DIRS_ASKED, DIRS_READY, DIRS_FAILED };
@@ -157,8 +158,8 @@ struct client {
     char *warden_cgroup;
     char *warden_bridge; /* of network mode bridge; where the fact "bridge" is true */
     struct str_map *warden_facts; /* what works here, and why not; a context of its own */
-    struct bpf_read counters;     /* what tasks send and receive, and what their processes do */
-    int keep[3];                  /* kept open for the warden: isolation/bpf_run.h; -1 */
+    struct bpf_read counters;     /* what tasks send and receive, their processes and disks do */
+    int keep[WARDEN_KEEP];        /* kept open for the warden: isolation/bpf_rows.h; -1 */
     /* register.c */
     bool started;
     bool registered;

@@ -86,6 +86,8 @@ take_facts(struct client *c, const struct warden_info *info, struct warden_reply
         log_warn("client", "the network counters of tasks cannot be read", NULL);
     if (r->runs >= 0 && bpf_read_open_runs(&c->counters, r->runs) < 0)
         log_warn("client", "the counters of processes cannot be read", NULL);
+    if (r->blocks >= 0 && bpf_read_open_blocks(&c->counters, r->blocks) < 0)
+        log_warn("client", "the counters of disks cannot be read", NULL);
     link_drop(c);
     for (size_t i = 0; i < ARRAY_LEN(c->keep); i++)
         c->keep[i] = TAKE_FD(r->keep[i]);

@@ -251,17 +251,19 @@ fill_network(struct task_runner *tr, struct resource_usage *u)
     s->denied_binds = n.bind_denied;
 }
 
-/* The bound below which `part` of all waits were. */
+/* The bound of a histogram below which `part` of all times were. */
 static int64_t
-wait_bound(const struct bpf_run_counts *n, uint64_t all, double part)
+time_bound(const uint64_t *buckets, size_t n, double part)
 {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < BPF_WAIT_BUCKETS; i++) {
-        sum += n->waits[i];
+    uint64_t all = 0, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        all += buckets[i];
+    for (size_t i = 0; all > 0 && i < n; i++) {
+        sum += buckets[i];
         if ((double)sum >= (double)all * part)
             return NS_PER_US << i;
     }
-    return NS_PER_US << BPF_WAIT_BUCKETS;
+    return 0;
 }
 
 static void
@@ -279,8 +281,27 @@ fill_processes(struct task_runner *tr, struct resource_usage *u)
         s->waits += n.waits[i];
         list_add(s, s->wait_histogram, (int64_t)n.waits[i]);
     }
-    s->wait_p50 = s->waits > 0 ? wait_bound(&n, s->waits, 0.5) : 0;
-    s->wait_p99 = s->waits > 0 ? wait_bound(&n, s->waits, 0.99) : 0;
+    s->wait_p50 = time_bound(n.waits, BPF_WAIT_BUCKETS, 0.5);
+    s->wait_p99 = time_bound(n.waits, BPF_WAIT_BUCKETS, 0.99);
+}
+
+static void
+fill_blocks(struct task_runner *tr, struct resource_usage *u)
+{
+    struct bpf_block_counts n;
+    if (!bpf_read_block(&tr->ar->c->counters, task_cgroup_id(tr), &tr->blocks_at, &n))
+        return;
+    struct block_stats *s = u->block_stats = mem_new(u, struct block_stats);
+    s->read_ops = n.reads;
+    s->write_ops = n.writes;
+    s->read_bytes = n.read_bytes;
+    s->write_bytes = n.write_bytes;
+    s->errors = n.errors;
+    s->time = (int64_t)n.time_ns;
+    for (size_t i = 0; i < BPF_TIME_BUCKETS; i++)
+        list_add(s, s->time_histogram, (int64_t)n.times[i]);
+    s->time_p50 = time_bound(n.times, BPF_TIME_BUCKETS, 0.5);
+    s->time_p99 = time_bound(n.times, BPF_TIME_BUCKETS, 0.99);
 }
 
 static struct pressure *
@@ -334,6 +355,7 @@ task_usage(const void *ctx, struct task_runner *tr, bool pids)
     fill_cpu(u, tr, u->resource_usage->cpu_stats, &cg, &sums);
     fill_network(tr, u->resource_usage);
     fill_processes(tr, u->resource_usage);
+    fill_blocks(tr, u->resource_usage);
     fill_waits(u->resource_usage, &cg);
     return u;
 }

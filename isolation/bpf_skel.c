@@ -51,7 +51,7 @@ bpf_skel_net(struct bpf_skel_net *s)
 }
 
 int
-bpf_skel_run(struct bpf_skel_run *s)
+bpf_skel_run(struct bpf_skel_rows *s)
 {
     struct bpf_run *k = bpf_run__open();
     if (k == NULL)
@@ -63,7 +63,7 @@ bpf_skel_run(struct bpf_skel_run *s)
         r = bpf_run__attach(k);
     if (r == 0) {
         s->slots = take(&k->maps.pd1_slots.map_fd);
-        s->run = take(&k->maps.pd1_run.map_fd);
+        s->map = take(&k->maps.pd1_run.map_fd);
         s->links[0] = take(&k->links.pd1_switch_fd);
         s->links[1] = take(&k->links.pd1_exec_fd);
         s->links[2] = take(&k->links.pd1_exit_fd);
@@ -71,6 +71,29 @@ bpf_skel_run(struct bpf_skel_run *s)
         r = -errno;
     }
     bpf_run__destroy(k);
+    return r;
+}
+
+int
+bpf_skel_block(struct bpf_skel_rows *s)
+{
+    struct bpf_block *k = bpf_block__open();
+    if (k == NULL)
+        return -ENOMEM;
+    k->maps.pd1_blk_slots.max_entries = s->slots_max;
+    k->maps.pd1_blk.max_entries = s->rows_max;
+    int r = bpf_block__load(k);
+    if (r == 0)
+        r = bpf_block__attach(k);
+    if (r == 0) {
+        s->slots = take(&k->maps.pd1_blk_slots.map_fd);
+        s->map = take(&k->maps.pd1_blk.map_fd);
+        s->links[0] = take(&k->links.pd1_blk_done_fd);
+        s->links[1] = s->links[2] = -1;
+    } else if (r == -1) {
+        r = -errno;
+    }
+    bpf_block__destroy(k);
     return r;
 }
 
@@ -86,6 +109,12 @@ bpf_skel_run_build(void)
     return BPF_RUN_BUILD;
 }
 
+uint64_t
+bpf_skel_block_build(void)
+{
+    return BPF_BLOCK_BUILD;
+}
+
 #else
 
 int
@@ -96,7 +125,14 @@ bpf_skel_net(struct bpf_skel_net *s)
 }
 
 int
-bpf_skel_run(struct bpf_skel_run *s)
+bpf_skel_run(struct bpf_skel_rows *s)
+{
+    (void)s;
+    return -ENOSYS;
+}
+
+int
+bpf_skel_block(struct bpf_skel_rows *s)
 {
     (void)s;
     return -ENOSYS;
@@ -110,6 +146,12 @@ bpf_skel_net_build(void)
 
 uint64_t
 bpf_skel_run_build(void)
+{
+    return 0;
+}
+
+uint64_t
+bpf_skel_block_build(void)
 {
     return 0;
 }

@@ -29,17 +29,20 @@ struct bpf_skel_net {
     int progs[BPF_NET_PROGS];
 };
 int bpf_skel_net(struct bpf_skel_net *s);
-enum { BPF_RUN_LINKS = 3 };
 
-struct bpf_skel_run {
+enum { BPF_LINKS_MAX = 3 };
+
+struct bpf_skel_rows {
     uint32_t slots_max, rows_max; /* in */
-    int slots, run;               /* out: maps; the caller closes */
-    int links[BPF_RUN_LINKS];     /* out: the programs are attached as long as one fd is open */
+    int slots, map;               /* out: maps; the caller closes */
+    int links[BPF_LINKS_MAX]; /* out: the programs are attached as long as one fd is open; -1: no more */
 };
-int bpf_skel_run(struct bpf_skel_run *s);
+int bpf_skel_run(struct bpf_skel_rows *s);
+int bpf_skel_block(struct bpf_skel_rows *s);
 
 /* Changes whenever a program does. */
 uint64_t bpf_skel_net_build(void);
 uint64_t bpf_skel_run_build(void);
+uint64_t bpf_skel_block_build(void);
 
 #endif

@@ -41,7 +41,7 @@ enum warden_op {
 
 /* To be raised when a request or an answer changes its meaning. An agent does not work with a
  * warden of another version: the first answer, to WARDEN_INFO, says which it is. */
-enum { PROTO_VERSION = 3 };
+enum { PROTO_VERSION = 4 };
 
 /* What an fd of an answer is. */
 enum warden_fd {
@@ -54,7 +54,9 @@ enum warden_fd {
     WARDEN_FD_KEEP = 7, /* three of them, to 9 */
     WARDEN_FD_KEEP_END = 10,
     WARDEN_FD_PRESSURE = 10, /* three of them, to 12: processor, memory, disks */
-    WARDEN_FD_END = 13
+    WARDEN_FD_BLOCKS = 13,
+    WARDEN_FD_KEEP_BLOCK = 14,
+    WARDEN_FD_END = 15
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */

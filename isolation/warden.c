@@ -604,7 +604,8 @@ warden_done_free(struct warden *w)
     warden_unwatch(w, &w->listener);
     warden_unwatch(w, &w->signals);
     bpf_net_close(&w->net);
-    bpf_run_close(&w->run);
+    bpf_rows_close(&w->run);
+    bpf_rows_close(&w->block);
     cgroup_root_close(&w->cgroup);
     mem_free(w);
 }

@@ -18,7 +18,7 @@
 #include "common/num.h"
 #include "isolation/base.h"
 #include "isolation/bpf_net.h"
-#include "isolation/bpf_run.h"
+#include "isolation/bpf_rows.h"
 #include "isolation/cgroup.h"
 #include "isolation/limits.h"
 #include "isolation/plan.h"
@@ -146,8 +146,10 @@ struct warden {
     struct base base;
     struct cgroup_root cgroup; /* fd -1: none */
     struct bpf_net net;        /* counts and polices what tasks send */
-    struct bpf_run run;        /* waits, executions, ends */
+    struct bpf_rows run;       /* waits, executions, ends */
+    struct bpf_rows block;     /* requests to disks */
     char run_missing[192];
+    char block_missing[192];
     char net_missing[192]; /* "" when it works */
     struct probe probe;
     char exec_missing[192]; /* "" when exec works */

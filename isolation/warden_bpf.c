@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Network accounting and policy of tasks. Counting that cannot be had is absent and says why; a policy
- * that somebody asked for (the job, or the operator's isolation block) and that cannot be enforced
- * keeps the task from starting. The built-in refusal of cloud metadata is enforced where it can be.
+ * Network accounting and policy of tasks, and what else programs count for them. Counting that cannot
+ * be had is absent and says why; a policy that somebody asked for (the job, or the operator's isolation
+ * block) and that cannot be enforced keeps the task from starting. The built-in refusal of cloud
+ * metadata is enforced where it can be.
  */
 #include "isolation/warden.h"
 
@@ -26,21 +27,30 @@ missing(char *to, size_t size, const struct warden *w, const struct err *e, cons
 void
 warden_bpf_start(struct warden *w)
 {
-    struct err net = ERR_INIT, run = ERR_INIT;
-    w->net_missing[0] = w->run_missing[0] = '\0';
+    struct err net = ERR_INIT, run = ERR_INIT, block = ERR_INIT;
+    w->net_missing[0] = w->run_missing[0] = w->block_missing[0] = '\0';
     if (!w->root || w->cgroup.fd < 0) {
         err_set(&net, -ERR_UNSUPPORTED, "%s",
                 w->root ? "no cgroup2 file system is mounted" : "paddock runs without root");
-        run = net;
+        run = block = net;
     } else {
         (void)bpf_net_open(&w->net, w->cgroup.fd, &net);
-        (void)bpf_run_open(&w->run, w->cgroup.fd, &run);
+        (void)bpf_rows_open(&w->run, &bpf_rows_run, w->cgroup.fd, &run);
+        if ((w->cgroup.controllers & CGROUP_IO) == 0) /* requests bear ids of another hierarchy */
+            err_set(&block, -ERR_UNSUPPORTED,
+                    "disks do not tell whose a request is: the controller io is not on cgroup v2 "
+                    "(a hybrid host keeps it on v1), or not handed down to tasks");
+        else
+            (void)bpf_rows_open(&w->block, &bpf_rows_block, w->cgroup.fd, &block);
     }
     if (net.code != 0)
         missing(w->net_missing, sizeof(w->net_missing), w, &net,
                 "no network accounting, and no task with a network policy starts");
     if (run.code != 0)
         missing(w->run_missing, sizeof(w->run_missing), w, &run, "no accounting of waits and ends");
+    if (block.code != 0)
+        missing(w->block_missing, sizeof(w->block_missing), w, &block,
+                "no accounting of requests to disks");
 }
 
 void
@@ -48,9 +58,12 @@ warden_bpf_info(struct warden *w, const void *ctx, struct warden_info *info, str
 {
     str_map_set(ctx, &info->facts, "bpf_net", w->net_missing[0] ? w->net_missing : "true");
     str_map_set(ctx, &info->facts, "bpf_run", w->run_missing[0] ? w->run_missing : "true");
+    str_map_set(ctx, &info->facts, "bpf_block", w->block_missing[0] ? w->block_missing : "true");
     answer_fd(ctx, a, WARDEN_FD_COUNTERS, w->net.net);
-    answer_fd(ctx, a, WARDEN_FD_RUNS, w->run.run);
-    for (int i = 0; i < BPF_RUN_LINKS; i++)
+    answer_fd(ctx, a, WARDEN_FD_RUNS, w->run.map);
+    answer_fd(ctx, a, WARDEN_FD_BLOCKS, w->block.map);
+    answer_fd(ctx, a, WARDEN_FD_KEEP_BLOCK, w->block.links[0]);
+    for (int i = 0; i < BPF_LINKS_MAX; i++)
         answer_fd(ctx, a, (enum warden_fd)(WARDEN_FD_KEEP + i), w->run.links[i]);
 }
 
@@ -58,7 +71,8 @@ void
 warden_bpf_remove(struct warden *w, const struct wtask *t)
 {
     bpf_net_remove(&w->net, t->cgroup.id);
-    bpf_run_remove(&w->run, t->cgroup.id);
+    bpf_rows_remove(&w->run, t->cgroup.id);
+    bpf_rows_remove(&w->block, t->cgroup.id);
 }
 
 static bool
@@ -114,12 +128,14 @@ warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec
     const struct netrules *to = NULL, *at = NULL;
     if (w->cgroup.fd >= 0 && !bpf_net_is_for(&w->net, w->cgroup.fd)) { /* it was made anew */
         bpf_net_close(&w->net);
-        bpf_run_close(&w->run);
+        bpf_rows_close(&w->run);
+        bpf_rows_close(&w->block);
         warden_bpf_start(w);
         if (asked(w, s) && !bpf_net_works(&w->net))
             return warden_bpf_check(w, s, NULL, e);
     }
-    (void)bpf_run_add(&w->run, t->cgroup.id);
+    (void)bpf_rows_add(&w->run, t->cgroup.id);
+    (void)bpf_rows_add(&w->block, t->cgroup.id);
     if (!bpf_net_works(&w->net))
         return 0; /* nobody asked: see warden_bpf_check */
     int r = compile(ctx, out, ARRAY_LEN(out), &egress, &to, e);
@@ -140,7 +156,8 @@ void
 warden_bpf_adopt(struct warden *w, const struct wtask *t)
 {
     struct err e = ERR_INIT;
-    (void)bpf_run_add(&w->run, t->cgroup.id);
+    (void)bpf_rows_add(&w->run, t->cgroup.id);
+    (void)bpf_rows_add(&w->block, t->cgroup.id);
     if (!bpf_net_works(&w->net) || t->cgroup.id == 0 || bpf_net_has(&w->net, t->cgroup.id))
         return;
     if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, false, &e) < 0)

@@ -208,7 +208,8 @@ sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_repl
                                .file = -1,
                                .counters = -1,
                                .runs = -1,
-                               .keep = {-1, -1, -1},
+                               .blocks = -1,
+                               .keep = {-1, -1, -1, -1},
                                .pressure = {-1, -1, -1}};
     int *const to[] = {[WARDEN_FD_PID] = &r->pidfd,
                        [WARDEN_FD_CGROUP] = &r->cgroup,
@@ -221,7 +222,9 @@ sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_repl
                        [WARDEN_FD_KEEP + 2] = &r->keep[2],
                        [WARDEN_FD_PRESSURE] = &r->pressure[0],
                        [WARDEN_FD_PRESSURE + 1] = &r->pressure[1],
-                       [WARDEN_FD_PRESSURE + 2] = &r->pressure[2]};
+                       [WARDEN_FD_PRESSURE + 2] = &r->pressure[2],
+                       [WARDEN_FD_BLOCKS] = &r->blocks,
+                       [WARDEN_FD_KEEP_BLOCK] = &r->keep[3]};
     for (size_t i = 0; i < n; i++) {
         int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
         if (kind > 0 && kind < WARDEN_FD_END && *to[kind] < 0)

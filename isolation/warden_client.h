@@ -29,6 +29,8 @@
 
 struct warden_client;
 
+enum { WARDEN_KEEP = 4 };
+
 /* An answer. Fds that are not there are -1. The callee takes those it wants with TAKE_FD(); the
  * rest is closed after the call. `msg` is valid during the call only. */
 struct warden_reply {
@@ -39,8 +41,9 @@ struct warden_reply {
     int file;     /* of warden_open: file or directory, read-only */
     int counters; /* of warden_info, for bpf_read.h: what tasks send and receive */
     int runs;     /* the same: what their processes do */
+    int blocks;   /* the same: what disks do for them */
     int pressure[3]; /* of warden_pressure: ready for WATCH_PRIORITY; as enum cgroup_pressure */
-    int keep[3];  /* to be held open as long as the agent lives: see isolation/bpf_run.h */
+    int keep[WARDEN_KEEP]; /* to be held open as long as the agent lives: see isolation/bpf_rows.h */
 };
 
 /* `e` NULL: done, and `r` is there. Otherwise `e` says why and `r` is NULL. */

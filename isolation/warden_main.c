@@ -211,7 +211,7 @@ run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
     w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = -1;
-    w->run = BPF_RUN_NONE;
+    w->run = w->block = BPF_ROWS_NONE;
     w->net = (struct bpf_net){.leaf = -1, .net = -1, .rules = -1};
     w->root = geteuid() == 0;
     w->policy_path = policy;

@@ -44,8 +44,15 @@ struct bpf_net_header {
 };
 #define BPF_NET_MAGIC 0x314e4b434f444450ULL
 
-/* What became of a task's processes, and how long they waited for a processor: one row per slot; slot 0
- * is the header. */
+/* In maps of one row per slot, slot 0 begins with this. */
+struct bpf_rows_header {
+    __u64 magic;
+    __u64 rows; /* in the map, this one included */
+    __u64 root_id;
+    __u64 build; /* which programs count here */
+};
+
+/* What became of a task's processes, and how long they waited for a processor. */
 #define BPF_RUN_BUCKETS 16 /* up to 1, 2, 4 ... 16384 microseconds, and above */
 struct bpf_run_row {
     __u64 id;
@@ -57,14 +64,22 @@ struct bpf_run_row {
     __u64 wait_ns;
     __u64 waits[BPF_RUN_BUCKETS];
 };
-struct bpf_run_header {
-    __u64 magic;
-    __u64 rows; /* in the map, this one included */
-    __u64 root_id;
-    __u64 build;
-    __u64 pad[20];
-};
 #define BPF_RUN_MAGIC 0x314e55524f434450ULL
+
+/* What disks did for a task: requests that ended, and how long each took. */
+#define BPF_BLOCK_BUCKETS 24 /* up to 1, 2, 4 ... 4194304 microseconds, and above */
+struct bpf_block_row {
+    __u64 id;
+    __u64 reads; /* requests that ended well */
+    __u64 writes;
+    __u64 read_bytes;
+    __u64 write_bytes;
+    __u64 errors;  /* requests that did not */
+    __u64 time_ns; /* of those in the histogram, all together */
+    __u64 pad;
+    __u64 times[BPF_BLOCK_BUCKETS];
+};
+#define BPF_BLOCK_MAGIC 0x314b4c424f434450ULL
 
 /* Rules, flattened: the longest prefix that an address has holds the whole verdict. */
 struct bpf_rule_key {

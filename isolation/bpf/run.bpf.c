@@ -12,6 +12,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "isolation/bpf/bucket.h"
 #include "isolation/bpf/layout.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -79,17 +80,6 @@ row_of(struct task_struct *p)
     return bpf_map_lookup_elem(&pd1_run, &i);
 }
 
-static __always_inline __u32
-bucket(__u64 ns)
-{
-    __u64 us = ns / 1000;
-    __u32 i = 0;
-#pragma unroll
-    for (int k = 0; k < BPF_RUN_BUCKETS - 1; k++)
-        i += us >= (1ULL << k);
-    return i;
-}
-
 SEC("tp_btf/sched_switch")
 int
 BPF_PROG(pd1_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
@@ -112,7 +102,7 @@ BPF_PROG(pd1_switch, bool preempt, struct task_struct *prev, struct task_struct 
     }
     __u64 wait = sum - *seen;
     *seen = sum;
-    __u32 i = bucket(wait);
+    __u32 i = bpf_bucket(wait, BPF_RUN_BUCKETS);
     if (i < BPF_RUN_BUCKETS)
         __sync_fetch_and_add(&row->waits[i], 1);
     __sync_fetch_and_add(&row->wait_ns, wait);

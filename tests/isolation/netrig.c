@@ -146,14 +146,7 @@ netrig_respawn(struct rig *r)
 bool
 netrig_need(struct rig *r, const char *fact)
 {
-    struct got g = {0};
-    warden_info(r->client, rig_got, &g);
-    rig_wait(r, &g);
-    const char *v = str_map_get(&g.info->facts, fact);
-    bool works = str_eq(v, "true");
-    if (!works)
-        printf("# SKIP %s: %s\n", fact, v);
-    got_free(&g);
+    bool works = rig_has(r, fact);
     if (!works)
         rig_stop(r);
     return works;

@@ -25,6 +25,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
 #include "isolation/cgroup.h"
 #include "isolation/policy.h"
 #include "isolation/record.h"
@@ -201,7 +202,8 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
     g->file = TAKE_FD(r->file);
     g->counters = TAKE_FD(r->counters);
     g->runs = TAKE_FD(r->runs);
-    for (int i = 0; i < 3; i++)
+    g->blocks = TAKE_FD(r->blocks);
+    for (int i = 0; i < WARDEN_KEEP; i++)
         g->keep[i] = TAKE_FD(r->keep[i]);
     struct warden_response *m = codec_clone(g->ctx, &type_warden_response, r->msg);
     g->n_records = m->records.n;
@@ -230,7 +232,8 @@ got_free(struct got *g)
         fd_close(&g->file);
         fd_close(&g->counters);
         fd_close(&g->runs);
-        for (int i = 0; i < 3; i++)
+        fd_close(&g->blocks);
+        for (int i = 0; i < WARDEN_KEEP; i++)
             fd_close(&g->keep[i]);
     }
     talloc_free(g->ctx);
@@ -308,4 +311,63 @@ rig_file(struct rig *r, const char *id, const char *path)
     int rc = file_read(r->ctx, AT_FDCWD, full, 16 << 20, &text, NULL);
     ck_assert_msg(rc == 0, "%s: %s", full, err_name(rc));
     return text;
+}
+
+const char *
+rig_fact(struct rig *r, const char *name)
+{
+    struct got g = {0};
+    warden_info(r->client, rig_got, &g);
+    rig_wait(r, &g);
+    const char *v = mem_strdup(r->ctx, str_or(str_map_get(&g.info->facts, name), ""));
+    got_free(&g);
+    return v;
+}
+
+bool
+rig_has(struct rig *r, const char *name)
+{
+    const char *v = rig_fact(r, name);
+    if (str_eq(v, "true"))
+        return true;
+    printf("# SKIP %s: %s\n", name, v);
+    return false;
+}
+
+struct launch_spec *
+rig_python(struct rig *r, const char *task, bool isolated, const char *text)
+{
+    struct launch_spec *s = rig_spec(r, rig_id, task, isolated, "exec python3 -c \"$CODE\"");
+    list_add(s, s->env, mem_printf(s, "CODE=%s", text));
+    return s;
+}
+
+void
+rig_await(struct rig *r, const char *task, const char *text)
+{
+    int64_t end = clock_mono_ns() + 30 * NS_PER_S;
+    const char *path = mem_printf(r->ctx, "%s/%s/alloc/logs/%s.stdout.0", r->policy.alloc_dir, rig_id, task);
+    for (;;) {
+        char *t = NULL;
+        if (file_read(r->ctx, AT_FDCWD, path, 65536, &t, NULL) == 0 && strstr(t, text) != NULL)
+            return;
+        ck_assert_msg(clock_mono_ns() < end, "the task does not say \"%s\"", text);
+        rig_pause(10);
+    }
+}
+
+uint64_t
+rig_leaf(struct got *g)
+{
+    struct record rec;
+    ck_assert_int_eq(record_read_raw(g->record, &rec), 0);
+    return rec.cgroup_id;
+}
+
+void
+rig_near(uint64_t got, uint64_t want, const char *what)
+{
+    double off = want > 0 ? ((double)got - (double)want) / (double)want : 1;
+    ck_assert_msg(off < 0.01 && off > -0.01, "%s: counted %llu, not %llu", what,
+                  (unsigned long long)got, (unsigned long long)want);
 }

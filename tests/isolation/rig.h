@@ -36,7 +36,7 @@ struct rig {
 struct got {
     bool done;
     struct err err;
-    int pidfd, cgroup, record, file, counters, runs, keep[3];
+    int pidfd, cgroup, record, file, counters, runs, blocks, keep[WARDEN_KEEP];
     struct task_record *rec, *last; /* the first and the last one */
     size_t n_records;
     struct warden_info *info;
@@ -73,5 +73,15 @@ struct task_record *rig_end(struct rig *r, struct got *g);
 char *rig_file(struct rig *r, const char *id, const char *path);
 
 extern const char rig_id[]; /* an allocation id */
+/* A fact of the warden, "" if it is not told; with rig_has a skip says why it is not "true". */
+const char *rig_fact(struct rig *r, const char *name);
+bool rig_has(struct rig *r, const char *name);
+/* A task that executes `text` in Python. */
+struct launch_spec *rig_python(struct rig *r, const char *task, bool isolated, const char *text);
+/* Until the task has written `text`. */
+void rig_await(struct rig *r, const char *task, const char *text);
+uint64_t rig_leaf(struct got *g); /* id of the cgroup of the task that was launched */
+/* Within one percent. */
+void rig_near(uint64_t got, uint64_t want, const char *what);
 
 #endif

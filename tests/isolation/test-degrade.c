@@ -179,6 +179,11 @@ check_facts(struct rig *r, unsigned without)
         else
             ck_assert_msg(str_eq(v, "true"), "%u: %s = %s", without, facts[i].name, v);
     }
+    const char *block = without & NO_CONTROLLERS ? "controller io"
+                        : without & NO_BPF       ? "not permitted"
+                                                 : "true";
+    const char *told = fact(&g, "bpf_block");
+    ck_assert_msg(strstr(told, block) != NULL, "%u: bpf_block = %s", without, told);
     bool memory = false;
     for (size_t i = 0; i < g.info->controllers.n; i++)
         memory = memory || str_eq(g.info->controllers.v[i], "memory");

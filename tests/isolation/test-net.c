@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Network accounting and policy, with real sockets of real tasks; and what is counted of processes.
+ * Network accounting and policy, with real sockets of real tasks.
  * Each case on the network has a namespace of its own, whose loopback it alone uses.
  */
 #include <errno.h>
@@ -55,27 +55,6 @@ lo_count(void)
     return r;
 }
 
-static const char *
-fact(struct rig *r, const char *name)
-{
-    struct got g = {0};
-    warden_info(r->client, rig_got, &g);
-    rig_wait(r, &g);
-    const char *v = mem_strdup(r->ctx, str_or(str_map_get(&g.info->facts, name), ""));
-    got_free(&g);
-    return v;
-}
-
-static bool
-need_bpf(struct rig *r)
-{
-    const char *v = fact(r, "bpf_net");
-    if (str_eq(v, "true"))
-        return true;
-    printf("# SKIP bpf: %s\n", v);
-    return false;
-}
-
 static void
 open_counters(struct rig *r, struct bpf_read *ret)
 {
@@ -86,14 +65,6 @@ open_counters(struct rig *r, struct bpf_read *ret)
     ck_assert_int_ge(g.counters, 0);
     ck_assert_int_eq(bpf_read_open(ret, g.counters), 0);
     got_free(&g);
-}
-
-static struct launch_spec *
-python(struct rig *r, const char *task, bool isolated, const char *text)
-{
-    struct launch_spec *s = rig_spec(r, rig_id, task, isolated, "exec python3 -c \"$CODE\"");
-    list_add(s, s->env, mem_printf(s, "CODE=%s", text));
-    return s;
 }
 
 static const char *
@@ -165,36 +136,6 @@ static const char listeners[] =
     "os.write(1,b'u')\n"
     "time.sleep(1000)\n";
 
-static void
-await_text(struct rig *r, const char *task, const char *text)
-{
-    int64_t end = clock_mono_ns() + 30 * NS_PER_S;
-    const char *path = mem_printf(r->ctx, "%s/%s/alloc/logs/%s.stdout.0", r->policy.alloc_dir, rig_id, task);
-    for (;;) {
-        char *t = NULL;
-        if (file_read(r->ctx, AT_FDCWD, path, 65536, &t, NULL) == 0 && strstr(t, text) != NULL)
-            return;
-        ck_assert_msg(clock_mono_ns() < end, "the task does not say \"%s\"", text);
-        rig_pause(10);
-    }
-}
-
-static uint64_t
-leaf_id(struct got *g)
-{
-    struct record rec;
-    ck_assert_int_eq(record_read_raw(g->record, &rec), 0);
-    return rec.cgroup_id;
-}
-
-static void
-expect_near(uint64_t got, uint64_t want, const char *what)
-{
-    double off = want > 0 ? ((double)got - (double)want) / (double)want : 1;
-    ck_assert_msg(off < 0.01 && off > -0.01, "%s: counted %llu, lo says %llu", what,
-                  (unsigned long long)got, (unsigned long long)want);
-}
-
 START_TEST(counts_what_the_interface_counts)
 {
     TEST_NEED("root");
@@ -203,22 +144,22 @@ START_TEST(counts_what_the_interface_counts)
     struct rig r;
     struct bpf_read read = {0};
     rig_start(&r, 0);
-    if (need_bpf(&r)) {
+    if (rig_has(&r, "bpf_net")) {
         pid_t peer = outside(sink);
         struct lo before = lo_count();
         struct got g;
         rig_alloc(&r, rig_id, "web", "exec");
-        rig_launch(&r, python(&r, "web", true, sender), &g);
+        rig_launch(&r, rig_python(&r, "web", true, sender), &g);
         ck_assert_msg(g.err.code == 0, "%s", g.err.text);
-        await_text(&r, "web", "sent");
+        rig_await(&r, "web", "sent");
         struct lo after = lo_count();
         struct bpf_net_counts c = {0}, again;
         size_t hint = 0;
         open_counters(&r, &read);
-        ck_assert(bpf_read_net(&read, leaf_id(&g), &hint, &c));
+        ck_assert(bpf_read_net(&read, rig_leaf(&g), &hint, &c));
         /* on lo both directions of the task are all there is */
-        expect_near(c.tx_bytes + c.rx_bytes, after.bytes - before.bytes, "bytes");
-        expect_near(c.tx_packets + c.rx_packets, after.packets - before.packets, "packets");
+        rig_near(c.tx_bytes + c.rx_bytes, after.bytes - before.bytes, "bytes");
+        rig_near(c.tx_packets + c.rx_packets, after.packets - before.packets, "packets");
         ck_assert_uint_ge(c.tx_bytes, (32 << 20) + 1000 * 1048);
         ck_assert_uint_gt(c.rx_bytes, 0);
         ck_assert_uint_lt(c.rx_bytes, c.tx_bytes);
@@ -228,10 +169,10 @@ START_TEST(counts_what_the_interface_counts)
         rig_spawn(&r);
         rig_connect(&r);
         open_counters(&r, &read);
-        ck_assert(bpf_read_net(&read, leaf_id(&g), &hint, &again));
+        ck_assert(bpf_read_net(&read, rig_leaf(&g), &hint, &again));
         ck_assert_uint_eq(again.tx_bytes, c.tx_bytes);
         ck_assert_uint_eq(again.rx_packets, c.rx_packets);
-        uint64_t id = leaf_id(&g);
+        uint64_t id = rig_leaf(&g);
         struct got d = {0};
         warden_destroy(r.client, rig_id, "web", rig_got, &d);
         rig_wait(&r, &d);
@@ -305,10 +246,10 @@ START_TEST(enforces_a_policy)
     rig_own_network();
     struct rig r;
     rig_start(&r, 0);
-    if (need_bpf(&r)) {
+    if (rig_has(&r, "bpf_net")) {
         pid_t peer = outside(listeners);
         rig_alloc(&r, rig_id, "web", "exec");
-        struct launch_spec *s = python(&r, "web", true, attempts);
+        struct launch_spec *s = rig_python(&r, "web", true, attempts);
         s->egress = RULES(&r, "127.0.0.1:7001/tcp", "127.0.0.1:7002/udp");
         s->bind = RULES(&r, "127.0.0.1:8001");
         expect_lines(lines(&r, s), "tcp-allowed ok\n"
@@ -377,12 +318,12 @@ START_TEST(raw_sockets_do_not_lead_around)
     rig_own_network();
     struct rig r;
     rig_start(&r, 0);
-    if (need_bpf(&r)) {
+    if (rig_has(&r, "bpf_net")) {
         static const char *caps[] = {"net_raw"};
         r.policy.allowed_caps = (struct str_list){caps, 1};
         restart(&r);
         rig_alloc(&r, rig_id, "web", "exec");
-        struct launch_spec *s = python(&r, "web", true, raw_attempts);
+        struct launch_spec *s = rig_python(&r, "web", true, raw_attempts);
         s->egress = RULES(&r, "127.0.0.1:7001/tcp");
         list_add(s, s->cap_add, "net_raw");
         expect_lines(lines(&r, s), "icmp EPERM\n"
@@ -417,14 +358,14 @@ START_TEST(answers_are_not_egress)
     rig_own_network();
     struct rig r;
     rig_start(&r, 0);
-    if (need_bpf(&r)) {
+    if (rig_has(&r, "bpf_net")) {
         struct got g;
         static char buf[4096];
         rig_alloc(&r, rig_id, "web", "raw_exec");
-        struct launch_spec *s = python(&r, "web", false, server);
+        struct launch_spec *s = rig_python(&r, "web", false, server);
         s->egress = RULES(&r, "192.0.2.0/24");
         rig_launch(&r, s, &g);
-        await_text(&r, "web", "up");
+        rig_await(&r, "web", "up");
         rig_kill(&r, SIGKILL); /* nobody is needed for rules to hold */
         auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(7005)};
@@ -435,7 +376,7 @@ START_TEST(answers_are_not_egress)
             sum += n;
         ck_assert_int_eq(sum, 300000);
         fd_close(&fd);
-        await_text(&r, "web", "denied");
+        rig_await(&r, "web", "denied");
         got_free(&g);
         ck_assert_int_eq(warden_client_ready(r.client), -ERR_CLOSED);
         rig_spawn(&r);
@@ -463,11 +404,11 @@ START_TEST(the_operator_bounds)
     rig_own_network();
     struct rig r;
     rig_start(&r, 0);
-    if (need_bpf(&r)) {
+    if (rig_has(&r, "bpf_net")) {
         pid_t peer = outside(listeners);
         rig_alloc(&r, rig_id, "web", "exec");
         /* by default only metadata services are out of reach; what has no route says so */
-        expect_lines(lines(&r, python(&r, "web", true, bounds)), "127.0.0.1 7001 ok\n"
+        expect_lines(lines(&r, rig_python(&r, "web", true, bounds)), "127.0.0.1 7001 ok\n"
                                                                  "127.0.0.2 7001 ok\n"
                                                                  "169.254.169.254 80 EPERM\n"
                                                                  "fd00:ec2::254 80 EPERM\n"
@@ -477,7 +418,7 @@ START_TEST(the_operator_bounds)
         list_add(r.ctx, r.policy.egress->deny, "127.0.0.2");
         restart(&r);
         rig_alloc(&r, rig_id, "two", "exec");
-        struct launch_spec *s = python(&r, "two", true, bounds);
+        struct launch_spec *s = rig_python(&r, "two", true, bounds);
         s->egress = RULES(&r, "*"); /* widens nothing */
         expect_lines(lines(&r, s), "127.0.0.1 7001 ok\n"
                                    "127.0.0.2 7001 EPERM\n"
@@ -505,7 +446,7 @@ START_TEST(devices_are_filtered)
     TEST_NEED("cgroup2");
     struct rig r;
     rig_start(&r, 0);
-    if (need_bpf(&r)) {
+    if (rig_has(&r, "bpf_net")) {
         struct got g;
         rig_alloc(&r, rig_id, "web", "exec");
         rig_launch(&r, rig_spec(&r, rig_id, "web", true, "sleep 1000"), &g);
@@ -528,134 +469,6 @@ START_TEST(devices_are_filtered)
         got_free(&g);
     }
     rig_stop(&r);
-}
-END_TEST
-
-/* --- processes ----------------------------------------------------------------------------------- */
-
-/* Asks for the counters; what is to be kept open stays in `g`. */
-static void
-open_runs(struct rig *r, struct bpf_read *ret, struct got *g)
-{
-    *g = (struct got){0};
-    warden_info(r->client, rig_got, g);
-    rig_wait(r, g);
-    ck_assert_msg(g->err.code == 0, "%s", g->err.text);
-    ck_assert_int_ge(g->runs, 0);
-    ck_assert_int_eq(bpf_read_open_runs(ret, g->runs), 0);
-}
-
-static bool
-need_run(struct rig *r)
-{
-    const char *v = fact(r, "bpf_run");
-    if (str_eq(v, "true"))
-        return true;
-    printf("# SKIP bpf: %s\n", v);
-    return false;
-}
-
-START_TEST(counts_processes_and_waits)
-{
-    TEST_NEED("root");
-    TEST_NEED("cgroup2");
-    struct rig r;
-    struct bpf_read read = {0};
-    rig_start(&r, 0);
-    if (need_run(&r)) {
-        struct got g, keep, again, d = {0};
-        struct bpf_run_counts n, m;
-        uint64_t waits = 0;
-        size_t hint = 0;
-        rig_alloc(&r, rig_id, "web", "exec");
-        rig_launch(&r,
-                   rig_spec(&r, rig_id, "web", true,
-                            "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i+1)); done; echo done; "
-                            "exec sleep 1000"),
-                   &g);
-        await_text(&r, "web", "done");
-        open_runs(&r, &read, &keep);
-        int64_t end = clock_mono_ns() + 10 * NS_PER_S;
-        do { /* the last exec comes after its word */
-            ck_assert(bpf_read_run(&read, leaf_id(&g), &hint, &n));
-            rig_pause(5);
-        } while (n.execs < 52 && clock_mono_ns() < end);
-        ck_assert_uint_eq(n.execs, 52); /* sh, 50 times true, sleep */
-        ck_assert_uint_eq(n.exits, 50);
-        ck_assert_uint_eq(n.ooms, 0);
-        for (size_t i = 0; i < BPF_WAIT_BUCKETS; i++)
-            waits += n.waits[i];
-        ck_assert_uint_ge(waits, 100); /* each of them, and the shell after each */
-        ck_assert_uint_gt(n.wait_ns, 0);
-        /* the agent holds the links: a new warden goes on with the same counters */
-        rig_kill(&r, SIGKILL);
-        ck_assert_int_eq(warden_client_ready(r.client), -ERR_CLOSED);
-        rig_spawn(&r);
-        rig_connect(&r);
-        open_runs(&r, &read, &again);
-        ck_assert(bpf_read_run(&read, leaf_id(&g), &hint, &m));
-        ck_assert_uint_eq(m.execs, 52);
-        ck_assert_uint_ge(m.wait_ns, n.wait_ns);
-        uint64_t id = leaf_id(&g);
-        warden_destroy(r.client, rig_id, "web", rig_got, &d);
-        rig_wait(&r, &d);
-        ck_assert(!bpf_read_run(&read, id, &hint, &m));
-        got_free(&d);
-        got_free(&keep);
-        got_free(&again);
-        got_free(&g);
-    }
-    bpf_read_close(&read);
-    rig_stop(&r);
-}
-END_TEST
-
-/* The kernel ends a task's process: who it was is there as soon as the end is. Memory is not controlled
- * on version 2 of a hybrid host, so version 1 limits the process here. */
-START_TEST(names_the_victim)
-{
-    TEST_NEED("root");
-    TEST_NEED("cgroup2");
-    char v1[96];
-    snprintf(v1, sizeof(v1), "/sys/fs/cgroup/memory/paddock-rig-%d", (int)getpid());
-    if (mkdir(v1, 0755) < 0) {
-        printf("# SKIP no memory controller of version 1\n");
-        return;
-    }
-    struct rig r;
-    struct bpf_read read = {0};
-    rig_start(&r, 0);
-    if (need_run(&r)) {
-        struct got g, keep;
-        struct bpf_run_counts n;
-        size_t hint = 0;
-        rig_alloc(&r, rig_id, "web", "exec");
-        rig_launch(&r,
-                   python(&r, "web", true,
-                          "import os,time\nprint('up',flush=True)\n"
-                          "while not os.path.exists('/local/go'): time.sleep(0.01)\n"
-                          "b=bytearray(256<<20)\n"),
-                   &g);
-        await_text(&r, "web", "up");
-        open_runs(&r, &read, &keep);
-        ck_assert_int_eq(file_put(AT_FDCWD, mem_printf(r.ctx, "%s/memory.limit_in_bytes", v1), "48M"), 0);
-        (void)file_put(AT_FDCWD, mem_printf(r.ctx, "%s/memory.memsw.limit_in_bytes", v1), "48M");
-        ck_assert_int_eq(file_put(AT_FDCWD, mem_printf(r.ctx, "%s/cgroup.procs", v1),
-                                  mem_printf(r.ctx, "%d", (int)g.rec->pid)), 0);
-        char *go = mem_printf(r.ctx, "%s/%s/web/local/go", r.policy.alloc_dir, rig_id);
-        ck_assert_int_eq(file_write_atomic(AT_FDCWD, go, "", 0, 0644), 0);
-        struct task_record *t = rig_end(&r, &g);
-        ck_assert_int_eq(t->signal, SIGKILL);
-        ck_assert(bpf_read_run(&read, leaf_id(&g), &hint, &n));
-        ck_assert_uint_eq(n.ooms, 1);
-        ck_assert_uint_eq(n.oom_pid, (uint64_t)g.rec->pid);
-        ck_assert_msg(str_prefix(n.oom_comm, "python3"), "%s", n.oom_comm);
-        got_free(&keep);
-        got_free(&g);
-    }
-    bpf_read_close(&read);
-    rig_stop(&r);
-    ck_assert_int_eq(rmdir(v1), 0);
 }
 END_TEST
 
@@ -692,7 +505,7 @@ START_TEST(without_bpf_numbers_are_absent_and_policies_refused)
     struct got g = {0};
     refuse_bpf();
     rig_start(&r, 0);
-    ck_assert_ptr_nonnull(strstr(fact(&r, "bpf_net"), err_name(-EPERM)));
+    ck_assert_ptr_nonnull(strstr(rig_fact(&r, "bpf_net"), err_name(-EPERM)));
     warden_info(r.client, rig_got, &g);
     rig_wait(&r, &g);
     ck_assert_int_lt(g.counters, 0);
@@ -754,6 +567,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy,
                    raw_sockets_do_not_lead_around, answers_are_not_egress, the_operator_bounds,
-                   devices_are_filtered, counts_processes_and_waits, names_the_victim,
-                   without_bpf_numbers_are_absent_and_policies_refused,
+                   devices_are_filtered, without_bpf_numbers_are_absent_and_policies_refused,
                    rules_of_the_gone_make_room)

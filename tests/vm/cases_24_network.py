@@ -87,4 +87,27 @@ def a_bridge_with_a_policy_is_counted():
     until(lambda: not port_is_up(), "end of the mapped port")
 
 
-CASES = {1: [a_bridge_with_a_policy_is_counted]}
+def requests_to_disks_are_counted():
+    """What a task writes past the cache is told within 1 %, by the kernel's programs and by io.stat."""
+    size = 16 << 20
+    submit("disk", "dd if=/dev/zero of=/local/x bs=64k count=256 oflag=direct conv=fsync 2>/dev/null; echo done; "
+                   "exec sleep 1000000")
+    alloc = allocs("disk", "running")[0]
+    until(lambda: "done" in sh("paddock", "alloc", "logs", alloc["ID"], check=False), "written file")
+    usage = request("GET", f"/v1/client/allocation/{alloc['ID']}/stats")["Tasks"]["t"]["ResourceUsage"]
+    block, io = usage["BlockStats"], usage["IOStats"]
+    print(f"# told {block['WriteBytes']} bytes in {block['WriteOps']} requests, io.stat {io['WriteBytes']} in "
+          f"{io['WriteOps']}; p50 < {block['TimeP50'] / 1000:.0f} us, p99 < {block['TimeP99'] / 1000:.0f} us")
+    assert abs(block["WriteBytes"] - size) < size / 100, block
+    assert abs(block["WriteBytes"] - io["WriteBytes"]) < size / 100, (block, io)
+    assert abs(block["ReadBytes"] - io["ReadBytes"]) <= io["ReadBytes"] / 100, (block, io)
+    assert sum(block["TimeHistogram"]) == block["ReadOps"] + block["WriteOps"] > 0 and block["Errors"] == 0, block
+    text = sh("paddock", "alloc", "status", "-stats", alloc["ID"])
+    assert re.search(r"Block Stats.*?16 MiB \(\d+ requests\)", text, re.S), text
+    metrics = request("GET", "/v1/metrics?format=prometheus")
+    told = re.search(r'^nomad_client_allocs_block_write_bytes{.*job="disk".*} (\S+)$', metrics, re.M)
+    assert told and abs(float(told.group(1)) - size) < size / 100, told
+    purge("disk")
+
+
+CASES = {1: [a_bridge_with_a_policy_is_counted, requests_to_disks_are_counted]}

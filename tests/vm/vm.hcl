@@ -19,3 +19,8 @@ isolation {
   hugetlb_max    = 8
   memory_min_max = 16
 }
+
+telemetry {
+  prometheus_metrics         = true
+  publish_allocation_metrics = true
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is counted of the processes of tasks and of their requests to disks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/bpf_read.h"
+#include "isolation/bpf_rows.h"
+#include "isolation/cgroup.h"
+#include "isolation/policy.h"
+#include "isolation/record.h"
+#include "tests/isolation/rig.h"
+#include "tests/lib/test.h"
+
+/* Asks for the counters; what is to be kept open stays in `g`. */
+static void
+open_runs(struct rig *r, struct bpf_read *ret, struct got *g)
+{
+    *g = (struct got){0};
+    warden_info(r->client, rig_got, g);
+    rig_wait(r, g);
+    ck_assert_msg(g->err.code == 0, "%s", g->err.text);
+    ck_assert_int_ge(g->runs, 0);
+    ck_assert_int_eq(bpf_read_open_runs(ret, g->runs), 0);
+}
+
+START_TEST(counts_processes_and_waits)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct bpf_read read = {0};
+    rig_start(&r, 0);
+    if (rig_has(&r, "bpf_run")) {
+        struct got g, keep, again, d = {0};
+        struct bpf_run_counts n, m;
+        uint64_t waits = 0;
+        size_t hint = 0;
+        rig_alloc(&r, rig_id, "web", "exec");
+        rig_launch(&r,
+                   rig_spec(&r, rig_id, "web", true,
+                            "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i+1)); done; echo done; "
+                            "exec sleep 1000"),
+                   &g);
+        rig_await(&r, "web", "done");
+        open_runs(&r, &read, &keep);
+        int64_t end = clock_mono_ns() + 10 * NS_PER_S;
+        do { /* the last exec comes after its word */
+            ck_assert(bpf_read_run(&read, rig_leaf(&g), &hint, &n));
+            rig_pause(5);
+        } while (n.execs < 52 && clock_mono_ns() < end);
+        ck_assert_uint_eq(n.execs, 52); /* sh, 50 times true, sleep */
+        ck_assert_uint_eq(n.exits, 50);
+        ck_assert_uint_eq(n.ooms, 0);
+        for (size_t i = 0; i < BPF_WAIT_BUCKETS; i++)
+            waits += n.waits[i];
+        ck_assert_uint_ge(waits, 100); /* each of them, and the shell after each */
+        ck_assert_uint_gt(n.wait_ns, 0);
+        /* the agent holds the links: a new warden goes on with the same counters */
+        rig_kill(&r, SIGKILL);
+        ck_assert_int_eq(warden_client_ready(r.client), -ERR_CLOSED);
+        rig_spawn(&r);
+        rig_connect(&r);
+        open_runs(&r, &read, &again);
+        ck_assert(bpf_read_run(&read, rig_leaf(&g), &hint, &m));
+        ck_assert_uint_eq(m.execs, 52);
+        ck_assert_uint_ge(m.wait_ns, n.wait_ns);
+        uint64_t id = rig_leaf(&g);
+        warden_destroy(r.client, rig_id, "web", rig_got, &d);
+        rig_wait(&r, &d);
+        ck_assert(!bpf_read_run(&read, id, &hint, &m));
+        got_free(&d);
+        got_free(&keep);
+        got_free(&again);
+        got_free(&g);
+    }
+    bpf_read_close(&read);
+    rig_stop(&r);
+}
+END_TEST
+
+/* The kernel ends a task's process: who it was is there as soon as the end is. Memory is not controlled
+ * on version 2 of a hybrid host, so version 1 limits the process here. */
+START_TEST(names_the_victim)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    char v1[96];
+    snprintf(v1, sizeof(v1), "/sys/fs/cgroup/memory/paddock-rig-%d", (int)getpid());
+    if (mkdir(v1, 0755) < 0) {
+        printf("# SKIP no memory controller of version 1\n");
+        return;
+    }
+    struct rig r;
+    struct bpf_read read = {0};
+    rig_start(&r, 0);
+    if (rig_has(&r, "bpf_run")) {
+        struct got g, keep;
+        struct bpf_run_counts n;
+        size_t hint = 0;
+        rig_alloc(&r, rig_id, "web", "exec");
+        rig_launch(&r,
+                   rig_python(&r, "web", true,
+                          "import os,time\nprint('up',flush=True)\n"
+                          "while not os.path.exists('/local/go'): time.sleep(0.01)\n"
+                          "b=bytearray(256<<20)\n"),
+                   &g);
+        rig_await(&r, "web", "up");
+        open_runs(&r, &read, &keep);
+        ck_assert_int_eq(file_put(AT_FDCWD, mem_printf(r.ctx, "%s/memory.limit_in_bytes", v1), "48M"), 0);
+        (void)file_put(AT_FDCWD, mem_printf(r.ctx, "%s/memory.memsw.limit_in_bytes", v1), "48M");
+        ck_assert_int_eq(file_put(AT_FDCWD, mem_printf(r.ctx, "%s/cgroup.procs", v1),
+                                  mem_printf(r.ctx, "%d", (int)g.rec->pid)), 0);
+        char *go = mem_printf(r.ctx, "%s/%s/web/local/go", r.policy.alloc_dir, rig_id);
+        ck_assert_int_eq(file_write_atomic(AT_FDCWD, go, "", 0, 0644), 0);
+        struct task_record *t = rig_end(&r, &g);
+        ck_assert_int_eq(t->signal, SIGKILL);
+        ck_assert(bpf_read_run(&read, rig_leaf(&g), &hint, &n));
+        ck_assert_uint_eq(n.ooms, 1);
+        ck_assert_uint_eq(n.oom_pid, (uint64_t)g.rec->pid);
+        ck_assert_msg(str_prefix(n.oom_comm, "python3"), "%s", n.oom_comm);
+        got_free(&keep);
+        got_free(&g);
+    }
+    bpf_read_close(&read);
+    rig_stop(&r);
+    ck_assert_int_eq(rmdir(v1), 0);
+}
+END_TEST
+
+enum { BLOCK = 65536, BLOCKS = 64 };
+
+/* Writes and reads 4 MiB past the cache, as a member of `cgroup`; what it exits with is errno. */
+static int
+use_disk(const char *cgroup, const char *path)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        void *p = NULL;
+        int fd = file_put(AT_FDCWD, cgroup, "0") < 0 || posix_memalign(&p, BLOCK, BLOCK) != 0
+                     ? -1
+                     : open(path, O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+        bool good = fd >= 0;
+        for (int i = 0; good && i < BLOCKS; i++)
+            good = pwrite(fd, p, BLOCK, (off_t)i * BLOCK) == BLOCK;
+        for (int i = 0; good && i < BLOCKS; i++)
+            good = pread(fd, p, BLOCK, (off_t)i * BLOCK) == BLOCK;
+        _exit(good ? 0 : errno);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* The programs themselves, where disks know groups of version 1: told the id of one of those, they count
+ * it. (Wardens do not: ids of two hierarchies could be the same.) */
+START_TEST(programs_for_disks_count)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct bpf_read read = {0};
+    struct bpf_rows rows = BPF_ROWS_NONE;
+    struct err e = ERR_INIT;
+    struct stat st;
+    rig_start(&r, 0);
+    if (rig_has(&r, "bpf_run")) {
+        char *v1 = mem_printf(r.ctx, "/sys/fs/cgroup/blkio/paddock-rig-%d", (int)getpid());
+        auto_fd int tasks = open(r.policy.cgroup_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ck_assert_msg(bpf_rows_open(&rows, &bpf_rows_block, tasks, &e) == 0, "%s", e.text);
+        if (mkdir(v1, 0755) < 0 || stat(v1, &st) < 0) {
+            printf("# SKIP no io controller of version 1\n");
+        } else {
+            struct bpf_block_counts n = {0};
+            size_t hint = 0;
+            ck_assert(bpf_rows_add(&rows, st.st_ino));
+            int rc = use_disk(mem_printf(r.ctx, "%s/cgroup.procs", v1), mem_printf(r.ctx, "%s/disk", r.dir));
+            ck_assert_int_eq(bpf_read_open_blocks(&read, rows.map), 0);
+            ck_assert(bpf_read_block(&read, st.st_ino, &hint, &n));
+            if (rc != 0 || n.reads + n.writes == 0) { /* O_DIRECT is refused, or no queue of requests */
+                printf("# SKIP %s is on no disk with requests: %s\n", r.dir, strerror(rc));
+            } else {
+                rig_near(n.write_bytes, BLOCK * BLOCKS, "bytes written");
+                rig_near(n.read_bytes, BLOCK * BLOCKS, "bytes read");
+                ck_assert_uint_eq(n.errors, 0);
+            }
+            ck_assert_int_eq(rmdir(v1), 0);
+        }
+    }
+    bpf_read_close(&read);
+    bpf_rows_close(&rows);
+    rig_stop(&r);
+}
+END_TEST
+
+/* The kernel's own sums are the other witness: they have what the task's programs were read from, too. */
+START_TEST(counts_requests_to_disks)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct bpf_read read = {0};
+    struct got g, keep = {0}, d = {0};
+    rig_start(&r, 0);
+    const char *why = rig_fact(&r, "bpf_block");
+    warden_info(r.client, rig_got, &keep);
+    rig_wait(&r, &keep);
+    ck_assert_int_eq(keep.blocks >= 0, str_eq(why, "true"));
+    if (!str_eq(why, "true")) {
+        ck_assert_ptr_nonnull(strstr(why, "controller io"));
+        printf("# SKIP %s\n", why);
+    } else {
+        struct bpf_block_counts n;
+        struct cgroup_stats cg;
+        uint64_t all = 0;
+        size_t hint = 0;
+        rig_alloc(&r, rig_id, "web", "exec");
+        rig_launch(&r,
+                   rig_spec(&r, rig_id, "web", true,
+                            "dd if=/dev/zero of=/local/x bs=64k count=256 oflag=direct 2>/dev/null && "
+                            "dd if=/local/x of=/dev/null bs=64k iflag=direct 2>/dev/null && "
+                            "echo done; exec sleep 1000"),
+                   &g);
+        rig_await(&r, "web", "done");
+        ck_assert_int_eq(bpf_read_open_blocks(&read, keep.blocks), 0);
+        ck_assert(bpf_read_block(&read, rig_leaf(&g), &hint, &n));
+        ck_assert_int_eq(cgroup_stats_read(g.cgroup, &cg), 0);
+        for (size_t i = 0; i < BPF_TIME_BUCKETS; i++)
+            all += n.times[i];
+        rig_near(n.write_bytes, 16 << 20, "bytes written");
+        rig_near(n.write_bytes, (uint64_t)cg.io_wbytes, "bytes written, by io.stat");
+        rig_near(n.read_bytes, (uint64_t)cg.io_rbytes, "bytes read, by io.stat");
+        ck_assert_uint_ge(n.read_bytes, 16 << 20);
+        ck_assert_uint_eq(n.errors, 0);
+        ck_assert_uint_eq(all, n.reads + n.writes);
+        ck_assert_uint_gt(n.time_ns, 0);
+        uint64_t id = rig_leaf(&g);
+        warden_destroy(r.client, rig_id, "web", rig_got, &d);
+        rig_wait(&r, &d);
+        ck_assert(!bpf_read_block(&read, id, &hint, &n));
+        got_free(&d);
+        got_free(&g);
+    }
+    got_free(&keep);
+    bpf_read_close(&read);
+    rig_stop(&r);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("counts", 60, counts_processes_and_waits, names_the_victim, programs_for_disks_count,
+                   counts_requests_to_disks)
