@@ -4,10 +4,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/loop.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,43 +168,114 @@ use_disk(const char *cgroup, const char *path)
     return WEXITSTATUS(status);
 }
 
-/* The programs themselves, where disks know groups of version 1: told the id of one of those, they count
- * it. (Wardens do not: ids of two hierarchies could be the same.) */
+/* A group of version 1, where disks know those: told the id of one, the programs count it. (Wardens tell
+ * none: ids of two hierarchies could be the same.) */
+struct group {
+    struct bpf_rows rows;
+    struct bpf_read read;
+    const char *dir, *procs;
+    uint64_t id;
+};
+
+static bool
+group_start(struct rig *r, struct group *g)
+{
+    struct err e = ERR_INIT;
+    struct stat st;
+    *g = (struct group){.rows = BPF_ROWS_NONE};
+    g->dir = mem_printf(r->ctx, "/sys/fs/cgroup/blkio/paddock-rig-%d", (int)getpid());
+    g->procs = mem_printf(r->ctx, "%s/cgroup.procs", g->dir);
+    if (!rig_has(r, "bpf_run"))
+        return false;
+    if (mkdir(g->dir, 0755) < 0 || stat(g->dir, &st) < 0) {
+        printf("# SKIP no io controller of version 1\n");
+        return false;
+    }
+    auto_fd int tasks = open(r->policy.cgroup_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_msg(bpf_rows_open(&g->rows, &bpf_rows_block, tasks, &e) == 0, "%s", e.text);
+    g->id = st.st_ino;
+    ck_assert(bpf_rows_add(&g->rows, g->id));
+    ck_assert_int_eq(bpf_read_open_blocks(&g->read, g->rows.map), 0);
+    return true;
+}
+
+static struct bpf_block_counts
+group_end(struct group *g)
+{
+    struct bpf_block_counts n = {0};
+    size_t hint = 0;
+    ck_assert(bpf_read_block(&g->read, g->id, &hint, &n));
+    bpf_read_close(&g->read);
+    bpf_rows_close(&g->rows);
+    ck_assert_int_eq(rmdir(g->dir), 0);
+    return n;
+}
+
 START_TEST(programs_for_disks_count)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
     struct rig r;
-    struct bpf_read read = {0};
-    struct bpf_rows rows = BPF_ROWS_NONE;
-    struct err e = ERR_INIT;
-    struct stat st;
+    struct group g;
     rig_start(&r, 0);
-    if (rig_has(&r, "bpf_run")) {
-        char *v1 = mem_printf(r.ctx, "/sys/fs/cgroup/blkio/paddock-rig-%d", (int)getpid());
-        auto_fd int tasks = open(r.policy.cgroup_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        ck_assert_msg(bpf_rows_open(&rows, &bpf_rows_block, tasks, &e) == 0, "%s", e.text);
-        if (mkdir(v1, 0755) < 0 || stat(v1, &st) < 0) {
-            printf("# SKIP no io controller of version 1\n");
+    if (group_start(&r, &g)) {
+        int rc = use_disk(g.procs, mem_printf(r.ctx, "%s/disk", r.dir));
+        struct bpf_block_counts n = group_end(&g);
+        if (rc != 0 || n.reads + n.writes == 0) { /* O_DIRECT is refused, or no queue of requests */
+            printf("# SKIP %s is on no disk with requests: %s\n", r.dir, strerror(rc));
         } else {
-            struct bpf_block_counts n = {0};
-            size_t hint = 0;
-            ck_assert(bpf_rows_add(&rows, st.st_ino));
-            int rc = use_disk(mem_printf(r.ctx, "%s/cgroup.procs", v1), mem_printf(r.ctx, "%s/disk", r.dir));
-            ck_assert_int_eq(bpf_read_open_blocks(&read, rows.map), 0);
-            ck_assert(bpf_read_block(&read, st.st_ino, &hint, &n));
-            if (rc != 0 || n.reads + n.writes == 0) { /* O_DIRECT is refused, or no queue of requests */
-                printf("# SKIP %s is on no disk with requests: %s\n", r.dir, strerror(rc));
-            } else {
-                rig_near(n.write_bytes, BLOCK * BLOCKS, "bytes written");
-                rig_near(n.read_bytes, BLOCK * BLOCKS, "bytes read");
-                ck_assert_uint_eq(n.errors, 0);
-            }
-            ck_assert_int_eq(rmdir(v1), 0);
+            rig_near(n.write_bytes, BLOCK * BLOCKS, "bytes written");
+            rig_near(n.read_bytes, BLOCK * BLOCKS, "bytes read");
+            ck_assert_uint_eq(n.errors, 0);
         }
     }
-    bpf_read_close(&read);
-    bpf_rows_close(&rows);
+    rig_stop(&r);
+}
+END_TEST
+
+/* A disk that has less than it says: a file without its blocks on a file system that is full. */
+static int
+false_disk(struct rig *r, char path[32])
+{
+    struct loop_config c = {.info.lo_flags = LO_FLAGS_AUTOCLEAR};
+    char *dir = mem_printf(r->ctx, "%s/small", r->dir);
+    auto_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    int number = control >= 0 ? ioctl(control, LOOP_CTL_GET_FREE) : -1;
+    if (number < 0)
+        return -1;
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+    ck_assert_int_eq(mount("none", dir, "tmpfs", 0, "size=512k"), 0);
+    auto_fd int file = open(mem_printf(r->ctx, "%s/disk", dir), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(ftruncate(file, BLOCK * BLOCKS), 0);
+    c.fd = (uint32_t)file;
+    snprintf(path, 32, "/dev/loop%d", number);
+    auto_fd int loop = open(path, O_RDWR | O_CLOEXEC);
+    bool good = loop >= 0 && ioctl(loop, LOOP_CONFIGURE, &c) == 0;
+    ck_assert_int_eq(umount2(dir, MNT_DETACH), 0);
+    ck_assert_int_eq(rmdir(dir), 0);
+    return good ? TAKE_FD(loop) : -1;
+}
+
+START_TEST(failed_requests_are_told)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct group g;
+    char path[32];
+    rig_start(&r, 0);
+    auto_fd int loop = false_disk(&r, path);
+    if (loop < 0) {
+        printf("# SKIP no loop device: %s\n", strerror(errno));
+    } else if (group_start(&r, &g)) {
+        int rc = use_disk(g.procs, path);
+        struct bpf_block_counts n = group_end(&g);
+        ck_assert_msg(rc == EIO || rc == ENOSPC, "%s", strerror(rc));
+        ck_assert_uint_ge(n.errors, 1);
+        ck_assert_uint_ge(n.writes, 1);
+        ck_assert_uint_eq(n.write_bytes, n.writes * BLOCK); /* nothing of what failed */
+        ck_assert_uint_le(n.write_bytes, 512 << 10);
+    }
     rig_stop(&r);
 }
 END_TEST
@@ -261,4 +335,4 @@ START_TEST(counts_requests_to_disks)
 END_TEST
 
 TEST_SUITE_TIMEOUT("counts", 60, counts_processes_and_waits, names_the_victim, programs_for_disks_count,
-                   counts_requests_to_disks)
+                   failed_requests_are_told, counts_requests_to_disks)
