@@ -132,6 +132,8 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         p->seccomp = !iso->seccomp.set || iso->seccomp.v;
         p->seccomp_allowed = iso->seccomp_allowed;
         p->seccomp_log = iso->seccomp_log;
+        p->apparmor = iso->apparmor;
+        p->apparmor_allowed = iso->apparmor_allowed;
         p->limits = iso->limits;
         p->swap_max = mib(iso->swap_max);
         p->hugetlb_max = mib(iso->hugetlb_max);

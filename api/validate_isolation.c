@@ -152,10 +152,10 @@ box(struct check *c)
     }
     if (!str_empty(i->proc) && !str_eq(i->proc, "pid"))
         complain(c, "proc \"%s\" is not \"pid\"", i->proc);
-    if (raw && (i->landlock || !str_empty(i->proc) || i->core_sched))
+    if (raw && (i->landlock || !str_empty(i->proc) || i->core_sched || !str_empty(i->apparmor)))
         complain(c,
-                 "landlock, proc and core_sched are without effect: driver \"raw_exec\" does not "
-                 "isolate");
+                 "landlock, proc, core_sched and apparmor are without effect: driver \"raw_exec\" "
+                 "does not isolate");
 }
 
 static bool

@@ -106,6 +106,13 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
     }
     if (str_eq(s->proc, "pid"))
         cmd_say(c, "    finds its processes in /proc, and nothing of the machine");
+    if (!str_empty(s->apparmor))
+        cmd_say(c,
+                "    runs under the AppArmor profile \"%s\", if the client allows it, or does not "
+                "start",
+                s->apparmor);
+    else
+        cmd_say(c, "    runs under the client's AppArmor profile, where the client names one");
     if (s->core_sched)
         cmd_say(c, "    shares no processor core with another task at the same time, or does not start");
 }

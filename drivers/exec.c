@@ -95,6 +95,7 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
         s->ports = codec_clone(s, &type_task_landlock, iso->landlock);
     s->proc = iso ? mem_strdup(s, str_or(iso->proc, "")) : "";
     s->core_sched = iso && iso->core_sched;
+    s->apparmor = iso ? mem_strdup(s, str_or(iso->apparmor, "")) : "";
     r = s->seccomp_rules ? seccomp_check_task(s->seccomp_rules, e) : 0;
     s->host_pid = host_pid;
     s->host_ipc = host_ipc;

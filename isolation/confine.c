@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
@@ -13,6 +14,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "isolation/landlock.h"
 #include "isolation/raw.h"
@@ -198,6 +200,44 @@ landlock(const struct confine *c)
     return r;
 }
 
+/* One of our own files in procfs, and nothing else that a task's root might have there. */
+static long
+open_attr(const char *path, int flags)
+{
+    struct statfs fs = {0};
+    struct open_how how = {.flags = (unsigned)flags | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+    long fd = RAW(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+    long r = fd < 0 ? fd : RAW(SYS_fstatfs, fd, &fs);
+    if (r == 0 && fs.f_type != PROC_SUPER_MAGIC)
+        r = -ENOENT;
+    if (r == 0)
+        return fd;
+    raw_close(fd);
+    return r;
+}
+
+/* What this process executes next runs under the profile; and where it is confined by one already,
+ * as contrib/apparmor's of the shim, under both: no_new_privs lets nothing else through. */
+static long
+apparmor(const char *profile)
+{
+    static const char unconfined[] = "unconfined";
+    char text[CONFINE_APPARMOR_MAX + 8] = "stack ";
+    long fd = open_attr("/proc/thread-self/attr/apparmor/current", O_RDONLY);
+    long n = fd < 0 ? fd : RAW(SYS_read, fd, text + 8, sizeof(unconfined) - 1);
+    raw_close(fd);
+    if (n < 0)
+        return n;
+    if (n == (long)sizeof(unconfined) - 1 && memcmp(text + 8, unconfined, (size_t)n) == 0)
+        memcpy(text, "exec ", 6);
+    size_t at = strlen(text), len = strnlen(profile, CONFINE_APPARMOR_MAX);
+    memcpy(text + at, profile, len);
+    fd = open_attr("/proc/thread-self/attr/apparmor/exec", O_WRONLY);
+    n = fd < 0 ? fd : RAW(SYS_write, fd, text, at + len);
+    raw_close(fd);
+    return n;
+}
+
 static long
 enter(const char *path)
 {
@@ -225,6 +265,8 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
         STEP("setrlimit", set_rlimit(&c->rlimits[i]));
     if (c->flags & CONFINE_CORE_SCHED) /* of this process; its children have it too */
         STEP("core scheduling", RAW(SYS_prctl, PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, 1, 0));
+    if (x->apparmor != NULL)
+        STEP(CONFINE_APPARMOR_STEP, apparmor(x->apparmor));
     int r = 0;
     if (c->flags & CONFINE_USERNS) /* which gives all capabilities inside, and resets securebits */
         STEP("user namespace", RAW(SYS_setns, x->userns, CLONE_NEWUSER));

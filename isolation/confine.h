@@ -6,8 +6,9 @@
  *   shim (pid 1, root)      mounts_apply
  *     confine_begin         hostname, session keyring
  *     -- vfork --> payload
- *     confine_task          signal mask, setsid, rlimits, user namespace, securebits, bounding
- *                           set, groups, gid, uid, capabilities and ambient set, close_range,
+ *     confine_task          signal mask, setsid, rlimits, AppArmor profile of what is executed
+ *                           (a file of root's), user namespace, securebits, bounding set,
+ *                           groups, gid, uid, capabilities and ambient set, close_range,
  *                           working directory, no_new_privs, Landlock, seccomp last; then execve
  *     confine_end           shim, once the payload runs: all capabilities, no_new_privs, seccomp
  *
@@ -41,6 +42,8 @@ enum {
 /* Who shims are: the id that is "unchanged" in 16 bits, which nobody gives out and no task may
  * have (users.h). */
 enum { CONFINE_SHIM_UID = 65535 };
+
+#define CONFINE_APPARMOR_STEP "AppArmor profile" /* plan_explain() knows it */
 
 struct confine_rlimit {
     uint32_t resource;
@@ -79,6 +82,7 @@ int confine_begin(const struct confine *c, const char **what);
  * directory. `filter` NULL: no seccomp. */
 struct confine_exec {
     const char *work_dir;
+    const char *apparmor; /* profile of what is executed; NULL: none */
     int keep_fds;
     int userns;
     const struct sock_filter *filter;

@@ -50,6 +50,7 @@ enum {
     CONFINE_PORTS_MAX = 64,        /* TCP ports of a list of Landlock */
     CONFINE_RLIMITS_MAX = 16,      /* resource limits of a task */
     CONFINE_HOSTNAME_MAX = 64,     /* bytes of its host name */
+    CONFINE_APPARMOR_MAX = 255,    /* bytes of the name of its AppArmor profile */
     CGROUP_FILES_MAX = 48,         /* limits written to its cgroup */
     CGROUP_IO_MAX = 8,             /* disks whose use by a task is limited */
     CGROUP_HUGE_MAX = 4,           /* sizes of huge pages of the machine */

@@ -216,6 +216,8 @@ plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_
             in->shim_filter->n};
     const char *wd = str_or(s->work_dir, isolated ? "/" : base);
     h.work_dir = put_str(&k, wd[0] == '/' ? wd : mem_printf(tmp, "%s/%s", base, wd));
+    if (!str_empty(in->apparmor))
+        h.apparmor = put_str(&k, in->apparmor);
     struct str_list paths = {0};
     candidates(tmp, s, base, &paths);
     h.paths = put_strs(&k, tmp, NULL, &paths);
@@ -268,6 +270,13 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
         const char *cmd = (const char *)plan + args[0];
         err_errno(e, error, "execute \"%s\"%s", cmd,
                   error == ENOENT ? " (not found in the task's directory or its PATH)" : "");
+        if (h->apparmor != 0 && (error == EACCES || error == EPERM))
+            err_prefix(e, "AppArmor profile \"%s\"", (const char *)plan + h->apparmor);
+        return;
+    }
+    if (stage == SHIM_TASK && h->apparmor != 0 && str_eq(what, CONFINE_APPARMOR_STEP)) {
+        err_errno(e, error, CONFINE_APPARMOR_STEP " \"%s\"%s", (const char *)plan + h->apparmor,
+                  error == ENOENT ? " is not loaded (apparmor_parser -r FILE)" : "");
         return;
     }
     if (stage == SHIM_TASK && str_eq(what, "working directory")) {

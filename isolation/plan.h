@@ -23,7 +23,7 @@
 /* Of everything that warden and shim share: this block, the descriptors, the status, the part of
  * the record that the shim writes. To be raised with every change of one of them: a shim of another
  * version refuses the plan, and a record of another version is not read as if it were ours. */
-enum { SHIM_VERSION = 3 };
+enum { SHIM_VERSION = 4 };
 
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */
@@ -71,7 +71,7 @@ struct plan_header {
     uint32_t log_files;      /* how many are kept; at least 1 */
     uint32_t log_gid;        /* group of log files: the agent's */
     uint32_t id_base;        /* id 0 of the payload on the host */
-    uint32_t pad;
+    uint32_t apparmor;       /* profile of the payload; 0: none */
     uint64_t log_bytes; /* of one file */
 };
 
@@ -142,6 +142,7 @@ struct plan_input {
     const struct mounts_plan *mounts; /* NULL: raw_exec */
     const struct seccomp_program *task_filter; /* NULL: none */
     const struct seccomp_program *shim_filter;
+    const char *apparmor; /* profile of the payload; "": none */
     const char *task_dir; /* host path: where raw_exec starts and looks for relative commands */
     uint64_t caps;        /* kept by an isolated payload */
     bool cgroup;

@@ -43,7 +43,8 @@ plan_check(const void *plan, uint64_t bytes)
              inside(h, h->task_filter.at, (uint64_t)h->task_filter.n * 8, 8) &&
              inside(h, h->shim_filter.at, (uint64_t)h->shim_filter.n * 8, 8) &&
              h->task_filter.n <= UINT16_MAX && h->shim_filter.n <= UINT16_MAX &&
-             inside(h, h->work_dir, 1, 1) && h->work_dir != 0 && h->log_files >= 1 &&
+             inside(h, h->work_dir, 1, 1) && h->work_dir != 0 &&
+             (h->apparmor == 0 || inside(h, h->apparmor, 1, 1)) && h->log_files >= 1 &&
              h->log_bytes >= 1;
     for (int i = 0; i < 2; i++)
         ok = ok && h->logs[i].name != 0 && inside(h, h->logs[i].name, 1, 1);

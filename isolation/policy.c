@@ -66,6 +66,26 @@ policy_range_count(const struct policy *p)
     return p->userns_count > 0 ? (uint32_t)p->userns_count : POLICY_RANGE_COUNT;
 }
 
+/* It becomes a word of what is written to the kernel. */
+static bool
+profile_ok(const char *s)
+{
+    static const char set[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/@+";
+    return !str_empty(s) && strlen(s) <= CONFINE_APPARMOR_MAX && strspn(s, set) == strlen(s);
+}
+
+static int
+check_apparmor(const struct policy *p, struct err *e)
+{
+    const char *bad = str_empty(p->apparmor) || profile_ok(p->apparmor) ? NULL : p->apparmor;
+    for (size_t i = 0; i < p->apparmor_allowed.n && bad == NULL; i++)
+        bad = profile_ok(p->apparmor_allowed.v[i]) ? NULL : str_or(p->apparmor_allowed.v[i], "");
+    return bad == NULL ? 0
+                       : err_set(e, -ERR_INVALID,
+                                 "policy: \"%.64s\" is no name of an AppArmor profile", bad);
+}
+
 static int
 check_userns(const struct policy *p, struct err *e)
 {
@@ -174,6 +194,8 @@ policy_check(const struct policy *p, struct err *e)
         return err_set(e, -ERR_INVALID,
                        "policy: swap_max, hugetlb_max and memory_min_max may not be negative");
     int r = check_userns(p, e);
+    if (r == 0)
+        r = check_apparmor(p, e);
     if (r == 0 && (r = seccomp_check_names(&p->seccomp_allowed, e)) < 0)
         err_prefix(e, "policy: seccomp_allowed");
     if (r == 0)
@@ -331,6 +353,12 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
     if (!raw && str_eq(s->userns, "host") && !p->userns_host && !str_eq(p->userns, "off"))
         return err_set(e, -ERR_POLICY,
                        "the host's user namespace is not allowed on this client (userns_host)");
+    if (!str_empty(s->apparmor) && !str_eq(s->apparmor, p->apparmor) &&
+        !list_has(&p->apparmor_allowed, s->apparmor))
+        return err_set(e, -ERR_POLICY,
+                       "AppArmor profile \"%.64s\" is not allowed on this client "
+                       "(isolation.apparmor_allowed)",
+                       s->apparmor);
     if (s->share_net && !policy_network(p, "host"))
         return err_set(e, -ERR_POLICY, "network mode \"host\" is not allowed on this client");
     if (s->host_pid || s->host_ipc)
@@ -376,6 +404,12 @@ policy_user(const struct policy *p, const struct launch_spec *s, const struct us
                        str_or(s->user, USER_DEFAULT));
     *ret = u;
     return 0;
+}
+
+const char *
+policy_apparmor(const struct policy *p, const struct launch_spec *s)
+{
+    return !s->isolated ? "" : str_or(str_empty(s->apparmor) ? p->apparmor : s->apparmor, "");
 }
 
 int

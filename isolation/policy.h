@@ -55,6 +55,8 @@ bool policy_limits_required(const struct policy *p);
  * `files` as users_resolve(). */
 int policy_user(const struct policy *p, const struct launch_spec *s,
                 const struct users_files *files, struct user *ret, struct err *e);
+/* The AppArmor profile that an isolated one gets; "": none. Pure. */
+const char *policy_apparmor(const struct policy *p, const struct launch_spec *s);
 /* The capabilities kept. */
 int policy_caps(const struct policy *p, const struct launch_spec *s, uint64_t *ret, struct err *e);
 

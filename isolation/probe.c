@@ -230,6 +230,20 @@ probe_cgroup(struct probe *p, const char *root)
                                       : no(p, PROBE_CLONE_INTO_CGROUP, why);
 }
 
+/* What we are confined by can be read where it is enabled, and nowhere else. */
+static void
+probe_apparmor(struct probe *p)
+{
+    char now[16];
+    auto_fd int fd = open("/proc/self/attr/apparmor/current", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, now, sizeof(now));
+    if (n > 0)
+        yes(p, PROBE_APPARMOR);
+    else
+        because(p, PROBE_APPARMOR, n < 0 ? -errno : -ENODATA,
+                fd < 0 ? "not in this kernel" : "not enabled");
+}
+
 static bool
 is_root(void)
 {
@@ -246,6 +260,7 @@ probe_run(struct probe *p, const char *cgroup_root)
     probe_namespaces(p);
     probe_tmpfs(p);
     probe_cgroup(p, cgroup_root);
+    probe_apparmor(p);
     struct stat st;
     if (stat("/proc/pressure/cpu", &st) == 0)
         yes(p, PROBE_PSI);

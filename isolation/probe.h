@@ -31,7 +31,8 @@
     X(CGROUP_PIDS, "cgroup_pids", false)                                                           \
     X(TMPFS_NOSWAP, "tmpfs_noswap", false)                                                         \
     X(PSI, "psi", false)                                                                           \
-    X(CORE_SCHED, "core_sched", false)
+    X(CORE_SCHED, "core_sched", false)                                                             \
+    X(APPARMOR, "apparmor", false)
 
 enum probe_id {
 #define PROBE_ENUM(id, name, needed) PROBE_##id,

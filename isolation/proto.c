@@ -240,8 +240,10 @@ check_confinement(const struct launch_spec *s, struct err *e)
                        CONFINE_PORTS_MAX);
     if (!str_empty(s->proc) && !str_eq(s->proc, "pid"))
         return err_set(e, -ERR_INVALID, "launch: proc \"%s\" is not \"pid\"", s->proc);
-    if (!s->isolated && (s->ports != NULL || !str_empty(s->proc) || s->core_sched))
-        return err_set(e, -ERR_INVALID, "launch: ports, proc and core_sched are of isolated tasks");
+    if (!s->isolated &&
+        (s->ports != NULL || !str_empty(s->proc) || s->core_sched || !str_empty(s->apparmor)))
+        return err_set(e, -ERR_INVALID,
+                       "launch: ports, proc, core_sched and apparmor are of isolated tasks");
     return 0;
 }
 

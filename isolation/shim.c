@@ -212,6 +212,7 @@ payload(const int write_ends[2])
     const struct confine *c = (const void *)text(h, h->confine);
     struct confine_exec x = {
         .work_dir = text(h, h->work_dir),
+        .apparmor = h->apparmor != 0 ? text(h, h->apparmor) : NULL,
         .keep_fds = 2,
         .userns = shim.fds[SHIM_FD_USERNS],
         .filter = h->task_filter.n > 0 ? (const void *)text(h, h->task_filter.at) : NULL,

@@ -120,6 +120,11 @@ check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
     const struct probe_fact *core = &w->probe.facts[PROBE_CORE_SCHED];
     if (s->core_sched && !core->ok)
         return err_set(e, -ERR_UNSUPPORTED, "core_sched: %s", core->reason);
+    const struct probe_fact *apparmor = &w->probe.facts[PROBE_APPARMOR];
+    const char *profile = policy_apparmor(w->policy, s);
+    if (profile[0] != '\0' && !apparmor->ok)
+        return err_set(e, -ERR_UNSUPPORTED, "AppArmor profile \"%s\": %s", profile,
+                       apparmor->reason);
     return 0;
 }
 
@@ -337,6 +342,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
         .mounts = l->mounts,
         .task_filter = filter,
         .shim_filter = w->root ? &w->shim_filter : NULL,
+        .apparmor = policy_apparmor(w->policy, s),
         .task_dir = mem_printf(l->ctx, "%s/%s/%s", w->policy->alloc_dir, s->alloc_id, s->task_name),
         .caps = l->caps,
         .cgroup = w->cgroup.fd >= 0,

@@ -80,6 +80,12 @@ START_TEST(checks_specs)
         err_clear(&e);
     }
     s = spec(ctx);
+    s->apparmor = "x"; /* of an isolated task alone */
+    ck_assert_int_eq(proto_check_spec(s, &e), -ERR_INVALID);
+    err_clear(&e);
+    s->isolated = true;
+    ck_assert_int_eq(proto_check_spec(s, &e), 0);
+    s = spec(ctx);
     list_add(s, s->env, "A=\n=x");
     ck_assert_int_eq(proto_check_spec(s, &e), 0);
     struct launch_limits l = {.memory_max = -1};
@@ -164,7 +170,8 @@ START_TEST(plans_commands)
     list_add(s, s->args, "-x");
     list_add(s, s->env, "PATH=/bin::rel:/sbin");
     struct user u = {.uid = 7, .gid = 8, .n_groups = 1, .groups = {8}};
-    struct plan_input in = {.spec = s, .user = &u, .task_dir = "/a/web", .log_index = {3, 0}};
+    struct plan_input in = {
+        .spec = s, .user = &u, .task_dir = "/a/web", .apparmor = "aa", .log_index = {3, 0}};
     void *plan = NULL;
     size_t n = 0;
     ck_assert_int_eq(plan_make(ctx, &in, &plan, &n, &e), 0);
@@ -181,6 +188,7 @@ START_TEST(plans_commands)
     ck_assert_str_eq(string_at(plan, v[1]), "");
     ck_assert_str_eq(string_at(plan, v[2]), "-x");
     ck_assert_str_eq(string_at(plan, h->work_dir), "/a/web");
+    ck_assert_str_eq(string_at(plan, h->apparmor), "aa");
     ck_assert_str_eq(string_at(plan, h->logs[1].name), "web.stderr.");
     ck_assert_uint_eq(h->logs[0].index, 3);
     const struct confine *c = (const void *)string_at(plan, h->confine);
@@ -192,6 +200,9 @@ START_TEST(plans_commands)
         ck_assert_int_lt(plan_check(plan, k), 0);
     struct plan_header *bad = mem_dup(ctx, plan, n);
     bad->args.at = (uint32_t)n;
+    ck_assert_int_lt(plan_check(bad, n), 0);
+    bad = mem_dup(ctx, plan, n);
+    bad->apparmor = (uint32_t)n;
     ck_assert_int_lt(plan_check(bad, n), 0);
     bad = mem_dup(ctx, plan, n);
     ((uint64_t *)(void *)((char *)bad + bad->env.at))[0] = n;
@@ -234,6 +245,21 @@ START_TEST(compiles_policies)
     struct policy *back = NULL;
     ck_assert_msg(policy_load(ctx, path, &back, &e) == 0, "%s", e.text);
     ck_assert(codec_equal(&type_policy, &p, back, 0));
+    static const char *names[] = {"ok", ""};
+    p.apparmor_allowed = (struct str_list){names, 2};
+    static const char *const bad_names[] = {"",      "a b", "a\nexec b", "&a",
+                                            ":ns:a", "a\"", "\xc3\xa4"};
+    for (size_t i = 0; i < ARRAY_LEN(bad_names); i++) {
+        names[1] = bad_names[i];
+        ck_assert_int_eq(policy_compile(&p, path, &e), -ERR_INVALID);
+        err_clear(&e);
+    }
+    p.apparmor_allowed.n = 1;
+    p.apparmor = "a b";
+    ck_assert_int_eq(policy_compile(&p, path, &e), -ERR_INVALID);
+    err_clear(&e);
+    p.apparmor = "/usr/lib/x//hat";
+    ck_assert_int_eq(policy_compile(&p, path, &e), 0);
     p.data_dir = "d/../x";
     ck_assert_int_eq(policy_compile(&p, path, &e), -ERR_INVALID);
     err_clear(&e);

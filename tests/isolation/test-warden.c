@@ -180,9 +180,40 @@ START_TEST(refuses_by_policy)
     list_add(s, s->mounts, &m);
     rig_launch(&r, s, &g);
     expect_code(&r, &g, ERR_POLICY, "/root");
+    s = rig_spec(&r, rig_id, "web", true, "true");
+    s->apparmor = "paddock-not-allowed";
+    rig_launch(&r, s, &g);
+    expect_code(&r, &g, ERR_POLICY, "isolation.apparmor_allowed");
     s = rig_spec(&r, "fedcba98-89ab-cdef-0123-456789abcdef", "web", false, "true");
     rig_launch(&r, s, &g);
     expect_code(&r, &g, ENOENT, "directory");
+    rig_stop(&r);
+}
+END_TEST
+
+/* The operator's and the job's, without AppArmor here and with it: nothing starts outside the
+ * profile that it was to have. A loaded one: tests/vm. */
+START_TEST(refuses_without_the_profile)
+{
+    TEST_NEED("root");
+    static const char *const allowed[] = {"paddock-of-the-job"};
+    struct rig r;
+    struct got g;
+    rig_start(&r, 0);
+    r.policy.apparmor = "paddock-of-the-client";
+    r.policy.apparmor_allowed = (struct str_list){(const char **)(uintptr_t)allowed, 1};
+    rig_change_policy(&r);
+    rig_alloc(&r, rig_id, "web", "exec");
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "true");
+    for (int own = 0; own < 2; own++) {
+        const char *name = own ? allowed[0] : r.policy.apparmor;
+        s->apparmor = own ? name : "";
+        rig_launch(&r, s, &g);
+        ck_assert_int_ne(g.err.code, 0);
+        ck_assert_msg(strstr(g.err.text, name) != NULL, "%s", g.err.text);
+        got_free(&g);
+    }
+    run_to_end(&r, false, "true", 0); /* raw_exec is no sandbox, with a profile neither */
     rig_stop(&r);
 }
 END_TEST
@@ -643,9 +674,9 @@ START_TEST(survives_a_kill_at_any_instant_of_a_launch)
 END_TEST
 
 TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless, runs_exec,
-                   reports_failed_launches, refuses_by_policy, signals_and_kills_exec,
-                   signals_and_kills_raw_exec, signals_and_kills_rootless, adopts_exec,
-                   adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs,
+                   reports_failed_launches, refuses_by_policy, refuses_without_the_profile,
+                   signals_and_kills_exec, signals_and_kills_raw_exec, signals_and_kills_rootless,
+                   adopts_exec, adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs,
                    carries_large_arguments, leaves_nothing_behind,
                    gives_three_descriptors_and_the_right_mounts, bounds_a_flood,
                    survives_a_kill_at_any_instant_of_a_launch)

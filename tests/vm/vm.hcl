@@ -18,6 +18,8 @@ isolation {
   swap_max       = 64
   hugetlb_max    = 8
   memory_min_max = 16
+
+  apparmor_allowed = ["paddock-vm", "paddock-none"]
 }
 
 telemetry {

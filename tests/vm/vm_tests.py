@@ -42,6 +42,12 @@ def run(number, case):
     return True
 
 
+def journal():
+    log = vm.sh("journalctl", "--no-pager", "-b", "-o", "short-monotonic", "-n", "150", "-u", "paddock*",
+                check=False)
+    print("\n".join("# " + x for x in log.splitlines()), flush=True)
+
+
 def main():
     life, names = int(sys.argv[1]), sys.argv[2:]
     lives = {n: [c for c in cases if not names or c.__name__ in names] for n, cases in load().items()}
@@ -49,13 +55,15 @@ def main():
         print(f"1..{sum(map(len, lives.values()))}", flush=True)
         if names and "units_start_in_order" not in names:
             vm.sh("systemctl", "start", "paddock")
-            vm.until(vm.ready, "ready node")
+            try:
+                vm.until(vm.ready, "ready node")
+            except AssertionError:
+                journal()
+                raise
     first = 1 + sum(len(lives[n]) for n in lives if n < life)
     results = [run(i, c) for i, c in enumerate(lives[life], first)]
     if not all(results):
-        log = vm.sh("journalctl", "--no-pager", "-b", "-o", "short-monotonic", "-n", "150", "-u", "paddock*",
-                    check=False)
-        print("\n".join("# " + x for x in log.splitlines()), flush=True)
+        journal()
     more = any(lives[n] for n in lives if n > life)
     print(f"# life {life} ended after {vm.read('/proc/uptime').split()[0]} s"
           + (f", next: {ENDS[life]}" if more else ""), flush=True)

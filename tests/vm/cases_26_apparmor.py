@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks under a profile of AppArmor's: the job's within the client's list, and the client's own."""
+from vm import *
+
+KERNEL = "/sys/kernel/security/apparmor"
+CONFIG = "/etc/paddock.d/vm.hcl"
+SCRIPT = """cat /proc/self/attr/apparmor/current; mkdir -p /local/denied; echo x >/local/free && echo free
+echo x >/local/denied/x || echo denied; env true || echo not executed; grep -E 'NoNewPrivs|Seccomp:' /proc/self/status"""
+
+
+def load():
+    with open("/root/tests/apparmor.bin", "rb") as f, open(f"{KERNEL}/.replace", "wb", buffering=0) as to:
+        to.write(f.read())
+    assert "paddock-vm (enforce)" in read(f"{KERNEL}/profiles")
+
+
+def logs(alloc):
+    text = sh("paddock", "alloc", "logs", alloc["ID"], check=False)
+    return text if "Seccomp:" in text else None
+
+
+def ran(name, profile):
+    """What a task says of itself, started under `profile` of its job (None: it names none)."""
+    submit(name, SCRIPT, kind="batch", isolation={"Apparmor": profile} if profile else None)
+    alloc = allocs(name, "complete")[0]
+    out = until(lambda: logs(alloc), "output")
+    purge(name)
+    return out.splitlines()
+
+
+def why_not(name, profile):
+    submit(name, SCRIPT, kind="batch", isolation={"Apparmor": profile} if profile else None)
+    alloc = allocs(name, "failed")[0]
+    state = request("GET", f"/v1/allocation/{alloc['ID']}")["TaskStates"]["t"]
+    purge(name)
+    return " ".join(e.get("DisplayMessage") or "" for e in state["Events"])
+
+
+def confined(out):
+    assert out[0] == "paddock-vm (enforce)" and {"free", "denied", "not executed"} <= set(out), out
+    assert "NoNewPrivs:\t1" in out and "Seccomp:\t2" in out, out
+
+
+def a_job_has_its_profile():
+    node = request("GET", "/v1/node/" + request("GET", "/v1/nodes")[0]["ID"])
+    assert node["Attributes"]["isolation.apparmor"] == "true", node["Attributes"]
+    load()
+    out = ran("free", None)
+    assert out[0] == "unconfined" and "denied" not in out and "not executed" not in out, out
+    confined(ran("boxed", "paddock-vm"))
+    text = why_not("unknown", "paddock-none")
+    assert '"paddock-none" is not loaded' in text, text
+    text = why_not("other", "paddock-other")
+    assert "isolation.apparmor_allowed" in text and "paddock-other" in text, text
+
+
+def the_client_has_one_for_all():
+    text = read(CONFIG)
+    load()
+    with open(CONFIG, "w") as f:
+        f.write(text.replace("isolation {", "isolation {\n  apparmor = \"paddock-vm\""))
+    sh("systemctl", "reload", "paddock")
+    confined(ran("plain", None))
+    with open(CONFIG, "w") as f:
+        f.write(text + "\n")
+    sh("systemctl", "reload", "paddock")
+    assert ran("plain", None)[0] == "unconfined"
+
+
+CASES = {1: [a_job_has_its_profile, the_client_has_one_for_all]}
