@@ -4,6 +4,7 @@
  */
 #include <ctype.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -13,6 +14,7 @@
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
 #include "fingerprint/limits.h"
+#include "isolation/numa.h"
 
 /* Digits at the start; 0 when there is none. Saturates. */
 static int64_t
@@ -134,6 +136,20 @@ detect_mhz(const void *ctx, const struct fingerprint_cpuinfo *info)
 }
 
 void
+fingerprint_numa(struct node *node, const char *dir)
+{
+    struct numa_nodes all;
+    char name[32], text[CGROUP_CPUS_TEXT_MAX];
+    numa_read(dir, &all);
+    if (all.n > 0)
+        fingerprint_set_int(node, "numa.node.count", (int64_t)all.n);
+    for (size_t i = 0; i < all.n; i++) {
+        (void)snprintf(name, sizeof(name), "numa.node%u.cores", all.nodes[i].id);
+        fingerprint_set(node, name, cgroup_cpus_text(&all.nodes[i].cpus, text));
+    }
+}
+
+void
 fingerprint_cpu(struct node *node, const struct fingerprint_config *cfg)
 {
     auto_mem void *tmp = mem_ctx("cpu");
@@ -155,6 +171,7 @@ fingerprint_cpu(struct node *node, const struct fingerprint_config *cfg)
     fingerprint_set(node, "cpu.modelname", info.model);
     fingerprint_set_int(node, "cpu.numcores", cores);
     fingerprint_set_int(node, "cpu.reservablecores", cores);
+    fingerprint_numa(node, NUMA_DIR);
     fingerprint_set_int(node, "cpu.frequency", mhz);
     fingerprint_set_int(node, "cpu.totalcompute", total);
     int64_t reserved = node->reserved_resources && node->reserved_resources->cpu

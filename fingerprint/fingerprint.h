@@ -44,6 +44,8 @@ void fingerprint_nomad(struct node *node, const struct fingerprint_config *cfg);
 /* NULL or "" deletes. */
 void fingerprint_set(struct node *node, const char *name, const char *value);
 void fingerprint_set_int(struct node *node, const char *name, int64_t value);
+/* The memory nodes of sysfs, which tests have elsewhere. */
+void fingerprint_numa(struct node *node, const char *dir);
 
 /* --- parsers, pure ------------------------------------------------------------------------------- */
 struct fingerprint_cpuinfo {

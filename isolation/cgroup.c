@@ -22,6 +22,7 @@
 #include "common/str.h"
 #include "isolation/cgroup_levels.h"
 #include "isolation/limits.h"
+#include "isolation/numa.h"
 
 #define OWNER_XATTR "trusted.paddock.owner"
 
@@ -314,7 +315,14 @@ apply_cores(const struct cgroup_root *r, int taskfd, int leaf, const struct cgro
     }
     (void)file_put(taskfd, "cpuset.cpus", "\n"); /* an earlier run may have shared */
     int k = file_put(leaf, "cpuset.cpus", cgroup_cpus_text(&plan->cores, text));
-    return k < 0 ? err_set(e, k, "cannot reserve the cores %.64s: %s", text, err_name(k)) : 0;
+    if (k < 0)
+        return err_set(e, k, "cannot reserve the cores %.64s: %s", text, err_name(k));
+    struct numa_nodes numa;
+    struct cgroup_cpus near;
+    numa_read(NUMA_DIR, &numa);
+    if (numa_near(&numa, &plan->cores, &near)) /* a hint: a cgroup above may have other nodes */
+        (void)file_put(leaf, "cpuset.mems", cgroup_cpus_text(&near, text));
+    return 0;
 }
 
 static int

@@ -199,8 +199,8 @@ cgroup_cpus_add(struct cgroup_cpus *s, unsigned cpu)
     s->bits[cpu / 64] |= UINT64_C(1) << (cpu % 64);
 }
 
-static bool
-has_cpu(const struct cgroup_cpus *s, unsigned cpu)
+bool
+cgroup_cpus_has(const struct cgroup_cpus *s, unsigned cpu)
 {
     return (s->bits[cpu / 64] >> (cpu % 64)) & 1;
 }
@@ -259,10 +259,10 @@ cgroup_cpus_text(const struct cgroup_cpus *s, char out[CGROUP_CPUS_TEXT_MAX])
     size_t n = 0;
     out[0] = 0;
     for (unsigned i = 0; i < CGROUP_CPUS_MAX; i++) {
-        if (!has_cpu(s, i))
+        if (!cgroup_cpus_has(s, i))
             continue;
         unsigned to = i;
-        while (to + 1 < CGROUP_CPUS_MAX && has_cpu(s, to + 1))
+        while (to + 1 < CGROUP_CPUS_MAX && cgroup_cpus_has(s, to + 1))
             to++;
         n += (size_t)snprintf(out + n, CGROUP_CPUS_TEXT_MAX - n, "%s%u", n ? "," : "", i);
         if (to > i)

@@ -56,6 +56,7 @@ enum {
     CGROUP_HUGE_MAX = 4,           /* sizes of huge pages of the machine */
     CGROUP_CPUS_MAX = 1024,        /* processors of the machine that may be reserved */
     CGROUP_CPUS_TEXT_MAX = 5120,   /* bytes of a list of them */
+    NUMA_NODES_MAX = 64,           /* memory nodes of the machine that are looked at */
     SECCOMP_INSNS_MAX = 4096,      /* instructions of a system call filter */
     SECCOMP_RULES_MAX = 1024,      /* rules of a profile */
     SECCOMP_CONDS_MAX = 64,        /* argument checks of a profile */

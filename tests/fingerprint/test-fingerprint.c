@@ -2,12 +2,16 @@
  *
  * Parsers of kernel files on normal and hostile bytes; the readers on this host.
  */
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
+#include "isolation/numa.h"
 #include "tests/lib/test.h"
 
 START_TEST(cpuinfo)
@@ -133,6 +137,64 @@ START_TEST(mounts)
 }
 END_TEST
 
+static void
+put(const char *dir, const char *name, const char *text)
+{
+    auto_mem void *ctx = mem_ctx("put");
+    const char *path = mem_printf(ctx, "%s/%s", dir, name);
+    const char *above = mem_printf(ctx, "%.*s", (int)(strrchr(path, '/') - path), path);
+    ck_assert_int_eq(dir_make(AT_FDCWD, above, 0755), 0);
+    ck_assert_int_eq(file_write_atomic(AT_FDCWD, path, text, strlen(text), 0644), 0);
+}
+
+/* Of which nodes memory is for a task with these cores; NULL: it is not said. */
+static const char *
+near(const char *dir, const char *cores)
+{
+    static char text[CGROUP_CPUS_TEXT_MAX];
+    struct numa_nodes all;
+    struct cgroup_cpus c, nodes;
+    numa_read(dir, &all);
+    ck_assert(cgroup_cpus_parse(cores, &c));
+    return numa_near(&all, &c, &nodes) ? cgroup_cpus_text(&nodes, text) : NULL;
+}
+
+START_TEST(memory_nodes)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct node *n = mem_new(ctx, struct node);
+    char dir[] = "/tmp/paddock-numa-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    fingerprint_numa(n, dir); /* a kernel without */
+    ck_assert_uint_eq(n->attributes.n, 0);
+    put(dir, "online", "0\n");
+    put(dir, "has_memory", "0\n");
+    put(dir, "node0/cpulist", "0-3\n");
+    fingerprint_numa(n, dir);
+    ck_assert_str_eq(str_map_get(&n->attributes, "numa.node.count"), "1");
+    ck_assert_str_eq(str_map_get(&n->attributes, "numa.node0.cores"), "0-3");
+    ck_assert_ptr_null(near(dir, "1")); /* one node is all of it */
+    /* two sockets, one with processors alone, one with memory alone */
+    put(dir, "online", "0-2,4\n");
+    put(dir, "has_memory", "0-1,4\n");
+    put(dir, "node1/cpulist", "4-5,8\n");
+    put(dir, "node2/cpulist", "6-7\n");
+    put(dir, "node4/cpulist", "\n");
+    fingerprint_numa(n, dir);
+    ck_assert_str_eq(str_map_get(&n->attributes, "numa.node.count"), "4");
+    ck_assert_str_eq(str_map_get(&n->attributes, "numa.node1.cores"), "4-5,8");
+    ck_assert_str_eq(near(dir, "0,2"), "0");
+    ck_assert_str_eq(near(dir, "3-4"), "0-1");
+    ck_assert_str_eq(near(dir, "8"), "1");
+    ck_assert_str_eq(near(dir, "5-6"), "1"); /* node 2 has none to give */
+    ck_assert_ptr_null(near(dir, "7"));
+    ck_assert_ptr_null(near(dir, "1000"));
+    put(dir, "has_memory", "0-99999\n");
+    ck_assert_ptr_null(near(dir, "8"));
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
+}
+END_TEST
+
 START_TEST(this_host)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -173,4 +235,5 @@ START_TEST(overrides)
 }
 END_TEST
 
-TEST_SUITE("fingerprint", cpuinfo, cpulist, meminfo, route, os_release, mounts, this_host, overrides)
+TEST_SUITE("fingerprint", cpuinfo, cpulist, meminfo, route, os_release, mounts, memory_nodes, this_host,
+           overrides)
