@@ -137,6 +137,17 @@ enable_controllers(int dirfd, uint32_t which)
     }
 }
 
+/* A cgroup below the first level with processes of its own hands down nothing: it could some, cpu
+ * and pids, but what is below it would be of threads then, and no process could be born there. */
+static void
+enable_if_empty(int dirfd, uint32_t which)
+{
+    char first[2];
+    if (faccessat(dirfd, "cgroup.type", F_OK, 0) < 0 ||
+        (cgroup_read(dirfd, "cgroup.procs", first, sizeof(first)) == 0 && first[0] == '\0'))
+        enable_controllers(dirfd, which);
+}
+
 /* Into the parent, as far as that has them; huge pages, which systemd neither knows nor takes away,
  * from the top on. */
 static void
@@ -146,7 +157,7 @@ enable_above(int dirfd, uint32_t which)
     if (up < 0 || faccessat(up, "cgroup.procs", F_OK, 0) < 0)
         return;
     enable_above(up, which & CGROUP_HUGETLB); /* as deep as the path is long */
-    enable_controllers(up, which);
+    enable_if_empty(up, which);
 }
 
 /* Some of the machine's memory is, or may become, huge pages. */
@@ -206,7 +217,7 @@ cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct er
     uint32_t which = wanted | (ret->hugetlb || has_huge_pages() ? CGROUP_HUGETLB : 0);
     if (make)
         enable_above(fd, which);
-    enable_controllers(fd, which);
+    enable_if_empty(fd, which);
     ret->top = faccessat(fd, "../cgroup.type", F_OK, 0) < 0; /* which only the first level lacks */
     ret->controllers = read_controllers(fd, "cgroup.subtree_control") & which;
     find_huge(fd, ret);
