@@ -148,6 +148,10 @@ load(struct bpf_rows *b, struct err *e)
 {
     struct bpf_skel_rows s = {.slots_max = BPF_SLOTS_MAX, .rows_max = BPF_SLOTS_MAX + 1};
     int r = b->kind->load(&s);
+    if (r == -ENOENT)
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "load the programs: this kernel tells no types of its own "
+                       "(CONFIG_DEBUG_INFO_BTF), or lacks what they hang on");
     if (r < 0)
         return err_errno(e, -r, "load the programs");
     b->slots = s.slots;
