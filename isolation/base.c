@@ -311,6 +311,11 @@ base_refresh(struct base *b, int64_t now_ns, struct err *e)
     int r = 0;
     for (size_t i = 0; i < ARRAY_LEN(etc_files) && r == 0; i++)
         r = refresh_file(tmp, b, i, e);
+    b->proc_absent = 0;
+    const char *path;
+    for (unsigned i = 0; (path = mounts_proc_path(i)) != NULL; i++)
+        if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+            b->proc_absent |= 1u << i;
     return r;
 }
 

@@ -37,6 +37,7 @@ struct base {
     int host_ns; /* fd of the mount namespace the warden came from: raw_exec goes back */
     struct base_file *files; /* what base_refresh() knows of the host's /etc */
     int64_t refreshed_ns;
+    uint32_t proc_absent; /* of the kernel's /proc, for mounts_plan(); a module may add to it */
 };
 
 extern const char *const base_default_roots[]; /* NULL-terminated: /bin /lib ... /usr /etc ... */
@@ -49,9 +50,9 @@ int base_make(const void *ctx, const struct base_conf *conf, struct base *ret, s
  * read-only root. What mounts_apply() expects; see there. */
 int base_enter(const struct base *b, struct err *e);
 
-/* Brings DIR/etc up to date with the host's files that changed (resolv.conf, passwd ...). Cheap
- * when nothing did: one stat per file, at most once per second of `now_ns` (any monotonic clock).
- * Call before a launch. Running tasks see the change too. */
+/* Brings DIR/etc up to date with the host's files that changed (resolv.conf, passwd ...), and looks
+ * at what /proc has. Cheap when nothing did: one stat per file, at most once per second of `now_ns`
+ * (any monotonic clock). Call before a launch. Running tasks see the change too. */
 int base_refresh(struct base *b, int64_t now_ns, struct err *e);
 
 #endif

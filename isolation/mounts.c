@@ -12,14 +12,29 @@ enum {
     TTY_GID = 5,
 };
 
-/* What of procfs is hidden or made read-only (reference 1.2). Absent ones are skipped. */
-static const char *const mask_files[] = {
-    "proc/kcore",       "proc/keys",        "proc/latency_stats", "proc/timer_list",
-    "proc/timer_stats", "proc/sched_debug", "proc/interrupts",    "proc/kmsg",
+/* What of procfs is hidden or made read-only (reference 1.2). */
+static const struct {
+    const char *path;
+    enum { HIDE_FILE, HIDE_DIR, READ_ONLY } how;
+} of_proc[] = {
+    {"/proc/kcore", HIDE_FILE},
+    {"/proc/keys", HIDE_FILE},
+    {"/proc/latency_stats", HIDE_FILE},
+    {"/proc/timer_list", HIDE_FILE},
+    {"/proc/timer_stats", HIDE_FILE},
+    {"/proc/sched_debug", HIDE_FILE},
+    {"/proc/interrupts", HIDE_FILE},
+    {"/proc/kmsg", HIDE_FILE},
+    {"/proc/acpi", HIDE_DIR},
+    {"/proc/scsi", HIDE_DIR},
+    {"/proc/asound", HIDE_DIR},
+    {"/proc/bus", READ_ONLY},
+    {"/proc/fs", READ_ONLY},
+    {"/proc/irq", READ_ONLY},
+    {"/proc/sys", READ_ONLY},
+    {"/proc/sysrq-trigger", READ_ONLY},
 };
-static const char *const mask_dirs[] = {"proc/acpi", "proc/scsi", "proc/asound"};
-static const char *const read_only[] = {"proc/bus", "proc/fs", "proc/irq", "proc/sys",
-                                        "proc/sysrq-trigger"};
+_Static_assert(ARRAY_LEN(of_proc) <= 32, "mounts_spec.proc_absent has a bit for each");
 
 /* Where a job's own mounts may not go, nor above. Below /alloc, /local and the rest of the root
  * they may. */
@@ -193,12 +208,17 @@ static void
 add_kernel(struct builder *b, const struct mounts_spec *s)
 {
     add(b, MOUNTS_PROC, s->proc_pids ? "subset=pid" : NULL, "proc", 0);
-    for (size_t i = 0; i < ARRAY_LEN(mask_files); i++)
-        add(b, MOUNTS_MASK, "/dev/null", mask_files[i], MOUNTS_F_OPTIONAL | MOUNTS_F_FILE);
-    for (size_t i = 0; i < ARRAY_LEN(mask_dirs); i++)
-        add(b, MOUNTS_MASK, "/" MOUNTS_EMPTY, mask_dirs[i], MOUNTS_F_OPTIONAL);
-    for (size_t i = 0; i < ARRAY_LEN(read_only); i++)
-        add(b, MOUNTS_READONLY, NULL, read_only[i], MOUNTS_F_OPTIONAL | MOUNTS_F_READONLY);
+    for (size_t i = 0; i < ARRAY_LEN(of_proc); i++) {
+        const char *target = of_proc[i].path + 1;
+        if (s->proc_absent >> i & 1)
+            continue;
+        if (of_proc[i].how == HIDE_FILE)
+            add(b, MOUNTS_MASK, "/dev/null", target, MOUNTS_F_OPTIONAL | MOUNTS_F_FILE);
+        else if (of_proc[i].how == HIDE_DIR)
+            add(b, MOUNTS_MASK, "/" MOUNTS_EMPTY, target, MOUNTS_F_OPTIONAL);
+        else
+            add(b, MOUNTS_READONLY, NULL, target, MOUNTS_F_OPTIONAL | MOUNTS_F_READONLY);
+    }
     if (s->uid == 0 && s->id_base == 0) /* the shim's, which are root's: oom_score_adj, autogroup */
         add(b, MOUNTS_READONLY, NULL, "proc/1", MOUNTS_F_READONLY);
     add(b, MOUNTS_BIND, "/sys", "sys", MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
@@ -213,6 +233,12 @@ add_kernel(struct builder *b, const struct mounts_spec *s)
     struct mounts_op *op = add(b, MOUNTS_TMPFS, NULL, "dev/shm", MOUNTS_F_NOEXEC);
     op->size = s->shm_bytes ? s->shm_bytes : SHM_DEFAULT_BYTES;
     op->mode = 01777;
+}
+
+const char *
+mounts_proc_path(unsigned i)
+{
+    return i < ARRAY_LEN(of_proc) ? of_proc[i].path : NULL;
 }
 
 int

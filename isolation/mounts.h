@@ -40,9 +40,10 @@ struct mounts_spec {
     uint64_t shm_bytes;     /* /dev/shm; 0: 64 MiB */
     uint32_t uid;           /* owner of /secrets */
     uint32_t gid;
-    uint32_t id_base; /* id 0 of the task on the host; 0: no user namespace */
-    bool proc_pids;   /* /proc has processes and nothing else */
-    bool host_ipc;    /* then /dev/shm is the host's */
+    uint32_t id_base;     /* id 0 of the task on the host; 0: no user namespace */
+    uint32_t proc_absent; /* bit i: this kernel has no mounts_proc_path(i) to hide */
+    bool proc_pids;       /* /proc has processes and nothing else */
+    bool host_ipc;        /* then /dev/shm is the host's */
 };
 
 /* *ret is owned by ctx. -ERR_INVALID for a target that is not allowed (the root itself, /proc,
@@ -50,6 +51,10 @@ struct mounts_spec {
  * -ERR_LIMIT for too many. */
 int mounts_plan(const void *ctx, const struct mounts_spec *spec, struct mounts_plan **ret,
                 struct err *e);
+
+/* The i-th path of procfs that a plan hides or makes read-only; NULL: no more. To look for one in a
+ * procfs that was just mounted costs more than to mount over it. */
+const char *mounts_proc_path(unsigned i);
 
 /* "bind usr <- /usr ro,rec": one operation as text, for logs and tests. Owned by ctx. */
 const char *mounts_describe(const void *ctx, const struct mounts_plan *p, uint32_t op);

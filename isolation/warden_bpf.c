@@ -48,7 +48,9 @@ warden_bpf_start(struct warden *w)
                 "no network accounting, and no task with a network policy starts");
     if (run.code != 0)
         missing(w->run_missing, sizeof(w->run_missing), w, &run, "no accounting of waits and ends");
-    if (block.code != 0)
+    if (block.code == -ERR_UNSUPPORTED) /* how the host is: the node's attributes say so */
+        str_copy(w->block_missing, sizeof(w->block_missing), block.text);
+    else if (block.code != 0)
         missing(w->block_missing, sizeof(w->block_missing), w, &block,
                 "no accounting of requests to disks");
 }

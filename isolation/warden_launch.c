@@ -280,6 +280,7 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .uid = l->user.uid,
         .gid = l->user.gid,
         .id_base = l->task->id_base,
+        .proc_absent = w->base.proc_absent,
         .proc_pids = str_eq(s->proc, "pid"),
     };
     return mounts_plan(l->ctx, &spec, &l->mounts, e);

@@ -71,6 +71,13 @@ START_TEST(plan_of_a_plain_task)
     less.proc_pids = true;
     ck_assert_int_eq(mounts_plan(ctx, &less, &q, &e), 0);
     ck_assert(has(ctx, q, "proc proc <- subset=pid"));
+    unsigned acpi = 0;
+    while (strcmp(mounts_proc_path(acpi), "/proc/acpi") != 0)
+        acpi++;
+    less.proc_absent = 1u << acpi;
+    ck_assert_int_eq(mounts_plan(ctx, &less, &q, &e), 0);
+    ck_assert(!has(ctx, q, "mask proc/acpi <- /.empty optional"));
+    ck_assert_uint_eq(q->n_ops, p->n_ops - 1);
     ck_assert_str_eq(mounts_describe(ctx, p, 0), "root <- /var/a/1/web");
     ck_assert_uint_eq(p->ops[p->n_ops - 1].kind, MOUNTS_ENTER);
     ck_assert_int_eq(mounts_check(p, p->bytes), 0);
