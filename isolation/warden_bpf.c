@@ -20,7 +20,9 @@ static void
 missing(char *to, size_t size, const struct warden *w, const struct err *e, const char *what)
 {
     str_copy(to, size, e->text);
-    if (w->root)
+    if (w->root && e->code == -ERR_UNSUPPORTED) /* a kind of host, and no fault */
+        log_info(ROOM, what, "error", e->text, NULL);
+    else if (w->root)
         log_warn(ROOM, what, "error", e->text, NULL);
 }
 
