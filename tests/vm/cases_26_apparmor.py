@@ -8,10 +8,9 @@ SCRIPT = """cat /proc/self/attr/apparmor/current; mkdir -p /local/denied; echo x
 echo x >/local/denied/x || echo denied; env true || echo not executed; grep -E 'NoNewPrivs|Seccomp:' /proc/self/status"""
 
 
-def load():
-    with open("/root/tests/apparmor.bin", "rb") as f, open(f"{KERNEL}/.replace", "wb", buffering=0) as to:
-        to.write(f.read())
-    assert "paddock-vm (enforce)" in read(f"{KERNEL}/profiles")
+def load(path="/root/tests/apparmor.bin"):
+    with open(path, "rb") as f, open(f"{KERNEL}/.replace", "wb", buffering=0) as to:
+        to.write(f.read())  # one write, as the kernel wants it
 
 
 def logs(alloc):
@@ -37,7 +36,7 @@ def why_not(name, profile):
 
 
 def confined(out):
-    assert out[0] == "paddock-vm (enforce)" and {"free", "denied", "not executed"} <= set(out), out
+    assert out[0] == "paddock-task-vm (enforce)" and {"free", "denied", "not executed"} <= set(out), out
     assert "NoNewPrivs:\t1" in out and "Seccomp:\t2" in out, out
 
 
@@ -47,18 +46,18 @@ def a_job_has_its_profile():
     load()
     out = ran("free", None)
     assert out[0] == "unconfined" and "denied" not in out and "not executed" not in out, out
-    confined(ran("boxed", "paddock-vm"))
-    text = why_not("unknown", "paddock-none")
-    assert '"paddock-none" is not loaded' in text, text
-    text = why_not("other", "paddock-other")
-    assert "isolation.apparmor_allowed" in text and "paddock-other" in text, text
+    confined(ran("boxed", "paddock-task-vm"))
+    text = why_not("unknown", "paddock-task-none")
+    assert '"paddock-task-none" is not loaded' in text, text
+    text = why_not("other", "paddock-task-other")
+    assert "isolation.apparmor_allowed" in text and "paddock-task-other" in text, text
 
 
 def the_client_has_one_for_all():
     text = read(CONFIG)
     load()
     with open(CONFIG, "w") as f:
-        f.write(text.replace("isolation {", "isolation {\n  apparmor = \"paddock-vm\""))
+        f.write(text.replace("isolation {", "isolation {\n  apparmor = \"paddock-task-vm\""))
     sh("systemctl", "reload", "paddock")
     confined(ran("plain", None))
     with open(CONFIG, "w") as f:

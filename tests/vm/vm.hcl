@@ -19,7 +19,7 @@ isolation {
   hugetlb_max    = 8
   memory_min_max = 16
 
-  apparmor_allowed = ["paddock-vm", "paddock-none"]
+  apparmor_allowed = ["paddock-task-vm", "paddock-task-none"]
 }
 
 telemetry {
