@@ -138,6 +138,8 @@ make_policy(struct run *x, char **ret_path, struct err *e)
     list_add(c, x->policy.drivers, "raw_exec");
     /* who runs this is root: what the spec asks for is what the operator allows */
     list_add(c, x->policy.allowed_caps, "all");
+    if (!str_empty(x->spec->apparmor))
+        list_add(c, x->policy.apparmor_allowed, x->spec->apparmor);
     for (size_t i = 0; i < x->spec->mounts.n; i++)
         list_add(c, x->policy.bind_allowed, x->spec->mounts.v[i]->source);
     if (dir_make(AT_FDCWD, x->policy.data_dir, 0755) < 0 ||

@@ -2,6 +2,7 @@
 """The tests that need root and a kernel's features, on this kernel and with every controller: the
 binaries of tests/isolation and tests/attempts, as run-vm brought them (VM_BINARIES)."""
 import os
+import re
 import subprocess
 
 from vm import *
@@ -18,6 +19,7 @@ def binary(path):
         told = [x for x in lines if x.startswith(("ok ", "not ok "))]
         skipped = [x for x in told if "# SKIP" in x]
         print("\n".join(f"# {path}: {x}" for x in skipped), end="\n" if skipped else "")
+        print("".join(x + "\n" for x in lines if re.match(r"# .*\d+ of \d+", x)), end="")
         bad = [x for x in told if x.startswith("not ok ")]
         print(f"# {path}: {len(told) - len(bad) - len(skipped)} passed, {len(bad)} failed, {len(skipped)} skipped")
         assert told and p.returncode == 0 and not bad, "\n".join(lines[-60:])
