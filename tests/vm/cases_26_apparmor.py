@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks under a profile of AppArmor's: the job's within the client's list, and the client's own."""
+import os
+
 from vm import *
 
 KERNEL = "/sys/kernel/security/apparmor"
@@ -66,4 +68,27 @@ def the_client_has_one_for_all():
     assert ran("plain", None)[0] == "unconfined"
 
 
-CASES = {1: [a_job_has_its_profile, the_client_has_one_for_all]}
+def below_another_profile():
+    """A shim that is confined: its tasks are under both profiles, which is all that no_new_privs lets through."""
+    load()
+    drop_in = "/run/systemd/system/paddock-warden.service.d/apparmor.conf"
+    os.makedirs(os.path.dirname(drop_in), exist_ok=True)
+    with open(drop_in, "w") as f:
+        f.write("[Service]\nAppArmorProfile=paddock-wide\n")
+    sh("systemctl", "daemon-reload")
+    sh("systemctl", "restart", "paddock-warden")
+    try:
+        until(ready, "ready node")
+        assert ran("wide", None)[0] == "paddock-wide (enforce)"
+        out = ran("both", "paddock-task-vm")
+        assert out[0] in ("paddock-wide//&paddock-task-vm (enforce)", "paddock-task-vm//&paddock-wide (enforce)"), out
+        assert {"free", "denied", "not executed"} <= set(out), out
+        assert '"paddock-task-none" is not loaded' in why_not("unknown", "paddock-task-none")
+    finally:
+        os.remove(drop_in)
+        sh("systemctl", "daemon-reload")
+        sh("systemctl", "restart", "paddock-warden")
+        until(ready, "ready node")
+
+
+CASES = {1: [a_job_has_its_profile, the_client_has_one_for_all, below_another_profile]}
