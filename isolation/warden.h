@@ -259,6 +259,8 @@ int warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct
 
 /* --- warden_task.c --- */
 struct wtask *task_find(struct warden *w, const char *alloc, const char *name);
+/* As it is now: for requests. */
+struct wtask *task_find_now(struct warden *w, const char *alloc, const char *name);
 struct wtask *task_add(struct warden *w, const char *alloc, const char *name);
 void task_forget(struct warden *w, struct wtask *t); /* record and cgroup too */
 void task_free(struct warden *w, struct wtask *t);

@@ -543,7 +543,7 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
 static int
 make_room(struct warden *w, const struct launch_spec *s, struct err *e)
 {
-    struct wtask *t = task_find(w, s->alloc_id, s->task_name);
+    struct wtask *t = task_find_now(w, s->alloc_id, s->task_name);
     if (t == NULL && w->n_tasks >= WARDEN_TASKS_MAX)
         return err_set(e, -ERR_BUSY, "%d tasks are here already", WARDEN_TASKS_MAX);
     if (task_remains(w, s->alloc_id, s->task_name))

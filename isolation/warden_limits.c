@@ -77,7 +77,7 @@ static struct wtask *
 find_running(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
-    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
     if (t == NULL || t->state != TASK_RUNNING) {
         task_unknown(w, to, q->alloc_id, q->task_name);
         return NULL;

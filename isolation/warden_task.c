@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,6 +272,18 @@ task_shim_event(struct warden *w, struct watch *watch, uint32_t events)
         task_forget(w, t);
 }
 
+/* Who asks may have seen the end of a task before we did: its event waits behind the request. */
+struct wtask *
+task_find_now(struct warden *w, const char *alloc, const char *name)
+{
+    struct wtask *t = task_find(w, alloc, name);
+    struct pollfd p = {.fd = t != NULL ? t->shim.fd : -1, .events = POLLIN};
+    if (t == NULL || p.fd < 0 || poll(&p, 1, 0) != 1)
+        return t;
+    task_shim_event(w, &t->shim, EPOLLIN);
+    return task_find(w, alloc, name);
+}
+
 /* Milliseconds until the next deadline; -1: none. */
 int
 task_timeout(struct warden *w, int64_t now)
@@ -361,7 +374,7 @@ task_answer(struct warden *w, struct warden_waiter to, struct wtask *t)
 void
 task_adopt(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
-    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
     if (t == NULL || t->destroying)
         not_found(w, to, q);
     else if (t->state != TASK_LAUNCHING)
@@ -413,7 +426,7 @@ task_list(struct warden *w, struct warden_waiter to, const struct warden_request
 void
 task_signal(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
-    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
     struct err e = ERR_INIT;
     if (t == NULL || t->state != TASK_RUNNING) {
         not_found(w, to, q);
@@ -436,7 +449,7 @@ task_signal(struct warden *w, struct warden_waiter to, const struct warden_reque
 void
 task_kill(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
-    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
     if (t == NULL) {
         not_found(w, to, q);
         return;
@@ -449,7 +462,7 @@ task_kill(struct warden *w, struct warden_waiter to, const struct warden_request
 void
 task_destroy(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
-    struct wtask *t = task_find(w, q->alloc_id, q->task_name);
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
     struct warden_answer a = {0};
     if (t == NULL) {
         warden_reply(w, to, &a);

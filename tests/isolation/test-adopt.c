@@ -439,8 +439,8 @@ START_TEST(tells_a_reboot)
     rig_start(&r, 0);
     launch_marked(&r, "7778883", true, &g);
     rig_kill(&r, SIGKILL);
+    ck_assert_int_eq(kill((pid_t)g.rec->shim_pid, SIGKILL), 0); /* first: it would record the end */
     ck_assert_int_eq(cgroup_kill(g.cgroup), 0);
-    ck_assert_int_eq(kill((pid_t)g.rec->shim_pid, SIGKILL), 0);
     (void)rig_end(&r, &g);
     (void)dir_remove(AT_FDCWD, r.policy.run_dir, NULL);
     change_record(&r, 0, "00000000-0000-0000-0000-000000000000");
