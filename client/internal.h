@@ -149,6 +149,7 @@ struct client {
     struct timer *link_timer;
     int64_t link_retry_ms;
     bool link_up;
+    int64_t link_since_ns; /* monotonic */
     bool link_info;       /* the warden's info was asked for and came */
     int64_t link_refused; /* the version of its protocol that was complained of */
     bool sweeping;

@@ -36,7 +36,9 @@ static void
 link_lost(struct client *c)
 {
     if (c->link_up && !c->stopping)
-        log_warn("client", "connection to the warden lost", NULL);
+        log_warn("client", "connection to the warden lost", "why", warden_client_lost(c->warden), NULL);
+    if (c->link_up && clock_mono_ns() - c->link_since_ns > CLIENT_LINK_RETRY_MAX_MS * NS_PER_MS)
+        c->link_retry_ms = 0; /* one that is lost again at once is not asked for as fast as it goes */
     c->link_up = false;
     watch_stop(c->link_watch);
     c->link_watch = NULL;
@@ -97,7 +99,7 @@ static void
 link_is_up(struct client *c)
 {
     c->link_up = true;
-    c->link_retry_ms = 0;
+    c->link_since_ns = clock_mono_ns();
     c->link_refused = 0;
     struct alloc_runner *ar, *tmp;
     HASH_ITER(hh, c->allocs, ar, tmp)

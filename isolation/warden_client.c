@@ -37,6 +37,7 @@ struct warden_client {
     size_t outstanding;
     size_t unsent; /* bytes */
     uint8_t *in;   /* PROTO_PACKET_MAX, while connected */
+    const char *lost; /* why the last connection ended; static */
     void (*changed)(void *arg);
     void *changed_arg;
 };
@@ -143,6 +144,7 @@ set_failed(struct pending *p, int code, const char *why)
 static int
 lose(struct warden_client *c, const char *why)
 {
+    c->lost = why;
     fd_close(&c->fd);
     mem_free(c->in);
     for (struct pending *p = c->head; p != NULL; p = p->next)
@@ -150,6 +152,12 @@ lose(struct warden_client *c, const char *why)
             set_failed(p, -ERR_UNAVAILABLE, why);
     tell_failures(c);
     return -ERR_CLOSED;
+}
+
+const char *
+warden_client_lost(const struct warden_client *c)
+{
+    return str_or(c->lost, "");
 }
 
 int
@@ -277,6 +285,9 @@ warden_client_ready(struct warden_client *c)
         long n = proto_recv(c->fd, c->in, PROTO_PACKET_MAX, fds, &n_fds);
         if (n == -EAGAIN)
             return 0;
+        if (n == -ERR_LIMIT)
+            return lose(c, "an answer of the warden's came without all of its descriptors: a security module may "
+                           "have kept them back, the kernel's log tells");
         if (n <= 0)
             return lose(c, "the warden closed the connection");
         auto_mem void *ctx = mem_ctx("warden reply");

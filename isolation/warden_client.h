@@ -61,6 +61,8 @@ int warden_client_fd(const struct warden_client *c); /* -1: not connected */
 short warden_client_events(const struct warden_client *c);
 /* True while requests wait for a failure completion (made while not connected). */
 bool warden_client_pending(const struct warden_client *c);
+/* Why the last connection ended; static, "" before. */
+const char *warden_client_lost(const struct warden_client *c);
 /* Sends and receives what can be without blocking and runs completions. 0, or -ERR_CLOSED. */
 int warden_client_ready(struct warden_client *c);
 /* Called when warden_client_events may have changed from inside a request; optional. */

@@ -91,4 +91,76 @@ def below_another_profile():
         until(ready, "ready node")
 
 
-CASES = {1: [a_job_has_its_profile, the_client_has_one_for_all, below_another_profile]}
+def profile_of(pid):
+    return read(f"/proc/{pid}/attr/apparmor/current")
+
+
+def the_contributed_ones_hold():
+    """Agent, warden, shims and tasks under contrib/apparmor: jobs run as ever, nothing is denied."""
+    load("/root/tests/contrib-apparmor.bin")
+    drop_in = "/run/systemd/system/paddock.service.d/apparmor.conf"
+    os.makedirs(os.path.dirname(drop_in), exist_ok=True)
+    with open(drop_in, "w") as f:
+        f.write("[Service]\nAppArmorProfile=paddock-agent\n")
+    sh("systemctl", "daemon-reload")
+    try:
+        sh("systemctl", "restart", "paddock-warden", "paddock")
+        until(ready, "ready node")
+        for unit, profile in (("paddock", "paddock-agent"), ("paddock-warden", "paddock-warden")):
+            assert profile_of(show(unit, "MainPID")) == f"{profile} (enforce)", unit
+        out = ran("free", None)
+        assert out[0] == "paddock-shim (enforce)" and "free" in out, out
+        submit("stays", "exec sleep 1000000")
+        alloc = allocs("stays", "running")[0]
+        shim = read(leaf(alloc) + "/../shim/cgroup.procs")
+        assert profile_of(shim) == "paddock-shim (enforce)"
+        purge("stays")
+        until(lambda: not os.path.exists(f"{TASKS}/{alloc['ID']}"), "end of the task")
+    finally:
+        os.remove(drop_in)
+        sh("systemctl", "daemon-reload")
+        sh("systemctl", "restart", "paddock-warden")
+        until(ready, "ready node")
+
+
+def profile_of(pid):
+    return read(f"/proc/{pid}/attr/apparmor/current")
+
+
+def the_contributed_ones_hold():
+    """Agent, warden, shims and tasks under contrib/apparmor: jobs run as ever, nothing is denied."""
+    load("/root/tests/contrib-apparmor.bin")
+    drop_in = "/run/systemd/system/paddock.service.d/apparmor.conf"
+    os.makedirs(os.path.dirname(drop_in), exist_ok=True)
+    with open(drop_in, "w") as f:
+        f.write("[Service]\nAppArmorProfile=paddock-agent\n")
+    sh("systemctl", "daemon-reload")
+    try:
+        sh("systemctl", "restart", "paddock-warden", "paddock")
+        until(ready, "ready node")
+        for unit, profile in (("paddock", "paddock-agent"), ("paddock-warden", "paddock-warden")):
+            assert profile_of(show(unit, "MainPID")) == f"{profile} (enforce)", unit
+        out = ran("free", None)
+        assert out[0] == "paddock-shim (enforce)" and "free" in out, out
+        submit("stays", "exec sleep 1000000")
+        alloc = allocs("stays", "running")[0]
+        shim = read(leaf(alloc) + "/../shim/cgroup.procs")
+        assert profile_of(shim) == "paddock-shim (enforce)"
+        purge("stays")
+        until(lambda: not os.path.exists(f"{TASKS}/{alloc['ID']}"), "end of the task")
+    except AssertionError:
+        import subprocess
+        print(subprocess.run("dmesg | grep -i denied | head -40 | sed 's/^/# DBG /'; journalctl -u paddock -u paddock-warden --no-pager | grep -v 'to the warden lost' | tail -50 | sed 's/^/# DBG /'; pid=$(systemctl show -P MainPID paddock-warden); timeout 3 strace -f -p $pid 2>&1 | head -80 | sed 's/^/# DBG /'", shell=True, stdout=subprocess.PIPE, text=True).stdout)
+        raise
+    finally:
+        os.remove(drop_in)
+        sh("systemctl", "daemon-reload")
+        for profile in ("paddock-agent", "paddock-warden", "paddock-shim"):
+            with open(f"{KERNEL}/.remove", "w") as f:
+                f.write(profile)
+        sh("systemctl", "restart", "paddock-warden", "paddock")
+        until(ready, "ready node")
+
+
+CASES = {1: [a_job_has_its_profile, the_client_has_one_for_all, below_another_profile,
+             the_contributed_ones_hold]}
