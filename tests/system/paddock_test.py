@@ -233,6 +233,10 @@ advertise {{
                 found[int(p)] = start_time(p)
         return found
 
+    def tasks(self, marker, count):
+        """As task_pids, once there are `count`: what runs has its command line a moment after it runs."""
+        return self.until(lambda: len(p := self.task_pids(marker)) == count and p, f"{count} processes of {marker}")
+
     def kill_all(self):
         """The supervisor and both daemons, by -9; tasks are left."""
         pids = [self.proc.pid] + list(self.daemons().values())
