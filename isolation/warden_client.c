@@ -286,8 +286,8 @@ warden_client_ready(struct warden_client *c)
         if (n == -EAGAIN)
             return 0;
         if (n == -ERR_LIMIT)
-            return lose(c, "an answer of the warden's came without all of its descriptors: a security module may "
-                           "have kept them back, the kernel's log tells");
+            return lose(c, "an answer of the warden's came without its descriptors: a security "
+                           "module may have kept them back, the kernel's log tells");
         if (n <= 0)
             return lose(c, "the warden closed the connection");
         auto_mem void *ctx = mem_ctx("warden reply");

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/loop.h>
 #include <signal.h>
 #include <stdio.h>
@@ -211,23 +212,29 @@ group_end(struct group *g)
     return n;
 }
 
+/* A guest's kernel may run no program in the interrupts that meet its host's agent (seen on Firecracker:
+ * every request that ended over a thread of its init was missing). Of some tries one meets none of them. */
 START_TEST(programs_for_disks_count)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
     struct rig r;
     struct group g;
+    bool exact = false;
     rig_start(&r, 0);
-    if (group_start(&r, &g)) {
+    for (int i = 0; i < 8 && !exact && group_start(&r, &g); i++) {
         int rc = use_disk(g.procs, mem_printf(r.ctx, "%s/disk", r.dir));
         struct bpf_block_counts n = group_end(&g);
         if (rc != 0 || n.reads + n.writes == 0) { /* O_DIRECT is refused, or no queue of requests */
             printf("# SKIP %s is on no disk with requests: %s\n", r.dir, strerror(rc));
-        } else {
-            rig_near(n.write_bytes, BLOCK * BLOCKS, "bytes written");
-            rig_near(n.read_bytes, BLOCK * BLOCKS, "bytes read");
-            ck_assert_uint_eq(n.errors, 0);
+            break;
         }
+        printf("# try %d: %" PRIu64 " bytes written, %" PRIu64 " read\n", i, n.write_bytes, n.read_bytes);
+        exact = n.write_bytes == BLOCK * BLOCKS && n.read_bytes == BLOCK * BLOCKS;
+        ck_assert_uint_le(n.write_bytes, BLOCK * BLOCKS);
+        ck_assert_uint_le(n.read_bytes, BLOCK * BLOCKS);
+        ck_assert_uint_eq(n.errors, 0);
+        ck_assert(exact || i < 7);
     }
     rig_stop(&r);
 }
