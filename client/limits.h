@@ -15,6 +15,11 @@ enum {
     FS_PATH_MAX = 4096,                /* bytes of a path */
     FS_FILES_MAX = 16384,            /* entries of a directory that is listed */
 
+    /* --- client: commands in tasks --- */
+    CLIENT_EXECS_MAX = 64,             /* commands that run in tasks at the same time */
+    CLIENT_EXEC_CHUNK = 32 << 10,      /* bytes of their output that are passed on at once */
+    CLIENT_EXEC_INPUT_MAX = 256 << 10, /* bytes of their input that wait to be read by them */
+
     /* --- client: tasks --- */
     ENV_VALUE_MAX = 128 << 10, /* bytes of an interpolated text */
     ENV_DEPTH_MAX = 64,        /* nesting of what ${...} looks at */
