@@ -61,7 +61,7 @@ struct bench {
     struct launch_spec *spec;
     pid_t warden;
     char *noop;
-    int pidfd;
+    int ended;
     int64_t launch_ns;
     bool failed;
 };
@@ -118,8 +118,8 @@ answered(void *arg, const struct err *e, struct warden_reply *r)
     if (e != NULL) {
         fprintf(stderr, "%s\n", e->text);
         b->failed = true;
-    } else if (r->pidfd >= 0) {
-        b->pidfd = TAKE_FD(r->pidfd);
+    } else if (r->ended >= 0) {
+        b->ended = TAKE_FD(r->ended);
         b->launch_ns = r->msg->records.n > 0 ? r->msg->records.v[0]->launch_time : 0;
     }
 }
@@ -212,7 +212,7 @@ one_task(struct bench *b, const char *alloc)
     list_add(s, s->args, "infinity");
     warden_launch(b->client, s, answered, b);
     await(b);
-    fd_close(&b->pidfd);
+    fd_close(&b->ended);
 }
 
 static void
@@ -408,11 +408,11 @@ one_launch(struct bench *b, struct kind *k, bool count)
     warden_launch(b->client, b->spec, answered, b);
     await(b);
     int64_t t1 = clock_mono_ns();
-    struct pollfd p = {.fd = b->pidfd, .events = POLLIN};
+    struct pollfd p = {.fd = b->ended, .events = POLLIN};
     if (poll(&p, 1, 5000) != 1)
         die("task", "does not end");
     int64_t t2 = clock_mono_ns();
-    fd_close(&b->pidfd);
+    fd_close(&b->ended);
     warden_destroy(b->client, ALLOC, "noop", answered, b); /* not measured */
     await(b);
     if (!b->spec->share_net) {
@@ -562,7 +562,7 @@ main(int argc, char **argv)
         printf("skipped: needs root\n");
         return 0;
     }
-    struct bench b = {.ctx = mem_ctx("bench"), .pidfd = -1};
+    struct bench b = {.ctx = mem_ctx("bench"), .ended = -1};
     (void)snprintf(b.dir, sizeof(b.dir), "%s/paddock-bench-XXXXXX",
                    str_or(getenv("TMPDIR"), "/tmp"));
     if (mkdtemp(b.dir) == NULL || chmod(b.dir, 0755) < 0)

@@ -34,7 +34,7 @@ struct run {
     struct warden_client *client;
     pid_t warden;
     struct err err; /* of the last request */
-    int pidfd;
+    int ended;
     int record;
     struct {
         int fd;
@@ -55,8 +55,8 @@ answered(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct run *x = arg;
     x->err = e ? *e : (struct err)ERR_INIT;
-    if (r && r->pidfd >= 0)
-        x->pidfd = TAKE_FD(r->pidfd);
+    if (r && r->ended >= 0)
+        x->ended = TAKE_FD(r->ended);
     if (r && r->record >= 0)
         x->record = TAKE_FD(r->record);
 }
@@ -230,7 +230,7 @@ static int
 watch(struct run *x)
 {
     bool killed = false;
-    struct pollfd p = {.fd = x->pidfd, .events = POLLIN};
+    struct pollfd p = {.fd = x->ended, .events = POLLIN};
     while (poll(&p, 1, TICK_MS) != 1) {
         copy_logs(x);
         if (run_interrupted != 0 && !killed) {
@@ -243,6 +243,8 @@ watch(struct run *x)
     struct task_record *t = NULL;
     if (record_read(x->c, x->record, &t) < 0)
         return cmd_fail(x->c, "Error: the task's record cannot be read");
+    if (t->finished_at == 0)
+        return cmd_fail(x->c, "Error: the task's shim was killed, and the task with it");
     if (t->oom_killed)
         cmd_warn(x->c, "out of memory");
     return t->signal > 0 ? 128 + (int)t->signal : (int)t->exit_code;
@@ -278,7 +280,7 @@ cmd_isolate_run(struct cmd *c)
         return rc;
     if (geteuid() != 0)
         return cmd_fail(c, "Error: isolate run needs root: it starts a warden of its own");
-    struct run x = {.c = c, .pidfd = -1, .record = -1, .logs = {{.fd = -1}, {.fd = -1}}};
+    struct run x = {.c = c, .ended = -1, .record = -1, .logs = {{.fd = -1}, {.fd = -1}}};
     struct err e = ERR_INIT;
     if (make_spec(c, command, &x.spec, &e) < 0)
         return cmd_fail(c, "Error: %s", e.text);
@@ -292,7 +294,7 @@ cmd_isolate_run(struct cmd *c)
     stop_warden(&x);
     for (int i = 0; i < 2; i++)
         fd_close(&x.logs[i].fd);
-    fd_close(&x.pidfd);
+    fd_close(&x.ended);
     fd_close(&x.record);
     return rc;
 }

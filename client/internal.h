@@ -56,8 +56,8 @@ struct task_runner {
     struct task_sm sm;
     struct timer *timer;
     struct timer *again; /* the warden is busy with the task: ask soon */
-    struct watch *watch; /* of pidfd */
-    int pidfd;
+    struct watch *watch; /* of `ended` */
+    int ended;
     int cgroup;
     int record;
     bool clean;             /* the warden has no record of an earlier launch */

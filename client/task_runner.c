@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Carries out what task_sm asks for: the launch chain through the warden, the watch on the pidfd,
+ * Carries out what task_sm asks for: the launch chain through the warden, the watch on its end,
  * the kill sequence, timers. The order that makes `kill -9` harmless:
  *
  *   launch:  forget the record of an earlier launch (destroy) -> intent durable -> launch
@@ -39,7 +39,7 @@ close_fds(struct task_runner *tr)
     task_limits_unwatch(tr);
     watch_stop(tr->watch);
     tr->watch = NULL;
-    fd_close(&tr->pidfd);
+    fd_close(&tr->ended);
     fd_close(&tr->cgroup);
     fd_close(&tr->record);
 }
@@ -127,7 +127,7 @@ vanished(struct task_runner *tr)
 }
 
 static void
-on_pidfd(void *arg, int fd, unsigned events)
+on_ended(void *arg, int fd, unsigned events)
 {
     (void)fd;
     (void)events;
@@ -146,12 +146,12 @@ static void
 take_fds(struct task_runner *tr, struct warden_reply *r)
 {
     close_fds(tr);
-    tr->pidfd = TAKE_FD(r->pidfd);
+    tr->ended = TAKE_FD(r->ended);
     tr->cgroup = TAKE_FD(r->cgroup);
     tr->record = TAKE_FD(r->record);
     tr->cgroup_id = 0;
-    if (tr->pidfd >= 0)
-        tr->watch = watch_fd(tr->ar->c->loop, tr->pidfd, WATCH_READ, on_pidfd, tr);
+    if (tr->ended >= 0)
+        tr->watch = watch_fd(tr->ar->c->loop, tr->ended, WATCH_READ, on_ended, tr);
 }
 
 /* ---- simulation (mock driver) -----------------------------------------------------------------
@@ -617,7 +617,7 @@ on_adopted(void *arg, const struct err *e, struct warden_reply *r)
         adopt_unknown(tr);
     else if (!rec)
         vanished(tr);
-    else if (rec->finished_at != 0 || r->pidfd < 0)
+    else if (rec->finished_at != 0 || r->ended < 0)
         adopted_finished(tr, rec);
     else
         adopted_running(tr, r, rec);
@@ -691,7 +691,7 @@ void
 task_runner_init(struct task_runner *tr, struct alloc_runner *ar, const struct task *task,
                  struct client_task *record)
 {
-    *tr = (struct task_runner){.ar = ar, .pidfd = -1, .cgroup = -1, .record = -1};
+    *tr = (struct task_runner){.ar = ar, .ended = -1, .cgroup = -1, .record = -1};
     tr->clean = record->launches == 0;
     tr->sm.t = record;
     task_runner_configure(tr, task);

@@ -30,6 +30,7 @@ enum {
     WARDEN_USERNS_MAX = 8192,      /* allocations with a user namespace of their own */
     WARDEN_FILTERS_MAX = 64,       /* system call filters of jobs that are kept compiled */
     WARDEN_PAD_MS = 10000,         /* the fork of a shim */
+    WARDEN_SHIM_EXIT_MS = 100,     /* the death of a shim whose record is complete */
     WARDEN_DESTROY_MS = 15000,     /* the end of a destroyed task */
     WARDEN_RETRY_MS = 10,          /* between tries to remove a cgroup that is not empty yet */
     WARDEN_LOCK_TRIES_MAX = 100,   /* tries for the lock of the run directory, as far apart */

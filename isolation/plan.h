@@ -23,7 +23,7 @@
 /* Of everything that warden and shim share: this block, the descriptors, the status, the part of
  * the record that the shim writes. To be raised with every change of one of them: a shim of another
  * version refuses the plan, and a record of another version is not read as if it were ours. */
-enum { SHIM_VERSION = 4 };
+enum { SHIM_VERSION = 5 };
 
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */
@@ -79,7 +79,7 @@ struct plan_header {
 enum shim_fd {
     SHIM_FD_PLAN,   /* memfd */
     SHIM_FD_STATUS, /* SOCK_SEQPACKET to the warden: one struct shim_status, with the payload's
-                       pidfd */
+                       pidfd; then its closing says that the record is complete */
     SHIM_FD_RECORD, /* struct record, of which the shim writes the part from `run` on */
     SHIM_FD_LOGS,   /* directory */
     SHIM_FD_LEAF,   /* cgroup leaf shim/: born in it, then closed */

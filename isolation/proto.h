@@ -45,7 +45,7 @@ enum { PROTO_VERSION = 4 };
 
 /* What an fd of an answer is. */
 enum warden_fd {
-    WARDEN_FD_PID = 1,
+    WARDEN_FD_ENDED = 1,
     WARDEN_FD_CGROUP = 2,
     WARDEN_FD_RECORD = 3,
     WARDEN_FD_FILE = 4,

@@ -282,7 +282,6 @@ static void
 send_status(const struct shim_status *st, int pidfd)
 {
     shim_send(shim.fds[SHIM_FD_STATUS], st, sizeof(*st), pidfd);
-    raw_close(shim.fds[SHIM_FD_STATUS]);
 }
 
 /* What is made in an id-mapped directory must have an owner that the map knows: its root, who is
@@ -478,6 +477,9 @@ watch(uint32_t flags)
         (void)shim_log_pump(&shim.logs[i], DRAIN_ROUNDS);
     shim.run.state = RECORD_FINISHED;
     record_write(RECORD_TRIES);
+    /* The agent hears of it now: until the kernel has taken our namespaces apart it could launch
+     * the next task. */
+    raw_close(shim.fds[SHIM_FD_STATUS]);
 }
 
 int

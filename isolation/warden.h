@@ -261,6 +261,8 @@ int warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct
 struct wtask *task_find(struct warden *w, const char *alloc, const char *name);
 /* As it is now: for requests. */
 struct wtask *task_find_now(struct warden *w, const char *alloc, const char *name);
+/* Whether its record is complete: its shim is gone, or about to be. */
+bool task_ended(const struct wtask *t);
 struct wtask *task_add(struct warden *w, const char *alloc, const char *name);
 void task_forget(struct warden *w, struct wtask *t); /* record and cgroup too */
 void task_free(struct warden *w, struct wtask *t);

@@ -210,7 +210,7 @@ static void
 sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_reply *r)
 {
     *r = (struct warden_reply){.msg = m,
-                               .pidfd = -1,
+                               .ended = -1,
                                .cgroup = -1,
                                .record = -1,
                                .file = -1,
@@ -219,7 +219,7 @@ sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_repl
                                .blocks = -1,
                                .keep = {-1, -1, -1, -1},
                                .pressure = {-1, -1, -1}};
-    int *const to[] = {[WARDEN_FD_PID] = &r->pidfd,
+    int *const to[] = {[WARDEN_FD_ENDED] = &r->ended,
                        [WARDEN_FD_CGROUP] = &r->cgroup,
                        [WARDEN_FD_RECORD] = &r->record,
                        [WARDEN_FD_FILE] = &r->file,
@@ -259,7 +259,7 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
         p->done(p->arg, m->code != 0 ? &e : NULL, m->code != 0 ? NULL : &r);
         mem_free(p);
     }
-    fd_close(&r.pidfd);
+    fd_close(&r.ended);
     fd_close(&r.cgroup);
     fd_close(&r.record);
     fd_close(&r.file);

@@ -35,7 +35,8 @@ enum { WARDEN_KEEP = 4 };
  * rest is closed after the call. `msg` is valid during the call only. */
 struct warden_reply {
     const struct warden_response *msg;
-    int pidfd; /* of the task's shim: readable when the task has ended and its record is complete */
+    int ended; /* readable when the task has ended and its record is complete; or when its shim was
+                * killed: then the warden completes the record, as soon as it knows */
     int cgroup;   /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
     int record;   /* read-only task record: record_read() of isolation/record.h */
     int file;     /* of warden_open: file or directory, read-only */
@@ -87,7 +88,7 @@ void warden_net_make(struct warden_client *c, const char *alloc_id, const struct
                      warden_done *done, void *arg);
 /* After its last task. Unknown: 0. */
 void warden_net_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg);
-/* Starts the task; completes when the payload's execve succeeded (pidfd, cgroup, record) or failed
+/* Starts the task; completes when the payload's execve succeeded (ended, cgroup, record) or failed
  * (the error names the step and nothing is left behind). At most one per (allocation, task):
  * ERR_CONFLICT while one runs; the record of a finished one is replaced. */
 void warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done,
@@ -95,7 +96,7 @@ void warden_launch(struct warden_client *c, const struct launch_spec *spec, ward
 /* To the payload (not to its children). ERR_NOT_FOUND when it does not run. */
 void warden_signal(struct warden_client *c, const char *alloc_id, const char *task, int sig,
                    warden_done *done, void *arg);
-/* SIGKILL to everything in the task (cgroup.kill); completes at once, the pidfd tells the end. */
+/* SIGKILL to everything in the task (cgroup.kill); completes at once, `ended` tells the end. */
 void warden_kill(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
                  void *arg);
 /* Stops all processes of the task where they are, or lets them go on. */
@@ -112,7 +113,7 @@ void warden_pressure(struct warden_client *c, const char *alloc_id, const char *
  * 0. */
 void warden_destroy(struct warden_client *c, const char *alloc_id, const char *task,
                     warden_done *done, void *arg);
-/* The living or finished task again, after a restart: pidfd (living only), cgroup, record fd, and
+/* The living or finished task again, after a restart: ended (living only), cgroup, record fd, and
  * msg->records.v[0]. ERR_NOT_FOUND when nothing is known of it. */
 void warden_adopt(struct warden_client *c, const char *alloc_id, const char *task,
                   warden_done *done, void *arg);

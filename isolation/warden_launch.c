@@ -497,10 +497,11 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
         return;
     }
     t->launch_ns = clock_mono_ns() - t->plan_ns;
-    finish_launch(w, t);
     t->state = TASK_RUNNING;
     t->pid = proc_pidfd_pid(t->payload);
+    (void)shutdown(watch->fd, SHUT_WR); /* nobody has a word for the shim */
     task_decided(w, t, true);
+    finish_launch(w, t);
     log_debug(ROOM, "task started", "alloc_id", t->alloc, "task", t->name, "pid", LOG_I64(t->pid),
               NULL);
 }
@@ -539,11 +540,24 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
     return r < 0 ? err_errno(e, -r, "watch the shim") : 0;
 }
 
+/* Whoever heard of the end of a task by the shim's last word may ask for the next before the shim
+ * has died, within a fraction of a millisecond. */
+static struct wtask *
+find_ended(struct warden *w, const struct launch_spec *s)
+{
+    struct wtask *t = task_find_now(w, s->alloc_id, s->task_name);
+    if (t == NULL || !task_ended(t) || t->shim.fd < 0)
+        return t;
+    struct pollfd p = {.fd = t->shim.fd, .events = POLLIN};
+    (void)poll(&p, 1, WARDEN_SHIM_EXIT_MS);
+    return task_find_now(w, s->alloc_id, s->task_name);
+}
+
 /* A finished task of the same name makes way; a living one does not. */
 static int
 make_room(struct warden *w, const struct launch_spec *s, struct err *e)
 {
-    struct wtask *t = task_find_now(w, s->alloc_id, s->task_name);
+    struct wtask *t = find_ended(w, s);
     if (t == NULL && w->n_tasks >= WARDEN_TASKS_MAX)
         return err_set(e, -ERR_BUSY, "%d tasks are here already", WARDEN_TASKS_MAX);
     if (task_remains(w, s->alloc_id, s->task_name))

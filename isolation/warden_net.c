@@ -657,14 +657,15 @@ remove_net(struct warden *w, struct wnet *n, struct warden_waiter to, struct err
     return 0;
 }
 
-/* Whether it has ended may be known to the agent before it is to us: a shim's end has its own event. */
+/* Whether it has ended may be known to the agent before it is to us: a shim's end has its own
+ * event. */
 static bool
 lives(const struct warden *w, const char *alloc)
 {
     for (size_t i = 0; i < w->n_tasks; i++) {
         const struct wtask *t = w->tasks[i];
         struct pollfd p = {.fd = t->shim.fd, .events = POLLIN};
-        if (t->state != TASK_FINISHED && str_eq(t->alloc, alloc) && (p.fd < 0 || poll(&p, 1, 0) != 1))
+        if (str_eq(t->alloc, alloc) && !task_ended(t) && (p.fd < 0 || poll(&p, 1, 0) != 1))
             return true;
     }
     return false;

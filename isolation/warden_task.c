@@ -272,6 +272,14 @@ task_shim_event(struct warden *w, struct watch *watch, uint32_t events)
         task_forget(w, t);
 }
 
+bool
+task_ended(const struct wtask *t)
+{
+    struct record r;
+    return t->state == TASK_FINISHED ||
+           (record_read_raw(t->record, &r) == 0 && r.run.state == RECORD_FINISHED);
+}
+
 /* Who asks may have seen the end of a task before we did: its event waits behind the request. */
 struct wtask *
 task_find_now(struct warden *w, const char *alloc, const char *name)
@@ -365,7 +373,8 @@ task_answer(struct warden *w, struct warden_waiter to, struct wtask *t)
     auto_fd int record = open(path, O_RDONLY | O_CLOEXEC);
     export(ctx, t, &a);
     a.msg.warning = t->warning;
-    answer_fd(ctx, &a, WARDEN_FD_PID, t->shim.fd);
+    /* a task that has just been launched: what its shim closes first when it ends */
+    answer_fd(ctx, &a, WARDEN_FD_ENDED, t->status.fd >= 0 ? t->status.fd : t->shim.fd);
     answer_fd(ctx, &a, WARDEN_FD_CGROUP, t->cgroup.task_fd);
     answer_fd(ctx, &a, WARDEN_FD_RECORD, record);
     warden_reply(w, to, &a);

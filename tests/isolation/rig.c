@@ -214,7 +214,7 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
         g->err = *e;
         return;
     }
-    g->pidfd = TAKE_FD(r->pidfd);
+    g->ended = TAKE_FD(r->ended);
     g->cgroup = TAKE_FD(r->cgroup);
     g->record = TAKE_FD(r->record);
     g->file = TAKE_FD(r->file);
@@ -244,7 +244,7 @@ void
 got_free(struct got *g)
 {
     if (g->err.code == 0) {
-        fd_close(&g->pidfd);
+        fd_close(&g->ended);
         fd_close(&g->cgroup);
         fd_close(&g->record);
         fd_close(&g->file);
@@ -314,7 +314,7 @@ struct task_record *
 rig_end(struct rig *r, struct got *g)
 {
     ck_assert_msg(g->err.code == 0, "%s", g->err.text);
-    struct pollfd p = {.fd = g->pidfd, .events = POLLIN};
+    struct pollfd p = {.fd = g->ended, .events = POLLIN};
     ck_assert_int_eq(poll(&p, 1, patience_ms()), 1);
     struct task_record *t = NULL;
     ck_assert_int_eq(record_read(r->ctx, g->record, &t), 0);

@@ -36,7 +36,7 @@ struct rig {
 struct got {
     bool done;
     struct err err;
-    int pidfd, cgroup, record, file, counters, runs, blocks, keep[WARDEN_KEEP];
+    int ended, cgroup, record, file, counters, runs, blocks, keep[WARDEN_KEEP];
     struct task_record *rec, *last; /* the first and the last one */
     size_t n_records;
     struct warden_info *info;
@@ -66,7 +66,7 @@ void rig_alloc_as(struct rig *r, const char *id, const char *task, const char *d
 struct launch_spec *rig_spec(struct rig *r, const char *id, const char *task, bool isolated,
                              const char *script); /* /bin/sh -c script */
 void rig_launch(struct rig *r, const struct launch_spec *s, struct got *g);
-/* Until the pidfd says that the task has ended (10 s, by CK_TIMEOUT_MULTIPLIER), then its record.
+/* Until its descriptor says that the task has ended (10 s, by CK_TIMEOUT_MULTIPLIER), then its record.
  */
 struct task_record *rig_end(struct rig *r, struct got *g);
 /* The whole file below the allocation's directory; fails the test if it is not there. */

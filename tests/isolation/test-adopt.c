@@ -211,7 +211,7 @@ after_launch(struct rig *r, const struct launch_spec *s, const char *mark)
     warden_adopt(r->client, rig_id, "web", rig_got, &a);
     rig_wait(r, &a);
     ck_assert_msg(a.err.code == 0 || a.err.code == -ERR_NOT_FOUND, "%s", a.err.text);
-    bool lives = a.err.code == 0 && a.pidfd >= 0;
+    bool lives = a.err.code == 0 && a.ended >= 0;
     for (int i = 0; i < 400; i++) {
         rig_launch(r, s, &again);
         if (again.err.code != -ERR_BUSY)
@@ -411,7 +411,7 @@ START_TEST(adopts_a_newer_version)
         a = k = (struct got){0};
         warden_adopt(r.client, rig_id, "web", rig_got, &a);
         rig_wait(&r, &a);
-        ck_assert_msg(a.err.code == 0 && a.pidfd >= 0, "%s", a.err.text);
+        ck_assert_msg(a.err.code == 0 && a.ended >= 0, "%s", a.err.text);
         ck_assert_int_eq(a.rec->pid, g.rec->pid); /* its oldest child */
         warden_signal(r.client, rig_id, "web", SIGTERM, rig_got, &k);
         expect_code(&r, &k, 0);
@@ -455,7 +455,7 @@ START_TEST(tells_a_reboot)
     warden_adopt(r.client, rig_id, "web", rig_got, &a);
     rig_wait(&r, &a);
     ck_assert_msg(a.err.code == 0, "%s", a.err.text);
-    ck_assert(a.rec->lost && a.pidfd < 0);
+    ck_assert(a.rec->lost && a.ended < 0);
     ck_assert_msg(strstr(a.rec->error, "machine was restarted") != NULL, "%s", a.rec->error);
     got_free(&a);
     got_free(&g);
