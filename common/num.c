@@ -338,8 +338,8 @@ clock_wall_ns(void)
     return clock_ns(CLOCK_REALTIME);
 }
 
-static void
-random_bytes(void *p, size_t n)
+void
+rand_bytes(void *p, size_t n)
 {
     ssize_t r;
     do
@@ -352,7 +352,7 @@ uint64_t
 rand_u64(void)
 {
     uint64_t v;
-    random_bytes(&v, sizeof(v));
+    rand_bytes(&v, sizeof(v));
     return v;
 }
 
@@ -361,7 +361,7 @@ uuid_make(char out[UUID_TEXT])
 {
     static const char hex[] = "0123456789abcdef";
     uint8_t b[16];
-    random_bytes(b, sizeof(b));
+    rand_bytes(b, sizeof(b));
     b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
     char *p = out;

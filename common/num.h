@@ -46,6 +46,7 @@ const char *uuid_make(char out[UUID_TEXT]);
 bool uuid_valid(const char *s);
 
 uint64_t rand_u64(void);
+void rand_bytes(void *p, size_t n); /* up to 256, from getrandom(2) */
 /* CRC32C (Castagnoli), SSE4.2 where the cpu has it; `crc` is 0 at the start. */
 uint32_t crc32c(uint32_t crc, const void *p, size_t n);
 

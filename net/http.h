@@ -104,6 +104,15 @@ size_t http_stream_queued(const struct http_req *r);
 bool http_closed(const struct http_req *r); /* the client has gone */
 void http_stream_end(struct http_req *r);
 
+/* A tunnel: answers 101, and the connection carries bytes of another protocol from then on, both ways.
+ * The headers that go with it (Upgrade, ...) were added before. The client's bytes come to `on_data`,
+ * on the loop; writing, `pull` and the end are those of a stream, without its framing; a client that
+ * sends no more has gone (on_close). After http_tunnel_read(r, false) what is on its way still comes,
+ * at most HTTP_PIPELINE_MAX and one read. */
+void http_tunnel_start(struct http_req *r, void (*on_data)(void *user, const void *p, size_t n),
+                       void (*pull)(void *user));
+void http_tunnel_read(struct http_req *r, bool on);
+
 /* --- Client ---
  * One connection per client object, kept alive; requests are queued and sent one after another. A
  * streaming request (on_body) holds the connection until it ends: use another client beside it.
@@ -130,6 +139,11 @@ struct http_ask {
     /* Given: the body arrives here piece by piece (for statuses below 300), and false stops the
      * exchange (done gets -ERR_CANCELED). `r` has status and headers. */
     bool (*on_body)(void *arg, const struct http_resp *r, const void *p, size_t n);
+    /* Given: a 101 makes the connection a tunnel, told here. What the server sends then comes to
+     * on_body, http_client_write() sends, and `done` comes at its end (e NULL: the server has ended
+     * it). False stops the exchange. */
+    bool (*on_tunnel)(void *arg, const struct http_resp *r);
+    void (*on_drain)(void *arg); /* of a tunnel: its queue fell below STREAM_LOW_WATER; may be NULL */
     /* Exactly once, never from inside http_send. e NULL: r is the response (any status). */
     void (*done)(void *arg, const struct err *e, const struct http_resp *r);
     void *arg;
@@ -143,6 +157,9 @@ void http_client_close(struct http_client *c);
 void http_send(struct http_client *c, const struct http_ask *ask);
 /* Stops and resumes reading of the response, so that on_body does not outrun its consumer. */
 void http_client_read(struct http_client *c, bool on);
+/* Of a tunnel. Takes the memory of `b`; dropped where there is none any more. */
+void http_client_write(struct http_client *c, struct buf *b);
+size_t http_client_queued(const struct http_client *c);
 
 /* Synchronous, for the CLI: runs a loop of its own. `ask->done` is not used. The response is owned by
  * ctx. -ERR_CLOSED and friends when there was none. */

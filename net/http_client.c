@@ -16,7 +16,7 @@ struct exchange {
     struct exchange *next;
     struct http_ask ask; /* strings and bytes copied */
     struct buf out;      /* the request, until sent */
-    bool head, sent, retried, complete;
+    bool head, sent, retried, complete, tunnel;
     struct timer *timer;
     /* the response as it comes */
     struct http_resp resp;
@@ -202,6 +202,22 @@ drop_link(struct http_client *c)
         stream_close(k->stream);
 }
 
+/* Bytes of a tunnel. False: the caller has had enough. */
+static bool
+pass(struct exchange *x, const uint8_t *p, size_t n)
+{
+    return n == 0 || x->ask.on_body(x->ask.arg, &x->resp, p, n);
+}
+
+static void
+stop(struct http_client *c, struct exchange *x)
+{
+    drop_link(c);
+    fail(x, -ERR_CANCELED, "stopped by the caller");
+    if (!c->closed)
+        start(c);
+}
+
 /* The exchange on the wire is over: next one, on this connection if it lives. */
 static void
 completed(struct http_client *c, bool keep)
@@ -228,23 +244,35 @@ on_data(void *arg, const uint8_t *p, size_t n)
         return;
     }
     c->refs++;
+    if (x->tunnel) {
+        if (!pass(x, p, n))
+            stop(c, x);
+        client_unref(c);
+        return;
+    }
     llhttp_errno_t e = llhttp_execute(&c->parser, (const char *)p, n);
     if (c->closed || c->link != k) {
         client_unref(c);
         return;
     }
-    if (e == HPE_PAUSED && x->complete) {
+    if (e == HPE_PAUSED && x->complete && x->resp.status == 101 && x->ask.on_tunnel) {
+        const uint8_t *rest = (const uint8_t *)llhttp_get_error_pos(&c->parser);
+        x->tunnel = true;
+        if (!x->ask.on_tunnel(x->ask.arg, &x->resp) || !pass(x, rest, (size_t)(p + n - rest)))
+            stop(c, x);
+    } else if (e == HPE_PAUSED && x->complete) {
         bool all = llhttp_get_error_pos(&c->parser) == (const char *)p + n;
         completed(c, all && llhttp_should_keep_alive(&c->parser));
     } else if (e != HPE_OK) {
-        drop_link(c);
-        if (x->stopped)
-            fail(x, -ERR_CANCELED, "stopped by the caller");
-        else
+        if (x->stopped) {
+            stop(c, x);
+        } else {
+            drop_link(c);
             fail(x, -ERR_CORRUPT, e == HPE_USER ? "the response is too large"
                                                 : llhttp_get_error_reason(&c->parser));
-        if (!c->closed)
-            start(c);
+            if (!c->closed)
+                start(c);
+        }
     }
     client_unref(c);
 }
@@ -256,6 +284,10 @@ on_eof(void *arg)
     struct http_client *c = k->client;
     struct exchange *x = c->queue;
 
+    if (x && x->tunnel) {
+        completed(c, false);
+        return;
+    }
     if (x && x->sent && x->headers_done) {
         llhttp_errno_t e = llhttp_finish(&c->parser);
         if ((e == HPE_OK || e == HPE_PAUSED) && x->complete) {
@@ -303,8 +335,20 @@ on_close(void *arg, int code)
     client_unref(c);
 }
 
-static const struct stream_ops client_ops = {
-    .on_connect = on_connect, .on_data = on_data, .on_eof = on_eof, .on_close = on_close};
+static void
+on_drain(void *arg)
+{
+    struct link *k = arg;
+    struct exchange *x = k->client->link == k ? k->client->queue : NULL;
+    if (x && x->tunnel && x->ask.on_drain)
+        x->ask.on_drain(x->ask.arg);
+}
+
+static const struct stream_ops client_ops = {.on_connect = on_connect,
+                                             .on_data = on_data,
+                                             .on_eof = on_eof,
+                                             .on_drain = on_drain,
+                                             .on_close = on_close};
 
 /* --- requests --- */
 
@@ -430,6 +474,21 @@ http_client_read(struct http_client *c, bool on)
 {
     if (c->link && c->up)
         stream_read(c->link->stream, on);
+}
+
+void
+http_client_write(struct http_client *c, struct buf *b)
+{
+    if (c->link && c->queue && c->queue->tunnel)
+        stream_write(c->link->stream, b, 1);
+    else
+        buf_done(b);
+}
+
+size_t
+http_client_queued(const struct http_client *c)
+{
+    return c->link ? stream_queued(c->link->stream) : 0;
 }
 
 void

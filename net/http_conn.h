@@ -55,6 +55,7 @@ struct http_request {
     struct http_pair *out;   /* headers of the answer */
     size_t n_out;
     void (*pull)(void *user);
+    void (*on_data)(void *user, const void *p, size_t n); /* of a tunnel */
     struct timer *pull_timer;
 };
 

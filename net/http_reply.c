@@ -45,13 +45,13 @@ http_status_text(int status)
         int status;
         const char *text;
     } t[] = {
-        {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"},
+        {101, "Switching Protocols"}, {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"},
         {301, "Moved Permanently"}, {304, "Not Modified"}, {307, "Temporary Redirect"},
         {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"}, {404, "Not Found"},
         {405, "Method Not Allowed"}, {408, "Request Timeout"}, {409, "Conflict"},
         {413, "Payload Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"},
         {417, "Expectation Failed"}, {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"}, {499, "Client Closed Request"},
+        {426, "Upgrade Required"}, {431, "Request Header Fields Too Large"}, {499, "Client Closed Request"},
         {500, "Internal Server Error"}, {501, "Not Implemented"}, {502, "Bad Gateway"},
         {503, "Service Unavailable"}, {504, "Gateway Timeout"},
         {505, "HTTP Version Not Supported"},
@@ -343,6 +343,37 @@ http_stream_write(struct http_req *pub, const void *p, size_t n)
     pull_soon(r);
 }
 
+void
+http_tunnel_start(struct http_req *pub, void (*on_data)(void *user, const void *p, size_t n),
+                  void (*pull)(void *user))
+{
+    struct http_request *r = request(pub);
+
+    ASSERT(!r->answered);
+    r->answered = true;
+    r->streaming = true;
+    r->pull = pull;
+    r->on_data = on_data;
+    r->keep_alive = true; /* for the head: "Connection" is the caller's */
+    if (r->conn) {
+        struct buf b = BUF_INIT(2 * HTTP_HEADER_BYTES_MAX + 4096);
+        put_head(r, &b, 101, NULL, 0);
+        stream_write(r->conn->stream, &b, 1);
+        http_tunnel_read(pub, true);
+        if (r->conn->in.len > 0)
+            http_conn_later(r->conn);
+    }
+    r->keep_alive = false; /* the connection ends with it */
+}
+
+void
+http_tunnel_read(struct http_req *pub, bool on)
+{
+    struct http_request *r = request(pub);
+    if (r->conn)
+        stream_read(r->conn->stream, on);
+}
+
 size_t
 http_stream_queued(const struct http_req *pub)
 {
@@ -361,5 +392,7 @@ http_stream_end(struct http_req *pub)
         buf_puts(&b, "0\r\n\r\n");
         stream_write(r->conn->stream, &b, 1);
     }
+    if (r->on_data)
+        http_tunnel_read(pub, true); /* so that the client's last bytes do not reset the connection */
     complete(r);
 }

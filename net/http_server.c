@@ -142,6 +142,13 @@ resume_cb(void *arg)
 {
     struct http_conn *c = arg;
     c->resume = NULL;
+    if (c->state == HTTP_OPEN && c->req && c->req->on_data) { /* came with the request for a tunnel */
+        struct buf early = c->in;
+        buf_init(&c->in, early.max);
+        c->req->on_data(c->req->pub.user, early.data, early.len);
+        buf_done(&early);
+        return;
+    }
     if (c->state == HTTP_READ_HEAD && !c->choked)
         stream_read(c->stream, c->in.len <= HTTP_PIPELINE_MAX);
     http_process(c);
@@ -188,6 +195,10 @@ on_data(void *arg, const uint8_t *p, size_t n)
 
     if (c->state == HTTP_CLOSING)
         return;
+    if (c->state == HTTP_OPEN && c->req && c->req->on_data && c->in.len == 0) {
+        c->req->on_data(c->req->pub.user, p, n);
+        return;
+    }
     if (c->state == HTTP_READ_BODY) {
         http_feed_body(c, p, n);
     } else {

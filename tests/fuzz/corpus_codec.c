@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "isolation/proto.h"
 #include "net/rpc_wire.h"
+#include "net/ws_frame.h"
 #include "server/raft/consensus.h"
 #include "server/raft/segment.h"
 #include "tests/codec/filler.h"
@@ -276,6 +277,37 @@ disk(void)
     seed("fuzz-disk", "snapshot", b.data, b.len);
 }
 
+/* Conversations of a client (masked) and of a server. */
+static void
+websocket(void)
+{
+    static const uint8_t key[4] = {1, 2, 3, 4};
+    static const char text[] = "{\"stdin\":{\"data\":\"aGVsbG8K\"}}";
+    static char large[300];
+
+    for (unsigned masked = 0; masked < 2; masked++) {
+        const uint8_t *mask = masked ? key : NULL;
+        auto_buf struct buf b = BUF_INIT(4096);
+        buf_put_u8(&b, (uint8_t)(masked | 3 << 1));
+        ws_put(&b, WS_TEXT, text, sizeof(text) - 1, mask);
+        ws_put(&b, WS_PING, "p", 1, mask);
+        ws_put(&b, WS_BINARY, large, sizeof(large), mask);
+        size_t at = b.len; /* a message in two frames, a pong between */
+        ws_put(&b, WS_TEXT, "\xc3", 1, mask);
+        b.data[at] &= 0x7f;
+        ws_put(&b, WS_PONG, "", 0, mask);
+        ws_put(&b, WS_CONTINUATION, "\xa4", 1, mask);
+        ws_put_close(&b, WS_NORMAL, "bye", mask);
+        seed("fuzz-ws", masked ? "client" : "server", b.data, b.len);
+        buf_consume(&b, b.len);
+        buf_put_u8(&b, (uint8_t)masked);
+        ws_put_close(&b, WS_NO_CODE, "", mask);
+        seed("fuzz-ws", masked ? "client-close" : "server-close", b.data, b.len);
+    }
+    static const uint8_t huge[] = {1, 0x82, 0xff, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 1, 2, 3, 4};
+    seed("fuzz-ws", "huge", huge, sizeof(huge));
+}
+
 void
 corpus_codec(void)
 {
@@ -285,4 +317,5 @@ corpus_codec(void)
     warden();
     raft_log();
     disk();
+    websocket();
 }
