@@ -135,6 +135,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         p->apparmor = iso->apparmor;
         p->apparmor_allowed = iso->apparmor_allowed;
         p->limits = iso->limits;
+        p->disk_quota = iso->disk_quota;
         p->swap_max = mib(iso->swap_max);
         p->hugetlb_max = mib(iso->hugetlb_max);
         p->memory_min_max = mib(iso->memory_min_max);

@@ -201,7 +201,8 @@ one_task(struct bench *b, const char *alloc)
 {
     struct warden_task t = {.name = "sleep", .driver = "exec"};
     const struct warden_task *v[] = {&t};
-    warden_alloc_make(b->client, alloc, v, 1, answered, b);
+    warden_alloc_make(b->client, &(struct warden_alloc){.id = alloc, .tasks = v, .n = 1}, answered,
+                      b);
     await(b);
     struct launch_spec *s = type_new(b->ctx, &type_launch_spec);
     s->alloc_id = alloc;
@@ -368,7 +369,8 @@ make_task(struct bench *b)
 {
     struct warden_task t = {.name = "noop", .driver = "exec"};
     const struct warden_task *v[] = {&t};
-    warden_alloc_make(b->client, ALLOC, v, 1, answered, b);
+    warden_alloc_make(b->client, &(struct warden_alloc){.id = ALLOC, .tasks = v, .n = 1}, answered,
+                      b);
     await(b);
     char *text = NULL;
     size_t n = 0;

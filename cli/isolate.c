@@ -260,7 +260,8 @@ run_task(struct run *x)
     const struct warden_task t = {
         .name = RUN_TASK, .user = x->spec->user, .driver = x->spec->driver};
     const struct warden_task *v[] = {&t};
-    warden_alloc_make(x->client, RUN_ALLOC, v, 1, answered, x);
+    warden_alloc_make(x->client, &(struct warden_alloc){.id = RUN_ALLOC, .tasks = v, .n = 1},
+                      answered, x);
     if (await(x) == 0) {
         warden_launch(x->client, x->spec, answered, x);
         (void)await(x);

@@ -3,22 +3,38 @@
  * isolate probe: what this kernel offers. isolate explain: what the tasks of a job file may do, in
  * words, from the launch spec that their driver makes of them.
  */
+#include <errno.h>
+#include <fcntl.h>
+
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/jobfile.h"
+#include "common/fd.h"
 #include "common/num.h"
 #include "drivers/driver.h"
 #include "isolation/cgroup.h"
 #include "isolation/probe.h"
+#include "isolation/quota.h"
 
 #define NO_ALLOC "00000000-0000-0000-0000-000000000000"
+
+static bool
+try_disk(const char *path, bool root, struct err *e)
+{
+    if (path == NULL || !root) {
+        err_set(e, -ERR_INVALID, "%s", root ? "not tried: name the alloc_dir" : "not root");
+        return false;
+    }
+    auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return (dir < 0 ? err_errno(e, errno, "open \"%s\"", path) : quota_probe(dir, e)) == 0;
+}
 
 int
 cmd_isolate_probe(struct cmd *c)
 {
     const struct opt opts[] = {{0}};
     int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){0}, &rc))
+    if (!cmd_parse(c, opts, &(struct cmd_args){.max = 1}, &rc))
         return rc;
     struct probe p;
     probe_run(&p, NULL);
@@ -28,6 +44,9 @@ cmd_isolate_probe(struct cmd *c)
     for (int i = 0; i < PROBE_N; i++)
         table_row(&t, probe_name((enum probe_id)i), p.facts[i].ok ? "yes" : "no",
                   p.facts[i].ok ? "-" : p.facts[i].reason);
+    struct err e = ERR_INIT;
+    bool disk = try_disk(c->n_args > 0 ? c->args[0] : NULL, p.root, &e);
+    table_row(&t, "disk_quota", disk ? "yes" : "no", disk ? "-" : e.text);
     table_print(&t);
     cmd_put(c, "\n");
     cmd_say(c, "Landlock version %d%s", p.landlock_abi,

@@ -219,7 +219,10 @@ alloc_runner_need_dirs(struct alloc_runner *ar)
         v[i] = t;
     }
     alloc_runner_hold(ar);
-    warden_alloc_make(ar->c->warden, ar->id, v, ar->n, on_dirs, ar);
+    const struct ephemeral_disk *disk = ar->tg->ephemeral_disk; /* the log files are within it */
+    struct warden_alloc a = {
+        .id = ar->id, .tasks = v, .n = ar->n, .disk_mb = disk ? disk->size_mb.v : 0};
+    warden_alloc_make(ar->c->warden, &a, on_dirs, ar);
 }
 
 /* ---- making -----------------------------------------------------------------------------------

@@ -28,6 +28,9 @@ enum {
     WARDEN_FDS_KEPT = 64,          /* file descriptors kept for what is no launch */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
     WARDEN_USERNS_MAX = 8192,      /* allocations with a user namespace of their own */
+    QUOTA_PROJECTS_MAX = 65536,    /* allocations with a limit on disk, of a file system */
+    QUOTA_INODES_MIN = 1024,       /* inodes that such a one may have however small it is */
+    QUOTA_MB_MAX = 2147483647,     /* MiB of the largest such limit */
     WARDEN_FILTERS_MAX = 64,       /* system call filters of jobs that are kept compiled */
     WARDEN_PAD_MS = 10000,         /* the fork of a shim */
     WARDEN_SHIM_EXIT_MS = 100,     /* the death of a shim whose record is complete */

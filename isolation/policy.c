@@ -86,14 +86,16 @@ check_apparmor(const struct policy *p, struct err *e)
                                  "policy: \"%.64s\" is no name of an AppArmor profile", bad);
 }
 
+static bool
+mode_ok(const char *s)
+{
+    return str_empty(s) || str_eq(s, "auto") || str_eq(s, "required") || str_eq(s, "off");
+}
+
 static int
 check_userns(const struct policy *p, struct err *e)
 {
-    static const char *const modes[] = {"", "auto", "required", "off"};
-    bool known = false;
-    for (size_t i = 0; i < ARRAY_LEN(modes); i++)
-        known = known || str_eq(str_or(p->userns, ""), modes[i]);
-    if (!known)
+    if (!mode_ok(p->userns))
         return err_set(e, -ERR_INVALID, "policy: userns \"%s\" is neither auto, required nor off",
                        p->userns);
     if (p->userns_base < 0 || p->userns_base > UINT32_MAX || p->userns_count < 0 ||
@@ -190,6 +192,10 @@ policy_check(const struct policy *p, struct err *e)
     if (!str_empty(p->limits) && !str_eq(p->limits, "best-effort") && !policy_limits_required(p))
         return err_set(e, -ERR_INVALID, "policy: limits \"%s\" is neither best-effort nor required",
                        p->limits);
+    if (!mode_ok(p->disk_quota))
+        return err_set(e, -ERR_INVALID,
+                       "policy: disk_quota \"%s\" is neither auto, required nor off",
+                       p->disk_quota);
     if (p->swap_max < 0 || p->hugetlb_max < 0 || p->memory_min_max < 0)
         return err_set(e, -ERR_INVALID,
                        "policy: swap_max, hugetlb_max and memory_min_max may not be negative");

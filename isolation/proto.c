@@ -31,6 +31,7 @@ enum {
     R_OWNER = 1 << 9,
     R_NETWORK = 1 << 10,
     R_LIMITS = 1 << 11,
+    R_DISK = 1 << 12,
 };
 
 struct row {
@@ -42,7 +43,7 @@ struct row {
 
 static const struct row rows[WARDEN_OP_END] = {
     [WARDEN_INFO] = {"info", 0, 0, PROTO_HELLO | PROTO_READY | PROTO_STOPPING},
-    [WARDEN_ALLOC_MAKE] = {"alloc-make", R_ALLOC, R_TASKS, PROTO_READY},
+    [WARDEN_ALLOC_MAKE] = {"alloc-make", R_ALLOC, R_TASKS | R_DISK, PROTO_READY},
     [WARDEN_ALLOC_REMOVE] = {"alloc-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
     [WARDEN_LAUNCH] = {"launch", R_SPEC, 0, PROTO_READY},
     [WARDEN_SIGNAL] = {"signal", R_ALLOC | R_TASK | R_SIGNAL, 0, PROTO_READY | PROTO_STOPPING},
@@ -85,6 +86,7 @@ fields(const struct warden_request *r)
     f |= r->owner != NULL ? R_OWNER : 0;
     f |= r->network != NULL ? R_NETWORK : 0;
     f |= r->limits != NULL ? R_LIMITS : 0;
+    f |= r->disk_mb != 0 ? R_DISK : 0;
     return f;
 }
 
@@ -316,6 +318,9 @@ check_values(const struct warden_request *r, struct err *e)
     /* of a directory it is the file system's cookie, any number */
     if (r->offset < 0 || (r->op != WARDEN_READDIR && r->offset > INT64_C(1) << 40))
         return err_set(e, -ERR_INVALID, "the offset is out of range");
+    if (r->disk_mb < 0 || r->disk_mb > QUOTA_MB_MAX)
+        return err_set(e, -ERR_INVALID, "a disk limit of %lld MiB is out of range",
+                       (long long)r->disk_mb);
     if (r->mode < 0 || (r->mode & ~0777) != 0)
         return err_set(e, -ERR_INVALID, "the mode is not within 0777");
     for (size_t i = 0; i < r->tasks.n; i++) {

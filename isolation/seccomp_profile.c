@@ -6,6 +6,7 @@
  * namespaces, mounts, modules, clocks, raw device nodes, odd socket families, and terminal
  * injection.
  */
+#include <linux/fs.h>
 #include <linux/sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -59,11 +60,12 @@ static const struct seccomp_cond plain_sockets[] = {
     INT_IS(2, NETLINK_ROUTE_PROTOCOL),
 };
 
-/* Characters pushed into a terminal's input, the console's selection buffer, line disciplines. */
+/* Characters pushed into a terminal's input, the console's selection buffer, line disciplines; the
+ * project of a file, and whether what is made in a directory is of the same: whoever owns it may
+ * change them, but for user namespaces, and be rid of the allocation's limit on disk (quota.h). */
 static const struct seccomp_cond bad_ioctls[] = {
-    INT_IS(1, TIOCSTI),
-    INT_IS(1, TIOCLINUX),
-    INT_IS(1, TIOCSETD),
+    INT_IS(1, TIOCSTI),           INT_IS(1, TIOCLINUX),       INT_IS(1, TIOCSETD),
+    INT_IS(1, FS_IOC_FSSETXATTR), INT_IS(1, FS_IOC_SETFLAGS),
 };
 
 /* Plain Linux, 32-bit uname (8), old uname (0x20000), and asking (~0). Never READ_IMPLIES_EXEC or

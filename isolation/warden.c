@@ -179,6 +179,14 @@ warden_reply_err(struct warden *w, struct warden_waiter to, const struct err *e)
     warden_reply(w, to, &a);
 }
 
+static void
+fact(const void *ctx, struct warden_info *info, const char *name, const char *mode,
+     const char *missing)
+{
+    const char *without = str_eq(mode, "off") ? "off by the client's policy" : missing;
+    str_map_set(ctx, &info->facts, name, without[0] != '\0' ? without : "true");
+}
+
 /* What works here, and why not: attributes of the node. */
 static void
 info_facts(struct warden *w, const void *ctx, struct warden_info *info)
@@ -194,9 +202,8 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
                                      : mem_printf(ctx, "tasks have no limits of: %s",
                                                   cgroup_controllers_text(ctx, absent));
     str_map_set(ctx, &info->facts, "limits", limits);
-    const char *without =
-        str_eq(w->policy->userns, "off") ? "off by the client's policy" : w->userns_missing;
-    str_map_set(ctx, &info->facts, "userns", without[0] != '\0' ? without : "true");
+    fact(ctx, info, "userns", w->policy->userns, w->userns_missing);
+    fact(ctx, info, "disk_quota", w->policy->disk_quota, w->quota_missing);
 }
 
 static void

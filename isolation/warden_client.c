@@ -356,13 +356,14 @@ warden_info(struct warden_client *c, warden_done *done, void *arg)
 }
 
 void
-warden_alloc_make(struct warden_client *c, const char *alloc_id,
-                  const struct warden_task *const *tasks, size_t n, warden_done *done, void *arg)
+warden_alloc_make(struct warden_client *c, const struct warden_alloc *a, warden_done *done,
+                  void *arg)
 {
     struct warden_request q = {
         .op = WARDEN_ALLOC_MAKE,
-        .alloc_id = alloc_id,
-        .tasks = {.v = (struct warden_task **)(uintptr_t)tasks, .n = n},
+        .alloc_id = a->id,
+        .tasks = {.v = (struct warden_task **)(uintptr_t)a->tasks, .n = a->n},
+        .disk_mb = a->disk_mb,
     };
     submit(c, &q, done, arg);
 }

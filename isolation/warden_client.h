@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "api/api.h"
 #include "common/err.h"
@@ -74,10 +75,15 @@ int warden_client_drain(struct warden_client *c, int timeout_ms);
 
 /* What the warden can do here; msg->info. */
 void warden_info(struct warden_client *c, warden_done *done, void *arg);
-/* <alloc_dir>/<alloc_id>/{alloc/{data,logs,tmp},<task>/{local,secrets,tmp}} with owners and modes;
+struct warden_alloc {
+    const char *id;
+    const struct warden_task *const *tasks;
+    size_t n;
+    int64_t disk_mb; /* what it may have on disk, where the policy and the disk let it be limited */
+};
+/* <alloc_dir>/<id>/{alloc/{data,logs,tmp},<task>/{local,secrets,tmp}} with owners and modes;
  * making what exists is fine. */
-void warden_alloc_make(struct warden_client *c, const char *alloc_id,
-                       const struct warden_task *const *tasks, size_t n, warden_done *done,
+void warden_alloc_make(struct warden_client *c, const struct warden_alloc *a, warden_done *done,
                        void *arg);
 /* Removes the directory tree. ERR_BUSY while a task of it runs. */
 void warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *done,

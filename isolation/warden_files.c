@@ -25,6 +25,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/quota.h"
 
 #define ROOM "warden"
 #define LOGS_DIR "alloc/logs"
@@ -86,6 +87,50 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
     return tmp < 0 ? err_errno(e, -tmp, "make the directories of task \"%s\"", t->name) : 0;
 }
 
+static int
+make_shared(struct warden *w, int alloc, struct err *e)
+{
+    auto_fd int shared = make_dir(w, alloc, "alloc", 01777, NO_ID, NO_ID);
+    auto_fd int data = shared < 0 ? shared : make_dir(w, shared, "data", 01777, NO_ID, NO_ID);
+    auto_fd int logs = data < 0 ? data : make_dir(w, shared, "logs", 0755, NO_ID, NO_ID);
+    auto_fd int tmp = logs < 0 ? logs : make_dir(w, shared, "tmp", 01777, NO_ID, NO_ID);
+    return tmp < 0 ? err_errno(e, -tmp, "make the directories that its tasks share") : 0;
+}
+
+void
+files_quota_probe(struct warden *w)
+{
+    struct err e = ERR_INIT;
+    if (!w->root)
+        err_set(&e, -ERR_UNSUPPORTED, "paddock runs without root");
+    else
+        (void)quota_probe(w->alloc_dir, &e);
+    str_copy(w->quota_missing, sizeof(w->quota_missing), e.text);
+}
+
+/* Before anything is in the directory: what is made in it counts from then on. */
+static int
+limit_disk(struct warden *w, int alloc, const struct warden_request *q, struct err *e)
+{
+    const char *mode = str_or(w->policy->disk_quota, "");
+    bool required = str_eq(mode, "required");
+    if (str_eq(mode, "off") || (!required && (q->disk_mb == 0 || w->quota_missing[0] != '\0')))
+        return 0;
+    int r = q->disk_mb == 0               ? err_set(e, -ERR_POLICY, "it names no size")
+            : w->quota_missing[0] != '\0' ? err_set(e, -ERR_POLICY, "%s", w->quota_missing)
+                                          : quota_set(alloc, q->disk_mb, &w->quota_next, e);
+    if (r == -ERR_CONFLICT && !required) {
+        log_warn(ROOM, "an allocation has no limit on disk", "alloc_id", q->alloc_id, "why",
+                 e->text, NULL);
+        err_clear(e);
+        return 0;
+    }
+    if (r < 0)
+        err_prefix(e, "limit what allocation \"%s\" has on disk (isolation.disk_quota)",
+                   q->alloc_id);
+    return r;
+}
+
 void
 files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
@@ -94,12 +139,11 @@ files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_
     /* Nobody of the host comes by: what tasks write there is theirs, and a file that root of a user
      * namespace makes setuid is setuid on the disk. Sandboxes get in by mounts. */
     auto_fd int alloc = make_dir(w, w->alloc_dir, q->alloc_id, 0700, NO_ID, NO_ID);
-    auto_fd int shared = alloc < 0 ? alloc : make_dir(w, alloc, "alloc", 01777, NO_ID, NO_ID);
-    auto_fd int data = shared < 0 ? shared : make_dir(w, shared, "data", 01777, NO_ID, NO_ID);
-    auto_fd int logs = data < 0 ? data : make_dir(w, shared, "logs", 0755, NO_ID, NO_ID);
-    auto_fd int tmp = logs < 0 ? logs : make_dir(w, shared, "tmp", 01777, NO_ID, NO_ID);
-    int r =
-        tmp < 0 ? err_errno(&e, -tmp, "make the directory of allocation \"%s\"", q->alloc_id) : 0;
+    int r = alloc < 0
+                ? err_errno(&e, -alloc, "make the directory of allocation \"%s\"", q->alloc_id)
+                : limit_disk(w, alloc, q, &e);
+    if (r == 0)
+        r = make_shared(w, alloc, &e);
     for (size_t i = 0; i < q->tasks.n && r == 0; i++)
         r = make_task_dirs(w, alloc, q->tasks.v[i], &e);
     if (r == 0 && userns_wanted(w)) { /* now, not in the way of the launch */
@@ -118,6 +162,10 @@ static int
 remove_tree(struct warden *w, void *arg)
 {
     struct err e = ERR_INIT;
+    auto_fd int fd = openat(w->alloc_dir, arg, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        (void)quota_lift(fd); /* or it is left to the next that the project is given to */
+    fd_close(&fd);
     int r = dir_remove(w->alloc_dir, arg, &e);
     if (r < 0)
         log_error(ROOM, "an allocation's directory is not wholly removed; the rest is tried again",

@@ -453,6 +453,28 @@ make_append_only(void)
 {
     return file_ioctl(FS_IOC_SETFLAGS, FS_APPEND_FL);
 }
+/* A19: out of the project that has the allocation's limit on disk, by number, by what is made in a
+ * directory, and by the call that came with Linux 6.17. */
+static long
+leave_project(void)
+{
+    struct fsxattr a = {0};
+    int fd = own_file("/local/flags");
+    return fd < 0 ? -errno : ret(ioctl(fd, FS_IOC_FSSETXATTR, &a));
+}
+static long
+leave_project_by_flag(void)
+{
+    unsigned long flags = 0;
+    int fd = open("/local", O_RDONLY | O_DIRECTORY);
+    return fd < 0 ? -errno : ret(ioctl(fd, FS_IOC_SETFLAGS, &flags));
+}
+static long
+leave_project_by_call(void)
+{
+    const char attr[24] = {0};
+    return CALL(469 /* file_setattr */, AT_FDCWD, "/local", attr, sizeof(attr), 0);
+}
 static long
 freeze_fs(void)
 {
@@ -728,6 +750,6 @@ const struct attempt more_attempts[] = {
     A(loopback_down),    A(new_link),        A(sysv_seen),          A(queue_of_host),
     A(other_devices),    A(host_sockets),    A(filter_over_filter), A(filter_listener),
     A(landlock_more),    A(max_userns),      A(fill_shm),           A(fill_secrets),
-    A(inodes_secrets),
+    A(inodes_secrets),   A(leave_project),   A(leave_project_by_flag), A(leave_project_by_call),
 };
 const size_t n_more_attempts = sizeof(more_attempts) / sizeof(more_attempts[0]);

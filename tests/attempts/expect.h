@@ -240,6 +240,9 @@ static const struct attempt_expect attempt_expect_more[] = {
     {"A19", "fill_shm", "ENOSPC"},
     {"A19", "fill_secrets", "ENOSPC"},
     {"A19", "inodes_secrets", "ENOSPC"},
+    {"A19", "leave_project", "EPERM"},
+    {"A19", "leave_project_by_flag", "EPERM"},
+    {"A19", "leave_project_by_call", "EPERM|ENOSYS"},
 };
 
 /* With the filter taken off these must succeed: the attempts above can. */

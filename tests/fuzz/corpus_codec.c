@@ -148,7 +148,8 @@ warden(void)
                        *tasks[] = {&task};
     request("info", (struct warden_request){.op = WARDEN_INFO});
     request("alloc-make",
-            (struct warden_request){.op = WARDEN_ALLOC_MAKE, .alloc_id = id, .tasks = {tasks, 1}});
+            (struct warden_request){
+                .op = WARDEN_ALLOC_MAKE, .alloc_id = id, .tasks = {tasks, 1}, .disk_mb = 300});
     request("alloc-remove", (struct warden_request){.op = WARDEN_ALLOC_REMOVE, .alloc_id = id});
     request("launch-exec", (struct warden_request){.op = WARDEN_LAUNCH, .spec = &spec});
     spec.cap_add.n = 0;

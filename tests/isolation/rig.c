@@ -269,7 +269,7 @@ rig_alloc_as(struct rig *r, const char *id, const char *task, const char *driver
     struct warden_task t = {.name = task, .driver = driver, .user = user};
     const struct warden_task *v[] = {&t};
     struct got g = {0};
-    warden_alloc_make(r->client, id, v, 1, rig_got, &g);
+    warden_alloc_make(r->client, &(struct warden_alloc){.id = id, .tasks = v, .n = 1}, rig_got, &g);
     rig_wait(r, &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     got_free(&g);

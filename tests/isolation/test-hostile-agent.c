@@ -142,6 +142,7 @@ valid_request(struct rig *r, const void *ctx)
         t->name = tasks[below(3)];
         t->driver = "exec";
         list_add(q, q->tasks, t);
+        q->disk_mb = below(100);
         return q;
     }
     case WARDEN_ALLOC_REMOVE:
@@ -221,7 +222,7 @@ static void
 spoil(struct warden_request *q)
 {
     const char **const strings[] = {&q->alloc_id, &q->task_name, &q->path, &q->owner};
-    int64_t *const numbers[] = {&q->signal, &q->offset, &q->mode};
+    int64_t *const numbers[] = {&q->signal, &q->offset, &q->mode, &q->disk_mb};
     switch (below(7)) {
     case 0:
     case 1:

@@ -258,6 +258,12 @@ START_TEST(compiles_policies)
     p.apparmor = "a b";
     ck_assert_int_eq(policy_compile(&p, path, &e), -ERR_INVALID);
     err_clear(&e);
+    p.apparmor = NULL;
+    p.disk_quota = "always";
+    ck_assert_int_eq(policy_compile(&p, path, &e), -ERR_INVALID);
+    ck_assert_msg(strstr(e.text, "disk_quota \"always\"") != NULL, "%s", e.text);
+    err_clear(&e);
+    p.disk_quota = "required";
     p.apparmor = "/usr/lib/x//hat";
     ck_assert_int_eq(policy_compile(&p, path, &e), 0);
     p.data_dir = "d/../x";

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/fs.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -392,6 +393,9 @@ START_TEST(arguments_decide)
     ck_assert_uint_eq(ask(&p, "socket", (UINT64_C(7) << 32) | AF_VSOCK, SOCK_STREAM, 0), EPERM_RET);
     ck_assert_uint_eq(ask(&p, "ioctl", 0, (UINT64_C(1) << 32) | TIOCSTI, 0), EPERM_RET);
     ck_assert_uint_eq(ask(&p, "ioctl", 0, TIOCLINUX, 0), EPERM_RET);
+    ck_assert_uint_eq(ask(&p, "ioctl", 0, FS_IOC_FSSETXATTR, 0), EPERM_RET);
+    ck_assert_uint_eq(ask(&p, "ioctl", 0, (UINT64_C(1) << 32) | FS_IOC_SETFLAGS, 0), EPERM_RET);
+    ck_assert_uint_eq(ask(&p, "ioctl", 0, FS_IOC_FSGETXATTR, 0), SECCOMP_RET_ALLOW);
     ck_assert_uint_eq(ask(&p, "ioctl", 0, TIOCGWINSZ, 0), SECCOMP_RET_ALLOW);
     ck_assert_uint_eq(ask(&p, "personality", 0xffffffff, 0, 0), SECCOMP_RET_ALLOW);
     ck_assert_uint_eq(ask(&p, "personality", 0x400000, 0, 0), EPERM_RET);
