@@ -71,18 +71,13 @@ def the_journal_has_fields():
 
 
 def policy_is_taken_up_by_reload():
-    path = "/etc/paddock.d/vm.hcl"
-    text = read(path)
-    with open(path, "w") as f:
-        f.write(text.replace("pids_max = 64", "pids_max = 32"))
-    sh("systemctl", "reload", "paddock")
+    text = read("/etc/paddock.d/vm.hcl")
+    reload(text.replace("pids_max = 64", "pids_max = 32"))
     submit("later", "exec sleep 1000000")
     alloc = allocs("later", "running")[0]
     assert read(leaf(alloc) + "/pids.max") == "32"
     purge("later")
-    with open(path, "w") as f:
-        f.write(text + "\n")
-    sh("systemctl", "reload", "paddock")
+    reload(text + "\n")
 
 
 def watchdog_restarts_a_hung_agent():

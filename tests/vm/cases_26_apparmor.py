@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks under a profile of AppArmor's: the job's within the client's list, and the client's own."""
+import contextlib
 import os
 
 from vm import *
 
 KERNEL = "/sys/kernel/security/apparmor"
-CONFIG = "/etc/paddock.d/vm.hcl"
 SCRIPT = """cat /proc/self/attr/apparmor/current; mkdir -p /local/denied; echo x >/local/free && echo free
 echo x >/local/denied/x || echo denied; env true || echo not executed; grep -E 'NoNewPrivs|Seccomp:' /proc/self/status"""
 
@@ -56,39 +56,42 @@ def a_job_has_its_profile():
 
 
 def the_client_has_one_for_all():
-    text = read(CONFIG)
+    text = read("/etc/paddock.d/vm.hcl")
     load()
-    with open(CONFIG, "w") as f:
-        f.write(text.replace("isolation {", "isolation {\n  apparmor = \"paddock-task-vm\""))
-    sh("systemctl", "reload", "paddock")
+    reload(text.replace("isolation {", "isolation {\n  apparmor = \"paddock-task-vm\""))
     confined(ran("plain", None))
-    with open(CONFIG, "w") as f:
-        f.write(text + "\n")
-    sh("systemctl", "reload", "paddock")
+    reload(text + "\n")
     assert ran("plain", None)[0] == "unconfined"
+
+
+@contextlib.contextmanager
+def unit_profile(unit, profile, *restart):
+    """A drop-in that starts the unit under a profile, and its end, with both of which `restart` starts again."""
+    drop_in = f"/run/systemd/system/{unit}.service.d/apparmor.conf"
+    os.makedirs(os.path.dirname(drop_in), exist_ok=True)
+    with open(drop_in, "w") as f:
+        f.write(f"[Service]\nAppArmorProfile={profile}\n")
+    sh("systemctl", "daemon-reload")
+    try:
+        sh("systemctl", "restart", *restart)
+        until(ready, "ready node")
+        yield
+    finally:
+        os.remove(drop_in)
+        sh("systemctl", "daemon-reload")
+        sh("systemctl", "restart", *restart)
+        until(ready, "ready node")
 
 
 def below_another_profile():
     """A shim that is confined: its tasks are under both profiles, which is all that no_new_privs lets through."""
     load()
-    drop_in = "/run/systemd/system/paddock-warden.service.d/apparmor.conf"
-    os.makedirs(os.path.dirname(drop_in), exist_ok=True)
-    with open(drop_in, "w") as f:
-        f.write("[Service]\nAppArmorProfile=paddock-wide\n")
-    sh("systemctl", "daemon-reload")
-    sh("systemctl", "restart", "paddock-warden")
-    try:
-        until(ready, "ready node")
+    with unit_profile("paddock-warden", "paddock-wide", "paddock-warden"):
         assert ran("wide", None)[0] == "paddock-wide (enforce)"
         out = ran("both", "paddock-task-vm")
         assert out[0] in ("paddock-wide//&paddock-task-vm (enforce)", "paddock-task-vm//&paddock-wide (enforce)"), out
         assert {"free", "denied", "not executed"} <= set(out), out
         assert '"paddock-task-none" is not loaded' in why_not("unknown", "paddock-task-none")
-    finally:
-        os.remove(drop_in)
-        sh("systemctl", "daemon-reload")
-        sh("systemctl", "restart", "paddock-warden")
-        until(ready, "ready node")
 
 
 def profile_of(pid):
@@ -98,14 +101,7 @@ def profile_of(pid):
 def the_contributed_ones_hold():
     """Agent, warden, shims and tasks under contrib/apparmor: jobs run as ever, nothing is denied."""
     load("/root/tests/contrib-apparmor.bin")
-    drop_in = "/run/systemd/system/paddock.service.d/apparmor.conf"
-    os.makedirs(os.path.dirname(drop_in), exist_ok=True)
-    with open(drop_in, "w") as f:
-        f.write("[Service]\nAppArmorProfile=paddock-agent\n")
-    sh("systemctl", "daemon-reload")
-    try:
-        sh("systemctl", "restart", "paddock-warden", "paddock")
-        until(ready, "ready node")
+    with unit_profile("paddock", "paddock-agent", "paddock-warden", "paddock"):
         for unit, profile in (("paddock", "paddock-agent"), ("paddock-warden", "paddock-warden")):
             assert profile_of(show(unit, "MainPID")) == f"{profile} (enforce)", unit
         out = ran("free", None)
@@ -116,50 +112,11 @@ def the_contributed_ones_hold():
         assert profile_of(shim) == "paddock-shim (enforce)"
         purge("stays")
         until(lambda: not os.path.exists(f"{TASKS}/{alloc['ID']}"), "end of the task")
-    finally:
-        os.remove(drop_in)
-        sh("systemctl", "daemon-reload")
-        sh("systemctl", "restart", "paddock-warden")
-        until(ready, "ready node")
-
-
-def profile_of(pid):
-    return read(f"/proc/{pid}/attr/apparmor/current")
-
-
-def the_contributed_ones_hold():
-    """Agent, warden, shims and tasks under contrib/apparmor: jobs run as ever, nothing is denied."""
-    load("/root/tests/contrib-apparmor.bin")
-    drop_in = "/run/systemd/system/paddock.service.d/apparmor.conf"
-    os.makedirs(os.path.dirname(drop_in), exist_ok=True)
-    with open(drop_in, "w") as f:
-        f.write("[Service]\nAppArmorProfile=paddock-agent\n")
-    sh("systemctl", "daemon-reload")
-    try:
-        sh("systemctl", "restart", "paddock-warden", "paddock")
-        until(ready, "ready node")
-        for unit, profile in (("paddock", "paddock-agent"), ("paddock-warden", "paddock-warden")):
-            assert profile_of(show(unit, "MainPID")) == f"{profile} (enforce)", unit
-        out = ran("free", None)
-        assert out[0] == "paddock-shim (enforce)" and "free" in out, out
-        submit("stays", "exec sleep 1000000")
-        alloc = allocs("stays", "running")[0]
-        shim = read(leaf(alloc) + "/../shim/cgroup.procs")
-        assert profile_of(shim) == "paddock-shim (enforce)"
-        purge("stays")
-        until(lambda: not os.path.exists(f"{TASKS}/{alloc['ID']}"), "end of the task")
-    except AssertionError:
-        import subprocess
-        print(subprocess.run("dmesg | grep -i denied | head -40 | sed 's/^/# DBG /'; journalctl -u paddock -u paddock-warden --no-pager | grep -v 'to the warden lost' | tail -50 | sed 's/^/# DBG /'; pid=$(systemctl show -P MainPID paddock-warden); timeout 3 strace -f -p $pid 2>&1 | head -80 | sed 's/^/# DBG /'", shell=True, stdout=subprocess.PIPE, text=True).stdout)
-        raise
-    finally:
-        os.remove(drop_in)
-        sh("systemctl", "daemon-reload")
-        for profile in ("paddock-agent", "paddock-warden", "paddock-shim"):
-            with open(f"{KERNEL}/.remove", "w") as f:
-                f.write(profile)
-        sh("systemctl", "restart", "paddock-warden", "paddock")
-        until(ready, "ready node")
+    for profile in ("paddock-agent", "paddock-warden", "paddock-shim"):
+        with open(f"{KERNEL}/.remove", "w") as f:
+            f.write(profile)
+    sh("systemctl", "restart", "paddock-warden")  # found by its path, and so still under the profile that was
+    until(ready, "ready node")
 
 
 CASES = {1: [a_job_has_its_profile, the_client_has_one_for_all, below_another_profile,

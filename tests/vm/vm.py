@@ -103,6 +103,17 @@ def pids(alloc):
     return [int(p) for p in read(leaf(alloc) + "/cgroup.procs").split()]
 
 
+def reload(config):
+    """Writes the configuration and has it taken up: the agent's reload does not wait for the warden's."""
+    def taken():
+        return len([e for e in journal("-b", "-u", "paddock-warden") if "policy reloaded" in e["MESSAGE"]])
+    before = taken()
+    with open("/etc/paddock.d/vm.hcl", "w") as f:
+        f.write(config)
+    sh("systemctl", "reload", "paddock")
+    until(lambda: taken() > before, "new policy")
+
+
 def flat(path, key):
     return int(re.search(rf"^{key} (\d+)", read(path), re.M).group(1))
 
