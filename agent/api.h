@@ -133,5 +133,10 @@ extern const struct route routes_job[], routes_node[], routes_alloc[], routes_ag
 
 /* agent/metrics.c */
 void metrics_get(struct ask *a);
+/* agent/routes_exec.c */
+void alloc_exec(struct ask *a);
+/* agent/routes_client.c. True: allocation a->id is this node's. Otherwise the request is forwarded or
+ * answered. */
+bool ask_ours(struct ask *a);
 
 #endif

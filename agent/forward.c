@@ -13,6 +13,14 @@
 /* Passed on once at most: a node that does not know its own allocation says so. */
 static const char hop_header[] = "x-paddock-forwarded";
 
+/* Of both sides of a WebSocket's handshake. */
+static bool
+ws_header(const char *name)
+{
+    return strcmp(name, "connection") == 0 || strcmp(name, "upgrade") == 0 ||
+           str_prefix(name, "sec-websocket-");
+}
+
 struct forward {
     struct ask *ask; /* NULL: the asking client has gone and was answered */
     struct http_client *client;
@@ -34,6 +42,45 @@ start_answer(struct forward *f, const struct http_resp *r)
     f->started = true;
     http_header_add(f->ask->req, "Access-Control-Allow-Origin", "*");
     http_stream_start(f->ask->req, r->status, http_resp_header(r, "content-type"), pull);
+}
+
+/* A WebSocket is passed on byte by byte. */
+static void
+tunnel_data(void *user, const void *p, size_t n)
+{
+    struct ask *a = user;
+    struct forward *f = a->user;
+    struct buf b = BUF_INIT(SIZE_MAX);
+
+    if (!f)
+        return;
+    buf_put(&b, p, n);
+    http_client_write(f->client, &b);
+    if (http_client_queued(f->client) >= STREAM_LOW_WATER)
+        http_tunnel_read(a->req, false); /* until tunnel_drain */
+}
+
+static void
+tunnel_drain(void *arg)
+{
+    struct forward *f = arg;
+    if (f->ask)
+        http_tunnel_read(f->ask->req, true);
+}
+
+static bool
+on_tunnel(void *arg, const struct http_resp *r)
+{
+    struct forward *f = arg;
+
+    if (!f->ask)
+        return false;
+    f->started = true;
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (ws_header(r->headers[i].k))
+            http_header_add(f->ask->req, r->headers[i].k, r->headers[i].v);
+    http_tunnel_start(f->ask->req, tunnel_data, pull);
+    return true;
 }
 
 static bool
@@ -86,12 +133,29 @@ on_gone(struct ask *a)
     http_client_close(c); /* on_done comes with -ERR_CANCELED */
 }
 
+/* What goes on beside the request itself: the headers of a WebSocket's handshake, if it is one. */
+static size_t
+pass_headers(struct ask *a, struct http_pair **ret)
+{
+    const struct http_req *r = a->req;
+    struct http_pair *v = mem_array(a, struct http_pair, r->n_headers + 1);
+    size_t n = 0;
+
+    v[n++] = (struct http_pair){hop_header, "1"};
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (http_header(r, "sec-websocket-key") && ws_header(r->headers[i].k))
+            v[n++] = r->headers[i];
+    *ret = v;
+    return n;
+}
+
 static void
 pass_on(struct ask *a, const char *addr)
 {
-    static const struct http_pair hop[] = {{hop_header, "1"}};
     struct err e = ERR_INIT;
     struct forward *f = mem_new(NULL, struct forward);
+    struct http_pair *headers;
+    size_t n_headers = pass_headers(a, &headers);
 
     f->ask = a;
     f->client = http_client_new(a->api->loop, addr, &e);
@@ -105,11 +169,13 @@ pass_on(struct ask *a, const char *addr)
     struct http_ask ask = {
         .method = http_method_name(a->req->method),
         .target = a->req->target,
-        .headers = hop,
-        .n_headers = 1,
+        .headers = headers,
+        .n_headers = n_headers,
         .body = a->req->body,
         .body_len = a->req->body_len,
         .on_body = on_body,
+        .on_tunnel = on_tunnel,
+        .on_drain = tunnel_drain,
         .done = on_done,
         .arg = f,
     };

@@ -34,9 +34,8 @@ cors(struct ask *a)
     http_header_add(a->req, "Access-Control-Allow-Credentials", "true");
 }
 
-/* True: the allocation is ours. Otherwise the request is forwarded or answered. */
-static bool
-ours(struct ask *a)
+bool
+ask_ours(struct ask *a)
 {
     if (str_empty(a->id)) {
         ask_fail(a, 400, "must provide a valid alloc id");
@@ -75,7 +74,7 @@ ls_done(void *arg, const struct err *e, const struct alloc_files *files)
 static void
 fs_ls(struct ask *a)
 {
-    if (ours(a))
+    if (ask_ours(a))
         client_fs_ls(a->api->client, a->id, path_param(a), ls_done, a);
 }
 
@@ -98,7 +97,7 @@ stat_done(void *arg, const struct err *e, const struct alloc_files *files)
 static void
 fs_stat(struct ask *a)
 {
-    if (ours(a))
+    if (ask_ours(a))
         client_fs_stat(a->api->client, a->id, path_param(a), stat_done, a);
 }
 
@@ -192,7 +191,7 @@ static void
 fs_cat(struct ask *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
-    if (!ours(a))
+    if (!ask_ours(a))
         return;
     r.path = path_param(a);
     open_stream(a, &r);
@@ -202,7 +201,7 @@ static void
 fs_readat(struct ask *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
-    if (!ours(a) || !origin(a, &r))
+    if (!ask_ours(a) || !origin(a, &r))
         return;
     r.path = path_param(a);
     if (!http_query(a->req, "limit") || !http_query(a->req, "offset"))
@@ -216,7 +215,7 @@ fs_stream(struct ask *a)
 {
     struct client_stream_request r = {
         .kind = CLIENT_STREAM_FRAMES, .alloc_id = a->id, .follow = true};
-    if (!ours(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow))
+    if (!ask_ours(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow))
         return;
     r.path = http_query(a->req, "path");
     if (str_empty(r.path))
@@ -229,7 +228,7 @@ static void
 fs_logs(struct ask *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_LOGS, .alloc_id = a->id};
-    if (!ours(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow) ||
+    if (!ask_ours(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow) ||
         !ask_bool(a, "plain", &r.plain))
         return;
     r.task = http_query(a->req, "task");
@@ -258,7 +257,7 @@ static void
 alloc_restart(struct ask *a)
 {
     struct alloc_restart_request *r;
-    if (!ours(a) || !(r = ask_body(a, &type_alloc_restart_request, true)))
+    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_restart_request, true)))
         return;
     if (r->all_tasks && !str_empty(r->task_name))
         ask_fail(a, 400, "TaskName and AllTasks exclude each other");
@@ -270,7 +269,7 @@ static void
 alloc_signal(struct ask *a)
 {
     struct alloc_signal_request *r;
-    if (!ours(a) || !(r = ask_body(a, &type_alloc_signal_request, false)))
+    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_signal_request, false)))
         return;
     client_alloc_signal(a->api->client, a->id, r->task, str_or(r->signal, "SIGKILL"), plain_done, a);
 }
@@ -279,7 +278,7 @@ static void
 alloc_pause(struct ask *a)
 {
     struct alloc_pause_request *r;
-    if (!ours(a) || !(r = ask_body(a, &type_alloc_pause_request, false)))
+    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_pause_request, false)))
         return;
     bool on = str_eq(r->schedule_state, "pause");
     if (!on && !str_eq(r->schedule_state, "run"))
@@ -291,7 +290,7 @@ alloc_pause(struct ask *a)
 static void
 alloc_gc(struct ask *a)
 {
-    if (ours(a))
+    if (ask_ours(a))
         client_alloc_gc(a->api->client, a->id, plain_done, a);
 }
 
@@ -310,7 +309,7 @@ alloc_stats(struct ask *a)
     struct alloc_resource_usage *u;
     struct err e = ERR_INIT;
 
-    if (!ours(a))
+    if (!ask_ours(a))
         return;
     cors(a);
     if (client_alloc_stats(a->api->client, a, a->id, http_query(a->req, "task"), &u, &e) < 0)
@@ -394,6 +393,7 @@ const struct route routes_client[] = {
     {VERB_ANY, "/v1/client/fs/logs/", "", fs_logs},
     {VERB_ANY, "/v1/client/stats", NULL, host_stats},
     {VERB_ANY, "/v1/client/gc", NULL, client_gc_route},
+    {VERB_GET, "/v1/client/allocation/", "/exec", alloc_exec},
     {VERB_ANY, "/v1/client/allocation/", "/stats", alloc_stats},
     {VERB_ANY, "/v1/client/allocation/", "/restart", alloc_restart},
     {VERB_ANY, "/v1/client/allocation/", "/gc", alloc_gc},

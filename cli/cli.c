@@ -230,7 +230,8 @@ cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, in
         *ret_code = 0;
         return false;
     }
-    int rc = opt_parse(c, tables, client ? 2 : 1, c->argc, c->argv, &c->args, &c->n_args, &e);
+    opt_parse_fn *parse = want->verbatim ? opt_parse_leading : opt_parse;
+    int rc = parse(c, tables, client ? 2 : 1, c->argc, c->argv, &c->args, &c->n_args, &e);
     if (rc > 0) {
         print_help(c, c->out, opts, client);
         *ret_code = 0;

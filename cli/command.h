@@ -68,6 +68,7 @@ struct cmd_args {
     bool client;   /* talks to an agent: the global client flags */
     size_t min, max; /* positional arguments */
     int usage_code;  /* exit code for wrong usage; 0: 1 */
+    bool verbatim;   /* options end at the first argument: what follows is another's command line */
 };
 
 /* False: done, return *ret_code (help was asked for, or usage is wrong and was said). */
@@ -107,6 +108,7 @@ int cmd_node_eligibility(struct cmd *c);
 int cmd_node_meta_apply(struct cmd *c);
 int cmd_node_meta_read(struct cmd *c);
 int cmd_alloc_status(struct cmd *c);
+int cmd_alloc_exec(struct cmd *c);
 int cmd_alloc_logs(struct cmd *c);
 int cmd_alloc_fs(struct cmd *c);
 int cmd_alloc_stop(struct cmd *c);

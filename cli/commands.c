@@ -25,6 +25,8 @@ const struct command commands[] = {
      "Prints the statistics of the agent at -address, one section per part.", cmd_agent_info, NULL,
      false},
     {"eval", "", "Interact with evaluations", NULL, NULL, NULL, false},
+    {"exec", "[options] <allocation> <command> [args...]", "Run a command in a running task", NULL,
+     cmd_alloc_exec, "alloc exec", false},
     {"fs", "[options] <allocation> [path]", "Inspect the files of an allocation", NULL,
      cmd_alloc_fs, "alloc fs", false},
     {"init", "[options] [file]", "Create an example job file", NULL, cmd_job_init, "job init",
@@ -82,6 +84,10 @@ const struct command commands[] = {
      "Lists all nodes, or shows one with its resources and allocations.", cmd_node_status, NULL,
      false},
     /* alloc */
+    {"alloc exec", "[options] <allocation> <command> [args...]", "Run a command in a running task",
+     "Runs a command in a task, as the task's user and confined as the task is. Its output and exit code "
+     "become this command's; it is killed when this command ends. Options end at the allocation. In a "
+     "terminal session \"~.\" at the beginning of a line ends it.", cmd_alloc_exec, NULL, false},
     {"alloc fs", "[options] <allocation> [path]", "Inspect the files of an allocation",
      "Lists a directory or prints a file of the allocation. The path starts at the allocation's "
      "directory.", cmd_alloc_fs, NULL, false},

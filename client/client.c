@@ -284,6 +284,13 @@ client_has_alloc(const struct client *c, const char *alloc_id)
     return alloc_runner_find(c, alloc_id) != NULL;
 }
 
+bool
+client_has_task(const struct client *c, const char *alloc_id, const char *task)
+{
+    struct alloc_runner *ar = alloc_runner_find(c, alloc_id);
+    return ar != NULL && alloc_runner_task(ar, task) != NULL;
+}
+
 void
 client_info(const struct client *c, struct client_info *ret)
 {

@@ -106,6 +106,7 @@ void client_info(const struct client *c, struct client_info *ret);
 struct node_meta_response *client_meta(const struct client *c, const void *ctx);
 
 bool client_has_alloc(const struct client *c, const char *alloc_id);
+bool client_has_task(const struct client *c, const char *alloc_id, const char *task);
 
 /* --- operations on allocations: `e` NULL means done. ------------------------------------------- */
 /* `task` NULL or "": every running main task; `all_tasks`: also those that are dead already. */

@@ -69,17 +69,26 @@ assign(const void *ctx, const struct opt *o, const char *val, struct err *e)
     return 0;
 }
 
-int
-opt_parse(const void *ctx, const struct opt *const *tables, size_t n_tables, int argc, char **argv,
-          const char ***ret_args, size_t *ret_n, struct err *e)
+struct parse {
+    const void *ctx;
+    const struct opt *const *tables;
+    size_t n_tables;
+    bool leading;
+    struct err *e;
+};
+
+static int
+parse(const struct parse *p, int argc, char **argv, const char **args, size_t *ret_n)
 {
-    const char **args = mem_array(ctx, const char *, (size_t)argc + 1);
     size_t n = 0;
     bool only_args = false;
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
         if (only_args || a[0] != '-' || !a[1]) {
             args[n++] = a;
+            if (p->leading && n == 1 && i + 1 < argc && strcmp(argv[i + 1], "--") == 0)
+                i++;
+            only_args = only_args || p->leading;
             continue;
         }
         if (strcmp(a, "--") == 0) {
@@ -89,21 +98,38 @@ opt_parse(const void *ctx, const struct opt *const *tables, size_t n_tables, int
         const char *name = a + (a[1] == '-' ? 2 : 1);
         size_t len = strcspn(name, "=");
         const char *val = name[len] ? name + len + 1 : NULL;
-        const struct opt *o = find(tables, n_tables, name, len);
+        const struct opt *o = find(p->tables, p->n_tables, name, len);
         if (!o && ((len == 1 && *name == 'h') || (len == 4 && memcmp(name, "help", 4) == 0)))
             return 1;
         if (!o)
-            return unknown(tables, n_tables, name, len, e);
+            return unknown(p->tables, p->n_tables, name, len, p->e);
         if (!val && o->kind != OPT_BOOL) {
             if (i + 1 >= argc)
-                return err_set(e, -ERR_INVALID, "flag needs an argument: -%s", o->name);
+                return err_set(p->e, -ERR_INVALID, "flag needs an argument: -%s", o->name);
             val = argv[++i];
         }
-        int r = assign(ctx, o, val, e);
+        int r = assign(p->ctx, o, val, p->e);
         if (r < 0)
             return r;
     }
-    *ret_args = args;
     *ret_n = n;
     return 0;
+}
+
+int
+opt_parse(const void *ctx, const struct opt *const *tables, size_t n_tables, int argc, char **argv,
+          const char ***ret_args, size_t *ret_n, struct err *e)
+{
+    const struct parse p = {ctx, tables, n_tables, false, e};
+    *ret_args = mem_array(ctx, const char *, (size_t)argc + 1);
+    return parse(&p, argc, argv, *ret_args, ret_n);
+}
+
+int
+opt_parse_leading(const void *ctx, const struct opt *const *tables, size_t n_tables, int argc,
+                  char **argv, const char ***ret_args, size_t *ret_n, struct err *e)
+{
+    const struct parse p = {ctx, tables, n_tables, true, e};
+    *ret_args = mem_array(ctx, const char *, (size_t)argc + 1);
+    return parse(&p, argc, argv, *ret_args, ret_n);
 }

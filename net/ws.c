@@ -304,20 +304,26 @@ origin_ok(const struct http_req *r)
     return at && host && strcasecmp(at + 3, host) == 0;
 }
 
-/* Section 4.2.1. False: answered. */
-static bool
-check_handshake(struct http_req *r)
+static void
+other_version(struct http_req *r)
+{
+    http_header_add(r, "Sec-WebSocket-Version", "13");
+    http_fail(r, 426, "Sec-WebSocket-Version must be 13");
+}
+
+/* Section 4.2.1. */
+bool
+ws_check(struct http_req *r)
 {
     const char *version = only(r, "sec-websocket-version"), *key = only(r, "sec-websocket-key");
 
-    http_header_add(r, "Sec-WebSocket-Version", "13"); /* which 426 must name */
     if (http_closed(r))
         http_fail(r, 499, "client gone");
     else if (r->method != METHOD_GET || !http_list_has(http_header(r, "connection"), "upgrade") ||
         !http_list_has(http_header(r, "upgrade"), "websocket"))
         http_fail(r, 400, "this is a WebSocket: ask with GET and \"Upgrade: websocket\"");
     else if (!version || strcmp(version, "13") != 0)
-        http_fail(r, 426, "Sec-WebSocket-Version must be 13");
+        other_version(r);
     else if (!key || !key_valid(key))
         http_fail(r, 400, "Sec-WebSocket-Key must be 16 bytes in base64");
     else if (!origin_ok(r))
@@ -349,7 +355,7 @@ server_gone(void *user)
 struct ws *
 ws_accept(struct loop *l, struct http_req *r, const struct ws_ops *ops, void *arg)
 {
-    if (!check_handshake(r))
+    if (!ws_check(r))
         return NULL;
     struct ws *w = make(r, l, ops, arg);
     if (!accept_text(http_header(r, "sec-websocket-key"), w->accept)) {

@@ -25,11 +25,12 @@ struct ws_ops {
     void (*on_close)(void *arg, unsigned code, const char *why);
 };
 
-/* Answers the handshake. NULL: it was none of ours and was answered (400, 403, 426; 499 when the client
- * has gone).
- * Takes over user and on_close of the request, which is answered when the connection ends: `r`, and
- * all it owns, is gone with the ws. Pages of other origins are refused: a browser would let them
- * speak for whoever sits before it. */
+/* Is it a handshake that ws_accept() would answer? False: answered (400, 403, 426; 499 when the client
+ * has gone). Pages of other origins are refused: a browser would let them speak for whoever sits
+ * before it. */
+bool ws_check(struct http_req *r);
+/* Answers the handshake. NULL: answered by ws_check(). Takes over user and on_close of the request,
+ * which is answered when the connection ends: `r`, and all it owns, is gone with the ws. */
 struct ws *ws_accept(struct loop *l, struct http_req *r, const struct ws_ops *ops, void *arg);
 /* `target` and headers as in struct http_ask. NULL: the address is none. */
 struct ws *ws_connect(struct loop *l, const char *addr, const struct http_ask *ask,

@@ -372,6 +372,75 @@ client_stream_close(struct client_stream *s)
     talloc_free(s);
 }
 
+/* --- commands in tasks --- */
+
+struct fake_exec fake_exec = {.in = BUF_INIT(256 << 20)};
+
+bool
+client_has_task(const struct client *c, const char *alloc_id, const char *task)
+{
+    return client_has_alloc(c, alloc_id) && str_eq(task, "web");
+}
+
+struct client_exec *
+client_exec_open(struct client *c, const char *id, const struct client_exec_request *r,
+                 const struct client_exec_events *events, void *arg)
+{
+    static char one;
+    struct buf b = BUF_INIT(sizeof(fake_text));
+
+    buf_printf(&b, "%s %s tty=%d ", id, r->task, r->tty);
+    for (size_t i = 0; i < r->command.n; i++)
+        buf_printf(&b, "%s|", r->command.v[i]);
+    snprintf(fake_text, sizeof(fake_text), "%s", buf_str(&b));
+    buf_done(&b);
+    buf_done(&fake_exec.in);
+    fake_exec = (struct fake_exec){.x = (struct client_exec *)&one,
+                                   .events = events,
+                                   .arg = arg,
+                                   .in = BUF_INIT(256 << 20)};
+    (void)c;
+    return fake_exec.x;
+}
+
+int
+client_exec_write(struct client_exec *x, const void *data, size_t n)
+{
+    (void)x;
+    if (fake_exec.write_rc != -ERR_LIMIT)
+        buf_put(&fake_exec.in, data, n);
+    return fake_exec.write_rc;
+}
+
+void
+client_exec_close_input(struct client_exec *x)
+{
+    (void)x;
+    fake_exec.input_closed = true;
+}
+
+void
+client_exec_resize(struct client_exec *x, int64_t rows, int64_t columns)
+{
+    (void)x;
+    fake_exec.rows = rows;
+    fake_exec.columns = columns;
+}
+
+void
+client_exec_pause(struct client_exec *x, bool on)
+{
+    (void)x;
+    fake_exec.paused = on;
+}
+
+void
+client_exec_free(struct client_exec *x)
+{
+    (void)x;
+    fake_exec.x = NULL;
+}
+
 /* --- server, configuration, job files --- */
 
 bool

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include "client/client.h"
+#include "common/buf.h"
 #include "net/rpc.h"
 
 extern const struct rpc_service fake_services[];
@@ -17,6 +19,18 @@ extern const size_t fake_services_n;
 extern struct query_options fake_query;
 extern char fake_text[256];
 extern bool fake_canceled, fake_parked;
+
+/* The last command in a task: a test raises its events by hand. */
+struct fake_exec {
+    struct client_exec *x; /* NULL: none, or freed */
+    const struct client_exec_events *events;
+    void *arg;
+    int write_rc; /* what client_exec_write() answers; -ERR_LIMIT takes nothing */
+    struct buf in;
+    bool input_closed, paused;
+    int64_t rows, columns;
+};
+extern struct fake_exec fake_exec;
 
 #define FAKE_ALLOC "11111111-2222-3333-4444-555555555555"
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/escape.h"
 #include "tests/cli/fake.h"
 #include "tests/lib/test.h"
 
@@ -434,6 +435,55 @@ START_TEST(alloc_logs_and_files)
 }
 END_TEST
 
+/* What is said before there is a session: tests/system/test-exec has the rest. */
+START_TEST(alloc_exec)
+{
+    fake_answers((const struct answer[]){{"GET /v1/allocations?prefix=bbbb", 200, "[" ALLOC_STUB "]"},
+                                         {"GET /v1/allocation/" ALLOC_ID, 200, ALLOC},
+                                         {"GET /v1/allocations?prefix=", 200, "[]"},
+                                         {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("alloc exec bbbb"), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "An argument is missing\n"));
+    check_err("exec -t -i=false bbbb ls", 1, "-i must be enabled if running with tty\n");
+    check_err("alloc exec -e ab bbbb ls", 1, "-e requires 'none' or a single character\n");
+    check_err("alloc exec -task x bbbb ls -task t", 1, /* the last words are the command's */
+              "Could not find task \"x\" in allocation \"bbbbbbbb\"; it has:\n  * t\n");
+    check_err("alloc exec dddd ls", 1, "No allocation(s) with prefix or id \"dddd\" found\n");
+}
+END_TEST
+
+static const struct {
+    const char *in, *want; /* '|': another read */
+    bool ends;
+} escapes[] = {
+    {"ls\r", "ls\r", false},      {"~.", "", true},          {"~|.", "", true},
+    {"a~.", "a~.", false},        {"a\r~.b", "a\r", true},   {"a\n|~|.", "a\n", true},
+    {"~~.\r", "~.\r", false},     {"~x~.", "~x~.", false},   {"~\r~.", "~\r", true},
+    {"\r\r~|~|~.", "\r\r~~.", false},
+};
+
+START_TEST(the_escape_character)
+{
+    for (size_t i = 0; i < ARRAY_LEN(escapes); i++) {
+        struct escape x;
+        struct buf out = BUF_INIT(1024);
+        bool ends = false;
+        escape_init(&x, '~');
+        for (const char *p = escapes[i].in; !ends && *p;) {
+            size_t n = strcspn(p, "|");
+            ends = !escape_feed(&x, p, n, &out);
+            p += n + (p[n] == '|');
+        }
+        ck_assert_msg(strcmp(buf_str(&out), escapes[i].want) == 0 && ends == escapes[i].ends, "%s: %s",
+                      escapes[i].in, buf_str(&out));
+        buf_reset(&out);
+        escape_init(&x, 0);
+        ck_assert(escape_feed(&x, "~.", 2, &out) && out.len == 2);
+        buf_done(&out);
+    }
+}
+END_TEST
+
 START_TEST(nodes_and_servers)
 {
     fake_answers((const struct answer[]){
@@ -551,6 +601,7 @@ END_TEST
 
 TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, dispatch, run_monitors,
            run_tells_failed_placement, run_without_submitting, garbage_as_a_job_file, plan,
-           init_writes_once, alloc_status, alloc_logs_and_files, nodes_and_servers,
+           init_writes_once, alloc_status, alloc_logs_and_files, alloc_exec,
+           the_escape_character, nodes_and_servers,
            node_drain, node_drain_that_is_disabled, node_meta,
            status_finds_the_kind)

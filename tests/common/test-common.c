@@ -247,6 +247,12 @@ START_TEST(options)
     ck_assert_str_eq(addr, "http://x");
     ck_assert_uint_eq(n_args, 2);
     ck_assert_str_eq(args[1], "-rest");
+    const char *command[] = {"x", "-n", "4", "id", "--", "ls", "-n", "--", "x"}; /* of another program */
+    ck_assert_int_eq(opt_parse_leading(ctx, tables, 1, ARRAY_LEN(command), (char **)command, &args, &n_args,
+                                       &e), 0);
+    ck_assert(n == 4 && n_args == 5);
+    ck_assert_str_eq(args[2], "-n");
+    ck_assert_str_eq(args[3], "--");
     const char *bad[] = {"x", "-adress=1"};
     ck_assert_int_eq(opt_parse(ctx, tables, 1, 2, (char **)bad, &args, &n_args, &e), -ERR_INVALID);
     ck_assert_str_eq(e.text, "unknown flag \"-adress\": did you mean \"-address\"?");
