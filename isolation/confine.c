@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/vfs.h>
 
 #include "isolation/landlock.h"
@@ -257,6 +258,8 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     const uint64_t none = 0;
     STEP("signals", RAW(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, KERNEL_SIGSET_BYTES));
     STEP("setsid", RAW(SYS_setsid));
+    if (x->terminal)
+        STEP("controlling terminal", RAW(SYS_ioctl, 0, TIOCSCTTY, 0));
     if (c->n_rlimits > CONFINE_RLIMITS_MAX) {
         *what = "setrlimit";
         return -EINVAL;
@@ -296,11 +299,11 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
 }
 
 int
-confine_end(const struct sock_filter *filter, uint16_t n_filter, const char **what)
+confine_end(const struct sock_filter *filter, uint16_t n_filter, uint64_t keep, const char **what)
 {
     STEP("dumpable", RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0));
     STEP("ambient set", RAW(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
-    STEP("capset", set_caps(0, 0));
+    STEP("capset", set_caps(keep, 0));
     STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     if (filter != NULL)
         STEP("seccomp", load_filter(filter, n_filter));

@@ -21,6 +21,7 @@
 #ifndef PADDOCK_ISOLATION_CONFINE_H
 #define PADDOCK_ISOLATION_CONFINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "isolation/limits.h"
@@ -84,12 +85,14 @@ struct confine_exec {
     const char *work_dir;
     const char *apparmor; /* profile of what is executed; NULL: none */
     int keep_fds;
+    bool terminal; /* standard input is its controlling terminal */
     int userns;
     const struct sock_filter *filter;
     uint16_t n_filter;
 };
 int confine_task(const struct confine *c, const struct confine_exec *x, const char **what);
-/* The shim's own end state. `filter` as from seccomp_compile_shim(). */
-int confine_end(const struct sock_filter *filter, uint16_t n_filter, const char **what);
+/* The end state of a shim or joiner, which keeps the capabilities of `keep` (a bit each). */
+int confine_end(const struct sock_filter *filter, uint16_t n_filter, uint64_t keep,
+                const char **what);
 
 #endif

@@ -27,6 +27,9 @@ enum {
     WARDEN_JOBS_MAX = 64,          /* directories that are removed at the same time */
     WARDEN_FDS_KEPT = 64,          /* file descriptors kept for what is no launch */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
+    WARDEN_EXECS_MAX = 128,        /* commands that run in tasks beside them */
+    WARDEN_EXECS_TASK_MAX = 16,    /* of them in one task */
+    WARDEN_EXEC_MS = 10000,        /* the start of one; beyond, it is killed */
     WARDEN_USERNS_MAX = 8192,      /* allocations with a user namespace of their own */
     QUOTA_PROJECTS_MAX = 65536,    /* allocations with a limit on disk, of a file system */
     QUOTA_INODES_MIN = 1024,       /* inodes that such a one may have however small it is */

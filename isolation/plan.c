@@ -111,6 +111,12 @@ ports(uint16_t to[CONFINE_PORTS_MAX], const struct i64_list *from)
     return n;
 }
 
+static bool
+is_isolated(const struct plan_input *in)
+{
+    return in->join != NULL ? in->spec->isolated : in->mounts != NULL;
+}
+
 static void
 fill_ports(struct confine *c, const struct task_landlock *l)
 {
@@ -126,7 +132,7 @@ static void
 fill_confine(struct confine *c, const struct plan_input *in)
 {
     const struct launch_spec *s = in->spec;
-    bool isolated = in->mounts != NULL;
+    bool isolated = is_isolated(in);
     if (in->user != NULL) {
         c->flags |= CONFINE_IDS;
         c->uid = in->user->uid;
@@ -137,7 +143,8 @@ fill_confine(struct confine *c, const struct plan_input *in)
     }
     int64_t nofile = s->limits != NULL ? s->limits->nofile : 0;
     if (isolated) {
-        c->flags |= CONFINE_ISOLATED | CONFINE_NO_NEW_PRIVS | CONFINE_HOSTNAME;
+        c->flags |= CONFINE_ISOLATED | CONFINE_NO_NEW_PRIVS;
+        c->flags |= in->join == NULL ? CONFINE_HOSTNAME : 0;
         c->flags |= in->userns ? CONFINE_USERNS : 0;
         c->landlock_abi = in->landlock_abi > 0 ? (uint32_t)in->landlock_abi : 0;
         c->caps = in->caps;
@@ -179,7 +186,9 @@ fill_logs(struct block *k, struct plan_header *h, const struct plan_input *in, c
 static uint32_t
 plan_flags(const struct plan_input *in)
 {
-    uint32_t f = in->mounts != NULL ? PLAN_ISOLATED : PLAN_SUBREAPER;
+    uint32_t f = is_isolated(in) ? PLAN_ISOLATED : PLAN_SUBREAPER;
+    if (in->join != NULL)
+        f |= in->join->tty ? PLAN_JOIN | PLAN_TERMINAL : PLAN_JOIN;
     f |= in->user != NULL ? PLAN_ROOT : 0;
     f |= in->cgroup ? PLAN_CGROUP : 0;
     f |= in->logs ? PLAN_LOGS : 0;
@@ -193,7 +202,7 @@ plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_
 {
     auto_mem void *tmp = mem_ctx("plan");
     const struct launch_spec *s = in->spec;
-    bool isolated = in->mounts != NULL;
+    bool isolated = is_isolated(in);
     const char *base = isolated ? "" : in->task_dir;
     struct block k = {.b = BUF_INIT(PLAN_BYTES_MAX)};
     struct plan_header h = {.magic = PLAN_MAGIC, .version = SHIM_VERSION, .flags = plan_flags(in)};
@@ -202,7 +211,11 @@ plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_
     struct confine c = {0};
     fill_confine(&c, in);
     h.confine = put(&k, &c, sizeof(c), 8);
-    if (isolated) {
+    if (in->join != NULL) {
+        h.rows = (uint16_t)in->join->rows;
+        h.columns = (uint16_t)in->join->columns;
+    }
+    if (in->mounts != NULL) {
         h.mounts = put(&k, in->mounts, in->mounts->bytes, 8);
         h.mounts_bytes = in->mounts->bytes;
     }
@@ -250,7 +263,8 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
         [SHIM_PLAN] = "read the plan",    [SHIM_LOGS] = "open the log files",
         [SHIM_MOUNTS] = "build the root", [SHIM_BEGIN] = "confine the task",
         [SHIM_CLONE] = "clone the task",  [SHIM_TASK] = "confine the task",
-        [SHIM_EXEC] = "execute",
+        [SHIM_EXEC] = "execute",          [SHIM_JOIN] = "join the task",
+        [SHIM_TERMINAL] = "make its input and output",
     };
     const struct plan_header *h = plan;
     auto_mem void *tmp = mem_ctx("explain");

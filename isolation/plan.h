@@ -9,6 +9,8 @@
  * -> confine_begin -> vfork; the child: confine_task (seccomp last), execve; the shim: status to
  * the warden, start record, confine_end, then pump, reap, exit record.
  *
+ * A joiner (PLAN_JOIN) has no logs, mounts or record: it enters what they made.
+ *
  * Included by the free-standing shim: the first part needs <stdint.h> only.
  */
 #ifndef PADDOCK_ISOLATION_PLAN_H
@@ -23,7 +25,7 @@
 /* Of everything that warden and shim share: this block, the descriptors, the status, the part of
  * the record that the shim writes. To be raised with every change of one of them: a shim of another
  * version refuses the plan, and a record of another version is not read as if it were ours. */
-enum { SHIM_VERSION = 5 };
+enum { SHIM_VERSION = 6 };
 
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */
@@ -33,6 +35,8 @@ enum {
     PLAN_LOGS = 1 << 4,      /* SHIM_FD_LOGS is there */
     PLAN_OOM = 1 << 5,       /* SHIM_FD_OOM is there */
     PLAN_USERNS = 1 << 6,    /* SHIM_FD_USERNS is there: the payload enters it */
+    PLAN_JOIN = 1 << 7,      /* of a joiner: into the box of a task that runs */
+    PLAN_TERMINAL = 1 << 8,  /* ... with a terminal of `rows` and `columns` */
 };
 
 /* A table of `n` uint64_t at `at`, each the offset of a NUL-terminated string, then one 0. The shim
@@ -73,6 +77,9 @@ struct plan_header {
     uint32_t id_base;        /* id 0 of the payload on the host */
     uint32_t apparmor;       /* profile of the payload; 0: none */
     uint64_t log_bytes; /* of one file */
+    uint16_t rows;      /* 0: not known */
+    uint16_t columns;
+    uint32_t pad;
 };
 
 /* What crosses to the launch pad and from there, by fork, to the shim; absent ones are -1. */
@@ -88,6 +95,8 @@ enum shim_fd {
     SHIM_FD_HOST,   /* the host's mount namespace: raw_exec goes there */
     SHIM_FD_USERNS, /* the payload's user namespace */
     SHIM_FD_NETNS,  /* the network namespace of the allocation */
+    SHIM_FD_TARGET, /* pidfd of the shim of the task that a joiner joins */
+    SHIM_FD_PROCS,  /* cgroup.procs of that task */
     SHIM_FD_END
 };
 
@@ -100,6 +109,8 @@ struct pad_request {
     uint64_t clone_flags; /* namespaces */
     uint32_t have;        /* bit per enum shim_fd */
     uint32_t n_trees;
+    uint32_t join; /* a joiner is wanted, not a shim */
+    uint32_t pad;
     char title[PAD_TITLE_MAX]; /* what ps shows */
 };
 struct pad_answer {
@@ -115,6 +126,8 @@ enum shim_stage {
     SHIM_CLONE,
     SHIM_TASK,
     SHIM_EXEC,
+    SHIM_JOIN,     /* the namespaces of a task that runs */
+    SHIM_TERMINAL, /* pipes or a terminal for the command */
     SHIM_STAGE_END
 };
 
@@ -123,6 +136,14 @@ struct shim_status {
     int32_t op;
     int32_t error; /* positive errno */
     char what[52]; /* the step in words: "capset" */
+};
+
+/* What a joiner tells once, when the process has ended, to who has the other end of its status
+ * socket: the agent. When that end is closed, the process is killed with what it started in its
+ * session. */
+struct exec_exit {
+    int32_t code;
+    int32_t signal; /* 0: it exited */
 };
 
 #ifndef PADDOCK_FREESTANDING
@@ -139,7 +160,7 @@ struct shim_status {
 struct plan_input {
     const struct launch_spec *spec;   /* checked: proto_check_spec(), policy_check_launch() */
     const struct user *user;          /* NULL: rootless, the ids stay */
-    const struct mounts_plan *mounts; /* NULL: raw_exec */
+    const struct mounts_plan *mounts; /* of an isolated launch; else NULL */
     const struct seccomp_program *task_filter; /* NULL: none */
     const struct seccomp_program *shim_filter;
     const char *apparmor; /* profile of the payload; "": none */
@@ -149,6 +170,7 @@ struct plan_input {
     bool oom;
     bool logs;
     bool userns;
+    const struct exec_request *join; /* a command that joins it: `spec` has it; NULL: a launch */
     uint32_t id_base;
     int landlock_abi; /* 0: none */
     uint32_t log_index[2];

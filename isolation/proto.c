@@ -32,6 +32,7 @@ enum {
     R_NETWORK = 1 << 10,
     R_LIMITS = 1 << 11,
     R_DISK = 1 << 12,
+    R_EXEC = 1 << 13,
 };
 
 struct row {
@@ -61,6 +62,7 @@ static const struct row rows[WARDEN_OP_END] = {
     [WARDEN_RESIZE] = {"resize", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY},
     [WARDEN_PAUSE] = {"pause", R_ALLOC | R_TASK, 0, PROTO_READY},
     [WARDEN_WATCH] = {"watch", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_EXEC] = {"exec", R_ALLOC | R_TASK | R_EXEC, 0, PROTO_READY},
     [WARDEN_RESUME] = {"resume", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
 };
 
@@ -87,6 +89,7 @@ fields(const struct warden_request *r)
     f |= r->network != NULL ? R_NETWORK : 0;
     f |= r->limits != NULL ? R_LIMITS : 0;
     f |= r->disk_mb != 0 ? R_DISK : 0;
+    f |= r->exec != NULL ? R_EXEC : 0;
     return f;
 }
 
@@ -249,6 +252,15 @@ check_confinement(const struct launch_spec *s, struct err *e)
     return 0;
 }
 
+static int
+check_env(const struct str_list *env, struct err *e)
+{
+    for (size_t i = 0; i < env->n; i++)
+        if (env->v[i] == NULL || !env_ok(env->v[i]))
+            return err_set(e, -ERR_INVALID, "environment entry %zu is not NAME=value", i);
+    return 0;
+}
+
 int
 proto_check_spec(const struct launch_spec *s, struct err *e)
 {
@@ -263,9 +275,8 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
     for (size_t i = 0; i < s->args.n; i++)
         if (s->args.v[i] == NULL)
             return err_set(e, -ERR_INVALID, "launch: argument %zu is null", i);
-    for (size_t i = 0; i < s->env.n; i++)
-        if (s->env.v[i] == NULL || !env_ok(s->env.v[i]))
-            return err_set(e, -ERR_INVALID, "launch: environment entry %zu is not NAME=value", i);
+    if (check_env(&s->env, e) < 0)
+        return -ERR_INVALID;
     for (size_t i = 0; i < s->cap_add.n; i++)
         if (str_empty(s->cap_add.v[i]))
             return err_set(e, -ERR_INVALID, "launch: capability %zu has no name", i);
@@ -305,6 +316,19 @@ check_network(const struct net_request *q, struct err *e)
 }
 
 static int
+check_exec(const struct exec_request *x, struct err *e)
+{
+    if (x->command.n == 0 || str_empty(x->command.v[0]))
+        return err_set(e, -ERR_INVALID, "no command");
+    for (size_t i = 0; i < x->command.n; i++)
+        if (x->command.v[i] == NULL)
+            return err_set(e, -ERR_INVALID, "argument %zu is null", i);
+    if (x->rows < 0 || x->rows > UINT16_MAX || x->columns < 0 || x->columns > UINT16_MAX)
+        return err_set(e, -ERR_INVALID, "the size of the terminal is out of range");
+    return check_env(&x->env, e);
+}
+
+static int
 check_values(const struct warden_request *r, struct err *e)
 {
     if (r->alloc_id != NULL && proto_check_alloc_id(r->alloc_id) < 0)
@@ -331,6 +355,8 @@ check_values(const struct warden_request *r, struct err *e)
     if (r->network != NULL && check_network(r->network, e) < 0)
         return -ERR_INVALID;
     if (check_limits(r->limits, e) < 0)
+        return -ERR_INVALID;
+    if (r->exec != NULL && check_exec(r->exec, e) < 0)
         return -ERR_INVALID;
     return r->spec != NULL ? proto_check_spec(r->spec, e) : 0;
 }

@@ -36,12 +36,13 @@ enum warden_op {
     WARDEN_PAUSE = 17,
     WARDEN_RESUME = 18,
     WARDEN_WATCH = 19,
+    WARDEN_EXEC = 20,
     WARDEN_OP_END
 };
 
 /* To be raised when a request or an answer changes its meaning. An agent does not work with a
  * warden of another version: the first answer, to WARDEN_INFO, says which it is. */
-enum { PROTO_VERSION = 5 };
+enum { PROTO_VERSION = 6 };
 
 /* What an fd of an answer is. */
 enum warden_fd {
@@ -56,7 +57,9 @@ enum warden_fd {
     WARDEN_FD_PRESSURE = 10, /* three of them, to 12: processor, memory, disks */
     WARDEN_FD_BLOCKS = 13,
     WARDEN_FD_KEEP_BLOCK = 14,
-    WARDEN_FD_END = 15
+    WARDEN_FD_EXEC = 15, /* three of them, to 17: its input, output, error; with a terminal the second */
+    WARDEN_FD_EXIT = 18,
+    WARDEN_FD_END = 19
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */

@@ -59,6 +59,8 @@ struct seccomp_profile {
 const struct seccomp_profile *seccomp_profile_default(void);
 /* The shim's own steady state: exactly its calls. */
 const struct seccomp_profile *seccomp_profile_shim(void);
+/* The same of a joiner. */
+const struct seccomp_profile *seccomp_profile_join(void);
 /* By the name of a launch spec: "" and "default"; NULL for unknown ("unconfined" is the caller's).
  */
 const struct seccomp_profile *seccomp_profile_find(const char *name);

@@ -8,6 +8,7 @@
  */
 #include <linux/fs.h>
 #include <linux/sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -206,6 +207,27 @@ static const struct seccomp_rule shim_rules[] = {
 
 static const struct seccomp_profile shim_profile = {
     .name = "shim", .rules = shim_rules, .n_rules = ARRAY_LEN(shim_rules)};
+
+/* A joiner: waits, and ends a session. */
+static const struct seccomp_cond sigkill_only[] = {INT_IS(1, SIGKILL)};
+/* clang-format off */
+static const struct seccomp_rule join_rules[] = {
+    WHEN("pidfd_send_signal", sigkill_only),
+    ALLOW("ppoll"),    ALLOW("ppoll_time64"), ALLOW("read"),       ALLOW("lseek"),
+    ALLOW("_llseek"),  ALLOW("sendmsg"),      ALLOW("close"),      ALLOW("waitid"),
+    ALLOW("wait4"),    ALLOW("getsid"),       ALLOW("pidfd_open"), ALLOW("munmap"),
+    ALLOW("rt_sigreturn"), ALLOW("restart_syscall"), ALLOW("exit"), ALLOW("exit_group"),
+};
+/* clang-format on */
+
+static const struct seccomp_profile join_profile = {
+    .name = "join", .rules = join_rules, .n_rules = ARRAY_LEN(join_rules)};
+
+const struct seccomp_profile *
+seccomp_profile_join(void)
+{
+    return &join_profile;
+}
 
 const struct seccomp_profile *
 seccomp_profile_default(void)

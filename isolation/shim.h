@@ -6,10 +6,12 @@
  * and keeps the exit status, with no capability and its own system call filter. It survives agent
  * and warden. It never signals, but without root: then it ends what its payload left behind.
  *
- *   shim_pad.c  the launch pad, which forks shims
- *   shim.c      life: plan, launch, wait, records
- *   shim_log.c  the pump: pipes to rotated files
- *   shim_rt.c   entry point, memory functions
+ *   shim_pad.c    the launch pad, which forks shims
+ *   shim.c        life: plan, launch, wait, records
+ *   shim_start.c  from a plan to a running program
+ *   shim_log.c    the pump: pipes to rotated files
+ *   shim_join.c   the other life: a command in a task that runs already
+ *   shim_rt.c     entry point, memory functions
  */
 #ifndef PADDOCK_ISOLATION_SHIM_H
 #define PADDOCK_ISOLATION_SHIM_H
@@ -25,9 +27,12 @@
 int shim_pad(char *title, size_t title_size);
 /* The life of one shim. `fds` by enum shim_fd. */
 int shim_main(const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees);
-/* One message of `n` bytes to the warden, with `fd` (none: -1). The warden may be gone: then nobody
+/* The life of a joiner: a command that runs in a task (shim_join.c). */
+int shim_join(const int fds[SHIM_FD_END]);
+/* One message of `n` bytes to the warden, with descriptors. The warden may be gone: then nobody
  * hears it, and the task runs on and will be adopted. */
-void shim_send(int sock, const void *p, size_t n, int fd);
+enum { SHIM_SEND_FDS_MAX = 3 };
+void shim_send(int sock, const void *p, size_t n, const int *fds, size_t n_fds);
 
 /* One stream of the payload: a pipe that ends in <name><index>, rotated at `bytes_max`; the oldest
  * is removed when there are more than `files_max`. A file that cannot be written drops bytes,

@@ -74,21 +74,21 @@ receive(void)
 }
 
 void
-shim_send(int sock, const void *p, size_t n, int fd)
+shim_send(int sock, const void *p, size_t n, const int *fds, size_t n_fds)
 {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(SHIM_SEND_FDS_MAX * sizeof(int))];
     } c = {0};
     struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (fd >= 0) {
+    if (n_fds > 0) {
         m.msg_control = c.bytes;
-        m.msg_controllen = sizeof(c.bytes);
+        m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
         c.align.cmsg_level = SOL_SOCKET;
         c.align.cmsg_type = SCM_RIGHTS;
-        c.align.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&c.align), &fd, sizeof(int));
+        c.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(&c.align), fds, n_fds * sizeof(int));
     }
     (void)RAW(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);
 }
@@ -97,7 +97,7 @@ static void
 answer(long pid, int pidfd)
 {
     struct pad_answer a = {.pid = (int32_t)pid};
-    shim_send(PAD_FD, &a, sizeof(a), pidfd);
+    shim_send(PAD_FD, &a, sizeof(a), &pidfd, pidfd >= 0);
 }
 
 /* No CLONE_VM: what the shim does with its memory is its own. */
@@ -124,6 +124,8 @@ become_shim(char *title, size_t title_size)
     memcpy(title, pad.q.title, n < title_size ? n : title_size);
     raw_close(PAD_FD);
     raw_close(pad.fds[SHIM_FD_LEAF]);
+    if (pad.q.join)
+        return shim_join(pad.fds);
     return shim_main(pad.fds, pad.received + (pad.n_received - pad.q.n_trees), pad.q.n_trees);
 }
 

@@ -270,6 +270,7 @@ static void (*const handlers[WARDEN_OP_END])(struct warden *, struct warden_wait
     [WARDEN_PAUSE] = task_pause,
     [WARDEN_RESUME] = task_resume,
     [WARDEN_WATCH] = task_watch,
+    [WARDEN_EXEC] = task_exec,
 };
 
 static void
@@ -438,6 +439,9 @@ warden_fork(struct warden *w, struct warden_waiter to, const char *what,
         for (size_t k = 0; k < WARDEN_CONNS_MAX; k++)
             if (w->conns[k] != NULL)
                 fd_close(&w->conns[k]->watch.fd);
+        for (size_t k = 0; k < WARDEN_EXECS_MAX; k++)
+            if (w->execs[k].used)
+                fd_close(&w->execs[k].status.fd);
         int r = fn(w, arg);
         _exit(r < 0 ? (-r < 200 ? -r : EIO) : 0);
     }
@@ -546,8 +550,8 @@ sweep(struct warden *w)
 static int
 next_timeout(struct warden *w)
 {
-    const int64_t at[] = {w->trash_ns, w->nets_ns};
-    if (w->n_deadlines == 0 && w->trash_ns == 0 && w->nets_ns == 0)
+    const int64_t at[] = {w->trash_ns, w->nets_ns, exec_deadline(w)};
+    if (w->n_deadlines == 0 && at[0] == 0 && at[1] == 0 && at[2] == 0)
         return -1;
     int64_t now = clock_mono_ns();
     int next = w->n_deadlines > 0 ? task_timeout(w, now) : -1;
@@ -590,6 +594,8 @@ warden_loop(struct warden *w, struct err *e)
         }
         if (w->n_deadlines > 0)
             task_deadlines(w, clock_mono_ns());
+        if (w->n_exec_deadlines > 0)
+            exec_deadlines(w, clock_mono_ns());
         if (w->trash_ns != 0 && w->trash_ns <= clock_mono_ns())
             files_empty_trash(w);
         if (w->nets_ns != 0 && w->nets_ns <= clock_mono_ns())

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "common/buf.h"
 #include "common/err.h"
 #include "common/num.h"
 #include "isolation/base.h"
@@ -99,6 +100,19 @@ struct wjob {
     bool used;
 };
 
+/* A command in a running task: until it has started, and as long as its joiner lives. */
+struct wexec {
+    bool used;
+    bool tty;
+    char alloc[UUID_TEXT];
+    char task[PROTO_TASK_NAME_MAX + 1];
+    struct watch joiner; /* pidfd */
+    struct watch status; /* starting: where the joiner reports; then the agent's */
+    struct warden_waiter to;
+    void *plan;          /* starting: to explain a failure; owned */
+    int64_t deadline_ns; /* of the start; 0: none */
+};
+
 /* The last users that were looked up; good as long as the account files are the same. */
 struct user_cache {
     struct {
@@ -159,6 +173,7 @@ struct warden {
     struct filter_set filters[WARDEN_FILTERS_MAX];
     size_t filter_next; /* to be replaced */
     struct seccomp_program shim_filter;
+    struct seccomp_program join_filter;
     struct watch listener;
     struct watch signals;
     struct conn *conns[WARDEN_CONNS_MAX];
@@ -166,6 +181,8 @@ struct warden {
     struct wtask **tasks;
     size_t n_tasks;
     struct wjob jobs[WARDEN_JOBS_MAX];
+    struct wexec execs[WARDEN_EXECS_MAX];
+    size_t n_exec_deadlines;
     size_t n_deadlines;
     int64_t trash_pause_ms;
     int64_t trash_ns; /* when to empty the trash again; 0: not */
@@ -198,6 +215,19 @@ int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
 
 /* --- warden_launch.c --- */
 void warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s);
+/* May it run, as whom and with what? Of all that does not depend on its files and network. */
+int warden_authorise(struct warden *w, const struct launch_spec *s, struct user *user,
+                     uint64_t *caps, struct err *e);
+/* Its system call filter; NULL: none. Good until the next call. */
+int warden_filter(struct warden *w, const struct launch_spec *s, const struct seccomp_program **ret,
+                  struct err *e);
+
+/* --- warden_exec.c --- */
+/* What a record has behind struct record: what this launch is confined by. */
+void exec_record_tail(struct buf *out, const struct launch_spec *s, bool userns);
+void task_exec(struct warden *w, struct warden_waiter to, const struct warden_request *q);
+int64_t exec_deadline(const struct warden *w); /* the next one; 0: none */
+void exec_deadlines(struct warden *w, int64_t now);
 
 /* --- warden_limits.c --- */
 void warden_plan_limits(const struct warden *w, const struct launch_limits *l,

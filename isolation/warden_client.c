@@ -217,6 +217,8 @@ sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_repl
                                .counters = -1,
                                .runs = -1,
                                .blocks = -1,
+                               .exec = {-1, -1, -1},
+                               .exit = -1,
                                .keep = {-1, -1, -1, -1},
                                .pressure = {-1, -1, -1}};
     int *const to[] = {[WARDEN_FD_ENDED] = &r->ended,
@@ -232,6 +234,10 @@ sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_repl
                        [WARDEN_FD_PRESSURE + 1] = &r->pressure[1],
                        [WARDEN_FD_PRESSURE + 2] = &r->pressure[2],
                        [WARDEN_FD_BLOCKS] = &r->blocks,
+                       [WARDEN_FD_EXEC] = &r->exec[0],
+                       [WARDEN_FD_EXEC + 1] = &r->exec[1],
+                       [WARDEN_FD_EXEC + 2] = &r->exec[2],
+                       [WARDEN_FD_EXIT] = &r->exit,
                        [WARDEN_FD_KEEP_BLOCK] = &r->keep[3]};
     for (size_t i = 0; i < n; i++) {
         int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
@@ -265,6 +271,10 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
     fd_close(&r.file);
     fd_close(&r.counters);
     fd_close(&r.runs);
+    fd_close(&r.blocks);
+    fd_close(&r.exit);
+    for (size_t i = 0; i < ARRAY_LEN(r.exec); i++)
+        fd_close(&r.exec[i]);
     for (size_t i = 0; i < ARRAY_LEN(r.keep); i++)
         fd_close(&r.keep[i]);
     for (size_t i = 0; i < ARRAY_LEN(r.pressure); i++)
@@ -394,6 +404,17 @@ void
 warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done, void *arg)
 {
     struct warden_request q = {.op = WARDEN_LAUNCH, .spec = (struct launch_spec *)(uintptr_t)spec};
+    submit(c, &q, done, arg);
+}
+
+void
+warden_exec(struct warden_client *c, const char *alloc_id, const char *task,
+            const struct exec_request *x, warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_EXEC,
+                               .alloc_id = alloc_id,
+                               .task_name = task,
+                               .exec = (struct exec_request *)(uintptr_t)x};
     submit(c, &q, done, arg);
 }
 

@@ -45,6 +45,8 @@ struct warden_reply {
     int runs;     /* the same: what their processes do */
     int blocks;   /* the same: what disks do for them */
     int pressure[3]; /* of warden_pressure: ready for WATCH_PRIORITY; as enum cgroup_pressure */
+    int exec[3]; /* of warden_exec: its input, output, error; with a terminal the second alone */
+    int exit;    /* the same: its end */
     int keep[WARDEN_KEEP]; /* to be held open as long as the agent lives: see isolation/bpf_rows.h */
 };
 
@@ -99,6 +101,12 @@ void warden_net_remove(struct warden_client *c, const char *alloc_id, warden_don
  * ERR_CONFLICT while one runs; the record of a finished one is replaced. */
 void warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done,
                    void *arg);
+/* Runs a command in a running task, as its user and confined as it is. Completes when its execve
+ * succeeded or failed. The exit socket then tells one struct exec_exit (isolation/plan.h) when it has
+ * ended; who closes it before kills the process, and what that started in its session.
+ * ERR_NOT_FOUND when the task does not run, ERR_CONFLICT when it is paused, ERR_BUSY over the bounds. */
+void warden_exec(struct warden_client *c, const char *alloc_id, const char *task,
+                 const struct exec_request *x, warden_done *done, void *arg);
 /* To the payload (not to its children). ERR_NOT_FOUND when it does not run. */
 void warden_signal(struct warden_client *c, const char *alloc_id, const char *task, int sig,
                    warden_done *done, void *arg);

@@ -128,10 +128,10 @@ check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
     return 0;
 }
 
-static int
-authorise(struct warden *w, struct launch *l, struct err *e)
+int
+warden_authorise(struct warden *w, const struct launch_spec *s, struct user *user, uint64_t *caps,
+                 struct err *e)
 {
-    const struct launch_spec *s = l->spec;
     int r = policy_check_launch(w->policy, s, e);
     if (r < 0)
         return r;
@@ -142,12 +142,18 @@ authorise(struct warden *w, struct launch *l, struct err *e)
     if (r < 0)
         return r;
     if (w->root)
-        r = warden_user(w, s, &l->user, e);
+        r = warden_user(w, s, user, e);
     else if (!str_empty(s->user) && !str_eq(s->user, w->policy->agent_user))
         r = err_set(e, -ERR_POLICY,
                     "user \"%s\": paddock runs without root and cannot change users", s->user);
-    if (r == 0)
-        r = policy_caps(w->policy, s, &l->caps, e);
+    return r < 0 ? r : policy_caps(w->policy, s, caps, e);
+}
+
+static int
+authorise(struct warden *w, struct launch *l, struct err *e)
+{
+    const struct launch_spec *s = l->spec;
+    int r = warden_authorise(w, s, &l->user, &l->caps, e);
     if (r == 0)
         r = warden_bpf_check(w, s, &l->user, e);
     if (r == 0 && !s->share_net) {
@@ -224,7 +230,10 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     str_copy(r.alloc_id, sizeof(r.alloc_id), t->alloc);
     str_copy(r.task, sizeof(r.task), t->name);
     str_copy(r.boot_id, sizeof(r.boot_id), w->boot_id);
-    int rc = fd_pwrite_full(t->record, &r, sizeof(r), 0);
+    auto_buf struct buf b = BUF_INIT(PROTO_PACKET_MAX);
+    buf_put(&b, &r, sizeof(r));
+    exec_record_tail(&b, l->spec, l->userns >= 0);
+    int rc = buf_error(&b) < 0 ? -E2BIG : fd_pwrite_full(t->record, b.data, b.len, 0);
     return rc < 0 ? err_errno(e, -rc, "write the task's record") : 0;
 }
 
@@ -287,9 +296,9 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
 }
 
 /* The default filter, or that of a job which changes it: compiled once for each change. */
-static int
-find_filter(struct warden *w, const struct launch_spec *s, const struct seccomp_program **ret,
-            struct err *e)
+int
+warden_filter(struct warden *w, const struct launch_spec *s, const struct seccomp_program **ret,
+              struct err *e)
 {
     *ret = NULL;
     if (!s->isolated || !w->policy->seccomp || str_eq(s->seccomp, "unconfined"))
@@ -334,7 +343,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
             return r;
     }
     const struct seccomp_program *filter;
-    r = find_filter(w, s, &filter, e);
+    r = warden_filter(w, s, &filter, e);
     if (r < 0)
         return r;
     struct plan_input in = {

@@ -146,6 +146,12 @@ warden(void)
                                .work_dir = "/local"};
     struct warden_task task = {.name = "web", .driver = "exec", .user = "nobody"},
                        *tasks[] = {&task};
+    const char *argv[] = {"/bin/sh", "-c", "true"};
+    struct exec_request exec = {.command = {argv, 3}, .env = {env, 1}, .tty = true, .rows = 24};
+    request("exec", (struct warden_request){.op = WARDEN_EXEC,
+                                            .alloc_id = "01234567-89ab-cdef-0123-456789abcdef",
+                                            .task_name = "web",
+                                            .exec = &exec});
     request("info", (struct warden_request){.op = WARDEN_INFO});
     request("alloc-make",
             (struct warden_request){

@@ -47,6 +47,27 @@ try_plan(const void *ctx, const struct launch_spec *s)
         ASSERT(plan_check(plan, size) == 0);
 }
 
+/* What joins a task: the command is the agent's, all else the task's. */
+static void
+try_join(const void *ctx, const struct exec_request *x)
+{
+    const struct launch_spec s = {.alloc_id = "x",
+                                  .task_name = "web",
+                                  .isolated = true,
+                                  .command = x->command.v[0],
+                                  .args = {x->command.v + 1, x->command.n - 1},
+                                  .env = x->env,
+                                  .work_dir = x->work_dir};
+    struct user user = {.uid = 65534, .gid = 65534};
+    struct plan_input in = {
+        .spec = &s, .user = &user, .join = x, .task_dir = "/alloc/x/web", .userns = true};
+    void *plan = NULL;
+    size_t size = 0;
+    struct err e = ERR_INIT;
+    if (plan_make(ctx, &in, &plan, &size, &e) == 0)
+        ASSERT(plan_check(plan, size) == 0);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
@@ -63,5 +84,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     ASSERT(codec_equal(&type_warden_request, q, again, 0));
     if (q->op == WARDEN_LAUNCH)
         try_plan(ctx, q->spec);
+    if (q->op == WARDEN_EXEC)
+        try_join(ctx, q->exec);
     return 0;
 }

@@ -221,6 +221,9 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
     g->counters = TAKE_FD(r->counters);
     g->runs = TAKE_FD(r->runs);
     g->blocks = TAKE_FD(r->blocks);
+    g->exit = TAKE_FD(r->exit);
+    for (int i = 0; i < 3; i++)
+        g->exec[i] = TAKE_FD(r->exec[i]);
     for (int i = 0; i < WARDEN_KEEP; i++)
         g->keep[i] = TAKE_FD(r->keep[i]);
     struct warden_response *m = codec_clone(g->ctx, &type_warden_response, r->msg);
@@ -251,6 +254,9 @@ got_free(struct got *g)
         fd_close(&g->counters);
         fd_close(&g->runs);
         fd_close(&g->blocks);
+        fd_close(&g->exit);
+        for (int i = 0; i < 3; i++)
+            fd_close(&g->exec[i]);
         for (int i = 0; i < WARDEN_KEEP; i++)
             fd_close(&g->keep[i]);
     }

@@ -188,7 +188,7 @@ pid1(const struct box *b, const struct base *base, const struct mounts_plan *pla
     long pid = RAW(SYS_clone3, &a, sizeof(a));
     if (pid == 0)
         payload(b, &c, prog);
-    r = confine_end(own->insns, own->n, &what);
+    r = confine_end(own->insns, own->n, 0, &what);
     if (pid < 0 || r < 0)
         _exit(94);
     int st = 0;

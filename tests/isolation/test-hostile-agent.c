@@ -164,6 +164,11 @@ valid_request(struct rig *r, const void *ctx)
         q->signal = 15;
     if (q->op == WARDEN_RESIZE)
         q->limits = type_new(ctx, &type_launch_limits);
+    if (q->op == WARDEN_EXEC) {
+        q->exec = type_new(ctx, &type_exec_request);
+        list_add(q->exec, q->exec->command, "/bin/true");
+        q->exec->tty = below(2);
+    }
     if (q->op == WARDEN_PUT) {
         q->path = "web/local/put";
         q->data = (struct bytes){(const uint8_t *)"text", 4};
@@ -219,6 +224,24 @@ spoil_spec(struct launch_spec *s)
 }
 
 static void
+spoil_exec(struct exec_request *x)
+{
+    switch (below(4)) {
+    case 0:
+        list_add(x, x->command, poison(x));
+        break;
+    case 1:
+        list_add(x, x->env, poison(x));
+        break;
+    case 2:
+        x->work_dir = poison(x);
+        break;
+    default:
+        *(below(2) ? &x->rows : &x->columns) = odd_number();
+    }
+}
+
+static void
 spoil(struct warden_request *q)
 {
     const char **const strings[] = {&q->alloc_id, &q->task_name, &q->path, &q->owner};
@@ -244,6 +267,8 @@ spoil(struct warden_request *q)
     default:
         if (q->spec != NULL)
             spoil_spec(q->spec);
+        if (q->exec != NULL)
+            spoil_exec(q->exec);
     }
 }
 

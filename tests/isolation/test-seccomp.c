@@ -266,6 +266,7 @@ END_TEST
 START_TEST(shim_profile_agrees_with_libseccomp)
 {
     agree(seccomp_profile_shim());
+    agree(seccomp_profile_join());
 }
 END_TEST
 

@@ -291,6 +291,29 @@ START_TEST(closes_on_hostile_requests)
 }
 END_TEST
 
+START_TEST(closes_on_hostile_commands)
+{
+    TEST_NEED("root");
+    struct rig r;
+    rig_start(&r, 0);
+    const char *no_name[] = {""}, *some[] = {"/bin/true"}, *no_env[] = {"x"};
+    struct exec_request nothing = {.tty = true}, empty = {.command = {no_name, 1}},
+                        env = {.command = {some, 1}, .env = {no_env, 1}},
+                        wide = {.command = {some, 1}, .columns = 65536};
+    const struct warden_request bad[] = {
+        {.op = WARDEN_EXEC, .alloc_id = rig_id, .task_name = "web"},
+        {.op = WARDEN_EXEC, .alloc_id = rig_id, .task_name = "web", .exec = &nothing},
+        {.op = WARDEN_EXEC, .alloc_id = rig_id, .task_name = "web", .exec = &empty},
+        {.op = WARDEN_EXEC, .alloc_id = rig_id, .task_name = "web", .exec = &env},
+        {.op = WARDEN_EXEC, .alloc_id = rig_id, .task_name = "web", .exec = &wide},
+        {.op = WARDEN_KILL, .alloc_id = rig_id, .task_name = "web", .exec = &wide},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        hostile_request(&r, &bad[i]);
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(refuses_other_users)
 {
     TEST_NEED("root");
@@ -332,5 +355,5 @@ START_TEST(completes_requests_when_the_warden_dies)
 END_TEST
 
 TEST_SUITE_TIMEOUT("warden-table", 60, writes_files, reads_files, lists_and_removes,
-                   closes_on_hostile_requests, refuses_other_users,
+                   closes_on_hostile_requests, closes_on_hostile_commands, refuses_other_users,
                    completes_requests_when_the_warden_dies)

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/shim_start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <linux/securebits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "isolation/confine.h"
+#include "isolation/limits.h"
+#include "isolation/mounts_apply.h"
+#include "isolation/raw.h"
+
+enum { CHILDREN_BYTES = 1024 };
+
+/* What the vfork child and its parent share; the parent is suspended until execve or exit. */
+static struct {
+    const struct shim_payload *of;
+    long parent; /* as the child sees it while it lives */
+    struct shim_status failed;
+} launch;
+
+void
+shim_fail(struct shim_status *st, int stage, long error, const char *what)
+{
+    st->stage = stage;
+    st->error = (int32_t)-error;
+    size_t n = strnlen(what, sizeof(st->what) - 1);
+    memcpy(st->what, what, n);
+    st->what[n] = '\0';
+}
+
+long
+shim_signals(void)
+{
+    const uint64_t all = ~UINT64_C(0), chld = UINT64_C(1) << (SIGCHLD - 1);
+    (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, SIGSET_BYTES);
+    return RAW(SYS_signalfd4, -1, &chld, SIGSET_BYTES, O_CLOEXEC | O_NONBLOCK);
+}
+
+int
+shim_map_plan(int fd, struct plan_header **ret)
+{
+    int64_t end = RAW(SYS_lseek, fd, 0, 2 /* SEEK_END */);
+    if (end <= 0 || end > PLAN_BYTES_MAX)
+        return -EINVAL;
+    long at = RAW(SYS_mmap, NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (at < 0)
+        return (int)at;
+    struct plan_header *h = (void *)at;
+    int r = plan_check(h, (uint64_t)end);
+    if (r < 0)
+        return r;
+    if (h->mounts != 0 && mounts_check(plan_text(h, h->mounts), h->mounts_bytes) < 0)
+        return -EINVAL;
+    if (h->bytes - h->confine < sizeof(struct confine))
+        return -EINVAL;
+    *ret = h;
+    return 0;
+}
+
+/* Offsets become pointers. */
+static void
+strings(const struct plan_header *h, struct plan_strs s)
+{
+    uint64_t *v = (uint64_t *)(void *)plan_text(h, s.at);
+    for (uint32_t i = 0; i < s.n; i++)
+        v[i] += (uint64_t)(uintptr_t)h;
+}
+
+/* A task that is root of the host's user namespace is of its shim's user, and so might limit, slow
+ * or signal it, were the shim not somebody whom no task can be. Its files stay root's, and so do
+ * its capabilities until the end of the launch. */
+long
+shim_leave_root(void)
+{
+    long r = RAW(SYS_prctl, PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
+    if (r < 0)
+        return r == -EPERM ? 0 : r; /* a container that withholds CAP_SETPCAP */
+    r = RAW(SYS_setresuid, CONFINE_SHIM_UID, CONFINE_SHIM_UID, CONFINE_SHIM_UID);
+    if (r == -EINVAL) /* one whose user namespace has no such id */
+        return RAW(SYS_prctl, PR_SET_SECUREBITS, 0, 0, 0, 0);
+    (void)RAW(SYS_setfsuid, 0);
+    return r;
+}
+
+/* In the payload, which takes its own ids from there. */
+static long
+be_root(void)
+{
+    if (RAW(SYS_getuid) != CONFINE_SHIM_UID)
+        return 0;
+    long r = RAW(SYS_setresuid, 0, 0, 0);
+    return r == 0 ? RAW(SYS_prctl, PR_SET_SECUREBITS, 0, 0, 0, 0) : r;
+}
+
+/* What would outlive its parent must not start without it. */
+static long
+bind_to_parent(uint32_t flags)
+{
+    /* neither a pid namespace nor a cgroup: it would outlive its shim. (As root it would not be
+     * signalled: the shim has no CAP_KILL when it dies.) */
+    if (!(flags & (PLAN_ROOT | PLAN_ISOLATED))) {
+        long r = RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        if (r < 0)
+            return r;
+    } else if (!(flags & PLAN_JOIN)) {
+        return 0;
+    }
+    return RAW(SYS_getppid) == launch.parent ? 0 : -ESRCH;
+}
+
+static long
+execute(const struct plan_header *h)
+{
+    char *const *paths = (char **)(void *)plan_text(h, h->paths.at);
+    long worst = -ENOENT; /* a file that cannot be executed says more than one that is missing */
+    for (uint32_t i = 0; i < h->paths.n; i++) {
+        long r = RAW(SYS_execve, paths[i], plan_text(h, h->args.at), plan_text(h, h->env.at));
+        if (r != -ENOENT && r != -ENOTDIR)
+            worst = r;
+        if (r != -ENOENT && r != -ENOTDIR && r != -EACCES)
+            break;
+    }
+    return worst;
+}
+
+/* The vfork child. */
+static __attribute__((noinline)) _Noreturn void
+payload(void)
+{
+    const struct shim_payload *p = launch.of;
+    const struct plan_header *h = p->plan;
+    const struct confine *c = (const void *)plan_text(h, h->confine);
+    struct confine_exec x = {
+        .work_dir = plan_text(h, h->work_dir),
+        .apparmor = h->apparmor != 0 ? plan_text(h, h->apparmor) : NULL,
+        .keep_fds = 2,
+        .terminal = (h->flags & PLAN_TERMINAL) != 0,
+        .userns = p->userns,
+        .filter = h->task_filter.n > 0 ? (const void *)plan_text(h, h->task_filter.at) : NULL,
+        .n_filter = (uint16_t)h->task_filter.n,
+    };
+    const char *what = "root";
+    int stage = SHIM_TASK;
+    long r = be_root();
+    if (r >= 0)
+        what = "dup";
+    for (int i = 0; i < 3 && r >= 0; i++)
+        if (p->streams[i] != i)
+            r = RAW(SYS_dup3, p->streams[i], i, 0);
+    if (r >= 0)
+        r = confine_task(c, &x, &what);
+    if (r >= 0) {
+        what = "parent";
+        r = bind_to_parent(h->flags);
+    }
+    if (r >= 0) {
+        stage = SHIM_EXEC;
+        what = "execve";
+        r = execute(h);
+    }
+    shim_fail(&launch.failed, stage, r, what);
+    for (;;)
+        (void)RAW(SYS_exit, 127);
+}
+
+/* Shares stack and memory with the child as vfork(2) does: the child never returns from here. */
+static __attribute__((noinline)) long
+clone_payload(int *pidfd)
+{
+    uint32_t flags = launch.of->plan->flags;
+    struct clone_args a = {
+        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    if (flags & PLAN_CGROUP) {
+        a.flags |= CLONE_INTO_CGROUP;
+        a.cgroup = (uint32_t)launch.of->cgroup;
+        if (flags & PLAN_ISOLATED)
+            a.flags |=
+                CLONE_NEWCGROUP; /* here, not with the shim: rooted at the leaf of the payload */
+    }
+    long r = RAW(SYS_clone3, &a, sizeof(a));
+    if (r == 0)
+        payload();
+    return r;
+}
+
+long
+shim_start_payload(const struct shim_payload *p, int *pidfd, struct shim_status *st)
+{
+    strings(p->plan, p->plan->paths);
+    strings(p->plan, p->plan->args);
+    strings(p->plan, p->plan->env);
+    launch.of = p;
+    /* who joins a pid namespace stays outside of it, and is nobody there */
+    launch.parent =
+        (p->plan->flags & PLAN_JOIN) && (p->plan->flags & PLAN_ISOLATED) ? 0 : RAW(SYS_getpid);
+    long pid = clone_payload(pidfd);
+    if (pid < 0)
+        shim_fail(st, SHIM_CLONE, pid, "clone3");
+    else if (launch.failed.stage != SHIM_RUNS)
+        *st = launch.failed;
+    return pid;
+}
+
+void
+shim_settle(struct plan_header *h, uint64_t keep)
+{
+    const char *what = "";
+    const void *f = h->shim_filter.n > 0 ? plan_text(h, h->shim_filter.at) : NULL;
+    if (confine_end(f, (uint16_t)h->shim_filter.n, keep, &what) < 0)
+        for (;;)
+            (void)RAW(SYS_exit_group, 120); /* never watch a task with privilege */
+    (void)RAW(SYS_munmap, h, h->bytes);
+}
+
+/* Without root there is no cgroup that could be killed. What the payload left behind is our child,
+ * or will be when its own parent is killed (we are its subreaper): children are ended until there
+ * is none, whatever session or group they went to. */
+void
+shim_end_children(long group)
+{
+    char list[CHILDREN_BYTES];
+    for (int round = 0; round < SHIM_END_ROUNDS_MAX; round++) {
+        long fd = RAW(SYS_openat, AT_FDCWD, "/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+        long n = fd < 0 ? fd : RAW(SYS_read, fd, list, sizeof(list));
+        raw_close(fd);
+        if (fd < 0)
+            (void)RAW(SYS_kill, -group, SIGKILL);
+        if (n <= 0)
+            return;
+        long pid = 0;
+        for (long i = 0; i < n; i++) { /* each number is followed by a space */
+            if (list[i] >= '0' && list[i] <= '9') {
+                pid = pid * 10 + (list[i] - '0');
+            } else if (pid > 1) {
+                (void)RAW(SYS_kill, pid, SIGKILL);
+                pid = 0;
+            }
+        }
+        int status = 0;
+        (void)RAW(SYS_wait4, -1, &status, 0, NULL);
+        while (RAW(SYS_wait4, -1, &status, WNOHANG, NULL) > 0)
+            ;
+    }
+}
