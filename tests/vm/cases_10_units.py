@@ -72,10 +72,12 @@ def the_journal_has_fields():
 
 def policy_is_taken_up_by_reload():
     text = read("/etc/paddock.d/vm.hcl")
-    reload(text.replace("pids_max = 64", "pids_max = 32"))
+    changed = re.sub(r"(pids_max +)= 64", r"\1= 32", text)
+    assert changed != text
+    reload(changed)
     submit("later", "exec sleep 1000000")
     alloc = allocs("later", "running")[0]
-    assert read(leaf(alloc) + "/pids.max") == "32"
+    assert read(leaf(alloc) + "/pids.max") == "32", read(leaf(alloc) + "/pids.max")
     purge("later")
     reload(text + "\n")
 
