@@ -269,6 +269,12 @@ START_TEST(bytes)
     const char *log = rig_file(&r, rig_id, "alloc/logs/web.stdout.0");
     ck_assert_msg(str_prefix(log, "first"), "%.64s", log);
     rig_near(usage(&r, one).dqb_curspace, SIZE_MB * MIB, "bytes");
+    /* a further task of it starts all the same */
+    struct got g;
+    struct launch_spec *s = rig_spec(&r, rig_id, "x", true, "exit 8");
+    rig_launch(&r, s, &g);
+    ck_assert_int_eq(rig_end(&r, &g)->exit_code, 8);
+    got_free(&g);
     /* another one has all of its own */
     ck_assert_str_eq(says(&r, other_id, FILL "fill('/local/a')\nos.remove('/local/a')"), "122\n");
     /* kept over a restart, and by who asks again; with another size where it is another */

@@ -67,14 +67,14 @@ def ready():
 
 
 def submit(name, script, count=1, memory=32, cpu=50, kind="service", restarts=0, config=None, resources=None,
-           isolation=None):
+           isolation=None, disk=10):
     """One group "g" with one exec task "t" that runs a shell script; `config` and `resources` are laid over."""
     task = {"Name": "t", "Driver": "exec",
             "Config": {"command": "/bin/sh", "args": ["-c", script], **(config or {})},
             "Resources": {"CPU": cpu, "MemoryMB": memory, **(resources or {})},
             "LogConfig": {"MaxFiles": 1, "MaxFileSizeMB": 1}, "Isolation": isolation}
     group = {"Name": "g", "Count": count, "RestartPolicy": {"Attempts": restarts, "Mode": "fail"},
-             "ReschedulePolicy": {"Attempts": 0, "Unlimited": False}, "EphemeralDisk": {"SizeMB": 10},
+             "ReschedulePolicy": {"Attempts": 0, "Unlimited": False}, "EphemeralDisk": {"SizeMB": disk},
              "Tasks": [task]}
     request("PUT", "/v1/jobs", {"Job": {"ID": name, "Name": name, "Type": kind, "Datacenters": ["*"],
                                         "TaskGroups": [group]}})
