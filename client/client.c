@@ -165,6 +165,7 @@ stop_for_good(struct client *c)
     sync_stop(c);
     gc_stop(c);
     streams_stop(c);
+    execs_stop(c);
     struct alloc_runner *ar, *next;
     HASH_ITER(hh, c->allocs, ar, next)
     {

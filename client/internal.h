@@ -195,6 +195,8 @@ struct client {
     struct host_cpus *host_cpus;   /* stats.c */
     struct client_stream *streams; /* stream.c: all open ones */
     size_t n_streams;
+    struct client_exec *execs; /* exec.c: all that are not freed */
+    size_t n_execs;
     /* gc.c */
     struct alloc_runner *gc_first, **gc_last; /* waiting to be destroyed */
     int64_t gc_running;
@@ -301,6 +303,8 @@ int64_t client_now_ns(void); /* wall clock */
 /* stream.c: a task's state changed; streams that follow its files look again. */
 void streams_wake(struct client *c, const char *alloc_id);
 void streams_stop(struct client *c); /* ends all; their readers still close them */
+/* exec.c: all fail; their owners still free them. */
+void execs_stop(struct client *c);
 /* fs.c: 0, or an error with a message, for a path of the file API. *ret is the cleaned path. */
 int fs_check_path(const void *ctx, const char *path, const char **ret, struct err *e);
 
