@@ -4,6 +4,8 @@ command line and the HTTP API as a user would, TAP on standard output. Standard 
 
 Waiting is by blocking queries and process ends, never by sleeping for a guess.
 """
+import base64
+import hashlib
 import http.client
 import json
 import os
@@ -11,6 +13,7 @@ import pwd
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -72,6 +75,65 @@ def start_time(pid):
         return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[19])
     except OSError:
         return None
+
+
+class WebSocket:
+    """A client of RFC 6455, over a blocking socket; what it sends may be as wrong as a test wants."""
+
+    def __init__(self, port, path, headers=()):
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
+        key = base64.b64encode(os.urandom(16)).decode()
+        lines = [f"GET {path} HTTP/1.1", "Host: 127.0.0.1", "Connection: Upgrade", "Upgrade: websocket",
+                 "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}", *headers, "", ""]
+        self.sock.sendall("\r\n".join(lines).encode())
+        self.file = self.sock.makefile("rb")
+        self.status = int(self.file.readline().split()[1])
+        self.headers = {}
+        while (line := self.file.readline().strip()):
+            k, v = line.decode().split(":", 1)
+            self.headers[k.lower()] = v.strip()
+        if self.status == 101:
+            want = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+            assert self.headers["sec-websocket-accept"] == base64.b64encode(want).decode(), self.headers
+        else:
+            self.body = self.file.read(int(self.headers.get("content-length", 0)))
+            self.close()
+
+    def close(self):
+        self.file.close()
+        self.sock.close()
+
+    def frame(self, op, data=b"", fin=True):
+        mask, n = os.urandom(4), len(data)
+        head = bytes([(0x80 if fin else 0) | op])
+        head += bytes([0x80 | n]) if n < 126 else struct.pack(">BH" if n < 65536 else ">BQ",
+                                                              0x80 | (126 if n < 65536 else 127), n)
+        key = (mask * (n // 4 + 1))[:n]
+        return head + mask + (int.from_bytes(data, "big") ^ int.from_bytes(key, "big")).to_bytes(n, "big")
+
+    def send(self, obj):
+        self.sock.sendall(self.frame(1, json.dumps(obj).encode()))
+
+    def receive(self):
+        """(opcode, payload) of the next frame; None at the end."""
+        head = self.file.read(2)
+        if len(head) < 2:
+            return None
+        n = head[1]
+        assert n < 128, "a server's frame is masked"
+        if n >= 126:
+            n = int.from_bytes(self.file.read(2 if n == 126 else 8), "big")
+        return head[0] & 15, self.file.read(n)
+
+    def messages(self):
+        """Every JSON message up to the end; self.code and self.reason are those of the close frame."""
+        self.code = self.reason = None
+        while (f := self.receive()):
+            if f[0] == 8:
+                self.code, self.reason = int.from_bytes(f[1][:2], "big"), f[1][2:].decode()
+                return
+            if f[0] == 1:
+                yield json.loads(f[1])
 
 
 class Agent:
