@@ -180,6 +180,8 @@ landlock(const struct confine *c)
         return 0;
     struct landlock_rules all = {.fs = landlock_fs(abi), .net = net};
     all.scoped = abi >= LANDLOCK_ABI_SCOPE ? LANDLOCK_SCOPES : 0;
+    if (c->flags & CONFINE_JOINS) /* whose rules are others; the pid namespace is the task's */
+        all.scoped &= ~(uint64_t)LANDLOCK_SCOPE_SIGNALS;
     long rules = RAW(SYS_landlock_create_ruleset, &all, landlock_size(abi), 0);
     if (rules < 0)
         return rules;

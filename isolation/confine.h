@@ -38,6 +38,7 @@ enum {
     CONFINE_BIND = 32,    /* to no TCP port but those of `bind`; the same for `connect` */
     CONFINE_CONNECT = 64,
     CONFINE_CORE_SCHED = 128, /* a core-scheduling cookie of its own */
+    CONFINE_JOINS = 256,      /* signals what is in the task that it joins */
 };
 
 /* Who shims are: the id that is "unchanged" in 16 bits, which nobody gives out and no task may

@@ -144,7 +144,7 @@ fill_confine(struct confine *c, const struct plan_input *in)
     int64_t nofile = s->limits != NULL ? s->limits->nofile : 0;
     if (isolated) {
         c->flags |= CONFINE_ISOLATED | CONFINE_NO_NEW_PRIVS;
-        c->flags |= in->join == NULL ? CONFINE_HOSTNAME : 0;
+        c->flags |= in->join == NULL ? CONFINE_HOSTNAME : CONFINE_JOINS;
         c->flags |= in->userns ? CONFINE_USERNS : 0;
         c->landlock_abi = in->landlock_abi > 0 ? (uint32_t)in->landlock_abi : 0;
         c->caps = in->caps;
