@@ -225,12 +225,12 @@ cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, in
     struct err e = ERR_INIT;
     const struct opt *client = want->client ? client_opts(c) : NULL;
     const struct opt *tables[2] = {opts, client};
+    opt_parse_fn *parse = want->verbatim ? opt_parse_leading : opt_parse;
     if (c->complete) {
-        complete_command(c, tables, client ? 2 : 1);
+        complete_command(c, tables, client ? 2 : 1, want->verbatim);
         *ret_code = 0;
         return false;
     }
-    opt_parse_fn *parse = want->verbatim ? opt_parse_leading : opt_parse;
     int rc = parse(c, tables, client ? 2 : 1, c->argc, c->argv, &c->args, &c->n_args, &e);
     if (rc > 0) {
         print_help(c, c->out, opts, client);

@@ -120,20 +120,24 @@ offer_argument(struct cmd *c, const char *word, size_t at)
 }
 
 void
-complete_command(struct cmd *c, const struct opt *const *tables, size_t n)
+complete_command(struct cmd *c, const struct opt *const *tables, size_t n, bool verbatim)
 {
     const struct complete *k = c->complete;
     struct err e = ERR_INIT;
     const struct opt *o = k->n_before > 1 ? option(tables, n, k->before[k->n_before - 1]) : NULL;
     if (o && o->kind != OPT_BOOL)
         return; /* its value */
+    opt_parse_fn *parse = verbatim ? opt_parse_leading : opt_parse;
+    c->n_args = 0;
+    bool parsed = parse(c, tables, n, (int)k->n_before, (char **)(uintptr_t)k->before, &c->args, &c->n_args,
+                        &e) == 0;
+    if (verbatim && c->n_args > 0)
+        return; /* another's command line */
     if (k->word[0] == '-') {
         offer_options(c, k->word, tables, n);
         return;
     }
-    c->n_args = 0;
-    if (c->command && opt_parse(c, tables, n, (int)k->n_before, (char **)(uintptr_t)k->before, &c->args,
-                                &c->n_args, &e) == 0) {
+    if (c->command && parsed) {
         cmd_client_defaults(c);
         offer_argument(c, k->word, c->n_args);
     }
@@ -211,7 +215,7 @@ complete_words(struct cmd *c, const char **words, size_t n, const struct opt *ag
         (void)c->command->run(c); /* its cmd_parse() calls complete_command() */
     } else if (strcmp(words[1], "agent") == 0) {
         c->command = NULL;
-        complete_command(c, &agent, 1);
+        complete_command(c, &agent, 1, false);
     } else if (n == 3) {
         offer_commands(c, word, words[1]);
     }

@@ -7,7 +7,8 @@
 
 #include "cli/command.h"
 
-/* Called by cmd_parse() where c->complete is set: prints the candidates for its word. */
-void complete_command(struct cmd *c, const struct opt *const *tables, size_t n);
+/* Called by cmd_parse() where c->complete is set: prints the candidates for its word. `verbatim`: as in
+ * struct cmd_args. */
+void complete_command(struct cmd *c, const struct opt *const *tables, size_t n, bool verbatim);
 
 #endif

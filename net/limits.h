@@ -30,7 +30,7 @@ enum {
     HTTP_PIPELINE_MAX = 64 << 10,     /* bytes kept that follow a request which is being answered */
     HTTP_TURN_MAX = 16,        /* pipelined requests of a connection before others have a turn */
     HTTP_STREAM_MAX = 4 << 20, /* bytes queued of a streamed answer */
-    WS_MESSAGE_MAX = 256 << 10, /* bytes of a WebSocket message (close code 1009) */
+    WS_MESSAGE_MAX = 128 << 10, /* bytes of a WebSocket message (close code 1009) */
     HTTP_GZIP_MIN = 1024,      /* bytes from which on a body is compressed when asked for */
     HTTP_GZIP_OFFLOAD = 256 << 10,    /* bytes from which on another thread does that */
     HTTP_HEADER_MS = 10 * 1000,       /* the first byte of a request to its last header (408) */
