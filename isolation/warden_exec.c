@@ -311,7 +311,8 @@ task_exec(struct warden *w, struct warden_waiter to, const struct warden_request
     struct wexec *x = NULL;
     memset(j.fds, 0xff, sizeof(j.fds));
     j.task = task_find_now(w, q->alloc_id, q->task_name);
-    if (j.task == NULL || j.task->state != TASK_RUNNING || j.task->destroying) {
+    if (j.task == NULL || j.task->state != TASK_RUNNING || j.task->destroying ||
+        task_ended(j.task)) {
         task_unknown(w, to, q->alloc_id, q->task_name);
         return;
     }
