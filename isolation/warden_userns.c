@@ -7,15 +7,18 @@
  * are id-mapped mounts with the same namespace.
  *
  * Which range an allocation has is nowhere written but in the records of its tasks (the payload's
- * uid on the host): nothing on disk depends on it.
+ * uid on the host): nothing on disk depends on it. A warden that starts finds the namespace itself
+ * with a task that runs in it, for the next one, and for what joins it.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <linux/nsfs.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +29,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/policy.h"
+#include "isolation/proc.h"
 #include "isolation/raw.h"
 #include "isolation/warden.h"
 
@@ -182,6 +186,36 @@ choose(struct warden *w, const char *alloc)
     return 0;
 }
 
+static bool
+same_namespace(int a, int b)
+{
+    struct stat x, y;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
+/* The one that a task of it runs in, which an earlier warden made; -1: none. Not one that the task
+ * may have made in it: ours is root's, in the host's. */
+static int
+adopt_namespace(const struct warden *w, const char *alloc, uint32_t base)
+{
+    auto_fd int host = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+    for (size_t i = 0; host >= 0 && i < w->n_tasks; i++) {
+        const struct wtask *t = w->tasks[i];
+        if (t->id_base != base || t->payload < 0 || t->pid <= 0 || !str_eq(t->alloc, alloc))
+            continue;
+        char path[64];
+        uid_t owner = (uid_t)-1;
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)t->pid);
+        auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+        auto_fd int parent = fd < 0 ? -1 : ioctl(fd, NS_GET_PARENT);
+        if (parent >= 0 && same_namespace(parent, host) &&
+            ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == 0 &&
+            pidfd_signal(t->payload, 0) == 0) /* the number is still its own */
+            return TAKE_FD(fd);
+    }
+    return -1;
+}
+
 int
 userns_get(struct warden *w, const char *alloc, const struct userns **ret, struct err *e)
 {
@@ -197,7 +231,9 @@ userns_get(struct warden *w, const char *alloc, const struct userns **ret, struc
     if (base == 0)
         return err_set(e, -ERR_BUSY, "no range of user ids is left for allocation \"%s\"", alloc);
     const char *what = "";
-    int fd = make_namespace(base, &what);
+    int fd = adopt_namespace(w, alloc, base);
+    if (fd < 0)
+        fd = make_namespace(base, &what);
     if (fd < 0)
         return err_errno(e, -fd, "make a user namespace: %s", what);
     if ((w->n_userns & (w->n_userns - 1)) == 0)

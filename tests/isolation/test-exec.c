@@ -291,6 +291,11 @@ START_TEST(confined_alike)
         *strstr(own, "ready\n") = '\0';
         ck_assert_msg(strstr(own, "Max open files            77") != NULL, "%s", own);
         expect_facts(&r, own);
+        rig_kill(&r, SIGKILL); /* and the next warden lets others join the same */
+        rig_spawn(&r);
+        (void)warden_client_ready(r.client);
+        rig_connect(&r);
+        expect_facts(&r, own);
         /* it may signal the task, which is what most are for */
         sh(&r, isolated ? "kill -USR1 2" : mem_printf(r.ctx, "kill -USR1 %d", (int)task.rec->pid),
            false, &g);
