@@ -14,6 +14,7 @@
 #include "agent/forward.h"
 #include "agent/limits.h"
 #include "client/client.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -25,7 +26,7 @@ struct session { /* a talloc context, gone when the WebSocket is */
     struct api *api;
     struct ws *ws;
     struct client_exec *exec; /* NULL: the handshake is awaited */
-    const char *alloc_id;
+    const char *alloc_id, *peer;
     struct client_exec_request req;
     bool paused; /* the task's output */
 };
@@ -120,10 +121,14 @@ static const struct client_exec_events task_events = {.output = on_output,
 static void
 start(struct session *s)
 {
-    if (!s->api->client)
+    if (!s->api->client) {
         finish(s, WS_INTERNAL, "the client role is stopping");
-    else
-        s->exec = client_exec_open(s->api->client, s->alloc_id, &s->req, &task_events, s);
+        return;
+    }
+    /* for whoever asks later who was in a task; not the arguments, which may hold secrets */
+    log_info("http", "command in a task", "alloc_id", s->alloc_id, "task", s->req.task, "program",
+             s->req.command.v[0], "peer", s->peer, NULL);
+    s->exec = client_exec_open(s->api->client, s->alloc_id, &s->req, &task_events, s);
 }
 
 static void
@@ -243,6 +248,7 @@ session_new(struct ask *a, const struct client_exec_request *r)
 
     s->api = a->api;
     s->alloc_id = mem_strdup(s, a->id);
+    s->peer = mem_strdup(s, a->req->peer);
     s->req.task = mem_strdup(s, r->task);
     s->req.tty = r->tty;
     for (size_t i = 0; i < r->command.n; i++)
