@@ -224,8 +224,9 @@ end_session(uint32_t flags)
     }
 }
 
-/* Whether the program has ended; reaps others, which are ours without a pid namespace. */
-static bool
+/* 1: the program has ended; 0: not yet; or -errno. Reaps others, which are ours without a pid
+ * namespace. */
+static long
 look(siginfo_t *info, int flags)
 {
     for (;;) {
@@ -234,9 +235,9 @@ look(siginfo_t *info, int flags)
         if (r == -EINTR)
             continue;
         if (r < 0 || info->si_pid == 0)
-            return false;
+            return r;
         if (info->si_pid == joiner.pid)
-            return true;
+            return 1;
         (void)RAW(SYS_wait4, info->si_pid, NULL, WNOHANG, NULL);
     }
 }
@@ -245,8 +246,9 @@ static void
 watch(uint32_t flags)
 {
     siginfo_t info = {0};
-    bool ended = false, over = false;
-    while (!ended && !over) {
+    long ended = 0;
+    bool over = false;
+    while (ended == 0 && !over) {
         struct pollfd p[3] = {{.fd = joiner.signals, .events = POLLIN},
                               {.fd = joiner.fds[SHIM_FD_STATUS], .events = POLLIN},
                               {.fd = joiner.fds[SHIM_FD_TARGET], .events = POLLIN}};
@@ -256,15 +258,15 @@ watch(uint32_t flags)
         (void)RAW(SYS_read, joiner.signals, dropped, sizeof(dropped));
         ended = look(&info, WNOHANG);
     }
-    if (!ended) {
+    if (ended <= 0) {
         (void)RAW(SYS_pidfd_send_signal, joiner.pidfd, SIGKILL, NULL, 0);
         ended = look(&info, 0);
     }
-    bool exited = info.si_code == CLD_EXITED;
-    const struct exec_exit x = {.code = ended && exited ? info.si_status : 0,
-                                .signal = !ended   ? SIGKILL
-                                          : exited ? 0
-                                                   : info.si_status};
+    struct exec_exit x = {.signal = SIGKILL};
+    if (ended > 0 && info.si_code == CLD_EXITED)
+        x = (struct exec_exit){.code = info.si_status};
+    else if (ended > 0)
+        x.signal = info.si_status;
     shim_send(joiner.fds[SHIM_FD_STATUS], &x, sizeof(x), NULL, 0);
     end_session(flags);
 }
