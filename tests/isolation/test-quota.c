@@ -91,6 +91,29 @@ alloc_remove(struct rig *r, const char *id)
     got_free(&g);
 }
 
+static void
+restart(struct rig *r)
+{
+    rig_kill(r, SIGKILL);
+    rig_spawn(r);
+    warden_client_free(r->client);
+    r->client = warden_client_new(r->ctx, r->socket);
+    rig_connect(r);
+}
+
+START_TEST(a_kernel_without)
+{
+    struct rig r;
+    rig_start(&r, geteuid());
+    r.denied[r.n_denied++] = (struct rig_denied){SYS_quotactl_fd, ENOSYS};
+    restart(&r);
+    ck_assert_str_eq(rig_fact(&r, "disk_quota"),
+                     r.uid != 0 ? "paddock runs without root" : "quotactl_fd: not in this kernel");
+    alloc_make(&r, rig_id, 10, NULL);
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(what_the_policy_says)
 {
     struct rig r;
@@ -135,16 +158,6 @@ ran(const char *const argv[])
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     return status == 0;
-}
-
-static void
-restart(struct rig *r)
-{
-    rig_kill(r, SIGKILL);
-    rig_spawn(r);
-    warden_client_free(r->client);
-    r->client = warden_client_new(r->ctx, r->socket);
-    rig_connect(r);
 }
 
 /* A rig whose alloc_dir is a file system of its own. */
@@ -410,5 +423,5 @@ START_TEST(a_task_stays_in_its_project)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("quota", 60, a_part_of_the_inodes, a_file_system_without, what_the_policy_says,
-                   bytes, inodes, what_is_found, a_task_stays_in_its_project)
+TEST_SUITE_TIMEOUT("quota", 60, a_part_of_the_inodes, a_file_system_without, a_kernel_without,
+                   what_the_policy_says, bytes, inodes, what_is_found, a_task_stays_in_its_project)
