@@ -72,15 +72,6 @@ expected(struct reader *r, const struct token *tok, const char *what)
 
 /* --- headers --- */
 
-static uint64_t
-big_endian(const uint8_t *p, size_t n)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
-        v = v << 8 | p[i];
-    return v;
-}
-
 static int
 body(struct reader *r, struct token *t, enum kind kind, size_t n)
 {

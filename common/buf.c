@@ -158,6 +158,15 @@ buf_put_u64(struct buf *b, uint64_t v)
     put_be(b, v, 8);
 }
 
+uint64_t
+big_endian(const uint8_t *p, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
 void
 buf_consume(struct buf *b, size_t n)
 {

@@ -38,6 +38,8 @@ void buf_put_u8(struct buf *b, uint8_t v);
 void buf_put_u16(struct buf *b, uint16_t v);
 void buf_put_u32(struct buf *b, uint32_t v);
 void buf_put_u64(struct buf *b, uint64_t v);
+/* What those wrote, of up to 8 bytes. */
+uint64_t big_endian(const uint8_t *p, size_t n);
 /* Drops `n` bytes at the front. */
 void buf_consume(struct buf *b, size_t n);
 /* NUL-terminated view; "" on error. Valid until the next append. */

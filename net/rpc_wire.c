@@ -6,15 +6,6 @@
 
 #include <string.h>
 
-static uint64_t
-get_be(const uint8_t *p, size_t n)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
-        v = v << 8 | p[i];
-    return v;
-}
-
 size_t
 rpc_frame_begin(struct buf *b, const struct rpc_head *h)
 {
@@ -52,7 +43,7 @@ rpc_get_error(const uint8_t *p, size_t n, struct err *e)
         err_set(e, -ERR_CORRUPT, "malformed error from the server");
         return;
     }
-    uint64_t code = get_be(p, 4);
+    uint64_t code = big_endian(p, 4);
     if (code == 0 || code > 100000)
         code = ERR_INTERNAL;
     err_set(e, -(int)code, "%.*s", (int)(n - 4), (const char *)p + 4);
@@ -62,11 +53,11 @@ int
 rpc_head_parse(const uint8_t p[RPC_HEAD], struct rpc_head *ret)
 {
     struct rpc_head h = {
-        .len = (uint32_t)get_be(p, 4),
+        .len = (uint32_t)big_endian(p, 4),
         .kind = (enum rpc_kind)p[4],
-        .method = (uint16_t)get_be(p + 6, 2),
-        .id = get_be(p + 8, 8),
-        .deadline_ms = (uint32_t)get_be(p + 16, 4),
+        .method = (uint16_t)big_endian(p + 6, 2),
+        .id = big_endian(p + 8, 8),
+        .deadline_ms = (uint32_t)big_endian(p + 16, 4),
     };
     if (h.len > RPC_FRAME_MAX || p[4] < RPC_KIND_CALL || p[4] > RPC_KIND_CANCEL || p[5] != 0 ||
         h.id == 0)

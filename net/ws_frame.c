@@ -50,15 +50,6 @@ header_len(const struct ws_reader *r)
     return 2 + more + (r->head[1] & MASKED ? 4 : 0);
 }
 
-static uint64_t
-big_endian(const uint8_t *p, size_t n)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
-        v = v << 8 | p[i];
-    return v;
-}
-
 /* What the first byte says (5.2, 5.4, 5.5). */
 static int
 check_opcode(struct ws_reader *r, uint8_t first, uint8_t len)

@@ -337,28 +337,7 @@ START_TEST(who_leaves_ends_the_command)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *s = suite_create("exec");
-    TCase *tc = tcase_create("exec");
-    tcase_set_timeout(tc, 30);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    const TTest *const tests[] = {refusals_come_before_the_upgrade,
-                                  a_session,
-                                  handshake_first,
-                                  what_is_no_message_ends_the_session,
-                                  failures_are_told_by_a_close_frame,
-                                  a_peer_that_does_not_read_holds_the_task,
-                                  a_task_that_does_not_read_holds_the_peer,
-                                  who_leaves_ends_the_command};
-    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+TEST_SUITE_FIXTURE("exec", 30, setup, teardown, refusals_come_before_the_upgrade, a_session,
+                   handshake_first, what_is_no_message_ends_the_session,
+                   failures_are_told_by_a_close_frame, a_peer_that_does_not_read_holds_the_task,
+                   a_task_that_does_not_read_holds_the_peer, who_leaves_ends_the_command)

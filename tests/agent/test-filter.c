@@ -154,20 +154,4 @@ START_TEST(refuses_malformed_expressions)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *s = suite_create("filter");
-    TCase *tc = tcase_create("filter");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, matches);
-    tcase_add_test(tc, nested_selectors);
-    tcase_add_test(tc, refuses_malformed_expressions);
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+TEST_SUITE_FIXTURE("filter", 20, setup, teardown, matches, nested_selectors, refuses_malformed_expressions)

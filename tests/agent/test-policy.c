@@ -128,21 +128,7 @@ START_TEST(the_agent_has_a_user_and_it_is_not_root)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *s = suite_create("agent-policy");
-    TCase *tc = tcase_create("agent-policy");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, directories);
-    tcase_add_test(tc, raw_exec_is_off_unless_enabled);
-    tcase_add_test(tc, seccomp_is_on_unless_refused);
-    tcase_add_test(tc, the_agent_has_a_user_and_it_is_not_root);
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+TEST_SUITE_FIXTURE("agent-policy", 20, setup, teardown, directories,
+                   raw_exec_is_off_unless_enabled,
+                   seccomp_is_on_unless_refused,
+                   the_agent_has_a_user_and_it_is_not_root)

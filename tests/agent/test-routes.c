@@ -382,25 +382,7 @@ START_TEST(client_routes)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *s = suite_create("routes");
-    TCase *tc = tcase_create("routes");
-    const TTest *const tests[] = {paths_and_methods, ids_may_hold_slashes, errors,
-                                  nodes_keep_their_secret_and_tell_of_drain, draining, node_metadata,
-                                  parameters,
-                                  lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
-                                  agent_routes, client_routes};
-    tcase_set_timeout(tc, 30);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
+                   nodes_keep_their_secret_and_tell_of_drain, draining, node_metadata, parameters,
+                   lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
+                   agent_routes, client_routes)

@@ -50,11 +50,13 @@ test_need(const char *need)
 }
 
 int
-test_main(const char *name, const TTest *const *tests, unsigned n, double timeout_s)
+test_main(const char *name, const struct test_fixture *f, const TTest *const *tests, unsigned n,
+          double timeout_s)
 {
     Suite *s = suite_create(name);
     TCase *tc = tcase_create(name);
     tcase_set_timeout(tc, timeout_s);
+    tcase_add_checked_fixture(tc, f->setup, f->teardown);
     for (unsigned i = 0; i < n; i++)
         tcase_add_test(tc, tests[i]);
     suite_add_tcase(s, tc);

@@ -23,14 +23,21 @@ bool test_need(const char *need);
             return;           \
     } while (0)
 
-int test_main(const char *name, const TTest *const *tests, unsigned n, double timeout_s);
+/* What runs before and after each case, in its child; NULL: nothing. */
+struct test_fixture {
+    void (*setup)(void), (*teardown)(void);
+};
+int test_main(const char *name, const struct test_fixture *f, const TTest *const *tests, unsigned n,
+              double timeout_s);
 
-#define TEST_SUITE_TIMEOUT(name, seconds, ...)                                                 \
+#define TEST_SUITE_FIXTURE(name, seconds, before, after, ...)                                      \
     int main(void)                                                                             \
     {                                                                                          \
         const TTest *const tests[] = {__VA_ARGS__};                                            \
-        return test_main(name, tests, sizeof(tests) / sizeof(tests[0]), (seconds));            \
+        const struct test_fixture fixture = {before, after};                                   \
+        return test_main(name, &fixture, tests, sizeof(tests) / sizeof(tests[0]), (seconds));  \
     }
+#define TEST_SUITE_TIMEOUT(name, seconds, ...) TEST_SUITE_FIXTURE(name, seconds, NULL, NULL, __VA_ARGS__)
 #define TEST_SUITE(name, ...) TEST_SUITE_TIMEOUT(name, 20, __VA_ARGS__)
 
 #endif

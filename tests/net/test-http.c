@@ -703,41 +703,13 @@ START_TEST(unix_sockets)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *s = suite_create("http");
-    TCase *tc = tcase_create("http");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    const TTest *const tests[] = {answers_a_get,
-                                  refuses_malformed_input_with_a_status,
-                                  refuses_large_and_many_headers,
-                                  nul_bytes_are_refused,
-                                  byte_by_byte,
-                                  pipelined_requests_are_answered_in_order,
-                                  what_follows_an_open_request_waits,
-                                  half_closed_clients_get_their_answer,
-                                  http10_and_expect,
-                                  slow_clients_are_cut_off,
-                                  a_parked_request_notices_that_its_client_left,
-                                  a_stream_notices_that_its_client_left,
-                                  streams_are_pulled_and_bounded,
-                                  large_bodies_are_compressed,
-                                  closing_with_open_requests_leaks_nothing,
-                                  client_keeps_the_connection,
-                                  client_streams_and_stops,
-                                  client_errors,
-                                  fetch_is_synchronous,
-                                  connections_of_one_peer_are_limited,
-                                  unix_sockets};
-    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+TEST_SUITE_FIXTURE("http", 60, setup, teardown, answers_a_get,
+                   refuses_malformed_input_with_a_status, refuses_large_and_many_headers,
+                   nul_bytes_are_refused, byte_by_byte, pipelined_requests_are_answered_in_order,
+                   what_follows_an_open_request_waits, half_closed_clients_get_their_answer,
+                   http10_and_expect, slow_clients_are_cut_off,
+                   a_parked_request_notices_that_its_client_left,
+                   a_stream_notices_that_its_client_left, streams_are_pulled_and_bounded,
+                   large_bodies_are_compressed, closing_with_open_requests_leaks_nothing,
+                   client_keeps_the_connection, client_streams_and_stops, client_errors,
+                   fetch_is_synchronous, connections_of_one_peer_are_limited, unix_sockets)

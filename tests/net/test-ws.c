@@ -565,31 +565,9 @@ START_TEST(teardown_with_an_open_connection)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *s = suite_create("ws");
-    TCase *tc = tcase_create("ws");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    const TTest *const tests[] = {frames_by_table_cut_anywhere,
-                                  frames_of_every_length_come_back,
-                                  close_reasons_are_cut_at_a_character,
-                                  handshakes_by_table,
-                                  speaks_and_says_goodbye,
-                                  hostile_frames_end_with_their_code,
-                                  reading_is_held_and_goes_on,
-                                  pings_of_a_deaf_peer_are_not_hoarded,
-                                  our_client_speaks_to_our_server,
-                                  our_client_is_refused,
-                                  teardown_with_an_open_connection};
-    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+TEST_SUITE_FIXTURE("ws", 60, setup, teardown, frames_by_table_cut_anywhere,
+                   frames_of_every_length_come_back, close_reasons_are_cut_at_a_character,
+                   handshakes_by_table, speaks_and_says_goodbye, hostile_frames_end_with_their_code,
+                   reading_is_held_and_goes_on, pings_of_a_deaf_peer_are_not_hoarded,
+                   our_client_speaks_to_our_server, our_client_is_refused,
+                   teardown_with_an_open_connection)
