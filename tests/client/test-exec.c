@@ -277,4 +277,36 @@ START_TEST(refusals)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("client-exec", 60, talks, flows, ends, refusals)
+static void
+stopped(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* An agent that goes down ends what is open, and waits until its owners have let go. */
+START_TEST(stops_with_the_client)
+{
+    TEST_NEED("root");
+    struct world w;
+    struct seen runs, asked;
+    struct world_alloc *a = begin(&w);
+    run(&w, &runs, a, "echo here; exec sleep 300", false);
+    world_until(&w, runs.out[0].len > 0);
+    run(&w, &asked, a, "true", false);
+    bool done = false;
+    client_stop(w.client, stopped, &done);
+    world_until(&w, runs.failed && asked.failed);
+    ck_assert_int_eq(runs.e.code, -ERR_UNAVAILABLE);
+    ck_assert_int_eq(asked.e.code, -ERR_UNAVAILABLE);
+    for (int i = 0; i < 5; i++)
+        world_turn(&w);
+    ck_assert(!done);
+    drop(&runs);
+    drop(&asked);
+    world_until(&w, done);
+    world_client_free(&w);
+    world_stop(&w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("client-exec", 60, talks, flows, ends, refusals, stops_with_the_client)

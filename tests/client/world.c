@@ -229,17 +229,23 @@ on_stopped(void *arg)
 }
 
 void
-world_client_stop(struct world *w)
+world_client_free(struct world *w)
 {
-    bool stopped = false;
-    client_stop(w->client, on_stopped, &stopped);
-    ck_assert(loop_run_until(w->loop, &stopped, 10000));
     client_free(w->client);
     warden_client_free(w->warden);
     list_cancelled(w);
     rpc_client_close(w->rpc);
     loop_free(w->loop);
     w->client = NULL;
+}
+
+void
+world_client_stop(struct world *w)
+{
+    bool stopped = false;
+    client_stop(w->client, on_stopped, &stopped);
+    ck_assert(loop_run_until(w->loop, &stopped, 10000));
+    world_client_free(w);
 }
 
 void

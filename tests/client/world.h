@@ -47,6 +47,7 @@ void world_start(struct world *w, unsigned uid);
 void world_stop(struct world *w);
 void world_client(struct world *w);      /* makes and starts one */
 void world_client_stop(struct world *w); /* as an agent that goes down */
+void world_client_free(struct world *w); /* its last part: client_stop() is done */
 /* An allocation of one task "t": driver, JSON of its config, and what its group has besides (JSON
  * members with a comma in front, or ""). */
 struct world_alloc *world_add(struct world *w, const char *type, const char *driver, const char *config,

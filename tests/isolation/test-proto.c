@@ -210,6 +210,46 @@ START_TEST(plans_commands)
 }
 END_TEST
 
+/* What joins is confined as the task is: of the plan nothing differs but what it joins. */
+START_TEST(joins_are_confined_alike)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct err e = ERR_INIT;
+    struct launch_spec *s = spec(ctx);
+    s->isolated = true;
+    struct user u = {.uid = 7, .gid = 8, .n_groups = 1, .groups = {8}};
+    struct mounts_plan mounts = {.bytes = sizeof(mounts)};
+    struct exec_request x = {.tty = true, .rows = 3, .columns = 4};
+    struct plan_input in = {.spec = s,
+                            .user = &u,
+                            .mounts = &mounts,
+                            .task_dir = "/a/web",
+                            .caps = 5,
+                            .userns = true,
+                            .cgroup = true,
+                            .logs = true,
+                            .id_base = 65536,
+                            .landlock_abi = 6};
+    void *own = NULL, *joined = NULL;
+    size_t n = 0;
+    ck_assert_int_eq(plan_make(ctx, &in, &own, &n, &e), 0);
+    in.mounts = NULL;
+    in.logs = false;
+    in.join = &x;
+    ck_assert_int_eq(plan_make(ctx, &in, &joined, &n, &e), 0);
+    ck_assert_int_eq(plan_check(joined, n), 0);
+    const struct plan_header *a = own, *b = joined;
+    ck_assert_uint_eq(b->flags, (a->flags & ~(uint32_t)PLAN_LOGS) | PLAN_JOIN | PLAN_TERMINAL);
+    ck_assert_uint_eq(b->mounts, 0);
+    ck_assert(b->rows == 3 && b->columns == 4 && b->id_base == a->id_base);
+    struct confine c = *(const struct confine *)(const void *)string_at(own, a->confine);
+    const struct confine *d = (const void *)string_at(joined, b->confine);
+    ck_assert_uint_eq(d->flags, (c.flags & ~(uint32_t)CONFINE_HOSTNAME) | CONFINE_JOINS);
+    c.flags = d->flags;
+    ck_assert_mem_eq(&c, d, sizeof(c));
+}
+END_TEST
+
 START_TEST(bounds_plans)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -349,4 +389,4 @@ START_TEST(reads_records)
 END_TEST
 
 TEST_SUITE("proto", checks_names_and_paths, checks_specs, checks_limits, plans_commands,
-           bounds_plans, compiles_policies, obeys_allowed_users, reads_records)
+           joins_are_confined_alike, bounds_plans, compiles_policies, obeys_allowed_users, reads_records)

@@ -110,6 +110,10 @@ def the_contributed_ones_hold():
         alloc = allocs("stays", "running")[0]
         shim = read(leaf(alloc) + "/../shim/cgroup.procs")
         assert profile_of(shim) == "paddock-shim (enforce)"
+        out = sh("paddock", "alloc", "exec", "-i=false", alloc["ID"], "cat", "/proc/self/attr/apparmor/current")
+        assert out.strip() == "paddock-shim (enforce)", out
+        out = sh("paddock", "alloc", "exec", "-t", alloc["ID"], "tty")
+        assert "/dev/pts/" in out, out
         purge("stays")
         until(lambda: not os.path.exists(f"{TASKS}/{alloc['ID']}"), "end of the task")
     for profile in ("paddock-agent", "paddock-warden", "paddock-shim"):
