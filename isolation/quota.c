@@ -69,13 +69,14 @@ is_ours(uint32_t id)
     return id - QUOTA_BASE < QUOTA_PROJECTS_MAX; /* below it: a huge number */
 }
 
-/* A project that was never used is one without anything. */
+/* A project that was never used is one without anything; ESRCH is a disk whose quotas were turned
+ * off. */
 static int
 get_quota(int fd, uint32_t id, struct if_dqblk *ret)
 {
     *ret = (struct if_dqblk){0};
     long r = RAW(SYS_quotactl_fd, fd, CALL(Q_GETQUOTA), id, ret);
-    return r == -ENOENT || r == -ESRCH ? 0 : (int)r;
+    return r == -ENOENT ? 0 : (int)r;
 }
 
 static int
