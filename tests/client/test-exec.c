@@ -188,8 +188,10 @@ START_TEST(flows)
     client_exec_close_input(s.x);
     expect_exit(&w, &s, 0, 0);
     ck_assert_uint_eq(s.out[0].len, sent);
-    for (size_t i = 0; i < sent; i++)
-        ck_assert_int_eq(s.out[0].data[i], i / PIECE % 251);
+    size_t same = 0;
+    while (same < sent && s.out[0].data[same] == same / PIECE % 251)
+        same++;
+    ck_assert_uint_eq(same, sent);
     drop(&s);
     /* it reads nothing: the bound holds */
     run(&w, &s, a, "exec sleep 300", false);
