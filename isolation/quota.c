@@ -24,7 +24,8 @@
 #ifndef PRJQUOTA
 #define PRJQUOTA 2
 #endif
-#define CALL(cmd) QCMD(cmd, PRJQUOTA)
+/* QCMD() shifts into the sign */
+#define CALL(cmd) ((uint32_t)(cmd) << SUBCMDSHIFT | PRJQUOTA)
 #define PROBE_DIR ".paddock-quota-probe"
 enum { PROBE_MB = 1, UNIT = 1024 /* of dqb_bhardlimit */ };
 

@@ -217,7 +217,7 @@ usage(struct rig *r, uint32_t id)
 {
     struct if_dqblk q = {0};
     auto_fd int fd = open(r->policy.alloc_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    ck_assert_int_eq(RAW(SYS_quotactl_fd, fd, QCMD(Q_GETQUOTA, 2), id, &q), 0);
+    ck_assert_int_eq(RAW(SYS_quotactl_fd, fd, (uint32_t)Q_GETQUOTA << SUBCMDSHIFT | 2, id, &q), 0);
     return q;
 }
 
