@@ -246,6 +246,11 @@ int pad_start(struct warden *w, struct err *e);
 int pad_launch(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds,
                int *ret_pidfd, struct err *e);
 
+/* What a shim or joiner (`who`) reports: false, nothing yet; else `e` says why its program does not
+ * run, or it does, and `fds` (owned by the caller in either case) are the `want` of the report. */
+bool pad_report(int socket, const char *who, const void *plan, size_t want,
+                int fds[PROTO_FDS_MAX], size_t *n_fds, struct err *e);
+
 /* --- warden_userns.c --- */
 void userns_probe(struct warden *w);
 /* Allowed by the policy, and possible. */

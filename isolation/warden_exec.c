@@ -186,7 +186,6 @@ started(struct warden *w, struct wexec *x, const struct err *e)
 {
     deadline(w, x, 0);
     mem_free(x->plan);
-    x->plan = NULL;
     warden_unwatch(w, &x->status);
     if (e == NULL)
         return;
@@ -202,19 +201,11 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)events;
     struct wexec *x = WATCH_OWNER(watch, struct wexec, status);
-    struct shim_status st = {0};
     int fds[PROTO_FDS_MAX];
     size_t n_fds = 0;
     struct err e = ERR_INIT;
-    long n = proto_recv(watch->fd, &st, sizeof(st), fds, &n_fds);
-    if (n == -EAGAIN)
+    if (!pad_report(watch->fd, "joiner", x->plan, x->tty ? 1 : 3, fds, &n_fds, &e))
         return;
-    if (n != (long)sizeof(st))
-        err_set(&e, -ERR_INTERNAL, "the joiner died during the start");
-    else if (st.stage != SHIM_RUNS)
-        plan_explain(x->plan, &st, &e);
-    else if (n_fds != (x->tty ? 1 : 3))
-        err_set(&e, -ERR_INTERNAL, "the joiner sent %zu descriptors", n_fds);
     auto_mem void *ctx = mem_ctx("exec");
     struct warden_answer a = {0};
     if (e.code == 0) {

@@ -484,19 +484,11 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)events;
     struct wtask *t = WATCH_OWNER(watch, struct wtask, status);
-    struct shim_status st = {0};
     int fds[PROTO_FDS_MAX];
     size_t n_fds = 0;
     struct err e = ERR_INIT;
-    long n = proto_recv(watch->fd, &st, sizeof(st), fds, &n_fds);
-    if (n == -EAGAIN)
+    if (!pad_report(watch->fd, "shim", t->plan, 1, fds, &n_fds, &e))
         return;
-    if (n != (long)sizeof(st))
-        err_set(&e, -ERR_INTERNAL, "the shim died during the launch");
-    else if (st.stage != SHIM_RUNS)
-        plan_explain(t->plan, &st, &e);
-    else if (n_fds != 1)
-        err_set(&e, -ERR_INTERNAL, "the shim sent no pidfd");
     if (e.code == 0)
         t->payload = TAKE_FD(fds[0]);
     for (size_t i = 0; i < n_fds; i++)

@@ -133,3 +133,20 @@ pad_launch(struct warden *w, const struct pad_request *q, const int *fds, size_t
         return err_errno(e, a.pid < 0 ? -a.pid : EPROTO, "clone the shim");
     return a.pid;
 }
+
+bool
+pad_report(int socket, const char *who, const void *plan, size_t want, int fds[PROTO_FDS_MAX],
+           size_t *n_fds, struct err *e)
+{
+    struct shim_status st = {0};
+    long n = proto_recv(socket, &st, sizeof(st), fds, n_fds);
+    if (n == -EAGAIN)
+        return false;
+    if (n != (long)sizeof(st))
+        err_set(e, -ERR_INTERNAL, "the %s died during the start", who);
+    else if (st.stage != SHIM_RUNS)
+        plan_explain(plan, &st, e);
+    else if (*n_fds != want)
+        err_set(e, -ERR_INTERNAL, "the %s sent %zu descriptors, not %zu", who, *n_fds, want);
+    return true;
+}

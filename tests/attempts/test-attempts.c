@@ -37,26 +37,12 @@ local(const struct rig *r, const char *name)
     return mem_printf(r->ctx, "%s/%s/web/local/%s", r->policy.alloc_dir, rig_id, name);
 }
 
-static void
-plant(const struct rig *r, const char *name, mode_t mode)
-{
-    const char *build = getenv("top_builddir");
-    char *text;
-    size_t n;
-    const char *from = mem_printf(r->ctx, "%s/tests/attempts/attempt", build ? build : ".");
-    ck_assert_int_eq(file_read(r->ctx, AT_FDCWD, from, 16 << 20, &text, &n), 0);
-    auto_fd int fd = open(local(r, name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(fd_write_full(fd, text, n), 0);
-    ck_assert_int_eq(fchmod(fd, mode), 0);
-}
-
 /* What the tasks of these tests find in their local/. */
 static void
 plant_all(struct rig *r)
 {
-    plant(r, "attempt", 0755);
-    plant(r, "setuid-attempt", 04755);
+    rig_plant(r, "attempt", "attempt", 0755);
+    rig_plant(r, "attempt", "setuid-attempt", 04755);
     ck_assert_int_eq(mknod(local(r, "device"), S_IFCHR | 0666, makedev(1, 3)), 0);
     ck_assert_int_eq(chmod(local(r, "device"), 0666), 0);
 }

@@ -33,21 +33,6 @@ struct profile {
 
 enum { JOINS = 500, SCRIPTS = 200, AGENT = 65533 };
 
-static void
-plant(const struct rig *r, const char *name, mode_t mode)
-{
-    const char *build = getenv("top_builddir");
-    char *text;
-    size_t n;
-    const char *from = mem_printf(r->ctx, "%s/tests/attempts/stalk", build ? build : ".");
-    const char *to = mem_printf(r->ctx, "%s/%s/web/local/%s", r->policy.alloc_dir, rig_id, name);
-    ck_assert_int_eq(file_read(r->ctx, AT_FDCWD, from, 16 << 20, &text, &n), 0);
-    auto_fd int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(fd_write_full(fd, text, n), 0);
-    ck_assert_int_eq(fchmod(fd, mode), 0);
-}
-
 /* A task that lies in wait. `quiet` is a program that nobody may read, not even its owner: what
  * runs it cannot be looked into by those of its user either, so each success is one against what
  * joins. */
@@ -63,8 +48,8 @@ begin(struct rig *r, const struct profile *p, struct got *task)
     r->policy.userns = p->userns;
     rig_change_policy(r);
     rig_alloc_as(r, rig_id, "web", "exec", p->user);
-    plant(r, "stalk", 0755);
-    plant(r, "quiet", 0111);
+    rig_plant(r, "stalk", "stalk", 0755);
+    rig_plant(r, "stalk", "quiet", 0111);
     for (int i = 0; i < 2; i++) {
         static const char *const first[] = {"/proc/self/exe", "/proc/thread-self/exe"};
         const char *to =

@@ -395,3 +395,18 @@ rig_near(uint64_t got, uint64_t want, const char *what)
     ck_assert_msg(off < 0.01 && off > -0.01, "%s: counted %llu, not %llu", what,
                   (unsigned long long)got, (unsigned long long)want);
 }
+
+void
+rig_plant(const struct rig *r, const char *program, const char *name, mode_t mode)
+{
+    const char *build = getenv("top_builddir");
+    char *text;
+    size_t n;
+    const char *from = mem_printf(r->ctx, "%s/tests/attempts/%s", build ? build : ".", program);
+    const char *to = mem_printf(r->ctx, "%s/%s/web/local/%s", r->policy.alloc_dir, rig_id, name);
+    ck_assert_int_eq(file_read(r->ctx, AT_FDCWD, from, 16 << 20, &text, &n), 0);
+    auto_fd int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fd_write_full(fd, text, n), 0);
+    ck_assert_int_eq(fchmod(fd, mode), 0);
+}

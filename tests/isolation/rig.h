@@ -79,6 +79,8 @@ const char *rig_fact(struct rig *r, const char *name);
 bool rig_has(struct rig *r, const char *name);
 /* A task that executes `text` in Python. */
 struct launch_spec *rig_python(struct rig *r, const char *task, bool isolated, const char *text);
+/* Copies a program of tests/attempts into local/ of the task "web", as `name`. */
+void rig_plant(const struct rig *r, const char *program, const char *name, mode_t mode);
 /* Until the task has written `text`. */
 void rig_await(struct rig *r, const char *task, const char *text);
 uint64_t rig_leaf(struct got *g); /* id of the cgroup of the task that was launched */
