@@ -18,10 +18,10 @@ def roles(agent):
     found = {"supervisor": agent.proc.pid}
     found.update(agent.daemons())
     for pid in children(agent.proc.pid):
-        if b"holder" in (cmdline(pid) or [b""])[0]:
+        if b"holder" in b"".join(cmdline(pid)[:1]):
             found["holder"] = pid
     for pid in children(found.get("warden", 0)):
-        if (cmdline(pid) or [b""])[1:2] and cmdline(pid)[1].startswith(b"launch pad"):
+        if b"".join(cmdline(pid)[1:2]).startswith(b"launch pad"):
             found["pad"] = pid
     hand = named_child(found.get("warden", 0), "paddock-hand")
     if hand:
@@ -39,9 +39,8 @@ def below(pid):
 def shims(agent):
     """pids of the shims of this agent's allocations: their title holds the short id."""
     ours = {a["ID"][:8].encode() for a in agent.get("/v1/allocations")}
-    return [int(p) for p in os.listdir("/proc") if p.isdigit() and
-            (cmdline(p) or [b""])[0].startswith(b"paddock-shim") and
-            any(i in b" ".join(cmdline(p)) for i in ours)]
+    words = {int(p): b" ".join(cmdline(p)) for p in os.listdir("/proc") if p.isdigit()}
+    return [p for p, w in words.items() if w.startswith(b"paddock-shim") and any(i in w for i in ours)]
 
 
 def rollup(pid):
