@@ -45,12 +45,13 @@
 #define ALLOC "01234567-89ab-cdef-0123-456789abcdef"
 enum {
     LAUNCHES = 400,
-    LAUNCHES_MAX = 100000,
+    LAUNCHES_MAX = 200000,
     WARM_UP = 20,
-    PEER_EVERY = 10, /* launches; theirs take tens of milliseconds */
+    PEER_RUNS = 20, /* spread over the launches; theirs take tens of milliseconds */
     TASKS_MAX = 8000,
     MOUNTS_MAX = 20000,
     SETTLE_MS = 10000, /* the kernel removes cgroups and namespaces later */
+    PEER_PAUSE_MS = 200, /* so that what it removes of a peer's is not in our time */
 };
 
 struct bench {
@@ -506,6 +507,7 @@ chosen(const struct options *o, const struct kind *k)
 static void
 run(struct bench *b, const struct options *o, int64_t before[GROWTH_END])
 {
+    int64_t peer_every = (o->launches + PEER_RUNS - 1) / PEER_RUNS;
     for (int64_t i = -WARM_UP; i < o->launches; i++) {
         if (i == 0) {
             settle();
@@ -519,9 +521,13 @@ run(struct bench *b, const struct options *o, int64_t before[GROWTH_END])
             (void)poll(NULL, 0, (int)o->pause_ms);
             one_launch(b, &kinds[k], i >= 0);
         }
-        for (size_t k = 0; i >= 0 && i % PEER_EVERY == 0 && k < ARRAY_LEN(peers); k++)
-            if (peers[k].path[0] != '\0')
-                one_peer(b, &peers[k]);
+        for (size_t k = 0; i >= 0 && i % peer_every == 0 && k < ARRAY_LEN(peers); k++) {
+            if (peers[k].path[0] == '\0')
+                continue;
+            (void)poll(NULL, 0, (int)o->pause_ms);
+            one_peer(b, &peers[k]);
+            (void)poll(NULL, 0, PEER_PAUSE_MS);
+        }
     }
 }
 
