@@ -100,7 +100,10 @@ enum shim_fd {
     SHIM_FD_END
 };
 
-enum { PAD_FD = 3, PAD_TITLE_MAX = 64, PAD_FDS_MAX = SHIM_FD_END + MOUNTS_TREES_MAX };
+/* Descriptors that the pad is started with: its socket, and, where tasks are isolated, the mount
+ * and IPC namespaces that it is at home in. */
+enum { PAD_FD = 3, PAD_FD_MNT, PAD_FD_IPC, PAD_FD_END };
+enum { PAD_TITLE_MAX = 64, PAD_FDS_MAX = SHIM_FD_END + MOUNTS_TREES_MAX };
 _Static_assert((int)PAD_FDS_MAX <= 253, "what one message carries (SCM_MAX_FD)");
 
 /* One packet to the pad, with the fds in the order of enum shim_fd, then the trees of the mount

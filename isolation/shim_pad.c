@@ -5,10 +5,15 @@
  * faster than executing the program for every task. Shims are children of the warden
  * (CLONE_PARENT), not of the pad, and live on when both end. The pad ends with the warden's end of
  * the socket.
+ *
+ * The two namespaces that take longest to make, of mounts and of IPC, are made ahead: a moment
+ * after a launch the pad enters new ones, the next shim is born there, and the pad goes home.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -17,10 +22,17 @@
 #include "isolation/confine.h"
 #include "isolation/raw.h"
 #include "isolation/shim.h"
+#include "isolation/shim_start.h"
 
-enum { CONTROL_BYTES = CMSG_SPACE(PAD_FDS_MAX * sizeof(int)) };
+enum {
+    CONTROL_BYTES = CMSG_SPACE(PAD_FDS_MAX * sizeof(int)),
+    MADE_AHEAD = CLONE_NEWNS | CLONE_NEWIPC,
+    REST_MS = 1, /* after a launch, which is to have the processor for itself */
+};
 
 static struct {
+    bool away;   /* in namespaces that the next shim is to have */
+    bool wanted; /* such are to be made */
     struct pad_request q;
     int received[PAD_FDS_MAX];
     size_t n_received;
@@ -100,12 +112,41 @@ answer(long pid, int pidfd)
     shim_send(PAD_FD, &a, sizeof(a), &pidfd, pidfd >= 0);
 }
 
+/* A launch that comes earlier makes its own. */
+static void
+rest(void)
+{
+    const struct timespec pause = {.tv_nsec = REST_MS * 1000000};
+    struct pollfd p = {.fd = PAD_FD, .events = POLLIN};
+    if (!pad.wanted || RAW(SYS_ppoll, &p, 1, &pause, NULL, SIGSET_BYTES) != 0)
+        return;
+    pad.wanted = false;
+    pad.away = RAW(SYS_unshare, MADE_AHEAD) == 0;
+}
+
+static long
+go_home(void)
+{
+    long r = 0;
+    if (pad.away)
+        r = RAW(SYS_setns, PAD_FD_MNT, CLONE_NEWNS);
+    if (pad.away && r == 0)
+        r = RAW(SYS_setns, PAD_FD_IPC, CLONE_NEWIPC);
+    pad.away = r < 0;
+    return r;
+}
+
 /* No CLONE_VM: what the shim does with its memory is its own. */
 static long
 make_shim(int *pidfd)
 {
+    bool isolated = (pad.q.clone_flags & MADE_AHEAD) == MADE_AHEAD;
+    long r = isolated ? 0 : go_home();
+    if (r < 0)
+        return r;
+    pad.wanted = pad.wanted || isolated;
     struct clone_args a = {
-        .flags = CLONE_PARENT | CLONE_PIDFD | pad.q.clone_flags,
+        .flags = CLONE_PARENT | CLONE_PIDFD | (pad.q.clone_flags & ~(pad.away ? MADE_AHEAD : 0ull)),
         .pidfd = (uint64_t)(uintptr_t)pidfd,
     };
     if (pad.fds[SHIM_FD_LEAF] >= 0) {
@@ -122,7 +163,7 @@ become_shim(char *title, size_t title_size)
     size_t n = strnlen(pad.q.title, PAD_TITLE_MAX);
     memset(title, 0, title_size);
     memcpy(title, pad.q.title, n < title_size ? n : title_size);
-    raw_close(PAD_FD);
+    (void)RAW(SYS_close_range, PAD_FD, PAD_FD_END - 1, 0);
     raw_close(pad.fds[SHIM_FD_LEAF]);
     if (pad.q.join)
         return shim_join(pad.fds);
@@ -137,6 +178,7 @@ shim_pad(char *title, size_t title_size)
     if (confine_signals(&what) < 0)
         return 1;
     for (;;) {
+        rest();
         long r = receive();
         if (r == 0)
             return 0;
@@ -148,8 +190,8 @@ shim_pad(char *title, size_t title_size)
         if (r == 0)
             return become_shim(title, title_size);
         answer(r, pidfd);
-        raw_close(pidfd);
-        for (size_t i = 0; i < pad.n_received; i++)
-            raw_close(pad.received[i]);
+        (void)RAW(SYS_close_range, PAD_FD_END, ~0u, 0);
+        if (go_home() < 0) /* never in a task's namespaces; the warden starts another pad */
+            return 1;
     }
 }
