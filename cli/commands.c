@@ -116,7 +116,7 @@ const struct command commands[] = {
     {"isolate probe", "[alloc_dir]", "Show what this kernel offers for isolation",
      "Tries the features that the sandbox uses and says which are missing, and why. As root it "
      "tries them all; limits on disk in the directory that is named.", cmd_isolate_probe, NULL, false},
-    {"isolate run", "<spec> | -- <command> [args...]", "Run one program in the exec sandbox",
+    {"isolate run", "[options] <spec> | -- <command> [args...]", "Run one program in the exec sandbox",
      "Runs a command, or a launch spec in JSON, through a warden and shim of its own, without any "
      "server. As root. Its output and exit code (128 and the signal) become this command's; an "
      "interrupt kills it.", cmd_isolate_run, NULL, false},

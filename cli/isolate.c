@@ -28,6 +28,7 @@ enum { SPEC_BYTES_MAX = 1 << 20, SPEC_BUDGET = 8 << 20, CONNECT_MS = 10000, TICK
 
 struct run {
     struct cmd *c;
+    const char *network; /* mode */
     char dir[64];
     struct policy policy;
     struct launch_spec *spec;
@@ -109,7 +110,6 @@ make_spec(struct cmd *c, bool command, struct launch_spec **ret, struct err *e)
     if (str_empty(s->driver))
         s->driver = "exec";
     s->isolated = !str_eq(s->driver, "raw_exec");
-    s->share_net = true;
     *ret = s;
     return 0;
 }
@@ -262,7 +262,14 @@ run_task(struct run *x)
     const struct warden_task *v[] = {&t};
     warden_alloc_make(x->client, &(struct warden_alloc){.id = RUN_ALLOC, .tasks = v, .n = 1},
                       answered, x);
-    if (await(x) == 0) {
+    r = await(x);
+    x->spec->share_net = str_eq(x->network, "host");
+    if (r == 0 && !x->spec->share_net) {
+        warden_net_make(x->client, RUN_ALLOC, &(struct net_request){.mode = x->network}, answered,
+                        x);
+        r = await(x);
+    }
+    if (r == 0) {
         warden_launch(x->client, x->spec, answered, x);
         (void)await(x);
     }
@@ -275,13 +282,20 @@ cmd_isolate_run(struct cmd *c)
     bool command = false;
     for (int i = 1; i < c->argc; i++)
         command = command || str_eq(c->argv[i], "--");
-    const struct opt opts[] = {{0}};
+    const char *network = "host";
+    const struct opt opts[] = {
+        {"network", OPT_STRING, &network, "<mode>",
+         "\"host\", the default, or \"none\": a loopback of its own and nothing else.", NULL},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.min = 1, .max = command ? 4096 : 1}, &rc))
         return rc;
+    if (!str_eq(network, "host") && !str_eq(network, "none"))
+        return cmd_fail(c, "Error: -network=\"%s\": it is host or none", network);
     if (geteuid() != 0)
         return cmd_fail(c, "Error: isolate run needs root: it starts a warden of its own");
-    struct run x = {.c = c, .ended = -1, .record = -1, .logs = {{.fd = -1}, {.fd = -1}}};
+    struct run x = {
+        .c = c, .network = network, .ended = -1, .record = -1, .logs = {{.fd = -1}, {.fd = -1}}};
     struct err e = ERR_INIT;
     if (make_spec(c, command, &x.spec, &e) < 0)
         return cmd_fail(c, "Error: %s", e.text);

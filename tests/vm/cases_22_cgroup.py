@@ -83,6 +83,8 @@ def cores_are_for_one_task_alone():
     core = read(leaf(alloc) + "/cpuset.cpus")
     assert core in ("0", "1") and read(leaf(alloc) + "/cpuset.cpus.effective") == core
     said(alloc, core)
+    assert read(leaf(alloc) + "/cpuset.mems.effective") == core  # each is a NUMA node of its own here
+    assert read(leaf(other) + "/cpuset.mems.effective") == "0-1"
     rest = {"0": "1", "1": "0"}[core]
     assert read(leaf(other) + "/cpuset.cpus.effective") == rest
     submit("later", shared)
