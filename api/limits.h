@@ -20,6 +20,8 @@ enum {
     JOB_TCP_PORTS_MAX = 64,          /* ports of a list of landlock */
     JOB_CALLS_MAX = 128,             /* system calls of a list of seccomp */
     JOB_NET_RULES_MAX = 64,          /* rules of a list of a network policy */
+    JOB_DNS_MAX = 16,                /* servers, searches or options of a network */
+    JOB_HOSTNAME_MAX = 64,           /* bytes of the host name of a network */
     JOB_NAME_MAX = 256,              /* bytes of the id of a job and of most names */
     JOB_ERRORS_MAX = 100,            /* errors that a validation reports */
     JOB_ERRORS_TEXT_MAX = 256 << 10, /* bytes of their text */

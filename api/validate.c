@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/validate.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -15,7 +16,6 @@
 #define SECOND INT64_C(1000000000)
 
 enum { PORT_MAX = 65535 };
-/* Names are compared in pairs. */
 /* Sums of resources and of times must not overflow, wherever they are made. */
 #define AMOUNT_MAX INT64_C(2147483647)
 #define DURATION_MAX (INT64_C(3650) * 86400 * SECOND)
@@ -230,11 +230,54 @@ net_policy(struct check *c, const char *what, const struct net_policy *p)
         complain(c, "network: %s: default \"%s\" is not allow or deny", what, p->default_);
 }
 
+/* What is interpolated can only be looked at by the client. */
+static bool
+interpolated(const char *s)
+{
+    return strstr(s, "${") != NULL;
+}
+
+static void
+dns(struct check *c, const struct dns_config *d)
+{
+    const struct {
+        const char *what;
+        const struct str_list *list;
+    } lists[] = {{"servers", &d->servers}, {"searches", &d->searches}, {"options", &d->options}};
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+        if (lists[l].list->n > JOB_DNS_MAX)
+            complain(c, "network: dns: more than %d %s", JOB_DNS_MAX, lists[l].what);
+        for (size_t i = 0; i < lists[l].list->n && i < JOB_DNS_MAX; i++) {
+            const char *s = lists[l].list->v[i];
+            unsigned char address[16];
+            if (!*s || strpbrk(s, " \t\r\n"))
+                complain(c, "network: dns: \"%s\" of %s is not one word", s, lists[l].what);
+            else if (l == 0 && !interpolated(s) && inet_pton(AF_INET, s, address) != 1 &&
+                     inet_pton(AF_INET6, s, address) != 1)
+                complain(c, "network: dns: server \"%s\" is not an IP address", s);
+        }
+    }
+}
+
+static void
+hostname(struct check *c, const char *s)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    if (!interpolated(s) && (strlen(s) > JOB_HOSTNAME_MAX || s[strspn(s, allowed)] || *s == '.' ||
+                             *s == '-' || strstr(s, "..")))
+        complain(c, "network: hostname \"%s\" is not a DNS name of up to %d bytes", s,
+                 JOB_HOSTNAME_MAX);
+}
+
 static void
 network(struct check *c, const struct network_resource *n)
 {
     net_policy(c, "egress", n->egress);
     net_policy(c, "bind", n->bind);
+    if (!str_empty(n->hostname))
+        hostname(c, n->hostname);
+    if (n->dns)
+        dns(c, n->dns);
     if (n->reserved_ports.n + n->dynamic_ports.n > JOB_PORTS_MAX) {
         complain(c, "network: more than %d ports", JOB_PORTS_MAX);
         return;

@@ -7,6 +7,7 @@
 
 #include "client/env.h"
 #include "client/internal.h"
+#include "client/resolv.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -119,6 +120,24 @@ find_policies(const struct task_runner *tr, struct driver_input *in)
     in->bind = own && own->bind ? own->bind : group ? group->bind : NULL;
 }
 
+/* What the group's network block says of names; a file of the host's is small. */
+static void
+find_names(const void *ctx, const struct task_runner *tr, const struct env *env,
+           struct driver_input *in)
+{
+    const struct network_resource *n =
+        tr->ar->tg && tr->ar->tg->networks.n > 0 ? tr->ar->tg->networks.v[0] : NULL;
+    if (!n)
+        return;
+    in->hostname = env_interpolate(ctx, env, str_or(n->hostname, ""));
+    if (!n->dns)
+        return;
+    auto_mem void *tmp = mem_ctx("resolv");
+    char *host = NULL;
+    (void)file_read(tmp, -100 /* AT_FDCWD */, "/etc/resolv.conf", RESOLV_MAX, &host, NULL);
+    in->resolv = resolv_text(ctx, env, n->dns, host);
+}
+
 static double
 core_mhz(const struct node *n)
 {
@@ -161,6 +180,7 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
     };
     p->in.own_network = network_own(tr->ar);
     find_policies(tr, &p->in);
+    find_names(ctx, tr, p->env, &p->in);
     return driver_check(tr->driver, p->in.config, e);
 }
 

@@ -28,6 +28,7 @@ enum {
     CLIENT_RESERVE = 1 << 20,  /* bytes reserved for the local state, to go on with a full disk */
     CLIENT_REMOVALS_MAX = 64,  /* ended allocations that wait to be removed before new ones wait */
     CLIENT_UPDATE_MAX = 256,   /* allocations in one report to the servers */
+    RESOLV_MAX = 64 << 10,     /* bytes of the host's resolv.conf; of a larger one nothing is taken */
     STATS_PIDS_MAX = 256,      /* processes that the statistics of a task name */
     CLIENT_META_MAX = 256,     /* keys of dynamic metadata of the node */
     CLIENT_META_KEY_MAX = 128,           /* bytes of a key of it */

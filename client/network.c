@@ -88,6 +88,9 @@ on_made(void *arg, const struct err *e, struct warden_reply *r)
     if (s && !ar->stopped && !str_empty(s->address) &&
         (!a->network_status || !str_eq(a->network_status->address, s->address))) {
         a->network_status = codec_clone(a, &type_alloc_network_status, s);
+        const struct dns_config *dns = own(ar)->dns;
+        a->network_status->dns =
+            dns ? codec_clone(a->network_status, &type_dns_config, dns) : NULL;
         local_put_alloc(ar->c->state, ar->rec);
         sync_dirty(ar->c, ar);
     }

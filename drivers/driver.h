@@ -16,6 +16,11 @@
 #include "api/api.h"
 #include "common/err.h"
 
+enum {
+    DRIVER_HOSTNAME_MAX = 64, /* bytes of a task's host name: the kernel's limit */
+    DRIVER_RESOLV_MAX = 4096, /* bytes of its resolv.conf */
+};
+
 enum driver_option_kind {
     DRIVER_STRING,
     DRIVER_STRINGS,  /* list of strings */
@@ -50,6 +55,8 @@ struct driver_input {
     const struct net_policy *egress;  /* NULL: none but the client's */
     const struct net_policy *bind;
     bool own_network; /* not the host's: that of the allocation */
+    const char *hostname; /* of the group's network, interpolated; may be empty */
+    const char *resolv;   /* text of the task's resolv.conf; NULL: the host's */
     double core_mhz;                  /* of one processor of this node; 0: not known */
 };
 

@@ -4,6 +4,7 @@
  * local/, its root, then /usr/local/bin, /usr/bin and /bin, all inside the box. Pure.
  */
 #include <signal.h>
+#include <string.h>
 
 #include "common/mem.h"
 #include "common/str.h"
@@ -75,6 +76,21 @@ limit_cpu(const struct driver_input *in, struct launch_limits *l, struct err *e)
 }
 
 static int
+names(struct launch_spec *s, const struct driver_input *in, struct err *e)
+{
+    size_t n = strlen(str_or(in->hostname, ""));
+    if (n > DRIVER_HOSTNAME_MAX)
+        return err_set(e, -ERR_INVALID, "hostname \"%.80s\" has more than %d bytes", in->hostname,
+                       DRIVER_HOSTNAME_MAX);
+    if (strlen(str_or(in->resolv, "")) > DRIVER_RESOLV_MAX)
+        return err_set(e, -ERR_INVALID, "dns: more than %d bytes of resolv.conf",
+                       DRIVER_RESOLV_MAX);
+    s->hostname = n > 0 ? mem_strdup(s, in->hostname) : mem_strndup(s, in->alloc_id, 8);
+    s->resolv = in->resolv ? mem_strdup(s, in->resolv) : NULL;
+    return 0;
+}
+
+static int
 spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
     bool host_pid, host_ipc;
@@ -99,8 +115,9 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     r = s->seccomp_rules ? seccomp_check_task(s->seccomp_rules, e) : 0;
     s->host_pid = host_pid;
     s->host_ipc = host_ipc;
-    s->hostname = mem_strndup(s, in->alloc_id, 8);
     driver_strings(s, in->config, "cap_add", &s->cap_add);
+    if (r == 0)
+        r = names(s, in, e);
     if (r == 0)
         r = limit_cpu(in, s->limits, e);
     if (r < 0) {

@@ -267,9 +267,21 @@ same_file(const struct base_file *f, const struct stat *st)
            memcmp(&f->ctime, &st->st_ctim, sizeof(f->ctime)) == 0;
 }
 
+/* In place: a task's own may be mounted over it, and a file that is replaced takes along what is
+ * mounted over it. So it is always there. A reader finds the old text or the new one, or for a moment
+ * the new one with the end of the old. */
+static int
+overwrite(const char *path, const char *text, size_t len)
+{
+    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int r = fd < 0 ? -errno : fd_pwrite_full(fd, text, len, 0);
+    return r == 0 && ftruncate(fd, (off_t)len) < 0 ? -errno : r;
+}
+
 static int
 refresh_file(const void *ctx, const struct base *b, size_t i, struct err *e)
 {
+    bool covered = str_eq(etc_files[i], "resolv.conf");
     struct base_file *f = &b->files[i];
     const char *from = mem_printf(ctx, "/etc/%s", etc_files[i]);
     const char *to = mem_printf(ctx, "%s/src/etc/%s", b->dir, etc_files[i]);
@@ -277,7 +289,9 @@ refresh_file(const void *ctx, const struct base *b, size_t i, struct err *e)
     bool usable = stat(from, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= BASE_FILE_MAX &&
                   (st.st_mode & S_IROTH);
     if (!usable) {
-        if (f->present)
+        if (covered)
+            (void)overwrite(to, "", 0);
+        else if (f->present)
             (void)unlink(to);
         f->present = false;
         return 0;
@@ -289,7 +303,7 @@ refresh_file(const void *ctx, const struct base *b, size_t i, struct err *e)
     int r = file_read(ctx, AT_FDCWD, from, BASE_FILE_MAX, &text, &len);
     if (r < 0)
         return 0; /* went away or grew between the two calls: the next launch looks again */
-    r = file_write_atomic(AT_FDCWD, to, text, len, 0644);
+    r = covered ? overwrite(to, text, len) : file_write_atomic(AT_FDCWD, to, text, len, 0644);
     if (r < 0)
         return err_set(e, r, "cannot write \"%s\": %s", to, err_name(r));
     *f = (struct base_file){.dev = st.st_dev,

@@ -245,9 +245,9 @@ int
 mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **ret, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("mounts_plan");
-    if (s->n_binds > MOUNTS_TREES_MAX - 3)
+    if (s->n_binds > MOUNTS_TREES_MAX - 4)
         return err_set(e, -ERR_LIMIT, "a task has more than %d mounts of its own",
-                       MOUNTS_TREES_MAX - 3);
+                       MOUNTS_TREES_MAX - 4);
     const char **targets = mem_array(tmp, const char *, s->n_binds);
     for (size_t i = 0; i < s->n_binds; i++) {
         targets[i] = clean_target(tmp, s->binds[i].target);
@@ -260,6 +260,9 @@ mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **r
     uint16_t own = s->id_base != 0 ? MOUNTS_F_IDMAP : 0;
     add(&b, MOUNTS_ROOT, s->task_dir, NULL, own);
     add_roots(&b, s);
+    if (s->resolv != NULL)
+        add(&b, MOUNTS_BIND, s->resolv, "etc/resolv.conf",
+            MOUNTS_F_READONLY | MOUNTS_F_FILE | MOUNTS_F_NOEXEC);
     add_kernel(&b, s);
     add(&b, MOUNTS_BIND, s->alloc_dir, "alloc", own);
     struct mounts_op *op =

@@ -53,6 +53,7 @@ exec_record_tail(struct buf *out, const struct launch_spec *s, bool userns)
     own.args = own.env = (struct str_list){0};
     own.mounts = (struct launch_mount_list){0};
     own.logs = NULL;
+    own.resolv = NULL;
     own.egress = own.bind = NULL; /* the kernel has them, for the whole cgroup */
     const struct launched_task t = {.spec = &own, .userns = userns};
     mp_encode(out, &type_launched_task, &t);

@@ -291,8 +291,25 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .id_base = l->task->id_base,
         .proc_absent = w->base.proc_absent,
         .proc_pids = str_eq(s->proc, "pid"),
+        .resolv = l->task->resolv,
     };
     return mounts_plan(l->ctx, &spec, &l->mounts, e);
+}
+
+/* In the base, which is ours alone, until the task runs: a file that is gone cannot be mounted, but
+ * may go when it is. */
+static int
+make_resolv(struct warden *w, struct launch *l, struct err *e)
+{
+    struct wtask *t = l->task;
+    const char *text = l->spec->resolv;
+    char name[256];
+    if (str_empty(text))
+        return 0;
+    task_record_name(name, t->alloc, t->name);
+    t->resolv = mem_printf(t, "%s/resolv.%s", w->base.dir, name);
+    int r = file_write_atomic(AT_FDCWD, t->resolv, text, strlen(text), 0644);
+    return r < 0 ? err_errno(e, -r, "write \"%s\"", t->resolv) : 0;
 }
 
 /* The default filter, or that of a job which changes it: compiled once for each change. */
@@ -337,6 +354,8 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
     int r = 0;
     if (s->isolated) {
         r = base_refresh(&w->base, clock_mono_ns(), e);
+        if (r == 0)
+            r = make_resolv(w, l, e);
         if (r == 0)
             r = mount_plan(w, l, e);
         if (r < 0)
@@ -463,6 +482,9 @@ finish_launch(struct warden *w, struct wtask *t)
 {
     warden_unwatch(w, &t->status);
     mem_free(t->plan);
+    if (t->resolv != NULL)
+        (void)unlink(t->resolv);
+    mem_free(t->resolv);
     t->deadline_ns = 0;
     w->n_deadlines--;
 }

@@ -6,6 +6,7 @@
 
 #include "client/env.h"
 #include "client/log_index.h"
+#include "client/resolv.h"
 #include "common/mem.h"
 #include "tests/lib/test.h"
 
@@ -231,5 +232,26 @@ START_TEST(log_seek)
 }
 END_TEST
 
+START_TEST(resolv_of_a_group)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct env *e = env_build(ctx, &fixture(ctx)->in);
+    static const char host[] =
+        "# by hand\nsearch old\nnameserver 10.0.0.1\n\tnameserver\t10.0.0.2 \nsearch corp example\n"
+        "options ndots:2\noptions rotate\n;nameserver 1.1.1.1\n";
+    struct dns_config d = {0};
+    ck_assert_str_eq(resolv_text(ctx, e, &d, host),
+                     "search corp example\nnameserver 10.0.0.1\nnameserver 10.0.0.2\n"
+                     "options ndots:2 rotate\n");
+    ck_assert_str_eq(resolv_text(ctx, e, &d, NULL), "");
+    list_add(ctx, d.servers, "192.0.2.1");
+    list_add(ctx, d.servers, "2001:db8::1");
+    list_add(ctx, d.searches, "${node.datacenter}.internal");
+    ck_assert_str_eq(resolv_text(ctx, e, &d, host),
+                     "search dc9.internal\nnameserver 192.0.2.1\nnameserver 2001:db8::1\n"
+                     "options ndots:2 rotate\n");
+}
+END_TEST
+
 TEST_SUITE("env", ids_and_limits, meta_layers, ports, own_variables_are_resolved, interpolation,
-           values_at_any_depth, log_names, log_seek)
+           values_at_any_depth, resolv_of_a_group, log_names, log_seek)

@@ -271,6 +271,15 @@ START_TEST(errors_are_collected)
          "\"Interval\":"
          "\"10s\",\"Delay\":\"1s\"}}]}",
          "do not fit"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Hostname\":\"-a\"}]}]}",
+         "not a DNS name"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Hostname\":\"a..b\"}]}]}",
+         "not a DNS name"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"DNS\":{"
+         "\"Servers\":[\"ns.example\"]}}]}]}",
+         "server \"ns.example\" is not an IP"},
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"DNS\":{\"Searches\":[\"a b\"]}}]}]}",
+         "\"a b\" of searches is not one word"},
         {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"like\"}]}", "unknown operator \"like\""},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":60000}]}", "50000"},
     };
