@@ -31,6 +31,7 @@
 #include "common/str.h"
 #include "isolation/policy.h"
 #include "isolation/supervisor.h"
+#include "isolation/slice.h"
 
 enum { STOP_MS = 15 * 1000, CGROUP_PATH_MAX = 4096 };
 
@@ -466,6 +467,7 @@ run_agent(struct command *c)
     }
     raise_fd_limit();
     tune_allocator();
+    slice_set(SLICE_SHORT_NS);
     selfbox_files(run.cfg, &c->flags, policy, c->supervised);
     run.loop = loop_new();
     loop_give_back(run.loop);

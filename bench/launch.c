@@ -49,6 +49,7 @@ enum {
     WARM_UP = 20,
     PEER_RUNS = 20, /* spread over the launches; theirs take tens of milliseconds */
     TASKS_MAX = 8000,
+    HOGS_MAX = 1024,
     MOUNTS_MAX = 20000,
     SETTLE_MS = 10000, /* the kernel removes cgroups and namespaces later */
     PEER_PAUSE_MS = 200, /* so that what it removes of a peer's is not in our time */
@@ -222,6 +223,19 @@ other_tasks(struct bench *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         one_task(b, mem_printf(b->ctx, "00000000-0000-0000-0000-%012lld", (long long)i));
+}
+
+/* Somebody who computes on every processor, as tasks do. They end with us. */
+static void
+start_hogs(int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (proc_fork(NULL) != 0)
+            continue;
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (volatile uint64_t x = 0;; x++)
+            ;
+    }
 }
 
 /* vfork and exec; the times before, when it runs, and when it is reaped. False: it failed. */
@@ -472,7 +486,7 @@ report(const char *what, struct series *launch, struct series *bare)
 }
 
 struct options {
-    int64_t launches, pause_ms, tasks, mounts;
+    int64_t launches, pause_ms, tasks, mounts, hogs;
     const char *mode; /* NULL: all */
 };
 
@@ -480,20 +494,21 @@ static struct options
 parse(int argc, char **argv)
 {
     static const char usage[] = "bench/launch [-n LAUNCHES] [-p PAUSE_MS] [-k host|none|bridge] "
-                                "[-t TASKS] [-m MOUNTS]";
+                                "[-t TASKS] [-m MOUNTS] [-b BUSY_LOOPS]";
     struct options o = {.launches = LAUNCHES};
-    for (int c; (c = getopt(argc, argv, "n:p:k:t:m:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "n:p:k:t:m:b:")) != -1;) {
         int64_t *to = c == 'n'   ? &o.launches
                       : c == 'p' ? &o.pause_ms
                       : c == 't' ? &o.tasks
-                                 : &o.mounts;
+                     : c == 'm' ? &o.mounts
+                                 : &o.hogs;
         if (c == 'k')
             o.mode = optarg;
         else if (c == '?' || num_parse_i64(optarg, to) < 0 || *to < 0)
             die("usage", usage);
     }
     if (optind < argc || o.launches < 1 || o.launches > LAUNCHES_MAX || o.pause_ms > 10000 ||
-        o.tasks > TASKS_MAX || o.mounts > MOUNTS_MAX)
+        o.tasks > TASKS_MAX || o.mounts > MOUNTS_MAX || o.hogs > HOGS_MAX)
         die("usage", usage);
     return o;
 }
@@ -581,13 +596,14 @@ main(int argc, char **argv)
         find_peer(&b, &peers[i]);
     make_task(&b);
     other_tasks(&b, o.tasks);
+    start_hogs(o.hogs);
     int64_t before[GROWTH_END], t0 = clock_mono_ns();
     run(&b, &o, before);
     double s = (double)(clock_mono_ns() - t0) / 1e9;
-    printf("%lld launches, %lld ms between them, interleaved; beside %lld tasks and %lld mounts; "
-           "%.1f s\n",
+    printf("%lld launches, %lld ms between them, interleaved; beside %lld tasks, %lld mounts "
+           "and %lld busy loops; %.1f s\n",
            (long long)o.launches, (long long)o.pause_ms, (long long)o.tasks, (long long)o.mounts,
-           s);
+           (long long)o.hogs, s);
     bool met = true;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         met = (!chosen(&o, &kinds[i]) || report_kind(&kinds[i])) && met;

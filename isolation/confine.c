@@ -19,6 +19,7 @@
 
 #include "isolation/landlock.h"
 #include "isolation/raw.h"
+#include "isolation/slice.h"
 
 enum { KERNEL_SIGSET_BYTES = 8, SIGNALS_END = 65 };
 
@@ -295,6 +296,7 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
         STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     if (c->flags & CONFINE_ISOLATED)
         STEP("landlock", landlock(c));
+    slice_set(0);
     if (x->filter != NULL)
         STEP("seccomp", load_filter(x->filter, x->n_filter));
     return 0;

@@ -25,6 +25,7 @@
 #include "common/str.h"
 #include "isolation/policy.h"
 #include "isolation/proc.h"
+#include "isolation/slice.h"
 #include "isolation/supervisor.h"
 #include "isolation/warden.h"
 
@@ -269,6 +270,7 @@ main(int argc, char **argv)
     (void)umask(022);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     (void)signal(SIGPIPE, SIG_IGN);
+    slice_set(SLICE_SHORT_NS); /* of the pad and of shims too */
     int log_fd = 2;
     r = null_stdio(&log_fd, &e);
     enum log_level l = log_level_parse(level);

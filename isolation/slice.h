@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How soon a process that wakes up gets a processor on which others compute. Since Linux 6.12 it may
+ * ask for a shorter slice of time (sched_setattr(2)): then it is let in sooner, and has no more of
+ * the processor for it. Older kernels take no notice.
+ */
+#ifndef PADDOCK_ISOLATION_SLICE_H
+#define PADDOCK_ISOLATION_SLICE_H
+
+#include <stdint.h>
+
+#include "isolation/raw.h"
+
+enum { SLICE_SHORT_NS = 100 * 1000 }; /* the shortest there is */
+
+/* The first version of the kernel's struct sched_attr, which some headers of libc lack. */
+struct slice_attr {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period; /* ns */
+};
+
+/* Of the calling thread and of what it starts from now on; 0: the kernel's default. Another policy
+ * than SCHED_OTHER is the operator's, and stays. */
+RAW_INLINE void
+slice_set(uint64_t ns)
+{
+    struct slice_attr a = {0};
+    if (RAW(SYS_sched_getattr, 0, &a, sizeof(a), 0) < 0 || a.policy != 0)
+        return;
+    a.runtime = ns;
+    (void)RAW(SYS_sched_setattr, 0, &a, 0);
+}
+
+#endif
