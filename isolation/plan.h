@@ -100,8 +100,8 @@ enum shim_fd {
     SHIM_FD_END
 };
 
-/* Descriptors that the pad is started with: its socket, and, where tasks are isolated, the mount
- * and IPC namespaces that it is at home in. */
+/* Descriptors that the pad is started with: its socket, and the mount and IPC namespaces that it is
+ * at home in. */
 enum { PAD_FD = 3, PAD_FD_MNT, PAD_FD_IPC, PAD_FD_END };
 enum { PAD_TITLE_MAX = 64, PAD_FDS_MAX = SHIM_FD_END + MOUNTS_TREES_MAX };
 _Static_assert((int)PAD_FDS_MAX <= 253, "what one message carries (SCM_MAX_FD)");

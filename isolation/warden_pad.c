@@ -20,16 +20,15 @@
 
 #define ROOM "warden"
 
-/* In the pad's root, which has no /proc: `ns` is the directory /proc/self/ns, opened before. */
+/* The root of the pad has no /proc, so /proc/self/ns is opened before: what is in it is then of where
+ * we are. */
 static int
-enter_base(struct warden *w, int home[2], struct err *e)
+enter_home(struct warden *w, int home[2], struct err *e)
 {
-    if (w->base.dir == NULL)
-        return 0;
     auto_fd int ns = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (ns < 0)
         return err_errno(e, errno, "open /proc/self/ns");
-    int r = base_enter(&w->base, e);
+    int r = w->base.dir != NULL ? base_enter(&w->base, e) : 0;
     if (r < 0)
         return r;
     home[0] = openat(ns, "mnt", O_RDONLY | O_CLOEXEC);
@@ -44,8 +43,8 @@ run_pad(struct warden *w, int socket)
     static char title[PAD_TITLE_MAX] = "launch pad";
     memset(title + strlen(title), ' ', sizeof(title) - 1 - strlen(title));
     struct err e = ERR_INIT;
-    int fds[PAD_FD_END] = {[PAD_FD] = socket, [PAD_FD_MNT] = -1, [PAD_FD_IPC] = -1};
-    if (enter_base(w, fds + PAD_FD_MNT, &e) < 0) {
+    int fds[PAD_FD_END] = {[PAD_FD] = socket};
+    if (enter_home(w, fds + PAD_FD_MNT, &e) < 0) {
         log_error(ROOM, "the launch pad does not start", "error", e.text, NULL);
         _exit(1);
     }
@@ -54,12 +53,12 @@ run_pad(struct warden *w, int socket)
     /* out of the way of the numbers that they get */
     int exe = fcntl(w->shim_exe, F_DUPFD_CLOEXEC, PAD_FD_END);
     long r = exe < 0 ? -errno : 0;
+    for (int i = PAD_FD; i < PAD_FD_END && r >= 0; i++) {
+        fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, PAD_FD_END);
+        r = fds[i] < 0 ? -errno : 0;
+    }
     for (int i = PAD_FD; i < PAD_FD_END && r >= 0; i++)
-        if (fds[i] >= 0)
-            r = fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, PAD_FD_END);
-    for (int i = PAD_FD; i < PAD_FD_END && r >= 0; i++)
-        if (fds[i] >= 0)
-            r = RAW(SYS_dup3, fds[i], i, 0);
+        r = RAW(SYS_dup3, fds[i], i, 0);
     if (r >= 0)
         r = RAW(SYS_execveat, exe, "", argv, envp, AT_EMPTY_PATH);
     log_error(ROOM, "the launch pad cannot be executed", "error", strerror((int)-r), NULL);
