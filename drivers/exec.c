@@ -85,7 +85,7 @@ names(struct launch_spec *s, const struct driver_input *in, struct err *e)
     if (strlen(str_or(in->resolv, "")) > DRIVER_RESOLV_MAX)
         return err_set(e, -ERR_INVALID, "dns: more than %d bytes of resolv.conf",
                        DRIVER_RESOLV_MAX);
-    s->hostname = n > 0 ? mem_strdup(s, in->hostname) : mem_strndup(s, in->alloc_id, 8);
+    s->hostname = n > 0 ? mem_strdup(s, in->hostname) : NULL;
     s->resolv = in->resolv ? mem_strdup(s, in->resolv) : NULL;
     return 0;
 }

@@ -144,11 +144,14 @@ fill_confine(struct confine *c, const struct plan_input *in)
     int64_t nofile = s->limits != NULL ? s->limits->nofile : 0;
     if (isolated) {
         c->flags |= CONFINE_ISOLATED | CONFINE_NO_NEW_PRIVS;
-        c->flags |= in->join == NULL ? CONFINE_HOSTNAME : CONFINE_JOINS;
+        if (in->join != NULL)
+            c->flags |= CONFINE_JOINS;
+        else if (!str_empty(s->hostname)) /* else its namespace has the host's */
+            c->flags |= CONFINE_HOSTNAME;
         c->flags |= in->userns ? CONFINE_USERNS : 0;
         c->landlock_abi = in->landlock_abi > 0 ? (uint32_t)in->landlock_abi : 0;
         c->caps = in->caps;
-        str_copy(c->hostname, sizeof(c->hostname), str_or(s->hostname, s->task_name));
+        str_copy(c->hostname, sizeof(c->hostname), str_or(s->hostname, ""));
         c->flags |= s->core_sched ? CONFINE_CORE_SCHED : 0;
         fill_ports(c, s->ports);
         /* behind pids.max, and where that controller is missing; the tasks of an allocation count
