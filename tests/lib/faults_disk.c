@@ -8,12 +8,12 @@
 #undef _FORTIFY_SOURCE
 #include "tests/lib/faults_int.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,22 +325,60 @@ stand_still(int sig)
         pause();
 }
 
-/* Other threads read files through maps: they must not see them change. */
+/* Calls `on` for every thread but this one; how many there are. Without memory of libc: who was
+ * stopped may hold its lock. */
+static unsigned
+other_threads(int task_dir, void (*on)(pid_t))
+{
+    struct entry { /* linux_dirent64 */
+        uint64_t ino, off;
+        unsigned short length;
+        unsigned char type;
+        char name[];
+    };
+    alignas(struct entry) char buf[4096];
+    unsigned n = 0;
+    (void)lseek(task_dir, 0, SEEK_SET);
+    for (long got; (got = syscall(SYS_getdents64, task_dir, buf, sizeof(buf))) > 0;)
+        for (long at = 0; at < got;) {
+            const struct entry *e = (const void *)(buf + at);
+            pid_t tid = 0;
+            for (const char *c = e->name; *c >= '0' && *c <= '9'; c++)
+                tid = tid * 10 + (*c - '0');
+            at += e->length;
+            if (tid == 0 || tid == gettid())
+                continue;
+            on(tid);
+            n++;
+        }
+    return n;
+}
+
+static void
+stop_once(pid_t tid)
+{
+    static pid_t told[THREADS_MAX];
+    static unsigned n;
+    for (unsigned i = 0; i < n; i++)
+        if (told[i] == tid)
+            return;
+    if (n == THREADS_MAX)
+        die("too many threads");
+    told[n++] = tid;
+    (void)syscall(SYS_tgkill, getpid(), tid, SIGUSR2);
+}
+
+/* Other threads read files through maps: they must not see them change. One that ends takes no
+ * signal, and one that starts is seen the next time. */
 static void
 stop_threads(void)
 {
-    pid_t tids[THREADS_MAX];
-    unsigned n = 0;
     struct sigaction a = {.sa_handler = stand_still};
     sigaction(SIGUSR2, &a, NULL);
-    DIR *d = opendir("/proc/self/task");
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL && n < THREADS_MAX;)
-        if (sscanf(e->d_name, "%d", &tids[n]) == 1 && tids[n] != gettid())
-            n++;
-    unsigned sent = 0;
-    for (unsigned i = 0; i < n; i++)
-        sent += syscall(SYS_tgkill, getpid(), tids[i], SIGUSR2) == 0;
-    while (atomic_load(&still) < sent)
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        die("open /proc/self/task");
+    while (other_threads(fd, stop_once) > atomic_load(&still))
         sched_yield();
 }
 
