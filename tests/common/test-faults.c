@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,5 +143,40 @@ START_TEST(files_are_whole_after_a_power_cut)
 }
 END_TEST
 
+static void *
+ends(void *arg)
+{
+    return arg;
+}
+
+static _Noreturn void *
+starts_others(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        pthread_t t;
+        if (pthread_create(&t, NULL, ends, NULL) == 0)
+            pthread_join(t, NULL);
+    }
+}
+
+static void
+replace_beside_threads(const char *at)
+{
+    pthread_t t;
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(pthread_create(&t, NULL, starts_others, NULL), 0);
+    replace(at);
+}
+
+/* The cut once waited for ever for a thread that had been told to stand still and ended instead. */
+START_TEST(a_cut_meets_threads_that_come_and_go)
+{
+    struct crash c = {.classes = "all", .pattern = "*", .action = "cut",
+                      .work = replace_beside_threads, .check = is_whole, .seeds = 2};
+    ck_assert_uint_ge(crash_run(&c), ROUNDS * 5);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("faults", 120, kth_call_fails, writes_are_torn, files_are_whole_under_errors,
-                   files_are_whole_after_a_power_cut)
+                   files_are_whole_after_a_power_cut, a_cut_meets_threads_that_come_and_go)
