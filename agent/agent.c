@@ -30,8 +30,8 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/policy.h"
-#include "isolation/supervisor.h"
 #include "isolation/slice.h"
+#include "isolation/supervisor.h"
 
 enum { STOP_MS = 15 * 1000, CGROUP_PATH_MAX = 4096 };
 

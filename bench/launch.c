@@ -230,7 +230,9 @@ static void
 start_hogs(int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (proc_fork(NULL) != 0)
+        pid_t pid = proc_fork(NULL);
+        need(pid, "fork", NULL);
+        if (pid > 0)
             continue;
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (volatile uint64_t x = 0;; x++)
@@ -500,7 +502,7 @@ parse(int argc, char **argv)
         int64_t *to = c == 'n'   ? &o.launches
                       : c == 'p' ? &o.pause_ms
                       : c == 't' ? &o.tasks
-                     : c == 'm' ? &o.mounts
+                      : c == 'm' ? &o.mounts
                                  : &o.hogs;
         if (c == 'k')
             o.mode = optarg;

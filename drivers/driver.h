@@ -17,8 +17,7 @@
 #include "common/err.h"
 
 enum {
-    DRIVER_HOSTNAME_MAX = 64, /* bytes of a task's host name: the kernel's limit */
-    DRIVER_RESOLV_MAX = 4096, /* bytes of its resolv.conf */
+    DRIVER_RESOLV_MAX = 4096, /* bytes of a task's resolv.conf */
 };
 
 enum driver_option_kind {

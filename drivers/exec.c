@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "api/limits.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "drivers/process.h"
@@ -79,9 +80,9 @@ static int
 names(struct launch_spec *s, const struct driver_input *in, struct err *e)
 {
     size_t n = strlen(str_or(in->hostname, ""));
-    if (n > DRIVER_HOSTNAME_MAX)
+    if (n > JOB_HOSTNAME_MAX)
         return err_set(e, -ERR_INVALID, "hostname \"%.80s\" has more than %d bytes", in->hostname,
-                       DRIVER_HOSTNAME_MAX);
+                       JOB_HOSTNAME_MAX);
     if (strlen(str_or(in->resolv, "")) > DRIVER_RESOLV_MAX)
         return err_set(e, -ERR_INVALID, "dns: more than %d bytes of resolv.conf",
                        DRIVER_RESOLV_MAX);

@@ -7,30 +7,22 @@
 #ifndef PADDOCK_ISOLATION_SLICE_H
 #define PADDOCK_ISOLATION_SLICE_H
 
+#include <linux/sched/types.h>
 #include <stdint.h>
 
 #include "isolation/raw.h"
 
 enum { SLICE_SHORT_NS = 100 * 1000 }; /* the shortest there is */
 
-/* The first version of the kernel's struct sched_attr, which some headers of libc lack. */
-struct slice_attr {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period; /* ns */
-};
-
 /* Of the calling thread and of what it starts from now on; 0: the kernel's default. Another policy
  * than SCHED_OTHER is the operator's, and stays. */
 RAW_INLINE void
 slice_set(uint64_t ns)
 {
-    struct slice_attr a = {0};
-    if (RAW(SYS_sched_getattr, 0, &a, sizeof(a), 0) < 0 || a.policy != 0)
+    struct sched_attr a = {0};
+    if (RAW(SYS_sched_getattr, 0, &a, sizeof(a), 0) < 0 || a.sched_policy != 0)
         return;
-    a.runtime = ns;
+    a.sched_runtime = ns;
     (void)RAW(SYS_sched_setattr, 0, &a, 0);
 }
 
