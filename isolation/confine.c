@@ -305,7 +305,6 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
 int
 confine_end(const struct sock_filter *filter, uint16_t n_filter, uint64_t keep, const char **what)
 {
-    STEP("dumpable", RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0));
     STEP("ambient set", RAW(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
     STEP("capset", set_caps(keep, 0));
     STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));

@@ -5,18 +5,19 @@
  *   launch pad              confine_signals
  *   shim (pid 1, root)      mounts_apply
  *     confine_begin         hostname, session keyring
- *     -- vfork --> payload
+ *     -- clone (CLONE_VM) --> payload
  *     confine_task          signal mask, setsid, rlimits, AppArmor profile of what is executed
  *                           (a file of root's), user namespace, securebits, bounding set,
  *                           groups, gid, uid, capabilities and ambient set, close_range,
  *                           working directory, no_new_privs, Landlock, seccomp last; then execve
- *     confine_end           shim, once the payload runs: all capabilities, no_new_privs, seccomp
+ *     confine_end           shim, while the payload does that: all capabilities, no_new_privs,
+ * seccomp
  *
  * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always
  * set no_new_privs, so the filter is last and need not allow what comes before it.
  *
- * Free-standing: raw system calls only, no allocation, no locks, because confine_task runs between
- * vfork and execve in the shim's memory. Returns 0 or -errno with *what a literal naming the step.
+ * Free-standing: raw system calls only, no allocation, no locks, because confine_task runs in the
+ * shim's memory. Returns 0 or -errno with *what a literal naming the step.
  */
 #ifndef PADDOCK_ISOLATION_CONFINE_H
 #define PADDOCK_ISOLATION_CONFINE_H

@@ -6,8 +6,8 @@
  *
  * Order of the shim's work, forced by the kernel: logs opened -> mounts, pivot, detach
  * (mounts_apply.h)
- * -> confine_begin -> vfork; the child: confine_task (seccomp last), execve; the shim: status to
- * the warden, start record, confine_end, then pump, reap, exit record.
+ * -> confine_begin -> clone (CLONE_VM); the child: confine_task (seccomp last), execve; the shim
+ * meanwhile: confine_end; then start record, status to the warden, pump, reap, exit record.
  *
  * A joiner (PLAN_JOIN) has no logs, mounts or record: it enters what they made.
  *

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * System calls for code that may run in the shim (free-standing: no libc, no errno), or between
- * vfork and execve: the result, or -errno. The same code works in normal programs, so that tests of
- * them are tests of the shim's.
+ * System calls for code that may run in the shim (free-standing: no libc, no errno), or before an
+ * execve in its memory: the result, or -errno. The same code works in normal programs, so that
+ * tests of them are tests of the shim's.
  */
 #ifndef PADDOCK_ISOLATION_RAW_H
 #define PADDOCK_ISOLATION_RAW_H
 
 #include <errno.h>
+#include <linux/sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Always inline: after a vfork-like clone the child must not return from a function on the shared
- * stack before the parent does. */
 #define RAW_INLINE static inline __attribute__((always_inline))
 
 #if defined(__x86_64__)
@@ -49,6 +48,40 @@ raw6(long nr, long a, long b, long c, long d, long e, long f)
 #else
 #error "the shim knows x86-64 and aarch64"
 #endif
+
+/* clone3 with a stack (args->stack): the child goes on in entry() and never returns. */
+RAW_INLINE long
+raw_clone(struct clone_args *args, unsigned long size, void (*entry)(void))
+{
+    long ret;
+#if defined(__x86_64__)
+    __asm__ volatile("syscall\n"
+                     "    test %%rax, %%rax\n"
+                     "    jnz 1f\n"
+                     "    xor %%ebp, %%ebp\n"
+                     "    call *%[entry]\n"
+                     "    hlt\n"
+                     "1:"
+                     : "=a"(ret)
+                     : "a"(SYS_clone3), "D"(args), "S"(size), [entry] "r"(entry)
+                     : "rcx", "r11", "memory", "cc");
+#else
+    register long x8 __asm__("x8") = SYS_clone3;
+    register long x0 __asm__("x0") = (long)args;
+    register long x1 __asm__("x1") = (long)size;
+    __asm__ volatile("svc 0\n"
+                     "    cbnz x0, 1f\n"
+                     "    mov x29, #0\n"
+                     "    blr %[entry]\n"
+                     "    brk #0\n"
+                     "1:"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), [entry] "r"(entry)
+                     : "memory", "cc");
+    ret = x0;
+#endif
+    return ret;
+}
 
 /* Arguments are converted to long: pointers, ints (sign-extended, as AT_FDCWD wants) and flags. */
 #define RAW_ARG(x) ((long)(x))

@@ -7,6 +7,7 @@
  * injection.
  */
 #include <linux/fs.h>
+#include <linux/prctl.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
@@ -195,8 +196,11 @@ static const struct seccomp_profile default_profile = {
 
 /* The shim after the launch: waits, moves log bytes, rotates files, writes its record, reaps. It
  * starts, signals, maps and connects nothing. */
+static const struct seccomp_cond not_dumpable[] = {INT_IS(0, PR_SET_DUMPABLE), INT_IS(1, 0)};
 /* clang-format off */
 static const struct seccomp_rule shim_rules[] = {
+    /* until the payload runs */
+    ALLOW("futex"),    ALLOW("sendmsg"),      WHEN("prctl", not_dumpable),
     ALLOW("ppoll"),    ALLOW("ppoll_time64"), ALLOW("read"),       ALLOW("pread64"),
     ALLOW("pwrite64"), ALLOW("splice"),       ALLOW("close"),      ALLOW("openat"),
     ALLOW("statx"),    ALLOW("fchown"),       ALLOW("unlinkat"),   ALLOW("wait4"),
@@ -212,6 +216,7 @@ static const struct seccomp_profile shim_profile = {
 static const struct seccomp_cond sigkill_only[] = {INT_IS(1, SIGKILL)};
 /* clang-format off */
 static const struct seccomp_rule join_rules[] = {
+    ALLOW("futex"),    WHEN("prctl", not_dumpable), /* until the program runs */
     WHEN("pidfd_send_signal", sigkill_only),
     ALLOW("ppoll"),    ALLOW("ppoll_time64"), ALLOW("read"),       ALLOW("lseek"),
     ALLOW("_llseek"),  ALLOW("sendmsg"),      ALLOW("close"),      ALLOW("waitid"),

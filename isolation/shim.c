@@ -305,7 +305,7 @@ shim_main(const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees)
     raw_close(shim.fds[SHIM_FD_CGROUP]);
     raw_close(shim.fds[SHIM_FD_HOST]);
     raw_close(shim.fds[SHIM_FD_USERNS]);
-    shim_settle(h, 0);
+    (void)RAW(SYS_munmap, h, h->bytes);
     watch(flags);
     return 0;
 }

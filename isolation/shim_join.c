@@ -170,7 +170,11 @@ start(struct plan_header *h, struct shim_status *st)
         return;
     }
     struct shim_payload p = {
-        .plan = h, .cgroup = joiner.fds[SHIM_FD_CGROUP], .userns = joiner.fds[SHIM_FD_USERNS]};
+        .plan = h,
+        .cgroup = joiner.fds[SHIM_FD_CGROUP],
+        .userns = joiner.fds[SHIM_FD_USERNS],
+        .keep = h->flags & PLAN_ROOT ? UINT64_C(1) << CAP_KILL : 0,
+    };
     memcpy(p.streams, joiner.streams, sizeof(p.streams));
     joiner.pid = shim_start_payload(&p, &joiner.pidfd, st);
 }
@@ -298,7 +302,7 @@ shim_join(const int fds[SHIM_FD_END])
     for (uint32_t i = 0; i < joiner.n_ours; i++) /* one, three times, of a terminal */
         raw_close(joiner.streams[i]);
     uint32_t flags = h->flags;
-    shim_settle(h, flags & PLAN_ROOT ? UINT64_C(1) << CAP_KILL : 0);
+    (void)RAW(SYS_munmap, h, h->bytes);
     watch(flags);
     return 0;
 }

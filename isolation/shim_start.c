@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/securebits.h>
@@ -16,12 +17,13 @@
 #include "isolation/mounts_apply.h"
 #include "isolation/raw.h"
 
-enum { CHILDREN_BYTES = 1024 };
+enum { CHILDREN_BYTES = 1024, STACK_BYTES = 32 * 1024 };
 
-/* What the vfork child and its parent share; the parent is suspended until execve or exit. */
+/* What the child, until its execve or exit, and its parent share, as all of their memory. */
 static struct {
     const struct shim_payload *of;
-    long parent; /* as the child sees it while it lives */
+    long parent;       /* as the child sees it while it lives */
+    uint32_t prepares; /* the kernel sets it to 0 when the memory is ours alone again */
     struct shim_status failed;
 } launch;
 
@@ -130,8 +132,8 @@ execute(const struct plan_header *h)
     return worst;
 }
 
-/* The vfork child. */
-static __attribute__((noinline)) _Noreturn void
+/* The child. */
+static void
 payload(void)
 {
     const struct shim_payload *p = launch.of;
@@ -170,15 +172,19 @@ payload(void)
         (void)RAW(SYS_exit, 127);
 }
 
-/* Shares stack and memory with the child as vfork(2) does: the child never returns from here. */
-static __attribute__((noinline)) long
-clone_payload(int *pidfd)
+/* Shares its memory with us, but for its stack: a copy would take longer. Unlike after vfork(2) we
+ * go on meanwhile. */
+static long
+clone_payload(void *stack, int *pidfd)
 {
     uint32_t flags = launch.of->plan->flags;
     struct clone_args a = {
-        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
+        .flags = CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID,
         .pidfd = (uint64_t)(uintptr_t)pidfd,
+        .child_tid = (uint64_t)(uintptr_t)&launch.prepares,
         .exit_signal = SIGCHLD,
+        .stack = (uint64_t)(uintptr_t)stack,
+        .stack_size = STACK_BYTES,
     };
     if (flags & PLAN_CGROUP) {
         a.flags |= CLONE_INTO_CGROUP;
@@ -187,10 +193,27 @@ clone_payload(int *pidfd)
             a.flags |=
                 CLONE_NEWCGROUP; /* here, not with the shim: rooted at the leaf of the payload */
     }
-    long r = RAW(SYS_clone3, &a, sizeof(a));
-    if (r == 0)
-        payload();
-    return r;
+    launch.prepares = 1;
+    return raw_clone(&a, sizeof(a), payload);
+}
+
+/* Never watch a task with privilege. */
+static void
+give_up_privilege(const struct plan_header *h, uint64_t keep)
+{
+    const char *what = "";
+    const void *f = h->shim_filter.n > 0 ? plan_text(h, h->shim_filter.at) : NULL;
+    if (confine_end(f, (uint16_t)h->shim_filter.n, keep, &what) < 0)
+        for (;;)
+            (void)RAW(SYS_exit_group, 120);
+}
+
+/* Until the child runs the program, or has ended. */
+static void
+await_program(void)
+{
+    while (__atomic_load_n(&launch.prepares, __ATOMIC_ACQUIRE) != 0)
+        (void)RAW(SYS_futex, &launch.prepares, FUTEX_WAIT, 1, NULL, NULL, 0);
 }
 
 long
@@ -203,23 +226,20 @@ shim_start_payload(const struct shim_payload *p, int *pidfd, struct shim_status 
     /* who joins a pid namespace stays outside of it, and is nobody there */
     launch.parent =
         (p->plan->flags & PLAN_JOIN) && (p->plan->flags & PLAN_ISOLATED) ? 0 : RAW(SYS_getpid);
-    long pid = clone_payload(pidfd);
-    if (pid < 0)
-        shim_fail(st, SHIM_CLONE, pid, "clone3");
-    else if (launch.failed.stage != SHIM_RUNS)
+    long stack = RAW(SYS_mmap, NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    long pid = stack < 0 ? stack : clone_payload((void *)stack, pidfd);
+    if (pid < 0) {
+        shim_fail(st, SHIM_CLONE, pid, stack < 0 ? "mmap" : "clone3");
+        return pid;
+    }
+    give_up_privilege(p->plan, p->keep);
+    await_program();
+    (void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); /* which the child's ids have set */
+    (void)RAW(SYS_munmap, stack, STACK_BYTES);
+    if (launch.failed.stage != SHIM_RUNS)
         *st = launch.failed;
     return pid;
-}
-
-void
-shim_settle(struct plan_header *h, uint64_t keep)
-{
-    const char *what = "";
-    const void *f = h->shim_filter.n > 0 ? plan_text(h, h->shim_filter.at) : NULL;
-    if (confine_end(f, (uint16_t)h->shim_filter.n, keep, &what) < 0)
-        for (;;)
-            (void)RAW(SYS_exit_group, 120); /* never watch a task with privilege */
-    (void)RAW(SYS_munmap, h, h->bytes);
 }
 
 /* Without root there is no cgroup that could be killed. What the payload left behind is our child,

@@ -23,7 +23,7 @@ long shim_signals(void);
 /* Maps and checks it; 0 or -errno. */
 int shim_map_plan(int fd, struct plan_header **ret);
 /* A process that watches tasks is of a user whom no task can be. Its capabilities stay until
- * shim_settle(). */
+ * shim_start_payload(). */
 long shim_leave_root(void);
 
 struct shim_payload {
@@ -31,14 +31,13 @@ struct shim_payload {
     int cgroup;               /* leaf task/, with PLAN_CGROUP */
     int userns;               /* with PLAN_USERNS */
     int streams[3];           /* become 0, 1, 2; where the number is the same it stays */
+    uint64_t keep;            /* capabilities that we keep, a bit each */
 };
 
 /* Once in a process. The program's pid once it runs, and *pidfd; else -errno or, with its step in
- * st->stage, a failure in the child. */
+ * st->stage, a failure in the child. While the child prepares itself, this process gives up the
+ * privilege that only the start needed. */
 long shim_start_payload(const struct shim_payload *p, int *pidfd, struct shim_status *st);
-/* Privilege that only the start needed goes, but for `keep` (bit per capability); the plan is
- * unmapped. */
-void shim_settle(struct plan_header *h, uint64_t keep);
 /* Ends the children of this process, which is their subreaper, until there is none; `group` where
  * /proc does not tell. */
 void shim_end_children(long group);
