@@ -25,7 +25,7 @@
 /* Of everything that warden and shim share: this block, the descriptors, the status, the part of
  * the record that the shim writes. To be raised with every change of one of them: a shim of another
  * version refuses the plan, and a record of another version is not read as if it were ours. */
-enum { SHIM_VERSION = 6 };
+enum { SHIM_VERSION = 7 };
 
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */
@@ -76,20 +76,17 @@ struct plan_header {
     uint32_t log_gid;        /* group of log files: the agent's */
     uint32_t id_base;        /* id 0 of the payload on the host */
     uint32_t apparmor;       /* profile of the payload; 0: none */
-    uint64_t log_bytes; /* of one file */
-    uint16_t rows;      /* 0: not known */
+    uint64_t log_bytes;      /* of one file */
+    uint16_t rows;           /* 0: not known */
     uint16_t columns;
     uint32_t pad;
 };
 
-/* What crosses to the launch pad and from there, by fork, to the shim; absent ones are -1. */
+/* What a shim works with; absent ones are -1. */
 enum shim_fd {
     SHIM_FD_PLAN,   /* memfd */
-    SHIM_FD_STATUS, /* SOCK_SEQPACKET to the warden: one struct shim_status, with the payload's
-                       pidfd; then its closing says that the record is complete */
     SHIM_FD_RECORD, /* struct record, of which the shim writes the part from `run` on */
     SHIM_FD_LOGS,   /* directory */
-    SHIM_FD_LEAF,   /* cgroup leaf shim/: born in it, then closed */
     SHIM_FD_CGROUP, /* cgroup leaf task/ */
     SHIM_FD_OOM,    /* memory.events of that leaf */
     SHIM_FD_HOST,   /* the host's mount namespace: raw_exec goes there */
@@ -103,21 +100,33 @@ enum shim_fd {
 /* Descriptors that the pad is started with: its socket, and the mount and IPC namespaces that it is
  * at home in. */
 enum { PAD_FD = 3, PAD_FD_MNT, PAD_FD_IPC, PAD_FD_END };
-enum { PAD_TITLE_MAX = 64, PAD_FDS_MAX = SHIM_FD_END + MOUNTS_TREES_MAX };
-_Static_assert((int)PAD_FDS_MAX <= 253, "what one message carries (SCM_MAX_FD)");
+enum { PAD_TITLE_MAX = 64, SHIM_FDS_MAX = SHIM_FD_END + MOUNTS_TREES_MAX };
+_Static_assert((int)SHIM_FDS_MAX <= 253, "what one message carries (SCM_MAX_FD)");
 
-/* One packet to the pad, with the fds in the order of enum shim_fd, then the trees of the mount
- * plan. The answer is one struct pad_answer with the shim's pidfd. */
+/* One packet to the pad, with the descriptors of enum pad_fd. The answer is one struct pad_answer
+ * with the shim's pidfd. Meanwhile the warden makes the plan. */
+enum pad_fd {
+    PAD_STATUS, /* the shim's end of a SOCK_SEQPACKET pair. It hears of its work there (shim_work),
+                 * and tells one struct shim_status, with the payload's pidfd; then its closing says
+                 * that the record is complete */
+    PAD_LEAF,   /* cgroup leaf shim/: born in it. Absent without cgroups */
+    PAD_FDS_MAX
+};
 struct pad_request {
-    uint64_t clone_flags; /* namespaces */
-    uint32_t have;        /* bit per enum shim_fd */
-    uint32_t n_trees;
-    uint32_t join; /* a joiner is wanted, not a shim */
-    uint32_t pad;
+    uint64_t clone_flags;      /* namespaces */
+    uint32_t join;             /* a joiner is wanted, not a shim */
     char title[PAD_TITLE_MAX]; /* what ps shows */
+    uint32_t pad;
 };
 struct pad_answer {
     int32_t pid; /* of the shim, or -errno */
+};
+
+/* Then one packet to the shim, with the descriptors of enum shim_fd and the trees of the mount
+ * plan, in this order. */
+struct shim_work {
+    uint32_t have; /* bit per enum shim_fd */
+    uint32_t n_trees;
 };
 
 enum shim_stage {

@@ -38,8 +38,9 @@ static struct {
     char names[2][SHIM_NAME_MAX];
     int signals; /* signalfd of SIGCHLD */
     long payload;
+    int status; /* the warden; closed when the record is complete */
     int fds[SHIM_FD_END];
-    const int *trees;
+    int trees[MOUNTS_TREES_MAX];
     uint32_t n_trees;
 } shim = {.signals = -1};
 
@@ -124,7 +125,7 @@ open_logs(const struct plan_header *h, int write_ends[2], struct shim_status *st
 static void
 send_status(const struct shim_status *st, int pidfd)
 {
-    shim_send(shim.fds[SHIM_FD_STATUS], st, sizeof(*st), &pidfd, pidfd >= 0);
+    shim_send(shim.status, st, sizeof(*st), &pidfd, pidfd >= 0);
 }
 
 /* What is made in an id-mapped directory must have an owner that the map knows: its root, who is
@@ -267,19 +268,13 @@ watch(uint32_t flags)
     record_write(RECORD_TRIES);
     /* The agent hears of it now: until the kernel has taken our namespaces apart it could launch
      * the next task. */
-    raw_close(shim.fds[SHIM_FD_STATUS]);
+    raw_close(shim.status);
 }
 
-int
-shim_main(const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees)
+/* With everything that it was given, up to the running payload. */
+static struct plan_header *
+launch(struct shim_status *st)
 {
-    struct shim_status st = {.stage = SHIM_RUNS};
-    memcpy(shim.fds, fds, sizeof(shim.fds));
-    shim.trees = trees;
-    shim.n_trees = n_trees;
-    (void)RAW(SYS_setpgid, 0, 0); /* SIGKILL to the warden's process group is not meant for us */
-    shim.signals = (int)shim_signals();
-
     struct plan_header *h = NULL;
     const char *what = "plan";
     long r = record_lock();
@@ -295,8 +290,22 @@ shim_main(const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees)
     if (r == 0)
         r = shim.signals < 0 ? shim.signals : shim_map_plan(shim.fds[SHIM_FD_PLAN], &h);
     if (r < 0)
-        shim_fail(&st, SHIM_PLAN, r, what);
-    if (st.stage != SHIM_RUNS || start(h, &st) < 0) {
+        shim_fail(st, SHIM_PLAN, r, what);
+    return st->stage == SHIM_RUNS && start(h, st) == 0 ? h : NULL;
+}
+
+int
+shim_main(int status)
+{
+    struct shim_status st = {.stage = SHIM_RUNS};
+    shim.status = status;
+    (void)RAW(SYS_setpgid, 0, 0); /* SIGKILL to the warden's process group is not meant for us */
+    shim.signals = (int)shim_signals();
+    long r = shim_await_work(status, shim.fds, shim.trees, &shim.n_trees);
+    if (r < 0)
+        shim_fail(&st, SHIM_PLAN, r, "work");
+    struct plan_header *h = r > 0 ? launch(&st) : NULL;
+    if (h == NULL) {
         send_status(&st, -1);
         return 1;
     }

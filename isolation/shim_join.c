@@ -35,6 +35,7 @@
 enum { PROCS_BYTES = 1024, LOOK_PAUSE_MS = 10 };
 
 static struct {
+    int status; /* the warden's, then the agent's */
     int fds[SHIM_FD_END];
     int signals;
     long pid; /* of the program, in our pid namespace; its session has the same number */
@@ -254,7 +255,7 @@ watch(uint32_t flags)
     bool over = false;
     while (ended == 0 && !over) {
         struct pollfd p[3] = {{.fd = joiner.signals, .events = POLLIN},
-                              {.fd = joiner.fds[SHIM_FD_STATUS], .events = POLLIN},
+                              {.fd = joiner.status, .events = POLLIN},
                               {.fd = joiner.fds[SHIM_FD_TARGET], .events = POLLIN}};
         long r = RAW(SYS_ppoll, p, 3, NULL, NULL, SIGSET_BYTES);
         over = (r < 0 && r != -EINTR) || p[1].revents != 0 || p[2].revents != 0;
@@ -271,27 +272,33 @@ watch(uint32_t flags)
         x = (struct exec_exit){.code = info.si_status};
     else if (ended > 0)
         x.signal = info.si_status;
-    shim_send(joiner.fds[SHIM_FD_STATUS], &x, sizeof(x), NULL, 0);
+    shim_send(joiner.status, &x, sizeof(x), NULL, 0);
     end_session(flags);
 }
 
 int
-shim_join(const int fds[SHIM_FD_END])
+shim_join(int status)
 {
     struct shim_status st = {.stage = SHIM_RUNS};
     struct plan_header *h = NULL;
-    memcpy(joiner.fds, fds, sizeof(joiner.fds));
+    int no_trees[MOUNTS_TREES_MAX];
+    uint32_t n_trees = 0;
+    joiner.status = status;
     (void)RAW(SYS_setpgid, 0, 0);
     long r = shim_signals();
     joiner.signals = (int)r;
     if (r >= 0)
+        r = shim_await_work(status, joiner.fds, no_trees, &n_trees);
+    if (r == 0)
+        return 1;
+    if (r > 0)
         r = shim_map_plan(joiner.fds[SHIM_FD_PLAN], &h);
     if (r < 0)
         shim_fail(&st, SHIM_PLAN, r, "plan");
     else
         start(h, &st);
     bool runs = st.stage == SHIM_RUNS;
-    shim_send(joiner.fds[SHIM_FD_STATUS], &st, sizeof(st), joiner.ours, runs ? joiner.n_ours : 0);
+    shim_send(status, &st, sizeof(st), joiner.ours, runs ? joiner.n_ours : 0);
     if (!runs)
         return 1;
     static const int done[] = {SHIM_FD_PLAN, SHIM_FD_CGROUP, SHIM_FD_HOST, SHIM_FD_USERNS};

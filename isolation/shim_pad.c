@@ -25,7 +25,7 @@
 #include "isolation/shim_start.h"
 
 enum {
-    CONTROL_BYTES = CMSG_SPACE(PAD_FDS_MAX * sizeof(int)),
+    CONTROL_BYTES = CMSG_SPACE(SHIM_FDS_MAX * sizeof(int)),
     MADE_AHEAD = CLONE_NEWNS | CLONE_NEWIPC,
     REST_MS = 1, /* after a launch, which is to have the processor for itself */
 };
@@ -34,54 +34,67 @@ static struct {
     bool away;   /* in namespaces that the next shim is to have */
     bool wanted; /* such are to be made */
     struct pad_request q;
-    int received[PAD_FDS_MAX];
-    size_t n_received;
-    int fds[SHIM_FD_END];
-    union {
-        struct cmsghdr align;
-        char bytes[CONTROL_BYTES];
-    } control;
+    int fds[PAD_FDS_MAX];
+    size_t n_fds;
 } pad;
 
-static void
-keep_fds(struct msghdr *m)
+/* --- packets --------------------------------------------------------------------------------- */
+
+static bool
+take_fds(struct msghdr *m, int *fds, size_t max, size_t *ret_n)
 {
-    pad.n_received = 0;
+    *ret_n = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        if (n > PAD_FDS_MAX - pad.n_received)
-            n = PAD_FDS_MAX - pad.n_received;
-        memcpy(pad.received + pad.n_received, CMSG_DATA(c), n * sizeof(int));
-        pad.n_received += n;
+        if (n > max - *ret_n)
+            return false;
+        memcpy(fds + *ret_n, CMSG_DATA(c), n * sizeof(int));
+        *ret_n += n;
     }
+    return (m->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
 }
 
-/* 1: a request is there; 0: the warden is gone; -errno: not a request. */
-static long
-receive(void)
+long
+shim_recv(int sock, void *p, size_t n, int *fds, size_t max, size_t *n_fds)
 {
-    struct iovec iov = {.iov_base = &pad.q, .iov_len = sizeof(pad.q)};
+    union {
+        struct cmsghdr align;
+        char bytes[CONTROL_BYTES];
+    } control;
+    struct iovec iov = {.iov_base = p, .iov_len = n};
     struct msghdr m = {.msg_iov = &iov,
                        .msg_iovlen = 1,
-                       .msg_control = pad.control.bytes,
-                       .msg_controllen = sizeof(pad.control.bytes)};
-    long n = RAW(SYS_recvmsg, PAD_FD, &m, MSG_CMSG_CLOEXEC);
-    if (n == -EINTR)
-        return -EAGAIN;
-    if (n <= 0)
-        return 0;
-    keep_fds(&m);
-    size_t used = 0;
+                       .msg_control = control.bytes,
+                       .msg_controllen = CONTROL_BYTES};
+    long r;
+    do
+        r = RAW(SYS_recvmsg, sock, &m, MSG_CMSG_CLOEXEC);
+    while (r == -EINTR);
+    if (r <= 0)
+        return r;
+    return take_fds(&m, fds, max, n_fds) && r == (long)n ? 1 : -EPROTO;
+}
+
+long
+shim_await_work(int status, int fds[SHIM_FD_END], int trees[MOUNTS_TREES_MAX], uint32_t *n_trees)
+{
+    struct shim_work work = {0};
+    int got[SHIM_FDS_MAX];
+    size_t n = 0, used = 0;
+    long r = shim_recv(status, &work, sizeof(work), got, SHIM_FDS_MAX, &n);
     for (int i = 0; i < SHIM_FD_END; i++) {
-        bool here = (pad.q.have >> i & 1) != 0;
-        pad.fds[i] = here && used < pad.n_received ? pad.received[used] : -1;
+        bool here = (work.have >> i & 1) != 0;
+        fds[i] = here && used < n ? got[used] : -1;
         used += here;
     }
-    if (n != (long)sizeof(pad.q) || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-        used + pad.q.n_trees != pad.n_received)
+    if (r <= 0)
+        return r;
+    if (work.n_trees > MOUNTS_TREES_MAX || used + work.n_trees != n)
         return -EPROTO;
+    memcpy(trees, got + used, work.n_trees * sizeof(trees[0]));
+    *n_trees = work.n_trees;
     return 1;
 }
 
@@ -104,6 +117,8 @@ shim_send(int sock, const void *p, size_t n, const int *fds, size_t n_fds)
     }
     (void)RAW(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);
 }
+
+/* --- the pad --------------------------------------------------------------------------------- */
 
 static void
 answer(long pid, int pidfd)
@@ -149,9 +164,9 @@ make_shim(int *pidfd)
         .flags = CLONE_PARENT | CLONE_PIDFD | (pad.q.clone_flags & ~(pad.away ? MADE_AHEAD : 0ull)),
         .pidfd = (uint64_t)(uintptr_t)pidfd,
     };
-    if (pad.fds[SHIM_FD_LEAF] >= 0) {
+    if (pad.n_fds > PAD_LEAF) {
         a.flags |= CLONE_INTO_CGROUP;
-        a.cgroup = (uint32_t)pad.fds[SHIM_FD_LEAF];
+        a.cgroup = (uint32_t)pad.fds[PAD_LEAF];
     }
     return RAW(SYS_clone3, &a, sizeof(a));
 }
@@ -164,10 +179,9 @@ become_shim(char *title, size_t title_size)
     memset(title, 0, title_size);
     memcpy(title, pad.q.title, n < title_size ? n : title_size);
     (void)RAW(SYS_close_range, PAD_FD, PAD_FD_END - 1, 0);
-    raw_close(pad.fds[SHIM_FD_LEAF]);
-    if (pad.q.join)
-        return shim_join(pad.fds);
-    return shim_main(pad.fds, pad.received + (pad.n_received - pad.q.n_trees), pad.q.n_trees);
+    if (pad.n_fds > PAD_LEAF)
+        raw_close(pad.fds[PAD_LEAF]);
+    return pad.q.join ? shim_join(pad.fds[PAD_STATUS]) : shim_main(pad.fds[PAD_STATUS]);
 }
 
 int
@@ -179,14 +193,12 @@ shim_pad(char *title, size_t title_size)
         return 1;
     for (;;) {
         rest();
-        long r = receive();
+        long r = shim_recv(PAD_FD, &pad.q, sizeof(pad.q), pad.fds, PAD_FDS_MAX, &pad.n_fds);
         if (r == 0)
             return 0;
-        if (r == -EAGAIN)
-            continue;
         int pidfd = -1;
         if (r == 1)
-            r = make_shim(&pidfd);
+            r = pad.n_fds > PAD_STATUS ? make_shim(&pidfd) : -EPROTO;
         if (r == 0)
             return become_shim(title, title_size);
         answer(r, pidfd);

@@ -242,10 +242,16 @@ void task_resume(struct warden *w, struct warden_waiter to, const struct warden_
 
 /* --- warden_pad.c --- */
 int pad_start(struct warden *w, struct err *e);
-/* The shim's pid, or the error; `fds` (borrowed) as struct pad_request has it. On failure a shim
- * may have been made all the same: its cgroup is to be killed. */
-int pad_launch(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds,
-               int *ret_pidfd, struct err *e);
+/* The status socket: pair[0] is ours. */
+int pad_socket(int pair[2], struct err *e);
+/* A shim or joiner is to be made. `status` is its end of the status socket; `leaf` -1: without
+ * cgroups. */
+int pad_ask(struct warden *w, const struct pad_request *q, int status, int leaf, struct err *e);
+/* Its pid, or the error; once after each pad_ask() that did not fail, before the next. */
+int pad_take(struct warden *w, int *ret_pidfd, struct err *e);
+/* What it works with, over our end of that socket: `fds` (borrowed) by enum shim_fd. */
+int pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees,
+             struct err *e);
 
 /* What a shim or joiner (`who`) reports: false, nothing yet; else `e` says why its program does not
  * run, or it does, and `fds` (owned by the caller in either case) are the `want` of the report. */

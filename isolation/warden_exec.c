@@ -38,7 +38,7 @@ struct join {
     struct user user;
     uint64_t caps;
     uint32_t id_base;
-    int fds[SHIM_FD_END]; /* owned: plan, status, procs; others borrowed */
+    int fds[SHIM_FD_END]; /* owned: plan, procs; others borrowed */
     void *plan;
     size_t plan_n;
 };
@@ -145,30 +145,25 @@ make_plan(struct warden *w, struct join *j, struct err *e)
 }
 
 static int
-clone_joiner(struct warden *w, struct join *j, struct wexec *x, struct err *e)
+clone_joiner(struct warden *w, struct join *j, struct wexec *x, int status, struct err *e)
 {
     struct wtask *t = j->task;
     struct pad_request q = {.join = 1};
     snprintf(q.title, sizeof(q.title), "exec in %.8s/%.40s", t->alloc, t->name);
-    int *all = j->fds, fds[SHIM_FD_END];
-    all[SHIM_FD_LEAF] = t->cgroup.shim_fd;
-    all[SHIM_FD_CGROUP] = t->cgroup.task_fd;
-    all[SHIM_FD_TARGET] = t->shim.fd;
-    all[SHIM_FD_HOST] = j->launched->spec->isolated ? -1 : w->host_mnt;
-    size_t n = 0;
-    for (int i = 0; i < SHIM_FD_END; i++) {
-        if (all[i] < 0)
-            continue;
-        q.have |= 1u << i;
-        fds[n++] = all[i];
-    }
+    j->fds[SHIM_FD_CGROUP] = t->cgroup.task_fd;
+    j->fds[SHIM_FD_TARGET] = t->shim.fd;
+    j->fds[SHIM_FD_HOST] = j->launched->spec->isolated ? -1 : w->host_mnt;
     int pidfd = -1;
-    int pid = pad_launch(w, &q, fds, n, &pidfd, e);
+    int pid = pad_ask(w, &q, status, t->cgroup.shim_fd, e);
+    if (pid == 0)
+        pid = pad_take(w, &pidfd, e);
     if (pid < 0)
         return pid;
     x->joiner.fd = pidfd;
     int r = warden_watch(w, &x->joiner, EPOLLIN);
-    return r < 0 ? err_errno(e, -r, "watch the joiner") : 0;
+    if (r < 0)
+        return err_errno(e, -r, "watch the joiner");
+    return pad_work(x->status.fd, j->fds, NULL, 0, e);
 }
 
 /* --- sessions -------------------------------------------------------------------------------- */
@@ -280,14 +275,15 @@ run(struct warden *w, struct join *j, struct wexec *x, struct err *e)
             return err_errno(e, errno, "open its cgroup");
         j->fds[SHIM_FD_PROCS] = fd;
     }
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-        return err_errno(e, errno, "make the status socket");
+    r = pad_socket(pair, e);
+    if (r < 0)
+        return r;
     x->status = (struct watch){pair[0], status_event};
-    j->fds[SHIM_FD_STATUS] = pair[1];
+    auto_fd int status = pair[1];
     if (fd_near_limit(pair[1], WARDEN_FDS_KEPT))
         return err_errno(e, EMFILE,
                          "the warden has few file descriptors left: raise its limit of open files");
-    r = clone_joiner(w, j, x, e);
+    r = clone_joiner(w, j, x, status, e);
     if (r < 0)
         return r;
     r = warden_watch(w, &x->status, EPOLLIN);
@@ -330,7 +326,6 @@ task_exec(struct warden *w, struct warden_waiter to, const struct warden_request
         started(w, x, &e);
     x->used = x->joiner.fd >= 0; /* else there is nothing to wait for */
     fd_close(&j.fds[SHIM_FD_PLAN]);
-    fd_close(&j.fds[SHIM_FD_STATUS]);
     fd_close(&j.fds[SHIM_FD_PROCS]);
 }
 

@@ -41,7 +41,7 @@ struct launch {
     uint64_t caps;
     struct wtask *task;
     int fds[SHIM_FD_END]; /* owned; -1: absent, or of the task or the warden */
-    int status;           /* our end */
+    int status[2];        /* ours, the shim's */
     struct mounts_plan *mounts;
     int trees[MOUNTS_TREES_MAX];
     uint32_t n_trees;
@@ -259,7 +259,7 @@ make_cgroup(struct warden *w, struct launch *l, struct err *e)
     if ((w->cgroup.controllers & CGROUP_MEMORY) != 0)
         l->fds[SHIM_FD_OOM] =
             openat(t->cgroup.task_fd, "memory.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    return warden_bpf_add(w, t, l->spec, e);
+    return 0;
 }
 
 static int
@@ -395,19 +395,6 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
     return r < 0 ? err_errno(e, -r, "write the plan") : 0;
 }
 
-static int
-make_fds(struct warden *w, struct launch *l, struct err *e)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-        return err_errno(e, errno, "make the status socket");
-    l->status = pair[0];
-    l->fds[SHIM_FD_STATUS] = pair[1];
-    if (!logs_wanted(l->spec))
-        return 0;
-    return files_logs(w, l->spec, &l->fds[SHIM_FD_LOGS], l->log_index, l->log_first, e);
-}
-
 /* The sources of the mounts: what of the host goes into the box. */
 static int
 open_trees(struct launch *l, struct err *e)
@@ -424,32 +411,22 @@ open_trees(struct launch *l, struct err *e)
 }
 
 static int
-clone_shim(struct warden *w, struct launch *l, struct err *e)
+ask_for_shim(struct warden *w, struct launch *l, struct err *e)
 {
-    struct wtask *t = l->task;
     const struct launch_spec *s = l->spec;
-    struct pad_request q = {.n_trees = l->n_trees};
+    struct pad_request q = {0};
     snprintf(q.title, sizeof(q.title), "%.8s/%.48s", s->alloc_id, s->task_name);
     if (s->isolated)
         q.clone_flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
-    int all[SHIM_FD_END], fds[PAD_FDS_MAX];
-    memcpy(all, l->fds, sizeof(all));
-    all[SHIM_FD_RECORD] = t->record;
-    all[SHIM_FD_LEAF] = t->cgroup.shim_fd;
-    all[SHIM_FD_CGROUP] = t->cgroup.task_fd;
-    all[SHIM_FD_USERNS] = l->userns;
-    all[SHIM_FD_NETNS] = l->netns;
-    all[SHIM_FD_HOST] = s->isolated ? -1 : w->host_mnt;
-    size_t n = 0;
-    for (int i = 0; i < SHIM_FD_END; i++) {
-        if (all[i] < 0)
-            continue;
-        q.have |= 1u << i;
-        fds[n++] = all[i];
-    }
-    memcpy(fds + n, l->trees, l->n_trees * sizeof(fds[0]));
+    int r = pad_socket(l->status, e);
+    return r < 0 ? r : pad_ask(w, &q, l->status[1], l->task->cgroup.shim_fd, e);
+}
+
+static int
+take_shim(struct warden *w, struct wtask *t, struct err *e)
+{
     int pidfd = -1;
-    int pid = pad_launch(w, &q, fds, n + l->n_trees, &pidfd, e);
+    int pid = pad_take(w, &pidfd, e);
     if (pid < 0)
         return pid;
     t->shim.fd = pidfd;
@@ -458,13 +435,30 @@ clone_shim(struct warden *w, struct launch *l, struct err *e)
     return r < 0 ? err_errno(e, -r, "watch the shim") : 0;
 }
 
+/* What the shim needs, while the pad makes it. */
+static int
+prepare(struct warden *w, struct launch *l, struct err *e)
+{
+    int r = w->cgroup.fd >= 0 ? warden_bpf_add(w, l->task, l->spec, e) : 0;
+    if (r == 0 && logs_wanted(l->spec))
+        r = files_logs(w, l->spec, &l->fds[SHIM_FD_LOGS], l->log_index, l->log_first, e);
+    if (r == 0)
+        r = make_plan(w, l, e);
+    return r == 0 ? open_trees(l, e) : r;
+}
+
 static int
 start_shim(struct warden *w, struct launch *l, struct err *e)
 {
     struct wtask *t = l->task;
-    int r = open_trees(l, e);
-    if (r == 0)
-        r = clone_shim(w, l, e);
+    int fds[SHIM_FD_END];
+    memcpy(fds, l->fds, sizeof(fds));
+    fds[SHIM_FD_RECORD] = t->record;
+    fds[SHIM_FD_CGROUP] = t->cgroup.task_fd;
+    fds[SHIM_FD_USERNS] = l->userns;
+    fds[SHIM_FD_NETNS] = l->netns;
+    fds[SHIM_FD_HOST] = l->spec->isolated ? -1 : w->host_mnt;
+    int r = pad_work(l->status[0], fds, l->trees, l->n_trees, e);
     if (r < 0)
         return r;
     struct {
@@ -536,7 +530,8 @@ launch_close(struct launch *l)
         fd_close(&l->fds[i]);
     for (uint32_t i = 0; i < l->n_trees; i++)
         fd_close(&l->trees[i]);
-    fd_close(&l->status);
+    fd_close(&l->status[0]);
+    fd_close(&l->status[1]);
 }
 
 static int
@@ -548,16 +543,21 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
         r = make_record(w, l, e);
     if (r == 0)
         r = make_cgroup(w, l, e);
-    if (r == 0)
-        r = make_fds(w, l, e);
-    if (r == 0)
-        r = make_plan(w, l, e);
     t->plan_ns = clock_mono_ns();
+    if (r == 0)
+        r = ask_for_shim(w, l, e);
+    if (r < 0)
+        return r;
+    r = prepare(w, l, e);
+    struct err other = ERR_INIT;
+    int taken = take_shim(w, t, r == 0 ? e : &other);
+    if (r == 0)
+        r = taken;
     if (r == 0)
         r = start_shim(w, l, e);
     if (r < 0)
         return r;
-    t->status = (struct watch){TAKE_FD(l->status), status_event};
+    t->status = (struct watch){TAKE_FD(l->status[0]), status_event};
     t->plan = TAKE(l->plan);
     r = warden_watch(w, &t->status, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "watch the shim") : 0;
@@ -604,7 +604,7 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
 {
     auto_mem void *ctx = mem_ctx("launch");
     struct err e = ERR_INIT;
-    struct launch l = {.ctx = ctx, .spec = s, .status = -1, .userns = -1, .netns = -1};
+    struct launch l = {.ctx = ctx, .spec = s, .status = {-1, -1}, .userns = -1, .netns = -1};
     memset(l.fds, 0xff, sizeof(l.fds));
     int r = authorise(w, &l, &e);
     if (r == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The warden's side of the launch pad (shim_pad.c): started with the warden, started again should
- * it die. One request at a time; the answer comes within the time of one fork.
+ * it die. One request at a time; the answer comes within the time of one fork, in which the warden
+ * goes on with what the shim will need.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,8 @@
 
 #define ROOM "warden"
 
-/* The root of the pad has no /proc, so /proc/self/ns is opened before: what is in it is then of where
- * we are. */
+/* The root of the pad has no /proc, so /proc/self/ns is opened before: what is in it is then of
+ * where we are. */
 static int
 enter_home(struct warden *w, int home[2], struct err *e)
 {
@@ -98,16 +99,15 @@ pad_start(struct warden *w, struct err *e)
 }
 
 static int
-exchange(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds,
-         struct pad_answer *a, int *ret_pidfd)
+send_fds(int sock, const void *p, size_t size, const int *fds, size_t n_fds)
 {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(PAD_FDS_MAX * sizeof(int))];
+        char bytes[CMSG_SPACE(SHIM_FDS_MAX * sizeof(int))];
     } c;
-    struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = sizeof(*q)};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = size};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    ASSERT(n_fds > 0 && n_fds <= PAD_FDS_MAX);
+    ASSERT(n_fds > 0 && n_fds <= SHIM_FDS_MAX);
     m.msg_control = c.bytes;
     m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
     c.align.cmsg_level = SOL_SOCKET;
@@ -116,21 +116,54 @@ exchange(struct warden *w, const struct pad_request *q, const int *fds, size_t n
     memcpy(CMSG_DATA(&c.align), fds, n_fds * sizeof(int));
     ssize_t n;
     do
-        n = sendmsg(w->pad, &m, MSG_NOSIGNAL);
+        n = sendmsg(sock, &m, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return -errno;
-    /* from here on there may be a shim: whatever goes wrong, it must not be asked for again */
+    return n < 0 ? -errno : 0;
+}
+
+static int
+send_request(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds)
+{
+    return w->pad >= 0 ? send_fds(w->pad, q, sizeof(*q), fds, n_fds) : -EPIPE;
+}
+
+int
+pad_socket(int pair[2], struct err *e)
+{
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_errno(e, errno, "make the status socket");
+    (void)fcntl(pair[0], F_SETFL, O_NONBLOCK); /* the shim waits in it, the warden does not */
+    return 0;
+}
+
+int
+pad_ask(struct warden *w, const struct pad_request *q, int status, int leaf, struct err *e)
+{
+    const int fds[PAD_FDS_MAX] = {[PAD_STATUS] = status, [PAD_LEAF] = leaf};
+    size_t n_fds = leaf >= 0 ? PAD_LEAF + 1 : PAD_STATUS + 1;
+    int r = send_request(w, q, fds, n_fds);
+    if (r == -EPIPE || r == -ECONNRESET) { /* it died before: one more try */
+        log_warn(ROOM, "the launch pad is gone and is started again", NULL);
+        r = pad_start(w, e);
+        if (r < 0)
+            return r;
+        r = send_request(w, q, fds, n_fds);
+    }
+    return r < 0 ? err_errno(e, -r, "ask the launch pad for a shim") : 0;
+}
+
+static int
+await_answer(struct warden *w, struct pad_answer *a, int *ret_pidfd)
+{
     struct pollfd p = {.fd = w->pad, .events = POLLIN};
-    int ready;
-    do
-        ready = poll(&p, 1, WARDEN_PAD_MS);
-    while (ready < 0 && errno == EINTR);
-    if (ready <= 0)
-        return ready < 0 ? -errno : -ETIMEDOUT;
     int got[PROTO_FDS_MAX];
     size_t n_got = 0;
-    long r = proto_recv(w->pad, a, sizeof(*a), got, &n_got);
+    long r;
+    while ((r = proto_recv(w->pad, a, sizeof(*a), got, &n_got)) == -EAGAIN) {
+        int ready = poll(&p, 1, WARDEN_PAD_MS);
+        if (ready == 0 || (ready < 0 && errno != EINTR))
+            return ready == 0 ? -ETIMEDOUT : -errno;
+    }
     *ret_pidfd = n_got == 1 ? got[0] : -1;
     for (size_t i = 1; i < n_got; i++)
         fd_close(&got[i]);
@@ -138,25 +171,34 @@ exchange(struct warden *w, const struct pad_request *q, const int *fds, size_t n
 }
 
 int
-pad_launch(struct warden *w, const struct pad_request *q, const int *fds, size_t n_fds,
-           int *ret_pidfd, struct err *e)
+pad_take(struct warden *w, int *ret_pidfd, struct err *e)
 {
     struct pad_answer a = {0};
-    int r = w->pad >= 0 ? exchange(w, q, fds, n_fds, &a, ret_pidfd) : -EPIPE;
-    if (r == -EPIPE || r == -ECONNRESET) { /* it died before: one more try */
-        log_warn(ROOM, "the launch pad is gone and is started again", NULL);
-        r = pad_start(w, e);
-        if (r < 0)
-            return r;
-        r = exchange(w, q, fds, n_fds, &a, ret_pidfd);
-    }
-    if (r < 0) {
+    int r = await_answer(w, &a, ret_pidfd);
+    if (r < 0) { /* there may be a shim: it ends with our end of its socket */
         stop_pad(w);
-        return err_errno(e, -r, "ask the launch pad for a shim");
+        return err_errno(e, -r, "get a shim from the launch pad");
     }
     if (a.pid <= 0 || *ret_pidfd < 0)
         return err_errno(e, a.pid < 0 ? -a.pid : EPROTO, "clone the shim");
     return a.pid;
+}
+
+int
+pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees, struct err *e)
+{
+    struct shim_work work = {.n_trees = n_trees};
+    int all[SHIM_FDS_MAX];
+    size_t n = 0;
+    for (int i = 0; i < SHIM_FD_END; i++) {
+        if (fds[i] < 0)
+            continue;
+        work.have |= 1u << i;
+        all[n++] = fds[i];
+    }
+    memcpy(all + n, trees, n_trees * sizeof(all[0]));
+    int r = send_fds(status, &work, sizeof(work), all, n + n_trees);
+    return r < 0 ? err_errno(e, -r, "tell the shim its work") : 0;
 }
 
 bool
