@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -138,15 +139,36 @@ proc_pidfd_pid(int pidfd)
     return (pid_t)number(&p);
 }
 
-pid_t
-proc_fork(int *ret_pidfd)
+static pid_t
+fork_with(uint64_t flags, int *ret_pidfd)
 {
-    struct clone_args a = {.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
+    struct clone_args a = {.flags = CLONE_CLEAR_SIGHAND | flags, .exit_signal = SIGCHLD};
     if (ret_pidfd != NULL) {
         a.flags |= CLONE_PIDFD;
         a.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
     }
     return (pid_t)RAW(SYS_clone3, &a, sizeof(a));
+}
+
+pid_t
+proc_fork(int *ret_pidfd)
+{
+    return fork_with(0, ret_pidfd);
+}
+
+/* The table is shared until the child takes a copy of the part that it keeps. */
+pid_t
+proc_fork_bare(uint64_t flags, int keep, int *ret_pidfd)
+{
+    pid_t pid = fork_with(CLONE_FILES | flags, ret_pidfd);
+    if (pid != 0)
+        return pid;
+    unsigned last = keep > STDERR_FILENO ? (unsigned)keep : STDERR_FILENO;
+    if (RAW(SYS_close_range, last + 1, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+        _exit(EMFILE);
+    if (last > STDERR_FILENO + 1)
+        (void)RAW(SYS_close_range, STDERR_FILENO + 1, last - 1, 0);
+    return 0;
 }
 
 struct pair {

@@ -429,19 +429,10 @@ warden_fork(struct warden *w, struct warden_waiter to, const char *what,
     if (i == WARDEN_JOBS_MAX)
         return err_set(e, -ERR_BUSY, "%s: more than %d children at once", what, WARDEN_JOBS_MAX);
     int pidfd = -1;
-    pid_t pid = proc_fork(&pidfd);
+    pid_t pid = proc_fork_bare(0, w->alloc_dir, &pidfd);
     if (pid < 0)
         return err_errno(e, -pid, "%s: clone", what);
-    if (pid == 0) { /* what it holds would outlive the warden: the lock, the socket, connections */
-        fd_close(&w->lock);
-        fd_close(&w->listener.fd);
-        fd_close(&w->pad);
-        for (size_t k = 0; k < WARDEN_CONNS_MAX; k++)
-            if (w->conns[k] != NULL)
-                fd_close(&w->conns[k]->watch.fd);
-        for (size_t k = 0; k < WARDEN_EXECS_MAX; k++)
-            if (w->execs[k].used)
-                fd_close(&w->execs[k].status.fd);
+    if (pid == 0) {
         int r = fn(w, arg);
         _exit(r < 0 ? (-r < 200 ? -r : EIO) : 0);
     }

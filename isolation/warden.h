@@ -210,7 +210,8 @@ void answer_fd(const void *ctx, struct warden_answer *a, enum warden_fd kind, in
 void warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a);
 void warden_reply_err(struct warden *w, struct warden_waiter to, const struct err *e);
 bool warden_can_fork(const struct warden *w); /* fewer than WARDEN_JOBS_MAX children */
-/* Runs `fn` in a child; the waiter gets 0 or the error that it returned. */
+/* Runs `fn` in a child, which has no descriptor but alloc_dir; the waiter gets 0 or the error that it
+ * returned. */
 int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
                 int (*fn)(struct warden *w, void *arg), void *arg, struct err *e);
 

@@ -53,11 +53,9 @@ write_map(pid_t pid, const char *file, uint32_t base)
 static int
 make_namespace(uint32_t base, const char **what)
 {
-    struct clone_args a = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
     pid_t parent = getpid();
-    long pid = RAW(SYS_clone3, &a, sizeof(a));
+    long pid = proc_fork_bare(CLONE_NEWUSER, -1, NULL);
     if (pid == 0) {
-        (void)RAW(SYS_close_range, 0, ~0U, 0); /* the lock of the warden among them */
         (void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
         while (RAW(SYS_getppid) == parent) /* not killed before the line above */
             (void)RAW(SYS_ppoll, NULL, 0, NULL, NULL, 8);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What needs a real kernel: probing, cgroup leaves with processes in them, kill, freeze,
+ * What needs a real kernel: probing, forks, cgroup leaves with processes in them, kill, freeze,
  * statistics.
  */
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include "common/mem.h"
 #include "isolation/cgroup.h"
 #include "isolation/probe.h"
+#include "isolation/proc.h"
 #include "isolation/raw.h"
 #include "tests/lib/test.h"
 
@@ -63,6 +64,34 @@ sleeper(int cgroup)
     ck_assert_int_gt(pid, 0);
     return (pid_t)pid;
 }
+
+/* A removal, a user namespace: not one of the descriptors of ten thousand tasks. */
+START_TEST(a_bare_child_has_what_it_keeps)
+{
+    int keep = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 20), status = 0;
+    int low = fcntl(keep, F_DUPFD_CLOEXEC, 10), high = fcntl(keep, F_DUPFD_CLOEXEC, 200);
+    ck_assert(keep >= 20 && low < keep && high >= 200);
+    for (int with = 0; with < 2; with++) {
+        pid_t pid = proc_fork_bare(0, with ? keep : -1, NULL);
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+            int wrong = fcntl(STDERR_FILENO, F_GETFD) < 0;
+            wrong += (fcntl(keep, F_GETFD) >= 0) != with;
+            for (int i = STDERR_FILENO + 1; i < 1024; i++)
+                wrong += i != keep && fcntl(i, F_GETFD) >= 0;
+            (void)close(STDOUT_FILENO); /* its own table: ours stays */
+            _exit(wrong);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_int_eq(status, 0);
+    }
+    ck_assert(fcntl(STDOUT_FILENO, F_GETFD) >= 0 && fcntl(low, F_GETFD) >= 0 &&
+              fcntl(high, F_GETFD) >= 0);
+    fd_close(&keep);
+    fd_close(&low);
+    fd_close(&high);
+}
+END_TEST
 
 START_TEST(probe_as_root)
 {
@@ -164,4 +193,4 @@ START_TEST(the_leaf_is_polled)
 }
 END_TEST
 
-TEST_SUITE("host", probe_tells_what_is_here, probe_as_root, leaves_live_and_die, the_leaf_is_polled)
+TEST_SUITE("host", probe_tells_what_is_here, a_bare_child_has_what_it_keeps, probe_as_root, leaves_live_and_die, the_leaf_is_polled)
