@@ -61,7 +61,6 @@ struct bench {
     struct policy policy;
     struct warden_client *client;
     struct launch_spec *spec;
-    pid_t warden;
     char *noop;
     int ended;
     int64_t launch_ns;
@@ -99,10 +98,22 @@ add(struct series *s, int64_t from, int64_t to)
         s->v[s->n++] = (double)(to - from) / 1e6;
 }
 
+static pid_t warden; /* ours; 0: not started yet */
+
+/* With all of its tasks. */
+static void
+stop_warden(void)
+{
+    if (warden > 0 && kill(warden, SIGUSR1) == 0)
+        while (waitpid(warden, NULL, 0) < 0)
+            ;
+}
+
 static _Noreturn void
 die(const char *what, const char *why)
 {
     fprintf(stderr, "bench/launch: %s: %s\n", what, why);
+    stop_warden();
     _exit(2);
 }
 
@@ -162,8 +173,8 @@ start_warden(struct bench *b)
     *strrchr(self, '/') = '\0';
     snprintf(helpers, sizeof(helpers), "%.4000s/../paddock-warden", self);
     b->noop = mem_printf(b->ctx, "%s/noop", self);
-    b->warden = proc_fork(NULL);
-    if (b->warden == 0) {
+    warden = proc_fork(NULL);
+    if (warden == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         execl(helpers, "paddock-warden", "-policy", policy, "-log-level", "warn", (char *)NULL);
         die("execute", helpers);
@@ -336,11 +347,11 @@ static void
 measure(struct bench *b, int64_t v[GROWTH_END])
 {
     auto_mem void *ctx = mem_ctx("measure");
-    char *children, *path = mem_printf(ctx, "/proc/%d/task/%d/children", b->warden, b->warden);
+    char *children, *path = mem_printf(ctx, "/proc/%d/task/%d/children", warden, warden);
     need(file_read(ctx, AT_FDCWD, path, 1 << 20, &children, NULL), path, NULL);
     memset(v, 0, GROWTH_END * sizeof(*v));
     char *save = NULL;
-    children = mem_printf(ctx, "%d %s", b->warden, children);
+    children = mem_printf(ctx, "%d %s", warden, children);
     int daemons = 3; /* others are shims */
     for (char *p = strtok_r(children, " ", &save); p != NULL && daemons-- > 0;
          p = strtok_r(NULL, " ", &save)) {
@@ -613,9 +624,7 @@ main(int argc, char **argv)
         met = report_peer(&peers[i]) && met;
     printf("before the first and after the last\n");
     met = !grown(&b, before) && met;
-    kill(b.warden, SIGUSR1);
-    while (waitpid(b.warden, NULL, 0) < 0)
-        ;
+    stop_warden();
     for (int64_t i = 0; i < o.mounts; i++)
         (void)umount2(mem_printf(b.ctx, "%s/m%lld", b.dir, (long long)i), MNT_DETACH);
     (void)dir_remove(AT_FDCWD, b.dir, NULL);

@@ -193,4 +193,5 @@ START_TEST(the_leaf_is_polled)
 }
 END_TEST
 
-TEST_SUITE("host", probe_tells_what_is_here, a_bare_child_has_what_it_keeps, probe_as_root, leaves_live_and_die, the_leaf_is_polled)
+TEST_SUITE("host", probe_tells_what_is_here, a_bare_child_has_what_it_keeps, probe_as_root,
+           leaves_live_and_die, the_leaf_is_polled)
