@@ -196,7 +196,8 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
         str_map_set(ctx, &info->facts, probe_name((enum probe_id)i), f->ok ? "true" : f->reason);
     }
     /* not what the kernel can, but what tasks get */
-    uint32_t all = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET | CGROUP_HUGETLB;
+    uint32_t all =
+        CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET | CGROUP_HUGETLB;
     uint32_t absent = w->cgroup.fd < 0 ? all : all & ~w->cgroup.controllers;
     const char *limits = absent == 0 ? "true"
                                      : mem_printf(ctx, "tasks have no limits of: %s",
@@ -504,8 +505,10 @@ reload(struct warden *w)
     mem_free(old);
     log_info(ROOM, "policy reloaded", "raw_exec", p->raw_exec ? "yes" : "no", NULL);
     if (!same)
-        log_warn(ROOM, "directories, bind paths, the bridge or the agent's user changed: restart the warden",
-                 NULL);
+        log_warn(
+            ROOM,
+            "directories, bind paths, the bridge or the agent's user changed: restart the warden",
+            NULL);
     (void)notify_send("READY=1");
 }
 
@@ -542,10 +545,10 @@ static int
 next_timeout(struct warden *w)
 {
     const int64_t at[] = {w->trash_ns, w->nets_ns, exec_deadline(w)};
-    if (w->n_deadlines == 0 && at[0] == 0 && at[1] == 0 && at[2] == 0)
+    if (w->due == NULL && at[0] == 0 && at[1] == 0 && at[2] == 0)
         return -1;
     int64_t now = clock_mono_ns();
-    int next = w->n_deadlines > 0 ? task_timeout(w, now) : -1;
+    int next = task_timeout(w, now);
     for (size_t i = 0; i < ARRAY_LEN(at); i++) {
         int left = at[i] <= now ? 0 : (int)((at[i] - now) / NS_PER_MS) + 1;
         if (at[i] != 0 && (next < 0 || left < next))
@@ -583,7 +586,7 @@ warden_loop(struct warden *w, struct err *e)
             struct watch *watch = ev.data.ptr;
             watch->fn(w, watch, ev.events);
         }
-        if (w->n_deadlines > 0)
+        if (w->due != NULL)
             task_deadlines(w, clock_mono_ns());
         if (w->n_exec_deadlines > 0)
             exec_deadlines(w, clock_mono_ns());

@@ -68,6 +68,8 @@ struct wtask {
     char alloc[UUID_TEXT];
     char name[PROTO_TASK_NAME_MAX + 1];
     uint64_t hash;
+    struct wtask *same_bucket;
+    size_t at; /* in warden.tasks */
     enum wtask_state state;
     struct watch shim;         /* pidfd of the shim; -1 when it has ended */
     struct watch status;       /* launching: where the shim reports */
@@ -89,8 +91,9 @@ struct wtask {
     char *warning;       /* limits that it was to have; NULL: none; owned */
     struct err *failure; /* of the launch; told when everything is removed; owned */
     unsigned retries;
-    int64_t deadline_ns;  /* launching, destroying or being removed; 0: none */
-    int64_t launch_by_ns; /* of a launch that an earlier warden began */
+    int64_t deadline_ns;              /* launching, destroying or being removed; 0: none */
+    struct wtask *due_next, **due_at; /* of those that have one */
+    int64_t launch_by_ns;             /* of a launch that an earlier warden began */
 };
 
 /* A child that does blocking work. */
@@ -181,10 +184,12 @@ struct warden {
     uint64_t conn_last;
     struct wtask **tasks;
     size_t n_tasks;
+    struct wtask **buckets; /* the same by alloc and name; as many as tasks has room for */
+    size_t n_buckets;       /* a power of two */
+    struct wtask *due;      /* those with a deadline */
     struct wjob jobs[WARDEN_JOBS_MAX];
     struct wexec execs[WARDEN_EXECS_MAX];
     size_t n_exec_deadlines;
-    size_t n_deadlines;
     int64_t trash_pause_ms;
     int64_t trash_ns; /* when to empty the trash again; 0: not */
     bool sweep;       /* something is to be freed at the end of the turn */
@@ -210,8 +215,8 @@ void answer_fd(const void *ctx, struct warden_answer *a, enum warden_fd kind, in
 void warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a);
 void warden_reply_err(struct warden *w, struct warden_waiter to, const struct err *e);
 bool warden_can_fork(const struct warden *w); /* fewer than WARDEN_JOBS_MAX children */
-/* Runs `fn` in a child, which has no descriptor but alloc_dir; the waiter gets 0 or the error that it
- * returned. */
+/* Runs `fn` in a child, which has no descriptor but alloc_dir; the waiter gets 0 or the error that
+ * it returned. */
 int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
                 int (*fn)(struct warden *w, void *arg), void *arg, struct err *e);
 
@@ -256,8 +261,8 @@ int pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t 
 
 /* What a shim or joiner (`who`) reports: false, nothing yet; else `e` says why its program does not
  * run, or it does, and `fds` (owned by the caller in either case) are the `want` of the report. */
-bool pad_report(int socket, const char *who, const void *plan, size_t want,
-                int fds[PROTO_FDS_MAX], size_t *n_fds, struct err *e);
+bool pad_report(int socket, const char *who, const void *plan, size_t want, int fds[PROTO_FDS_MAX],
+                size_t *n_fds, struct err *e);
 
 /* --- warden_userns.c --- */
 void userns_probe(struct warden *w);

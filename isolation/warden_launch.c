@@ -479,8 +479,7 @@ finish_launch(struct warden *w, struct wtask *t)
     if (t->resolv != NULL)
         (void)unlink(t->resolv);
     mem_free(t->resolv);
-    t->deadline_ns = 0;
-    w->n_deadlines--;
+    task_deadline(w, t, 0);
 }
 
 static void
@@ -616,8 +615,7 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
     }
     l.task = task_add(w, s->alloc_id, s->task_name);
     l.task->launch = to;
-    l.task->deadline_ns = clock_mono_ns() + WARDEN_LAUNCH_MS * NS_PER_MS;
-    w->n_deadlines++;
+    task_deadline(w, l.task, clock_mono_ns() + WARDEN_LAUNCH_MS * NS_PER_MS);
     if (launch_run(w, &l, &e) < 0)
         launch_failed(w, l.task, &e);
     launch_close(&l);

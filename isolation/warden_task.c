@@ -38,16 +38,45 @@ hash(const char *alloc, const char *name)
     return h;
 }
 
+static struct wtask *
+bucket(const struct warden *w, uint64_t h)
+{
+    return w->n_buckets > 0 ? w->buckets[h & (w->n_buckets - 1)] : NULL;
+}
+
+static bool
+named(const struct wtask *t, uint64_t h, const char *alloc, const char *name)
+{
+    return t->hash == h && str_eq(t->alloc, alloc) && str_eq(t->name, name);
+}
+
 struct wtask *
 task_find(struct warden *w, const char *alloc, const char *name)
 {
     uint64_t h = hash(alloc, name);
-    for (size_t i = 0; i < w->n_tasks; i++) {
-        struct wtask *t = w->tasks[i];
-        if (t->hash == h && !t->forgotten && str_eq(t->alloc, alloc) && str_eq(t->name, name))
-            return t;
-    }
-    return NULL;
+    struct wtask *t = bucket(w, h);
+    while (t != NULL && (t->forgotten || !named(t, h, alloc, name)))
+        t = t->same_bucket;
+    return t;
+}
+
+static void
+into_bucket(struct warden *w, struct wtask *t)
+{
+    struct wtask **at = &w->buckets[t->hash & (w->n_buckets - 1)];
+    t->same_bucket = *at;
+    *at = t;
+}
+
+static void
+grow(struct warden *w)
+{
+    w->n_buckets = w->n_tasks > 0 ? w->n_tasks * 2 : 1;
+    mem_resize(w, w->tasks, struct wtask *, w->n_buckets);
+    mem_resize(w, w->buckets, struct wtask *, w->n_buckets);
+    memset(w->buckets, 0, w->n_buckets * sizeof(w->buckets[0]));
+    for (size_t i = 0; i < w->n_tasks; i++)
+        into_bucket(w, w->tasks[i]);
 }
 
 struct wtask *
@@ -60,19 +89,24 @@ task_add(struct warden *w, const char *alloc, const char *name)
     t->shim = (struct watch){-1, task_shim_event};
     t->status.fd = t->payload = t->record = -1;
     t->cgroup = (struct cgroup_task){.shim_fd = -1, .task_fd = -1};
-    if ((w->n_tasks & (w->n_tasks - 1)) == 0)
-        mem_resize(w, w->tasks, struct wtask *, w->n_tasks > 0 ? w->n_tasks * 2 : 1);
+    if (w->n_tasks == w->n_buckets)
+        grow(w);
+    t->at = w->n_tasks;
     w->tasks[w->n_tasks++] = t;
+    into_bucket(w, t);
     return t;
 }
 
 void
 task_free(struct warden *w, struct wtask *t)
 {
-    for (size_t i = 0; i < w->n_tasks; i++)
-        if (w->tasks[i] == t)
-            w->tasks[i] = w->tasks[--w->n_tasks];
-    w->n_deadlines -= t->deadline_ns != 0;
+    w->tasks[t->at] = w->tasks[--w->n_tasks];
+    w->tasks[t->at]->at = t->at;
+    struct wtask **at = &w->buckets[t->hash & (w->n_buckets - 1)];
+    while (*at != t)
+        at = &(*at)->same_bucket;
+    *at = t->same_bucket;
+    task_deadline(w, t, 0);
     warden_unwatch(w, &t->shim);
     warden_unwatch(w, &t->status);
     fd_close(&t->payload);
@@ -90,9 +124,19 @@ task_record_name(char out[256], const char *alloc, const char *name)
 void
 task_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
 {
-    w->n_deadlines += at_ns != 0;
-    w->n_deadlines -= t->deadline_ns != 0;
+    if (t->deadline_ns != 0) {
+        *t->due_at = t->due_next;
+        if (t->due_next != NULL)
+            t->due_next->due_at = t->due_at;
+    }
     t->deadline_ns = at_ns;
+    if (at_ns == 0)
+        return;
+    t->due_next = w->due;
+    t->due_at = &w->due;
+    if (w->due != NULL)
+        w->due->due_at = &t->due_next;
+    w->due = t;
 }
 
 /* Everything is removed: whoever waits for that is told. */
@@ -159,9 +203,9 @@ task_sweep(struct warden *w)
 bool
 task_remains(struct warden *w, const char *alloc, const char *name)
 {
-    for (size_t i = 0; i < w->n_tasks; i++)
-        if (w->tasks[i]->forgotten && !w->tasks[i]->gone && str_eq(w->tasks[i]->alloc, alloc) &&
-            str_eq(w->tasks[i]->name, name))
+    uint64_t h = hash(alloc, name);
+    for (struct wtask *t = bucket(w, h); t != NULL; t = t->same_bucket)
+        if (t->forgotten && !t->gone && named(t, h, alloc, name))
             return true;
     return false;
 }
@@ -297,9 +341,9 @@ int
 task_timeout(struct warden *w, int64_t now)
 {
     int64_t next = INT64_MAX;
-    for (size_t i = 0; w->n_deadlines > 0 && i < w->n_tasks; i++)
-        if (w->tasks[i]->deadline_ns != 0 && w->tasks[i]->deadline_ns < next)
-            next = w->tasks[i]->deadline_ns;
+    for (struct wtask *t = w->due; t != NULL; t = t->due_next)
+        if (t->deadline_ns < next)
+            next = t->deadline_ns;
     if (next == INT64_MAX)
         return -1;
     return next <= now ? 0 : (int)((next - now) / NS_PER_MS) + 1;
@@ -308,9 +352,10 @@ task_timeout(struct warden *w, int64_t now)
 void
 task_deadlines(struct warden *w, int64_t now)
 {
-    for (size_t i = 0; i < w->n_tasks; i++) {
-        struct wtask *t = w->tasks[i];
-        if (t->deadline_ns == 0 || t->deadline_ns > now)
+    struct wtask *next;
+    for (struct wtask *t = w->due; t != NULL; t = next) {
+        next = t->due_next; /* what follows changes no other's */
+        if (t->deadline_ns > now)
             continue;
         if (t->forgotten && t->shim.fd < 0) {
             task_forget(w, t);
