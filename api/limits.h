@@ -18,6 +18,7 @@ enum {
     JOB_CORES_MAX = 1024,            /* processors of a task */
     JOB_DISKS_MAX = 8,               /* disks whose use by a task is limited */
     JOB_TCP_PORTS_MAX = 64,          /* ports of a list of landlock */
+    JOB_VERITY_MAX = 16,             /* verity blocks of a task */
     JOB_CALLS_MAX = 128,             /* system calls of a list of seccomp */
     JOB_NET_RULES_MAX = 64,          /* rules of a list of a network policy */
     JOB_DNS_MAX = 16,                /* servers, searches or options of a network */

@@ -6,6 +6,7 @@
 
 #include "api/limits.h"
 #include "codec/codec.h"
+#include "common/digest.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -158,6 +159,53 @@ box(struct check *c)
                  "does not isolate");
 }
 
+/* NULL, or what is wrong with the name of a file of the task's root. */
+static const char *
+bad_path(const char *path)
+{
+    if (path[0] == '/')
+        return "is not relative to the task's root: local/... of its own, or alloc/... of its "
+               "allocation's directory";
+    for (const char *p = path;; p++) {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && p[0] == '.' && p[1] == '.')
+            return "has \"..\": the directory of the allocation is alloc/... in the task";
+        if (n == 0 || (n == 1 && p[0] == '.'))
+            return "is not the plain name of a file";
+        p += n;
+        if (*p == '\0')
+            return NULL;
+    }
+}
+
+static void
+verity(struct check *c)
+{
+    const struct task_isolation *i = c->iso;
+    uint8_t digest[DIGEST_BYTES];
+    if (i->verity.n > 0 && !str_eq(c->task->driver, "exec"))
+        complain(c, "verity is without effect: driver \"%s\" does not seal files",
+                 str_or(c->task->driver, ""));
+    if (i->verity.n > JOB_VERITY_MAX)
+        complain(c, "more than %d verity blocks", JOB_VERITY_MAX);
+    for (size_t k = 0; k < i->verity.n && k < JOB_VERITY_MAX; k++) {
+        const struct task_verity *v = i->verity.v[k];
+        const char *path = str_or(v->path, "");
+        const char *why = bad_path(path);
+        if (why)
+            complain(c, "verity: path \"%.256s\" %s", path, why);
+        if (!str_empty(v->digest) && digest_parse(v->digest, digest) < 0)
+            complain(
+                c,
+                "verity: the digest of \"%.256s\" is not \"sha256:\" and 64 hexadecimal digits, "
+                "as \"fsverity digest FILE\" prints it",
+                path);
+        for (size_t n = 0; n < k; n++)
+            if (str_eq(str_or(i->verity.v[n]->path, ""), path))
+                complain(c, "verity: \"%.256s\" has two blocks", path);
+    }
+}
+
 static bool
 is_call(const char *s)
 {
@@ -212,4 +260,5 @@ validate_isolation(const void *ctx, const struct task *t, struct str_list *error
     seccomp(&c);
     pressure(&c);
     box(&c);
+    verity(&c);
 }

@@ -15,18 +15,32 @@
 #include "isolation/cgroup.h"
 #include "isolation/probe.h"
 #include "isolation/quota.h"
+#include "isolation/verity.h"
 
 #define NO_ALLOC "00000000-0000-0000-0000-000000000000"
 
-static bool
-try_disk(const char *path, bool root, struct err *e)
+/* What depends on the file system of the allocations. */
+static void
+probe_disk(struct cmd *c, struct table *t, bool root)
 {
-    if (path == NULL || !root) {
-        err_set(e, -ERR_INVALID, "%s", root ? "not tried: name the alloc_dir" : "not root");
-        return false;
+    const struct {
+        const char *name;
+        int (*probe)(int dir, struct err *e);
+    } rows[] = {{"disk_quota", quota_probe}, {"verity", verity_probe}};
+    const char *path = c->n_args > 0 ? c->args[0] : NULL;
+    auto_fd int dir = path && root ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int error = errno;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err e = ERR_INIT;
+        if (!path || !root)
+            err_set(&e, -ERR_INVALID, "%s", root ? "not tried: name the alloc_dir" : "not root");
+        else if (dir < 0)
+            err_errno(&e, error, "open \"%s\"", path);
+        else
+            (void)rows[i].probe(dir, &e);
+        table_row(t, rows[i].name, e.code == 0 ? "yes" : "no",
+                  e.code == 0 ? "-" : mem_strdup(c, e.text));
     }
-    auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return (dir < 0 ? err_errno(e, errno, "open \"%s\"", path) : quota_probe(dir, e)) == 0;
 }
 
 int
@@ -44,9 +58,7 @@ cmd_isolate_probe(struct cmd *c)
     for (int i = 0; i < PROBE_N; i++)
         table_row(&t, probe_name((enum probe_id)i), p.facts[i].ok ? "yes" : "no",
                   p.facts[i].ok ? "-" : p.facts[i].reason);
-    struct err e = ERR_INIT;
-    bool disk = try_disk(c->n_args > 0 ? c->args[0] : NULL, p.root, &e);
-    table_row(&t, "disk_quota", disk ? "yes" : "no", disk ? "-" : e.text);
+    probe_disk(c, &t, p.root);
     table_print(&t);
     cmd_put(c, "\n");
     cmd_say(c, "Landlock version %d%s", p.landlock_abi,
@@ -132,6 +144,10 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
                 s->apparmor);
     else
         cmd_say(c, "    runs under the client's AppArmor profile, where the client names one");
+    for (size_t i = 0; i < s->verity.n; i++)
+        cmd_say(c, "    has %s sealed, which nobody can write any more%s, or does not start",
+                s->verity.v[i]->path,
+                str_empty(s->verity.v[i]->digest) ? "" : ", with the digest that the job gives");
     if (s->core_sched)
         cmd_say(c, "    shares no processor core with another task at the same time, or does not start");
 }

@@ -113,6 +113,8 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     s->proc = iso ? mem_strdup(s, str_or(iso->proc, "")) : "";
     s->core_sched = iso && iso->core_sched;
     s->apparmor = iso ? mem_strdup(s, str_or(iso->apparmor, "")) : "";
+    for (size_t i = 0; iso && i < iso->verity.n; i++)
+        list_add(s, s->verity, codec_clone(s, &type_task_verity, iso->verity.v[i]));
     r = s->seccomp_rules ? seccomp_check_task(s->seccomp_rules, e) : 0;
     s->host_pid = host_pid;
     s->host_ipc = host_ipc;

@@ -255,6 +255,15 @@ enter(const char *path)
     return r;
 }
 
+/* Where it can be told apart from what is closed. */
+static long
+keep_program(const struct confine_exec *x)
+{
+    if (x->program == CONFINE_PROGRAM_FD)
+        return RAW(SYS_fcntl, x->program, F_SETFD, x->script ? 0 : FD_CLOEXEC);
+    return RAW(SYS_dup3, x->program, CONFINE_PROGRAM_FD, x->script ? 0 : O_CLOEXEC);
+}
+
 int
 confine_task(const struct confine *c, const struct confine_exec *x, const char **what)
 {
@@ -289,7 +298,10 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
         return r;
     /* Before a path of the job is used: /proc/self/fd/N of an inherited directory leads out of the
      * new root (test: working_directories_stay_inside). */
-    STEP("close_range", RAW(SYS_close_range, (unsigned)x->keep_fds + 1, ~0U, 0));
+    int keep_fds = x->program > 0 ? CONFINE_PROGRAM_FD : x->keep_fds;
+    if (x->program > 0)
+        STEP("dup", keep_program(x));
+    STEP("close_range", RAW(SYS_close_range, (unsigned)keep_fds + 1, ~0U, 0));
     if (x->work_dir != NULL)
         STEP("working directory", enter(x->work_dir));
     if (c->flags & (CONFINE_NO_NEW_PRIVS | CONFINE_ISOLATED))

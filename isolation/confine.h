@@ -83,10 +83,13 @@ int confine_begin(const struct confine *c, const char **what);
  * the payload keeps (2). All above are closed at once, in this process only: a failure is told
  * through the memory shared with the parent, and no path of the job may meet an inherited
  * directory. `filter` NULL: no seccomp. */
+enum { CONFINE_PROGRAM_FD = 3 };
 struct confine_exec {
     const char *work_dir;
     const char *apparmor; /* profile of what is executed; NULL: none */
     int keep_fds;
+    int program;   /* becomes CONFINE_PROGRAM_FD, for execveat(2); 0: none */
+    bool script;   /* it stays open in what is executed */
     bool terminal; /* standard input is its controlling terminal */
     int userns;
     const struct sock_filter *filter;

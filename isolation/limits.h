@@ -53,6 +53,7 @@ enum {
     MOUNTS_DEPTH_MAX = 32,         /* components of a mount target */
     MOUNTS_BYTES_PER_INODE = 1024, /* bytes of a task's tmpfs for each file that it may hold */
     MOUNTS_TREES_MAX = 128,        /* host directories that are mounted in one task */
+    VERITY_FILES_MAX = 16,         /* files of a task that are sealed */
     CONFINE_GROUPS_MAX = 64,       /* supplementary groups of a task */
     CONFINE_PORTS_MAX = 64,        /* TCP ports of a list of Landlock */
     CONFINE_RLIMITS_MAX = 16,      /* resource limits of a task */

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "common/buf.h"
+#include "common/digest.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/cgroup.h"
@@ -85,6 +86,62 @@ candidates(const void *ctx, const struct launch_spec *s, const char *base, struc
             list_add(ctx, *out, mem_printf(ctx, "%.*s/%s", (int)n, p, s->command));
         p += n + (p[n] == ':');
     }
+}
+
+/* Is the absolute path the file `clean` of the root, which has plain components only? */
+static bool
+names(const char *path, const char *clean)
+{
+    for (const char *p = path + strspn(path, "/"); *p != '\0'; p += strspn(p, "/")) {
+        size_t n = strcspn(p, "/");
+        if (n == 1 && p[0] == '.') {
+            p += n;
+            continue;
+        }
+        if (strncmp(p, clean, n) != 0 || (clean[n] != '/' && clean[n] != '\0'))
+            return false;
+        p += n;
+        clean += n + (clean[n] == '/');
+    }
+    return *clean == '\0';
+}
+
+static bool
+goes_up(const char *path)
+{
+    for (const char *p = strstr(path, "/.."); p != NULL; p = strstr(p + 1, "/.."))
+        if (p[3] == '/' || p[3] == '\0')
+            return true;
+    return false;
+}
+
+/* What is sealed, and whether what is executed is among it: by its name alone, which ".." would
+ * hide. */
+static int
+fill_verity(struct block *k, struct plan_header *h, const struct launch_spec *s,
+            const struct str_list *paths, struct err *e)
+{
+    auto_mem void *ctx = mem_ctx("verity");
+    struct plan_verity *v = mem_array(ctx, struct plan_verity, s->verity.n);
+    for (size_t i = 0; i < s->verity.n; i++) {
+        const struct task_verity *f = s->verity.v[i];
+        v[i].path = put_str(k, f->path);
+        v[i].has_digest = digest_parse(str_or(f->digest, ""), v[i].digest) == 0;
+    }
+    if (s->verity.n > 0)
+        h->verity =
+            (struct plan_verities){put(k, v, s->verity.n * sizeof(*v), 8), (uint32_t)s->verity.n};
+    for (size_t j = 0; j < paths->n && h->program == 0; j++) {
+        if (s->verity.n > 0 && goes_up(paths->v[j]))
+            return err_set(
+                e, -ERR_INVALID,
+                "verity: the command \"%.256s\" has \"..\": name it as its verity block does",
+                paths->v[j]);
+        for (size_t i = 0; i < s->verity.n && h->program == 0; i++)
+            if (names(paths->v[j], s->verity.v[i]->path))
+                h->program = (uint32_t)i + 1;
+    }
+    return 0;
 }
 
 static void
@@ -240,14 +297,16 @@ plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_
     h.args = put_strs(&k, tmp, s->command, &s->args);
     h.env = put_strs(&k, tmp, NULL, &s->env);
     fill_logs(&k, &h, in, tmp);
+    int r = fill_verity(&k, &h, s, &paths, e);
     buf_putc(&k.b, '\0');
     h.bytes = (uint32_t)k.b.len;
-    int r = buf_error(&k.b);
+    if (r == 0)
+        r = buf_error(&k.b);
     if (r == 0) {
         memcpy(k.b.data, &h, sizeof(h));
         r = plan_check(k.b.data, k.b.len);
     }
-    if (r < 0)
+    if (r < 0) /* unless it is told already */
         err_set(e, r == -EINVAL ? -ERR_INVALID : -ERR_LIMIT,
                 "task \"%s\": its command, arguments and environment are more than %d KiB",
                 s->task_name, PLAN_BYTES_MAX / 1024);
@@ -263,11 +322,16 @@ void
 plan_explain(const void *plan, const struct shim_status *st, struct err *e)
 {
     static const char *const stages[SHIM_STAGE_END] = {
-        [SHIM_PLAN] = "read the plan",    [SHIM_LOGS] = "open the log files",
-        [SHIM_MOUNTS] = "build the root", [SHIM_BEGIN] = "confine the task",
-        [SHIM_CLONE] = "clone the task",  [SHIM_TASK] = "confine the task",
-        [SHIM_EXEC] = "execute",          [SHIM_JOIN] = "join the task",
+        [SHIM_PLAN] = "read the plan",
+        [SHIM_LOGS] = "open the log files",
+        [SHIM_MOUNTS] = "build the root",
+        [SHIM_BEGIN] = "confine the task",
+        [SHIM_CLONE] = "clone the task",
+        [SHIM_TASK] = "confine the task",
+        [SHIM_EXEC] = "execute",
+        [SHIM_JOIN] = "join the task",
         [SHIM_TERMINAL] = "make its input and output",
+        [SHIM_VERITY] = "seal its files",
     };
     const struct plan_header *h = plan;
     auto_mem void *tmp = mem_ctx("explain");
@@ -282,11 +346,21 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
                 "both are installed");
         return;
     }
+    if (stage == SHIM_VERITY && st->op >= 0 && (uint32_t)st->op < h->verity.n) {
+        const struct plan_verity *v = (const void *)((const char *)plan + h->verity.at);
+        verity_explain((const char *)plan + v[st->op].path, what, error, st->digest, e);
+        return;
+    }
     if (stage == SHIM_EXEC) {
         const uint64_t *args = (const uint64_t *)(const void *)((const char *)plan + h->args.at);
         const char *cmd = (const char *)plan + args[0];
-        err_errno(e, error, "execute \"%s\"%s", cmd,
-                  error == ENOENT ? " (not found in the task's directory or its PATH)" : "");
+        const char *hint = "";
+        if (error == ENOENT)
+            hint = h->program != 0 ? " (the interpreter or loader that it names is missing)"
+                                   : " (not found in the task's directory or its PATH)";
+        else if (error == EPERM && h->program != 0)
+            hint = " (sealed, so by its descriptor: seccomp must allow execveat)";
+        err_errno(e, error, "execute \"%s\"%s", cmd, hint);
         if (h->apparmor != 0 && (error == EACCES || error == EPERM))
             err_prefix(e, "AppArmor profile \"%s\"", (const char *)plan + h->apparmor);
         return;

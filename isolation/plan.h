@@ -6,8 +6,9 @@
  *
  * Order of the shim's work, forced by the kernel: logs opened -> mounts, pivot, detach
  * (mounts_apply.h)
- * -> confine_begin -> clone (CLONE_VM); the child: confine_task (seccomp last), execve; the shim
- * meanwhile: confine_end; then start record, status to the warden, pump, reap, exit record.
+ * -> confine_begin -> files sealed (verity.h) -> clone (CLONE_VM); the child: confine_task (seccomp
+ * last), execve; the shim meanwhile: confine_end; then start record, status to the warden, pump,
+ * reap, exit record.
  *
  * A joiner (PLAN_JOIN) has no logs, mounts or record: it enters what they made.
  *
@@ -19,13 +20,14 @@
 #include <stdint.h>
 
 #include "isolation/limits.h"
+#include "isolation/verity.h"
 
 #define PLAN_MAGIC 0x4e4c5044u /* "DPLN" */
 
 /* Of everything that warden and shim share: this block, the descriptors, the status, the part of
  * the record that the shim writes. To be raised with every change of one of them: a shim of another
  * version refuses the plan, and a record of another version is not read as if it were ours. */
-enum { SHIM_VERSION = 7 };
+enum { SHIM_VERSION = 8 };
 
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */
@@ -57,6 +59,18 @@ struct plan_filter {
     uint32_t n;  /* 0: none */
 };
 
+/* A file of the task's root that is sealed (verity.h) before it starts. */
+struct plan_verity {
+    uint32_t path;       /* relative to the root */
+    uint32_t has_digest; /* the one that it must have */
+    uint8_t digest[VERITY_DIGEST_BYTES];
+};
+
+struct plan_verities {
+    uint32_t at; /* struct plan_verity[n] */
+    uint32_t n;
+};
+
 struct plan_header {
     uint32_t magic;
     uint32_t version; /* SHIM_VERSION */
@@ -79,7 +93,8 @@ struct plan_header {
     uint64_t log_bytes;      /* of one file */
     uint16_t rows;           /* 0: not known */
     uint16_t columns;
-    uint32_t pad;
+    uint32_t program; /* what is executed is this one of `verity`, from 1; 0: found by `paths` */
+    struct plan_verities verity;
 };
 
 /* What a shim works with; absent ones are -1. */
@@ -140,6 +155,7 @@ enum shim_stage {
     SHIM_EXEC,
     SHIM_JOIN,     /* the namespaces of a task that runs */
     SHIM_TERMINAL, /* pipes or a terminal for the command */
+    SHIM_VERITY,   /* `op` is the file */
     SHIM_STAGE_END
 };
 
@@ -148,6 +164,7 @@ struct shim_status {
     int32_t op;
     int32_t error; /* positive errno */
     char what[52]; /* the step in words: "capset" */
+    uint8_t digest[VERITY_DIGEST_BYTES]; /* of the file, where it is not what it must be */
 };
 
 /* What a joiner tells once, when the process has ended, to who has the other end of its status

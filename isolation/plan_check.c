@@ -26,6 +26,20 @@ strs_ok(const struct plan_header *h, struct plan_strs s, uint32_t max)
     return v[s.n] == 0;
 }
 
+static int
+verity_ok(const struct plan_header *h)
+{
+    struct plan_verities l = h->verity;
+    if (l.n > VERITY_FILES_MAX || h->program > l.n ||
+        !inside(h, l.at, l.n * sizeof(struct plan_verity), 8))
+        return 0;
+    const struct plan_verity *v = (const void *)((const char *)h + l.at);
+    for (uint32_t i = 0; i < l.n; i++)
+        if (v[i].path < sizeof(*h) || v[i].path >= h->bytes)
+            return 0;
+    return 1;
+}
+
 int
 plan_check(const void *plan, uint64_t bytes)
 {
@@ -50,6 +64,6 @@ plan_check(const void *plan, uint64_t bytes)
         ok = ok && h->logs[i].name != 0 && inside(h, h->logs[i].name, 1, 1);
     ok = ok && strs_ok(h, h->paths, PLAN_PATHS_MAX) && h->paths.n > 0 &&
          strs_ok(h, h->args, PLAN_ARGS_MAX + 1) && h->args.n > 0 &&
-         strs_ok(h, h->env, PLAN_ARGS_MAX);
+         strs_ok(h, h->env, PLAN_ARGS_MAX) && verity_ok(h);
     return ok ? 0 : -22;
 }

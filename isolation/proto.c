@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/digest.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -238,6 +239,23 @@ ports_ok(const struct i64_list *l)
 }
 
 static int
+check_verity(const struct launch_spec *s, struct err *e)
+{
+    uint8_t digest[DIGEST_BYTES];
+    for (size_t i = 0; i < s->verity.n; i++) {
+        const struct task_verity *v = s->verity.v[i];
+        if (v == NULL || str_empty(v->path) || proto_check_path(v->path) < 0)
+            return err_set(e, -ERR_INVALID,
+                           "launch: verity: \"%s\" is no plain path below the task's root",
+                           v != NULL ? str_or(v->path, "") : "");
+        if (!str_empty(v->digest) && digest_parse(v->digest, digest) < 0)
+            return err_set(e, -ERR_INVALID,
+                           "launch: verity: the digest of \"%s\" is not sha256:HEX", v->path);
+    }
+    return 0;
+}
+
+static int
 check_confinement(const struct launch_spec *s, struct err *e)
 {
     if (s->ports != NULL && (!ports_ok(&s->ports->bind) || !ports_ok(&s->ports->connect)))
@@ -245,11 +263,12 @@ check_confinement(const struct launch_spec *s, struct err *e)
                        CONFINE_PORTS_MAX);
     if (!str_empty(s->proc) && !str_eq(s->proc, "pid"))
         return err_set(e, -ERR_INVALID, "launch: proc \"%s\" is not \"pid\"", s->proc);
-    if (!s->isolated &&
-        (s->ports != NULL || !str_empty(s->proc) || s->core_sched || !str_empty(s->apparmor)))
-        return err_set(e, -ERR_INVALID,
-                       "launch: ports, proc, core_sched and apparmor are of isolated tasks");
-    return 0;
+    if (!s->isolated && (s->ports != NULL || !str_empty(s->proc) || s->core_sched ||
+                         !str_empty(s->apparmor) || s->verity.n > 0))
+        return err_set(
+            e, -ERR_INVALID,
+            "launch: ports, proc, core_sched, apparmor and verity are of isolated tasks");
+    return check_verity(s, e);
 }
 
 static int

@@ -171,18 +171,50 @@ build(const struct plan_header *h, struct shim_status *st)
     return r;
 }
 
+/* Files of the task that must be sealed, before anything of it runs. What is executed stays open:
+ * *program. */
+static int
+seal(const struct plan_header *h, int *program, struct shim_status *st)
+{
+    const struct plan_verity *v = (const void *)plan_text(h, h->verity.at);
+    for (uint32_t i = 0; i < h->verity.n; i++) {
+        uint8_t digest[VERITY_DIGEST_BYTES];
+        const char *what = "";
+        long fd = verity_seal(plan_text(h, v[i].path), digest, &what);
+        if (fd >= 0 && v[i].has_digest && memcmp(digest, v[i].digest, sizeof(digest)) != 0) {
+            raw_close(fd);
+            memcpy(st->digest, digest, sizeof(digest));
+            fd = -EBADMSG;
+            what = VERITY_DIGEST;
+        }
+        if (fd < 0) {
+            shim_fail(st, SHIM_VERITY, fd, what);
+            st->op = (int32_t)i;
+            return -1;
+        }
+        if (h->program == i + 1)
+            *program = (int)fd;
+        else
+            raw_close(fd);
+    }
+    return 0;
+}
+
 static int
 start(struct plan_header *h, struct shim_status *st)
 {
-    int write_ends[2], pidfd = -1;
+    int write_ends[2], pidfd = -1, program = 0;
     (void)RAW(SYS_umask, 0022);
-    if (open_logs(h, write_ends, st) < 0 || build(h, st) < 0)
+    if (open_logs(h, write_ends, st) < 0 || build(h, st) < 0 || seal(h, &program, st) < 0)
         return -1;
     const struct shim_payload p = {.plan = h,
                                    .cgroup = shim.fds[SHIM_FD_CGROUP],
                                    .userns = shim.fds[SHIM_FD_USERNS],
+                                   .program = program,
                                    .streams = {0, write_ends[0], write_ends[1]}};
     shim.payload = shim_start_payload(&p, &pidfd, st);
+    if (program > 0)
+        raw_close(program);
     for (int i = 0; i < 2; i++)
         if (write_ends[i] > 2)
             raw_close(write_ends[i]);

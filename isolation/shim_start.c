@@ -118,9 +118,12 @@ bind_to_parent(uint32_t flags)
 }
 
 static long
-execute(const struct plan_header *h)
+execute(const struct plan_header *h, bool by_fd)
 {
     char *const *paths = (char **)(void *)plan_text(h, h->paths.at);
+    if (by_fd)
+        return RAW(SYS_execveat, CONFINE_PROGRAM_FD, "", plan_text(h, h->args.at),
+                   plan_text(h, h->env.at), AT_EMPTY_PATH);
     long worst = -ENOENT; /* a file that cannot be executed says more than one that is missing */
     for (uint32_t i = 0; i < h->paths.n; i++) {
         long r = RAW(SYS_execve, paths[i], plan_text(h, h->args.at), plan_text(h, h->env.at));
@@ -130,6 +133,15 @@ execute(const struct plan_header *h)
             break;
     }
     return worst;
+}
+
+/* Its interpreter opens the descriptor again, so that it stays; a program must not have it. */
+static bool
+is_script(int fd)
+{
+    char head[2];
+    return fd > 0 && RAW(SYS_pread64, fd, head, sizeof(head), 0) == (long)sizeof(head) &&
+           head[0] == '#' && head[1] == '!';
 }
 
 /* The child. */
@@ -143,6 +155,8 @@ payload(void)
         .work_dir = plan_text(h, h->work_dir),
         .apparmor = h->apparmor != 0 ? plan_text(h, h->apparmor) : NULL,
         .keep_fds = 2,
+        .program = p->program,
+        .script = is_script(p->program),
         .terminal = (h->flags & PLAN_TERMINAL) != 0,
         .userns = p->userns,
         .filter = h->task_filter.n > 0 ? (const void *)plan_text(h, h->task_filter.at) : NULL,
@@ -165,7 +179,7 @@ payload(void)
     if (r >= 0) {
         stage = SHIM_EXEC;
         what = "execve";
-        r = execute(h);
+        r = execute(h, p->program > 0);
     }
     shim_fail(&launch.failed, stage, r, what);
     for (;;)

@@ -30,6 +30,7 @@ struct shim_payload {
     struct plan_header *plan; /* its pointer tables are made in place */
     int cgroup;               /* leaf task/, with PLAN_CGROUP */
     int userns;               /* with PLAN_USERNS */
+    int program;              /* executed in place of the plan's paths; 0: none */
     int streams[3];           /* become 0, 1, 2; where the number is the same it stays */
     uint64_t keep;            /* capabilities that we keep, a bit each */
 };

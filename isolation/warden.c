@@ -205,6 +205,7 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
     str_map_set(ctx, &info->facts, "limits", limits);
     fact(ctx, info, "userns", w->policy->userns, w->userns_missing);
     fact(ctx, info, "disk_quota", w->policy->disk_quota, w->quota_missing);
+    fact(ctx, info, "verity", NULL, w->verity_missing);
 }
 
 static void

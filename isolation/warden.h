@@ -159,6 +159,7 @@ struct warden {
     uint32_t userns_next;
     char userns_missing[192]; /* "" when they work */
     uint32_t quota_next;      /* for quota_set() */
+    char verity_missing[192]; /* "" when files of tasks can be sealed */
     char quota_missing[192];  /* "" when allocations can have a limit on disk */
     int host_mnt;             /* the mount namespace of the host; -1 when rootless */
     int lock;
@@ -348,7 +349,7 @@ bool task_await_launch(struct warden *w, struct wtask *t, int64_t now);
 void task_decided(struct warden *w, struct wtask *t, bool launched);
 
 /* --- warden_files.c --- */
-void files_quota_probe(struct warden *w);
+void files_probe(struct warden *w); /* the file system of alloc_dir */
 void files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 void files_alloc_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 void files_open(struct warden *w, struct warden_waiter to, const struct warden_request *q);

@@ -52,6 +52,7 @@ exec_record_tail(struct buf *out, const struct launch_spec *s, bool userns)
     own.command = own.work_dir = NULL;
     own.args = own.env = (struct str_list){0};
     own.mounts = (struct launch_mount_list){0};
+    own.verity = (struct task_verity_list){0}; /* of files, not of who looks at them */
     own.logs = NULL;
     own.resolv = NULL;
     own.egress = own.bind = NULL; /* the kernel has them, for the whole cgroup */

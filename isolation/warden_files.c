@@ -26,6 +26,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/quota.h"
+#include "isolation/verity.h"
 
 #define ROOM "warden"
 #define LOGS_DIR "alloc/logs"
@@ -98,14 +99,18 @@ make_shared(struct warden *w, int alloc, struct err *e)
 }
 
 void
-files_quota_probe(struct warden *w)
+files_probe(struct warden *w)
 {
-    struct err e = ERR_INIT;
-    if (!w->root)
-        err_set(&e, -ERR_UNSUPPORTED, "paddock runs without root");
-    else
-        (void)quota_probe(w->alloc_dir, &e);
-    str_copy(w->quota_missing, sizeof(w->quota_missing), e.text);
+    struct err quota = ERR_INIT, verity = ERR_INIT;
+    if (!w->root) {
+        err_set(&quota, -ERR_UNSUPPORTED, "paddock runs without root");
+        verity = quota;
+    } else {
+        (void)quota_probe(w->alloc_dir, &quota);
+        (void)verity_probe(w->alloc_dir, &verity);
+    }
+    str_copy(w->quota_missing, sizeof(w->quota_missing), quota.text);
+    str_copy(w->verity_missing, sizeof(w->verity_missing), verity.text);
 }
 
 /* Before anything is in the directory: what is made in it counts from then on. */

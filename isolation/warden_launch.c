@@ -120,6 +120,8 @@ check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
     const struct probe_fact *core = &w->probe.facts[PROBE_CORE_SCHED];
     if (s->core_sched && !core->ok)
         return err_set(e, -ERR_UNSUPPORTED, "core_sched: %s", core->reason);
+    if (s->verity.n > 0 && w->verity_missing[0] != '\0')
+        return err_set(e, -ERR_UNSUPPORTED, "verity: %s", w->verity_missing);
     const struct probe_fact *apparmor = &w->probe.facts[PROBE_APPARMOR];
     const char *profile = policy_apparmor(w->policy, s);
     if (profile[0] != '\0' && !apparmor->ok)

@@ -205,7 +205,7 @@ prepare(struct warden *w, struct err *e)
     if (r < 0)
         return r;
     userns_probe(w);
-    files_quota_probe(w);
+    files_probe(w);
     r = net_start(w, e);
     return r < 0 ? r : pad_start(w, e);
 }

@@ -154,6 +154,17 @@ END_TEST
 #define TASK "\"Name\":\"t\",\"Driver\":\"e\""
 #define GROUP(x) "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\"," x "}]}"
 
+static void
+refused(const char *json, const char *text)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct str_list errors = {0}, warnings = {0};
+    struct job *j = parse(ctx, json);
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+    const char *all = job_errors_text(ctx, &errors);
+    ck_assert_msg(strstr(all, text) != NULL, "%s", all);
+}
+
 START_TEST(bounds)
 {
     static const struct {
@@ -207,14 +218,36 @@ START_TEST(bounds)
          "at least 1"},
         {GROUP("\"EphemeralDisk\":{\"SizeMB\":9223372036854775807}"), "ephemeral_disk"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        auto_mem void *ctx = mem_ctx("test");
-        struct str_list errors = {0}, warnings = {0};
-        struct job *j = parse(ctx, rows[i].json);
-        ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
-        const char *text = job_errors_text(ctx, &errors);
-        ck_assert_msg(strstr(text, rows[i].text) != NULL, "%s", text);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        refused(rows[i].json, rows[i].text);
+}
+END_TEST
+
+#define SEALED(driver, files)                                                                      \
+    GROUP("\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"" driver "\",\"Isolation\":{\"Verity\":[" files \
+          "]}}]")
+
+START_TEST(sealed_files)
+{
+    static const struct {
+        const char *json, *text;
+    } rows[] = {
+        {SEALED("exec", "{}"), "path \"\" is not the plain"},
+        {SEALED("exec", "{\"Path\":\"/usr/bin/env\"}"), "is not relative to the task's root"},
+        {SEALED("exec", "{\"Path\":\"../alloc/x\"}"), "has \"..\""},
+        {SEALED("exec", "{\"Path\":\"local//x\"}"), "is not the plain name"},
+        {SEALED("exec", "{\"Path\":\"local/x/\"}"), "is not the plain name"},
+        {SEALED("exec", "{\"Path\":\"./x\"}"), "is not the plain name"},
+        {SEALED("exec", "{\"Path\":\"x\",\"Digest\":\"sha256:12\"}"), "64 hexadecimal digits"},
+        {SEALED("exec", "{\"Path\":\"x\"},{\"Path\":\"x\"}"), "\"x\" has two blocks"},
+        {SEALED("raw_exec", "{\"Path\":\"x\"}"), "does not seal files"},
+    };
+    auto_mem void *ctx = mem_ctx("test");
+    struct str_list errors = {0}, warnings = {0};
+    struct job *j = parse(ctx, SEALED("exec", "{\"Path\":\"local/x\"},{\"Path\":\"alloc/..x\"}"));
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        refused(rows[i].json, rows[i].text);
 }
 END_TEST
 
@@ -283,16 +316,10 @@ START_TEST(errors_are_collected)
         {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"like\"}]}", "unknown operator \"like\""},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":60000}]}", "50000"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        auto_mem void *ctx = mem_ctx("test");
-        struct str_list errors = {0}, warnings = {0};
-        struct job *j = parse(ctx, rows[i].json);
-        ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
-        const char *text = job_errors_text(ctx, &errors);
-        ck_assert_msg(strstr(text, rows[i].text) != NULL, "%s", text);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        refused(rows[i].json, rows[i].text);
 }
 END_TEST
 
 TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, empty_is_null,
-           bounds, many_groups, errors_are_collected)
+           bounds, sealed_files, many_groups, errors_are_collected)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/buf.h"
+#include "common/digest.h"
 #include "common/err.h"
 #include "common/fd.h"
 #include "common/journal.h"
@@ -466,5 +467,29 @@ START_TEST(notifications)
 }
 END_TEST
 
-TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, tame, buffers, errors,
-           files, options, log_lines, journal_fields, journal_stalls, notifications)
+START_TEST(digests)
+{
+    static const char zeros[] =
+        "sha256:00000000000000000000000000000000000000000000000000000000000000";
+    static const char *const bad[] = {"", "sha256:", "sha1:", "00", "sha256:0"};
+    uint8_t d[DIGEST_BYTES];
+    char text[DIGEST_TEXT];
+    auto_mem void *ctx = mem_ctx("test");
+    const char *good = mem_printf(ctx, "%saF", zeros);
+    ck_assert_int_eq(digest_parse(good, d), 0);
+    ck_assert_uint_eq(d[31], 0xaf);
+    ck_assert_str_eq(digest_format(d, text), mem_printf(ctx, "%saf", zeros));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        ck_assert_msg(digest_parse(bad[i], d) < 0, "%s", bad[i]);
+    ck_assert_int_lt(digest_parse(mem_printf(ctx, "%saFF", zeros), d), 0);
+    ck_assert_int_lt(digest_parse(mem_printf(ctx, "%sa", zeros), d), 0);
+    ck_assert_int_lt(digest_parse(mem_printf(ctx, "%sag", zeros), d), 0);
+    ck_assert_int_lt(digest_parse(mem_printf(ctx, "%s-1", zeros), d), 0);
+    ck_assert_int_lt(digest_parse(mem_printf(ctx, "sha512%saf", zeros + 6), d), 0);
+    ck_assert_uint_eq(d[31], 0xaf); /* untouched */
+}
+END_TEST
+
+TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, tame, buffers,
+           errors, files, options, log_lines, journal_fields, journal_stalls, notifications,
+           digests)

@@ -86,6 +86,22 @@ START_TEST(checks_specs)
     s->isolated = true;
     ck_assert_int_eq(proto_check_spec(s, &e), 0);
     s = spec(ctx);
+    struct task_verity v = {.path = "local/x"};
+    list_add(s, s->verity, &v);
+    ck_assert_int_eq(proto_check_spec(s, &e), -ERR_INVALID); /* of an isolated task alone */
+    err_clear(&e);
+    s->isolated = true;
+    ck_assert_int_eq(proto_check_spec(s, &e), 0);
+    static const char *const bad_paths[] = {"", "/x", "../x", "a/../x", "a//x", "x/", "a\nx"};
+    for (size_t i = 0; i < ARRAY_LEN(bad_paths); i++) {
+        v.path = bad_paths[i];
+        ck_assert_msg(proto_check_spec(s, &e) < 0, "%s", bad_paths[i]);
+        err_clear(&e);
+    }
+    v = (struct task_verity){.path = "x", .digest = "sha256:0"};
+    ck_assert_int_eq(proto_check_spec(s, &e), -ERR_INVALID);
+    err_clear(&e);
+    s = spec(ctx);
     list_add(s, s->env, "A=\n=x");
     ck_assert_int_eq(proto_check_spec(s, &e), 0);
     struct launch_limits l = {.memory_max = -1};
@@ -207,6 +223,73 @@ START_TEST(plans_commands)
     bad = mem_dup(ctx, plan, n);
     ((uint64_t *)(void *)((char *)bad + bad->env.at))[0] = n;
     ck_assert_int_lt(plan_check(bad, n), 0);
+}
+END_TEST
+
+/* What is executed is a sealed file when a verity block names it, whatever the spelling; where it
+ * could be but cannot be told, nothing is executed. */
+START_TEST(plans_sealed_files)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    static const char digest[] =
+        "sha256:00000000000000000000000000000000000000000000000000000000000000ff";
+    struct task_verity a = {.path = "local/a"}, b = {.path = "alloc/data/b", .digest = digest};
+    struct user u = {.uid = 7, .gid = 8};
+    struct mounts_plan mounts = {.bytes = sizeof(mounts)};
+    static const struct {
+        const char *command;
+        int program; /* -1: refused */
+    } rows[] = {
+        {"/alloc/data/b", 2},
+        {"//alloc/.//data/b", 2},
+        {"alloc/data/b", 2},
+        {"a", 1},
+        {"/local/a", 1},
+        {"./local/a", 1},
+        {"/local/a/x", 0},
+        {"/local", 0},
+        {"/local/ab", 0},
+        {"/usr/bin/a", 0},
+        {"b", 0},
+        {"/local/../local/a", -1},
+        {"../b", -1},
+        {"/local/..", -1},
+        {"/local/..a", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct launch_spec *s = spec(ctx);
+        struct err e = ERR_INIT;
+        void *plan = NULL;
+        size_t n = 0;
+        s->isolated = true;
+        s->command = rows[i].command;
+        list_add(s, s->verity, &a);
+        list_add(s, s->verity, &b);
+        struct plan_input in = {.spec = s, .user = &u, .mounts = &mounts, .task_dir = "/a/web"};
+        int r = plan_make(ctx, &in, &plan, &n, &e);
+        ck_assert_msg((r < 0) == (rows[i].program < 0), "%s: %s", s->command, e.text);
+        if (r < 0) {
+            ck_assert_msg(strstr(e.text, "name it as its verity block does") != NULL, "%s", e.text);
+            continue;
+        }
+        const struct plan_header *h = plan;
+        ck_assert_msg((int)h->program == rows[i].program, "%s: %u", s->command, h->program);
+        ck_assert_uint_eq(h->verity.n, 2);
+        struct plan_verity *v = (void *)((char *)plan + h->verity.at);
+        ck_assert_str_eq(string_at(plan, v[1].path), b.path);
+        ck_assert(v[0].has_digest == 0 && v[1].has_digest && v[1].digest[31] == 0xff);
+        struct shim_status st = {.stage = SHIM_VERITY, .op = 1, .error = EBADMSG, .what = "digest"};
+        st.digest[0] = 0xab;
+        plan_explain(plan, &st, &e);
+        ck_assert_msg(strstr(e.text, "\"alloc/data/b\" is not the file") != NULL &&
+                          strstr(e.text, "sha256:ab00") != NULL,
+                      "%s", e.text);
+        v[1].path = (uint32_t)n;
+        ck_assert_int_lt(plan_check(plan, n), 0);
+        v[1].path = v[0].path;
+        ((struct plan_header *)plan)->program = 3;
+        ck_assert_int_lt(plan_check(plan, n), 0);
+    }
 }
 END_TEST
 
@@ -389,4 +472,5 @@ START_TEST(reads_records)
 END_TEST
 
 TEST_SUITE("proto", checks_names_and_paths, checks_specs, checks_limits, plans_commands,
-           joins_are_confined_alike, bounds_plans, compiles_policies, obeys_allowed_users, reads_records)
+           plans_sealed_files, joins_are_confined_alike, bounds_plans, compiles_policies,
+           obeys_allowed_users, reads_records)
