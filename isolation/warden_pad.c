@@ -196,7 +196,8 @@ pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_tr
         work.have |= 1u << i;
         all[n++] = fds[i];
     }
-    memcpy(all + n, trees, n_trees * sizeof(all[0]));
+    if (n_trees > 0)
+        memcpy(all + n, trees, n_trees * sizeof(all[0]));
     int r = send_fds(status, &work, sizeof(work), all, n + n_trees);
     return r < 0 ? err_errno(e, -r, "tell the shim its work") : 0;
 }
