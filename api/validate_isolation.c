@@ -232,8 +232,14 @@ seccomp(struct check *c)
         return;
     if (str_eq(c->task->driver, "raw_exec"))
         complain(c, "seccomp is without effect: driver \"raw_exec\" does not isolate");
-    if (!str_empty(s->mode) && !str_eq(s->mode, "enforce") && !str_eq(s->mode, "log"))
-        complain(c, "seccomp: mode \"%.16s\" is neither enforce nor log", s->mode);
+    bool audit = str_eq(s->mode, "audit");
+    if (!str_empty(s->mode) && !str_eq(s->mode, "enforce") && !str_eq(s->mode, "log") && !audit)
+        complain(c, "seccomp: mode \"%.16s\" is none of enforce, audit, log", s->mode);
+    for (size_t i = 0; audit && i < s->deny.n && i < JOB_CALLS_MAX; i++)
+        if (str_eq(s->deny.v[i], "sendmsg") || str_eq(s->deny.v[i], "execveat") ||
+            str_eq(s->deny.v[i], "exit"))
+            complain(c, "seccomp: mode \"audit\" cannot deny \"%s\", which the start of the task needs",
+                     s->deny.v[i]);
     calls(c, "allow", &s->allow);
     calls(c, "deny", &s->deny);
     for (size_t i = 0; i < s->allow.n && i < JOB_CALLS_MAX; i++)

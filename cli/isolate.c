@@ -247,6 +247,8 @@ watch(struct run *x)
         return cmd_fail(x->c, "Error: the task's shim was killed, and the task with it");
     if (t->oom_killed)
         cmd_warn(x->c, "out of memory");
+    if (t->denied.n > 0)
+        cmd_warn(x->c, "denied system calls: %s", record_denied(x->c, t));
     return t->signal > 0 ? 128 + (int)t->signal : (int)t->exit_code;
 }
 

@@ -111,6 +111,8 @@ explain_calls(struct cmd *c, const struct task_seccomp *t)
         cmd_say(c, "    cannot make the system calls %s", join(c, &t->deny));
     if (str_eq(t->mode, "log"))
         cmd_say(c, "    is denied no system call: they are logged, if the client allows that");
+    if (str_eq(t->mode, "audit"))
+        cmd_say(c, "    is denied them as ever, and events of the task tell which and how often");
 }
 
 static void

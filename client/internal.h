@@ -74,6 +74,9 @@ struct task_runner {
     bool sim_killed;
     struct cpu_sample cpu;
     struct pressure_watch *pressure; /* task_limits.c: three, where the job wants to know; else NULL */
+    struct timer *denied_timer; /* task_limits.c: looks for system calls that were denied */
+    int64_t denied;             /* how many an event told of, in this run */
+    int64_t denied_ns;          /* ... and when; 0: never */
     uint64_t cgroup_id; /* of its leaf; 0: not read yet */
     size_t counters_at; /* bpf_read_net */
     size_t runs_at;     /* bpf_read_run */
@@ -280,6 +283,8 @@ void task_limits_pause(struct task_runner *tr, int on, client_done *done, void *
 /* Events of what it waits for, where its job wants them. */
 void task_limits_watch(struct task_runner *tr);
 void task_limits_unwatch(struct task_runner *tr);
+/* An event, when the record counts more denied system calls than were told. */
+void task_limits_denied(struct task_runner *tr, const struct task_record *rec);
 /* Before a signal that the task is to obey. */
 void task_limits_wake(struct task_runner *tr);
 bool task_limits_differ(const struct task *a, const struct task *b);

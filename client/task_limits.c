@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What is done to a task while it runs: new limits after an update in place, pause,
- * and events of what it has to wait for.
+ * and events of what it has to wait for and of what it is denied.
  */
 #include "client/internal.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "isolation/record.h"
+#include "isolation/seccomp.h"
 
 static void
 note(struct task_runner *tr, const char *text)
@@ -112,9 +114,52 @@ task_limits_wake(struct task_runner *tr)
         task_limits_pause(tr, false, NULL, NULL);
 }
 
-/* ---- pressure --------------------------------------------------------------------------------- */
+/* ---- what is denied (seccomp mode "audit") ---------------------------------------------------- */
 
-#define PRESSURE_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
+#define QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
+#define DENIED_LOOK_MS 2000
+
+void
+task_limits_denied(struct task_runner *tr, const struct task_record *rec)
+{
+    int64_t times = 0;
+    for (size_t i = 0; i < rec->denied.n; i++)
+        if (__builtin_add_overflow(times, rec->denied.v[i]->times, &times))
+            times = INT64_MAX;
+    if (times == tr->denied)
+        return;
+    tr->denied = times;
+    tr->denied_ns = client_now_ns();
+    auto_mem void *tmp = mem_ctx("denied");
+    task_runner_act(tr, task_sm_note(&tr->sm, tr->denied_ns, TASK_EVENT_DENIED,
+                                     mem_printf(tmp, "Denied system calls: %s",
+                                                str_or(record_denied(tmp, rec), "none"))));
+}
+
+/* The record has no descriptor that would say when it changes: who may not write it may not watch
+ * it either. */
+static void
+look_denied(void *arg)
+{
+    struct task_runner *tr = arg;
+    auto_mem void *tmp = mem_ctx("record");
+    struct task_record *rec = NULL;
+    tr->denied_timer = timer_start(tr->ar->c->loop, DENIED_LOOK_MS, look_denied, tr);
+    bool quiet = tr->denied_ns != 0 && client_now_ns() - tr->denied_ns < QUIET_NS;
+    if (!quiet && record_read(tmp, tr->record, &rec) == 0)
+        task_limits_denied(tr, rec);
+}
+
+static void
+watch_denied(struct task_runner *tr)
+{
+    if (tr->record < 0 || tr->denied_timer || !tr->task->isolation ||
+        !seccomp_audits(tr->task->isolation->seccomp))
+        return;
+    tr->denied_timer = timer_start(tr->ar->c->loop, DENIED_LOOK_MS, look_denied, tr);
+}
+
+/* ---- pressure --------------------------------------------------------------------------------- */
 
 struct pressure_watch {
     struct task_runner *tr;
@@ -150,7 +195,7 @@ on_pressure(void *arg, int fd, unsigned events)
         return;
     }
     int64_t now = client_now_ns();
-    if (p->told_ns != 0 && now - p->told_ns < PRESSURE_QUIET_NS)
+    if (p->told_ns != 0 && now - p->told_ns < QUIET_NS)
         return;
     p->told_ns = now;
     auto_mem void *tmp = mem_ctx("pressure");
@@ -185,6 +230,7 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
 void
 task_limits_watch(struct task_runner *tr)
 {
+    watch_denied(tr);
     if (!tr->pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 && threshold(tr, 2) <= 0)
         return;
     if (tr->cgroup < 0 || !task_sm_process(tr->sm.t))
@@ -197,6 +243,9 @@ task_limits_watch(struct task_runner *tr)
 void
 task_limits_unwatch(struct task_runner *tr)
 {
+    timer_stop(tr->denied_timer);
+    tr->denied_timer = NULL;
+    tr->denied = tr->denied_ns = 0;
     for (size_t i = 0; tr->pressure && i < 3; i++)
         if (tr->pressure[i].tr)
             unwatch(&tr->pressure[i]);

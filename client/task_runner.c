@@ -113,6 +113,7 @@ ended_with(struct task_runner *tr, const struct task_record *rec)
     }
     if (x.signal != 0 && x.code == 0)
         x.code = 128 + x.signal;
+    task_limits_denied(tr, rec); /* the last word of it */
     log_info("client", "task ended", "alloc_id", tr->ar->id, "task", name_of(tr), "exit_code",
              LOG_I64(x.code), "signal", LOG_I64(x.signal), NULL);
     after_end(tr, task_sm_exited(&tr->sm, client_now_ns(), rand_u64(), &x));

@@ -140,6 +140,7 @@ bool task_sm_started_once(const struct client_task *t);
 #define TASK_EVENT_PAUSED "Paused"
 #define TASK_EVENT_RESUMED "Resumed"
 #define TASK_EVENT_PRESSURE "Pressure"
+#define TASK_EVENT_DENIED "Denied System Call"
 
 #define TASK_PAUSED "pause" /* TaskState.Paused; "" while it is not */
 

@@ -150,6 +150,31 @@ load_filter(const struct sock_filter *filter, uint16_t n)
     return RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
+/* The descriptor by which others hear of calls and answer. From Linux 5.19 on a signal does not
+ * interrupt a call that they have heard of. */
+static long
+load_listener(const struct sock_filter *filter, uint16_t n)
+{
+    struct sock_fprog prog = {.len = n, .filter = (struct sock_filter *)(uintptr_t)filter};
+    long r = RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                 SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &prog);
+    return r != -EINVAL
+               ? r
+               : RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
+}
+
+/* All but those that the payload keeps. */
+static long
+close_others(const struct confine_exec *x)
+{
+    unsigned first = (unsigned)(x->program > 0 ? CONFINE_PROGRAM_FD : x->keep_fds) + 1;
+    if (x->listener == NULL)
+        return RAW(SYS_close_range, first, ~0U, 0);
+    unsigned channel = (unsigned)x->listener->channel;
+    long r = channel > first ? RAW(SYS_close_range, first, channel - 1, 0) : 0;
+    return r < 0 ? r : RAW(SYS_close_range, channel + 1, ~0U, 0);
+}
+
 struct net_port {
     uint64_t access;
     uint64_t port;
@@ -298,10 +323,12 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
         return r;
     /* Before a path of the job is used: /proc/self/fd/N of an inherited directory leads out of the
      * new root (test: working_directories_stay_inside). */
-    int keep_fds = x->program > 0 ? CONFINE_PROGRAM_FD : x->keep_fds;
+    if (x->listener != NULL && x->program > 0 && x->listener->channel == CONFINE_PROGRAM_FD)
+        STEP("dup", x->listener->channel = (int)RAW(SYS_fcntl, CONFINE_PROGRAM_FD, F_DUPFD_CLOEXEC,
+                                                    CONFINE_PROGRAM_FD + 1));
     if (x->program > 0)
         STEP("dup", keep_program(x));
-    STEP("close_range", RAW(SYS_close_range, (unsigned)keep_fds + 1, ~0U, 0));
+    STEP("close_range", close_others(x));
     if (x->work_dir != NULL)
         STEP("working directory", enter(x->work_dir));
     if (c->flags & (CONFINE_NO_NEW_PRIVS | CONFINE_ISOLATED))
@@ -309,8 +336,12 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     if (c->flags & CONFINE_ISOLATED)
         STEP("landlock", landlock(c));
     slice_set(0);
-    if (x->filter != NULL)
+    if (x->filter != NULL && x->listener != NULL) {
+        x->listener->fd = (int)load_listener(x->filter, x->n_filter);
+        STEP("seccomp listener", x->listener->fd);
+    } else if (x->filter != NULL) {
         STEP("seccomp", load_filter(x->filter, x->n_filter));
+    }
     return 0;
 }
 

@@ -84,6 +84,10 @@ int confine_begin(const struct confine *c, const char **what);
  * through the memory shared with the parent, and no path of the job may meet an inherited
  * directory. `filter` NULL: no seccomp. */
 enum { CONFINE_PROGRAM_FD = 3 };
+struct confine_listener {
+    int channel; /* stays open too, perhaps by another number */
+    int fd;      /* out: who has it is told what the filter notifies of, and answers */
+};
 struct confine_exec {
     const char *work_dir;
     const char *apparmor; /* profile of what is executed; NULL: none */
@@ -94,6 +98,7 @@ struct confine_exec {
     int userns;
     const struct sock_filter *filter;
     uint16_t n_filter;
+    struct confine_listener *listener; /* NULL: the filter does not notify */
 };
 int confine_task(const struct confine *c, const struct confine_exec *x, const char **what);
 /* The end state of a shim or joiner, which keeps the capabilities of `keep` (a bit each). */

@@ -68,6 +68,7 @@ enum {
     SECCOMP_INSNS_MAX = 4096,      /* instructions of a system call filter */
     SECCOMP_RULES_MAX = 1024,      /* rules of a profile */
     SECCOMP_CONDS_MAX = 64,        /* argument checks of a profile */
+    RECORD_CALLS_MAX = 16,         /* denied system calls of a task that are counted one by one */
 
     /* --- networks of allocations --- */
     WARDEN_NETS_MAX = 8192, /* allocations with a network namespace of their own */

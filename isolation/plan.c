@@ -254,6 +254,7 @@ plan_flags(const struct plan_input *in)
     f |= in->logs ? PLAN_LOGS : 0;
     f |= in->oom ? PLAN_OOM : 0;
     f |= in->userns ? PLAN_USERNS : 0;
+    f |= in->audit ? PLAN_AUDIT : 0;
     return f;
 }
 

@@ -27,7 +27,7 @@
 /* Of everything that warden and shim share: this block, the descriptors, the status, the part of
  * the record that the shim writes. To be raised with every change of one of them: a shim of another
  * version refuses the plan, and a record of another version is not read as if it were ours. */
-enum { SHIM_VERSION = 8 };
+enum { SHIM_VERSION = 9 };
 
 enum {
     PLAN_ISOLATED = 1 << 0,  /* the shim is pid 1 of its own pid namespace and builds a root */
@@ -39,6 +39,7 @@ enum {
     PLAN_USERNS = 1 << 6,    /* SHIM_FD_USERNS is there: the payload enters it */
     PLAN_JOIN = 1 << 7,      /* of a joiner: into the box of a task that runs */
     PLAN_TERMINAL = 1 << 8,  /* ... with a terminal of `rows` and `columns` */
+    PLAN_AUDIT = 1 << 9,     /* task_filter notifies: the shim listens, answers and counts */
 };
 
 /* A table of `n` uint64_t at `at`, each the offset of a NUL-terminated string, then one 0. The shim
@@ -199,6 +200,7 @@ struct plan_input {
     bool oom;
     bool logs;
     bool userns;
+    bool audit; /* `task_filter` notifies, and `shim_filter` lets the shim answer */
     const struct exec_request *join; /* a command that joins it: `spec` has it; NULL: a launch */
     uint32_t id_base;
     int landlock_abi; /* 0: none */

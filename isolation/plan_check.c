@@ -59,7 +59,8 @@ plan_check(const void *plan, uint64_t bytes)
              h->task_filter.n <= UINT16_MAX && h->shim_filter.n <= UINT16_MAX &&
              inside(h, h->work_dir, 1, 1) && h->work_dir != 0 &&
              (h->apparmor == 0 || inside(h, h->apparmor, 1, 1)) && h->log_files >= 1 &&
-             h->log_bytes >= 1;
+             h->log_bytes >= 1 &&
+             (!(h->flags & PLAN_AUDIT) || (h->task_filter.n > 0 && !(h->flags & PLAN_JOIN)));
     for (int i = 0; i < 2; i++)
         ok = ok && h->logs[i].name != 0 && inside(h, h->logs[i].name, 1, 1);
     ok = ok && strs_ok(h, h->paths, PLAN_PATHS_MAX) && h->paths.n > 0 &&

@@ -326,8 +326,9 @@ check_seccomp(const struct policy *p, const struct task_seccomp *t, struct err *
         return err_set(e, -ERR_POLICY,
                        "seccomp: mode \"log\" denies nothing, and is not allowed on this client "
                        "(isolation.seccomp_log)");
-    if (!str_empty(t->mode) && !str_eq(t->mode, "log") && !str_eq(t->mode, "enforce"))
-        return err_set(e, -ERR_INVALID, "seccomp: mode \"%.16s\" is neither enforce nor log",
+    if (!str_empty(t->mode) && !str_eq(t->mode, "log") && !str_eq(t->mode, "enforce") &&
+        !seccomp_audits(t))
+        return err_set(e, -ERR_INVALID, "seccomp: mode \"%.16s\" is none of enforce, audit, log",
                        t->mode);
     return 0;
 }

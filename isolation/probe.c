@@ -89,6 +89,9 @@ probe_calls(struct probe *p)
     present(p, PROBE_MOUNT_SETATTR, "mount_setattr", RAW(SYS_mount_setattr, -1, "", 0, page, 1));
     uint32_t act = SECCOMP_RET_KILL_PROCESS;
     present(p, PROBE_SECCOMP, "seccomp", RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
+    act = SECCOMP_RET_USER_NOTIF;
+    present(p, PROBE_SECCOMP_AUDIT, "user notification of seccomp",
+            RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
     uint64_t cookie = 0; /* EINVAL where the kernel was built without it, ENODEV without siblings */
     long core = RAW(SYS_prctl, PR_SCHED_CORE, PR_SCHED_CORE_GET, 0, 0, &cookie);
     if (core < 0)

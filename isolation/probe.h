@@ -32,7 +32,8 @@
     X(TMPFS_NOSWAP, "tmpfs_noswap", false)                                                         \
     X(PSI, "psi", false)                                                                           \
     X(CORE_SCHED, "core_sched", false)                                                             \
-    X(APPARMOR, "apparmor", false)
+    X(APPARMOR, "apparmor", false)                                                                 \
+    X(SECCOMP_AUDIT, "seccomp_audit", false)
 
 enum probe_id {
 #define PROBE_ENUM(id, name, needed) PROBE_##id,

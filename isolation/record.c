@@ -11,6 +11,7 @@
 #include "common/err.h"
 #include "common/mem.h"
 #include "isolation/plan.h"
+#include "isolation/seccomp.h"
 
 int
 record_read_raw(int fd, struct record *ret)
@@ -63,6 +64,41 @@ lost_how(const struct record *r)
     return "the task's shim was killed, and the task with it: no record of its end";
 }
 
+static void
+add_denied(struct task_record *t, const char *name, uint64_t times)
+{
+    struct denied_call *d = mem_new(t, struct denied_call);
+    d->name = mem_strdup(d, name);
+    d->times = times < INT64_MAX ? (int64_t)times : INT64_MAX;
+    list_add(t, t->denied, d);
+}
+
+static void
+export_denied(struct task_record *t, const struct record_run *run)
+{
+    char name[SECCOMP_CALL_TEXT];
+    for (size_t i = 0; i < RECORD_CALLS_MAX && run->denied[i].times > 0; i++) {
+        seccomp_call_name(run->denied[i].nr, name);
+        add_denied(t, name, run->denied[i].times);
+    }
+    if (run->denied_more > 0)
+        add_denied(t, "others", run->denied_more);
+}
+
+const char *
+record_denied(const void *ctx, const struct task_record *t)
+{
+    const char *out = NULL;
+    for (size_t i = 0; i < t->denied.n; i++) {
+        const struct denied_call *d = t->denied.v[i];
+        const char *one = d->times == 1
+                              ? mem_printf(ctx, "%s once", d->name)
+                              : mem_printf(ctx, "%s %lld times", d->name, (long long)d->times);
+        out = out != NULL ? mem_printf(ctx, "%s, %s", out, one) : one;
+    }
+    return out;
+}
+
 struct task_record *
 record_export(const void *ctx, const struct record *r)
 {
@@ -81,6 +117,7 @@ record_export(const void *ctx, const struct record *r)
     t->oom_killed = (r->run.flags & RECORD_OOM) != 0;
     t->lost = (r->run.flags & RECORD_LOST) != 0;
     t->log_errors = (int64_t)r->run.log_errors;
+    export_denied(t, &r->run);
     if (t->lost)
         t->error = lost_how(r);
     return t;

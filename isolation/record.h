@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "isolation/limits.h"
+
 #define RECORD_MAGIC 0x524b4450u /* "PDKR" */
 
 enum record_state {
@@ -26,6 +28,13 @@ enum {
     RECORD_FOREIGN = 16, /* `run` is of a version that is not known here */
 };
 
+/* How often the task was denied a system call (mode "audit"). */
+struct record_call {
+    uint64_t times; /* 0: this entry and all behind it are free */
+    uint32_t nr;
+    uint32_t pad;
+};
+
 struct record_run {
     uint32_t state;
     uint32_t flags;
@@ -36,6 +45,8 @@ struct record_run {
     int32_t exit_code;
     int32_t signal;
     int32_t pad;
+    struct record_call denied[RECORD_CALLS_MAX];
+    uint64_t denied_more; /* times, of calls that have no room there */
 };
 
 /* No pointers, naturally aligned, native byte order. All before `run` is the same in every version,
@@ -66,6 +77,8 @@ struct task_record;
 int record_read(const void *ctx, int fd, struct task_record **ret);
 int record_read_raw(int fd, struct record *ret);
 struct task_record *record_export(const void *ctx, const struct record *r);
+/* "mount once, bpf 3 times": what the task was denied; NULL: nothing that was counted. */
+const char *record_denied(const void *ctx, const struct task_record *t);
 /* Its shim has ended. A record that does not say how becomes that of a lost task: the shim was
  * killed. False: it was complete. */
 bool record_settle(struct record *r, int64_t now_ns);

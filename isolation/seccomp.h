@@ -48,17 +48,26 @@ struct seccomp_rule {
     size_t n_conds;
 };
 
+/* What becomes of what would be EPERM. */
+enum seccomp_denied {
+    SECCOMP_D_EPERM,
+    SECCOMP_D_LOG,    /* it happens and is written to the kernel's log */
+    SECCOMP_D_NOTIFY, /* whoever listens is told, and answers */
+};
+
 struct seccomp_profile {
     const char *name;
     const struct seccomp_rule *rules;
     size_t n_rules;
-    bool log; /* what would be EPERM happens and is written to the kernel's log */
+    enum seccomp_denied denied;
 };
 
 /* What tasks get. */
 const struct seccomp_profile *seccomp_profile_default(void);
 /* The shim's own steady state: exactly its calls. */
 const struct seccomp_profile *seccomp_profile_shim(void);
+/* The same of a shim that answers what a task is denied (shim_audit.c). */
+const struct seccomp_profile *seccomp_profile_audit(void);
 /* The same of a joiner. */
 const struct seccomp_profile *seccomp_profile_join(void);
 /* By the name of a launch spec: "" and "default"; NULL for unknown ("unconfined" is the caller's).
@@ -87,6 +96,11 @@ int seccomp_check_names(const struct str_list *names, struct err *e);
 int seccomp_check_task(const struct task_seccomp *t, struct err *e);
 /* Without conditions. */
 bool seccomp_allows(const struct seccomp_profile *p, const char *name);
+/* Whether what is denied is to be told (mode "audit"); t may be NULL. */
+bool seccomp_audits(const struct task_seccomp *t);
+/* "mount", or "call 1000" of one without a name. */
+enum { SECCOMP_CALL_TEXT = 64 };
+void seccomp_call_name(uint32_t nr, char out[SECCOMP_CALL_TEXT]);
 /* `p`, with t->allow without conditions and without t->deny, which goes before. */
 int seccomp_compile_task(const void *ctx, const struct seccomp_profile *p,
                          const struct task_seccomp *t, struct seccomp_program *ret, struct err *e);

@@ -47,7 +47,7 @@ struct numbered {
 
 struct emitter {
     const struct range *ranges;
-    bool log;
+    enum seccomp_denied denied;
     struct sock_filter *out;
     size_t n;
 };
@@ -65,7 +65,9 @@ action(const struct emitter *m, enum seccomp_verdict v)
     case SECCOMP_V_EPERM:
         break;
     }
-    return m->log ? SECCOMP_RET_LOG : SECCOMP_RET_ERRNO | EPERM;
+    return m->denied == SECCOMP_D_LOG      ? SECCOMP_RET_LOG
+           : m->denied == SECCOMP_D_NOTIFY ? SECCOMP_RET_USER_NOTIF
+                                           : SECCOMP_RET_ERRNO | EPERM;
 }
 
 static void
@@ -392,14 +394,14 @@ seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp
     struct range *ranges = mem_array(tmp, struct range, RANGES_MAX);
     size_t n = fold_islands(ranges, cut_ranges(rules, n_rules, ranges));
     ranges[n] = (struct range){.start = UINT32_MAX};
-    struct emitter count = {.ranges = ranges, .log = p->log};
+    struct emitter count = {.ranges = ranges, .denied = p->denied};
     put_program(&count, n);
     if (count.n > SECCOMP_INSNS_MAX)
         return err_set(e, -ERR_LIMIT,
                        "seccomp profile \"%s\" makes %zu instructions, at most %d fit", p->name,
                        count.n, SECCOMP_INSNS_MAX);
     struct emitter m = {
-        .ranges = ranges, .log = p->log, .out = mem_array(ctx, struct sock_filter, count.n)};
+        .ranges = ranges, .denied = p->denied, .out = mem_array(ctx, struct sock_filter, count.n)};
     put_program(&m, n);
     *ret = (struct seccomp_program){.insns = m.out, .n = (uint16_t)m.n, .unknown = unknown};
     return 0;

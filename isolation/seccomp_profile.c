@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -198,19 +199,28 @@ static const struct seccomp_profile default_profile = {
  * starts, signals, maps and connects nothing. */
 static const struct seccomp_cond not_dumpable[] = {INT_IS(0, PR_SET_DUMPABLE), INT_IS(1, 0)};
 /* clang-format off */
-static const struct seccomp_rule shim_rules[] = {
-    /* until the payload runs */
-    ALLOW("futex"),    ALLOW("sendmsg"),      WHEN("prctl", not_dumpable),
-    ALLOW("ppoll"),    ALLOW("ppoll_time64"), ALLOW("read"),       ALLOW("pread64"),
-    ALLOW("pwrite64"), ALLOW("splice"),       ALLOW("close"),      ALLOW("openat"),
-    ALLOW("statx"),    ALLOW("fchown"),       ALLOW("unlinkat"),   ALLOW("wait4"),
-    ALLOW("munmap"),   ALLOW("clock_gettime"), ALLOW("clock_gettime64"), ALLOW("rt_sigreturn"),
-    ALLOW("restart_syscall"), ALLOW("exit"),  ALLOW("exit_group"),
-};
+#define SHIM_RULES                                                                                 \
+    /* until the payload runs */                                                                   \
+    ALLOW("futex"),    ALLOW("sendmsg"),      WHEN("prctl", not_dumpable),                         \
+    ALLOW("ppoll"),    ALLOW("ppoll_time64"), ALLOW("read"),       ALLOW("pread64"),               \
+    ALLOW("pwrite64"), ALLOW("splice"),       ALLOW("close"),      ALLOW("openat"),                \
+    ALLOW("statx"),    ALLOW("fchown"),       ALLOW("unlinkat"),   ALLOW("wait4"),                 \
+    ALLOW("munmap"),   ALLOW("clock_gettime"), ALLOW("clock_gettime64"), ALLOW("rt_sigreturn"),    \
+    ALLOW("restart_syscall"), ALLOW("exit"),  ALLOW("exit_group")
+static const struct seccomp_rule shim_rules[] = {SHIM_RULES};
 /* clang-format on */
 
 static const struct seccomp_profile shim_profile = {
     .name = "shim", .rules = shim_rules, .n_rules = ARRAY_LEN(shim_rules)};
+
+/* ... and takes the listener of a task's filter, hears of calls and answers them. */
+static const struct seccomp_cond notifications[] = {INT_IS(1, (uint32_t)SECCOMP_IOCTL_NOTIF_RECV),
+                                                    INT_IS(1, (uint32_t)SECCOMP_IOCTL_NOTIF_SEND)};
+static const struct seccomp_rule audit_rules[] = {SHIM_RULES, ALLOW("recvmsg"),
+                                                  WHEN("ioctl", notifications)};
+
+static const struct seccomp_profile audit_profile = {
+    .name = "audit", .rules = audit_rules, .n_rules = ARRAY_LEN(audit_rules)};
 
 /* A joiner: waits, and ends a session. */
 static const struct seccomp_cond sigkill_only[] = {INT_IS(1, SIGKILL)};
@@ -244,6 +254,12 @@ const struct seccomp_profile *
 seccomp_profile_shim(void)
 {
     return &shim_profile;
+}
+
+const struct seccomp_profile *
+seccomp_profile_audit(void)
+{
+    return &audit_profile;
 }
 
 const struct seccomp_profile *

@@ -2,7 +2,9 @@
  *
  * The default profile with what one job adds and takes away.
  */
+#include <linux/seccomp.h>
 #include <seccomp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +67,33 @@ seccomp_check_task(const struct task_seccomp *t, struct err *e)
         r = seccomp_check_names(&t->deny, e);
     if (r == 0 && has(&t->deny, "execve"))
         r = err_set(e, -ERR_INVALID, "seccomp: without \"execve\" no task can start");
+    /* of the start, behind the filter: until the shim listens, who is denied waits */
+    static const char *const needed[] = {"sendmsg", "execveat", "exit"};
+    for (size_t i = 0; i < ARRAY_LEN(needed) && r == 0 && seccomp_audits(t); i++)
+        if (has(&t->deny, needed[i]))
+            r = err_set(e, -ERR_INVALID,
+                        "seccomp: mode \"audit\" cannot deny \"%s\", which the start of the task "
+                        "needs",
+                        needed[i]);
     return r;
+}
+
+bool
+seccomp_audits(const struct task_seccomp *t)
+{
+    return t != NULL && str_eq(t->mode, "audit");
+}
+
+void
+seccomp_call_name(uint32_t nr, char out[SECCOMP_CALL_TEXT])
+{
+    char *name =
+        nr < NUMBERS_MAX ? seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)nr) : NULL;
+    if (name != NULL)
+        (void)str_copy(out, SECCOMP_CALL_TEXT, name);
+    else
+        (void)snprintf(out, SECCOMP_CALL_TEXT, "call %u", nr);
+    free(name);
 }
 
 bool
@@ -77,6 +105,13 @@ seccomp_allows(const struct seccomp_profile *p, const char *name)
     return false;
 }
 
+/* A filter has one listener. The kernel refuses a task that would add its own, which the filter
+ * makes sure of: of two, that of the newer filter would be asked, and could let a call through. */
+static const struct seccomp_cond no_listener[] = {
+    {.arg = 1, .low32 = true, .mask = SECCOMP_FILTER_FLAG_NEW_LISTENER}};
+static const struct seccomp_rule seccomp_audited = {
+    .name = "seccomp", .verdict = SECCOMP_V_ALLOW, .conds = no_listener, .n_conds = 1};
+
 int
 seccomp_compile_task(const void *ctx, const struct seccomp_profile *p, const struct task_seccomp *t,
                      struct seccomp_program *ret, struct err *e)
@@ -84,21 +119,29 @@ seccomp_compile_task(const void *ctx, const struct seccomp_profile *p, const str
     int r = seccomp_check_task(t, e);
     if (r < 0)
         return r;
+    bool audit = seccomp_audits(t);
     auto_mem void *tmp = mem_ctx("seccomp");
-    struct seccomp_rule *rules = mem_array(tmp, struct seccomp_rule, p->n_rules + t->allow.n);
+    struct seccomp_rule *rules = mem_array(tmp, struct seccomp_rule, p->n_rules + t->allow.n + 1);
     size_t n = 0;
     for (size_t i = 0; i < p->n_rules; i++)
-        if (!has(&t->allow, p->rules[i].name) && !has(&t->deny, p->rules[i].name))
+        if (!has(&t->allow, p->rules[i].name) && !has(&t->deny, p->rules[i].name) &&
+            !(audit && str_eq(p->rules[i].name, seccomp_audited.name)))
             rules[n++] = p->rules[i];
     for (size_t i = 0; i < t->allow.n; i++) {
         const char *name = t->allow.v[i];
         bool again = false;
         for (size_t k = 0; k < i; k++)
             again = again || str_eq(t->allow.v[k], name);
-        if (!again && !has(&t->deny, name))
+        if (!again && !has(&t->deny, name) && !(audit && str_eq(name, seccomp_audited.name)))
             rules[n++] = (struct seccomp_rule){.name = name, .verdict = SECCOMP_V_ALLOW};
     }
-    struct seccomp_profile own = {
-        .name = "task", .rules = rules, .n_rules = n, .log = str_eq(t->mode, "log")};
+    if (audit && !has(&t->deny, seccomp_audited.name))
+        rules[n++] = seccomp_audited;
+    struct seccomp_profile own = {.name = "task",
+                                  .rules = rules,
+                                  .n_rules = n,
+                                  .denied = audit                    ? SECCOMP_D_NOTIFY
+                                            : str_eq(t->mode, "log") ? SECCOMP_D_LOG
+                                                                     : SECCOMP_D_EPERM};
     return seccomp_compile(ctx, &own, ret, e);
 }

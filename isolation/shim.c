@@ -42,7 +42,8 @@ static struct {
     int fds[SHIM_FD_END];
     int trees[MOUNTS_TREES_MAX];
     uint32_t n_trees;
-} shim = {.signals = -1};
+    struct shim_audit audit;
+} shim = {.signals = -1, .audit.listener = -1};
 
 static int64_t
 now_ns(void)
@@ -211,7 +212,8 @@ start(struct plan_header *h, struct shim_status *st)
                                    .cgroup = shim.fds[SHIM_FD_CGROUP],
                                    .userns = shim.fds[SHIM_FD_USERNS],
                                    .program = program,
-                                   .streams = {0, write_ends[0], write_ends[1]}};
+                                   .streams = {0, write_ends[0], write_ends[1]},
+                                   .listener = &shim.audit.listener};
     shim.payload = shim_start_payload(&p, &pidfd, st);
     if (program > 0)
         raw_close(program);
@@ -275,10 +277,13 @@ watch(uint32_t flags)
     bool oom = (flags & PLAN_OOM) != 0;
     bool ended = false;
     while (!ended) {
-        struct pollfd p[3] = {{.fd = shim.signals, .events = POLLIN},
+        struct timespec soon = {.tv_nsec = 0, .tv_sec = SHIM_AUDIT_PAUSE_MS / 1000};
+        struct pollfd p[4] = {{.fd = shim.signals, .events = POLLIN},
                               {.fd = shim.logs[0].pipe, .events = POLLIN},
-                              {.fd = shim.logs[1].pipe, .events = POLLIN}};
-        long r = RAW(SYS_ppoll, p, 3, NULL, NULL, SIGSET_BYTES);
+                              {.fd = shim.logs[1].pipe, .events = POLLIN},
+                              {.fd = shim.audit.listener, .events = POLLIN}};
+        long r = RAW(SYS_ppoll, p, shim.audit.listener >= 0 ? 4 : 3,
+                     shim.audit.unwritten ? &soon : NULL, NULL, SIGSET_BYTES);
         if (r < 0) { /* a limit of fewer descriptors came over us: nothing is told, so look */
             const struct timespec pause = {.tv_nsec = LOOK_PAUSE_MS * 1000000};
             (void)RAW(SYS_ppoll, NULL, 0, &pause, NULL, SIGSET_BYTES);
@@ -291,6 +296,8 @@ watch(uint32_t flags)
             (void)RAW(SYS_read, shim.signals, info, sizeof(info));
             ended = reap(oom);
         }
+        if (!ended && shim_audit_turn(&shim.audit, r < 0 ? POLLERR : p[3].revents, &shim.run))
+            record_write(1);
     }
     if (!(flags & (PLAN_ROOT | PLAN_ISOLATED)))
         shim_end_children(shim.payload);

@@ -10,6 +10,7 @@
  *   shim.c        life: plan, launch, wait, records
  *   shim_start.c  from a plan to a running program
  *   shim_log.c    the pump: pipes to rotated files
+ *   shim_audit.c  what the task's filter denies, counted
  *   shim_join.c   the other life: a command in a task that runs already
  *   shim_rt.c     entry point, memory functions
  */
@@ -21,6 +22,7 @@
 #include <stdint.h>
 
 #include "isolation/plan.h"
+#include "isolation/record.h"
 
 /* Entry of the program: the launch pad's life. `title` is the program's second argument. Returns
  * in the pad, and in each shim, with the exit code. */
@@ -58,7 +60,21 @@ struct shim_log {
     uint64_t *errors;
 };
 
-enum { SHIM_NAME_MAX = 160 };
+enum { SHIM_NAME_MAX = 160, SHIM_AUDIT_PAUSE_MS = 1000 };
+
+/* What the filter of a task denies (PLAN_AUDIT). */
+struct shim_audit {
+    int listener;     /* -1: none */
+    bool unwritten;   /* counted, and not in the record yet: look again in SHIM_AUDIT_PAUSE_MS */
+    int64_t write_ns; /* not before, CLOCK_MONOTONIC */
+};
+
+/* From the payload to its shim, before the program starts: the descriptor, or -errno. */
+void shim_audit_send(int sock, int listener);
+int shim_audit_receive(int sock);
+/* After poll(2), with what it said of the listener: at most one call is answered and counted in
+ * `run`. True: the record is to be written. */
+bool shim_audit_turn(struct shim_audit *a, int revents, struct record_run *run);
 
 /* Opens the current file; 0 or -errno. */
 int shim_log_open(struct shim_log *l);

@@ -10,18 +10,21 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "isolation/confine.h"
 #include "isolation/limits.h"
 #include "isolation/mounts_apply.h"
 #include "isolation/raw.h"
+#include "isolation/shim.h"
 
 enum { CHILDREN_BYTES = 1024, STACK_BYTES = 32 * 1024 };
 
 /* What the child, until its execve or exit, and its parent share, as all of their memory. */
 static struct {
     const struct shim_payload *of;
+    int channel[2];    /* with PLAN_AUDIT: the parent's end, the child's end */
     long parent;       /* as the child sees it while it lives */
     uint32_t prepares; /* the kernel sets it to 0 when the memory is ours alone again */
     struct shim_status failed;
@@ -151,6 +154,7 @@ payload(void)
     const struct shim_payload *p = launch.of;
     const struct plan_header *h = p->plan;
     const struct confine *c = (const void *)plan_text(h, h->confine);
+    struct confine_listener listener = {.channel = launch.channel[1], .fd = -1};
     struct confine_exec x = {
         .work_dir = plan_text(h, h->work_dir),
         .apparmor = h->apparmor != 0 ? plan_text(h, h->apparmor) : NULL,
@@ -161,6 +165,7 @@ payload(void)
         .userns = p->userns,
         .filter = h->task_filter.n > 0 ? (const void *)plan_text(h, h->task_filter.at) : NULL,
         .n_filter = (uint16_t)h->task_filter.n,
+        .listener = h->flags & PLAN_AUDIT ? &listener : NULL,
     };
     const char *what = "root";
     int stage = SHIM_TASK;
@@ -172,6 +177,8 @@ payload(void)
             r = RAW(SYS_dup3, p->streams[i], i, 0);
     if (r >= 0)
         r = confine_task(c, &x, &what);
+    if (r >= 0 && listener.fd >= 0)
+        shim_audit_send(listener.channel, listener.fd);
     if (r >= 0) {
         what = "parent";
         r = bind_to_parent(h->flags);
@@ -222,6 +229,17 @@ give_up_privilege(const struct plan_header *h, uint64_t keep)
             (void)RAW(SYS_exit_group, 120);
 }
 
+/* What the filter of the child will tell. Until we have it the child makes no call that it
+ * denies; without it the kernel denies them, but nobody would count. */
+static int
+await_listener(void)
+{
+    raw_close(launch.channel[1]);
+    int r = shim_audit_receive(launch.channel[0]);
+    raw_close(launch.channel[0]);
+    return r;
+}
+
 /* Until the child runs the program, or has ended. */
 static void
 await_program(void)
@@ -242,17 +260,31 @@ shim_start_payload(const struct shim_payload *p, int *pidfd, struct shim_status 
         (p->plan->flags & PLAN_JOIN) && (p->plan->flags & PLAN_ISOLATED) ? 0 : RAW(SYS_getpid);
     long stack = RAW(SYS_mmap, NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    long pid = stack < 0 ? stack : clone_payload((void *)stack, pidfd);
+    bool audit = (p->plan->flags & PLAN_AUDIT) != 0;
+    const char *what = "mmap";
+    long pid = stack;
+    if (pid >= 0 && audit) {
+        what = "socketpair";
+        pid = RAW(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch.channel);
+    }
+    if (pid >= 0) {
+        what = "clone3";
+        pid = clone_payload((void *)stack, pidfd);
+    }
     if (pid < 0) {
-        shim_fail(st, SHIM_CLONE, pid, stack < 0 ? "mmap" : "clone3");
+        shim_fail(st, SHIM_CLONE, pid, what);
         return pid;
     }
     give_up_privilege(p->plan, p->keep);
+    if (audit)
+        *p->listener = await_listener();
     await_program();
     (void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); /* which the child's ids have set */
     (void)RAW(SYS_munmap, stack, STACK_BYTES);
     if (launch.failed.stage != SHIM_RUNS)
         *st = launch.failed;
+    else if (audit && *p->listener < 0)
+        shim_fail(st, SHIM_TASK, *p->listener, "seccomp listener");
     return pid;
 }
 

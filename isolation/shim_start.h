@@ -33,6 +33,7 @@ struct shim_payload {
     int program;              /* executed in place of the plan's paths; 0: none */
     int streams[3];           /* become 0, 1, 2; where the number is the same it stays */
     uint64_t keep;            /* capabilities that we keep, a bit each */
+    int *listener;            /* out, with PLAN_AUDIT: where calls that are denied come */
 };
 
 /* Once in a process. The program's pid once it runs, and *pidfd; else -errno or, with its step in

@@ -178,6 +178,7 @@ struct warden {
     struct filter_set filters[WARDEN_FILTERS_MAX];
     size_t filter_next; /* to be replaced */
     struct seccomp_program shim_filter;
+    struct seccomp_program audit_filter; /* of a shim that answers what its task is denied */
     struct seccomp_program join_filter;
     struct watch listener;
     struct watch signals;

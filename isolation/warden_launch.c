@@ -122,6 +122,9 @@ check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
         return err_set(e, -ERR_UNSUPPORTED, "core_sched: %s", core->reason);
     if (s->verity.n > 0 && w->verity_missing[0] != '\0')
         return err_set(e, -ERR_UNSUPPORTED, "verity: %s", w->verity_missing);
+    const struct probe_fact *audit = &w->probe.facts[PROBE_SECCOMP_AUDIT];
+    if (seccomp_audits(s->seccomp_rules) && !audit->ok)
+        return err_set(e, -ERR_UNSUPPORTED, "seccomp: mode \"audit\": %s", audit->reason);
     const struct probe_fact *apparmor = &w->probe.facts[PROBE_APPARMOR];
     const char *profile = policy_apparmor(w->policy, s);
     if (profile[0] != '\0' && !apparmor->ok)
@@ -367,12 +370,14 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
     r = warden_filter(w, s, &filter, e);
     if (r < 0)
         return r;
+    bool audit = filter != NULL && seccomp_audits(s->seccomp_rules);
     struct plan_input in = {
         .spec = s,
         .user = w->root ? &l->user : NULL,
         .mounts = l->mounts,
         .task_filter = filter,
-        .shim_filter = w->root ? &w->shim_filter : NULL,
+        .audit = audit,
+        .shim_filter = !w->root ? NULL : audit ? &w->audit_filter : &w->shim_filter,
         .apparmor = policy_apparmor(w->policy, s),
         .task_dir = mem_printf(l->ctx, "%s/%s/%s", w->policy->alloc_dir, s->alloc_id, s->task_name),
         .caps = l->caps,

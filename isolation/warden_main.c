@@ -135,6 +135,8 @@ compile_filters(struct warden *w, struct err *e)
     int r = seccomp_compile(w, seccomp_profile_default(), &w->task_filter, e);
     if (r == 0)
         r = seccomp_compile(w, seccomp_profile_shim(), &w->shim_filter, e);
+    if (r == 0)
+        r = seccomp_compile(w, seccomp_profile_audit(), &w->audit_filter, e);
     return r < 0 ? r : seccomp_compile(w, seccomp_profile_join(), &w->join_filter, e);
 }
 

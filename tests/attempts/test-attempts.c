@@ -157,6 +157,7 @@ struct profile {
     const char *name, *user, *userns;
     const struct attempt_expect *other;
     size_t n;
+    bool audit; /* the filter tells what it denies */
 };
 
 /* The host's root without a capability and behind the filter: what root owns is in reach of the
@@ -186,6 +187,7 @@ static const struct profile profiles[] = {
     {"nobody, the host's user namespace", "", "off", NULL, 0},
     {"root of its own user namespace", "root", "required", own_root, ARRAY_LEN(own_root)},
     {"root of the host", "root", "off", host_root, ARRAY_LEN(host_root)},
+    {.name = "nobody, audited", .user = "", .userns = "required", .audit = true},
 };
 
 static const struct attempt_expect *
@@ -228,6 +230,10 @@ in_profile(const struct profile *p)
     plant_all(&r);
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "exec /local/attempt");
     s->user = p->user;
+    if (p->audit) {
+        s->seccomp_rules = type_new(s, &type_task_seccomp);
+        s->seccomp_rules->mode = "audit";
+    }
     const char *out = run(&r, s);
     int bad = check_profile(p, out, attempt_expect, ARRAY_LEN(attempt_expect)) +
               check_profile(p, out, attempt_expect_more, ARRAY_LEN(attempt_expect_more));
@@ -249,6 +255,16 @@ START_TEST(as_root_of_its_user_namespace)
     TEST_NEED("cgroup2");
     TEST_NEED("userns");
     in_profile(&profiles[1]);
+}
+END_TEST
+
+/* Each with the same answer as of the plain filter. */
+START_TEST(in_an_audited_task)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    TEST_NEED("userns");
+    in_profile(&profiles[3]);
 }
 END_TEST
 
@@ -602,8 +618,8 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("attempts", 60, all_are_refused_in_an_exec_task, some_succeed_without_the_filter,
                    in_the_user_namespace_of_the_host, as_root_of_its_user_namespace,
-                   as_root_of_the_host, the_launcher_is_no_interpreter, drivers_that_are_off,
-                   root_by_no_spelling, working_directories_stay_inside,
+                   as_root_of_the_host, in_an_audited_task, the_launcher_is_no_interpreter,
+                   drivers_that_are_off, root_by_no_spelling, working_directories_stay_inside,
                    planted_links_stop_the_next_start, places_of_mounts_are_not_exchanged,
                    data_directory_behind_a_link, raw_exec_has_default_signals_too,
                    users_of_the_host_are_kept_out, nothing_outlives_the_task)

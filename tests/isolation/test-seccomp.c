@@ -268,6 +268,7 @@ START_TEST(shim_profile_agrees_with_libseccomp)
 {
     agree(seccomp_profile_shim());
     agree(seccomp_profile_join());
+    agree(seccomp_profile_audit());
 }
 END_TEST
 
@@ -546,6 +547,47 @@ START_TEST(log_mode_denies_nothing_of_ours)
 }
 END_TEST
 
+/* What would be EPERM is told, and only that; no listener beside ours, whatever the job allows. */
+START_TEST(audit_mode_tells_and_lets_nothing_through)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    const struct str_list all = words(ctx, (const char *[]){"seccomp", "ptrace", NULL});
+    struct seccomp_program own, plain = compile(ctx, seccomp_profile_default());
+    struct err e = ERR_INIT;
+    for (int i = 0; i < 2; i++) {
+        struct task_seccomp t = {.mode = "audit", .allow = i == 0 ? (struct str_list){0} : all};
+        ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, &own, &e), 0);
+        ck_assert_uint_eq(ask(&own, "bpf", 0, 0, 0), SECCOMP_RET_USER_NOTIF);
+        ck_assert_uint_eq(ask(&own, "socket", AF_PACKET, 0, 0), SECCOMP_RET_USER_NOTIF);
+        ck_assert_uint_eq(ask(&own, "clone3", 0, 0, 0), SECCOMP_RET_ERRNO | ENOSYS);
+        ck_assert_uint_eq(ask(&own, "seccomp", 1, 0, 0), SECCOMP_RET_ALLOW);
+        for (unsigned f = 0; f < 64; f++)
+            ck_assert_uint_eq(ask(&own, "seccomp", 1, f, 0), f & SECCOMP_FILTER_FLAG_NEW_LISTENER
+                                                                 ? SECCOMP_RET_USER_NOTIF
+                                                                 : SECCOMP_RET_ALLOW);
+        ck_assert_uint_eq(
+            ask(&own, "seccomp", 1, (1ull << 32) | SECCOMP_FILTER_FLAG_NEW_LISTENER, 0),
+            SECCOMP_RET_USER_NOTIF);
+        struct seccomp_data d = {.nr = 3, .arch = AUDIT_ARCH_I386};
+        ck_assert_uint_eq(run(own.insns, own.n, &d), SECCOMP_RET_KILL_PROCESS);
+        for (int nr = 0; i == 0 && nr < 600; nr++) {
+            d = (struct seccomp_data){.nr = nr, .arch = seccomp_arch_native()};
+            uint32_t a = run(plain.insns, plain.n, &d), b = run(own.insns, own.n, &d);
+            ck_assert_msg(b == (a == EPERM_RET ? SECCOMP_RET_USER_NOTIF : a), "%d", nr);
+        }
+    }
+    struct task_seccomp t = {.mode = "audit",
+                             .deny = words(ctx, (const char *[]){"seccomp", NULL})};
+    ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, &own, &e), 0);
+    ck_assert_uint_eq(ask(&own, "seccomp", 1, 0, 0), SECCOMP_RET_USER_NOTIF);
+    t.deny = words(ctx, (const char *[]){"sendmsg", NULL});
+    ck_assert_int_eq(seccomp_check_task(&t, &e), -ERR_INVALID);
+    ck_assert_msg(strstr(e.text, "audit") && strstr(e.text, "sendmsg"), "%s", e.text);
+    t.mode = "enforce";
+    ck_assert_int_eq(seccomp_check_task(&t, &e), 0);
+}
+END_TEST
+
 START_TEST(names_of_calls_are_checked)
 {
     static const struct {
@@ -568,7 +610,8 @@ START_TEST(names_of_calls_are_checked)
 END_TEST
 
 TEST_SUITE("seccomp", a_job_changes_what_it_names, log_mode_denies_nothing_of_ours,
-           names_of_calls_are_checked, default_profile_agrees_with_libseccomp,
-           shim_profile_agrees_with_libseccomp, foreign_architectures_are_killed,
-           numbers_of_the_future_are_enosys, dangerous_calls_are_refused, arguments_decide,
-           the_kernel_agrees, far_jumps_are_right, default_filter_is_small)
+           audit_mode_tells_and_lets_nothing_through, names_of_calls_are_checked,
+           default_profile_agrees_with_libseccomp, shim_profile_agrees_with_libseccomp,
+           foreign_architectures_are_killed, numbers_of_the_future_are_enosys,
+           dangerous_calls_are_refused, arguments_decide, the_kernel_agrees, far_jumps_are_right,
+           default_filter_is_small)
