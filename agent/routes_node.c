@@ -103,12 +103,24 @@ update_done(struct ask *a, const void *resp)
 }
 
 static void
-node_purge(struct ask *a)
+node_write(struct ask *a, enum rpc_id rpc)
 {
-    struct node_purge_request *r = mem_new(a, struct node_purge_request);
+    struct node_write_request *r = mem_new(a, struct node_write_request);
     r->node_id = a->id;
     r->write = a->w;
-    ask_call(a, RPC_NODE_PURGE, r, update_done);
+    ask_call(a, rpc, r, update_done);
+}
+
+static void
+node_purge(struct ask *a)
+{
+    node_write(a, RPC_NODE_PURGE);
+}
+
+static void
+node_evaluate(struct ask *a)
+{
+    node_write(a, RPC_NODE_EVALUATE);
 }
 
 const struct route routes_node[] = {
@@ -116,6 +128,7 @@ const struct route routes_node[] = {
     {VERB_GET, "/v1/node/", "/allocations", node_allocations},
     {VERB_WRITE, "/v1/node/", "/drain", node_drain},
     {VERB_WRITE, "/v1/node/", "/eligibility", node_eligibility},
+    {VERB_WRITE, "/v1/node/", "/evaluate", node_evaluate},
     {VERB_WRITE, "/v1/node/", "/purge", node_purge},
     {VERB_GET, "/v1/node/", "", node_get},
     {0, NULL, NULL, NULL},

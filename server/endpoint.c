@@ -30,6 +30,7 @@ static const struct rpc_service services[] = {
     {RPC_NODE_UPDATE_ELIGIBILITY, node_update_eligibility},
     {RPC_NODE_UPDATE_DRAIN, node_update_drain},
     {RPC_NODE_PURGE, node_purge},
+    {RPC_NODE_EVALUATE, node_evaluate},
     {RPC_NODE_GET_NODE, node_get},
     {RPC_NODE_LIST, node_list},
     {RPC_NODE_GET_ALLOCS, node_allocs},

@@ -221,7 +221,7 @@ purge_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index
 void
 node_purge(void *arg, struct rpc_call *call, const void *p)
 {
-    const struct node_purge_request *req = p;
+    const struct node_write_request *req = p;
     struct server *s = arg;
     const char *id = req->node_id;
 
@@ -230,6 +230,20 @@ node_purge(void *arg, struct rpc_call *call, const void *p)
     struct intent_node_purge np = {.node_ids = {&id, 1}, .eval_ids = fresh_id(rpc_call_ctx(call))};
     struct intent in = {.time = clock_wall_ns(), .node_purge = &np};
     endpoint_write(s, call, &in, purge_written, NULL);
+}
+
+void
+node_evaluate(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_write_request *req = p;
+    struct server *s = arg;
+
+    if (!endpoint_leads(s, call))
+        return;
+    struct intent_node_evaluate ne = {.node_id = req->node_id,
+                                      .eval_ids = fresh_id(rpc_call_ctx(call))};
+    struct intent in = {.time = clock_wall_ns(), .node_evaluate = &ne};
+    endpoint_write(s, call, &in, node_written, NULL);
 }
 
 static void

@@ -361,6 +361,8 @@ dispatch(struct apply *a, const struct intent *in)
         return apply_node_drained(a, in->node_drained);
     if (in->node_purge != NULL)
         return apply_node_purge(a, in->node_purge);
+    if (in->node_evaluate != NULL)
+        return apply_node_evaluate(a, in->node_evaluate);
     if (in->job_register != NULL)
         return apply_job_register(a, in->job_register);
     if (in->job_deregister != NULL)

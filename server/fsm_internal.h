@@ -80,6 +80,7 @@ int apply_node_eligibility(struct apply *a, const struct intent_node_eligibility
 int apply_node_drain(struct apply *a, const struct intent_node_drain *in);
 int apply_node_drained(struct apply *a, const struct intent_node_drained *in);
 int apply_node_purge(struct apply *a, const struct intent_node_purge *in);
+int apply_node_evaluate(struct apply *a, const struct intent_node_evaluate *in);
 /* GC of a node (rule S14); false when it may not go. */
 bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);
 int apply_job_register(struct apply *a, const struct intent_job_register *in);

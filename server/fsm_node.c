@@ -437,6 +437,18 @@ apply_node_purge(struct apply *a, const struct intent_node_purge *in)
     return 0;
 }
 
+int
+apply_node_evaluate(struct apply *a, const struct intent_node_evaluate *in)
+{
+    struct node *n = state_node(a->t, a->tmp, in->node_id);
+    if (n == NULL)
+        return no_node(a, in->node_id);
+    a->eval_ids = &in->eval_ids;
+    a->res->node_modify_index = n->modify_index;
+    apply_node_evals(a, in->node_id);
+    return 0;
+}
+
 bool
 apply_reap_node(struct apply *a, const char *id, int64_t down_before)
 {

@@ -183,6 +183,16 @@ START_TEST(eligibility_and_purge)
     in->node_eligibility->eligibility = "maybe";
     ck_assert_int_eq(apply(f, in)->err.code, -ERR_INVALID);
 
+    struct intent *again = intent_new(f, 0);
+    again->node_evaluate = type_new(again, &type_intent_node_evaluate);
+    again->node_evaluate->node_id = mem_strdup(again, "n1");
+    struct fsm_result *asked = apply(f, again);
+    ck_assert_uint_eq(asked->evals.n, 1);
+    ck_assert_str_eq(asked->evals.v[0]->job_id, "web");
+    ck_assert_str_eq(asked->evals.v[0]->triggered_by, TRIGGER_NODE_UPDATE);
+    again->node_evaluate->node_id = mem_strdup(again, "nowhere");
+    ck_assert_int_eq(apply(f, again)->err.code, -ERR_NOT_FOUND);
+
     struct intent *reap = intent_new(f, 0);
     reap->reap = type_new(reap, &type_intent_reap);
     reap->reap->nodes = strs(reap, "n1", NULL);
