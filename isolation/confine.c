@@ -51,6 +51,20 @@ set_caps(uint64_t permitted, uint64_t inheritable)
     return RAW(SYS_capset, &h, d);
 }
 
+long
+confine_use_cap(unsigned cap, bool use)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct d[2];
+    long r = RAW(SYS_capget, &h, d);
+    uint32_t bit = UINT32_C(1) << cap % 32, *now = &d[cap / 32].effective;
+    if (r < 0 || ((*now & bit) != 0) == use)
+        return r < 0 ? r : 0;
+    *now ^= bit;
+    r = RAW(SYS_capset, &h, d);
+    return r < 0 ? r : 1;
+}
+
 static long
 drop_bounding(uint64_t keep)
 {

@@ -101,6 +101,8 @@ struct confine_exec {
     struct confine_listener *listener; /* NULL: the filter does not notify */
 };
 int confine_task(const struct confine *c, const struct confine_exec *x, const char **what);
+/* Whether what this process does counts as done with a capability that it has. 1: that is new. */
+long confine_use_cap(unsigned cap, bool use);
 /* The end state of a shim or joiner, which keeps the capabilities of `keep` (a bit each). */
 int confine_end(const struct sock_filter *filter, uint16_t n_filter, uint64_t keep,
                 const char **what);

@@ -27,6 +27,7 @@ enum {
     WARDEN_JOBS_MAX = 64,          /* directories that are removed at the same time */
     WARDEN_FDS_KEPT = 64,          /* file descriptors kept for what is no launch */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
+    WARDEN_SEAL_MS = 600000,       /* the sealing of its files besides */
     WARDEN_EXECS_MAX = 128,        /* commands that run in tasks beside them */
     WARDEN_EXECS_TASK_MAX = 16,    /* of them in one task */
     WARDEN_EXEC_MS = 10000,        /* the start of one; beyond, it is killed */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/securebits.h>
@@ -172,10 +173,8 @@ build(const struct plan_header *h, struct shim_status *st)
     return r;
 }
 
-/* Files of the task that must be sealed, before anything of it runs. What is executed stays open:
- * *program. */
 static int
-seal(const struct plan_header *h, int *program, struct shim_status *st)
+seal_each(const struct plan_header *h, int *program, struct shim_status *st)
 {
     const struct plan_verity *v = (const void *)plan_text(h, h->verity.at);
     for (uint32_t i = 0; i < h->verity.n; i++) {
@@ -199,6 +198,23 @@ seal(const struct plan_header *h, int *program, struct shim_status *st)
             raw_close(fd);
     }
     return 0;
+}
+
+/* Files of the task that must be sealed, before anything of it runs. What is executed stays open:
+ * *program. Their hashes are the allocation's on disk: no limit on that is passed, which the
+ * capability would. */
+static int
+seal(const struct plan_header *h, int *program, struct shim_status *st)
+{
+    if (h->verity.n == 0)
+        return 0;
+    long own = confine_use_cap(CAP_SYS_RESOURCE, false);
+    int r = own < 0 ? (int)own : seal_each(h, program, st);
+    if (r == 0 && own > 0)
+        own = confine_use_cap(CAP_SYS_RESOURCE, true);
+    if (own < 0)
+        shim_fail(st, SHIM_BEGIN, own, "capset");
+    return own < 0 ? -1 : r;
 }
 
 static int

@@ -54,6 +54,15 @@ why(const char *step, int error)
     }
 }
 
+/* The restart policy may try again what may have passed by then. */
+static int
+code(int error)
+{
+    return error == ETXTBSY                     ? -ERR_BUSY
+           : error == ENOSPC || error == EDQUOT ? -ENOSPC
+                                                : -ERR_POLICY;
+}
+
 void
 verity_explain(const char *path, const char *step, int error,
                const uint8_t digest[VERITY_DIGEST_BYTES], struct err *e)
@@ -65,7 +74,7 @@ verity_explain(const char *path, const char *step, int error,
                 "verity: \"%s\" is not the file that the job names by its digest: it has %s", path,
                 digest_format(digest, text));
     else if (words != NULL)
-        err_set(e, -ERR_POLICY, "verity: \"%s\" %s", path, words);
+        err_set(e, code(error), "verity: \"%s\" %s", path, words);
     else
         err_errno(e, error, "verity: %s \"%s\"", step, path);
 }

@@ -70,7 +70,7 @@ enable(long fd)
                                           .hash_algorithm = FS_VERITY_HASH_ALG_SHA256,
                                           .block_size = VERITY_BLOCK_BYTES};
     long r = -EBUSY;
-    for (int i = 0; i < WARDEN_LAUNCH_MS / PAUSE_MS && r == -EBUSY; i++) {
+    for (int i = 0; i < WARDEN_SEAL_MS / PAUSE_MS && r == -EBUSY; i++) {
         const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
         r = RAW(SYS_ioctl, fd, FS_IOC_ENABLE_VERITY, &a);
         if (r == -EBUSY)

@@ -622,7 +622,8 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
     }
     l.task = task_add(w, s->alloc_id, s->task_name);
     l.task->launch = to;
-    task_deadline(w, l.task, clock_mono_ns() + WARDEN_LAUNCH_MS * NS_PER_MS);
+    int64_t most_ms = WARDEN_LAUNCH_MS + (s->verity.n > 0 ? WARDEN_SEAL_MS : 0);
+    task_deadline(w, l.task, clock_mono_ns() + most_ms * NS_PER_MS);
     if (launch_run(w, &l, &e) < 0)
         launch_failed(w, l.task, &e);
     launch_close(&l);

@@ -550,6 +550,8 @@ enum want {
     W_LOG_MODE,
     W_HOSTNAME,
     W_WORK_DIR,
+    W_SEAL_UP,
+    W_SEAL_MANY,
     W_NONE
 };
 
@@ -599,6 +601,14 @@ want_more(struct rig *r, struct launch_spec *s, enum want w)
         s->logs->dir = w == W_LOGS_DIR ? "../../outside" : "alloc/logs";
         s->logs->max_files = w == W_LOGS_DIR ? 1 : 1 << 30;
         s->logs->max_file_bytes = 1 << 20;
+        break;
+    case W_SEAL_UP:
+    case W_SEAL_MANY:
+        for (int i = 0; i < (w == W_SEAL_UP ? 1 : VERITY_FILES_MAX + 1); i++) {
+            struct task_verity *v = type_new(s, &type_task_verity);
+            v->path = w == W_SEAL_UP ? "../../outside/x" : "local/x";
+            list_add(s, s->verity, v);
+        }
         break;
     case W_LIMIT:
     case W_NOFILE:

@@ -3,6 +3,7 @@
 task, or a wrong file can do about a task that asks for it."""
 import errno
 import fcntl
+import functools
 import hashlib
 import os
 import struct
@@ -56,23 +57,29 @@ def cannot(error, call, *args):
 
 
 class Job:
-    """A task "t" that a task before it holds up, until files are where they shall be."""
+    """A task "t" (and others alike) that a task before it holds up, until files are where they shall be."""
 
-    def __init__(self, name, verity, command, args=(), **isolation):
+    def __init__(self, name, verity, command, args=(), tasks=("t",), **isolation):
         self.name = name
         box = {"Verity": [{"Path": p, "Digest": d} for p, d in verity], **isolation}
-        tasks = [{"Name": n, "Driver": "exec", "Config": {"command": c, "args": a},
-                  "Lifecycle": {"Hook": "prestart"} if n == "put" else None,
-                  "Resources": {"CPU": 50, "MemoryMB": 32}, "LogConfig": {"MaxFiles": 1, "MaxFileSizeMB": 1},
-                  "Isolation": None if n == "put" else box}
-                 for n, c, a in (("put", "/bin/sh", ["-c", WAIT]), ("t", command, list(args)))]
+        rows = [{"Name": n, "Driver": "exec", "Config": {"command": c, "args": a},
+                 "Lifecycle": {"Hook": "prestart"} if n == "put" else None,
+                 "Resources": {"CPU": 50, "MemoryMB": 32}, "LogConfig": {"MaxFiles": 1, "MaxFileSizeMB": 1},
+                 "Isolation": None if n == "put" else box}
+                for n, c, a in [("put", "/bin/sh", ["-c", WAIT])] + [(n, command, list(args)) for n in tasks]]
         group = {"Name": "g", "Count": 1, "RestartPolicy": {"Attempts": 0, "Mode": "fail"},
                  "ReschedulePolicy": {"Attempts": 0, "Unlimited": False}, "EphemeralDisk": {"SizeMB": 10},
-                 "Tasks": tasks}
+                 "Tasks": rows}
         request("PUT", "/v1/jobs", {"Job": {"ID": name, "Name": name, "Type": "service", "Datacenters": ["*"],
                                             "TaskGroups": [group]}})
-        self.id = until(self.prepared, f"directory of {name}")
-        self.top = f"{DATA}/alloc/{self.id}"
+
+    @functools.cached_property
+    def id(self):
+        return until(self.prepared, f"directory of {self.name}")
+
+    @property
+    def top(self):
+        return f"{DATA}/alloc/{self.id}"
 
     def prepared(self):
         all_of = request("GET", f"/v1/job/{self.name}/allocations")
@@ -88,8 +95,14 @@ class Job:
             os.fchmod(f.fileno(), 0o755)
         return self.path(path)
 
-    def state(self):
-        return (request("GET", f"/v1/allocation/{self.id}")["TaskStates"] or {}).get("t", {})
+    def plant_large(self, path, mib):
+        with open(self.path(path), "wb") as f:
+            f.truncate(mib * MIB)
+        os.chmod(self.path(path), 0o644)
+        return self.path(path)
+
+    def state(self, task="t"):
+        return (request("GET", f"/v1/allocation/{self.id}")["TaskStates"] or {}).get(task, {})
 
     def go(self):
         open(f"{self.top}/alloc/data/go", "w").close()
@@ -166,22 +179,22 @@ def a_wrong_file_does_not():
 
 
 def what_cannot_be_sealed_is_told():
-    j = Job("busy", [("local/server", "")], "local/server", ["-c", STAY])
-    with open(j.plant("local/server"), "r+b"):
-        j.refused('"local/server" is open for writing')
-    Job("missing", [("local/server", "")], "local/server").refused('"local/server" does not exist')
-    j = Job("dir", [("local", "")], "/bin/true")
-    j.refused('"local" is a directory')
-    j = Job("link", [("local/server", "")], "/bin/true")
-    os.symlink("/usr/bin/env", j.path("local/server"))
-    j.refused('"local/server" goes through a symbolic link')
-    j = Job("fifo", [("local/server", "")], "/bin/true")
-    os.mkfifo(j.path("local/server"))
-    j.refused('"local/server" is not a regular file')
-    Job("host", [("usr/bin/env", "")], "/usr/bin/env").refused('"usr/bin/env" is not in the directory')
-    j = Job("denied", [("local/server", "")], "local/server", Seccomp={"Deny": ["execveat"]})
-    j.plant("local/server")
-    j.refused("seccomp must allow execveat")
+    paths = {"host": "usr/bin/env", "dir": "local"}
+    jobs = {n: Job(n, [(paths.get(n, "local/server"), "")], "local/server", ["-c", STAY],
+                   **({"Seccomp": {"Deny": ["execveat"]}} if n == "denied" else {}))
+            for n in ("busy", "missing", "dir", "link", "fifo", "host", "denied")}
+    with open(jobs["busy"].plant("local/server"), "r+b"):
+        jobs["busy"].refused('"local/server" is open for writing')
+    os.symlink("/usr/bin/env", jobs["link"].path("local/server"))
+    os.mkfifo(jobs["fifo"].path("local/server"))
+    jobs["denied"].plant("local/server")
+    texts = {"missing": '"local/server" does not exist', "dir": '"local" is a directory',
+             "link": '"local/server" goes through a symbolic link', "fifo": '"local/server" is not a regular file',
+             "host": '"usr/bin/env" is not in the directory', "denied": "seccomp must allow execveat"}
+    for name in texts:
+        jobs[name].go()
+    for name, text in texts.items():
+        jobs[name].refused(text)
 
 
 def a_script_is_read_by_descriptor():
@@ -200,10 +213,7 @@ def a_swap_changes_nothing():
     j = Job("swap", [("alloc/data/server", digest(PROGRAM)), ("alloc/data/large", "")], "/alloc/data/server", ["-c", STAY])
     file = j.plant("alloc/data/server")
     evil = j.plant("alloc/data/evil", text=b"#!/bin/sh\necho evil\n")
-    large = j.path("alloc/data/large")
-    with open(large, "wb") as f:
-        f.truncate(192 * MIB)
-        os.fchmod(f.fileno(), 0o644)
+    large = j.plant_large("alloc/data/large", 192)
     j.go()
     while not measured(file):  # no until(): a moment counts
         pass
@@ -213,6 +223,37 @@ def a_swap_changes_nothing():
     assert measured(file) is None and os.stat(f"/proc/{j.pid()}/exe").st_size == os.stat(PROGRAM).st_size
     j.gone()
     until(lambda: collected(j.top), "removal of sealed files")
+
+
+def two_tasks_seal_one_file():
+    j = Job("twins", [("alloc/data/large", "")], "/bin/sh", ["-c", STAY], tasks=("t", "u", "v"))
+    large = j.plant_large("alloc/data/large", 64)
+    j.go()
+    for task in ("t", "u", "v"):
+        until(lambda: j.state(task).get("State") == "running", f"running task {task}")
+    assert measured(large) == digest(large)
+    j.gone()
+
+
+def hashes_are_within_the_limit_on_disk():
+    """A file that takes no room itself: its hashes are more than the allocation may have."""
+    j = Job("sparse", [("alloc/data/large", "")], "/bin/true")
+    large = j.plant_large("alloc/data/large", 192)  # 1.5 MiB of hashes
+    j.plant("alloc/data/filler", text=bytes(9 * MIB))
+    j.refused('"alloc/data/large" cannot be sealed: there is no room for its hashes')
+    assert measured(large) is None and os.stat(large).st_blocks == 0, os.stat(large)
+
+
+def a_job_stops_while_it_is_sealed():
+    j = Job("stops", [("alloc/data/huge", "")], "/bin/true")
+    huge = j.plant_large("alloc/data/huge", 16384)  # an hour of this machine
+    j.go()
+    cgroup = f"{TASKS}/{j.id}/t/shim"
+    until(lambda: os.path.exists(cgroup) and int(flat(f"{cgroup}/cpu.stat", "usage_usec")) > 2000000, "hashing shim")
+    assert measured(huge) is None
+    j.gone()
+    until(lambda: not os.path.exists(cgroup), "end of the shim")
+    until(lambda: collected(j.top), "removal")
 
 
 def fact():
@@ -236,11 +277,12 @@ def sealed_files_stay_what_they_are():
     assert any("tune2fs -O verity" in (e.get("DisplayMessage") or "") for e in events), events
     purge("without")
     sh("modprobe", "loop")
+    sh("modprobe", "quota_v2")
     stop()
     with open(IMAGE, "wb") as f:
         f.truncate(512 * MIB)
-    sh("mkfs.ext4", "-q", "-b", str(BLOCK), "-O", "verity", IMAGE)
-    sh("mount", "-o", "loop", IMAGE, DATA)
+    sh("mkfs.ext4", "-q", "-b", str(BLOCK), "-O", "verity,project,quota", "-E", "quotatype=prjquota", IMAGE)
+    sh("mount", "-o", "loop,prjquota", IMAGE, DATA)
     try:
         start()
         assert fact() == "true", fact()
@@ -249,6 +291,9 @@ def sealed_files_stay_what_they_are():
         what_cannot_be_sealed_is_told()
         a_script_is_read_by_descriptor()
         a_swap_changes_nothing()
+        two_tasks_seal_one_file()
+        hashes_are_within_the_limit_on_disk()
+        a_job_stops_while_it_is_sealed()
     finally:
         stop()
         sh("umount", DATA)
