@@ -62,21 +62,28 @@ check_kind(long fd)
     return S_ISREG(st.stx_mode) ? 0 : S_ISDIR(st.stx_mode) ? -EISDIR : -EINVAL;
 }
 
-/* Two tasks of an allocation may want the same file, and one of them is told EBUSY. */
+/* Two tasks of an allocation may want the same file: one of them is told EBUSY, and EEXIST a moment
+ * before the kernel can measure. */
 static long
-enable(long fd)
+enable(long fd, uint8_t ret[VERITY_DIGEST_BYTES], const char **what)
 {
     const struct fsverity_enable_arg a = {.version = 1,
                                           .hash_algorithm = FS_VERITY_HASH_ALG_SHA256,
                                           .block_size = VERITY_BLOCK_BYTES};
     long r = -EBUSY;
-    for (int i = 0; i < WARDEN_SEAL_MS / PAUSE_MS && r == -EBUSY; i++) {
-        const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+    for (int i = 0; i < WARDEN_SEAL_MS / PAUSE_MS; i++) {
+        struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000}; /* the kernel changes it */
+        *what = VERITY_SEAL;
         r = RAW(SYS_ioctl, fd, FS_IOC_ENABLE_VERITY, &a);
-        if (r == -EBUSY)
-            (void)RAW(SYS_ppoll, NULL, 0, &pause, NULL, 0);
+        if (r == 0 || r == -EEXIST) {
+            *what = VERITY_MEASURE;
+            r = verity_measure(fd, ret);
+        }
+        if (r != -EBUSY && r != -ENODATA)
+            return r;
+        (void)RAW(SYS_ppoll, NULL, 0, &pause, NULL, 0);
     }
-    return r == -EEXIST ? 0 : r;
+    return r;
 }
 
 long
@@ -92,14 +99,8 @@ verity_seal(const char *path, uint8_t ret[VERITY_DIGEST_BYTES], const char **wha
         *what = VERITY_MEASURE;
         r = verity_measure(fd, ret);
     }
-    if (r == -ENODATA) {
-        *what = VERITY_SEAL;
-        r = enable(fd);
-        if (r == 0) {
-            *what = VERITY_MEASURE;
-            r = verity_measure(fd, ret);
-        }
-    }
+    if (r == -ENODATA)
+        r = enable(fd, ret, what);
     if (r == 0)
         return fd;
     raw_close(fd);

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import struct
+import time
 
 from vm import *
 
@@ -286,14 +287,12 @@ def sealed_files_stay_what_they_are():
     try:
         start()
         assert fact() == "true", fact()
-        a_sealed_program_runs()
-        a_wrong_file_does_not()
-        what_cannot_be_sealed_is_told()
-        a_script_is_read_by_descriptor()
-        a_swap_changes_nothing()
-        two_tasks_seal_one_file()
-        hashes_are_within_the_limit_on_disk()
-        a_job_stops_while_it_is_sealed()
+        for part in (a_sealed_program_runs, a_wrong_file_does_not, what_cannot_be_sealed_is_told,
+                     a_script_is_read_by_descriptor, a_swap_changes_nothing, two_tasks_seal_one_file,
+                     hashes_are_within_the_limit_on_disk, a_job_stops_while_it_is_sealed):
+            begin = time.monotonic()
+            part()
+            print(f"# {part.__name__} ({time.monotonic() - begin:.0f} s)")
     finally:
         stop()
         sh("umount", DATA)
