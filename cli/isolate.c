@@ -181,14 +181,28 @@ start_warden(struct run *x, struct err *e)
     return 0;
 }
 
+/* It ends what is left of the task, then itself. False: it had died before. */
+static bool
+end_warden(struct run *x)
+{
+    int status = 0;
+    (void)kill(x->warden, SIGUSR1);
+    while (waitpid(x->warden, &status, 0) < 0 && errno == EINTR)
+        ;
+    warden_client_free(x->client);
+    x->client = NULL;
+    return status == 0;
+}
+
 static void
 stop_warden(struct run *x)
 {
-    if (x->warden > 0) {
-        (void)kill(x->warden, SIGUSR1); /* ends what is left of the task, then itself */
-        while (waitpid(x->warden, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
+    struct err e = ERR_INIT;
+    bool died = x->warden > 0 && !end_warden(x);
+    if (died && start_warden(x, &e) < 0) /* another removes what the first one made */
+        cmd_warn(x->c, "what the task left is not removed: %s", e.text);
+    else if (died)
+        (void)end_warden(x);
     warden_client_free(x->client);
     if (!str_empty(x->policy.cgroup_root)) /* there still when the warden did not come up */
         (void)rmdir(x->policy.cgroup_root);
