@@ -71,6 +71,7 @@ START_TEST(only_what_is_the_tasks)
         {"../file", VERITY_OPEN, EXDEV},
     };
     char dir[] = "/tmp/paddock-verity-XXXXXX";
+    auto_mem void *ctx = mem_ctx("verity");
     ck_assert_ptr_nonnull(mkdtemp(dir));
     ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
     auto_fd int old = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -100,8 +101,8 @@ START_TEST(only_what_is_the_tasks)
     }
     ck_assert_int_eq(fchdir(old), 0);
     ck_assert_int_eq(chroot("."), 0);
-    ck_assert_int_eq(umount2(mem_printf(NULL, "%s/alloc", dir), MNT_DETACH), 0);
-    ck_assert_int_eq(umount2(mem_printf(NULL, "%s/volume", dir), MNT_DETACH), 0);
+    ck_assert_int_eq(umount2(mem_printf(ctx, "%s/alloc", dir), MNT_DETACH), 0);
+    ck_assert_int_eq(umount2(mem_printf(ctx, "%s/volume", dir), MNT_DETACH), 0);
     ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
 }
 END_TEST
