@@ -78,7 +78,7 @@ static struct series bare_run, bare_end;
 static struct kind {
     const char *mode;
     double bar;
-    struct series launch_run, launch_end, plan_run, plan_end, net;
+    struct series launch_run, launch_end, clone_run, clone_end, net;
 } kinds[] = {{.mode = "host", .bar = 7}, {.mode = "none", .bar = 8}, {.mode = "bridge", .bar = 25}};
 
 /* Other runtimes; a launch is so many times faster than theirs. */
@@ -467,8 +467,8 @@ one_launch(struct bench *b, struct kind *k, bool count)
         add(&k->launch_run, t0, t1);
         add(&k->launch_end, t0, t2);
         int64_t before = str_eq(k->mode, "bridge") ? net_ns : 0;
-        add(&k->plan_run, 0, before + b->launch_ns);
-        add(&k->plan_end, 0, before + b->launch_ns + t2 - t1);
+        add(&k->clone_run, 0, before + b->launch_ns);
+        add(&k->clone_end, 0, before + b->launch_ns + t2 - t1);
         add(&k->net, 0, net_ns);
     }
 }
@@ -574,11 +574,11 @@ report_kind(struct kind *k)
     printf("network mode %s\n", k->mode);
     (void)report("request to running", &k->launch_run, &bare_run);
     (void)report("request to reaped", &k->launch_end, &bare_end);
-    (void)report("plan to running", &k->plan_run, &bare_run);
-    double ratio = report("plan to reaped", &k->plan_end, &bare_end);
+    (void)report("clone to running", &k->clone_run, &bare_run);
+    double ratio = report("clone to reaped", &k->clone_end, &bare_end);
     printf("  request of the network   p10 %.3f p50 %.3f p99 %.3f ms\n", percentile(&k->net, 0.1),
            percentile(&k->net, 0.5), percentile(&k->net, 0.99));
-    double spread = percentile(&k->plan_end, 0.99) / percentile(&k->plan_end, 0.5);
+    double spread = percentile(&k->clone_end, 0.99) / percentile(&k->clone_end, 0.5);
     bool met = ratio <= k->bar && spread <= 4;
     printf("  p99/p50 of exec %.1f   bars: ratio <= %.1f, p99/p50 <= 4: %s\n", spread, k->bar,
            met ? "met" : "MISSED");

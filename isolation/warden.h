@@ -81,7 +81,7 @@ struct wtask {
     pid_t pid;         /* of the payload; 0: not known */
     void *plan;        /* launching: to explain a failure; owned */
     char *resolv;      /* launching: a file, until it is mounted; NULL: none; owned */
-    int64_t plan_ns;   /* when the plan was ready */
+    int64_t asked_ns;  /* when the pad was asked for the shim */
     int64_t launch_ns; /* from there to the shim's report that the payload runs; 0: adopted */
     struct warden_waiter launch;
     struct warden_waiter destroy;

@@ -519,7 +519,7 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
         launch_failed(w, t, &e);
         return;
     }
-    t->launch_ns = clock_mono_ns() - t->plan_ns;
+    t->launch_ns = clock_mono_ns() - t->asked_ns;
     t->state = TASK_RUNNING;
     t->pid = proc_pidfd_pid(t->payload);
     (void)shutdown(watch->fd, SHUT_WR); /* nobody has a word for the shim */
@@ -549,7 +549,7 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
         r = make_record(w, l, e);
     if (r == 0)
         r = make_cgroup(w, l, e);
-    t->plan_ns = clock_mono_ns();
+    t->asked_ns = clock_mono_ns();
     if (r == 0)
         r = ask_for_shim(w, l, e);
     if (r < 0)
