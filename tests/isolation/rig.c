@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/isolation/rig.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/filter.h>
@@ -32,6 +33,20 @@
 #include "tests/lib/test.h"
 
 const char rig_id[] = "01234567-89ab-cdef-0123-456789abcdef";
+
+long
+rig_fds(pid_t pid)
+{
+    char path[40];
+    long n = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    ck_assert_ptr_nonnull(d);
+    while (readdir(d) != NULL)
+        n++;
+    closedir(d);
+    return n;
+}
 
 void
 rig_pause(int ms)

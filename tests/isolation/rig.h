@@ -55,6 +55,7 @@ void rig_spawn(struct rig *r);         /* the warden only */
 void rig_kill(struct rig *r, int sig); /* and waits */
 void rig_connect(struct rig *r);
 void rig_change_policy(struct rig *r); /* the same warden with r->policy as it is now */
+long rig_fds(pid_t pid);               /* how many descriptors it has, and two */
 void rig_pause(int ms);                /* between looks at a condition that has no fd */
 void rig_stop(struct rig *r);          /* ends tasks, checks that no cgroup is left */
 /* A request's callback: rig_got as `done`, a struct got as `arg`; then rig_wait. */

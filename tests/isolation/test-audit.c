@@ -4,7 +4,6 @@
  * without it, is counted, costs bounded room whatever the task does, and is never let through,
  * whatever becomes of the shim.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -116,20 +115,6 @@ await_times(struct rig *r, int record, const char *name, int64_t want)
     }
 }
 
-static long
-open_files(pid_t pid)
-{
-    char path[64];
-    long n = 0;
-    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    DIR *d = opendir(path);
-    ck_assert_ptr_nonnull(d);
-    while (readdir(d) != NULL)
-        n++;
-    closedir(d);
-    return n;
-}
-
 /* Time on a processor, in ms. */
 static long
 busy_ms(pid_t pid)
@@ -229,7 +214,7 @@ START_TEST(a_storm_costs_bounded_room)
     rig_await(&r, "web", "begin");
     await_times(&r, g.record, "bpf", 1);
     pid_t shim = (pid_t)g.rec->shim_pid;
-    long files = open_files(shim), kib = fact(shim, "status", "VmRSS:"),
+    long files = rig_fds(shim), kib = fact(shim, "status", "VmRSS:"),
          writes = fact(shim, "io", "syscw:"), warden = busy_ms(r.warden), own = busy_ms(shim);
     ck_assert_int_eq(fstat(g.record, &before), 0);
     go(&r, "go");
@@ -241,7 +226,7 @@ START_TEST(a_storm_costs_bounded_room)
     printf("# %ld denied calls in %lld ms: shim %ld ms, warden %ld ms of processor\n", n,
            (long long)(took / NS_PER_MS), busy_ms(shim) - own, busy_ms(r.warden) - warden);
     ck_assert_int_le(busy_ms(r.warden) - warden, 20);
-    ck_assert_int_eq(open_files(shim), files);
+    ck_assert_int_eq(rig_fds(shim), files);
     ck_assert_int_le(fact(shim, "status", "VmRSS:"), kib + 8);
     ck_assert_int_le(fact(shim, "io", "syscw:") - writes, took / NS_PER_S + 4);
     ck_assert_int_eq(fstat(g.record, &after), 0);
@@ -359,13 +344,13 @@ START_TEST(nothing_is_let_through_without_a_listener)
     begin(&r);
     launch(&r, maker(&r), &g);
     rig_await(&r, "web", mem_printf(r.ctx, "first %d\n", EPERM));
-    long files = open_files((pid_t)g.rec->shim_pid);
+    long files = rig_fds((pid_t)g.rec->shim_pid);
     no_descriptors((pid_t)g.rec->shim_pid);
     go(&r, "go"); /* what wakes it */
     rig_await(&r, "web", "second");
     go(&r, "again");
     rig_await(&r, "web", mem_printf(r.ctx, "third %d\n", ENOSYS));
-    ck_assert_int_eq(open_files((pid_t)g.rec->shim_pid), files - 1);
+    ck_assert_int_eq(rig_fds((pid_t)g.rec->shim_pid), files - 1);
     nothing_made(&r);
     got_free(&g);
     rig_stop(&r);
