@@ -11,7 +11,7 @@
  *                           groups, gid, uid, capabilities and ambient set, close_range,
  *                           working directory, no_new_privs, Landlock, seccomp last; then execve
  *     confine_end           shim, while the payload does that: all capabilities, no_new_privs,
- * seccomp
+ *                           seccomp
  *
  * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always
  * set no_new_privs, so the filter is last and need not allow what comes before it.

@@ -195,9 +195,10 @@ static const struct seccomp_rule default_rules[] = {
 static const struct seccomp_profile default_profile = {
     .name = "default", .rules = default_rules, .n_rules = ARRAY_LEN(default_rules)};
 
-/* The shim after the launch: waits, moves log bytes, rotates files, writes its record, reaps. It
- * starts, signals, maps and connects nothing. */
 static const struct seccomp_cond not_dumpable[] = {INT_IS(0, PR_SET_DUMPABLE), INT_IS(1, 0)};
+
+/* The shim once the payload prepares itself: waits, tells the warden, moves log bytes, rotates
+ * files, writes its record, reaps. It starts, signals, maps and connects nothing. */
 /* clang-format off */
 #define SHIM_RULES                                                                                 \
     /* until the payload runs */                                                                   \

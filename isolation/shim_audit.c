@@ -4,12 +4,9 @@
  * have answered, and counted. No call is ever let through: without us the kernel answers ENOSYS.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "isolation/raw.h"
@@ -18,22 +15,11 @@
 int
 shim_audit_receive(int sock)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } c = {0};
-    char byte = 0;
+    char byte;
     int fd = -1;
-    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr m = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = c.bytes,
-                       .msg_controllen = sizeof(c.bytes)};
-    long n = RAW(SYS_recvmsg, sock, &m, MSG_CMSG_CLOEXEC);
-    if (n != 1 || m.msg_controllen < CMSG_LEN(sizeof(int)) || c.align.cmsg_type != SCM_RIGHTS)
-        return n < 0 ? (int)n : -EPIPE;
-    memcpy(&fd, CMSG_DATA(&c.align), sizeof(fd));
-    return fd;
+    size_t n = 0;
+    long r = shim_recv(sock, &byte, 1, &fd, 1, &n);
+    return r < 0 ? (int)r : r == 1 && n == 1 ? fd : -EPIPE;
 }
 
 void

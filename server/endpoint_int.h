@@ -31,14 +31,14 @@ struct read {
     uint64_t key;                  /* state_key_*(), 0: any row of the tables */
     read_fn *fn;
     /* given to fn */
-    struct query_meta *meta; /* index is filled in afterwards */
+    struct query_meta *meta;       /* index is filled in afterwards */
     /* set by fn */
     void *resp;
     uint64_t index;
     bool news; /* answer although the index is not above min_query_index */
     /* ours */
     struct gate *gate; /* of the server: when it is closed, `s` is not touched any more */
-    struct err *err;   /* NULL: none; big, and a read that is parked has none */
+    struct err *err; /* NULL: none; big, and a read that is parked has none */
     void *ctx;
     uint64_t seen;
     int64_t deadline_ms;
@@ -55,17 +55,16 @@ void endpoint_read(struct server *s, struct rpc_call *call, const void *req,
 const char *query_ns(const struct query_options *q);
 bool query_ns_matches(const struct query_options *q, const char *ns);
 
-/* Pages. Every row is offered in key order, with its key; page_end() then keeps one page of them,
- * in the order asked for, and sets meta->next_token to the first one beyond. Rows are dropped as
- * early as possible: without `reverse`, page_offer() refuses what is before the page or beyond it.
- */
+/* Pages. Every row is offered in key order, with its key; page_end() then keeps one page of them, in
+ * the order asked for, and sets meta->next_token to the first one beyond. Rows are dropped as early as
+ * possible: without `reverse`, page_offer() refuses what is before the page or beyond it. */
 struct page {
     const struct query_options *q;
     struct query_meta *meta;
     struct page_row {
         const char *token;
         void *row;
-    } * v;
+    } *v;
     size_t n;
     bool sought; /* rows before the page were not offered */
 };
@@ -101,9 +100,10 @@ struct alloc_list_stub *endpoint_alloc_stub(const void *ctx, const struct alloca
 /* The handlers. */
 rpc_handler job_register, job_deregister, job_plan, job_validate_rpc, job_get, job_list,
     job_allocations, job_evaluations, job_summary_rpc, job_evaluate, job_versions, node_register,
-    node_update_status, node_update_eligibility, node_update_drain, node_purge, node_evaluate,
-    node_get, node_list, node_allocs, node_client_allocs, node_update_alloc, alloc_list, alloc_get,
-    alloc_get_many, alloc_stop, eval_list, eval_get, eval_allocations, status_leader,
-    status_members, system_gc, operator_scheduler_get, operator_scheduler_set;
+    node_update_status, node_update_eligibility, node_update_drain, node_purge, node_evaluate, node_get,
+    node_list, node_allocs,
+    node_client_allocs, node_update_alloc, alloc_list, alloc_get, alloc_get_many, alloc_stop,
+    eval_list, eval_get, eval_allocations, status_leader, status_members, system_gc,
+    operator_scheduler_get, operator_scheduler_set;
 
 #endif
