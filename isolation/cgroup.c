@@ -291,6 +291,15 @@ make_leaf(int dirfd, const char *name)
     return cgroup_open_dir(dirfd, name);
 }
 
+static int
+cannot_make(struct cgroup_root *r, const char *alloc, const char *task, int code, struct err *e)
+{
+    if (code != -EBUSY)
+        (void)cgroup_task_remove(r, alloc, task, NULL);
+    return err_set(e, code, "cannot make the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
+                   code == -EBUSY ? "processes of an earlier run are still in it" : err_name(code));
+}
+
 /* One limit. What is no hint has to be there where the policy is strict. */
 static int
 apply_file(int taskfd, int leaf, struct cgroup_file *f, bool strict, struct err *e)
@@ -347,40 +356,52 @@ apply_plan(const struct cgroup_root *r, int taskfd, int leaf, struct cgroup_plan
 }
 
 int
-cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
-                 struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e)
+cgroup_shim_make(struct cgroup_root *r, const char *alloc, const char *task,
+                 struct cgroup_task *ret, struct err *e)
 {
+    *ret = (struct cgroup_task){-1, -1, 0};
     int k = check_names(alloc, task, e);
     if (k < 0)
         return k;
     auto_fd int afd = make_inner(r->fd, alloc, r->controllers, r->owner);
     auto_fd int tfd = afd < 0 ? afd : make_inner(afd, task, r->controllers, NULL);
-    auto_fd int shim = tfd < 0 ? tfd : make_leaf(tfd, "shim");
-    auto_fd int leaf = shim < 0 ? shim : make_leaf(tfd, "task");
-    if (leaf < 0) {
-        int code = leaf;
-        if (code != -EBUSY)
-            (void)cgroup_task_remove(r, alloc, task, NULL);
-        return err_set(e, code, "cannot make the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
-                       code == -EBUSY ? "processes of an earlier run are still in it"
-                                      : err_name(code));
-    }
-    k = apply_plan(r, tfd, leaf, plan, e);
+    int shim = tfd < 0 ? tfd : make_leaf(tfd, "shim");
+    if (shim < 0)
+        return cannot_make(r, alloc, task, shim, e);
+    ret->shim_fd = shim;
+    return 0;
+}
+
+int
+cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task, struct cgroup_task *t,
+                 struct err *e)
+{
+    auto_fd int afd = cgroup_open_dir(r->fd, alloc);
+    auto_fd int tfd = afd < 0 ? afd : cgroup_open_dir(afd, task);
+    auto_fd int leaf = tfd < 0 ? tfd : make_leaf(tfd, "task");
+    struct stat st;
+    if (leaf < 0 || fstat(leaf, &st) < 0)
+        return cannot_make(r, alloc, task, leaf < 0 ? leaf : -errno, e);
+    t->id = st.st_ino;
+    t->task_fd = TAKE_FD(leaf);
+    return 0;
+}
+
+int
+cgroup_task_limit(struct cgroup_root *r, const char *alloc, const char *task,
+                  struct cgroup_plan *plan, const struct cgroup_task *t, struct err *e)
+{
+    auto_fd int afd = cgroup_open_dir(r->fd, alloc);
+    auto_fd int tfd = afd < 0 ? afd : cgroup_open_dir(afd, task);
+    if (tfd < 0)
+        return err_set(e, tfd, "cannot open the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
+                       err_name(tfd));
+    int k = apply_plan(r, tfd, t->task_fd, plan, e);
     if (k == 0)
         levels_update(r, afd, plan->keeps_memory);
     if (k == 0 && plan->has_cores)
         levels_share_cores(r);
-    struct stat st;
-    if (k == 0 && fstat(leaf, &st) < 0)
-        k = err_errno(e, errno, "cannot look at the cgroup of task \"%s\"", task);
-    if (k < 0) {
-        (void)cgroup_task_remove(r, alloc, task, NULL);
-        return k;
-    }
-    *ret = (struct cgroup_task){.id = st.st_ino};
-    ret->shim_fd = TAKE_FD(shim);
-    ret->task_fd = TAKE_FD(leaf);
-    return 0;
+    return k;
 }
 
 int
@@ -394,15 +415,15 @@ cgroup_task_open(const struct cgroup_root *r, const char *alloc, const char *tas
     auto_fd int tfd = afd < 0 ? afd : cgroup_open_dir(afd, task);
     auto_fd int shim = tfd < 0 ? tfd : cgroup_open_dir(tfd, "shim");
     auto_fd int leaf = shim < 0 ? shim : cgroup_open_dir(tfd, "task");
-    struct stat st;
-    if (leaf < 0 || fstat(leaf, &st) < 0) {
-        int code = leaf < 0 ? leaf : -errno;
+    struct stat st = {0};
+    if (shim < 0 || (leaf < 0 && leaf != -ENOENT) || (leaf >= 0 && fstat(leaf, &st) < 0)) {
+        int code = shim < 0 ? shim : leaf < 0 ? leaf : -errno;
         return err_set(e, code, "cannot open the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
                        err_name(code));
     }
-    *ret = (struct cgroup_task){.id = st.st_ino};
-    ret->shim_fd = TAKE_FD(shim);
-    ret->task_fd = TAKE_FD(leaf);
+    *ret = (struct cgroup_task){.shim_fd = TAKE_FD(shim), .task_fd = -1, .id = st.st_ino};
+    if (leaf >= 0)
+        ret->task_fd = TAKE_FD(leaf);
     return 0;
 }
 

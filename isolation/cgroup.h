@@ -127,16 +127,22 @@ struct cgroup_task {
     int task_fd;
     uint64_t id; /* of the task leaf: its inode number */
 };
-/* Makes ALLOC/TASK/{shim,task} and writes the plan into task/ (weights and what protects memory
- * into TASK too, and the sum of its tasks' into ALLOC: siblings compete, so each level needs one).
- * Existing empty leaves of an earlier run are used again; occupied ones are -EBUSY. Cores of its
- * own are taken from all other tasks. Names are one path component each. */
+/* Makes ALLOC/TASK/shim, in which a shim can be born; ret->task_fd is -1. An empty leaf of an
+ * earlier run is made again; an occupied one is -EBUSY. Names are one path component each. */
+int cgroup_shim_make(struct cgroup_root *r, const char *alloc, const char *task,
+                     struct cgroup_task *ret, struct err *e);
+/* Then ALLOC/TASK/task, likewise. On failure t->task_fd stays -1. */
 int cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
-                     struct cgroup_plan *plan, struct cgroup_task *ret, struct err *e);
+                     struct cgroup_task *t, struct err *e);
+/* Writes the plan into it (weights and what protects memory into TASK too, and the sum of its
+ * tasks' into ALLOC: siblings compete, so each level needs one). Cores of its own are taken from all
+ * other tasks. On failure some limits are set, and what was made is for cgroup_task_remove(). */
+int cgroup_task_limit(struct cgroup_root *r, const char *alloc, const char *task,
+                      struct cgroup_plan *plan, const struct cgroup_task *t, struct err *e);
 /* Writes the plan of a task that runs. On failure some limits are new. */
 int cgroup_task_resize(struct cgroup_root *r, const char *alloc, const char *task,
                        struct cgroup_plan *plan, struct err *e);
-/* Opens existing leaves, for adoption. */
+/* Opens existing leaves, for adoption; task_fd is -1 where a launch had not come to it. */
 int cgroup_task_open(const struct cgroup_root *r, const char *alloc, const char *task,
                      struct cgroup_task *ret, struct err *e);
 void cgroup_task_close(struct cgroup_task *t);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/keyctl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -81,16 +82,20 @@ drop_bounding(uint64_t keep)
 }
 
 int
-confine_begin(const struct confine *c, const char **what)
+confine_keyring(const char **what)
+{
+    long r = RAW(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0);
+    if (r != -ENOSYS)
+        STEP("keyctl", r);
+    return 0;
+}
+
+int
+confine_hostname(const struct confine *c, const char **what)
 {
     if (c->flags & CONFINE_HOSTNAME)
         STEP("sethostname",
              RAW(SYS_sethostname, c->hostname, strnlen(c->hostname, CONFINE_HOSTNAME_MAX)));
-    if (!(c->flags & CONFINE_ISOLATED))
-        return 0;
-    long r = RAW(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0);
-    if (r != -ENOSYS)
-        STEP("keyctl", r);
     return 0;
 }
 
@@ -303,6 +308,23 @@ keep_program(const struct confine_exec *x)
     return RAW(SYS_dup3, x->program, CONFINE_PROGRAM_FD, x->script ? 0 : O_CLOEXEC);
 }
 
+static void
+await_root(const uint32_t *built)
+{
+    while (built != NULL && __atomic_load_n(built, __ATOMIC_ACQUIRE) == 0)
+        (void)RAW(SYS_futex, built, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
+static long
+filter(const struct confine_exec *x)
+{
+    if (x->filter == NULL)
+        return 0;
+    if (x->listener == NULL)
+        return load_filter(x->filter, x->n_filter);
+    return x->listener->fd = (int)load_listener(x->filter, x->n_filter);
+}
+
 int
 confine_task(const struct confine *c, const struct confine_exec *x, const char **what)
 {
@@ -343,19 +365,19 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     if (x->program > 0)
         STEP("dup", keep_program(x));
     STEP("close_range", close_others(x));
-    if (x->work_dir != NULL)
-        STEP("working directory", enter(x->work_dir));
     if (c->flags & (CONFINE_NO_NEW_PRIVS | CONFINE_ISOLATED))
         STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     if (c->flags & CONFINE_ISOLATED)
         STEP("landlock", landlock(c));
     slice_set(0);
-    if (x->filter != NULL && x->listener != NULL) {
-        x->listener->fd = (int)load_listener(x->filter, x->n_filter);
-        STEP("seccomp listener", x->listener->fd);
-    } else if (x->filter != NULL) {
-        STEP("seccomp", load_filter(x->filter, x->n_filter));
-    }
+    bool first = (c->flags & CONFINE_FILTER_FIRST) != 0;
+    if (first)
+        STEP("seccomp", filter(x));
+    await_root(x->built);
+    if (x->work_dir != NULL)
+        STEP("working directory", enter(x->work_dir));
+    if (!first)
+        STEP("seccomp", filter(x));
     return 0;
 }
 

@@ -3,15 +3,19 @@
  * What a process does to itself on the way into its box, in the order that the kernel forces:
  *
  *   launch pad              confine_signals
- *   shim (pid 1, root)      mounts_apply
- *     confine_begin         hostname, session keyring
+ *   shim (pid 1, root)
+ *     confine_keyring       session keyring
+ *     confine_hostname      hostname
  *     -- clone (CLONE_VM) --> payload
  *     confine_task          signal mask, setsid, rlimits, AppArmor profile of what is executed
  *                           (a file of root's), user namespace, securebits, bounding set,
  *                           groups, gid, uid, capabilities and ambient set, close_range,
- *                           working directory, no_new_privs, Landlock, seccomp last; then execve
- *     confine_end           shim, while the payload does that: all capabilities, no_new_privs,
- *                           seccomp
+ *                           no_new_privs, Landlock; when the root is built: working directory;
+ *                           seccomp last, or before that wait where it is known to let what
+ *                           follows pass; then execve
+ *   shim, while the payload does that
+ *     mounts_apply          the root
+ *     confine_end           all capabilities, no_new_privs, seccomp
  *
  * Without no_new_privs the filter would have to go in before CAP_SYS_ADMIN is dropped; we always
  * set no_new_privs, so the filter is last and need not allow what comes before it.
@@ -40,6 +44,7 @@ enum {
     CONFINE_CONNECT = 64,
     CONFINE_CORE_SCHED = 128, /* a core-scheduling cookie of its own */
     CONFINE_JOINS = 256,      /* signals what is in the task that it joins */
+    CONFINE_FILTER_FIRST = 512, /* it is the default one: see confine_exec.built */
 };
 
 /* Who shims are: the id that is "unchanged" in 16 bits, which nobody gives out and no task may
@@ -78,7 +83,9 @@ struct confine {
  * (SIGPIPE in the warden, what a shell ignored for it, and the real-time ones that a runtime above
  * us ignored). */
 int confine_signals(const char **what);
-int confine_begin(const struct confine *c, const char **what);
+/* A session keyring of its own, for who is isolated. */
+int confine_keyring(const char **what);
+int confine_hostname(const struct confine *c, const char **what);
 /* `work_dir`: absolute, entered as the task's user; NULL: left alone. `keep_fds`: highest fd that
  * the payload keeps (2). All above are closed at once, in this process only: a failure is told
  * through the memory shared with the parent, and no path of the job may meet an inherited
@@ -99,6 +106,8 @@ struct confine_exec {
     const struct sock_filter *filter;
     uint16_t n_filter;
     struct confine_listener *listener; /* NULL: the filter does not notify */
+    const uint32_t *built; /* not 0 when the root is complete (futex): nothing of it is used before.
+                              With CONFINE_FILTER_FIRST the filter goes in before the wait */
 };
 int confine_task(const struct confine *c, const struct confine_exec *x, const char **what);
 /* Whether what this process does counts as done with a capability that it has. 1: that is new. */

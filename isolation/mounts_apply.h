@@ -27,9 +27,11 @@ struct mounts_fail {
 
 /* How many trees the plan takes. */
 uint32_t mounts_trees(const struct mounts_plan *plan);
-/* Opens them into trees[mounts_trees()], owned by the caller. `userns`: for MOUNTS_F_IDMAP. 0, or
- * -errno with *fail set and nothing open. */
-int mounts_open(const struct mounts_plan *plan, int userns, int *trees, struct mounts_fail *fail);
+/* Opens the first `upto` of them but those *n that are open already, into trees[mounts_trees()],
+ * owned by the caller, and counts them in *n. The first is the new root. `userns`: for
+ * MOUNTS_F_IDMAP. 0, or -errno with *fail set. */
+int mounts_open(const struct mounts_plan *plan, int userns, uint32_t upto, int *trees, uint32_t *n,
+                struct mounts_fail *fail);
 
 /* 0, or -errno with *fail set. `trees` are closed. After a failure the namespace is half built:
  * exit. -EXDEV from a check means that a path to mask is not on procfs. */

@@ -65,21 +65,20 @@ open_one(const struct mounts_plan *plan, const struct mounts_op *op, int userns,
 }
 
 int
-mounts_open(const struct mounts_plan *plan, int userns, int *trees, struct mounts_fail *fail)
+mounts_open(const struct mounts_plan *plan, int userns, uint32_t upto, int *trees, uint32_t *n,
+            struct mounts_fail *fail)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->n_ops; i++) {
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < plan->n_ops && k < upto; i++) {
         const struct mounts_op *op = &plan->ops[i];
-        if (!mounts_takes_tree(op))
+        if (!mounts_takes_tree(op) || k++ < *n)
             continue;
-        long r = n < MOUNTS_TREES_MAX ? open_one(plan, op, userns, &fail->what) : -E2BIG;
+        long r = *n < MOUNTS_TREES_MAX ? open_one(plan, op, userns, &fail->what) : -E2BIG;
         if (r < 0) {
             fail->op = i;
-            while (n > 0)
-                raw_close(trees[--n]);
             return (int)r;
         }
-        trees[n++] = (int)r;
+        trees[(*n)++] = (int)r;
     }
     return 0;
 }

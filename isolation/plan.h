@@ -4,11 +4,11 @@
  * launch spec and the policy. It crosses in a memfd; the shim maps it privately, so that pointer
  * tables can be made in place. Offsets are from the start of the block, 0 is "none".
  *
- * Order of the shim's work, forced by the kernel: logs opened -> mounts, pivot, detach
- * (mounts_apply.h)
- * -> confine_begin -> files sealed (verity.h) -> clone (CLONE_VM); the child: confine_task (seccomp
- * last), execve; the shim meanwhile: confine_end; then start record, status to the warden, pump,
- * reap, exit record.
+ * Order of the shim's work: session keyring, pipes -> the plan comes -> hostname -> clone (CLONE_VM);
+ * the child: confine_task; the shim meanwhile: the rest of the work comes -> record locked, logs
+ * opened -> mounts (mounts_apply.h) -> the child may execve; confine_end -> start record, status to
+ * the warden, pump, reap, exit record. Where the child needs something of its root before (files
+ * that are sealed, verity.h; an AppArmor profile) it is cloned when that is complete.
  *
  * A joiner (PLAN_JOIN) has no logs, mounts or record: it enters what they made.
  *
@@ -113,14 +113,14 @@ enum shim_fd {
     SHIM_FD_END
 };
 
-/* Descriptors that the pad is started with: its socket, and the mount and IPC namespaces that it is
- * at home in. */
-enum { PAD_FD = 3, PAD_FD_MNT, PAD_FD_IPC, PAD_FD_END };
+/* Descriptors that the pad is started with: its socket, and the namespaces that it is at home in. */
+enum { PAD_FD = 3, PAD_FD_MNT, PAD_FD_IPC, PAD_FD_PID, PAD_FD_END };
 enum { PAD_TITLE_MAX = 64, SHIM_FDS_MAX = SHIM_FD_END + MOUNTS_TREES_MAX };
 _Static_assert((int)SHIM_FDS_MAX <= 253, "what one message carries (SCM_MAX_FD)");
 
 /* One packet to the pad, with the descriptors of enum pad_fd. The answer is one struct pad_answer
- * with the shim's pidfd. Meanwhile the warden makes the plan. */
+ * with the shim's pidfd. Meanwhile the warden makes the plan. PAD_SOON has neither descriptors nor
+ * an answer. */
 enum pad_fd {
     PAD_STATUS, /* the shim's end of a SOCK_SEQPACKET pair. It hears of its work there (shim_work),
                  * and tells one struct shim_status, with the payload's pidfd; then its closing says
@@ -128,9 +128,14 @@ enum pad_fd {
     PAD_LEAF,   /* cgroup leaf shim/: born in it. Absent without cgroups */
     PAD_FDS_MAX
 };
+enum pad_want {
+    PAD_SOON, /* an isolated shim will be asked for: make what it does not depend on */
+    PAD_SHIM,
+    PAD_JOINER,
+};
 struct pad_request {
     uint64_t clone_flags;      /* namespaces */
-    uint32_t join;             /* a joiner is wanted, not a shim */
+    uint32_t want;             /* enum pad_want */
     char title[PAD_TITLE_MAX]; /* what ps shows */
     uint32_t pad;
 };
@@ -138,8 +143,9 @@ struct pad_answer {
     int32_t pid; /* of the shim, or -errno */
 };
 
-/* Then one packet to the shim, with the descriptors of enum shim_fd and the trees of the mount
- * plan, in this order. */
+/* Then two packets to the shim, each with descriptors of enum shim_fd and trees of the mount plan, in
+ * this order: the first with all that the payload is cloned with (its root is the first tree), the
+ * second with what it may execute with. A joiner gets one. */
 struct shim_work {
     uint32_t have; /* bit per enum shim_fd */
     uint32_t n_trees;

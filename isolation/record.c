@@ -107,7 +107,6 @@ record_export(const void *ctx, const struct record *r)
     t->task_name = mem_strdup(t, r->task);
     t->boot_id = mem_strdup(t, r->boot_id);
     t->shim_pid = r->shim_pid;
-    t->shim_start = r->shim_start;
     t->cgroup_id = r->cgroup_id;
     t->uid = r->uid;
     t->started_at = r->run.started_ns;

@@ -59,9 +59,9 @@ struct record {
     char alloc_id[40];
     char task[136];
     char boot_id[40];
-    uint64_t shim_start; /* clock ticks since boot, /proc/PID/stat field 22 */
+    uint64_t unused;
     uint64_t cgroup_id;  /* of the leaf task/; 0: none */
-    int32_t shim_pid;    /* in the warden's pid namespace; 0: not yet */
+    int32_t shim_pid;    /* in the warden's pid namespace; 0: not known yet */
     uint32_t uid;        /* of the payload */
     struct record_run run;
 };

@@ -38,6 +38,7 @@ static struct {
     struct shim_log logs[2];
     char names[2][SHIM_NAME_MAX];
     int signals; /* signalfd of SIGCHLD */
+    int pipes[2][2]; /* of the logs, made before it is known whether there are any */
     long payload;
     int status; /* the warden; closed when the record is complete */
     int fds[SHIM_FD_END];
@@ -85,15 +86,49 @@ record_lock(void)
 
 /* --- the launch ------------------------------------------------------------------------------ */
 
+/* What needs no plan, while the warden makes it. */
+static void
+start_early(bool isolated, struct shim_status *st)
+{
+    const char *what = "";
+    shim.signals = (int)shim_signals();
+    int r = isolated ? confine_keyring(&what) : 0;
+    if (r < 0)
+        shim_fail(st, SHIM_BEGIN, r, what);
+    for (int i = 0; i < 2 && r >= 0; i++) {
+        r = (int)RAW(SYS_pipe2, shim.pipes[i], O_CLOEXEC);
+        if (r < 0)
+            shim_fail(st, SHIM_LOGS, r, i == 0 ? "stdout" : "stderr");
+    }
+}
+
+/* What the payload gets as its standard output and error. */
+static void
+choose_streams(const struct plan_header *h, int write_ends[2])
+{
+    for (int i = 0; i < 2; i++) {
+        int *p = shim.pipes[i];
+        if (h->flags & PLAN_LOGS) {
+            write_ends[i] = p[1];
+            (void)RAW(SYS_fcntl, p[0], F_SETFL, O_NONBLOCK);
+        } else {
+            write_ends[i] = i == 0 ? 1 : 2;
+            raw_close(p[0]);
+            raw_close(p[1]);
+            p[0] = -1;
+        }
+    }
+}
+
 static int
-open_logs(const struct plan_header *h, int write_ends[2], struct shim_status *st)
+open_logs(const struct plan_header *h, const int write_ends[2], struct shim_status *st)
 {
     const struct confine *c = (const void *)plan_text(h, h->confine);
     for (int i = 0; i < 2; i++) {
         struct shim_log *l = &shim.logs[i];
         size_t n = strnlen(plan_text(h, h->logs[i].name), SHIM_NAME_MAX - 13);
         memcpy(shim.names[i], plan_text(h, h->logs[i].name), n);
-        *l = (struct shim_log){.pipe = -1,
+        *l = (struct shim_log){.pipe = shim.pipes[i][0],
                                .file = -1,
                                .dir = shim.fds[SHIM_FD_LOGS],
                                .name = shim.names[i],
@@ -103,23 +138,16 @@ open_logs(const struct plan_header *h, int write_ends[2], struct shim_status *st
                                .gid = h->log_gid,
                                .bytes_max = h->log_bytes,
                                .errors = &shim.run.log_errors};
-        write_ends[i] = i == 0 ? 1 : 2;
         if (!(h->flags & PLAN_LOGS))
             continue;
-        int p[2];
-        long r = shim_log_open(l);
-        if (r == 0)
-            r = RAW(SYS_pipe2, p, O_CLOEXEC);
+        int r = shim_log_open(l);
         if (r < 0) {
             shim_fail(st, SHIM_LOGS, r, i == 0 ? "stdout" : "stderr");
             return -1;
         }
-        l->pipe = p[0];
-        write_ends[i] = p[1];
-        (void)RAW(SYS_fcntl, p[0], F_SETFL, O_NONBLOCK);
         /* so that the payload can open /dev/stdout */
         if (c->flags & CONFINE_IDS)
-            (void)RAW(SYS_fchown, p[1], h->id_base + c->uid, h->id_base + c->gid);
+            (void)RAW(SYS_fchown, write_ends[i], h->id_base + c->uid, h->id_base + c->gid);
     }
     return 0;
 }
@@ -143,10 +171,22 @@ own_by(uint32_t id_base)
     return r;
 }
 
+/* What the payload inherits. */
+static int
+begin(const struct plan_header *h, struct shim_status *st)
+{
+    const char *what = "";
+    if (h->flags & PLAN_SUBREAPER)
+        (void)RAW(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    int r = confine_hostname((const void *)plan_text(h, h->confine), &what);
+    if (r < 0)
+        shim_fail(st, SHIM_BEGIN, r, what);
+    return r;
+}
+
 static int
 build(const struct plan_header *h, struct shim_status *st)
 {
-    const struct confine *c = (const void *)plan_text(h, h->confine);
     if (h->mounts != 0) {
         struct mounts_fail f = {.what = "securebits"};
         int r = (int)own_by(h->id_base);
@@ -160,16 +200,9 @@ build(const struct plan_header *h, struct shim_status *st)
         (void)RAW(SYS_setfsuid, 0);
         (void)RAW(SYS_setfsgid, 0);
     }
-    if (h->flags & PLAN_SUBREAPER)
-        (void)RAW(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    const char *what = "";
-    int r = confine_begin(c, &what);
-    if (r == 0 && (h->flags & PLAN_ROOT)) {
-        what = "the shim's user";
-        r = (int)shim_leave_root();
-    }
+    int r = h->flags & PLAN_ROOT ? (int)shim_leave_root() : 0;
     if (r < 0)
-        shim_fail(st, SHIM_BEGIN, r, what);
+        shim_fail(st, SHIM_BEGIN, r, "the shim's user");
     return r;
 }
 
@@ -218,19 +251,52 @@ seal(const struct plan_header *h, int *program, struct shim_status *st)
 }
 
 static int
+clone_payload(struct plan_header *h, const int write_ends[2], int program, int root, int *pidfd,
+              struct shim_status *st)
+{
+    static struct shim_payload p;
+    p = (struct shim_payload){.plan = h,
+                              .cgroup = shim.fds[SHIM_FD_CGROUP],
+                              .userns = shim.fds[SHIM_FD_USERNS],
+                              .program = program,
+                              .streams = {0, write_ends[0], write_ends[1]},
+                              .listener = &shim.audit.listener,
+                              .root = root};
+    shim.payload = shim_clone_payload(&p, pidfd, st);
+    return shim.payload < 0 ? -1 : 0;
+}
+
+static int
+await_rest(struct shim_status *st)
+{
+    long r = shim_await_work(shim.status, shim.fds, shim.trees, &shim.n_trees);
+    if (r > 0)
+        r = record_lock();
+    else
+        r = r == 0 ? -EPIPE : r;
+    if (r < 0)
+        shim_fail(st, SHIM_PLAN, r, "work");
+    return (int)r;
+}
+
+/* The payload prepares itself while its root is built, unless it needs something of that. */
+static int
 start(struct plan_header *h, struct shim_status *st)
 {
     int write_ends[2], pidfd = -1, program = 0;
+    bool early = shim.n_trees > 0 && h->apparmor == 0 && h->verity.n == 0;
     (void)RAW(SYS_umask, 0022);
-    if (open_logs(h, write_ends, st) < 0 || build(h, st) < 0 || seal(h, &program, st) < 0)
+    choose_streams(h, write_ends);
+    if (begin(h, st) < 0)
         return -1;
-    const struct shim_payload p = {.plan = h,
-                                   .cgroup = shim.fds[SHIM_FD_CGROUP],
-                                   .userns = shim.fds[SHIM_FD_USERNS],
-                                   .program = program,
-                                   .streams = {0, write_ends[0], write_ends[1]},
-                                   .listener = &shim.audit.listener};
-    shim.payload = shim_start_payload(&p, &pidfd, st);
+    if (early && clone_payload(h, write_ends, 0, shim.trees[0], &pidfd, st) < 0)
+        return -1;
+    if (await_rest(st) < 0 || open_logs(h, write_ends, st) < 0 || build(h, st) < 0 ||
+        seal(h, &program, st) < 0)
+        return -1;
+    if (!early && clone_payload(h, write_ends, program, -1, &pidfd, st) < 0)
+        return -1;
+    shim_finish_payload(st);
     if (program > 0)
         raw_close(program);
     for (int i = 0; i < 2; i++)
@@ -332,8 +398,8 @@ launch(struct shim_status *st)
 {
     struct plan_header *h = NULL;
     const char *what = "plan";
-    long r = record_lock();
-    if (r == 0 && shim.fds[SHIM_FD_HOST] >= 0) {
+    long r = 0;
+    if (shim.fds[SHIM_FD_HOST] >= 0) {
         what = "setns to the host's mounts";
         r = RAW(SYS_setns, shim.fds[SHIM_FD_HOST], CLONE_NEWNS);
     }
@@ -350,16 +416,17 @@ launch(struct shim_status *st)
 }
 
 int
-shim_main(int status)
+shim_main(int status, bool isolated)
 {
     struct shim_status st = {.stage = SHIM_RUNS};
     shim.status = status;
+    memset(shim.fds, 0xff, sizeof(shim.fds));
     (void)RAW(SYS_setpgid, 0, 0); /* SIGKILL to the warden's process group is not meant for us */
-    shim.signals = (int)shim_signals();
+    start_early(isolated, &st);
     long r = shim_await_work(status, shim.fds, shim.trees, &shim.n_trees);
     if (r < 0)
         shim_fail(&st, SHIM_PLAN, r, "work");
-    struct plan_header *h = r > 0 ? launch(&st) : NULL;
+    struct plan_header *h = r > 0 && st.stage == SHIM_RUNS ? launch(&st) : NULL;
     if (h == NULL) {
         send_status(&st, -1);
         return 1;
@@ -369,7 +436,7 @@ shim_main(int status)
     raw_close(shim.fds[SHIM_FD_CGROUP]);
     raw_close(shim.fds[SHIM_FD_HOST]);
     raw_close(shim.fds[SHIM_FD_USERNS]);
-    (void)RAW(SYS_munmap, h, h->bytes);
+    shim_forget_start();
     watch(flags);
     return 0;
 }

@@ -27,15 +27,16 @@
 /* Entry of the program: the launch pad's life. `title` is the program's second argument. Returns
  * in the pad, and in each shim, with the exit code. */
 int shim_pad(char *title, size_t title_size);
-/* The life of one shim; `status`: PAD_STATUS. */
-int shim_main(int status);
+/* The life of one shim; `status`: PAD_STATUS. `isolated`: of a task with a pid namespace. */
+int shim_main(int status, bool isolated);
 /* The life of a joiner: a command that runs in a task (shim_join.c). */
 int shim_join(int status);
 
 /* One packet of exactly `n` bytes, with at most `max` descriptors, of which *n_fds came: 1; 0: the
  * other end is closed; -errno. */
 long shim_recv(int sock, void *p, size_t n, int *fds, size_t max, size_t *n_fds);
-/* Waits for its work: 1; 0: the warden is gone; -errno. */
+/* Waits for a packet of work, and adds it to what is here (at first all -1, and no tree): 1; 0: the
+ * warden is gone; -errno. */
 long shim_await_work(int status, int fds[SHIM_FD_END], int trees[MOUNTS_TREES_MAX],
                      uint32_t *n_trees);
 /* One message of `n` bytes to the warden, with descriptors. The warden may be gone: then nobody

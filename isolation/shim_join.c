@@ -143,7 +143,9 @@ begin(const struct plan_header *h, const char **what)
     (void)RAW(SYS_umask, 0022);
     if (h->flags & PLAN_SUBREAPER)
         (void)RAW(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    long r = confine_begin(c, what);
+    long r = h->flags & PLAN_ISOLATED ? confine_keyring(what) : 0;
+    if (r == 0)
+        r = confine_hostname(c, what);
     if (r == 0 && (h->flags & PLAN_ROOT)) {
         *what = "the joiner's user";
         r = shim_leave_root();
@@ -170,14 +172,18 @@ start(struct plan_header *h, struct shim_status *st)
         shim_fail(st, SHIM_BEGIN, r, what);
         return;
     }
-    struct shim_payload p = {
+    static struct shim_payload p;
+    p = (struct shim_payload){
         .plan = h,
         .cgroup = joiner.fds[SHIM_FD_CGROUP],
         .userns = joiner.fds[SHIM_FD_USERNS],
         .keep = h->flags & PLAN_ROOT ? UINT64_C(1) << CAP_KILL : 0,
+        .root = -1,
     };
     memcpy(p.streams, joiner.streams, sizeof(p.streams));
-    joiner.pid = shim_start_payload(&p, &joiner.pidfd, st);
+    joiner.pid = shim_clone_payload(&p, &joiner.pidfd, st);
+    if (joiner.pid >= 0)
+        shim_finish_payload(st);
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
@@ -284,6 +290,7 @@ shim_join(int status)
     int no_trees[MOUNTS_TREES_MAX];
     uint32_t n_trees = 0;
     joiner.status = status;
+    memset(joiner.fds, 0xff, sizeof(joiner.fds));
     (void)RAW(SYS_setpgid, 0, 0);
     long r = shim_signals();
     joiner.signals = (int)r;
@@ -309,7 +316,7 @@ shim_join(int status)
     for (uint32_t i = 0; i < joiner.n_ours; i++) /* one, three times, of a terminal */
         raw_close(joiner.streams[i]);
     uint32_t flags = h->flags;
-    (void)RAW(SYS_munmap, h, h->bytes);
+    shim_forget_start();
     watch(flags);
     return 0;
 }

@@ -6,14 +6,14 @@
  * (CLONE_PARENT), not of the pad, and live on when both end. The pad ends with the warden's end of
  * the socket.
  *
- * The two namespaces that take longest to make, of mounts and of IPC, are made ahead: a moment
- * after a launch the pad enters new ones, the next shim is born there, and the pad goes home.
+ * The namespaces that take longest to make, of mounts, IPC and processes, are made as soon as the
+ * warden hears of a launch, while it makes the cgroup: the pad enters new ones, the shim is born
+ * there, and the pad goes home.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -26,13 +26,11 @@
 
 enum {
     CONTROL_BYTES = CMSG_SPACE(SHIM_FDS_MAX * sizeof(int)),
-    MADE_AHEAD = CLONE_NEWNS | CLONE_NEWIPC,
-    REST_MS = 1, /* after a launch, which is to have the processor for itself */
+    MADE_AHEAD = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID,
 };
 
 static struct {
-    bool away;   /* in namespaces that the next shim is to have */
-    bool wanted; /* such are to be made */
+    bool away; /* in namespaces that the next shim is to have */
     struct pad_request q;
     int fds[PAD_FDS_MAX];
     size_t n_fds;
@@ -84,17 +82,15 @@ shim_await_work(int status, int fds[SHIM_FD_END], int trees[MOUNTS_TREES_MAX], u
     int got[SHIM_FDS_MAX];
     size_t n = 0, used = 0;
     long r = shim_recv(status, &work, sizeof(work), got, SHIM_FDS_MAX, &n);
-    for (int i = 0; i < SHIM_FD_END; i++) {
-        bool here = (work.have >> i & 1) != 0;
-        fds[i] = here && used < n ? got[used] : -1;
-        used += here;
-    }
     if (r <= 0)
         return r;
-    if (work.n_trees > MOUNTS_TREES_MAX || used + work.n_trees != n)
+    for (int i = 0; i < SHIM_FD_END && used < n; i++)
+        if (work.have >> i & 1)
+            fds[i] = got[used++];
+    if (work.n_trees > MOUNTS_TREES_MAX - *n_trees || used + work.n_trees != n)
         return -EPROTO;
-    memcpy(trees, got + used, work.n_trees * sizeof(trees[0]));
-    *n_trees = work.n_trees;
+    memcpy(trees + *n_trees, got + used, work.n_trees * sizeof(trees[0]));
+    *n_trees += work.n_trees;
     return 1;
 }
 
@@ -127,26 +123,16 @@ answer(long pid, int pidfd)
     shim_send(PAD_FD, &a, sizeof(a), &pidfd, pidfd >= 0);
 }
 
-/* A launch that comes earlier makes its own. */
-static void
-rest(void)
-{
-    const struct timespec pause = {.tv_nsec = REST_MS * 1000000};
-    struct pollfd p = {.fd = PAD_FD, .events = POLLIN};
-    if (!pad.wanted || RAW(SYS_ppoll, &p, 1, &pause, NULL, SIGSET_BYTES) != 0)
-        return;
-    pad.wanted = false;
-    pad.away = RAW(SYS_unshare, MADE_AHEAD) == 0;
-}
-
 static long
 go_home(void)
 {
+    static const struct {
+        int fd, type;
+    } home[] = {
+        {PAD_FD_MNT, CLONE_NEWNS}, {PAD_FD_IPC, CLONE_NEWIPC}, {PAD_FD_PID, CLONE_NEWPID}};
     long r = 0;
-    if (pad.away)
-        r = RAW(SYS_setns, PAD_FD_MNT, CLONE_NEWNS);
-    if (pad.away && r == 0)
-        r = RAW(SYS_setns, PAD_FD_IPC, CLONE_NEWIPC);
+    for (unsigned i = 0; pad.away && r == 0 && i < sizeof(home) / sizeof(home[0]); i++)
+        r = RAW(SYS_setns, home[i].fd, home[i].type);
     pad.away = r < 0;
     return r;
 }
@@ -159,7 +145,6 @@ make_shim(int *pidfd)
     long r = isolated ? 0 : go_home();
     if (r < 0)
         return r;
-    pad.wanted = pad.wanted || isolated;
     struct clone_args a = {
         .flags = CLONE_PARENT | CLONE_PIDFD | (pad.q.clone_flags & ~(pad.away ? MADE_AHEAD : 0ull)),
         .pidfd = (uint64_t)(uintptr_t)pidfd,
@@ -181,7 +166,9 @@ become_shim(char *title, size_t title_size)
     (void)RAW(SYS_close_range, PAD_FD, PAD_FD_END - 1, 0);
     if (pad.n_fds > PAD_LEAF)
         raw_close(pad.fds[PAD_LEAF]);
-    return pad.q.join ? shim_join(pad.fds[PAD_STATUS]) : shim_main(pad.fds[PAD_STATUS]);
+    bool isolated = (pad.q.clone_flags & CLONE_NEWPID) != 0;
+    return pad.q.want == PAD_JOINER ? shim_join(pad.fds[PAD_STATUS])
+                                    : shim_main(pad.fds[PAD_STATUS], isolated);
 }
 
 int
@@ -192,15 +179,19 @@ shim_pad(char *title, size_t title_size)
     if (confine_signals(&what) < 0)
         return 1;
     for (;;) {
-        rest();
         long r = shim_recv(PAD_FD, &pad.q, sizeof(pad.q), pad.fds, PAD_FDS_MAX, &pad.n_fds);
         if (r == 0)
             return 0;
+        if (r == 1 && pad.q.want == PAD_SOON) { /* where that fails, clone3 says why */
+            pad.away = pad.away || RAW(SYS_unshare, MADE_AHEAD) == 0;
+            continue;
+        }
         int pidfd = -1;
         if (r == 1)
             r = pad.n_fds > PAD_STATUS ? make_shim(&pidfd) : -EPROTO;
         if (r == 0)
             return become_shim(title, title_size);
+        (void)RAW(SYS_sched_yield); /* where the shim waits for our processor it goes first */
         answer(r, pidfd);
         (void)RAW(SYS_close_range, PAD_FD_END, ~0u, 0);
         if (go_home() < 0) /* never in a task's namespaces; the warden starts another pad */

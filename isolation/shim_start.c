@@ -26,6 +26,8 @@ static struct {
     const struct shim_payload *of;
     int channel[2];    /* with PLAN_AUDIT: the parent's end, the child's end */
     long parent;       /* as the child sees it while it lives */
+    long stack;        /* of the child */
+    uint32_t built;    /* the root is complete */
     uint32_t prepares; /* the kernel sets it to 0 when the memory is ours alone again */
     struct shim_status failed;
 } launch;
@@ -104,6 +106,13 @@ be_root(void)
     return r == 0 ? RAW(SYS_prctl, PR_SET_SECUREBITS, 0, 0, 0, 0) : r;
 }
 
+static long
+enter_root(int fd)
+{
+    long r = RAW(SYS_fchdir, fd);
+    return r < 0 ? r : RAW(SYS_chroot, ".");
+}
+
 /* What would outlive its parent must not start without it. */
 static long
 bind_to_parent(uint32_t flags)
@@ -166,10 +175,13 @@ payload(void)
         .filter = h->task_filter.n > 0 ? (const void *)plan_text(h, h->task_filter.at) : NULL,
         .n_filter = (uint16_t)h->task_filter.n,
         .listener = h->flags & PLAN_AUDIT ? &listener : NULL,
+        .built = &launch.built,
     };
     const char *what = "root";
     int stage = SHIM_TASK;
     long r = be_root();
+    if (r >= 0 && p->root >= 0)
+        r = enter_root(p->root);
     if (r >= 0)
         what = "dup";
     for (int i = 0; i < 3 && r >= 0; i++)
@@ -249,7 +261,7 @@ await_program(void)
 }
 
 long
-shim_start_payload(const struct shim_payload *p, int *pidfd, struct shim_status *st)
+shim_clone_payload(const struct shim_payload *p, int *pidfd, struct shim_status *st)
 {
     strings(p->plan, p->plan->paths);
     strings(p->plan, p->plan->args);
@@ -258,34 +270,46 @@ shim_start_payload(const struct shim_payload *p, int *pidfd, struct shim_status 
     /* who joins a pid namespace stays outside of it, and is nobody there */
     launch.parent =
         (p->plan->flags & PLAN_JOIN) && (p->plan->flags & PLAN_ISOLATED) ? 0 : RAW(SYS_getpid);
-    long stack = RAW(SYS_mmap, NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    bool audit = (p->plan->flags & PLAN_AUDIT) != 0;
+    launch.stack = RAW(SYS_mmap, NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     const char *what = "mmap";
-    long pid = stack;
-    if (pid >= 0 && audit) {
+    long pid = launch.stack;
+    if (pid >= 0 && (p->plan->flags & PLAN_AUDIT)) {
         what = "socketpair";
         pid = RAW(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch.channel);
     }
     if (pid >= 0) {
         what = "clone3";
-        pid = clone_payload((void *)stack, pidfd);
+        pid = clone_payload((void *)launch.stack, pidfd);
     }
-    if (pid < 0) {
+    if (pid < 0)
         shim_fail(st, SHIM_CLONE, pid, what);
-        return pid;
-    }
+    return pid;
+}
+
+void
+shim_finish_payload(struct shim_status *st)
+{
+    const struct shim_payload *p = launch.of;
+    bool audit = (p->plan->flags & PLAN_AUDIT) != 0;
+    __atomic_store_n(&launch.built, 1, __ATOMIC_RELEASE);
+    (void)RAW(SYS_futex, &launch.built, FUTEX_WAKE, 1, NULL, NULL, 0);
     give_up_privilege(p->plan, p->keep);
     if (audit)
         *p->listener = await_listener();
     await_program();
     (void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); /* which the child's ids have set */
-    (void)RAW(SYS_munmap, stack, STACK_BYTES);
     if (launch.failed.stage != SHIM_RUNS)
         *st = launch.failed;
     else if (audit && *p->listener < 0)
         shim_fail(st, SHIM_TASK, *p->listener, "seccomp listener");
-    return pid;
+}
+
+void
+shim_forget_start(void)
+{
+    (void)RAW(SYS_munmap, launch.stack, STACK_BYTES);
+    (void)RAW(SYS_munmap, launch.of->plan, launch.of->plan->bytes);
 }
 
 /* Without root there is no cgroup that could be killed. What the payload left behind is our child,

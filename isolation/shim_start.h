@@ -34,12 +34,17 @@ struct shim_payload {
     int streams[3];           /* become 0, 1, 2; where the number is the same it stays */
     uint64_t keep;            /* capabilities that we keep, a bit each */
     int *listener;            /* out, with PLAN_AUDIT: where calls that are denied come */
+    int root;                 /* its root, which need not be complete; -1: ours */
 };
 
-/* Once in a process. The program's pid once it runs, and *pidfd; else -errno or, with its step in
- * st->stage, a failure in the child. While the child prepares itself, this process gives up the
- * privilege that only the start needed. */
-long shim_start_payload(const struct shim_payload *p, int *pidfd, struct shim_status *st);
+/* Once in a process: the child, its pid and *pidfd, or -errno with the step in `st`. It prepares
+ * itself and waits for shim_finish_payload() before it uses anything of its root. `p` stays. */
+long shim_clone_payload(const struct shim_payload *p, int *pidfd, struct shim_status *st);
+/* The root is complete: while the child comes to execute the program, this process gives up the
+ * privilege that only the start needed. When it returns the program runs, or `st` says why not. */
+void shim_finish_payload(struct shim_status *st);
+/* Then, when it has been told: gives back the memory of the start, the plan too. */
+void shim_forget_start(void);
 /* Ends the children of this process, which is their subreaper, until there is none; `group` where
  * /proc does not tell. */
 void shim_end_children(long group);

@@ -502,6 +502,7 @@ reload(struct warden *w)
     p->agent_gid = old->agent_gid;
     p->agent_user = mem_strdup(p, old->agent_user);
     w->policy = p;
+    w->rules = NULL;
     w->users.n = 0;
     mem_free(old);
     log_info(ROOM, "policy reloaded", "raw_exec", p->raw_exec ? "yes" : "no", NULL);
@@ -583,7 +584,8 @@ warden_loop(struct warden *w, struct err *e)
         int n = epoll_wait(w->epoll, &ev, 1, next_timeout(w));
         if (n < 0 && errno != EINTR)
             return err_errno(e, errno, "wait for events");
-        if (n > 0) {
+        /* an event of what is gone now comes again or not at all */
+        if (launch_settle(w) && n > 0) {
             struct watch *watch = ev.data.ptr;
             watch->fn(w, watch, ev.events);
         }

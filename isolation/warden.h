@@ -152,6 +152,7 @@ struct warden {
     int shim_exe;
     int pad;       /* socket of the launch pad */
     pid_t pad_pid; /* 0: none */
+    struct wtask *unsettled; /* whose shim the pad has been asked for, and has not answered yet */
     struct warden_nets *nets;
     int64_t nets_ns; /* when to call net_tick(); 0: not */
     struct userns *userns;
@@ -167,6 +168,9 @@ struct warden {
     struct base base;
     struct cgroup_root cgroup; /* fd -1: none */
     struct bpf_net net;        /* counts and polices what tasks send */
+    struct task_rules {
+        const struct netrules *egress, *bind; /* NULL: none */
+    } *rules; /* of a task that has none of its own; owned by the policy; NULL: not compiled yet */
     struct bpf_rows run;       /* waits, executions, ends */
     struct bpf_rows block;     /* requests to disks */
     char run_missing[192];
@@ -223,6 +227,8 @@ int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
                 int (*fn)(struct warden *w, void *arg), void *arg, struct err *e);
 
 /* --- warden_launch.c --- */
+/* At the start of each turn: takes the pad's answer to the last launch. False: that failed. */
+bool launch_settle(struct warden *w);
 void warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s);
 /* May it run, as whom and with what? Of all that does not depend on its files and network. */
 int warden_authorise(struct warden *w, const struct launch_spec *s, struct user *user,
@@ -252,6 +258,8 @@ void task_resume(struct warden *w, struct warden_waiter to, const struct warden_
 int pad_start(struct warden *w, struct err *e);
 /* The status socket: pair[0] is ours. */
 int pad_socket(int pair[2], struct err *e);
+/* An isolated shim will be asked for. */
+void pad_wake(struct warden *w);
 /* A shim or joiner is to be made. `status` is its end of the status socket; `leaf` -1: without
  * cgroups. */
 int pad_ask(struct warden *w, const struct pad_request *q, int status, int leaf, struct err *e);
@@ -322,7 +330,6 @@ bool task_alloc_busy(struct warden *w, const char *alloc);
 void task_shim_event(struct warden *w, struct watch *watch, uint32_t events);
 #define RECORD_DOOMED '-' /* first character of the file name of a record whose task is removed */
 void task_record_name(char out[256], const char *alloc, const char *name);
-uint64_t task_start_time(pid_t pid); /* 0: no such process */
 void task_answer(struct warden *w, struct warden_waiter to, struct wtask *t);
 void task_unknown(struct warden *w, struct warden_waiter to, const char *alloc, const char *name);
 void task_deadline(struct warden *w, struct wtask *t, int64_t at_ns);

@@ -189,7 +189,7 @@ parse_name(const char *file, char alloc[UUID_TEXT], char name[PROTO_TASK_NAME_MA
 static void
 remove_stray(struct warden *w, struct wtask *t)
 {
-    if (w->cgroup.fd >= 0 && t->cgroup.task_fd < 0)
+    if (w->cgroup.fd >= 0 && t->cgroup.shim_fd < 0)
         (void)cgroup_task_open(&w->cgroup, t->alloc, t->name, &t->cgroup, NULL);
     if (t->record >= 0 && t->shim.fd < 0)
         t->shim.fd = open_shim(t->record, &t->shim_pid);

@@ -106,30 +106,40 @@ warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct use
 }
 
 static int
-compile(const void *ctx, const struct net_policy *const *policies, size_t n, struct netrules *rules,
+compile(const void *ctx, const char *what, const struct net_policy *const *policies, size_t n,
         const struct netrules **ret, struct err *e)
 {
     struct netrules_side sides[NETRULES_SIDES_MAX];
     size_t used = 0;
-    for (size_t i = 0; i < n; i++) {
-        int r = policies[i] != NULL ? netrules_side(ctx, policies[i], &sides[used++], e) : 0;
-        if (r < 0)
-            return r;
-    }
-    *ret = used > 0 ? rules : NULL;
-    return used > 0 ? netrules_compile(ctx, sides, used, rules, e) : 0;
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (policies[i] != NULL)
+            r = netrules_side(ctx, policies[i], &sides[used++], e);
+    struct netrules *rules = used > 0 ? mem_new(ctx, struct netrules) : NULL;
+    if (r == 0 && used > 0)
+        r = netrules_compile(rules, sides, used, rules, e);
+    if (r < 0)
+        err_prefix(e, "%s", what);
+    *ret = rules;
+    return r;
 }
 
-int
-warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e)
+static int
+compile_both(const struct warden *w, const void *ctx, const struct launch_spec *s,
+             struct task_rules *ret, struct err *e)
 {
     const struct policy *p = w->policy;
     const struct net_policy *const out[] = {p->egress, p->metadata ? NULL : netrules_metadata(),
                                             s->egress};
     const struct net_policy *const in[] = {p->bind, s->bind};
+    int r = compile(ctx, "egress", out, ARRAY_LEN(out), &ret->egress, e);
+    return r < 0 ? r : compile(ctx, "bind", in, ARRAY_LEN(in), &ret->bind, e);
+}
+
+int
+warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e)
+{
     auto_mem void *ctx = mem_ctx("netrules");
-    struct netrules egress, bind;
-    const struct netrules *to = NULL, *at = NULL;
     if (w->cgroup.fd >= 0 && !bpf_net_is_for(&w->net, w->cgroup.fd)) { /* it was made anew */
         bpf_net_close(&w->net);
         bpf_rows_close(&w->run);
@@ -142,17 +152,16 @@ warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec
     (void)bpf_rows_add(&w->block, t->cgroup.id);
     if (!bpf_net_works(&w->net))
         return 0; /* nobody asked: see warden_bpf_check */
-    int r = compile(ctx, out, ARRAY_LEN(out), &egress, &to, e);
-    if (r < 0) {
-        err_prefix(e, "egress");
-        return r;
+    bool own = s->egress != NULL || s->bind != NULL;
+    struct task_rules *rules = own ? NULL : w->rules;
+    if (rules == NULL) {
+        rules = mem_new(own ? ctx : w->policy, struct task_rules);
+        int r = compile_both(w, rules, s, rules, e);
+        if (r < 0)
+            return r;
+        w->rules = own ? w->rules : rules;
     }
-    r = compile(ctx, in, ARRAY_LEN(in), &bind, &at, e);
-    if (r < 0) {
-        err_prefix(e, "bind");
-        return r;
-    }
-    return bpf_net_add(&w->net, t->cgroup.id, to, at, s->isolated, e);
+    return bpf_net_add(&w->net, t->cgroup.id, rules->egress, rules->bind, s->isolated, e);
 }
 
 /* Launched when nothing counted here; what it was launched without it goes on without. */

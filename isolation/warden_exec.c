@@ -151,12 +151,13 @@ static int
 clone_joiner(struct warden *w, struct join *j, struct wexec *x, int status, struct err *e)
 {
     struct wtask *t = j->task;
-    struct pad_request q = {.join = 1};
+    struct pad_request q = {.want = PAD_JOINER};
     snprintf(q.title, sizeof(q.title), "exec in %.8s/%.40s", t->alloc, t->name);
     j->fds[SHIM_FD_CGROUP] = t->cgroup.task_fd;
     j->fds[SHIM_FD_TARGET] = t->shim.fd;
     j->fds[SHIM_FD_HOST] = j->launched->spec->isolated ? -1 : w->host_mnt;
     int pidfd = -1;
+    (void)launch_settle(w);
     int pid = pad_ask(w, &q, status, t->cgroup.shim_fd, e);
     if (pid == 0)
         pid = pad_take(w, &pidfd, e);

@@ -519,7 +519,7 @@ files_logs(struct warden *w, const struct launch_spec *s, int *ret_dir, uint32_t
     const char *path = mem_printf(ctx, "%s/" LOGS_DIR, s->alloc_id);
     auto_fd int fd =
         fd_open_beneath(w->alloc_dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
-    int dup = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dup = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     DIR *d = dup < 0 ? NULL : fdopendir(dup);
     if (d == NULL) {
         fd_close(&dup);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One launch: policy -> record -> cgroup leaves -> plan -> shim. The warden waits only for the fork
- * of the launch pad; the shim's report comes through the loop.
+ * One launch: policy -> the shim's cgroup -> launch pad, and while that forks the shim: the task's
+ * cgroup -> plan -> work for the shim, and while that starts the payload: record -> limits ->
+ * network policy -> mounts -> the rest of the work. The shim's report comes through the loop.
  */
 #include "isolation/warden.h"
 
@@ -59,15 +60,15 @@ logs_wanted(const struct launch_spec *s)
     return s->logs == NULL || !s->logs->disabled;
 }
 
-/* Alloc and task directory exist: the agent makes them first. A task without a sandbox walks to its
- * own through the allocation's, which is closed to all of the host until then. */
+/* A task without a sandbox walks to its directory through the allocation's, which is closed to all
+ * of the host until then. The agent makes both first; to a sandbox the directory is its root. */
 static int
-check_dirs(struct warden *w, struct launch *l, struct err *e)
+open_dirs(struct warden *w, const struct launch *l, struct err *e)
 {
-    auto_fd int top = l->spec->isolated
-                          ? -1
-                          : fd_open_beneath(w->alloc_dir, l->spec->alloc_id,
-                                            O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
+    if (l->spec->isolated)
+        return 0;
+    auto_fd int top = fd_open_beneath(w->alloc_dir, l->spec->alloc_id,
+                                      O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
     if (top >= 0 && fchmod(top, 0711) < 0)
         return err_errno(e, errno, "open the directory of allocation \"%s\" to its task",
                          l->spec->alloc_id);
@@ -165,7 +166,7 @@ authorise(struct warden *w, struct launch *l, struct err *e)
         l->netns = net_of(w, s->alloc_id, e);
         r = l->netns < 0 ? l->netns : 0;
     }
-    return r < 0 ? r : check_dirs(w, l, e);
+    return r;
 }
 
 /* Capabilities that mean something over what belongs to the task's own user namespace. The others
@@ -221,8 +222,10 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     struct wtask *t = l->task;
     char name[256];
     task_record_name(name, t->alloc, t->name);
-    (void)unlinkat(w->records, name, 0);
-    t->record = openat(w->records, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    t->record = openat(w->records, name, flags, 0600);
+    if (t->record < 0 && errno == EEXIST && unlinkat(w->records, name, 0) == 0)
+        t->record = openat(w->records, name, flags, 0600);
     if (t->record < 0)
         return err_errno(e, errno, "make the task's record");
     if (fd_near_limit(t->record, WARDEN_FDS_KEPT))
@@ -243,14 +246,11 @@ make_record(struct warden *w, struct launch *l, struct err *e)
 }
 
 static int
-make_cgroup(struct warden *w, struct launch *l, struct err *e)
+make_shim_leaf(struct warden *w, struct wtask *t, struct err *e)
 {
-    struct wtask *t = l->task;
     if (w->cgroup.fd < 0)
         return 0;
-    struct cgroup_plan plan;
-    warden_plan_limits(w, l->spec->limits, &plan);
-    int r = cgroup_task_make(&w->cgroup, t->alloc, t->name, &plan, &t->cgroup, e);
+    int r = cgroup_shim_make(&w->cgroup, t->alloc, t->name, &t->cgroup, e);
     if (r < 0 && cgroup_root_gone(&w->cgroup)) {
         /* with it went what was attached to it. A start makes all of that, and goes on with this
          * launch as after a kill -9: the agent asks again */
@@ -258,6 +258,16 @@ make_cgroup(struct warden *w, struct launch *l, struct err *e)
                   "cgroup", w->policy->cgroup_root, NULL);
         _exit(1);
     }
+    return r;
+}
+
+static int
+set_limits(struct warden *w, struct launch *l, struct err *e)
+{
+    struct wtask *t = l->task;
+    struct cgroup_plan plan;
+    warden_plan_limits(w, l->spec->limits, &plan);
+    int r = cgroup_task_limit(&w->cgroup, t->alloc, t->name, &plan, &t->cgroup, e);
     if (r < 0)
         return r;
     warden_limits_warn(t, &plan);
@@ -382,7 +392,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
         .task_dir = mem_printf(l->ctx, "%s/%s/%s", w->policy->alloc_dir, s->alloc_id, s->task_name),
         .caps = l->caps,
         .cgroup = w->cgroup.fd >= 0,
-        .oom = l->fds[SHIM_FD_OOM] >= 0,
+        .oom = w->cgroup.fd >= 0 && (w->cgroup.controllers & CGROUP_MEMORY) != 0,
         .userns = l->userns >= 0,
         .id_base = l->task->id_base,
         .landlock_abi = w->probe.landlock_abi,
@@ -402,31 +412,38 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
     return r < 0 ? err_errno(e, -r, "write the plan") : 0;
 }
 
-/* The sources of the mounts: what of the host goes into the box. */
+/* The sources of the mounts: what of the host goes into the box. The first is its root. */
 static int
-open_trees(struct launch *l, struct err *e)
+open_trees(struct launch *l, uint32_t upto, struct err *e)
 {
     struct mounts_fail f = {0};
     if (l->mounts == NULL)
         return 0;
-    int r = mounts_open(l->mounts, l->userns, l->trees, &f);
-    if (r < 0)
-        return err_errno(e, -r, "build the root: %s: %s", mounts_describe(l->ctx, l->mounts, f.op),
-                         f.what);
-    l->n_trees = mounts_trees(l->mounts);
-    return 0;
+    int r = mounts_open(l->mounts, l->userns, upto, l->trees, &l->n_trees, &f);
+    return r < 0 ? err_errno(e, -r, "build the root: %s: %s",
+                             mounts_describe(l->ctx, l->mounts, f.op), f.what)
+                 : 0;
 }
 
 static int
 ask_for_shim(struct warden *w, struct launch *l, struct err *e)
 {
     const struct launch_spec *s = l->spec;
-    struct pad_request q = {0};
+    struct pad_request q = {.want = PAD_SHIM};
     snprintf(q.title, sizeof(q.title), "%.8s/%.48s", s->alloc_id, s->task_name);
     if (s->isolated)
         q.clone_flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
     int r = pad_socket(l->status, e);
     return r < 0 ? r : pad_ask(w, &q, l->status[1], l->task->cgroup.shim_fd, e);
+}
+
+/* For statistics, without cgroups; who holds the lock on the record is the shim in any case. */
+static int
+record_shim(struct wtask *t, struct err *e)
+{
+    const int32_t pid = t->shim_pid;
+    int r = fd_pwrite_full(t->record, &pid, sizeof(pid), offsetof(struct record, shim_pid));
+    return r < 0 ? err_errno(e, -r, "write the task's record") : 0;
 }
 
 static int
@@ -439,43 +456,59 @@ take_shim(struct warden *w, struct wtask *t, struct err *e)
     t->shim.fd = pidfd;
     t->shim_pid = pid;
     int r = warden_watch(w, &t->shim, EPOLLIN);
-    return r < 0 ? err_errno(e, -r, "watch the shim") : 0;
+    return r < 0 ? err_errno(e, -r, "watch the shim") : record_shim(t, e);
 }
 
-/* What the shim needs, while the pad makes it. */
+/* What the payload is cloned with. */
 static int
 prepare(struct warden *w, struct launch *l, struct err *e)
 {
-    int r = w->cgroup.fd >= 0 ? warden_bpf_add(w, l->task, l->spec, e) : 0;
+    struct wtask *t = l->task;
+    int r = open_dirs(w, l, e);
+    if (r == 0 && w->cgroup.fd >= 0)
+        r = cgroup_task_make(&w->cgroup, t->alloc, t->name, &t->cgroup, e);
     if (r == 0 && logs_wanted(l->spec))
         r = files_logs(w, l->spec, &l->fds[SHIM_FD_LOGS], l->log_index, l->log_first, e);
     if (r == 0)
         r = make_plan(w, l, e);
-    return r == 0 ? open_trees(l, e) : r;
+    return r == 0 ? open_trees(l, 1, e) : r;
+}
+
+/* What it may execute with: who it is and what limits it come before its mounts. */
+static int
+prepare_rest(struct warden *w, struct launch *l, struct err *e)
+{
+    int r = make_record(w, l, e);
+    if (r == 0 && w->cgroup.fd >= 0)
+        r = set_limits(w, l, e);
+    if (r == 0 && w->cgroup.fd >= 0)
+        r = warden_bpf_add(w, l->task, l->spec, e);
+    return r == 0 ? open_trees(l, MOUNTS_TREES_MAX, e) : r;
 }
 
 static int
-start_shim(struct warden *w, struct launch *l, struct err *e)
+give_work(struct warden *w, struct launch *l, struct err *e)
 {
-    struct wtask *t = l->task;
     int fds[SHIM_FD_END];
-    memcpy(fds, l->fds, sizeof(fds));
-    fds[SHIM_FD_RECORD] = t->record;
-    fds[SHIM_FD_CGROUP] = t->cgroup.task_fd;
+    memset(fds, 0xff, sizeof(fds));
+    fds[SHIM_FD_PLAN] = l->fds[SHIM_FD_PLAN];
+    fds[SHIM_FD_CGROUP] = l->task->cgroup.task_fd;
     fds[SHIM_FD_USERNS] = l->userns;
     fds[SHIM_FD_NETNS] = l->netns;
     fds[SHIM_FD_HOST] = l->spec->isolated ? -1 : w->host_mnt;
-    int r = pad_work(l->status[0], fds, l->trees, l->n_trees, e);
-    if (r < 0)
-        return r;
-    struct {
-        uint64_t shim_start, cgroup_id;
-        int32_t pid;
-    } id = {task_start_time(t->shim_pid), t->cgroup.id, t->shim_pid};
-    _Static_assert(offsetof(struct record, shim_pid) - offsetof(struct record, shim_start) == 16,
-                   "layout");
-    r = fd_pwrite_full(t->record, &id, 20, offsetof(struct record, shim_start));
-    return r < 0 ? err_errno(e, -r, "write the task's record") : 0;
+    return pad_work(l->status[0], fds, l->trees, l->n_trees > 0, e);
+}
+
+static int
+give_rest(struct launch *l, struct err *e)
+{
+    uint32_t given = l->n_trees > 0;
+    int fds[SHIM_FD_END];
+    memset(fds, 0xff, sizeof(fds));
+    fds[SHIM_FD_RECORD] = l->task->record;
+    fds[SHIM_FD_LOGS] = l->fds[SHIM_FD_LOGS];
+    fds[SHIM_FD_OOM] = l->fds[SHIM_FD_OOM];
+    return pad_work(l->status[0], fds, l->trees + given, l->n_trees - given, e);
 }
 
 static void
@@ -489,9 +522,21 @@ finish_launch(struct warden *w, struct wtask *t)
     task_deadline(w, t, 0);
 }
 
+/* Takes the pad's answer, if it has been asked for this one and has not been heard yet. */
+static int
+settle(struct warden *w, struct wtask *t, struct err *e)
+{
+    if (w->unsettled != t)
+        return 0;
+    w->unsettled = NULL;
+    return take_shim(w, t, e);
+}
+
 static void
 launch_failed(struct warden *w, struct wtask *t, const struct err *e)
 {
+    struct err other = ERR_INIT;
+    (void)settle(w, t, &other);
     log_info(ROOM, "launch failed", "alloc_id", t->alloc, "task", t->name, "error", e->text, NULL);
     t->failure = mem_dup(t, e, sizeof(*e));
     err_prefix(t->failure, "task \"%s\"", t->name);
@@ -529,6 +574,17 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
               NULL);
 }
 
+bool
+launch_settle(struct warden *w)
+{
+    struct err e = ERR_INIT;
+    struct wtask *t = w->unsettled;
+    if (t == NULL || settle(w, t, &e) >= 0)
+        return true;
+    launch_failed(w, t, &e);
+    return false;
+}
+
 static void
 launch_close(struct launch *l)
 {
@@ -546,21 +602,27 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
     struct wtask *t = l->task;
     int r = make_userns(w, l, e);
     if (r == 0)
-        r = make_record(w, l, e);
-    if (r == 0)
-        r = make_cgroup(w, l, e);
+        r = make_shim_leaf(w, t, e);
     t->asked_ns = clock_mono_ns();
     if (r == 0)
         r = ask_for_shim(w, l, e);
     if (r < 0)
         return r;
+    w->unsettled = t;
+    /* what is born in a cgroup can be ended by it: such a shim may begin before we know which
+     * process it is, for which we do not wait */
+    bool early = t->cgroup.shim_fd >= 0;
     r = prepare(w, l, e);
-    struct err other = ERR_INIT;
-    int taken = take_shim(w, t, r == 0 ? e : &other);
+    if (r == 0 && early)
+        r = give_work(w, l, e);
     if (r == 0)
-        r = taken;
+        r = prepare_rest(w, l, e);
+    if (r == 0 && !early)
+        r = settle(w, t, e);
+    if (r == 0 && !early)
+        r = give_work(w, l, e);
     if (r == 0)
-        r = start_shim(w, l, e);
+        r = give_rest(l, e);
     if (r < 0)
         return r;
     t->status = (struct watch){TAKE_FD(l->status[0]), status_event};
@@ -612,6 +674,9 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
     struct err e = ERR_INIT;
     struct launch l = {.ctx = ctx, .spec = s, .status = {-1, -1}, .userns = -1, .netns = -1};
     memset(l.fds, 0xff, sizeof(l.fds));
+    (void)launch_settle(w);
+    if (s->isolated)
+        pad_wake(w);
     int r = authorise(w, &l, &e);
     if (r == 0)
         r = make_room(w, s, &e);

@@ -24,7 +24,7 @@
 /* The root of the pad has no /proc, so /proc/self/ns is opened before: what is in it is then of
  * where we are. */
 static int
-enter_home(struct warden *w, int home[2], struct err *e)
+enter_home(struct warden *w, int home[PAD_FD_END - PAD_FD_MNT], struct err *e)
 {
     auto_fd int ns = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (ns < 0)
@@ -32,9 +32,13 @@ enter_home(struct warden *w, int home[2], struct err *e)
     int r = w->base.dir != NULL ? base_enter(&w->base, e) : 0;
     if (r < 0)
         return r;
-    home[0] = openat(ns, "mnt", O_RDONLY | O_CLOEXEC);
-    home[1] = openat(ns, "ipc", O_RDONLY | O_CLOEXEC);
-    return home[0] < 0 || home[1] < 0 ? err_errno(e, errno, "open /proc/self/ns/{mnt,ipc}") : 0;
+    static const char *const names[] = {"mnt", "ipc", "pid"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        home[i] = openat(ns, names[i], O_RDONLY | O_CLOEXEC);
+        if (home[i] < 0)
+            return err_errno(e, errno, "open /proc/self/ns/%s", names[i]);
+    }
+    return 0;
 }
 
 static _Noreturn void
@@ -107,13 +111,15 @@ send_fds(int sock, const void *p, size_t size, const int *fds, size_t n_fds)
     } c;
     struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = size};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    ASSERT(n_fds > 0 && n_fds <= SHIM_FDS_MAX);
-    m.msg_control = c.bytes;
-    m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-    c.align.cmsg_level = SOL_SOCKET;
-    c.align.cmsg_type = SCM_RIGHTS;
-    c.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-    memcpy(CMSG_DATA(&c.align), fds, n_fds * sizeof(int));
+    ASSERT(n_fds <= SHIM_FDS_MAX);
+    if (n_fds > 0) {
+        m.msg_control = c.bytes;
+        m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+        c.align.cmsg_level = SOL_SOCKET;
+        c.align.cmsg_type = SCM_RIGHTS;
+        c.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(&c.align), fds, n_fds * sizeof(int));
+    }
     ssize_t n;
     do
         n = sendmsg(sock, &m, MSG_NOSIGNAL);
@@ -134,6 +140,13 @@ pad_socket(int pair[2], struct err *e)
         return err_errno(e, errno, "make the status socket");
     (void)fcntl(pair[0], F_SETFL, O_NONBLOCK); /* the shim waits in it, the warden does not */
     return 0;
+}
+
+/* Without an answer: should the pad be gone, pad_ask() finds out. */
+void
+pad_wake(struct warden *w)
+{
+    (void)send_request(w, &(struct pad_request){.want = PAD_SOON}, NULL, 0);
 }
 
 int
@@ -199,6 +212,8 @@ pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_tr
     if (n_trees > 0)
         memcpy(all + n, trees, n_trees * sizeof(all[0]));
     int r = send_fds(status, &work, sizeof(work), all, n + n_trees);
+    if (r == -EPIPE || r == -ECONNRESET) /* it has failed, and has said why */
+        r = 0;
     return r < 0 ? err_errno(e, -r, "tell the shim its work") : 0;
 }
 

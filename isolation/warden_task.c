@@ -219,20 +219,14 @@ task_alloc_busy(struct warden *w, const char *alloc)
     return false;
 }
 
-uint64_t
-task_start_time(pid_t pid)
-{
-    struct proc_stat s;
-    return proc_stat(pid, &s) == 0 ? s.start : 0;
-}
-
 /* SIGKILL to everything of the task but the shim (which reports), or with it. */
 static void
 kill_tree(struct wtask *t, bool shim)
 {
-    if (t->cgroup.task_fd >= 0) {
-        (void)cgroup_kill(t->cgroup.task_fd);
-        if (shim && t->cgroup.shim_fd >= 0)
+    if (t->cgroup.shim_fd >= 0) {
+        if (t->cgroup.task_fd >= 0)
+            (void)cgroup_kill(t->cgroup.task_fd);
+        if (shim)
             (void)cgroup_kill(t->cgroup.shim_fd);
     } else if (t->shim_pid > 0 && t->shim.fd >= 0 && pidfd_signal(t->shim.fd, 0) == 0) {
         proc_kill_descendants(t->shim_pid);
@@ -413,9 +407,9 @@ task_answer(struct warden *w, struct warden_waiter to, struct wtask *t)
 {
     auto_mem void *ctx = mem_ctx("task");
     struct warden_answer a = {0};
-    char path[40];
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", t->record);
-    auto_fd int record = open(path, O_RDONLY | O_CLOEXEC);
+    char name[256];
+    task_record_name(name, t->alloc, t->name);
+    auto_fd int record = openat(w->records, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     export(ctx, t, &a);
     a.msg.warning = t->warning;
     /* a task that has just been launched: what its shim closes first when it ends */

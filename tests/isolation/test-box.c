@@ -177,7 +177,9 @@ pid1(const struct box *b, const struct base *base, const struct mounts_plan *pla
         .rlimits = {{.resource = RLIMIT_CORE},
                     {.resource = RLIMIT_NOFILE, .soft = 1024, .hard = 1 << 30}},
     };
-    r = confine_begin(&c, &what);
+    r = confine_keyring(&what);
+    if (r == 0)
+        r = confine_hostname(&c, &what);
     if (r < 0) {
         (void)dprintf(2, "begin: %s: %s\n", what, strerror(-r));
         _exit(95);
@@ -226,7 +228,6 @@ warden(struct box *b)
     struct base base = {0};
     struct cgroup_root root;
     struct cgroup_task leaves;
-    struct cgroup_plan limits = {0};
     struct seccomp_program prog, own;
     if (b->missing)
         take_away(b->missing);
@@ -234,7 +235,8 @@ warden(struct box *b)
     must_err(base_make(b->ctx, &conf, &base, &e), &e);
     must_err(seccomp_compile(b->ctx, seccomp_profile_default(), &prog, &e), &e);
     must_err(seccomp_compile(b->ctx, seccomp_profile_shim(), &own, &e), &e);
-    must_err(cgroup_task_make(&root, "alloc", "task", &limits, &leaves, &e), &e);
+    must_err(cgroup_shim_make(&root, "alloc", "task", &leaves, &e), &e);
+    must_err(cgroup_task_make(&root, "alloc", "task", &leaves, &e), &e);
     struct mounts_spec spec = {.task_dir = b->task,
                                .alloc_dir = b->alloc,
                                .roots = base.roots,
@@ -248,7 +250,8 @@ warden(struct box *b)
     must(mounts_check(plan, plan->bytes) == 0, "mounts_check");
     int trees[MOUNTS_TREES_MAX];
     struct mounts_fail fail = {0};
-    must(mounts_open(plan, -1, trees, &fail) == 0, "mounts_open");
+    uint32_t n = 0;
+    must(mounts_open(plan, -1, mounts_trees(plan), trees, &n, &fail) == 0, "mounts_open");
     int64_t begin = clock_mono_ns();
     struct clone_args a = {.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
                                     CLONE_INTO_CGROUP,

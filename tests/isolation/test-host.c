@@ -122,14 +122,20 @@ START_TEST(leaves_live_and_die)
     cgroup_plan(&l, &r, &plan);
     struct cgroup_task t, again;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(cgroup_task_make(&r, "../x", "web", &plan, &t, &e), -ERR_INVALID);
+    ck_assert_int_eq(cgroup_shim_make(&r, "../x", "web", &t, &e), -ERR_INVALID);
     err_clear(&e);
-    ck_assert_msg(cgroup_task_make(&r, "alloc1", "web", &plan, &t, &e) == 0, "%s", e.text);
+    ck_assert_msg(cgroup_shim_make(&r, "alloc1", "web", &t, &e) == 0, "%s", e.text);
+    /* a warden that died here: the next one finds what there is */
+    ck_assert_msg(cgroup_task_open(&r, "alloc1", "web", &again, &e) == 0, "%s", e.text);
+    ck_assert(again.shim_fd >= 0 && again.task_fd == -1);
+    cgroup_task_close(&again);
+    ck_assert_msg(cgroup_task_make(&r, "alloc1", "web", &t, &e) == 0, "%s", e.text);
+    ck_assert_msg(cgroup_task_limit(&r, "alloc1", "web", &plan, &t, &e) == 0, "%s", e.text);
     ck_assert_int_eq(cgroup_populated(t.task_fd), 0);
     pid_t shim = sleeper(t.shim_fd), task = sleeper(t.task_fd), other = sleeper(t.task_fd);
     ck_assert_int_eq(cgroup_populated(t.task_fd), 1);
     /* occupied leaves are not taken over */
-    ck_assert_int_eq(cgroup_task_make(&r, "alloc1", "web", &plan, &again, &e), -EBUSY);
+    ck_assert_int_eq(cgroup_shim_make(&r, "alloc1", "web", &again, &e), -EBUSY);
     err_clear(&e);
     ck_assert_int_eq(cgroup_task_remove(&r, "alloc1", "web", &e), -EBUSY);
     err_clear(&e);
@@ -171,10 +177,10 @@ START_TEST(the_leaf_is_polled)
     auto_mem void *ctx = mem_ctx("t");
     struct cgroup_root r;
     open_root(ctx, &r);
-    struct cgroup_plan plan = {0};
     struct cgroup_task t;
     struct err e = ERR_INIT;
-    ck_assert_msg(cgroup_task_make(&r, "a", "t", &plan, &t, &e) == 0, "%s", e.text);
+    ck_assert_msg(cgroup_shim_make(&r, "a", "t", &t, &e) == 0, "%s", e.text);
+    ck_assert_msg(cgroup_task_make(&r, "a", "t", &t, &e) == 0, "%s", e.text);
     pid_t pid = sleeper(t.task_fd);
     int fd = cgroup_events_open(t.task_fd);
     ck_assert_int_ge(fd, 0);

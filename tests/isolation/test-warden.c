@@ -107,6 +107,31 @@ destroy(struct rig *r, const char *task)
     expect_code(r, &d, 0, NULL);
 }
 
+/* A filter of the job's own goes in last: what comes before need not be allowed by it. */
+START_TEST(what_a_start_needs_may_be_denied)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct got g;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "pwd; cd / && echo here");
+    s->work_dir = "/local";
+    s->seccomp_rules = type_new(s, &type_task_seccomp);
+    list_add(s, s->seccomp_rules->deny, "fchdir");
+    list_add(s, s->seccomp_rules->deny, "chdir");
+    list_add(s, s->seccomp_rules->deny, "openat2");
+    list_add(s, s->seccomp_rules->deny, "futex");
+    rig_launch(&r, s, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    ck_assert_int_eq(rig_end(&r, &g)->exit_code, 2); /* of the shell: it cannot cd */
+    ck_assert_str_eq(rig_file(&r, rig_id, "alloc/logs/web.stdout.0"), "/local\n");
+    got_free(&g);
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(reports_failed_launches)
 {
     TEST_NEED("root");
@@ -667,9 +692,9 @@ START_TEST(survives_a_kill_at_any_instant_of_a_launch)
 END_TEST
 
 TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless, runs_exec,
-                   reports_failed_launches, refuses_by_policy, refuses_without_the_profile,
-                   signals_and_kills_exec, signals_and_kills_raw_exec, signals_and_kills_rootless,
-                   adopts_exec, adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs,
-                   carries_large_arguments, leaves_nothing_behind,
+                   what_a_start_needs_may_be_denied, reports_failed_launches, refuses_by_policy,
+                   refuses_without_the_profile, signals_and_kills_exec, signals_and_kills_raw_exec,
+                   signals_and_kills_rootless, adopts_exec, adopts_raw_exec, adopts_rootless,
+                   tells_a_lost_task, rotates_logs, carries_large_arguments, leaves_nothing_behind,
                    gives_three_descriptors_and_the_right_mounts, bounds_a_flood,
                    survives_a_kill_at_any_instant_of_a_launch)
