@@ -221,11 +221,11 @@ static void
 start_all(struct bench *b, struct series *s)
 {
     struct err e = ERR_INIT;
-    struct cgroup_plan plan = {0};
     for (int k = 0; k < s->n; k++) {
         struct cgroup_task *t = &s->leaf[k];
         bool task = k >= s->n - s->tasks;
-        if (task && (cgroup_task_make(&b->root, "alloc", s->kinds[k], &plan, t, &e) < 0 ||
+        if (task && (cgroup_shim_make(&b->root, "alloc", s->kinds[k], t, &e) < 0 ||
+                     cgroup_task_make(&b->root, "alloc", s->kinds[k], t, &e) < 0 ||
                      bpf_net_add(&b->net, t->id, b->rules[k], NULL, true, &e) < 0))
             die("make a task's cgroup", e.text);
         start(s, &s->w[k], task ? t->task_fd : b->beside);
