@@ -231,8 +231,9 @@ START_TEST(programs_for_disks_count)
         }
         printf("# try %d: %" PRIu64 " bytes written, %" PRIu64 " read\n", i, n.write_bytes, n.read_bytes);
         exact = n.write_bytes == BLOCK * BLOCKS && n.read_bytes == BLOCK * BLOCKS;
-        ck_assert_uint_le(n.write_bytes, BLOCK * BLOCKS);
-        ck_assert_uint_le(n.read_bytes, BLOCK * BLOCKS);
+        /* the file system's own: a map of free blocks that nobody had read yet */
+        ck_assert_uint_le(n.write_bytes, BLOCK * BLOCKS * 101 / 100);
+        ck_assert_uint_le(n.read_bytes, BLOCK * BLOCKS * 101 / 100);
         ck_assert_uint_eq(n.errors, 0);
         ck_assert(exact || i < 7);
     }
