@@ -24,7 +24,13 @@
 
 #define RUN_ALLOC "00000000-0000-0000-0000-000000000000"
 #define RUN_TASK "task"
-enum { SPEC_BYTES_MAX = 1 << 20, SPEC_BUDGET = 8 << 20, CONNECT_MS = 10000, TICK_MS = 50 };
+enum {
+    SPEC_BYTES_MAX = 1 << 20,
+    SPEC_BUDGET = 8 << 20,
+    CONNECT_MS = 10000,
+    REMOVE_MS = 5000,
+    TICK_MS = 50
+};
 
 struct run {
     struct cmd *c;
@@ -194,6 +200,22 @@ end_warden(struct run *x)
     return status == 0;
 }
 
+/* There still when the warden did not come up, or when the second one died of the same as the
+ * first. */
+static void
+remove_cgroup(const struct run *x)
+{
+    struct cgroup_root r = {.fd = -1};
+    struct err e = ERR_INIT;
+    if (cgroup_root_open(&r, x->policy.cgroup_root, false, &e) == 0) {
+        (void)cgroup_kill(r.fd);
+        (void)cgroup_wait_empty(r.fd, REMOVE_MS);
+        (void)cgroup_task_remove(&r, RUN_ALLOC, RUN_TASK, &e);
+        cgroup_root_close(&r);
+    }
+    (void)rmdir(x->policy.cgroup_root);
+}
+
 static void
 stop_warden(struct run *x)
 {
@@ -204,8 +226,8 @@ stop_warden(struct run *x)
     else if (died)
         (void)end_warden(x);
     warden_client_free(x->client);
-    if (!str_empty(x->policy.cgroup_root)) /* there still when the warden did not come up */
-        (void)rmdir(x->policy.cgroup_root);
+    if (!str_empty(x->policy.cgroup_root))
+        remove_cgroup(x);
     (void)dir_remove(AT_FDCWD, x->dir, NULL);
 }
 
