@@ -224,6 +224,8 @@ calls(struct check *c, const char *name, const struct str_list *l)
                      str_or(l->v[i], ""));
 }
 
+const char *const audit_cannot_deny[] = {"sendmsg", "execveat", "exit", NULL};
+
 static void
 seccomp(struct check *c)
 {
@@ -235,11 +237,10 @@ seccomp(struct check *c)
     bool audit = str_eq(s->mode, "audit");
     if (!str_empty(s->mode) && !str_eq(s->mode, "enforce") && !str_eq(s->mode, "log") && !audit)
         complain(c, "seccomp: mode \"%.16s\" is none of enforce, audit, log", s->mode);
-    for (size_t i = 0; audit && i < s->deny.n && i < JOB_CALLS_MAX; i++)
-        if (str_eq(s->deny.v[i], "sendmsg") || str_eq(s->deny.v[i], "execveat") ||
-            str_eq(s->deny.v[i], "exit"))
+    for (const char *const *call = audit_cannot_deny; audit && *call != NULL; call++)
+        if (str_list_has(&s->deny, *call))
             complain(c, "seccomp: mode \"audit\" cannot deny \"%s\", which the start of the task needs",
-                     s->deny.v[i]);
+                     *call);
     calls(c, "allow", &s->allow);
     calls(c, "deny", &s->deny);
     for (size_t i = 0; i < s->allow.n && i < JOB_CALLS_MAX; i++)

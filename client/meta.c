@@ -20,15 +20,6 @@ static const char meta_file[] = "meta";
 
 /* --- what holds --- */
 
-static bool
-has(const struct str_list *l, const char *s)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->v[i], s))
-            return true;
-    return false;
-}
-
 void
 meta_fill(const void *ctx, const struct client *c, struct str_map *ret)
 {
@@ -36,7 +27,7 @@ meta_fill(const void *ctx, const struct client *c, struct str_map *ret)
 
     *ret = (struct str_map){0};
     for (size_t i = 0; i < c->cfg.meta.n; i++)
-        if (!m || !has(&m->unset, c->cfg.meta.v[i].k))
+        if (!m || !str_list_has(&m->unset, c->cfg.meta.v[i].k))
             str_map_set(ctx, ret, c->cfg.meta.v[i].k, c->cfg.meta.v[i].v);
     for (size_t i = 0; m && i < m->set.n; i++)
         str_map_set(ctx, ret, m->set.v[i].k, m->set.v[i].v);
@@ -149,7 +140,7 @@ change_key(struct change *x, const char *k, const struct value *v, struct err *e
         return err_set(e, -ERR_INVALID, "metadata \"%s\" must be a string or null, not a %s", k,
                        value_kind_name(v->kind));
     drop_pair(&m->set, k);
-    if (str_map_get(&x->c->cfg.meta, k) != NULL && !has(&m->unset, k))
+    if (str_map_get(&x->c->cfg.meta, k) != NULL && !str_list_has(&m->unset, k))
         list_add(m, m->unset, mem_strdup(m, k));
     return 0;
 }

@@ -178,6 +178,7 @@ void *codec_map_put(const void *ctx, void *map, size_t stride, const char *key);
                                 _l->n ? _l->n * 2 : 1, "list");                       \
         _l->v[_l->n++] = (elem);                                                      \
     } while (0)
+bool str_list_has(const struct str_list *l, const char *s);
 const char *str_map_get(const struct str_map *m, const char *key); /* NULL when absent */
 void str_map_set(const void *ctx, struct str_map *m, const char *key, const char *val);
 

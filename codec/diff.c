@@ -208,15 +208,6 @@ diff_map(struct differ *d, const struct field *f, const struct any_list *a, cons
 
 /* --- sets of strings --- */
 
-static bool
-has_string(const struct str_list *l, const char *s)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->v[i], s))
-            return true;
-    return false;
-}
-
 static void
 diff_strings(struct differ *d, const char *name, const struct str_list *a, const struct str_list *b)
 {
@@ -227,9 +218,9 @@ diff_strings(struct differ *d, const char *name, const struct str_list *a, const
         return;
     }
     for (size_t i = 0; i < a->n; i++)
-        add_field(&in, name, a->v[i], has_string(b, a->v[i]) ? a->v[i] : "");
+        add_field(&in, name, a->v[i], str_list_has(b, a->v[i]) ? a->v[i] : "");
     for (size_t i = 0; i < b->n; i++)
-        if (!has_string(a, b->v[i]))
+        if (!str_list_has(a, b->v[i]))
             add_field(&in, name, "", b->v[i]);
     add_object(d, finish(o));
 }

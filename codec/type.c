@@ -157,6 +157,15 @@ map_sort(void *v, size_t n, size_t stride)
     return NULL;
 }
 
+bool
+str_list_has(const struct str_list *l, const char *s)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (str_eq(l->v[i], s))
+            return true;
+    return false;
+}
+
 const char *
 str_map_get(const struct str_map *m, const char *key)
 {

@@ -21,15 +21,6 @@
 enum { BRIDGE_BITS_MIN = 8, BRIDGE_BITS_MAX = 29 };
 
 static bool
-list_has(const struct str_list *l, const char *s)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->v[i], s))
-            return true;
-    return false;
-}
-
-static bool
 path_ok(const char *s)
 {
     if (str_empty(s) || s[0] != '/' || strlen(s) > 1024)
@@ -111,7 +102,7 @@ check_userns(const struct policy *p, struct err *e)
 bool
 policy_network(const struct policy *p, const char *mode)
 {
-    return p->network_modes.n == 0 || list_has(&p->network_modes, mode);
+    return p->network_modes.n == 0 || str_list_has(&p->network_modes, mode);
 }
 
 /* 0: not a private network of a sensible size. */
@@ -317,7 +308,7 @@ check_seccomp(const struct policy *p, const struct task_seccomp *t, struct err *
         return r;
     for (size_t i = 0; i < t->allow.n; i++)
         if (!seccomp_allows(seccomp_profile_default(), t->allow.v[i]) &&
-            !list_has(&p->seccomp_allowed, t->allow.v[i]))
+            !str_list_has(&p->seccomp_allowed, t->allow.v[i]))
             return err_set(e, -ERR_POLICY,
                            "seccomp: \"%.64s\" may not be allowed on this client "
                            "(isolation.seccomp_allowed)",
@@ -336,7 +327,7 @@ check_seccomp(const struct policy *p, const struct task_seccomp *t, struct err *
 int
 policy_check_launch(const struct policy *p, const struct launch_spec *s, struct err *e)
 {
-    if (!list_has(&p->drivers, s->driver))
+    if (!str_list_has(&p->drivers, s->driver))
         return err_set(e, -ERR_POLICY, "driver \"%s\" is not allowed on this client", s->driver);
     bool raw = str_eq(s->driver, "raw_exec");
     if (raw && !p->raw_exec)
@@ -361,7 +352,7 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
         return err_set(e, -ERR_POLICY,
                        "the host's user namespace is not allowed on this client (userns_host)");
     if (!str_empty(s->apparmor) && !str_eq(s->apparmor, p->apparmor) &&
-        !list_has(&p->apparmor_allowed, s->apparmor))
+        !str_list_has(&p->apparmor_allowed, s->apparmor))
         return err_set(e, -ERR_POLICY,
                        "AppArmor profile \"%.64s\" is not allowed on this client "
                        "(isolation.apparmor_allowed)",

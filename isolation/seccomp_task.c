@@ -9,21 +9,13 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/validate_isolation.h"
 #include "codec/codec.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/seccomp.h"
 
 enum { NUMBERS_MAX = 1024 };
-
-static bool
-has(const struct str_list *l, const char *name)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->v[i], name))
-            return true;
-    return false;
-}
 
 /* Calls that this machine has by another number only, such as those of 32 bit, are known too. */
 static int
@@ -65,16 +57,14 @@ seccomp_check_task(const struct task_seccomp *t, struct err *e)
     int r = seccomp_check_names(&t->allow, e);
     if (r == 0)
         r = seccomp_check_names(&t->deny, e);
-    if (r == 0 && has(&t->deny, "execve"))
+    if (r == 0 && str_list_has(&t->deny, "execve"))
         r = err_set(e, -ERR_INVALID, "seccomp: without \"execve\" no task can start");
-    /* of the start, behind the filter: until the shim listens, who is denied waits */
-    static const char *const needed[] = {"sendmsg", "execveat", "exit"};
-    for (size_t i = 0; i < ARRAY_LEN(needed) && r == 0 && seccomp_audits(t); i++)
-        if (has(&t->deny, needed[i]))
+    for (const char *const *call = audit_cannot_deny; *call && r == 0 && seccomp_audits(t); call++)
+        if (str_list_has(&t->deny, *call))
             r = err_set(e, -ERR_INVALID,
                         "seccomp: mode \"audit\" cannot deny \"%s\", which the start of the task "
                         "needs",
-                        needed[i]);
+                        *call);
     return r;
 }
 
@@ -124,7 +114,7 @@ seccomp_compile_task(const void *ctx, const struct seccomp_profile *p, const str
     struct seccomp_rule *rules = mem_array(tmp, struct seccomp_rule, p->n_rules + t->allow.n + 1);
     size_t n = 0;
     for (size_t i = 0; i < p->n_rules; i++)
-        if (!has(&t->allow, p->rules[i].name) && !has(&t->deny, p->rules[i].name) &&
+        if (!str_list_has(&t->allow, p->rules[i].name) && !str_list_has(&t->deny, p->rules[i].name) &&
             !(audit && str_eq(p->rules[i].name, seccomp_audited.name)))
             rules[n++] = p->rules[i];
     for (size_t i = 0; i < t->allow.n; i++) {
@@ -132,10 +122,10 @@ seccomp_compile_task(const void *ctx, const struct seccomp_profile *p, const str
         bool again = false;
         for (size_t k = 0; k < i; k++)
             again = again || str_eq(t->allow.v[k], name);
-        if (!again && !has(&t->deny, name) && !(audit && str_eq(name, seccomp_audited.name)))
+        if (!again && !str_list_has(&t->deny, name) && !(audit && str_eq(name, seccomp_audited.name)))
             rules[n++] = (struct seccomp_rule){.name = name, .verdict = SECCOMP_V_ALLOW};
     }
-    if (audit && !has(&t->deny, seccomp_audited.name))
+    if (audit && !str_list_has(&t->deny, seccomp_audited.name))
         rules[n++] = seccomp_audited;
     struct seccomp_profile own = {.name = "task",
                                   .rules = rules,

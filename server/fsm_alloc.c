@@ -24,23 +24,13 @@ may_write(const struct node *n, const struct allocation *al, const struct alloca
     return unknown || str_eq(al->client_status, ALLOC_LOST);
 }
 
-static bool
-has(const struct str_list *l, const char *s)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        if (str_eq(l->v[i], s))
-            return true;
-    }
-    return false;
-}
-
 static void
 find_rejected(struct apply *a, const struct plan_result *in)
 {
     const struct node *n = NULL;
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (has(&a->res->rejected_nodes, al->node_id))
+        if (str_list_has(&a->res->rejected_nodes, al->node_id))
             continue;
         if (n == NULL || !str_eq(n->id, al->node_id))
             n = state_node(a->t, a->tmp, al->node_id);
@@ -58,7 +48,7 @@ find_tied(struct apply *a, const struct plan_result *in)
     struct str_list tied = {NULL, 0};
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (!str_empty(al->previous_allocation) && has(&a->res->rejected_nodes, al->node_id))
+        if (!str_empty(al->previous_allocation) && str_list_has(&a->res->rejected_nodes, al->node_id))
             list_add(a->tmp, tied, al->previous_allocation);
     }
     return tied;
@@ -163,12 +153,12 @@ apply_plan_result(struct apply *a, const struct plan_result *in)
     struct str_list tied = find_tied(a, in);
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *al = in->stopped.v[i];
-        if (!has(&a->res->rejected_nodes, al->node_id) && !has(&tied, al->id))
+        if (!str_list_has(&a->res->rejected_nodes, al->node_id) && !str_list_has(&tied, al->id))
             stop_alloc(a, al);
     }
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (!has(&a->res->rejected_nodes, al->node_id) && !has(&tied, al->id))
+        if (!str_list_has(&a->res->rejected_nodes, al->node_id) && !str_list_has(&tied, al->id))
             place_alloc(a, al, in->job);
     }
     struct evaluation *ev = state_eval(a->t, a->tmp, in->eval_id);

@@ -100,16 +100,6 @@ job_key(struct apply *a, const char *ns, const char *id)
 }
 
 static bool
-seen_job(const struct str_list *seen, const char *key)
-{
-    for (size_t i = 0; i < seen->n; i++) {
-        if (str_eq(seen->v[i], key))
-            return true;
-    }
-    return false;
-}
-
-static bool
 wants_node(const struct job *j, const struct node *n)
 {
     if (!str_eq(j->node_pool, POOL_ALL) &&
@@ -132,7 +122,7 @@ system_evals(struct apply *a, const char *node_id, const struct str_list *seen)
     struct job_list jobs = {NULL, 0};
     struct state_iter *it = state_jobs_by_type(a->t, a->tmp, JOB_SYSTEM);
     for (struct job *j; (j = state_next(it, a->tmp)) != NULL;) {
-        if (!j->stop && wants_node(j, n) && !seen_job(seen, job_key(a, j->namespace, j->id)))
+        if (!j->stop && wants_node(j, n) && !str_list_has(seen, job_key(a, j->namespace, j->id)))
             list_add(a->tmp, jobs, j);
     }
     for (size_t i = 0; i < jobs.n; i++)
@@ -147,7 +137,7 @@ node_evals(struct apply *a, const char *node_id, const struct on_node *o)
     for (size_t i = 0; i < o->n; i++) {
         const struct allocation *al = o->all[i];
         const char *key = job_key(a, al->namespace, al->job_id);
-        if (seen_job(&seen, key))
+        if (str_list_has(&seen, key))
             continue;
         const struct job *j = state_job(a->t, a->tmp, al->namespace, al->job_id);
         const struct job *of = j != NULL ? j : state_alloc_job(a->t, (struct allocation *)(uintptr_t)al);
