@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The tasks that the warden knows: one entry and one record file each, from launch to destroy. The
- * record is there before anything else of a task is, and goes after everything else.
+ * record is there before anything of a task may run, and goes after everything else.
  */
 #include "isolation/warden.h"
 
