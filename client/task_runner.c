@@ -244,6 +244,7 @@ recoverable(int code)
     case ERR_BUSY:
     case ERR_UNAVAILABLE:
     case ERR_TIMEOUT:
+    case ERR_INTERNAL: /* the shim was killed during the start */
     case EAGAIN:
     case ENOMEM:
     case ENOSPC:
