@@ -353,10 +353,15 @@ find_peer(struct bench *b, struct peer *p)
 {
     const char *path = getenv("PATH");
     char *save = NULL, *dirs = mem_strdup(b->ctx, path != NULL ? path : "/usr/bin:/usr/sbin");
-    for (char *d = strtok_r(dirs, ":", &save); d != NULL; d = strtok_r(NULL, ":", &save)) {
+    char *d = strtok_r(dirs, ":", &save);
+    for (; d != NULL; d = strtok_r(NULL, ":", &save)) {
         (void)snprintf(p->path, sizeof(p->path), "%s/%s", d, p->name);
         if (access(p->path, X_OK) == 0)
             break;
+    }
+    if (d == NULL) {
+        p->path[0] = '\0';
+        return;
     }
     (void)snprintf(p->dir, sizeof(p->dir), "%s/%s-%s", b->dir, p->name, p->same ? "same" : "spec");
     int64_t t[3];
