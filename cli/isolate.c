@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +30,8 @@ enum {
     SPEC_BUDGET = 8 << 20,
     CONNECT_MS = 10000,
     REMOVE_MS = 5000,
-    TICK_MS = 50
+    TICK_MS = 50,
+    WARDEN_END = SIGUSR1 /* it ends what is left of the task, then itself */
 };
 
 struct run {
@@ -165,9 +167,13 @@ start_warden(struct run *x, struct err *e)
     if (r < 0)
         return r;
     const char *exe = mem_printf(x->c, "%s/paddock-warden", helpers);
+    pid_t self = getpid();
     x->warden = proc_fork(NULL);
     if (x->warden == 0) {
         (void)setpgid(0, 0); /* what a terminal interrupts is the task, by us */
+        (void)prctl(PR_SET_PDEATHSIG, WARDEN_END);
+        if (getppid() != self)
+            _exit(127);
         execl(exe, "paddock-warden", "-policy", policy, "-log-level", "warn", (char *)NULL);
         _exit(127);
     }
@@ -187,12 +193,12 @@ start_warden(struct run *x, struct err *e)
     return 0;
 }
 
-/* It ends what is left of the task, then itself. False: it had died before. */
+/* False: it had died before. */
 static bool
 end_warden(struct run *x)
 {
     int status = 0;
-    (void)kill(x->warden, SIGUSR1);
+    (void)kill(x->warden, WARDEN_END);
     while (waitpid(x->warden, &status, 0) < 0 && errno == EINTR)
         ;
     warden_client_free(x->client);
@@ -340,9 +346,10 @@ cmd_isolate_run(struct cmd *c)
     str_copy(x.dir, sizeof(x.dir), "/tmp/paddock-isolate-XXXXXX");
     if (mkdtemp(x.dir) == NULL || chmod(x.dir, 0711) < 0)
         return cmd_fail(c, "Error: make a directory in /tmp: %s", strerror(errno));
+    static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
     const struct sigaction act = {.sa_handler = on_signal};
-    (void)sigaction(SIGINT, &act, NULL);
-    (void)sigaction(SIGTERM, &act, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        (void)sigaction(ends[i], &act, NULL);
     rc = run_task(&x);
     stop_warden(&x);
     for (int i = 0; i < 2; i++)
