@@ -4,14 +4,15 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/siphash.h"
 #include "common/str.h"
 #include "isolation/bpf_skel.h"
 #include "isolation/bpf_sys.h"
@@ -96,8 +97,10 @@ find_program(int cgroup, int i, struct bpf_prog *info)
     int r = bpf_cgroup_query(cgroup, programs[i].type, ids, &n);
     for (uint32_t k = 0; r == 0 && k < n && k < BPF_ATTACHED_MAX; k++) {
         auto_fd int fd = bpf_prog_by_id(ids[k]);
-        if (fd >= 0 && bpf_prog_info(fd, info) == 0 && str_eq(info->name, programs[i].name))
+        r = fd < 0 ? fd : bpf_prog_info(fd, info);
+        if (r == 0 && str_eq(info->name, programs[i].name))
             return TAKE_FD(fd);
+        r = r == -ENOENT ? 0 : r; /* another's, gone meanwhile */
     }
     return r < 0 ? r : -ENOENT;
 }
@@ -126,6 +129,15 @@ map_rows(struct bpf_net *b)
     return 0;
 }
 
+static struct bpf_net_header
+header_of(const struct bpf_net *b)
+{
+    return (struct bpf_net_header){.magic = BPF_NET_MAGIC,
+                                   .rows = b->n_rows,
+                                   .shards = b->shards,
+                                   .build = bpf_skel_net_build()};
+}
+
 /* What an earlier warden attached. A set that is not whole was left by one that died half-way,
  * before it launched anything; one of another build makes way when it knows no task. */
 static int
@@ -147,18 +159,31 @@ adopt(struct bpf_net *b)
     int r = map_rows(b);
     if (r < 0)
         return r;
-    const struct bpf_net_header *h = (const void *)b->rows;
-    if (h->magic != BPF_NET_MAGIC || h->rows != b->n_rows || h->shards == 0 ||
-        h->shards > BPF_SHARDS_MAX)
+    b->shards = b->n_rows / (BPF_SLOTS_MAX + 1);
+    if (b->shards == 0 || b->shards > BPF_SHARDS_MAX ||
+        b->n_rows != (BPF_SLOTS_MAX + 1) * b->shards)
         return -ENOENT;
-    b->shards = h->shards;
-    uint64_t first;
-    if (h->build == bpf_skel_net_build())
+    /* for those who read the counters; the agent could have written there, so it decides nothing
+     * while there are tasks */
+    struct bpf_net_header *h = (void *)b->rows, now;
+    memcpy(&now, h, sizeof(now));
+    const struct bpf_net_header ours = header_of(b);
+    if (memcmp(&now, &ours, sizeof(now)) == 0)
         return 0;
-    if (bpf_map_next(b->leaf, NULL, &first) < 0)
-        return -ENOENT;
+    uint64_t first;
+    r = bpf_map_next(b->leaf, NULL, &first);
+    if (r < 0)
+        return r;
     log_info(ROOM, "programs of another build stay until no task runs at a start", NULL);
+    *h = ours;
+    h->build = now.build != ours.build ? now.build : 0;
     return 0;
+}
+
+static bool
+of_a_moment(int r)
+{
+    return r == -ENOMEM || r == -ENFILE || r == -EMFILE || r == -EAGAIN || r == -EINTR;
 }
 
 static size_t
@@ -186,11 +211,7 @@ load(struct bpf_net *b, struct err *e)
     b->n_rows = s.rows_max;
     r = map_rows(b);
     if (r == 0)
-        *(struct bpf_net_header *)(void *)b->rows =
-            (struct bpf_net_header){.magic = BPF_NET_MAGIC,
-                                    .rows = b->n_rows,
-                                    .shards = b->shards,
-                                    .build = bpf_skel_net_build()};
+        *(struct bpf_net_header *)(void *)b->rows = header_of(b);
     for (int i = 0; i < BPF_NET_PROGS && r == 0; i++) {
         r = bpf_cgroup_attach(b->cgroup, s.progs[i], programs[i].type);
         if (r < 0)
@@ -199,23 +220,6 @@ load(struct bpf_net *b, struct err *e)
     for (int i = 0; i < BPF_NET_PROGS; i++)
         fd_close(&s.progs[i]);
     return r < 0 && e->code == 0 ? err_errno(e, -r, "map the counters") : r;
-}
-
-/* Wardens that share the cgroup change things one after the other. */
-static int
-lock(const struct bpf_net *b)
-{
-    int r;
-    do
-        r = flock(b->cgroup, LOCK_EX);
-    while (r < 0 && errno == EINTR);
-    return r < 0 ? -errno : 0;
-}
-
-static void
-unlock(const struct bpf_net *b)
-{
-    (void)flock(b->cgroup, LOCK_UN);
 }
 
 /* A task that was removed by a warden that died before it told the kernel. */
@@ -241,12 +245,18 @@ bpf_net_open(struct bpf_net *b, int cgroup, struct err *e)
     if (fstat(cgroup, &st) < 0)
         return err_errno(e, errno, "look at the cgroup of tasks");
     b->root_id = st.st_ino;
-    int r = lock(b);
-    if (r < 0)
-        return err_errno(e, -r, "lock the cgroup of tasks");
-    r = adopt(b);
+    if (getrandom(b->key, sizeof(b->key), 0) != (ssize_t)sizeof(b->key))
+        return err_errno(e, errno, "get random bytes");
+    auto_fd int lock = bpf_cgroup_lock(cgroup);
+    if (lock < 0)
+        return err_errno(e, -lock, "lock the cgroup of tasks");
+    int r = adopt(b);
     if (r == 0)
         forget_gone(b);
+    if (of_a_moment(r)) { /* what is attached stays, and holds */
+        bpf_net_close(b);
+        return err_errno(e, -r, "look for the programs that are attached");
+    }
     if (r < 0) {
         bpf_net_close(b);
         detach_all(cgroup);
@@ -256,29 +266,31 @@ bpf_net_open(struct bpf_net *b, int cgroup, struct err *e)
             bpf_net_close(b);
         }
     }
-    unlock(b);
     return r;
 }
 
 /* --- rules ---------------------------------------------------------------------------------------
  */
 
-/* Rules are known by what they say: the same ones are there once. A chance meeting of two contents
- * would join them, which opens nothing: each holds within the operator's bounds by itself. */
+/* Rules are known by what they say: the same ones are there once, for as long as this warden lives. A
+ * job writes some of them, so their name is a keyed hash: else it could have some made that meet
+ * older, wider ones. */
 static uint64_t
-rules_id(const struct netrules *egress, const struct netrules *bind)
+rules_id(const struct bpf_net *b, const struct netrules *egress, const struct netrules *bind)
 {
     const struct netrules *const all[] = {egress, bind};
-    uint64_t h = UINT64_C(1469598103934665603);
+    struct siphash h;
+    siphash_init(&h, b->key);
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        h = (h ^ i) * UINT64_C(1099511628211);
-        if (all[i] == NULL)
-            continue;
-        const uint8_t *p = (const void *)all[i]->v;
-        for (size_t k = 0; k < all[i]->n * sizeof(*all[i]->v); k++)
-            h = (h ^ p[k]) * UINT64_C(1099511628211);
+        siphash_add(&h, all[i] != NULL ? all[i]->n + 1 : 0);
+        for (size_t k = 0; all[i] != NULL && k < all[i]->n * sizeof(*all[i]->v); k += 8) {
+            uint64_t word = 0;
+            size_t left = all[i]->n * sizeof(*all[i]->v) - k;
+            memcpy(&word, (const uint8_t *)all[i]->v + k, left < 8 ? left : 8);
+            siphash_add(&h, word);
+        }
     }
-    return h;
+    return siphash_end(&h);
 }
 
 /* The first entry, everybody's IPv4 prefix, goes in last: where it is, all are. */
@@ -383,11 +395,12 @@ bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
             const struct netrules *bind, bool devices, struct err *e)
 {
     struct bpf_leaf leaf = {.flags = devices ? BPF_LEAF_DEV : 0};
-    int r = lock(b);
-    if (r < 0)
-        return err_errno(e, -r, "lock the cgroup of tasks");
+    auto_fd int lock = bpf_cgroup_lock(b->cgroup);
+    if (lock < 0)
+        return err_errno(e, -lock, "lock the cgroup of tasks");
+    int r = 0;
     if (egress != NULL || bind != NULL) {
-        leaf.rules = rules_id(egress, bind);
+        leaf.rules = rules_id(b, egress, bind);
         leaf.flags |= (egress != NULL ? BPF_LEAF_EGRESS : 0) | (bind != NULL ? BPF_LEAF_BIND : 0);
         r = know_rules(b, leaf.rules, egress, bind);
         if (r == -ENOSPC) {
@@ -401,7 +414,6 @@ bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
         r = bpf_map_put(b->leaf, &id, &leaf);
     if (r < 0)
         free_slot(b, leaf.slot);
-    unlock(b);
     return r < 0 ? err_errno(e, -r, "give the kernel the task's network policy") : 0;
 }
 
@@ -425,8 +437,7 @@ remove_leaf(struct bpf_net *b, uint64_t id)
 void
 bpf_net_remove(struct bpf_net *b, uint64_t id)
 {
-    if (b->rows == NULL || id == 0 || lock(b) < 0)
-        return;
-    remove_leaf(b, id);
-    unlock(b);
+    auto_fd int lock = b->rows != NULL && id != 0 ? bpf_cgroup_lock(b->cgroup) : -1;
+    if (lock >= 0)
+        remove_leaf(b, id);
 }

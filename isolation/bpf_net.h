@@ -30,6 +30,7 @@ struct bpf_net {
     /* The counters, for bpf_read.h. The agent gets this fd. The kernel maps no BPF map whose fd is
      * read-only, so it could write there: numbers that it reports itself, and nothing else. */
     int net;
+    uint64_t key[2]; /* of the names of rules */
     struct bpf_net_row *rows; /* the counters, mapped */
     size_t n_rows, shards;
 };

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/types.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -201,8 +200,11 @@ bpf_rows_open(struct bpf_rows *b, const struct bpf_rows_kind *kind, int cgroup, 
     *b = BPF_ROWS_NONE;
     b->kind = kind;
     b->cgroup = cgroup;
-    if (fstat(cgroup, &st) < 0 || flock(cgroup, LOCK_EX) < 0)
-        return err_errno(e, errno, "lock the cgroup of tasks");
+    if (fstat(cgroup, &st) < 0)
+        return err_errno(e, errno, "look at the cgroup of tasks");
+    auto_fd int lock = bpf_cgroup_lock(cgroup);
+    if (lock < 0)
+        return err_errno(e, -lock, "lock the cgroup of tasks");
     b->root_id = st.st_ino;
     int r = 0;
     if (adopt(b)) {
@@ -213,7 +215,6 @@ bpf_rows_open(struct bpf_rows *b, const struct bpf_rows_kind *kind, int cgroup, 
         if (r < 0)
             bpf_rows_close(b);
     }
-    (void)flock(cgroup, LOCK_UN);
     return r;
 }
 
@@ -221,7 +222,8 @@ bool
 bpf_rows_add(struct bpf_rows *b, uint64_t id)
 {
     uint32_t slot = 0;
-    if (b->rows == NULL || id == 0 || flock(b->cgroup, LOCK_EX) < 0)
+    auto_fd int lock = b->rows != NULL && id != 0 ? bpf_cgroup_lock(b->cgroup) : -1;
+    if (lock < 0)
         return false;
     bool known = bpf_map_get(b->slots, &id, &slot) == 0;
     for (uint32_t i = 1; !known && slot == 0 && i < b->n_rows; i++)
@@ -234,15 +236,13 @@ bpf_rows_add(struct bpf_rows *b, uint64_t id)
         if (!known)
             *row(b, slot) = 0;
     }
-    (void)flock(b->cgroup, LOCK_UN);
     return known;
 }
 
 void
 bpf_rows_remove(struct bpf_rows *b, uint64_t id)
 {
-    if (b->rows == NULL || id == 0 || flock(b->cgroup, LOCK_EX) < 0)
-        return;
-    remove_slot(b, id);
-    (void)flock(b->cgroup, LOCK_UN);
+    auto_fd int lock = b->rows != NULL && id != 0 ? bpf_cgroup_lock(b->cgroup) : -1;
+    if (lock >= 0)
+        remove_slot(b, id);
 }

@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
+
+enum { LOCK_TRIES = 200, LOCK_WAIT_MS = 10 };
 
 static int
 sys(int cmd, union bpf_attr *a)
@@ -162,6 +166,22 @@ bpf_link_by_id(uint32_t id, uint32_t *ret_prog)
 }
 
 enum { FILEID_KERNFS = 0xfe }; /* of file handles; in no header of user space */
+
+int
+bpf_cgroup_lock(int cgroup)
+{
+    auto_fd int fd = openat(cgroup, "cgroup.kill", O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT)
+        fd = openat(cgroup, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        if (errno != EWOULDBLOCK || i == LOCK_TRIES)
+            return -errno;
+        (void)poll(NULL, 0, LOCK_WAIT_MS);
+    }
+    return TAKE_FD(fd);
+}
 
 bool
 bpf_cgroup_gone(int cgroup, uint64_t id)

@@ -5,8 +5,8 @@
  * (calls) is in.
  *
  * The four address hooks give a call that is denied EPERM at once. The packet hook behind them sees
- * what has no address hook: raw sockets, and whatever a later kernel adds. It lets pass what belongs
- * to a TCP connection that stands: answers to peers that connected to the task are not egress.
+ * what has no address hook: raw sockets, source routes, and whatever a later kernel adds. It lets pass what
+ * belongs to a TCP connection that stands: answers to peers that connected to the task are not egress.
  * A packet whose task is gone or was never known passes, except from a raw socket.
  */
 #include <linux/bpf.h>
@@ -24,6 +24,12 @@
 #define ETH_P_IP 0x0800
 #define ETH_P_IPV6 0x86DD
 #define PROTO_MPTCP 262
+#define PROTO_HOP_OPTIONS 0
+#define PROTO_ROUTE 43
+#define PROTO_FRAGMENT 44
+#define PROTO_AUTH 51
+#define PROTO_OPTIONS 60
+#define ANY_PROTO (BPF_RULE_TCP | BPF_RULE_UDP | BPF_RULE_OTHER) /* its ports are not to be seen */
 #define MAYBE_UNUSED __attribute__((unused))
 #define INLINE static __always_inline MAYBE_UNUSED
 
@@ -146,8 +152,10 @@ look_up(__u64 id, const struct target *t)
     struct bpf_rule *r = bpf_map_lookup_elem(&pd1_rules, &k);
     if (!r)
         return 0;
-    if (r->whole & t->proto)
+    if ((r->whole & t->proto) == t->proto)
         return 1;
+    if (t->proto == ANY_PROTO)
+        return 0;
 #pragma clang loop unroll(disable)
     for (int i = 0; i < BPF_RULE_RANGES; i++) {
         if (i >= r->n)
@@ -328,7 +336,7 @@ read_ports(struct __sk_buff *skb, __u32 off, __u32 protocol, struct target *t)
     if (t->proto == BPF_RULE_OTHER)
         return;
     if (bpf_skb_load_bytes(skb, off + 2, &port, sizeof(port)) < 0)
-        t->proto = BPF_RULE_OTHER;
+        t->proto = ANY_PROTO;
     t->port = bpf_ntohs(port);
 }
 
@@ -346,13 +354,20 @@ parse_v4(struct __sk_buff *skb, struct target *t)
         return -1;
     t->addr[0] = h.dst;
     if (h.frag & bpf_htons(0x1fff))
-        t->proto = BPF_RULE_OTHER;
+        t->proto = ANY_PROTO;
     else
         read_ports(skb, (h.ihl & 15) * 4, h.protocol == 0 ? 255 : h.protocol, t);
     return 0;
 }
 
-/* Behind extension headers ports are not looked for: only a rule for every port lets such pass. */
+INLINE bool
+hides_another(__u8 next)
+{
+    return next == PROTO_HOP_OPTIONS || next == PROTO_ROUTE || next == PROTO_FRAGMENT || next == PROTO_AUTH ||
+           next == PROTO_OPTIONS;
+}
+
+/* Behind extension headers ports are not looked for: only where every port is allowed do such pass. */
 INLINE int
 parse_v6(struct __sk_buff *skb, struct target *t)
 {
@@ -366,15 +381,46 @@ parse_v6(struct __sk_buff *skb, struct target *t)
         return -1;
     t->kind |= BPF_RULE_V6;
     __builtin_memcpy(t->addr, h.dst, sizeof(t->addr));
-    read_ports(skb, sizeof(h), h.next == 0 ? 255 : h.next, t);
+    if (hides_another(h.next))
+        t->proto = ANY_PROTO;
+    else
+        read_ports(skb, sizeof(h), h.next, t);
     return 0;
+}
+
+/* What a packet says of itself: its protocol, and whether it goes to the peer of its socket, since options (a
+ * source route) may lead it elsewhere. The hop-by-hop options of a jumbo packet do not. */
+struct header {
+    __u8 protocol;
+    bool plain;
+};
+
+static __noinline int
+read_header(struct __sk_buff *skb, struct header *h)
+{
+    __u8 b[10];
+    if (!h || bpf_skb_load_bytes(skb, 0, b, sizeof(b)) < 0)
+        return -1;
+    bool v4 = skb->protocol == bpf_htons(ETH_P_IP);
+    h->protocol = v4 ? b[9] : b[6];
+    if (!v4 && h->protocol == PROTO_HOP_OPTIONS && bpf_skb_load_bytes(skb, 40, &h->protocol, 1) < 0)
+        return -1;
+    h->plain = h->protocol == IPPROTO_TCP && (!v4 || b[0] == 0x45);
+    return 0;
+}
+
+/* SCTP binds by itself, without the hook: who has rules for that sends none. */
+INLINE bool
+bound_elsewhere(const struct header *h)
+{
+    return h->protocol == IPPROTO_SCTP || hides_another(h->protocol);
 }
 
 /* Of a TCP connection that stands, or of one that a peer made. */
 INLINE int
-established(struct bpf_sock *sk)
+established(struct bpf_sock *sk, const struct header *h)
 {
-    return sk && sk->type == SOCK_STREAM && sk->state != BPF_TCP_SYN_SENT &&
+    return h->plain && sk && sk->type == SOCK_STREAM && sk->state != BPF_TCP_SYN_SENT &&
            (sk->protocol == IPPROTO_TCP || sk->protocol == (PROTO_MPTCP & 0xff));
 }
 
@@ -411,8 +457,10 @@ header_bytes(struct __sk_buff *skb)
 INLINE void
 count(struct __sk_buff *skb, __u64 *bytes, __u64 *packets)
 {
-    __u32 segments = skb->gso_segs;
+    __u32 segments = skb->gso_segs, size = skb->gso_size;
     __u64 n = skb->len;
+    if (segments == 0 && size > 0) /* some drivers leave it to who wants to know */
+        segments = (skb->len - header_bytes(skb) + size - 1) / size;
     if (segments > 1)
         n += (__u64)(segments - 1) * header_bytes(skb);
     else
@@ -431,10 +479,17 @@ pd1_egress(struct __sk_buff *skb)
         sk = bpf_sk_fullsock(sk);
     if (!w.leaf)
         return !(sk && sk->type == SOCK_RAW);
-    if ((w.leaf->flags & BPF_LEAF_EGRESS) && !established(sk) &&
-        !judge_packet(skb, w.leaf->rules)) {
-        COUNT(w.leaf, tx_denied, 1);
-        return 0;
+    if (w.leaf->flags & (BPF_LEAF_EGRESS | BPF_LEAF_BIND)) {
+        struct header h = {0};
+        bool pass = read_header(skb, &h) == 0;
+        if (w.leaf->flags & BPF_LEAF_BIND)
+            pass = pass && !bound_elsewhere(&h);
+        if (w.leaf->flags & BPF_LEAF_EGRESS)
+            pass = pass && (established(sk, &h) || judge_packet(skb, w.leaf->rules));
+        if (!pass) {
+            COUNT(w.leaf, tx_denied, 1);
+            return 0;
+        }
     }
     struct bpf_net_row *row = row_of(w.leaf);
     if (row)

@@ -23,6 +23,7 @@
 #include "common/notify.h"
 #include "common/num.h"
 #include "common/opt.h"
+#include "common/siphash.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
 
@@ -490,6 +491,19 @@ START_TEST(digests)
 }
 END_TEST
 
+/* Of the 0 and 8 bytes 00, 01, ... with the key 00, 01, ... (the paper's own vectors). */
+START_TEST(keyed_hashes)
+{
+    const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};
+    struct siphash h;
+    siphash_init(&h, key);
+    ck_assert_uint_eq(siphash_end(&h), UINT64_C(0x726fdb47dd0e0e31));
+    siphash_init(&h, key);
+    siphash_add(&h, key[0]);
+    ck_assert_uint_eq(siphash_end(&h), UINT64_C(0x93f5f5799a932462));
+}
+END_TEST
+
 TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, tame, buffers,
            errors, files, options, log_lines, journal_fields, journal_stalls, notifications,
-           digests)
+           digests, keyed_hashes)

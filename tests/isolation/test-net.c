@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -239,6 +241,13 @@ expect_lines(const char *out, const char *want)
     ck_assert_msg(strcmp(out, want) == 0, "expected\n%s\ngot\n%s", want, out);
 }
 
+/* The log goes on where the task before ended. */
+static void
+expect_end(const char *out, const char *want)
+{
+    ck_assert_msg(str_suffix(out, want), "expected at the end\n%s\ngot\n%s", want, out);
+}
+
 START_TEST(enforces_a_policy)
 {
     TEST_NEED("root");
@@ -311,6 +320,17 @@ static const char raw_attempts[] =
     "S.inet_aton('127.0.0.1'),S.inet_aton('127.0.0.1'))+syn))\n"
     "t('packet',lambda:S.socket(S.AF_PACKET,S.SOCK_RAW,0))\n";
 
+/* Ports that are not to be seen, and a protocol that binds by itself. */
+static const char raw_others[] =
+    "import socket,errno\n"
+    "S=socket\n"
+    "def t(n,a,proto,data,fam):\n"
+    "  try: S.socket(fam,S.SOCK_RAW,proto).sendto(data,(a,0)); print(n,'ok')\n"
+    "  except OSError as e: print(n,errno.errorcode.get(e.errno,e.errno))\n"
+    "t('icmp6','::1',58,b'\\x80\\x00'+bytes(6),S.AF_INET6)\n"
+    "t('fragment6','::1',44,b'\\x06\\x00'+bytes(6)+bytes(20),S.AF_INET6)\n"
+    "t('sctp','127.0.0.1',132,bytes(12),S.AF_INET)\n";
+
 START_TEST(raw_sockets_do_not_lead_around)
 {
     TEST_NEED("root");
@@ -334,6 +354,120 @@ START_TEST(raw_sockets_do_not_lead_around)
                                    "own-header EPERM\n"
                                    "fragment EPERM\n"
                                    "packet EPERM\n");
+        s = rig_python(&r, "web", true, raw_others);
+        list_add(s, s->cap_add, "net_raw");
+        s->egress = mem_new(s, struct net_policy);
+        list_add(s->egress, s->egress->deny, "[::1]:7001");
+        expect_end(lines(&r, s), "icmp6 ok\nfragment6 EPERM\nsctp ok\n");
+        s = rig_python(&r, "web", true, raw_others);
+        list_add(s, s->cap_add, "net_raw");
+        s->bind = RULES(&r, "127.0.0.1:8001");
+        expect_end(lines(&r, s), "icmp6 ok\nfragment6 EPERM\nsctp EPERM\n");
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+/* A connection to who is allowed, whose packets then have the destination that a routing header says: two
+ * segments, of which the second is next. It takes no capability. */
+static const char source_route[] =
+    "import socket,struct,time\n"
+    "s=socket.create_connection(('::1',7001))\n"
+    "s.send(b'x')\n"
+    "h=struct.pack('!BBBBBBH',0,4,4,1,1,0,0)+bytes(16)+socket.inet_pton(socket.AF_INET6,'::1')\n"
+    "s.setsockopt(41,57,h)\n" /* IPV6_RTHDR */
+    "s.send(b'x')\n"
+    "print('sent',flush=True)\n"
+    "time.sleep(1000)\n";
+
+START_TEST(source_routes_do_not_lead_around)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    rig_own_network();
+    struct rig r;
+    struct bpf_read read = {0};
+    rig_start(&r, 0);
+    if (rig_has(&r, "bpf_net")) {
+        pid_t peer = outside(listeners);
+        struct got g;
+        rig_alloc(&r, rig_id, "web", "exec");
+        struct launch_spec *s = rig_python(&r, "web", true, source_route);
+        s->egress = RULES(&r, "[::1]:7001/tcp");
+        rig_launch(&r, s, &g);
+        ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+        rig_await(&r, "web", "sent");
+        struct bpf_net_counts c = {0};
+        size_t hint = 0;
+        open_counters(&r, &read);
+        ck_assert(bpf_read_net(&read, rig_leaf(&g), &hint, &c));
+        ck_assert_uint_gt(c.tx_denied, 0);
+        got_free(&g);
+        kill(peer, SIGKILL);
+    }
+    bpf_read_close(&read);
+    rig_stop(&r);
+}
+END_TEST
+
+/* Tries what it may not whenever somebody calls. */
+static const char tries[] =
+    "import socket\n"
+    "l=socket.create_server(('127.0.0.1',7005))\n"
+    "print('up',flush=True)\n"
+    "for i in range(9):\n"
+    "  l.accept()[0].close()\n"
+    "  try: socket.create_connection(('127.0.0.2',7001),2); print('open',i,flush=True)\n"
+    "  except PermissionError: print('denied',i,flush=True)\n"
+    "  except OSError: print('open',i,flush=True)\n";
+
+static void
+call_it(void)
+{
+    auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(7005)};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(connect(fd, (void *)&a, sizeof(a)), 0);
+}
+
+/* The agent has the counters' map and can write to it; anybody can lock the cgroup's directory. */
+START_TEST(others_do_not_undo_a_policy)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    rig_own_network();
+    struct rig r;
+    rig_start(&r, 0);
+    if (rig_has(&r, "bpf_net")) {
+        auto_fd int held = open(r.policy.cgroup_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ck_assert_int_eq(flock(held, LOCK_EX), 0);
+        struct got g, i = {0};
+        rig_alloc(&r, rig_id, "web", "raw_exec");
+        struct launch_spec *s = rig_python(&r, "web", false, tries);
+        s->egress = RULES(&r, "192.0.2.0/24");
+        rig_launch(&r, s, &g);
+        ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+        rig_await(&r, "web", "up");
+        call_it();
+        rig_await(&r, "web", "denied 0");
+        warden_info(r.client, rig_got, &i);
+        rig_wait(&r, &i);
+        struct bpf_net_header *h =
+            mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, i.counters, 0);
+        ck_assert_ptr_ne(h, MAP_FAILED);
+        memset(h, 0, sizeof(*h));
+        h->shards = UINT64_MAX;
+        rig_kill(&r, SIGKILL);
+        ck_assert_int_eq(warden_client_ready(r.client), -ERR_CLOSED);
+        rig_spawn(&r);
+        rig_connect(&r);
+        call_it();
+        rig_await(&r, "web", "denied 1");
+        ck_assert_uint_eq(h->magic, BPF_NET_MAGIC);
+        ck_assert_uint_le(h->shards, BPF_SHARDS_MAX);
+        (void)munmap(h, sizeof(*h));
+        got_free(&i);
+        got_free(&g);
     }
     rig_stop(&r);
 }
@@ -566,6 +700,7 @@ START_TEST(rules_of_the_gone_make_room)
 END_TEST
 
 TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy,
-                   raw_sockets_do_not_lead_around, answers_are_not_egress, the_operator_bounds,
+                   raw_sockets_do_not_lead_around, source_routes_do_not_lead_around,
+                   others_do_not_undo_a_policy, answers_are_not_egress, the_operator_bounds,
                    devices_are_filtered, without_bpf_numbers_are_absent_and_policies_refused,
                    rules_of_the_gone_make_room)
