@@ -11,6 +11,7 @@
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -248,6 +249,19 @@ if_tracked(struct msg *m, uint32_t key, uint32_t bits)
     compare(m, NFT_CMP_NEQ, &zero, sizeof(zero));
 }
 
+/* To an address of this host. */
+static void
+if_local(struct msg *m)
+{
+    const uint32_t want = RTN_LOCAL;
+    struct expr e = open_expr(m, "fib");
+    be32(m, NFTA_FIB_DREG, REG);
+    be32(m, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
+    be32(m, NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR);
+    close_expr(m, e);
+    compare(m, NFT_CMP_EQ, &want, sizeof(want));
+}
+
 /* --- the table ------------------------------------------------------------------------------- */
 
 static void
@@ -329,11 +343,13 @@ guard(struct batch *b)
     end_rule(b, &m, x);
 }
 
+/* Whatever address a port was asked for: what goes to other hosts is not ours to lead away. */
 static void
 translate(struct batch *b, const char *chain_name)
 {
     struct msg m;
     struct nlattr *x = rule(b, &m, chain_name);
+    if_local(&m);
     load_packet(&m, NFT_PAYLOAD_NETWORK_HEADER, IP_DADDR, 4, REG);
     load_meta(&m, NFT_META_L4PROTO, REG + 1);
     load_packet(&m, NFT_PAYLOAD_TRANSPORT_HEADER, PORT_DST, 2, REG + 2);
@@ -445,7 +461,7 @@ netmap_reset(const struct net_conf *c, const struct net_record *const *v, size_t
     auto_mem void *ctx = mem_ctx("netmap");
     struct batch b;
     struct msg m;
-    *what = "make the nftables table";
+    *what = "make the nftables table (with nft_ct, nft_fib_ipv4, nft_masq, nft_nat)";
     batch_start(&b, ctx, c);
     table(&b, NFT_MSG_NEWTABLE); /* so that there is one to delete */
     table(&b, NFT_MSG_DELTABLE);

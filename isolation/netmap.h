@@ -8,10 +8,12 @@
  *     table ip paddock_BRIDGE
  *       map ports    { address . protocol . port : address . port }
  *       set members  { address . hardware address }
- *       prerouting   (raw)  from the bridge: nothing to 127/8, nothing from an address that is not
- * the sender's prerouting, output  a mapped port: dnat postrouting         out of the bridge's
- * network, or back into it by a mapped port: masquerade forward             to the bridge: answers,
- * and what came by a mapped port; nothing else
+ *       prerouting          (raw) from the bridge: nothing to 127/8, nothing from an address that
+ *                           is not the sender's
+ *       prerouting, output  a mapped port of an address of this host: dnat
+ *       postrouting         out of the bridge's network, or back into it by a mapped port:
+ *                           masquerade
+ *       forward             to the bridge: answers, and what came by a mapped port; nothing else
  *
  * In the network hand only. Everything that is changed is changed by one transaction.
  */

@@ -481,22 +481,36 @@ choose(const struct warden *w, const char *alloc)
     return 0;
 }
 
-/* A port of the host that a program of the host listens on stays its own. */
+/* A port of the host that a program of the host listens on stays its own, and who else has an
+ * address keeps it. EACCES and EPERM are about us (a security module, a program of our cgroup). A
+ * broadcast address can be bound, but without SO_BROADCAST not connected to. */
 static int
 check_free(const struct net_port *p, struct err *e)
 {
     struct sockaddr_in sa = {
         .sin_family = AF_INET, .sin_port = htons(p->port), .sin_addr = {htonl(p->host_ip)}};
     static const int types[] = {SOCK_STREAM, SOCK_DGRAM};
+    char text[INET_ADDRSTRLEN] = "";
+    (void)inet_ntop(AF_INET, &sa.sin_addr, text, sizeof(text));
+    if (IN_MULTICAST(p->host_ip) || p->host_ip == INADDR_BROADCAST)
+        return err_set(e, -ERR_INVALID, "%s is not an address that a host has", text);
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         auto_fd int fd = socket(AF_INET, types[i] | SOCK_CLOEXEC, 0);
         int on = types[i] == SOCK_STREAM;
         if (fd < 0)
             return err_errno(e, errno, "look at port %d", p->port);
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (bind(fd, (const void *)&sa, sizeof(sa)) < 0 && errno == EADDRINUSE)
+        int r = bind(fd, (const void *)&sa, sizeof(sa)) < 0 ? errno : 0;
+        if (r == EADDRINUSE)
             return err_set(e, -ERR_CONFLICT,
                            "port %d of the host is in use by a program of the host", p->port);
+        if (r == EADDRNOTAVAIL)
+            return err_set(e, -ERR_INVALID, "%s is not an address of this host", text);
+        if (r != 0 && r != EACCES && r != EPERM)
+            return err_errno(e, r, "look at port %d of %s", p->port, text);
+        if (types[i] == SOCK_DGRAM && connect(fd, (const void *)&sa, sizeof(sa)) < 0 &&
+            errno == EACCES)
+            return err_set(e, -ERR_INVALID, "%s is a broadcast address", text);
     }
     return 0;
 }

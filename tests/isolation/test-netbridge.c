@@ -44,6 +44,7 @@
 #include "tests/lib/test.h"
 
 #define PUBLIC "10.1.1.1"
+#define FOREIGN "192.0.2.1"
 
 static bool
 need_bridge(struct rig *r)
@@ -285,6 +286,75 @@ START_TEST(what_is_taken_is_refused)
     ck_assert_int_eq(elements("ports"), 2);
     rig_stop(&r);
     ck_assert_uint_eq(interfaces(), 0);
+}
+END_TEST
+
+/* As if it were behind a router: out by lo, where nobody takes it. */
+static void
+route_foreign(void)
+{
+    struct netlink n;
+    char buf[NETLINK_BUFFER];
+    void *extra;
+    struct in_addr in;
+    ck_assert_int_eq(inet_pton(AF_INET, FOREIGN, &in), 1);
+    ck_assert_int_eq(netlink_open(&n, NETLINK_ROUTE), 0);
+    struct nlmsghdr *h =
+        netlink_begin(buf, RTM_NEWROUTE, NLM_F_CREATE, sizeof(struct rtmsg), &extra);
+    *(struct rtmsg *)extra = (struct rtmsg){.rtm_family = AF_INET,
+                                            .rtm_dst_len = 32,
+                                            .rtm_table = RT_TABLE_MAIN,
+                                            .rtm_protocol = RTPROT_STATIC,
+                                            .rtm_scope = RT_SCOPE_LINK,
+                                            .rtm_type = RTN_UNICAST};
+    mnl_attr_put_u32(h, RTA_DST, in.s_addr);
+    mnl_attr_put_u32(h, RTA_OIF, 1);
+    ck_assert_int_eq(netlink_ack(&n, h), 0);
+    netlink_close(&n);
+}
+
+static bool
+connects(const char *host, int port)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    const struct timeval half = {.tv_usec = 500000};
+    auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(inet_pton(AF_INET, host, &sa.sin_addr), 1);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &half, sizeof(half)), 0);
+    return connect(fd, (void *)&sa, sizeof(sa)) == 0;
+}
+
+START_TEST(addresses_of_others_stay_theirs)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    static const char *const not_ours[] = {FOREIGN, "224.0.0.1", "255.255.255.255",
+                                           "127.255.255.255"};
+    struct rig r;
+    const char *web = NULL;
+    netrig_start(&r);
+    if (!need_bridge(&r))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(not_ours); i++) {
+        netrig_ports_ip = not_ours[i];
+        const char *why = netrig_ports(&r, rig_id, "bridge", (int[]){20080, 80, 0}, NULL);
+        ck_assert_msg(why && strstr(why, not_ours[i]), "%s: %s", not_ours[i], why);
+    }
+    ck_assert(!netrig_has_record(&r, rig_id));
+    netrig_ports_ip = "0.0.0.0";
+    ck_assert_ptr_null(netrig_ports(&r, rig_id, "bridge", (int[]){20080, 80, 0}, NULL));
+    ck_assert_ptr_null(netrig_remove(&r, rig_id));
+    /* a host that lets everybody bind everything */
+    ck_assert_int_eq(file_put(AT_FDCWD, "/proc/sys/net/ipv4/ip_nonlocal_bind", "1"), 0);
+    route_foreign();
+    netrig_ports_ip = FOREIGN;
+    ck_assert_ptr_null(netrig_ports(&r, rig_id, "bridge", (int[]){20080, 80, 0}, &web));
+    ck_assert_ptr_null(netrig_make(&r, netrig_other, "bridge"));
+    (void)netrig_launch(&r, rig_id, "web", SERVE);
+    ck_assert_str_eq(ask(&r, web, 80), "172.26.64.1\n");
+    ck_assert(!connects(FOREIGN, 20080));
+    ck_assert_str_eq(netrig_launch(&r, netrig_other, "web", TRY(FOREIGN, "20080")), "no\nend\n");
+    rig_stop(&r);
 }
 END_TEST
 
@@ -554,5 +624,6 @@ START_TEST(a_hand_that_is_killed)
 }
 END_TEST
 TEST_SUITE_TIMEOUT("netbridge", 60, a_bridge_with_ports, published_ports_are_for_all,
-                   what_is_taken_is_refused, nobody_is_somebody_else, policies_hold_on_the_bridge,
-                   counters_agree, a_hand_that_is_killed)
+                   what_is_taken_is_refused, addresses_of_others_stay_theirs,
+                   nobody_is_somebody_else, policies_hold_on_the_bridge, counters_agree,
+                   a_hand_that_is_killed)
