@@ -298,6 +298,9 @@ int launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim
 
 /* stats.c: of the task's leaf; 0: none */
 uint64_t task_cgroup_id(struct task_runner *tr);
+/* The rates since the last sample, or since start_ns, from the sums of time used; wall clock. */
+void cpu_sample_add(struct cpu_sample *s, int64_t now_ns, int64_t start_ns, int64_t user_us,
+                    int64_t system_us);
 
 /* client.c */
 void client_maybe_stopped(struct client *c);

@@ -148,18 +148,20 @@ add_pids(const void *ctx, struct task_runner *tr, struct task_resource_usage *u,
 
 /* ---- rates ------------------------------------------------------------------------------------ */
 
-static void
-rate(struct cpu_sample *s, int64_t now_ns, int64_t start_ns, int64_t user_us, int64_t system_us)
+void
+cpu_sample_add(struct cpu_sample *s, int64_t now_ns, int64_t start_ns, int64_t user_us,
+               int64_t system_us)
 {
     int64_t from = s->wall_ns ? s->wall_ns : start_ns;
     int64_t span = now_ns - from;
-    if (s->wall_ns && span < RATE_MIN_NS)
+    if (s->wall_ns && span >= 0 && span < RATE_MIN_NS)
         return;
-    if (span < NS_PER_MS)
-        span = NS_PER_MS;
-    double us = (double)span / 1000.0;
-    s->user_pct = user_us > s->user_us ? (double)(user_us - s->user_us) / us * 100.0 : 0;
-    s->system_pct = system_us > s->system_us ? (double)(system_us - s->system_us) / us * 100.0 : 0;
+    if (span >= 0) { /* else the clock was set back: no rate, the next sample counts from here */
+        double us = (double)(span < NS_PER_MS ? NS_PER_MS : span) / 1000.0;
+        s->user_pct = user_us > s->user_us ? (double)(user_us - s->user_us) / us * 100.0 : 0;
+        s->system_pct =
+            system_us > s->system_us ? (double)(system_us - s->system_us) / us * 100.0 : 0;
+    }
     s->wall_ns = now_ns;
     s->user_us = user_us;
     s->system_us = system_us;
@@ -209,7 +211,7 @@ fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu, const s
     int64_t system = cg->system_us >= 0 ? cg->system_us : sums->total.system_us;
     if (cg->user_us < 0 && sums->n == 0)
         return;
-    rate(&tr->cpu, client_now_ns(), tr->sm.t->state->started_at, user, system);
+    cpu_sample_add(&tr->cpu, client_now_ns(), tr->sm.t->state->started_at, user, system);
     cpu->user_mode = tr->cpu.user_pct;
     cpu->system_mode = tr->cpu.system_pct;
     cpu->percent = tr->cpu.user_pct + tr->cpu.system_pct;

@@ -375,9 +375,7 @@ task_sm_timer(struct task_sm *m, int64_t now_ns)
     struct client_task *t = m->t;
     if (t->deadline == 0)
         return 0;
-    if (now_ns < t->deadline)
-        return TASK_ACT_TIMER;
-    t->deadline = 0;
+    t->deadline = 0; /* also where now_ns is less: the wall clock may have been set back */
     switch ((enum task_phase)t->phase) {
     case TASK_DELAY:
         return launch(m);

@@ -97,7 +97,8 @@ unsigned task_sm_exited(struct task_sm *m, int64_t now_ns, uint64_t rnd,
                         const struct task_exit *x);
 /* It ran when we last knew, and there is no trace of it now. */
 unsigned task_sm_vanished(struct task_sm *m, int64_t now_ns, uint64_t rnd);
-/* The timer for t->deadline is over. */
+/* The timer for t->deadline is over, whatever the wall clock says now; the next deadline is by that
+ * clock. */
 unsigned task_sm_timer(struct task_sm *m, int64_t now_ns);
 /* Ends it for good. `sibling`: the failed task's name, for TASK_KILL_SIBLING. Idempotent. */
 unsigned task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason why,

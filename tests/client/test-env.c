@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/env.h"
+#include "client/internal.h"
 #include "client/log_index.h"
 #include "client/resolv.h"
 #include "common/mem.h"
@@ -253,5 +254,23 @@ START_TEST(resolv_of_a_group)
 }
 END_TEST
 
+/* A clock that was set back would have the last rate stand until it has caught up. */
+START_TEST(cpu_rate_when_the_clock_is_set_back)
+{
+    const int64_t t0 = INT64_C(1700000000) * NS_PER_S, back = t0 - 3600 * NS_PER_S;
+    struct cpu_sample s = {0};
+    cpu_sample_add(&s, t0 + NS_PER_S, t0, 500000, 250000);
+    ck_assert(s.user_pct > 49.9 && s.user_pct < 50.1 && s.system_pct > 24.9 && s.system_pct < 25.1);
+    cpu_sample_add(&s, back, t0, 600000, 250000); /* over a span that nobody knows */
+    ck_assert(s.user_pct > 49.9 && s.user_pct < 50.1);
+    cpu_sample_add(&s, back + 2 * NS_PER_S, t0, 800000, 250000);
+    ck_assert_msg(s.user_pct > 9.9 && s.user_pct < 10.1 && s.system_pct == 0, "%f", s.user_pct);
+    s = (struct cpu_sample){0}; /* set back before the first sample */
+    cpu_sample_add(&s, back, t0, 500000, 0);
+    ck_assert(s.user_pct == 0);
+}
+END_TEST
+
 TEST_SUITE("env", ids_and_limits, meta_layers, ports, own_variables_are_resolved, interpolation,
-           values_at_any_depth, resolv_of_a_group, log_names, log_seek)
+           values_at_any_depth, resolv_of_a_group, log_names, log_seek,
+           cpu_rate_when_the_clock_is_set_back)

@@ -192,7 +192,6 @@ START_TEST(kill_sequence)
     ck_assert_str_eq(last_event(&m)->display_message,
                      "Sent interrupt. Waiting 5s before force killing");
     ck_assert_uint_eq(task_sm_kill(&m, T0 + S, TASK_KILL_STOP, NULL, false), 0);
-    ck_assert_uint_eq(task_sm_timer(&m, T0 + 5 * S), TASK_ACT_TIMER);
     ck_assert(task_sm_timer(&m, T0 + 6 * S) & TASK_ACT_FORCE);
     ck_assert_int_eq(m.t->phase, TASK_FORCED);
     struct task_exit x = {.code = 137, .signal = 9};
@@ -216,6 +215,27 @@ START_TEST(shutdown_delay_comes_first)
     ck_assert_int_eq(m.t->phase, TASK_GRACE);
     ck_assert(task_sm_timer(&m, T0 + 3 * S) & TASK_ACT_SIGNAL);
     ck_assert_int_eq(m.t->deadline, T0 + 8 * S);
+}
+END_TEST
+
+/* A timer runs on the monotonic clock, and the wall clock was set back an hour meanwhile. */
+START_TEST(clock_set_back)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct task_sm m = machine(ctx);
+    const int64_t back = T0 - 3600 * S;
+    m.cfg.shutdown_delay_ns = 3 * S;
+    run(&m, T0);
+    end(&m, T0 + S, 1);
+    ck_assert_int_eq(m.t->phase, TASK_DELAY);
+    ck_assert(task_sm_timer(&m, back) & TASK_ACT_LAUNCH);
+    (void)task_sm_started(&m, T0, T0);
+    (void)task_sm_kill(&m, T0, TASK_KILL_STOP, NULL, false);
+    ck_assert_int_eq(m.t->phase, TASK_GRACE);
+    ck_assert(task_sm_timer(&m, back) & TASK_ACT_SIGNAL);
+    ck_assert_int_eq(m.t->deadline, back + 5 * S); /* by the clock that it will be armed with */
+    ck_assert(task_sm_timer(&m, back - 3600 * S) & TASK_ACT_FORCE);
+    ck_assert_uint_eq(task_sm_timer(&m, back), 0);
 }
 END_TEST
 
@@ -361,7 +381,7 @@ END_TEST
 
 TEST_SUITE("task_sm", batch_success_ends, service_success_restarts, attempts_run_out, window_resets,
            mode_delay_waits_for_the_window, no_attempts, jitter_is_at_most_a_quarter, roles,
-           kill_sequence, shutdown_delay_comes_first, kill_before_start_and_in_delay,
-           kill_while_launching, operator_restart_is_not_counted, kill_wins_over_restart,
-           start_failures, vanished_counts_as_failure, events_are_bounded, late_inputs_do_nothing,
-           survives_the_disk)
+           kill_sequence, shutdown_delay_comes_first, clock_set_back,
+           kill_before_start_and_in_delay, kill_while_launching, operator_restart_is_not_counted,
+           kill_wins_over_restart, start_failures, vanished_counts_as_failure, events_are_bounded,
+           late_inputs_do_nothing, survives_the_disk)
