@@ -298,7 +298,8 @@ child_ended(struct run *u, struct child *c, int status)
         u->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
         return;
     }
-    if (u->phase != RUNNING) {
+    /* while the agent drains, it needs a warden to stop its tasks */
+    if (u->phase == STOPPING_WARDEN || (u->phase == STOPPING_AGENT && c == &u->agent)) {
         if (c == &u->agent && !clean)
             u->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
         return;
@@ -348,7 +349,7 @@ on_signal(struct run *u)
     bool again = u->phase != RUNNING; /* asked twice: do not wait any longer */
     if (u->agent.pid > 0)
         (void)kill(u->agent.pid, again ? SIGKILL : (int)s.ssi_signo);
-    u->agent.restart_ns = u->warden.restart_ns = 0;
+    u->agent.restart_ns = 0;
     if (!again) {
         u->phase = STOPPING_AGENT;
         u->deadline_ns = clock_mono_ns() + AGENT_STOP_MS * NS_PER_MS;
@@ -364,17 +365,17 @@ step(struct run *u)
 {
     int64_t now = clock_mono_ns(), next = INT64_MAX;
     struct child *const both[] = {&u->warden, &u->agent};
-    for (size_t i = 0; i < 2 && u->phase == RUNNING; i++) {
-        if (both[i]->restart_ns != 0 && both[i]->restart_ns <= now)
-            (void)start(u, both[i]);
-        if (both[i]->restart_ns != 0 && both[i]->restart_ns < next)
-            next = both[i]->restart_ns;
-    }
     if (u->phase == STOPPING_AGENT && u->agent.pid == 0) {
         u->phase = STOPPING_WARDEN;
         u->deadline_ns = now + WARDEN_STOP_MS * NS_PER_MS;
         if (u->warden.pid > 0)
             (void)kill(u->warden.pid, u->conf->stop_tasks ? SIGUSR1 : SIGTERM);
+    }
+    for (size_t i = 0; i < 2 && u->phase != STOPPING_WARDEN; i++) {
+        if (both[i]->restart_ns != 0 && both[i]->restart_ns <= now)
+            (void)start(u, both[i]);
+        if (both[i]->restart_ns != 0 && both[i]->restart_ns < next)
+            next = both[i]->restart_ns;
     }
     if (u->phase == STOPPING_WARDEN && u->warden.pid == 0)
         return -2;
@@ -386,7 +387,8 @@ step(struct run *u)
                 (void)kill(c->pid, SIGKILL);
             u->deadline_ns = now + NS_PER_S;
         }
-        next = u->deadline_ns;
+        if (u->deadline_ns < next)
+            next = u->deadline_ns;
     }
     int64_t ms = (next - now) / NS_PER_MS + 1;
     return next == INT64_MAX || ms > INT_MAX ? -1 : (int)ms;

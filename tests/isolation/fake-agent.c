@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stands for `paddock agent` in tests of the supervisor: `paddock-fake-agent DIR USER [crash]`.
+ * Stands for `paddock agent` in tests of the supervisor: `paddock-fake-agent DIR USER [drain]`.
  * Without -supervised it is the supervisor; with it, the agent: it writes what it is to
- * DIR/agent/PID, asks the warden for its info, and waits for SIGTERM.
+ * DIR/agent/PID, asks the warden for its info, and waits for SIGTERM; with "drain", it then makes
+ * DIR/agent/draining and waits for another.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -53,7 +54,7 @@ got_info(void *arg, const struct err *e, struct warden_reply *r)
 }
 
 static int
-agent(const char *run_dir, const char *dir)
+agent(const char *run_dir, const char *dir, bool drain)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -82,6 +83,12 @@ agent(const char *run_dir, const char *dir)
     }
     int sig;
     (void)sigwait(&set, &sig);
+    if (!drain)
+        return 0;
+    path = mem_printf(ctx, "%s/agent/draining", dir);
+    if (file_write_atomic(AT_FDCWD, path, "", 0, 0644) < 0)
+        return 1;
+    (void)sigwait(&set, &sig);
     return 0;
 }
 
@@ -89,7 +96,7 @@ int
 main(int argc, char **argv)
 {
     if (argc >= 6 && str_eq(argv[2], "-supervised")) /* paddock agent -supervised RUNDIR ... */
-        return agent(argv[3], argv[4]);
+        return agent(argv[3], argv[4], argc > 6 && str_eq(argv[6], "drain"));
     if (argc < 3)
         return 2;
     struct args a = {argv[1], argv[2]};

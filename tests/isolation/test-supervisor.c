@@ -29,7 +29,7 @@ static void *ctx;
 static char *cgroup;
 
 static pid_t
-launch(uid_t uid, const char *user)
+launch(uid_t uid, const char *user, const char *how)
 {
     const char *top = getenv("top_builddir");
     ctx = mem_ctx("test");
@@ -45,7 +45,7 @@ launch(uid_t uid, const char *user)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (uid != 0 && (setgid(uid) < 0 || setuid(uid) < 0))
             _exit(1);
-        execl(exe, "agent", dir, user, (char *)NULL);
+        execl(exe, "agent", dir, user, how, (char *)NULL);
         _exit(127);
     }
     struct cgroup_info info;
@@ -122,7 +122,7 @@ finish(pid_t supervisor, int sig, int exit_code)
 START_TEST(drops_and_restarts)
 {
     TEST_NEED("root");
-    pid_t s = launch(0, "nobody");
+    pid_t s = launch(0, "nobody", NULL);
     char *text = NULL;
     pid_t a = await_agent(s, 0, &text);
     ck_assert_str_eq(text, "uid 65534 gid 65534 warden 1 bnd 0000000000000000 nnp 1");
@@ -139,10 +139,40 @@ START_TEST(drops_and_restarts)
 }
 END_TEST
 
+static void
+await_drain(void)
+{
+    char *path = mem_printf(ctx, "%s/agent/draining", dir);
+    for (int i = 0; i < 2000 && access(path, F_OK) < 0; i++)
+        (void)poll(NULL, 0, 5);
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+
+/* A drain stops tasks, which only a warden can: one that dies comes back, at once and again after a
+ * pause, as long as there is an agent. */
+START_TEST(warden_comes_back_while_the_agent_drains)
+{
+    TEST_NEED("root");
+    pid_t s = launch(0, "nobody", "drain");
+    char *text = NULL;
+    pid_t a = await_agent(s, 0, &text);
+    pid_t w = find_warden(s, 0);
+    kill(s, SIGTERM);
+    await_drain();
+    for (int i = 0; i < 2; i++) {
+        kill(w, SIGKILL);
+        w = find_warden(s, w);
+    }
+    kill(a, SIGTERM);
+    finish(s, 0, 0);
+    ck_assert_int_eq(kill(w, 0), -1);
+}
+END_TEST
+
 START_TEST(works_without_root)
 {
     TEST_NEED("root");
-    pid_t s = launch(NOBODY, "paddock");
+    pid_t s = launch(NOBODY, "paddock", NULL);
     char *text = NULL;
     (void)await_agent(s, 0, &text);
     ck_assert_msg(str_prefix(text, "uid 65534 gid 65534 warden 1"), "%s", text);
@@ -153,10 +183,11 @@ END_TEST
 START_TEST(refuses)
 {
     TEST_NEED("root");
-    finish(launch(0, "no-such-user-here"), 0, 1);
-    finish(launch(0, "root"), 0, 1);
-    finish(launch(0, "bad-config"), 0, 1);
+    finish(launch(0, "no-such-user-here", NULL), 0, 1);
+    finish(launch(0, "root", NULL), 0, 1);
+    finish(launch(0, "bad-config", NULL), 0, 1);
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("supervisor", 60, drops_and_restarts, works_without_root, refuses)
+TEST_SUITE_TIMEOUT("supervisor", 60, drops_and_restarts, warden_comes_back_while_the_agent_drains,
+                   works_without_root, refuses)
