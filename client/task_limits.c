@@ -34,7 +34,7 @@ on_resized(void *arg, const struct err *e, struct warden_reply *r)
     } else if (e && (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED)) {
         tr->want_resize = true;
     } else if (e && e->code != -ERR_NOT_FOUND) {
-        note(tr, mem_printf(tmp, "limits were not changed: %s", e->text));
+        note(tr, mem_printf(tmp, "new limits failed: %s", e->text)); /* it says if some are set */
     } else if (!e && tr->limits_new) {
         tr->limits_new = false;
         log_info("client", "limits changed", "alloc_id", tr->ar->id, "task", tr->sm.t->name, NULL);

@@ -300,6 +300,29 @@ cannot_make(struct cgroup_root *r, const char *alloc, const char *task, int code
                    code == -EBUSY ? "processes of an earlier run are still in it" : err_name(code));
 }
 
+static int
+refuse_absent(const struct cgroup_file *f, bool known, struct err *e)
+{
+    return err_set(e, -ERR_POLICY,
+                   "the limit \"%s\" cannot be set here, and this client requires limits: its "
+                   "cgroups have no such %s",
+                   f->name, known ? "controller" : "file");
+}
+
+/* Of a strict plan, before anything is changed. */
+static int
+check_required(int taskfd, int leaf, const struct cgroup_plan *plan, struct err *e)
+{
+    for (size_t i = 0; i < plan->n && plan->strict; i++) {
+        const struct cgroup_file *f = &plan->files[i];
+        if (f->need != CGROUP_HINT &&
+            (f->absent || (faccessat(f->above ? taskfd : leaf, f->name, F_OK, 0) < 0 &&
+                           errno == ENOENT)))
+            return refuse_absent(f, f->absent, e);
+    }
+    return 0;
+}
+
 /* One limit. What is no hint has to be there where the policy is strict. */
 static int
 apply_file(int taskfd, int leaf, struct cgroup_file *f, bool strict, struct err *e)
@@ -310,10 +333,7 @@ apply_file(int taskfd, int leaf, struct cgroup_file *f, bool strict, struct err 
     bool known = f->absent;
     f->absent = r == -ENOENT;
     if (f->absent && strict)
-        return err_set(e, -ERR_POLICY,
-                       "the limit \"%s\" cannot be set here, and this client requires limits: its "
-                       "cgroups have no such %s",
-                       f->name, known ? "controller" : "file");
+        return refuse_absent(f, known, e);
     if (f->absent && (known || f->need == CGROUP_ASKED))
         return 0;
     return err_set(e, r, "cannot write \"%s\" to the cgroup file \"%s\": %s", f->value, f->name,
@@ -479,10 +499,17 @@ cgroup_task_resize(struct cgroup_root *r, const char *alloc, const char *task,
     if (leaf < 0)
         return err_set(e, leaf, "cannot open the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
                        err_name(leaf));
+    k = check_required(tfd, leaf, plan, e);
+    if (k < 0)
+        return k;
     reset(tfd, leaf);
-    for (size_t i = 0; i < plan->n && k == 0; i++)
-        k = apply_file(tfd, leaf, &plan->files[i], plan->strict, e);
+    for (size_t i = 0; i < plan->n; i++) { /* all: what is left out now has no limit any more */
+        int one = apply_file(tfd, leaf, &plan->files[i], plan->strict, k == 0 ? e : NULL);
+        k = k < 0 ? k : one;
+    }
     levels_update(r, afd, true);
+    if (k < 0)
+        err_prefix(e, "limits may be changed in part");
     return k;
 }
 

@@ -139,7 +139,8 @@ int cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
  * other tasks. On failure some limits are set, and what was made is for cgroup_task_remove(). */
 int cgroup_task_limit(struct cgroup_root *r, const char *alloc, const char *task,
                       struct cgroup_plan *plan, const struct cgroup_task *t, struct err *e);
-/* Writes the plan of a task that runs. On failure some limits are new. */
+/* Writes the plan of a task that runs. What a strict plan lacks is an error before anything is
+ * changed; after another one all limits are new except those that could not be written. */
 int cgroup_task_resize(struct cgroup_root *r, const char *alloc, const char *task,
                        struct cgroup_plan *plan, struct err *e);
 /* Opens existing leaves, for adoption; task_fd is -1 where a launch had not come to it. */

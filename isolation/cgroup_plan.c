@@ -82,10 +82,10 @@ plan_memory(const struct cgroup_limits *l, struct cgroup_plan *p)
 {
     if (l->memory_max > 0) {
         (void)add(p, "memory.max", CGROUP_BASE, l->memory_max);
-        (void)add(p, "memory.swap.max", l->swap_max > 0 ? CGROUP_ASKED : CGROUP_HINT,
-                  l->swap_max > 0 ? l->swap_max : 0);
         (void)add(p, "memory.oom.group", CGROUP_BASE, 1);
     }
+    (void)add(p, "memory.swap.max", l->swap_max > 0 ? CGROUP_ASKED : CGROUP_HINT,
+              l->swap_max > 0 ? l->swap_max : 0);
     if (l->memory_high > 0 && (l->memory_max <= 0 || l->memory_high < l->memory_max))
         (void)add(p, "memory.high", CGROUP_ASKED, l->memory_high);
     if (l->zswap_max >= 0)

@@ -3,8 +3,12 @@
  * The pure half: mount plans, capability sets, cgroup limits and the parsers of cgroup files.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/caps.h"
@@ -277,6 +281,11 @@ START_TEST(limits_become_files)
     ck_assert_str_eq(value_of(&p, "cpu.max"), "1000 100000");
     ck_assert_str_eq(value_of(&p, "cpu.weight"), "absent");
     ck_assert_str_eq(value_of(&p, "pids.max"), "10");
+    /* swap is asked for by name, also without a limit on memory */
+    l.memory_max = l.swap_max = 0;
+    cgroup_plan(&l, &root, &p);
+    ck_assert_str_eq(value_of(&p, "memory.max"), "absent");
+    ck_assert_str_eq(value_of(&p, "memory.swap.max"), "0");
     ck_assert_int_eq(cgroup_weight_from_shares(1), 1);
     ck_assert_int_eq(cgroup_weight_from_shares(1024), 100);
     ck_assert_int_eq(cgroup_weight_from_shares(INT64_MAX), 10000);
@@ -417,6 +426,72 @@ START_TEST(cgroup_files_are_parsed)
 }
 END_TEST
 
+/* Plain files stand for a task's cgroup, and a directory for a file that the kernel refuses. */
+static void
+put(int dirfd, const char *name, const char *text)
+{
+    ck_assert_int_eq(file_write_atomic(dirfd, name, text, strlen(text), 0644), 0);
+}
+
+static void
+check_file(int dirfd, const char *name, const char *want)
+{
+    auto_mem void *tmp = mem_ctx("t");
+    char *text = NULL;
+    ck_assert_int_eq(file_read(tmp, dirfd, name, 4096, &text, NULL), 0);
+    ck_assert_msg(strncmp(text, want, strlen(want)) == 0, "%s: %s", name, text);
+}
+
+static const struct cgroup_limits resized = {.cpu_max_us = 50000,
+                                             .memory_max = 1 << 20,
+                                             .zswap_max = -1,
+                                             .pids_max = 10,
+                                             .io = {{.major = 8, .rbps = 77}},
+                                             .n_io = 1};
+
+static int
+resize(const char *dir, bool strict, struct err *e)
+{
+    auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct cgroup_root root = {.fd = fd,
+                               .controllers = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO};
+    struct cgroup_plan plan;
+    cgroup_plan(&resized, &root, &plan);
+    plan.strict = strict;
+    return cgroup_task_resize(&root, "a", "t", &plan, e);
+}
+
+START_TEST(resize_that_fails)
+{
+    char dir[] = "/tmp/plans-XXXXXX";
+    struct err e = ERR_INIT;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    auto_fd int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_eq(dir_make(top, "a/t/task", 0755), 0);
+    auto_fd int leaf = openat(top, "a/t/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put(leaf, "cpu.max", "20000 100000");
+    put(leaf, "memory.max", "4096   ");
+    put(leaf, "memory.oom.group", "1");
+    put(leaf, "pids.max", "99");
+    /* strict, and there is no io.max: all is as it was */
+    ck_assert_int_eq(resize(dir, true, &e), -ERR_POLICY);
+    ck_assert_msg(strstr(e.text, "\"io.max\"") && !strstr(e.text, "in part"), "%s", e.text);
+    check_file(leaf, "cpu.max", "20000 100000");
+    check_file(leaf, "memory.max", "4096");
+    /* one that is refused does not cost the others, and is what is told */
+    ck_assert_int_eq(unlinkat(leaf, "memory.max", 0), 0);
+    ck_assert_int_eq(dir_make(leaf, "memory.max", 0755), 0);
+    put(leaf, "io.max", "");
+    err_clear(&e);
+    ck_assert_int_eq(resize(dir, true, &e), -EISDIR);
+    ck_assert_msg(strstr(e.text, "\"memory.max\"") && strstr(e.text, "in part"), "%s", e.text);
+    check_file(leaf, "cpu.max", "50000 100000");
+    check_file(leaf, "pids.max", "10");
+    check_file(leaf, "io.max", "8:0 rbps=77");
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
+}
+END_TEST
+
 TEST_SUITE("plans", plan_of_a_plain_task, targets_of_a_job, too_much_is_refused,
            broken_plans_are_refused, capabilities, limits_become_files, asked_limits_become_files,
-           processors_are_lists, cgroup_files_are_parsed)
+           processors_are_lists, cgroup_files_are_parsed, resize_that_fails)
