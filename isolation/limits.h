@@ -26,6 +26,7 @@ enum {
     WARDEN_TASKS_MAX = 8192,       /* tasks, and records of tasks that have ended */
     WARDEN_JOBS_MAX = 64,          /* directories that are removed at the same time */
     WARDEN_FDS_KEPT = 64,          /* file descriptors kept for what is no launch */
+    PROTO_LOG_FILES_MAX = 10000,   /* log files of a stream */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
     WARDEN_SEAL_MS = 600000,       /* the sealing of its files besides */
     WARDEN_EXECS_MAX = 128,        /* commands that run in tasks beside them */

@@ -29,6 +29,7 @@ static const struct {
     {"/proc/scsi", HIDE_DIR},
     {"/proc/asound", HIDE_DIR},
     {"/proc/bus", READ_ONLY},
+    {"/proc/dynamic_debug", READ_ONLY},
     {"/proc/fs", READ_ONLY},
     {"/proc/irq", READ_ONLY},
     {"/proc/sys", READ_ONLY},

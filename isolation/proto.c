@@ -304,7 +304,7 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
     if (check_confinement(s, e) < 0)
         return -ERR_INVALID;
     const struct launch_logs *g = s->logs;
-    if (g != NULL && (g->max_files < 0 || g->max_files > 10000 || g->max_file_bytes < 0 ||
+    if (g != NULL && (g->max_files < 0 || g->max_files > PROTO_LOG_FILES_MAX || g->max_file_bytes < 0 ||
                       proto_check_path(g->dir) < 0))
         return err_set(e, -ERR_INVALID, "launch: the log settings are out of range");
     if (s->secrets_mb < 0 || s->secrets_mb > 1024 || s->kill_signal < 0 || s->kill_signal > 64)

@@ -29,7 +29,9 @@ static const char *
 why(const char *step, int error)
 {
     if (str_eq(step, VERITY_KIND))
-        return error == EISDIR ? "is a directory: name each file in it" : "is not a regular file";
+        return error == EISDIR   ? "is a directory: name each file in it"
+               : error == EMLINK ? "has another name (a hard link): copy it"
+                                 : "is not a regular file";
     switch (error) {
     case ENOENT:
     case ENOTDIR:

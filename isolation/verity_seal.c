@@ -56,10 +56,12 @@ static long
 check_kind(long fd)
 {
     struct statx st;
-    long r = RAW(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &st);
+    long r = RAW(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_NLINK, &st);
     if (r < 0)
         return r;
-    return S_ISREG(st.stx_mode) ? 0 : S_ISDIR(st.stx_mode) ? -EISDIR : -EINVAL;
+    if (!S_ISREG(st.stx_mode))
+        return S_ISDIR(st.stx_mode) ? -EISDIR : -EINVAL;
+    return st.stx_nlink == 1 ? 0 : -EMLINK; /* another name of it may be the host's */
 }
 
 /* Two tasks of an allocation may want the same file: one of them is told EBUSY, and EEXIST a moment

@@ -92,7 +92,7 @@ conn_events(struct warden *w, struct conn *c)
 static void
 conn_queue(struct warden *w, struct conn *c, const struct buf *b, const struct warden_answer *a)
 {
-    if (c->out_bytes + b->len > WARDEN_OUT_MAX) {
+    if (c->out_bytes + sizeof(struct out) + b->len > WARDEN_OUT_MAX) {
         log_warn(ROOM, "the agent does not read its answers: connection closed", NULL);
         conn_break(w, c);
         return;
@@ -102,14 +102,16 @@ conn_queue(struct warden *w, struct conn *c, const struct buf *b, const struct w
     o->n = b->len;
     for (size_t i = 0; i < a->n_fds; i++) {
         int fd = fcntl(a->fds[i], F_DUPFD_CLOEXEC, 0);
-        if (fd < 0) {
+        if (fd >= 0)
+            o->fds[o->n_fds++] = fd;
+        if (fd < 0 || fd_near_limit(fd, WARDEN_FDS_KEPT / 4)) {
+            log_warn(ROOM, "too many descriptors wait for the agent: connection closed", NULL);
             out_free(o);
             conn_break(w, c);
             return;
         }
-        o->fds[o->n_fds++] = fd;
     }
-    c->out_bytes += o->n;
+    c->out_bytes += sizeof(*o) + o->n;
     *c->out_tail = o;
     c->out_tail = &o->next;
     conn_events(w, c);
@@ -130,7 +132,7 @@ conn_flush(struct warden *w, struct conn *c)
         c->out = o->next;
         if (c->out == NULL)
             c->out_tail = &c->out;
-        c->out_bytes -= o->n;
+        c->out_bytes -= sizeof(*o) + o->n;
         out_free(o);
     }
     conn_events(w, c);

@@ -281,6 +281,8 @@ bool userns_wanted(const struct warden *w);
 /* Makes it where it is not there yet. Good until the next call for another allocation. */
 int userns_get(struct warden *w, const char *alloc, const struct userns **ret, struct err *e);
 void userns_drop(struct warden *w, const char *alloc);
+/* The range that a user of the host is in; 0: none of ours. */
+uint32_t userns_range_of(const struct warden *w, uint32_t uid);
 
 /* policy_user() with a cache. */
 int warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e);

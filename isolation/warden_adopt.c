@@ -225,7 +225,7 @@ recover_one(struct warden *w, const char *file)
         remove_stray(w, t);
         return;
     }
-    t->id_base = r.uid - r.uid % POLICY_RANGE_IDS;
+    t->id_base = userns_range_of(w, r.uid);
     take_over(w, t, &r);
     /* A launch that never reached the payload: nobody was told of it. */
     if (t->state == TASK_FINISHED && r.run.state == RECORD_LAUNCHING)

@@ -31,7 +31,7 @@
 #define ROOM "warden"
 #define LOGS_DIR "alloc/logs"
 #define TRASH ".trash-"
-enum { NO_ID = -1 };
+enum { NO_ID = -1, LOG_ENTRIES_MAX = 200000 };
 
 static int
 open_alloc(struct warden *w, const char *alloc, struct err *e)
@@ -528,7 +528,8 @@ files_logs(struct warden *w, const struct launch_spec *s, int *ret_dir, uint32_t
     const char *prefix[2] = {mem_printf(ctx, "%s.stdout.", s->task_name),
                              mem_printf(ctx, "%s.stderr.", s->task_name)};
     bool any[2] = {false, false};
-    for (struct dirent *de; (de = readdir(d)) != NULL;) {
+    size_t entries = 0;
+    for (struct dirent *de; entries <= LOG_ENTRIES_MAX && (de = readdir(d)) != NULL; entries++) {
         for (int i = 0; i < 2; i++) {
             uint32_t n;
             if (!log_number(de->d_name, prefix[i], &n))
@@ -539,6 +540,13 @@ files_logs(struct warden *w, const struct launch_spec *s, int *ret_dir, uint32_t
         }
     }
     closedir(d);
+    if (entries > LOG_ENTRIES_MAX)
+        return err_set(e, -ERR_LIMIT, "there are more than %d files in the log directory \"%s\"",
+                       LOG_ENTRIES_MAX, path);
+    /* root in a task may have made files there: what is far behind is none of a row of logs */
+    for (int i = 0; i < 2; i++)
+        if (index[i] - first[i] > PROTO_LOG_FILES_MAX)
+            first[i] = index[i] - PROTO_LOG_FILES_MAX;
     *ret_dir = TAKE_FD(fd);
     return 0;
 }

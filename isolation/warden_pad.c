@@ -53,6 +53,14 @@ run_pad(struct warden *w, int socket)
         log_error(ROOM, "the launch pad does not start", "error", e.text, NULL);
         _exit(1);
     }
+    /* a task's standard input is no inode of the host's */
+    auto_fd int null = w->base.dir != NULL ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+    for (int i = 0; i < 3 && w->base.dir != NULL; i++)
+        if (null < 0 || dup2(null, i) < 0) {
+            log_error(ROOM, "the launch pad does not start: /dev/null of tasks", "error",
+                      strerror(errno), NULL);
+            _exit(1);
+        }
     char name[] = "paddock-shim";
     char *argv[] = {name, title, NULL}, *envp[] = {NULL};
     /* out of the way of the numbers that they get */

@@ -184,6 +184,14 @@ choose(struct warden *w, const char *alloc)
     return 0;
 }
 
+uint32_t
+userns_range_of(const struct warden *w, uint32_t uid)
+{
+    uint32_t base = uid - uid % POLICY_RANGE_IDS, first = policy_range_base(w->policy);
+    return base >= first && (base - first) / POLICY_RANGE_IDS < policy_range_count(w->policy) ? base
+                                                                                             : 0;
+}
+
 static bool
 same_namespace(int a, int b)
 {
@@ -222,10 +230,13 @@ userns_get(struct warden *w, const char *alloc, const struct userns **ret, struc
         *ret = u;
         return 0;
     }
-    for (size_t i = w->n_userns; i-- > 0 && w->n_userns >= WARDEN_USERNS_MAX;)
-        if (!has_task(w, w->userns[i].alloc))
-            remove_at(w, i); /* made again should it be wanted */
     uint32_t base = w->n_userns < WARDEN_USERNS_MAX ? choose(w, alloc) : 0;
+    for (size_t i = w->n_userns; i-- > 0 && base == 0;) {
+        if (has_task(w, w->userns[i].alloc))
+            continue;
+        remove_at(w, i); /* made again should it be wanted */
+        base = choose(w, alloc);
+    }
     if (base == 0)
         return err_set(e, -ERR_BUSY, "no range of user ids is left for allocation \"%s\"", alloc);
     const char *what = "";

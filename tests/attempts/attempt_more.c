@@ -370,6 +370,13 @@ host_file_mode(void)
 {
     return ret(chmod("/usr/bin/env", 04755));
 }
+/* What a task has for its standard input. */
+static long
+stdin_mode(void)
+{
+    struct stat st;
+    return fstat(0, &st) < 0 ? -errno : ret(fchmod(0, st.st_mode & 07777));
+}
 static long
 host_file_owner(void)
 {
@@ -741,7 +748,7 @@ const struct attempt more_attempts[] = {
     A(pid1_task_mem),    A(pid1_oom),        A(pid1_oom_of_thread), A(pid1_autogroup),
     A(pid1_slack),       A(pid1_name),       A(pidfd_namespaces),   A(parent_userns),
     A(parent_pidns),     A(list_mounts),     A(link_host_file),     A(host_file_times),
-    A(host_file_mode),   A(host_file_owner), A(host_file_attr),     A(lease_on_host_file),
+    A(host_file_mode),   A(stdin_mode), A(host_file_owner), A(host_file_attr),     A(lease_on_host_file),
     A(spliced_page),     A(private_page),    A(shared_page),        A(watch_host_file),
     A(fanotify),         A(fanotify_report), A(make_immutable),     A(make_append_only),
     A(freeze_fs),        A(shut_fs_down),    A(file_caps),          A(trusted_attr),

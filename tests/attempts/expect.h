@@ -204,6 +204,7 @@ static const struct attempt_expect attempt_expect_more[] = {
     {"B3", "link_host_file", "EXDEV|EPERM"},
     {"B3", "host_file_times", "EROFS"},
     {"B3", "host_file_mode", "EROFS"},
+    {"B3", "stdin_mode", "EROFS"},
     {"B3", "host_file_owner", "EROFS"},
     {"B3", "host_file_attr", "EROFS"},
     {"B3", "lease_on_host_file", "EACCES"},

@@ -533,6 +533,35 @@ rootless_end(int how)
     rig_stop(&r);
 }
 
+/* The agent has records to read. */
+START_TEST(who_reads_a_record_is_no_shim)
+{
+    char path[] = "/tmp/paddock-record-XXXXXX";
+    auto_fd int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    for (int write = 0; write < 2; write++) {
+        int p[2];
+        char c;
+        ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            const struct flock l = {.l_type = write ? F_WRLCK : F_RDLCK};
+            int mine = open(path, write ? O_RDWR : O_RDONLY);
+            if (fcntl(mine, F_SETLK, &l) == 0)
+                (void)dprintf(p[1], "x");
+            (void)pause();
+        }
+        ck_assert_int_eq(read(p[0], &c, 1), 1);
+        ck_assert_int_eq(record_holder(fd), write ? pid : 0);
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        (void)close(p[0]);
+        (void)close(p[1]);
+    }
+    (void)unlink(path);
+}
+END_TEST
+
 START_TEST(leaves_nobody_without_root)
 {
     TEST_NEED("root");
@@ -543,4 +572,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("adopt", 300, killed_at_a_step_of_a_launch, killed_at_a_step_of_a_removal,
                    ends_strays, finishes_removals, adopts_a_newer_version, tells_a_reboot,
-                   makes_a_lost_cgroup_again, leaves_nobody_without_root)
+                   makes_a_lost_cgroup_again, who_reads_a_record_is_no_shim,
+                   leaves_nobody_without_root)

@@ -41,6 +41,8 @@ make_root(void)
     put("alloc/file");
     put("volume/file");
     ck_assert_int_eq(mkdir("alloc/dir", 0755), 0);
+    put("local/named");
+    ck_assert_int_eq(link("local/named", "local/twice"), 0);
     ck_assert_int_eq(mkfifo("local/fifo", 0644), 0);
     ck_assert_int_eq(symlink("file", "local/link"), 0);
     ck_assert_int_eq(symlink("local", "dirlink"), 0);
@@ -63,6 +65,7 @@ START_TEST(only_what_is_the_tasks)
         {"local", VERITY_KIND, EISDIR},
         {"alloc/dir", VERITY_KIND, EISDIR},
         {"local/fifo", VERITY_KIND, EINVAL},
+        {"local/twice", VERITY_KIND, EMLINK},
         {"local/link", VERITY_OPEN, ELOOP},
         {"dirlink/file", VERITY_OPEN, ELOOP},
         {"local/up/file", VERITY_OPEN, ELOOP},
