@@ -123,6 +123,26 @@ START_TEST(one_range_per_allocation_over_a_restart)
 }
 END_TEST
 
+/* Three allocations and two ranges: one without a task gives its own away. */
+START_TEST(ranges_of_the_idle_are_given_away)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    r.policy.userns_count = 2;
+    rig_change_policy(&r);
+    static const char third[] = "33333333-3333-4333-8333-333333333333";
+    rig_alloc(&r, rig_id, "web", "exec");
+    rig_alloc(&r, other_id, "web", "exec");
+    rig_alloc(&r, third, "web", "exec");
+    int64_t a = launch_sleeper(&r, third, "web"), b = launch_sleeper(&r, rig_id, "web");
+    ck_assert_int_ne(a, b);
+    refused(&r, rig_spec(&r, other_id, "web", true, "true"), "no range of user ids is left");
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(what_the_policy_says)
 {
     TEST_NEED("root");
@@ -174,4 +194,4 @@ START_TEST(bad_policies)
 END_TEST
 
 TEST_SUITE_TIMEOUT("userns", 60, a_range_and_sane_owners, one_range_per_allocation_over_a_restart,
-                   what_the_policy_says, bad_policies)
+                   ranges_of_the_idle_are_given_away, what_the_policy_says, bad_policies)
