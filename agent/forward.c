@@ -107,7 +107,10 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
 
     if (a && f->started) {
         a->user = NULL;
-        http_stream_end(a->req);
+        if (e)
+            http_stream_cut(a->req);
+        else
+            http_stream_end(a->req);
     } else if (a && e) {
         ask_fail(a, 500, "%s", e->text);
     } else if (a) {

@@ -103,11 +103,14 @@ fs_stat(struct ask *a)
 
 /* A body pulled from a client_stream. */
 static void
-stream_end(struct ask *a)
+stream_end(struct ask *a, bool whole)
 {
     client_stream_close(a->user);
     a->user = NULL;
-    http_stream_end(a->req);
+    if (whole)
+        http_stream_end(a->req);
+    else
+        http_stream_cut(a->req);
 }
 
 static void stream_pull(void *user);
@@ -128,8 +131,8 @@ stream_pull(void *user)
         ssize_t n = client_stream_read(a->user, block, sizeof(block), stream_ready, a);
         if (n == -EAGAIN)
             return;
-        if (n <= 0) { /* the end; an error in the middle can only cut the body short */
-            stream_end(a);
+        if (n <= 0) { /* an error in the middle can only cut the body short */
+            stream_end(a, n == 0);
             return;
         }
         http_stream_write(a->req, block, (size_t)n);
@@ -142,7 +145,7 @@ static void
 stream_gone(struct ask *a)
 {
     if (a->user)
-        stream_end(a);
+        stream_end(a, false);
 }
 
 static void
@@ -159,7 +162,7 @@ stream_opened(void *arg, const struct err *e, struct client_stream *s)
     cors(a);
     http_stream_start(a->req, 200, "text/plain; charset=utf-8", stream_pull);
     if (http_closed(a->req))
-        stream_end(a);
+        stream_end(a, false);
 }
 
 static bool

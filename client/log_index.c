@@ -39,6 +39,17 @@ log_index_add(const void *ctx, struct log_set *s, uint64_t index, int64_t size)
     s->n++;
 }
 
+void
+log_index_remove(struct log_set *s, uint64_t index)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].index == index) {
+            s->n--;
+            memmove(&s->v[i], &s->v[i + 1], (s->n - i) * sizeof(*s->v));
+            return;
+        }
+}
+
 bool
 log_index_seek(const struct log_set *s, int64_t offset, bool from_end, uint64_t *ret_index,
                int64_t *ret_pos)

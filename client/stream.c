@@ -54,6 +54,8 @@ struct client_stream {
     struct log_set set;
     uint64_t index;
     bool have_index;
+    bool overflow;   /* the kernel dropped events: the directory is to be listed again */
+    unsigned missed; /* files in a row that were rotated away before they were opened */
     /* file */
     int fd;
     int64_t pos;
@@ -170,9 +172,15 @@ note_event(struct client_stream *s, const struct inotify_event *ev)
     uint64_t index;
     if (ev->mask & (IN_DELETE_SELF | IN_MOVE_SELF))
         s->deleted = true;
-    if (s->req.kind == CLIENT_STREAM_LOGS && ev->len > 0 && (ev->mask & (IN_CREATE | IN_MOVED_TO)) &&
-        log_index_parse(ev->name, s->req.task, s->req.log_type, &index))
+    if (ev->mask & IN_Q_OVERFLOW)
+        s->overflow = true;
+    if (s->req.kind != CLIENT_STREAM_LOGS || ev->len == 0 ||
+        !log_index_parse(ev->name, s->req.task, s->req.log_type, &index))
+        return;
+    if (ev->mask & (IN_CREATE | IN_MOVED_TO))
         log_index_add(s, &s->set, index, 0);
+    else if (ev->mask & (IN_DELETE | IN_MOVED_FROM))
+        log_index_remove(&s->set, index);
 }
 
 static void
@@ -213,11 +221,13 @@ watch_set_up(struct client_stream *s, int fd, uint32_t mask)
     s->watch = watch_fd(s->c->loop, s->inotify, WATCH_READ, on_inotify, s);
 }
 
-/* Only where the kernel refuses a watch. */
+/* Where the watch does not tell: the kernel refused it or dropped some of its events. */
 static void
 list_again(struct client_stream *s)
 {
     s->state = STREAM_LIST;
+    s->overflow = false;
+    s->set.n = 0;
     list_logs(s, 0);
 }
 
@@ -296,21 +306,38 @@ take_file(struct client_stream *s, int fd)
         watch_set_up(s, fd, IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF);
 }
 
+/* The file to open was rotated away. The oldest that is left may be gone as well before it is opened;
+ * the newest lives longest: whoever is that slow goes on there, or he would never catch up. */
+static void
+open_next(struct client_stream *s, const struct err *e)
+{
+    pump_events(s);
+    if (log_index_next(&s->set, s->index, &s->index)) {
+        if (s->missed > 1)
+            s->index = s->set.v[s->set.n - 1].index;
+        s->pos = 0;
+        open_current(s);
+    } else if (s->req.follow && !task_is_over(s)) {
+        wait_more(s);
+    } else {
+        fail(s, e->code, e->text);
+    }
+}
+
 static void
 on_open(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct client_stream *s = arg;
-    uint64_t next;
     s->asking = false;
     if (s->closed || s->state == STREAM_END) {
         /* nothing */
     } else if (!e && r->file >= 0) {
+        s->missed = 0;
         take_file(s, TAKE_FD(r->file));
-    } else if (e && e->code == -ERR_NOT_FOUND && s->req.kind == CLIENT_STREAM_LOGS &&
-               log_index_next(&s->set, s->index, &next)) {
-        s->index = next; /* rotated away meanwhile */
-        s->pos = 0;
-        open_current(s);
+    } else if (e && e->code == -ERR_NOT_FOUND && s->req.kind == CLIENT_STREAM_LOGS) {
+        s->missed++;
+        log_index_remove(&s->set, s->index);
+        open_next(s, e);
     } else {
         fail(s, e ? e->code : -ERR_INTERNAL, e ? e->text : "the warden sent no file");
     }
@@ -392,7 +419,7 @@ on_log_dir(void *arg, const struct err *e, struct warden_reply *r)
     if (!s->closed && s->state != STREAM_END) {
         if (!e && r->file >= 0) {
             auto_fd int fd = TAKE_FD(r->file); /* the watch holds on to the directory itself */
-            watch_set_up(s, fd, IN_MODIFY | IN_CREATE | IN_MOVED_TO);
+            watch_set_up(s, fd, IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM);
         } else {
             s->polled = true;
         }
@@ -491,8 +518,8 @@ last_look(struct client_stream *s)
 {
     uint64_t next;
     pump_events(s);
-    if (s->req.kind == CLIENT_STREAM_LOGS && log_index_next(&s->set, s->index, &next))
-        return; /* still READ: at_end opens it */
+    if (s->req.kind == CLIENT_STREAM_LOGS && (s->overflow || log_index_next(&s->set, s->index, &next)))
+        return; /* still READ: the next step lists or opens it */
     if (s->req.kind == CLIENT_STREAM_LOGS && s->polled && !s->listed_last) {
         s->listed_last = true;
         list_again(s);
@@ -574,6 +601,10 @@ drain(struct client_stream *s, void *p, size_t n)
 static ssize_t
 read_step(struct client_stream *s, void *p, size_t n)
 {
+    if (s->overflow && s->req.kind == CLIENT_STREAM_LOGS) {
+        list_again(s);
+        return 0;
+    }
     if (s->fd < 0) { /* logs, woken before there was a file */
         seek(s);
         return 0;

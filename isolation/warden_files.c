@@ -272,6 +272,9 @@ open_checked(struct warden *w, const struct warden_request *q, struct stat *st, 
         return err_errno(e, -fd, "open \"%s\"", path);
     if (fstat(fd, st) < 0)
         return err_errno(e, errno, "look at \"%s\"", path);
+    if (S_ISREG(st->st_mode) && st->st_nlink == 0)
+        return err_set(e, -ERR_NOT_FOUND, "\"%s\" of allocation \"%s\" was just removed", path,
+                       q->alloc_id);
     return TAKE_FD(fd);
 }
 

@@ -103,6 +103,8 @@ void http_stream_write(struct http_req *r, const void *p, size_t n);
 size_t http_stream_queued(const struct http_req *r);
 bool http_closed(const struct http_req *r); /* the client has gone */
 void http_stream_end(struct http_req *r);
+/* The same where the rest is missing: the connection ends without a last chunk, so that the client knows. */
+void http_stream_cut(struct http_req *r);
 
 /* A tunnel: answers 101, and the connection carries bytes of another protocol from then on, both ways.
  * The headers that go with it (Upgrade, ...) were added before. The client's bytes come to `on_data`,

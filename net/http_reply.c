@@ -396,3 +396,13 @@ http_stream_end(struct http_req *pub)
         http_tunnel_read(pub, true); /* so that the client's last bytes do not reset the connection */
     complete(r);
 }
+
+void
+http_stream_cut(struct http_req *pub)
+{
+    struct http_request *r = request(pub);
+
+    ASSERT(r->streaming && !r->on_data);
+    r->keep_alive = false;
+    complete(r);
+}

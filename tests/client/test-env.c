@@ -230,6 +230,29 @@ START_TEST(log_seek)
     ck_assert(log_index_next(&s, 5, &index));
     ck_assert_uint_eq(index, 7);
     ck_assert(!log_index_next(&s, 9, &index));
+    log_index_remove(&s, 7);
+    log_index_remove(&s, 8);
+    ck_assert_uint_eq(s.n, 2);
+    ck_assert(log_index_next(&s, 5, &index));
+    ck_assert_uint_eq(index, 9);
+    log_index_remove(&s, 9);
+    ck_assert(!log_index_next(&s, 5, &index));
+}
+END_TEST
+
+/* One who follows for long: what was rotated away makes room. */
+START_TEST(log_followed)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct log_set s = {0};
+    uint64_t index;
+    for (uint64_t i = 0; i < 3 * LOG_INDEX_FILES_MAX; i++) {
+        log_index_add(ctx, &s, i, 0);
+        if (i >= 3)
+            log_index_remove(&s, i - 3);
+        ck_assert(i == 0 || (log_index_next(&s, i - 1, &index) && index == i));
+    }
+    ck_assert_uint_eq(s.n, 3);
 }
 END_TEST
 
@@ -272,5 +295,5 @@ START_TEST(cpu_rate_when_the_clock_is_set_back)
 END_TEST
 
 TEST_SUITE("env", ids_and_limits, meta_layers, ports, own_variables_are_resolved, interpolation,
-           values_at_any_depth, resolv_of_a_group, log_names, log_seek,
+           values_at_any_depth, resolv_of_a_group, log_names, log_seek, log_followed,
            cpu_rate_when_the_clock_is_set_back)

@@ -112,6 +112,31 @@ START_TEST(replaced)
 }
 END_TEST
 
+/* A log that is rotated away while it is opened is there or not: no other answer. */
+START_TEST(removed_meanwhile)
+{
+    struct rig r;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    char *path = path_of(&r, "alloc/data/x");
+    pid_t child = fork();
+    while (child == 0) {
+        (void)!close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+        (void)unlink(path);
+    }
+    for (int i = 0; i < 2000; i++) {
+        struct got g = {0};
+        warden_open(r.client, rig_id, "alloc/data/x", rig_got, &g);
+        rig_wait(&r, &g);
+        ck_assert_msg(g.err.code == 0 || g.err.code == -ERR_NOT_FOUND, "%s", g.err.text);
+        got_free(&g);
+    }
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    rig_stop(&r);
+}
+END_TEST
+
 /* A link to what the task may not read itself is not read for it. */
 START_TEST(linked)
 {
@@ -288,4 +313,5 @@ START_TEST(many_tasks)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("hostile", 60, replaced, linked, wide, shims_without_descriptors, many_tasks)
+TEST_SUITE_TIMEOUT("hostile", 60, replaced, removed_meanwhile, linked, wide,
+                   shims_without_descriptors, many_tasks)

@@ -92,6 +92,10 @@ handler(void *arg, struct http_req *r)
         r->on_close = on_gone;
         http_stream_start(r, 200, "text/plain", NULL);
         http_stream_write(r, "first\n", 6);
+    } else if (strcmp(r->path, "/cut") == 0) {
+        http_stream_start(r, 200, "text/plain", NULL);
+        http_stream_write(r, "first\n", 6);
+        http_stream_cut(r);
     } else if (strcmp(r->path, "/big") == 0) {
         struct buf b = BUF_INIT(1 << 20);
         for (int i = 0; i < 60000; i++)
@@ -599,6 +603,21 @@ START_TEST(client_streams_and_stops)
 }
 END_TEST
 
+/* What was written comes; that the rest is missing is an error. */
+START_TEST(client_sees_a_cut)
+{
+    struct http_client *c = client_of();
+    struct got g = {0};
+    struct http_ask a = {.method = "GET", .target = "/cut", .on_body = got_body, .done = got_done,
+                         .arg = &g};
+    http_send(c, &a);
+    ck_assert(loop_run_until(loop, &g.done, 5000));
+    ck_assert_uint_eq(g.n, 6);
+    ck_assert_int_ne(g.code, 0);
+    http_client_close(c);
+}
+END_TEST
+
 START_TEST(client_errors)
 {
     struct http_client *c = client_of();
@@ -711,5 +730,5 @@ TEST_SUITE_FIXTURE("http", 60, setup, teardown, answers_a_get,
                    a_parked_request_notices_that_its_client_left,
                    a_stream_notices_that_its_client_left, streams_are_pulled_and_bounded,
                    large_bodies_are_compressed, closing_with_open_requests_leaks_nothing,
-                   client_keeps_the_connection, client_streams_and_stops, client_errors,
+                   client_keeps_the_connection, client_streams_and_stops, client_sees_a_cut, client_errors,
                    fetch_is_synchronous, connections_of_one_peer_are_limited, unix_sockets)
