@@ -22,17 +22,21 @@
  *        data directory is in TMPDIR (/tmp), whose file system pays for the task's record.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -210,9 +214,13 @@ static void
 own_namespaces(struct bench *b, int64_t mounts)
 {
     static const char where[] = "/sys/fs/cgroup";
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         die("unshare", "a network and mounts of our own");
+    auto_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0) /* the port of mode bridge is of its address */
+        die("set lo up", strerror(errno));
     (void)umount2(where, MNT_DETACH);
     if (mount("cgroup2", where, "cgroup2", 0, NULL) < 0)
         die("mount cgroup2", where);
