@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "agent/guard.h"
 #include "api/api.h"
 #include "net/http.h"
 #include "net/loop.h"
@@ -32,6 +33,7 @@ struct api {
     const struct agent_config *cfg;
     struct http_server *http;
     const char *region, *name, *version;
+    struct guard guard;
     bool debug;
     void (*reload)(void *arg); /* POST /v1/agent/reload */
     void *reload_arg;
@@ -64,7 +66,7 @@ struct ask {
 };
 
 enum { VERB_GET = 1, VERB_PUT = 2, VERB_POST = 4, VERB_DELETE = 8, VERB_WRITE = VERB_PUT | VERB_POST,
-       VERB_ANY = 15 };
+       VERB_ANY = 15, VERB_UNSAFE = 16 /* a GET changes something, or is no mere read */ };
 
 struct route {
     unsigned verbs;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/guard.h"
 #include "common/log.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -64,6 +65,18 @@ check_advertise(const char *key, const char *addr, struct err *e)
     return ok ? 0
               : err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address with or without a port",
                         key, addr);
+}
+
+static int
+check_hosts(const struct str_list *hosts, struct err *e)
+{
+    for (size_t i = 0; i < hosts->n; i++)
+        if (!guard_name_ok(hosts->v[i]))
+            return err_set(e, -ERR_INVALID,
+                           "http_api_hosts: \"%s\" is not a host name such as \"nomad.example.com\" or "
+                           "\"*.example.com\", without a port",
+                           hosts->v[i]);
+    return 0;
 }
 
 static int
@@ -245,6 +258,7 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
     r = r ? r : check_dir("isolation.run_dir", c->isolation->run_dir, e);
     r = r ? r : expand_addresses(ctx, c, e);
     r = r ? r : check_addresses(c, e);
+    r = r ? r : check_hosts(&c->httpapi_hosts, e);
     r = r ? r : check_plugins(ctx, c, e);
     r = r ? r : check_client(c->client, e);
     r = r ? r : check_server(c, warnings, ctx, e);

@@ -40,7 +40,6 @@ static void
 start_answer(struct forward *f, const struct http_resp *r)
 {
     f->started = true;
-    http_header_add(f->ask->req, "Access-Control-Allow-Origin", "*");
     http_stream_start(f->ask->req, r->status, http_resp_header(r, "content-type"), pull);
 }
 

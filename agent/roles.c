@@ -268,6 +268,9 @@ start_http(struct roles *r, struct err *e)
         .reload_arg = r->rc.arg,
         .started_ns = clock_mono_ns(),
     };
+    r->api.guard.hosts = c->httpapi_hosts;
+    list_add(r, r->api.guard.own, r->name);
+    list_add(r, r->api.guard.own, host_name(r));
     r->http = r->api.http = http_server_new(r->rc.loop, &hc);
     if (addr_parse(r->http_bind, 0, &a, e) < 0)
         return e->code;

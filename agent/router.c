@@ -284,7 +284,7 @@ api_handle(void *arg, struct http_req *req)
     a->w = &a->w_;
     req->user = a;
     req->on_close = on_close;
-    if (redirect(a))
+    if (!guard_host(&a->api->guard, req) || redirect(a))
         return;
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         for (const struct route *r = tables[t]; r->path; r++) {
@@ -297,7 +297,8 @@ api_handle(void *arg, struct http_req *req)
                 continue;
             }
             a->route = r;
-            if (parse_query(a))
+            bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
+            if ((!changes || guard_origin(&a->api->guard, req)) && parse_query(a))
                 r->handle(a);
             return;
         }

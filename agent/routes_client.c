@@ -27,13 +27,6 @@ client_error(struct ask *a, const struct err *e)
     ask_fail(a, status, "%s", str_or(e->text, err_name(e->code)));
 }
 
-static void
-cors(struct ask *a)
-{
-    http_header_add(a->req, "Access-Control-Allow-Origin", "*");
-    http_header_add(a->req, "Access-Control-Allow-Credentials", "true");
-}
-
 bool
 ask_ours(struct ask *a)
 {
@@ -65,7 +58,6 @@ ls_done(void *arg, const struct err *e, const struct alloc_files *files)
         client_error(a, e);
         return;
     }
-    cors(a);
     json_encode_list(&b, &type_alloc_file_info, (const void *const *)files->files.v, files->files.n,
                      a->pretty ? JSON_PRETTY : 0);
     ask_text(a, &b, "application/json");
@@ -87,7 +79,6 @@ stat_done(void *arg, const struct err *e, const struct alloc_files *files)
         client_error(a, e);
         return;
     }
-    cors(a);
     if (files->files.n == 0)
         ask_fail(a, 404, "file not found");
     else
@@ -159,7 +150,6 @@ stream_opened(void *arg, const struct err *e, struct client_stream *s)
     }
     a->user = s;
     a->gone = stream_gone;
-    cors(a);
     http_stream_start(a->req, 200, "text/plain; charset=utf-8", stream_pull);
     if (http_closed(a->req))
         stream_end(a, false);
@@ -314,7 +304,6 @@ alloc_stats(struct ask *a)
 
     if (!ask_ours(a))
         return;
-    cors(a);
     if (client_alloc_stats(a->api->client, a, a->id, http_query(a->req, "task"), &u, &e) < 0)
         client_error(a, &e);
     else
@@ -341,7 +330,6 @@ host_stats(struct ask *a)
     struct host_stats *s;
     struct err e = ERR_INIT;
 
-    cors(a);
     if (!own_node(a, node))
         return;
     if (client_host_stats(a->api->client, a, &s, &e) < 0)
@@ -357,7 +345,6 @@ meta_read(struct ask *a)
 {
     if (!own_node(a, http_query(a->req, "node_id")))
         return;
-    cors(a);
     ask_json(a, &type_node_meta_response, client_meta(a->api->client, a));
 }
 
@@ -379,10 +366,8 @@ meta_apply(struct ask *a)
     struct node_meta_apply_request *r = ask_body(a, &type_node_meta_apply_request, false);
     if (!r)
         return;
-    if (own_node(a, str_empty(r->node_id) ? http_query(a->req, "node_id") : r->node_id)) {
-        cors(a);
+    if (own_node(a, str_empty(r->node_id) ? http_query(a->req, "node_id") : r->node_id))
         client_meta_apply(a->api->client, r->meta, meta_applied, a);
-    }
 }
 
 const struct route routes_client[] = {
@@ -395,11 +380,11 @@ const struct route routes_client[] = {
     {VERB_ANY, "/v1/client/fs/stream/", "", fs_stream},
     {VERB_ANY, "/v1/client/fs/logs/", "", fs_logs},
     {VERB_ANY, "/v1/client/stats", NULL, host_stats},
-    {VERB_ANY, "/v1/client/gc", NULL, client_gc_route},
-    {VERB_GET, "/v1/client/allocation/", "/exec", alloc_exec},
+    {VERB_ANY | VERB_UNSAFE, "/v1/client/gc", NULL, client_gc_route},
+    {VERB_GET | VERB_UNSAFE, "/v1/client/allocation/", "/exec", alloc_exec},
     {VERB_ANY, "/v1/client/allocation/", "/stats", alloc_stats},
-    {VERB_ANY, "/v1/client/allocation/", "/restart", alloc_restart},
-    {VERB_ANY, "/v1/client/allocation/", "/gc", alloc_gc},
+    {VERB_ANY | VERB_UNSAFE, "/v1/client/allocation/", "/restart", alloc_restart},
+    {VERB_ANY | VERB_UNSAFE, "/v1/client/allocation/", "/gc", alloc_gc},
     {VERB_WRITE, "/v1/client/allocation/", "/signal", alloc_signal},
     {VERB_WRITE, "/v1/client/allocation/", "/pause", alloc_pause},
     {0, NULL, NULL, NULL},

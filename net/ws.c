@@ -293,17 +293,6 @@ only(const struct http_req *r, const char *name)
     return v;
 }
 
-/* Only browsers send an origin; the page must be from here. */
-static bool
-origin_ok(const struct http_req *r)
-{
-    const char *origin = http_header(r, "origin"), *host = http_header(r, "host");
-    if (!origin)
-        return true;
-    const char *at = strstr(origin, "://");
-    return at && host && strcasecmp(at + 3, host) == 0;
-}
-
 static void
 other_version(struct http_req *r)
 {
@@ -326,9 +315,6 @@ ws_check(struct http_req *r)
         other_version(r);
     else if (!key || !key_valid(key))
         http_fail(r, 400, "Sec-WebSocket-Key must be 16 bytes in base64");
-    else if (!origin_ok(r))
-        http_fail(r, 403, "a page of another origin (\"%s\") may not use this WebSocket",
-                  http_header(r, "origin"));
     else
         return true;
     return false;

@@ -25,9 +25,8 @@ struct ws_ops {
     void (*on_close)(void *arg, unsigned code, const char *why);
 };
 
-/* Is it a handshake that ws_accept() would answer? False: answered (400, 403, 426; 499 when the client
- * has gone). Pages of other origins are refused: a browser would let them speak for whoever sits
- * before it. */
+/* Is it a handshake that ws_accept() would answer? False: answered (400, 426; 499 when the client
+ * has gone). Which pages may speak for whoever sits before a browser is the caller's to judge. */
 bool ws_check(struct http_req *r);
 /* Answers the handshake. NULL: answered by ws_check(). Takes over user and on_close of the request,
  * which is answered when the connection ends: `r`, and all it owns, is gone with the ws. */

@@ -192,6 +192,10 @@ START_TEST(refusals_name_the_thing)
         {"data_dir = \"/d\"\nclient { enabled = true\n drain_on_shutdown { force = true\n deadline = "
          "\"1m\" } }\n",
          "exclude each other"},
+        {"data_dir = \"/d\"\nclient { enabled = true }\nhttp_api_hosts = [\"a.b\", \"*\"]\n",
+         "http_api_hosts: \"*\""},
+        {"data_dir = \"/d\"\nclient { enabled = true }\nhttp_api_hosts = [\"a.b:80\"]\n",
+         "without a port"},
         {"log_level = \"LOUD\"\nclient { enabled = true }\n", "LOUD"},
     };
     setup();

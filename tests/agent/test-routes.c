@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "agent/api.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "tests/agent/fakes.h"
 #include "tests/lib/test.h"
@@ -51,7 +54,7 @@ struct answer {
     bool done;
     int status;
     char body[8192];
-    char index[32], next[64], type[64], leader[8], location[64];
+    char index[32], next[64], type[64], leader[8], location[64], cors[64];
 };
 
 static void
@@ -77,6 +80,7 @@ answered(void *arg, const struct err *e, const struct http_resp *r)
     keep(a->leader, sizeof(a->leader), r, "x-nomad-knownleader");
     keep(a->type, sizeof(a->type), r, "content-type");
     keep(a->location, sizeof(a->location), r, "location");
+    keep(a->cors, sizeof(a->cors), r, "access-control-allow-origin");
 }
 
 static struct answer got;
@@ -382,7 +386,113 @@ START_TEST(client_routes)
 }
 END_TEST
 
+/* One request as it stands, on a connection of its own; its status, and got.body with the head. */
+static int
+raw(const char *text)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(http_server_port(http))};
+    bool never = false;
+    size_t n = 0;
+    ssize_t r = -1;
+
+    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+    ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    memset(&got, 0, sizeof(got));
+    for (int i = 0; i < 2000 && r != 0 && n < sizeof(got.body) - 1; i++) {
+        loop_run_until(loop, &never, 1);
+        r = recv(fd, got.body + n, sizeof(got.body) - 1 - n, MSG_DONTWAIT);
+        n += r > 0 ? (size_t)r : 0;
+    }
+    ck_assert_msg(n > 12 && memcmp(got.body, "HTTP/1.", 7) == 0, "%s", got.body);
+    got.status = (int)strtol(got.body + 9, NULL, 10);
+    return got.status;
+}
+
+/* What a page can make a browser send: text/plain, and no headers of its choice. */
+static int
+browser(const char *method, const char *target, const char *host, const char *name, const char *value)
+{
+    static const char body[] = "{\"Job\":{\"ID\":\"x\"}}";
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "%s %s HTTP/1.1\r\nHost: %s\r\n%s: %s\r\nContent-Type: text/plain\r\n"
+             "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+             method, target, host, name ? name : "Accept", name ? value : "*/*", strlen(body), body);
+    return raw(text);
+}
+
+#define EXEC "/v1/client/allocation/" FAKE_ALLOC "/exec?task=t&command=%5B%22x%22%5D"
+
+START_TEST(a_page_of_another_origin_changes_nothing)
+{
+    static const char *const writes[][2] = {
+        {"POST", "/v1/jobs"}, {"PUT", "/v1/job/x"}, {"DELETE", "/v1/job/x"}, {"PUT", "/v1/system/gc"},
+        {"GET", "/v1/client/gc"}, {"GET", "/v1/client/allocation/" FAKE_ALLOC "/restart"},
+        {"GET", "/v1/client/allocation/" FAKE_ALLOC "/gc"}, {"GET", EXEC}};
+    static const char host[] = "127.0.0.1:4646";
+    for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
+        const char *m = writes[i][0], *t = writes[i][1];
+        ck_assert_int_eq(browser(m, t, host, "Origin", "http://evil.example"), 403);
+        ck_assert_ptr_nonnull(strstr(got.body, "another origin"));
+        ck_assert_int_eq(browser(m, t, host, "Origin", "null"), 403);
+        ck_assert_int_eq(browser(m, t, host, "Origin", "http://127.0.0.1:8080"), 403);
+        ck_assert_int_eq(browser(m, t, host, "Sec-Fetch-Site", "cross-site"), 403);
+        ck_assert_int_eq(browser(m, t, host, "Sec-Fetch-Site", "same-site"), 403);
+        ck_assert_int_ne(browser(m, t, host, "Sec-Fetch-Site", "same-origin"), 403);
+        ck_assert_int_ne(browser(m, t, host, "Sec-Fetch-Site", "none"), 403);
+        ck_assert_int_ne(browser(m, t, host, "Origin", "http://127.0.0.1:4646"), 403);
+        ck_assert_int_ne(browser(m, t, host, NULL, NULL), 403);
+    }
+    ck_assert_int_eq(browser("GET", "/v1/jobs", host, "Sec-Fetch-Site", "cross-site"), 200); /* a link */
+}
+END_TEST
+
+START_TEST(a_name_that_is_not_ours_is_refused)
+{
+    static const char *const own[] = {"node-1"}, *const hosts[] = {"nomad.example.com", "*.lan"};
+    static const char *const bad[] = {"evil.example:4646", "127.0.0.1.evil.example", "xnomad.example.com",
+                                      "lan", "[::1", "x:y:z", "localhost.evil.example"};
+    static const char *const good[] = {"127.0.0.1", "10.0.0.7:4646", "[::1]:4646", "[fe80::1]", "localhost",
+                                       "LocalHost:4646", "localhost."};
+    static const char *const named[] = {"NODE-1:4646", "nomad.example.com", "a.lan:80", "a.b.lan"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        ck_assert_int_eq(browser("GET", "/v1/jobs", bad[i], NULL, NULL), 403);
+        ck_assert_ptr_nonnull(strstr(got.body, "http_api_hosts"));
+        ck_assert_int_eq(browser("POST", "/v1/jobs", bad[i], NULL, NULL), 403);
+        ck_assert_int_eq(browser("GET", EXEC, bad[i], NULL, NULL), 403);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        ck_assert_int_eq(browser("GET", "/v1/jobs", good[i], NULL, NULL), 200);
+    for (size_t i = 0; i < ARRAY_LEN(named); i++)
+        ck_assert_int_eq(browser("GET", "/v1/jobs", named[i], NULL, NULL), 403);
+    api.guard = (struct guard){.own = {(const char **)own, 1}, .hosts = {(const char **)hosts, 2}};
+    for (size_t i = 0; i < ARRAY_LEN(named); i++)
+        ck_assert_int_eq(browser("GET", "/v1/jobs", named[i], NULL, NULL), 200);
+    /* behind a proxy that puts its own name for ours, or ours for its own */
+    ck_assert_int_eq(
+        browser("POST", "/v1/jobs", "nomad.example.com", "Origin", "https://nomad.example.com"), 200);
+    ck_assert_int_eq(
+        browser("POST", "/v1/jobs", "127.0.0.1:4646", "Origin", "https://nomad.example.com"), 200);
+    ck_assert_int_eq(browser("POST", "/v1/jobs", "127.0.0.1:4646", "Origin", "http://node-1"), 403);
+}
+END_TEST
+
+START_TEST(no_answer_is_open_to_all_origins)
+{
+    static const char *const targets[] = {
+        "/v1/client/stats", "/v1/client/metadata", "/v1/client/fs/cat/" FAKE_ALLOC "?path=/a",
+        "/v1/client/fs/logs/" FAKE_ALLOC "?task=t&type=stdout", "/v1/client/allocation/" FAKE_ALLOC "/stats"};
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+        ck_assert_int_eq(status("GET", targets[i], NULL), 200);
+        ck_assert_str_eq(got.cors, "");
+    }
+}
+END_TEST
+
 TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
                    nodes_keep_their_secret_and_tell_of_drain, draining, node_metadata, parameters,
                    lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
-                   agent_routes, client_routes)
+                   agent_routes, client_routes, a_page_of_another_origin_changes_nothing,
+                   a_name_that_is_not_ours_is_refused, no_answer_is_open_to_all_origins)
