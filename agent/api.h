@@ -95,6 +95,7 @@ void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
 /* --- answers (each ends the request) --- */
 void ask_error(struct ask *a, const struct err *e);
 void ask_fail(struct ask *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ask_no_region(struct ask *a); /* it is meant for a region that is not ours */
 void ask_json(struct ask *a, const struct type *t, const void *obj);
 void ask_value(struct ask *a, const struct value *v);
 void ask_text(struct ask *a, struct buf *b, const char *content_type);

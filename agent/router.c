@@ -95,12 +95,31 @@ parse_blocking(struct ask *a)
     return true;
 }
 
+/* What an agent tells of itself is the same whoever asks; all else is asked of a region, and the ways to
+ * others do not exist yet. */
+static bool
+region_ours(struct ask *a)
+{
+    static const char *const own[] = {"/v1/agent/", "/v1/metrics", "/v1/regions"};
+    const char *region = http_query(a->req, "region");
+
+    if (str_empty(region) || str_eq(region, a->api->region))
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (str_prefix(a->req->path, own[i]))
+            return true;
+    ask_no_region(a);
+    return false;
+}
+
 static bool
 parse_query(struct ask *a)
 {
     struct query_options *q = a->q;
 
-    q->region = str_or(http_query(a->req, "region"), a->api->region);
+    if (!region_ours(a))
+        return false;
+    q->region = a->api->region;
     q->namespace = str_or(http_query(a->req, "namespace"), "default");
     const char *auth = http_header(a->req, "authorization");
     q->auth_token = http_header(a->req, "x-nomad-token");

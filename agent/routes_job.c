@@ -134,7 +134,8 @@ job_deployment(struct ask *a)
 
 /* --- writes --- */
 
-/* Namespace: query, then the job's; region: the job's, where "global" means ours. */
+/* Namespace: query, then the job's; region: query (which is ours), then the job's, where "global" means
+ * ours. */
 static struct job_register_request *
 job_body(struct ask *a)
 {
@@ -151,8 +152,13 @@ job_body(struct ask *a)
         r->job->namespace = ns;
     else if (!str_empty(r->job->namespace))
         a->w->namespace = r->job->namespace;
-    if (str_empty(r->job->region) || str_eq(r->job->region, "global"))
+    if (!str_empty(http_query(a->req, "region")) || str_empty(r->job->region) ||
+        str_eq(r->job->region, "global"))
         r->job->region = a->api->region;
+    if (!str_eq(r->job->region, a->api->region)) {
+        ask_no_region(a);
+        return NULL;
+    }
     r->write = a->w;
     return r;
 }

@@ -11,6 +11,7 @@
 #include "agent/api.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "tests/agent/fakes.h"
 #include "tests/lib/test.h"
 
@@ -406,8 +407,11 @@ raw(const char *text)
         n += r > 0 ? (size_t)r : 0;
     }
     ck_assert_msg(n > 12 && memcmp(got.body, "HTTP/1.", 7) == 0, "%s", got.body);
-    got.status = (int)strtol(got.body + 9, NULL, 10);
-    return got.status;
+    int64_t code = 0;
+    got.body[12] = '\0'; /* "HTTP/1.1 200" */
+    ck_assert_int_eq(num_parse_i64(got.body + 9, &code), 0);
+    got.body[12] = ' ';
+    return got.status = (int)code;
 }
 
 /* What a page can make a browser send: text/plain, and no headers of its choice. */
@@ -479,6 +483,36 @@ START_TEST(a_name_that_is_not_ours_is_refused)
 }
 END_TEST
 
+START_TEST(what_is_meant_for_another_region_is_not_done_here)
+{
+    static const char *const own[] = {"/v1/agent/self", "/v1/metrics", "/v1/regions", "/v1/agent/health"};
+    static const char *const targets[][2] = {
+        {"GET", "/v1/jobs?region=mars"}, {"DELETE", "/v1/job/x?region=mars&purge=true"},
+        {"GET", "/v1/nodes?region=mars"}, {"PUT", "/v1/system/gc?region=mars"},
+        {"GET", "/v1/client/stats?region=mars"}, {"GET", "/v1/status/leader?region=mars"}};
+    char target[64];
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+        ck_assert_int_eq(status(targets[i][0], targets[i][1], NULL), 500);
+        ck_assert_str_eq(got.body, "No path to region");
+    }
+    fake_text[0] = '\0';
+    ck_assert_int_eq(status("PUT", "/v1/jobs?region=mars", "{\"Job\":{\"ID\":\"x\"}}"), 500);
+    static const char mars[] = "{\"Job\":{\"ID\":\"x\",\"Region\":\"mars\"}}";
+    ck_assert_int_eq(status("PUT", "/v1/jobs", mars), 500);
+    ck_assert_str_eq(got.body, "No path to region");
+    ck_assert_int_eq(status("PUT", "/v1/job/x", mars), 500);
+    ck_assert_int_eq(status("PUT", "/v1/job/x/plan", mars), 500);
+    ck_assert_int_eq(status("PUT", "/v1/validate/job", mars), 500);
+    ck_assert_str_eq(fake_text, ""); /* no server was asked */
+    ck_assert_int_eq(status("PUT", "/v1/jobs?region=global", mars), 200); /* the query wins */
+    ck_assert_str_eq(fake_text, "default//global");
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        snprintf(target, sizeof(target), "%s?region=mars", own[i]);
+        ck_assert_int_eq(status("GET", target, NULL), 200);
+    }
+}
+END_TEST
+
 START_TEST(no_answer_is_open_to_all_origins)
 {
     static const char *const targets[] = {
@@ -495,4 +529,5 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    nodes_keep_their_secret_and_tell_of_drain, draining, node_metadata, parameters,
                    lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
                    agent_routes, client_routes, a_page_of_another_origin_changes_nothing,
-                   a_name_that_is_not_ours_is_refused, no_answer_is_open_to_all_origins)
+                   a_name_that_is_not_ours_is_refused,
+                   what_is_meant_for_another_region_is_not_done_here, no_answer_is_open_to_all_origins)
