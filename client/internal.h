@@ -182,6 +182,8 @@ struct client {
     bool syncing;
     uint64_t list_call;
     uint64_t get_call;
+    struct fetch *fetch; /* what the list said is new, NULL: nothing */
+    uint64_t refuse_call;
     uint64_t update_call;
     uint64_t index;
     int64_t list_sent_ns;
@@ -226,6 +228,12 @@ void sync_stop(struct client *c);
 void sync_dirty(struct client *c, struct alloc_runner *ar);
 void sync_all_dirty(struct client *c); /* a full report */
 int64_t client_backoff(int64_t *backoff_ms);
+void sync_fetched(struct client *c, const struct err *e); /* e NULL: all is here */
+
+/* fetch.c: one at a time; sync_fetched() comes at its end. */
+struct fetch *fetch_new(struct client *c);
+void fetch_add(struct fetch *f, const char *id, uint64_t index);
+void fetch_start(struct fetch *f);
 
 /* alloc_runner.c */
 struct alloc_runner *alloc_runner_find(const struct client *c, const char *id);

@@ -28,6 +28,8 @@ enum {
     CLIENT_RESERVE = 1 << 20,  /* bytes reserved for the local state, to go on with a full disk */
     CLIENT_REMOVALS_MAX = 64,  /* ended allocations that wait to be removed before new ones wait */
     CLIENT_UPDATE_MAX = 256,   /* allocations in one report to the servers */
+    CLIENT_FETCH_MAX = 1024,   /* allocations asked of the servers at once */
+    CLIENT_KNOWN_MAX = 64,     /* jobs named to them as known */
     RESOLV_MAX = 64 << 10,     /* bytes of the host's resolv.conf; of a larger one nothing is taken */
     STATS_PIDS_MAX = 256,      /* processes that the statistics of a task name */
     CLIENT_META_MAX = 256,     /* keys of dynamic metadata of the node */

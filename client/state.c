@@ -21,7 +21,7 @@
 #include "common/table.h"
 
 enum { STATE_RETRY_MS = 500 }; /* while the disk is full */
-static const size_t STATE_MAP_BYTES = (size_t)1 << 30;
+static const size_t STATE_MAP_BYTES = (size_t)16 << 30; /* each allocation has a copy of its job */
 
 struct op {
     bool task;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the servers want of this node, and what became of it. Down: a blocking list of allocation ids
- * and indexes, then the changed ones in full. Up: reports, of a new status at once, of further events
- * together within CLIENT_BATCH_NS; a report is sent again until a server takes it.
+ * and indexes, then the changed ones in full (fetch.c). Up: reports, of a new status at once, of
+ * further events together within CLIENT_BATCH_NS; a report is sent again until a server takes it.
  */
 #include <string.h>
 
@@ -36,46 +36,15 @@ list_retry(struct client *c, const char *what, const struct err *e)
     c->list_timer = timer_start(c->loop, ms, on_list_timer, c);
 }
 
-static void
-take_alloc(struct client *c, const struct allocation *a)
+void
+sync_fetched(struct client *c, const struct err *e)
 {
-    if (str_empty(a->id) || !a->job)
-        return;
-    struct alloc_runner *ar = alloc_runner_find(c, a->id);
-    if (ar)
-        alloc_runner_update(ar, a);
-    else if (alloc_client_terminal(a))
-        gc_note_gone(c, a->id, a->alloc_modify_index);
-    else
-        alloc_runner_add(c, a);
-}
-
-static void
-on_allocs(void *arg, const struct err *e, const void *resp)
-{
-    struct client *c = arg;
-    c->get_call = 0;
-    if (c->stopping) {
-        /* nothing */
-    } else if (e) {
+    if (e) {
         c->index = 0; /* ask for the list again, at once when it comes */
         list_retry(c, "allocations were not received", e);
     } else {
-        const struct allocs_response *r = resp;
-        for (size_t i = 0; i < r->allocations.n; i++)
-            take_alloc(c, r->allocations.v[i]);
         list_send(c);
     }
-    client_release(c);
-}
-
-static void
-get_allocs(struct client *c, const struct str_list *ids)
-{
-    struct query_options q = {.allow_stale = true};
-    struct alloc_get_allocs_request req = {.alloc_ids = *ids, .query = &q};
-    client_hold(c);
-    c->get_call = rpc_send(c->rpc, RPC_ALLOC_GET_ALLOCS, &req, 0, on_allocs, c);
 }
 
 static bool
@@ -120,17 +89,18 @@ take_list(struct client *c, const struct node_client_allocs_response *r)
     }
     c->index = index;
     drop_unlisted(c, r);
-    auto_mem void *tmp = mem_ctx("list");
-    struct str_list ids = {0};
+    struct fetch *f = NULL;
     for (size_t i = 0; i < r->allocs.n; i++) {
         const char *id = r->allocs.v[i].k;
         uint64_t at = (uint64_t)r->allocs.v[i].v;
         struct alloc_runner *ar = alloc_runner_find(c, id);
-        if (ar ? at > ar->rec->server_index : !gc_is_gone(c, id, at))
-            list_add(tmp, ids, id);
+        if (ar ? at <= ar->rec->server_index : gc_is_gone(c, id, at))
+            continue;
+        f = f ? f : fetch_new(c);
+        fetch_add(f, id, at);
     }
-    if (ids.n > 0)
-        get_allocs(c, &ids);
+    if (f)
+        fetch_start(f);
     else
         list_send(c);
 }
@@ -156,7 +126,7 @@ on_list(void *arg, const struct err *e, const void *resp)
 static void
 list_send(struct client *c)
 {
-    if (c->stopping || c->list_call || c->get_call)
+    if (c->stopping || c->list_call || c->fetch)
         return;
     /* The first list ends what is not in it: it must not come from a server that lags behind. Later
      * ones are held against the index of the one before. */
@@ -390,8 +360,8 @@ sync_stop(struct client *c)
     timer_stop(c->list_timer);
     timer_stop(c->update_timer);
     c->list_timer = c->update_timer = NULL;
-    uint64_t calls[] = {c->list_call, c->get_call, c->update_call};
-    for (size_t i = 0; i < 3; i++)
+    uint64_t calls[] = {c->list_call, c->get_call, c->refuse_call, c->update_call};
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         if (calls[i])
             rpc_cancel(c->rpc, calls[i]);
 }

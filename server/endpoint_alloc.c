@@ -7,6 +7,8 @@
 #include "common/num.h"
 #include "server/endpoint_int.h"
 
+enum { GET_ALLOCS_ROOM = 64 << 10 }; /* of a frame, for what is between allocations */
+
 /* --- allocations --- */
 
 static int
@@ -72,24 +74,81 @@ alloc_get(void *arg, struct rpc_call *call, const void *p)
                   state_key_alloc(str_or(req->id, "")), alloc_get_run);
 }
 
-/* What a client fetches: whole allocations by id; ids that are gone are left out. */
+/* --- what a client fetches --- */
+
+static bool
+same_job(const struct known_job *k, const struct job *j)
+{
+    return k->job_modify_index == j->job_modify_index && str_eq(k->id, j->id) &&
+           str_eq(str_or(k->namespace, NS_DEFAULT), str_or(j->namespace, NS_DEFAULT));
+}
+
+static bool
+has_job(const struct alloc_get_allocs_request *req, const struct alloc_get_allocs_response *resp,
+        const struct job *j)
+{
+    for (size_t i = resp->jobs.n; i-- > 0;)
+        if (resp->jobs.v[i] == j) /* the snapshot has one of each */
+            return true;
+    for (size_t i = 0; i < req->known.n; i++)
+        if (same_job(req->known.v[i], j))
+            return true;
+    return false;
+}
+
+/* Bytes on the wire; more than a frame counts as that. */
+static size_t
+wire_size(const struct type *t, const void *obj)
+{
+    auto_buf struct buf b = BUF_INIT(RPC_FRAME_MAX);
+    mp_encode(&b, t, obj);
+    return buf_error(&b) ? RPC_FRAME_MAX : b.len;
+}
+
+static int
+check_get_many(const struct alloc_get_allocs_request *req, struct err *e)
+{
+    if (req->alloc_ids.n > GET_ALLOCS_MAX)
+        return err_set(e, -ERR_LIMIT, "%zu allocations asked for at once: at most %d",
+                       req->alloc_ids.n, GET_ALLOCS_MAX);
+    if (req->known.n > GET_ALLOCS_KNOWN_MAX)
+        return err_set(e, -ERR_LIMIT, "%zu jobs are said to be known: at most %d", req->known.n,
+                       GET_ALLOCS_KNOWN_MAX);
+    return 0;
+}
+
+/* Allocations by id, each Job once; ids that are gone are left out. It ends where GET_ALLOCS_BYTES are
+ * passed: Handled says where to go on. */
 static int
 alloc_get_many_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
     const struct alloc_get_allocs_request *req = r->req;
-    struct allocs_response *resp = mem_new(ctx, struct allocs_response);
+    struct alloc_get_allocs_response *resp = mem_new(ctx, struct alloc_get_allocs_response);
+    size_t bytes = 0;
 
-    if (req->alloc_ids.n > GET_ALLOCS_MAX)
-        return err_set(e, -ERR_LIMIT, "%zu allocations asked for at once: at most %d",
-                       req->alloc_ids.n, GET_ALLOCS_MAX);
-    for (size_t i = 0; i < req->alloc_ids.n; i++) {
-        struct allocation *a = state_alloc(t, ctx, str_or(req->alloc_ids.v[i], ""));
-        if (a == NULL)
+    if (check_get_many(req, e) < 0)
+        return e->code;
+    for (; resp->handled < req->alloc_ids.n && bytes < GET_ALLOCS_BYTES; resp->handled++) {
+        struct allocation *a = state_alloc(t, ctx, str_or(req->alloc_ids.v[resp->handled], ""));
+        struct job *j = a != NULL ? (struct job *)(uintptr_t)state_alloc_job(t, a) : NULL;
+        if (j == NULL)
             continue;
-        state_alloc_job(t, a);
-        if (a->modify_index > r->index)
-            r->index = a->modify_index;
-        list_add(ctx, resp->allocations, a);
+        bool known = has_job(req, resp, j);
+        a->job = NULL;
+        size_t size = wire_size(&type_allocation, a) + (known ? 0 : wire_size(&type_job, j));
+        if (bytes + size > RPC_FRAME_MAX - GET_ALLOCS_ROOM) {
+            if (bytes > 0)
+                break;
+            return err_set(e, -ERR_LIMIT, "allocation %s and its job take more than an answer may",
+                           a->id);
+        }
+        bytes += size;
+        if (!known)
+            list_add(ctx, resp->jobs, j);
+        struct sent_alloc *sent = mem_new(ctx, struct sent_alloc);
+        *sent = (struct sent_alloc){.alloc = a, .job_modify_index = j->job_modify_index};
+        list_add(ctx, resp->allocs, sent);
+        r->index = a->modify_index > r->index ? a->modify_index : r->index;
     }
     if (r->index == 0)
         r->index = state_index(t, r->tables);

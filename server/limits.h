@@ -14,6 +14,8 @@ enum {
     QUERY_TIME_MAX_MS = 600000,   /* a blocking query */
     UPDATE_ALLOCS_MAX = 4096,     /* allocations in one report of a client */
     GET_ALLOCS_MAX = 4096,        /* allocations that a client asks for at once */
+    GET_ALLOCS_BYTES = 4 << 20,   /* bytes of those sent to it at once; it asks for the others then */
+    GET_ALLOCS_KNOWN_MAX = 256,   /* jobs that it names as known */
     PAGE_TOKEN_MAX = 2200,        /* bytes of a next_token */
 
     /* --- server: scheduling --- */

@@ -340,6 +340,7 @@ START_TEST(updates_in_place)
     struct restart_policy *p = x->a->job->task_groups.v[0]->restart_policy;
     p->attempts.v = 1;
     p->delay = (struct opt_i64){true, 10 * NS_PER_MS};
+    x->a->job->job_modify_index++;
     world_changed(&w, x);
     world_until(&w, w.parked); /* taken, and waiting for more */
     ck_assert_uint_eq(world_task(x)->restarts, 0);
@@ -571,6 +572,53 @@ START_TEST(mock_restarts)
 }
 END_TEST
 
+/* However many parts they come in, and later on: a stop does not bring it again. */
+START_TEST(a_job_is_fetched_once)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    driver_add(&driver_mock);
+    w.per_get = 7;
+    struct world_alloc *x = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}", "");
+    for (int i = 1; i < 50; i++)
+        world_another(&w, x);
+    world_client(&w);
+    for (size_t i = 0; i < w.n; i++)
+        world_until(&w, world_status(&w.allocs[i], "running"));
+    ck_assert_uint_eq(w.jobs_sent, 1);
+    ck_assert_uint_eq(w.gets, 8);
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_status(x, "complete"));
+    ck_assert_uint_eq(w.jobs_sent, 1);
+    world_stop(&w);
+}
+END_TEST
+
+/* It is told, and is asked for no more; those before and behind it run. */
+START_TEST(one_that_cannot_be_fetched_fails_alone)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    driver_add(&driver_mock);
+    struct world_alloc *x = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}", "");
+    for (int i = 1; i < 9; i++)
+        world_another(&w, x);
+    w.allocs[4].too_large = true;
+    w.fail_update = -ERR_UNAVAILABLE; /* the first report of it is lost */
+    world_client(&w);
+    world_until(&w, world_status(&w.allocs[4], "failed"));
+    ck_assert_ptr_nonnull(strstr(w.allocs[4].last->client_description, "too large"));
+    for (size_t i = 0; i < w.n; i++)
+        world_until(&w, i == 4 || world_status(&w.allocs[i], "running"));
+    unsigned gets = w.gets;
+    struct world_alloc *y = world_another(&w, x);
+    world_until(&w, world_status(y, "running"));
+    ck_assert_uint_eq(w.gets, gets + 1);
+    world_stop(&w);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes, deletion_without_an_index,
                    restart_and_signal,
@@ -578,4 +626,5 @@ TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_
                    updates_in_place,
                    old_allocations_are_collected, full_disk_is_relieved, new_waits_for_removals,
                    dev_ends_its_tasks, reports_are_sent_again, drains_its_node,
-                   follow_and_rotation, mock_restarts)
+                   follow_and_rotation, mock_restarts, a_job_is_fetched_once,
+                   one_that_cannot_be_fetched_fails_alone)

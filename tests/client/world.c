@@ -96,16 +96,39 @@ find(struct world *w, const char *id)
     return NULL;
 }
 
+/* As a server does: each job once, unless it is known; `per_get` at once. */
 static void
 on_get(void *arg, struct rpc_call *call, const void *req)
 {
     struct world *w = arg;
     const struct alloc_get_allocs_request *r = req;
-    struct allocs_response resp = {0};
-    for (size_t i = 0; i < r->alloc_ids.n; i++) {
-        struct world_alloc *x = find(w, r->alloc_ids.v[i]);
-        if (x)
-            list_add(rpc_call_ctx(call), resp.allocations, x->a);
+    struct alloc_get_allocs_response resp = {0};
+    void *ctx = rpc_call_ctx(call);
+    w->gets++;
+    for (; resp.handled < r->alloc_ids.n && (!w->per_get || resp.handled < w->per_get); resp.handled++) {
+        struct world_alloc *x = find(w, r->alloc_ids.v[resp.handled]);
+        if (!x)
+            continue;
+        if (x->too_large) {
+            if (resp.handled > 0)
+                break;
+            rpc_failf(call, -ERR_LIMIT, "too large");
+            return;
+        }
+        struct sent_alloc *s = mem_new(ctx, struct sent_alloc);
+        s->alloc = mem_dup(ctx, x->a, sizeof(*x->a));
+        s->alloc->job = NULL;
+        s->job_modify_index = x->a->job->job_modify_index;
+        list_add(ctx, resp.allocs, s);
+        bool has = false;
+        for (size_t i = 0; i < r->known.n; i++)
+            has = has || (strcmp(r->known.v[i]->id, x->a->job->id) == 0 &&
+                          r->known.v[i]->job_modify_index == s->job_modify_index);
+        for (size_t i = 0; i < resp.jobs.n; i++)
+            has = has || resp.jobs.v[i] == x->a->job;
+        if (!has)
+            list_add(ctx, resp.jobs, x->a->job);
+        w->jobs_sent += !has;
     }
     rpc_reply(call, &resp);
 }
@@ -299,6 +322,19 @@ world_add(struct world *w, const char *type, const char *driver, const char *con
     ck_assert_uint_lt(w->n, WORLD_ALLOCS);
     struct world_alloc *x = &w->allocs[w->n++];
     *x = (struct world_alloc){.a = a, .listed = true};
+    world_changed(w, x);
+    x->a->job->job_modify_index = w->index;
+    return x;
+}
+
+struct world_alloc *
+world_another(struct world *w, const struct world_alloc *of)
+{
+    char id[UUID_TEXT];
+    ck_assert_uint_lt(w->n, WORLD_ALLOCS);
+    struct world_alloc *x = &w->allocs[w->n++];
+    *x = (struct world_alloc){.a = mem_dup(w->ctx, of->a, sizeof(*of->a)), .listed = true};
+    x->a->id = mem_strdup(w->ctx, uuid_make(id));
     world_changed(w, x);
     return x;
 }

@@ -18,6 +18,7 @@ struct world_alloc {
     struct allocation *last; /* the last report; NULL: none */
     unsigned reports;
     bool listed;
+    bool too_large; /* to be sent */
 };
 
 struct world {
@@ -33,6 +34,8 @@ struct world {
     uint64_t index;
     struct rpc_call *parked;
     unsigned registrations, heartbeats, updates;
+    unsigned gets, jobs_sent;
+    size_t per_get; /* allocations sent at once; 0: all */
     int fail_heartbeat; /* code of the next heartbeat's error; 0: none */
     int fail_update;
     struct node *node;
@@ -54,6 +57,8 @@ struct world_alloc *world_add(struct world *w, const char *type, const char *dri
                               const char *group);
 /* A shell script under raw_exec. */
 struct world_alloc *world_script(struct world *w, const char *type, const char *script);
+/* One more of the same job. */
+struct world_alloc *world_another(struct world *w, const struct world_alloc *of);
 void world_drained(struct world *w); /* the servers say that the drain is complete */
 void world_changed(struct world *w, struct world_alloc *x); /* new index; wakes the list call */
 void world_wake(struct world *w); /* answers the list call as it is */

@@ -258,10 +258,12 @@ START_TEST(job_becomes_allocation)
         CALL(w, RPC_NODE_GET_CLIENT_ALLOCS, node_client_allocs_response, &cr);
     ck_assert_uint_eq(ca->allocs.n, 1);
     struct alloc_get_allocs_request gr = {.alloc_ids = {&al->allocations.v[0]->id, 1}};
-    const struct allocs_response *ar = CALL(w, RPC_ALLOC_GET_ALLOCS, allocs_response, &gr);
-    ck_assert_uint_eq(ar->allocations.n, 1);
-    ck_assert_ptr_nonnull(ar->allocations.v[0]->job);
-    ck_assert_int_eq(map_get(ar->allocations.v[0]->allocated_resources->tasks, "server")
+    const struct alloc_get_allocs_response *ar =
+        CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
+    ck_assert_uint_eq(ar->allocs.n, 1);
+    ck_assert_uint_eq(ar->jobs.n, 1);
+    ck_assert_uint_eq(ar->jobs.v[0]->job_modify_index, ar->allocs.v[0]->job_modify_index);
+    ck_assert_int_eq(map_get(ar->allocs.v[0]->alloc->allocated_resources->tasks, "server")
                          ->v->memory->memory_mb, 256);
 
     report(w, al->allocations.v[0]->id, ALLOC_RUNNING);
@@ -272,6 +274,44 @@ START_TEST(job_becomes_allocation)
     ck_assert_str_eq(job->job->status, JOB_STATUS_RUNNING);
     const struct job_summary_response *sum = CALL(w, RPC_JOB_SUMMARY, job_summary_response, &jr);
     ck_assert_int_eq(map_get(sum->job_summary->summary, "web")->v->running, 1);
+    world_close(w);
+}
+END_TEST
+
+/* Far more than a frame together: each job once, in parts that go on where the one before ended. */
+START_TEST(allocations_are_sent_in_parts)
+{
+    enum { JOBS = 7, EACH = 2, MEBIBYTE = 1 << 20 };
+    struct world *w = world_open(tmp_dir());
+    char *ballast = mem_array(w, char, MEBIBYTE + 1);
+    struct str_list ids = {0};
+
+    memset(ballast, 'x', MEBIBYTE);
+    node_up(w);
+    for (int i = 0; i < JOBS; i++) {
+        struct job *j = the_job(w, mem_printf(w, "large%d", i), EACH);
+        str_map_set(w, &j->meta, "ballast", ballast);
+        j->task_groups.v[0]->tasks.v[0]->resources->cpu.v = 100;
+        await_eval(w, run_job(w, j)->eval_id);
+        const struct alloc_list_response *al = allocs_of(w, j->id);
+        ck_assert_uint_eq(al->allocations.n, EACH);
+        for (size_t k = 0; k < EACH; k++)
+            list_add(w, ids, al->allocations.v[k]->id);
+    }
+    size_t parts = 0, allocs = 0, jobs = 0;
+    for (size_t at = 0; at < ids.n; parts++) {
+        struct alloc_get_allocs_request gr = {.alloc_ids = {ids.v + at, ids.n - at}};
+        const struct alloc_get_allocs_response *r =
+            CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
+        ck_assert_uint_gt(r->handled, 0);
+        ck_assert_str_eq(r->allocs.v[0]->alloc->id, ids.v[at]);
+        at += r->handled;
+        allocs += r->allocs.n;
+        jobs += r->jobs.n;
+    }
+    ck_assert_uint_gt(parts, 1);
+    ck_assert_uint_eq(allocs, JOBS * EACH);
+    ck_assert_uint_lt(jobs, JOBS + parts); /* one that a part ends within is sent with the next as well */
     world_close(w);
 }
 END_TEST
@@ -691,7 +731,8 @@ START_TEST(indexes_and_pages)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("server", 60, job_becomes_allocation, counts_change_and_stop, blocked_until_there_is_room,
+TEST_SUITE_TIMEOUT("server", 60, job_becomes_allocation, allocations_are_sent_in_parts,
+                   counts_change_and_stop, blocked_until_there_is_room,
            refusals_name_the_problem, plan_is_a_dry_run, survives_a_restart,
            blocked_survives_a_restart, silence_loses_the_node, stops_under_load, soak,
            indexes_and_pages)
