@@ -13,6 +13,8 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/cgroup.h"
+#include "isolation/limits.h"
 #include "isolation/policy.h"
 #include "isolation/supervisor.h"
 
@@ -151,6 +153,9 @@ start_unit(struct wait *w, const char *unit, const char *run_dir, struct err *e)
         if (strlen(exe) + sizeof("/paddock-holder") > sizeof(exe))
             return err_set(e, -ERR_LIMIT, "the path of paddock-holder is too long");
         strncat(exe, "/paddock-holder", sizeof(exe) - strlen(exe) - 1);
+        r = cgroup_clear(run_dir, HOLDER_CLEAR_MS, e);
+        if (r < 0)
+            return r;
         r = transient(w, unit, exe, run_dir);
     }
     return await_job(w, r, "start", unit, e);

@@ -164,6 +164,10 @@ int cgroup_populated(int dirfd);
 int cgroup_events_open(int dirfd);
 /* Waits until the leaf is empty: 0, or -ETIMEDOUT. Blocking: not in the warden's loop. */
 int cgroup_wait_empty(int dirfd, int timeout_ms);
+/* Removes what an ended holder left of the tasks' cgroup that RUN_DIR names, so that another can start
+ * in it: kills what lives there and waits, `timeout_ms` at most. Without such a cgroup: 0. A holder
+ * that lives is -ERR_CONFLICT, and nothing is touched. Blocking. */
+int cgroup_clear(const char *run_dir, int timeout_ms, struct err *e);
 /* memory.events: oom_kill count of the leaf, or -errno where memory is not controlled. */
 int64_t cgroup_oom_kills(int dirfd);
 

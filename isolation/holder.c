@@ -5,7 +5,9 @@
  * process is), writes where that parent is to RUNDIR/cgroup for `paddock policy`, and then only
  * waits: agent and warden may be restarted and upgraded under it, tasks stay.
  *
- * It reads nothing but its own place in /proc/self and takes one argument, RUNDIR.
+ * It reads nothing but its own place in /proc/self and takes one argument, RUNDIR. With -clear before it, it
+ * removes what an earlier holder left of that cgroup and ends: the kernel lets no process into a cgroup
+ * that hands controllers down, so a unit with a left subtree cannot start (219/CGROUP).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +22,8 @@
 #include "common/notify.h"
 #include "common/str.h"
 #include "isolation/cgroup.h"
+#include "isolation/limits.h"
 #include "isolation/policy.h"
-
-#define LEAF "holder"
 
 /* The path of our own cgroup below the cgroup2 mount: the line "0::/path". */
 static int
@@ -39,8 +40,8 @@ own_cgroup(const void *ctx, const char **ret, struct err *e)
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         if (!str_prefix(line, "0::/"))
             continue;
-        if (str_suffix(line, "/" LEAF)) /* started again by hand */
-            line[strlen(line) - strlen("/" LEAF)] = '\0';
+        if (str_suffix(line, "/" HOLDER_LEAF)) /* started again by hand */
+            line[strlen(line) - strlen("/" HOLDER_LEAF)] = '\0';
         if (strcmp(line, "0::/") == 0)
             break;
         *ret = mem_printf(ctx, "%s%s", info.mount, line + 3);
@@ -57,7 +58,7 @@ hold(const void *ctx, const char *run_dir, struct err *e)
     int r = own_cgroup(ctx, &root, e);
     if (r < 0)
         return r;
-    const char *leaf = mem_printf(ctx, "%s/" LEAF, root);
+    const char *leaf = mem_printf(ctx, "%s/" HOLDER_LEAF, root);
     if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
         return err_errno(e, errno, "make the cgroup \"%s\"", leaf);
     r = file_put(AT_FDCWD, mem_printf(ctx, "%s/cgroup.procs", leaf), "0");
@@ -77,8 +78,15 @@ main(int argc, char **argv)
     void *ctx = mem_ctx("holder");
     sigset_t set;
     int sig;
-    if (argc != 2 || argv[1][0] != '/') {
-        fprintf(stderr, "usage: paddock-holder RUNDIR\nStarted by systemd, not by hand.\n");
+    bool clear = argc == 3 && str_eq(argv[1], "-clear");
+    if ((argc != 2 && !clear) || argv[argc - 1][0] != '/') {
+        fprintf(stderr, "usage: paddock-holder [-clear] RUNDIR\nStarted by systemd, not by hand.\n");
+        return 1;
+    }
+    if (clear) {
+        if (cgroup_clear(argv[2], HOLDER_CLEAR_MS, &e) == 0)
+            return 0;
+        fprintf(stderr, "paddock-holder: %s\n", e.text);
         return 1;
     }
     sigemptyset(&set);

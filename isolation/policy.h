@@ -19,6 +19,7 @@
 #define POLICY_FILE "policy"        /* in RunDir */
 #define POLICY_SOCKET "warden.sock" /* in RunDir */
 #define POLICY_CGROUP "cgroup" /* in RunDir: the path of the tasks' cgroup, by paddock-holder */
+#define HOLDER_LEAF "holder"   /* in that cgroup: where the holder itself is */
 
 /* Ranges of host ids for user namespaces. The default is what no other tool hands out:
  * 1879048192 (0x70000000) and above, below what systemd reserves at 2147352576. */

@@ -3,6 +3,7 @@
 import glob
 import os
 import signal
+import subprocess
 
 from vm import *
 
@@ -107,5 +108,26 @@ def stopping_the_tasks_unit_ends_them():
     purge("ends")
 
 
+def a_start_waits_for_what_a_stop_left():
+    """A process that systemd gave up, in a cgroup with controllers handed down: as after a stop that timed out."""
+    sh("systemctl", "stop", *UNITS)
+    os.makedirs(f"{TASKS}/left/t/task")
+    with open(f"{TASKS}/cgroup.subtree_control", "w") as f:
+        f.write("+pids")
+    left = subprocess.Popen(["sleep", "1000000"])
+    with open(f"{TASKS}/left/t/task/cgroup.procs", "w") as f:
+        f.write(str(left.pid))
+    sh("systemctl", "start", "paddock")
+    assert left.wait(DEADLINE_S) == -signal.SIGKILL
+    assert show("paddock-tasks", "NRestarts") == "0", show("paddock-tasks", "NRestarts")
+    assert [show(u, "ActiveState") for u in UNITS] == ["active"] * 3
+    assert not os.path.exists(f"{TASKS}/left")
+    until(ready, "ready node")
+    # and a holder that lives is not cleared away
+    assert "a holder lives" in sh("/usr/libexec/paddock/paddock-holder", "-clear", "/run/paddock", check=False)
+    assert show("paddock-tasks", "ActiveState") == "active"
+
+
 CASES = {1: [tasks_survive, end_during_absence_is_reported, tasks_unit_restart_is_like_a_reboot,
-             tasks_end_with_a_killed_holder_and_come_back, stopping_the_tasks_unit_ends_them]}
+             tasks_end_with_a_killed_holder_and_come_back, stopping_the_tasks_unit_ends_them,
+             a_start_waits_for_what_a_stop_left]}
