@@ -46,6 +46,7 @@ struct broker {
     struct entry **cancelable, **failed;
     size_t n_cancelable, n_failed;
     uint64_t next_token;
+    int64_t awake_ms; /* when it was last asked for anything */
     size_t n_pending, n_out;
     bool paused;
 };
@@ -242,6 +243,7 @@ broker_dequeue(struct broker *b, int64_t now_ms, uint64_t *ret_token)
     if (x == NULL)
         return NULL;
     pheap_remove(&b->ready, x);
+    b->awake_ms = now_ms;
     x->where = W_OUT;
     x->deliveries++;
     x->token = b->next_token++;
@@ -361,9 +363,31 @@ broker_touch(struct broker *b, const char *id, uint64_t token, int64_t now_ms)
     return true;
 }
 
+/* A tick that comes so late says that this server stood still, and with it all who work: that time does
+ * not count against them. */
+static void
+stood_still(struct broker *b, int64_t now_ms)
+{
+    const struct entry *first = pheap_top(&b->timed);
+    int64_t gap_ms = now_ms - b->awake_ms;
+    struct entry *x, *nx;
+
+    b->awake_ms = now_ms;
+    if (first == NULL || now_ms - first->due_ms <= BROKER_LATE_MS)
+        return;
+    HASH_ITER(hh, b->entries, x, nx)
+    {
+        if (x->where != W_OUT)
+            continue;
+        x->due_ms += gap_ms;
+        pheap_update(&b->timed, x);
+    }
+}
+
 void
 broker_tick(struct broker *b, int64_t now_ms)
 {
+    stood_still(b, now_ms);
     for (struct entry *x; (x = pheap_top(&b->timed)) != NULL && x->due_ms <= now_ms;) {
         if (x->where == W_OUT) {
             entry_nack(b, x, now_ms);

@@ -21,6 +21,7 @@
 enum {
     BROKER_DELIVERIES = 3,
     BROKER_NACK_MS = 60000,        /* an outstanding evaluation that nobody touches */
+    BROKER_LATE_MS = 1000,         /* a tick that is later than this: the server stood still */
     BROKER_RETRY_FIRST_MS = 1000,  /* after the first nack */
     BROKER_RETRY_MS = 20000,       /* (n - 1) times this after the n-th */
 };

@@ -6,14 +6,18 @@
 
 #include "common/hash.h"
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "server/heap.h"
 
+enum { LOOK_AGAIN_MS = 1000, LATE_MS = 1000 };
+
 struct beat {
     char id[UUID_TEXT];
     int64_t due_ms;
+    bool overdue; /* seen to be due: due_ms is the second look */
     size_t at;
     UT_hash_handle hh;
 };
@@ -84,18 +88,33 @@ heartbeats_clear(struct heartbeats *h)
 
 static void arm(struct heartbeats *h);
 
+/* Timers come before sockets. A node that is due is missed at a second look, when what lay in its socket
+ * has been read; a look that comes late says that this server was not there to read (stopped, paused,
+ * swapped out), and each node has its grace once more. */
 static void
 fired(void *arg)
 {
     struct heartbeats *h = arg;
+    int64_t now_ms = loop_now_ms(h->loop);
+    int64_t again_ms = h->cfg.grace_ms > LOOK_AGAIN_MS ? h->cfg.grace_ms : LOOK_AGAIN_MS;
+    bool stood_still = false;
 
     h->timer = NULL;
-    for (struct beat *b; (b = pheap_top(&h->heap)) != NULL && b->due_ms <= loop_now_ms(h->loop);) {
+    for (struct beat *b; (b = pheap_top(&h->heap)) != NULL && b->due_ms <= now_ms;) {
         char id[UUID_TEXT];
+        stood_still |= now_ms - b->due_ms > LATE_MS; /* the one that is due longest comes first */
+        if (stood_still || !b->overdue) {
+            b->overdue = true;
+            b->due_ms = now_ms + (stood_still ? again_ms : LOOK_AGAIN_MS);
+            pheap_update(&h->heap, b);
+            continue;
+        }
         str_copy(id, sizeof(id), b->id);
         beat_del(h, b);
         h->missed(h->arg, id);
     }
+    if (stood_still)
+        log_warn("heartbeat", "this server stood still: the time does not count against its nodes", NULL);
     arm(h);
 }
 
@@ -127,6 +146,7 @@ beat_set(struct heartbeats *h, const char *node_id, int64_t delay_ms)
         pheap_push(&h->heap, b);
     } else {
         b->due_ms = loop_now_ms(h->loop) + delay_ms;
+        b->overdue = false;
         pheap_update(&h->heap, b);
     }
     arm(h);

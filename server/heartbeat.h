@@ -20,7 +20,8 @@ struct heartbeat_config {
     int64_t per_second; /* heartbeats of all nodes together that the leader wants at most */
 };
 
-/* `missed` is called once per expiry; the node's timer is gone then. */
+/* `missed` is called once per expiry, a second after it; the node's timer is gone then. Time in which the
+ * loop stood still does not count. */
 struct heartbeats *heartbeats_new(const void *ctx, struct loop *l, const struct heartbeat_config *c,
                                   void (*missed)(void *arg, const char *node_id), void *arg);
 /* Every timer is dropped. */

@@ -156,6 +156,22 @@ START_TEST(touch_extends)
 }
 END_TEST
 
+/* Who works on it stood still as well. */
+START_TEST(a_server_that_stood_still_takes_no_work_away)
+{
+    struct broker *b = broker_new(NULL);
+    uint64_t t;
+
+    put(b, ev("e1", "a", 50, 1), 0);
+    next(b, 0, &t);
+    broker_tick(b, 30000);
+    broker_tick(b, 90000);
+    ck_assert_int_eq(broker_next_ms(b), BROKER_NACK_MS + 60000);
+    ck_assert(broker_ack(b, "e1", t, 90001, 0));
+    talloc_free(b);
+}
+END_TEST
+
 START_TEST(waits)
 {
     struct broker *b = broker_new(NULL);
@@ -399,6 +415,7 @@ START_TEST(losers_retry_by_time)
 }
 END_TEST
 
-TEST_SUITE("broker", order_of_ready, one_per_job, tokens, delivery_limit, touch_extends, waits,
+TEST_SUITE("broker", order_of_ready, one_per_job, tokens, delivery_limit, touch_extends,
+           a_server_that_stood_still_takes_no_work_away, waits,
            requeue_while_out, paused, random_walk, blocked_by_class, no_lost_wake_up,
            one_blocked_per_job, losers_retry_by_time)

@@ -2,6 +2,8 @@
  *
  * Heartbeat timers: the rate rule, and who is missed when.
  */
+#include <poll.h>
+
 #include "tests/lib/test.h"
 
 #include "common/mem.h"
@@ -77,4 +79,37 @@ START_TEST(silent_nodes_are_missed)
 }
 END_TEST
 
-TEST_SUITE("heartbeat", rate_rule, silent_nodes_are_missed)
+enum { STILL_MS = 1500 };
+
+static void
+stands_still(void *arg)
+{
+    struct seen *s = arg;
+
+    loop_post(s->loop, beat, s); /* it came meanwhile, and is read when the loop turns again */
+    poll(NULL, 0, STILL_MS);
+}
+
+/* Nobody was heard while the server stood still: who was due then has as long as before. */
+START_TEST(a_server_that_stood_still_misses_nobody)
+{
+    static const struct heartbeat_config c = {
+        .min_ms = 10000, .grace_ms = 500, .failover_ms = 300, .per_second = 0};
+    struct seen s = {.loop = loop_new()};
+    bool over = false;
+
+    s.h = heartbeats_new(NULL, s.loop, &c, missed, &s);
+    heartbeats_failover(s.h, "a");
+    heartbeats_failover(s.h, "b");
+    timer_start(s.loop, 10, stands_still, &s);
+    loop_run_until(s.loop, &over, STILL_MS + 100);
+    ck_assert_int_eq(s.a, 0);
+    while (s.a == 0)
+        loop_run_until(s.loop, &over, 10);
+    ck_assert_int_eq(s.b, 0);
+    talloc_free(s.h);
+    loop_free(s.loop);
+}
+END_TEST
+
+TEST_SUITE("heartbeat", rate_rule, silent_nodes_are_missed, a_server_that_stood_still_misses_nobody)
