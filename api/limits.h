@@ -24,6 +24,11 @@ enum {
     JOB_DNS_MAX = 16,                /* servers, searches or options of a network */
     JOB_HOSTNAME_MAX = 64,           /* bytes of the host name of a network */
     JOB_NAME_MAX = 256,              /* bytes of the id of a job and of most names */
+    JOB_TASK_NAME_MAX = 128,         /* bytes of the name of a task */
+    JOB_PATH_MAX = 1024,             /* bytes of a path below the allocation's directory */
+    JOB_PATH_DEPTH_MAX = 64,         /* components of such a path */
+    JOB_SECRETS_MIB_MAX = 1024,      /* MiB of the secrets of a task */
+    JOB_LOG_FILES_MAX = 10000,       /* log files of a stream of a task */
     JOB_ERRORS_MAX = 100,            /* errors that a validation reports */
     JOB_ERRORS_TEXT_MAX = 256 << 10, /* bytes of their text */
 };

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "api/limits.h"
+#include "api/plain.h"
 #include "api/terms.h"
 #include "api/validate_isolation.h"
+#include "api/validate_launch.h"
 #include "common/buf.h"
 #include "common/netrule.h"
 #include "common/num.h"
@@ -304,12 +306,15 @@ static void
 task_name(struct check *c, const struct task *t)
 {
     size_t n = strlen(str_or(t->name, ""));
-    if (n == 0 || n > JOB_NAME_MAX)
-        complain(c, "the task's name must be 1 to %d bytes long", JOB_NAME_MAX);
+    if (n == 0 || n > JOB_TASK_NAME_MAX)
+        complain(c, "the task's name must be 1 to %d bytes long", JOB_TASK_NAME_MAX);
     else if (strchr(t->name, '/') || strchr(t->name, '\\'))
         complain(c, "the task's name may not hold slashes");
     else if (ONE_OF(t->name, "alloc", ".", ".."))
         complain(c, "the task may not be called \"%s\"", t->name);
+    else if (!plain_task_name(t->name))
+        complain(c, "the task's name may not hold control characters or begin with \".\" or "
+                    "\"cgroup.\": it is that of a directory and of a cgroup");
 }
 
 static void
@@ -348,21 +353,11 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
     }
 }
 
-/* As the warden sees it: a line break in a name would forge a variable wherever lines are read. */
-static bool
-env_name_ok(const char *k)
-{
-    for (const char *p = k; *p; p++)
-        if ((unsigned char)*p <= 0x20 || *p == 0x7f || *p == '=')
-            return false;
-    return !str_empty(k);
-}
-
 static void
 env_names(struct check *c, const struct str_map *env)
 {
     for (size_t i = 0; i < env->n; i++)
-        if (!env_name_ok(str_or(env->v[i].k, "")))
+        if (!plain_env_name(env->v[i].k, strlen(env->v[i].k)))
             complain(c, "env: \"%s\" is no name of an environment variable", env->v[i].k);
 }
 
@@ -395,6 +390,7 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     env_names(c, &t->env);
     struct str_list found = {0};
     validate_isolation(c->ctx, t, &found);
+    validate_launch(c->ctx, t, &found);
     for (size_t i = 0; i < found.n; i++)
         complain(c, "%s", found.v[i]);
     if (t->network) {

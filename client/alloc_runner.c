@@ -185,6 +185,7 @@ alloc_runner_dirs_done(struct alloc_runner *ar, const struct err *e)
         ar->dirs = DIRS_NONE; /* link_up asks again */
     } else {
         ar->dirs = DIRS_FAILED;
+        ar->dirs_again = e->code != -ERR_INVALID;
         str_copy(ar->dirs_error, sizeof(ar->dirs_error), e->text);
     }
     for (size_t i = 0; i < ar->n && !ar->stopped && ar->dirs != DIRS_NONE; i++)

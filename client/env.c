@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/plain.h"
 #include "common/buf.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -208,7 +209,7 @@ put_host(struct env *e)
 {
     for (const char *const *h = e->in->host_env; h && *h; h++) {
         const char *eq = strchr(*h, '=');
-        if (!eq || eq == *h)
+        if (!eq || !plain_env_name(*h, (size_t)(eq - *h)))
             continue;
         const char *name = mem_strndup(e, *h, (size_t)(eq - *h));
         if (!denied(e->in, name) && !str_map_get(&e->vars, name))

@@ -5,11 +5,12 @@
  */
 #include <string.h>
 
+#include "api/limits.h"
+#include "api/plain.h"
 #include "client/internal.h"
 #include "client/limits.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "isolation/proto.h"
 
 /* Every component is checked; "." and empty ones vanish, ".." is refused. Nothing gets by that the
  * warden would take for an attack, since it closes the connection, which is not the reader's alone. */
@@ -33,11 +34,11 @@ fs_check_path(const void *ctx, const char *path, const char **ret, struct err *e
         out = mem_printf(ctx, "%s%s%s", out, depth ? "/" : "", w);
         depth++;
     }
-    if (proto_check_path(out) < 0)
+    if (!plain_path(out))
         return err_set(e, -ERR_INVALID,
                        "path \"%.200s\" holds control characters, a name of more than 255 bytes or more than "
                        "%d of them, or is longer than %d bytes",
-                       path, PROTO_PATH_DEPTH_MAX, PROTO_PATH_MAX);
+                       path, JOB_PATH_DEPTH_MAX, JOB_PATH_MAX);
     *ret = out;
     return 0;
 }

@@ -95,6 +95,7 @@ struct alloc_runner {
     size_t n;
     enum dirs_state dirs;
     char dirs_error[256];
+    bool dirs_again; /* may succeed when it is tried again */
     bool stepping;
     bool again;
     bool removed;    /* the server does not know it any more */

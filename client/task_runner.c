@@ -340,7 +340,7 @@ on_cleaned(void *arg, const struct err *e, struct warden_reply *r)
     } else if (e->code == -ERR_BUSY) {
         ask_again(tr); /* it is being removed already */
     } else {
-        launch_failed(tr, TASK_EVENT_SETUP_FAILURE, e->text, true);
+        launch_failed(tr, TASK_EVENT_SETUP_FAILURE, e->text, e->code != -ERR_INVALID);
     }
     alloc_runner_release(tr->ar);
 }
@@ -396,7 +396,7 @@ launch_continue(struct task_runner *tr)
         return;
     }
     if (ar->dirs == DIRS_FAILED) {
-        launch_failed(tr, TASK_EVENT_SETUP_FAILURE, ar->dirs_error, true);
+        launch_failed(tr, TASK_EVENT_SETUP_FAILURE, ar->dirs_error, ar->dirs_again);
         ar->dirs = DIRS_NONE;
         return;
     }

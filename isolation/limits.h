@@ -13,20 +13,18 @@ enum {
     PROTO_PACKET_MAX = 384 * 1024, /* bytes of a request or an answer */
     PROTO_DECODE_MAX = 4 << 20,    /* bytes of memory of a decoded request */
     PROTO_FDS_MAX = 8,             /* file descriptors of an answer */
-    PROTO_TASK_NAME_MAX = 128,     /* bytes of the name of a task */
-    PROTO_PATH_MAX = 1024,         /* bytes of a path */
-    PROTO_PATH_DEPTH_MAX = 64,     /* components of a path */
     PROTO_LIST_MAX = 256,          /* task records of one answer; the agent asks on */
     PROTO_READDIR_MAX = 256,       /* directory entries of one answer; the agent asks on */
     WARDEN_PUT_MAX = 128 * 1024,   /* bytes written by one request */
     WARDEN_OUTSTANDING_MAX = 4096, /* requests of the agent without an answer */
+    WARDEN_LOSSES_MAX = 5,         /* connections lost with a request; two, if it was the last one sent */
+    WARDEN_SUSPECT_MS = 600000,    /* until such a request is sent again */
     WARDEN_QUEUE_MAX = 16 << 20,   /* bytes of requests that wait in the agent */
 
     /* --- tasks --- */
     WARDEN_TASKS_MAX = 8192,       /* tasks, and records of tasks that have ended */
     WARDEN_JOBS_MAX = 64,          /* directories that are removed at the same time */
     WARDEN_FDS_KEPT = 64,          /* file descriptors kept for what is no launch */
-    PROTO_LOG_FILES_MAX = 10000,   /* log files of a stream */
     WARDEN_LAUNCH_MS = 30000,      /* a launch; beyond, everything of it is killed */
     WARDEN_SEAL_MS = 600000,       /* the sealing of its files besides */
     WARDEN_EXECS_MAX = 128,        /* commands that run in tasks beside them */

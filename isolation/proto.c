@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api/limits.h"
+#include "api/plain.h"
 #include "codec/codec.h"
 #include "common/digest.h"
 #include "common/fd.h"
@@ -100,67 +102,13 @@ proto_check_alloc_id(const char *s)
     return s != NULL && uuid_valid(s) ? 0 : -ERR_INVALID;
 }
 
-static bool
-component_ok(const char *s, size_t n)
-{
-    if (n == 0 || n > 255 || (n == 1 && s[0] == '.') || (n == 2 && s[0] == '.' && s[1] == '.'))
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
-            return false;
-    return true;
-}
-
-int
-proto_check_task_name(const char *s)
-{
-    if (s == NULL)
-        return -ERR_INVALID;
-    size_t n = strlen(s);
-    if (n > PROTO_TASK_NAME_MAX || !component_ok(s, n) || strchr(s, '/') != NULL || s[0] == '.' ||
-        str_eq(s, "alloc") || str_prefix(s, "cgroup."))
-        return -ERR_INVALID;
-    return 0;
-}
-
-int
-proto_check_path(const char *s)
-{
-    if (s == NULL || s[0] == '\0')
-        return 0; /* the top */
-    if (strlen(s) > PROTO_PATH_MAX)
-        return -ERR_INVALID;
-    unsigned depth = 0;
-    for (const char *p = s; *p != '\0';) {
-        size_t n = strcspn(p, "/");
-        if (!component_ok(p, n) || ++depth > PROTO_PATH_DEPTH_MAX)
-            return -ERR_INVALID;
-        p += n;
-        if (*p == '/' && *++p == '\0')
-            return -ERR_INVALID; /* a trailing slash */
-    }
-    return 0;
-}
-
-static bool
-env_ok(const char *s)
-{
-    const char *eq = strchr(s, '=');
-    if (eq == NULL || eq == s)
-        return false;
-    for (const char *p = s; p < eq; p++)
-        if ((unsigned char)*p <= 0x20 || *p == 0x7f)
-            return false;
-    return true;
-}
-
 static int
 check_mounts(const struct launch_spec *s, struct err *e)
 {
     for (size_t i = 0; i < s->mounts.n; i++) {
         const struct launch_mount *m = s->mounts.v[i];
         if (m == NULL || str_empty(m->source) || m->source[0] != '/' || str_empty(m->target) ||
-            proto_check_path(m->source + 1) < 0)
+            !plain_path(m->source + 1))
             return err_set(e, -ERR_INVALID, "mount %zu needs a plain absolute source and a target",
                            i);
     }
@@ -244,7 +192,7 @@ check_verity(const struct launch_spec *s, struct err *e)
     uint8_t digest[DIGEST_BYTES];
     for (size_t i = 0; i < s->verity.n; i++) {
         const struct task_verity *v = s->verity.v[i];
-        if (v == NULL || str_empty(v->path) || proto_check_path(v->path) < 0)
+        if (v == NULL || str_empty(v->path) || !plain_path(v->path))
             return err_set(e, -ERR_INVALID,
                            "launch: verity: \"%s\" is no plain path below the task's root",
                            v != NULL ? str_or(v->path, "") : "");
@@ -274,9 +222,11 @@ check_confinement(const struct launch_spec *s, struct err *e)
 static int
 check_env(const struct str_list *env, struct err *e)
 {
-    for (size_t i = 0; i < env->n; i++)
-        if (env->v[i] == NULL || !env_ok(env->v[i]))
+    for (size_t i = 0; i < env->n; i++) {
+        const char *eq = env->v[i] != NULL ? strchr(env->v[i], '=') : NULL;
+        if (eq == NULL || !plain_env_name(env->v[i], (size_t)(eq - env->v[i])))
             return err_set(e, -ERR_INVALID, "environment entry %zu is not NAME=value", i);
+    }
     return 0;
 }
 
@@ -285,7 +235,7 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
 {
     if (proto_check_alloc_id(s->alloc_id) < 0)
         return err_set(e, -ERR_INVALID, "launch: the allocation id is not a UUID");
-    if (proto_check_task_name(s->task_name) < 0)
+    if (!plain_task_name(s->task_name))
         return err_set(e, -ERR_INVALID, "launch: the task name is not allowed");
     if (str_empty(s->driver))
         return err_set(e, -ERR_INVALID, "launch: no driver");
@@ -304,10 +254,10 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
     if (check_confinement(s, e) < 0)
         return -ERR_INVALID;
     const struct launch_logs *g = s->logs;
-    if (g != NULL && (g->max_files < 0 || g->max_files > PROTO_LOG_FILES_MAX || g->max_file_bytes < 0 ||
-                      proto_check_path(g->dir) < 0))
+    if (g != NULL && (g->max_files < 0 || g->max_files > JOB_LOG_FILES_MAX || g->max_file_bytes < 0 ||
+                      !plain_path(g->dir)))
         return err_set(e, -ERR_INVALID, "launch: the log settings are out of range");
-    if (s->secrets_mb < 0 || s->secrets_mb > 1024 || s->kill_signal < 0 || s->kill_signal > 64)
+    if (s->secrets_mb < 0 || s->secrets_mb > JOB_SECRETS_MIB_MAX || s->kill_signal < 0 || s->kill_signal > 64)
         return err_set(e, -ERR_INVALID, "launch: a number is out of range");
     return check_mounts(s, e);
 }
@@ -352,9 +302,9 @@ check_values(const struct warden_request *r, struct err *e)
 {
     if (r->alloc_id != NULL && proto_check_alloc_id(r->alloc_id) < 0)
         return err_set(e, -ERR_INVALID, "the allocation id is not a UUID");
-    if (r->task_name != NULL && proto_check_task_name(r->task_name) < 0)
+    if (r->task_name != NULL && !plain_task_name(r->task_name))
         return err_set(e, -ERR_INVALID, "the task name is not allowed");
-    if (proto_check_path(r->path) < 0 || (r->path != NULL && r->alloc_id == NULL))
+    if (!plain_path(r->path) || (r->path != NULL && r->alloc_id == NULL))
         return err_set(e, -ERR_INVALID, "the path is not a plain one of an allocation");
     if (r->signal < 0 || r->signal > 64)
         return err_set(e, -ERR_INVALID, "%lld is not a signal", (long long)r->signal);
@@ -368,7 +318,7 @@ check_values(const struct warden_request *r, struct err *e)
         return err_set(e, -ERR_INVALID, "the mode is not within 0777");
     for (size_t i = 0; i < r->tasks.n; i++) {
         const struct warden_task *t = r->tasks.v[i];
-        if (t == NULL || proto_check_task_name(t->name) < 0)
+        if (t == NULL || !plain_task_name(t->name))
             return err_set(e, -ERR_INVALID, "the name of task %zu is not allowed", i);
     }
     if (r->network != NULL && check_network(r->network, e) < 0)

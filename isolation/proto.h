@@ -72,9 +72,6 @@ const char *proto_op_name(uint64_t op); /* "launch"; "?" */
 int proto_check(const struct warden_request *r, enum proto_phase phase, struct err *e);
 /* The parts, for tests and the planner. */
 int proto_check_alloc_id(const char *s);
-int proto_check_task_name(const char *s);
-/* Relative, no empty, "." or ".." component, no control characters, bounded. */
-int proto_check_path(const char *s);
 int proto_check_spec(const struct launch_spec *s, struct err *e);
 /* "MAJOR:MINOR" of a disk. */
 bool proto_parse_device(const char *s, unsigned *major, unsigned *minor);

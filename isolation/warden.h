@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "api/limits.h"
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/num.h"
@@ -66,7 +67,7 @@ enum wtask_state { TASK_LAUNCHING, TASK_RUNNING, TASK_FINISHED };
 
 struct wtask {
     char alloc[UUID_TEXT];
-    char name[PROTO_TASK_NAME_MAX + 1];
+    char name[JOB_TASK_NAME_MAX + 1];
     uint64_t hash;
     struct wtask *same_bucket;
     size_t at; /* in warden.tasks */
@@ -109,7 +110,7 @@ struct wexec {
     bool used;
     bool tty;
     char alloc[UUID_TEXT];
-    char task[PROTO_TASK_NAME_MAX + 1];
+    char task[JOB_TASK_NAME_MAX + 1];
     struct watch joiner; /* pidfd */
     struct watch status; /* starting: where the joiner reports; then the agent's */
     struct warden_waiter to;

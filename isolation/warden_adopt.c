@@ -16,6 +16,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "api/limits.h"
+#include "api/plain.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -175,14 +177,14 @@ take_over(struct warden *w, struct wtask *t, const struct record *r)
 
 /* "ALLOC.TASK" of a record's file name. */
 static bool
-parse_name(const char *file, char alloc[UUID_TEXT], char name[PROTO_TASK_NAME_MAX + 1])
+parse_name(const char *file, char alloc[UUID_TEXT], char name[JOB_TASK_NAME_MAX + 1])
 {
     if (strlen(file) <= UUID_TEXT || file[UUID_TEXT - 1] != '.')
         return false;
     memcpy(alloc, file, UUID_TEXT - 1);
     alloc[UUID_TEXT - 1] = '\0';
-    return str_copy(name, PROTO_TASK_NAME_MAX + 1, file + UUID_TEXT) &&
-           proto_check_alloc_id(alloc) == 0 && proto_check_task_name(name) == 0;
+    return str_copy(name, JOB_TASK_NAME_MAX + 1, file + UUID_TEXT) &&
+           proto_check_alloc_id(alloc) == 0 && plain_task_name(name);
 }
 
 /* What is neither a task's nor was: nobody can be told of it. */
@@ -205,7 +207,7 @@ static void
 recover_one(struct warden *w, const char *file)
 {
     bool doomed = file[0] == RECORD_DOOMED;
-    char alloc[UUID_TEXT], name[PROTO_TASK_NAME_MAX + 1];
+    char alloc[UUID_TEXT], name[JOB_TASK_NAME_MAX + 1];
     if (!parse_name(file + doomed, alloc, name)) {
         log_warn(ROOM, "not a task record: removed", "file", file, NULL);
         (void)unlinkat(w->records, file, 0);
@@ -255,7 +257,7 @@ static void
 stray_cgroup(void *arg, const char *alloc, const char *name)
 {
     struct warden *w = arg;
-    if (proto_check_alloc_id(alloc) < 0 || proto_check_task_name(name) < 0 ||
+    if (proto_check_alloc_id(alloc) < 0 || !plain_task_name(name) ||
         task_find(w, alloc, name) != NULL || task_remains(w, alloc, name))
         return;
     log_warn(ROOM, "a cgroup of ours without a task record: ended and removed", "alloc_id", alloc,

@@ -16,6 +16,8 @@
 #include "isolation/limits.h"
 #include "isolation/proto.h"
 
+#define ALIVE (UINT64_C(1) << 63) /* in the seq of a greeting behind a suspect */
+
 /* A request from the call that made it until its completion. */
 struct pending {
     struct pending *next;
@@ -24,8 +26,18 @@ struct pending {
     void *arg;
     uint8_t *packet; /* not sent yet; owned */
     size_t n;
-    int failed; /* code of a local failure that waits to be told; 0: none */
-    char why[160];
+    uint64_t key; /* what it is, whoever makes it again; 0: it may be lost as often as it likes */
+    bool alone;   /* a connection was lost with one of this key */
+    int failed;   /* code of a local failure that waits to be told; 0: none */
+    char *why;    /* owned */
+};
+
+/* A request that was lost with a connection: it may have been what that ended of. From then on it
+ * goes only when no other such one is before the warden, so the next loss tells them apart. */
+struct suspect {
+    uint64_t key;
+    unsigned losses;
+    int64_t last_ns;
 };
 
 struct warden_client {
@@ -35,7 +47,12 @@ struct warden_client {
     struct pending *head;
     struct pending **tail;
     size_t outstanding;
-    size_t unsent; /* bytes */
+    size_t n_failed; /* of them */
+    size_t unsent;   /* bytes */
+    size_t held;     /* of them, behind `alone` */
+    uint64_t alone;  /* seq of the suspect that the warden may not have read yet; 0: none */
+    struct suspect *suspects;
+    size_t n_suspects;
     uint8_t *in;   /* PROTO_PACKET_MAX, while connected */
     const char *lost; /* why the last connection ended; static */
     void (*changed)(void *arg);
@@ -81,16 +98,13 @@ warden_client_fd(const struct warden_client *c)
 short
 warden_client_events(const struct warden_client *c)
 {
-    return c->unsent > 0 ? POLLIN | POLLOUT : POLLIN;
+    return c->unsent > c->held || c->n_failed > 0 ? POLLIN | POLLOUT : POLLIN;
 }
 
 bool
 warden_client_pending(const struct warden_client *c)
 {
-    for (const struct pending *p = c->head; p != NULL; p = p->next)
-        if (p->failed != 0)
-            return true;
-    return false;
+    return c->n_failed > 0;
 }
 
 void
@@ -111,6 +125,7 @@ unlink_pending(struct warden_client *c, struct pending *p)
     if (c->tail == &p->next)
         c->tail = at;
     c->outstanding--;
+    c->n_failed -= p->failed != 0;
     if (p->packet != NULL)
         c->unsent -= p->n;
 }
@@ -135,10 +150,77 @@ tell_failures(struct warden_client *c)
 }
 
 static void
-set_failed(struct pending *p, int code, const char *why)
+set_failed(struct warden_client *c, struct pending *p, int code, const char *why)
 {
     p->failed = code;
-    str_copy(p->why, sizeof(p->why), why);
+    p->why = mem_strdup(p, why);
+    c->n_failed++;
+}
+
+/* ---- requests that connections were lost with ------------------------------------------------- */
+
+/* Those that carry what a job says, and start or change something. What ends a task, or looks, is asked
+ * again for ever. */
+static uint64_t
+request_key(const struct warden_request *q)
+{
+    switch (q->op) {
+    case WARDEN_ALLOC_MAKE:
+    case WARDEN_LAUNCH:
+    case WARDEN_NET_MAKE:
+    case WARDEN_PUT:
+    case WARDEN_RESIZE:
+    case WARDEN_WATCH:
+    case WARDEN_EXEC:
+        break;
+    default:
+        return 0;
+    }
+    const struct warden_request id = {.op = q->op,
+                                      .alloc_id = q->spec != NULL ? q->spec->alloc_id : q->alloc_id,
+                                      .task_name = q->spec != NULL ? q->spec->task_name : q->task_name};
+    uint64_t key = codec_hash(&type_warden_request, &id, 0);
+    return key != 0 ? key : 1;
+}
+
+static struct suspect *
+suspect_of(struct warden_client *c, uint64_t key)
+{
+    int64_t now = key != 0 && c->n_suspects > 0 ? clock_mono_ns() : 0;
+    for (size_t i = 0; now != 0 && i < c->n_suspects;) {
+        struct suspect *s = &c->suspects[i];
+        if (now - s->last_ns > WARDEN_SUSPECT_MS * NS_PER_MS)
+            *s = c->suspects[--c->n_suspects];
+        else if (s->key == key)
+            return s;
+        else
+            i++;
+    }
+    return NULL;
+}
+
+static void
+clear(struct warden_client *c, const struct pending *p)
+{
+    struct suspect *s = p->alone ? suspect_of(c, p->key) : NULL;
+    if (s != NULL)
+        *s = c->suspects[--c->n_suspects];
+}
+
+/* `p` was before the warden when the connection ended. */
+static void
+blame(struct warden_client *c, const struct pending *p)
+{
+    struct suspect *s = suspect_of(c, p->key);
+    if (s == NULL) {
+        if (c->n_suspects == WARDEN_OUTSTANDING_MAX)
+            return;
+        mem_resize(c, c->suspects, struct suspect, c->n_suspects + 1);
+        s = &c->suspects[c->n_suspects++];
+        *s = (struct suspect){.key = p->key};
+    }
+    s->losses = c->alone == p->seq ? WARDEN_LOSSES_MAX : s->losses + 1;
+    s->last_ns = clock_mono_ns();
 }
 
 static int
@@ -147,9 +229,14 @@ lose(struct warden_client *c, const char *why)
     c->lost = why;
     fd_close(&c->fd);
     mem_free(c->in);
-    for (struct pending *p = c->head; p != NULL; p = p->next)
-        if (p->failed == 0)
-            set_failed(p, -ERR_UNAVAILABLE, why);
+    for (struct pending *p = c->head; p != NULL; p = p->next) {
+        if (p->failed != 0)
+            continue;
+        if (p->packet == NULL && p->key != 0)
+            blame(c, p);
+        set_failed(c, p, -ERR_UNAVAILABLE, why);
+    }
+    c->alone = 0;
     tell_failures(c);
     return -ERR_CLOSED;
 }
@@ -187,21 +274,40 @@ warden_client_connect(struct warden_client *c, struct err *e)
     return 0;
 }
 
+/* Its answer says that the warden has read what went before, and lives. */
+static void
+ask_alive(struct warden_client *c)
+{
+    struct warden_request q = {.op = WARDEN_INFO, .seq = c->alone | ALIVE};
+    auto_buf struct buf b = BUF_INIT(4096);
+    mp_encode(&b, &type_warden_request, &q);
+    (void)proto_send(c->fd, b.data, b.len, NULL, 0); /* else the suspect's own answer says it */
+}
+
 static int
 flush(struct warden_client *c)
 {
-    for (struct pending *p = c->head; p != NULL && c->unsent > 0; p = p->next) {
+    c->held = 0;
+    for (struct pending *p = c->head; p != NULL && c->unsent > c->held; p = p->next) {
         if (p->packet == NULL || p->failed != 0)
             continue;
+        if (p->alone && c->alone != 0) {
+            c->held += p->n;
+            continue;
+        }
         int r = proto_send(c->fd, p->packet, p->n, NULL, 0);
         if (r == -EAGAIN)
             return 0;
         if (r < 0 && r != -EMSGSIZE)
             return r;
         if (r == -EMSGSIZE)
-            set_failed(p, -ERR_LIMIT, "the request is larger than the system's socket buffers");
+            set_failed(c, p, -ERR_LIMIT, "the request is larger than the system's socket buffers");
         c->unsent -= p->n;
         mem_free(p->packet);
+        if (r == 0 && p->alone) {
+            c->alone = p->seq;
+            ask_alive(c);
+        }
     }
     return 0;
 }
@@ -256,8 +362,11 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
     struct pending *p = c->head;
     while (p != NULL && (p->seq != m->seq || p->packet != NULL || p->failed != 0))
         p = p->next;
+    if (c->alone != 0 && (m->seq & ~ALIVE) == c->alone)
+        c->alone = 0;
     if (p != NULL) { /* not the greeting's */
         unlink_pending(c, p);
+        clear(c, p);
         struct err e = ERR_INIT;
         if (m->code != 0)
             err_set(&e, m->code > 0 && m->code < 20000 ? (int)-m->code : -ERR_INTERNAL, "%s",
@@ -294,7 +403,7 @@ warden_client_ready(struct warden_client *c)
         size_t n_fds = 0;
         long n = proto_recv(c->fd, c->in, PROTO_PACKET_MAX, fds, &n_fds);
         if (n == -EAGAIN)
-            return 0;
+            break;
         if (n == -ERR_LIMIT)
             return lose(c, "an answer of the warden's came without its descriptors: a security "
                            "module may have kept them back, the kernel's log tells");
@@ -311,6 +420,8 @@ warden_client_ready(struct warden_client *c)
         }
         answer(c, m, fds, n_fds);
     }
+    if (c->fd >= 0 && flush(c) < 0) /* what was held back */
+        return lose(c, "the connection to the warden broke");
     return c->fd >= 0 ? 0 : -ERR_CLOSED;
 }
 
@@ -331,24 +442,46 @@ warden_client_drain(struct warden_client *c, int timeout_ms)
     return 0;
 }
 
+/* The warden would close the connection, and with it end every other request. So it is looked at with
+ * the warden's own eyes first: only the one request fails. */
+static int
+check(const struct warden_request *q, const struct buf *b, struct err *e)
+{
+    int r = proto_check(q, PROTO_READY, e);
+    if (r == 0 && buf_error(b) < 0)
+        r = err_set(e, -ERR_LIMIT, "the request is too large for the warden: more than %d KiB",
+                    PROTO_PACKET_MAX / 1024);
+    auto_mem void *ctx = mem_ctx("check");
+    struct warden_request *read = NULL;
+    return r == 0 ? proto_decode(ctx, b->data, b->len, PROTO_READY, &read, e) : r;
+}
+
 static void
 submit(struct warden_client *c, struct warden_request *q, warden_done *done, void *arg)
 {
     struct pending *p = mem_new(c, struct pending);
+    struct err e = ERR_INIT;
     p->seq = q->seq = ++c->seq;
     p->done = done;
     p->arg = arg;
+    p->key = request_key(q);
     *c->tail = p;
     c->tail = &p->next;
     c->outstanding++;
     auto_buf struct buf b = BUF_INIT(PROTO_PACKET_MAX);
     mp_encode(&b, &type_warden_request, q);
-    if (c->fd < 0)
-        set_failed(p, -ERR_UNAVAILABLE, "not connected to the warden");
-    else if (buf_error(&b) < 0)
-        set_failed(p, -ERR_LIMIT, "the request is too large for the warden");
+    const struct suspect *s = suspect_of(c, p->key);
+    p->alone = s != NULL;
+    if (check(q, &b, &e) < 0)
+        set_failed(c, p, -ERR_INVALID, e.text);
+    else if (c->fd < 0)
+        set_failed(c, p, -ERR_UNAVAILABLE, "not connected to the warden");
+    else if (s != NULL && s->losses >= WARDEN_LOSSES_MAX)
+        set_failed(c, p, -ERR_INTERNAL,
+                   "the connection to the warden was lost with this request, more than once: it is not "
+                   "sent again for some minutes");
     else if (c->outstanding > WARDEN_OUTSTANDING_MAX || c->unsent + b.len > WARDEN_QUEUE_MAX)
-        set_failed(p, -ERR_BUSY, "too many requests wait for the warden");
+        set_failed(c, p, -ERR_BUSY, "too many requests wait for the warden");
     if (p->failed == 0) {
         p->n = b.len;
         p->packet = mem_dup(p, b.data, b.len);

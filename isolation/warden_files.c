@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/limits.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -286,7 +287,7 @@ link_is_own(struct warden *w, const struct warden_request *q, const struct stat 
 {
     if (!w->root || !S_ISREG(st->st_mode) || st->st_nlink == 1)
         return true;
-    char task[PROTO_PATH_MAX + 1];
+    char task[JOB_PATH_MAX + 1];
     struct stat dir;
     auto_fd int alloc = open_alloc(w, q->alloc_id, NULL);
     (void)str_copy(task, sizeof(task), str_or(q->path, "."));
@@ -438,7 +439,7 @@ make_parents(struct warden *w, int top, const char *path, const struct stat *own
     char part[256];
     for (const char *slash; at >= 0 && (slash = strchr(path, '/')) != NULL; path = slash + 1) {
         size_t n = (size_t)(slash - path);
-        ASSERT(n < sizeof(part)); /* proto_check_path */
+        ASSERT(n < sizeof(part)); /* plain_path */
         memcpy(part, path, n);
         part[n] = '\0';
         int next = make_dir(w, at, part, 0755, owner->st_uid, owner->st_gid);
@@ -548,8 +549,8 @@ files_logs(struct warden *w, const struct launch_spec *s, int *ret_dir, uint32_t
                        LOG_ENTRIES_MAX, path);
     /* root in a task may have made files there: what is far behind is none of a row of logs */
     for (int i = 0; i < 2; i++)
-        if (index[i] - first[i] > PROTO_LOG_FILES_MAX)
-            first[i] = index[i] - PROTO_LOG_FILES_MAX;
+        if (index[i] - first[i] > JOB_LOG_FILES_MAX)
+            first[i] = index[i] - JOB_LOG_FILES_MAX;
     *ret_dir = TAKE_FD(fd);
     return 0;
 }

@@ -240,7 +240,7 @@ kill_tree(struct wtask *t, bool shim)
 static void
 kill_orphans(struct wtask *t)
 {
-    char alloc[64], name[sizeof("NOMAD_TASK_NAME=") + PROTO_TASK_NAME_MAX];
+    char alloc[64], name[sizeof("NOMAD_TASK_NAME=") + JOB_TASK_NAME_MAX];
     (void)snprintf(alloc, sizeof(alloc), "NOMAD_ALLOC_ID=%s", t->alloc);
     (void)snprintf(name, sizeof(name), "NOMAD_TASK_NAME=%s", t->name);
     proc_kill_marked((const char *const[]){alloc, name, NULL});

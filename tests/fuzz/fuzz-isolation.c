@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/plain.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/notify.h"
@@ -122,7 +123,7 @@ task_record(const void *ctx, const void *p, size_t n)
     ASSERT(fd >= 0 && fd_write_full(fd, &r, sizeof(r)) == 0);
     if (record_read(ctx, fd, &t) == 0)
         ASSERT(strlen(t->alloc_id) < 40 && strlen(t->task_name) < 136);
-    (void)proto_check_task_name(t ? t->task_name : "");
+    (void)plain_task_name(t ? t->task_name : "");
 }
 
 static void

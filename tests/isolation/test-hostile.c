@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/limits.h"
 #include "common/err.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -270,7 +271,7 @@ write_record(struct rig *r, int i)
                        .shim_pid = 1,
                        .run = {.state = RECORD_FINISHED, .finished_ns = 1}};
     snprintf(x.alloc_id, sizeof(x.alloc_id), "%08x-0000-4000-8000-000000000000", (unsigned)i);
-    snprintf(x.task, sizeof(x.task), "%0*d", PROTO_TASK_NAME_MAX, i);
+    snprintf(x.task, sizeof(x.task), "%0*d", JOB_TASK_NAME_MAX, i);
     snprintf(x.boot_id, sizeof(x.boot_id), "another");
     char *path = mem_printf(r->ctx, "%s/records/%s.%s", r->policy.data_dir, x.alloc_id, x.task);
     auto_fd int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -293,7 +294,7 @@ START_TEST(many_tasks)
     rig_spawn(&r);
     (void)warden_client_ready(r.client);
     rig_connect(&r);
-    char alloc[UUID_TEXT] = "", task[PROTO_TASK_NAME_MAX + 1] = "";
+    char alloc[UUID_TEXT] = "", task[JOB_TASK_NAME_MAX + 1] = "";
     size_t n = 0;
     for (bool more = true; more;) {
         struct got g = {0};

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/limits.h"
+#include "api/plain.h"
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -28,28 +30,28 @@ START_TEST(checks_names_and_paths)
     static const char *const bad_names[] = {"",     ".",    "..", "a/b",          "alloc",   "a\nb",
                                             "\x7f", ".web", "/",  "cgroup.procs", "cgroup.x"};
     for (size_t i = 0; i < ARRAY_LEN(good_names); i++)
-        ck_assert_msg(proto_check_task_name(good_names[i]) == 0, "%s", good_names[i]);
+        ck_assert_msg(plain_task_name(good_names[i]), "%s", good_names[i]);
     for (size_t i = 0; i < ARRAY_LEN(bad_names); i++)
-        ck_assert_msg(proto_check_task_name(bad_names[i]) < 0, "%s", bad_names[i]);
+        ck_assert_msg(!plain_task_name(bad_names[i]), "%s", bad_names[i]);
     char name[200];
     memset(name, 'a', sizeof(name));
-    name[PROTO_TASK_NAME_MAX] = '\0';
-    ck_assert_int_eq(proto_check_task_name(name), 0);
-    name[PROTO_TASK_NAME_MAX] = 'a';
-    name[PROTO_TASK_NAME_MAX + 1] = '\0';
-    ck_assert_int_lt(proto_check_task_name(name), 0);
+    name[JOB_TASK_NAME_MAX] = '\0';
+    ck_assert(plain_task_name(name));
+    name[JOB_TASK_NAME_MAX] = 'a';
+    name[JOB_TASK_NAME_MAX + 1] = '\0';
+    ck_assert(!plain_task_name(name));
     static const char *const good_paths[] = {"", "a", "web/local/x", "a/b c/...", "..a/b.."};
     static const char *const bad_paths[] = {"/",    "/a",   "a/",    "a//b", "..",
                                             "a/..", "../a", "a/./b", ".",    "a\tb"};
     for (size_t i = 0; i < ARRAY_LEN(good_paths); i++)
-        ck_assert_msg(proto_check_path(good_paths[i]) == 0, "%s", good_paths[i]);
+        ck_assert_msg(plain_path(good_paths[i]), "%s", good_paths[i]);
     for (size_t i = 0; i < ARRAY_LEN(bad_paths); i++)
-        ck_assert_msg(proto_check_path(bad_paths[i]) < 0, "%s", bad_paths[i]);
-    char deep[PROTO_PATH_DEPTH_MAX * 2 + 4] = "";
-    for (size_t i = 0; i <= PROTO_PATH_DEPTH_MAX; i++)
+        ck_assert_msg(!plain_path(bad_paths[i]), "%s", bad_paths[i]);
+    char deep[JOB_PATH_DEPTH_MAX * 2 + 4] = "";
+    for (size_t i = 0; i <= JOB_PATH_DEPTH_MAX; i++)
         memcpy(deep + i * 2, "a/", 2);
-    deep[PROTO_PATH_DEPTH_MAX * 2 + 1] = '\0';
-    ck_assert_int_lt(proto_check_path(deep), 0);
+    deep[JOB_PATH_DEPTH_MAX * 2 + 1] = '\0';
+    ck_assert(!plain_path(deep));
     ck_assert_int_lt(proto_check_alloc_id("0123456789abcdef"), 0);
     ck_assert_int_lt(proto_check_alloc_id(NULL), 0);
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names of tasks and of files that everything on their way takes: the validation of a job, the
+ * client and the warden, which closes the connection of an agent that sends others. Pure.
+ */
+#ifndef PADDOCK_API_PLAIN_H
+#define PADDOCK_API_PLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* 1 to JOB_TASK_NAME_MAX bytes, no slash, no control character; a directory and a cgroup of that
+ * name hold nothing else: no '.' in front, not "alloc", not "cgroup.*". `s` may be NULL. */
+bool plain_task_name(const char *s);
+/* Relative, no empty, "." or ".." component, no control characters, bounded; "" and NULL: the top.
+ */
+bool plain_path(const char *s);
+/* The first `n` bytes of `s` can name a variable of an environment: a line break would forge one
+ * wherever lines are read. */
+bool plain_env_name(const char *s, size_t n);
+
+#endif
