@@ -29,23 +29,22 @@ is_batch(const struct job *j)
     return str_eq(j->type, JOB_BATCH) || str_eq(j->type, JOB_SYSBATCH);
 }
 
+/* What is not said here is what was said there. */
+static void
+inherit(struct opt_i64 *o, const struct opt_i64 *from)
+{
+    if (!o->set)
+        *o = *from;
+}
+
 /* --- constraints ---------------------------------------------------------------------------------
  */
 
 static void
-constraints(const void *ctx, struct constraint_list *l)
+affinities(struct affinity_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        set_str(ctx, &l->v[i]->operand, "=");
-}
-
-static void
-affinities(const void *ctx, struct affinity_list *l)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        set_str(ctx, &l->v[i]->operand, "=");
         set_opt(&l->v[i]->weight, 50);
-    }
 }
 
 static void
@@ -70,7 +69,25 @@ restart(const void *ctx, struct restart_policy *p, bool batch)
     return p;
 }
 
-/* What the job says, over what its type implies, under what the group says. */
+/* What the group says, else the job; NULL when neither does. */
+static struct reschedule_policy *
+reschedule_said(const void *ctx, struct reschedule_policy *p, const struct reschedule_policy *job)
+{
+    if (!p)
+        return codec_clone(ctx, &type_reschedule_policy, job);
+    if (job) {
+        inherit(&p->attempts, &job->attempts);
+        inherit(&p->interval, &job->interval);
+        inherit(&p->delay, &job->delay);
+        set_str(ctx, &p->delay_function, str_or(job->delay_function, ""));
+        inherit(&p->max_delay, &job->max_delay);
+        if (!p->unlimited.set)
+            p->unlimited = job->unlimited;
+    }
+    return p;
+}
+
+/* Over what the job's type implies. */
 static struct reschedule_policy *
 reschedule(const void *ctx, struct reschedule_policy *p, bool batch)
 {
@@ -85,6 +102,20 @@ reschedule(const void *ctx, struct reschedule_policy *p, bool batch)
     if (!p->unlimited.set)
         p->unlimited = (struct opt_bool){true, !batch && !counted};
     return p;
+}
+
+static struct migrate_strategy *
+migrate_said(const void *ctx, struct migrate_strategy *m, const struct migrate_strategy *job)
+{
+    if (!m)
+        return codec_clone(ctx, &type_migrate_strategy, job);
+    if (job) {
+        inherit(&m->max_parallel, &job->max_parallel);
+        set_str(ctx, &m->health_check, str_or(job->health_check, ""));
+        inherit(&m->min_healthy_time, &job->min_healthy_time);
+        inherit(&m->healthy_deadline, &job->healthy_deadline);
+    }
+    return m;
 }
 
 static struct migrate_strategy *
@@ -152,8 +183,7 @@ static void
 task(const void *ctx, const struct job *j, const struct task_group *g, struct task *t)
 {
     resources(ctx, t);
-    constraints(ctx, &t->constraints);
-    affinities(ctx, &t->affinities);
+    affinities(&t->affinities);
     if (t->restart_policy) {
         /* what the task does not say, its group does */
         struct restart_policy *p = t->restart_policy, *from = g->restart_policy;
@@ -177,10 +207,11 @@ group(const void *ctx, const struct job *j, struct task_group *g)
 {
     bool batch = is_batch(j), system = str_eq(j->type, JOB_SYSTEM) || str_eq(j->type, JOB_SYSBATCH);
     set_opt(&g->count, 1);
-    constraints(ctx, &g->constraints);
-    affinities(ctx, &g->affinities);
+    affinities(&g->affinities);
     spreads(&g->spreads);
     g->restart_policy = restart(ctx, g->restart_policy, batch);
+    g->reschedule_policy = reschedule_said(ctx, g->reschedule_policy, j->reschedule);
+    g->migrate = migrate_said(ctx, g->migrate, j->migrate);
     if (!system)
         g->reschedule_policy = reschedule(ctx, g->reschedule_policy, batch);
     if (str_eq(j->type, JOB_SERVICE)) {
@@ -301,11 +332,12 @@ job_canonicalize(const void *ctx, struct job *j)
     set_opt(&j->priority, 50);
     if (j->datacenters.n == 0)
         list_add(ctx, j->datacenters, mem_strdup(ctx, "*"));
-    constraints(ctx, &j->constraints);
-    affinities(ctx, &j->affinities);
+    affinities(&j->affinities);
     spreads(&j->spreads);
     for (size_t i = 0; i < j->task_groups.n; i++)
         group(ctx, j, j->task_groups.v[i]);
+    j->reschedule = NULL; /* both are the groups' now, as in Nomad */
+    j->migrate = NULL;
 }
 
 /* --- implied constraints

@@ -28,7 +28,6 @@ struct decoder {
     unsigned flags;
     struct hcl_eval *ev;
     const struct decode_hooks *hooks;
-    void *arg; /* of the hooks */
     size_t blocks;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What is special about job files: the blocks at the top, tasks without a group, constraints with
- * sugar keys, ports of networks, policies of the job that its groups inherit.
+ * sugar keys, ports of networks.
  */
 #include "jobspec/jobspec.h"
 
@@ -13,12 +13,6 @@
 #include "jobspec/decode.h"
 #include "jobspec/parse.h"
 #include "jobspec/vars.h"
-
-/* Blocks of the job that belong to each group. */
-struct job_extra {
-    struct reschedule_policy *reschedule;
-    struct migrate_strategy *migrate;
-};
 
 /* --- constraints
  * ----------------------------------------------------------------------------------- */
@@ -109,7 +103,6 @@ hook_attr(struct decoder *dc, const struct type *t, void *obj, const struct attr
 static int
 job_block(struct decoder *dc, struct job *job, const struct block *b, const struct hcl_scope *sc)
 {
-    struct job_extra *extra = dc->arg;
     if (strcmp(b->type, "task") == 0) {
         struct task_group *g = type_new(dc->ctx, &type_task_group);
         struct task *task = type_new(dc->ctx, &type_task);
@@ -119,21 +112,9 @@ job_block(struct decoder *dc, struct job *job, const struct block *b, const stru
         list_add(dc->ctx, job->task_groups, g);
         return ok ? 1 : -1;
     }
-    const struct type *t = NULL;
-    void **slot = NULL;
-    if (strcmp(b->type, "reschedule") == 0) {
-        t = &type_reschedule_policy;
-        slot = (void **)&extra->reschedule;
-    } else if (strcmp(b->type, "migrate") == 0) {
-        t = &type_migrate_strategy;
-        slot = (void **)&extra->migrate;
-    } else if (strcmp(b->type, "vault") == 0) {
+    if (strcmp(b->type, "vault") == 0)
         return decode_refuse_later(dc, &b->r, b->type) ? 1 : -1;
-    } else {
-        return 0;
-    }
-    *slot = type_new(dc->ctx, t);
-    return decode_block(dc, b, sc, t, *slot) ? 1 : -1;
+    return 0;
 }
 
 static int
@@ -152,7 +133,7 @@ hook_block(struct decoder *dc, const struct type *t, void *obj, const struct blo
 static const char *const *
 hook_names(const struct type *t)
 {
-    static const char *const job[] = {"task", "reschedule", "migrate", "vault", NULL};
+    static const char *const job[] = {"task", "vault", NULL};
     static const char *const group[] = {"vault", "secret", NULL};
     static const char *const network[] = {"port", NULL};
     if (t == &type_constraint || t == &type_affinity)
@@ -168,37 +149,24 @@ static const struct decode_hooks hooks = {hook_attr, hook_block, hook_names};
 /* --- the file
  * -------------------------------------------------------------------------------------- */
 
-/* Sets fields of dst that are not set from src. */
 static void
-inherit(const struct type *t, void *dst, const void *src)
+name_equals(const struct constraint_list *l)
 {
-    for (size_t i = 0; i < t->n_fields; i++) {
-        const struct field *f = &t->fields[i];
-        size_t size = f->type == FT_STRING                            ? sizeof(char *)
-                      : (f->flags & F_OPT) != 0 && f->type == FT_BOOL ? sizeof(struct opt_bool)
-                      : (f->flags & F_OPT) != 0                       ? sizeof(struct opt_i64)
-                      : f->type == FT_BOOL                            ? sizeof(bool)
-                                                                      : sizeof(int64_t);
-        if (f->shape == FS_ONE && codec_field_empty(f, dst))
-            memcpy((char *)dst + f->offset, (const char *)src + f->offset, size);
-    }
+    for (size_t i = 0; i < l->n; i++)
+        if (str_empty(l->v[i]->operand))
+            l->v[i]->operand = "=";
 }
 
+/* A constraint without an operator is "=" in a file; in JSON it is an error. */
 static void
-inherit_policies(const void *ctx, struct job *job, const struct job_extra *extra)
+name_operands(struct job *job)
 {
-    for (size_t i = 0; i < job->task_groups.n; i++) {
-        struct task_group *g = job->task_groups.v[i];
-        if (extra->reschedule != NULL) {
-            if (g->reschedule_policy == NULL)
-                g->reschedule_policy = type_new(ctx, &type_reschedule_policy);
-            inherit(&type_reschedule_policy, g->reschedule_policy, extra->reschedule);
-        }
-        if (extra->migrate != NULL) {
-            if (g->migrate == NULL)
-                g->migrate = type_new(ctx, &type_migrate_strategy);
-            inherit(&type_migrate_strategy, g->migrate, extra->migrate);
-        }
+    name_equals(&job->constraints);
+    for (size_t g = 0; g < job->task_groups.n; g++) {
+        const struct task_group *tg = job->task_groups.v[g];
+        name_equals(&tg->constraints);
+        for (size_t t = 0; t < tg->tasks.n; t++)
+            name_equals(&tg->tasks.v[t]->constraints);
     }
 }
 
@@ -260,8 +228,7 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
     ok = vars_load(&ev, body, in) && ok;
     if (b == NULL || (!ok && ev.exhausted))
         return -ERR_INVALID;
-    struct job_extra extra = {NULL, NULL};
-    struct decoder dc = {.ctx = ctx, .sink = &sink, .ev = &ev, .hooks = &hooks, .arg = &extra};
+    struct decoder dc = {.ctx = ctx, .sink = &sink, .ev = &ev, .hooks = &hooks};
     struct job *job = type_new(ctx, &type_job);
     if (ok)
         ok = decode_block(&dc, b, NULL, &type_job, job);
@@ -269,7 +236,7 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
         return ev.exhausted ? -ERR_LIMIT : -ERR_INVALID;
     if (str_empty(job->name))
         job->name = mem_strdup(ctx, job->id); /* also before it is canonical, as Nomad */
-    inherit_policies(ctx, job, &extra);
+    name_operands(job);
     *ret = job;
     return 0;
 }

@@ -62,6 +62,7 @@ START_TEST(whole_job)
     ck_assert_str_eq(str_map_get(&j->meta, "on"), "true");
     ck_assert_uint_eq(j->constraints.n, 5);
     ck_assert_str_eq(j->constraints.v[0]->l_target, "${attr.kernel.name}");
+    ck_assert_str_eq(j->constraints.v[0]->operand, "="); /* as Nomad's -output */
     ck_assert_str_eq(j->constraints.v[1]->operand, "version");
     ck_assert_str_eq(j->constraints.v[2]->operand, "regexp");
     ck_assert_str_eq(j->constraints.v[2]->r_target, "^a");
@@ -72,7 +73,7 @@ START_TEST(whole_job)
     ck_assert_uint_eq(j->task_groups.n, 2);
     ck_assert_str_eq(j->task_groups.v[1]->name, "lone");
     ck_assert_str_eq(j->task_groups.v[1]->tasks.v[0]->name, "lone");
-    ck_assert_int_eq(j->task_groups.v[1]->reschedule_policy->attempts.v, 3);
+    ck_assert_int_eq(j->reschedule->attempts.v, 3);
 }
 END_TEST
 
@@ -84,7 +85,6 @@ START_TEST(group_and_task)
     ck_assert_int_eq(g->count.v, 2);
     ck_assert_int_eq(g->restart_policy->delay.v, INT64_C(5000000000));
     ck_assert_int_eq(g->restart_policy->interval.v, INT64_C(60000000000));
-    ck_assert_int_eq(g->reschedule_policy->attempts.v, 3);
     ck_assert_int_eq(g->reschedule_policy->delay.v, INT64_C(7000000000));
     const struct network_resource *n = g->networks.v[0];
     ck_assert_uint_eq(n->dynamic_ports.n, 1);
