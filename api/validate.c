@@ -61,10 +61,31 @@ one_of(const char *s, const char *const *words, size_t n)
 /* --- constraints
  * ----------------------------------------------------------------------------------- */
 
+/* What a node can be asked for; anything else would hold on no node, or on all of them. */
+static void
+attribute(struct check *c, const char *target)
+{
+    if (*target != '$')
+        return;
+    size_t n = strlen(target);
+    if (target[1] != '{' || target[n - 1] != '}')
+        complain(c, "constraint: attribute \"%s\" is not of the form ${name}", target);
+    else if (!ONE_OF(target, "${node.unique.id}", "${node.datacenter}", "${node.unique.name}",
+                     "${node.class}", "${node.pool}") &&
+             !str_prefix(target, "${attr.") && !str_prefix(target, "${meta."))
+        complain(c, "constraint: unsupported attribute \"%s\": it is ${attr.NAME}, ${meta.NAME}, "
+                 "${node.class}, ${node.datacenter}, ${node.pool}, ${node.unique.id} or "
+                 "${node.unique.name}", target);
+}
+
 static void
 constraint(struct check *c, const struct constraint *k)
 {
     const char *op = k->operand;
+    if (str_empty(op)) {
+        complain(c, "constraint: the operator is missing");
+        return;
+    }
     if (!ONE_OF(op, "=", "==", "is", "!=", "not", "<", "<=", ">", ">=", "regexp", "version",
                 "semver", "set_contains", "set_contains_all", "set_contains_any", "is_set",
                 "is_not_set", "distinct_hosts", "distinct_property")) {
@@ -84,8 +105,12 @@ constraint(struct check *c, const struct constraint *k)
                  k->r_target);
     if (str_empty(k->l_target))
         complain(c, "constraint: operator \"%s\" needs an attribute", op);
-    if (str_empty(k->r_target) && ONE_OF(op, "regexp", "version", "semver", "set_contains",
-                                         "set_contains_all", "set_contains_any"))
+    else
+        attribute(c, k->l_target);
+    bool of_one = ONE_OF(op, "is_set", "is_not_set");
+    if (of_one && !str_empty(k->r_target))
+        complain(c, "constraint: operator \"%s\" takes no value", op);
+    if (!of_one && !str_eq(op, "distinct_property") && str_empty(k->r_target))
         complain(c, "constraint: operator \"%s\" needs a value", op);
 }
 
@@ -147,7 +172,7 @@ update(struct check *c, const struct update_strategy *u, int64_t count)
                  u->health_check);
     if (u->max_parallel.v < 0 || u->canary < 0)
         complain(c, "update: max_parallel and canary may not be negative");
-    if (u->canary > count)
+    if (count >= 0 && u->canary > count)
         complain(c, "update: canary is larger than count");
     if (u->auto_promote && u->canary == 0)
         complain(c, "update: auto_promote needs canary");

@@ -51,8 +51,8 @@ add_driver(struct client *c, const struct driver *d, const struct driver_host *h
     auto_mem void *tmp = mem_ctx("driver");
     char *attr = mem_printf(tmp, "driver.%s", d->name);
     if (info->healthy)
-        str_map_set(info, &info->attributes, attr, "true");
-    fingerprint_set(c->node, attr, info->healthy ? "true" : NULL);
+        str_map_set(info, &info->attributes, attr, "true"); /* the one of the node is "1", as in Nomad */
+    fingerprint_set(c->node, attr, info->healthy ? "1" : NULL);
     map_put(c->node, c->node->drivers, d->name)->v = info;
 }
 

@@ -108,8 +108,8 @@ str_tame(char *s, bool lines)
     s[to] = '\0';
 }
 
-bool
-str_glob(const char *pattern, const char *s)
+static bool
+glob(const char *pattern, const char *s, bool only_stars)
 {
     /* Iterative with one backtrack point: linear in practice, quadratic at worst. */
     const char *star = NULL, *back = NULL;
@@ -120,9 +120,9 @@ str_glob(const char *pattern, const char *s)
             back = s;
             continue;
         }
-        if (*p == '\\' && p[1])
+        if (!only_stars && *p == '\\' && p[1])
             p++;
-        else if (*p == '?') {
+        else if (!only_stars && *p == '?') {
             pattern++, s++;
             continue;
         }
@@ -139,6 +139,18 @@ str_glob(const char *pattern, const char *s)
     while (*pattern == '*')
         pattern++;
     return *pattern == 0;
+}
+
+bool
+str_glob(const char *pattern, const char *s)
+{
+    return glob(pattern, s, false);
+}
+
+bool
+str_stars(const char *pattern, const char *s)
+{
+    return glob(pattern, s, true);
 }
 
 size_t

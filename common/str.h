@@ -22,6 +22,7 @@ bool utf8_valid(const char *s, size_t n);
 void str_tame(char *s, bool lines);
 /* Glob with * and ? (and \ quoting), as Nomad's datacenter patterns. */
 bool str_glob(const char *pattern, const char *s);
+bool str_stars(const char *pattern, const char *s); /* "*" alone means something */
 /* Edit distance, capped: for "did you mean". */
 size_t str_distance(const char *a, const char *b);
 /* The nearest of `n` names within distance 3, or NULL. */

@@ -58,9 +58,9 @@ fingerprint_cgroup(struct node *node, const struct fingerprint_config *cfg)
     fingerprint_parse_mounts(text, &m);
     if (!m.cgroup2[0] && !m.cgroup1[0])
         return;
-    /* We use version 2 wherever it is mounted, beside version 1 as well. */
-    const char *version = m.cgroup2[0] ? "2" : "1";
-    fingerprint_set(node, "os.cgroups.version", version);
+    /* Version 2 is used wherever it is mounted, but where version 1 is mounted beside it the
+     * controllers may be there: who asks for version 2 wants its limits. */
+    fingerprint_set(node, "os.cgroups.version", m.cgroup1[0] ? "1" : "2");
     fingerprint_set(node, "unique.cgroup.version", m.cgroup2[0] ? "v2" : "v1");
     fingerprint_set(node, "unique.cgroup.mountpoint", m.cgroup2[0] ? m.cgroup2 : m.cgroup1);
     /* What limits of tasks this hierarchy can enforce. */

@@ -38,6 +38,17 @@ fingerprint_parse_os_release(const char *text, const char *key, char *ret, size_
     return false;
 }
 
+/* Debian's point release is in no field of os-release. */
+static bool
+debian_version(const void *tmp, char *ret, size_t size)
+{
+    char *text = NULL;
+    if (file_read(tmp, AT_FDCWD, "/etc/debian_version", 256, &text, NULL) < 0)
+        return false;
+    text[strcspn(text, "\n")] = 0;
+    return isdigit((unsigned char)text[0]) && str_copy(ret, size, text);
+}
+
 static void
 landlock(struct node *node)
 {
@@ -60,9 +71,13 @@ fingerprint_host(struct node *node, const struct fingerprint_config *cfg)
     char *text = NULL;
     char value[128];
     if (file_read(tmp, AT_FDCWD, "/etc/os-release", 64 << 10, &text, NULL) == 0) {
-        if (fingerprint_parse_os_release(text, "ID", value, sizeof(value)))
+        bool debian = false;
+        if (fingerprint_parse_os_release(text, "ID", value, sizeof(value))) {
             fingerprint_set(node, "os.name", value);
-        if (fingerprint_parse_os_release(text, "VERSION_ID", value, sizeof(value)))
+            debian = str_eq(value, "debian");
+        }
+        if ((debian && debian_version(tmp, value, sizeof(value))) ||
+            fingerprint_parse_os_release(text, "VERSION_ID", value, sizeof(value)))
             fingerprint_set(node, "os.version", value);
     }
     struct utsname u;

@@ -83,12 +83,10 @@ fingerprint_storage(struct node *node, const struct fingerprint_config *cfg)
         fingerprint_set(node, "unique.storage.volume", volume);
     int64_t block = (int64_t)vfs.f_frsize;
     int64_t total = (int64_t)vfs.f_blocks * block;
-    int64_t avail = (int64_t)vfs.f_bavail * block;
     if (cfg->disk_total_mb > 0)
-        total = avail = cfg->disk_total_mb * (INT64_C(1) << 20);
+        total = cfg->disk_total_mb * (INT64_C(1) << 20);
     fingerprint_set_int(node, "unique.storage.bytestotal", total);
-    fingerprint_set_int(node, "unique.storage.bytesfree", avail);
     struct node_disk_resources *r = mem_new(node->node_resources, struct node_disk_resources);
-    r->disk_mb = avail >> 20;
+    r->disk_mb = total >> 20; /* what else lies there is the operator's to reserve, as in Nomad */
     node->node_resources->disk = r;
 }

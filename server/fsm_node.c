@@ -106,7 +106,7 @@ wants_node(const struct job *j, const struct node *n)
         !str_eq(str_or(j->node_pool, POOL_DEFAULT), str_or(n->node_pool, POOL_DEFAULT)))
         return false;
     for (size_t i = 0; i < j->datacenters.n; i++) {
-        if (str_glob(j->datacenters.v[i], n->datacenter))
+        if (str_stars(j->datacenters.v[i], n->datacenter))
             return true;
     }
     return j->datacenters.n == 0;

@@ -136,7 +136,7 @@ feasible_datacenter(const struct job *job, const struct node *n)
     if (job->datacenters.n == 0)
         return true;
     for (size_t i = 0; i < job->datacenters.n; i++)
-        if (str_glob(job->datacenters.v[i], str_or(n->datacenter, "")))
+        if (str_stars(job->datacenters.v[i], str_or(n->datacenter, "")))
             return true;
     return false;
 }
