@@ -7,6 +7,7 @@
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/jobfile.h"
+#include "api/terms.h"
 #include "cli/monitor.h"
 
 enum { EXIT_NONE = 0, EXIT_CHANGES = 1, EXIT_ERROR = 255 };
@@ -127,14 +128,15 @@ print_diff(struct cmd *c, const struct job_diff *d, bool verbose)
 /* --- the rest --- */
 
 static void
-print_dry_run(struct cmd *c, const struct job_plan_response *r, bool verbose)
+print_dry_run(struct cmd *c, const struct job *j, const struct job_plan_response *r, bool verbose)
 {
     cmd_say(c, "Scheduler dry-run:");
     if (r->failed_tg_allocs.n == 0) {
         cmd_say(c, "- All tasks successfully allocated.");
         return;
     }
-    cmd_say(c, "- WARNING: Failed to place all allocations.");
+    cmd_say(c, "- WARNING: Failed to place %s.",
+            j->type && str_eq(j->type, JOB_SYSTEM) ? "allocations on all nodes" : "all allocations");
     monitor_print_failed(c, &r->failed_tg_allocs, verbose, "  ");
 }
 
@@ -204,7 +206,7 @@ cmd_job_plan(struct cmd *c)
         return rc ? EXIT_ERROR : exit_code(r);
     if (diff && r->diff)
         print_diff(c, r->diff, verbose);
-    print_dry_run(c, r, verbose);
+    print_dry_run(c, f.job, r, verbose);
     if (!str_empty(r->warnings))
         cmd_say(c, "\nJob Warnings:\n%s", r->warnings);
     print_next(c, r, &o, c->args[0]);

@@ -318,7 +318,7 @@ run_finish(struct run *r)
         e.status_description =
             mem_printf(r->ctx, "maximum attempts reached (%d)", sched_attempts(r->eval->type));
         v[1] = blocked_new_eval(r, TRIGGER_MAX_PLANS, "created due to placement conflicts");
-    } else if (r->out->failed.n == 0) {
+    } else if (!r->out->waits) {
         e.status = EVAL_COMPLETE;
         e.status_description = NULL;
     } else if (str_eq(r->eval->status, EVAL_BLOCKED)) {

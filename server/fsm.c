@@ -122,7 +122,7 @@ apply_put_eval(struct apply *a, const struct evaluation *in)
     struct evaluation *ev = codec_clone(a->ctx, &type_evaluation, in);
     store_eval(a, ev);
     apply_touch_job(a, ev->namespace, ev->job_id);
-    if (str_eq(ev->status, EVAL_COMPLETE) && ev->failed_tg_allocs.n == 0)
+    if (str_eq(ev->status, EVAL_COMPLETE) && str_empty(ev->blocked_eval))
         cancel_blocked(a, ev);
     count_queued(a, ev);
 }

@@ -175,7 +175,7 @@ seen_eval(struct leader *l, const struct evaluation *e)
         broker_enqueue(l->broker, e, mono_ms(), clock_wall_ns());
     else if (str_eq(e->status, EVAL_BLOCKED))
         blocked_add(l->blocked, e, mono_ms());
-    else if (str_eq(e->status, EVAL_COMPLETE) && e->failed_tg_allocs.n == 0)
+    else if (str_eq(e->status, EVAL_COMPLETE) && str_empty(e->blocked_eval))
         blocked_untrack(l->blocked, e->namespace, e->job_id);
 }
 

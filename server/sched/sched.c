@@ -79,6 +79,7 @@ attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metr
     __auto_type f = map_put(t->out, t->out->failed, tg->name);
 
     map_put(t->out, t->out->queued, tg->name)->v++;
+    t->out->waits = true;
     if (f->v != NULL) {
         f->v->coalesced_failures++;
         return;

@@ -268,7 +268,11 @@ row_exhausted(const struct select *s, const struct group *g, uint32_t row)
         return "max allocations";
     if (g->exact && set->facts[row]->core_mhz <= 0)
         return "cores";
-    return resources_exhausted(&cap, &u);
+    const char *why = resources_exhausted(&cap, &u);
+    /* without the cores that are asked for there would be enough: it is they that lack */
+    if (g->exact && str_eq(why, "cpu") && s->t->cpu[row] + g->ask.u.cpu <= set->cap_cpu[row])
+        return "cores";
+    return why;
 }
 
 static bool
@@ -612,6 +616,15 @@ select_feasible(struct select *s, const struct task_group *tg, const uint32_t **
     group_open(s, g);
     *ret_rows = g->rows;
     return g->n_rows;
+}
+
+struct alloc_metric *
+select_filtered(struct select *s, const struct task_group *tg)
+{
+    struct group *g = group_of(s, tg);
+
+    group_open(s, g);
+    return codec_clone(s, &type_alloc_metric, g->base);
 }
 
 bool

@@ -53,5 +53,7 @@ bool select_classes(struct select *s, const void *ctx, const struct task_group *
 /* Rows a system job looks at: takes work, datacenter and pool match, feasible. The filter's counts
  * go to the metrics of the group. */
 size_t select_feasible(struct select *s, const struct task_group *tg, const uint32_t **ret_rows);
+/* How many rows the filters kept out of those, and why. Owned by s. */
+struct alloc_metric *select_filtered(struct select *s, const struct task_group *tg);
 
 #endif

@@ -16,6 +16,7 @@ struct system_run {
     struct desired_updates *du;
     int64_t count;
     bool sysbatch;
+    bool stays;    /* something of the group runs on, or is placed */
     bool *ok;      /* row: feasible and takes work */
     uint8_t *done; /* row * count + index: nothing more to do there */
 };
@@ -97,6 +98,7 @@ system_alloc(struct system_run *r, const struct allocation *a)
         system_stop(r, a, DESC_MIGRATING, NULL);
     } else {
         *done = system_keep(r, a, row);
+        r->stays |= r->ok[row] || !nodes->facts[row]->takes_work;
     }
 }
 
@@ -124,6 +126,10 @@ system_group(struct system_run *r)
             r->du->place++;
             attempt_place(t, &p, nodes->facts[rows[i]]->node->id);
         }
+    /* No blocked evaluation: a node that comes or changes gives each system job one of its own. */
+    struct alloc_metric *m = n == 0 && !r->stays ? select_filtered(t->select, r->tg) : NULL;
+    if (m != NULL && m->nodes_filtered > 0)
+        map_put(t->out, t->out->failed, r->tg->name)->v = m;
 }
 
 void
