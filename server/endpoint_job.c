@@ -13,6 +13,7 @@
 #include "server/endpoint_int.h"
 #include "server/leader.h"
 #include "server/sched/constraint.h"
+#include "server/sched/reconcile.h"
 #include "server/sched/sched.h"
 #include "server/sched_view.h"
 
@@ -46,58 +47,33 @@ check_job_constraints(const void *ctx, const struct job *job, struct str_list *e
     }
 }
 
-/* The job in canonical form, and everything that is wrong with it. */
-struct admitted {
-    struct job *job;
-    struct str_list errors, warnings;
-    struct err unsupported; /* a known field without effect yet */
-};
-
+/* What only a server says of a job. Stop is the client's as well: such a job is registered stopped. */
 static void
-admit(void *ctx, const struct job_register_request *req, const struct scheduler_configuration *cfg,
-      struct admitted *a)
+drop_server_fields(struct job *j)
 {
-    struct job_limits limits = {.memory_oversubscription = cfg->memory_oversubscription_enabled};
-    const char *ns = req->write ? req->write->namespace : NULL;
-    struct err e = ERR_INIT;
-
-    *a = (struct admitted){.unsupported = ERR_INIT};
-    a->job = codec_clone(ctx, &type_job, req->job);
-    a->job->namespace = str_or(ns, str_or(a->job->namespace, NS_DEFAULT));
-    job_canonicalize(ctx, a->job);
-    job_imply_constraints(ctx, a->job);
-    if (!str_eq(a->job->namespace, NS_DEFAULT))
-        list_add(ctx, a->errors,
-                 mem_printf(ctx, "job \"%s\" is in nonexistent namespace \"%s\"",
-                            str_or(a->job->id, ""), a->job->namespace));
-    if (codec_check(&type_job, a->job, &e) < 0)
-        list_add(ctx, a->errors, mem_strdup(ctx, e.text));
-    job_validate(ctx, a->job, &limits, &a->errors, &a->warnings);
-    check_job_constraints(ctx, a->job, &a->errors);
-    codec_check_later(&type_job, a->job, &a->unsupported);
+    j->parent_id = j->dispatch_idempotency_token = NULL;
+    j->dispatched = j->stable = false;
+    j->consul_namespace = j->vault_namespace = j->nomad_token_id = NULL;
+    j->status = j->status_description = NULL;
+    j->version = j->create_index = j->modify_index = j->job_modify_index = 0;
+    j->submit_time = 0;
+    j->version_tag = NULL;
 }
 
-/* Fails the call when the job may not be registered. */
+/* "default" and "all" are always there, any other pool while a node is in it. */
 static bool
-admit_or_fail(struct rpc_call *call, const struct job_register_request *req,
-              const struct scheduler_configuration *cfg, struct admitted *a)
+pool_exists(struct state_txn *t, void *ctx, const char *pool)
 {
-    void *ctx = rpc_call_ctx(call);
+    bool found = str_eq(pool, POOL_DEFAULT) || str_eq(pool, POOL_ALL);
+    struct state_iter *it = found ? NULL : state_nodes(t, ctx, NULL);
 
-    if (req->job == NULL || str_empty(req->job->id)) {
-        rpc_failf(call, -ERR_INVALID, "Missing job ID for registration");
-        return false;
+    for (struct node *n; !found && (n = state_next(it, ctx)) != NULL;) {
+        found = str_eq(n->node_pool, pool);
+        mem_free(n);
     }
-    admit(ctx, req, cfg, a);
-    if (a->errors.n > 0) {
-        rpc_failf(call, -ERR_INVALID, "%s", job_errors_text(ctx, &a->errors));
-        return false;
-    }
-    if (a->unsupported.code != 0) {
-        rpc_fail(call, &a->unsupported);
-        return false;
-    }
-    return true;
+    if (found && it != NULL)
+        state_iter_end(it);
+    return found;
 }
 
 static const struct task_group *
@@ -107,6 +83,89 @@ group_named(const struct job *job, const char *name)
         if (str_eq(job->task_groups.v[i]->name, name))
             return job->task_groups.v[i];
     return NULL;
+}
+
+/* The JSON of an update says one at a time, which takes deployments. */
+static void
+warn_of_all_at_once(const void *ctx, const struct job *old, const struct job *job,
+                    struct str_list *warnings)
+{
+    bool runs = old != NULL && !old->stop && !job->stop && str_eq(job->type, JOB_SERVICE);
+    for (size_t i = 0; runs && i < job->task_groups.n; i++) {
+        const struct task_group *tg = job->task_groups.v[i], *was = group_named(old, tg->name);
+        if (was == NULL || was->count.v < 2 || tg->update->max_parallel.v == 0 ||
+            tg->update->max_parallel.v >= was->count.v ||
+            recon_change(old, job, tg) != CHANGE_DESTRUCTIVE)
+            continue;
+        list_add(ctx, *warnings,
+                 mem_printf(ctx, "group \"%s\": its %lld allocations are replaced all at once: "
+                            "update is without effect until there are deployments",
+                            tg->name, (long long)was->count.v));
+    }
+}
+
+/* The job in canonical form, and everything that is wrong with it. */
+struct admitted {
+    struct job *job;
+    const struct job *old; /* as it is registered, or NULL */
+    const struct scheduler_configuration *cfg;
+    struct str_list errors, warnings;
+    struct err unsupported; /* a known field without effect yet */
+};
+
+static void
+admit(void *ctx, const struct job_register_request *req, struct state_txn *t, struct admitted *a)
+{
+    const struct scheduler_configuration *cfg = state_scheduler_config(t, ctx);
+    struct job_limits limits = {.memory_oversubscription = cfg->memory_oversubscription_enabled};
+    const char *ns = req->write ? req->write->namespace : NULL;
+    struct err e = ERR_INIT;
+
+    *a = (struct admitted){.cfg = cfg, .unsupported = ERR_INIT};
+    a->job = codec_clone(ctx, &type_job, req->job);
+    drop_server_fields(a->job);
+    a->job->namespace = str_or(ns, str_or(a->job->namespace, NS_DEFAULT));
+    job_canonicalize(ctx, a->job);
+    job_imply_constraints(ctx, a->job);
+    if (!str_eq(a->job->namespace, NS_DEFAULT))
+        list_add(ctx, a->errors,
+                 mem_printf(ctx, "job \"%s\" is in nonexistent namespace \"%s\"",
+                            str_or(a->job->id, ""), a->job->namespace));
+    else if (!pool_exists(t, ctx, a->job->node_pool))
+        list_add(ctx, a->errors,
+                 mem_printf(ctx, "job \"%s\" is in nonexistent node pool \"%s\"",
+                            str_or(a->job->id, ""), a->job->node_pool));
+    if (codec_check(&type_job, a->job, &e) < 0)
+        list_add(ctx, a->errors, mem_strdup(ctx, e.text));
+    job_validate(ctx, a->job, &limits, &a->errors, &a->warnings);
+    check_job_constraints(ctx, a->job, &a->errors);
+    codec_check_later(&type_job, a->job, &a->unsupported);
+    a->old = str_empty(a->job->id) ? NULL : state_job(t, ctx, a->job->namespace, a->job->id);
+    warn_of_all_at_once(ctx, a->old, a->job, &a->warnings);
+}
+
+/* Fails the call when the job may not be registered. */
+static bool
+admit_or_fail(struct rpc_call *call, const struct job_register_request *req,
+              struct state_txn *t, struct admitted *a)
+{
+    void *ctx = rpc_call_ctx(call);
+
+    if (req->job == NULL || str_empty(req->job->id)) {
+        rpc_failf(call, -ERR_INVALID, "Missing job ID for registration");
+        return false;
+    }
+    admit(ctx, req, t, a);
+    if (a->errors.n > 0) {
+        rpc_failf(call, -ERR_INVALID, "%s", job_errors_text(ctx, &a->errors));
+        return false;
+    }
+    if (a->unsupported.code != 0) {
+        err_prefix(&a->unsupported, "job \"%.64s\"", a->job->id);
+        rpc_fail(call, &a->unsupported);
+        return false;
+    }
+    return true;
 }
 
 static void
@@ -163,13 +222,12 @@ job_register(void *arg, struct rpc_call *call, const void *p)
     if (!endpoint_leads(s, call))
         return;
     struct state_txn *t = state_read_begin(server_state(s), ctx);
-    const struct scheduler_configuration *cfg = state_scheduler_config(t, ctx);
-    bool ok = admit_or_fail(call, req, cfg, &a);
-    const struct job *old = ok ? state_job(t, ctx, a.job->namespace, a.job->id) : NULL;
+    bool ok = admit_or_fail(call, req, t, &a);
     state_read_end(t);
     if (!ok)
         return;
-    if (cfg->reject_job_registration) {
+    const struct job *old = a.old;
+    if (a.cfg->reject_job_registration) {
         rpc_failf(call, -ERR_FORBIDDEN, "Job registration, dispatch, and scale are disabled by the "
                                         "scheduler configuration");
         return;
@@ -217,7 +275,7 @@ job_validate_rpc(void *arg, struct rpc_call *call, const void *p)
         return;
     }
     struct state_txn *t = state_read_begin(server_state(s), ctx);
-    admit(ctx, req, state_scheduler_config(t, ctx), &a);
+    admit(ctx, req, t, &a);
     state_read_end(t);
     if (a.unsupported.code != 0)
         list_add(ctx, a.errors, mem_strdup(ctx, a.unsupported.text));
@@ -375,7 +433,7 @@ plan_version(struct plan_call *pc, const struct job *old, uint64_t index)
         return;
     }
     j->create_index = old->create_index;
-    if (!old->stop && codec_equal(&type_job, old, j, F_SERVER)) {
+    if (old->stop == j->stop && codec_equal(&type_job, old, j, F_SERVER)) {
         j->version = old->version;
         j->job_modify_index = old->job_modify_index;
     } else {
@@ -443,12 +501,11 @@ job_plan(void *arg, struct rpc_call *call, const void *p)
     if (!endpoint_leads(s, call))
         return;
     struct state_txn *t = state_read_begin(server_state(s), ctx);
-    bool ok = admit_or_fail(call, req, state_scheduler_config(t, ctx), &a);
-    const struct job *old = ok ? state_job(t, ctx, a.job->namespace, a.job->id) : NULL;
+    bool ok = admit_or_fail(call, req, t, &a);
     state_read_end(t);
     if (!ok)
         return;
-    preserve(ctx, a.job, old, req);
+    preserve(ctx, a.job, a.old, req);
     struct plan_call *pc = mem_new(ctx, struct plan_call);
     pc->s = s;
     pc->call = call;

@@ -102,12 +102,11 @@ apply_job_register(struct apply *a, const struct intent_job_register *in)
     if (rc < 0)
         return rc;
     apply_touch_job(a, in->job->namespace, in->job->id);
-    bool same = old != NULL && !old->stop && codec_equal(&type_job, old, in->job, F_SERVER);
+    bool same = old != NULL && old->stop == in->job->stop && codec_equal(&type_job, old, in->job, F_SERVER);
     if (same) {
         a->res->job = old;
     } else {
         struct job *j = codec_clone(a->ctx, &type_job, in->job);
-        j->stop = false;
         j->stable = false;
         if (j->submit_time == 0)
             j->submit_time = a->now;
