@@ -134,6 +134,11 @@ void ask_meta(struct ask *a, const struct query_meta *m);
 extern const struct route routes_job[], routes_node[], routes_alloc[], routes_agent[],
     routes_client[];
 
+/* agent/routes_later.c: true: it is Nomad's and not ours (yet), and was answered. */
+bool route_later(struct ask *a, unsigned verb);
+/* Does the path of the request fit a route, and which part of it is the id? */
+bool ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id);
+
 /* agent/metrics.c */
 void metrics_get(struct ask *a);
 /* agent/routes_exec.c */

@@ -29,20 +29,19 @@ verb_of(enum http_method m)
     }
 }
 
-/* Does the path fit, and which part of it is the id? */
-static bool
-fits(const struct ask *a, const struct route *r, const char **id)
+bool
+ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id)
 {
-    const char *path = a->req->path;
+    const char *asked = a->req->path;
 
-    if (!r->suffix)
-        return strcmp(path, r->path) == 0;
-    if (!str_prefix(path, r->path) || !str_suffix(path, r->suffix))
+    if (!suffix)
+        return strcmp(asked, path) == 0;
+    if (!str_prefix(asked, path) || !str_suffix(asked, suffix))
         return false;
-    size_t pre = strlen(r->path), suf = strlen(r->suffix), n = strlen(path);
+    size_t pre = strlen(path), suf = strlen(suffix), n = strlen(asked);
     if (n < pre + suf)
         return false;
-    *id = mem_strndup(a, path + pre, n - pre - suf);
+    *id = mem_strndup(a, asked + pre, n - pre - suf);
     return true;
 }
 
@@ -244,7 +243,7 @@ ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
 static void
 not_found(struct ask *a)
 {
-    http_reply(a->req, 404, NULL, "", 0);
+    http_fail(a->req, 404, "there is no endpoint \"%s\"", a->req->path);
 }
 
 /* Doubled slashes are cleaned by a redirect, as Go's mux does. */
@@ -268,16 +267,6 @@ redirect(struct ask *a)
     http_header_add(a->req, "Location", clean);
     http_reply(a->req, 301, NULL, "", 0);
     return true;
-}
-
-static bool
-enterprise(const char *path)
-{
-    static const char *const stubs[] = {"/v1/sentinel/", "/v1/quota", "/v1/recommendation"};
-    for (size_t i = 0; i < ARRAY_LEN(stubs); i++)
-        if (str_prefix(path, stubs[i]))
-            return true;
-    return false;
 }
 
 static const char no_ui[] = "<!DOCTYPE html><title>Paddock</title><p>This agent has no web "
@@ -304,11 +293,11 @@ api_handle(void *arg, struct http_req *req)
     a->w = &a->w_;
     req->user = a;
     req->on_close = on_close;
-    if (!guard_host(&a->api->guard, req) || redirect(a))
+    if (!guard_host(&a->api->guard, req) || redirect(a) || route_later(a, verb))
         return;
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         for (const struct route *r = tables[t]; r->path; r++) {
-            if (!fits(a, r, &a->id))
+            if (!ask_fits(a, r->path, r->suffix, &a->id))
                 continue;
             if (!(r->verbs & verb)) {
                 wrong_method = true;
@@ -329,8 +318,6 @@ refuse:
         root(a);
     else if (str_prefix(req->path, "/ui/"))
         http_reply(req, 200, "text/html; charset=utf-8", no_ui, sizeof(no_ui) - 1);
-    else if (enterprise(req->path))
-        http_fail(req, 501, "Nomad Enterprise only endpoint");
     else
         not_found(a);
 }

@@ -2,6 +2,8 @@
  *
  * HTTP API: allocations and evaluations.
  */
+#include <string.h>
+
 #include "agent/api.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -33,7 +35,10 @@ alloc_done(struct ask *a, const void *resp)
 static void
 alloc_get(struct ask *a)
 {
-    ask_call(a, RPC_ALLOC_GET_ALLOC, ask_by_id(a), alloc_done);
+    if (strchr(a->id, '/'))
+        ask_fail(a, 404, "resource not found"); /* of an allocation */
+    else
+        ask_call(a, RPC_ALLOC_GET_ALLOC, ask_by_id(a), alloc_done);
 }
 
 static void

@@ -114,7 +114,7 @@ START_TEST(paths_and_methods)
     ck_assert_int_eq(status("GET", "/v1/jobs", NULL), 200);
     ck_assert_int_eq(status("GET", "/v1/jobs/", NULL), 404);
     ck_assert_int_eq(status("GET", "/v1/nope", NULL), 404);
-    ck_assert_str_eq(got.body, "");
+    ck_assert_str_eq(got.body, "there is no endpoint \"/v1/nope\"");
     ck_assert_int_eq(status("DELETE", "/v1/jobs", NULL), 405);
     ck_assert_str_eq(got.body, "Invalid method");
     ck_assert_int_eq(status("GET", "/v1/job/x/plan", NULL), 405);
@@ -509,6 +509,51 @@ START_TEST(what_is_meant_for_another_region_is_not_done_here)
 }
 END_TEST
 
+/* Every endpoint of Nomad 2.0 (command/agent/http.go and below) that is not built. */
+START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
+{
+    static const char *const gets[] = {
+        "jobs/statuses", "job/x/scale", "job/x/services", "job/x/submission", "job/x/actions", "job/x/action",
+        "job/a/b/scale", "node/pools", "node/pool/x", "node/pool/x/nodes", "node/pool/x/jobs",
+        "allocation/x/services", "allocation/x/checks", "deployment/allocations/x", "evaluations/count",
+        "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
+        "client/identity", "agent/keyring/list", "agent/monitor", "agent/monitor/export", "agent/host",
+        "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream", "services",
+        "service/x", "vars", "var/a/b", "namespaces", "namespace/x", "scaling/policies", "scaling/policy/x",
+        "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x", "volume/host/x",
+        "plugins", "plugin/csi/x", "acl/policies", "acl/policy/x", "acl/policy/self", "acl/tokens",
+        "acl/token/x", "acl/token/self", "acl/roles", "acl/role/x", "acl/role/name/x", "acl/auth-methods",
+        "acl/auth-method/x", "acl/binding-rules", "acl/binding-rule/x", "operator/raft/configuration",
+        "operator/autopilot/configuration", "operator/autopilot/health", "operator/snapshot",
+        "operator/keyring/keys", "operator/upgrade-check/vault-workload-identity"};
+    static const char *const puts[] = {
+        "job/x/periodic/force", "job/x/dispatch", "job/x/dispatch/payload", "job/x/revert", "job/x/stable",
+        "job/x/scale", "job/x/versions/t/tag", "node/pools", "node/pool/x", "deployment/fail/x",
+        "deployment/pause/x", "deployment/promote/x", "deployment/allocation-health/x",
+        "deployment/unblock/x", "client/identity/renew", "agent/join", "agent/servers", "agent/force-leave",
+        "agent/keyring/install", "search", "search/fuzzy", "system/reconcile/summaries", "namespace",
+        "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",
+        "acl/login", "acl/oidc/auth-url", "operator/raft/transfer-leadership", "operator/keyring/rotate"};
+    char target[64];
+    for (size_t i = 0; i < ARRAY_LEN(gets) + ARRAY_LEN(puts); i++) {
+        bool put = i >= ARRAY_LEN(gets);
+        snprintf(target, sizeof(target), "/v1/%s", put ? puts[i - ARRAY_LEN(gets)] : gets[i]);
+        ck_assert_msg(status(put ? "PUT" : "GET", target, put ? "{}" : NULL) == 501, "%s: %d", target,
+                      got.status);
+        ck_assert_msg(strstr(got.body, " is not in Paddock 0.1") != NULL, "%s: %s", target, got.body);
+    }
+    ck_assert_int_eq(status("DELETE", "/v1/evaluations", NULL), 501);
+    ck_assert_int_eq(status("DELETE", "/v1/job/x/versions/t/tag", NULL), 501);
+    ck_assert_int_eq(status("GET", "/.well-known/jwks.json", NULL), 501);
+    ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/pause",
+                            "{\"ScheduleState\":\"sideways\"}"), 400); /* that is built */
+    ck_assert_int_eq(status("GET", "/v1/allocation/x/nope", NULL), 404);
+    ck_assert_str_eq(got.body, "resource not found");
+    ck_assert_int_eq(status("GET", "/v1/client/allocation/x/nope", NULL), 404);
+    ck_assert_str_eq(got.body, "there is no endpoint \"/v1/client/allocation/x/nope\"");
+}
+END_TEST
+
 START_TEST(no_answer_is_open_to_all_origins)
 {
     static const char *const targets[] = {
@@ -526,4 +571,5 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
                    agent_routes, client_routes, a_page_of_another_origin_changes_nothing,
                    a_name_that_is_not_ours_is_refused,
-                   what_is_meant_for_another_region_is_not_done_here, no_answer_is_open_to_all_origins)
+                   what_is_meant_for_another_region_is_not_done_here,
+                   what_is_not_built_says_so_and_not_that_something_is_missing, no_answer_is_open_to_all_origins)
