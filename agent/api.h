@@ -34,7 +34,6 @@ struct api {
     struct http_server *http;
     const char *region, *name, *version;
     struct guard guard;
-    bool debug;
     void (*reload)(void *arg); /* POST /v1/agent/reload */
     void *reload_arg;
     int64_t started_ns;

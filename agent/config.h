@@ -47,6 +47,7 @@ struct value *config_value(const void *ctx, const struct agent_config *c);
 /* host:port that a role binds: addresses.X or bind_addr, ports.X. Owned by c. */
 const char *config_http_addr(const struct agent_config *c);
 const char *config_rpc_addr(const struct agent_config *c);
+const char *config_serf_addr(const struct agent_config *c);
 
 /* What client.drain_on_shutdown asks for; false: nothing (-dev ends its tasks instead). */
 bool config_drain(const struct agent_config *c, struct drain_spec *ret);

@@ -181,11 +181,36 @@ check_plugins(const void *ctx, const struct agent_config *c, struct err *e)
     return r;
 }
 
+/* Options that work; Nomad reads more of them, some of which promise to keep somebody out. */
+static int
+check_options(const struct str_map *options, struct err *e)
+{
+    static const char *const known[] = {"driver.allowlist", "driver.whitelist", "driver.denylist",
+                                        "driver.blacklist", "driver.raw_exec.enable", "env.denylist",
+                                        "env.blacklist"};
+    for (size_t i = 0; i < options->n; i++) {
+        const char *k = options->v[i].k;
+        bool works = false;
+        for (size_t n = 0; n < ARRAY_LEN(known); n++)
+            works |= str_eq(k, known[n]);
+        if (works)
+            continue;
+        const char *near = str_nearest(k, known, ARRAY_LEN(known));
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "client.options: \"%s\" is unknown or not supported yet: %s%s%s", k,
+                       near ? "did you mean \"" : str_prefix(k, "user.") ? "set isolation.denied_users" :
+                                                                            "remove it",
+                       near ? near : "", near ? "\"?" : "");
+    }
+    return 0;
+}
+
 static int
 check_client(const struct agent_client *c, struct err *e)
 {
     int r = check_dir("client.state_dir", c->state_dir, e);
     r = r ? r : check_reserved(c->reserved, e);
+    r = r ? r : check_options(&c->options, e);
     r = r ? r : check_dir("client.alloc_dir", c->alloc_dir, e);
     r = r ? r : check_port("client.min_dynamic_port", c->min_dynamic_port, e);
     r = r ? r : check_port("client.max_dynamic_port", c->max_dynamic_port, e);
@@ -262,6 +287,10 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
     r = r ? r : check_plugins(ctx, c, e);
     r = r ? r : check_client(c->client, e);
     r = r ? r : check_server(c, warnings, ctx, e);
+    if (c->enable_debug && !c->dev_mode)
+        list_add(ctx, *warnings, "enable_debug has no effect yet: there are no profiling endpoints");
+    if (!str_empty(c->addresses->serf))
+        list_add(ctx, *warnings, "addresses.serf is only shown: there is no gossip yet");
     if (r == 0 && c->client->enabled && !c->server->enabled && c->client->servers.n == 0 &&
         c->client->server_join->retry_join.n == 0)
         list_add(ctx, *warnings, "client: no servers are configured: set client.servers");
@@ -315,4 +344,10 @@ const char *
 config_rpc_addr(const struct agent_config *c)
 {
     return host_port(c, str_or(c->addresses->rpc, c->bind_addr), c->ports->rpc);
+}
+
+const char *
+config_serf_addr(const struct agent_config *c)
+{
+    return host_port(c, str_or(c->addresses->serf, c->bind_addr), c->ports->serf);
 }

@@ -11,6 +11,7 @@
 
 #include "agent/config.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 #define RUN_DIR_DEFAULT "/run/paddock"
@@ -35,9 +36,9 @@ agent_raw_exec(const struct agent_config *cfg)
     for (size_t i = 0; i < cfg->plugins.n; i++)
         if (str_eq(cfg->plugins.v[i]->name, "raw_exec"))
             on |= value_true(cfg->plugins.v[i]->config, "enabled");
-    if (cfg->client && str_eq(str_map_get(&cfg->client->options, "driver.raw_exec.enable"), "1"))
-        on = true;
-    return on;
+    const char *v = cfg->client ? str_map_get(&cfg->client->options, "driver.raw_exec.enable") : NULL;
+    bool option = false;
+    return on || (v && num_parse_bool(v, &option) == 0 && option);
 }
 
 static int

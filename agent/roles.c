@@ -90,6 +90,7 @@ set_names(struct roles *r, struct err *e)
     r->rpc_bind = config_rpc_addr(c);
     r->http_advertise = advertised(r, r->http_bind, adv ? adv->http : NULL, e);
     r->rpc_advertise = advertised(r, r->rpc_bind, adv ? adv->rpc : NULL, e);
+    r->serf_advertise = advertised(r, config_serf_addr(c), adv ? adv->serf : NULL, e);
     return e->code;
 }
 
@@ -108,6 +109,7 @@ start_server(struct roles *r, struct err *e)
         .region = r->region,
         .datacenter = r->datacenter,
         .rpc_addr = r->rpc_advertise,
+        .serf_addr = r->serf_advertise,
         .http_addr = r->http_advertise,
         .version = API_RELEASE,
         .dev = c->dev_mode,
@@ -263,7 +265,6 @@ start_http(struct roles *r, struct err *e)
         .region = r->region,
         .name = r->name,
         .version = PACKAGE_VERSION,
-        .debug = c->enable_debug,
         .reload = r->rc.reload,
         .reload_arg = r->rc.arg,
         .started_ns = clock_mono_ns(),

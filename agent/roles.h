@@ -30,7 +30,7 @@ struct roles {
     struct client *client;
     struct http_server *http;
     const char *region, *datacenter, *name, *node_id;
-    const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise; /* "host:port" */
+    const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise, *serf_advertise; /* "host:port" */
     struct drain_wait *drain_waits; /* who waits for the end of a drain */
     bool draining, drained;
     bool stopping;

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "agent/api.h"
@@ -98,6 +99,47 @@ set_u64(struct value *map, const char *k, uint64_t v)
     set(map, k, LOG_U64(v));
 }
 
+/* Of a server. As of a single one: it is its own peer, and knows nobody. */
+static void
+server_stats(struct ask *a, struct value *stats)
+{
+    struct api *api = a->api;
+    struct value *s = value_map(stats), *raft = value_map(stats), *serf = value_map(stats);
+    char leader[256] = "";
+    bool known = server_leader_addr(api->server, leader, sizeof(leader));
+    bool leads = server_is_leader(api->server);
+
+    set(s, "server", "true");
+    set(s, "leader", leads ? "true" : "false");
+    set(s, "leader_addr", known ? leader : "");
+    set(s, "bootstrap", "true");
+    set(s, "known_regions", "1");
+    value_map_set(stats, "nomad", s);
+    set(raft, "state", leads ? "Leader" : "Candidate");
+    set(raft, "num_peers", "0");
+    set(raft, "protocol_version", "3");
+    set_u64(raft, "applied_index", server_applied(api->server));
+    value_map_set(stats, "raft", raft);
+    set(serf, "members", "1");
+    set(serf, "failed", "0");
+    set(serf, "left", "0");
+    value_map_set(stats, "serf", serf);
+}
+
+static void
+runtime_stats(struct value *stats)
+{
+    struct value *r = value_map(stats);
+    struct utsname u;
+
+    if (uname(&u) == 0)
+        set(r, "arch", mem_strdup(r, u.machine));
+    set(r, "kernel.name", "linux");
+    set(r, "version", "C, " __VERSION__);
+    set(r, "cpu_count", LOG_I64(sysconf(_SC_NPROCESSORS_ONLN)));
+    value_map_set(stats, "runtime", r);
+}
+
 static struct value *
 stats_of(struct ask *a)
 {
@@ -111,17 +153,9 @@ stats_of(struct ask *a)
     set(paddock, "uptime", duration_format((clock_mono_ns() - api->started_ns) / NS_PER_S * NS_PER_S, dur));
     set_u64(paddock, "http_connections", api->http ? http_server_conns(api->http) : 0);
     value_map_set(stats, "paddock", paddock);
-    if (api->server) {
-        struct value *s = value_map(stats);
-        char leader[256] = "";
-        bool known = server_leader_addr(api->server, leader, sizeof(leader));
-        set(s, "server", "true");
-        set(s, "leader", server_is_leader(api->server) ? "true" : "false");
-        set(s, "leader_addr", known ? leader : "");
-        set(s, "bootstrap", "true");
-        set(s, "known_regions", "1");
-        value_map_set(stats, "nomad", s);
-    }
+    if (api->server)
+        server_stats(a, stats);
+    runtime_stats(stats);
     if (api->client) {
         struct value *c = value_map(stats);
         struct client_info info;

@@ -271,6 +271,13 @@ alloc_exec(struct ask *a)
     }
     if (!ws_check(a->req) || !ask_ours(a))
         return;
+    const struct agent_config *cfg = a->api->cfg;
+    if (cfg && cfg->client && cfg->client->disable_remote_exec) {
+        ask_fail(a, 403, "Permission denied"); /* as Nomad says; the log says why */
+        log_warn("http", "a command in a task was refused: client.disable_remote_exec is set", "alloc_id",
+                 a->id, "peer", a->req->peer, NULL);
+        return;
+    }
     if (!client_has_task(a->api->client, a->id, r.task)) {
         ask_fail(a, 404, "Unknown task name \"%s\"", r.task);
         return;

@@ -58,7 +58,7 @@ struct client_config {
     int64_t node_max_allocs;           /* 0: unlimited */
     bool dev;              /* loopback fingerprint */
     bool stop_tasks;       /* client_stop ends all tasks and removes their directories (-dev) */
-    bool raw_exec;         /* plugin "raw_exec" { config { enabled = true } } */
+    bool raw_exec;         /* the launch policy allows it */
     bool default_ineligible;
     const char *version;   /* our own version, e.g. "0.1.0" */
 };

@@ -64,10 +64,7 @@ add_drivers(struct client *c)
         .root = c->warden_root,
         .warden = c->warden && c->link_info,
         .cgroup2 = str_eq(cgroup2, "v2"),
-        .raw_exec =
-            c->cfg.raw_exec ||
-            in_list(str_map_get(&c->cfg.options, "driver.raw_exec.enable"), "true", false) ||
-            in_list(str_map_get(&c->cfg.options, "driver.raw_exec.enable"), "1", false),
+        .raw_exec = c->cfg.raw_exec,
         .missing = c->warden_missing,
     };
     for (size_t i = 0; i < drivers_n; i++)

@@ -7,6 +7,8 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
+#include "net/addr.h"
 #include "server/endpoint_int.h"
 #include "server/leader.h"
 
@@ -35,19 +37,21 @@ status_members(void *arg, struct rpc_call *call, const void *p)
     void *ctx = rpc_call_ctx(call);
     struct server_members_response resp = {0};
     struct agent_member *m = mem_new(ctx, struct agent_member);
-    const char *colon = c->rpc_addr ? strrchr(c->rpc_addr, ':') : NULL;
-    int64_t port = 0;
+    struct addr rpc = {0}, serf = {0};
 
     (void)p;
+    (void)addr_parse(str_or(c->rpc_addr, ""), 0, &rpc, NULL);
+    if (addr_parse(str_or(c->serf_addr, ""), 0, &serf, NULL) < 0)
+        serf = rpc;
     resp.server_name = c->name;
     resp.server_region = str_or(c->region, "global");
     resp.server_dc = str_or(c->datacenter, "dc1");
     m->name = c->name;
-    m->addr = colon ? mem_strndup(ctx, c->rpc_addr, (size_t)(colon - c->rpc_addr)) : c->rpc_addr;
-    if (colon != NULL && num_parse_i64(colon + 1, &port) == 0)
-        m->port = (uint64_t)port;
+    m->addr = mem_strdup(ctx, serf.host);
+    m->port = serf.port;
     m->status = "alive";
-    m->protocol_min = m->delegate_min = 1;
+    m->protocol_min = 1;
+    m->delegate_min = 2;
     m->protocol_max = m->delegate_max = 5;
     m->protocol_cur = 2;
     m->delegate_cur = 4;
@@ -56,9 +60,13 @@ status_members(void *arg, struct rpc_call *call, const void *p)
     str_map_set(ctx, &m->tags, "dc", resp.server_dc);
     str_map_set(ctx, &m->tags, "id", str_or(c->node_id, ""));
     str_map_set(ctx, &m->tags, "build", str_or(c->version, ""));
-    str_map_set(ctx, &m->tags, "rpc_addr", str_or(m->addr, ""));
-    str_map_set(ctx, &m->tags, "port", colon ? colon + 1 : "");
+    str_map_set(ctx, &m->tags, "rpc_addr", mem_strdup(ctx, rpc.host));
+    str_map_set(ctx, &m->tags, "port", mem_printf(ctx, "%u", rpc.port));
     str_map_set(ctx, &m->tags, "raft_vsn", "3");
+    str_map_set(ctx, &m->tags, "bootstrap", "1");
+    str_map_set(ctx, &m->tags, "expect", "1");
+    str_map_set(ctx, &m->tags, "revision", "");
+    str_map_set(ctx, &m->tags, "vsn", "1");
     list_add(ctx, resp.members, m);
     rpc_reply(call, &resp);
 }

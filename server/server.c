@@ -4,7 +4,11 @@
  */
 #include "server/server.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+
+#include "common/fd.h"
 
 #include "common/log.h"
 #include "common/mem.h"
@@ -41,7 +45,8 @@ copy_config(struct server *s, const struct server_config *in)
     c->region = str_or(in->region, "global");
     c->datacenter = str_or(in->datacenter, "dc1");
     const char **strings[] = {&c->data_dir, &c->name,     &c->region,    &c->datacenter,
-                              &c->node_id,  &c->rpc_addr, &c->http_addr, &c->version};
+                              &c->node_id,  &c->rpc_addr, &c->serf_addr, &c->http_addr,
+                              &c->version};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
     if (c->map_bytes == 0)
@@ -72,6 +77,26 @@ copy_config(struct server *s, const struct server_config *in)
             *ages[i].ns = ages[i].dflt_s * NS_PER_S;
 }
 
+/* The id that members show: made once, kept beside the log. */
+static int
+keep_id(struct server *s, const char *dir, struct err *e)
+{
+    const char *path = mem_printf(s, "%s/id", dir);
+    char id[UUID_TEXT], *text = NULL;
+    size_t n = 0;
+
+    int r = file_read(s, AT_FDCWD, path, 256, &text, &n);
+    if (r == 0 && uuid_valid(text)) {
+        s->cfg.node_id = text;
+        return 0;
+    }
+    if (r != 0 && r != -ENOENT)
+        return err_set(e, r, "read \"%s\": %s", path, err_name(r));
+    s->cfg.node_id = mem_strdup(s, uuid_make(id));
+    r = file_write_atomic(AT_FDCWD, path, id, strlen(id), 0600);
+    return r < 0 ? err_set(e, r, "write \"%s\": %s", path, err_name(r)) : 0;
+}
+
 int
 server_new(struct loop *loop, const struct server_config *cfg, struct server **ret, struct err *e)
 {
@@ -97,6 +122,13 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     };
     int rc = core_open(&o, &s->core, e);
     if (rc < 0) {
+        watches_free(s->watches);
+        mem_free(s);
+        return err_prefix(e, "start the server");
+    }
+    rc = str_empty(s->cfg.node_id) ? keep_id(s, o.dir, e) : 0;
+    if (rc < 0) {
+        core_free(s->core);
         watches_free(s->watches);
         mem_free(s);
         return err_prefix(e, "start the server");
@@ -197,6 +229,16 @@ bool
 server_is_leader(const struct server *s)
 {
     return core_is_leader(s->core);
+}
+
+uint64_t
+server_applied(struct server *s)
+{
+    auto_mem void *ctx = mem_ctx("applied");
+    struct state_txn *t = state_read_begin(server_state(s), ctx);
+    uint64_t index = state_applied(t);
+    state_read_end(t);
+    return index;
 }
 
 bool

@@ -34,6 +34,7 @@ struct server_config {
     const char *datacenter; /* NULL: "dc1" */
     const char *node_id;    /* this agent's; NULL: made and kept in data_dir/server/id */
     const char *rpc_addr;   /* "ip:port" that others reach us by */
+    const char *serf_addr;  /* "ip:port" shown in members: nothing listens there yet */
     const char *http_addr;
     const char *version;    /* shown in members */
     bool dev;               /* small log segments and map */
@@ -73,6 +74,8 @@ struct leader *server_leader(const struct server *s);
 
 /* --- leadership (any thread) --- */
 bool server_is_leader(const struct server *s);
+/* The last entry that the state holds. */
+uint64_t server_applied(struct server *s);
 /* The leader's RPC address into `out`; false when unknown. */
 bool server_leader_addr(const struct server *s, char *out, size_t size);
 

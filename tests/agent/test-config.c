@@ -196,6 +196,12 @@ START_TEST(refusals_name_the_thing)
          "http_api_hosts: \"*\""},
         {"data_dir = \"/d\"\nclient { enabled = true }\nhttp_api_hosts = [\"a.b:80\"]\n",
          "without a port"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"user.denylist\" = \"root\" } }\n",
+         "\"user.denylist\" is unknown or not supported yet: set isolation.denied_users"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"driver.allowlists\" = \"exec\" } }\n",
+         "did you mean \"driver.allowlist\"?"},
+        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"docker.volumes.enabled\" = \"0\" } }\n",
+         "remove it"},
         {"log_level = \"LOUD\"\nclient { enabled = true }\n", "LOUD"},
     };
     setup();

@@ -323,6 +323,22 @@ START_TEST(a_task_that_does_not_read_holds_the_peer)
 }
 END_TEST
 
+START_TEST(a_client_that_forbids_commands_runs_none)
+{
+    struct agent_client c = {.disable_remote_exec = true};
+    struct agent_config cfg = {.client = &c};
+    api.cfg = &cfg;
+    dial(GOOD);
+    ck_assert(loop_run_until(loop, &peer.over, 5000));
+    ck_assert(!peer.opened);
+    ck_assert_ptr_nonnull(strstr(peer.why, "Permission denied"));
+    ck_assert_ptr_null(fake_exec.x);
+    c.disable_remote_exec = false;
+    open_session(GOOD);
+    ck_assert_ptr_nonnull(fake_exec.x);
+}
+END_TEST
+
 START_TEST(who_leaves_ends_the_command)
 {
     open_session(GOOD);
@@ -340,4 +356,5 @@ END_TEST
 TEST_SUITE_FIXTURE("exec", 30, setup, teardown, refusals_come_before_the_upgrade, a_session,
                    handshake_first, what_is_no_message_ends_the_session,
                    failures_are_told_by_a_close_frame, a_peer_that_does_not_read_holds_the_task,
-                   a_task_that_does_not_read_holds_the_peer, who_leaves_ends_the_command)
+                   a_task_that_does_not_read_holds_the_peer, a_client_that_forbids_commands_runs_none,
+                   who_leaves_ends_the_command)

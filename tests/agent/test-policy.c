@@ -102,6 +102,17 @@ START_TEST(raw_exec_is_off_unless_enabled)
 }
 END_TEST
 
+START_TEST(the_old_option_of_raw_exec_is_read_in_all_spellings)
+{
+    str_map_set(ctx, &cfg->client->options, "driver.raw_exec.enable", "true");
+    ck_assert(policy(NULL)->raw_exec);
+    str_map_set(ctx, &cfg->client->options, "driver.raw_exec.enable", "1");
+    ck_assert(policy(NULL)->raw_exec);
+    str_map_set(ctx, &cfg->client->options, "driver.raw_exec.enable", "0");
+    ck_assert(!policy(NULL)->raw_exec);
+}
+END_TEST
+
 START_TEST(seccomp_is_on_unless_refused)
 {
     ck_assert(policy(NULL)->seccomp);
@@ -130,5 +141,6 @@ END_TEST
 
 TEST_SUITE_FIXTURE("agent-policy", 20, setup, teardown, directories,
                    raw_exec_is_off_unless_enabled,
+                   the_old_option_of_raw_exec_is_read_in_all_spellings,
                    seccomp_is_on_unless_refused,
                    the_agent_has_a_user_and_it_is_not_root)

@@ -340,6 +340,10 @@ START_TEST(agent_routes)
     ck_assert_int_eq(status("GET", "/v1/agent/self", NULL), 200);
     ck_assert_ptr_nonnull(strstr(got.body, "\"Version\":\"2.0.4\""));
     ck_assert_ptr_nonnull(strstr(got.body, "\"PaddockVersion\":\"0.1.0\""));
+    ck_assert_ptr_nonnull(strstr(got.body, "\"num_peers\":\"0\"")); /* `nomad check` reads it */
+    ck_assert_ptr_nonnull(strstr(got.body, "\"applied_index\":\"77\""));
+    ck_assert_ptr_nonnull(strstr(got.body, "\"runtime\":{\"arch\":"));
+    ck_assert_ptr_nonnull(strstr(got.body, "\"serf\":{"));
     ck_assert_int_eq(status("GET", "/v1/metrics", NULL), 200);
     ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.client.allocations.running\",\"Value\":3"));
     ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.nomad.job_status.dead\",\"Value\":3"));
@@ -572,4 +576,5 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    agent_routes, client_routes, a_page_of_another_origin_changes_nothing,
                    a_name_that_is_not_ours_is_refused,
                    what_is_meant_for_another_region_is_not_done_here,
-                   what_is_not_built_says_so_and_not_that_something_is_missing, no_answer_is_open_to_all_origins)
+                   what_is_not_built_says_so_and_not_that_something_is_missing,
+                   no_answer_is_open_to_all_origins)

@@ -731,7 +731,30 @@ START_TEST(indexes_and_pages)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("server", 60, job_becomes_allocation, allocations_are_sent_in_parts,
+START_TEST(a_member_has_an_id_that_stays_and_the_tags_of_nomad)
+{
+    static const char *const tags[] = {"role", "region", "dc", "build", "rpc_addr", "port", "raft_vsn",
+                                       "bootstrap", "expect", "revision", "vsn", "id"};
+    const char *dir = tmp_dir();
+    char id[UUID_TEXT] = "";
+    for (int i = 0; i < 2; i++) {
+        struct world *w = world_open(dir);
+        struct empty req = {0};
+        const struct agent_member *m =
+            CALL(w, RPC_STATUS_MEMBERS, server_members_response, &req)->members.v[0];
+        for (size_t t = 0; t < ARRAY_LEN(tags); t++)
+            ck_assert_msg(str_map_get(&m->tags, tags[t]) != NULL, "%s", tags[t]);
+        ck_assert(uuid_valid(str_map_get(&m->tags, "id")));
+        if (i > 0)
+            ck_assert_str_eq(id, str_map_get(&m->tags, "id"));
+        (void)str_copy(id, sizeof(id), str_map_get(&m->tags, "id"));
+        world_close(w);
+    }
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("server", 60, a_member_has_an_id_that_stays_and_the_tags_of_nomad,
+                   job_becomes_allocation, allocations_are_sent_in_parts,
                    counts_change_and_stop, blocked_until_there_is_room,
            refusals_name_the_problem, plan_is_a_dry_run, survives_a_restart,
            blocked_survives_a_restart, silence_loses_the_node, stops_under_load, soak,
