@@ -22,6 +22,19 @@ apply_refuse(struct apply *a, int code, const char *fmt, ...)
     return err_set(&a->res->err, code, "%s", text);
 }
 
+size_t
+apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t next)
+{
+    struct place_of *p;
+    HASH_FIND_STR(*all, key, p);
+    if (p != NULL)
+        return p->at;
+    p = mem_new(a->tmp, struct place_of);
+    *p = (struct place_of){.key = key, .at = next};
+    HASH_ADD_KEYPTR(hh, *all, p->key, strlen(p->key), p);
+    return next;
+}
+
 /* --- evaluations --- */
 
 /* Apply makes no random ids: the leader stamps some; further ones are derived from the first. */
@@ -69,13 +82,11 @@ store_eval(struct apply *a, struct evaluation *ev)
         ev->modify_time = a->now;
     state_put_eval(a->t, a->index, ev);
     a->res->changed = true;
-    for (size_t i = 0; i < a->res->evals.n; i++) {
-        if (str_eq(a->res->evals.v[i]->id, ev->id)) {
-            a->res->evals.v[i] = ev;
-            return;
-        }
-    }
-    list_add(a->ctx, a->res->evals, ev);
+    size_t at = apply_place_of(a, &a->at_evals, str_or(ev->id, ""), a->res->evals.n);
+    if (at < a->res->evals.n)
+        a->res->evals.v[at] = ev;
+    else
+        list_add(a->ctx, a->res->evals, ev);
 }
 
 void
@@ -93,9 +104,9 @@ static void
 cancel_blocked(struct apply *a, const struct evaluation *by)
 {
     struct str_list ids = {NULL, 0};
-    struct state_iter *it = state_evals_by_job(a->t, a->tmp, by->namespace, by->job_id);
+    struct state_iter *it = state_blocked_evals(a->t, a->tmp, by->namespace, by->job_id);
     for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;) {
-        if (str_eq(ev->status, EVAL_BLOCKED) && !str_eq(ev->id, by->id))
+        if (!str_eq(ev->id, by->id))
             list_add(a->tmp, ids, ev->id);
     }
     const char *why = mem_printf(a->ctx, "evaluation \"%s\" successful", by->id);
@@ -143,12 +154,18 @@ apply_job(struct apply *a, const char *ns, const char *id)
 struct touched_job *
 apply_touch_job(struct apply *a, const char *ns, const char *id)
 {
-    for (size_t i = 0; i < a->n_jobs; i++) {
-        if (str_eq(a->jobs[i].id, id) && str_eq(a->jobs[i].ns, ns))
-            return &a->jobs[i];
+    struct touched_job *j = a->n_jobs > 0 ? &a->jobs[a->last_touched] : NULL;
+    if (j != NULL && str_eq(j->id, id) && str_eq(j->ns, ns))
+        return j;
+    const char *key = mem_printf(a->tmp, "%s\n%s", str_or(ns, ""), str_or(id, ""));
+    a->last_touched = apply_place_of(a, &a->at_jobs, key, a->n_jobs);
+    if (a->last_touched < a->n_jobs)
+        return &a->jobs[a->last_touched];
+    if (a->n_jobs == a->cap_jobs) {
+        a->cap_jobs = a->cap_jobs == 0 ? 4 : a->cap_jobs * 2;
+        mem_resize(a->tmp, a->jobs, struct touched_job, a->cap_jobs);
     }
-    mem_resize(a->tmp, a->jobs, struct touched_job, a->n_jobs + 1);
-    struct touched_job *j = &a->jobs[a->n_jobs++];
+    j = &a->jobs[a->n_jobs++];
     *j = (struct touched_job){.ns = mem_strdup(a->tmp, ns), .id = mem_strdup(a->tmp, id)};
     return j;
 }
@@ -211,13 +228,11 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     a->res->changed = true;
     apply_touch_job(a, al->namespace, al->job_id);
     count_alloc(a, al, old);
-    for (size_t i = 0; i < a->res->allocs.n; i++) {
-        if (str_eq(a->res->allocs.v[i]->id, al->id)) {
-            a->res->allocs.v[i] = al;
-            return;
-        }
-    }
-    list_add(a->ctx, a->res->allocs, al);
+    size_t at = apply_place_of(a, &a->at_allocs, al->id, a->res->allocs.n);
+    if (at < a->res->allocs.n)
+        a->res->allocs.v[at] = al;
+    else
+        list_add(a->ctx, a->res->allocs, al);
 }
 
 int64_t
@@ -256,25 +271,13 @@ job_status(struct apply *a, const struct job *j)
     bool standing = str_eq(j->type, JOB_SYSTEM) || j->periodic != NULL || j->parameterized_job != NULL;
     if (standing)
         return j->stop ? JOB_STATUS_DEAD : JOB_STATUS_RUNNING;
-    if (state_live_allocs(a->t, j->namespace, j->id) > 0)
+    if (state_has_live_allocs(a->t, j->namespace, j->id))
         return JOB_STATUS_RUNNING;
-    bool any = false;
-    bool open = false;
-    struct state_iter *it = state_evals_by_job(a->t, a->tmp, j->namespace, j->id);
-    for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;) {
-        any = true;
-        open |= str_eq(ev->status, EVAL_PENDING) || str_eq(ev->status, EVAL_BLOCKED);
-        mem_free(ev);
-    }
-    if (open && !j->stop)
+    if (!j->stop && state_has_open_evals(a->t, j->namespace, j->id))
         return JOB_STATUS_PENDING;
-    if (j->stop || any)
-        return JOB_STATUS_DEAD;
-    it = state_allocs_by_job(a->t, a->tmp, j->namespace, j->id);
-    any = state_next(it, a->tmp) != NULL;
-    if (any)
-        state_iter_end(it);
-    return any ? JOB_STATUS_DEAD : JOB_STATUS_PENDING;
+    bool over = j->stop || state_has_evals(a->t, j->namespace, j->id) ||
+                state_has_allocs(a->t, j->namespace, j->id);
+    return over ? JOB_STATUS_DEAD : JOB_STATUS_PENDING;
 }
 
 void
@@ -392,5 +395,8 @@ fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct int
         .ctx = res, .tmp = tmp, .t = t, .index = index, .now = in->time, .res = res};
     if (dispatch(&a, in) == 0)
         apply_finish(&a);
+    HASH_CLEAR(hh, a.at_jobs);
+    HASH_CLEAR(hh, a.at_evals);
+    HASH_CLEAR(hh, a.at_allocs);
     return res;
 }

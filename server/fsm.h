@@ -28,6 +28,7 @@ struct fsm_result {
     bool job_changed;              /* a new version was made */
     uint64_t node_modify_index;    /* of the node after the entry */
     struct str_list rejected_nodes; /* plan result: parts refused at apply (rule S13) */
+    size_t names_taken;            /* plan result: placements refused, whose name another one bears */
     struct str_list purged_nodes;
 };
 

@@ -24,34 +24,56 @@ may_write(const struct node *n, const struct allocation *al, const struct alloca
     return unknown || str_eq(al->client_status, ALLOC_LOST);
 }
 
+/* What of a plan is not done, by id. */
+struct judged {
+    struct place_of *nodes; /* nothing of the plan is written to them */
+    struct place_of *spared; /* allocations that are neither stopped nor marked */
+    struct place_of *staying; /* allocations that the plan stops, but whose node is among the above */
+};
+
+static bool
+has(const struct place_of *set, const char *key)
+{
+    const struct place_of *p;
+    if (str_empty(key))
+        return false;
+    HASH_FIND_STR(set, key, p);
+    return p != NULL;
+}
+
 static void
-find_rejected(struct apply *a, const struct plan_result *in)
+find_rejected(struct apply *a, const struct plan_result *in, struct judged *d)
 {
     const struct node *n = NULL;
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (str_list_has(&a->res->rejected_nodes, al->node_id))
+        if (has(d->nodes, al->node_id))
             continue;
         if (n == NULL || !str_eq(n->id, al->node_id))
             n = state_node(a->t, a->tmp, al->node_id);
         const struct allocation *old = state_alloc(a->t, a->tmp, al->id);
-        if (!may_write(n, al, old))
-            list_add(a->ctx, a->res->rejected_nodes, mem_strdup(a->ctx, al->node_id));
+        if (may_write(n, al, old))
+            continue;
+        list_add(a->ctx, a->res->rejected_nodes, mem_strdup(a->ctx, al->node_id));
+        apply_place_of(a, &d->nodes, str_or(al->node_id, ""), 0);
     }
 }
 
 /* A replacement that is refused takes with it what was done to its original (S13): the original is
- * neither stopped nor marked without it. */
-static struct str_list
-find_tied(struct apply *a, const struct plan_result *in)
+ * neither stopped nor marked without it. What is not stopped is not replaced either. */
+static void
+find_tied(struct apply *a, const struct plan_result *in, struct judged *d)
 {
-    struct str_list tied = {NULL, 0};
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (!str_empty(al->previous_allocation) && str_list_has(&a->res->rejected_nodes, al->node_id))
-            list_add(a->tmp, tied, al->previous_allocation);
+        if (!str_empty(al->previous_allocation) && has(d->nodes, al->node_id))
+            apply_place_of(a, &d->spared, al->previous_allocation, 0);
     }
-    return tied;
+    for (size_t i = 0; i < in->stopped.n; i++) {
+        const struct allocation *al = in->stopped.v[i];
+        if (!str_empty(al->desired_status) && has(d->nodes, al->node_id))
+            apply_place_of(a, &d->staying, al->id, 0);
+    }
 }
 
 static void
@@ -81,27 +103,28 @@ stop_alloc(struct apply *a, const struct allocation *in)
     apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
 }
 
-/* What the client owns of an allocation stays through an update by a plan. */
-static void
-keep_client_half(struct apply *a, struct allocation *al, const struct allocation *old)
+/* An update by a plan changes what the plan is about, and nothing that was written since its snapshot:
+ * neither what the client owns nor what other entries want of the allocation. */
+static struct allocation *
+update_alloc(struct apply *a, const struct allocation *in, const struct allocation *old)
 {
-    bool mark = str_eq(al->client_status, ALLOC_UNKNOWN) || str_eq(al->client_status, ALLOC_LOST);
-    bool taken = mark && !alloc_client_terminal(old) && !str_eq(al->client_status, old->client_status);
-    const char *status = al->client_status;
-    if (!taken) {
-        al->client_status = old->client_status;
-        al->client_description = old->client_description;
+    struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+    struct allocation *up = codec_clone(al, &type_allocation, in);
+    bool mark = str_eq(up->client_status, ALLOC_UNKNOWN) || str_eq(up->client_status, ALLOC_LOST);
+    al->eval_id = up->eval_id;
+    al->allocated_resources = up->allocated_resources;
+    al->metrics = up->metrics;
+    if (!str_eq(up->deployment_id, old->deployment_id)) {
+        al->deployment_id = up->deployment_id;
+        al->deployment_status = up->deployment_status;
     }
-    al->task_states = old->task_states;
-    al->network_status = old->network_status;
-    al->alloc_states = old->alloc_states;
-    al->create_time = old->create_time;
-    if (al->desired_transition == NULL)
-        al->desired_transition = old->desired_transition;
-    if (str_empty(al->next_allocation))
-        al->next_allocation = old->next_allocation;
-    if (taken && str_eq(status, ALLOC_UNKNOWN))
-        apply_append_state(a, al, ALLOC_UNKNOWN);
+    if (mark && !alloc_client_terminal(old) && !str_eq(up->client_status, old->client_status)) {
+        al->client_status = up->client_status;
+        al->client_description = up->client_description;
+        if (str_eq(up->client_status, ALLOC_UNKNOWN))
+            apply_append_state(a, al, ALLOC_UNKNOWN);
+    }
+    return al;
 }
 
 static void
@@ -115,6 +138,35 @@ link_previous(struct apply *a, const struct allocation *al)
     struct allocation *prev = codec_clone(a->ctx, &type_allocation, old);
     prev->next_allocation = mem_strdup(prev, al->id);
     apply_put_alloc(a, prev, old, state_alloc_job_index(a->t, prev->id));
+}
+
+/* Another allocation of that version of the job does what the new one is for: the plan was made before
+ * that was placed. One that the new one replaces, or of which nobody hears, is none of these. */
+static bool
+name_taken(struct apply *a, const struct allocation *in, const struct job *j, uint64_t jmi)
+{
+    bool per_node = str_eq(j->type, JOB_SYSTEM) || str_eq(j->type, JOB_SYSBATCH);
+    struct state_iter *it = state_live_named(a->t, a->tmp, in, per_node ? in->node_id : NULL);
+    for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;) {
+        if (str_eq(o->id, in->previous_allocation) || str_eq(o->client_status, ALLOC_UNKNOWN) ||
+            state_alloc_job_index(a->t, o->id) != jmi)
+            continue;
+        state_iter_end(it);
+        return true;
+    }
+    return false;
+}
+
+static struct allocation *
+new_alloc(struct apply *a, const struct allocation *in)
+{
+    struct allocation *al = codec_clone(a->ctx, &type_allocation, in);
+    al->job = NULL;
+    al->desired_status = str_or(al->desired_status, ALLOC_DESIRED_RUN);
+    al->client_status = str_or(al->client_status, ALLOC_PENDING);
+    if (al->create_time == 0)
+        al->create_time = a->now;
+    return al;
 }
 
 static void
@@ -131,36 +183,43 @@ place_alloc(struct apply *a, const struct allocation *in, const struct job *plan
     /* The version must be stored: an allocation without its job can be shown to nobody. */
     if (jmi == 0 || !state_has_job_at(a->t, in->namespace, in->job_id, jmi))
         return;
-    struct allocation *al = codec_clone(a->ctx, &type_allocation, in);
-    al->job = NULL;
-    al->desired_status = str_or(al->desired_status, ALLOC_DESIRED_RUN);
-    if (old != NULL) {
-        keep_client_half(a, al, old);
-    } else {
-        al->client_status = str_or(al->client_status, ALLOC_PENDING);
-        if (al->create_time == 0)
-            al->create_time = a->now;
+    if (old == NULL && name_taken(a, in, j, jmi)) {
+        a->res->names_taken++;
+        return;
     }
+    struct allocation *al = old != NULL ? update_alloc(a, in, old) : new_alloc(a, in);
     al->alloc_modify_index = a->index;
     apply_put_alloc(a, al, old, jmi);
     link_previous(a, al);
 }
 
-int
-apply_plan_result(struct apply *a, const struct plan_result *in)
+static void
+apply_judged(struct apply *a, const struct plan_result *in, const struct judged *d)
 {
-    find_rejected(a, in);
-    struct str_list tied = find_tied(a, in);
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *al = in->stopped.v[i];
-        if (!str_list_has(&a->res->rejected_nodes, al->node_id) && !str_list_has(&tied, al->id))
+        if (!has(d->nodes, al->node_id) && !has(d->spared, al->id))
             stop_alloc(a, al);
     }
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (!str_list_has(&a->res->rejected_nodes, al->node_id) && !str_list_has(&tied, al->id))
+        if (!has(d->nodes, al->node_id) && !has(d->spared, al->id) &&
+            !has(d->staying, al->previous_allocation))
             place_alloc(a, al, in->job);
     }
+}
+
+int
+apply_plan_result(struct apply *a, const struct plan_result *in)
+{
+    struct judged d = {0};
+    find_rejected(a, in, &d);
+    if (d.nodes != NULL)
+        find_tied(a, in, &d);
+    apply_judged(a, in, &d);
+    HASH_CLEAR(hh, d.nodes);
+    HASH_CLEAR(hh, d.spared);
+    HASH_CLEAR(hh, d.staying);
     struct evaluation *ev = state_eval(a->t, a->tmp, in->eval_id);
     if (ev != NULL) {
         ev->modify_index = a->index;

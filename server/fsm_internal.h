@@ -6,6 +6,7 @@
 #define PADDOCK_SERVER_FSM_INTERNAL_H
 
 #include "api/terms.h"
+#include "common/hash.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/fsm.h"
@@ -19,6 +20,13 @@ struct touched_job {
     bool summary_changed;
 };
 
+/* Where the entry put what it touched: position in a list, by id. */
+struct place_of {
+    const char *key;
+    size_t at;
+    UT_hash_handle hh;
+};
+
 struct apply {
     void *ctx; /* of the result */
     void *tmp; /* until the entry is applied */
@@ -29,7 +37,11 @@ struct apply {
     const struct str_list *eval_ids; /* stamped for evaluations that apply decides; may be NULL */
     size_t n_eval_ids;
     struct touched_job *jobs;
-    size_t n_jobs;
+    size_t n_jobs, cap_jobs;
+    size_t last_touched;            /* in `jobs`; entries come in runs of one job */
+    struct place_of *at_jobs;       /* by "namespace\njob" */
+    struct place_of *at_evals;      /* in res->evals */
+    struct place_of *at_allocs;     /* in res->allocs */
     struct job *last_job; /* of apply_job() */
     const char *last_ns;
     const char *last_id;
@@ -38,6 +50,10 @@ struct apply {
 /* Refuses the entry; nothing may have been written before. */
 int apply_refuse(struct apply *a, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The position kept for `key`, or `next`, which is kept from then on. The key is borrowed; *all is
+ * cleared by HASH_CLEAR. */
+size_t apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t next);
 
 /* --- evaluations --- */
 /* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all. */

@@ -148,7 +148,7 @@ apply_reap_job(struct apply *a, const struct job_ref *ref)
     const struct job *j = state_job(a->t, a->tmp, ref->namespace, ref->id);
     if (j == NULL || !str_eq(j->status, JOB_STATUS_DEAD))
         return;
-    if (state_live_allocs(a->t, ref->namespace, ref->id) > 0)
+    if (state_has_live_allocs(a->t, ref->namespace, ref->id))
         return;
     state_del_job(a->t, a->index, ref->namespace, ref->id);
     a->res->changed = true;

@@ -33,13 +33,14 @@ enum {
     T_ALLOCS_BY_NODE,
     T_ALLOCS_BY_EVAL,
     T_EVALS_BY_JOB,
+    T_OPEN_EVALS,  /* of a job, with its status: pending and blocked ones */
     T_JOBS_BY_TYPE,
-    T_LIVE_ALLOCS, /* job -> u64: how many of its allocations are terminal on neither side */
+    T_LIVE_ALLOCS, /* of a job, by name and node: those that are terminal on neither side */
     T_ALL
 };
 
 /* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
-enum { STATE_FORMAT = 2 };
+enum { STATE_FORMAT = 3 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };
@@ -80,6 +81,8 @@ struct key {
 /* A component and its NUL. */
 void key_part(struct key *k, const char *s);
 void key_u64(struct key *k, uint64_t v);
+/* A string of which only equality matters, as 8 bytes. */
+void key_hash(struct key *k, const char *s);
 struct key key1(const char *a);
 struct key key2(const char *a, const char *b);
 struct key key3(const char *a, const char *b, const char *c);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/state/internal.h"
@@ -18,6 +19,7 @@ struct state_iter {
     const char *prefix; /* of the id, checked in the row; NULL: none */
     struct key prefix_key;
     uint64_t create_index; /* of a job's versions: only this incarnation; 0: any */
+    const char *name;      /* of an allocation, where keys hold its hash; NULL: any */
 };
 
 const struct type *
@@ -267,12 +269,61 @@ state_jobs_by_type(struct state_txn *t, const void *ctx, const char *type)
     return iter_new(t, ctx, T_JOBS, T_JOBS_BY_TYPE, key1(type));
 }
 
-uint64_t
-state_live_allocs(struct state_txn *t, const char *ns, const char *id)
+static bool
+any_of(struct state_txn *t, unsigned table, const char *ns, const char *id)
 {
     struct key k = key2(ns, id);
-    struct slice v;
-    return row_get(t, T_LIVE_ALLOCS, &k, &v) && v.n == 8 ? be64_get(v.p) : 0;
+    struct table_scan *s = table_scan(t->t, t->s->t[table], KEY_SLICE(k));
+    bool any = table_next(s);
+    if (s->error != 0)
+        state_fatal(t->s, "a list", s->error);
+    table_scan_end(s);
+    return any;
+}
+
+bool
+state_has_live_allocs(struct state_txn *t, const char *ns, const char *id)
+{
+    return any_of(t, T_LIVE_ALLOCS, ns, id);
+}
+
+bool
+state_has_allocs(struct state_txn *t, const char *ns, const char *id)
+{
+    return any_of(t, T_ALLOCS_BY_JOB, ns, id);
+}
+
+bool
+state_has_open_evals(struct state_txn *t, const char *ns, const char *id)
+{
+    return any_of(t, T_OPEN_EVALS, ns, id);
+}
+
+bool
+state_has_evals(struct state_txn *t, const char *ns, const char *id)
+{
+    return any_of(t, T_EVALS_BY_JOB, ns, id);
+}
+
+struct state_iter *
+state_live_named(struct state_txn *t, const void *ctx, const struct allocation *like,
+                 const char *node_id)
+{
+    struct key k = key2(like->namespace, like->job_id);
+    key_hash(&k, like->name);
+    if (node_id != NULL)
+        key_hash(&k, node_id);
+    struct state_iter *it = iter_new(t, ctx, T_ALLOCS, T_LIVE_ALLOCS, k);
+    it->name = mem_strdup(it, like->name);
+    return it;
+}
+
+struct state_iter *
+state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns, const char *id)
+{
+    struct key k = key2(ns, id);
+    key_part(&k, EVAL_BLOCKED);
+    return iter_new(t, ctx, T_EVALS, T_OPEN_EVALS, k);
 }
 
 struct state_iter *
@@ -379,6 +430,8 @@ state_next(struct state_iter *it, const void *ctx)
         bool other = it->prefix != NULL && !str_prefix(row_id(it, obj), it->prefix);
         if (it->create_index != 0)
             other |= ((const struct job *)obj)->create_index != it->create_index;
+        if (it->name != NULL)
+            other |= !str_eq(((const struct allocation *)obj)->name, it->name);
         if (other) {
             mem_free(obj);
             continue;

@@ -33,6 +33,7 @@ static const char *const table_names[T_ALL] = {
     [T_ALLOCS_BY_NODE] = "allocs_by_node",
     [T_ALLOCS_BY_EVAL] = "allocs_by_eval",
     [T_EVALS_BY_JOB] = "evals_by_job",
+    [T_OPEN_EVALS] = "open_evals",
     [T_JOBS_BY_TYPE] = "jobs_by_type",
     [T_LIVE_ALLOCS] = "live_allocs",
 };
@@ -112,6 +113,12 @@ key_u64(struct key *k, uint64_t v)
     uint8_t b[8];
     be64_put(b, v);
     key_bytes(k, b, 8);
+}
+
+void
+key_hash(struct key *k, const char *s)
+{
+    key_u64(k, s != NULL ? XXH3_64bits(s, strlen(s)) : 0);
 }
 
 struct key

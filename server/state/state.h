@@ -90,8 +90,17 @@ struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *
                               const char *prefix);
 /* Of all namespaces. */
 struct state_iter *state_jobs_by_type(struct state_txn *t, const void *ctx, const char *type);
-/* How many allocations of the job are terminal on neither side. */
-uint64_t state_live_allocs(struct state_txn *t, const char *ns, const char *id);
+/* What there is of a job, without reading it all. Live: terminal on neither side; open: pending or
+ * blocked. */
+bool state_has_live_allocs(struct state_txn *t, const char *ns, const char *id);
+bool state_has_allocs(struct state_txn *t, const char *ns, const char *id);
+bool state_has_open_evals(struct state_txn *t, const char *ns, const char *id);
+bool state_has_evals(struct state_txn *t, const char *ns, const char *id);
+/* Live allocations of a job that bear the name; only those on the node unless that is NULL. */
+struct state_iter *state_live_named(struct state_txn *t, const void *ctx, const struct allocation *like,
+                                    const char *node_id);
+struct state_iter *state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns,
+                                       const char *id);
 /* Newest first, at most STATE_JOB_VERSIONS_KEPT. */
 struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, const char *ns,
                                       const char *id);

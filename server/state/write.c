@@ -213,17 +213,18 @@ alloc_indexes(struct state_txn *t, const struct allocation *a, bool put)
     }
 }
 
+/* The row that says that it lives. */
 static void
-count_live(struct state_txn *t, const struct allocation *a, int sign)
+alloc_lives(struct state_txn *t, const struct allocation *a, bool lives)
 {
-    uint64_t n = state_live_allocs(t, a->namespace, a->job_id);
-    uint8_t v[8];
-    ASSERT(sign > 0 || n > 0);
-    be64_put(v, sign > 0 ? n + 1 : n - 1);
-    if (sign < 0 && n == 1)
-        del_raw(t, T_LIVE_ALLOCS, key2(a->namespace, a->job_id));
+    struct key id = key1(a->id), k = key2(a->namespace, a->job_id);
+    key_hash(&k, a->name);
+    key_hash(&k, a->node_id);
+    key_part(&k, a->id);
+    if (lives)
+        put_raw(t, T_LIVE_ALLOCS, k, KEY_SLICE(id));
     else
-        put_raw(t, T_LIVE_ALLOCS, key2(a->namespace, a->job_id), SLICE(v, sizeof(v)));
+        del_raw(t, T_LIVE_ALLOCS, k);
 }
 
 static void
@@ -242,16 +243,16 @@ state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
     struct allocation *old = state_alloc(t, tmp, a->id);
     bool same = old != NULL && str_eq(old->eval_id, a->eval_id) &&
                 str_eq(old->node_id, a->node_id) && str_eq(old->job_id, a->job_id) &&
-                str_eq(old->namespace, a->namespace);
+                str_eq(old->namespace, a->namespace) && str_eq(old->name, a->name);
     if (old != NULL && !same) {
         alloc_changed(t, index, old);
         alloc_indexes(t, old, false);
     }
     bool was_live = old != NULL && !alloc_terminal(old);
     if (was_live && (!same || alloc_terminal(a)))
-        count_live(t, old, -1);
+        alloc_lives(t, old, false);
     if (!alloc_terminal(a) && (!same || !was_live))
-        count_live(t, a, 1);
+        alloc_lives(t, a, true);
     uint8_t head[ROW_HEAD] = {1};
     head[1] = (uint8_t)((alloc_server_terminal(a) ? ROW_SERVER_TERMINAL : 0) |
                         (alloc_client_terminal(a) ? ROW_CLIENT_TERMINAL : 0));
@@ -279,7 +280,7 @@ state_del_alloc(struct state_txn *t, uint64_t index, const char *id)
     uint64_t jmi = state_alloc_job_index(t, id);
     alloc_indexes(t, a, false);
     if (!alloc_terminal(a))
-        count_live(t, a, -1);
+        alloc_lives(t, a, false);
     del_raw(t, T_ALLOCS, key1(id));
     alloc_changed(t, index, a);
     /* The last reference to a version of a job that is gone, or to an old version. */
@@ -299,12 +300,29 @@ eval_changed(struct state_txn *t, uint64_t index, const struct evaluation *ev)
     changed(t, STATE_EVALS, index, state_key_job_evals(ev->namespace, ev->job_id));
 }
 
+/* Its rows among the open ones of the job: one, or none when it is over (or goes: NULL). */
+static void
+eval_open(struct state_txn *t, const struct evaluation *ev, const char *status)
+{
+    static const char *const open[] = {EVAL_PENDING, EVAL_BLOCKED};
+    struct key id = key1(ev->id);
+    for (size_t i = 0; i < ARRAY_LEN(open); i++) {
+        struct key k = key3(ev->namespace, ev->job_id, open[i]);
+        key_part(&k, ev->id);
+        if (str_eq(status, open[i]))
+            put_raw(t, T_OPEN_EVALS, k, KEY_SLICE(id));
+        else
+            del_raw(t, T_OPEN_EVALS, k);
+    }
+}
+
 void
 state_put_eval(struct state_txn *t, uint64_t index, const struct evaluation *ev)
 {
     struct key id = key1(ev->id);
     put_obj(t, T_EVALS, id, ev);
     put_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id), KEY_SLICE(id));
+    eval_open(t, ev, ev->status);
     eval_changed(t, index, ev);
 }
 
@@ -316,6 +334,7 @@ state_del_eval(struct state_txn *t, uint64_t index, const char *id)
     if (ev == NULL)
         return;
     del_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id));
+    eval_open(t, ev, NULL);
     del_raw(t, T_EVALS, key1(id));
     eval_changed(t, index, ev);
 }
@@ -368,7 +387,7 @@ state_load_row(struct state_txn *t, unsigned table, struct slice key, struct sli
     if (table == T_ALLOCS) {
         alloc_indexes(t, obj, true);
         if (!alloc_terminal(obj))
-            count_live(t, obj, 1);
+            alloc_lives(t, obj, true);
     }
     if (table == T_JOBS) {
         const struct job *j = obj;
@@ -377,6 +396,7 @@ state_load_row(struct state_txn *t, unsigned table, struct slice key, struct sli
     if (table == T_EVALS) {
         const struct evaluation *ev = obj;
         put_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id), KEY_SLICE(k));
+        eval_open(t, ev, ev->status);
     }
     return 0;
 }

@@ -257,7 +257,7 @@ make_alloc(const void *ctx, const struct job *j, const char *id, const char *nod
     a->namespace = j->namespace;
     a->job_id = j->id;
     a->task_group = "g";
-    a->name = mem_printf(a, "%s.g[0]", j->id);
+    a->name = mem_printf(a, "%s.g[%s]", j->id, id); /* as different as the ids */
     a->node_id = node_id;
     a->eval_id = "eval-1";
     a->desired_status = ALLOC_DESIRED_RUN;
