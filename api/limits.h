@@ -9,6 +9,7 @@
 enum {
     /* --- a job, however it is sent --- */
     JOB_GROUPS_MAX = 1000,           /* groups of a job */
+    JOB_AT_ONCE_MAX = 10000,         /* allocations of a job with all_at_once */
     JOB_TASKS_MAX = 200,             /* tasks of a group */
     JOB_PORTS_MAX = 512,             /* ports of a network */
     JOB_PIDS_MAX = 4194304,          /* processes of a task */

@@ -584,6 +584,11 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
                  "the counts of all groups are %" PRId64 " together: at most %" PRId64
                  " are allowed (server.job_max_count)",
                  total, max);
+    if (job->all_at_once && total > JOB_AT_ONCE_MAX)
+        complain(&c,
+                 "all_at_once places %" PRId64 " allocations in one step: at most %d are allowed; remove "
+                 "all_at_once, or lower the counts",
+                 total, JOB_AT_ONCE_MAX);
     return errors->n > before ? -ERR_INVALID : 0;
 }
 

@@ -12,6 +12,9 @@
 #include "common/num.h"
 #include "server/heap.h"
 
+/* Never, and room for arithmetic. */
+#define HELD_MS (INT64_MAX / 2)
+
 enum where { W_READY, W_PENDING, W_DELAYED, W_OUT };
 
 struct job_slot;
@@ -47,6 +50,7 @@ struct broker {
     size_t n_cancelable, n_failed;
     uint64_t next_token;
     int64_t awake_ms; /* when it was last asked for anything */
+    int64_t nack_ms;
     size_t n_pending, n_out;
     bool paused;
 };
@@ -109,6 +113,7 @@ broker_new(const void *ctx)
 
     heaps_init(b);
     b->next_token = 1;
+    b->nack_ms = BROKER_NACK_MS;
     talloc_set_destructor(b, broker_done);
     return b;
 }
@@ -135,6 +140,12 @@ broker_clear(struct broker *b)
     mem_free(b->ready.v);
     mem_free(b->timed.v);
     heaps_init(b);
+}
+
+void
+broker_nack_after(struct broker *b, int64_t ms)
+{
+    b->nack_ms = ms;
 }
 
 void
@@ -247,7 +258,7 @@ broker_dequeue(struct broker *b, int64_t now_ms, uint64_t *ret_token)
     x->where = W_OUT;
     x->deliveries++;
     x->token = b->next_token++;
-    x->due_ms = now_ms + BROKER_NACK_MS;
+    x->due_ms = now_ms + b->nack_ms;
     pheap_push(&b->timed, x);
     b->n_out++;
     *ret_token = x->token;
@@ -351,16 +362,28 @@ broker_nack(struct broker *b, const char *id, uint64_t token, int64_t now_ms)
     return true;
 }
 
-bool
-broker_touch(struct broker *b, const char *id, uint64_t token, int64_t now_ms)
+static bool
+set_due(struct broker *b, const char *id, uint64_t token, int64_t due_ms)
 {
     struct entry *x = outstanding(b, id, token);
 
     if (x == NULL)
         return false;
-    x->due_ms = now_ms + BROKER_NACK_MS;
+    x->due_ms = due_ms;
     pheap_update(&b->timed, x);
     return true;
+}
+
+bool
+broker_touch(struct broker *b, const char *id, uint64_t token, int64_t now_ms)
+{
+    return set_due(b, id, token, now_ms + b->nack_ms);
+}
+
+bool
+broker_hold(struct broker *b, const char *id, uint64_t token)
+{
+    return set_due(b, id, token, HELD_MS);
 }
 
 /* A tick that comes so late says that this server stood still, and with it all who work: that time does
@@ -405,7 +428,7 @@ broker_next_ms(const struct broker *b)
 {
     const struct entry *x = pheap_top(&b->timed);
 
-    return x ? x->due_ms : INT64_MAX;
+    return x && x->due_ms < HELD_MS ? x->due_ms : INT64_MAX;
 }
 
 static struct evaluation *

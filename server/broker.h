@@ -30,6 +30,8 @@ struct broker;
 
 struct broker *broker_new(const void *ctx);
 void broker_clear(struct broker *b);
+/* BROKER_NACK_MS, but for tests. */
+void broker_nack_after(struct broker *b, int64_t ms);
 /* While paused nothing is handed out. */
 void broker_pause(struct broker *b, bool paused);
 
@@ -42,6 +44,9 @@ const struct evaluation *broker_dequeue(struct broker *b, int64_t now_ms, uint64
 /* False: unknown id or stale token. */
 bool broker_ack(struct broker *b, const char *id, uint64_t token, int64_t now_ms, int64_t wall_ns);
 bool broker_nack(struct broker *b, const char *id, uint64_t token, int64_t now_ms);
+/* What the holder made waits for the log, which answers in any case: its time stands still until
+ * broker_touch(), ack or nack. */
+bool broker_hold(struct broker *b, const char *id, uint64_t token);
 /* The holder shows a sign of life. */
 bool broker_touch(struct broker *b, const char *id, uint64_t token, int64_t now_ms);
 

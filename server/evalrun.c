@@ -10,10 +10,10 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/leader_int.h"
-#include "server/plan.h"
 
 static void run_attempt(struct run *r);
 static void run_finish(struct run *r);
+static bool run_propose_part(struct run *r);
 
 static int64_t
 mono_ms(void)
@@ -49,6 +49,18 @@ run_end(struct run *r, bool ok)
         broker_ack(l->broker, r->eval->id, r->token, mono_ms(), clock_wall_ns());
     else
         broker_nack(l->broker, r->eval->id, r->token, mono_ms());
+    run_free(r);
+    leader_work(l);
+}
+
+/* Its time was over before it came to an end: the evaluation is another run's, and its plan is stale. */
+static void
+run_drop(struct run *r)
+{
+    struct leader *l = r->l;
+
+    log_debug("sched", "a plan came too late", "eval_id", r->eval->id, NULL);
+    l->n_running -= !r->placed;
     run_free(r);
     leader_work(l);
 }
@@ -120,7 +132,11 @@ run_scheduled(void *arg)
     if (run_stale(r))
         return;
     struct leader *l = r->l;
-    broker_touch(l->broker, r->eval->id, r->token, mono_ms());
+    /* from here on it waits for the log alone, however long that takes */
+    if (!broker_hold(l->broker, r->eval->id, r->token)) {
+        run_drop(r);
+        return;
+    }
     if (r->out->followups.n > 0)
         leader_put_evals(l, r->out->followups.v, r->out->followups.n);
     if (r->out->plan == NULL) {
@@ -175,6 +191,7 @@ run_attempt(struct run *r)
 {
     struct leader *l = r->l;
 
+    broker_touch(l->broker, r->eval->id, r->token, mono_ms());
     mem_free(r->ctx);
     r->ctx = mem_ctx("evaluation");
     r->out = NULL;
@@ -208,28 +225,72 @@ run_plan_result(struct run *r, bool partial, bool progress)
         run_attempt(r);
 }
 
+/* The part is larger than an entry may be: a smaller one is tried, but not of what is done at once or
+ * not at all. False: it is given up. */
+static bool
+run_smaller(struct run *r)
+{
+    size_t n = r->verdict->stopped.n + r->verdict->placed.n;
+
+    if (r->part_max > 1 && !r->out->plan->all_at_once) {
+        r->part_max /= 2;
+        return true;
+    }
+    for (size_t i = 0; i < r->out->plan->node_allocation.n; i++) {
+        const struct allocation *a = r->out->plan->node_allocation.v[i];
+        if (a->create_index == 0)
+            map_put(r->out, r->out->queued, a->task_group)->v++;
+    }
+    r->failure = mem_printf(r->ctx,
+                            "the plan of %zu changes is larger than an entry of the log may be "
+                            "(%d MiB)%s",
+                            n, SERVER_INTENT_MAX >> 20,
+                            r->out->plan->all_at_once ? ": remove all_at_once" : "");
+    return false;
+}
+
 static void
 run_committed(struct run *r, int code, struct fsm_result *res)
 {
     struct leader *l = r->l;
-    bool lost = !l->leading || r->gen != l->gen;
 
-    if (lost) {
-        run_free(r);
+    if (run_stale(r))
         return;
+    bool too_large = code == -ERR_LIMIT && res == NULL;
+    if (code == 0) {
+        r->refused |= res->rejected_nodes.n > 0 || res->names_taken > 0;
+        r->at = r->next_at;
     }
+    if ((code == 0 || (too_large && run_smaller(r))) && run_propose_part(r))
+        return;
     l->plan_busy = false;
-    bool refused = res != NULL && res->rejected_nodes.n > 0;
-    if (code != 0 && res == NULL) {
+    if (too_large) {
+        run_finish(r);
+    } else if (code != 0 && res == NULL) {
         log_warn("sched", "a plan was not committed", "eval_id", r->eval->id, "error",
                  err_name(code), NULL);
         run_end(r, false);
     } else if (code != 0) {
         run_plan_result(r, true, false);
     } else {
-        run_plan_result(r, refused || r->conflicts, true);
+        run_plan_result(r, r->refused || r->conflicts, true);
     }
     leader_next_plan(l);
+}
+
+/* The next part of the plan; false when all of it is done. Other writes come between two parts, but no
+ * other plan. */
+static bool
+run_propose_part(struct run *r)
+{
+    struct plan_result part;
+    struct intent in = {.time = clock_wall_ns(), .plan_result = &part};
+
+    r->next_at = r->at;
+    if (!plan_part(r->verdict, r->part_max, &r->next_at, &part))
+        return false;
+    run_propose(r, &in, run_committed);
+    return true;
 }
 
 /* Checks the best waiting plan and puts what holds into the log. One at a time: the next one is
@@ -249,13 +310,15 @@ leader_next_plan(struct leader *l)
             log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id",
                       v.rejected.v[0], "why", v.why, NULL);
         r->conflicts = v.rejected.n > 0;
+        r->refused = false;
         if (v.result == NULL) {
             run_plan_result(r, true, false);
             continue;
         }
-        struct intent in = {.time = clock_wall_ns(), .plan_result = v.result};
-        l->plan_busy = true;
-        run_propose(r, &in, run_committed);
+        r->verdict = v.result;
+        r->at = (struct plan_at){0};
+        r->part_max = r->out->plan->all_at_once ? SIZE_MAX : PLAN_PART_MAX;
+        l->plan_busy = run_propose_part(r);
     }
 }
 
@@ -313,7 +376,10 @@ run_finish(struct run *r)
     e.failed_tg_allocs = r->out->failed;
     e.queued_allocations = r->out->queued;
     e.snapshot_index = r->snapshot_index;
-    if (gave_up) {
+    if (r->failure != NULL) {
+        e.status = EVAL_FAILED;
+        e.status_description = r->failure;
+    } else if (gave_up) {
         e.status = EVAL_FAILED;
         e.status_description =
             mem_printf(r->ctx, "maximum attempts reached (%d)", sched_attempts(r->eval->type));

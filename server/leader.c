@@ -203,36 +203,6 @@ seen_alloc(struct leader *l, const struct allocation *a, uint64_t index)
         capacity_of_row(l, row, index);
 }
 
-/* A node that takes work now: every system job has business there. */
-static void
-system_evals(struct leader *l, const struct node *n)
-{
-    auto_mem void *tmp = mem_ctx("system_evals");
-    struct evaluation_list out = {0};
-    struct state_txn *t = state_read_begin(server_state(l->s), tmp);
-    struct state_iter *it = state_jobs(t, tmp, NS_ALL, NULL);
-
-    for (struct job *j; (j = state_next(it, tmp)) != NULL;) {
-        if (j->stop || (!str_eq(j->type, JOB_SYSTEM) && !str_eq(j->type, JOB_SYSBATCH)))
-            continue;
-        struct evaluation *e = mem_new(tmp, struct evaluation);
-        char id[UUID_TEXT];
-        e->id = mem_strdup(tmp, uuid_make(id));
-        e->namespace = j->namespace;
-        e->job_id = j->id;
-        e->job_modify_index = j->job_modify_index;
-        e->priority = j->priority.v;
-        e->type = j->type;
-        e->triggered_by = TRIGGER_NODE_UPDATE;
-        e->node_id = n->id;
-        e->status = EVAL_PENDING;
-        list_add(tmp, out, e);
-    }
-    state_read_end(t);
-    if (out.n > 0)
-        leader_put_evals(l, out.v, out.n);
-}
-
 /* The node is about to be replaced in the table by `now`, or to go (NULL). */
 static void
 count_draining(struct leader *l, const char *id, const struct node *now)
@@ -248,15 +218,9 @@ count_draining(struct leader *l, const char *id, const struct node *now)
 static void
 seen_node(struct leader *l, const struct node *n, uint64_t index)
 {
-    uint32_t row = node_table_find(l->live->nodes, n->id);
-    bool was = row != NODES_NONE && l->live->nodes->facts[row]->takes_work;
-
     count_draining(l, n->id, n);
     live_node(l->live, n);
-    row = node_table_find(l->live->nodes, n->id);
-    capacity_of_row(l, row, index);
-    if (!was && l->live->nodes->facts[row]->takes_work)
-        system_evals(l, n);
+    capacity_of_row(l, node_table_find(l->live->nodes, n->id), index);
 }
 
 static void
@@ -461,6 +425,7 @@ leader_new(struct server *s)
     l->s = s;
     l->alarm_ms = INT64_MAX;
     l->broker = broker_new(l);
+    broker_nack_after(l->broker, c->eval_nack_ms > 0 ? c->eval_nack_ms : BROKER_NACK_MS);
     l->blocked = blocked_new(l);
     l->live = live_new(l);
     l->drainer = drainer_new(l);

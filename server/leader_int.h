@@ -13,6 +13,7 @@
 #include "server/drainer.h"
 #include "server/gate.h"
 #include "server/heartbeat.h"
+#include "server/plan.h"
 #include "server/leader.h"
 #include "server/sched/sched.h"
 #include "server/sched_view.h"
@@ -33,6 +34,12 @@ struct run {
     struct node_table *nodes;
     uint64_t snapshot_index;
     struct sched_out *out;
+    struct plan_result *verdict; /* what holds of its plan, put into the log part by part */
+    struct plan_at at;           /* where in it the part that is in the log begins */
+    struct plan_at next_at;      /* and where it ends */
+    size_t part_max;             /* changes of a part */
+    bool refused;                /* a part of it was not done as it was */
+    const char *failure;         /* why it is given up; NULL: it is not */
     struct run *next;         /* in the plan queue */
 };
 

@@ -22,6 +22,7 @@ enum {
     WORKERS_MAX = 64,        /* scheduling threads */
     WORKERS_QUEUE_MAX = 256, /* evaluations that wait for one */
     PLAN_CORES_MAX = 1024,   /* cores of a node */
+    PLAN_PART_MAX = 1000,    /* changes of a plan that are one entry of the log */
 
     /* --- server: state, Raft log and snapshots --- */
     STATE_JOB_VERSIONS_KEPT = 6,   /* versions of a job */

@@ -253,13 +253,28 @@ span_reject(struct verify *v, struct span *spans, size_t n, struct span *s)
     return more;
 }
 
+/* What an entry says of the job: which version the allocations are of. The rest is in the state. */
+static struct job *
+job_ref_of(const void *ctx, const struct job *job)
+{
+    struct job *ref = job != NULL ? mem_new(ctx, struct job) : NULL;
+
+    if (ref != NULL) {
+        ref->id = job->id;
+        ref->namespace = job->namespace;
+        ref->version = job->version;
+        ref->job_modify_index = job->job_modify_index;
+    }
+    return ref;
+}
+
 static struct plan_result *
 result_make(struct verify *v)
 {
     struct plan_result *r = mem_new(v->ctx, struct plan_result);
 
     r->eval_id = v->plan->eval_id;
-    r->job = v->plan->job;
+    r->job = job_ref_of(v->ctx, v->plan->job);
     for (size_t i = 0; i < v->n; i++) {
         if (v->v[i].dropped)
             continue;
@@ -305,4 +320,33 @@ plan_verify(const void *ctx, const struct live *live, struct state_txn *t, const
     if (plan->all_at_once && ret->rejected.n > 0)
         return;
     ret->result = result_make(&v);
+}
+
+static const char *
+node_at(const struct allocation_list *l, size_t i)
+{
+    return i < l->n ? str_or(l->v[i]->node_id, "") : NULL;
+}
+
+bool
+plan_part(const struct plan_result *all, size_t max, struct plan_at *at, struct plan_result *ret)
+{
+    struct plan_at from = *at;
+
+    for (size_t n = 0; n < max; n++) {
+        const char *s = node_at(&all->stopped, at->stops), *p = node_at(&all->placed, at->places);
+        if (s == NULL && p == NULL)
+            break;
+        if (p == NULL || (s != NULL && strcmp(s, p) <= 0))
+            at->stops++;
+        else
+            at->places++;
+    }
+    *ret = (struct plan_result){
+        .eval_id = all->eval_id,
+        .job = all->job,
+        .stopped = {all->stopped.v + from.stops, at->stops - from.stops},
+        .placed = {all->placed.v + from.places, at->places - from.places},
+    };
+    return ret->stopped.n + ret->placed.n > 0;
 }

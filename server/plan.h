@@ -14,10 +14,21 @@
 #include "server/sched_view.h"
 
 struct plan_verdict {
-    struct plan_result *result; /* NULL: nothing is left; owned by ctx, points into the plan */
+    struct plan_result *result; /* NULL: nothing is left; owned by ctx, points into the plan; sorted
+                                   by node */
     struct str_list rejected;   /* nodes; empty: the whole plan holds */
     const char *why;            /* of the first rejection */
 };
+
+/* How far a plan has been put into the log. */
+struct plan_at {
+    size_t stops, places;
+};
+
+/* The next part of a result: an entry of at most `max` changes. They come node by node, stops first, so
+ * that no node is over-committed between two parts. `at` moves behind it. False: nothing is left. */
+bool plan_part(const struct plan_result *all, size_t max, struct plan_at *at,
+               struct plan_result *ret);
 
 /* `t`: a snapshot of now. Core thread. */
 void plan_verify(const void *ctx, const struct live *live, struct state_txn *t,

@@ -49,6 +49,7 @@ struct server_config {
     /* ages at which what has ended is collected (server/gc.h) */
     int64_t gc_interval_ns, gc_job_ns, gc_eval_ns, gc_batch_eval_ns, gc_node_ns;
     unsigned workers;            /* scheduler workers; 0: default */
+    int64_t eval_nack_ms;        /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };
 
 /* Opens log and state, replays; nothing runs yet. Slow for a big log (seconds). */

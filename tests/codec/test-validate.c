@@ -266,6 +266,19 @@ START_TEST(many_groups)
 }
 END_TEST
 
+START_TEST(at_once_is_bounded)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(ctx, small);
+    struct str_list errors = {0}, warnings = {0};
+    j->task_groups.v[0]->count.v = JOB_AT_ONCE_MAX + 1;
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), 0);
+    j->all_at_once = true;
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(errors.v[0], "remove all_at_once, or lower the counts"));
+}
+END_TEST
+
 START_TEST(errors_are_collected)
 {
     static const struct {
@@ -322,4 +335,4 @@ START_TEST(errors_are_collected)
 END_TEST
 
 TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, empty_is_null,
-           bounds, sealed_files, many_groups, errors_are_collected)
+           bounds, sealed_files, many_groups, at_once_is_bounded, errors_are_collected)

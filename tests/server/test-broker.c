@@ -172,6 +172,26 @@ START_TEST(a_server_that_stood_still_takes_no_work_away)
 }
 END_TEST
 
+/* The log has an evaluation's plan: nobody else gets it, however long that takes. */
+START_TEST(what_waits_for_the_log_is_held)
+{
+    struct broker *b = broker_new(NULL);
+    uint64_t t;
+
+    put(b, ev("e1", "a", 50, 1), 0);
+    next(b, 0, &t);
+    ck_assert(!broker_hold(b, "e1", t + 1));
+    ck_assert(broker_hold(b, "e1", t));
+    ck_assert_int_eq(broker_next_ms(b), INT64_MAX);
+    broker_tick(b, 100 * BROKER_NACK_MS);
+    ck_assert(broker_touch(b, "e1", t, 100 * BROKER_NACK_MS));
+    ck_assert_int_eq(broker_next_ms(b), 101 * BROKER_NACK_MS);
+    broker_tick(b, 101 * BROKER_NACK_MS);
+    ck_assert(!broker_hold(b, "e1", t));
+    talloc_free(b);
+}
+END_TEST
+
 START_TEST(waits)
 {
     struct broker *b = broker_new(NULL);
@@ -416,6 +436,6 @@ START_TEST(losers_retry_by_time)
 END_TEST
 
 TEST_SUITE("broker", order_of_ready, one_per_job, tokens, delivery_limit, touch_extends,
-           a_server_that_stood_still_takes_no_work_away, waits,
+           a_server_that_stood_still_takes_no_work_away, what_waits_for_the_log_is_held, waits,
            requeue_while_out, paused, random_walk, blocked_by_class, no_lost_wake_up,
            one_blocked_per_job, losers_retry_by_time)

@@ -292,6 +292,38 @@ START_TEST(current_snapshot_is_trusted)
 }
 END_TEST
 
+/* By node, stops first, so that each part may be the last one. */
+START_TEST(parts_of_a_plan)
+{
+    struct world *w = world_new();
+    struct plan_at at = {0};
+    struct plan_result part;
+    size_t stops = 0, places = 0, parts = 0;
+
+    add_node(w, "n1", NODE_READY);
+    add_node(w, "n2", NODE_READY);
+    for (int i = 0; i < 3; i++)
+        stop(w, existing(w, mem_printf(w, "old%d", i), i < 2 ? "n1" : "n2", 300, 0), DESC_NOT_NEEDED);
+    for (int i = 0; i < 4; i++)
+        place(w, alloc_of(w, mem_printf(w, "a%d", i), i % 2 == 0 ? "n1" : "n2", 200, 0));
+    verify(w);
+    while (plan_part(w->verdict.result, 2, &at, &part)) {
+        static const char *const first[] = {"old0", NULL, "old2", NULL};
+        ck_assert_uint_le(part.stopped.n + part.placed.n, 2);
+        ck_assert_uint_eq(part.stopped.n > 0, first[parts] != NULL);
+        if (first[parts] != NULL)
+            ck_assert_str_eq(part.stopped.v[0]->id, first[parts]);
+        stops += part.stopped.n;
+        places += part.placed.n;
+        parts++;
+    }
+    ck_assert_uint_eq(stops, 3);
+    ck_assert_uint_eq(places, 4);
+    ck_assert_uint_eq(parts, 4);
+    world_free(w);
+}
+END_TEST
+
 START_TEST(live_follows)
 {
     struct world *w = world_new();
@@ -383,4 +415,4 @@ START_TEST(garbage)
 END_TEST
 
 TEST_SUITE("plan", fits_whole, part_of_the_nodes, stop_makes_room, ports_collide, status_of_nodes,
-           update_is_tied, current_snapshot_is_trusted, live_follows, garbage)
+           update_is_tied, current_snapshot_is_trusted, parts_of_a_plan, live_follows, garbage)
