@@ -297,7 +297,9 @@ cannot_make(struct cgroup_root *r, const char *alloc, const char *task, int code
     if (code != -EBUSY)
         (void)cgroup_task_remove(r, alloc, task, NULL);
     return err_set(e, code, "cannot make the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
-                   code == -EBUSY ? "processes of an earlier run are still in it" : err_name(code));
+                   code == -EBUSY     ? "processes of an earlier run are still in it"
+                   : code == -ENOTDIR ? "the kernel has a file of that name there: rename the task"
+                                      : err_name(code));
 }
 
 static int
@@ -542,7 +544,7 @@ cgroup_task_remove(struct cgroup_root *r, const char *alloc, const char *task, s
     }
     if (k == 0)
         k = remove_dir(afd, task);
-    if (k < 0)
+    if (k < 0 && k != -ENOTDIR) /* a file of the kernel's: no task could have that name */
         return err_set(e, k, "cannot remove the cgroup of task \"%s\" in \"%s\": %s", task, alloc,
                        k == -EBUSY ? "processes are still in it" : err_name(k));
     bool last = remove_dir(r->fd, alloc) == 0;
@@ -552,10 +554,11 @@ cgroup_task_remove(struct cgroup_root *r, const char *alloc, const char *task, s
 }
 
 static bool
-is_ours(const struct cgroup_root *r, int fd)
+is_ours(const struct cgroup_root *r, int fd, bool *ret_marked)
 {
     char owner[PATH_MAX];
     ssize_t n = r->owner == NULL ? -1 : fgetxattr(fd, OWNER_XATTR, owner, sizeof(owner));
+    *ret_marked = n >= 0;
     return n >= 0 && (size_t)n == strlen(r->owner) && memcmp(owner, r->owner, (size_t)n) == 0;
 }
 
@@ -584,7 +587,10 @@ cgroup_each_task(const struct cgroup_root *r,
     for (size_t i = 0; i < allocs.n; i++) {
         auto_fd int afd = cgroup_open_dir(r->fd, allocs.v[i]);
         struct str_list tasks = {0};
-        if (afd < 0 || !is_ours(r, afd))
+        bool marked = false, ours = afd >= 0 && is_ours(r, afd, &marked);
+        if (!ours && !marked && uuid_valid(allocs.v[i])) /* its maker was killed before it put a mark */
+            (void)unlinkat(r->fd, allocs.v[i], AT_REMOVEDIR); /* which fails if there is anything in it */
+        if (!ours)
             continue;
         cgroup_dirs(ctx, afd, &tasks);
         for (size_t k = 0; k < tasks.n; k++)

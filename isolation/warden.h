@@ -164,7 +164,7 @@ struct warden {
     char verity_missing[192]; /* "" when files of tasks can be sealed */
     char quota_missing[192];  /* "" when allocations can have a limit on disk */
     int host_mnt;             /* the mount namespace of the host; -1 when rootless */
-    int lock;
+    int lock, data_lock;
     char boot_id[40];
     struct base base;
     struct cgroup_root cgroup; /* fd -1: none */

@@ -88,22 +88,36 @@ open_shim(struct warden *w, char dir[PATH_MAX], struct err *e)
     return w->shim_exe < 0 ? err_errno(e, errno, "open the shim \"%s\"", path) : 0;
 }
 
-/* One warden per run directory; the lock lives as long as we do. */
 static int
-take_lock(struct warden *w, struct err *e)
+lock_dir(const char *dir, int *ret_fd, struct err *e)
 {
     auto_mem void *ctx = mem_ctx("lock");
-    const char *path = mem_printf(ctx, "%s/warden.lock", w->policy->run_dir);
-    w->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (w->lock < 0)
+    const char *path = mem_printf(ctx, "%s/warden.lock", dir);
+    auto_fd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
         return err_errno(e, errno, "open \"%s\"", path);
     /* a child of a warden that was killed just now may have it for another moment */
     int tries = 0;
-    while (flock(w->lock, LOCK_EX | LOCK_NB) < 0 && ++tries < WARDEN_LOCK_TRIES_MAX)
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0 && ++tries < WARDEN_LOCK_TRIES_MAX)
         (void)poll(NULL, 0, WARDEN_RETRY_MS);
     if (tries == WARDEN_LOCK_TRIES_MAX)
-        return err_set(e, -ERR_CONFLICT, "another warden runs with \"%s\"", path);
+        return err_set(e, -ERR_CONFLICT,
+                       "another warden runs with \"%s\": give this agent another data_dir, or stop the "
+                       "other one",
+                       path);
+    *ret_fd = TAKE_FD(fd);
     return 0;
+}
+
+/* One warden per run directory, which has its socket, and per data directory, which has its tasks: the
+ * locks live as long as we do. */
+static int
+take_locks(struct warden *w, struct err *e)
+{
+    int r = lock_dir(w->policy->run_dir, &w->lock, e);
+    return r == 0 && !str_eq(w->policy->data_dir, w->policy->run_dir)
+               ? lock_dir(w->policy->data_dir, &w->data_lock, e)
+               : r;
 }
 
 static int
@@ -177,7 +191,7 @@ prepare(struct warden *w, struct err *e)
         nofile.rlim_cur = nofile.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &nofile);
     }
-    r = take_lock(w, e);
+    r = take_locks(w, e);
     if (r == 0)
         r = open_shim(w, helpers, e);
     if (r == 0)

@@ -342,11 +342,14 @@ strays(bool lost)
     write_file(mem_printf(r.ctx, "%s/records/what", r.policy.data_dir), "x", 1);
     const char *other =
         mem_printf(r.ctx, "%s/%s", r.policy.cgroup_root, "11111111-89ab-cdef-0123-456789abcdef");
-    ck_assert_int_eq(mkdir(other, 0755), 0); /* not marked: somebody else's */
+    const char *below = mem_printf(r.ctx, "%s/x", other);
+    ck_assert_int_eq(mkdir(other, 0755), 0); /* not marked, and used: somebody else's */
+    ck_assert_int_eq(mkdir(below, 0755), 0);
     restart(&r);
     await(none_marked, mark, "end of the stray");
     await(no_records, &r, "removal of its record");
     await(no_cgroup, &r, "removal of its cgroup");
+    ck_assert_int_eq(rmdir(below), 0);
     ck_assert_int_eq(rmdir(other), 0);
     got_free(&g);
     rig_launch(&r, rig_spec(&r, rig_id, "web", true, "exit 3"), &g);
@@ -361,6 +364,47 @@ START_TEST(ends_strays)
     TEST_NEED("cgroup2");
     strays(true);
     strays(false);
+}
+END_TEST
+
+/* A warden that was killed between making one and marking it as its own. */
+START_TEST(removes_empty_cgroups_that_bear_no_mark)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    rig_start(&r, 0);
+    rig_kill(&r, SIGKILL);
+    const char *empty = mem_printf(r.ctx, "%s/%s", r.policy.cgroup_root, rig_id);
+    const char *full =
+        mem_printf(r.ctx, "%s/11234567-89ab-cdef-0123-456789abcdef", r.policy.cgroup_root);
+    const char *other = mem_printf(r.ctx, "%s/not-ours", r.policy.cgroup_root);
+    const char *below = mem_printf(r.ctx, "%s/x", full);
+    const char *const made[] = {empty, full, other, below};
+    for (size_t i = 0; i < ARRAY_LEN(made); i++)
+        ck_assert_int_eq(mkdir(made[i], 0755), 0);
+    restart(&r);
+    ck_assert_int_ne(access(empty, F_OK), 0);
+    for (size_t i = ARRAY_LEN(made); --i > 0;)
+        ck_assert_int_eq(rmdir(made[i]), 0);
+    rig_stop(&r);
+}
+END_TEST
+
+START_TEST(a_task_with_the_name_of_a_cgroup_file_leaves_no_cgroup)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct got g = {0};
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "cpu.stat", "raw_exec");
+    warden_launch(r.client, rig_spec(&r, rig_id, "cpu.stat", false, "true"), rig_got, &g);
+    rig_wait(&r, &g);
+    ck_assert_ptr_nonnull(strstr(g.err.text, "rename the task"));
+    ck_assert_int_ne(access(mem_printf(r.ctx, "%s/%s", r.policy.cgroup_root, rig_id), F_OK), 0);
+    got_free(&g);
+    rig_stop(&r);
 }
 END_TEST
 
@@ -570,7 +614,41 @@ START_TEST(leaves_nobody_without_root)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("adopt", 300, killed_at_a_step_of_a_launch, killed_at_a_step_of_a_removal,
-                   ends_strays, finishes_removals, adopts_a_newer_version, tells_a_reboot,
-                   makes_a_lost_cgroup_again, who_reads_a_record_is_no_shim,
-                   leaves_nobody_without_root)
+/* With the same tasks, and another socket. */
+START_TEST(a_second_warden_on_a_data_dir_takes_nothing_over)
+{
+    TEST_NEED("root");
+    struct rig r, second;
+    struct got g = {0};
+    struct err e = ERR_INIT;
+    int status = 0;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "raw_exec");
+    rig_launch(&r, rig_spec(&r, rig_id, "web", false, "sleep 1000"), &g);
+    second = r;
+    second.policy.run_dir = mem_printf(r.ctx, "%s/run2", r.dir);
+    snprintf(second.policy_path, sizeof(second.policy_path), "%s/policy", second.policy.run_dir);
+    ck_assert_int_eq(mkdir(second.policy.run_dir, 0755), 0);
+    ck_assert_int_eq(policy_compile(&second.policy, second.policy_path, &e), 0);
+    rig_spawn(&second);
+    auto_fd int fd = pidfd_open_pid(second.warden);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ck_assert_msg(poll(&p, 1, 10000) == 1, "it runs beside the first");
+    ck_assert_int_eq(waitpid(second.warden, &status, 0), second.warden);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    struct got k = {0};
+    warden_kill(r.client, rig_id, "web", rig_got, &k);
+    expect_code(&r, &k, 0);
+    ck_assert_int_eq(rig_end(&r, &g)->signal, SIGKILL);
+    destroy(&r, "web");
+    got_free(&g);
+    rig_stop(&r);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("adopt", 300, a_second_warden_on_a_data_dir_takes_nothing_over,
+                   killed_at_a_step_of_a_launch, killed_at_a_step_of_a_removal, ends_strays,
+                   removes_empty_cgroups_that_bear_no_mark,
+                   a_task_with_the_name_of_a_cgroup_file_leaves_no_cgroup, finishes_removals,
+                   adopts_a_newer_version, tells_a_reboot, makes_a_lost_cgroup_again,
+                   who_reads_a_record_is_no_shim, leaves_nobody_without_root)
