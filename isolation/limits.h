@@ -53,6 +53,7 @@ enum {
     MOUNTS_PATH_MAX = 4096,        /* bytes of a mounted path */
     MOUNTS_DEPTH_MAX = 32,         /* components of a mount target */
     MOUNTS_BYTES_PER_INODE = 1024, /* bytes of a task's tmpfs for each file that it may hold */
+    MOUNTS_PTYS_MAX = 64,          /* pseudo-terminals of a task; the machine has few */
     MOUNTS_TREES_MAX = 128,        /* host directories that are mounted in one task */
     VERITY_FILES_MAX = 16,         /* files of a task that are sealed */
     CONFINE_GROUPS_MAX = 64,       /* supplementary groups of a task */

@@ -283,7 +283,8 @@ static long
 do_devpts(struct apply *a)
 {
     char options[80];
-    (void)put_number(options, "newinstance,ptmxmode=0666,mode=0620,gid=", a->op->gid, 10);
+    char *p = put_number(options, "newinstance,ptmxmode=0666,mode=0620,gid=", a->op->gid, 10);
+    (void)put_number(p, ",max=", MOUNTS_PTYS_MAX, 10);
     return mount_here(a, "devpts", MS_NOSUID | MS_NOEXEC, options);
 }
 

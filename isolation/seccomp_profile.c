@@ -2,7 +2,7 @@
  *
  * The profiles, as data. The default one follows the allow lists that container engines have proven
  * against real programs, less what turned out to be a way out or needless surface (reference 1.2):
- * key rings, tracing of other processes, file handles, io_uring, userfaultfd, bpf, perf,
+ * key rings, tracing of other processes, file handles, io_uring, aio, userfaultfd, bpf, perf,
  * namespaces, mounts, modules, clocks, raw device nodes, odd socket families, and terminal
  * injection.
  */
@@ -10,6 +10,7 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -54,14 +55,34 @@
 
 static const struct seccomp_cond no_namespace[] = {INT_BITS(0, NAMESPACE_FLAGS, 0)};
 
-enum { NETLINK_ROUTE_PROTOCOL = 0 };
+/* A family, type or protocol that nobody uses yet makes the kernel load the module for it. So of
+ * IPv4 and IPv6 (2 and 10: all but one bit) there are the types up to SOCK_RAW, and their common
+ * protocols; for a raw socket, which takes a capability, none is loaded. */
+enum { NETLINK_ROUTE_PROTOCOL = 0, TYPE_BITS = 0xf, LATER_TYPES = 0xc };
+#define AND_INT_BITS(n, m, v)                                                                      \
+    {                                                                                              \
+        .arg = (n), .low32 = true, .more = true, .mask = (m), .value = (v)                         \
+    }
+#define IP_FAMILIES AND_INT_BITS(0, UINT32_MAX & ~(uint32_t)(AF_INET ^ AF_INET6), AF_INET)
+#define IP_SOCKET(protocol)                                                                        \
+    IP_FAMILIES, AND_INT_BITS(1, LATER_TYPES, 0), INT_IS(2, protocol)
 static const struct seccomp_cond plain_sockets[] = {
     INT_IS(0, AF_UNIX),
-    INT_IS(0, AF_INET),
-    INT_IS(0, AF_INET6),
-    {.arg = 0, .low32 = true, .more = true, .mask = UINT32_MAX, .value = AF_NETLINK},
+    IP_SOCKET(IPPROTO_TCP),
+    IP_SOCKET(IPPROTO_UDP),
+    IP_FAMILIES,
+    AND_INT_BITS(1, LATER_TYPES, 0),
+    INT_BITS(2, UINT32_MAX & ~(uint32_t)IPPROTO_ICMP, 0), /* 0 and 1 */
+    IP_SOCKET(IPPROTO_ICMPV6),
+    IP_SOCKET(IPPROTO_UDPLITE),
+    IP_SOCKET(IPPROTO_MPTCP),
+    IP_FAMILIES,
+    INT_BITS(1, TYPE_BITS, SOCK_RAW),
+    AND_INT_BITS(0, UINT32_MAX, AF_NETLINK),
     INT_IS(2, NETLINK_ROUTE_PROTOCOL),
 };
+_Static_assert((AF_INET ^ AF_INET6) == 8 && IPPROTO_IP == 0 && IPPROTO_ICMP == 1, "one bit each");
+static const struct seccomp_cond plain_pairs[] = {INT_IS(0, AF_UNIX)};
 
 /* Characters pushed into a terminal's input, the console's selection buffer, line disciplines; the
  * project of a file, and whether what is made in a directory is of the same: whoever owns it may
@@ -89,6 +110,7 @@ static const struct seccomp_rule default_rules[] = {
     /* with conditions */
     WHEN("clone", no_namespace),
     WHEN("socket", plain_sockets),
+    WHEN("socketpair", plain_pairs),
     UNLESS("ioctl", bad_ioctls),
     WHEN("personality", harmless_personalities),
     WHEN("mknod", plain_mknod),
@@ -128,8 +150,7 @@ static const struct seccomp_rule default_rules[] = {
     ALLOW("ppoll"), ALLOW("ppoll_time64"), ALLOW("pselect6"), ALLOW("pselect6_time64"),
     ALLOW("select"), ALLOW("signalfd"), ALLOW("signalfd4"), ALLOW("timerfd_create"),
     ALLOW("timerfd_gettime"), ALLOW("timerfd_gettime64"), ALLOW("timerfd_settime"),
-    ALLOW("timerfd_settime64"), ALLOW("io_cancel"), ALLOW("io_destroy"), ALLOW("io_getevents"),
-    ALLOW("io_pgetevents"), ALLOW("io_pgetevents_time64"), ALLOW("io_setup"), ALLOW("io_submit"),
+    ALLOW("timerfd_settime64"),
     /* memory */
     ALLOW("brk"), ALLOW("madvise"), ALLOW("membarrier"), ALLOW("memfd_secret"), ALLOW("mincore"),
     ALLOW("mlock"), ALLOW("mlock2"), ALLOW("mlockall"), ALLOW("mmap"), ALLOW("mmap2"),
@@ -172,7 +193,7 @@ static const struct seccomp_rule default_rules[] = {
     ALLOW("getsockname"), ALLOW("getsockopt"), ALLOW("listen"), ALLOW("recv"), ALLOW("recvfrom"),
     ALLOW("recvmmsg"), ALLOW("recvmmsg_time64"), ALLOW("recvmsg"), ALLOW("send"),
     ALLOW("sendmmsg"), ALLOW("sendmsg"), ALLOW("sendto"), ALLOW("setsockopt"), ALLOW("shutdown"),
-    ALLOW("socketpair"),
+
     /* System V and POSIX IPC */
     ALLOW("ipc"), ALLOW("mq_getsetattr"), ALLOW("mq_notify"), ALLOW("mq_open"),
     ALLOW("mq_timedreceive"), ALLOW("mq_timedreceive_time64"), ALLOW("mq_timedsend"),

@@ -472,6 +472,57 @@ static long sock_rds(void) { return sock(AF_RDS, SOCK_SEQPACKET, 0); }
 static long sock_route(void) { return sock(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE); }
 static long sock_netfilter(void) { return sock(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER); }
 
+/* How many were not denied, of all but those that a task has. */
+static long
+other_pairs(void)
+{
+    long n = 0;
+    int fds[2];
+    for (int family = 0; family < 64; family++)
+        for (int type = SOCK_STREAM; type <= SOCK_PACKET; type++)
+            n += family != AF_UNIX && (socketpair(family, type, 0, fds) == 0 || errno != EPERM);
+    return n;
+}
+static long
+other_protocols(void)
+{
+    long n = 0;
+    for (int type = 0; type < 16; type++) {
+        for (int p = 0; p < 300; p++) {
+            int plain = p == 0 || p == IPPROTO_ICMP || p == IPPROTO_TCP || p == IPPROTO_UDP ||
+                        p == IPPROTO_ICMPV6 || p == IPPROTO_UDPLITE || p == IPPROTO_MPTCP;
+            if (type == SOCK_RAW || (plain && type <= SOCK_RAW))
+                continue;
+            n += sock(AF_INET, type, p) != -EPERM;
+            n += sock(AF_INET6, type, p) != -EPERM;
+        }
+    }
+    return n;
+}
+static long
+pair_unix(void)
+{
+    int fds[2];
+    return ret(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
+}
+
+/* --- what the machine has few of: B8 --- */
+
+static long
+aio(void)
+{
+    unsigned long context = 0;
+    return CALL(SYS_io_setup, 1, &context);
+}
+static long
+terminals(void)
+{
+    for (int i = 0; i < 100; i++)
+        if (posix_openpt(O_RDWR | O_NOCTTY) < 0)
+            return errno == ENOSPC ? i : -errno;
+    return 100;
+}
+
 /* --- terminals: A7 --- */
 
 static long
@@ -651,6 +702,7 @@ static const struct attempt attempts[] = {
 #endif
     A(sock_inet), A(sock_unix), A(sock_raw), A(sock_raw6), A(sock_packet), A(sock_vsock), A(sock_alg),
     A(sock_key), A(sock_xdp), A(sock_can), A(sock_tipc), A(sock_rds), A(sock_route), A(sock_netfilter),
+    A(other_pairs), A(other_protocols), A(pair_unix), A(aio), A(terminals),
     A(tiocsti), A(tioclinux), A(pty_works),
     A(set_uid_0), A(set_gid_0), A(set_groups_0), A(raise_caps), A(raise_ambient), A(mknod_char),
     A(mknod_block), A(mknod_fifo), A(open_planted_device), A(setuid_binary),

@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -409,6 +410,37 @@ START_TEST(arguments_decide)
 END_TEST
 
 /* The kernel takes the program and does what the interpreter said. */
+/* What a default task asks for makes the kernel load no module: each other family, type and protocol
+ * is denied, by either call. */
+START_TEST(no_family_or_protocol_loads_a_module)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct seccomp_program p = compile(ctx, seccomp_profile_default());
+    static const uint64_t families[] = {AF_INET, AF_INET6, (UINT64_C(1) << 32) | AF_INET};
+    for (uint64_t af = 0; af < 64; af++)
+        ck_assert_msg(ask(&p, "socketpair", af, SOCK_STREAM, 0) ==
+                          (af == AF_UNIX ? SECCOMP_RET_ALLOW : EPERM_RET),
+                      "pair of family %d", (int)af);
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        for (uint64_t type = 0; type < 16; type++) {
+            for (uint64_t proto = 0; proto < 600; proto++) {
+                bool plain = proto == IPPROTO_IP || proto == IPPROTO_ICMP ||
+                             proto == IPPROTO_TCP || proto == IPPROTO_UDP ||
+                             proto == IPPROTO_ICMPV6 || proto == IPPROTO_UDPLITE ||
+                             proto == IPPROTO_MPTCP;
+                bool ok = type == SOCK_RAW || (type < SOCK_RAW && plain);
+                ck_assert_msg(ask(&p, "socket", families[i], type | SOCK_CLOEXEC, proto) ==
+                                  (ok ? SECCOMP_RET_ALLOW : EPERM_RET),
+                              "family %d, type %d, protocol %d", (int)families[i], (int)type,
+                              (int)proto);
+            }
+        }
+    }
+    ck_assert_uint_eq(ask(&p, "io_setup", 1, 0, 0), EPERM_RET); /* slots that the machine shares */
+    ck_assert_uint_eq(ask(&p, "io_submit", 1, 0, 0), EPERM_RET);
+}
+END_TEST
+
 START_TEST(the_kernel_agrees)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -613,5 +645,6 @@ TEST_SUITE("seccomp", a_job_changes_what_it_names, log_mode_denies_nothing_of_ou
            audit_mode_tells_and_lets_nothing_through, names_of_calls_are_checked,
            default_profile_agrees_with_libseccomp, shim_profile_agrees_with_libseccomp,
            foreign_architectures_are_killed, numbers_of_the_future_are_enosys,
-           dangerous_calls_are_refused, arguments_decide, the_kernel_agrees, far_jumps_are_right,
+           dangerous_calls_are_refused, arguments_decide,
+           no_family_or_protocol_loads_a_module, the_kernel_agrees, far_jumps_are_right,
            default_filter_is_small)
