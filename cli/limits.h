@@ -10,6 +10,8 @@ enum {
     /* --- the command line --- */
     CLI_ANSWER_MAX = 256 << 20,  /* bytes of an answer of the agent */
     CLI_OUT_MAX = 512 << 20,     /* bytes of output in JSON or by a template */
+    CLI_TAIL_MAX = 64 << 20,     /* bytes of the end of a file or log in which -n looks for lines */
+    TAIL_LINES = 10,             /* last lines that -tail shows */
     JOBFILE_MAX = 4 << 20,       /* bytes of a job file */
     JOBFILE_GLOB_MAX = 10000,    /* files that fileset() finds */
     JOBFILE_GLOB_DEPTH_MAX = 32, /* directories it goes down */

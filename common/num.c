@@ -238,7 +238,8 @@ size_format(uint64_t bytes, char out[SIZE_TEXT])
         v /= 1024;
         u++;
     }
-    if (v >= 10 || v == floor(v))
+    v = floor(v * 10 + 0.5) / 10;
+    if (v >= 10 || u == 0)
         (void)snprintf(out, SIZE_TEXT, "%.0f %s", v, units[u]);
     else
         (void)snprintf(out, SIZE_TEXT, "%.1f %s", v, units[u]);

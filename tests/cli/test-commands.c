@@ -10,33 +10,6 @@
 #include "tests/cli/fake.h"
 #include "tests/lib/test.h"
 
-#define JOB_STUB "{\"ID\":\"web\",\"Type\":\"service\",\"Priority\":50,\"Status\":\"running\"," \
-                 "\"SubmitTime\":1795262395000000000}"
-#define EVAL_ID "aaaaaaaa-1111-2222-3333-444444444444"
-#define ALLOC_ID "bbbbbbbb-1111-2222-3333-444444444444"
-#define NODE_ID "cccccccc-1111-2222-3333-444444444444"
-#define ALLOC_STUB                                                                              \
-    "{\"ID\":\"" ALLOC_ID "\",\"EvalID\":\"" EVAL_ID "\",\"Name\":\"web.a[0]\",\"NodeID\":\""    \
-    NODE_ID "\",\"TaskGroup\":\"a\",\"JobVersion\":3,\"DesiredStatus\":\"run\","                  \
-    "\"ClientStatus\":\"running\",\"CreateIndex\":5,\"ModifyIndex\":5,"                          \
-    "\"CreateTime\":1795262200000000000,\"ModifyTime\":1795262395000000000}"
-
-static void
-check_out(const char *line, int code, const char *want)
-{
-    int got = fake_run(line);
-    ck_assert_str_eq(fake_out(), want);
-    ck_assert_msg(got == code, "%s: exit code %d, want %d; %s", line, got, code, fake_err());
-}
-
-static void
-check_err(const char *line, int code, const char *want)
-{
-    int got = fake_run(line);
-    ck_assert_str_eq(fake_err(), want);
-    ck_assert_int_eq(got, code);
-}
-
 START_TEST(job_list)
 {
     fake_answers((const struct answer[]){{"GET /v1/jobs", 200, "[" JOB_STUB "]"}, {NULL, 0, NULL}});
@@ -358,19 +331,6 @@ END_TEST
 
 /* --- allocations, nodes, servers --- */
 
-#define ALLOC                                                                                     \
-    "{\"ID\":\"" ALLOC_ID "\",\"EvalID\":\"" EVAL_ID "\",\"Name\":\"web.a[0]\",\"NodeID\":\""     \
-    NODE_ID "\",\"NodeName\":\"n1\",\"JobID\":\"web\",\"TaskGroup\":\"a\",\"Job\":{\"ID\":\"web\","\
-    "\"Version\":3,\"TaskGroups\":[{\"Name\":\"a\",\"Tasks\":[{\"Name\":\"t\"}]}]},"              \
-    "\"DesiredStatus\":\"run\",\"ClientStatus\":\"complete\",\"AllocatedResources\":{\"Tasks\":"  \
-    "{\"t\":{\"Cpu\":{\"CpuShares\":100},\"Memory\":{\"MemoryMB\":64}}},\"Shared\":{\"DiskMB\":300,"\
-    "\"Networks\":[{\"DynamicPorts\":[{\"Label\":\"http\"}]}],\"Ports\":[{\"Label\":\"http\","    \
-    "\"Value\":21000,\"HostIP\":\"127.0.0.1\"}]}},\"TaskStates\":{\"t\":{\"State\":\"dead\","     \
-    "\"StartedAt\":\"2026-11-21T11:00:00Z\",\"FinishedAt\":\"2026-11-21T11:01:00Z\",\"Events\":[" \
-    "{\"Type\":\"Received\",\"Time\":1795258800000000000,\"DisplayMessage\":\"Task received\"},"  \
-    "{\"Type\":\"Terminated\",\"Time\":1795258860000000000,\"DisplayMessage\":\"Exit \\u001b[2J\"}" \
-    "]}},\"CreateTime\":1795262200000000000,\"ModifyTime\":1795262395000000000}"
-
 START_TEST(alloc_status)
 {
     fake_answers((const struct answer[]){{"GET /v1/allocations?prefix=bbbb", 200, "[" ALLOC_STUB "]"},
@@ -408,30 +368,6 @@ START_TEST(alloc_status)
               "2026-11-21T11:00:00Z  Received    Task received\n");
     ck_assert_ptr_nonnull(strstr(fake_asked(), "GET /v1/allocations?prefix=bbbb\n"));
     ck_assert_int_eq(fake_run("alloc status bcbc"), 1);
-}
-END_TEST
-
-START_TEST(alloc_logs_and_files)
-{
-    fake_answers((const struct answer[]){
-        {"GET /v1/allocations?prefix=", 200, "[" ALLOC_STUB "]"},
-        {"GET /v1/allocation/" ALLOC_ID, 200, ALLOC},
-        {"GET /v1/client/fs/logs/" ALLOC_ID, 200, "one\ntwo\nthree\n"},
-        {"GET /v1/client/fs/stat/" ALLOC_ID "?path=%2F", 200, "{\"Name\":\"/\",\"IsDir\":true}"},
-        {"GET /v1/client/fs/ls/" ALLOC_ID, 200,
-         "[{\"Name\":\"t\",\"IsDir\":true,\"FileMode\":\"drwxr-xr-x\",\"Size\":4096},"
-         "{\"Name\":\"a\",\"FileMode\":\"-rw-r--r--\",\"Size\":5}]"},
-        {NULL, 0, NULL}});
-    check_out("alloc logs bbbb", 0, "one\ntwo\nthree\n");
-    ck_assert_ptr_nonnull(strstr(fake_asked(), "task=t&type=stdout&follow=false&plain=true"));
-    check_out("alloc logs -stderr -n 2 bbbb t", 0, "two\nthree\n");
-    ck_assert_ptr_nonnull(strstr(fake_asked(), "type=stderr&follow=false&plain=true&origin=end"));
-    check_err("alloc logs bbbb x", 1, "Could not find task \"x\" in allocation \"bbbbbbbb\"; it has:"
-                                      "\n  * t\n");
-    check_out("alloc fs bbbb", 0,
-              "Mode        Size  Modified Time  Name\n"
-              "-rw-r--r--  5     <none>         a\n"
-              "drwxr-xr-x  4096  <none>         t/\n");
 }
 END_TEST
 
@@ -511,7 +447,6 @@ START_TEST(nodes_and_servers)
 }
 END_TEST
 
-#define NODE_LIST "[{\"ID\":\"" NODE_ID "\",\"Name\":\"n1\",\"Status\":\"ready\"}]"
 #define NODE_ALLOC(client, desired) \
     "[{\"ID\":\"" ALLOC_ID "\",\"JobID\":\"web\",\"ClientStatus\":\"" client \
     "\",\"DesiredStatus\":\"" desired "\"}]"
@@ -601,7 +536,7 @@ END_TEST
 
 TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, dispatch, run_monitors,
            run_tells_failed_placement, run_without_submitting, garbage_as_a_job_file, plan,
-           init_writes_once, alloc_status, alloc_logs_and_files, alloc_exec,
+           init_writes_once, alloc_status, alloc_exec,
            the_escape_character, nodes_and_servers,
            node_drain, node_drain_that_is_disabled, node_meta,
            status_finds_the_kind)

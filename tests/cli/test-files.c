@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * alloc logs and alloc fs against recorded answers: which bytes are printed.
+ */
+#include <stdlib.h>
+
+#include "cli/stream.h"
+#include "tests/cli/fake.h"
+#include "tests/lib/test.h"
+
+#define LOGS "GET /v1/client/fs/logs/" ALLOC_ID "?task=t&type="
+#define FIND_ALLOC                                                                                \
+    {"GET /v1/allocations?prefix=", 200, "[" ALLOC_STUB "]"},                                     \
+        {"GET /v1/allocation/" ALLOC_ID, 200, ALLOC}
+
+START_TEST(alloc_logs_and_files)
+{
+    fake_answers((const struct answer[]){
+        FIND_ALLOC,
+        {"GET /v1/client/fs/logs/" ALLOC_ID, 200, "one\ntwo\nthree\n"},
+        {"GET /v1/client/fs/stat/" ALLOC_ID "?path=%2F", 200, "{\"Name\":\"/\",\"IsDir\":true}"},
+        {"GET /v1/client/fs/ls/" ALLOC_ID, 200,
+         "[{\"Name\":\"t\",\"IsDir\":true,\"FileMode\":\"drwxr-xr-x\",\"Size\":4096},"
+         "{\"Name\":\"a\",\"FileMode\":\"-rw-r--r--\",\"Size\":5}]"},
+        {NULL, 0, NULL}});
+    check_out("alloc logs bbbb", 0, "one\ntwo\nthree\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "task=t&type=stdout&follow=false&plain=true"));
+    check_out("alloc logs -stderr -n 2 bbbb t", 0, "two\nthree\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "type=stderr&follow=false&plain=true&origin=end"));
+    check_err("alloc logs bbbb x", 1, "Could not find task \"x\" in allocation \"bbbbbbbb\"; it has:"
+                                      "\n  * t\n");
+    check_out("alloc fs bbbb", 0,
+              "Mode        Size     Modified Time  Name\n"
+              "-rw-r--r--  5 B      <none>         a\n"
+              "drwxr-xr-x  4.0 KiB  <none>         t/\n");
+    check_out("alloc fs -H bbbb", 0, /* for programs */
+              "Mode        Size  Modified Time  Name\n"
+              "-rw-r--r--  5     <none>         a\n"
+              "drwxr-xr-x  4096  <none>         t/\n");
+}
+END_TEST
+
+/* What is there when following begins is printed from a line's beginning on. */
+START_TEST(following_begins_with_whole_lines)
+{
+    fake_answers((const struct answer[]){
+        FIND_ALLOC,
+        {LOGS "stdout&follow=false", 200, "l1\nl2\nl3\n"},
+        {LOGS "stdout&follow=true", 200, "l1\nl2\nl3\nl4\nl5\nl6\n"},
+        {LOGS "stderr&follow=false", 404, "no log yet"},
+        {LOGS "stderr&follow=true", 200, "e1\ne2\ne3\n"},
+        {NULL, 0, NULL}});
+    check_out("alloc logs -f -tail -n 2 bbbb", 0, "l2\nl3\nl4\nl5\nl6\n");
+    check_out("alloc logs -f -n 1 bbbb", 0, "l3\nl4\nl5\nl6\n");
+    check_out("alloc logs -f -stdout -n 2 bbbb", 0, "l2\nl3\nl4\nl5\nl6\n");
+    check_out("alloc logs -f -n 0 bbbb", 0, "l4\nl5\nl6\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "follow=true&plain=true&origin=end"));
+    check_out("alloc logs -f -tail -n 2 -stderr bbbb", 0, "e1\ne2\ne3\n");
+    check_out("alloc logs -f -stderr bbbb", 0, "e1\ne2\ne3\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "follow=true&plain=true&origin=start&offset=0"));
+    check_err("alloc logs -n 1 -c 1 bbbb", 1, "Error reading logs: both -n and -c set\n");
+    check_err("alloc logs -stdout -stderr bbbb", 1,
+              "Unable to support both -stdout and -stderr: -f alone follows both\n");
+}
+END_TEST
+
+START_TEST(lines_longer_than_a_window)
+{
+    static char body[200 << 10];
+    memset(body, 'x', sizeof(body) - 1);
+    body[10] = '\n';
+    body[100 << 10] = '\n';
+    fake_answers((const struct answer[]){FIND_ALLOC, {LOGS "stdout", 200, body}, {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("alloc logs -tail -n 2 bbbb"), 0);
+    ck_assert_uint_eq(strlen(fake_out()), sizeof(body) - 1 - 11);
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "offset=65536"));
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "offset=524288"));
+}
+END_TEST
+
+#define STAT "GET /v1/client/fs/stat/" ALLOC_ID
+
+START_TEST(a_file_is_followed_from_a_line_on)
+{
+    fake_answers((const struct answer[]){
+        FIND_ALLOC,
+        {STAT, 200, "{\"Name\":\"f\",\"Size\":9}"},
+        {"GET /v1/client/fs/readat/" ALLOC_ID "?path=f&offset=0&limit=9", 200, "l1\nl2\nl3\n"},
+        {"GET /v1/client/fs/readat/" ALLOC_ID "?path=f&offset=5&limit=4", 200, "\nl3\n"},
+        {"GET /v1/client/fs/stream/" ALLOC_ID "?path=f&follow=true&origin=start&offset=3", 200,
+         "{\"Data\":\"bDIKbDMK\",\"File\":\"f\"}{}"},
+        {NULL, 0, NULL}});
+    check_out("alloc fs -f -tail -n 2 bbbb f", 0, "l2\nl3\n");
+    check_out("alloc fs -tail -n 2 bbbb f", 0, "l2\nl3\n");
+    check_out("alloc fs -tail -c 4 bbbb f", 0, "\nl3\n");
+    check_err("alloc fs -c 4 -n 2 bbbb f", 1, "Both -n and -c are not allowed\n");
+    check_out("alloc fs -stat bbbb f", 0,
+              "Mode    Size  Modified Time  Content Type  Name\n"
+              "<none>  9 B   <none>         <none>        f\n");
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    int64_t lines;
+    bool found;
+    size_t at;
+} tails[] = {
+    {"", 2, false, 0},        {"a\nb\nc\n", 2, true, 2}, {"a\nb\nc", 2, true, 2},
+    {"a\nb\n", 2, false, 0}, {"\n\n\n", 2, true, 1},    {"a\nb", 0, true, 3},
+};
+
+START_TEST(where_the_last_lines_begin)
+{
+    for (size_t i = 0; i < ARRAY_LEN(tails); i++) {
+        size_t at = 99, n = strlen(tails[i].text);
+        bool found = tail_start((const uint8_t *)tails[i].text, n, tails[i].lines, &at);
+        ck_assert_msg(found == tails[i].found && at == tails[i].at, "%zu: %d %zu", i, found, at);
+    }
+}
+END_TEST
+
+TEST_SUITE("cli files", alloc_logs_and_files, following_begins_with_whole_lines,
+           lines_longer_than_a_window, a_file_is_followed_from_a_line_on, where_the_last_lines_begin)
