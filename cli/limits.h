@@ -21,6 +21,7 @@ enum {
     COMPLETE_MS = 1000,          /* an answer of the agent to completion */
     TEMPLATE_DEPTH_MAX = 32,     /* nesting of a template */
     TEMPLATE_ARGS_MAX = 16,      /* arguments of a function in it */
+    TEMPLATE_VARS_MAX = 64,      /* variables of it that hold at once */
 };
 
 #endif

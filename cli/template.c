@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small subset of Go's text/template for -t: {{ .A.B }}, {{ . }}, {{ $ }}, {{ range .L }} {{ else }}
- * {{ end }}, {{ if .X }} {{ else }} {{ end }}, {{ with .X }}, {{ len .X }}, {{ index .X "key" 0 }},
- * {{ eq .A "x" }}, {{ ne .A "x" }}, {{ not .A }}, {{ printf "..." .A }}, {{ println .A }}, quoted and
- * `raw` strings, numbers, comments, and the {{- -}} trim marks. No pipelines and no variables but $.
+ * The useful core of Go's text/template for -t, over the JSON of an answer:
+ *   {{ .A.B }} {{ . }} {{ $ }} {{ $x := .A }} {{ $x = 1 }} {{ $x.B }} {{ (index .L 0).B }}
+ *   {{ .A | printf "%.8s" }} {{ len .L }} and the other functions of template_fn.c
+ *   {{ if P }} {{ else if P }} {{ else }} {{ end }}   {{ with P }}   {{ range $k, $v := P }} {{ else }}
+ *   "quoted" and `raw` strings, whole numbers, true, false, comments, trim marks {{- -}}
+ * Whatever else Go knows is refused: what is printed is what Go would print of this JSON.
  */
+#include "cli/template.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -12,12 +16,20 @@
 #include "cli/limits.h"
 #include "common/num.h"
 
+struct var {
+    const char *name;
+    const struct value *v;
+};
+
 struct tmpl {
     void *ctx;
     struct buf *out;
     const struct value *root;
     const char *p; /* reading position */
     int depth;
+    struct var vars[TEMPLATE_VARS_MAX];
+    size_t n_vars;
+    const char *branch, *branch_end; /* what stood behind the last {{ else */
     struct err *e;
 };
 
@@ -32,64 +44,20 @@ bad(struct tmpl *t, const char *what, const char *at, size_t n)
                    (int)(n > 40 ? 40 : n), at);
 }
 
-/* --- values --- */
-
-static bool
-truth(const struct value *v)
-{
-    switch (v ? v->kind : VALUE_NULL) {
-    case VALUE_BOOL:
-        return v->b;
-    case VALUE_INT:
-        return v->i != 0;
-    case VALUE_FLOAT:
-        return v->f != 0;
-    case VALUE_STRING:
-        return v->str.n > 0;
-    case VALUE_LIST:
-        return v->list.n > 0;
-    case VALUE_MAP:
-        return v->map.n > 0;
-    default:
-        return false;
-    }
-}
-
-static void
-put_value(struct buf *out, const struct value *v)
-{
-    if (!v || v->kind == VALUE_NULL)
-        buf_puts(out, "<no value>");
-    else if (v->kind == VALUE_STRING)
-        buf_put(out, v->str.s, v->str.n);
-    else if (v->kind == VALUE_LIST) {
-        buf_putc(out, '[');
-        for (size_t i = 0; i < v->list.n; i++) {
-            if (i)
-                buf_putc(out, ' ');
-            put_value(out, v->list.v[i]);
-        }
-        buf_putc(out, ']');
-    } else if (v->kind == VALUE_MAP) {
-        buf_puts(out, "map[");
-        for (size_t i = 0; i < v->map.n; i++) {
-            if (i)
-                buf_putc(out, ' ');
-            buf_puts(out, v->map.v[i].k);
-            buf_putc(out, ':');
-            put_value(out, v->map.v[i].v);
-        }
-        buf_putc(out, ']');
-    } else {
-        json_encode_value(out, v, 0);
-    }
-}
-
 /* --- expressions: the text between the braces --- */
 
 struct expr {
     const char *p, *end;
 };
+
+static int pipeline(struct tmpl *t, struct expr *x, const struct value *dot,
+                    const struct value **ret);
+
+static int
+bad_at(struct tmpl *t, const struct expr *x, const char *what)
+{
+    return bad(t, what, x->p, (size_t)(x->end - x->p));
+}
 
 static void
 space(struct expr *x)
@@ -107,20 +75,22 @@ word(const struct expr *x)
     return n;
 }
 
-/* .A.B behind the value v; v is NULL where something is missing. */
-static const struct value *
-path(struct tmpl *t, struct expr *x, const struct value *v)
+/* .A.B behind the value v. What a map does not have is no value; what is no map has no fields. */
+static int
+fields(struct tmpl *t, struct expr *x, const struct value *v, const struct value **ret)
 {
     while (x->p < x->end && *x->p == '.') {
         x->p++;
         size_t n = word(x);
         if (n == 0)
-            break;
-        char *name = mem_strndup(t->ctx, x->p, n);
-        v = value_get(v, name);
+            return bad_at(t, x, "the name of a field is missing");
+        if (v && v->kind != VALUE_MAP && v->kind != VALUE_NULL)
+            return bad(t, "what is no object has no field", x->p, n);
+        v = value_get(v, mem_strndup(t->ctx, x->p, n));
         x->p += n;
     }
-    return v;
+    *ret = v;
+    return 0;
 }
 
 static int
@@ -131,8 +101,12 @@ quoted(struct tmpl *t, struct expr *x, const struct value **ret)
     while (x->p < x->end && *x->p != q) {
         char ch = *x->p++;
         if (ch == '\\' && q == '"' && x->p < x->end) {
-            ch = *x->p++;
-            ch = ch == 'n' ? '\n' : ch == 't' ? '\t' : ch;
+            static const char from[] = "nt\\\"r", to[] = "\n\t\\\"\r";
+            const char *k = strchr(from, *x->p);
+            if (!k || !*k)
+                return bad_at(t, x, "unknown escape in a string");
+            ch = to[k - from];
+            x->p++;
         }
         buf_putc(&b, ch);
     }
@@ -143,214 +117,214 @@ quoted(struct tmpl *t, struct expr *x, const struct value **ret)
     return 0;
 }
 
-static int call(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret);
-
 static int
 number(struct tmpl *t, struct expr *x, const struct value **ret)
 {
     size_t n = 1;
-    while (x->p + n < x->end && isdigit((unsigned char)x->p[n]))
+    while (x->p + n < x->end && (isalnum((unsigned char)x->p[n]) || x->p[n] == '.' || x->p[n] == '_'))
         n++;
     int64_t i;
     if (num_parse_i64(mem_strndup(t->ctx, x->p, n), &i))
-        return bad(t, "not a number", x->p, n);
+        return bad(t, "not a whole number", x->p, n);
     *ret = value_int(t->ctx, i);
     x->p += n;
     return 0;
 }
 
-/* One operand. */
+static struct var *
+variable(struct tmpl *t, const char *name, size_t n)
+{
+    for (size_t i = t->n_vars; i > 0; i--)
+        if (strlen(t->vars[i - 1].name) == n && memcmp(t->vars[i - 1].name, name, n) == 0)
+            return &t->vars[i - 1];
+    return NULL;
+}
+
+static int
+parenthesis(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
+{
+    if (++t->depth > TEMPLATE_DEPTH_MAX)
+        return bad(t, "nested too deep", x->p, 1);
+    x->p++;
+    int rc = pipeline(t, x, dot, ret);
+    t->depth--;
+    if (rc)
+        return rc;
+    if (x->p >= x->end || *x->p != ')')
+        return bad_at(t, x, "expected ')'");
+    x->p++;
+    return fields(t, x, *ret, ret);
+}
+
+static int
+word_operand(struct tmpl *t, struct expr *x, const struct value **ret)
+{
+    size_t n = word(x);
+    bool yes = n == 4 && memcmp(x->p, "true", 4) == 0;
+    if (!yes && !(n == 5 && memcmp(x->p, "false", 5) == 0)) {
+        template_fn *fn = template_function(x->p, n);
+        return fn ? bad_at(t, x, "a function as an argument goes into parentheses")
+                  : bad_at(t, x, n ? "unknown function" : "not understood");
+    }
+    *ret = value_bool(t->ctx, yes);
+    x->p += n;
+    return 0;
+}
+
+/* One operand; a blank, '|', ')' or the end follows it. */
 static int
 operand(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
 {
+    int rc;
     space(x);
     if (x->p >= x->end)
         return bad(t, "something is missing", x->p, 0);
     char ch = *x->p;
     if (ch == '"' || ch == '`')
-        return quoted(t, x, ret);
-    if (ch == '-' || isdigit((unsigned char)ch))
-        return number(t, x, ret);
-    if (ch == '.') {
-        *ret = path(t, x, dot);
-        return 0;
-    }
-    if (ch == '$') {
+        rc = quoted(t, x, ret);
+    else if (ch == '-' || isdigit((unsigned char)ch))
+        rc = number(t, x, ret);
+    else if (ch == '.' && (x->p + 1 == x->end || strchr(" \t\r\n|)", x->p[1]))) {
         x->p++;
-        *ret = path(t, x, t->root);
-        return 0;
-    }
-    if (ch == '(') {
-        if (++t->depth > TEMPLATE_DEPTH_MAX)
-            return bad(t, "nested too deep", x->p, 1);
+        *ret = dot;
+        rc = 0;
+    } else if (ch == '.')
+        rc = fields(t, x, dot, ret);
+    else if (ch == '$') {
         x->p++;
-        int rc = call(t, x, dot, ret);
-        t->depth--;
-        space(x);
-        if (!rc && (x->p >= x->end || *x->p != ')'))
-            return bad(t, "expected ')'", x->p, (size_t)(x->end - x->p));
-        x->p++;
-        return rc;
-    }
-    size_t n = word(x);
-    if ((n == 4 && memcmp(x->p, "true", 4) == 0) || (n == 5 && memcmp(x->p, "false", 5) == 0)) {
-        *ret = value_bool(t->ctx, n == 4);
+        size_t n = word(x);
+        const struct var *v = variable(t, x->p, n);
+        if (n && !v)
+            return bad(t, "unknown variable", x->p - 1, n + 1);
         x->p += n;
-        return 0;
-    }
-    return bad(t, "not understood", x->p, (size_t)(x->end - x->p));
+        rc = fields(t, x, v ? v->v : t->root, ret);
+    } else if (ch == '(')
+        rc = parenthesis(t, x, dot, ret);
+    else
+        rc = word_operand(t, x, ret);
+    if (!rc && x->p < x->end && !strchr(" \t\r\n|)", *x->p))
+        return bad_at(t, x, "not understood");
+    return rc;
 }
 
-/* --- functions --- */
-
-typedef int function(struct tmpl *t, const struct value **a, size_t n, const struct value **ret);
-
+/* A function with its operands, or a lone operand; `last` (from the left of a '|') comes last. */
 static int
-fn_len(struct tmpl *t, const struct value **a, size_t n, const struct value **ret)
+command(struct tmpl *t, struct expr *x, const struct value *dot, bool piped,
+        const struct value **ret)
 {
-    size_t len = 0;
-    const struct value *v = n ? a[0] : NULL;
-    if (v && v->kind == VALUE_LIST)
-        len = v->list.n;
-    else if (v && v->kind == VALUE_MAP)
-        len = v->map.n;
-    else if (v && v->kind == VALUE_STRING)
-        len = v->str.n;
-    *ret = value_int(t->ctx, (int64_t)len);
-    return 0;
-}
-
-static int
-fn_index(struct tmpl *t, const struct value **a, size_t n, const struct value **ret)
-{
-    const struct value *v = n ? a[0] : NULL;
-    for (size_t i = 1; i < n; i++) {
-        const struct value *k = a[i];
-        if (k && k->kind == VALUE_STRING)
-            v = value_get(v, k->str.s);
-        else if (k && k->kind == VALUE_INT && v && v->kind == VALUE_LIST && k->i >= 0 &&
-                 (size_t)k->i < v->list.n)
-            v = v->list.v[k->i];
-        else
-            return bad(t, "index is out of range", "index", 5);
-    }
-    *ret = v;
-    return 0;
-}
-
-static int
-fn_eq(struct tmpl *t, const struct value **a, size_t n, const struct value **ret)
-{
-    bool eq = false;
-    for (size_t i = 1; i < n; i++)
-        eq = eq || value_equal(a[0], a[i]);
-    *ret = value_bool(t->ctx, eq);
-    return 0;
-}
-
-static int
-fn_ne(struct tmpl *t, const struct value **a, size_t n, const struct value **ret)
-{
-    *ret = value_bool(t->ctx, n >= 2 && !value_equal(a[0], a[1]));
-    return 0;
-}
-
-static int
-fn_not(struct tmpl *t, const struct value **a, size_t n, const struct value **ret)
-{
-    *ret = value_bool(t->ctx, !truth(n ? a[0] : NULL));
-    return 0;
-}
-
-/* %s %v %d take the next argument as it prints, %q quotes it, %% is a percent sign. */
-static int
-fn_printf(struct tmpl *t, const struct value **a, size_t n, const struct value **ret)
-{
-    auto_buf struct buf b = BUF_INIT(16 << 20), one = BUF_INIT(16 << 20);
-    if (n == 0 || !a[0] || a[0]->kind != VALUE_STRING)
-        return bad(t, "printf needs a format", "printf", 6);
-    size_t next = 1;
-    for (const char *p = a[0]->str.s; *p; p++) {
-        if (*p != '%') {
-            buf_putc(&b, *p);
-            continue;
-        }
-        p++;
-        if (*p == '%') {
-            buf_putc(&b, '%');
-        } else if ((*p == 's' || *p == 'v' || *p == 'd' || *p == 'q') && next < n) {
-            buf_reset(&one);
-            put_value(&one, a[next++]);
-            if (*p == 'q')
-                json_put_string(&b, buf_str(&one), one.len);
-            else
-                buf_put(&b, one.data, one.len);
-        } else {
-            return bad(t, "printf knows %s %v %d %q with an argument each", a[0]->str.s,
-                       a[0]->str.n);
-        }
-    }
-    *ret = value_strn(t->ctx, buf_str(&b), b.len);
-    return 0;
-}
-
-static int
-fn_println(struct tmpl *t, const struct value **a, size_t n, const struct value **ret)
-{
-    auto_buf struct buf b = BUF_INIT(16 << 20);
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            buf_putc(&b, ' ');
-        put_value(&b, a[i]);
-    }
-    buf_putc(&b, '\n');
-    *ret = value_strn(t->ctx, buf_str(&b), b.len);
-    return 0;
-}
-
-static const struct {
-    const char *name;
-    function *fn;
-} functions[] = {{"len", fn_len}, {"index", fn_index},   {"eq", fn_eq},          {"ne", fn_ne},
-                 {"not", fn_not}, {"printf", fn_printf}, {"println", fn_println}};
-
-/* A function with its operands, or a lone operand; up to ')' or the end. */
-static int
-call(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
-{
+    const struct value *args[TEMPLATE_ARGS_MAX] = {NULL}, *last = *ret;
+    size_t n = 0;
     space(x);
-    size_t n = word(x);
-    function *fn = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(functions) && n; i++)
-        if (strlen(functions[i].name) == n && memcmp(functions[i].name, x->p, n) == 0)
-            fn = functions[i].fn;
+    size_t len = word(x);
+    template_fn *fn = template_function(x->p, len);
+    if (!fn && piped)
+        return bad_at(t, x, "expected a function behind '|'");
     if (!fn) {
         int rc = operand(t, x, dot, ret);
         space(x);
         return rc;
     }
-    x->p += n;
-    const struct value *args[TEMPLATE_ARGS_MAX] = {NULL};
-    size_t n_args = 0;
-    for (space(x); x->p < x->end && *x->p != ')'; space(x)) {
-        if (n_args == TEMPLATE_ARGS_MAX)
-            return bad(t, "too many arguments", x->p, (size_t)(x->end - x->p));
-        int rc = operand(t, x, dot, &args[n_args++]);
+    const char *name = x->p;
+    x->p += len;
+    for (space(x); x->p < x->end && *x->p != ')' && *x->p != '|'; space(x)) {
+        if (n + 1 >= TEMPLATE_ARGS_MAX)
+            return bad_at(t, x, "too many arguments");
+        int rc = operand(t, x, dot, &args[n++]);
         if (rc)
             return rc;
     }
-    return fn(t, args, n_args, ret);
+    if (piped)
+        args[n++] = last;
+    struct err e = ERR_INIT;
+    return fn(t->ctx, args, n, ret, &e) ? bad(t, e.text, name, (size_t)(x->p - name)) : 0;
 }
 
 static int
-evaluate(struct tmpl *t, const char *s, const char *end, const struct value *dot,
+pipeline(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
+{
+    int rc = command(t, x, dot, false, ret);
+    while (!rc && x->p < x->end && *x->p == '|') {
+        x->p++;
+        rc = command(t, x, dot, true, ret);
+    }
+    return rc;
+}
+
+/* --- declarations --- */
+
+/* "$a, $b :=" or "$a =" in front of a pipeline. */
+struct decl {
+    size_t n; /* names */
+    const char *name[2];
+    bool assign; /* with "=" */
+};
+
+static bool
+name(struct tmpl *t, struct expr *x, const char **ret)
+{
+    space(x);
+    if (x->p >= x->end || *x->p != '$')
+        return false;
+    x->p++;
+    size_t n = word(x);
+    *ret = mem_strndup(t->ctx, x->p, n);
+    x->p += n;
+    space(x);
+    return n > 0;
+}
+
+/* What follows when there is no declaration stays as it is. */
+static void
+declaration(struct tmpl *t, struct expr *x, struct decl *d)
+{
+    struct expr y = *x;
+    *d = (struct decl){0};
+    if (!name(t, &y, &d->name[0]))
+        return;
+    size_t n = 1;
+    if (y.p < y.end && *y.p == ',') {
+        y.p++;
+        if (!name(t, &y, &d->name[1]))
+            return;
+        n = 2;
+    }
+    if (y.end - y.p >= 2 && y.p[0] == ':' && y.p[1] == '=')
+        y.p += 2;
+    else if (y.p < y.end && y.p[0] == '=')
+        d->assign = y.p++ != NULL;
+    else
+        return;
+    d->n = n;
+    *x = y;
+}
+
+static int
+set(struct tmpl *t, const char *var_name, bool assign, const struct value *v)
+{
+    struct var *old = variable(t, var_name, strlen(var_name));
+    if (assign && !old)
+        return bad(t, "unknown variable", var_name, strlen(var_name));
+    if (!assign && t->n_vars == TEMPLATE_VARS_MAX)
+        return bad(t, "too many variables", var_name, strlen(var_name));
+    if (!assign) {
+        old = &t->vars[t->n_vars++];
+        old->name = var_name;
+    }
+    old->v = v;
+    return 0;
+}
+
+/* The pipeline and what it declares; range declares by itself. */
+static int
+evaluate(struct tmpl *t, const char *s, const char *end, const struct value *dot, struct decl *d,
          const struct value **ret)
 {
     struct expr x = {s, end};
-    int rc = call(t, &x, dot, ret);
+    declaration(t, &x, d);
+    int rc = pipeline(t, &x, dot, ret);
     space(&x);
     if (!rc && x.p < x.end)
-        return bad(t, "not understood", x.p, (size_t)(x.end - x.p));
+        return bad_at(t, &x, "not understood");
     return rc;
 }
 
@@ -368,12 +342,14 @@ starts(const char *s, const char *end, const char *kw)
 static enum stop
 body(struct tmpl *t, const struct value *dot, bool live)
 {
+    size_t vars = t->n_vars;
     if (++t->depth > TEMPLATE_DEPTH_MAX) {
         bad(t, "nested too deep", t->p, strlen(t->p));
         return STOP_ERROR;
     }
     enum stop s = run(t, dot, live);
     t->depth--;
+    t->n_vars = vars;
     if (s == STOP_EOF) {
         bad(t, "{{ end }} is missing", "", 0);
         return STOP_ERROR;
@@ -381,60 +357,135 @@ body(struct tmpl *t, const struct value *dot, bool live)
     return s;
 }
 
+/* `s`: behind the word if or with. */
 static enum stop
-run_if(struct tmpl *t, const struct value *dot, const struct value *cond, bool with, bool live)
+run_if(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool with, bool live)
 {
-    bool yes = live && truth(cond);
-    enum stop s = body(t, with && yes ? cond : dot, yes);
-    if (s == STOP_ELSE)
-        s = body(t, dot, live && !yes);
-    return s == STOP_ELSE ? STOP_ERROR : s;
+    const struct value *v = NULL;
+    struct decl d = {0};
+    size_t vars = t->n_vars;
+    if (live && evaluate(t, s, end, dot, &d, &v))
+        return STOP_ERROR;
+    if (d.n == 2) {
+        bad(t, "two variables are for range", s, (size_t)(end - s));
+        return STOP_ERROR;
+    }
+    if (d.n && set(t, d.name[0], d.assign, v))
+        return STOP_ERROR;
+    bool yes = live && template_truth(v);
+    enum stop r = body(t, with && yes ? v : dot, yes);
+    if (r == STOP_ELSE && t->branch < t->branch_end) {
+        s = t->branch;
+        with = starts(s, t->branch_end, "with");
+        if (!with && !starts(s, t->branch_end, "if")) {
+            bad(t, "expected if or with behind else", s, (size_t)(t->branch_end - s));
+            return STOP_ERROR;
+        }
+        if (++t->depth > TEMPLATE_DEPTH_MAX) {
+            bad(t, "nested too deep", s, (size_t)(t->branch_end - s));
+            return STOP_ERROR;
+        }
+        r = run_if(t, s + (with ? 4 : 2), t->branch_end, dot, with, live && !yes);
+        t->depth--;
+    } else if (r == STOP_ELSE) {
+        r = body(t, dot, live && !yes);
+        if (r == STOP_ELSE)
+            bad(t, "{{ else }} where none belongs", s, (size_t)(end - s));
+    }
+    t->n_vars = vars;
+    return r == STOP_END ? STOP_END : STOP_ERROR;
+}
+
+/* The i-th of what is gone through, by the names that the range declares. */
+static enum stop
+round_of(struct tmpl *t, const struct decl *d, const struct value *key, const struct value *v)
+{
+    size_t vars = t->n_vars;
+    if ((d->n == 2 && set(t, d->name[0], d->assign, key)) ||
+        (d->n && set(t, d->name[d->n - 1], d->assign, v)))
+        return STOP_ERROR;
+    enum stop r = body(t, v, true);
+    t->n_vars = vars;
+    return r;
 }
 
 static enum stop
-run_range(struct tmpl *t, const struct value *dot, const struct value *over, bool live)
+run_range(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool live)
 {
     const char *start = t->p;
-    size_t n = 0;
-    enum stop s = STOP_END;
-    if (live && over && over->kind == VALUE_LIST)
-        n = over->list.n;
-    else if (live && over && over->kind == VALUE_MAP)
-        n = over->map.n;
-    for (size_t i = 0; i < n; i++) {
+    const struct value *over = NULL;
+    struct decl d = {0};
+    enum stop r = STOP_END;
+    if (live && evaluate(t, s, end, dot, &d, &over))
+        return STOP_ERROR;
+    bool list = over && over->kind == VALUE_LIST, map = over && over->kind == VALUE_MAP;
+    size_t n = list ? over->list.n : map ? over->map.n : 0;
+    if (over && !list && !map && over->kind != VALUE_NULL) {
+        bad(t, "range goes over lists and maps", s, (size_t)(end - s));
+        return STOP_ERROR;
+    }
+    const struct value_pair *pairs = map ? template_pairs(t->ctx, over) : NULL;
+    for (size_t i = 0; i < n && r != STOP_ERROR; i++) {
         t->p = start;
-        s = body(t, over->kind == VALUE_LIST ? over->list.v[i] : over->map.v[i].v, true);
-        if (s == STOP_ERROR)
-            return s;
+        r = list ? round_of(t, &d, value_int(t->ctx, (int64_t)i), over->list.v[i])
+                 : round_of(t, &d, value_str(t->ctx, pairs[i].k), pairs[i].v);
     }
     if (n == 0)
-        s = body(t, dot, false);
-    if (s == STOP_ELSE)
-        s = body(t, dot, live && n == 0);
-    return s == STOP_ELSE ? STOP_ERROR : s;
+        r = body(t, dot, false);
+    if (r == STOP_ELSE && t->branch == t->branch_end)
+        r = body(t, dot, live && n == 0);
+    if (r == STOP_ELSE)
+        bad(t, "{{ else }} where none belongs", s, (size_t)(end - s));
+    return r == STOP_END ? STOP_END : STOP_ERROR;
+}
+
+/* A pipeline that is printed, or a declaration. */
+static enum stop
+simple(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool live)
+{
+    const struct value *v = NULL;
+    struct decl d = {0};
+    if (!live)
+        return STOP_EOF;
+    if (evaluate(t, s, end, dot, &d, &v))
+        return STOP_ERROR;
+    if (d.n == 2) {
+        bad(t, "two variables are for range", s, (size_t)(end - s));
+        return STOP_ERROR;
+    }
+    if (d.n)
+        return set(t, d.name[0], d.assign, v) ? STOP_ERROR : STOP_EOF;
+    template_put(t->out, v);
+    return STOP_EOF;
 }
 
 static enum stop
 action(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool live)
 {
-    const struct value *v = NULL;
-    if (starts(s, end, "end"))
+    static const char *const not_here[] = {"block", "break", "continue", "define", "template"};
+    for (size_t i = 0; i < ARRAY_LEN(not_here); i++)
+        if (starts(s, end, not_here[i])) {
+            bad(t, "not supported", s, (size_t)(end - s));
+            return STOP_ERROR;
+        }
+    if (starts(s, end, "end") && s + 3 == end)
         return STOP_END;
-    if (starts(s, end, "else"))
+    if (starts(s, end, "else")) {
+        struct expr x = {s + 4, end};
+        space(&x);
+        t->branch = x.p;
+        t->branch_end = end;
         return STOP_ELSE;
-    const char *kw = starts(s, end, "range") ? "range" : starts(s, end, "if") ? "if"
-                     : starts(s, end, "with") ? "with" : "";
-    s += strlen(kw);
-    if (live && evaluate(t, s, end, dot, &v))
-        return STOP_ERROR;
-    if (*kw == 0) {
-        if (live)
-            put_value(t->out, v);
-        return STOP_EOF;
     }
-    enum stop r = *kw == 'r' ? run_range(t, dot, v, live) : run_if(t, dot, v, *kw == 'w', live);
-    if (r == STOP_ERROR)
-        bad(t, "{{ else }} where none belongs", s, (size_t)(end - s));
+    enum stop r;
+    if (starts(s, end, "range"))
+        r = run_range(t, s + 5, end, dot, live);
+    else if (starts(s, end, "if"))
+        r = run_if(t, s + 2, end, dot, false, live);
+    else if (starts(s, end, "with"))
+        r = run_if(t, s + 4, end, dot, true, live);
+    else
+        return simple(t, s, end, dot, live);
     return r == STOP_END ? STOP_EOF : STOP_ERROR;
 }
 

@@ -7,7 +7,8 @@
 
 static const char data[] =
     "{\"ID\":\"web\",\"N\":3,\"Yes\":true,\"No\":false,\"Null\":null,\"F\":1.5,\"L\":[{\"A\":1},{\"A\":2}],"
-    "\"E\":[],\"M\":{\"k\":\"v\",\"x.y\":\"z\"}}";
+    "\"E\":[],\"M\":{\"k\":\"v\",\"x.y\":\"z\"},\"Map\":{\"b\":2,\"a\":1},"
+    "\"Deep\":{\"t\":{\"Events\":[1,2,3],\"B\":1}}}";
 
 static const struct {
     const char *text;
@@ -31,6 +32,50 @@ static const struct {
     {"{{println .ID (len .L)}}", "web 2\n"},
     {"{{`raw \"text\"`}}", "raw \"text\""},
     {"{{.L}}", "[map[A:1] map[A:2]]"},
+    /* what Go has and a script uses */
+    {"{{range $k, $v := .M}}{{$k}}={{$v}};{{end}}", "k=v;x.y=z;"},
+    {"{{range $i, $x := .L}}{{$i}}:{{$x.A}} {{end}}", "0:1 1:2 "},
+    {"{{range $x := .L}}{{$x.A}}{{end}}", "12"},
+    {"{{$x := .ID}}{{range .L}}{{$x}}{{end}}", "webweb"},
+    {"{{$n := 0}}{{range .L}}{{$n = .A}}{{end}}{{$n}}", "2"},
+    {"{{$x := 1}}{{if .Yes}}{{$x := 2}}{{$x}}{{end}}{{$x}}", "21"},
+    {"{{with $m := .M}}{{$m.k}}{{.k}}{{end}}", "vv"},
+    {"{{.ID | printf \"%.2s\"}} {{.ID | printf \"%-5s|%5s|\" .ID}}", "we web  |  web|"},
+    {"{{.L | len | printf \"%03d\"}}", "002"},
+    {"{{(index .L 1).A}} {{len (index .Deep \"t\").Events}}", "2 3"},
+    {"{{(.M).k}} {{(index .L 0).A | printf \"%d\"}}", "v 1"},
+    {"{{if eq .ID \"x\"}}a{{else if eq .ID \"web\"}}b{{else}}c{{end}}", "b"},
+    {"{{if .No}}a{{else if .No}}b{{else}}c{{end}}", "c"},
+    {"{{if .Yes}}a{{else if .Bad.Bad.Bad}}b{{else}}c{{end}}d", "ad"},
+    {"{{with .No}}a{{else with .ID}}{{.}}{{end}}", "web"},
+    {"{{if and .Yes (gt .N 2) (le .N 3)}}{{or .No .ID}}{{end}}", "web"},
+    {"{{print 1 2 \"a\" 3}} {{lt 1 2}} {{ge \"b\" \"a\"}}", "1 2a3 true true"},
+    {"{{.Map}}", "map[a:1 b:2]"},
+    {"{{printf \"%v %t %5.1f %x\" .L .Yes .F .N}}", "[map[A:1] map[A:2]] true   1.5 3"},
+    {"{{len .Null}}{{range .Null}}x{{end}}", "0"},
+    /* never a wrong value */
+    {"{{.ID.X}}", NULL},
+    {"{{.ID.}}", NULL},
+    {"{{len .N}}", NULL},
+    {"{{range .N}}x{{end}}", NULL},
+    {"{{printf \"%d\" .ID}}", NULL},
+    {"{{printf \"%s\" .N}}", NULL},
+    {"{{printf \"%s\" .ID .ID}}", NULL},
+    {"{{eq .ID 3}}", NULL},
+    {"{{$x}}", NULL},
+    {"{{$x = 1}}", NULL},
+    {"{{if .Yes}}{{$x := 2}}{{end}}{{$x}}", NULL},
+    {"{{.ID | .N}}", NULL},
+    {"{{.ID | nofunc}}", NULL},
+    {"{{1.5}}", NULL},
+    {"{{(.ID)x}}", NULL},
+    {"{{len .L .L}}", NULL},
+    {"{{index .M 1}}", NULL},
+    {"{{if .Yes}}{{else range .L}}{{end}}", NULL},
+    {"{{range .L}}{{break}}{{end}}", NULL},
+    {"{{template \"x\"}}", NULL},
+    {"{{$a, $b := .M}}", NULL},
+    {"{{end x}}", NULL},
     {"{{", NULL},
     {"{{.ID", NULL},
     {"{{end}}", NULL},
