@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * alloc stop, alloc restart, alloc pause.
+ * alloc stop, alloc restart, alloc signal, alloc pause.
  */
 #include "cli/alloc.h"
 #include "cli/api.h"
@@ -63,6 +63,31 @@ cmd_alloc_restart(struct cmd *c)
     if (api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/restart", a->id, NULL),
                  &type_alloc_restart_request, &req, NULL, NULL, &e))
         return cmd_fail(c, "Failed to restart allocation: %s", e.text);
+    return 0;
+}
+
+int
+cmd_alloc_signal(struct cmd *c)
+{
+    const char *task = NULL, *signal = "SIGKILL";
+    bool verbose = false;
+    const struct opt opts[] = {
+        {"s", OPT_STRING, &signal, "<signal>", "The signal (default SIGKILL).", NULL},
+        {"task", OPT_STRING, &task, "<task>", "The task; default: all that run.", NULL},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 2}, &rc))
+        return rc;
+    task = task ? task : c->n_args > 1 ? c->args[1] : NULL;
+    const struct allocation *a = alloc_find(c, c->args[0]);
+    struct err e = ERR_INIT;
+    if (!a || (task && !(task = alloc_task(c, a, task))))
+        return 1;
+    struct alloc_signal_request req = {.task = task, .signal = signal};
+    if (api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/signal", a->id, NULL),
+                 &type_alloc_signal_request, &req, NULL, NULL, &e))
+        return cmd_fail(c, "Error signalling allocation: %s", e.text);
     return 0;
 }
 

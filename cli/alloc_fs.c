@@ -183,8 +183,8 @@ last_lines(struct file *f, int64_t lines, bool follow)
 }
 
 static int
-show_file(struct cmd *c, const struct fs_opts *o, const char *alloc, const struct alloc_file_info *i,
-          const char *path)
+show_file(struct cmd *c, const struct fs_opts *o, const char *alloc,
+          const struct alloc_file_info *i, const char *path)
 {
     struct file f = {c, alloc, path, i->size};
     struct sink s = {.c = c, .to = c->out};

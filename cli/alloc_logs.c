@@ -28,9 +28,10 @@ struct log {
 static char *
 target(const struct log *l, const char *type, bool follow, int64_t offset)
 {
-    return api_target(l->c, "/v1/client/fs/logs/%", l->alloc, "task", l->task, "type", type, "follow",
-                      fmt_bool(follow), "plain", "true", "origin", offset < 0 ? "start" : "end",
-                      "offset", fmt_i64(l->c, offset < 0 ? 0 : offset), NULL);
+    return api_target(l->c, "/v1/client/fs/logs/%", l->alloc, "task", l->task, "type", type,
+                      "follow", fmt_bool(follow), "plain", "true", "origin",
+                      offset < 0 ? "start" : "end", "offset",
+                      fmt_i64(l->c, offset < 0 ? 0 : offset), NULL);
 }
 
 static const char *
@@ -57,7 +58,8 @@ static void
 follow_done(void *arg, const struct err *e, const struct http_resp *r)
 {
     struct sink *s = arg;
-    struct follow_one *o = (struct follow_one *)(void *)((char *)s - offsetof(struct follow_one, sink));
+    struct follow_one *o =
+        (struct follow_one *)(void *)((char *)s - offsetof(struct follow_one, sink));
     if (e && !o->all->code)
         o->all->code = cmd_fail(o->all->c, "Error reading logs: %s", e->text);
     else if (r && r->status >= 300)

@@ -76,8 +76,8 @@ alloc_of_job(struct cmd *c, const char *job, const char *group)
     return get(c, best->id);
 }
 
-static const struct task_group *
-group_of(const struct allocation *a)
+const struct task_group *
+alloc_group(const struct allocation *a)
 {
     for (size_t i = 0; a->job && i < a->job->task_groups.n; i++)
         if (str_eq(a->job->task_groups.v[i]->name, a->task_group))
@@ -88,7 +88,7 @@ group_of(const struct allocation *a)
 const char *
 alloc_task(struct cmd *c, const struct allocation *a, const char *name)
 {
-    const struct task_group *g = group_of(a);
+    const struct task_group *g = alloc_group(a);
     if (!g || g->tasks.n == 0) {
         cmd_fail(c, "Could not find allocation task: the allocation does not name its group");
         return NULL;
@@ -110,6 +110,72 @@ alloc_task(struct cmd *c, const struct allocation *a, const char *name)
 
 /* --- head --- */
 
+/* When a failed allocation is placed again, while that lies ahead; NULL otherwise. */
+static const char *
+reschedule_time(struct cmd *c, const struct allocation *a)
+{
+    void *ret = NULL;
+    struct err e = ERR_INIT;
+    if (str_empty(a->followup_eval_id) ||
+        api_get(c, api_target(c, "/v1/evaluation/%", a->followup_eval_id, NULL), &type_evaluation,
+                &ret, NULL, &e))
+        return NULL;
+    const struct evaluation *ev = ret;
+    return ev->wait_until > cmd_now(c) ? fmt_ago(c, ev->wait_until) : NULL;
+}
+
+static void
+row_reschedules(struct cmd *c, struct table *t, const struct allocation *a)
+{
+    const struct task_group *g = alloc_group(a);
+    const struct reschedule_policy *p = g ? g->reschedule_policy : NULL;
+    const struct reschedule_tracker *r = a->reschedule_tracker;
+    long long n = 0;
+    if (!p || !r || r->events.n == 0 || p->unlimited.v || p->attempts.v == 0)
+        return;
+    for (size_t i = 0; i < r->events.n; i++)
+        n += a->modify_time - r->events.v[i]->reschedule_time < p->interval.v;
+    table_row(t, "Reschedule Attempts", mem_printf(c, "%lld/%lld", n, (long long)p->attempts.v));
+}
+
+static void
+print_short_head(struct cmd *c, const struct allocation *a)
+{
+    struct table t;
+    table_init(&t, c, 2);
+    table_row(&t, "ID", a->id);
+    table_row(&t, "Name", a->name);
+    table_row(&t, "Created", fmt_ago(c, a->create_time));
+    table_row(&t, "Modified", fmt_ago(c, a->modify_time));
+    table_print_kv(&t);
+}
+
+static void
+row_metrics(struct cmd *c, struct table *t, const struct alloc_metric *m)
+{
+    char took[DURATION_TEXT];
+    table_row(t, "Evaluated Nodes", fmt_i64(c, m->nodes_evaluated));
+    table_row(t, "Filtered Nodes", fmt_i64(c, m->nodes_filtered));
+    table_row(t, "Exhausted Nodes", fmt_i64(c, m->nodes_exhausted));
+    table_row(t, "Allocation Time", duration_format(m->allocation_time, took));
+    table_row(t, "Failures", fmt_i64(c, m->coalesced_failures));
+}
+
+static void
+row_deployment(struct cmd *c, struct table *t, const struct allocation *a, bool verbose)
+{
+    const struct alloc_deployment_status *d = a->deployment_status;
+    if (str_empty(a->deployment_id))
+        return;
+    table_row(t, "Deployment ID", fmt_id(c, a->deployment_id, verbose));
+    table_row(t, "Deployment Health",
+              !d || !d->healthy.set ? "unset"
+              : d->healthy.v        ? "healthy"
+                                    : "unhealthy");
+    if (d && d->canary)
+        table_row(t, "Canary", "true");
+}
+
 static void
 print_head(struct cmd *c, const struct allocation *a, bool verbose)
 {
@@ -128,14 +194,17 @@ print_head(struct cmd *c, const struct allocation *a, bool verbose)
     table_row(&t, "Desired Description", str_or(a->desired_description, "<none>"));
     table_row(&t, "Created", verbose ? fmt_time(c, a->create_time) : fmt_ago(c, a->create_time));
     table_row(&t, "Modified", verbose ? fmt_time(c, a->modify_time) : fmt_ago(c, a->modify_time));
-    if (!str_empty(a->deployment_id))
-        table_row(&t, "Deployment ID", fmt_id(c, a->deployment_id, verbose));
+    row_deployment(c, &t, a, verbose);
+    row_reschedules(c, &t, a);
     if (!str_empty(a->previous_allocation))
         table_row(&t, "Replacement Of", fmt_id(c, a->previous_allocation, verbose));
     if (!str_empty(a->next_allocation))
         table_row(&t, "Replacement Alloc ID", fmt_id(c, a->next_allocation, verbose));
-    if (!str_empty(a->followup_eval_id))
-        table_row(&t, "Reschedule Eval", fmt_id(c, a->followup_eval_id, verbose));
+    const char *when = reschedule_time(c, a);
+    if (when)
+        table_row(&t, "Reschedule Eligibility", when);
+    if (verbose && a->metrics)
+        row_metrics(c, &t, a->metrics);
     if (a->network_status && !str_empty(a->network_status->address))
         table_row(&t, "Network Address",
                   mem_printf(c, "%s (%s)", a->network_status->address,
@@ -151,8 +220,8 @@ print_ports(struct cmd *c, const struct allocation *a)
     if (!r || !r->shared || r->shared->ports.n == 0)
         return;
     const struct network_resource *net = r->shared->networks.n ? r->shared->networks.v[0] : NULL;
-    bool own = net && !str_empty(net->mode) && !str_eq(net->mode, "host");
-    cmd_heading(c, own ? mem_printf(c, "Allocation Addresses (mode = \"%s\"):", net->mode)
+    cmd_heading(c, net && !str_empty(net->mode)
+                       ? mem_printf(c, "Allocation Addresses (mode = \"%s\"):", net->mode)
                        : "Allocation Addresses:");
     table_init(&t, c, 3);
     table_row(&t, "Label", "Dynamic", "Address");
@@ -164,213 +233,6 @@ print_ports(struct cmd *c, const struct allocation *a)
         const char *to = p->to > 0 ? mem_printf(c, " -> %lld", (long long)p->to) : "";
         table_row(&t, mem_printf(c, "*%s", p->label), dynamic ? "yes" : "no",
                   mem_printf(c, "%s:%lld%s", str_or(p->host_ip, ""), (long long)p->value, to));
-    }
-    table_print(&t);
-}
-
-/* --- tasks --- */
-
-static const char *
-usage_text(struct cmd *c, const struct alloc_resource_usage *u, const char *task, bool memory)
-{
-    char t[SIZE_TEXT];
-    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
-    const struct resource_usage *r = e && e->v ? e->v->resource_usage : NULL;
-    if (memory && r && r->memory_stats) {
-        const struct memory_stats *m = r->memory_stats;
-        return mem_printf(c, "%s/", size_format(m->usage ? m->usage : m->rss, t));
-    }
-    if (!memory && r && r->cpu_stats)
-        return mem_printf(c, "%.0f/", r->cpu_stats->total_ticks);
-    return "";
-}
-
-static void
-print_resources(struct cmd *c, const struct allocation *a, const struct alloc_resource_usage *u,
-                const char *task)
-{
-    const struct allocated_resources *r = a->allocated_resources;
-    const __auto_type e = r ? map_get(r->tasks, task) : NULL;
-    struct table t;
-    char m[SIZE_TEXT], d[SIZE_TEXT];
-    if (!e || !e->v)
-        return;
-    int64_t cpu = e->v->cpu ? e->v->cpu->cpu_shares : 0;
-    int64_t mem = e->v->memory ? e->v->memory->memory_mb : 0;
-    int64_t disk = r->shared ? r->shared->disk_mb : 0;
-    cmd_say(c, "Task Resources:");
-    table_init(&t, c, 3);
-    table_row(&t, "CPU", "Memory", "Disk");
-    table_row(&t, mem_printf(c, "%s%lld MHz", usage_text(c, u, task, false), (long long)cpu),
-              mem_printf(c, "%s%s", usage_text(c, u, task, true),
-                         size_format((uint64_t)mem << 20, m)),
-              size_format((uint64_t)disk << 20, d));
-    table_print(&t);
-}
-
-/* What the kernel counted, and what its policy refused; nothing where nothing counts. */
-static void
-print_network(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
-{
-    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
-    const struct network_stats *n =
-        e && e->v && e->v->resource_usage ? e->v->resource_usage->network_stats : NULL;
-    struct table t;
-    char rx[SIZE_TEXT], tx[SIZE_TEXT];
-    if (!n)
-        return;
-    cmd_say(c, "\nNetwork Stats:");
-    table_init(&t, c, 5);
-    table_row(&t, "Received", "Sent", "Denied Packets", "Denied Connects", "Denied Binds");
-    table_row(&t,
-              mem_printf(c, "%s (%llu packets)", size_format(n->rx_bytes, rx),
-                         (unsigned long long)n->rx_packets),
-              mem_printf(c, "%s (%llu packets)", size_format(n->tx_bytes, tx),
-                         (unsigned long long)n->tx_packets),
-              fmt_u64(c, n->denied_packets), fmt_u64(c, n->denied_connects),
-              fmt_u64(c, n->denied_binds));
-    table_print(&t);
-}
-
-static void
-print_processes(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
-{
-    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
-    const struct process_stats *p =
-        e && e->v && e->v->resource_usage ? e->v->resource_usage->process_stats : NULL;
-    struct table t;
-    char all[DURATION_TEXT], p50[DURATION_TEXT], p99[DURATION_TEXT];
-    if (!p)
-        return;
-    cmd_say(c, "\nProcess Stats:");
-    table_init(&t, c, 6);
-    table_row(&t, "Executed", "Ended", "OOM Killed", "CPU Waits", "Waited", "Wait p50/p99");
-    table_row(&t, fmt_u64(c, p->execs), fmt_u64(c, p->exits), fmt_u64(c, p->oom_kills),
-              fmt_u64(c, p->waits), duration_format(p->wait_time, all),
-              mem_printf(c, "<%s/<%s", duration_format(p->wait_p50, p50),
-                         duration_format(p->wait_p99, p99)));
-    table_print(&t);
-}
-
-static void
-print_blocks(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
-{
-    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
-    const struct block_stats *b =
-        e && e->v && e->v->resource_usage ? e->v->resource_usage->block_stats : NULL;
-    struct table t;
-    char in[SIZE_TEXT], out[SIZE_TEXT], p50[DURATION_TEXT], p99[DURATION_TEXT];
-    if (!b)
-        return;
-    cmd_say(c, "\nBlock Stats:");
-    table_init(&t, c, 4);
-    table_row(&t, "Read", "Written", "Errors", "Time p50/p99");
-    table_row(&t,
-              mem_printf(c, "%s (%llu requests)", size_format(b->read_bytes, in),
-                         (unsigned long long)b->read_ops),
-              mem_printf(c, "%s (%llu requests)", size_format(b->write_bytes, out),
-                         (unsigned long long)b->write_ops),
-              fmt_u64(c, b->errors),
-              mem_printf(c, "<%s/<%s", duration_format(b->time_p50, p50),
-                         duration_format(b->time_p99, p99)));
-    table_print(&t);
-}
-
-static const char *
-pressure_text(struct cmd *c, const struct pressure *p)
-{
-    char some[DURATION_TEXT], full[DURATION_TEXT];
-    if (!p)
-        return "-";
-    return mem_printf(c, "%.1f%% (%s, all %s)", p->some_avg10, duration_format(p->some_time, some),
-                      duration_format(p->full_time, full));
-}
-
-/* What held the task up: its limits, others, disks. */
-static void
-print_waits(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
-{
-    const __auto_type e = u ? map_get(u->tasks, task) : NULL;
-    const struct resource_usage *r = e && e->v ? e->v->resource_usage : NULL;
-    struct table t;
-    char in[SIZE_TEXT], out[SIZE_TEXT], throttled[DURATION_TEXT];
-    if (!r || (!r->pressure_stats && !r->io_stats))
-        return;
-    cmd_say(c, "\nPressure Stats:");
-    table_init(&t, c, 2);
-    if (r->cpu_stats && r->cpu_stats->throttled_periods > 0)
-        table_row(&t, "CPU Throttled",
-                  mem_printf(c, "%llu periods, %s",
-                             (unsigned long long)r->cpu_stats->throttled_periods,
-                             duration_format((int64_t)r->cpu_stats->throttled_time, throttled)));
-    if (r->pressure_stats) {
-        table_row(&t, "Waits For CPU", pressure_text(c, r->pressure_stats->cpu));
-        table_row(&t, "Waits For Memory", pressure_text(c, r->pressure_stats->memory));
-        table_row(&t, "Waits For Disks", pressure_text(c, r->pressure_stats->io));
-    }
-    if (r->io_stats)
-        table_row(&t, "Disks",
-                  mem_printf(c, "%s read in %llu, %s written in %llu",
-                             size_format(r->io_stats->read_bytes, in),
-                             (unsigned long long)r->io_stats->read_ops,
-                             size_format(r->io_stats->write_bytes, out),
-                             (unsigned long long)r->io_stats->write_ops));
-    table_print_kv(&t);
-}
-
-static void
-print_events(struct cmd *c, const struct task_state *s)
-{
-    struct table t;
-    table_init(&t, c, 2);
-    table_row(&t, "Started At", str_or(fmt_time(c, s->started_at), "N/A"));
-    table_row(&t, "Finished At", str_or(fmt_time(c, s->finished_at), "N/A"));
-    table_row(&t, "Total Restarts", fmt_u64(c, s->restarts));
-    table_row(&t, "Last Restart", str_or(fmt_time(c, s->last_restart), "N/A"));
-    cmd_say(c, "\nTask Events:");
-    table_print_kv(&t);
-    cmd_say(c, "\nRecent Events:");
-    table_init(&t, c, 3);
-    table_row(&t, "Time", "Type", "Description");
-    for (size_t i = s->events.n; i > 0; i--) {
-        const struct task_event *ev = s->events.v[i - 1];
-        table_row(&t, fmt_time(c, ev->time), ev->type,
-                  str_or(ev->display_message, str_or(ev->message, "<none>")));
-    }
-    table_print(&t);
-}
-
-static void
-print_task(struct cmd *c, const struct allocation *a, const struct alloc_resource_usage *u,
-           const char *task, bool stats)
-{
-    const __auto_type e = map_get(a->task_states, task);
-    const struct task_state *s = e ? e->v : NULL;
-    cmd_heading(c, mem_printf(c, "Task \"%s\" is \"%s\"%s", task, s ? s->state : "pending",
-                              s && str_eq(s->paused, "pause") ? ", paused" : ""));
-    print_resources(c, a, u, task);
-    if (stats) {
-        print_network(c, u, task);
-        print_processes(c, u, task);
-        print_blocks(c, u, task);
-        print_waits(c, u, task);
-    }
-    if (s)
-        print_events(c, s);
-}
-
-static void
-print_short(struct cmd *c, const struct allocation *a)
-{
-    struct table t;
-    cmd_heading(c, "Tasks");
-    table_init(&t, c, 4);
-    table_row(&t, "Name", "State", "Last Event", "Time");
-    for (size_t i = 0; i < a->task_states.n; i++) {
-        const struct task_state *s = a->task_states.v[i].v;
-        const struct task_event *last = s->events.n ? s->events.v[s->events.n - 1] : NULL;
-        table_row(&t, a->task_states.v[i].k, s->state, last ? last->type : "",
-                  last ? fmt_time(c, last->time) : "");
     }
     table_print(&t);
 }
@@ -407,7 +269,7 @@ cmd_alloc_status(struct cmd *c)
 {
     struct status_opts o = {.brief = false};
     const struct opt opts[] = {
-        {"short", OPT_BOOL, &o.brief, NULL, "Only the head and one line per task.", NULL},
+        {"short", OPT_BOOL, &o.brief, NULL, "Only the name and one line per task.", NULL},
         {"stats", OPT_BOOL, &o.stats, NULL, "Show the resources that tasks use.", NULL},
         {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids and placement metrics.", NULL},
         {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet.", NULL},
@@ -423,18 +285,14 @@ cmd_alloc_status(struct cmd *c)
         return 1;
     if (output_object(c, &o.out, &type_allocation, a, &rc))
         return rc;
-    print_head(c, a, o.verbose);
     if (o.brief) {
-        print_short(c, a);
+        print_short_head(c, a);
+        alloc_print_tasks_short(c, a);
         return 0;
     }
+    print_head(c, a, o.verbose);
     print_ports(c, a);
-    const struct alloc_resource_usage *u = usage(c, a);
-    const struct task_group *g = group_of(a);
-    for (size_t i = 0; g && i < g->tasks.n; i++)
-        print_task(c, a, u, g->tasks.v[i]->name, o.stats);
-    for (size_t i = 0; !g && i < a->task_states.n; i++)
-        print_task(c, a, u, a->task_states.v[i].k, o.stats);
+    alloc_print_tasks(c, a, usage(c, a), o.stats);
     if (o.verbose && a->metrics) {
         cmd_heading(c, "Placement Metrics");
         monitor_print_metrics(c, a->metrics, true, "");

@@ -45,6 +45,17 @@ api_target(struct cmd *c, const char *path, ...)
     return mem_strdup(c, buf_str(&b));
 }
 
+char *
+api_raw_target(struct cmd *c, const char *target, const char *filter)
+{
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    buf_puts(&b, target);
+    add_query(&b, "filter", filter);
+    add_query(&b, "region", c->region);
+    add_query(&b, "namespace", c->namespace);
+    return mem_strdup(c, buf_str(&b));
+}
+
 /* --- requests --- */
 
 struct http_ask *

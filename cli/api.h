@@ -8,19 +8,20 @@
 #include "cli/command.h"
 #include "cli/limits.h"
 
-/* What an answer may take in memory. */
-
 /* "/v1/job/%/plan": each % is replaced by the next argument, escaped; then pairs of query name and
  * value up to NULL (a NULL value leaves the pair out). Region and namespace are added. */
 char *api_target(struct cmd *c, const char *path, ...) __attribute__((sentinel));
+
+/* A target that is written out already, with what the global flags add. `filter` may be NULL. */
+char *api_raw_target(struct cmd *c, const char *target, const char *filter);
 
 struct api_meta {
     uint64_t index;
     const char *next_token;
 };
 
-/* All return 0 or a negative code with the text in e (status and body of the answer). `ret` is owned
- * by ctx (normally c). `meta` may be NULL. */
+/* All return 0 or a negative code with the text in e (status and body of the answer). `ret` is
+ * owned by ctx (normally c). `meta` may be NULL. */
 int api_get(struct cmd *c, const char *target, const struct type *t, void **ret,
             struct api_meta *meta, struct err *e);
 int api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list,

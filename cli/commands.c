@@ -36,6 +36,7 @@ const struct command commands[] = {
     {"isolate", "", "Run and explain isolation without a server", NULL, NULL, NULL, false},
     {"logs", "[options] <allocation> [task]", "Print the logs of a task", NULL, cmd_alloc_logs,
      "alloc logs", false},
+    {"operator", "", "Look after the fleet", NULL, NULL, NULL, false},
     {"plan", "[options] <path>", "Show what running a job file would change", NULL, cmd_job_plan,
      "job plan", false},
     {"server", "", "Interact with servers", NULL, NULL, NULL, false},
@@ -45,6 +46,13 @@ const struct command commands[] = {
     {"version", "", "Print the version", "Prints the release of Paddock and the release of "
      "Nomad whose interface it speaks.", cmd_version, NULL, false},
     /* job */
+    {"job allocs", "[options] <job>", "List the allocations of a job",
+     "Lists the allocations of a job, newest first.", cmd_job_allocs, NULL, false},
+    {"job eval", "[options] <job>", "Evaluate a job anew",
+     "Makes an evaluation of the job, which places what is missing. It is watched until it ends.",
+     cmd_job_eval, NULL, false},
+    {"job history", "[options] <job>", "Show the versions of a job",
+     "Shows the versions of a job that the servers keep, newest first.", cmd_job_history, NULL, false},
     {"job init", "[options] [file]", "Create an example job file",
      "Writes an example job file that runs as it is. The default name is example.nomad.hcl; a file "
      "that exists is left alone.", cmd_job_init, NULL, false},
@@ -53,9 +61,15 @@ const struct command commands[] = {
     {"job plan", "[options] <path>", "Show what running a job file would change",
      PATH_HELP "Nothing is submitted. Exit code 0: nothing would be created or destroyed, 1: "
      "something would, 255: an error.", cmd_job_plan, NULL, false},
+    {"job restart", "[options] <job>", "Restart the allocations of a job",
+     "Restarts the running tasks of a job's allocations in place, or replaces the allocations, batch by "
+     "batch.", cmd_job_restart, NULL, false},
     {"job run", "[options] <path>", "Run a new job or update an existing one",
      PATH_HELP "The evaluation is watched until it ends. Exit code 1: an error, 2: not everything "
      "could be placed.", cmd_job_run, NULL, false},
+    {"job start", "[options] <job>", "Start a job that was stopped",
+     "Registers a job that was stopped once more, as the servers have it. The evaluation is watched "
+     "until it ends.", cmd_job_start, NULL, false},
     {"job status", "[options] [job]", "Show a job, or list all",
      "Lists all jobs, or shows one: its summary and allocations. A prefix of the id will do when "
      "it is the only one.", cmd_job_status, NULL, false},
@@ -66,6 +80,8 @@ const struct command commands[] = {
      PATH_HELP "The file is parsed here and checked by a server. Exit code 1: it is not valid.",
      cmd_job_validate, NULL, false},
     /* node */
+    {"node config", "[options]", "Show the servers that a client knows",
+     "With -servers: lists the servers that the addressed client talks to.", cmd_node_config, NULL, false},
     {"node drain", "[options] <node>", "Move all work off a node",
      "The node takes no new allocations, and those that it has are stopped here and placed "
      "elsewhere, as their groups' migrate blocks say. Batch jobs are waited for, system jobs end "
@@ -99,6 +115,8 @@ const struct command commands[] = {
      "memory and use no processor. Paddock's own: no schedule is needed.", cmd_alloc_pause, NULL, false},
     {"alloc restart", "[options] <allocation> [task]", "Restart an allocation or a task",
      "Restarts the named task, or all running tasks, in place.", cmd_alloc_restart, NULL, false},
+    {"alloc signal", "[options] <allocation> [task]", "Send a signal to a task",
+     "Sends a signal to the named task, or to all running tasks.", cmd_alloc_signal, NULL, false},
     {"alloc status", "[options] <allocation>", "Show an allocation",
      "Shows an allocation: its tasks, their recent events, ports and resources.", cmd_alloc_status,
      NULL, false},
@@ -120,6 +138,16 @@ const struct command commands[] = {
      "Runs a command, or a launch spec in JSON, through a warden and shim of its own, without any "
      "server. As root. Its output and exit code (128 and the signal) become this command's; an "
      "interrupt kills it.", cmd_isolate_run, NULL, false},
+    /* operator */
+    {"operator api", "[options] <path>", "Send a request to the HTTP API",
+     "Sends a request with the address, region, namespace and token of every command, and prints the "
+     "answer, whatever its status is. What is piped in is its body.", cmd_operator_api, NULL, false},
+    {"operator metrics", "[options]", "Print the metrics of an agent",
+     "Prints the metrics of the addressed agent as the API has them.", cmd_operator_metrics, NULL, false},
+    {"operator scheduler get-config", "[options]", "Show the configuration of the scheduler",
+     "Shows what all schedulers of the region keep to.", cmd_operator_scheduler_get, NULL, false},
+    {"operator scheduler set-config", "[options]", "Change the configuration of the scheduler",
+     "Changes what is given and leaves the rest as it is.", cmd_operator_scheduler_set, NULL, false},
     /* server, system */
     {"server members", "[options]", "List the servers", "Lists the known servers and the leader.",
      cmd_server_members, NULL, false},

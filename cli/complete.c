@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What bash asks for at a press of the tab key (`complete -C`, contrib/bash-completion): commands from
- * the table, options from the option table that the command itself parses with, identifiers from the
- * agent. Silence is the answer to everything else; bash then offers file names.
+ * What bash asks for at a press of the tab key (`complete -C`, contrib/bash-completion): commands
+ * from the table, options from the option table that the command itself parses with, identifiers
+ * from the agent. Silence is the answer to everything else; bash then offers file names.
  */
 #include "cli/complete.h"
 
@@ -14,7 +14,7 @@
 #include "common/num.h"
 
 struct complete {
-    const char *word;  /* what is there of the word; may be empty */
+    const char *word;    /* what is there of the word; may be empty */
     const char **before; /* words of the command before it; [0] is the command */
     size_t n_before;
 };
@@ -68,7 +68,8 @@ offer_options(struct cmd *c, const char *word, const struct opt *const *tables, 
 
 /* --- identifiers --- */
 
-/* "[options] <job> [task]", 1: "task". Of "<job>..." every one is "job". NULL: there is no such one. */
+/* "[options] <job> [task]", 1: "task". Of "<job>..." every one is "job". NULL: there is no such
+ * one. */
 static const char *
 placeholder(struct cmd *c, size_t at)
 {
@@ -95,9 +96,10 @@ offer_ids(struct cmd *c, const char *word, const char *path)
     bool uuid = strcmp(path, "/v1/jobs") != 0;
     /* the API takes an even number of digits of a UUID */
     const char *prefix = uuid ? mem_strndup(c, word, strlen(word) & ~(size_t)1) : word;
-    struct http_ask *ask = api_ask(c, "GET",
-                                   api_target(c, path, "prefix", *prefix ? prefix : NULL, "per_page",
-                                              mem_printf(c, "%d", COMPLETE_IDS_MAX), NULL));
+    struct http_ask *ask =
+        api_ask(c, "GET",
+                api_target(c, path, "prefix", *prefix ? prefix : NULL, "per_page",
+                           mem_printf(c, "%d", COMPLETE_IDS_MAX), NULL));
     ask->timeout_ms = COMPLETE_MS;
     if (c->fetch(c, c->address, ask, &r, &e) < 0 || r->status != 200 ||
         json_decode_value(c, r->body, r->body_len, BUDGET(CLI_ANSWER_MAX), &v, &e) < 0 ||
@@ -129,8 +131,8 @@ complete_command(struct cmd *c, const struct opt *const *tables, size_t n, bool 
         return; /* its value */
     opt_parse_fn *parse = verbatim ? opt_parse_leading : opt_parse;
     c->n_args = 0;
-    bool parsed = parse(c, tables, n, (int)k->n_before, (char **)(uintptr_t)k->before, &c->args, &c->n_args,
-                        &e) == 0;
+    bool parsed = parse(c, tables, n, (int)k->n_before, (char **)(uintptr_t)k->before, &c->args,
+                        &c->n_args, &e) == 0;
     if (verbatim && c->n_args > 0)
         return; /* another's command line */
     if (k->word[0] == '-') {
@@ -154,19 +156,22 @@ find(const char *name)
     return NULL;
 }
 
-/* First words, or what follows `parent`. */
+/* First words, or the next word behind `parent`: each once. */
 static void
 offer_commands(struct cmd *c, const char *word, const char *parent)
 {
-    size_t n = parent ? strlen(parent) : 0;
+    size_t n = parent ? strlen(parent) + 1 : 0;
+    struct str_map seen = {NULL, 0};
     for (size_t i = 0; i < commands_n; i++) {
         const char *name = commands[i].name;
-        if (!commands[i].brief)
+        if (!commands[i].brief ||
+            (parent && (strncmp(name, parent, n - 1) != 0 || name[n - 1] != ' ')))
             continue;
-        if (!parent && !strchr(name, ' '))
-            offer(c, word, name);
-        else if (parent && strncmp(name, parent, n) == 0 && name[n] == ' ')
-            offer(c, word, name + n + 1);
+        const char *next = mem_strndup(c, name + n, strcspn(name + n, " "));
+        if ((!parent && strchr(name, ' ')) || str_map_get(&seen, next))
+            continue;
+        str_map_set(c, &seen, next, "");
+        offer(c, word, next);
     }
     if (!parent && word[0] == '-') {
         offer(c, word, "-help");
@@ -202,9 +207,10 @@ complete_words(struct cmd *c, const char **words, size_t n, const struct opt *ag
         return;
     }
     size_t used = 1;
-    if (n > 3)
-        c->command = find(mem_printf(c, "%s %s", words[1], words[2]));
-    used += c->command != NULL;
+    if (n > 4 && (c->command = find(mem_printf(c, "%s %s %s", words[1], words[2], words[3]))))
+        used += 2;
+    if (!c->command && n > 3 && (c->command = find(mem_printf(c, "%s %s", words[1], words[2]))))
+        used += 1;
     if (!c->command)
         c->command = find(words[1]);
     k.before = words + used;
@@ -216,8 +222,8 @@ complete_words(struct cmd *c, const char **words, size_t n, const struct opt *ag
     } else if (strcmp(words[1], "agent") == 0) {
         c->command = NULL;
         complete_command(c, &agent, 1, false);
-    } else if (n == 3) {
-        offer_commands(c, word, words[1]);
+    } else if (n <= 4) {
+        offer_commands(c, word, n == 3 ? words[1] : mem_printf(c, "%s %s", words[1], words[2]));
     }
 }
 
@@ -227,7 +233,8 @@ cli_complete(const struct opt *agent)
     const char *line = cmd_env("COMP_LINE"), *point = cmd_env("COMP_POINT");
     uint64_t at;
     if (!line || !point || num_parse_u64(point, &at) < 0 || strlen(line) > COMPLETE_LINE_MAX) {
-        fprintf(stderr, "paddock -complete is called by bash: see bash-completion/completions/paddock\n");
+        fprintf(stderr,
+                "paddock -complete is called by bash: see bash-completion/completions/paddock\n");
         return 1;
     }
     auto_mem void *ctx = mem_ctx("complete");

@@ -11,13 +11,98 @@
 /* --- status --- */
 
 static void
+print_related(struct cmd *c, const struct evaluation *ev, bool verbose)
+{
+    struct table t;
+    if (ev->related_evals.n == 0)
+        return;
+    cmd_heading(c, "Related Evaluations");
+    table_init(&t, c, 6);
+    table_row(&t, "ID", "Priority", "Triggered By", "Node ID", "Status", "Description");
+    for (size_t i = 0; i < ev->related_evals.n; i++) {
+        const struct evaluation_stub *r = ev->related_evals.v[i];
+        table_row(&t, fmt_id(c, r->id, verbose), fmt_i64(c, r->priority), r->triggered_by,
+                  fmt_id(c, r->node_id, verbose), r->status, r->status_description);
+    }
+    table_print(&t);
+}
+
+enum { UPDATES = 12, UPDATES_ALWAYS = 5 };
+
+static void
+updates_of(const struct desired_updates *u, uint64_t v[UPDATES])
+{
+    const uint64_t all[UPDATES] = {
+        u->ignore,     u->place,    u->stop,        u->in_place_update, u->destructive_update,
+        u->migrate,    u->canary,   u->preemptions, u->reschedule_now,  u->reschedule_later,
+        u->disconnect, u->reconnect};
+    memcpy(v, all, sizeof(all));
+}
+
+/* What the scheduler decided, a row for each group; what did not happen at all only with `verbose`.
+ */
+static void
+print_annotations(struct cmd *c, const struct evaluation *ev, bool verbose)
+{
+    static const char *const names[UPDATES] = {
+        "Ignore", "Place",       "Stop",           "InPlace",          "Destructive", "Migrate",
+        "Canary", "Preemptions", "Reschedule Now", "Reschedule Later", "Disconnect",  "Reconnect"};
+    const struct plan_annotations *p = ev->plan_annotations;
+    uint64_t v[UPDATES];
+    bool show[UPDATES];
+    const char *cell[UPDATES + 1] = {"Task Group"};
+    size_t cols = 1;
+    if (!p || p->desired_tg_updates.n == 0)
+        return;
+    for (size_t k = 0; k < UPDATES; k++) {
+        show[k] = verbose || k < UPDATES_ALWAYS;
+        for (size_t i = 0; i < p->desired_tg_updates.n; i++) {
+            updates_of(p->desired_tg_updates.v[i].v, v);
+            show[k] = show[k] || v[k];
+        }
+        if (show[k])
+            cell[cols++] = names[k];
+    }
+    struct table t;
+    cmd_heading(c, "Plan Annotations");
+    table_init(&t, c, cols);
+    table_cells(&t, cell);
+    for (size_t i = 0; i < p->desired_tg_updates.n; i++) {
+        size_t n = 0;
+        cell[n++] = p->desired_tg_updates.v[i].k;
+        updates_of(p->desired_tg_updates.v[i].v, v);
+        for (size_t k = 0; k < UPDATES; k++)
+            if (show[k])
+                cell[n++] = fmt_u64(c, v[k]);
+        table_cells(&t, cell);
+    }
+    table_print(&t);
+}
+
+static void
+print_placed(struct cmd *c, const struct evaluation *ev, bool verbose)
+{
+    struct alloc_list_stub_list l;
+    struct err e = ERR_INIT;
+    if (api_list(c, api_target(c, "/v1/evaluation/%/allocations", ev->id, NULL),
+                 &type_alloc_list_stub, &l, NULL, &e))
+        cmd_warn(c, "Error querying related allocations: %s", e.text);
+    else if (l.n) {
+        cmd_heading(c, "Placed Allocations");
+        view_allocs(c, &l, verbose);
+    }
+}
+
+static void
 print_eval(struct cmd *c, const struct evaluation *ev, bool verbose)
 {
     struct table t;
     table_init(&t, c, 2);
     table_row(&t, "ID", fmt_id(c, ev->id, verbose));
-    table_row(&t, "Create Time", verbose ? fmt_time(c, ev->create_time) : fmt_ago(c, ev->create_time));
-    table_row(&t, "Modify Time", verbose ? fmt_time(c, ev->modify_time) : fmt_ago(c, ev->modify_time));
+    table_row(&t, "Create Time",
+              verbose ? fmt_time(c, ev->create_time) : fmt_ago(c, ev->create_time));
+    table_row(&t, "Modify Time",
+              verbose ? fmt_time(c, ev->modify_time) : fmt_ago(c, ev->modify_time));
     table_row(&t, "Status", ev->status);
     table_row(&t, "Status Description", str_or(ev->status_description, ev->status));
     table_row(&t, "Type", ev->type);
@@ -25,18 +110,23 @@ print_eval(struct cmd *c, const struct evaluation *ev, bool verbose)
     table_row(&t, "Job ID", ev->job_id);
     table_row(&t, "Namespace", ev->namespace);
     if (!str_empty(ev->node_id))
-        table_row(&t, "Node ID", fmt_id(c, ev->node_id, verbose));
+        table_row(&t, "Node ID", ev->node_id);
     table_row(&t, "Priority", fmt_i64(c, ev->priority));
     table_row(&t, "Placement Failures", view_placement(ev));
-    if (verbose) {
-        table_row(&t, "Previous Eval", str_or(ev->previous_eval, "<none>"));
-        table_row(&t, "Next Eval", str_or(ev->next_eval, "<none>"));
-        table_row(&t, "Blocked Eval", str_or(ev->blocked_eval, "<none>"));
-    }
+    if (ev->wait_until > 0)
+        table_row(&t, "Wait Until", fmt_time(c, ev->wait_until));
+    if (!str_empty(ev->quota_limit_reached))
+        table_row(&t, "Quota Limit Reached", ev->quota_limit_reached);
+    table_row(&t, "Previous Eval", str_or(fmt_id(c, ev->previous_eval, verbose), "<none>"));
+    table_row(&t, "Next Eval", str_or(fmt_id(c, ev->next_eval, verbose), "<none>"));
+    table_row(&t, "Blocked Eval", str_or(fmt_id(c, ev->blocked_eval, verbose), "<none>"));
     table_print_kv(&t);
+    print_related(c, ev, verbose);
+    print_annotations(c, ev, verbose);
+    print_placed(c, ev, verbose);
     if (ev->failed_tg_allocs.n) {
         cmd_heading(c, "Failed Placements");
-        monitor_print_failed(c, &ev->failed_tg_allocs, verbose, "");
+        monitor_print_failed(c, &ev->failed_tg_allocs, false, "");
         if (!str_empty(ev->blocked_eval))
             cmd_say(c, "\nEvaluation \"%s\" waiting for additional capacity to place remainder",
                     fmt_id(c, ev->blocked_eval, verbose));
@@ -88,7 +178,8 @@ cmd_eval_status(struct cmd *c)
         return 1;
     if (monitor)
         return monitor_eval(c, id, verbose);
-    if (api_get(c, api_target(c, "/v1/evaluation/%", id, NULL), &type_evaluation, &ret, NULL, &e))
+    if (api_get(c, api_target(c, "/v1/evaluation/%", id, "related", "true", NULL), &type_evaluation,
+                &ret, NULL, &e))
         return cmd_fail(c, "Error querying evaluation: %s", e.text);
     if (output_object(c, &out, &type_evaluation, ret, &rc))
         return rc;
@@ -111,7 +202,8 @@ cmd_eval_list(struct cmd *c)
         {"page-token", OPT_STRING, &token, "<token>", "Where the page starts.", NULL},
         {"filter", OPT_STRING, &filter, "<expression>", "List only evaluations that match.", NULL},
         {"job", OPT_STRING, &job, "<job>", "List only evaluations of this job.", NULL},
-        {"status", OPT_STRING, &status, "<status>", "List only evaluations with this status.", NULL},
+        {"status", OPT_STRING, &status, "<status>", "List only evaluations with this status.",
+         NULL},
         {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet.", NULL},
         OUTPUT_OPTS(out),
         {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
@@ -133,17 +225,16 @@ cmd_eval_list(struct cmd *c)
         return 0;
     }
     struct table t;
-    table_init(&t, c, 7);
-    table_row(&t, "ID", "Priority", "Triggered By", "Job ID", "Node ID", "Status",
+    table_init(&t, c, 8);
+    table_row(&t, "ID", "Priority", "Triggered By", "Job ID", "Namespace", "Node ID", "Status",
               "Placement Failures");
     for (size_t i = 0; i < l.n; i++) {
         const struct evaluation *ev = l.v[i];
         table_row(&t, fmt_id(c, ev->id, verbose), fmt_i64(c, ev->priority), ev->triggered_by,
-                  ev->job_id, fmt_id(c, ev->node_id, verbose), ev->status, view_placement(ev));
+                  ev->job_id, ev->namespace, fmt_id(c, ev->node_id, verbose), ev->status,
+                  view_placement(ev));
     }
     table_print(&t);
-    if (!str_empty(meta.next_token))
-        cmd_say(c, "\nResults have been paginated. To get the next page run:\n\n"
-                   "paddock eval list -page-token %s", meta.next_token);
+    view_next_page(c, meta.next_token);
     return 0;
 }

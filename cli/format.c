@@ -19,20 +19,33 @@ table_init(struct table *t, struct cmd *c, size_t cols)
     *t = (struct table){.cols = cols, .c = c};
 }
 
+static void
+add_cell(struct table *t, size_t col, const char *s)
+{
+    char *cell = s ? mem_strdup(t->c, s) : NULL;
+    if (cell)
+        str_tame(cell, false);
+    t->cell[t->rows * t->cols + col] = cell;
+}
+
 void
 table_row(struct table *t, ...)
 {
     va_list ap;
     mem_resize(t->c, t->cell, const char *, (t->rows + 1) * t->cols);
     va_start(ap, t);
-    for (size_t i = 0; i < t->cols; i++) {
-        const char *s = va_arg(ap, const char *);
-        char *cell = s ? mem_strdup(t->c, s) : NULL;
-        if (cell)
-            str_tame(cell, false);
-        t->cell[t->rows * t->cols + i] = cell;
-    }
+    for (size_t i = 0; i < t->cols; i++)
+        add_cell(t, i, va_arg(ap, const char *));
     va_end(ap);
+    t->rows++;
+}
+
+void
+table_cells(struct table *t, const char *const *cell)
+{
+    mem_resize(t->c, t->cell, const char *, (t->rows + 1) * t->cols);
+    for (size_t i = 0; i < t->cols; i++)
+        add_cell(t, i, cell[i]);
     t->rows++;
 }
 
@@ -81,6 +94,12 @@ void
 table_print(struct table *t)
 {
     print(t, "  ", "<none>", true);
+}
+
+void
+table_print_blank(struct table *t)
+{
+    print(t, "  ", "", true);
 }
 
 void
@@ -155,18 +174,18 @@ fmt_ago(struct cmd *c, int64_t ns)
     if (ns == 0)
         return "";
     int64_t s = (cmd_now(c) - ns) / NS_PER_S;
-    if (s < 0)
-        s = 0;
+    const char *when = s < 0 ? "from now" : "ago";
+    s = s < 0 ? -s : s;
     for (size_t i = 0; i + 1 < ARRAY_LEN(units); i++) {
         if (s < units[i].s)
             continue;
         int64_t rest = s % units[i].s / units[i + 1].s;
         if (rest)
-            return mem_printf(c, "%lld%s%lld%s ago", (long long)(s / units[i].s), units[i].unit,
-                              (long long)rest, units[i + 1].unit);
-        return mem_printf(c, "%lld%s ago", (long long)(s / units[i].s), units[i].unit);
+            return mem_printf(c, "%lld%s%lld%s %s", (long long)(s / units[i].s), units[i].unit,
+                              (long long)rest, units[i + 1].unit, when);
+        return mem_printf(c, "%lld%s %s", (long long)(s / units[i].s), units[i].unit, when);
     }
-    return mem_printf(c, "%llds ago", (long long)s);
+    return mem_printf(c, "%llds %s", (long long)s, when);
 }
 
 const char *
@@ -219,7 +238,8 @@ output_text(struct cmd *c, const struct output *o, struct buf *b, int *ret_code)
 {
     struct err e = ERR_INIT;
     struct value *v = NULL;
-    if (buf_error(b) || json_decode_value(c, (char *)b->data, b->len, BUDGET(CLI_OUT_MAX), &v, &e)) {
+    if (buf_error(b) ||
+        json_decode_value(c, (char *)b->data, b->len, BUDGET(CLI_OUT_MAX), &v, &e)) {
         *ret_code = cmd_fail(c, "the output is too large: %s", e.text);
         return true;
     }

@@ -18,8 +18,12 @@ struct table {
 void table_init(struct table *t, struct cmd *c, size_t cols);
 /* Exactly `cols` strings follow; copied; NULL and "" print as <none> (header rows as they are). */
 void table_row(struct table *t, ...);
+/* The same from an array. */
+void table_cells(struct table *t, const char *const *cell);
 /* Columns padded to the widest, two blanks apart. */
 void table_print(struct table *t);
+/* The same, where empty cells stay empty. */
+void table_print_blank(struct table *t);
 /* Two columns: "Key   = value"; empty values stay empty ("<none>" where the caller says so). */
 void table_print_kv(struct table *t);
 /* A heading and the map below it, as table_print_kv. */
@@ -33,7 +37,7 @@ const char *fmt_u64(struct cmd *c, uint64_t v);
 const char *fmt_bool(bool b);
 /* Local time, RFC 3339 seconds; "<none>"-able: NULL for 0. */
 const char *fmt_time(struct cmd *c, int64_t ns);
-/* "3m20s ago" */
+/* "3m20s ago", "25s from now" */
 const char *fmt_ago(struct cmd *c, int64_t ns);
 const char *fmt_join(struct cmd *c, const struct str_list *l, const char *sep);
 const char *fmt_limit(struct cmd *c, const char *s, size_t max);

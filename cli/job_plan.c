@@ -6,6 +6,7 @@
 
 #include "cli/api.h"
 #include "cli/format.h"
+#include "cli/job.h"
 #include "cli/jobfile.h"
 #include "api/terms.h"
 #include "cli/monitor.h"
@@ -19,17 +20,19 @@ color_of(const struct cmd *c, const char *type)
 {
     if (!c->color)
         return "";
-    return str_eq(type, "Added") ? "\033[32m" : str_eq(type, "Deleted") ? "\033[31m"
-           : str_eq(type, "Edited")                                     ? "\033[33m"
-                                                                        : "";
+    return str_eq(type, "Added")     ? "\033[32m"
+           : str_eq(type, "Deleted") ? "\033[31m"
+           : str_eq(type, "Edited")  ? "\033[33m"
+                                     : "";
 }
 
 static void
 marker(struct cmd *c, const char *type, int indent)
 {
-    const char *m = str_eq(type, "Added") ? "+" : str_eq(type, "Deleted") ? "-"
-                    : str_eq(type, "Edited")                              ? "+/-"
-                                                                          : "";
+    const char *m = str_eq(type, "Added")     ? "+"
+                    : str_eq(type, "Deleted") ? "-"
+                    : str_eq(type, "Edited")  ? "+/-"
+                                              : "";
     const char *color = color_of(c, type);
     fprintf(c->out, "%*s%s%-3s%s ", indent, "", color, m, *color ? "\033[0m" : "");
 }
@@ -100,8 +103,7 @@ print_group(struct cmd *c, const struct task_group_diff *g, bool verbose)
     marker(c, g->type, 0);
     cmd_put(c, "Task Group: \"%s\"", g->name);
     for (size_t i = 0; i < g->updates.n; i++)
-        cmd_put(c, "%s%lld %s", i ? ", " : " (", (long long)g->updates.v[i].v,
-                g->updates.v[i].k);
+        cmd_put(c, "%s%lld %s", i ? ", " : " (", (long long)g->updates.v[i].v, g->updates.v[i].k);
     fputs(g->updates.n ? ")\n" : "\n", c->out);
     if (detailed(g->type, verbose)) {
         print_fields(c, &g->fields, 2);
@@ -112,8 +114,8 @@ print_group(struct cmd *c, const struct task_group_diff *g, bool verbose)
     fputc('\n', c->out);
 }
 
-static void
-print_diff(struct cmd *c, const struct job_diff *d, bool verbose)
+void
+job_print_diff(struct cmd *c, const struct job_diff *d, bool verbose)
 {
     marker(c, d->type, 0);
     cmd_put(c, "Job: \"%s\"\n", d->id);
@@ -187,8 +189,9 @@ cmd_job_plan(struct cmd *c)
         JOBFILE_OPTS(o),
         {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
     int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1,
-                                               .usage_code = EXIT_ERROR}, &rc))
+    if (!cmd_parse(c, opts,
+                   &(struct cmd_args){.client = true, .min = 1, .max = 1, .usage_code = EXIT_ERROR},
+                   &rc))
         return rc;
     struct jobfile f = {NULL, NULL};
     if (jobfile_load(c, &o, c->args[0], &f))
@@ -197,7 +200,8 @@ cmd_job_plan(struct cmd *c)
     struct err e = ERR_INIT;
     void *ret = NULL;
     if (api_send(c, "PUT", api_target(c, "/v1/job/%/plan", f.job->id, NULL),
-                 &type_job_register_request, &req, &type_job_plan_response, &ret, &e) || !ret) {
+                 &type_job_register_request, &req, &type_job_plan_response, &ret, &e) ||
+        !ret) {
         cmd_fail(c, "Error during plan: %s", e.text);
         return EXIT_ERROR;
     }
@@ -205,7 +209,7 @@ cmd_job_plan(struct cmd *c)
     if (output_object(c, &out, &type_job_plan_response, r, &rc))
         return rc ? EXIT_ERROR : exit_code(r);
     if (diff && r->diff)
-        print_diff(c, r->diff, verbose);
+        job_print_diff(c, r->diff, verbose);
     print_dry_run(c, f.job, r, verbose);
     if (!str_empty(r->warnings))
         cmd_say(c, "\nJob Warnings:\n%s", r->warnings);

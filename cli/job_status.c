@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job status, job stop, job inspect.
+ * job status.
  */
+#include <stdlib.h>
+
 #include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/monitor.h"
 #include "cli/views.h"
-#include "common/num.h"
-
-/* --- status --- */
 
 struct status_opts {
     bool brief, evals, all, verbose, ui;
@@ -22,6 +21,66 @@ status_text(struct cmd *c, const char *status, bool stop)
     return stop ? mem_printf(c, "%s (stopped)", status) : str_or(status, "");
 }
 
+/* --- -json --- */
+
+/* An answer of the API as it is; null where there is none. */
+static struct value *
+answer(struct cmd *c, char *target, struct err *e)
+{
+    struct value *v = NULL;
+    return api_get_value(c, target, &v, e) ? NULL : v;
+}
+
+/* What Nomad's command puts together of a job; NULL: said. */
+static struct value *
+job_value(struct cmd *c, const struct status_opts *o, const char *id, const char *namespace)
+{
+    const char *before = c->namespace;
+    struct err e = ERR_INIT;
+    c->namespace = str_or(namespace, before);
+    const struct {
+        const char *key;
+        struct value *v;
+    } parts[] = {
+        {"Allocations",
+         answer(c, api_target(c, "/v1/job/%/allocations", id, "all", o->all ? "true" : NULL, NULL),
+                &e)},
+        {"Evaluations", answer(c, api_target(c, "/v1/job/%/evaluations", id, NULL), &e)},
+        {"LatestDeployment", answer(c, api_target(c, "/v1/job/%/deployment", id, NULL), &e)},
+        {"Summary", answer(c, api_target(c, "/v1/job/%/summary", id, NULL), &e)},
+    };
+    struct value *m = value_map(c);
+    c->namespace = before;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (!parts[i].v) {
+            cmd_fail(c, "Error querying job \"%s\": %s", id, e.text);
+            return NULL;
+        }
+        value_map_set(m, parts[i].key, parts[i].v);
+    }
+    return m;
+}
+
+/* A list also of one, as Nomad's. True: it was asked for. */
+static bool
+output_jobs(struct cmd *c, const struct status_opts *o, struct job_list_stub *const *jobs, size_t n,
+            int *ret_code)
+{
+    struct value *l = value_list(c);
+    *ret_code = 1;
+    if (!o->out.json && !o->out.tmpl)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        struct value *v = job_value(c, o, jobs[i]->id, jobs[i]->namespace);
+        if (!v)
+            return true;
+        value_list_add(l, v);
+    }
+    return output_value(c, &o->out, l, ret_code);
+}
+
+/* --- the list --- */
+
 static int
 list_jobs(struct cmd *c, const struct status_opts *o)
 {
@@ -30,7 +89,7 @@ list_jobs(struct cmd *c, const struct status_opts *o)
     int rc;
     if (api_list(c, api_target(c, "/v1/jobs", NULL), &type_job_list_stub, &l, NULL, &e))
         return cmd_fail(c, "Error querying jobs: %s", e.text);
-    if (output_list(c, &o->out, &type_job_list_stub, &l, &rc))
+    if (output_jobs(c, o, l.v, l.n, &rc))
         return rc;
     if (l.n == 0) {
         cmd_say(c, "No running jobs");
@@ -56,12 +115,15 @@ list_jobs(struct cmd *c, const struct status_opts *o)
     return 0;
 }
 
+/* --- one --- */
+
 static void
 print_summary(struct cmd *c, const char *id)
 {
     void *ret = NULL;
     struct err e = ERR_INIT;
-    if (api_get(c, api_target(c, "/v1/job/%/summary", id, NULL), &type_job_summary, &ret, NULL, &e)) {
+    if (api_get(c, api_target(c, "/v1/job/%/summary", id, NULL), &type_job_summary, &ret, NULL,
+                &e)) {
         cmd_warn(c, "Error querying job summary: %s", e.text);
         return;
     }
@@ -85,6 +147,8 @@ print_evals(struct cmd *c, const struct evaluation_list *l, bool verbose)
 {
     struct table t;
     cmd_heading(c, "Evaluations");
+    if (l->n)
+        qsort(l->v, l->n, sizeof(*l->v), view_eval_cmp);
     table_init(&t, c, 5);
     table_row(&t, "ID", "Priority", "Triggered By", "Status", "Placement Failures");
     for (size_t i = 0; i < l->n; i++) {
@@ -97,7 +161,7 @@ print_evals(struct cmd *c, const struct evaluation_list *l, bool verbose)
 
 /* While something waits for capacity: why the latest attempt could not place it. */
 static void
-print_failure(struct cmd *c, const struct evaluation_list *l, bool verbose)
+print_failure(struct cmd *c, const struct evaluation_list *l)
 {
     const struct evaluation *last = NULL;
     bool blocked = false;
@@ -110,7 +174,49 @@ print_failure(struct cmd *c, const struct evaluation_list *l, bool verbose)
     if (!blocked || !last)
         return;
     cmd_heading(c, "Placement Failure");
-    monitor_print_failed(c, &last->failed_tg_allocs, verbose, "");
+    for (size_t i = 0; i < last->failed_tg_allocs.n; i++) {
+        cmd_say(c, "%sTask Group \"%s\":", i ? "\n" : "", last->failed_tg_allocs.v[i].k);
+        monitor_print_metrics(c, last->failed_tg_allocs.v[i].v, false, "");
+    }
+}
+
+/* A group whose newest allocation failed and waits for its next place: without this it looks dead.
+ */
+static void
+print_reschedules(struct cmd *c, const struct alloc_list_stub_list *l, bool verbose)
+{
+    struct {
+        const struct alloc_list_stub **v;
+        size_t n;
+    } newest = {mem_array(c, const struct alloc_list_stub *, l->n + 1), 0};
+    struct table t;
+    table_init(&t, c, 3);
+    table_row(&t, "Task Group", "Eval ID", "Eval Time");
+    for (size_t i = 0; i < l->n; i++) {
+        size_t k = 0;
+        while (k < newest.n && !str_eq(newest.v[k]->task_group, l->v[i]->task_group))
+            k++;
+        if (k == newest.n)
+            newest.v[newest.n++] = l->v[i];
+        else if (newest.v[k]->modify_time < l->v[i]->modify_time)
+            newest.v[k] = l->v[i];
+    }
+    for (size_t k = 0; k < newest.n; k++) {
+        void *ret = NULL;
+        struct err e = ERR_INIT;
+        const char *id = newest.v[k]->followup_eval_id;
+        if (str_empty(id) || api_get(c, api_target(c, "/v1/evaluation/%", id, NULL),
+                                     &type_evaluation, &ret, NULL, &e))
+            continue;
+        const struct evaluation *ev = ret;
+        if (ev->wait_until > cmd_now(c))
+            table_row(&t, newest.v[k]->task_group, fmt_id(c, id, verbose),
+                      fmt_ago(c, ev->wait_until));
+    }
+    if (t.rows == 1)
+        return;
+    cmd_heading(c, "Future Rescheduling Attempts");
+    table_print(&t);
 }
 
 static void
@@ -135,23 +241,24 @@ print_job_head(struct cmd *c, const struct job *j)
 }
 
 static int
-show_job(struct cmd *c, const struct status_opts *o, const char *id)
+show_job(struct cmd *c, const struct status_opts *o, struct job_list_stub *stub)
 {
     struct evaluation_list evals = {NULL, 0};
     struct alloc_list_stub_list allocs = {NULL, 0};
     struct err e = ERR_INIT;
     void *ret = NULL;
+    const char *id = stub->id;
     int rc;
+    if (output_jobs(c, o, &stub, 1, &rc))
+        return rc;
     if (api_get(c, api_target(c, "/v1/job/%", id, NULL), &type_job, &ret, NULL, &e))
         return cmd_fail(c, "Error querying job: %s", e.text);
     const struct job *j = ret;
-    if (output_object(c, &o->out, &type_job, j, &rc))
-        return rc;
     print_job_head(c, j);
     if (o->brief)
         return 0;
-    if (api_list(c, api_target(c, "/v1/job/%/evaluations", id, NULL), &type_evaluation, &evals, NULL,
-                 &e))
+    if (api_list(c, api_target(c, "/v1/job/%/evaluations", id, NULL), &type_evaluation, &evals,
+                 NULL, &e))
         return cmd_fail(c, "Error querying job evaluations: %s", e.text);
     if (api_list(c, api_target(c, "/v1/job/%/allocations", id, "all", o->all ? "true" : NULL, NULL),
                  &type_alloc_list_stub, &allocs, NULL, &e))
@@ -159,7 +266,8 @@ show_job(struct cmd *c, const struct status_opts *o, const char *id)
     print_summary(c, id);
     if (o->evals || o->verbose)
         print_evals(c, &evals, o->verbose);
-    print_failure(c, &evals, o->verbose);
+    print_failure(c, &evals);
+    print_reschedules(c, &allocs, o->verbose);
     cmd_heading(c, "Allocations");
     if (allocs.n == 0)
         cmd_say(c, "No allocations placed");
@@ -175,8 +283,8 @@ cmd_job_status(struct cmd *c)
     const struct opt opts[] = {
         {"short", OPT_BOOL, &o.brief, NULL, "Only the head, no allocations.", NULL},
         {"evals", OPT_BOOL, &o.evals, NULL, "Show the evaluations.", NULL},
-        {"all-allocs", OPT_BOOL, &o.all, NULL,
-         "Allocations of an earlier job of this id too.", NULL},
+        {"all-allocs", OPT_BOOL, &o.all, NULL, "Allocations of an earlier job of this id too.",
+         NULL},
         {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids and more.", NULL},
         {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet.", NULL},
         OUTPUT_OPTS(o.out),
@@ -191,136 +299,5 @@ cmd_job_status(struct cmd *c)
         return 1;
     if (!str_empty(stub->namespace))
         c->namespace = stub->namespace;
-    return show_job(c, &o, stub->id);
-}
-
-/* --- stop --- */
-
-struct stop_opts {
-    bool detach, verbose, global, no_shutdown_delay, yes, purge;
-    int64_t eval_priority;
-};
-
-static int
-stop_job(struct cmd *c, const struct stop_opts *o, const char *prefix)
-{
-    struct job_list_stub *stub;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_find_job(c, prefix, &stub) != API_ONE)
-        return 1;
-    if (!o->yes && !str_eq(stub->id, prefix) &&
-        !cmd_confirm(c, mem_printf(c, "Stop job \"%s\"?", stub->id))) {
-        cmd_say(c, "Job \"%s\" was not stopped", stub->id);
-        return 0;
-    }
-    if (!str_empty(stub->namespace))
-        c->namespace = stub->namespace;
-    char *target =
-        api_target(c, "/v1/job/%", stub->id, "purge", o->purge ? "true" : NULL, "global",
-                   o->global ? "true" : NULL, "eval_priority",
-                   o->eval_priority ? fmt_i64(c, o->eval_priority) : NULL, "no_shutdown_delay",
-                   o->no_shutdown_delay ? "true" : NULL, NULL);
-    if (api_send(c, "DELETE", target, NULL, NULL, &type_job_deregister_response, &ret, &e))
-        return cmd_fail(c, "Error deregistering job with id \"%s\": %s", stub->id, e.text);
-    const struct job_deregister_response *r = ret;
-    if (!r || str_empty(r->eval_id))
-        return 0;
-    if (o->detach) {
-        cmd_say(c, "%s", r->eval_id);
-        return 0;
-    }
-    return monitor_eval(c, r->eval_id, o->verbose);
-}
-
-int
-cmd_job_stop(struct cmd *c)
-{
-    struct stop_opts o = {.detach = false};
-    const struct opt opts[] = {
-        {"detach", OPT_BOOL, &o.detach, NULL, "Return at once, with the id of the evaluation.", NULL},
-        {"eval-priority", OPT_INT, &o.eval_priority, "<priority>",
-         "Priority of the evaluation, 1 to 100 (default the job's).", NULL},
-        {"global", OPT_BOOL, &o.global, NULL, "Stop a multiregion job everywhere.", NULL},
-        {"no-shutdown-delay", OPT_BOOL, &o.no_shutdown_delay, NULL,
-         "Do not wait for the shutdown delay of groups and tasks.", NULL},
-        {"purge", OPT_BOOL, &o.purge, NULL, "Forget the job too.", NULL},
-        {"yes", OPT_BOOL, &o.yes, NULL, "Do not ask.", NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
-    int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = SIZE_MAX}, &rc))
-        return rc;
-    int worst = 0;
-    for (size_t i = 0; i < c->n_args; i++) {
-        rc = stop_job(c, &o, c->args[i]);
-        worst = rc > worst ? rc : worst;
-    }
-    return worst;
-}
-
-/* --- inspect --- */
-
-/* The job of a version; NULL: not found or failed, which was said. */
-static struct job *
-job_version(struct cmd *c, const char *id, const char *version)
-{
-    uint64_t want;
-    void *ret = NULL;
-    struct err e = ERR_INIT;
-    if (num_parse_u64(version, &want)) {
-        cmd_fail(c, "Error parsing version \"%s\": want a number", version);
-        return NULL;
-    }
-    if (api_get(c, api_target(c, "/v1/job/%/versions", id, NULL), &type_job_versions_response, &ret,
-                NULL, &e)) {
-        cmd_fail(c, "Error inspecting job: %s", e.text);
-        return NULL;
-    }
-    const struct job_versions_response *r = ret;
-    for (size_t i = 0; i < r->versions.n; i++)
-        if (r->versions.v[i]->version == want)
-            return r->versions.v[i];
-    cmd_fail(c, "Error inspecting job: there is no version %s", version);
-    return NULL;
-}
-
-int
-cmd_job_inspect(struct cmd *c)
-{
-    struct output out = {false, NULL};
-    const char *version = NULL;
-    const struct opt opts[] = {
-        {"version", OPT_STRING, &version, "<version>", "Show this version (default the latest).",
-         NULL},
-        OUTPUT_OPTS(out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
-    int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
-        return rc;
-    struct job_list_stub *stub;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
-    if (!str_empty(stub->namespace))
-        c->namespace = stub->namespace;
-    if (version) {
-        ret = job_version(c, stub->id, version);
-        if (!ret)
-            return 1;
-    } else if (api_get(c, api_target(c, "/v1/job/%", stub->id, NULL), &type_job, &ret, NULL, &e)) {
-        return cmd_fail(c, "Error inspecting job: %s", e.text);
-    }
-    if (output_object(c, &out, &type_job, ret, &rc))
-        return rc;
-    auto_buf struct buf b = BUF_INIT(64 << 20);
-    buf_puts(&b, "{\"Job\":");
-    json_encode(&b, &type_job, ret, 0);
-    buf_putc(&b, '}');
-    struct value *v = NULL;
-    if (json_decode_value(c, buf_str(&b), b.len, BUDGET(256 << 20), &v, &e))
-        return cmd_fail(c, "Error converting job: %s", e.text);
-    output_value(c, &(struct output){.json = true}, v, &rc);
-    return rc;
+    return show_job(c, &o, stub);
 }

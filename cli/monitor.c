@@ -49,29 +49,40 @@ print_counts(struct cmd *c, const struct i64_map *m, const char *prefix, const c
 }
 
 static void
-print_excluded(struct cmd *c, const struct i64_map *m, const char *prefix, const char *what,
-               const char *why)
+print_filtered(struct cmd *c, const struct i64_map *m, const char *prefix, const char *what)
 {
     for (size_t i = 0; i < m->n; i++)
-        cmd_say(c, "%s  * %s \"%s\"%s %lld nodes%s", prefix, what, m->v[i].k, ":",
-                (long long)m->v[i].v, why);
+        cmd_say(c, "%s  * %s \"%s\": %lld nodes excluded by filter", prefix, what, m->v[i].k,
+                (long long)m->v[i].v);
 }
 
+/* A column for each score that some node has. */
 static void
-print_scores(struct cmd *c, const struct alloc_metric *m, const char *prefix)
+print_scores(struct cmd *c, const struct alloc_metric *m)
 {
     struct table t;
+    struct str_map names = {NULL, 0};
     if (m->score_meta_data.n == 0)
         return;
-    table_init(&t, c, 3);
-    table_row(&t, "Node", "Scores", "Final score");
+    for (size_t i = 0; i < m->score_meta_data.n; i++)
+        for (size_t j = 0; j < m->score_meta_data.v[i]->scores.n; j++)
+            str_map_set(c, &names, m->score_meta_data.v[i]->scores.v[j].k, "");
+    const char **cell = mem_array(c, const char *, names.n + 2);
+    table_init(&t, c, names.n + 2);
+    cell[0] = "Node";
+    cell[names.n + 1] = "final score";
+    for (size_t j = 0; j < names.n; j++)
+        cell[j + 1] = names.v[j].k;
+    table_cells(&t, cell);
     for (size_t i = 0; i < m->score_meta_data.n; i++) {
         const struct node_score_meta *s = m->score_meta_data.v[i];
-        auto_buf struct buf b = BUF_INIT(64 << 10);
-        for (size_t j = 0; j < s->scores.n; j++)
-            buf_printf(&b, "%s%s=%.3g", j ? " " : "", s->scores.v[j].k, s->scores.v[j].v);
-        table_row(&t, mem_printf(c, "%s%s", prefix, fmt_id(c, s->node_id, false)), buf_str(&b),
-                  mem_printf(c, "%.3g", s->norm_score));
+        cell[0] = s->node_id;
+        cell[names.n + 1] = mem_printf(c, "%.3g", s->norm_score);
+        for (size_t j = 0; j < names.n; j++) {
+            const __auto_type e = map_get(s->scores, names.v[j].k);
+            cell[j + 1] = mem_printf(c, "%.3g", e ? e->v : 0.0);
+        }
+        table_cells(&t, cell);
     }
     table_print(&t);
 }
@@ -85,17 +96,17 @@ monitor_print_metrics(struct cmd *c, const struct alloc_metric *m, bool scores, 
         if (m->nodes_available.v[i].v == 0)
             cmd_say(c, "%s  * No nodes are available in datacenter \"%s\"", prefix,
                     m->nodes_available.v[i].k);
-    print_counts(c, &m->class_filtered, prefix, "Class \"", "\": excluded ");
-    print_excluded(c, &m->constraint_filtered, prefix, "Constraint", " excluded by filter");
+    print_filtered(c, &m->class_filtered, prefix, "Class");
+    print_filtered(c, &m->constraint_filtered, prefix, "Constraint");
     if (m->nodes_exhausted > 0)
         cmd_say(c, "%s  * Resources exhausted on %lld nodes", prefix,
                 (long long)m->nodes_exhausted);
     print_counts(c, &m->class_exhausted, prefix, "Class \"", "\" exhausted on ");
-    print_excluded(c, &m->dimension_exhausted, prefix, "Dimension", " exhausted");
+    print_counts(c, &m->dimension_exhausted, prefix, "Dimension \"", "\" exhausted on ");
     for (size_t i = 0; i < m->quota_exhausted.n; i++)
         cmd_say(c, "%s  * Quota limit hit \"%s\"", prefix, m->quota_exhausted.v[i]);
     if (scores)
-        print_scores(c, m, prefix);
+        print_scores(c, m);
 }
 
 void
@@ -131,9 +142,9 @@ show_alloc(struct monitor *m, const struct alloc_list_stub *a, const struct eval
              str_eq(a->desired_status, ALLOC_DESIRED_RUN) ? "modified" : "stopped",
              fmt_id(c, a->node_id, m->verbose), a->task_group);
     else if (before && !str_eq(before, status))
-        line(m, STEP, "Allocation \"%s\" status changed: \"%s\" -> \"%s\"%s%s%s", id, before, status,
-             str_empty(a->client_description) ? "" : " (", str_or(a->client_description, ""),
-             str_empty(a->client_description) ? "" : ")");
+        line(m, STEP, "Allocation \"%s\" status changed: \"%s\" -> \"%s\"%s%s%s", id, before,
+             status, str_empty(a->client_description) ? "" : " (",
+             str_or(a->client_description, ""), str_empty(a->client_description) ? "" : ")");
     if (!before || !str_eq(before, status))
         str_map_set(m, &m->seen, a->id, status);
 }

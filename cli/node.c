@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node status, node eligibility.
+ * node status, node eligibility, node config.
  */
 #include <stdlib.h>
 
@@ -8,6 +8,7 @@
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/node.h"
+#include "cli/views.h"
 #include "common/num.h"
 
 struct node_opts {
@@ -68,7 +69,7 @@ list_nodes(struct cmd *c, const struct node_opts *o)
         return rc;
     if (o->quiet) {
         for (size_t i = 0; i < l.n; i++)
-            cmd_say(c, "%s", fmt_id(c, l.v[i]->id, o->verbose));
+            cmd_say(c, "%s", l.v[i]->id);
         return 0;
     }
     struct table t;
@@ -93,14 +94,11 @@ list_nodes(struct cmd *c, const struct node_opts *o)
         cell[k++] = n ? n->status : "Status";
         if (o->allocs)
             cell[k++] = n ? fmt_i64(c, running_allocs(c, n->id)) : "Running Allocs";
-        table_row(&t, cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], cell[6], cell[7],
-                  cell[8], cell[9], cell[10], cell[11]);
+        table_cells(&t, cell);
     }
     if (l.n)
         table_print(&t);
-    if (!str_empty(meta.next_token))
-        cmd_say(c, "\nResults have been paginated. To get the next page run:\n\n"
-                   "paddock node status -page-token %s", meta.next_token);
+    view_next_page(c, meta.next_token);
     return 0;
 }
 
@@ -114,7 +112,8 @@ driver_text(struct cmd *c, const struct node *n)
         const struct driver_info *d = n->drivers.v[i].v;
         if (!d->detected)
             continue;
-        buf_printf(&b, "%s%s%s", b.len ? "," : "", n->drivers.v[i].k, d->healthy ? "" : "(unhealthy)");
+        buf_printf(&b, "%s%s%s", b.len ? "," : "", n->drivers.v[i].k,
+                   d->healthy ? "" : "(unhealthy)");
     }
     return mem_strdup(c, buf_str(&b));
 }
@@ -224,15 +223,16 @@ print_host(struct cmd *c, const struct node *n)
     struct err e = ERR_INIT;
     char a[SIZE_TEXT], b[SIZE_TEXT];
     if (!str_eq(n->status, NODE_READY) ||
-        api_get(c, api_target(c, "/v1/client/stats", "node_id", n->id, NULL), &type_host_stats, &ret,
-                NULL, &e))
+        api_get(c, api_target(c, "/v1/client/stats", "node_id", n->id, NULL), &type_host_stats,
+                &ret, NULL, &e))
         return;
     const struct host_stats *s = ret;
     struct table t;
     cmd_heading(c, "Host Resource Utilization");
     table_init(&t, c, 3);
     table_row(&t, "CPU", "Memory", "Disk");
-    int64_t mhz = n->node_resources && n->node_resources->cpu ? n->node_resources->cpu->cpu_shares : 0;
+    int64_t mhz =
+        n->node_resources && n->node_resources->cpu ? n->node_resources->cpu->cpu_shares : 0;
     const char *mem = s->memory ? mem_printf(c, "%s/%s", size_format(s->memory->used, a),
                                              size_format(s->memory->total, b))
                                 : NULL;
@@ -264,8 +264,8 @@ print_allocs(struct cmd *c, struct allocation_list *l, bool verbose)
     }
     qsort(l->v, l->n, sizeof(*l->v), alloc_cmp);
     table_init(&t, c, 9);
-    table_row(&t, "ID", "Node ID", "Job ID", "Task Group", "Version", "Desired", "Status", "Created",
-              "Modified");
+    table_row(&t, "ID", "Node ID", "Job ID", "Task Group", "Version", "Desired", "Status",
+              "Created", "Modified");
     for (size_t i = 0; i < l->n; i++) {
         const struct allocation *a = l->v[i];
         table_row(&t, fmt_id(c, a->id, verbose), fmt_id(c, a->node_id, verbose), a->job_id,
@@ -352,7 +352,7 @@ cmd_node_status(struct cmd *c)
         {"allocs", OPT_BOOL, &o.allocs, NULL, "Count running allocations in the list.", NULL},
         {"self", OPT_BOOL, &o.self, NULL, "Show the node that the agent is.", NULL},
         {"stats", OPT_BOOL, &o.stats, NULL, "Accepted; statistics are always shown.", NULL},
-        {"quiet", OPT_BOOL, &o.quiet, NULL, "List ids only.", NULL},
+        {"quiet", OPT_BOOL, &o.quiet, NULL, "List ids only, in full.", NULL},
         {"os", OPT_BOOL, &o.os, NULL, "Show the operating system in the list.", NULL},
         {"filter", OPT_STRING, &o.filter, "<expression>", "List only nodes that match.", NULL},
         {"per-page", OPT_INT, &o.per_page, "<n>", "List so many per page.", NULL},
@@ -393,5 +393,32 @@ cmd_node_eligibility(struct cmd *c)
                  &type_node_eligibility_request, &req, NULL, NULL, &e))
         return cmd_fail(c, "Error updating scheduling eligibility: %s", e.text);
     cmd_say(c, "Node \"%s\" scheduling eligibility set: %s for scheduling", id, word);
+    return 0;
+}
+
+int
+cmd_node_config(struct cmd *c)
+{
+    bool servers = false, update = false;
+    const struct opt opts[] = {{"servers", OPT_BOOL, &servers, NULL, "List the servers.", NULL},
+                               {"update-servers", OPT_BOOL, &update, NULL,
+                                "Refused: change servers in the client's configuration.", NULL},
+                               {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = SIZE_MAX}, &rc))
+        return rc;
+    if (update)
+        return cmd_fail(
+            c, "Servers of a running client are not changed in this release: write them to "
+               "servers of its configuration, and restart it");
+    if (!servers)
+        return cmd_fail(c, "The -servers flag must be set");
+    struct err e = ERR_INIT;
+    struct value *v = NULL;
+    if (api_get_value(c, api_target(c, "/v1/agent/servers", NULL), &v, &e))
+        return cmd_fail(c, "Error querying server list: %s", e.text);
+    for (size_t i = 0; v->kind == VALUE_LIST && i < v->list.n; i++)
+        if (v->list.v[i]->kind == VALUE_STRING)
+            cmd_say(c, "%s", v->list.v[i]->str.s);
     return 0;
 }

@@ -109,7 +109,8 @@ stream_get(struct cmd *c, const char *what, char *target, struct sink *s)
 }
 
 int
-tail_read(struct cmd *c, const char *what, const struct tail *t, struct sink *s, int64_t *ret_window)
+tail_read(struct cmd *c, const char *what, const struct tail *t, struct sink *s,
+          int64_t *ret_window)
 {
     for (int64_t window = WINDOW_FIRST;; window *= WINDOW_GROWTH) {
         struct http_resp *r = NULL;

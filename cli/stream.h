@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of files and logs that the agent streams: printed as they come, or from their last lines on.
+ * Bytes of files and logs that the agent streams: printed as they come, or from their last lines
+ * on.
  */
 #ifndef PADDOCK_CLI_STREAM_H
 #define PADDOCK_CLI_STREAM_H
 
 #include "cli/command.h"
 
-/* Where bytes go. With `cut`, what was there at the start (at least `begin` bytes of it come) is held
- * back until it is whole, and only its last `lines` lines are printed; what comes then goes through. */
+/* Where bytes go. With `cut`, what was there at the start (at least `begin` bytes of it come) is
+ * held back until it is whole, and only its last `lines` lines are printed; what comes then goes
+ * through. */
 struct sink {
     struct cmd *c;
     FILE *to;
@@ -31,10 +33,10 @@ int stream_bad_status(struct cmd *c, const char *what, const struct http_resp *r
 
 /* Where the last `lines` lines of p begin; false: there are fewer. */
 bool tail_start(const uint8_t *p, size_t n, int64_t lines, size_t *ret);
-/* Reads windows of the end, each larger than the one before, until the last `lines` lines are in it and
- * begin in its second half (the rest is for what is written meanwhile), or it is everything.
- * `target(arg, window)` names the end of so many bytes. Fills s->kept, s->whole and *ret_window; the exit
- * code. With `may_miss` a 404 is an empty end. */
+/* Reads windows of the end, each larger than the one before, until the last `lines` lines are in it
+ * and begin in its second half (the rest is for what is written meanwhile), or it is everything.
+ * `target(arg, window)` names the end of so many bytes. Fills s->kept, s->whole and *ret_window;
+ * the exit code. With `may_miss` a 404 is an empty end. */
 struct tail {
     char *(*target)(void *arg, int64_t window);
     void *arg;

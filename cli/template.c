@@ -3,8 +3,8 @@
  * The useful core of Go's text/template for -t, over the JSON of an answer:
  *   {{ .A.B }} {{ . }} {{ $ }} {{ $x := .A }} {{ $x = 1 }} {{ $x.B }} {{ (index .L 0).B }}
  *   {{ .A | printf "%.8s" }} {{ len .L }} and the other functions of template_fn.c
- *   {{ if P }} {{ else if P }} {{ else }} {{ end }}   {{ with P }}   {{ range $k, $v := P }} {{ else }}
- *   "quoted" and `raw` strings, whole numbers, true, false, comments, trim marks {{- -}}
+ *   {{ if P }} {{ else if P }} {{ else }} {{ end }}   {{ with P }}   {{ range $k, $v := P }} {{
+ * else }} "quoted" and `raw` strings, whole numbers, true, false, comments, trim marks {{- -}}
  * Whatever else Go knows is refused: what is printed is what Go would print of this JSON.
  */
 #include "cli/template.h"
@@ -40,8 +40,8 @@ static enum stop run(struct tmpl *t, const struct value *dot, bool live);
 static int
 bad(struct tmpl *t, const char *what, const char *at, size_t n)
 {
-    return err_set(t->e, -ERR_INVALID, "Error formatting the data: template: %s near \"%.*s\"", what,
-                   (int)(n > 40 ? 40 : n), at);
+    return err_set(t->e, -ERR_INVALID, "Error formatting the data: template: %s near \"%.*s\"",
+                   what, (int)(n > 40 ? 40 : n), at);
 }
 
 /* --- expressions: the text between the braces --- */
@@ -121,7 +121,8 @@ static int
 number(struct tmpl *t, struct expr *x, const struct value **ret)
 {
     size_t n = 1;
-    while (x->p + n < x->end && (isalnum((unsigned char)x->p[n]) || x->p[n] == '.' || x->p[n] == '_'))
+    while (x->p + n < x->end &&
+           (isalnum((unsigned char)x->p[n]) || x->p[n] == '.' || x->p[n] == '_'))
         n++;
     int64_t i;
     if (num_parse_i64(mem_strndup(t->ctx, x->p, n), &i))
@@ -359,7 +360,8 @@ body(struct tmpl *t, const struct value *dot, bool live)
 
 /* `s`: behind the word if or with. */
 static enum stop
-run_if(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool with, bool live)
+run_if(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool with,
+       bool live)
 {
     const struct value *v = NULL;
     struct decl d = {0};

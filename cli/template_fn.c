@@ -228,13 +228,13 @@ fn_ne(void *ctx, const struct value **a, size_t n, const struct value **ret, str
     return rc;
 }
 
-#define ORDER_FN(name, condition)                                                               \
-    static int fn_##name(void *ctx, const struct value **a, size_t n, const struct value **ret, \
-                         struct err *e)                                                         \
-    {                                                                                           \
-        int d, rc = order(#name, a, n, &d, e);                                                  \
-        *ret = rc ? NULL : value_bool(ctx, condition);                                          \
-        return rc;                                                                              \
+#define ORDER_FN(name, condition)                                                                  \
+    static int fn_##name(void *ctx, const struct value **a, size_t n, const struct value **ret,    \
+                         struct err *e)                                                            \
+    {                                                                                              \
+        int d, rc = order(#name, a, n, &d, e);                                                     \
+        *ret = rc ? NULL : value_bool(ctx, condition);                                             \
+        return rc;                                                                                 \
     }
 ORDER_FN(lt, d < 0)
 ORDER_FN(le, d <= 0)
@@ -335,7 +335,8 @@ put_number(struct buf *out, const struct verb *v, const struct value *a, struct 
     if (whole ? !is(a, VALUE_INT) : !is(a, VALUE_FLOAT))
         return bad(e, "printf",
                    whole ? "%d and %x want a whole number" : "%f, %e and %g want a fraction");
-    snprintf(fmt, sizeof(fmt), "%%%s%s%s%s%c", v->flags, width, precision, whole ? "ll" : "", v->verb);
+    snprintf(fmt, sizeof(fmt), "%%%s%s%s%s%c", v->flags, width, precision, whole ? "ll" : "",
+             v->verb);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     if (whole)
@@ -430,9 +431,10 @@ static const struct {
     const char *name;
     template_fn *fn;
 } functions[] = {
-    {"and", fn_and}, {"eq", fn_eq},   {"ge", fn_ge},       {"gt", fn_gt},         {"index", fn_index},
-    {"le", fn_le},   {"len", fn_len}, {"lt", fn_lt},       {"ne", fn_ne},         {"not", fn_not},
-    {"or", fn_or},   {"print", fn_print}, {"printf", fn_printf}, {"println", fn_println},
+    {"and", fn_and},       {"eq", fn_eq},           {"ge", fn_ge},   {"gt", fn_gt},
+    {"index", fn_index},   {"le", fn_le},           {"len", fn_len}, {"lt", fn_lt},
+    {"ne", fn_ne},         {"not", fn_not},         {"or", fn_or},   {"print", fn_print},
+    {"printf", fn_printf}, {"println", fn_println},
 };
 
 template_fn *

@@ -53,3 +53,50 @@ view_placement(const struct evaluation *ev)
         return "N/A - In Progress";
     return fmt_bool(ev->failed_tg_allocs.n > 0);
 }
+
+int
+view_eval_cmp(const void *a, const void *b)
+{
+    const struct evaluation *const *x = a, *const *y = b;
+    if ((*x)->create_index != (*y)->create_index)
+        return (*x)->create_index < (*y)->create_index ? 1 : -1;
+    return strcmp(str_or((*x)->id, ""), str_or((*y)->id, ""));
+}
+
+/* A word as a shell takes it. */
+static void
+put_word(struct buf *b, const char *s)
+{
+    if (*s && s[strcspn(s, " \t\n\"'\\$`&|;<>()*?[]#~")] == '\0') {
+        buf_puts(b, s);
+        return;
+    }
+    buf_putc(b, '\'');
+    for (; *s; s++)
+        if (*s == '\'')
+            buf_puts(b, "'\\''");
+        else
+            buf_putc(b, *s);
+    buf_putc(b, '\'');
+}
+
+void
+view_next_page(struct cmd *c, const char *token)
+{
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    if (str_empty(token))
+        return;
+    for (int i = 1; i < c->argc; i++) {
+        const char *name = c->argv[i] + strspn(c->argv[i], "-");
+        if (c->argv[i][0] == '-' && str_prefix(name, "page-token")) {
+            i += strchr(name, '=') == NULL; /* and its value */
+            continue;
+        }
+        put_word(&b, c->argv[i]);
+        buf_putc(&b, ' ');
+    }
+    cmd_say(
+        c,
+        "\nResults have been paginated. To get the next page run:\n\npaddock %s %s-page-token %s",
+        c->command->name, buf_str(&b), token);
+}

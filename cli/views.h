@@ -11,5 +11,9 @@
 void view_allocs(struct cmd *c, const struct alloc_list_stub_list *l, bool verbose);
 /* Evaluation: "true", "false" or "N/A - In Progress". */
 const char *view_placement(const struct evaluation *ev);
+/* Where there is a next page: the command line that shows it, all options of this one kept. */
+void view_next_page(struct cmd *c, const char *token);
+/* For qsort of evaluations: newest first. */
+int view_eval_cmp(const void *a, const void *b);
 
 #endif

@@ -65,8 +65,8 @@ fake_run(const char *line)
 {
     auto_mem void *ctx = mem_ctx("fake");
     setenv("TZ", "UTC", 1);
-    static const char *const unset[] = {"NOMAD_ADDR", "NOMAD_TOKEN", "NOMAD_NAMESPACE", "NOMAD_REGION",
-                                        "NOMAD_HTTP_AUTH", "NOMAD_CLI_FORCE_COLOR"};
+    static const char *const unset[] = {"NOMAD_ADDR",   "NOMAD_TOKEN",     "NOMAD_NAMESPACE",
+                                        "NOMAD_REGION", "NOMAD_HTTP_AUTH", "NOMAD_CLI_FORCE_COLOR"};
     for (size_t i = 0; i < ARRAY_LEN(unset); i++)
         unsetenv(unset[i]);
     char *argv[32], *copy = mem_strdup(ctx, line), *save = NULL;
@@ -94,6 +94,7 @@ fake_run(const char *line)
     c->argv = argv + words - 1;
     c->out = open_memstream(&out, &n);
     c->err = open_memstream(&err, &n);
+    ASSERT(freopen("/dev/null", "r", stdin));
     c->in = stdin;
     c->fetch = fetch;
     c->now_ns = INT64_C(1795262400) * 1000000000;

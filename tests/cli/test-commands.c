@@ -19,7 +19,6 @@ START_TEST(job_list)
     check_out("status", 0,
               "ID   Type     Priority  Status   Submit Date\n"
               "web  service  50        running  2026-11-21T11:59:55Z\n");
-    check_out("job status -t {{range.}}{{.ID}}-{{.Priority}}{{end}}", 0, "web-50\n");
     fake_run("job status -namespace x -region y");
     ck_assert_str_eq(fake_asked(), "GET /v1/jobs?region=y&namespace=x\n");
     fake_answers((const struct answer[]){{"GET /v1/jobs", 200, "[]"}, {NULL, 0, NULL}});
@@ -59,7 +58,7 @@ START_TEST(job_single)
               "Task Group  Queued  Starting  Running  Failed  Complete  Lost  Unknown\n"
               "a           1       0         1        0       0         0     0\n"
               "\nPlacement Failure\n"
-              "Task Group \"a\" (failed to place 1 allocation):\n"
+              "Task Group \"a\":\n"
               "  * Constraint \"${attr.x} = 1\": 2 nodes excluded by filter\n"
               "\nAllocations\n"
               "ID        Node ID   Task Group  Version  Desired  Status   Created    Modified\n"
@@ -218,7 +217,7 @@ START_TEST(run_tells_failed_placement)
               "all allocations:\n"
               "    Task Group \"a\" (failed to place 3 allocations):\n"
               "      * Resources exhausted on 1 nodes\n"
-              "      * Dimension \"memory\": 1 nodes exhausted\n"
+              "      * Dimension \"memory\" exhausted on 1 nodes\n"
               "    " T "Evaluation \"eeeeeeee\" waiting for additional capacity to place remainder\n");
     unlink(path);
 }
@@ -355,8 +354,8 @@ START_TEST(alloc_status)
               "*http  yes      127.0.0.1:21000\n"
               "\nTask \"t\" is \"dead\"\n"
               "Task Resources:\n"
-              "CPU      Memory  Disk\n"
-              "100 MHz  64 MiB  300 MiB\n"
+              "CPU      Memory  Disk     Addresses\n"
+              "100 MHz  64 MiB  300 MiB  \n"
               "\nTask Events:\n"
               "Started At     = 2026-11-21T11:00:00Z\n"
               "Finished At    = 2026-11-21T11:01:00Z\n"
@@ -368,6 +367,44 @@ START_TEST(alloc_status)
               "2026-11-21T11:00:00Z  Received    Task received\n");
     ck_assert_ptr_nonnull(strstr(fake_asked(), "GET /v1/allocations?prefix=bbbb\n"));
     ck_assert_int_eq(fake_run("alloc status bcbc"), 1);
+}
+END_TEST
+
+#define TASK(name, lifecycle) "{\"Name\":\"" name "\"" lifecycle "}"
+#define STATE(name) "\"" name "\":{\"State\":\"running\"}"
+
+/* As they start: before others, beside others, the others. */
+START_TEST(alloc_status_in_the_order_of_starting)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/allocations?prefix=bbbb", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/evaluation/later", 200, "{\"ID\":\"later\",\"WaitUntil\":\"2026-11-21T12:00:25Z\"}"},
+        {"GET /v1/allocation/" ALLOC_ID, 200,
+         "{\"ID\":\"" ALLOC_ID "\",\"Name\":\"web.a[0]\",\"TaskGroup\":\"a\",\"FollowupEvalID\":\"later\","
+         "\"Metrics\":{\"NodesEvaluated\":3,\"ScoreMetaData\":[{\"NodeID\":\"n\",\"NormScore\":0.5,"
+         "\"Scores\":{\"binpack\":0.25}}]},\"CreateTime\":1795262200000000000,\"ModifyTime\":"
+         "1795262395000000000,\"Job\":{\"TaskGroups\":[{\"Name\":\"a\",\"Tasks\":["
+         TASK("m", "") "," TASK("side", ",\"Lifecycle\":{\"Hook\":\"prestart\",\"Sidecar\":true}") ","
+         TASK("pre", ",\"Lifecycle\":{\"Hook\":\"prestart\"}") "]}]},\"TaskStates\":{" STATE("m") ","
+         STATE("pre") "," STATE("side") "}}"},
+        {NULL, 0, NULL}});
+    check_out("alloc status -short bbbb", 0,
+              "ID       = " ALLOC_ID "\n"
+              "Name     = web.a[0]\n"
+              "Created  = 3m20s ago\n"
+              "Modified = 5s ago\n"
+              "\nTasks\n"
+              "Name  State    Last Event  Time    Lifecycle\n"
+              "pre   running  <none>      <none>  prestart\n"
+              "side  running  <none>      <none>  prestart sidecar\n"
+              "m     running  <none>      <none>  main\n");
+    ck_assert_int_eq(fake_run("alloc status -verbose bbbb"), 0);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "Reschedule Eligibility = 25s from now\n"
+                                             "Evaluated Nodes        = 3\n"));
+    const char *pre = strstr(fake_out(), "\nTask \"pre\" (prestart) is \"running\"\n");
+    const char *side = strstr(fake_out(), "\nTask \"side\" (prestart sidecar) is \"running\"\n");
+    ck_assert(pre && side && pre < side && side < strstr(fake_out(), "\nTask \"m\" is \"running\"\n"));
+    ck_assert_ptr_nonnull(strstr(fake_out(), "Node  binpack  final score\nn     0.25     0.5\n"));
 }
 END_TEST
 
@@ -437,6 +474,7 @@ START_TEST(nodes_and_servers)
     check_out("node status", 0,
               "ID        Node Pool  DC   Name  Class   Drain  Eligibility  Status\n"
               "cccccccc  default    dc1  n1    <none>  false  eligible     ready\n");
+    check_out("node status -quiet", 0, NODE_ID "\n"); /* as other commands and the API take it */
     check_out("node eligibility -disable cccc", 0,
               "Node \"" NODE_ID "\" scheduling eligibility set: ineligible for scheduling\n");
     ck_assert_ptr_nonnull(strstr(fake_body(), "\"Eligibility\":\"ineligible\""));
@@ -536,7 +574,7 @@ END_TEST
 
 TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, dispatch, run_monitors,
            run_tells_failed_placement, run_without_submitting, garbage_as_a_job_file, plan,
-           init_writes_once, alloc_status, alloc_exec,
+           init_writes_once, alloc_status, alloc_status_in_the_order_of_starting, alloc_exec,
            the_escape_character, nodes_and_servers,
            node_drain, node_drain_that_is_disabled, node_meta,
            status_finds_the_kind)
