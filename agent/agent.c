@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -144,6 +145,13 @@ load_and_hold(void *arg, const void *ctx, struct policy **ret, struct err *e)
     return 0;
 }
 
+static int
+install_config(void *arg, const struct policy *p, struct err *e)
+{
+    struct command *c = arg;
+    return config_files_install(&c->flags, p, e);
+}
+
 static void
 release_holder(void *arg, const struct policy *p)
 {
@@ -174,6 +182,7 @@ supervise(struct command *c, int argc, char **argv)
         return 1;
     const struct supervisor s = {
         .load = load_and_hold,
+        .before_agent = install_config,
         .ended = release_holder,
         .arg = c,
         .argc = argc,
@@ -200,7 +209,8 @@ install_policy(const struct command *c, struct policy *p, struct err *e)
     if (str_empty(p->cgroup_root) &&
         file_read(c->ctx, AT_FDCWD, file, CGROUP_PATH_MAX, &text, &n) == 0)
         p->cgroup_root = text;
-    return policy_install(p, NULL, e);
+    int r = policy_install(p, NULL, e);
+    return r < 0 ? r : config_files_install(&c->flags, p, e);
 }
 
 int
@@ -451,6 +461,30 @@ tune_allocator(void)
     (void)mallopt(M_TRIM_THRESHOLD, 512 << 10);
 }
 
+/* Ours is data_dir; the directories above it are somebody else's. */
+static int
+check_way(const char *dir, const char *user, struct err *e)
+{
+    char way[PATH_MAX];
+    if (!str_copy(way, sizeof(way), dir))
+        return err_set(e, -ERR_LIMIT, "data_dir is too long");
+    for (char *p = way; *p != '\0'; p++) {
+        char *slash = strchr(p + 1, '/');
+        if (slash)
+            *slash = '\0';
+        if (access(way, X_OK) < 0)
+            return err_set(e, -ERR_POLICY,
+                           "user \"%s\", as whom the agent runs, cannot enter \"%s\" on the way to "
+                           "data_dir \"%s\" (%s): chmod o+x it, or choose another data_dir",
+                           user, way, dir, strerror(errno));
+        if (!slash)
+            break;
+        *slash = '/';
+        p = slash - 1;
+    }
+    return 0;
+}
+
 static int
 run_agent(struct command *c)
 {
@@ -459,16 +493,18 @@ run_agent(struct command *c)
     struct policy *policy = NULL;
     struct err e = ERR_INIT;
 
+    c->flags.run_dir = c->supervised;
     if (load_config(c, &run.cfg, &files) < 0 || open_log(run.cfg) < 0)
         return 1;
-    if (policy_load(c->ctx, mem_printf(c->ctx, "%s/" POLICY_FILE, c->supervised), &policy, &e) < 0) {
+    if (policy_load(c->ctx, mem_printf(c->ctx, "%s/" POLICY_FILE, c->supervised), &policy, &e) < 0 ||
+        check_way(policy->data_dir, str_or(policy->agent_user, "?"), &e) < 0) {
         fprintf(stderr, "==> %s\n", e.text);
         return 1;
     }
     raise_fd_limit();
     tune_allocator();
     slice_set(SLICE_SHORT_NS);
-    selfbox_files(run.cfg, &c->flags, policy, c->supervised);
+    selfbox_files(run.cfg, policy, c->supervised);
     run.loop = loop_new();
     loop_give_back(run.loop);
     loop_on_signal(run.loop, SIGTERM, on_term, &run);

@@ -1,82 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/config.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "agent/config_int.h"
-#include "agent/limits.h"
-#include "common/fd.h"
 #include "common/str.h"
 #include "jobspec/hcl.h"
 
+/* JSON has its suffix, or begins as no HCL does. */
 static bool
-wanted(const char *name)
+is_json(const struct config_file *f)
 {
-    size_t n = strlen(name);
-    if (str_prefix(name, ".#") || str_suffix(name, "~") ||
-        (n > 1 && name[0] == '#' && name[n - 1] == '#'))
-        return false; /* left behind by editors */
-    return str_suffix(name, ".hcl") || str_suffix(name, ".json");
+    const char *text = f->text;
+    return str_suffix(f->path, ".json") || text[strspn(text, " \t\r\n")] == '{';
 }
 
 static int
-list_dir(const void *ctx, const char *path, struct str_list *ret, struct err *e)
+parse(const void *ctx, const struct config_file *f, struct agent_config **ret,
+      struct str_list *warnings, const char **detail, struct err *e)
 {
-    DIR *d = opendir(path);
-    if (!d)
-        return err_errno(e, errno, "read configuration directory \"%s\"", path);
-    struct str_list names = {NULL, 0};
-    for (struct dirent *x; (x = readdir(d)) && names.n < CONFIG_FILES_MAX;)
-        if (wanted(x->d_name))
-            list_add(ctx, names, mem_strdup(ctx, x->d_name));
-    closedir(d);
-    if (names.n == CONFIG_FILES_MAX)
-        return err_set(e, -ERR_LIMIT, "configuration directory \"%s\" holds more than %d files",
-                       path, CONFIG_FILES_MAX);
-    if (names.n > 0)
-        qsort(names.v, names.n, sizeof(*names.v), str_cmp_qsort);
-    for (size_t i = 0; i < names.n; i++)
-        list_add(ctx, *ret, mem_printf(ctx, "%s/%s", path, names.v[i]));
-    return 0;
-}
-
-static int
-list_files(const void *ctx, const struct opt_list *paths, struct str_list *ret, struct err *e)
-{
-    for (size_t i = 0; i < paths->n; i++) {
-        struct stat st;
-        if (stat(paths->v[i], &st) < 0)
-            return err_errno(e, errno, "configuration \"%s\"", paths->v[i]);
-        if (!S_ISDIR(st.st_mode)) {
-            list_add(ctx, *ret, mem_strdup(ctx, paths->v[i]));
-            continue;
-        }
-        int r = list_dir(ctx, paths->v[i], ret, e);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int
-load_file(const void *ctx, const char *path, struct agent_config **ret, struct str_list *warnings,
-          const char **detail, struct err *e)
-{
-    char *text;
-    size_t n;
-    int r = file_read(ctx, AT_FDCWD, path, HCL_SOURCE_MAX, &text, &n);
-    if (r < 0)
-        return err_set(e, r, "read configuration \"%s\": %s", path, err_name(r));
-    unsigned flags = HCL_LITERAL | (str_suffix(path, ".json") ? HCL_JSON : HCL_LOOSE);
+    unsigned flags = HCL_LITERAL | (is_json(f) ? HCL_JSON : HCL_LOOSE);
     struct hcl_diags d = HCL_DIAGS_INIT;
     struct hcl_body *body;
     void *obj = NULL;
-    r = hcl_parse(ctx, path, text, n, flags, &body, &d);
+    int r = hcl_parse(ctx, f->path, f->text, strlen(f->text), flags, &body, &d);
     if (r == 0)
         r = hcl_decode(ctx, body, &type_agent_config, flags, &obj, &d);
     if (r < 0) {
@@ -145,14 +92,16 @@ config_load(const void *ctx, const struct config_flags *f, struct agent_config *
 {
     struct agent_config *c = mem_new(ctx, struct agent_config);
     struct str_list paths = {NULL, 0}, ignored = {NULL, 0};
+    struct config_files *given;
     const char *detail = NULL;
     config_blocks(ctx, c);
     if (f->dev)
         config_dev(ctx, c);
-    int r = list_files(ctx, &f->config, &paths, e);
-    for (size_t i = 0; i < paths.n && r == 0; i++) {
+    int r = config_files_read(ctx, f, &given, e);
+    for (size_t i = 0; r == 0 && i < given->files.n; i++) {
         struct agent_config *one = NULL;
-        r = load_file(ctx, paths.v[i], &one, warnings, &detail, e);
+        list_add(ctx, paths, given->files.v[i]->path);
+        r = parse(ctx, given->files.v[i], &one, warnings, &detail, e);
         if (r == 0)
             config_merge(ctx, c, one);
     }

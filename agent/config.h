@@ -18,6 +18,7 @@ struct flags_more;
 /* What the command line said. Zero or NULL: not given. Strings point into argv. */
 struct config_flags {
     struct opt_list config; /* -config, files or directories in order */
+    const char *run_dir;    /* where config_files_install() left them: read those. NULL: read the above */
     bool dev;
     bool server, client;
     const char *bind, *region, *dc, *data_dir, *plugin_dir, *node, *log_level;
@@ -40,6 +41,10 @@ const struct opt *config_options(const void *ctx, struct config_flags *f);
 int config_load(const void *ctx, const struct config_flags *f, struct agent_config **ret,
                 struct str_list *warnings, struct str_list *files, const char **ret_detail,
                 struct err *e);
+
+/* Reads the files as the caller may, and leaves them in p->run_dir for the agent, whose user may not:
+ * root's 0600 stays so. Parses nothing. Before each start of the agent, and before SIGHUP. */
+int config_files_install(const struct config_flags *f, const struct policy *p, struct err *e);
 
 /* The configuration as text for /v1/agent/self: secrets hidden. */
 struct value *config_value(const void *ctx, const struct agent_config *c);

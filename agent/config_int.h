@@ -7,6 +7,10 @@
 
 #include "agent/config.h"
 
+/* The files of the configuration with their texts, in order. */
+int config_files_read(const void *ctx, const struct config_flags *f, struct config_files **ret,
+                      struct err *e);
+
 /* Lays `from` over `into` by the rules of paddock.hcl(5); memory of `from` is shared. */
 void config_merge(const void *ctx, struct agent_config *into, const struct agent_config *from);
 

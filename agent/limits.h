@@ -24,7 +24,8 @@ enum {
     FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
 
     /* --- configuration --- */
-    CONFIG_FILES_MAX = 1024, /* files of a configuration directory */
+    CONFIG_FILES_MAX = 1024,     /* files of a configuration directory */
+    CONFIG_BYTES_MAX = 16 << 20, /* bytes of all files of the configuration together */
 };
 
 #endif

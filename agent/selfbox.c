@@ -50,8 +50,7 @@ told(const char *what, const struct err *e)
 }
 
 void
-selfbox_files(const struct agent_config *cfg, const struct config_flags *flags,
-              const struct policy *policy, const char *run_dir)
+selfbox_files(const struct agent_config *cfg, const struct policy *policy, const char *run_dir)
 {
     if (OFF)
         return;
@@ -70,10 +69,6 @@ selfbox_files(const struct agent_config *cfg, const struct config_flags *flags,
     add(&p, run_dir, false);
     add(&p, policy->data_dir, true);
     add(&p, policy->state_dir, true);
-    for (size_t i = 0; i < flags->config.n; i++) {
-        add(&p, flags->config.v[i], false);
-        add_parent(&p, flags->config.v[i], false);
-    }
     if (!str_empty(cfg->log_file))
         add_parent(&p, cfg->log_file, true);
     (void)sandbox_files(p.v, p.n, &e);

@@ -9,9 +9,8 @@
 #include "agent/config.h"
 #include "api/api.h"
 
-/* Before the first thread. `run_dir`: the warden's socket and the policy. */
-void selfbox_files(const struct agent_config *cfg, const struct config_flags *flags,
-                   const struct policy *p, const char *run_dir);
+/* Before the first thread. `run_dir`: the warden's socket, the policy and the configuration. */
+void selfbox_files(const struct agent_config *cfg, const struct policy *p, const char *run_dir);
 /* Once everything is started. */
 void selfbox_calls(void);
 

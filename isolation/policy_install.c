@@ -14,6 +14,24 @@
 #include "common/str.h"
 #include "isolation/policy.h"
 
+/* A directory of root's that was there, and that the agent's user cannot walk through, as a data_dir that
+ * another program made (0700): its group may, and no one else. */
+static int
+let_through(const struct policy *p, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    bool in = (st.st_mode & S_IXOTH) != 0 ||
+              (st.st_gid == (gid_t)p->agent_gid && (st.st_mode & S_IXGRP) != 0) ||
+              (st.st_uid == (uid_t)p->agent_uid && (st.st_mode & S_IXUSR) != 0);
+    if (geteuid() != 0 || in || st.st_uid != 0 || (st.st_gid != 0 && st.st_gid != (gid_t)p->agent_gid))
+        return 0; /* the agent says what is to be changed */
+    if (fchown(fd, 0, (gid_t)p->agent_gid) < 0 || fchmod(fd, (st.st_mode & 07777) | S_IXGRP) < 0)
+        return -errno;
+    return 0;
+}
+
 static int
 make_dir(const struct policy *p, const char *path, mode_t mode, bool agents, struct err *e)
 {
@@ -27,7 +45,8 @@ make_dir(const struct policy *p, const char *path, mode_t mode, bool agents, str
         return err_errno(e, errno, "give \"%s\" to the agent", path);
     if (agents && fchmod(fd, mode) < 0)
         return err_errno(e, errno, "chmod \"%s\"", path);
-    return 0;
+    r = agents ? 0 : let_through(p, fd);
+    return r < 0 ? err_errno(e, -r, "let the agent through \"%s\"", path) : 0;
 }
 
 int

@@ -261,10 +261,20 @@ find_self(struct run *u)
     u->self = fd;
 }
 
+static void
+before_agent(struct run *u)
+{
+    struct err e = ERR_INIT;
+    if (u->conf->before_agent != NULL && u->conf->before_agent(u->conf->arg, u->policy, &e) < 0)
+        log_error(ROOM, "the agent gets the configuration as it was", "error", e.text, NULL);
+}
+
 static int
 start(struct run *u, struct child *c)
 {
     find_self(u);
+    if (c == &u->agent)
+        before_agent(u);
     pid_t parent = getpid();
     pid_t pid = proc_fork(NULL);
     if (pid == 0) {
@@ -342,6 +352,7 @@ on_signal(struct run *u)
         return;
     }
     if (s.ssi_signo == SIGHUP) {
+        before_agent(u);
         if (u->agent.pid > 0)
             (void)kill(u->agent.pid, SIGHUP);
         return;

@@ -26,6 +26,9 @@ struct supervisor {
     /* Called in a child process of its own, as root: loads the configuration, returns the policy
      * owned by ctx. Its stderr is the caller's: it says itself what is wrong beyond `e`. */
     int (*load)(void *arg, const void *ctx, struct policy **ret, struct err *e);
+    /* Called here, as root, before each start of the agent and before it gets SIGHUP: leaves in the run
+     * directory what the agent's user may not read. When it fails, what is there already stays good. */
+    int (*before_agent)(void *arg, const struct policy *p, struct err *e);
     /* Optional, called here when all has ended, with stop_tasks: undoes what load() did beyond `ret`. */
     void (*ended)(void *arg, const struct policy *p);
     void *arg;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One machine that is server and client: copy it to /etc/paddock.d/ (root:paddock, mode 0640).
+# One machine that is server and client: copy it to /etc/paddock.d/ (mode 0600 will do: root reads it for the agent).
 data_dir  = "/var/lib/paddock"
 bind_addr = "127.0.0.1"
 
