@@ -130,8 +130,8 @@ void ask_index(struct ask *a, uint64_t index); /* X-Nomad-Index */
 void ask_meta(struct ask *a, const struct query_meta *m);
 
 /* --- the routes --- */
-extern const struct route routes_job[], routes_node[], routes_alloc[], routes_agent[],
-    routes_client[];
+extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
+    routes_agent[], routes_client[];
 
 /* agent/routes_later.c: true: it is Nomad's and not ours (yet), and was answered. */
 bool route_later(struct ask *a, unsigned verb);

@@ -13,8 +13,8 @@
 
 enum { WAIT_DEFAULT_S = 300 };
 
-static const struct route *const tables[] = {routes_job, routes_node, routes_alloc, routes_agent,
-                                             routes_client};
+static const struct route *const tables[] = {routes_deployment, routes_job,   routes_node,
+                                             routes_alloc,      routes_agent, routes_client};
 
 static unsigned
 verb_of(enum http_method m)

@@ -108,20 +108,6 @@ eval_allocations(struct ask *a)
     ask_call(a, RPC_EVAL_ALLOCATIONS, ask_by_id(a), eval_allocs_done);
 }
 
-/* Deployments have an issue of their own: there is none yet. */
-static void
-deployments_list(struct ask *a)
-{
-    ask_list(a, &(struct list){.type = &type_deployment, .order = LIST_BY_ID},
-             &(struct query_meta){.index = 1, .known_leader = true});
-}
-
-static void
-deployment_get(struct ask *a)
-{
-    ask_fail(a, 404, "deployment not found");
-}
-
 const struct route routes_alloc[] = {
     {VERB_GET, "/v1/allocations", NULL, allocs_list},
     {VERB_WRITE, "/v1/allocation/", "/stop", alloc_stop},
@@ -129,7 +115,5 @@ const struct route routes_alloc[] = {
     {VERB_GET, "/v1/evaluations", NULL, evals_list},
     {VERB_GET, "/v1/evaluation/", "/allocations", eval_allocations},
     {VERB_GET, "/v1/evaluation/", "", eval_get},
-    {VERB_GET, "/v1/deployments", NULL, deployments_list},
-    {VERB_GET, "/v1/deployment/", "", deployment_get},
     {0, NULL, NULL, NULL},
 };

@@ -102,36 +102,6 @@ job_versions(struct ask *a)
     ask_call(a, RPC_JOB_VERSIONS, ask_by_id(a), versions_done);
 }
 
-/* Deployments have an issue of their own: until then no job has one. */
-static void
-no_deployments_done(struct ask *a, const void *resp)
-{
-    const struct job_response *r = resp;
-    ask_list(a, &(struct list){.type = &type_deployment, .order = LIST_BY_ID}, r->meta);
-}
-
-static void
-job_deployments(struct ask *a)
-{
-    a->q->min_query_index = 0;
-    ask_call(a, RPC_JOB_GET_JOB, ask_by_id(a), no_deployments_done);
-}
-
-static void
-no_deployment_done(struct ask *a, const void *resp)
-{
-    const struct job_response *r = resp;
-    ask_meta(a, r->meta);
-    ask_json(a, &type_deployment, NULL);
-}
-
-static void
-job_deployment(struct ask *a)
-{
-    a->q->min_query_index = 0;
-    ask_call(a, RPC_JOB_GET_JOB, ask_by_id(a), no_deployment_done);
-}
-
 /* --- writes --- */
 
 /* Namespace: query, then the job's; region: query (which is ours), then the job's, where "global" means
@@ -344,8 +314,6 @@ const struct route routes_job[] = {
     {VERB_GET, "/v1/job/", "/evaluations", job_evaluations},
     {VERB_GET, "/v1/job/", "/summary", job_summary},
     {VERB_GET, "/v1/job/", "/versions", job_versions},
-    {VERB_GET, "/v1/job/", "/deployments", job_deployments},
-    {VERB_GET, "/v1/job/", "/deployment", job_deployment},
     {VERB_GET, "/v1/job/", "", job_get},
     {VERB_WRITE, "/v1/job/", "", job_update},
     {VERB_DELETE, "/v1/job/", "", job_delete},

@@ -114,17 +114,46 @@ read_cancelled(void *arg)
     read_answer(r);
 }
 
+void
+read_saw(struct read *r, const char *id, uint64_t modify_index)
+{
+    uint64_t h = r->print != 0 ? r->print : 0xcbf29ce484222325; /* FNV-1a */
+
+    for (const char *c = id; *c != '\0'; c++)
+        h = (h ^ (unsigned char)*c) * 0x100000001b3;
+    r->print = ((h ^ modify_index) * 0x100000001b3) | 1;
+}
+
+void
+read_list(struct read *r, struct state_txn *t)
+{
+    r->index = state_index(t, r->tables);
+    if (!str_empty(r->meta->next_token))
+        r->print = 0; /* there is more than was seen */
+    else if (r->print == 0)
+        r->print = 1;
+}
+
+static bool
+read_has_news(const struct read *r)
+{
+    bool same = r->waits_for != 0 && r->print == r->waits_for;
+
+    return r->news || (r->index > r->q->min_query_index && !same);
+}
+
 static bool
 read_parks(struct read *r)
 {
     if (r->err != NULL || r->cancelled || r->last || r->q->min_query_index == 0 ||
-        r->index > r->q->min_query_index || r->news || gate_is_closed(r->gate))
+        read_has_news(r) || gate_is_closed(r->gate))
         return false;
     int64_t left = r->deadline_ms - loop_now_ms(server_loop(r->s));
     if (left <= 0)
         return false;
     mem_free(r->ctx);
     r->resp = NULL;
+    r->waits_for = r->print;
     r->watch = server_watch(r->s, r->tables, r->key, r->seen, left, read_woken, r);
     if (r->watch == NULL) {
         read_fail(r, -ERR_BUSY, "too many blocking queries: retry later");
@@ -158,6 +187,7 @@ read_work(void *arg)
     r->meta->known_leader = true;
     if (r->fn(r, t, r->ctx, &e) < 0)
         r->err = mem_dup(r->ctx, &e, sizeof(e));
+    r->index = r->index > 0 ? r->index : 1; /* who waits for what comes after it must not get it at once */
     r->meta->index = r->index;
     state_read_end(t);
     gate_leave(r->gate);
@@ -167,6 +197,7 @@ static void
 read_start(struct read *r)
 {
     r->ctx = mem_ctx("read");
+    r->index = r->print = 0;
     loop_work(server_loop(r->s), read_work, read_done, r);
 }
 

@@ -31,9 +31,10 @@ alloc_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
         if (!req->task_states)
             stub->task_states = (struct task_state_map){0};
         page_add(&page, ctx, a->id, stub);
+        read_saw(r, a->id, a->modify_index);
     }
     resp->allocations.v = (struct alloc_list_stub **)page_end(&page, ctx, &resp->allocations.n);
-    r->index = state_index(t, r->tables);
+    read_list(r, t);
     resp->meta = r->meta;
     r->resp = resp;
     return 0;
@@ -227,9 +228,10 @@ eval_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
             continue;
         }
         page_add(&page, ctx, ev->id, ev);
+        read_saw(r, ev->id, ev->modify_index);
     }
     resp->evaluations.v = (struct evaluation **)page_end(&page, ctx, &resp->evaluations.n);
-    r->index = state_index(t, r->tables);
+    read_list(r, t);
     resp->meta = r->meta;
     r->resp = resp;
     return 0;
@@ -320,13 +322,11 @@ eval_allocations_run(struct read *r, struct state_txn *t, void *ctx, struct err 
 
     (void)e;
     for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
-        if (a->modify_index > r->index)
-            r->index = a->modify_index;
         struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
         list_add(ctx, resp->allocations, stub);
+        read_saw(r, a->id, a->modify_index);
     }
-    if (r->index == 0)
-        r->index = state_index(t, r->tables);
+    read_list(r, t);
     resp->meta = r->meta;
     r->resp = resp;
     return 0;

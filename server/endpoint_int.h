@@ -36,6 +36,7 @@ struct read {
     void *resp;
     uint64_t index;
     bool news; /* answer although the index is not above min_query_index */
+    uint64_t print; /* of the rows of a list; 0: it does not say */
     /* ours */
     struct gate *gate; /* of the server: when it is closed, `s` is not touched any more */
     struct err *err; /* NULL: none; big, and a read that is parked has none */
@@ -43,6 +44,7 @@ struct read {
     uint64_t seen;
     int64_t deadline_ms;
     struct server_watch *watch;
+    uint64_t waits_for; /* the print of the answer that was not news: another one is */
     bool last, cancelled;
 };
 
@@ -50,6 +52,11 @@ struct read {
  * above q->min_query_index, until its time is over. Answers the call. */
 void endpoint_read(struct server *s, struct rpc_call *call, const void *req,
                    const struct query_options *q, unsigned tables, uint64_t key, read_fn *fn);
+
+/* Of a list: read_saw() each row of the answer, then read_list(). Its index is that of its tables, which
+ * deletions move as well; who waits for it is answered when its rows have changed, not those of others. */
+void read_saw(struct read *r, const char *id, uint64_t modify_index);
+void read_list(struct read *r, struct state_txn *t);
 
 /* Namespace a query asks for: "default" when empty. */
 const char *query_ns(const struct query_options *q);

@@ -76,12 +76,17 @@ list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     page_seek(&page, it, true);
     for (struct job *j; !page_full(&page) && (j = state_next(it, ctx)) != NULL;) {
         const char *token = mem_printf(ctx, "%s.%s", j->namespace, j->id);
-        if (page_wants(&page, ctx, token))
-            page_add(&page, ctx, token, job_stub(t, ctx, j, req->meta));
+        if (!page_wants(&page, ctx, token))
+            continue;
+        struct job_list_stub *stub = job_stub(t, ctx, j, req->meta);
+        page_add(&page, ctx, token, stub);
+        read_saw(r, token, j->modify_index);
+        if (stub->job_summary != NULL)
+            read_saw(r, token, stub->job_summary->modify_index);
     }
     resp->jobs.v = (struct job_list_stub **)page_end(&page, ctx, &resp->jobs.n);
     resp->meta = r->meta;
-    r->index = state_index(t, r->tables);
+    read_list(r, t);
     r->resp = resp;
     return 0;
 }
@@ -106,16 +111,14 @@ allocations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 
     (void)e;
     for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
-        if (a->modify_index > r->index)
-            r->index = a->modify_index;
         /* an older job of that id that was purged */
         if (!req->all && j != NULL && a->job != NULL && a->job->create_index != j->create_index)
             continue;
         struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
         list_add(ctx, resp->allocations, stub);
+        read_saw(r, a->id, a->modify_index);
     }
-    if (r->index == 0)
-        r->index = state_index(t, r->tables);
+    read_list(r, t);
     resp->meta = r->meta;
     r->resp = resp;
     return 0;
@@ -139,12 +142,10 @@ evaluations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 
     (void)e;
     for (struct evaluation *ev; (ev = state_next(it, ctx)) != NULL;) {
-        if (ev->modify_index > r->index)
-            r->index = ev->modify_index;
         list_add(ctx, resp->evaluations, ev);
+        read_saw(r, ev->id, ev->modify_index);
     }
-    if (r->index == 0)
-        r->index = state_index(t, r->tables);
+    read_list(r, t);
     resp->meta = r->meta;
     r->resp = resp;
     return 0;

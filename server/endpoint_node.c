@@ -364,11 +364,13 @@ node_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     struct state_iter *it = state_nodes(t, ctx, r->q->prefix);
     page_seek(&page, it, false);
     for (struct node *n; !page_full(&page) && (n = state_next(it, ctx)) != NULL;) {
-        if (page_wants(&page, ctx, n->id))
-            page_add(&page, ctx, n->id, node_stub(ctx, n, req));
+        if (!page_wants(&page, ctx, n->id))
+            continue;
+        page_add(&page, ctx, n->id, node_stub(ctx, n, req));
+        read_saw(r, n->id, n->modify_index);
     }
     resp->nodes.v = (struct node_list_stub **)page_end(&page, ctx, &resp->nodes.n);
-    r->index = state_index(t, r->tables);
+    read_list(r, t);
     resp->meta = r->meta;
     r->resp = resp;
     return 0;
@@ -391,15 +393,11 @@ node_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 
     (void)e;
     for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
-        if (!query_ns_matches(r->q, a->namespace) && !str_empty(r->q->namespace))
-            continue;
-        if (a->modify_index > r->index)
-            r->index = a->modify_index;
         endpoint_alloc_totals(ctx, a);
         list_add(ctx, resp->allocations, a);
+        read_saw(r, a->id, a->modify_index);
     }
-    if (r->index == 0)
-        r->index = 1;
+    read_list(r, t);
     resp->meta = r->meta;
     r->resp = resp;
     return 0;

@@ -359,6 +359,30 @@ START_TEST(agent_routes)
 }
 END_TEST
 
+/* There is none, and who waits for one waits. */
+START_TEST(deployments_block)
+{
+    static const struct {
+        const char *path, *body;
+        int status;
+    } all[] = {{"/v1/deployments", "[]", 200},
+               {"/v1/job/x/deployments", "[]", 200},
+               {"/v1/job/x/deployment", "null", 200},
+               {"/v1/deployment/11111111-1111-4111-8111-111111111111", "deployment not found", 404}};
+    char target[128];
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        ck_assert_int_eq(status("GET", all[i].path, NULL), all[i].status);
+        ck_assert_str_eq(got.body, all[i].body);
+        ck_assert_str_eq(got.index, "1");
+        snprintf(target, sizeof(target), "%s?index=1&wait=50ms", all[i].path);
+        int64_t begin = clock_mono_ns();
+        ck_assert_int_eq(status("GET", target, NULL), all[i].status);
+        ck_assert_int_ge(clock_mono_ns() - begin, 49 * NS_PER_MS);
+        ck_assert_str_eq(got.index, "1");
+    }
+}
+END_TEST
+
 START_TEST(client_routes)
 {
     ck_assert_int_eq(status("GET", "/v1/client/stats", NULL), 200);
@@ -573,7 +597,7 @@ END_TEST
 TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
                    nodes_keep_their_secret_and_tell_of_drain, draining, node_metadata, parameters,
                    lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
-                   agent_routes, client_routes, a_page_of_another_origin_changes_nothing,
+                   agent_routes, deployments_block, client_routes, a_page_of_another_origin_changes_nothing,
                    a_name_that_is_not_ours_is_refused,
                    what_is_meant_for_another_region_is_not_done_here,
                    what_is_not_built_says_so_and_not_that_something_is_missing,

@@ -11,231 +11,12 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
 #include "net/rpc.h"
 #include "server/sched/rng.h"
 #include "server/server.h"
+#include "tests/server/served.h"
 #include "tests/server/util.h"
-
-struct world {
-    struct loop *loop;
-    struct server *server;
-    struct rpc_client *rpc;
-    struct err err;
-};
-
-static void
-stopped(void *arg)
-{
-    *(bool *)arg = true;
-}
-
-static struct world *
-world_open_with(const char *dir, int64_t heartbeat_ms)
-{
-    struct world *w = mem_new(NULL, struct world);
-    struct server_config cfg = {
-        .data_dir = dir,
-        .name = "test.global",
-        .rpc_addr = "127.0.0.1:4647",
-        .dev = true,
-        .heartbeat_min_ms = heartbeat_ms,
-        .heartbeat_grace_ms = heartbeat_ms,
-    };
-    struct err e = ERR_INIT;
-    size_t n;
-
-    w->loop = loop_new();
-    ck_assert_msg(server_new(w->loop, &cfg, &w->server, &e) == 0, "%s", e.text);
-    ck_assert_msg(server_start(w->server, &e) == 0, "%s", e.text);
-    const struct rpc_service *v = server_services(w->server, &n);
-    w->rpc = rpc_local(w->loop, v, n, w->server);
-    int64_t end = clock_mono_ns() + 10 * NS_PER_S;
-    while (!server_is_leader(w->server) && clock_mono_ns() < end) {
-        bool never = false;
-        loop_run_until(w->loop, &never, 1);
-    }
-    ck_assert(server_is_leader(w->server));
-    return w;
-}
-
-static struct world *
-world_open(const char *dir)
-{
-    return world_open_with(dir, 0);
-}
-
-static void
-world_close(struct world *w)
-{
-    bool done = false;
-
-    rpc_client_close(w->rpc);
-    server_stop(w->server, stopped, &done);
-    ck_assert(loop_run_until(w->loop, &done, 10000));
-    loop_free(w->loop);
-    talloc_free(w);
-}
-
-struct answer {
-    struct world *w;
-    bool done;
-    struct err err;
-    const void *resp;
-};
-
-static void
-answered(void *arg, const struct err *e, const void *resp)
-{
-    struct answer *a = arg;
-
-    a->done = true;
-    if (e != NULL)
-        a->err = *e;
-    else
-        a->resp = talloc_steal(a->w, resp);
-}
-
-/* Calls and waits; NULL with w->err set on failure. */
-static const void *
-call(struct world *w, enum rpc_id id, const void *req)
-{
-    struct answer *a = mem_new(w, struct answer);
-
-    a->w = w;
-    err_clear(&w->err);
-    rpc_send(w->rpc, id, req, 15000, answered, a);
-    ck_assert(loop_run_until(w->loop, &a->done, 15000));
-    w->err = a->err;
-    return a->resp;
-}
-
-#define CALL(w, id, type, req)                                         \
-    ({                                                                 \
-        const struct type *_r = call((w), (id), (req));                \
-        ck_assert_msg(_r != NULL, "%s: %s", #id, (w)->err.text);       \
-        _r;                                                            \
-    })
-
-static const char node_id[] = "11111111-1111-4111-8111-111111111111";
-static const char node_secret[] = "22222222-2222-4222-8222-222222222222";
-
-static struct node *
-the_node(void *ctx)
-{
-    struct node *n = mem_new(ctx, struct node);
-    struct driver_info *d = mem_new(ctx, struct driver_info);
-    struct node_network_resource *nn = mem_new(ctx, struct node_network_resource);
-    struct node_network_address *na = mem_new(ctx, struct node_network_address);
-
-    n->id = node_id;
-    n->secret_id = node_secret;
-    n->name = "host";
-    n->datacenter = "dc1";
-    n->http_addr = "127.0.0.1:4646";
-    n->node_class = "small";
-    str_map_set(ctx, &n->attributes, "kernel.name", "linux");
-    d->detected = d->healthy = true;
-    map_put(ctx, n->drivers, "raw_exec")->v = d;
-    n->node_resources = mem_new(ctx, struct node_resources);
-    n->node_resources->cpu = mem_new(ctx, struct node_cpu_resources);
-    n->node_resources->cpu->cpu_shares = 4000;
-    n->node_resources->memory = mem_new(ctx, struct node_memory_resources);
-    n->node_resources->memory->memory_mb = 4096;
-    n->node_resources->disk = mem_new(ctx, struct node_disk_resources);
-    n->node_resources->disk->disk_mb = 10000;
-    nn->mode = "host";
-    nn->device = "lo";
-    na->alias = "default";
-    na->address = "127.0.0.1";
-    list_add(ctx, nn->addresses, na);
-    list_add(ctx, n->node_resources->node_networks, nn);
-    return n;
-}
-
-static void
-node_up(struct world *w)
-{
-    struct node_register_request rr = {.node = the_node(w)};
-    struct node_update_status_request sr = {
-        .node_id = node_id, .secret_id = node_secret, .status = NODE_READY};
-
-    const struct node_update_response *r =
-        CALL(w, RPC_NODE_REGISTER, node_update_response, &rr);
-    ck_assert_int_ge(r->heartbeat_ttl, 10 * NS_PER_S);
-    ck_assert_int_lt(r->heartbeat_ttl, 20 * NS_PER_S);
-    r = CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
-    ck_assert_uint_gt(r->index, 0);
-    /* a heartbeat of a ready node writes nothing */
-    r = CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
-    ck_assert_uint_eq(r->index, 0);
-}
-
-static struct job *
-the_job(void *ctx, const char *id, int64_t count)
-{
-    struct job *j = mem_new(ctx, struct job);
-    struct task_group *tg = mem_new(ctx, struct task_group);
-    struct task *t = mem_new(ctx, struct task);
-
-    j->id = j->name = id;
-    j->type = JOB_SERVICE;
-    tg->name = "web";
-    tg->count = (struct opt_i64){true, count};
-    t->name = "server";
-    t->driver = "raw_exec";
-    t->config = value_map(ctx);
-    value_map_set(t->config, "command", value_str(ctx, "/bin/true"));
-    t->resources = mem_new(ctx, struct resources);
-    t->resources->cpu = (struct opt_i64){true, 500};
-    t->resources->memory_mb = (struct opt_i64){true, 256};
-    list_add(ctx, tg->tasks, t);
-    list_add(ctx, j->task_groups, tg);
-    return j;
-}
-
-static const struct job_register_response *
-run_job(struct world *w, struct job *j)
-{
-    struct job_register_request req = {.job = j};
-
-    return CALL(w, RPC_JOB_REGISTER, job_register_response, &req);
-}
-
-/* The evaluation once it is not pending any more: a blocking query, as `job run` does. */
-static const struct evaluation *
-await_eval(struct world *w, const char *id)
-{
-    struct query_options q = {.max_query_time = 10 * NS_PER_S};
-    struct id_request req = {.id = id, .query = &q};
-
-    for (int i = 0; i < 20; i++) {
-        const struct eval_response *r = CALL(w, RPC_EVAL_GET_EVAL, eval_response, &req);
-        ck_assert_ptr_nonnull(r->eval);
-        if (!str_eq(r->eval->status, EVAL_PENDING))
-            return r->eval;
-        q.min_query_index = r->meta->index;
-    }
-    ck_abort_msg("evaluation %s stays pending", id);
-    return NULL;
-}
-
-static const struct alloc_list_response *
-allocs_of(struct world *w, const char *job)
-{
-    struct id_request req = {.id = job};
-
-    return CALL(w, RPC_JOB_ALLOCATIONS, alloc_list_response, &req);
-}
-
-static void
-report(struct world *w, const char *alloc_id, const char *status)
-{
-    struct allocation a = {.id = alloc_id, .client_status = status}, *v[] = {&a};
-    struct node_update_alloc_request req = {
-        .node_id = node_id, .secret_id = node_secret, .allocs = {v, 1}};
-
-    CALL(w, RPC_NODE_UPDATE_ALLOC, write_response, &req);
-}
 
 START_TEST(job_becomes_allocation)
 {
@@ -274,44 +55,6 @@ START_TEST(job_becomes_allocation)
     ck_assert_str_eq(job->job->status, JOB_STATUS_RUNNING);
     const struct job_summary_response *sum = CALL(w, RPC_JOB_SUMMARY, job_summary_response, &jr);
     ck_assert_int_eq(map_get(sum->job_summary->summary, "web")->v->running, 1);
-    world_close(w);
-}
-END_TEST
-
-/* Far more than a frame together: each job once, in parts that go on where the one before ended. */
-START_TEST(allocations_are_sent_in_parts)
-{
-    enum { JOBS = 7, EACH = 2, MEBIBYTE = 1 << 20 };
-    struct world *w = world_open(tmp_dir());
-    char *ballast = mem_array(w, char, MEBIBYTE + 1);
-    struct str_list ids = {0};
-
-    memset(ballast, 'x', MEBIBYTE);
-    node_up(w);
-    for (int i = 0; i < JOBS; i++) {
-        struct job *j = the_job(w, mem_printf(w, "large%d", i), EACH);
-        str_map_set(w, &j->meta, "ballast", ballast);
-        j->task_groups.v[0]->tasks.v[0]->resources->cpu.v = 100;
-        await_eval(w, run_job(w, j)->eval_id);
-        const struct alloc_list_response *al = allocs_of(w, j->id);
-        ck_assert_uint_eq(al->allocations.n, EACH);
-        for (size_t k = 0; k < EACH; k++)
-            list_add(w, ids, al->allocations.v[k]->id);
-    }
-    size_t parts = 0, allocs = 0, jobs = 0;
-    for (size_t at = 0; at < ids.n; parts++) {
-        struct alloc_get_allocs_request gr = {.alloc_ids = {ids.v + at, ids.n - at}};
-        const struct alloc_get_allocs_response *r =
-            CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
-        ck_assert_uint_gt(r->handled, 0);
-        ck_assert_str_eq(r->allocs.v[0]->alloc->id, ids.v[at]);
-        at += r->handled;
-        allocs += r->allocs.n;
-        jobs += r->jobs.n;
-    }
-    ck_assert_uint_gt(parts, 1);
-    ck_assert_uint_eq(allocs, JOBS * EACH);
-    ck_assert_uint_lt(jobs, JOBS + parts); /* one that a part ends within is sent with the next as well */
     world_close(w);
 }
 END_TEST
@@ -690,47 +433,6 @@ START_TEST(soak)
 }
 END_TEST
 
-/* A changed job fails, is refused by index, and a page is a page. */
-START_TEST(indexes_and_pages)
-{
-    struct world *w = world_open(tmp_dir());
-    char id[16];
-
-    node_up(w);
-    for (int i = 0; i < 5; i++) {
-        snprintf(id, sizeof(id), "job-%d", i);
-        struct job_register_request req = {
-            .job = the_job(w, mem_strdup(w, id), 0), .enforce_index = true};
-        CALL(w, RPC_JOB_REGISTER, job_register_response, &req);
-        ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &req));
-        ck_assert_int_eq(w->err.code, -ERR_CONFLICT);
-    }
-    struct query_options q = {.per_page = 2};
-    struct list_request lr = {.query = &q};
-    const struct job_list_response *jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
-    ck_assert_uint_eq(jl->jobs.n, 2);
-    ck_assert_str_eq(jl->meta->next_token, "default.job-2");
-    q.next_token = jl->meta->next_token;
-    q.per_page = 10;
-    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
-    ck_assert_uint_eq(jl->jobs.n, 3);
-    ck_assert(str_empty(jl->meta->next_token));
-    q = (struct query_options){.per_page = 2, .reverse = true};
-    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
-    ck_assert_str_eq(jl->jobs.v[0]->id, "job-4");
-    ck_assert_str_eq(jl->meta->next_token, "default.job-2");
-    q.next_token = jl->meta->next_token;
-    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
-    ck_assert_str_eq(jl->jobs.v[0]->id, "job-2");
-    q = (struct query_options){.prefix = "job-3"};
-    ck_assert_uint_eq(CALL(w, RPC_JOB_LIST, job_list_response, &lr)->jobs.n, 1);
-    q = (struct query_options){.prefix = "abc"};
-    ck_assert_ptr_null(call(w, RPC_NODE_LIST, &lr));
-    ck_assert_ptr_nonnull(strstr(w->err.text, "even length"));
-    world_close(w);
-}
-END_TEST
-
 START_TEST(a_member_has_an_id_that_stays_and_the_tags_of_nomad)
 {
     static const char *const tags[] = {"role", "region", "dc", "build", "rpc_addr", "port", "raft_vsn",
@@ -754,8 +456,7 @@ START_TEST(a_member_has_an_id_that_stays_and_the_tags_of_nomad)
 END_TEST
 
 TEST_SUITE_TIMEOUT("server", 60, a_member_has_an_id_that_stays_and_the_tags_of_nomad,
-                   job_becomes_allocation, allocations_are_sent_in_parts,
-                   counts_change_and_stop, blocked_until_there_is_room,
-           refusals_name_the_problem, plan_is_a_dry_run, survives_a_restart,
-           blocked_survives_a_restart, silence_loses_the_node, stops_under_load, soak,
-           indexes_and_pages)
+                   job_becomes_allocation, counts_change_and_stop,
+                   blocked_until_there_is_room, refusals_name_the_problem, plan_is_a_dry_run,
+                   survives_a_restart, blocked_survives_a_restart, silence_loses_the_node,
+                   stops_under_load, soak)

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A whole server on the loop of a test, its one node, and calls that are waited for.
+ */
+#ifndef PADDOCK_TESTS_SERVER_SERVED_H
+#define PADDOCK_TESTS_SERVER_SERVED_H
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "net/rpc.h"
+#include "server/server.h"
+
+struct world {
+    struct loop *loop;
+    struct server *server;
+    struct rpc_client *rpc;
+    struct err err;
+};
+
+struct answer {
+    struct world *w;
+    bool done;
+    struct err err;
+    const void *resp;
+};
+
+extern const char node_id[], node_secret[];
+
+struct world *world_open_with(const char *dir, int64_t heartbeat_ms);
+struct world *world_open(const char *dir);
+void world_close(struct world *w);
+void answered(void *arg, const struct err *e, const void *resp);
+/* Calls and waits; NULL with w->err set on failure. */
+const void *call(struct world *w, enum rpc_id id, const void *req);
+struct node *the_node(void *ctx);
+void node_up(struct world *w);
+struct job *the_job(void *ctx, const char *id, int64_t count);
+const struct job_register_response *run_job(struct world *w, struct job *j);
+/* The evaluation once it is not pending any more: a blocking query, as `job run` does. */
+const struct evaluation *await_eval(struct world *w, const char *id);
+const struct alloc_list_response *allocs_of(struct world *w, const char *job);
+void report(struct world *w, const char *alloc_id, const char *status);
+
+#define CALL(w, id, type, req)                                         \
+    ({                                                                 \
+        const struct type *_r = call((w), (id), (req));                \
+        ck_assert_msg(_r != NULL, "%s: %s", #id, (w)->err.text);       \
+        _r;                                                            \
+    })
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a server answers to those who read: lists that block, pages, what a client fetches.
+ */
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/server/served.h"
+#include "tests/server/util.h"
+
+/* Far more than a frame together: each job once, in parts that go on where the one before ended. */
+START_TEST(allocations_are_sent_in_parts)
+{
+    enum { JOBS = 7, EACH = 2, MEBIBYTE = 1 << 20 };
+    struct world *w = world_open(tmp_dir());
+    char *ballast = mem_array(w, char, MEBIBYTE + 1);
+    struct str_list ids = {0};
+
+    memset(ballast, 'x', MEBIBYTE);
+    node_up(w);
+    for (int i = 0; i < JOBS; i++) {
+        struct job *j = the_job(w, mem_printf(w, "large%d", i), EACH);
+        str_map_set(w, &j->meta, "ballast", ballast);
+        j->task_groups.v[0]->tasks.v[0]->resources->cpu.v = 100;
+        await_eval(w, run_job(w, j)->eval_id);
+        const struct alloc_list_response *al = allocs_of(w, j->id);
+        ck_assert_uint_eq(al->allocations.n, EACH);
+        for (size_t k = 0; k < EACH; k++)
+            list_add(w, ids, al->allocations.v[k]->id);
+    }
+    size_t parts = 0, allocs = 0, jobs = 0;
+    for (size_t at = 0; at < ids.n; parts++) {
+        struct alloc_get_allocs_request gr = {.alloc_ids = {ids.v + at, ids.n - at}};
+        const struct alloc_get_allocs_response *r =
+            CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
+        ck_assert_uint_gt(r->handled, 0);
+        ck_assert_str_eq(r->allocs.v[0]->alloc->id, ids.v[at]);
+        at += r->handled;
+        allocs += r->allocs.n;
+        jobs += r->jobs.n;
+    }
+    ck_assert_uint_gt(parts, 1);
+    ck_assert_uint_eq(allocs, JOBS * EACH);
+    ck_assert_uint_lt(jobs,
+                      JOBS + parts); /* one that a part ends within is sent with the next as well */
+    world_close(w);
+}
+END_TEST
+
+/* --- blocking lists --- */
+
+/* A list of the job's allocations or evaluations, or of jobs by prefix. */
+struct blocked {
+    struct world *w;
+    struct query_options q;
+    struct id_request by_id;
+    struct list_request list;
+    struct answer answer;
+    enum rpc_id rpc;
+};
+
+static struct blocked *
+block(struct world *w, enum rpc_id rpc, const char *job, uint64_t index)
+{
+    struct blocked *b = mem_new(w, struct blocked);
+
+    b->q = (struct query_options){.min_query_index = index, .max_query_time = 10 * NS_PER_S};
+    b->w = b->answer.w = w;
+    b->rpc = rpc;
+    if (rpc == RPC_JOB_LIST)
+        b->q.prefix = job;
+    b->list.query = b->by_id.query = &b->q;
+    b->by_id.id = job;
+    rpc_send(w->rpc, rpc, rpc == RPC_JOB_LIST ? (const void *)&b->list : &b->by_id, 15000, answered,
+             &b->answer);
+    return b;
+}
+
+static uint64_t
+index_of(const struct blocked *b)
+{
+    ck_assert(loop_run_until(b->w->loop, (bool *)(uintptr_t)&b->answer.done, 10000));
+    ck_assert_msg(b->answer.resp != NULL, "%s", b->answer.err.text);
+    const struct job_list_response *jl = b->answer.resp;
+    const struct alloc_list_response *al = b->answer.resp;
+    const struct eval_list_response *el = b->answer.resp;
+    return b->rpc == RPC_JOB_LIST          ? jl->meta->index
+           : b->rpc == RPC_JOB_ALLOCATIONS ? al->meta->index
+                                           : el->meta->index;
+}
+
+static void
+purge(struct world *w, const char *job)
+{
+    struct job_deregister_request req = {.job_id = job, .purge = true};
+    await_eval(w, CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &req)->eval_id);
+}
+
+static bool
+parked(const struct blocked *b)
+{
+    bool never = false;
+    loop_run_until(b->w->loop, &never, 60);
+    return !b->answer.done;
+}
+
+/* What is deleted is not seen by its own index: the list's must grow all the same, and wake. */
+START_TEST(deletions_wake_and_move_the_index)
+{
+    static const enum rpc_id lists[] = {RPC_JOB_ALLOCATIONS, RPC_JOB_EVALUATIONS};
+    struct world *w = world_open(tmp_dir());
+    uint64_t before[2], after;
+
+    node_up(w);
+    await_eval(w, run_job(w, the_job(w, "other", 1))->eval_id);
+    await_eval(w, run_job(w, the_job(w, "web", 2))->eval_id);
+    const struct alloc_list_response *al = allocs_of(w, "web");
+    purge(w, "web");
+    for (size_t i = 0; i < al->allocations.n; i++)
+        report(w, al->allocations.v[i]->id, ALLOC_COMPLETE);
+    struct blocked *b[2];
+    for (size_t i = 0; i < 2; i++) {
+        do { /* what follows the reports may still come */
+            before[i] = index_of(block(w, lists[i], "web", 0));
+            b[i] = block(w, lists[i], "web", before[i]);
+        } while (!parked(b[i]));
+    }
+    CALL(w, RPC_SYSTEM_GC, write_response, &(struct empty){0});
+    for (size_t i = 0; i < 2; i++) {
+        after = index_of(b[i]);
+        ck_assert_uint_gt(after, before[i]);
+        ck_assert_uint_ge(index_of(block(w, lists[i], "web", 0)), after);
+    }
+    ck_assert_uint_eq(allocs_of(w, "web")->allocations.n, 0);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(a_purge_wakes_lists_of_its_prefix_only)
+{
+    struct world *w = world_open(tmp_dir());
+
+    node_up(w);
+    await_eval(w, run_job(w, the_job(w, "web", 1))->eval_id);
+    await_eval(w, run_job(w, the_job(w, "other", 1))->eval_id);
+    struct blocked *web = block(w, RPC_JOB_LIST, "we", index_of(block(w, RPC_JOB_LIST, "we", 0)));
+    struct blocked *none = block(w, RPC_JOB_LIST, "no", index_of(block(w, RPC_JOB_LIST, "no", 0)));
+    purge(w, "other");
+    ck_assert(parked(web) && parked(none));
+    purge(w, "web");
+    ck_assert_uint_gt(index_of(web), web->q.min_query_index);
+    ck_assert(parked(none));
+    run_job(w, the_job(w, "node", 0));
+    ck_assert_uint_gt(index_of(none), none->q.min_query_index);
+    world_close(w);
+}
+END_TEST
+
+/* A changed job fails, is refused by index, and a page is a page. */
+START_TEST(indexes_and_pages)
+{
+    struct world *w = world_open(tmp_dir());
+    char id[16];
+
+    node_up(w);
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof(id), "job-%d", i);
+        struct job_register_request req = {.job = the_job(w, mem_strdup(w, id), 0),
+                                           .enforce_index = true};
+        CALL(w, RPC_JOB_REGISTER, job_register_response, &req);
+        ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &req));
+        ck_assert_int_eq(w->err.code, -ERR_CONFLICT);
+    }
+    struct query_options q = {.per_page = 2};
+    struct list_request lr = {.query = &q};
+    const struct job_list_response *jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert_uint_eq(jl->jobs.n, 2);
+    ck_assert_str_eq(jl->meta->next_token, "default.job-2");
+    q.next_token = jl->meta->next_token;
+    q.per_page = 10;
+    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert_uint_eq(jl->jobs.n, 3);
+    ck_assert(str_empty(jl->meta->next_token));
+    q = (struct query_options){.per_page = 2, .reverse = true};
+    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert_str_eq(jl->jobs.v[0]->id, "job-4");
+    ck_assert_str_eq(jl->meta->next_token, "default.job-2");
+    q.next_token = jl->meta->next_token;
+    jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert_str_eq(jl->jobs.v[0]->id, "job-2");
+    q = (struct query_options){.prefix = "job-3"};
+    ck_assert_uint_eq(CALL(w, RPC_JOB_LIST, job_list_response, &lr)->jobs.n, 1);
+    q = (struct query_options){.prefix = "abc"};
+    ck_assert_ptr_null(call(w, RPC_NODE_LIST, &lr));
+    ck_assert_ptr_nonnull(strstr(w->err.text, "even length"));
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("reads", 60, allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
+                   a_purge_wakes_lists_of_its_prefix_only, indexes_and_pages)
