@@ -233,6 +233,8 @@ check_client(const struct agent_client *c, struct err *e)
     return 0;
 }
 
+enum { STATE_MAX_MB_LEAST = 64, STATE_MAX_MB_MOST = 4 << 20 };
+
 static int
 check_server(const struct agent_config *c, struct str_list *warnings, const void *ctx,
              struct err *e)
@@ -250,6 +252,10 @@ check_server(const struct agent_config *c, struct str_list *warnings, const void
                        s->bootstrap_expect);
     if (s->bootstrap_expect < 1)
         return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 1");
+    if (s->state_max_mb != 0 &&
+        (s->state_max_mb < STATE_MAX_MB_LEAST || s->state_max_mb > STATE_MAX_MB_MOST))
+        return err_set(e, -ERR_INVALID, "server.state_max_mb = %" PRId64 " is outside %d..%d",
+                       s->state_max_mb, STATE_MAX_MB_LEAST, STATE_MAX_MB_MOST);
     if (s->start_join.n + s->retry_join.n + s->server_join->start_join.n +
             s->server_join->retry_join.n >
         0)

@@ -113,6 +113,7 @@ start_server(struct roles *r, struct err *e)
         .http_addr = r->http_advertise,
         .version = API_RELEASE,
         .dev = c->dev_mode,
+        .state_max = (uint64_t)s->state_max_mb << 20,
         .snapshot_entries = s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,
         .heartbeat_min_ms = s->min_heartbeat_ttl / NS_PER_MS,
         .heartbeat_grace_ms = s->heartbeat_grace / NS_PER_MS,

@@ -179,7 +179,7 @@ main(int argc, char **argv)
     double base = floor_rate(dir);
     struct core_opts o = {.dir = dir,
                           .addr = "127.0.0.1:4647",
-                          .map_bytes = (size_t)1 << 30,
+                          .state_max = (size_t)1 << 30,
                           .snapshot_entries = 8192,
                           .snapshot_bytes = 64 << 20,
                           .post = post};

@@ -192,8 +192,8 @@ free_pages(struct table_env *env)
     return n;
 }
 
-void
-table_env_usage(struct table_env *env, size_t *ret_used, size_t *ret_size)
+size_t
+table_env_usage(struct table_env *env, size_t exact_from)
 {
     MDB_envinfo info;
     MDB_stat st;
@@ -201,12 +201,11 @@ table_env_usage(struct table_env *env, size_t *ret_used, size_t *ret_size)
     ASSERT(mdb_env_stat(env->env, &st) == 0);
     size_t pages = info.me_last_pgno + 1;
     /* the file never shrinks: what was deleted is counted where it begins to matter */
-    if (pages * st.ms_psize > info.me_mapsize / 2) {
+    if (pages * st.ms_psize > exact_from) {
         size_t spare = free_pages(env);
         pages -= spare < pages ? spare : pages;
     }
-    *ret_used = pages * (size_t)st.ms_psize;
-    *ret_size = info.me_mapsize;
+    return pages * (size_t)st.ms_psize;
 }
 
 void

@@ -16,7 +16,9 @@
 #include "common/str.h"
 #include "server/core_internal.h"
 
-enum { STATE_NEARLY_PCT = 90, STATE_FULL_PCT = 97 };
+/* Percent of the state's limit; and how much bigger than its entry a thing becomes there: a job is stored
+ * with its version and its source. */
+enum { STATE_WORK_PCT = 90, STATE_MORE_PCT = 110, STATE_LAST_PCT = 130, STATE_PER_ENTRY = 3 };
 
 static int64_t
 now_ms(void)
@@ -182,6 +184,19 @@ proposal_release(struct core *c, const struct proposal *p)
     pthread_mutex_unlock(&c->mutex);
 }
 
+/* Up to how much of its limit the state may be used for this: what removes is never refused, and what stops
+ * jobs last. */
+static size_t
+state_pct(const struct intent *in)
+{
+    if (in->reap != NULL || in->node_purge != NULL ||
+        (in->job_deregister != NULL && in->job_deregister->purge))
+        return SIZE_MAX;
+    if (in->job_deregister != NULL || (in->plan_result != NULL && in->plan_result->placed.n == 0))
+        return STATE_LAST_PCT;
+    return in->job_register != NULL ? STATE_WORK_PCT : STATE_MORE_PCT;
+}
+
 void
 core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
 {
@@ -189,13 +204,13 @@ core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
     talloc_set_destructor(p, proposal_destroy);
     p->done = done;
     p->arg = arg;
-    p->makes_room = in->reap != NULL || in->job_deregister != NULL;
     if (in->time == 0)
         in->time = clock_wall_ns();
     buf_init(&p->data, SERVER_INTENT_MAX + 1);
     mp_encode(&p->data, &type_intent, in);
     p->bytes = p->data.len;
     p->adds = in->job_register != NULL;
+    p->state_pct = state_pct(in);
     const char *why = NULL;
     int rc = admit(c, p, &why);
     if (rc < 0) {
@@ -246,6 +261,7 @@ entry_add(struct core *c, const struct record *r, struct proposal *p)
     en->n = r->n;
     en->data = r->n > 0 ? mem_dup(en, r->data, r->n) : NULL;
     en->proposal = p;
+    c->unapplied += en->n;
     *c->entries_last = en;
     c->entries_last = &en->next;
 }
@@ -263,6 +279,7 @@ entries_cut(struct core *c, uint64_t index)
     while (en != NULL) {
         struct entry *next = en->next;
         ASSERT(en->proposal == NULL);
+        c->unapplied -= en->n;
         mem_free(en);
         en = next;
     }
@@ -428,6 +445,7 @@ batch_take(struct core *c)
         struct entry *en = c->entries;
         c->entries = en->next;
         ASSERT(en->index == c->applied + 1 + b->n);
+        c->unapplied -= en->n;
         b->v[b->n++] = en;
     }
     if (c->entries == NULL)
@@ -523,22 +541,36 @@ disk_room(struct core *c, bool adds, struct err *e)
     return reserve && !adds ? 0 : raft_log_room(c->log, e);
 }
 
-/* Keeps of the batch what may be proposed now: a state file that is nearly full takes only what makes
- * room. */
+/* The state has space, with all that is on its way to it. */
+static int
+state_room(struct core *c, const struct proposal *p, size_t used, size_t max, struct err *e)
+{
+    size_t all = used + (c->unapplied + p->data.len) * STATE_PER_ENTRY;
+
+    if (p->state_pct == SIZE_MAX || all <= max / 100 * p->state_pct)
+        return 0;
+    return err_set(e, -ENOSPC,
+                   "the server's state is nearly full (%zu of %zu MiB): purge jobs, collect garbage (paddock "
+                   "system gc), or raise state_max_mb in the server's configuration",
+                   all >> 20, max >> 20);
+}
+
+/* Keeps of the batch what may be proposed now. */
 static void
 admit_batch(struct core *c)
 {
-    size_t used = 0, size = 1, left = 0;
-    state_usage(c->state, &used, &size);
+    size_t used = 0, max = 0, left = 0, taken = 0;
+    state_usage(c->state, &used, &max);
     struct err e[2] = {ERR_INIT, ERR_INIT};
     int rc[2] = {disk_room(c, false, &e[0]), disk_room(c, true, &e[1])};
     for (size_t i = 0; i < c->batch_n; i++) {
         struct proposal *p = TAKE(c->batch[i]);
+        struct err full = ERR_INIT;
         const char *why = rc[p->adds] < 0 ? e[p->adds].text : NULL;
-        if (used > size / 100 * (p->makes_room ? STATE_FULL_PCT : STATE_NEARLY_PCT))
-            why = "the state file is nearly full: purge jobs, collect garbage (paddock system gc), or "
-                  "raise the map size of the server";
+        if (state_room(c, p, used + taken, max, &full) < 0)
+            why = full.text;
         if (why == NULL) {
+            taken += p->data.len * STATE_PER_ENTRY;
             c->batch[left++] = p;
             continue;
         }

@@ -25,7 +25,7 @@ struct core_opts {
     const char *dir;  /* ours: raft/ and state/ are made below it */
     const char *addr; /* "ip:port" of this server */
     const char *boot_id; /* NULL: the kernel's */
-    size_t map_bytes;
+    size_t state_max; /* bytes that the state may use */
     size_t segment_bytes;
     uint64_t snapshot_entries;
     uint64_t snapshot_bytes;

@@ -18,8 +18,8 @@ struct proposal {
     void *arg;
     struct buf data;
     size_t bytes;
-    bool makes_room; /* taken even when the state is nearly full */
-    bool adds;       /* work: refused first when the disk gets full */
+    bool adds;        /* work: refused first when the disk gets full */
+    size_t state_pct; /* refused when the state would use more of its limit; SIZE_MAX: never */
 };
 
 /* One of both. */
@@ -64,6 +64,7 @@ struct core {
     uint64_t stored; /* durable here */
     uint64_t applied;
     uint64_t applied_term;
+    size_t unapplied; /* bytes of `entries` */
     int64_t timeout_ms;
     struct peer_list conf; /* as of `applied` */
     uint64_t conf_index;

@@ -114,7 +114,7 @@ open_state(struct core *c, const char *raft_dir, const char *state_dir,
            const struct consensus_snapshot *snap, struct err *e)
 {
     bool fresh = false;
-    int rc = state_open(state_dir, c->o.boot_id, c->o.map_bytes, &c->state, &fresh, e);
+    int rc = state_open(state_dir, c->o.boot_id, c->o.state_max, &c->state, &fresh, e);
     if (rc < 0)
         return rc;
     void *tmp = mem_ctx("applied");
@@ -188,6 +188,7 @@ take_entries(struct core *c, const struct replayed *p)
         en->data = r->n > 0 ? mem_dup(en, r->data, r->n) : NULL;
         *c->entries_last = en;
         c->entries_last = &en->next;
+        c->unapplied += en->n;
     }
 }
 

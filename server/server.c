@@ -49,8 +49,8 @@ copy_config(struct server *s, const struct server_config *in)
                               &c->version};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
-    if (c->map_bytes == 0)
-        c->map_bytes = (uint64_t)(c->dev ? 1 : 16) << 30;
+    if (c->state_max == 0)
+        c->state_max = (uint64_t)(c->dev ? 1 : 16) << 30;
     if (c->snapshot_entries == 0)
         c->snapshot_entries = 8192;
     if (c->snapshot_bytes == 0)
@@ -111,7 +111,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     struct core_opts o = {
         .dir = mem_printf(s, "%s/server", s->cfg.data_dir),
         .addr = s->cfg.rpc_addr,
-        .map_bytes = s->cfg.map_bytes,
+        .state_max = s->cfg.state_max,
         .segment_bytes = s->cfg.dev ? 1 << 20 : 0,
         .snapshot_entries = s->cfg.snapshot_entries,
         .snapshot_bytes = s->cfg.snapshot_bytes,

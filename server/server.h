@@ -39,7 +39,7 @@ struct server_config {
     const char *version;    /* shown in members */
     bool dev;               /* small log segments and map */
     /* 0: default. Documented in paddock-agent(8). */
-    uint64_t map_bytes;          /* bound of the state file; default 16 GiB (dev: 1 GiB) */
+    uint64_t state_max;          /* bytes that the state may use; default 16 GiB (dev: 1 GiB) */
     uint64_t snapshot_entries;   /* local snapshot after so many entries; default 8192 */
     uint64_t snapshot_bytes;     /* or so many bytes of log; default 64 MiB */
     int64_t heartbeat_min_ms;    /* default 10000 */

@@ -49,6 +49,7 @@ struct state {
     struct table_env *env;
     unsigned t[T_ALL];
     char *path;
+    size_t max_bytes;
 };
 
 struct cached_job {

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -53,7 +54,7 @@ state_fatal(const struct state *s, const char *what, int code)
     const char *why = "the state file cannot be used: it is dropped, and the next start rebuilds it from "
                       "the Raft snapshot and log";
     if (code == -ERR_LIMIT)
-        why = "the state file is full: raise the map size of the server";
+        why = "the state file is full: raise state_max_mb of the server, purge jobs";
     else if (code == -ERR_BUSY)
         why = "the state has too many readers";
     else
@@ -207,6 +208,8 @@ state_key_eval_allocs(const char *eval_id)
 
 /* --- opening --- */
 
+#define MAP_SPARE ((size_t)1 << 30)
+
 static int
 read_boot_id(char out[64], struct err *e)
 {
@@ -243,10 +246,28 @@ remove_others(const char *dir, const char *keep, struct err *e)
     return 0;
 }
 
+/* Address space costs nothing, and a file that were full could not be made smaller: far more is mapped
+ * than may be used, and than the file has; less where there is not so much. */
 static int
-open_tables(struct state *s, size_t map_bytes, struct err *e)
+open_env(struct state *s, struct err *e)
 {
-    int rc = table_env_open(s->path, map_bytes, TABLE_NOSYNC, &s->env, e);
+    struct stat st;
+    size_t most = s->max_bytes;
+
+    if (stat(s->path, &st) == 0 && (size_t)st.st_size > most)
+        most = (size_t)st.st_size;
+    for (size_t map = most * 4 + MAP_SPARE;; map /= 2) {
+        int rc = table_env_open(s->path, map & ~(size_t)0xffff, TABLE_NOSYNC, &s->env, e);
+        if (rc != -ENOMEM || map / 2 < most)
+            return rc;
+        err_clear(e);
+    }
+}
+
+static int
+open_tables(struct state *s, struct err *e)
+{
+    int rc = open_env(s, e);
     for (unsigned i = 0; rc == 0 && i < T_ALL; i++)
         rc = table_open(s->env, table_names[i], &s->t[i], e);
     if (rc < 0)
@@ -255,7 +276,7 @@ open_tables(struct state *s, size_t map_bytes, struct err *e)
 }
 
 int
-state_open(const char *dir, const char *boot_id, size_t map_bytes, struct state **ret,
+state_open(const char *dir, const char *boot_id, size_t max_bytes, struct state **ret,
            bool *ret_fresh, struct err *e)
 {
     char boot[64];
@@ -266,16 +287,17 @@ state_open(const char *dir, const char *boot_id, size_t map_bytes, struct state 
     struct state *s = mem_new(NULL, struct state);
     char *name = mem_printf(s, "state-%s-%d.mdb", boot, STATE_FORMAT);
     s->path = mem_printf(s, "%s/%s", dir, name);
+    s->max_bytes = max_bytes;
     struct err why = ERR_INIT;
     int rc = remove_others(dir, name, e);
     if (rc == 0)
-        rc = open_tables(s, map_bytes, &why);
+        rc = open_tables(s, &why);
     if (why.code == -ERR_CORRUPT || why.code == -EINVAL) {
         log_warn("state", "the state file is damaged: it is rebuilt from the Raft snapshot and log", "file",
                  s->path, "error", why.text, NULL);
         drop_file(s);
         err_clear(&why);
-        rc = open_tables(s, map_bytes, &why);
+        rc = open_tables(s, &why);
     }
     if (rc < 0) {
         state_close(s);
@@ -317,9 +339,10 @@ state_clear(struct state *s)
 }
 
 void
-state_usage(struct state *s, size_t *ret_used, size_t *ret_size)
+state_usage(struct state *s, size_t *ret_used, size_t *ret_max)
 {
-    table_env_usage(s->env, ret_used, ret_size);
+    *ret_used = table_env_usage(s->env, s->max_bytes / 2);
+    *ret_max = s->max_bytes;
 }
 
 bool

@@ -13,13 +13,15 @@
 #include "server/state/state.h"
 
 /* Opens the cache in `dir` for this boot (NULL: of the running kernel); files of other boots are
- * removed. *ret_fresh: it is empty and must be loaded. */
-int state_open(const char *dir, const char *boot_id, size_t map_bytes, struct state **ret,
+ * removed. `max_bytes` is for whoever admits writes (state_usage): the file can become several times as
+ * big. *ret_fresh: it is empty and must be loaded. */
+int state_open(const char *dir, const char *boot_id, size_t max_bytes, struct state **ret,
                bool *ret_fresh, struct err *e);
 void state_close(struct state *s);
 /* Removes every row (before a snapshot is loaded). */
 void state_clear(struct state *s);
-void state_usage(struct state *s, size_t *ret_used, size_t *ret_size);
+/* Bytes in use, and those that may be. */
+void state_usage(struct state *s, size_t *ret_used, size_t *ret_max);
 /* Keeps DISK_RESERVE bytes of disk; true when (at least half of) it is there. The FSM's thread. */
 bool state_reserve(struct state *s);
 

@@ -3,6 +3,7 @@
  * The core thread: propose -> durable -> applied -> readable; restart; crash; snapshots.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -203,7 +204,7 @@ START_TEST(lost_term_and_vote_are_refused)
     const char *dir = tmp_dir();
     bench_close(bench_open(dir, "boot"));
     ck_assert_int_eq(unlink(mem_printf(tmp, "%s/raft/hard-state", dir)), 0);
-    struct core_opts o = {.dir = dir, .addr = "a:1", .boot_id = "boot", .map_bytes = 64 << 20};
+    struct core_opts o = {.dir = dir, .addr = "a:1", .boot_id = "boot", .state_max = 64 << 20};
     struct core *c = NULL;
     struct err e = ERR_INIT;
     ck_assert_int_eq(core_open(&o, &c, &e), -ERR_CORRUPT);
@@ -226,7 +227,7 @@ START_TEST(shortened_log_is_refused)
     char zeros[65536 - 400] = {0};
     ck_assert_int_eq(fd_pwrite_full(fd, zeros, sizeof(zeros), 400), 0);
     close(fd);
-    struct core_opts o = {.dir = dir, .addr = "a:1", .boot_id = "boot", .map_bytes = 64 << 20};
+    struct core_opts o = {.dir = dir, .addr = "a:1", .boot_id = "boot", .state_max = 64 << 20};
     struct core *c = NULL;
     ck_assert_int_eq(core_open(&o, &c, &e), -ERR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(e.text, "part of it is missing"));
@@ -246,7 +247,66 @@ START_TEST(two_processes_do_not_share_a_log)
 }
 END_TEST
 
+static struct intent *
+big_job(const void *ctx, int n)
+{
+    struct intent *in = register_job(ctx, mem_printf(ctx, "big-%d", n), 1);
+    char *text = mem_array(in, char, 300 << 10);
+    memset(text, 'x', (300 << 10) - 1);
+    str_map_set(in, &in->job_register->job->meta, "m", text);
+    return in;
+}
+
+static struct intent *
+purge_job(const void *ctx, int n)
+{
+    struct intent *in = intent_new(ctx, 0);
+    in->job_deregister = type_new(in, &type_intent_job_deregister);
+    in->job_deregister->namespace = "default";
+    in->job_deregister->job_id = mem_printf(in, "big-%d", n);
+    in->job_deregister->purge = true;
+    return in;
+}
+
+/* What is on its way counts: a turn full of work does not fill the state. */
+START_TEST(a_full_state_refuses_work_and_starts_again)
+{
+    const char *dir = tmp_dir();
+    struct core_opts o = {.dir = dir,
+                          .addr = "a:1",
+                          .boot_id = "boot",
+                          .state_max = 24 << 20,
+                          .snapshot_entries = 1000,
+                          .snapshot_bytes = 64 << 20};
+    struct err e = ERR_INIT;
+    for (int round = 0; round < 2; round++) {
+        auto_mem void *tmp = mem_ctx("test");
+        struct bench *b = bench_open_opts(o);
+        ck_assert_ptr_nonnull(b);
+        for (int i = 0; i < 96; i++)
+            bench_send(b, big_job(tmp, i));
+        ck_assert_uint_lt(bench_wait(b), 96);
+        err_clear(&e);
+        for (int i = 0; i < 96 && e.code == 0; i++)
+            bench_apply(b, tmp, big_job(tmp, i), &e);
+        ck_assert_int_eq(e.code, -ENOSPC);
+        ck_assert_ptr_nonnull(strstr(e.text, "state_max_mb"));
+        bench_close(b);
+    }
+    /* with a limit that it is far above, too */
+    auto_mem void *tmp = mem_ctx("test");
+    o.state_max = 16 << 20;
+    struct bench *b = bench_open_opts(o);
+    for (int i = 0; i < 96; i++)
+        bench_apply(b, tmp, purge_job(tmp, i), &e);
+    bench_apply(b, tmp, big_job(tmp, 0), &e);
+    ck_assert_msg(e.code == 0, "%s", e.text);
+    bench_close(b);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("core", 60, proposed_is_readable, refusal_reaches_the_proposer,
+                   a_full_state_refuses_work_and_starts_again,
                    restart_keeps_everything, snapshots_keep_the_log_short,
                    killed_loses_nothing_acknowledged, idle_core_sleeps,
                    lost_term_and_vote_are_refused, shortened_log_is_refused,

@@ -28,7 +28,7 @@ open_small(const char *dir, const char *boot)
     return bench_open_opts((struct core_opts){.dir = dir,
                                               .addr = "127.0.0.1:4647",
                                               .boot_id = boot,
-                                              .map_bytes = 64 << 20,
+                                              .state_max = 64 << 20,
                                               .segment_bytes = 4096,
                                               .snapshot_entries = 12,
                                               .snapshot_bytes = 1 << 20});

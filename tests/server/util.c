@@ -122,7 +122,7 @@ bench_open(const char *dir, const char *boot_id)
     return bench_open_opts((struct core_opts){.dir = dir,
                                               .addr = "127.0.0.1:4647",
                                               .boot_id = boot_id,
-                                              .map_bytes = 256 << 20,
+                                              .state_max = 256 << 20,
                                               .segment_bytes = 64 << 10,
                                               .snapshot_entries = 1000,
                                               .snapshot_bytes = 1 << 20});
