@@ -174,7 +174,7 @@ start_warden(struct run *x, struct err *e)
         (void)prctl(PR_SET_PDEATHSIG, WARDEN_END);
         if (getppid() != self)
             _exit(127);
-        execl(exe, "paddock-warden", "-policy", policy, "-log-level", "warn", (char *)NULL);
+        execl(exe, "paddock-warden", "-policy", policy, "-log-level", "error", (char *)NULL);
         _exit(127);
     }
     if (x->warden < 0)

@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "api/canonical.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/jobfile.h"
 #include "common/fd.h"
 #include "common/num.h"
 #include "drivers/driver.h"
+#include "isolation/caps.h"
 #include "isolation/cgroup.h"
 #include "isolation/probe.h"
 #include "isolation/quota.h"
@@ -121,16 +123,21 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
     cmd_say(c, "    sees only its own processes, host name, System V IPC and cgroup");
     cmd_say(c, "    writes in its own directory (/, /local, /secrets, /tmp) and in /alloc; /usr, /etc "
                "and the like are the host's, read-only");
+    static const char *const all[] = {"all"};
+    uint64_t caps = 0;
+    struct err e = ERR_INIT;
+    bool host = str_eq(s->userns, "host") ||
+                (caps_plan(s->cap_add.v, s->cap_add.n, all, 1, &caps, &e) == 0 && caps_need_host(caps));
     cmd_say(c, "    runs as %s%s", str_or(s->user, "nobody"),
-            str_eq(s->userns, "host")
-                ? ", an id of the host"
-                : " in a user namespace of its allocation, where the client has them");
+            str_eq(s->userns, "host") ? ", an id of the host"
+            : host ? ", an id of the host: a capability that it keeps is about the machine or its network"
+                   : " in a user namespace of its allocation, where the client has them");
     if (s->cap_add.n == 0)
         cmd_say(c, "    has no capability and can gain none");
     else
         cmd_say(c, "    keeps the capabilities %s, if the client allows them", join(c, &s->cap_add));
     cmd_say(c, "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
-               "keyrings, tracing of others, raw or packet sockets, bpf, io_uring",
+               "keyrings, tracing of others, raw or packet sockets, bpf, io_uring, aio",
             str_or(s->seccomp, "default"));
     explain_calls(c, s->seccomp_rules);
     if (s->ports) {
@@ -223,6 +230,25 @@ explain_limits(struct cmd *c, const struct launch_limits *l)
                 (long long)l->io_weight);
 }
 
+/* Whether that holds, on a client like this machine. */
+static void
+explain_here(struct cmd *c)
+{
+    struct cgroup_info info = {0};
+    struct err e = ERR_INIT;
+    uint32_t need = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS;
+    uint32_t absent = cgroup_find(c, &info, &e) < 0 ? need : need & ~info.controllers;
+    if (absent != 0)
+        cmd_say(c, "    is NOT held to limits of %s on this machine, whose cgroup v2 has no such "
+                   "controllers: an event of the task says so, or the client refuses it "
+                   "(isolation.limits = \"required\")",
+                cgroup_controllers_text(c, absent));
+    else
+        cmd_say(c, "    is held to these limits on this machine; on a client without cgroup v2's "
+                   "controllers an event of the task says what it is not held to, or the client "
+                   "refuses it");
+}
+
 static void
 explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
 {
@@ -264,10 +290,8 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
     else if (r)
         cmd_say(c, "    gets %lld MHz and %lld MiB of memory%s", (long long)r->cpu.v,
                 (long long)r->memory_mb.v, s->limits->memory_swap_max > 0 ? "" : ", without swap");
-    if (r)
-        cmd_say(c, "    as far as the client's cgroups have the controllers: otherwise an event of the "
-                   "task says so, or the client refuses it");
     explain_limits(c, s->limits);
+    explain_here(c);
 }
 
 int
@@ -281,6 +305,7 @@ cmd_isolate_explain(struct cmd *c)
     struct jobfile f = {0};
     if (jobfile_load(c, &o, c->args[0], &f) < 0)
         return 1;
+    job_canonicalize(c, f.job); /* what is not given has a default */
     cmd_say(c, "job \"%s\"", f.job->id);
     for (size_t i = 0; i < f.job->task_groups.n; i++)
         for (size_t k = 0; k < f.job->task_groups.v[i]->tasks.n; k++)

@@ -69,6 +69,7 @@ struct task_runner {
     bool want_clean;        /* ... nor to forget what has ended */
     bool want_resize;       /* ... nor told of new limits */
     bool limits_new;        /* an update changed them: say so */
+    char *limits_told;      /* which of them do not hold: the last event of that; NULL: none */
     struct driver_sim *sim; /* mock driver: instead of a process */
     struct timer *sim_timer;
     bool sim_killed;

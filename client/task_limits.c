@@ -20,8 +20,11 @@ note(struct task_runner *tr, const char *text)
 void
 task_limits_warn(struct task_runner *tr, const char *warning)
 {
-    if (!str_empty(warning))
-        note(tr, warning);
+    if (str_empty(warning) || str_eq(tr->limits_told, warning))
+        return;
+    mem_free(tr->limits_told);
+    tr->limits_told = mem_strdup(tr, warning);
+    note(tr, warning);
 }
 
 static void

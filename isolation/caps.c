@@ -82,6 +82,17 @@ is_allowed(int bit, const char *const *allowed, size_t n)
     return false;
 }
 
+bool
+caps_need_host(uint64_t caps)
+{
+    static const uint64_t inside =
+        UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER |
+        UINT64_C(1) << CAP_FSETID | UINT64_C(1) << CAP_KILL | UINT64_C(1) << CAP_SETGID |
+        UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETPCAP | UINT64_C(1) << CAP_SETFCAP |
+        UINT64_C(1) << CAP_SYS_CHROOT | UINT64_C(1) << CAP_DAC_READ_SEARCH;
+    return (caps & ~inside) != 0;
+}
+
 int
 caps_plan(const char *const *add, size_t n_add, const char *const *allowed, size_t n_allowed,
           uint64_t *ret, struct err *e)
@@ -101,7 +112,7 @@ caps_plan(const char *const *add, size_t n_add, const char *const *allowed, size
             return err_set(
                 e, -ERR_POLICY,
                 "capability \"%s\" is not in the operator's list of allowed capabilities "
-                "(allow_caps in the client's configuration)",
+                "(isolation.allowed_caps in the client's configuration)",
                 names[bit]);
         set |= UINT64_C(1) << bit;
     }

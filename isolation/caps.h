@@ -6,6 +6,7 @@
 #ifndef PADDOCK_ISOLATION_CAPS_H
 #define PADDOCK_ISOLATION_CAPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,5 +21,9 @@ const char *caps_name(unsigned bit);
  * means every name. Errors: -ERR_INVALID (unknown name, with a suggestion), -ERR_POLICY. */
 int caps_plan(const char *const *add, size_t n_add, const char *const *allowed, size_t n_allowed,
               uint64_t *ret, struct err *e);
+/* Some mean something over what belongs to a task's own user namespace. The others are about the
+ * machine or its network: a job that asks for one, where the operator allows it, asks for the host's
+ * namespace by that. True: there are such in the set. */
+bool caps_need_host(uint64_t caps);
 
 #endif

@@ -190,6 +190,24 @@ cgroup_plan_missing(const void *ctx, const struct cgroup_plan *p)
     return mem_strdup(ctx, out);
 }
 
+/* Each controller once, in the order of the plan; "pids" where it is not our default. */
+const char *
+cgroup_plan_unheld(const void *ctx, const struct cgroup_plan *p)
+{
+    uint32_t mask = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct cgroup_file *f = &p->files[i];
+        char name[sizeof(f->name)], usual[24];
+        (void)snprintf(usual, sizeof(usual), "%d", CGROUP_PIDS_DEFAULT);
+        (void)str_copy(name, sizeof(name), f->name);
+        name[strcspn(name, ".")] = '\0';
+        if (f->absent && f->need == CGROUP_BASE &&
+            !(str_eq(f->name, "pids.max") && str_eq(f->value, usual)))
+            mask |= cgroup_parse_controllers(name);
+    }
+    return cgroup_controllers_text(ctx, mask);
+}
+
 /* --- processors --- */
 
 void

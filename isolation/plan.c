@@ -357,9 +357,13 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
         const uint64_t *args = (const uint64_t *)(const void *)((const char *)plan + h->args.at);
         const char *cmd = (const char *)plan + args[0];
         const char *hint = "";
-        if (error == ENOENT)
-            hint = h->program != 0 ? " (the interpreter or loader that it names is missing)"
-                                   : " (not found in the task's directory or its PATH)";
+        if (error == ENOENT && h->program != 0)
+            hint = " (the interpreter or loader that it names is missing)";
+        else if (error == ENOENT && (h->flags & PLAN_ISOLATED) != 0)
+            hint = " (not found in the task's directory or its PATH; of the host it sees /usr, /bin, "
+                   "/lib and what else isolation.bind_roots names)";
+        else if (error == ENOENT)
+            hint = " (not found in the task's directory or its PATH)";
         else if (error == EPERM && h->program != 0)
             hint = " (sealed, so by its descriptor: seccomp must allow execveat)";
         err_errno(e, error, "execute \"%s\"%s", cmd, hint);

@@ -189,7 +189,8 @@ check_denied(const struct lookup *l, const char *const *denied, size_t n, const 
         if (d.uid == 0)
             *root_denied = true;
         if (d.uid == u->uid)
-            return err_set(e, -ERR_POLICY, "user \"%s\" (uid %u) is denied by policy (\"%.64s\")",
+            return err_set(e, -ERR_POLICY, "user \"%s\" (uid %u) is denied by policy (\"%.64s\" in "
+                           "isolation.denied_users)",
                            u->name, (unsigned)u->uid, denied[i]);
     }
     return 0;

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,6 +25,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/caps.h"
 #include "isolation/landlock.h"
 #include "isolation/mounts.h"
 #include "isolation/mounts_apply.h"
@@ -169,15 +169,6 @@ authorise(struct warden *w, struct launch *l, struct err *e)
     return r;
 }
 
-/* Capabilities that mean something over what belongs to the task's own user namespace. The others
- * are about the machine or its network: a job that asks for one, where the operator allows it, asks
- * for the host's namespace by that. */
-static const uint64_t caps_inside =
-    UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER |
-    UINT64_C(1) << CAP_FSETID | UINT64_C(1) << CAP_KILL | UINT64_C(1) << CAP_SETGID |
-    UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETPCAP | UINT64_C(1) << CAP_SETFCAP |
-    UINT64_C(1) << CAP_SYS_CHROOT | UINT64_C(1) << CAP_DAC_READ_SEARCH;
-
 /* Which user namespace the payload gets: that of the allocation, unless the job or one of its
  * capabilities asks for the host's or the policy or the kernel has no other. */
 static int
@@ -194,7 +185,7 @@ make_userns(struct warden *w, struct launch *l, struct err *e)
                              "this client requires user namespaces, which do not work here: %s",
                              w->userns_missing)
                    : 0;
-    if ((l->caps & ~caps_inside) != 0)
+    if (caps_need_host(l->caps))
         return required ? err_set(e, -ERR_POLICY,
                                   "cap_add: only capabilities that work in a user namespace are "
                                   "allowed on this client, which requires one")
@@ -481,6 +472,9 @@ prepare_rest(struct warden *w, struct launch *l, struct err *e)
     int r = make_record(w, l, e);
     if (r == 0 && w->cgroup.fd >= 0)
         r = set_limits(w, l, e);
+    else if (r == 0 && l->spec->limits != NULL && l->spec->limits->memory_max > 0)
+        l->task->warning = mem_strdup(l->task, "limits not enforced: Paddock runs without root, and so "
+                                               "without cgroups");
     if (r == 0 && w->cgroup.fd >= 0)
         r = warden_bpf_add(w, l->task, l->spec, e);
     return r == 0 ? open_trees(l, MOUNTS_TREES_MAX, e) : r;

@@ -63,14 +63,19 @@ void
 warden_limits_warn(struct wtask *t, const struct cgroup_plan *plan)
 {
     auto_mem void *tmp = mem_ctx("limits");
-    const char *missing = cgroup_plan_missing(tmp, plan);
+    const char *missing = cgroup_plan_missing(tmp, plan), *unheld = cgroup_plan_unheld(tmp, plan);
     mem_free(t->warning);
     t->warning = NULL;
-    if (missing[0] == '\0')
+    if (missing[0] == '\0' && unheld[0] == '\0')
         return;
-    t->warning = mem_printf(t, "limits that this client cannot set: %.400s", missing);
-    log_info(ROOM, "a task runs without limits that it was to have", "alloc_id", t->alloc, "task",
-             t->name, "limits", missing, NULL);
+    t->warning =
+        mem_printf(t, "%s%s%s%s%s%.400s", unheld[0] != '\0' ? "limits not enforced: no " : "", unheld,
+                   unheld[0] != '\0' ? " controller on cgroup v2" : "",
+                   unheld[0] != '\0' && missing[0] != '\0' ? "; " : "",
+                   missing[0] != '\0' ? "limits that this client cannot set: " : "", missing);
+    if (missing[0] != '\0') /* of the others the start of the warden told */
+        log_info(ROOM, "a task runs without limits that it was to have", "alloc_id", t->alloc, "task",
+                 t->name, "limits", missing, NULL);
 }
 
 static struct wtask *

@@ -140,7 +140,14 @@ open_cgroup(struct warden *w, struct err *e)
         path = mem_printf(ctx, "%s/" CGROUP_TASKS_DIR, info.mount);
         w->policy->cgroup_root = mem_strdup(w->policy, path);
     }
-    return cgroup_root_open(&w->cgroup, path, true, e);
+    int r = cgroup_root_open(&w->cgroup, path, true, e);
+    uint32_t absent = (CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS) & ~w->cgroup.controllers;
+    if (r == 0 && absent != 0)
+        log_warn(ROOM,
+                 "limits of tasks are not enforced: cgroup v2 has not all controllers here "
+                 "(isolation.limits = \"required\" refuses such tasks)",
+                 "missing", cgroup_controllers_text(ctx, absent), "cgroup", path, NULL);
+    return r;
 }
 
 static int

@@ -354,6 +354,15 @@ START_TEST(asked_limits_become_files)
     l = (struct cgroup_limits){.cpu_shares = 100, .memory_max = 1 << 20, .zswap_max = -1};
     cgroup_plan(&l, &root, &p);
     ck_assert_str_eq(cgroup_plan_missing(ctx, &p), "");
+    /* nor is what every task has dropped in silence: a hybrid machine has none of these */
+    ck_assert_str_eq(cgroup_plan_unheld(ctx, &p), "cpu memory");
+    l.pids_max = 100;
+    root.controllers = CGROUP_CPU;
+    cgroup_plan(&l, &root, &p);
+    ck_assert_str_eq(cgroup_plan_unheld(ctx, &p), "memory pids");
+    root.controllers = ~0u;
+    cgroup_plan(&l, &root, &p);
+    ck_assert_str_eq(cgroup_plan_unheld(ctx, &p), "");
     root = (struct cgroup_root){.controllers = ~0u, .huge = {.size = {"2MB"}, .n = 1}};
     cgroup_plan(&l, &root, &p);
     ck_assert_str_eq(value_of(&p, "hugetlb.2MB.max"), "0");
