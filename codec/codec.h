@@ -133,6 +133,10 @@ void json_put_string(struct buf *out, const char *s, size_t n); /* quoted and es
  * unknown ids are skipped (forward compatibility). */
 int mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
               void **ret, struct err *e);
+/* The same, but an unknown id of the outermost object is -ERR_UNSUPPORTED, named: it says more than we
+ * can do. */
+int mp_decode_strict(const void *ctx, const struct type *t, const void *p, size_t n,
+                     struct budget *b, void **ret, struct err *e);
 void mp_encode(struct buf *out, const struct type *t, const void *obj);
 
 /* --- generic operations --- */

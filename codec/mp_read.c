@@ -29,6 +29,7 @@ struct token {
 struct reader {
     struct decoder d;
     const uint8_t *s, *p, *end;
+    bool strict; /* the outermost object may hold nothing unknown */
 };
 
 static int read_object(struct reader *r, const struct type *t, void *obj, const struct token *tok);
@@ -519,6 +520,20 @@ read_id(struct reader *r, const struct type *t, const struct field **ret)
     return 0;
 }
 
+/* The id at `at` is none that we know. */
+static int
+unknown_id(struct reader *r, const uint8_t *at)
+{
+    struct token key;
+    char text[64];
+    r->p = at;
+    int rc = next(r, &key);
+    if (rc)
+        return rc;
+    snprintf(text, sizeof(text), "field %llu is not known to this release", (unsigned long long)key.u);
+    return fail_with(r, -ERR_UNSUPPORTED, at, text);
+}
+
 static int
 read_object(struct reader *r, const struct type *t, void *obj, const struct token *tok)
 {
@@ -541,6 +556,8 @@ read_object(struct reader *r, const struct type *t, void *obj, const struct toke
             if (seen[i / 64] & UINT64_C(1) << i % 64)
                 return fail(r, at, "field is there twice");
             seen[i / 64] |= UINT64_C(1) << i % 64;
+        } else if (r->strict && r->d.depth == 1) {
+            return unknown_id(r, at);
         }
         rc = f ? read_field(r, f, field_ptr(f, obj)) : skip(r);
         if (rc)
@@ -646,26 +663,41 @@ read_value(struct reader *r, const struct token *tok, struct value **ret)
 
 /* --- entry point --- */
 
-int
-mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
-          void **ret, struct err *e)
+static int
+decode(struct reader *r, const void *ctx, size_t n, struct budget *b, void **ret)
 {
-    struct reader r = {.d = {.type = t, .e = e}, .s = p, .p = p};
+    const struct type *t = r->d.type;
     struct token tok;
-    r.end = r.s + n;
-    r.d.a.budget = b;
-    r.d.a.block = n < 4096 ? n : 4096;
-    void *obj = arena_root(&r.d.a, ctx, t, n * 8);
+    r->end = r->s + n;
+    r->d.a.budget = b;
+    r->d.a.block = n < 4096 ? n : 4096;
+    void *obj = arena_root(&r->d.a, ctx, t, n * 8);
     if (!obj)
-        return no_memory(&r);
-    int rc = next(&r, &tok);
-    rc = rc ? rc : read_object(&r, t, obj, &tok);
-    if (!rc && r.p < r.end)
-        rc = fail(&r, r.p, "%zu bytes left over", (size_t)(r.end - r.p));
+        return no_memory(r);
+    int rc = next(r, &tok);
+    rc = rc ? rc : read_object(r, t, obj, &tok);
+    if (!rc && r->p < r->end)
+        rc = fail(r, r->p, "%zu bytes left over", (size_t)(r->end - r->p));
     if (rc) {
         talloc_free(obj);
         return rc;
     }
     *ret = obj;
     return 0;
+}
+
+int
+mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
+          void **ret, struct err *e)
+{
+    struct reader r = {.d = {.type = t, .e = e}, .s = p, .p = p};
+    return decode(&r, ctx, n, b, ret);
+}
+
+int
+mp_decode_strict(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
+                 void **ret, struct err *e)
+{
+    struct reader r = {.d = {.type = t, .e = e}, .s = p, .p = p, .strict = true};
+    return decode(&r, ctx, n, b, ret);
 }

@@ -342,10 +342,14 @@ apply_one(struct state_txn *t, struct batch *b, size_t i)
     if (en->type == RECORD_COMMAND) {
         struct err e = ERR_INIT;
         void *obj = NULL;
-        int rc = mp_decode(en, &type_intent, en->data, en->n, BUDGET(SIZE_MAX), &obj, &e);
+        int rc = mp_decode_strict(en, &type_intent, en->data, en->n, BUDGET(SIZE_MAX), &obj, &e);
         if (rc < 0) {
-            log_error("core", "an entry of the Raft log does not decode; it may come from a newer "
-                              "release", "index", LOG_U64(en->index), "error", e.text, NULL);
+            /* applied as nothing, or in part, the state would not be that of the others any more */
+            const char *why = rc == -ERR_UNSUPPORTED
+                                  ? "an entry of the Raft log is of a newer release, which knows its "
+                                    "intent: upgrade this server to that release"
+                                  : "an entry of the Raft log does not decode";
+            log_error("core", why, "index", LOG_U64(en->index), "error", e.text, NULL);
             log_fatal_exit();
         }
         b->in[i] = obj;

@@ -58,6 +58,14 @@ START_TEST(other_writers_are_understood)
     struct task_group *g = ret;
     ck_assert_int_eq(g->count.v, 7);
     ck_assert_str_eq(g->name, "me");
+    /* but not where the outermost object may hold nothing unknown */
+    ck_assert_int_eq(mp_decode_strict(ctx, &type_task_group, p, sizeof(p), BUDGET(1 << 20), &ret, &e),
+                     -ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(e.text, "field 32767 is not known"));
+    err_clear(&e);
+    ck_assert_int_eq(mp_decode_strict(ctx, &type_task_group, BYTES(0x81, 2, 3), BUDGET(1 << 20), &ret,
+                                      &e),
+                     0);
     /* nil is absent */
     ck_assert_int_eq(decode(ctx, &type_task_group, BYTES(0x82, 1, 0xc0, 2, 0xc0), &ret, &e), 0);
     ck_assert(!((struct task_group *)ret)->count.set);

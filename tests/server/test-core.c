@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/log.h"
 #include "common/str.h"
+#include "server/raft/log.h"
 #include "server/state/state.h"
 #include "tests/lib/test.h"
 #include "tests/server/util.h"
@@ -234,6 +236,58 @@ START_TEST(shortened_log_is_refused)
 }
 END_TEST
 
+static void
+durable(void *arg, uint64_t index)
+{
+    (void)arg;
+    (void)index;
+}
+
+/* Written by a later release: it is not applied as nothing. */
+START_TEST(an_unknown_intent_stops_the_server)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *dir = tmp_dir();
+    bench_close(bench_open(dir, "boot"));
+    struct raft_log *log = NULL;
+    struct err e = ERR_INIT;
+    struct raft_log_opts lo = {.on_durable = durable};
+    ck_assert_int_eq(raft_log_open(mem_printf(tmp, "%s/raft", dir), &lo, &log, &e), 0);
+    struct record r = {.type = RECORD_COMMAND, .term = raft_log_term(log), .index = raft_log_last(log) + 1};
+    r.data = "\x82\x01\x07\xcd\x03\xe7\x80"; /* Time 7, intent 999 */
+    r.n = 7;
+    raft_log_append(log, &r);
+    raft_log_sync(log);
+    raft_log_close(log);
+    char *said = mem_printf(tmp, "%s/said", dir);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open(said, O_WRONLY | O_CREAT, 0600);
+        log_setup(LOG_ERROR, false, fd);
+        bench_open(dir, "boot");
+        _exit(0);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), LOG_FATAL_STATUS);
+    char *text = NULL;
+    size_t n = 0;
+    ck_assert_int_ge(file_read(tmp, AT_FDCWD, said, 4096, &text, &n), 0);
+    ck_assert_msg(strstr(text, "upgrade this server") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, mem_printf(tmp, "index=%lu", (unsigned long)r.index)) != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "field 999") != NULL, "%s", text);
+    /* and so does the next start: nothing was skipped */
+    pid = fork();
+    if (pid == 0) {
+        bench_open(dir, "boot");
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(WEXITSTATUS(status), LOG_FATAL_STATUS);
+}
+END_TEST
+
 START_TEST(two_processes_do_not_share_a_log)
 {
     const char *dir = tmp_dir();
@@ -310,4 +364,5 @@ TEST_SUITE_TIMEOUT("core", 60, proposed_is_readable, refusal_reaches_the_propose
                    restart_keeps_everything, snapshots_keep_the_log_short,
                    killed_loses_nothing_acknowledged, idle_core_sleeps,
                    lost_term_and_vote_are_refused, shortened_log_is_refused,
+                   an_unknown_intent_stops_the_server,
                    two_processes_do_not_share_a_log)
