@@ -258,6 +258,9 @@ start_http(struct roles *r, struct err *e)
         hc.conns_per_peer = c->limits->http_max_conns_per_client.v > 0
                                 ? (size_t)c->limits->http_max_conns_per_client.v
                                 : SIZE_MAX;
+    hc.conns_per_loopback = hc.conns_per_peer ? hc.conns_per_peer : LISTENER_CONNS_PER_PEER;
+    if (hc.conns_per_loopback != SIZE_MAX)
+        hc.conns_per_loopback *= LISTENER_LOOPBACK_FACTOR;
     r->api = (struct api){
         .loop = r->rc.loop,
         .servers = r->api_servers,

@@ -246,11 +246,13 @@ not_found(struct ask *a)
     http_fail(a->req, 404, "there is no endpoint \"%s\"", a->req->path);
 }
 
-/* Doubled slashes are cleaned by a redirect, as Go's mux does. */
+/* Doubled slashes are cleaned by a redirect, as Go's mux does; with 307, so that a PUT stays one. */
 static bool
 redirect(struct ask *a)
 {
-    const char *t = a->req->target;
+    const char *t = a->req->target, *authority = strstr(t, "://");
+    if (*t != '/' && authority) /* the absolute form (RFC 9112, 3.2.2) */
+        t = authority + 3 + strcspn(authority + 3, "/");
     size_t path = strcspn(t, "?"), n = 0;
     char *clean = mem_array(a, char, strlen(t) + 1);
     bool changed = false;
@@ -265,7 +267,7 @@ redirect(struct ask *a)
     if (!changed)
         return false;
     http_header_add(a->req, "Location", clean);
-    http_reply(a->req, 301, NULL, "", 0);
+    http_reply(a->req, 307, NULL, "", 0);
     return true;
 }
 

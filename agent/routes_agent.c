@@ -19,19 +19,10 @@
 /* --- status --- */
 
 static void
-put_json_string(struct buf *b, const char *s)
-{
-    s = str_or(s, "");
-    json_put_string(b, s, strlen(s));
-}
-
-static void
 leader_done(struct ask *a, const void *resp)
 {
     const struct status_leader_response *r = resp;
-    struct buf b = BUF_INIT(4096);
-    put_json_string(&b, r->leader);
-    ask_text(a, &b, "application/json");
+    ask_value(a, value_str(a, str_or(r->leader, "")));
 }
 
 static void
@@ -43,15 +34,10 @@ status_leader(struct ask *a)
 static void
 strings(struct ask *a, const char *const *v, size_t n)
 {
-    struct buf b = BUF_INIT(1 << 20);
-    buf_putc(&b, '[');
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            buf_putc(&b, ',');
-        put_json_string(&b, v[i]);
-    }
-    buf_putc(&b, ']');
-    ask_text(a, &b, "application/json");
+    struct value *list = value_list(a);
+    for (size_t i = 0; i < n; i++)
+        value_list_add(list, value_str(list, v[i]));
+    ask_value(a, list);
 }
 
 static void
@@ -233,6 +219,13 @@ agent_self(struct ask *a)
         ask_call(a, RPC_STATUS_MEMBERS, mem_new(a, struct empty), self_done);
     else
         send_self(a, NULL);
+}
+
+static void
+put_json_string(struct buf *b, const char *s)
+{
+    s = str_or(s, "");
+    json_put_string(b, s, strlen(s));
 }
 
 static void

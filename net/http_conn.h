@@ -37,6 +37,7 @@ struct http_conn {
     bool processing;  /* inside http_process: no recursion */
     struct http_request *req; /* being read or open */
     int64_t deadline_ms, body_deadline_ms;
+    int64_t since_ms; /* it waits for the client to send a request, or the rest of one */
     int64_t timer_at_ms;
     struct timer *timer;
     size_t owed;          /* answer bytes that wait for the peer, as counted in the server */

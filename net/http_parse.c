@@ -102,6 +102,8 @@ feed(struct http_conn *c, const char *p, size_t n)
         http_bad_set(&bad, 503, "too many large requests at once: try again");
     else if (e == HPE_USER && c->req && buf_error(&c->req->body))
         http_bad_set(&bad, 413, "request body is too large");
+    else if (e == HPE_INVALID_METHOD) /* one that nobody knows; they are case-sensitive */
+        http_bad_set(&bad, 405, "Invalid method");
     else
         http_bad_set(&bad, 400, parser_text(&c->parser));
     http_conn_refuse(c, &bad);
@@ -143,13 +145,15 @@ open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
         return -1;
     r->http10 = str_suffix(line, " HTTP/1.0");
     if (!r->http10 && !str_suffix(line, " HTTP/1.1"))
-        return http_bad_set(bad, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+        return http_line_refuse(line, bad);
     if (http_head_check(pairs, n, r->http10, &f, bad) < 0)
         return -1;
     const char *target = strchr(line, ' ');
     if (!target)
         return http_bad_set(bad, 400, "malformed request line");
     target++;
+    if (!http_token(line, (size_t)(target - line) - 1))
+        return http_bad_set(bad, 400, "malformed method");
     size_t tlen = strcspn(target, " ");
     r->pub.method = method_parse(line, (size_t)(target - line) - 1);
     r->pub.target = target; /* in the head, which is ours */
@@ -210,6 +214,7 @@ take_head(struct http_conn *c)
         return false;
     }
     c->state = HTTP_READ_BODY;
+    c->since_ms = loop_now_ms(c->server->loop);
     c->body_deadline_ms = loop_now_ms(c->server->loop) + HTTP_BODY_MS;
     llhttp_init(&c->parser, HTTP_REQUEST, &settings);
     c->parser.data = c;
@@ -223,6 +228,12 @@ take_head(struct http_conn *c)
 static void
 take_body(struct http_conn *c)
 {
+    if (c->expect) {
+        struct buf b = BUF_INIT(64);
+        c->expect = false;
+        buf_puts(&b, "HTTP/1.1 100 Continue\r\n\r\n");
+        stream_write(c->stream, &b, 1);
+    }
     if (!c->complete && c->in.len > 0) {
         ptrdiff_t took = feed(c, (const char *)c->in.data, c->in.len);
         if (took < 0)
@@ -232,12 +243,6 @@ take_body(struct http_conn *c)
     if (c->complete) {
         dispatch(c);
         return;
-    }
-    if (c->expect) {
-        struct buf b = BUF_INIT(64);
-        c->expect = false;
-        buf_puts(&b, "HTTP/1.1 100 Continue\r\n\r\n");
-        stream_write(c->stream, &b, 1);
     }
     stream_read(c->stream, true);
     body_deadline(c);

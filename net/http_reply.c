@@ -128,8 +128,8 @@ put_head(struct http_request *r, struct buf *b, int status, const char *ctype, i
 {
     struct http_server *s = r->conn->server;
 
-    buf_printf(b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, http_status_text(status),
-               http_server_date(s));
+    buf_printf(b, "HTTP/1.%d %d %s\r\nDate: %s\r\n", r->http10 ? 0 : 1, status,
+               http_status_text(status), http_server_date(s));
     if (ctype && header_ok(ctype))
         buf_printf(b, "Content-Type: %s\r\n", ctype);
     put_pairs(b, r->out, r->n_out);

@@ -4,6 +4,7 @@
  */
 #include "net/http_scan.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -49,6 +50,27 @@ is_token(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+bool
+http_token(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_token((unsigned char)s[i]))
+            return false;
+    return n > 0;
+}
+
+int
+http_line_refuse(const char *line, struct http_bad *bad)
+{
+    const char *v = strrchr(line, ' ');
+    unsigned major, minor;
+    char rest;
+
+    if (v && strlen(v) == 9 && sscanf(v, " HTTP/%1u.%1u%c", &major, &minor, &rest) == 2)
+        return http_bad_set(bad, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+    return http_bad_set(bad, 400, "malformed request line");
 }
 
 /* One header line, NUL-terminated. */

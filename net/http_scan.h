@@ -29,6 +29,10 @@ int http_head_find(const uint8_t *p, size_t n, size_t *pos, struct http_bad *bad
 int http_head_split(char *p, size_t n, const char **line, struct http_pair *pairs, size_t *n_pairs,
                     struct http_bad *bad);
 
+bool http_token(const char *s, size_t n); /* RFC 9110, 5.6.2: a method, the name of a header */
+/* Why a request line that ends in neither "HTTP/1.0" nor "HTTP/1.1" is refused. Returns -1. */
+int http_line_refuse(const char *line, struct http_bad *bad);
+
 /* Framing and routing rules over a cut request head: one Host (1.1), at most one Content-Length,
  * never with Transfer-Encoding, which may only be "chunked" and not in 1.0, a known Expect. */
 struct http_framing {

@@ -180,6 +180,7 @@ http_conn_next(struct http_conn *c, bool keep_alive)
 static void
 go_on(struct http_conn *c)
 {
+    c->since_ms = loop_now_ms(c->server->loop);
     http_conn_deadline(c, HTTP_KEEPALIVE_MS);
     stream_read(c->stream, c->in.len <= HTTP_PIPELINE_MAX);
     if (c->in.len == 0)
@@ -267,6 +268,27 @@ on_close(void *arg, int code)
 static const struct stream_ops conn_ops = {
     .on_data = on_data, .on_eof = on_eof, .on_drain = on_drain, .on_close = on_close};
 
+/* Idle connections and half requests of an address give way to its next one, the longest waiting first:
+ * so who opens many and says nothing keeps nobody out who shares the address. Not those whose request
+ * is being answered. */
+static bool
+make_room(void *arg, const struct stream *st)
+{
+    struct http_server *s = arg;
+    struct http_conn *oldest = NULL;
+
+    for (struct http_conn *c = s->conns; c; c = c->next)
+        if ((c->state == HTTP_READ_HEAD || c->state == HTTP_READ_BODY) && !c->choked &&
+            listener_same_peer(c->stream, st) && (!oldest || c->since_ms <= oldest->since_ms))
+            oldest = c;
+    if (!oldest)
+        return false;
+    detach(oldest);
+    oldest->state = HTTP_CLOSING;
+    stream_close(oldest->stream);
+    return true;
+}
+
 static void
 on_accept(void *arg, struct stream *st)
 {
@@ -283,6 +305,7 @@ on_accept(void *arg, struct stream *st)
     s->refs++;
     /* a whole head, and what one read may bring on top of what is kept */
     buf_init(&c->in, HTTP_PIPELINE_MAX + 2 * STREAM_READ_SIZE);
+    c->since_ms = loop_now_ms(s->loop);
     http_conn_deadline(c, s->cfg.header_ms);
     stream_accept(st, &conn_ops, c);
 }
@@ -314,6 +337,8 @@ http_server_listen(struct http_server *s, const char *addr, uint16_t port, struc
     struct listener_config lc = {
         .conns_max = s->cfg.conns_max,
         .per_peer = s->cfg.conns_per_peer,
+        .per_loopback = s->cfg.conns_per_loopback,
+        .make_room = make_room,
         .busy = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nRetry-After: 1\r\n"
                 "Connection: close\r\n\r\nYour IP is issuing too many concurrent connections, "
                 "please rate limit your calls\n",

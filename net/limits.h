@@ -10,6 +10,7 @@ enum {
     /* --- connections --- */
     LISTENER_CONNS_MAX = 8192,     /* connections of a listener; more are answered 429 and closed */
     LISTENER_CONNS_PER_PEER = 100, /* HTTP connections of one address (http_max_conns_per_client) */
+    LISTENER_LOOPBACK_FACTOR = 8,  /* times as many of a loopback address, which all of this machine share */
     LISTENER_FDS_KEPT = 64,        /* file descriptors kept for all else; a connection is answered 429 */
     STREAM_BACKLOG = 256,          /* connections that wait to be accepted */
     STREAM_READ_SIZE = 64 << 10,   /* bytes of one read */

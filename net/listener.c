@@ -131,6 +131,18 @@ fds_short(const struct stream *s, unsigned kept)
     return uv_fileno(&s->h.handle, &fd) == 0 && fd_near_limit(fd, kept);
 }
 
+bool
+listener_same_peer(const struct stream *a, const struct stream *b)
+{
+    return a->row && a->row == b->row;
+}
+
+static bool
+is_loopback(const char *host)
+{
+    return str_prefix(host, "127.") || str_eq(host, "::1") || str_prefix(host, "::ffff:127.");
+}
+
 static void
 accept_cb(uv_stream_t *h, int status)
 {
@@ -171,8 +183,10 @@ accept_cb(uv_stream_t *h, int status)
         stream_close(s);
         return;
     }
-    if (n->conns > n->cfg.conns_max || (s->row && s->row->n > n->cfg.per_peer) ||
-        fds_short(s, LISTENER_FDS_KEPT)) {
+    bool over = s->row && s->row->n > (is_loopback(host) ? n->cfg.per_loopback : n->cfg.per_peer);
+    if (over && n->cfg.make_room)
+        over = !n->cfg.make_room(n->cfg.arg, s);
+    if (over || n->conns > n->cfg.conns_max || fds_short(s, LISTENER_FDS_KEPT)) {
         refuse(s, n->cfg.busy);
         return;
     }
@@ -257,6 +271,8 @@ listener_new(struct loop *l, const struct addr *a, const struct listener_config 
 
     n->loop = l;
     n->cfg = *cfg;
+    if (n->cfg.per_loopback == 0)
+        n->cfg.per_loopback = n->cfg.per_peer;
     n->is_unix = a->is_unix;
     n->refs = 1;
     if (a->is_unix)
@@ -289,7 +305,7 @@ listener_port(const struct listener *n)
 void
 listener_limit(struct listener *n, size_t per_peer)
 {
-    n->cfg.per_peer = per_peer;
+    n->cfg.per_peer = n->cfg.per_loopback = per_peer;
 }
 
 void

@@ -47,9 +47,13 @@ void stream_finish(struct stream *s, int64_t linger_ms);
 
 struct listener_config {
     size_t conns_max, per_peer;
+    size_t per_loopback; /* as per_peer, of an address of this machine alone; 0: per_peer */
     const char *busy; /* sent to a connection over the limits, then closed; may be NULL */
     /* A new connection: fill in ops and arg by stream_accept, in the call. */
     void (*on_accept)(void *arg, struct stream *s);
+    /* Before a connection over the limit of its address is refused: closes one of that address that
+     * nobody waits for; false: there is none. May be NULL. */
+    bool (*make_room)(void *arg, const struct stream *s);
     void *arg;
 };
 
@@ -59,6 +63,7 @@ struct listener *listener_new(struct loop *l, const struct addr *a,
                               const struct listener_config *cfg, struct err *e);
 uint16_t listener_port(const struct listener *n);
 void listener_limit(struct listener *n, size_t per_peer); /* of connections to come */
+bool listener_same_peer(const struct stream *a, const struct stream *b); /* one address */
 void listener_close(struct listener *n); /* its streams go on */
 void stream_accept(struct stream *s, const struct stream_ops *ops, void *arg);
 

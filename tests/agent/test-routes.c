@@ -109,6 +109,33 @@ status(const char *method, const char *target, const char *body)
     return ask(method, target, body)->status;
 }
 
+/* One request as it stands, on a connection of its own; its status, and got.body with the head. */
+static int
+raw(const char *text)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(http_server_port(http))};
+    bool never = false;
+    size_t n = 0;
+    ssize_t r = -1;
+
+    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+    ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    memset(&got, 0, sizeof(got));
+    for (int i = 0; i < 2000 && r != 0 && n < sizeof(got.body) - 1; i++) {
+        loop_run_until(loop, &never, 1);
+        r = recv(fd, got.body + n, sizeof(got.body) - 1 - n, MSG_DONTWAIT);
+        n += r > 0 ? (size_t)r : 0;
+    }
+    ck_assert_msg(n > 12 && memcmp(got.body, "HTTP/1.", 7) == 0, "%s", got.body);
+    int64_t code = 0;
+    got.body[12] = '\0'; /* "HTTP/1.1 200" */
+    ck_assert_int_eq(num_parse_i64(got.body + 9, &code), 0);
+    got.body[12] = ' ';
+    return got.status = (int)code;
+}
+
 START_TEST(paths_and_methods)
 {
     ck_assert_int_eq(status("GET", "/v1/jobs", NULL), 200);
@@ -122,7 +149,7 @@ START_TEST(paths_and_methods)
     ck_assert_int_eq(status("POST", "/v1/system/gc", NULL), 405);
     ck_assert_int_eq(status("PUT", "/v1/system/gc", NULL), 200);
     ck_assert_str_eq(got.index, "33");
-    ck_assert_int_eq(status("GET", "//v1//jobs?a=//", NULL), 301);
+    ck_assert_int_eq(status("GET", "//v1//jobs?a=//", NULL), 307);
     ck_assert_str_eq(got.location, "/v1/jobs?a=//");
     ck_assert_int_eq(status("GET", "/?x=1", NULL), 307);
     ck_assert_str_eq(got.location, "/ui/?x=1");
@@ -331,6 +358,10 @@ START_TEST(agent_routes)
 {
     ck_assert_int_eq(status("GET", "/v1/status/leader", NULL), 200);
     ck_assert_str_eq(got.body, "\"127.0.0.1:4647\"");
+    ck_assert_int_eq(status("GET", "/v1/status/leader?pretty", NULL), 200);
+    ck_assert_str_eq(got.body, "\"127.0.0.1:4647\"\n");
+    ck_assert_int_eq(raw("GET http://127.0.0.1/v1/regions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                         "Connection: close\r\n\r\n"), 200);
     ck_assert_int_eq(status("GET", "/v1/status/peers", NULL), 200);
     ck_assert_str_eq(got.body, "[\"127.0.0.1:4647\"]");
     ck_assert_int_eq(status("GET", "/v1/regions", NULL), 200);
@@ -410,33 +441,6 @@ START_TEST(client_routes)
     ck_assert_int_eq(status("GET", "/v1/client/allocation/" FAKE_ALLOC "/stats", NULL), 200);
 }
 END_TEST
-
-/* One request as it stands, on a connection of its own; its status, and got.body with the head. */
-static int
-raw(const char *text)
-{
-    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(http_server_port(http))};
-    bool never = false;
-    size_t n = 0;
-    ssize_t r = -1;
-
-    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-    ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
-    memset(&got, 0, sizeof(got));
-    for (int i = 0; i < 2000 && r != 0 && n < sizeof(got.body) - 1; i++) {
-        loop_run_until(loop, &never, 1);
-        r = recv(fd, got.body + n, sizeof(got.body) - 1 - n, MSG_DONTWAIT);
-        n += r > 0 ? (size_t)r : 0;
-    }
-    ck_assert_msg(n > 12 && memcmp(got.body, "HTTP/1.", 7) == 0, "%s", got.body);
-    int64_t code = 0;
-    got.body[12] = '\0'; /* "HTTP/1.1 200" */
-    ck_assert_int_eq(num_parse_i64(got.body + 9, &code), 0);
-    got.body[12] = ' ';
-    return got.status = (int)code;
-}
 
 /* What a page can make a browser send: text/plain, and no headers of its choice. */
 static int

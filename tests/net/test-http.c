@@ -213,6 +213,13 @@ exchange(struct raw *r)
     pthread_join(t, NULL);
 }
 
+static void
+turn(void)
+{
+    bool never = false;
+    loop_run_until(loop, &never, 1);
+}
+
 static char *
 ask(const char *in)
 {
@@ -271,7 +278,10 @@ static const struct {
     {"POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\nx\n", 400},
     {"GET / HTTP/1.2\r\n" H "\r\n", 505},
     {"GET / HTTP/2.0\r\n" H "\r\n", 505},
-    {"GET /\r\n\r\n", 505},
+    {"GET /\r\n\r\n", 400},
+    {"GET / HTTP/x.y\r\n" H "\r\n", 400},
+    {"get / HTTP/1.1\r\n" H "\r\n", 405},
+    {"BREW / HTTP/1.1\r\n" H "\r\n", 405},
     {"GET / a HTTP/1.1\r\n" H "\r\n", 400},
     {"GET x HTTP/1.1\r\n" H "\r\n", 400},
     {"GET /%00 HTTP/1.1\r\n" H "\r\n", 400},
@@ -284,7 +294,7 @@ static const struct {
     {"GET / HTTP/1.1\r\n" H "A: \x01\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\n" H "A(b): c\r\n\r\n", 400},
     {"G@T / HTTP/1.1\r\n" H "\r\n", 400},
-    {"\x16\x03\x01\x02\r\n\r\n", 505},
+    {"\x16\x03\x01\x02\r\n\r\n", 400},
     {"CONNECT a:1 HTTP/1.1\r\n" H "\r\n", 400},
     {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
     {"GET / HTTP/1.1\r\n" H "Expect: tea\r\n\r\n", 417},
@@ -401,10 +411,14 @@ START_TEST(http10_and_expect)
 {
     char *out = ask("GET /old HTTP/1.0\r\n\r\n");
     ck_assert_ptr_nonnull(strstr(out, "GET /old n=0"));
+    ck_assert_msg(strncmp(out, "HTTP/1.0 200 ", 13) == 0, "%s", out);
     free(out);
     out = ask("POST /x HTTP/1.1\r\n" H C "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
     ck_assert_msg(strncmp(out, "HTTP/1.1 100 Continue\r\n\r\n", 25) == 0, "%s", out);
     ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 408 ")); /* the body never came */
+    free(out);
+    out = ask("POST /x HTTP/1.1\r\n" H C "Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc");
+    ck_assert_msg(strncmp(out, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 ", 38) == 0, "%s", out);
     free(out);
     out = ask("HEAD /x HTTP/1.1\r\n" H C "\r\n");
     ck_assert_ptr_nonnull(strstr(out, "Content-Length: 12\r\n"));
@@ -499,10 +513,8 @@ START_TEST(closing_with_open_requests_leaks_nothing)
     struct raw r = {.in = "GET /park HTTP/1.1\r\n" H "\r\n"};
     r.in_len = strlen(r.in);
     pthread_create(&t, NULL, raw_thread, &r);
-    while (!parked) {
-        bool never = false;
-        loop_run_until(loop, &never, 1);
-    }
+    while (!parked)
+        turn();
     http_server_close(server);
     ck_assert(parked_gone);
     server = NULL;
@@ -669,32 +681,83 @@ START_TEST(fetch_is_synchronous)
 }
 END_TEST
 
-START_TEST(connections_of_one_peer_are_limited)
+static struct http_server *
+small_server(size_t per_loopback)
 {
     struct err e = ERR_INIT;
-    struct http_server_config cfg = {.handler = handler, .conns_per_peer = 2};
+    struct http_server_config cfg = {
+        .handler = handler, .conns_per_peer = 2, .conns_per_loopback = per_loopback};
     struct http_server *s = http_server_new(loop, &cfg);
     ck_assert_int_eq(http_server_listen(s, "127.0.0.1", 0, &e), 0);
-    uint16_t first = port;
     port = http_server_port(s);
-    int a = dial(), b = dial();
-    while (http_server_conns(s) < 2) {
-        bool never = false;
-        loop_run_until(loop, &never, 1);
+    return s;
+}
+
+static int
+dial_and_say(struct http_server *s, const char *text)
+{
+    size_t before = http_server_conns(s);
+    int fd = dial();
+    ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    while (http_server_conns(s) == before)
+        turn();
+    return fd;
+}
+
+START_TEST(connections_of_one_peer_are_limited)
+{
+    struct http_server *s = small_server(0);
+    parked = NULL;
+    struct http_req *one = NULL;
+    int fds[2];
+    for (int i = 0; i < 2; i++, one = one ? one : parked) {
+        parked = NULL;
+        fds[i] = dial_and_say(s, "GET /park HTTP/1.1\r\n" H "\r\n");
+        while (!parked)
+            turn();
     }
-    char *out = ask("GET / HTTP/1.1\r\n" H "\r\n");
+    char *out = ask("GET / HTTP/1.1\r\n" H "\r\n"); /* two are being answered: no room */
     ck_assert_msg(strncmp(out, "HTTP/1.1 429 ", 13) == 0, "%s", out);
     free(out);
-    close(a);
-    while (http_server_conns(s) > 1) {
-        bool never = false;
-        loop_run_until(loop, &never, 1);
-    }
+    http_fail(one, 200, "done");
+    close(fds[0]);
+    while (http_server_conns(s) > 1)
+        turn();
     out = ask("GET / HTTP/1.1\r\n" H C "\r\n");
     ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
     free(out);
-    close(b);
-    port = first;
+    http_fail(parked, 200, "done");
+    close(fds[1]);
+    http_server_close(s);
+}
+END_TEST
+
+START_TEST(who_says_nothing_keeps_nobody_out)
+{
+    static const char *const halves[] = {"", "GET /", "POST /x HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nab"};
+    for (size_t i = 0; i < 3; i++) {
+        struct http_server *s = small_server(0);
+        int fds[4], n = 0;
+        for (; n < 2; n++)
+            fds[n] = dial_and_say(s, halves[i]);
+        for (int again = 0; again < 3; again++) {
+            char *out = ask("GET / HTTP/1.1\r\n" H C "\r\n");
+            ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
+            free(out);
+        }
+        for (int k = 0; k < n; k++)
+            close(fds[k]);
+        http_server_close(s);
+    }
+}
+END_TEST
+
+START_TEST(loopback_may_have_more_connections)
+{
+    struct http_server *s = small_server(3);
+    int a = dial_and_say(s, ""), b = dial_and_say(s, ""), c = dial_and_say(s, "");
+    ck_assert_uint_eq(http_server_conns(s), 3);
+    close(a), close(b), close(c);
     http_server_close(s);
 }
 END_TEST
@@ -731,4 +794,5 @@ TEST_SUITE_FIXTURE("http", 60, setup, teardown, answers_a_get,
                    a_stream_notices_that_its_client_left, streams_are_pulled_and_bounded,
                    large_bodies_are_compressed, closing_with_open_requests_leaks_nothing,
                    client_keeps_the_connection, client_streams_and_stops, client_sees_a_cut, client_errors,
-                   fetch_is_synchronous, connections_of_one_peer_are_limited, unix_sockets)
+                   fetch_is_synchronous, connections_of_one_peer_are_limited,
+                   who_says_nothing_keeps_nobody_out, loopback_may_have_more_connections, unix_sockets)
