@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/plain.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "api/limits.h"
@@ -54,4 +55,29 @@ plain_env_name(const char *s, size_t n)
         if ((unsigned char)s[i] <= 0x20 || s[i] == 0x7f || s[i] == '=')
             return false;
     return n > 0;
+}
+
+bool
+plain_hostname(const char *s)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t n = strlen(s);
+    return n > 0 && n <= JOB_HOSTNAME_MAX && strspn(s, allowed) == n && *s != '.' && *s != '-' &&
+           strstr(s, "..") == NULL;
+}
+
+bool
+plain_word(const char *s)
+{
+    for (const char *p = s; *p != '\0'; p++)
+        if ((unsigned char)*p <= 0x20 || *p == 0x7f)
+            return false;
+    return *s != '\0';
+}
+
+bool
+plain_address(const char *s)
+{
+    unsigned char address[16];
+    return inet_pton(AF_INET, s, address) == 1 || inet_pton(AF_INET6, s, address) == 1;
 }

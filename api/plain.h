@@ -18,5 +18,11 @@ bool plain_path(const char *s);
 /* The first `n` bytes of `s` can name a variable of an environment: a line break would forge one
  * wherever lines are read. */
 bool plain_env_name(const char *s, size_t n);
+/* A DNS name of 1 to JOB_HOSTNAME_MAX bytes. */
+bool plain_hostname(const char *s);
+/* A word of resolv.conf(5): not empty, no blank, no control character. */
+bool plain_word(const char *s);
+/* Of IPv4 or IPv6. */
+bool plain_address(const char *s);
 
 #endif

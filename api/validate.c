@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/validate.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -276,11 +275,9 @@ dns(struct check *c, const struct dns_config *d)
             complain(c, "network: dns: more than %d %s", JOB_DNS_MAX, lists[l].what);
         for (size_t i = 0; i < lists[l].list->n && i < JOB_DNS_MAX; i++) {
             const char *s = lists[l].list->v[i];
-            unsigned char address[16];
-            if (!*s || strpbrk(s, " \t\r\n"))
+            if (!plain_word(s))
                 complain(c, "network: dns: \"%s\" of %s is not one word", s, lists[l].what);
-            else if (l == 0 && !interpolated(s) && inet_pton(AF_INET, s, address) != 1 &&
-                     inet_pton(AF_INET6, s, address) != 1)
+            else if (l == 0 && !interpolated(s) && !plain_address(s))
                 complain(c, "network: dns: server \"%s\" is not an IP address", s);
         }
     }
@@ -289,9 +286,7 @@ dns(struct check *c, const struct dns_config *d)
 static void
 hostname(struct check *c, const char *s)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    if (!interpolated(s) && (strlen(s) > JOB_HOSTNAME_MAX || s[strspn(s, allowed)] || *s == '.' ||
-                             *s == '-' || strstr(s, "..")))
+    if (!interpolated(s) && !plain_hostname(s))
         complain(c, "network: hostname \"%s\" is not a DNS name of up to %d bytes", s,
                  JOB_HOSTNAME_MAX);
 }

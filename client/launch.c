@@ -121,21 +121,22 @@ find_policies(const struct task_runner *tr, struct driver_input *in)
 }
 
 /* What the group's network block says of names; a file of the host's is small. */
-static void
+static int
 find_names(const void *ctx, const struct task_runner *tr, const struct env *env,
-           struct driver_input *in)
+           struct driver_input *in, struct err *e)
 {
     const struct network_resource *n =
         tr->ar->tg && tr->ar->tg->networks.n > 0 ? tr->ar->tg->networks.v[0] : NULL;
-    if (!n)
-        return;
+    if (!n || !tr->driver->chroot) /* the others have the host's */
+        return 0;
     in->hostname = env_interpolate(ctx, env, str_or(n->hostname, ""));
     if (!n->dns)
-        return;
+        return 0;
     auto_mem void *tmp = mem_ctx("resolv");
     char *host = NULL;
     (void)file_read(tmp, -100 /* AT_FDCWD */, "/etc/resolv.conf", RESOLV_MAX, &host, NULL);
-    in->resolv = resolv_text(ctx, env, n->dns, host);
+    in->resolv = resolv_text(ctx, env, n->dns, host, e);
+    return in->resolv ? 0 : e->code;
 }
 
 static double
@@ -180,8 +181,8 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
     };
     p->in.own_network = network_own(tr->ar);
     find_policies(tr, &p->in);
-    find_names(ctx, tr, p->env, &p->in);
-    return driver_check(tr->driver, p->in.config, e);
+    int r = find_names(ctx, tr, p->env, &p->in, e);
+    return r < 0 ? r : driver_check(tr->driver, p->in.config, e);
 }
 
 const char *

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/plain.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -23,16 +24,21 @@ host_words(const void *ctx, const char *host, const char *keyword, bool last, st
     }
 }
 
-static const struct str_list *
-choose(const void *ctx, const struct env *env, const struct str_list *own, const char *host,
-       const char *keyword)
+/* The job's own, looked at again: it is only now known what they are. */
+static int
+own_words(const void *ctx, const struct env *env, const struct str_list *own, bool addresses,
+          struct str_list *out, struct err *e)
 {
-    struct str_list *out = mem_new(ctx, struct str_list);
-    for (size_t i = 0; i < own->n; i++)
-        list_add(ctx, *out, env_interpolate(ctx, env, own->v[i]));
-    if (out->n == 0)
-        host_words(ctx, host, keyword, str_eq(keyword, "search"), out);
-    return out;
+    for (size_t i = 0; i < own->n; i++) {
+        const char *s = env_interpolate(ctx, env, own->v[i]);
+        if (!plain_word(s))
+            return err_set(e, -ERR_INVALID, "dns: \"%.100s\" is not one word, but \"%.100s\"", own->v[i],
+                           s);
+        if (addresses && !plain_address(s))
+            return err_set(e, -ERR_INVALID, "dns: server \"%.100s\" is not an IP address", s);
+        list_add(ctx, *out, s);
+    }
+    return 0;
 }
 
 /* One line of all words, or of each its own. */
@@ -46,12 +52,25 @@ add(const void *ctx, char *text, const char *keyword, const struct str_list *wor
 }
 
 const char *
-resolv_text(const void *ctx, const struct env *env, const struct dns_config *dns, const char *host)
+resolv_text(const void *ctx, const struct env *env, const struct dns_config *dns, const char *host,
+            struct err *e)
 {
+    const struct {
+        const char *keyword;
+        const struct str_list *own;
+        bool each;
+    } rows[] = {{"search", &dns->searches, false},
+                {"nameserver", &dns->servers, true},
+                {"options", &dns->options, false}};
     auto_mem void *tmp = mem_ctx("resolv");
     char *text = mem_strdup(tmp, "");
-    text = add(tmp, text, "search", choose(tmp, env, &dns->searches, host, "search"), false);
-    text = add(tmp, text, "nameserver", choose(tmp, env, &dns->servers, host, "nameserver"), true);
-    text = add(tmp, text, "options", choose(tmp, env, &dns->options, host, "options"), false);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str_list words = {0};
+        if (own_words(tmp, env, rows[i].own, rows[i].each, &words, e) < 0)
+            return NULL;
+        if (words.n == 0)
+            host_words(tmp, host, rows[i].keyword, i == 0, &words);
+        text = add(tmp, text, rows[i].keyword, &words, rows[i].each);
+    }
     return talloc_steal(ctx, text);
 }

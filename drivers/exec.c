@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/limits.h"
+#include "api/plain.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "drivers/process.h"
@@ -79,14 +80,13 @@ limit_cpu(const struct driver_input *in, struct launch_limits *l, struct err *e)
 static int
 names(struct launch_spec *s, const struct driver_input *in, struct err *e)
 {
-    size_t n = strlen(str_or(in->hostname, ""));
-    if (n > JOB_HOSTNAME_MAX)
-        return err_set(e, -ERR_INVALID, "hostname \"%.80s\" has more than %d bytes", in->hostname,
-                       JOB_HOSTNAME_MAX);
+    if (!str_empty(in->hostname) && !plain_hostname(in->hostname))
+        return err_set(e, -ERR_INVALID, "hostname \"%.80s\" is not a DNS name of up to %d bytes",
+                       in->hostname, JOB_HOSTNAME_MAX);
     if (strlen(str_or(in->resolv, "")) > DRIVER_RESOLV_MAX)
         return err_set(e, -ERR_INVALID, "dns: more than %d bytes of resolv.conf",
                        DRIVER_RESOLV_MAX);
-    s->hostname = n > 0 ? mem_strdup(s, in->hostname) : NULL;
+    s->hostname = str_empty(in->hostname) ? NULL : mem_strdup(s, in->hostname);
     s->resolv = in->resolv ? mem_strdup(s, in->resolv) : NULL;
     return 0;
 }

@@ -26,7 +26,7 @@ struct fixture {
 static struct fixture *
 fixture(void *ctx)
 {
-    static const char *const host[] = {"PATH=/usr/bin", "NOMAD_TOKEN=secret", "NOMAD_DC=evil", NULL};
+    static const char *const host[] = {"PATH=/usr/bin", "NOMAD_TOKEN=secret", "NOMAD_DC=evil", "a b=c", NULL};
     static const char *const deny[] = {"NOMAD_TOKEN", NULL};
     struct fixture *f = mem_new(ctx, struct fixture);
     f->node = (struct node){.id = "n1", .name = "host1", .datacenter = "dc9", .node_class = "big"};
@@ -78,6 +78,7 @@ START_TEST(ids_and_limits)
     IS(e, "NOMAD_ALLOC_ID", "12345678-aaaa-bbbb-cccc-0123456789ab");
     IS(e, "NOMAD_SHORT_ALLOC_ID", "12345678");
     IS(e, "NOMAD_ALLOC_INDEX", "3");
+    IS(e, "a b", NULL); /* no launch would take it */
     IS(e, "NOMAD_ALLOC_NAME", "web.front[3]");
     IS(e, "NOMAD_TASK_NAME", "srv");
     IS(e, "NOMAD_GROUP_NAME", "front");
@@ -264,16 +265,42 @@ START_TEST(resolv_of_a_group)
         "# by hand\nsearch old\nnameserver 10.0.0.1\n\tnameserver\t10.0.0.2 \nsearch corp example\n"
         "options ndots:2\noptions rotate\n;nameserver 1.1.1.1\n";
     struct dns_config d = {0};
-    ck_assert_str_eq(resolv_text(ctx, e, &d, host),
+    ck_assert_str_eq(resolv_text(ctx, e, &d, host, NULL),
                      "search corp example\nnameserver 10.0.0.1\nnameserver 10.0.0.2\n"
                      "options ndots:2 rotate\n");
-    ck_assert_str_eq(resolv_text(ctx, e, &d, NULL), "");
+    ck_assert_str_eq(resolv_text(ctx, e, &d, NULL, NULL), "");
     list_add(ctx, d.servers, "192.0.2.1");
     list_add(ctx, d.servers, "2001:db8::1");
     list_add(ctx, d.searches, "${node.datacenter}.internal");
-    ck_assert_str_eq(resolv_text(ctx, e, &d, host),
+    ck_assert_str_eq(resolv_text(ctx, e, &d, host, NULL),
                      "search dc9.internal\nnameserver 192.0.2.1\nnameserver 2001:db8::1\n"
                      "options ndots:2 rotate\n");
+}
+END_TEST
+
+static void
+no_resolv(const char *server, const char *search, const char *why)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct err err = ERR_INIT;
+    struct dns_config d = {0};
+    str_map_set(ctx, &f->node.meta, "evil", "192.0.2.1\noptions trust-ad");
+    struct env *e = env_build(ctx, &f->in);
+    if (server)
+        list_add(ctx, d.servers, server);
+    if (search)
+        list_add(ctx, d.searches, search);
+    ck_assert_ptr_null(resolv_text(ctx, e, &d, NULL, &err));
+    ck_assert_msg(strstr(err.text, why) != NULL, "%s", err.text);
+}
+
+START_TEST(what_is_put_into_resolv_conf_is_looked_at_again)
+{
+    no_resolv("${meta.evil}", NULL, "not one word");
+    no_resolv(NULL, "x.${meta.evil}", "not one word");
+    no_resolv("${node.datacenter}", NULL, "not an IP address");
+    no_resolv("${meta.none}", NULL, "not an IP address");
 }
 END_TEST
 
@@ -295,5 +322,6 @@ START_TEST(cpu_rate_when_the_clock_is_set_back)
 END_TEST
 
 TEST_SUITE("env", ids_and_limits, meta_layers, ports, own_variables_are_resolved, interpolation,
-           values_at_any_depth, resolv_of_a_group, log_names, log_seek, log_followed,
+           values_at_any_depth, resolv_of_a_group,
+           what_is_put_into_resolv_conf_is_looked_at_again, log_names, log_seek, log_followed,
            cpu_rate_when_the_clock_is_set_back)

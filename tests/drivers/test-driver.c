@@ -57,6 +57,8 @@ START_TEST(checks)
 }
 END_TEST
 
+static const char *host; /* name of the next spec's */
+
 static int
 spec(void *ctx, const char *driver, const char *json, struct task *task, struct launch_spec **ret,
      struct err *e)
@@ -72,9 +74,30 @@ spec(void *ctx, const char *driver, const char *json, struct task *task, struct 
                               .config = config(ctx, json),
                               .env = env,
                               .resources = &res,
+                              .hostname = host,
                               .core_mhz = str_eq(task->name, "no-mhz") ? 0 : 1000};
     return driver_find(driver)->spec(ctx, &in, ret, e);
 }
+
+START_TEST(a_hostname_that_was_put_in_is_looked_at_again)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct launch_spec *s = NULL;
+    struct task task = {.name = "web"};
+    static const char *const bad[] = {"a b", "a\nb", "..", "-x", "${meta.none}", "x/y", "x..y"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err e = ERR_INIT;
+        host = bad[i];
+        ck_assert_int_lt(spec(ctx, "exec", "{\"command\":\"x\"}", &task, &s, &e), 0);
+        ck_assert_ptr_nonnull(strstr(e.text, "hostname"));
+    }
+    struct err e = ERR_INIT;
+    host = "web-1.example";
+    ck_assert_int_eq(spec(ctx, "exec", "{\"command\":\"x\"}", &task, &s, &e), 0);
+    ck_assert_str_eq(s->hostname, host);
+    host = NULL;
+}
+END_TEST
 
 START_TEST(exec_spec)
 {
@@ -227,5 +250,5 @@ START_TEST(mock)
 }
 END_TEST
 
-TEST_SUITE("driver", checks, exec_spec, refused_specs, raw_exec_denies_variables, fingerprints,
+TEST_SUITE("driver", checks, a_hostname_that_was_put_in_is_looked_at_again, exec_spec, refused_specs, raw_exec_denies_variables, fingerprints,
            signals, mock)
