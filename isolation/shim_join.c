@@ -121,7 +121,9 @@ make_terminal(const struct plan_header *h, const char **what)
     return 0;
 }
 
-/* What the program reads and writes; it may open them again by their names in /proc and /dev. */
+/* What the program reads and writes. Pipes it may open again by their names in /proc and /dev; a terminal
+ * for writing only: the task has the same user, and who may open it for reading has what is typed. So it
+ * stays root's, whom no user namespace of a task has. */
 static long
 make_streams(const struct plan_header *h, const char **what)
 {
@@ -130,9 +132,13 @@ make_streams(const struct plan_header *h, const char **what)
     long r = terminal ? make_terminal(h, what) : make_pipes(what);
     if (r < 0 || !(c->flags & CONFINE_IDS))
         return r;
-    for (int i = 0; i < (terminal ? 1 : 3); i++) /* a terminal's group is that of its mount */
-        (void)RAW(SYS_fchown, joiner.streams[i], h->id_base + c->uid,
-                  terminal ? -1 : (int)(h->id_base + c->gid));
+    const int gid = (int)(h->id_base + c->gid);
+    if (terminal) {
+        (void)RAW(SYS_fchown, joiner.streams[0], -1, gid);
+        return RAW(SYS_fchmod, joiner.streams[0], 0620);
+    }
+    for (int i = 0; i < 3; i++)
+        (void)RAW(SYS_fchown, joiner.streams[i], h->id_base + c->uid, gid);
     return 0;
 }
 

@@ -110,13 +110,19 @@ expect_end(struct got *g, int code, int sig)
 
 /* A task that waits. */
 static void
-begin(struct rig *r, uid_t uid, bool isolated, struct got *task)
+launch(struct rig *r, bool isolated, struct got *task)
 {
-    rig_start(r, uid);
     rig_alloc(r, rig_id, "web", isolated ? "exec" : "raw_exec");
     rig_launch(r, rig_spec(r, rig_id, "web", isolated, "echo here; exec sleep 300"), task);
     ck_assert_msg(task->err.code == 0, "%s", task->err.text);
     rig_await(r, "web", "here");
+}
+
+static void
+begin(struct rig *r, uid_t uid, bool isolated, struct got *task)
+{
+    rig_start(r, uid);
+    launch(r, isolated, task);
 }
 
 static void
@@ -237,6 +243,48 @@ on_terminal(struct rig *r)
     put(g.exec[1], "\003"); /* interrupt */
     expect_end(&g, 0, SIGINT);
 }
+
+/* By what has the same user, in a task with a user namespace and in one of the host's. */
+static void
+nothing_is_read(struct rig *r, const char *mine)
+{
+    struct got g, other;
+    sh(r, "tty; echo ready; read x; echo \"<$x>\"; read y < /dev/tty; echo \"[$y]\"", true, &g);
+    read_until(r, g.exec[1], "ready");
+    sh(r,
+       mem_printf(r->ctx,
+                  "for i in %s; do exec 3<$i && echo opened; done 2>&1; "
+                  "chmod a+rw %s; exec 3<>%s && echo opened",
+                  mine, mine, mine),
+       false, &other);
+    char *text = read_all(r, other.exec[1]);
+    ck_assert_msg(strstr(text, "opened") == NULL, "%s", text);
+    end(&other);
+    got_free(&other);
+    put(g.exec[1], "typed\n");
+    read_until(r, g.exec[1], "<typed>");
+    put(g.exec[1], "again\n");
+    text = read_all(r, g.exec[1]);
+    ck_assert_msg(strstr(text, "[again]") != NULL, "%s", text);
+    expect_end(&g, 0, 0);
+}
+
+START_TEST(a_task_cannot_read_what_is_typed_into_a_command_in_it)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct got task;
+    begin(&r, 0, true, &task);
+    nothing_is_read(&r, "/dev/pts/0");
+    finish(&r, &task);
+    rig_start(&r, 0);
+    r.policy.userns = "off";
+    rig_change_policy(&r);
+    launch(&r, true, &task);
+    nothing_is_read(&r, "/dev/pts/0");
+    finish(&r, &task);
+}
+END_TEST
 
 START_TEST(terminals)
 {
@@ -478,5 +526,6 @@ START_TEST(ends_with_its_task)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("exec", 60, talks, talks_raw, talks_rootless, terminals, confined_alike,
-                   refusals, ends_with_its_listener, survives_the_warden, ends_with_its_task)
+TEST_SUITE_TIMEOUT("exec", 60, talks, talks_raw, talks_rootless, terminals,
+                   a_task_cannot_read_what_is_typed_into_a_command_in_it, confined_alike, refusals,
+                   ends_with_its_listener, survives_the_warden, ends_with_its_task)
