@@ -250,5 +250,5 @@ START_TEST(mock)
 }
 END_TEST
 
-TEST_SUITE("driver", checks, a_hostname_that_was_put_in_is_looked_at_again, exec_spec, refused_specs, raw_exec_denies_variables, fingerprints,
-           signals, mock)
+TEST_SUITE("driver", checks, a_hostname_that_was_put_in_is_looked_at_again, exec_spec,
+           refused_specs, raw_exec_denies_variables, fingerprints, signals, mock)
