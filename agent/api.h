@@ -61,6 +61,7 @@ struct ask {
     struct listing *listing; /* ask_pages: what came so far */
     void (*gone)(struct ask *a);  /* the client left, for routes without RPC */
     const struct route *route;
+    const char *stream_type; /* content type of a body that is streamed */
     void *user;
 };
 

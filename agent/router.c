@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/api.h"
 #include "agent/limits.h"
@@ -111,6 +112,18 @@ region_ours(struct ask *a)
     return false;
 }
 
+/* X-Nomad-Token, or Authorization with the scheme Bearer (schemes have no case: RFC 9110, 11.1). */
+static const char *
+token_of(const struct http_req *r)
+{
+    static const char scheme[] = "Bearer ";
+    const char *token = http_header(r, "x-nomad-token"), *auth = http_header(r, "authorization");
+
+    if (str_empty(token) && auth && strncasecmp(auth, scheme, strlen(scheme)) == 0)
+        return auth + strlen(scheme) + strspn(auth + strlen(scheme), " ");
+    return token;
+}
+
 static bool
 parse_query(struct ask *a)
 {
@@ -120,10 +133,7 @@ parse_query(struct ask *a)
         return false;
     q->region = a->api->region;
     q->namespace = str_or(http_query(a->req, "namespace"), "default");
-    const char *auth = http_header(a->req, "authorization");
-    q->auth_token = http_header(a->req, "x-nomad-token");
-    if (!q->auth_token && auth && str_prefix(auth, "Bearer "))
-        q->auth_token = auth + strlen("Bearer ");
+    q->auth_token = token_of(a->req);
     a->w->region = q->region;
     a->w->namespace = q->namespace;
     a->w->auth_token = q->auth_token;

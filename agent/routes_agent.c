@@ -340,10 +340,20 @@ scheduler_set_done(struct ask *a, const void *resp)
     ask_json(a, &type_scheduler_set_configuration_response, r);
 }
 
+static bool
+scheduler_refused(struct ask *a, const struct err *e)
+{
+    if (e->code != -ERR_INVALID)
+        return false;
+    ask_fail(a, 400, "%s", e->text);
+    return true;
+}
+
 static void
 scheduler_set(struct ask *a)
 {
     struct scheduler_configuration *c = ask_body(a, &type_scheduler_configuration, false);
+    a->on_error = scheduler_refused;
     if (c)
         ask_call(a, RPC_OPERATOR_SCHEDULER_SET, c, scheduler_set_done);
 }

@@ -85,10 +85,20 @@ stat_done(void *arg, const struct err *e, const struct alloc_files *files)
         ask_json(a, &type_alloc_file_info, files->files.v[0]);
 }
 
+/* False: answered. */
+static bool
+has_path(struct ask *a)
+{
+    if (!str_empty(http_query(a->req, "path")))
+        return true;
+    ask_fail(a, 400, "must provide a file name");
+    return false;
+}
+
 static void
 fs_stat(struct ask *a)
 {
-    if (ask_ours(a))
+    if (ask_ours(a) && has_path(a))
         client_fs_stat(a->api->client, a->id, path_param(a), stat_done, a);
 }
 
@@ -150,7 +160,7 @@ stream_opened(void *arg, const struct err *e, struct client_stream *s)
     }
     a->user = s;
     a->gone = stream_gone;
-    http_stream_start(a->req, 200, "text/plain; charset=utf-8", stream_pull);
+    http_stream_start(a->req, 200, a->stream_type, stream_pull);
     if (http_closed(a->req))
         stream_end(a, false);
 }
@@ -167,16 +177,20 @@ origin(struct ask *a, struct client_stream_request *r)
     }
     if (!ask_int(a, "offset", &r->offset) || !ask_int(a, "limit", &r->limit))
         return false;
-    if (r->offset < 0 || r->limit < 0) {
-        ask_fail(a, 400, "offset and limit must not be negative");
+    if (r->offset < 0) {
+        ask_fail(a, 400, "offset must not be negative");
         return false;
     }
+    if (r->limit < 0)
+        r->limit = 0; /* no limit */
     return true;
 }
 
 static void
 open_stream(struct ask *a, const struct client_stream_request *r)
 {
+    bool logs = r->kind == CLIENT_STREAM_LOGS;
+    a->stream_type = !logs ? "text/plain; charset=utf-8" : r->plain ? "text/plain" : "application/json";
     client_stream_open(a->api->client, r, stream_opened, a);
 }
 
@@ -184,7 +198,7 @@ static void
 fs_cat(struct ask *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
-    if (!ask_ours(a))
+    if (!ask_ours(a) || !has_path(a))
         return;
     r.path = path_param(a);
     open_stream(a, &r);
@@ -194,11 +208,11 @@ static void
 fs_readat(struct ask *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
-    if (!ask_ours(a) || !origin(a, &r))
+    if (!ask_ours(a) || !has_path(a) || !origin(a, &r))
         return;
     r.path = path_param(a);
-    if (!http_query(a->req, "limit") || !http_query(a->req, "offset"))
-        ask_fail(a, 400, "must provide offset and limit");
+    if (!http_query(a->req, "offset"))
+        ask_fail(a, 400, "must provide offset");
     else
         open_stream(a, &r);
 }
@@ -208,13 +222,10 @@ fs_stream(struct ask *a)
 {
     struct client_stream_request r = {
         .kind = CLIENT_STREAM_FRAMES, .alloc_id = a->id, .follow = true};
-    if (!ask_ours(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow))
+    if (!ask_ours(a) || !has_path(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow))
         return;
     r.path = http_query(a->req, "path");
-    if (str_empty(r.path))
-        ask_fail(a, 400, "must provide a file name");
-    else
-        open_stream(a, &r);
+    open_stream(a, &r);
 }
 
 static void
@@ -246,6 +257,17 @@ plain_done(void *arg, const struct err *e)
         ask_json(a, &type_empty, NULL);
 }
 
+/* What changed a task answers like a write, without one. */
+static void
+task_done(void *arg, const struct err *e)
+{
+    struct ask *a = arg;
+    if (e)
+        client_error(a, e);
+    else
+        http_reply(a->req, 200, "application/json", "{\"Index\":0}", strlen("{\"Index\":0}"));
+}
+
 static void
 alloc_restart(struct ask *a)
 {
@@ -255,7 +277,7 @@ alloc_restart(struct ask *a)
     if (r->all_tasks && !str_empty(r->task_name))
         ask_fail(a, 400, "TaskName and AllTasks exclude each other");
     else
-        client_alloc_restart(a->api->client, a->id, r->task_name, r->all_tasks, plain_done, a);
+        client_alloc_restart(a->api->client, a->id, r->task_name, r->all_tasks, task_done, a);
 }
 
 static void
@@ -264,7 +286,7 @@ alloc_signal(struct ask *a)
     struct alloc_signal_request *r;
     if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_signal_request, false)))
         return;
-    client_alloc_signal(a->api->client, a->id, r->task, str_or(r->signal, "SIGKILL"), plain_done, a);
+    client_alloc_signal(a->api->client, a->id, r->task, str_or(r->signal, "SIGKILL"), task_done, a);
 }
 
 static void
@@ -277,7 +299,7 @@ alloc_pause(struct ask *a)
     if (!on && !str_eq(r->schedule_state, "run"))
         ask_fail(a, 400, "ScheduleState must be \"pause\" or \"run\"");
     else
-        client_alloc_pause(a->api->client, a->id, r->task, on, plain_done, a);
+        client_alloc_pause(a->api->client, a->id, r->task, on, task_done, a);
 }
 
 static void

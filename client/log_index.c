@@ -58,6 +58,7 @@ log_index_seek(const struct log_set *s, int64_t offset, bool from_end, uint64_t 
         return false;
     if (offset < 0)
         offset = 0;
+    int64_t asked = offset;
     size_t i = from_end ? s->n - 1 : 0;
     while (from_end && offset > s->v[i].size && i > 0)
         offset -= s->v[i--].size;
@@ -66,7 +67,7 @@ log_index_seek(const struct log_set *s, int64_t offset, bool from_end, uint64_t 
     if (offset > s->v[i].size)
         offset = s->v[i].size;
     *ret_index = s->v[i].index;
-    *ret_pos = from_end ? s->v[i].size - offset : offset;
+    *ret_pos = from_end && asked > 0 ? s->v[i].size - offset : offset;
     return true;
 }
 

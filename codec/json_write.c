@@ -249,7 +249,7 @@ write_time(struct writer *w, int64_t ns)
 {
     char t[TIME_TEXT];
     if (ns == 0) {
-        PUT(w, "\"0001-01-01T00:00:00Z\"");
+        PUT(w, "null"); /* as the JSON of Nomad's server: never happened */
         return;
     }
     out_putc(&w->o, '"');

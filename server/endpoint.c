@@ -402,7 +402,6 @@ endpoint_alloc_stub(const void *ctx, const struct allocation *a)
     s->job_type = a->job ? a->job->type : NULL;
     s->job_version = a->job ? a->job->version : 0;
     s->task_group = a->task_group;
-    s->allocated_resources = a->allocated_resources;
     s->desired_status = a->desired_status;
     s->desired_description = a->desired_description;
     s->client_status = a->client_status;

@@ -26,8 +26,8 @@ alloc_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
         if (!query_ns_matches(r->q, a->namespace) || !page_wants(&page, ctx, a->id))
             continue;
         struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
-        if (!req->resources)
-            stub->allocated_resources = NULL;
+        if (req->resources) /* the only list that has them */
+            stub->allocated_resources = a->allocated_resources;
         if (!req->task_states)
             stub->task_states = (struct task_state_map){0};
         page_add(&page, ctx, a->id, stub);

@@ -304,9 +304,10 @@ job_deregistered(struct server *s, struct rpc_call *call, void *arg, uint64_t in
     rpc_reply(call, &resp);
 }
 
-/* The stored job, or the call is failed. */
+/* The stored job, or the call is failed; but for that it does not exist where `missing` is to be set. */
 static struct job *
-job_or_fail(struct server *s, struct rpc_call *call, const struct write_options *w, const char *id)
+job_or_fail(struct server *s, struct rpc_call *call, const struct write_options *w, const char *id,
+            bool *missing)
 {
     void *ctx = rpc_call_ctx(call);
 
@@ -319,7 +320,9 @@ job_or_fail(struct server *s, struct rpc_call *call, const struct write_options 
     struct state_txn *t = state_read_begin(server_state(s), ctx);
     struct job *j = state_job(t, ctx, w ? str_or(w->namespace, NS_DEFAULT) : NS_DEFAULT, id);
     state_read_end(t);
-    if (j == NULL)
+    if (j == NULL && missing)
+        *missing = true;
+    else if (j == NULL)
         rpc_failf(call, -ERR_NOT_FOUND, "job not found");
     return j;
 }
@@ -349,8 +352,13 @@ job_deregister(void *arg, struct rpc_call *call, const void *p)
     const struct job_deregister_request *req = p;
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
-    struct job *j = job_or_fail(s, call, req->write, req->job_id);
+    bool missing = false;
+    struct job *j = job_or_fail(s, call, req->write, req->job_id, &missing);
 
+    if (missing) { /* what is not there is deregistered, however often one says so */
+        struct job_deregister_response resp = {.known_leader = true};
+        rpc_reply(call, &resp);
+    }
     if (j == NULL)
         return;
     if (req->no_shutdown_delay)
@@ -385,7 +393,7 @@ job_evaluate(void *arg, struct rpc_call *call, const void *p)
     const struct job_evaluate_request *req = p;
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
-    struct job *j = job_or_fail(s, call, req->write, req->job_id);
+    struct job *j = job_or_fail(s, call, req->write, req->job_id, NULL);
 
     if (j == NULL)
         return;

@@ -96,6 +96,11 @@ scheduler_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 
     (void)e;
     resp->scheduler_config = state_scheduler_config(t, ctx);
+    struct scheduler_configuration *c = resp->scheduler_config;
+    if (c && !c->preemption_config) { /* never set */
+        c->preemption_config = mem_new(ctx, struct preemption_config);
+        c->preemption_config->system_scheduler_enabled = true;
+    }
     r->index = state_index(t, r->tables);
     resp->index = r->index;
     resp->known_leader = true;

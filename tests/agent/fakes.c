@@ -14,7 +14,7 @@
 #include "server/server.h"
 
 struct query_options fake_query;
-char fake_text[256];
+char fake_text[256], fake_token[64];
 bool fake_canceled, fake_parked;
 
 static struct query_meta *
@@ -30,6 +30,7 @@ static void
 remember(const struct query_options *q)
 {
     fake_query = *q;
+    snprintf(fake_token, sizeof(fake_token), "%s", str_or(q->auth_token, ""));
     fake_query.prefix = fake_query.filter = fake_query.next_token = NULL;
     snprintf(fake_text, sizeof(fake_text), "%s", str_or(q->namespace, ""));
 }

@@ -17,7 +17,7 @@ extern const struct rpc_service fake_services[];
 extern const size_t fake_services_n;
 /* What the last request said. */
 extern struct query_options fake_query;
-extern char fake_text[256];
+extern char fake_text[256], fake_token[64];
 extern bool fake_canceled, fake_parked;
 
 /* The last command in a task: a test raises its events by hand. */

@@ -423,9 +423,18 @@ START_TEST(client_routes)
     ck_assert_int_eq(
         status("GET", "/v1/client/fs/logs/" FAKE_ALLOC "?task=t&type=stdout&plain=true", NULL), 200);
     ck_assert_str_eq(got.body, "line\nline\nline\n");
+    ck_assert_str_eq(got.type, "text/plain");
     ck_assert_str_eq(fake_text, "t stdout follow=0 plain=1");
     ck_assert_int_eq(status("GET", "/v1/client/fs/cat/" FAKE_ALLOC "?path=/a", NULL), 200);
-    ck_assert_int_eq(status("GET", "/v1/client/fs/readat/" FAKE_ALLOC "?path=/a&offset=0", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/client/fs/readat/" FAKE_ALLOC "?path=/a&limit=1", NULL), 400);
+    ck_assert_int_eq(
+        status("GET", "/v1/client/fs/readat/" FAKE_ALLOC "?path=/a&offset=0&limit=-1", NULL), 200);
+    ck_assert_str_eq(got.type, "text/plain; charset=utf-8");
+    ck_assert_int_eq(status("GET", "/v1/client/fs/cat/" FAKE_ALLOC, NULL), 400);
+    ck_assert_str_eq(got.body, "must provide a file name");
+    ck_assert_int_eq(status("GET", "/v1/client/fs/stat/" FAKE_ALLOC, NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/client/fs/logs/" FAKE_ALLOC "?task=t&type=stdout", NULL), 200);
+    ck_assert_str_eq(got.type, "application/json");
     ck_assert_int_eq(
         status("GET", "/v1/client/fs/stream/" FAKE_ALLOC "?path=/a&origin=middle", NULL), 400);
     ck_assert_int_eq(status("GET", "/v1/client/fs/ls/" FAKE_ALLOC "?path=x", NULL), 404);
@@ -434,6 +443,7 @@ START_TEST(client_routes)
     ck_assert_str_eq(got.body, "Unknown allocation \"other\"");
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/restart", NULL), 200);
     ck_assert_str_eq(fake_text, "restart " FAKE_ALLOC "  0");
+    ck_assert_str_eq(got.body, "{\"Index\":0}");
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/restart",
                             "{\"TaskName\":\"t\",\"AllTasks\":true}"), 400);
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/signal",
@@ -586,6 +596,23 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
 }
 END_TEST
 
+START_TEST(a_token_comes_in_either_header_whatever_its_case)
+{
+    static const struct {
+        const char *headers, *token;
+    } rows[] = {{"X-Nomad-Token: a", "a"},          {"Authorization: Bearer b", "b"},
+                {"Authorization: bearer  b", "b"},  {"X-Nomad-Token:\r\nAuthorization: BEARER b", "b"},
+                {"Authorization: Basic b", ""},     {"X-Nomad-Token: a\r\nAuthorization: Bearer b", "a"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "GET /v1/job/x HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n"
+                                     "Connection: close\r\n\r\n", rows[i].headers);
+        ck_assert_int_eq(raw(text), 200);
+        ck_assert_str_eq(fake_token, rows[i].token);
+    }
+}
+END_TEST
+
 START_TEST(no_answer_is_open_to_all_origins)
 {
     static const char *const targets[] = {
@@ -605,4 +632,4 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    a_name_that_is_not_ours_is_refused,
                    what_is_meant_for_another_region_is_not_done_here,
                    what_is_not_built_says_so_and_not_that_something_is_missing,
-                   no_answer_is_open_to_all_origins)
+                   a_token_comes_in_either_header_whatever_its_case, no_answer_is_open_to_all_origins)

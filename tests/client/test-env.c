@@ -220,7 +220,7 @@ START_TEST(log_seek)
         int64_t pos;
     } rows[] = {
         {0, false, 5, 0},   {10, false, 5, 10}, {11, false, 7, 1}, {1000, false, 9, 30},
-        {0, true, 9, 30},   {30, true, 9, 0},   {31, true, 7, 20}, {51, true, 7, 0},
+        {0, true, 9, 0},    {1, true, 9, 29},  {30, true, 9, 0},   {31, true, 7, 20}, {51, true, 7, 0},
         {1000, true, 5, 0}, {-5, false, 5, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -32,6 +32,7 @@ START_TEST(job_becomes_allocation)
     ck_assert_str_eq(al->allocations.v[0]->name, "web.web[0]");
     ck_assert_str_eq(al->allocations.v[0]->node_id, node_id);
     ck_assert_str_eq(al->allocations.v[0]->client_status, ALLOC_PENDING);
+    ck_assert_ptr_null(al->allocations.v[0]->allocated_resources);
 
     /* what the client sees */
     struct node_client_allocs_request cr = {.node_id = node_id, .secret_id = node_secret};
@@ -433,6 +434,21 @@ START_TEST(soak)
 }
 END_TEST
 
+START_TEST(what_is_not_there_is_deregistered_already)
+{
+    struct world *w = world_open(tmp_dir());
+    struct job_deregister_request req = {.job_id = "nope", .purge = true};
+    const struct job_deregister_response *r =
+        CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &req);
+    ck_assert_str_eq(r->eval_id ? r->eval_id : "", "");
+    ck_assert_uint_eq(r->index, 0);
+    const struct scheduler_configuration_response *c =
+        CALL(w, RPC_OPERATOR_SCHEDULER_GET, scheduler_configuration_response, &(struct query_options){0});
+    ck_assert(c->scheduler_config->preemption_config->system_scheduler_enabled); /* never set */
+    world_close(w);
+}
+END_TEST
+
 START_TEST(a_member_has_an_id_that_stays_and_the_tags_of_nomad)
 {
     static const char *const tags[] = {"role", "region", "dc", "build", "rpc_addr", "port", "raft_vsn",
@@ -455,7 +471,8 @@ START_TEST(a_member_has_an_id_that_stays_and_the_tags_of_nomad)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("server", 60, a_member_has_an_id_that_stays_and_the_tags_of_nomad,
+TEST_SUITE_TIMEOUT("server", 60, what_is_not_there_is_deregistered_already,
+                   a_member_has_an_id_that_stays_and_the_tags_of_nomad,
                    job_becomes_allocation, counts_change_and_stop,
                    blocked_until_there_is_room, refusals_name_the_problem, plan_is_a_dry_run,
                    survives_a_restart, blocked_survives_a_restart, silence_loses_the_node,
