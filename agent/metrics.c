@@ -227,6 +227,53 @@ add_task(void *arg, const struct allocation *a, const char *task, const struct r
     add_transfers(g, &l, u);
 }
 
+/* --- what is given away, and what is left --- */
+
+struct given {
+    int64_t cpu, memory, memory_max, disk;
+};
+
+static void
+sum_given(void *arg, const struct allocation *a)
+{
+    const struct allocated_resources *r = a->allocated_resources;
+    struct given *sum = arg;
+
+    for (size_t i = 0; r && i < r->tasks.n; i++) {
+        const struct allocated_task_resources *t = r->tasks.v[i].v;
+        sum->cpu += t->cpu ? t->cpu->cpu_shares : 0;
+        sum->memory += t->memory ? t->memory->memory_mb : 0;
+        sum->memory_max += t->memory && t->memory->memory_max_mb > 0 ? t->memory->memory_max_mb
+                           : t->memory                               ? t->memory->memory_mb
+                                                                     : 0;
+    }
+    sum->disk += r && r->shared ? r->shared->disk_mb : 0;
+}
+
+static void
+add_given(struct gauges *g, struct client *c, const struct node *n)
+{
+    struct given sum = {0};
+
+    client_each_live(c, sum_given, &sum);
+    add(g, "nomad.client.allocated.cpu", (double)sum.cpu);
+    add(g, "nomad.client.allocated.memory", (double)sum.memory);
+    add(g, "nomad.client.allocated.max_memory", (double)sum.memory_max);
+    add(g, "nomad.client.allocated.disk", (double)sum.disk);
+    const struct node_resources *has = n ? n->node_resources : NULL;
+    const struct node_reserved_resources *kept = n ? n->reserved_resources : NULL;
+    if (!has || !has->cpu || !has->memory || !has->disk)
+        return;
+    if (kept && kept->cpu && kept->memory && kept->disk) {
+        sum.cpu += (int64_t)kept->cpu->cpu_shares;
+        sum.memory += (int64_t)kept->memory->memory_mb;
+        sum.disk += (int64_t)kept->disk->disk_mb;
+    }
+    add(g, "nomad.client.unallocated.cpu", (double)(has->cpu->cpu_shares - sum.cpu));
+    add(g, "nomad.client.unallocated.memory", (double)(has->memory->memory_mb - sum.memory));
+    add(g, "nomad.client.unallocated.disk", (double)(has->disk->disk_mb - sum.disk));
+}
+
 static void
 add_client(struct gauges *g, struct client *c, bool tasks)
 {
@@ -237,19 +284,21 @@ add_client(struct gauges *g, struct client *c, bool tasks)
     str_map_set(g, &g->base, "node_id", str_or(info.node_id, ""));
     if (n) {
         str_map_set(g, &g->base, "datacenter", str_or(n->datacenter, ""));
-        str_map_set(g, &g->base, "node_class", str_or(n->node_class, ""));
+        str_map_set(g, &g->base, "node_class", str_empty(n->node_class) ? "none" : n->node_class);
         str_map_set(g, &g->base, "node_pool", str_or(n->node_pool, ""));
-        str_map_set(g, &g->base, "node_status", str_or(n->status, ""));
+        /* what it was registered as is "initializing"; the servers make it ready */
+        str_map_set(g, &g->base, "node_status", info.registered ? NODE_READY : str_or(n->status, ""));
         str_map_set(g, &g->base, "node_scheduling_eligibility",
                     str_or(n->scheduling_eligibility, ""));
     }
     add(g, "nomad.client.allocations.running", (double)info.allocs_running);
     add(g, "nomad.client.allocations.pending", (double)info.allocs_pending);
     add(g, "nomad.client.allocations.terminal", (double)info.allocs_terminal);
+    add_given(g, c, n);
     add_host(g, c);
     if (tasks)
         client_each_usage(c, add_task, g);
-    g->base.n = 0;
+    g->base.n = 1; /* the host */
 }
 
 static void
@@ -294,16 +343,34 @@ add_jobs(struct gauges *g, const struct job_list_response *r)
     add(g, "nomad.nomad.job_status.dead", (double)dead);
 }
 
+static void
+add_server(struct gauges *g, struct server *s)
+{
+    struct server_figures f;
+
+    server_figures(s, &f);
+    add(g, "nomad.nomad.leader.is_leader", server_is_leader(s) ? 1 : 0);
+    add(g, "nomad.nomad.broker.total_ready", (double)f.evals_ready);
+    add(g, "nomad.nomad.broker.total_unacked", (double)f.evals_unacked);
+    add(g, "nomad.nomad.broker.total_pending", (double)f.evals_pending);
+    add(g, "nomad.nomad.broker.total_waiting", (double)f.evals_waiting);
+    add(g, "nomad.nomad.blocked_evals.total_blocked", (double)f.evals_blocked);
+    add(g, "nomad.nomad.plan.queue_depth", (double)f.plans);
+    add(g, "nomad.nomad.heartbeat.active", (double)f.heartbeats);
+    add(g, "nomad.raft.appliedIndex", (double)server_applied(s));
+}
+
 static struct gauges *
 collect(struct ask *a)
 {
     struct gauges *g = mem_new(a, struct gauges);
     struct api *api = a->api;
 
+    str_map_set(g, &g->base, "host", str_or(api->name, ""));
     add_process(g);
     add(g, "nomad.nomad.agent.http.connections", api->http ? (double)http_server_conns(api->http) : 0);
     if (api->server)
-        add(g, "nomad.nomad.leader.is_leader", server_is_leader(api->server) ? 1 : 0);
+        add_server(g, api->server);
     if (api->client)
         add_client(g, api->client,
                    api->cfg && api->cfg->telemetry && api->cfg->telemetry->publish_allocation_metrics);
@@ -392,7 +459,21 @@ by_name(const void *x, const void *y)
     return r ? r : a->order < b->order ? -1 : 1;
 }
 
-/* The samples of one name follow its one TYPE line. */
+/* Sums since the start of a task, of our own names; what has a name of Nomad's has its type there. */
+static bool
+is_counter(const char *name)
+{
+    static const char *const groups[] = {"block.", "io.", "network.", "pressure.", "runq.", "processes."};
+
+    if (!str_prefix(name, ALLOCS) || strstr(name, "_p50_") || strstr(name, "_p99_"))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(groups); i++)
+        if (str_prefix(name + strlen(ALLOCS), groups[i]))
+            return true;
+    return false;
+}
+
+/* The samples of one name follow its lines HELP and TYPE. */
 static void
 send_prometheus(struct ask *a, struct gauges *g)
 {
@@ -403,9 +484,11 @@ send_prometheus(struct ask *a, struct gauges *g)
     for (size_t i = 0; i < g->n; i++) {
         const struct gauge *x = g->v[i];
         if (i == 0 || strcmp(g->v[i - 1]->name, x->name) != 0) {
-            buf_puts(&b, "# TYPE ");
+            buf_puts(&b, "# HELP ");
             put_prometheus_name(&b, x->name);
-            buf_puts(&b, " gauge\n");
+            buf_printf(&b, " %s\n# TYPE ", x->name);
+            put_prometheus_name(&b, x->name);
+            buf_puts(&b, is_counter(x->name) ? " counter\n" : " gauge\n");
         }
         put_prometheus_name(&b, x->name);
         put_prometheus_labels(&b, &x->labels);

@@ -131,6 +131,9 @@ void client_meta_apply(struct client *c, const struct value *meta, client_done *
 /* `task` NULL or "": all tasks. What the kernel does not tell is absent from `Measured`. */
 int client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, const char *task,
                        struct alloc_resource_usage **ret, struct err *e);
+/* Every allocation that has not ended. */
+typedef void client_alloc_fn(void *arg, const struct allocation *a);
+void client_each_live(struct client *c, client_alloc_fn *fn, void *arg);
 /* Every task that runs here; without the statistics of its single processes. */
 typedef void client_usage_fn(void *arg, const struct allocation *a, const char *task,
                              const struct resource_usage *u);

@@ -439,6 +439,15 @@ client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, cons
 }
 
 void
+client_each_live(struct client *c, client_alloc_fn *fn, void *arg)
+{
+    struct alloc_runner *ar, *next;
+    HASH_ITER (hh, c->allocs, ar, next)
+        if (!alloc_runner_terminal(ar))
+            fn(arg, ar->rec->alloc);
+}
+
+void
 client_each_usage(struct client *c, client_usage_fn *fn, void *arg)
 {
     struct alloc_runner *ar, *next;

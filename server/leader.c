@@ -142,6 +142,42 @@ alarm_set(struct leader *l)
 
 /* --- work --- */
 
+static void
+put_figures(struct leader *l)
+{
+    struct broker_stats b = broker_stats(l->broker);
+    size_t plans = l->plan_busy, f[FIGURES];
+
+    for (const struct run *r = l->plans; r; r = r->next)
+        plans++;
+    f[FIGURE_READY] = b.ready;
+    f[FIGURE_UNACKED] = b.unacked;
+    f[FIGURE_PENDING] = b.pending;
+    f[FIGURE_WAITING] = b.waiting;
+    f[FIGURE_BLOCKED] = blocked_count(l->blocked);
+    f[FIGURE_PLANS] = plans;
+    for (size_t i = 0; i < FIGURES; i++)
+        atomic_store_explicit(&l->figures[i], f[i], memory_order_relaxed);
+}
+
+void
+leader_figures(struct leader *l, struct server_figures *ret)
+{
+    size_t f[FIGURES];
+
+    for (size_t i = 0; i < FIGURES; i++)
+        f[i] = atomic_load_explicit(&l->figures[i], memory_order_relaxed);
+    *ret = (struct server_figures){0};
+    if (server_is_leader(l->s))
+        *ret = (struct server_figures){.evals_ready = f[FIGURE_READY],
+                                       .evals_unacked = f[FIGURE_UNACKED],
+                                       .evals_pending = f[FIGURE_PENDING],
+                                       .evals_waiting = f[FIGURE_WAITING],
+                                       .evals_blocked = f[FIGURE_BLOCKED],
+                                       .plans = f[FIGURE_PLANS],
+                                       .heartbeats = heartbeats_count(l->beats)};
+}
+
 void
 leader_work(struct leader *l)
 {
@@ -164,6 +200,7 @@ leader_work(struct leader *l)
            (e = broker_dequeue(l->broker, mono_ms(), &token)) != NULL)
         run_start(l, e, token);
     alarm_set(l);
+    put_figures(l);
 }
 
 /* --- following the log --- */

@@ -15,6 +15,7 @@
 
 struct leader;
 struct server;
+struct server_figures;
 
 /* Loop thread. Starts the worker threads. */
 struct leader *leader_new(struct server *s);
@@ -28,6 +29,8 @@ void leader_free(struct leader *l);
 int64_t leader_heartbeat(struct leader *l, const char *node_id);
 /* The node is purged: its timer with it. */
 void leader_node_gone(struct leader *l, const char *node_id);
+/* What waits here, as of the last turn of the core; all 0 when this server does not lead. */
+void leader_figures(struct leader *l, struct server_figures *ret);
 /* Collects garbage now, without regard to age; `done` on the loop. */
 void leader_gc(struct leader *l, void (*done)(void *arg), void *arg);
 

@@ -43,8 +43,11 @@ struct run {
     struct run *next;         /* in the plan queue */
 };
 
+enum { FIGURE_READY, FIGURE_UNACKED, FIGURE_PENDING, FIGURE_WAITING, FIGURE_BLOCKED, FIGURE_PLANS, FIGURES };
+
 struct leader {
     struct server *s;
+    atomic_size_t figures[FIGURES]; /* of the core thread, for metrics */
     struct workers *workers;
     struct gate *gate;
     bool leading;

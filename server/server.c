@@ -231,6 +231,12 @@ server_is_leader(const struct server *s)
     return core_is_leader(s->core);
 }
 
+void
+server_figures(struct server *s, struct server_figures *ret)
+{
+    leader_figures(s->leader, ret);
+}
+
 uint64_t
 server_applied(struct server *s)
 {

@@ -77,6 +77,12 @@ struct leader *server_leader(const struct server *s);
 bool server_is_leader(const struct server *s);
 /* The last entry that the state holds. */
 uint64_t server_applied(struct server *s);
+/* For metrics (loop thread); 0 where this server does not lead. */
+struct server_figures {
+    size_t evals_ready, evals_unacked, evals_pending, evals_waiting; /* of the broker */
+    size_t evals_blocked, plans, heartbeats;
+};
+void server_figures(struct server *s, struct server_figures *ret);
 /* The leader's RPC address into `out`; false when unknown. */
 bool server_leader_addr(const struct server *s, char *out, size_t size);
 

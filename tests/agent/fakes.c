@@ -314,6 +314,27 @@ client_each_usage(struct client *c, client_usage_fn *fn, void *arg)
     (void)arg;
 }
 
+void
+client_each_live(struct client *c, client_alloc_fn *fn, void *arg)
+{
+    struct allocated_cpu_resources cpu = {.cpu_shares = 20};
+    struct allocated_memory_resources memory = {.memory_mb = 30};
+    struct allocated_task_resources task = {.cpu = &cpu, .memory = &memory};
+    struct allocated_shared_resources shared = {.disk_mb = 300};
+    struct allocated_resources r = {.shared = &shared};
+    auto_mem void *ctx = mem_ctx("live");
+    (void)c;
+    map_put(ctx, r.tasks, "t")->v = &task;
+    fn(arg, &(struct allocation){.allocated_resources = &r});
+}
+
+void
+server_figures(struct server *s, struct server_figures *ret)
+{
+    (void)s;
+    *ret = (struct server_figures){.evals_ready = 4, .heartbeats = 5};
+}
+
 int
 client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e)
 {

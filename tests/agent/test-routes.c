@@ -380,8 +380,16 @@ START_TEST(agent_routes)
     ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.nomad.job_status.dead\",\"Value\":3"));
     ck_assert_str_eq(fake_text, "*");
     ck_assert_int_eq(status("GET", "/v1/metrics?format=prometheus", NULL), 200);
-    ck_assert_ptr_nonnull(strstr(got.body, "# TYPE nomad_client_allocations_running gauge\n"
-                                           "nomad_client_allocations_running{node_id=\"node-1\"} 3\n"));
+    ck_assert_ptr_nonnull(strstr(got.body, "# HELP nomad_client_allocations_running nomad.client."
+                                           "allocations.running\n"
+                                           "# TYPE nomad_client_allocations_running gauge\n"
+                                           "nomad_client_allocations_running{host=\"n\",node_id="
+                                           "\"node-1\"} 3\n"));
+    ck_assert_ptr_nonnull(
+        strstr(got.body, "nomad_client_allocated_memory{host=\"n\",node_id=\"node-1\"} 30\n"));
+    ck_assert_ptr_nonnull(strstr(got.body, "nomad_nomad_broker_total_ready{host=\"n\"} 4\n"));
+    ck_assert_ptr_nonnull(strstr(got.body, "nomad_nomad_heartbeat_active{host=\"n\"} 5\n"));
+    ck_assert_ptr_nonnull(strstr(got.body, "nomad_raft_appliedIndex{host=\"n\"} 77\n"));
     ck_assert_int_eq(status("GET", "/v1/deployments", NULL), 200);
     ck_assert_str_eq(got.body, "[]");
     ck_assert_int_eq(status("GET", "/v1/job/x/deployments", NULL), 200);
