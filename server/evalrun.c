@@ -22,10 +22,26 @@ mono_ms(void)
 }
 
 static void
+attempt_free(void *ctx)
+{
+    talloc_free(ctx);
+}
+
+/* What an attempt read and made of a large job takes a while to free, too: a worker does that. */
+static void
+run_forget(struct run *r)
+{
+    void *ctx = TAKE(r->ctx);
+
+    if (ctx != NULL && !(r->heavy && workers_submit(r->l->workers, attempt_free, ctx)))
+        talloc_free(ctx);
+}
+
+static void
 run_free(struct run *r)
 {
     state_read_end(r->txn);
-    mem_free(r->ctx);
+    run_forget(r);
     talloc_free(r);
 }
 
@@ -180,7 +196,9 @@ run_work(void *arg)
     r->snapshot_index = v.view.index;
     int64_t start = clock_mono_ns();
     r->out = sched_attempt(r->ctx, &in);
-    note_time(r->out, clock_mono_ns() - start);
+    int64_t took = clock_mono_ns() - start;
+    r->heavy = took > NS_PER_MS;
+    note_time(r->out, took);
     state_read_end(TAKE(r->txn));
     if (!server_post_core(r->l->s, run_scheduled, r))
         run_free(r);
@@ -192,7 +210,7 @@ run_attempt(struct run *r)
     struct leader *l = r->l;
 
     broker_touch(l->broker, r->eval->id, r->token, mono_ms());
-    mem_free(r->ctx);
+    run_forget(r);
     r->ctx = mem_ctx("evaluation");
     r->out = NULL;
     r->attempt++;

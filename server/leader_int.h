@@ -30,6 +30,7 @@ struct run {
     bool placed;              /* its plans are done: it holds no worker's place any more */
     bool conflicts;           /* some plan was only committed in part */
     void *ctx;                /* of this attempt: owns out */
+    bool heavy;               /* it took its time */
     struct state_txn *txn;
     struct node_table *nodes;
     uint64_t snapshot_index;

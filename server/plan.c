@@ -29,6 +29,13 @@ struct verify {
     const struct plan *plan;
     struct part *v; /* sorted by node */
     size_t n;
+    struct stop_at *stops; /* sorted by id; made for the first rejection */
+};
+
+/* Where the stop of an allocation is. */
+struct stop_at {
+    const char *id;
+    size_t span, part;
 };
 
 /* The parts of one node: v[from .. to). */
@@ -208,16 +215,31 @@ span_check(struct verify *v, const struct span *s)
     return fit_check(v, s, row);
 }
 
+static int
+stop_cmp(const void *pa, const void *pb)
+{
+    return strcmp(((const struct stop_at *)pa)->id, ((const struct stop_at *)pb)->id);
+}
+
 static struct span *
 span_of(struct verify *v, struct span *spans, size_t n, const char *stop_id, struct part **ret)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = spans[i].from; k < spans[i].to; k++)
-            if (v->v[k].stop && str_eq(v->v[k].a->id, stop_id)) {
-                *ret = &v->v[k];
-                return &spans[i];
-            }
-    return NULL;
+    size_t n_stops = v->plan->node_update.n, k = 0;
+
+    if (v->stops == NULL) {
+        v->stops = mem_array(v->ctx, struct stop_at, n_stops + 1);
+        for (size_t i = 0; i < n; i++)
+            for (size_t p = spans[i].from; p < spans[i].to; p++)
+                if (v->v[p].stop)
+                    v->stops[k++] = (struct stop_at){v->v[p].a->id, i, p};
+        qsort(v->stops, n_stops, sizeof(*v->stops), stop_cmp);
+    }
+    struct stop_at key = {.id = stop_id};
+    const struct stop_at *at = bsearch(&key, v->stops, n_stops, sizeof(key), stop_cmp);
+    if (at == NULL)
+        return NULL;
+    *ret = &v->v[at->part];
+    return &spans[at->span];
 }
 
 /* Only what stops *because* it is replaced depends on its replacement. */
