@@ -77,8 +77,7 @@ completions_run(void *arg)
         struct completion *next = d->next;
         if (d->res != NULL)
             talloc_steal(d, d->res); /* freed with it, unless done() takes it */
-        if (d->done != NULL)
-            d->done(d->arg, d->e.code != 0 ? &d->e : NULL, d->index, d->res);
+        d->done(d->arg, d->e.code != 0 ? &d->e : NULL, d->index, d->res);
         mem_free(d);
         d = next;
     }
@@ -201,6 +200,7 @@ void
 core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
 {
     struct proposal *p = mem_new(NULL, struct proposal);
+    ASSERT(done != NULL); /* nothing is proposed and forgotten: server/owed.h waits for who cannot */
     talloc_set_destructor(p, proposal_destroy);
     p->done = done;
     p->arg = arg;
@@ -239,6 +239,7 @@ lose(struct core *c)
         }
     }
     c->leading = false;
+    c->barrier = 0; /* the next leadership begins with its own */
     struct completions l;
     completions_init(&l);
     for (struct entry *en = c->entries; en != NULL; en = en->next) {

@@ -327,25 +327,6 @@ job_or_fail(struct server *s, struct rpc_call *call, const struct write_options 
     return j;
 }
 
-/* Tasks of the job stop without their shutdown delay: noted on the allocations first. */
-static void
-skip_shutdown_delay(struct server *s, struct rpc_call *call, const struct job *j)
-{
-    void *ctx = rpc_call_ctx(call);
-    struct desired_transition dt = {.no_shutdown_delay = {true, true}};
-    struct intent_alloc_transition at = {.transition = &dt};
-    struct intent in = {.time = clock_wall_ns(), .alloc_transition = &at};
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    struct state_iter *it = state_allocs_by_job(t, ctx, j->namespace, j->id);
-
-    state_iter_live_only(it);
-    for (struct allocation *a; (a = state_next(it, ctx)) != NULL;)
-        list_add(ctx, at.alloc_ids, a->id);
-    state_read_end(t);
-    if (at.alloc_ids.n > 0)
-        server_propose(s, &in, NULL, NULL);
-}
-
 void
 job_deregister(void *arg, struct rpc_call *call, const void *p)
 {
@@ -361,11 +342,12 @@ job_deregister(void *arg, struct rpc_call *call, const void *p)
     }
     if (j == NULL)
         return;
-    if (req->no_shutdown_delay)
-        skip_shutdown_delay(s, call, j);
     struct evaluation *e = endpoint_eval(ctx, j, TRIGGER_JOB_DEREGISTER, req->eval_priority);
-    struct intent_job_deregister jd = {
-        .namespace = j->namespace, .job_id = j->id, .purge = req->purge, .eval = e};
+    struct intent_job_deregister jd = {.namespace = j->namespace,
+                                       .job_id = j->id,
+                                       .purge = req->purge,
+                                       .eval = e,
+                                       .no_shutdown_delay = req->no_shutdown_delay};
     struct intent in = {.time = clock_wall_ns(), .job_deregister = &jd};
     endpoint_write(s, call, &in, job_deregistered, (void *)(uintptr_t)e->id);
 }

@@ -135,7 +135,10 @@ node_update_status(void *arg, struct rpc_call *call, const void *p)
                   str_or(req->status, ""));
         return;
     }
-    if (str_eq(n->status, req->status) && str_eq(n->status, NODE_READY)) {
+    bool heard = leader_node_heard(server_leader(s), n->id);
+    if (!str_eq(n->status, NODE_DOWN)) /* however long it takes to write what it asks for */
+        (void)leader_heartbeat(server_leader(s), n->id);
+    if (heard && str_eq(n->status, req->status) && str_eq(n->status, NODE_READY)) {
         struct node_update_response resp = {
             .heartbeat_ttl = leader_heartbeat(server_leader(s), n->id),
             .node_modify_index = n->modify_index,

@@ -141,20 +141,10 @@ run_propose(struct run *r, struct intent *in,
 /* --- scheduling --- */
 
 static void
-run_scheduled(void *arg)
+run_plan(struct run *r)
 {
-    struct run *r = arg;
-
-    if (run_stale(r))
-        return;
     struct leader *l = r->l;
-    /* from here on it waits for the log alone, however long that takes */
-    if (!broker_hold(l->broker, r->eval->id, r->token)) {
-        run_drop(r);
-        return;
-    }
-    if (r->out->followups.n > 0)
-        leader_put_evals(l, r->out->followups.v, r->out->followups.n);
+
     if (r->out->plan == NULL) {
         r->conflicts = false;
         run_finish(r);
@@ -166,6 +156,47 @@ run_scheduled(void *arg)
     r->next = *at;
     *at = r;
     leader_next_plan(l);
+}
+
+static void
+run_followed(struct run *r, int code, struct fsm_result *res)
+{
+    (void)res;
+    if (run_stale(r))
+        return;
+    if (code == 0)
+        run_plan(r);
+    else
+        run_end(r, false);
+}
+
+/* Follow-up evaluations come first: an allocation that names one that does not exist would never be
+ * rescheduled. */
+static void
+run_follow(struct run *r)
+{
+    struct intent_eval_update up = {.evals = r->out->followups};
+    struct intent in = {.time = clock_wall_ns(), .eval_update = &up};
+
+    for (size_t i = 0; i < up.evals.n; i++)
+        up.evals.v[i]->create_time = up.evals.v[i]->modify_time = in.time;
+    run_propose(r, &in, run_followed);
+}
+
+static void
+run_scheduled(void *arg)
+{
+    struct run *r = arg;
+
+    if (run_stale(r))
+        return;
+    /* from here on it waits for the log alone, however long that takes */
+    if (!broker_hold(r->l->broker, r->eval->id, r->token))
+        run_drop(r);
+    else if (r->out->followups.n > 0)
+        run_follow(r);
+    else
+        run_plan(r);
 }
 
 /* Each placement's share of the time the attempt took. */

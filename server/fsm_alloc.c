@@ -387,6 +387,27 @@ drains(struct apply *a, const char *node_id)
     return n != NULL && n->drain_strategy != NULL;
 }
 
+void
+apply_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s)
+{
+    struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+    struct desired_transition *d = al->desired_transition;
+
+    if (d == NULL)
+        d = al->desired_transition = type_new(al, &type_desired_transition);
+    if (s->migrate.set)
+        d->migrate = s->migrate;
+    if (s->reschedule.set)
+        d->reschedule = s->reschedule;
+    if (s->force_reschedule.set)
+        d->force_reschedule = s->force_reschedule;
+    if (s->no_shutdown_delay.set)
+        d->no_shutdown_delay = s->no_shutdown_delay;
+    if (s->migrate_disable_placement.set)
+        d->migrate_disable_placement = s->migrate_disable_placement;
+    apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+}
+
 int
 apply_alloc_transition(struct apply *a, const struct intent_alloc_transition *in)
 {
@@ -394,22 +415,7 @@ apply_alloc_transition(struct apply *a, const struct intent_alloc_transition *in
         const struct allocation *old = state_alloc(a->t, a->ctx, in->alloc_ids.v[i]);
         if (old == NULL || in->transition == NULL || (in->draining && !drains(a, old->node_id)))
             continue;
-        struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
-        struct desired_transition *d = al->desired_transition;
-        if (d == NULL)
-            d = al->desired_transition = type_new(al, &type_desired_transition);
-        const struct desired_transition *s = in->transition;
-        if (s->migrate.set)
-            d->migrate = s->migrate;
-        if (s->reschedule.set)
-            d->reschedule = s->reschedule;
-        if (s->force_reschedule.set)
-            d->force_reschedule = s->force_reschedule;
-        if (s->no_shutdown_delay.set)
-            d->no_shutdown_delay = s->no_shutdown_delay;
-        if (s->migrate_disable_placement.set)
-            d->migrate_disable_placement = s->migrate_disable_placement;
-        apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+        apply_transition(a, old, in->transition);
     }
     for (size_t i = 0; i < in->evals.n; i++)
         apply_put_eval(a, in->evals.v[i]);

@@ -67,6 +67,8 @@ void apply_cancel_eval(struct apply *a, const char *id, const char *why);
 /* Stores, counts in the summary, adds to the result. `old` NULL: new. */
 void apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old,
                      uint64_t job_modify_index);
+/* Sets what `s` has set. `old` as stored. */
+void apply_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s);
 /* lost_after of the allocation's group in ns, 0: none. */
 int64_t apply_lost_after(struct apply *a, struct allocation *al);
 /* Records a change of client status (reconnect.md 2.2). */

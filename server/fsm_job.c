@@ -118,12 +118,29 @@ apply_job_register(struct apply *a, const struct intent_job_register *in)
     return 0;
 }
 
+/* Its tasks are stopped at once. */
+static void
+skip_shutdown_delay(struct apply *a, const struct intent_job_deregister *in)
+{
+    static const struct desired_transition dt = {.no_shutdown_delay = {true, true}};
+    struct allocation_list live = {NULL, 0};
+    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, in->namespace, in->job_id);
+
+    state_iter_live_only(it);
+    for (struct allocation *al; (al = state_next(it, a->ctx)) != NULL;)
+        list_add(a->tmp, live, al);
+    for (size_t i = 0; i < live.n; i++)
+        apply_transition(a, live.v[i], &dt);
+}
+
 int
 apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
 {
     struct job *old = state_job(a->t, a->ctx, in->namespace, in->job_id);
     if (old == NULL)
         return apply_refuse(a, -ERR_NOT_FOUND, "job \"%s\" not found", str_or(in->job_id, ""));
+    if (in->no_shutdown_delay)
+        skip_shutdown_delay(a, in);
     if (in->purge) {
         state_del_job(a->t, a->index, in->namespace, in->job_id);
         a->res->changed = true;

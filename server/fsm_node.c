@@ -304,9 +304,11 @@ set_status(struct apply *a, struct node *n, const char *to, const char *why)
 
 /* The leader saw no heartbeat. (S9) */
 static int
-missed(struct apply *a, struct node *n)
+missed(struct apply *a, struct node *n, uint64_t seen)
 {
     struct on_node o = load_node(a, n->id);
+    if (seen != 0 && (n->modify_index > seen || n->last_alloc_update_index > seen))
+        return 0; /* heard of meanwhile (S12); if it was not the node itself, it is missed again */
     if (str_eq(n->status, NODE_DOWN))
         return 0;
     if (str_eq(n->status, NODE_DISCONNECTED) && o.may_wait) {
@@ -363,7 +365,7 @@ apply_node_status(struct apply *a, const struct intent_node_status *in)
     a->res->node = n;
     a->res->node_modify_index = n->modify_index;
     if (str_eq(in->status, NODE_DOWN) || str_eq(in->status, NODE_DISCONNECTED))
-        return missed(a, n);
+        return missed(a, n, in->seen_index);
     if (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT))
         return heartbeat(a, n, str_eq(in->status, NODE_INIT));
     return apply_refuse(a, -ERR_INVALID, "node \"%s\": invalid status \"%s\"", n->id,

@@ -27,6 +27,20 @@ mono_ms(void)
 
 /* --- writes --- */
 
+struct put {
+    struct leader *l;
+    struct intent *in;
+};
+
+static void
+put_loop(void *arg)
+{
+    struct put *p = arg;
+
+    owed_add(p->l->owed, p->in, NULL, NULL, NULL);
+    talloc_free(p);
+}
+
 void
 leader_put_evals(struct leader *l, struct evaluation **v, size_t n)
 {
@@ -39,8 +53,16 @@ leader_put_evals(struct leader *l, struct evaluation **v, size_t n)
             if (up.evals.v[k]->create_time == 0)
                 up.evals.v[k]->create_time = in.time;
         }
-        server_propose(l->s, &in, NULL, NULL);
+        struct put *p = mem_new(NULL, struct put);
+        *p = (struct put){l, codec_clone(p, &type_intent, &in)};
+        loop_post(server_loop(l->s), put_loop, p);
     }
+}
+
+static void
+propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
+{
+    server_propose(arg, in, done, done_arg);
 }
 
 struct eval_batch {
@@ -322,6 +344,7 @@ beats_loop_on(void *arg)
 
     if (!b->l->stopping) {
         b->l->beats_on = true;
+        owed_start(b->l->owed);
         heartbeats_clear(b->l->beats);
         for (size_t i = 0; i < b->nodes.n; i++)
             heartbeats_failover(b->l->beats, b->nodes.v[i]);
@@ -337,23 +360,46 @@ beats_loop_off(void *arg)
     struct leader *l = arg;
 
     l->beats_on = false;
+    owed_stop(l->owed);
     heartbeats_clear(l->beats);
     timer_stop(TAKE(l->gc_timer));
     drainer_stop(l->drainer);
+}
+
+/* A node that is not down has a timer: one that is disconnected, or whose miss came to nothing. */
+static void
+miss_stored(void *arg, const struct fsm_result *res)
+{
+    struct leader *l = arg;
+
+    if (res != NULL && res->node != NULL && !str_eq(res->node->status, NODE_DOWN))
+        leader_heartbeat(l, res->node->id);
 }
 
 static void
 beat_missed(void *arg, const char *node_id)
 {
     struct leader *l = arg;
+    auto_mem void *tmp = mem_ctx("beat_missed");
     char id[UUID_TEXT];
     const char *ids[] = {uuid_make(id)};
-    struct intent_node_status st = {
-        .node_id = node_id, .status = NODE_DOWN, .reason = "heartbeat missed", .eval_ids = {ids, 1}};
+    struct state_txn *t = state_read_begin(server_state(l->s), tmp);
+    struct intent_node_status st = {.node_id = node_id,
+                                    .status = NODE_DOWN,
+                                    .reason = "heartbeat missed",
+                                    .eval_ids = {ids, 1},
+                                    .seen_index = state_applied(t)};
     struct intent in = {.time = clock_wall_ns(), .node_status = &st};
 
+    state_read_end(t);
     log_warn("heartbeat", "node missed its heartbeat", "node_id", node_id, NULL);
-    server_propose(l->s, &in, NULL, NULL);
+    owed_add(l->owed, &in, node_id, miss_stored, l);
+}
+
+bool
+leader_node_heard(struct leader *l, const char *node_id)
+{
+    return owed_cancel(l->owed, node_id);
 }
 
 int64_t
@@ -366,6 +412,7 @@ void
 leader_node_gone(struct leader *l, const char *node_id)
 {
     heartbeats_remove(l->beats, node_id);
+    owed_cancel(l->owed, node_id);
 }
 
 struct gate *
@@ -467,6 +514,7 @@ leader_new(struct server *s)
     l->live = live_new(l);
     l->drainer = drainer_new(l);
     l->beats = heartbeats_new(l, server_loop(s), &hc, beat_missed, l);
+    l->owed = owed_new(l, server_loop(s), propose, s);
     l->workers = workers_start(l, c->workers);
     l->gate = gate_new();
     server_add_hooks(s, &hooks, l);
@@ -478,6 +526,7 @@ leader_stop(struct leader *l)
 {
     l->stopping = true;
     l->beats_on = false;
+    owed_stop(l->owed);
     heartbeats_clear(l->beats);
     timer_stop(TAKE(l->alarm));
     timer_stop(TAKE(l->gc_timer));

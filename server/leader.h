@@ -27,6 +27,9 @@ void leader_free(struct leader *l);
 /* A sign of life: (re)starts the node's timer and returns the TTL to tell it, ns. 0 when this server
  * does not lead. */
 int64_t leader_heartbeat(struct leader *l, const char *node_id);
+/* A sign of life has come in, what it asks for is not written yet: a miss that was not sent to the log is
+ * void. False: one is on its way there, so what the node asks for is to be written behind it. */
+bool leader_node_heard(struct leader *l, const char *node_id);
 /* The node is purged: its timer with it. */
 void leader_node_gone(struct leader *l, const char *node_id);
 /* What waits here, as of the last turn of the core; all 0 when this server does not lead. */

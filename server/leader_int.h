@@ -15,6 +15,7 @@
 #include "server/heartbeat.h"
 #include "server/plan.h"
 #include "server/leader.h"
+#include "server/owed.h"
 #include "server/sched/sched.h"
 #include "server/sched_view.h"
 #include "server/server.h"
@@ -64,6 +65,7 @@ struct leader {
     int64_t alarm_ms; /* when the loop wakes us; INT64_MAX: never */
 
     /* loop thread */
+    struct owed *owed;
     struct heartbeats *beats;
     bool beats_on;
     struct timer *alarm;
@@ -79,7 +81,7 @@ struct leader {
 void run_start(struct leader *l, const struct evaluation *e, uint64_t token);
 /* Hands out what is ready, cancels what is superfluous, sets the alarm. */
 void leader_work(struct leader *l);
-/* Stores evaluations; no answer is awaited. */
+/* Stores evaluations, now or as soon as writes are taken again (owed.h). */
 void leader_put_evals(struct leader *l, struct evaluation **v, size_t n);
 /* The next plan, if none is in the log already. */
 void leader_next_plan(struct leader *l);

@@ -93,7 +93,7 @@ bool server_leader_addr(const struct server *s, char *out, size_t size);
  * talloc_steal to keep it). */
 typedef void propose_fn(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
 /* Any thread. The intent is encoded before it returns and stamped with the wall clock where
- * intent->time is 0. done() comes exactly once, on the loop, never from inside; NULL is allowed. */
+ * intent->time is 0. done() comes exactly once, on the loop, never from inside. */
 void server_propose(struct server *s, struct intent *intent, propose_fn *done, void *arg);
 
 /* --- blocking queries --- */

@@ -93,6 +93,32 @@ START_TEST(missed_heartbeat_index)
 }
 END_TEST
 
+/* S12: a miss that was decided before the node's last word came into the log. */
+START_TEST(a_word_of_the_node_voids_an_older_miss)
+{
+    struct fx *f = fx_new();
+    register_node(f, make_node(f, "n1"));
+    struct intent *in = intent_new(f, 0);
+    in->node_status = type_new(in, &type_intent_node_status);
+    in->node_status->node_id = "n1";
+    in->node_status->status = NODE_DOWN;
+    in->node_status->seen_index = f->index;
+    node_status(f, "n1", NODE_READY);
+    ck_assert(!apply(f, in)->changed);
+    expect(f, NODE_READY, 0);
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    in->node_status->seen_index = f->index;
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert(!apply(f, in)->changed);
+    in->node_status->seen_index = f->index;
+    ck_assert(apply(f, in)->changed);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_DOWN);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(gate_waits_for_every_unknown)
 {
     struct fx *f = fx_new();
@@ -392,6 +418,7 @@ START_TEST(drain_ends_when_nothing_is_left)
 END_TEST
 
 TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
+           a_word_of_the_node_voids_an_older_miss,
            drain_is_set_changed_and_disabled, drain_ends_when_nothing_is_left,
            gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,
            down_node_with_work_is_gated, eligibility_and_purge, system_jobs_hear_of_new_nodes,

@@ -445,8 +445,36 @@ START_TEST(apply_is_deterministic)
 }
 END_TEST
 
+/* In the entry that stops it: neither is without the other. */
+START_TEST(a_stop_without_delay_says_so_to_what_lives)
+{
+    for (int purge = 0; purge < 2; purge++) {
+        struct fx *f = fx_new();
+        ready_node(f, "n1");
+        struct job *j = make_job(f, "web", 2);
+        put_job(f, j, NULL);
+        place(f, make_alloc(f, j, "a1", "n1"), NULL);
+        place(f, make_alloc(f, j, "a2", "n1"), NULL);
+        report(f, "n1", "a2", ALLOC_COMPLETE);
+        struct intent *in = intent_new(f, 0);
+        in->job_deregister = type_new(in, &type_intent_job_deregister);
+        *in->job_deregister = (struct intent_job_deregister){.namespace = "default",
+                                                             .job_id = "web",
+                                                             .purge = purge,
+                                                             .no_shutdown_delay = true,
+                                                             .eval = make_eval(in, j, "e2")};
+        ck_assert_int_eq(apply(f, in)->err.code, 0);
+        ck_assert(get_alloc(f, "a1")->desired_transition->no_shutdown_delay.v);
+        ck_assert_ptr_null(get_alloc(f, "a2")->desired_transition);
+        ck_assert(purge ? get_job(f, "web") == NULL : get_job(f, "web")->stop);
+        fx_free(f);
+    }
+}
+END_TEST
+
 TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_use_are_kept,
-           enforced_index_and_stop_and_purge, long_ids_and_prefixes,
+           enforced_index_and_stop_and_purge,
+           a_stop_without_delay_says_so_to_what_lives, long_ids_and_prefixes,
            success_cancels_what_was_blocked, life_of_an_allocation,
            failure_makes_an_evaluation_with_the_entry, reports_of_others_are_refused,
            plans_are_judged_again_at_apply, replacement_is_linked,
