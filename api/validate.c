@@ -356,8 +356,8 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
     if (r->memory_max_mb != 0 && !(limits && limits->memory_oversubscription))
         list_add(c->ctx, *c->warnings,
                  mem_printf(c->ctx,
-                            "task \"%s\": memory_max has no effect: memory oversubscription "
-                            "is off in the scheduler configuration",
+                            "task \"%s\": memory_max has no effect: memory oversubscription is off "
+                            "(operator scheduler set-config -memory-oversubscription=true)",
                             c->task));
     if (r->disk_mb > 0)
         complain(c, "resources: disk is not used: set ephemeral_disk of the group");

@@ -2,10 +2,13 @@
  *
  * alloc stop, alloc restart, alloc signal, alloc pause.
  */
+#include "api/terms.h"
 #include "cli/alloc.h"
 #include "cli/api.h"
 #include "cli/format.h"
+#include "cli/limits.h"
 #include "cli/monitor.h"
+#include "common/num.h"
 
 int
 cmd_alloc_stop(struct cmd *c)
@@ -91,6 +94,51 @@ cmd_alloc_signal(struct cmd *c)
     return 0;
 }
 
+/* --- pause --- */
+
+static void
+print_paused(struct cmd *c, const struct allocation *a, const char *task)
+{
+    for (size_t i = 0; i < a->task_states.n; i++) {
+        const struct task_state *s = a->task_states.v[i].v;
+        if (!task || str_eq(task, a->task_states.v[i].k))
+            cmd_say(c, "%s: %s", a->task_states.v[i].k,
+                    str_eq(s->state, "dead") ? "ended" : str_or(s->paused, "run"));
+    }
+}
+
+static bool
+paused_as(const struct allocation *a, const char *task, bool paused)
+{
+    for (size_t i = 0; i < a->task_states.n; i++) {
+        const struct task_state *s = a->task_states.v[i].v;
+        if (str_eq(s->state, "running") && (!task || str_eq(task, a->task_states.v[i].k)) &&
+            str_eq(s->paused, "pause") != paused)
+            return false;
+    }
+    return true;
+}
+
+/* The node has done it; the servers hear of it a little later. Who asks them next must not be told what
+ * was before. */
+static void
+await_paused(struct cmd *c, const char *id, const char *task, bool paused)
+{
+    int64_t end = clock_mono_ns() + PAUSE_SEEN_MS * NS_PER_MS;
+    uint64_t index = 0;
+    do {
+        void *ret = NULL;
+        struct err e = ERR_INIT;
+        struct api_meta meta = {0};
+        if (api_get(c, api_target(c, "/v1/allocation/%", id, "index", index ? fmt_u64(c, index) : NULL,
+                                  "wait", index ? "1s" : NULL, NULL),
+                    &type_allocation, &ret, &meta, &e) ||
+            paused_as(ret, task, paused))
+            return;
+        index = meta.index;
+    } while (index && clock_mono_ns() < end);
+}
+
 int
 cmd_alloc_pause(struct cmd *c)
 {
@@ -113,15 +161,14 @@ cmd_alloc_pause(struct cmd *c)
     struct err e = ERR_INIT;
     if (!a || (task && !(task = alloc_task(c, a, task))))
         return 1;
-    for (size_t i = 0; status && i < a->task_states.n; i++)
-        if (!task || str_eq(task, a->task_states.v[i].k))
-            cmd_say(c, "%s: %s", a->task_states.v[i].k,
-                    str_or(a->task_states.v[i].v->paused, "run"));
-    if (status)
+    if (status) {
+        print_paused(c, a, task);
         return 0;
+    }
     struct alloc_pause_request req = {.task = task, .schedule_state = state};
     if (api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/pause", a->id, NULL),
                  &type_alloc_pause_request, &req, NULL, NULL, &e))
         return cmd_fail(c, "Failed to %s allocation: %s", state, e.text);
+    await_paused(c, a->id, task, str_eq(state, "pause"));
     return 0;
 }

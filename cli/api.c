@@ -212,6 +212,12 @@ id_of(const struct type *t, const void *obj)
     return *(const char *const *)(const void *)((const char *)obj + f->offset);
 }
 
+static bool
+uuid_digits(const char *s)
+{
+    return s[strspn(s, "0123456789abcdefABCDEF-")] == '\0';
+}
+
 enum api_found
 api_find(struct cmd *c, const char *what, const char *path, const struct type *t,
          const char *prefix, struct object_list *ret)
@@ -220,7 +226,9 @@ api_find(struct cmd *c, const char *what, const char *path, const struct type *t
     const char *even = api_uuid_prefix(c, prefix);
     if (!even)
         return API_FAILED;
-    if (api_list(c, api_target(c, path, "prefix", even, NULL), t, ret, NULL, &e)) {
+    ret->n = 0;
+    if (uuid_digits(prefix) &&
+        api_list(c, api_target(c, path, "prefix", even, NULL), t, ret, NULL, &e)) {
         cmd_fail(c, "Error querying %s: %s", what, e.text);
         return API_FAILED;
     }

@@ -306,9 +306,36 @@ is_help(const char *s)
     return str_eq(s, "-h") || str_eq(s, "-help") || str_eq(s, "--help") || str_eq(s, "help");
 }
 
+/* Commands of Nomad that come in a later release or not at all: whoever types one has not mistyped. A
+ * parent stands for all below it. */
+static bool
+of_nomad(const char *name)
+{
+    static const char *const names[] = {
+        "acl", "action", "alloc checks", "check", "client-config", "config", "debug", "deployment",
+        "eval delete", "fmt", "job action", "job deployments", "job dispatch", "job periodic",
+        "job promote", "job revert", "job scale", "job scaling-events", "job tag", "license", "login",
+        "monitor", "namespace", "node identity", "node intro", "node pool", "operator autopilot",
+        "operator client-state", "operator debug", "operator gossip", "operator raft", "operator root",
+        "operator snapshot", "operator utilization", "plugin", "quota", "recommendation", "scaling",
+        "sentinel", "server force-leave", "server join", "server-force-leave", "server-join", "service",
+        "setup", "system reconcile", "tls", "ui", "var", "volume"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        size_t n = strlen(names[i]);
+        if (strncmp(name, names[i], n) == 0 && (name[n] == '\0' || name[n] == ' '))
+            return true;
+    }
+    return false;
+}
+
 static int
 unknown(const char *name)
 {
+    if (of_nomad(name)) {
+        fprintf(stderr, "paddock: \"%s\" is a command of Nomad that is not in Paddock %s\n", name,
+                PACKAGE_VERSION);
+        return EXIT_UNKNOWN;
+    }
     const char *names[NAMES_MAX];
     size_t n = 0;
     for (size_t i = 0; i < commands_n && n < NAMES_MAX; i++)

@@ -40,6 +40,7 @@ const struct command commands[] = {
     {"plan", "[options] <path>", "Show what running a job file would change", NULL, cmd_job_plan,
      "job plan", false},
     {"server", "", "Interact with servers", NULL, NULL, NULL, false},
+    {"start", "[options] <job>", "Start a job that was stopped", NULL, cmd_job_start, "job start", false},
     {"system", "", "Interact with the system", NULL, NULL, NULL, false},
     {"validate", "[options] <path>", "Check a job file", NULL, cmd_job_validate, "job validate",
      false},

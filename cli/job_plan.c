@@ -26,15 +26,48 @@ color_of(const struct cmd *c, const char *type)
                                      : "";
 }
 
-static void
-marker(struct cmd *c, const char *type, int indent)
+static const char *
+mark(const char *type)
 {
-    const char *m = str_eq(type, "Added")     ? "+"
-                    : str_eq(type, "Deleted") ? "-"
-                    : str_eq(type, "Edited")  ? "+/-"
-                                              : "";
-    const char *color = color_of(c, type);
-    fprintf(c->out, "%*s%s%-3s%s ", indent, "", color, m, *color ? "\033[0m" : "");
+    return str_eq(type, "Added")     ? "+ "
+           : str_eq(type, "Deleted") ? "- "
+           : str_eq(type, "Edited")  ? "+/- "
+                                     : "";
+}
+
+/* How far what is in it is moved to the right. */
+static int
+pad(const char *type, int width)
+{
+    int n = (int)strlen(mark(type));
+    return width > n ? width - n : 0;
+}
+
+/* `width`: of the widest mark beside it, so that names stand below each other. */
+static void
+marker(struct cmd *c, const char *type, int indent, int width)
+{
+    const char *m = mark(type), *color = color_of(c, type);
+    fprintf(c->out, "%*s%s%s%s%*s", indent, "", color, m, *color ? "\033[0m" : "",
+            pad(type, width), "");
+}
+
+static int
+wider(int width, const char *type)
+{
+    int n = (int)strlen(mark(type));
+    return n > width ? n : width;
+}
+
+static int
+widest(const struct field_diff_list *f, const struct object_diff_list *o)
+{
+    int width = 0;
+    for (size_t i = 0; i < f->n; i++)
+        width = wider(width, f->v[i]->type);
+    for (size_t i = 0; i < o->n; i++)
+        width = wider(width, o->v[i]->type);
+    return width;
 }
 
 static void
@@ -45,14 +78,14 @@ annotations(struct cmd *c, const struct str_list *l)
 }
 
 static void
-print_fields(struct cmd *c, const struct field_diff_list *l, int indent)
+print_fields(struct cmd *c, const struct field_diff_list *l, int indent, int width)
 {
     int w = 0;
     for (size_t i = 0; i < l->n; i++)
         w = (int)strlen(l->v[i]->name) > w ? (int)strlen(l->v[i]->name) : w;
     for (size_t i = 0; i < l->n; i++) {
         const struct field_diff *f = l->v[i];
-        marker(c, f->type, indent);
+        marker(c, f->type, indent, width);
         cmd_put(c, "%s:%*s", f->name, w - (int)strlen(f->name) + 1, "");
         if (str_eq(f->type, "Added"))
             cmd_put(c, "\"%s\"", str_or(f->new, ""));
@@ -66,15 +99,17 @@ print_fields(struct cmd *c, const struct field_diff_list *l, int indent)
 }
 
 static void
-print_objects(struct cmd *c, const struct object_diff_list *l, int indent)
+print_objects(struct cmd *c, const struct field_diff_list *fields, const struct object_diff_list *l,
+              int indent, int width)
 {
+    print_fields(c, fields, indent, width);
     for (size_t i = 0; i < l->n && indent < 200; i++) {
         const struct object_diff *o = l->v[i];
-        marker(c, o->type, indent);
+        marker(c, o->type, indent, width);
         cmd_put(c, "%s {\n", o->name);
-        print_fields(c, &o->fields, indent + 2);
-        print_objects(c, &o->objects, indent + 2);
-        cmd_put(c, "%*s}\n", indent + 4, "");
+        print_objects(c, &o->fields, &o->objects, indent + pad(o->type, width) + 2,
+                      widest(&o->fields, &o->objects));
+        cmd_put(c, "%*s}\n", indent + width, "");
     }
 }
 
@@ -85,46 +120,46 @@ detailed(const char *type, bool verbose)
 }
 
 static void
-print_task(struct cmd *c, const struct task_diff *t, bool verbose)
+print_task(struct cmd *c, const struct task_diff *t, int indent, int width, bool verbose)
 {
-    marker(c, t->type, 2);
+    marker(c, t->type, indent, width);
     cmd_put(c, "Task: \"%s\"", t->name);
     annotations(c, &t->annotations);
     fputc('\n', c->out);
-    if (str_eq(t->type, "None") || !detailed(t->type, verbose))
-        return;
-    print_fields(c, &t->fields, 4);
-    print_objects(c, &t->objects, 4);
+    if (!str_eq(t->type, "None") && detailed(t->type, verbose))
+        print_objects(c, &t->fields, &t->objects, indent + 2, widest(&t->fields, &t->objects));
 }
 
 static void
-print_group(struct cmd *c, const struct task_group_diff *g, bool verbose)
+print_group(struct cmd *c, const struct task_group_diff *g, int width, bool verbose)
 {
-    marker(c, g->type, 0);
+    int in = pad(g->type, width) + 2, inner = widest(&g->fields, &g->objects);
+    marker(c, g->type, 0, width);
     cmd_put(c, "Task Group: \"%s\"", g->name);
     for (size_t i = 0; i < g->updates.n; i++)
         cmd_put(c, "%s%lld %s", i ? ", " : " (", (long long)g->updates.v[i].v, g->updates.v[i].k);
     fputs(g->updates.n ? ")\n" : "\n", c->out);
-    if (detailed(g->type, verbose)) {
-        print_fields(c, &g->fields, 2);
-        print_objects(c, &g->objects, 2);
-    }
     for (size_t i = 0; i < g->tasks.n; i++)
-        print_task(c, g->tasks.v[i], verbose);
+        inner = wider(inner, g->tasks.v[i]->type);
+    if (detailed(g->type, verbose))
+        print_objects(c, &g->fields, &g->objects, in, inner);
+    for (size_t i = 0; i < g->tasks.n; i++)
+        print_task(c, g->tasks.v[i], in, inner, verbose);
     fputc('\n', c->out);
 }
 
 void
 job_print_diff(struct cmd *c, const struct job_diff *d, bool verbose)
 {
-    marker(c, d->type, 0);
-    cmd_put(c, "Job: \"%s\"\n", d->id);
-    if (detailed(d->type, verbose)) {
-        print_fields(c, &d->fields, 0);
-        print_objects(c, &d->objects, 0);
-    }
+    int width = widest(&d->fields, &d->objects);
     for (size_t i = 0; i < d->task_groups.n; i++)
-        print_group(c, d->task_groups.v[i], verbose);
+        width = wider(width, d->task_groups.v[i]->type);
+    marker(c, d->type, 0, 0);
+    cmd_put(c, "Job: \"%s\"\n", d->id);
+    if (detailed(d->type, verbose))
+        print_objects(c, &d->fields, &d->objects, 0, width);
+    for (size_t i = 0; i < d->task_groups.n; i++)
+        print_group(c, d->task_groups.v[i], width, verbose);
 }
 
 /* --- the rest --- */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/jobfile.h"
@@ -42,6 +43,16 @@ print_job(struct cmd *c, const struct job *j)
     return code;
 }
 
+/* Somebody else's change is not an error of the agent: its words alone, as Nomad. */
+static int
+submit_failed(struct cmd *c, const struct err *e)
+{
+    const char *p = strstr(e->text, "(Enforcing job modify index");
+    if (!p)
+        return cmd_fail(c, "Error submitting job: %s", e->text);
+    return cmd_fail(c, "%.*s\nJob not updated", (int)strcspn(p + 1, ")\n"), p + 1);
+}
+
 static int
 submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
 {
@@ -61,7 +72,7 @@ submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
     }
     if (api_send(c, "PUT", api_target(c, "/v1/jobs", NULL), &type_job_register_request, &req,
                  &type_job_register_response, &ret, &e))
-        return cmd_fail(c, "Error submitting job: %s", e.text);
+        return submit_failed(c, &e);
     const struct job_register_response *r = ret;
     if (!r)
         return cmd_fail(c, "Error submitting job: the agent answered null");
@@ -75,7 +86,9 @@ submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
         cmd_say(c, "Job registration successful\nEvaluation ID: %s", r->eval_id);
         return 0;
     }
-    return monitor_eval(c, r->eval_id, o->verbose);
+    int code = monitor_eval(c, r->eval_id, o->verbose);
+    bool stays = str_eq(str_or(f->job->type, JOB_SERVICE), JOB_SERVICE);
+    return code || !stays ? code : monitor_look(c, r->eval_id, o->verbose);
 }
 
 int

@@ -147,6 +147,11 @@ read_text(struct cmd *c, const char *path, char **ret, size_t *ret_n)
         *ret_n = n;
         return 0;
     }
+    if (strstr(path, "://") && access(path, F_OK) < 0) {
+        cmd_fail(c, "Error getting job struct: URLs are not supported: fetch \"%s\" first, or pipe it in "
+                    "and give \"-\"", path);
+        return -1;
+    }
     int rc = file_read(c, AT_FDCWD, path, JOBFILE_MAX, ret, ret_n);
     if (rc == -ERR_LIMIT)
         cmd_fail(c, "Error getting job struct: \"%s\" is larger than %d bytes", path, JOBFILE_MAX);

@@ -12,6 +12,9 @@ enum {
     CLI_OUT_MAX = 512 << 20,     /* bytes of output in JSON or by a template */
     CLI_TAIL_MAX = 64 << 20,     /* bytes of the end of a file or log in which -n looks for lines */
     TAIL_LINES = 10,             /* last lines that -tail shows */
+    PAUSE_SEEN_MS = 5000,        /* until the servers have heard that a task was paused */
+    RUN_LOOK_MS = 3000,          /* until what job run has placed of a service must begin */
+    RUN_UP_MS = 400,             /* then, in which it must not crash */
     JOBFILE_MAX = 4 << 20,       /* bytes of a job file */
     JOBFILE_GLOB_MAX = 10000,    /* files that fileset() finds */
     JOBFILE_GLOB_DEPTH_MAX = 32, /* directories it goes down */

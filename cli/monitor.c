@@ -10,6 +10,7 @@
 #include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
+#include "cli/limits.h"
 #include "common/num.h"
 
 enum { FAILURES_MAX = 5, HOPS_MAX = 16, POLL_MS = 500 };
@@ -258,4 +259,73 @@ monitor_eval(struct cmd *c, const char *eval_id, bool verbose)
     }
     return cmd_fail(c, "The chain of evaluations does not end; see \"paddock eval status %s\"",
                     eval_id);
+}
+
+/* --- a look at what runs --- */
+
+/* The event with which a task ended badly; NULL: none has. */
+static const struct task_event *
+crash(const struct task_state *s)
+{
+    for (size_t i = s->events.n; i > 0; i--) {
+        const struct task_event *ev = s->events.v[i - 1];
+        if (str_eq(ev->type, "Terminated") && (ev->exit_code != 0 || ev->signal != 0))
+            return ev;
+        if (str_eq(ev->type, "Driver Failure") || str_eq(ev->type, "Setup Failure"))
+            return ev;
+    }
+    return NULL;
+}
+
+/* Prints the first crash of an allocation. *begun: it needs no further look. */
+static bool
+look_at(struct monitor *m, const struct alloc_list_stub *a, bool *begun)
+{
+    *begun = !str_eq(a->client_status, ALLOC_PENDING);
+    for (size_t i = 0; i < a->task_states.n; i++) {
+        const struct task_event *ev = crash(a->task_states.v[i].v);
+        if (!ev)
+            continue;
+        line(m, STEP, "Allocation \"%s\" does not stay up: task \"%s\": %s: %s",
+             fmt_id(m->c, a->id, m->verbose), a->task_states.v[i].k, ev->type,
+             str_or(ev->display_message, str_or(ev->message, "no message")));
+        return true;
+    }
+    return false;
+}
+
+int
+monitor_look(struct cmd *c, const char *eval_id, bool verbose)
+{
+    struct monitor *m = mem_new(c, struct monitor);
+    int64_t end = clock_mono_ns() + RUN_LOOK_MS * NS_PER_MS;
+    uint64_t index = 0;
+    bool up = false;
+    m->c = c;
+    m->verbose = verbose;
+    for (;;) {
+        struct alloc_list_stub_list l;
+        struct err e = ERR_INIT;
+        struct api_meta meta = {0};
+        char *target = api_target(c, "/v1/evaluation/%/allocations", eval_id, "index",
+                                  index ? fmt_u64(c, index) : NULL, "wait",
+                                  mem_printf(c, "%dms", RUN_UP_MS), NULL);
+        size_t waiting = 0, crashed = 0;
+        if (api_list(c, target, &type_alloc_list_stub, &l, &meta, &e))
+            return 0;
+        for (size_t i = 0; i < l.n; i++) {
+            bool begun;
+            crashed += look_at(m, l.v[i], &begun);
+            waiting += !begun;
+        }
+        if (crashed)
+            return 2;
+        index = meta.index;
+        if (!waiting && !up) {
+            up = true;
+            end = clock_mono_ns() + RUN_UP_MS * NS_PER_MS;
+        }
+        if (!index || clock_mono_ns() >= end)
+            return 0;
+    }
 }

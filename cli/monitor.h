@@ -9,6 +9,9 @@
 
 /* Exit code: 0 done, 1 an error or a failed evaluation, 2 not everything was placed. */
 int monitor_eval(struct cmd *c, const char *eval_id, bool verbose);
+/* A look at what a finished evaluation has placed: RUN_LOOK_MS until it begins, then RUN_UP_MS. 2 when a
+ * task of it has crashed by then, which is said. */
+int monitor_look(struct cmd *c, const char *eval_id, bool verbose);
 /* The lines that explain a failed placement, each with `prefix`. */
 void monitor_print_metrics(struct cmd *c, const struct alloc_metric *m, bool scores,
                            const char *prefix);

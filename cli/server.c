@@ -44,18 +44,42 @@ leads(struct cmd *c, const struct agent_member *m, const char *addr)
     return addr && str_eq(mine, addr);
 }
 
-static void
-print_tags(struct cmd *c, const struct server_members_response *r)
+static const char *
+all_tags(struct cmd *c, const struct agent_member *m)
 {
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    for (size_t j = 0; j < m->tags.n; j++)
+        buf_printf(&b, "%s%s=%s", j ? "," : "", m->tags.v[j].k, m->tags.v[j].v);
+    return mem_strdup(c, buf_str(&b));
+}
+
+static void
+print_members(struct cmd *c, const struct server_members_response *r, const char *lead, bool detailed)
+{
+    enum { COLUMNS = 11 };
+    static const char *const names[COLUMNS] = {
+        "Name", "Address", "Port", "Status", "Leader", "Protocol", "Raft Version", "Build",
+        "Datacenter", "Region", "Tags"};
+    const char *cell[COLUMNS];
     struct table t;
-    table_init(&t, c, 4);
-    table_row(&t, "Name", "Address", "Port", "Tags");
-    for (size_t i = 0; i < r->members.n; i++) {
-        const struct agent_member *m = r->members.v[i];
-        auto_buf struct buf b = BUF_INIT(1 << 20);
-        for (size_t j = 0; j < m->tags.n; j++)
-            buf_printf(&b, "%s%s=%s", j ? "," : "", m->tags.v[j].k, m->tags.v[j].v);
-        table_row(&t, m->name, m->addr, fmt_u64(c, m->port), buf_str(&b));
+    table_init(&t, c, detailed ? COLUMNS : COLUMNS - 2);
+    for (size_t i = 0; i <= r->members.n; i++) {
+        const struct agent_member *m = i ? r->members.v[i - 1] : NULL;
+        size_t k = 0;
+        cell[k++] = m ? m->name : names[0];
+        cell[k++] = m ? m->addr : names[1];
+        cell[k++] = m ? fmt_u64(c, m->port) : names[2];
+        cell[k++] = m ? m->status : names[3];
+        cell[k++] = m ? fmt_bool(leads(c, m, lead)) : names[4];
+        if (detailed)
+            cell[k++] = m ? fmt_i64(c, m->protocol_cur) : names[5];
+        cell[k++] = m ? tag(m, "raft_vsn") : names[6];
+        cell[k++] = m ? tag(m, "build") : names[7];
+        cell[k++] = m ? tag(m, "dc") : names[8];
+        cell[k++] = m ? tag(m, "region") : names[9];
+        if (detailed)
+            cell[k++] = m ? all_tags(c, m) : names[10];
+        table_cells(&t, cell);
     }
     table_print(&t);
 }
@@ -66,8 +90,8 @@ cmd_server_members(struct cmd *c)
     bool detailed = false, verbose = false, ui = false;
     struct output out = {false, NULL};
     const struct opt opts[] = {
-        {"detailed", OPT_BOOL, &detailed, NULL, "Older spelling of -verbose: show the tags.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show all tags.", NULL},
+        {"detailed", OPT_BOOL, &detailed, NULL, "Older spelling of -verbose.", NULL},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show protocol and tags too.", NULL},
         {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet.", NULL},
         OUTPUT_OPTS(out),
         {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
@@ -84,21 +108,8 @@ cmd_server_members(struct cmd *c)
         qsort(r->members.v, r->members.n, sizeof(*r->members.v), member_cmp);
     if (output_list(c, &out, &type_agent_member, &r->members, &rc))
         return rc;
-    if (verbose || detailed) {
-        print_tags(c, r);
-        return 0;
-    }
     const char *lead = leader(c);
-    struct table t;
-    table_init(&t, c, 9);
-    table_row(&t, "Name", "Address", "Port", "Status", "Leader", "Raft Version", "Build",
-              "Datacenter", "Region");
-    for (size_t i = 0; i < r->members.n; i++) {
-        const struct agent_member *m = r->members.v[i];
-        table_row(&t, m->name, m->addr, fmt_u64(c, m->port), m->status, fmt_bool(leads(c, m, lead)),
-                  tag(m, "raft_vsn"), tag(m, "build"), tag(m, "dc"), tag(m, "region"));
-    }
-    table_print(&t);
+    print_members(c, r, lead, verbose || detailed);
     if (!lead || !*lead)
         return cmd_fail(c, "\nError determining leaders: the region has no leader");
     return 0;

@@ -160,33 +160,36 @@ str_distance(const char *a, const char *b)
     size_t n = strlen(a), m = strlen(b);
     if (n > CAP || m > CAP)
         return CAP;
-    size_t row[CAP + 1];
+    size_t rows[3][CAP + 1]; /* the last two, and the one being made */
     for (size_t j = 0; j <= m; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= n; i++) {
-        size_t diag = row[0];
+        size_t *row = rows[i % 3], *up = rows[(i - 1) % 3], *up2 = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t best = diag + (a[i - 1] != b[j - 1]);
-            diag = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
+            size_t best = up[j - 1] + (a[i - 1] != b[j - 1]);
+            if (up[j] + 1 < best)
+                best = up[j] + 1;
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
+            /* two neighbours that changed places are one slip */
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
+                best = up2[j - 2] + 1;
             row[j] = best;
         }
     }
-    return row[m];
+    return rows[n % 3][m];
 }
 
 const char *
 str_nearest(const char *s, const char *const *names, size_t n)
 {
+    /* what differs in more than each third letter was no slip of the finger */
     const char *best = NULL;
-    size_t best_d = 4, len = strlen(s);
+    size_t len = strlen(s), best_d = len < 5 ? 2 : len < 9 ? 3 : 4;
     for (size_t i = 0; i < n; i++) {
         size_t d = str_distance(s, names[i]);
-        if (d < best_d && d < (len > 1 ? len : 2)) {
+        if (d < best_d) {
             best = names[i];
             best_d = d;
         }

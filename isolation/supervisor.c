@@ -454,6 +454,7 @@ take_lock(struct run *u, struct err *e)
 {
     const char *path = mem_printf(u->ctx, "%s/supervisor.lock", u->policy->run_dir);
     int64_t end = clock_mono_ns() + SUPERVISOR_LOCK_MS * NS_PER_MS;
+    bool told = false;
     u->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (u->lock < 0)
         return err_errno(e, errno, "open \"%s\"", path);
@@ -461,6 +462,9 @@ take_lock(struct run *u, struct err *e)
         if (clock_mono_ns() >= end)
             return err_set(e, -ERR_CONFLICT,
                            "the agent of another supervisor runs with \"%s\": stop it first", path);
+        if (!told)
+            log_warn(ROOM, "an agent runs with the same run_dir: waiting for its end", "lock", path, NULL);
+        told = true;
         (void)poll(NULL, 0, PAUSE_FIRST_MS / 10);
     }
     return 0;

@@ -126,6 +126,36 @@ START_TEST(usage)
 }
 END_TEST
 
+/* Who types a command of Nomad has not mistyped one of ours. */
+START_TEST(commands_of_nomad_that_are_not_here)
+{
+    static const struct {
+        const char *first, *second, *want;
+    } rows[] = {
+        {"var", "list", "paddock: \"var\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
+        {"operator", "raft", "\"operator raft\" is a command of Nomad that is not in"},
+        {"alloc", "checks", "\"alloc checks\" is a command of Nomad that is not in"},
+        {"job", "statsu", "there is no command \"job statsu\", did you mean \"job status\"?"},
+        {"jbo", NULL, "there is no command \"jbo\", did you mean \"job\"?"},
+        {"xyz", NULL, "there is no command \"xyz\"; \"paddock -help\" lists them"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *text = NULL;
+        size_t n;
+        FILE *before = stderr;
+        char *argv[] = {(char[]){"paddock"}, (char *)(uintptr_t)rows[i].first,
+                        (char *)(uintptr_t)rows[i].second, NULL};
+        stderr = open_memstream(&text, &n);
+        int code = cli_main(rows[i].second ? 3 : 2, argv);
+        fclose(stderr);
+        stderr = before;
+        ck_assert_int_eq(code, 127);
+        ck_assert_msg(strstr(text, rows[i].want) != NULL, "%s", text);
+        free(text);
+    }
+}
+END_TEST
+
 START_TEST(dispatch)
 {
     char *none[] = {(char[]){"paddock"}, NULL};
@@ -223,6 +253,47 @@ START_TEST(run_tells_failed_placement)
 }
 END_TEST
 
+/* A service that ends at once is told, not called complete. */
+START_TEST(run_tells_a_crash_at_once)
+{
+    char line[128];
+    const char *path = job_file();
+    snprintf(line, sizeof(line), "job run %s", path);
+    fake_answers((const struct answer[]){
+        REGISTERED,
+        {"GET /v1/evaluation/" EVAL_ID "/allocations", 200,
+         "[{\"ID\":\"" ALLOC_ID "\",\"ClientStatus\":\"pending\","
+         "\"TaskStates\":{\"t\":{\"State\":\"pending\","
+         "\"Events\":[{\"Type\":\"Started\"},{\"Type\":\"Terminated\",\"ExitCode\":1,\"DisplayMessage\":"
+         "\"Exit Code: 1\"},{\"Type\":\"Restarting\"}]}}}]"},
+        {"GET /v1/evaluation/" EVAL_ID, 200,
+         "{\"ID\":\"" EVAL_ID "\",\"JobID\":\"web\",\"Status\":\"complete\"}"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run(line), 2);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "Allocation \"bbbbbbbb\" does not stay up: task \"t\": "
+                                             "Terminated: Exit Code: 1\n"));
+    unlink(path);
+}
+END_TEST
+
+START_TEST(run_of_a_job_that_changed)
+{
+    char line[128];
+    const char *path = job_file();
+    snprintf(line, sizeof(line), "job run -check-index 7 %s", path);
+    fake_answers((const struct answer[]){
+        {"PUT /v1/jobs", 500,
+         "Enforcing job modify index 7: job exists with conflicting job modify index: 5"},
+        {NULL, 0, NULL}});
+    check_err(line, 1, "Enforcing job modify index 7: job exists with conflicting job modify index: 5\n"
+                       "Job not updated\n");
+    check_err("job run https://a.b/c.hcl", 1,
+              "Error getting job struct: URLs are not supported: fetch \"https://a.b/c.hcl\" first, or "
+              "pipe it in and give \"-\"\n");
+    unlink(path);
+}
+END_TEST
+
 START_TEST(run_without_submitting)
 {
     char line[128];
@@ -304,6 +375,34 @@ START_TEST(plan)
 }
 END_TEST
 
+/* Marks are as wide as the widest beside them, as Nomad's. */
+START_TEST(plan_of_a_new_job)
+{
+    char line[128];
+    const char *path = job_file();
+    fake_answers((const struct answer[]){
+        {"PUT /v1/job/web/plan", 200,
+         "{\"Diff\":{\"Type\":\"Added\",\"ID\":\"web\",\"Fields\":[{\"Type\":\"Added\",\"Name\":"
+         "\"Priority\",\"New\":\"50\"}],\"TaskGroups\":[{\"Type\":\"Added\",\"Name\":\"a\",\"Objects\":["
+         "{\"Type\":\"Added\",\"Name\":\"Network\",\"Fields\":[{\"Type\":\"None\",\"Name\":\"IP\"},"
+         "{\"Type\":\"Added\",\"Name\":\"Mode\",\"New\":\"host\"}]}],\"Tasks\":[{\"Type\":\"Added\","
+         "\"Name\":\"t\",\"Annotations\":[\"forces create\"]}]}]}}"},
+        {NULL, 0, NULL}});
+    snprintf(line, sizeof(line), "job plan -verbose %s", path);
+    ck_assert_int_eq(fake_run(line), 0);
+    static const char want[] = "+ Job: \"web\"\n"
+                               "+ Priority: \"50\"\n"
+                               "+ Task Group: \"a\"\n"
+                               "  + Network {\n"
+                               "      IP:   \"\"\n"
+                               "    + Mode: \"host\"\n"
+                               "    }\n"
+                               "  + Task: \"t\" (forces create)\n\n";
+    ck_assert_msg(strstr(fake_out(), want) == fake_out(), "%s", fake_out());
+    unlink(path);
+}
+END_TEST
+
 START_TEST(init_writes_once)
 {
     char dir[] = "/tmp/paddock-cli-XXXXXX", path[64], line[128];
@@ -367,6 +466,7 @@ START_TEST(alloc_status)
               "2026-11-21T11:00:00Z  Received    Task received\n");
     ck_assert_ptr_nonnull(strstr(fake_asked(), "GET /v1/allocations?prefix=bbbb\n"));
     ck_assert_int_eq(fake_run("alloc status bcbc"), 1);
+    check_err("alloc status zzz", 1, "No allocation(s) with prefix or id \"zzz\" found\n");
 }
 END_TEST
 
@@ -481,6 +581,11 @@ START_TEST(nodes_and_servers)
     check_out("server members", 0,
               "Name       Address   Port  Status  Leader  Raft Version  Build  Datacenter  Region\n"
               "s1.global  10.0.0.1  4648  alive   true    3             2.0.4  dc1         global\n");
+    check_out("server members -detailed", 0,
+              "Name       Address   Port  Status  Leader  Protocol  Raft Version  Build  Datacenter  "
+              "Region  Tags\n"
+              "s1.global  10.0.0.1  4648  alive   true    0         3             2.0.4  dc1         "
+              "global  build=2.0.4,dc=dc1,port=4647,raft_vsn=3,region=global\n");
     check_out("system gc", 0, "");
 }
 END_TEST
@@ -572,8 +677,10 @@ START_TEST(status_finds_the_kind)
 }
 END_TEST
 
-TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage, dispatch, run_monitors,
-           run_tells_failed_placement, run_without_submitting, garbage_as_a_job_file, plan,
+TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage,
+           commands_of_nomad_that_are_not_here, dispatch, run_monitors,
+           run_tells_failed_placement, run_tells_a_crash_at_once, run_of_a_job_that_changed,
+           run_without_submitting, garbage_as_a_job_file, plan, plan_of_a_new_job,
            init_writes_once, alloc_status, alloc_status_in_the_order_of_starting, alloc_exec,
            the_escape_character, nodes_and_servers,
            node_drain, node_drain_that_is_disabled, node_meta,

@@ -100,6 +100,24 @@ START_TEST(a_file_is_followed_from_a_line_on)
 }
 END_TEST
 
+/* What is asked next must not tell what was before. */
+START_TEST(a_pause_is_seen_when_it_returns)
+{
+#define PAUSED(p) "{\"ID\":\"" ALLOC_ID "\",\"TaskGroup\":\"a\",\"Job\":{\"TaskGroups\":[{\"Name\":\"a\"," \
+    "\"Tasks\":[{\"Name\":\"t\"}]}]},\"TaskStates\":{\"e\":{\"State\":\"dead\"}," \
+    "\"t\":{\"State\":\"running\",\"Paused\":\"" p "\"}}}"
+    fake_answers((const struct answer[]){
+        {"GET /v1/allocations?prefix=", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/allocation/" ALLOC_ID, 200, PAUSED("pause")},
+        {"PUT /v1/client/allocation/" ALLOC_ID "/pause", 200, "null"},
+        {NULL, 0, NULL}});
+    check_out("alloc pause bbbb t", 0, "");
+    const char *put = strstr(fake_asked(), "PUT ");
+    ck_assert(put && strstr(put, "GET /v1/allocation/" ALLOC_ID));
+    check_out("alloc pause -status bbbb", 0, "e: ended\nt: pause\n");
+}
+END_TEST
+
 static const struct {
     const char *text;
     int64_t lines;
@@ -121,4 +139,5 @@ START_TEST(where_the_last_lines_begin)
 END_TEST
 
 TEST_SUITE("cli files", alloc_logs_and_files, following_begins_with_whole_lines,
-           lines_longer_than_a_window, a_file_is_followed_from_a_line_on, where_the_last_lines_begin)
+           lines_longer_than_a_window, a_file_is_followed_from_a_line_on, a_pause_is_seen_when_it_returns,
+           where_the_last_lines_begin)

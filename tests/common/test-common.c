@@ -127,6 +127,12 @@ START_TEST(strings)
     const char *const names[] = {"count", "constraint", "driver"};
     ck_assert_str_eq(str_nearest("cuont", names, 3), "count");
     ck_assert_ptr_null(str_nearest("zzzzzz", names, 3));
+    /* a guess that is far off is worse than none */
+    static const char *const far[] = {"args", "eval", "command"};
+    ck_assert_ptr_null(str_nearest("imge", far, 3));
+    ck_assert_ptr_null(str_nearest("var", far, 3));
+    ck_assert_str_eq(str_nearest("agrs", far, 3), "args");
+    ck_assert_str_eq(str_nearest("comand", far, 3), "command");
     char s[4];
     ck_assert(!str_copy(s, sizeof(s), "abcdef"));
     ck_assert_str_eq(s, "abc");
