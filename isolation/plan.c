@@ -17,6 +17,7 @@ enum {
     NOFILE_DEFAULT = 65536,
     MEMLOCK_DEFAULT = 8 << 20,
     MSGQUEUE_DEFAULT = 819200,
+    SIGPENDING_DEFAULT = 8192,
     LOG_FILES_DEFAULT = 10,
     LOG_BYTES_DEFAULT = 10 << 20,
 };
@@ -219,6 +220,7 @@ fill_confine(struct confine *c, const struct plan_input *in)
         limit(c, RLIMIT_CORE, 0);
         limit(c, RLIMIT_MEMLOCK, MEMLOCK_DEFAULT);
         limit(c, RLIMIT_MSGQUEUE, MSGQUEUE_DEFAULT);
+        limit(c, RLIMIT_SIGPENDING, SIGPENDING_DEFAULT);
         if (nofile == 0)
             nofile = NOFILE_DEFAULT;
     }

@@ -397,6 +397,13 @@ policy_user(const struct policy *p, const struct launch_spec *s, const struct us
     if (u.uid == p->agent_uid)
         return err_set(e, -ERR_POLICY, "user \"%s\" is the agent's own: no task may run as it",
                        str_or(s->user, USER_DEFAULT));
+    /* owner of a user namespace, or somebody in one of another allocation */
+    if (u.uid >= policy_range_base(p) &&
+        (u.uid - policy_range_base(p)) / POLICY_RANGE_IDS < policy_range_count(p))
+        return err_set(e, -ERR_POLICY,
+                       "user \"%s\" has uid %u, of the ids that user namespaces of allocations have "
+                       "(isolation.userns_base)",
+                       str_or(s->user, USER_DEFAULT), u.uid);
     if (!is_allowed(p, &u))
         return err_set(e, -ERR_POLICY, "user \"%s\" is not among this client's allowed users",
                        str_or(s->user, USER_DEFAULT));

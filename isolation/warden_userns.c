@@ -6,15 +6,23 @@
  * is gone at once: an fd keeps it. Files on disk keep the ids that the task sees: its directories
  * are id-mapped mounts with the same namespace.
  *
+ * Whoever makes a namespace owns it, and the kernel counts what is used in it (inotify, pending
+ * signals, timers, locked memory) as the owner's too, with a limit for each user. So its maker is
+ * the first id of the range, and what an allocation uses up is its own. An owner has all
+ * capabilities over the namespace, where he is in the host's: nobody is, since no task may run as
+ * an id of the ranges (policy_user), and the maker is gone at once.
+ *
  * Which range an allocation has is nowhere written but in the records of its tasks (the payload's
  * uid on the host): nothing on disk depends on it. A warden that starts finds the namespace itself
  * with a task that runs in it, for the next one, and for what joins it.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/mount.h>
 #include <linux/nsfs.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +36,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "isolation/confine.h"
 #include "isolation/policy.h"
 #include "isolation/proc.h"
 #include "isolation/raw.h"
@@ -49,37 +58,76 @@ write_map(pid_t pid, const char *file, uint32_t base)
     return write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
 }
 
+/* In the child. Root may set what unprivileged users may not make on some machines. */
+static long
+own_namespace(uint32_t base)
+{
+    long r = RAW(SYS_setresuid, -1, base, -1);
+    if (r == 0)
+        r = confine_use_cap(CAP_SYS_ADMIN, true);
+    return r < 0 ? r : RAW(SYS_unshare, CLONE_NEWUSER);
+}
+
+/* Tells `ready` when it is in its namespace, or why not, and waits to be killed. */
+_Noreturn static void
+maker(uint32_t base, int ready, pid_t parent)
+{
+    long r = own_namespace(base);
+    (void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* other ids reset it */
+    (void)RAW(SYS_write, ready, &r, sizeof(r));
+    while (RAW(SYS_getppid) == parent) /* not killed before the lines above */
+        (void)RAW(SYS_ppoll, NULL, 0, NULL, NULL, 8);
+    for (;;)
+        (void)RAW(SYS_exit, 0);
+}
+
+static int
+map_and_open(pid_t pid, uint32_t base, const char **what)
+{
+    char path[64];
+    *what = "write uid_map";
+    int r = write_map(pid, "uid_map", base);
+    if (r < 0)
+        return r;
+    *what = "write gid_map";
+    r = write_map(pid, "gid_map", base);
+    if (r < 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+    *what = "open the namespace";
+    r = open(path, O_RDONLY | O_CLOEXEC);
+    return r < 0 ? -errno : r;
+}
+
 /* The fd of a new user namespace, or -errno with *what. */
 static int
 make_namespace(uint32_t base, const char **what)
 {
+    auto_fd int ready = -1, told = -1, process = -1;
+    int ends[2];
+    long made = -EIO;
     pid_t parent = getpid();
-    long pid = proc_fork_bare(CLONE_NEWUSER, -1, NULL);
-    if (pid == 0) {
-        (void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        while (RAW(SYS_getppid) == parent) /* not killed before the line above */
-            (void)RAW(SYS_ppoll, NULL, 0, NULL, NULL, 8);
-        for (;;)
-            (void)RAW(SYS_exit, 0);
-    }
-    *what = "clone3 (CLONE_NEWUSER)";
+    *what = "pipe2";
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    told = ends[0];
+    ready = ends[1];
+    pid_t pid = proc_fork_bare(0, ready, &process);
+    if (pid == 0)
+        maker(base, ready, parent);
+    *what = "clone3";
     if (pid < 0)
-        return (int)pid;
-    *what = "write uid_map";
-    int r = write_map((pid_t)pid, "uid_map", base);
-    if (r == 0) {
-        *what = "write gid_map";
-        r = write_map((pid_t)pid, "gid_map", base);
-    }
-    if (r == 0) {
-        char path[64];
-        (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-        *what = "open the namespace";
-        r = open(path, O_RDONLY | O_CLOEXEC);
-        r = r < 0 ? -errno : r;
-    }
-    (void)kill((pid_t)pid, SIGKILL);
-    while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+        return pid;
+    /* our end for writing stays open: the child takes its own copy of the table later */
+    struct pollfd p[] = {{.fd = told, .events = POLLIN}, {.fd = process, .events = POLLIN}};
+    *what = "unshare (CLONE_NEWUSER)";
+    while (poll(p, ARRAY_LEN(p), -1) < 0 && errno == EINTR)
+        ;
+    if ((p[0].revents & POLLIN) == 0 || read(told, &made, sizeof(made)) != (ssize_t)sizeof(made))
+        made = -EIO;
+    int r = made < 0 ? (int)made : map_and_open(pid, base, what);
+    (void)kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return r;
 }
@@ -200,7 +248,7 @@ same_namespace(int a, int b)
 }
 
 /* The one that a task of it runs in, which an earlier warden made; -1: none. Not one that the task
- * may have made in it: ours is root's, in the host's. */
+ * may have made in it: ours is in the host's, of the first id of the range. */
 static int
 adopt_namespace(const struct warden *w, const char *alloc, uint32_t base)
 {
@@ -215,7 +263,7 @@ adopt_namespace(const struct warden *w, const char *alloc, uint32_t base)
         auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
         auto_fd int parent = fd < 0 ? -1 : ioctl(fd, NS_GET_PARENT);
         if (parent >= 0 && same_namespace(parent, host) &&
-            ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == 0 &&
+            ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == base &&
             pidfd_signal(t->payload, 0) == 0) /* the number is still its own */
             return TAKE_FD(fd);
     }

@@ -3,12 +3,17 @@
  * User namespaces of real tasks: a range per allocation, sane owners on disk, and what the policy
  * says where the job, a capability or the operator wants another.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/policy.h"
@@ -143,6 +148,62 @@ START_TEST(ranges_of_the_idle_are_given_away)
 }
 END_TEST
 
+/* Uses up what the kernel counts by user, as far as it gets, and keeps it. */
+static const char greedy[] =
+    "import ctypes, os, signal, time\n"
+    "libc = ctypes.CDLL(None)\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, {34})\n"
+    "watches = 0\n"
+    "while libc.inotify_init1(0) >= 0: watches += 1\n"
+    "signals = 0\n"
+    "while libc.sigqueue(os.getpid(), 34, None) == 0: signals += 1\n"
+    "print(signals, 'used up', flush=True)\n"
+    "time.sleep(1000)\n";
+/* And so does who comes later. */
+static const char modest[] =
+    "import ctypes, os, signal\n"
+    "libc = ctypes.CDLL(None)\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, {34})\n"
+    "timer = ctypes.c_void_p()\n"
+    "print(all(libc.inotify_init1(0) >= 0 for i in range(8)),\n"
+    "      all(libc.sigqueue(os.getpid(), 34, None) == 0 for i in range(100)),\n"
+    "      libc.timer_create(1, None, ctypes.byref(timer)) == 0)\n";
+
+START_TEST(what_a_task_uses_up_is_its_allocations_alone)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct got g;
+    start(&r);
+    rig_alloc(&r, other_id, "aside", "exec");
+    rig_launch(&r, rig_python(&r, "web", true, greedy), &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    got_free(&g);
+    rig_await(&r, "web", "used up\n");
+    for (int i = 0; i < 8; i++) { /* root of the host */
+        auto_fd int fd = inotify_init1(IN_CLOEXEC);
+        ck_assert_msg(fd >= 0, "inotify_init1: %s", strerror(errno));
+    }
+    sigset_t set;
+    timer_t timer;
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN);
+    ck_assert_int_eq(sigprocmask(SIG_BLOCK, &set, NULL), 0);
+    for (int i = 0; i < 100; i++)
+        ck_assert_msg(sigqueue(getpid(), SIGRTMIN, (union sigval){0}) == 0, "%s", strerror(errno));
+    ck_assert_msg(timer_create(CLOCK_MONOTONIC, NULL, &timer) == 0, "%s", strerror(errno));
+    struct launch_spec *s = rig_python(&r, "aside", true, modest);
+    s->alloc_id = other_id;
+    rig_launch(&r, s, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    (void)rig_end(&r, &g);
+    ck_assert_str_eq(rig_file(&r, other_id, "alloc/logs/aside.stdout.0"), "True True True\n");
+    ck_assert_str_eq(rig_file(&r, rig_id, "alloc/logs/web.stdout.0"), "8192 used up\n");
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(what_the_policy_says)
 {
     TEST_NEED("root");
@@ -194,4 +255,5 @@ START_TEST(bad_policies)
 END_TEST
 
 TEST_SUITE_TIMEOUT("userns", 60, a_range_and_sane_owners, one_range_per_allocation_over_a_restart,
-                   ranges_of_the_idle_are_given_away, what_the_policy_says, bad_policies)
+                   ranges_of_the_idle_are_given_away,
+                   what_a_task_uses_up_is_its_allocations_alone, what_the_policy_says, bad_policies)

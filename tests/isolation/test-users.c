@@ -128,6 +128,29 @@ START_TEST(policy_bounds_limits)
 }
 END_TEST
 
+/* Such a process of the host would be the owner of a user namespace, and in it whatever it wants. */
+START_TEST(nobody_is_an_id_of_the_ranges)
+{
+    setup();
+    put(passwd, "owner:x:1879113728:1000::/:/bin/sh\nlast:x:2147352575:1000::/:/bin/sh\n"
+                "above:x:2147352576:1000::/:/bin/sh\nbelow:x:1879048191:1000::/:/bin/sh\n");
+    struct policy p = {.agent_uid = 1, .userns_base = 0};
+    static const struct {
+        const char *user;
+        int want;
+    } rows[] = {{"owner", -ERR_POLICY}, {"last", -ERR_POLICY}, {"above", 0}, {"below", 0}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct err e = ERR_INIT;
+        struct user u;
+        struct launch_spec s = {.user = rows[i].user};
+        ck_assert_msg(policy_user(&p, &s, &files, &u, &e) == rows[i].want, "%s: %s", rows[i].user,
+                      e.text);
+        ck_assert(rows[i].want == 0 || strstr(e.text, "isolation.userns_base") != NULL);
+    }
+    teardown();
+}
+END_TEST
+
 START_TEST(policy_decides)
 {
     setup();
@@ -163,4 +186,4 @@ START_TEST(broken_files_are_survived)
 END_TEST
 
 TEST_SUITE("users", names_and_uids_resolve, root_by_no_spelling, policy_bounds_limits,
-           policy_decides, broken_files_are_survived)
+           nobody_is_an_id_of_the_ranges, policy_decides, broken_files_are_survived)
