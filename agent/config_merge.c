@@ -53,8 +53,8 @@ static void
 merge_list(const void *ctx, const struct field *f, void *into, const void *from)
 {
     const struct str_list *src = from;
-    if (src->n == 0)
-        return;
+    if (src->n == 0 && (src->v == NULL || f->type == FT_STRUCT || appends(f)))
+        return; /* an empty list of words that is set says something */
     if (f->type == FT_STRUCT) {
         merge_blocks(ctx, f->sub, into, from);
     } else if (f->type == FT_STRING && appends(f)) {
@@ -111,10 +111,11 @@ merge(const void *ctx, const struct type *t, void *into, const void *from)
 {
     for (size_t i = 0; i < t->n_fields; i++) {
         const struct field *f = &t->fields[i];
-        if (codec_field_empty(f, from))
-            continue;
         void *dst = (char *)into + f->offset;
         const void *src = (const char *)from + f->offset;
+        bool list = f->shape == FS_LIST && ((const struct str_list *)src)->v != NULL;
+        if (!list && codec_field_empty(f, from))
+            continue;
         if (f->shape == FS_LIST)
             merge_list(ctx, f, dst, src);
         else if (f->shape == FS_MAP)

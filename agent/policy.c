@@ -128,6 +128,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         p->pids_max_default = iso->pids_max;
         p->userns = iso->userns;
         p->userns_host = iso->userns_host;
+        p->userns_root = iso->userns_root;
         p->userns_base = iso->userns_base;
         p->userns_count = iso->userns_count;
         p->seccomp = !iso->seccomp.set || iso->seccomp.v;

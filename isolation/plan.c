@@ -207,7 +207,7 @@ fill_confine(struct confine *c, const struct plan_input *in)
         else if (!str_empty(s->hostname)) /* else its namespace has the host's */
             c->flags |= CONFINE_HOSTNAME;
         c->flags |= in->userns ? CONFINE_USERNS : 0;
-        c->flags |= in->spec->seccomp_rules == NULL ? CONFINE_FILTER_FIRST : 0;
+        c->flags |= in->own_filter ? 0 : CONFINE_FILTER_FIRST;
         c->landlock_abi = in->landlock_abi > 0 ? (uint32_t)in->landlock_abi : 0;
         c->caps = in->caps;
         str_copy(c->hostname, sizeof(c->hostname), str_or(s->hostname, ""));

@@ -206,6 +206,7 @@ struct plan_input {
     bool oom;
     bool logs;
     bool userns;
+    bool own_filter; /* `task_filter` is not the default one */
     bool audit; /* `task_filter` notifies, and `shim_filter` lets the shim answer */
     const struct exec_request *join; /* a command that joins it: `spec` has it; NULL: a launch */
     uint32_t id_base;

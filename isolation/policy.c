@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -382,15 +383,29 @@ is_allowed(const struct policy *p, const struct user *u)
     return p->allowed_users.n == 0;
 }
 
-int
-policy_user(const struct policy *p, const struct launch_spec *s, const struct users_files *files,
-            struct user *ret, struct err *e)
+/* Unset, it denies root; empty, nobody. Root of a user namespace is one of the host's nobodies. */
+static void
+denied_users(const void *ctx, const struct policy *p, bool inside, struct str_list *ret)
 {
-    static const char *const root[] = {"root"}; /* a policy that names nobody denies root */
-    const char *const *denied = p->denied_users.n > 0 ? p->denied_users.v : root;
-    size_t n = p->denied_users.n > 0 ? p->denied_users.n : 1;
+    bool root_too = !(inside && p->userns_root);
+    if (p->denied_users.v == NULL && root_too)
+        list_add(ctx, *ret, "root");
+    for (size_t i = 0; i < p->denied_users.n; i++)
+        if (root_too || (!str_eq(p->denied_users.v[i], "root") && !str_eq(p->denied_users.v[i], "0")))
+            list_add(ctx, *ret, p->denied_users.v[i]);
+}
+
+int
+policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
+            const struct users_files *files, struct user *ret, struct err *e)
+{
+    auto_mem void *ctx = mem_ctx("denied");
+    struct str_list denied = {0};
+    denied_users(ctx, p, inside, &denied);
     struct user u;
-    int r = users_resolve(str_or(s->user, USER_DEFAULT), denied, n, files, &u, e);
+    int r = users_resolve(str_or(s->user, USER_DEFAULT), denied.v, denied.n, files, &u, e);
+    if (r == -ERR_POLICY && p->userns_root && !inside)
+        err_prefix(e, "outside of a user namespace (isolation.userns_root)");
     if (r < 0)
         return r;
     /* it could talk to the warden, signal the agent and read its state */
@@ -411,6 +426,15 @@ policy_user(const struct policy *p, const struct launch_spec *s, const struct us
     return 0;
 }
 
+bool
+policy_no_setuid(const struct launch_spec *s)
+{
+    bool writes = false;
+    for (size_t i = 0; i < s->mounts.n; i++)
+        writes = writes || !s->mounts.v[i]->read_only;
+    return s->isolated && writes;
+}
+
 const char *
 policy_apparmor(const struct policy *p, const struct launch_spec *s)
 {
@@ -420,5 +444,12 @@ policy_apparmor(const struct policy *p, const struct launch_spec *s)
 int
 policy_caps(const struct policy *p, const struct launch_spec *s, uint64_t *ret, struct err *e)
 {
-    return caps_plan(s->cap_add.v, s->cap_add.n, p->allowed_caps.v, p->allowed_caps.n, ret, e);
+    uint64_t caps = 0;
+    int r = caps_plan(s->cap_add.v, s->cap_add.n, p->allowed_caps.v, p->allowed_caps.n, &caps, e);
+    if (r == 0 && policy_no_setuid(s) && (caps & UINT64_C(1) << CAP_SETFCAP) != 0)
+        r = err_set(e, -ERR_POLICY,
+                    "cap_add: \"setfcap\" is not for a task with a path of the host that it may write");
+    if (r == 0)
+        *ret = caps;
+    return r;
 }

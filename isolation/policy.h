@@ -53,9 +53,12 @@ int policy_check_launch(const struct policy *p, const struct launch_spec *s, str
 int policy_check_limits(const struct policy *p, const struct launch_limits *l, struct err *e);
 bool policy_limits_required(const struct policy *p);
 /* Who runs it: the spec's user, or nobody; not a denied one, and never the agent's own user.
- * `files` as users_resolve(). */
-int policy_user(const struct policy *p, const struct launch_spec *s,
+ * `inside`: in a user namespace of its allocation. `files` as users_resolve(). */
+int policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
                 const struct users_files *files, struct user *ret, struct err *e);
+/* Does it have a path of the host that it may write? Such a task sets no set-user-id bits: the files
+ * are those of the ids that it sees, root's too, for whoever comes by on the host. Pure. */
+bool policy_no_setuid(const struct launch_spec *s);
 /* The AppArmor profile that an isolated one gets; "": none. Pure. */
 const char *policy_apparmor(const struct policy *p, const struct launch_spec *s);
 /* The capabilities kept. */

@@ -122,7 +122,7 @@ struct wexec {
 struct user_cache {
     struct {
         char spec[USERS_NAME_MAX + 1];
-        bool isolated;
+        bool inside; /* of a user namespace */
         struct user user;
     } v[8];
     size_t n;
@@ -231,12 +231,13 @@ int warden_fork(struct warden *w, struct warden_waiter to, const char *what,
 /* At the start of each turn: takes the pad's answer to the last launch. False: that failed. */
 bool launch_settle(struct warden *w);
 void warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s);
-/* May it run, as whom and with what? Of all that does not depend on its files and network. */
-int warden_authorise(struct warden *w, const struct launch_spec *s, struct user *user,
-                     uint64_t *caps, struct err *e);
+/* May it run, as whom and with what? Of all that does not depend on its files and network. `inside`:
+ * what it joins is in a user namespace; NULL: decided here, as make_userns() does. */
+int warden_authorise(struct warden *w, const struct launch_spec *s, const bool *inside,
+                     struct user *user, uint64_t *caps, struct err *e);
 /* Its system call filter; NULL: none. Good until the next call. */
-int warden_filter(struct warden *w, const struct launch_spec *s, const struct seccomp_program **ret,
-                  struct err *e);
+int warden_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
+                  const struct seccomp_program **ret, struct err *e);
 
 /* --- warden_exec.c --- */
 /* What a record has behind struct record: what this launch is confined by. */
@@ -286,7 +287,8 @@ void userns_drop(struct warden *w, const char *alloc);
 uint32_t userns_range_of(const struct warden *w, uint32_t uid);
 
 /* policy_user() with a cache. */
-int warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e);
+int warden_user(struct warden *w, const struct launch_spec *s, bool inside, struct user *ret,
+                struct err *e);
 
 /* --- warden_net.c --- */
 struct warden_nets;

@@ -56,7 +56,8 @@ exec_record_tail(struct buf *out, const struct launch_spec *s, bool userns)
     own.logs = NULL;
     own.resolv = NULL;
     own.egress = own.bind = NULL; /* the kernel has them, for the whole cgroup */
-    const struct launched_task t = {.spec = &own, .userns = userns};
+    const struct launched_task t = {
+        .spec = &own, .userns = userns, .no_setuid = policy_no_setuid(s)};
     mp_encode(out, &type_launched_task, &t);
 }
 
@@ -95,7 +96,7 @@ authorise(struct warden *w, struct join *j, struct err *e)
         s->seccomp_rules->mode = "enforce";
     r = proto_check_spec(s, e);
     if (r == 0)
-        r = warden_authorise(w, s, &j->user, &j->caps, e);
+        r = warden_authorise(w, s, &j->launched->userns, &j->user, &j->caps, e);
     if (r < 0)
         return r;
     const struct userns *u = NULL;
@@ -120,7 +121,7 @@ make_plan(struct warden *w, struct join *j, struct err *e)
 {
     const struct launch_spec *s = j->launched->spec;
     const struct seccomp_program *filter;
-    int r = warden_filter(w, s, &filter, e);
+    int r = warden_filter(w, s, j->launched->no_setuid, &filter, e);
     if (r < 0)
         return r;
     struct plan_input in = {
@@ -134,6 +135,7 @@ make_plan(struct warden *w, struct join *j, struct err *e)
         .caps = j->caps,
         .cgroup = w->cgroup.fd >= 0,
         .userns = j->launched->userns,
+        .own_filter = s->seccomp_rules != NULL || j->launched->no_setuid,
         .id_base = j->id_base,
         .landlock_abi = w->probe.landlock_abi,
     };

@@ -77,7 +77,7 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
 {
     struct user user = {0};
     struct launch_spec as = {.user = t->user, .isolated = !str_eq(t->driver, "raw_exec")};
-    int r = w->root ? warden_user(w, &as, &user, e) : 0;
+    int r = w->root ? warden_user(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
     if (r < 0) {
         err_prefix(e, "task \"%s\"", t->name);
         return r;

@@ -81,7 +81,8 @@ open_dirs(struct warden *w, const struct launch *l, struct err *e)
 }
 
 int
-warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, struct err *e)
+warden_user(struct warden *w, const struct launch_spec *s, bool inside, struct user *ret,
+            struct err *e)
 {
     static const char *const files[2] = {"/etc/passwd", "/etc/group"};
     struct user_cache *c = &w->users;
@@ -93,19 +94,19 @@ warden_user(struct warden *w, const struct launch_spec *s, struct user *ret, str
     }
     const char *spec = str_or(s->user, "");
     for (size_t i = 0; i < c->n; i++) {
-        if (c->v[i].isolated == s->isolated && str_eq(c->v[i].spec, spec)) {
+        if (c->v[i].inside == inside && str_eq(c->v[i].spec, spec)) {
             *ret = c->v[i].user;
             return 0;
         }
     }
-    int r = policy_user(w->policy, s, NULL, ret, e);
+    int r = policy_user(w->policy, s, inside, NULL, ret, e);
     if (r < 0 || strlen(spec) > USERS_NAME_MAX)
         return r;
     c->n %= ARRAY_LEN(c->v);
     c->stamp[0] = st[0].st_ctim;
     c->stamp[1] = st[1].st_ctim;
     (void)str_copy(c->v[c->n].spec, sizeof(c->v[c->n].spec), spec);
-    c->v[c->n].isolated = s->isolated;
+    c->v[c->n].inside = inside;
     c->v[c->n++].user = *ret;
     return 0;
 }
@@ -134,9 +135,17 @@ check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
     return 0;
 }
 
+/* Will it be in the user namespace of its allocation? */
+static bool
+goes_inside(const struct warden *w, const struct launch_spec *s, uint64_t caps)
+{
+    return w->root && s->isolated && userns_wanted(w) && !str_eq(s->userns, "host") &&
+           !caps_need_host(caps);
+}
+
 int
-warden_authorise(struct warden *w, const struct launch_spec *s, struct user *user, uint64_t *caps,
-                 struct err *e)
+warden_authorise(struct warden *w, const struct launch_spec *s, const bool *inside,
+                 struct user *user, uint64_t *caps, struct err *e)
 {
     int r = policy_check_launch(w->policy, s, e);
     if (r < 0)
@@ -147,19 +156,22 @@ warden_authorise(struct warden *w, const struct launch_spec *s, struct user *use
     r = check_kernel(w, s, e);
     if (r < 0)
         return r;
+    r = policy_caps(w->policy, s, caps, e);
+    if (r < 0)
+        return r;
     if (w->root)
-        r = warden_user(w, s, user, e);
+        r = warden_user(w, s, inside != NULL ? *inside : goes_inside(w, s, *caps), user, e);
     else if (!str_empty(s->user) && !str_eq(s->user, w->policy->agent_user))
         r = err_set(e, -ERR_POLICY,
                     "user \"%s\": paddock runs without root and cannot change users", s->user);
-    return r < 0 ? r : policy_caps(w->policy, s, caps, e);
+    return r;
 }
 
 static int
 authorise(struct warden *w, struct launch *l, struct err *e)
 {
     const struct launch_spec *s = l->spec;
-    int r = warden_authorise(w, s, &l->user, &l->caps, e);
+    int r = warden_authorise(w, s, NULL, &l->user, &l->caps, e);
     if (r == 0)
         r = warden_bpf_check(w, s, &l->user, e);
     if (r == 0 && !s->share_net) {
@@ -320,17 +332,20 @@ make_resolv(struct warden *w, struct launch *l, struct err *e)
 
 /* The default filter, or that of a job which changes it: compiled once for each change. */
 int
-warden_filter(struct warden *w, const struct launch_spec *s, const struct seccomp_program **ret,
-              struct err *e)
+warden_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
+              const struct seccomp_program **ret, struct err *e)
 {
     *ret = NULL;
     if (!s->isolated || !w->policy->seccomp || str_eq(s->seccomp, "unconfined"))
         return 0;
     *ret = &w->task_filter;
-    if (s->seccomp_rules == NULL)
+    if (s->seccomp_rules == NULL && !no_setuid)
         return 0;
+    static const struct task_seccomp none;
+    const struct task_seccomp *rules = s->seccomp_rules != NULL ? s->seccomp_rules : &none;
     auto_buf struct buf key = BUF_INIT(PROTO_PACKET_MAX);
-    mp_encode(&key, &type_task_seccomp, s->seccomp_rules);
+    buf_put(&key, &no_setuid, sizeof(no_setuid));
+    mp_encode(&key, &type_task_seccomp, rules);
     if (buf_error(&key) < 0)
         return err_set(e, -ERR_LIMIT, "seccomp: too many names");
     for (size_t i = 0; i < WARDEN_FILTERS_MAX; i++) {
@@ -341,7 +356,7 @@ warden_filter(struct warden *w, const struct launch_spec *s, const struct seccom
             return 0;
     }
     struct filter_set f = {.key = mem_dup(w, key.data, key.len)};
-    int r = seccomp_compile_task(f.key, seccomp_profile_default(), s->seccomp_rules, &f.program, e);
+    int r = seccomp_compile_task(f.key, seccomp_profile_default(), rules, no_setuid, &f.program, e);
     if (r < 0) {
         mem_free(f.key);
         return r;
@@ -368,7 +383,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
             return r;
     }
     const struct seccomp_program *filter;
-    r = warden_filter(w, s, &filter, e);
+    r = warden_filter(w, s, policy_no_setuid(s), &filter, e);
     if (r < 0)
         return r;
     bool audit = filter != NULL && seccomp_audits(s->seccomp_rules);
@@ -377,6 +392,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
         .user = w->root ? &l->user : NULL,
         .mounts = l->mounts,
         .task_filter = filter,
+        .own_filter = s->seccomp_rules != NULL || policy_no_setuid(s),
         .audit = audit,
         .shim_filter = !w->root ? NULL : audit ? &w->audit_filter : &w->shim_filter,
         .apparmor = policy_apparmor(w->policy, s),

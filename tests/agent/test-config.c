@@ -45,6 +45,22 @@ static const char base[] = "data_dir = \"/var/lib/paddock\"\n"
                            "client { enabled = true\n servers = [\"127.0.0.1:1\"]\n"
                            "  meta { a = \"1\" } }\n";
 
+START_TEST(an_empty_list_is_not_none)
+{
+    static const char *const texts[] = {"", "isolation { }\n", "isolation { denied_users = [] }\n"};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c = NULL;
+        struct err e = ERR_INIT;
+        setup();
+        const char *path = file(ctx, "a.hcl", mem_printf(ctx, "%s%s", base, texts[i]));
+        ck_assert_msg(load(ctx, path, &c, &e) == 0, "%s", e.text);
+        ck_assert_int_eq(c->isolation != NULL && c->isolation->denied_users.v != NULL, i == 2);
+        ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
+    }
+}
+END_TEST
+
 START_TEST(both_syntaxes)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -238,4 +254,5 @@ START_TEST(address_templates)
 END_TEST
 
 TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes,
+           an_empty_list_is_not_none,
            directory_merges_in_order, flags_and_dev, refusals_name_the_thing)

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "agent/policy.h"
+#include "codec/codec.h"
+#include "common/buf.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
@@ -51,6 +53,24 @@ refused(void)
     (void)str_copy(text, sizeof(text), e.text);
     return text;
 }
+
+/* The policy's file keeps the difference: unset denies root, an empty list nobody. */
+START_TEST(an_empty_list_of_denied_users_is_not_none)
+{
+    static const char *none[1];
+    for (int set = 0; set <= 1; set++) {
+        struct err e = ERR_INIT;
+        void *back = NULL;
+        cfg->isolation->denied_users = (struct str_list){set ? none : NULL, 0};
+        auto_buf struct buf b = BUF_INIT(1 << 20);
+        mp_encode(&b, &type_policy, policy(NULL));
+        ck_assert_int_eq(mp_decode(ctx, &type_policy, b.data, b.len, BUDGET(1 << 20), &back, &e), 0);
+        const struct policy *p = back;
+        ck_assert_int_eq(p->denied_users.v != NULL, set);
+        ck_assert_uint_eq(p->denied_users.n, 0);
+    }
+}
+END_TEST
 
 START_TEST(directories)
 {
@@ -140,6 +160,7 @@ START_TEST(the_agent_has_a_user_and_it_is_not_root)
 END_TEST
 
 TEST_SUITE_FIXTURE("agent-policy", 20, setup, teardown, directories,
+                   an_empty_list_of_denied_users_is_not_none,
                    raw_exec_is_off_unless_enabled,
                    the_old_option_of_raw_exec_is_read_in_all_spellings,
                    seccomp_is_on_unless_refused,

@@ -413,23 +413,23 @@ START_TEST(obeys_allowed_users)
     static const char *allowed[] = {"daemon", "65534"};
     struct policy p = {.allowed_users = {allowed, 2}, .agent_user = "bin"};
     struct launch_spec s = {.isolated = true};
-    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), 0); /* nobody, by uid */
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), 0); /* nobody, by uid */
     s.user = "daemon";
-    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), 0);
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), 0);
     s.user = "bin";
-    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), -ERR_POLICY);
     err_clear(&e);
     s.user = NULL;
     s.isolated = false; /* raw_exec: nobody too */
-    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), 0);
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), 0);
     s.user = "daemon";
     p.agent_uid = 1; /* which daemon is: it could talk to the warden */
-    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), -ERR_POLICY);
     ck_assert_msg(strstr(e.text, "agent's own") != NULL, "%s", e.text);
     err_clear(&e);
     p.allowed_users.n = 0;
     s.user = "root"; /* denied although no list says so */
-    ck_assert_int_eq(policy_user(&p, &s, NULL, &u, &e), -ERR_POLICY);
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), -ERR_POLICY);
 }
 END_TEST
 

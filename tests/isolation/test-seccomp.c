@@ -545,7 +545,7 @@ START_TEST(a_job_changes_what_it_names)
         .deny = words(ctx, (const char *[]){"symlink", "bpf", NULL})};
     struct err e = ERR_INIT;
     struct seccomp_program own, plain = compile(ctx, p);
-    ck_assert_msg(seccomp_compile_task(ctx, p, &t, &own, &e) == 0, "%s", e.text);
+    ck_assert_msg(seccomp_compile_task(ctx, p, &t, false, &own, &e) == 0, "%s", e.text);
     ck_assert_uint_eq(ask(&own, "ptrace", 0, 0, 0), SECCOMP_RET_ALLOW);
     ck_assert_uint_eq(ask(&own, "clone", CLONE_NEWUSER, 0, 0), SECCOMP_RET_ALLOW);
     ck_assert_uint_eq(ask(&own, "symlink", 0, 0, 0), EPERM_RET);
@@ -570,7 +570,7 @@ START_TEST(log_mode_denies_nothing_of_ours)
     struct task_seccomp t = {.mode = "log"};
     struct seccomp_program own;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, &own, &e), 0);
+    ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, false, &own, &e), 0);
     ck_assert_uint_eq(ask(&own, "bpf", 0, 0, 0), SECCOMP_RET_LOG);
     ck_assert_uint_eq(ask(&own, "socket", AF_PACKET, 0, 0), SECCOMP_RET_LOG);
     ck_assert_uint_eq(ask(&own, "read", 0, 0, 0), SECCOMP_RET_ALLOW);
@@ -588,7 +588,7 @@ START_TEST(audit_mode_tells_and_lets_nothing_through)
     struct err e = ERR_INIT;
     for (int i = 0; i < 2; i++) {
         struct task_seccomp t = {.mode = "audit", .allow = i == 0 ? (struct str_list){0} : all};
-        ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, &own, &e), 0);
+        ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, false, &own, &e), 0);
         ck_assert_uint_eq(ask(&own, "bpf", 0, 0, 0), SECCOMP_RET_USER_NOTIF);
         ck_assert_uint_eq(ask(&own, "socket", AF_PACKET, 0, 0), SECCOMP_RET_USER_NOTIF);
         ck_assert_uint_eq(ask(&own, "clone3", 0, 0, 0), SECCOMP_RET_ERRNO | ENOSYS);
@@ -610,7 +610,7 @@ START_TEST(audit_mode_tells_and_lets_nothing_through)
     }
     struct task_seccomp t = {.mode = "audit",
                              .deny = words(ctx, (const char *[]){"seccomp", NULL})};
-    ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, &own, &e), 0);
+    ck_assert_int_eq(seccomp_compile_task(ctx, seccomp_profile_default(), &t, false, &own, &e), 0);
     ck_assert_uint_eq(ask(&own, "seccomp", 1, 0, 0), SECCOMP_RET_USER_NOTIF);
     t.deny = words(ctx, (const char *[]){"sendmsg", NULL});
     ck_assert_int_eq(seccomp_check_task(&t, &e), -ERR_INVALID);

@@ -238,6 +238,67 @@ START_TEST(what_the_policy_says)
 }
 END_TEST
 
+/* Files that root of a user namespace writes to a path of the host are root's there. */
+static const char leave_setuid[] =
+    "import errno, os, stat\n"
+    "bad = []\n"
+    "def t(name, f):\n"
+    "    try: f(); bad.append(name)\n"
+    "    except OSError as e: e.errno == errno.EPERM or bad.append((name, e))\n"
+    "os.umask(0)\n"
+    "f = '/v/file'\n"
+    "fd = os.open(f, os.O_CREAT | os.O_RDWR, 0o755)\n"
+    "for mode in (0o4755, 0o2755, 0o6711):\n"
+    "    t('chmod', lambda: os.chmod(f, mode))\n"
+    "    t('fchmod', lambda: os.fchmod(fd, mode))\n"
+    "    t('fchmodat', lambda: os.chmod('file', mode, dir_fd=os.open('/v', 0)))\n"
+    "    t('open', lambda: os.open('/v/new', os.O_CREAT | os.O_WRONLY, mode))\n"
+    "    t('tmpfile', lambda: os.open('/v', os.O_TMPFILE | os.O_WRONLY, mode))\n"
+    "    t('mknod', lambda: os.mknod('/v/node', stat.S_IFREG | mode))\n"
+    "os.chmod(f, 0o1711)\n"
+    "os.close(os.open('/v', os.O_TMPFILE | os.O_RDWR, 0o644))\n"
+    "print(os.getuid(), bad)\n";
+
+START_TEST(root_of_a_user_namespace_leaves_nobody_a_setuid_file)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct stat st;
+    start(&r);
+    const char *dir = mem_printf(r.ctx, "%s/volume", r.dir);
+    ck_assert_int_eq(mkdir(dir, 0755), 0);
+    r.policy.denied_users = (struct str_list){0};
+    r.policy.agent_uid = r.policy.agent_gid = 4321; /* else root is the agent's own user */
+    list_add(r.ctx, r.policy.bind_allowed, dir);
+    list_add(r.ctx, r.policy.allowed_caps, "setfcap");
+    list_add(r.ctx, r.policy.allowed_caps, "net_bind_service");
+    rig_change_policy(&r);
+    struct launch_mount m = {.source = dir, .target = "/v"};
+    struct task_seccomp own = {0};
+    struct launch_spec *s = rig_python(&r, "web", true, leave_setuid);
+    struct launch_spec *low = rig_spec(&r, rig_id, "web", true, "id -u");
+    struct launch_spec *raw = rig_spec(&r, rig_id, "web", false, "id -u");
+    s->user = low->user = raw->user = "root";
+    list_add(r.ctx, low->cap_add, "net_bind_service");
+    list_add(r.ctx, s->mounts, &m);
+    refused(&r, s, "denied by policy");
+    r.policy.userns_root = true;
+    rig_change_policy(&r);
+    refused(&r, raw, "isolation.userns_root"); /* nor root of the host, by no way */
+    refused(&r, low, "isolation.userns_root");
+    ck_assert_str_eq(run(&r, s, NULL), "0 []\n");
+    own.allow = (struct str_list){(const char *[]){"chmod"}, 1}; /* changes nothing */
+    s->seccomp_rules = &own;
+    ck_assert_ptr_nonnull(strstr(run(&r, s, NULL), "0 []\n0 []\n"));
+    ck_assert(stat(mem_printf(r.ctx, "%s/file", dir), &st) == 0 && st.st_uid == 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 01711);
+    list_add(r.ctx, s->cap_add, "setfcap");
+    refused(&r, s, "setfcap");
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(bad_policies)
 {
     struct err e = ERR_INIT;
@@ -256,4 +317,5 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("userns", 60, a_range_and_sane_owners, one_range_per_allocation_over_a_restart,
                    ranges_of_the_idle_are_given_away,
-                   what_a_task_uses_up_is_its_allocations_alone, what_the_policy_says, bad_policies)
+                   what_a_task_uses_up_is_its_allocations_alone, what_the_policy_says,
+                   root_of_a_user_namespace_leaves_nobody_a_setuid_file, bad_policies)

@@ -128,6 +128,37 @@ START_TEST(policy_bounds_limits)
 }
 END_TEST
 
+START_TEST(who_denies_nobody_and_who_root_but_in_a_user_namespace)
+{
+    setup();
+    static const char *web[] = {"web"}, *nobody[1];
+    const struct str_list unset = {0}, empty = {nobody, 0}, some = {web, 1};
+    const struct {
+        struct str_list denied;
+        bool userns_root, inside;
+        const char *user;
+        int want;
+    } rows[] = {
+        {unset, false, true, "root", -ERR_POLICY}, {unset, false, true, "dock", -ERR_POLICY},
+        {empty, false, false, "root", 0},          {empty, false, false, "toor", 0},
+        {some, false, false, "root", 0},           {some, false, false, "web", -ERR_POLICY},
+        {unset, true, true, "root", 0},            {unset, true, true, "dock", 0},
+        {unset, true, false, "root", -ERR_POLICY}, {unset, true, false, "dock", -ERR_POLICY},
+        {some, true, true, "web", -ERR_POLICY},    {unset, true, true, "web", 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct policy p = {
+            .agent_uid = 1, .denied_users = rows[i].denied, .userns_root = rows[i].userns_root};
+        struct launch_spec s = {.user = rows[i].user};
+        struct err e = ERR_INIT;
+        struct user u;
+        ck_assert_msg(policy_user(&p, &s, rows[i].inside, &files, &u, &e) == rows[i].want,
+                      "row %zu: %s", i, e.text);
+    }
+    teardown();
+}
+END_TEST
+
 /* Such a process of the host would be the owner of a user namespace, and in it whatever it wants. */
 START_TEST(nobody_is_an_id_of_the_ranges)
 {
@@ -143,7 +174,7 @@ START_TEST(nobody_is_an_id_of_the_ranges)
         struct err e = ERR_INIT;
         struct user u;
         struct launch_spec s = {.user = rows[i].user};
-        ck_assert_msg(policy_user(&p, &s, &files, &u, &e) == rows[i].want, "%s: %s", rows[i].user,
+        ck_assert_msg(policy_user(&p, &s, false, &files, &u, &e) == rows[i].want, "%s: %s", rows[i].user,
                       e.text);
         ck_assert(rows[i].want == 0 || strstr(e.text, "isolation.userns_base") != NULL);
     }
@@ -186,4 +217,5 @@ START_TEST(broken_files_are_survived)
 END_TEST
 
 TEST_SUITE("users", names_and_uids_resolve, root_by_no_spelling, policy_bounds_limits,
-           nobody_is_an_id_of_the_ranges, policy_decides, broken_files_are_survived)
+           who_denies_nobody_and_who_root_but_in_a_user_namespace, nobody_is_an_id_of_the_ranges,
+           policy_decides, broken_files_are_survived)
