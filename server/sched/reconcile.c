@@ -132,15 +132,22 @@ classify_failed(struct group_run *g, const struct allocation *a)
     return CLASS_UNTAINTED;
 }
 
+static bool
+of_older(const struct group_run *g, const struct allocation *a)
+{
+    const struct job *job = g->in->job;
+
+    return a->job == NULL || a->job->job_modify_index != job->job_modify_index ||
+           a->job->create_index != job->create_index;
+}
+
 /* First match decides (scheduler.md 2.3, 2.4). */
 static enum class
 classify(struct group_run *g, const struct allocation *a)
 {
     const struct job *job = g->in->job;
-    bool old = a->job == NULL || a->job->job_modify_index != job->job_modify_index ||
-               a->job->create_index != job->create_index;
 
-    if (g->batch && alloc_terminal(a) && old)
+    if (g->batch && alloc_terminal(a) && of_older(g, a))
         return CLASS_IGNORE;
     /* what failed may fill its place for good, but not in a job purged and registered anew */
     if (alloc_terminal(a) && a->job != NULL && a->job->create_index != job->create_index)
@@ -285,7 +292,7 @@ run_group(struct group_run *g)
         if (g->v[i].class != CLASS_IGNORE)
             names_set(g->names, g->v[i].index);
         else
-            g->du->ignore++;
+            g->du->ignore += g->batch && alloc_terminal(g->v[i].a) && of_older(g, g->v[i].a);
     }
     for (size_t i = 0; i < g->n; i++)
         if (g->v[i].class == CLASS_LOST)
@@ -370,10 +377,8 @@ stop_all(struct recon *out, const struct recon_in *in, const struct allocation *
     bool lost = !alloc_client_terminal(a) && recon_node_lost(in->nodes, a);
     /* a failed one is no longer to run either: it fills no place when the job starts again */
     bool over = alloc_client_terminal(a) && !str_eq(a->client_status, ALLOC_FAILED);
-    if (over || (alloc_server_terminal(a) && !lost)) {
-        e->v->ignore++;
+    if (over || (alloc_server_terminal(a) && !lost))
         return;
-    }
     push(out, out->stops, a, lost ? DESC_LOST : DESC_NOT_NEEDED, lost ? ALLOC_LOST : NULL);
     e->v->stop++;
 }

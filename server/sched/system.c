@@ -74,19 +74,19 @@ system_alloc(struct system_run *r, const struct allocation *a)
 
     if (alloc_client_terminal(a)) {
         bool same = recon_change(a->job, r->t->job, r->tg) == CHANGE_NONE;
-        if (r->sysbatch && same && row != NODES_NONE && index >= 0 && index < r->count)
-            r->done[row * (size_t)r->count + (size_t)index] = 1;
-        r->du->ignore++;
+        if (r->sysbatch && same && row != NODES_NONE && index >= 0 && index < r->count) {
+            uint8_t *done = &r->done[row * (size_t)r->count + (size_t)index];
+            r->du->ignore += *done == 0;
+            *done = 1;
+        }
         return;
     }
     if (recon_node_lost(nodes, a)) {
         system_stop(r, a, DESC_LOST, ALLOC_LOST);
         return;
     }
-    if (alloc_server_terminal(a)) {
-        r->du->ignore++;
+    if (alloc_server_terminal(a))
         return;
-    }
     if (index < 0 || index >= r->count) {
         system_stop(r, a, DESC_NOT_NEEDED, NULL);
         return;

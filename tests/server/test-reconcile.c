@@ -555,6 +555,37 @@ START_TEST(distinct_hosts_and_property)
 }
 END_TEST
 
+static int64_t
+ignored(struct harness *h, const char *id)
+{
+    return map_get(h_eval(h, id)->annotations->desired_tg_updates, "web")->v->ignore;
+}
+
+/* What has ended is nothing that a plan leaves alone. */
+START_TEST(ended_ones_are_not_counted)
+{
+    static const char *const types[] = {JOB_SERVICE, JOB_SYSTEM};
+
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        struct harness *h = h_new();
+        struct job *j = h_job(h, "j", types[i], 2);
+        h_node(h, "n1");
+        for (int round = 0; round < 3; round++) {
+            j->stop = false;
+            h_register(h, j);
+            ck_assert_int_eq(ignored(h, "j"), 0);
+            h_all_running(h);
+            ck_assert_int_eq(ignored(h, "j"), 2);
+            j->stop = true;
+            h_register(h, j);
+            h_eval(h, "j");
+            h_all_stopped(h);
+        }
+        h_free(h);
+    }
+}
+END_TEST
+
 START_TEST(system_runs_everywhere)
 {
     struct harness *h = nodes(3);
@@ -609,5 +640,5 @@ TEST_SUITE("reconcile", places_names_in_order, scales_from_the_top,
            failed_service_starts_again_with_its_job,
            failed_batch_uses_its_attempts, finished_batch_is_done, moved_batch_is_not_done,
            complete_service_is_replaced, no_node_blocks_with_reasons, missing_driver_and_pool,
-           datacenter_globs, distinct_hosts_and_property, system_runs_everywhere,
+           datacenter_globs, distinct_hosts_and_property, ended_ones_are_not_counted, system_runs_everywhere,
            sysbatch_runs_once)
