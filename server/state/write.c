@@ -137,6 +137,26 @@ state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, con
         changed(t, STATE_JOB_VERSIONS, index, state_key_job(ns, id));
 }
 
+/* An allocation of that version is gone: so is the version, when it was the last one and the version is
+ * none of the newest `keep`. The others are not looked at: each looks through the job's allocations. */
+static void
+version_left(struct state_txn *t, uint64_t index, const struct allocation *a, uint64_t jmi, size_t keep)
+{
+    struct key k = key2(a->namespace, a->job_id);
+    size_t newer = 0;
+    struct table_scan *s = table_scan(t->t, t->s->t[T_JOB_VERSIONS], KEY_SLICE(k));
+    while (newer < keep && table_next(s) && s->key.n >= 8) {
+        if (~be64_get((const uint8_t *)s->key.p + s->key.n - 8) == jmi)
+            break;
+        newer++;
+    }
+    table_scan_end(s);
+    if (newer < keep || version_in_use(t, a->namespace, a->job_id, jmi))
+        return;
+    del_raw(t, T_JOB_VERSIONS, version_key(a->namespace, a->job_id, jmi));
+    changed(t, STATE_JOB_VERSIONS, index, state_key_job(a->namespace, a->job_id));
+}
+
 static void
 del_prefix(struct state_txn *t, unsigned table, struct key k)
 {
@@ -285,10 +305,8 @@ state_del_alloc(struct state_txn *t, uint64_t index, const char *id)
     alloc_changed(t, index, a);
     /* The last reference to a version of a job that is gone, or to an old version. */
     struct job *j = state_job(t, tmp, a->namespace, a->job_id);
-    if (j == NULL)
-        state_trim_job_versions(t, index, a->namespace, a->job_id, 0);
-    else if (j->job_modify_index != jmi)
-        state_trim_job_versions(t, index, a->namespace, a->job_id, STATE_JOB_VERSIONS_KEPT);
+    if (j == NULL || j->job_modify_index != jmi)
+        version_left(t, index, a, jmi, j == NULL ? 0 : STATE_JOB_VERSIONS_KEPT);
 }
 
 /* --- evaluations --- */

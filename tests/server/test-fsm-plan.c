@@ -253,7 +253,49 @@ START_TEST(nodes_cost_what_they_are)
 }
 END_TEST
 
+/* n allocations of a purged job are collected; the last one is of another version than the others. */
+static double
+collect_many(int n)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", n);
+    put_job(f, j, NULL);
+    struct intent *in = intent_new(f, 0), *reap = intent_new(f, 0);
+    reap->reap = type_new(reap, &type_intent_reap);
+    for (int i = 0; i < n; i++) {
+        if (i % (n - 1) == 0) {
+            j->priority.v++;
+            put_job(f, j, NULL);
+            in = intent_new(f, 0);
+            in->plan_result = type_new(in, &type_plan_result);
+            in->plan_result->job = get_job(f, "web");
+        }
+        struct allocation *a = make_alloc(in, j, mem_printf(in, "aaaaaaaa-0000-4000-8000-%012d", i), "n1");
+        a->client_status = ALLOC_COMPLETE;
+        a->desired_status = ALLOC_DESIRED_STOP;
+        list_add(in, in->plan_result->placed, a);
+        list_add(reap, reap->reap->allocs, a->id);
+        if (i >= n - 2)
+            apply(f, in);
+    }
+    stop_job(f, "web", true, "e1");
+    double t = cpu_s();
+    apply(f, reap);
+    t = cpu_s() - t;
+    ck_assert_ptr_null(get_alloc(f, "aaaaaaaa-0000-4000-8000-000000000001"));
+    fx_free(f);
+    return t;
+}
+
+START_TEST(collecting_costs_what_it_is)
+{
+    double small = collect_many(500);
+    grows_with_n("500 collected allocations", small, collect_many(4000));
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, a_system_name_is_placed_once_per_node,
                    what_is_not_stopped_is_not_replaced, update_in_place_keeps_what_came_between,
                    placements_cost_what_they_are, evaluations_cost_what_they_are,
-                   nodes_cost_what_they_are)
+                   nodes_cost_what_they_are, collecting_costs_what_it_is)
