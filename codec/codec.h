@@ -68,7 +68,8 @@ enum {
     F_INPLACE = 1 << 8,     /* a change updates the allocation in place; otherwise it replaces it */
     F_LATER = 1 << 9,       /* known, no effect yet: must stay at its default (codec_check_later) */
     F_REQUIRED = 1 << 10,   /* must be present in HCL */
-    F_DEPRECATED = 1 << 11
+    F_DEPRECATED = 1 << 11,
+    F_FULL = 1 << 12        /* JSON: {} or [] when empty, where another list or map is null */
 };
 
 struct type;

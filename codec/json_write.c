@@ -300,7 +300,7 @@ static void
 write_list(struct writer *w, const struct field *f, const struct any_list *l)
 {
     bool map = f->shape == FS_MAP, any = false;
-    if (!l->v) {
+    if (!l->v && !(f->flags & F_FULL)) {
         PUT(w, "null");
         return;
     }

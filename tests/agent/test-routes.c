@@ -215,7 +215,7 @@ END_TEST
 
 START_TEST(node_metadata)
 {
-    static const char want[] = "{\"Meta\":{\"a\":\"1\"},\"Dynamic\":null,\"Static\":null}";
+    static const char want[] = "{\"Meta\":{\"a\":\"1\"},\"Dynamic\":null,\"Static\":{}}";
     ck_assert_int_eq(status("GET", "/v1/client/metadata", NULL), 200);
     ck_assert_str_eq(got.body, want);
     ck_assert_int_eq(status("POST", "/v1/client/metadata",

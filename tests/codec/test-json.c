@@ -107,6 +107,19 @@ START_TEST(durations_times_and_bytes)
 }
 END_TEST
 
+START_TEST(maps_that_clients_read_without_looking_are_never_null)
+{
+    struct node n = {.id = "x"};
+    struct task_event ev = {.type = "Started"};
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    json_encode(&b, &type_node, &n, 0);
+    ck_assert_ptr_nonnull(strstr(buf_str(&b), "\"Links\":{},\"Meta\":{},"));
+    ck_assert_ptr_nonnull(strstr(buf_str(&b), "\"HostVolumes\":{}"));
+    json_encode(&b, &type_task_event, &ev, 0);
+    ck_assert_ptr_nonnull(strstr(buf_str(&b), "\"Details\":{}"));
+}
+END_TEST
+
 START_TEST(evaluations_leave_out_what_is_empty)
 {
     struct evaluation e = {.id = "x", .status = "complete"};
@@ -304,6 +317,7 @@ END_TEST
 
 TEST_SUITE("json", integers_are_exact, names_ignore_case_and_unknown_ones_are_skipped,
            durations_times_and_bytes, evaluations_leave_out_what_is_empty,
+           maps_that_clients_read_without_looking_are_never_null,
            null_and_empty_are_told_apart, what_is_no_json_is_refused,
            depth_and_memory_are_bounded, garbage_gives_one_error, jansson_agrees,
            writer_is_always_valid, layout_and_flags)
