@@ -99,7 +99,9 @@ versions_done(struct ask *a, const void *resp)
 static void
 job_versions(struct ask *a)
 {
-    ask_call(a, RPC_JOB_VERSIONS, ask_by_id(a), versions_done);
+    bool diffs; /* between versions: none are made yet */
+    if (ask_bool(a, "diffs", &diffs))
+        ask_call(a, RPC_JOB_VERSIONS, ask_by_id(a), versions_done);
 }
 
 /* --- writes --- */

@@ -3,6 +3,7 @@
  * HTTP API: nodes.
  */
 #include "agent/api.h"
+#include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -47,7 +48,9 @@ allocs_done(struct ask *a, const void *resp)
 static void
 node_allocations(struct ask *a)
 {
-    ask_call(a, RPC_NODE_GET_ALLOCS, ask_by_id(a), allocs_done);
+    struct id_request *r = ask_by_id(a);
+    a->asked.namespace = NS_ALL; /* a node has them all, whatever the namespace of the request */
+    ask_call(a, RPC_NODE_GET_ALLOCS, r, allocs_done);
 }
 
 static void

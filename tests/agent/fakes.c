@@ -190,12 +190,23 @@ alloc_get(void *arg, struct rpc_call *call, const void *req)
     rpc_reply(call, resp);
 }
 
+static void
+node_allocs(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct id_request *r = req;
+    struct allocs_response *resp = mem_new(rpc_call_ctx(call), struct allocs_response);
+    (void)arg;
+    remember(r->query);
+    resp->meta = meta(resp);
+    rpc_reply(call, resp);
+}
+
 const struct rpc_service fake_services[] = {
     {RPC_JOB_LIST, job_list},         {RPC_JOB_GET_JOB, job_get},
     {RPC_JOB_REGISTER, job_register}, {RPC_JOB_DEREGISTER, job_deregister},
     {RPC_STATUS_LEADER, leader},      {RPC_SYSTEM_GC, gc},
     {RPC_ALLOC_GET_ALLOC, alloc_get}, {RPC_NODE_GET_NODE, node_get},
-    {RPC_NODE_UPDATE_DRAIN, node_drain},
+    {RPC_NODE_UPDATE_DRAIN, node_drain}, {RPC_NODE_GET_ALLOCS, node_allocs},
 };
 const size_t fake_services_n = ARRAY_LEN(fake_services);
 

@@ -195,6 +195,13 @@ START_TEST(nodes_keep_their_secret_and_tell_of_drain)
 }
 END_TEST
 
+START_TEST(a_node_has_the_allocations_of_all_namespaces)
+{
+    ck_assert_int_eq(status("GET", "/v1/node/n1/allocations?namespace=nope", NULL), 200);
+    ck_assert_str_eq(fake_text, "*");
+}
+END_TEST
+
 START_TEST(draining)
 {
     ck_assert_int_eq(status("PUT", "/v1/node/n1/drain",
@@ -253,6 +260,7 @@ START_TEST(parameters)
     ck_assert_int_le(fake_query.max_query_time, 320000000000);
     ck_assert_int_eq(status("DELETE", "/v1/job/x?eval_priority=101", NULL), 400);
     ck_assert_int_eq(status("DELETE", "/v1/job/x?purge=perhaps", NULL), 400);
+    ck_assert_int_eq(status("GET", "/v1/job/x/versions?diffs=maybe", NULL), 400);
     ck_assert_int_eq(status("DELETE", "/v1/job/x?purge=true", NULL), 200);
     ck_assert_str_eq(fake_text, "x purge=1");
 }
@@ -634,7 +642,8 @@ START_TEST(no_answer_is_open_to_all_origins)
 END_TEST
 
 TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
-                   nodes_keep_their_secret_and_tell_of_drain, draining, node_metadata, parameters,
+                   nodes_keep_their_secret_and_tell_of_drain,
+                   a_node_has_the_allocations_of_all_namespaces, draining, node_metadata, parameters,
                    lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
                    agent_routes, deployments_block, client_routes, a_page_of_another_origin_changes_nothing,
                    a_name_that_is_not_ours_is_refused,
