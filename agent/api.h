@@ -136,6 +136,8 @@ extern const struct route routes_deployment[], routes_job[], routes_node[], rout
 
 /* agent/routes_later.c: true: it is Nomad's and not ours (yet), and was answered. */
 bool route_later(struct ask *a, unsigned verb);
+/* The same without an answer; `what` is not there, NULL: Enterprise. */
+bool route_is_later(const struct ask *a, unsigned verb, const char **what);
 /* Does the path of the request fit a route, and which part of it is the id? */
 bool ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id);
 

@@ -84,18 +84,28 @@ static const struct {
 };
 
 bool
-route_later(struct ask *a, unsigned verb)
+route_is_later(const struct ask *a, unsigned verb, const char **what)
 {
     const char *id;
 
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (!(rows[i].verbs & verb) || !ask_fits(a, rows[i].path, rows[i].suffix, &id))
-            continue;
-        if (rows[i].what)
-            ask_fail(a, 501, "%s is not in Paddock %s", rows[i].what, a->api->version);
-        else
-            ask_fail(a, 501, "Nomad Enterprise only endpoint");
-        return true;
-    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if ((rows[i].verbs & verb) && ask_fits(a, rows[i].path, rows[i].suffix, &id)) {
+            *what = rows[i].what;
+            return true;
+        }
     return false;
+}
+
+bool
+route_later(struct ask *a, unsigned verb)
+{
+    const char *what;
+
+    if (!route_is_later(a, verb, &what))
+        return false;
+    if (what)
+        ask_fail(a, 501, "%s is not in Paddock %s", what, a->api->version);
+    else
+        ask_fail(a, 501, "Nomad Enterprise only endpoint");
+    return true;
 }

@@ -629,6 +629,27 @@ START_TEST(a_token_comes_in_either_header_whatever_its_case)
 }
 END_TEST
 
+START_TEST(nothing_that_is_built_is_said_to_come_later)
+{
+    static const struct route *const tables[] = {routes_job, routes_node, routes_alloc, routes_agent,
+                                                 routes_client, routes_deployment};
+    size_t n = 0;
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct route *r = tables[t]; r->path; r++)
+            for (unsigned verb = VERB_GET; verb <= VERB_DELETE; verb *= 2, n++) {
+                struct http_req req = {0};
+                struct ask *a = mem_new(NULL, struct ask);
+                const char *what = "";
+                req.path = mem_printf(a, "%s%s%s", r->path, r->suffix ? "x" : "", r->suffix ? r->suffix : "");
+                a->req = &req;
+                if (r->verbs & verb)
+                    ck_assert_msg(!route_is_later(a, verb, &what), "%s: %s", req.path, what);
+                talloc_free(a);
+            }
+    ck_assert_uint_gt(n, 150);
+}
+END_TEST
+
 START_TEST(no_answer_is_open_to_all_origins)
 {
     static const char *const targets[] = {
@@ -649,4 +670,6 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    a_name_that_is_not_ours_is_refused,
                    what_is_meant_for_another_region_is_not_done_here,
                    what_is_not_built_says_so_and_not_that_something_is_missing,
-                   a_token_comes_in_either_header_whatever_its_case, no_answer_is_open_to_all_origins)
+                   nothing_that_is_built_is_said_to_come_later,
+                   a_token_comes_in_either_header_whatever_its_case,
+                   no_answer_is_open_to_all_origins)
