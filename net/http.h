@@ -71,6 +71,7 @@ struct http_server_config {
     size_t conns_per_peer; /* 0: LISTENER_CONNS_PER_PEER; SIZE_MAX: unlimited */
     size_t conns_per_loopback; /* of 127.0.0.1 and the like; 0: conns_per_peer */
     int64_t header_ms, body_idle_ms; /* 0: HTTP_HEADER_MS, HTTP_BODY_IDLE_MS */
+    int64_t give_way_ms; /* 0: HTTP_GIVE_WAY_MS */
 };
 
 struct http_server;

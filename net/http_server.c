@@ -270,16 +270,18 @@ static const struct stream_ops conn_ops = {
 
 /* Idle connections and half requests of an address give way to its next one, the longest waiting first:
  * so who opens many and says nothing keeps nobody out who shares the address. Not those whose request
- * is being answered. */
+ * is being answered, or came in this burst and is not read yet. */
 static bool
 make_room(void *arg, const struct stream *st)
 {
     struct http_server *s = arg;
     struct http_conn *oldest = NULL;
+    int64_t before_ms = loop_now_ms(s->loop) - s->cfg.give_way_ms;
 
     for (struct http_conn *c = s->conns; c; c = c->next)
         if ((c->state == HTTP_READ_HEAD || c->state == HTTP_READ_BODY) && !c->choked &&
-            listener_same_peer(c->stream, st) && (!oldest || c->since_ms <= oldest->since_ms))
+            c->since_ms <= before_ms && listener_same_peer(c->stream, st) &&
+            (!oldest || c->since_ms <= oldest->since_ms))
             oldest = c;
     if (!oldest)
         return false;
@@ -325,6 +327,8 @@ http_server_new(struct loop *l, const struct http_server_config *cfg)
         s->cfg.conns_per_peer = LISTENER_CONNS_PER_PEER;
     if (s->cfg.header_ms <= 0)
         s->cfg.header_ms = HTTP_HEADER_MS;
+    if (s->cfg.give_way_ms <= 0)
+        s->cfg.give_way_ms = HTTP_GIVE_WAY_MS;
     if (s->cfg.body_idle_ms <= 0)
         s->cfg.body_idle_ms = HTTP_BODY_IDLE_MS;
     return s;

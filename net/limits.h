@@ -37,6 +37,7 @@ enum {
     HTTP_HEADER_MS = 10 * 1000,       /* the first byte of a request to its last header (408) */
     HTTP_BODY_IDLE_MS = 15 * 1000,    /* a pause within a body (408) */
     HTTP_BODY_MS = 120 * 1000,        /* a whole body (408) */
+    HTTP_GIVE_WAY_MS = 100, /* a connection to send a request before it may give way to another */
     HTTP_KEEPALIVE_MS = 120 * 1000,   /* an idle connection; then it is closed */
     HTTP_LINGER_MS = 1000,            /* a peer to read a refusal; then its connection is closed */
     HTTP_CLIENT_BODY_MAX = 256 << 20, /* bytes of an answer that is collected, as a client */

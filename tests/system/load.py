@@ -183,12 +183,12 @@ class Load:
         pick = r.randrange(7)
         text = {
             0: r.randbytes(r.randrange(1, 4000)),
-            1: b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40000 + b"\r\n\r\n",
-            2: b"PUT /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{\"Job\": [[[[[[",
-            3: b"PUT /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n" + b'{"Job":{"ID":' + b"[" * 1987,
-            4: b"GET /v1/" + r.randbytes(60).hex().encode() + b"?index=-1&wait=x HTTP/1.1\r\nHost: x\r\n\r\n",
+            1: b"GET /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 40000 + b"\r\n\r\n",
+            2: b"PUT /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n{\"Job\": [[[[[[",
+            3: b"PUT /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000\r\n\r\n" + b'{"Job":{"ID":' + b"[" * 1987,
+            4: b"GET /v1/" + r.randbytes(60).hex().encode() + b"?index=-1&wait=x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
             5: b"\x02" + r.randbytes(8) + b"\x93\xff\xff" * 100,
-            6: b"GET /v1/allocations?index=999999999&wait=60s HTTP/1.1\r\nHost: x\r\n\r\n",
+            6: b"GET /v1/allocations?index=999999999&wait=60s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
         }[pick]
         with socket.socket() as s:
             s.settimeout(0.2)
