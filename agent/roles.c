@@ -426,6 +426,8 @@ roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg)
     http_server_close(TAKE(r->http));
     r->api.client = NULL; /* requests that are still open find no role */
     r->api.server = NULL;
+    if (r->server)
+        server_retire(r->server);
     if (r->client)
         client_stop(r->client, client_stopped, r);
     else

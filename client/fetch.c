@@ -83,7 +83,7 @@ take_alloc(struct client *c, const struct allocation *a)
         alloc_runner_update(ar, a);
     else if (alloc_client_terminal(a))
         gc_note_gone(c, a->id, a->alloc_modify_index);
-    else
+    else if (!c->quitting) /* nothing begins on a node that ends its tasks */
         alloc_runner_add(c, a);
 }
 

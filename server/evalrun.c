@@ -347,7 +347,7 @@ run_propose_part(struct run *r)
 void
 leader_next_plan(struct leader *l)
 {
-    while (!l->plan_busy && l->plans != NULL) {
+    while (!l->plan_busy && l->plans != NULL && !atomic_load(&l->retired)) {
         struct run *r = l->plans;
         struct plan_verdict v;
         l->plans = r->next;

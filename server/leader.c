@@ -218,7 +218,7 @@ leader_work(struct leader *l)
     fail_undeliverable(l, tmp, &out);
     if (out.n > 0)
         leader_put_evals(l, out.v, out.n);
-    while (l->n_running < workers_count(l->workers) &&
+    while (!atomic_load(&l->retired) && l->n_running < workers_count(l->workers) &&
            (e = broker_dequeue(l->broker, mono_ms(), &token)) != NULL)
         run_start(l, e, token);
     alarm_set(l);
@@ -519,6 +519,12 @@ leader_new(struct server *s)
     l->gate = gate_new();
     server_add_hooks(s, &hooks, l);
     return l;
+}
+
+void
+leader_retire(struct leader *l)
+{
+    atomic_store(&l->retired, true);
 }
 
 void

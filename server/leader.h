@@ -19,6 +19,8 @@ struct server_figures;
 
 /* Loop thread. Starts the worker threads. */
 struct leader *leader_new(struct server *s);
+/* Loop thread: nothing is scheduled any more; all else goes on. */
+void leader_retire(struct leader *l);
 /* Loop thread: no more work is taken; worker threads are joined (milliseconds); timers stopped. */
 void leader_stop(struct leader *l);
 void leader_free(struct leader *l);

@@ -75,6 +75,7 @@ struct leader {
     int64_t gc_at_ns; /* when it fires, monotonic */
     atomic_bool gc_noted; /* any thread: something has ended since the last look */
     bool stopping;
+    atomic_bool retired; /* loop thread sets it */
 };
 
 /* Begins work on an evaluation that the broker handed out. */

@@ -183,6 +183,12 @@ stop_done(void *arg)
 }
 
 void
+server_retire(struct server *s)
+{
+    leader_retire(s->leader);
+}
+
+void
 server_stop(struct server *s, void (*done)(void *arg), void *arg)
 {
     ASSERT(!s->stopping);

@@ -57,6 +57,9 @@ int server_new(struct loop *loop, const struct server_config *cfg, struct server
                struct err *e);
 /* Starts the threads; a single server is leader soon after. */
 int server_start(struct server *s, struct err *e);
+/* The agent is about to end: nothing is scheduled any more, so that its tasks, which end first, are not
+ * placed again. All else goes on until server_stop(). */
+void server_retire(struct server *s);
 /* Stops leading, fails what is pending with -ERR_CANCELED, ends threads; done() on the loop, after
  * which `s` is gone. */
 void server_stop(struct server *s, void (*done)(void *arg), void *arg);
