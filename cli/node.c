@@ -119,11 +119,12 @@ driver_text(struct cmd *c, const struct node *n)
 }
 
 static void
-print_head(struct cmd *c, const struct node *n, const struct node_opts *o)
+print_head(struct cmd *c, const struct node *n, const struct host_stats *s)
 {
     struct table t;
+    char up[DURATION_TEXT];
     table_init(&t, c, 2);
-    table_row(&t, "ID", fmt_id(c, n->id, o->verbose || !o->brief));
+    table_row(&t, "ID", n->id);
     table_row(&t, "Name", n->name);
     table_row(&t, "Node Pool", n->node_pool);
     table_row(&t, "Class", str_or(n->node_class, "<none>"));
@@ -133,6 +134,8 @@ print_head(struct cmd *c, const struct node *n, const struct node_opts *o)
     table_row(&t, "Status", n->status);
     if (!str_empty(n->status_description))
         table_row(&t, "Status Description", n->status_description);
+    if (s)
+        table_row(&t, "Uptime", duration_format((int64_t)s->uptime * NS_PER_S, up));
     table_row(&t, "Driver Status", str_or(driver_text(c, n), "<none>"));
     table_print_kv(&t);
 }
@@ -196,9 +199,12 @@ print_allocated(struct cmd *c, const struct node *n, const struct allocation_lis
     const struct node_resources *r = n->node_resources;
     const struct node_reserved_resources *res = n->reserved_resources;
     struct sums used = {0, 0, 0}, all = {0, 0, 0};
+    size_t count = 0;
     for (size_t i = 0; i < l->n; i++)
-        if (!alloc_terminal(l->v[i]))
+        if (!alloc_terminal(l->v[i])) {
             add_alloc(&used, l->v[i]);
+            count++;
+        }
     if (r && r->cpu)
         all.cpu = r->cpu->cpu_shares - (res && res->cpu ? res->cpu->cpu_shares : 0);
     if (r && r->memory)
@@ -207,26 +213,81 @@ print_allocated(struct cmd *c, const struct node *n, const struct allocation_lis
         all.disk = r->disk->disk_mb - (res && res->disk ? res->disk->disk_mb : 0);
     struct table t;
     cmd_heading(c, "Allocated Resources");
-    table_init(&t, c, 3);
-    table_row(&t, "CPU", "Memory", "Disk");
+    table_init(&t, c, 4);
+    table_row(&t, "CPU", "Memory", "Disk", "Alloc Count");
     table_row(&t, mem_printf(c, "%lld/%lld MHz", (long long)used.cpu, (long long)all.cpu),
               mem_printf(c, "%s/%s", mib(c, used.memory), mib(c, all.memory)),
-              mem_printf(c, "%s/%s", mib(c, used.disk), mib(c, all.disk)));
+              mem_printf(c, "%s/%s", mib(c, used.disk), mib(c, all.disk)),
+              mem_printf(c, "%zu", count));
     table_print(&t);
 }
 
-/* Left out where the client does not answer: the rest of the page is still worth showing. */
-static void
-print_host(struct cmd *c, const struct node *n)
+/* NULL where the client does not answer: the rest of the page is still worth showing. */
+static const struct host_stats *
+host_stats(struct cmd *c, const struct node *n)
 {
     void *ret = NULL;
     struct err e = ERR_INIT;
-    char a[SIZE_TEXT], b[SIZE_TEXT];
     if (!str_eq(n->status, NODE_READY) ||
         api_get(c, api_target(c, "/v1/client/stats", "node_id", n->id, NULL), &type_host_stats,
                 &ret, NULL, &e))
-        return;
-    const struct host_stats *s = ret;
+        return NULL;
+    return ret;
+}
+
+static const char *
+percent(struct cmd *c, double v)
+{
+    return mem_printf(c, "%.2f%%", v);
+}
+
+/* With -stats. */
+static void
+print_stats(struct cmd *c, const struct host_stats *s)
+{
+    struct table t;
+    char a[SIZE_TEXT];
+    cmd_heading(c, "CPU Stats");
+    for (size_t i = 0; i < s->cpu.n; i++) {
+        const struct host_cpu_stats *p = s->cpu.v[i];
+        table_init(&t, c, 2);
+        table_row(&t, "CPU", p->cpu);
+        table_row(&t, "User", percent(c, p->user));
+        table_row(&t, "System", percent(c, p->system));
+        table_row(&t, "Idle", percent(c, p->idle));
+        cmd_put(c, "%s", i ? "\n" : "");
+        table_print_kv(&t);
+    }
+    if (s->memory) {
+        cmd_heading(c, "Memory Stats");
+        table_init(&t, c, 2);
+        table_row(&t, "Total", size_format(s->memory->total, a));
+        table_row(&t, "Available", size_format(s->memory->available, a));
+        table_row(&t, "Used", size_format(s->memory->used, a));
+        table_row(&t, "Free", size_format(s->memory->free, a));
+        table_print_kv(&t);
+    }
+    if (s->disk_stats.n)
+        cmd_heading(c, "Disk Stats");
+    for (size_t i = 0; i < s->disk_stats.n; i++) {
+        const struct host_disk_stats *d = s->disk_stats.v[i];
+        table_init(&t, c, 2);
+        table_row(&t, "Device", d->device);
+        table_row(&t, "MountPoint", d->mountpoint);
+        table_row(&t, "Size", size_format(d->size, a));
+        table_row(&t, "Used", size_format(d->used, a));
+        table_row(&t, "Available", size_format(d->available, a));
+        table_row(&t, "Used Percent", percent(c, d->used_percent));
+        table_row(&t, "Inodes Percent", percent(c, d->inodes_used_percent));
+        cmd_put(c, "%s", i ? "\n" : "");
+        table_print_kv(&t);
+    }
+}
+
+static void
+print_host(struct cmd *c, const struct node *n, const struct host_stats *s)
+{
+    char a[SIZE_TEXT], b[SIZE_TEXT];
     struct table t;
     cmd_heading(c, "Host Resource Utilization");
     table_init(&t, c, 3);
@@ -290,13 +351,17 @@ show_node(struct cmd *c, const struct node_opts *o, const char *id)
     if (api_list(c, api_target(c, "/v1/node/%/allocations", id, NULL), &type_allocation, &l, NULL,
                  &e))
         return cmd_fail(c, "Error querying node allocations: %s", e.text);
-    print_head(c, n, o);
+    const struct host_stats *s = o->brief ? NULL : host_stats(c, n);
+    print_head(c, n, s);
     if (!o->brief) {
         if (o->verbose)
             print_drivers(c, n);
         print_events(c, n);
         print_allocated(c, n, &l);
-        print_host(c, n);
+        if (s)
+            print_host(c, n, s);
+        if (s && o->stats)
+            print_stats(c, s);
     }
     print_allocs(c, &l, o->verbose);
     if (o->verbose) {
@@ -351,7 +416,7 @@ cmd_node_status(struct cmd *c)
         {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids, attributes and more.", NULL},
         {"allocs", OPT_BOOL, &o.allocs, NULL, "Count running allocations in the list.", NULL},
         {"self", OPT_BOOL, &o.self, NULL, "Show the node that the agent is.", NULL},
-        {"stats", OPT_BOOL, &o.stats, NULL, "Accepted; statistics are always shown.", NULL},
+        {"stats", OPT_BOOL, &o.stats, NULL, "Show CPU, memory and disks of the host.", NULL},
         {"quiet", OPT_BOOL, &o.quiet, NULL, "List ids only, in full.", NULL},
         {"os", OPT_BOOL, &o.os, NULL, "Show the operating system in the list.", NULL},
         {"filter", OPT_STRING, &o.filter, "<expression>", "List only nodes that match.", NULL},

@@ -590,6 +590,30 @@ START_TEST(nodes_and_servers)
 }
 END_TEST
 
+START_TEST(node_status_of_one)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/nodes", 200, NODE_LIST},
+        {"GET /v1/node/" NODE_ID "/allocations", 200,
+         "[{\"ID\":\"" ALLOC_ID "\",\"ClientStatus\":\"running\"},"
+         "{\"ID\":\"x\",\"ClientStatus\":\"failed\"}]"},
+        {"GET /v1/node/" NODE_ID, 200, "{\"ID\":\"" NODE_ID "\",\"Status\":\"ready\"}"},
+        {"GET /v1/client/stats", 200,
+         "{\"Uptime\":3661,\"CPU\":[{\"CPU\":\"cpu0\",\"User\":1.5}],\"Memory\":{\"Total\":1048576},"
+         "\"DiskStats\":[{\"Device\":\"/dev/vda\",\"Mountpoint\":\"/\",\"UsedPercent\":50}]}"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("node status -stats cccc"), 0);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "Uptime        = 1h1m1s\n"));
+    ck_assert_ptr_nonnull(strstr(fake_out(), "CPU      Memory   Disk     Alloc Count\n"
+                                             "0/0 MHz  0 B/0 B  0 B/0 B  1\n"));
+    ck_assert_ptr_nonnull(strstr(fake_out(), "\nCPU Stats\nCPU    = cpu0\nUser   = 1.50%\n"));
+    ck_assert_ptr_nonnull(strstr(fake_out(), "\nMemory Stats\nTotal     = 1.0 MiB\n"));
+    ck_assert_ptr_nonnull(strstr(fake_out(), "\nDisk Stats\nDevice         = /dev/vda\n"));
+    ck_assert_int_eq(fake_run("node status -short cccc"), 0);
+    ck_assert_ptr_nonnull(strstr(fake_out(), "= " NODE_ID "\n"));
+}
+END_TEST
+
 #define NODE_ALLOC(client, desired) \
     "[{\"ID\":\"" ALLOC_ID "\",\"JobID\":\"web\",\"ClientStatus\":\"" client \
     "\",\"DesiredStatus\":\"" desired "\"}]"
@@ -683,5 +707,5 @@ TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage,
            run_without_submitting, garbage_as_a_job_file, plan, plan_of_a_new_job,
            init_writes_once, alloc_status, alloc_status_in_the_order_of_starting, alloc_exec,
            the_escape_character, nodes_and_servers,
-           node_drain, node_drain_that_is_disabled, node_meta,
+           node_status_of_one, node_drain, node_drain_that_is_disabled, node_meta,
            status_finds_the_kind)
