@@ -308,6 +308,7 @@ run_committed(struct run *r, int code, struct fsm_result *res)
     bool too_large = code == -ERR_LIMIT && res == NULL;
     if (code == 0) {
         r->refused |= res->rejected_nodes.n > 0 || res->names_taken > 0;
+        r->progress |= res->allocs.n > 0;
         r->at = r->next_at;
     }
     if ((code == 0 || (too_large && run_smaller(r))) && run_propose_part(r))
@@ -322,7 +323,7 @@ run_committed(struct run *r, int code, struct fsm_result *res)
     } else if (code != 0) {
         run_plan_result(r, true, false);
     } else {
-        run_plan_result(r, r->refused || r->conflicts, true);
+        run_plan_result(r, r->refused || r->conflicts, r->progress);
     }
     leader_next_plan(l);
 }
@@ -359,7 +360,7 @@ leader_next_plan(struct leader *l)
             log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id",
                       v.rejected.v[0], "why", v.why, NULL);
         r->conflicts = v.rejected.n > 0;
-        r->refused = false;
+        r->refused = r->progress = false;
         if (v.result == NULL) {
             run_plan_result(r, true, false);
             continue;

@@ -41,6 +41,7 @@ struct run {
     struct plan_at next_at;      /* and where it ends */
     size_t part_max;             /* changes of a part */
     bool refused;                /* a part of it was not done as it was */
+    bool progress;               /* something of it was done */
     const char *failure;         /* why it is given up; NULL: it is not */
     struct run *next;         /* in the plan queue */
 };

@@ -267,6 +267,65 @@ START_TEST(all_at_once_fails_with_words_where_it_cannot_be)
 }
 END_TEST
 
+/* Owned by f. */
+static struct allocation_list
+live_of(struct fx *f, const char *job)
+{
+    struct allocation_list l = {NULL, 0};
+    struct state_txn *t = state_read_begin(server_state(f->s), f);
+    struct state_iter *it = state_allocs_by_job(t, f, "default", job);
+    state_iter_live_only(it);
+    for (struct allocation *a; (a = state_next(it, f)) != NULL;)
+        list_add(f, l, a);
+    state_read_end(t);
+    return l;
+}
+
+/* Two of one name, as an older release made them when its log stalled: when one of them moves, its
+ * replacement gets a name of its own, and the evaluation comes to its end. */
+START_TEST(a_name_borne_twice_is_sorted_out)
+{
+    struct server_config cfg = {.dev = true, .workers = 1};
+    struct fx *f = fx_open(&cfg);
+    nodes_up(f, 2, 1000);
+    write_one(f, job_intent("web", 2));
+    await_eval(f, "web");
+    struct allocation_list l = live_of(f, "web");
+    ck_assert_uint_eq(l.n, 2);
+    struct intent *in = intent_new(NULL, 0);
+    struct plan_result *r = in->plan_result = type_new(in, &type_plan_result);
+    struct allocation *twin = codec_clone(in, &type_allocation, l.v[0]);
+    struct allocation *stop = type_new(in, &type_allocation);
+    struct state_txn *t = state_read_begin(server_state(f->s), in);
+    r->job = state_job(t, in, "default", "web");
+    state_read_end(t);
+    twin->id = "aaaaaaaa-2222-4333-8444-555555555555";
+    twin->previous_allocation = l.v[0]->id;
+    stop->id = l.v[1]->id;
+    stop->node_id = l.v[1]->node_id;
+    stop->desired_status = ALLOC_DESIRED_STOP;
+    list_add(in, r->placed, twin);
+    list_add(in, r->stopped, stop);
+    const char *name = l.v[0]->name, *moved = l.v[0]->id;
+    write_one(f, in);
+    l = live_of(f, "web");
+    ck_assert_uint_eq(l.n, 2);
+    ck_assert(str_eq(l.v[0]->name, name) && str_eq(l.v[1]->name, name));
+    in = intent_new(NULL, 0);
+    in->alloc_transition = type_new(in, &type_intent_alloc_transition);
+    in->alloc_transition->alloc_ids = strs(in, moved, NULL);
+    in->alloc_transition->transition = type_new(in, &type_desired_transition);
+    in->alloc_transition->transition->migrate = (struct opt_bool){true, true};
+    list_add(in, in->alloc_transition->evals, make_eval(in, make_job(in, "web", 2), "eval-moved"));
+    write_one(f, in);
+    ck_assert_str_eq(await_eval(f, "moved")->status, EVAL_COMPLETE);
+    l = live_of(f, "web");
+    ck_assert_uint_eq(l.n, 2);
+    ck_assert(!str_eq(l.v[0]->name, l.v[1]->name));
+    fx_close(f);
+}
+END_TEST
+
 static size_t
 evals_of(struct fx *f, const char *job)
 {
@@ -305,6 +364,6 @@ START_TEST(a_ready_node_makes_one_evaluation_per_system_job)
 END_TEST
 
 TEST_SUITE_TIMEOUT("server-plan", 120, a_stalled_log_places_nothing_twice,
-                   a_plan_larger_than_an_entry_is_placed,
+                   a_plan_larger_than_an_entry_is_placed, a_name_borne_twice_is_sorted_out,
                    all_at_once_fails_with_words_where_it_cannot_be,
                    a_ready_node_makes_one_evaluation_per_system_job)
