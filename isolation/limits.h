@@ -75,6 +75,8 @@ enum {
     /* --- networks of allocations --- */
     WARDEN_NETS_MAX = 8192, /* allocations with a network namespace of their own */
     NET_PORTS_MAX = 512,    /* ports of one that the host leads to it */
+    NET_CONNS_MAX = 8192,   /* connections from one on the bridge that the host tracks, and no more
+                               than a sixteenth of its table */
     NET_SPARES_MAX = 8,     /* network namespaces that are made ahead of time */
     NET_REFILL_MS = 50,     /* after one was taken, while there are some */
     NET_HAND_MS = 20000,    /* an answer of the network hand at the start of the warden */

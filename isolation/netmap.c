@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
@@ -16,7 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "isolation/netbridge.h"
 #include "isolation/netlink.h"
@@ -26,7 +29,8 @@ enum { REG = NFT_REG32_00, TO = NFT_REG32_04 };
 enum { IP_SADDR = 12, IP_DADDR = 16, ETH_SADDR = 6, PORT_DST = 2, LOOPBACK = 127 };
 /* Types as nft(8) knows them, for those who look: it shows a concatenation by six bits each. */
 enum { TYPE_IP = 7, TYPE_MAC = 9, TYPE_PROTO = 12, TYPE_PORT = 13, TYPE_BITS = 6 };
-enum { CT_REPLY_STATES = 2 | 4, /* established, related */ BATCH_SPARE = 65536 };
+enum { CT_REPLY_STATES = 2 | 4, /* established, related */ CT_NEW_STATE = 8 };
+enum { BATCH_SPARE = 65536, TABLE_PARTS = 16 };
 
 struct batch {
     void *ctx;
@@ -249,6 +253,24 @@ if_tracked(struct msg *m, uint32_t key, uint32_t bits)
     compare(m, NFT_CMP_NEQ, &zero, sizeof(zero));
 }
 
+/* Whoever REG names in the meter has more than `most` connections. */
+static void
+if_more(struct msg *m, const char *name, uint32_t most)
+{
+    struct expr e = open_expr(m, "dynset");
+    mnl_attr_put_strz(m->h, NFTA_DYNSET_SET_NAME, name);
+    be32(m, NFTA_DYNSET_OP, NFT_DYNSET_OP_ADD);
+    be32(m, NFTA_DYNSET_SREG_KEY, REG);
+    struct nlattr *count = mnl_attr_nest_start(m->h, NFTA_DYNSET_EXPR);
+    mnl_attr_put_strz(m->h, NFTA_EXPR_NAME, "connlimit");
+    struct nlattr *data = mnl_attr_nest_start(m->h, NFTA_EXPR_DATA);
+    be32(m, NFTA_CONNLIMIT_COUNT, most);
+    be32(m, NFTA_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV);
+    mnl_attr_nest_end(m->h, data);
+    mnl_attr_nest_end(m->h, count);
+    close_expr(m, e);
+}
+
 /* To an address of this host. */
 static void
 if_local(struct msg *m)
@@ -307,6 +329,21 @@ set(struct batch *b, const char *name, uint32_t key_type, uint32_t key_bytes, bo
     end(b, &m);
 }
 
+/* A set that the rule which counts fills. */
+static void
+meter(struct batch *b, const char *name)
+{
+    struct msg m;
+    begin(b, &m, NFT_MSG_NEWSET, NLM_F_CREATE);
+    mnl_attr_put_strz(m.h, NFTA_SET_TABLE, b->table);
+    mnl_attr_put_strz(m.h, NFTA_SET_NAME, name);
+    be32(&m, NFTA_SET_FLAGS, NFT_SET_EVAL);
+    be32(&m, NFTA_SET_KEY_TYPE, TYPE_IP);
+    be32(&m, NFTA_SET_KEY_LEN, 4);
+    be32(&m, NFTA_SET_ID, b->seq);
+    end(b, &m);
+}
+
 static struct nlattr *
 rule(struct batch *b, struct msg *m, const char *chain_name)
 {
@@ -339,6 +376,35 @@ guard(struct batch *b)
     load_packet(&m, NFT_PAYLOAD_NETWORK_HEADER, IP_SADDR, 4, REG);
     load_packet(&m, NFT_PAYLOAD_LL_HEADER, ETH_SADDR, 6, REG + 1);
     look_up(&m, "members", false, true);
+    verdict(&m, NF_DROP);
+    end_rule(b, &m, x);
+}
+
+/* All of the machine share the table of connections: full, it drops packets of the host's own. */
+static uint32_t
+most_connections(void)
+{
+    auto_mem void *ctx = mem_ctx("sysctl");
+    char *text = NULL;
+    int64_t table = 0;
+    if (file_read(ctx, AT_FDCWD, "/proc/sys/net/netfilter/nf_conntrack_max", 32, &text, NULL) < 0)
+        return NET_CONNS_MAX;
+    text[strcspn(text, "\n")] = '\0';
+    if (num_parse_i64(text, &table) < 0 || table <= 0 || table / TABLE_PARTS > NET_CONNS_MAX)
+        return NET_CONNS_MAX;
+    return (uint32_t)(table / TABLE_PARTS) + 1;
+}
+
+/* A new one of an address that has enough is no entry: it is dropped before it is one. */
+static void
+limit(struct batch *b)
+{
+    struct msg m;
+    struct nlattr *x = rule(b, &m, "limit");
+    if_bridge(&m, b->conf, NFT_META_IIFNAME, NFT_CMP_EQ);
+    if_tracked(&m, NFT_CT_STATE, CT_NEW_STATE);
+    load_packet(&m, NFT_PAYLOAD_NETWORK_HEADER, IP_SADDR, 4, REG);
+    if_more(&m, "connections", most_connections());
     verdict(&m, NF_DROP);
     end_rule(b, &m, x);
 }
@@ -461,7 +527,7 @@ netmap_reset(const struct net_conf *c, const struct net_record *const *v, size_t
     auto_mem void *ctx = mem_ctx("netmap");
     struct batch b;
     struct msg m;
-    *what = "make the nftables table (with nft_ct, nft_fib_ipv4, nft_masq, nft_nat)";
+    *what = "make the nftables table (with nft_connlimit, nft_ct, nft_fib_ipv4, nft_masq, nft_nat)";
     batch_start(&b, ctx, c);
     table(&b, NFT_MSG_NEWTABLE); /* so that there is one to delete */
     table(&b, NFT_MSG_DELTABLE);
@@ -469,11 +535,14 @@ netmap_reset(const struct net_conf *c, const struct net_record *const *v, size_t
     set(&b, "ports", (TYPE_IP << TYPE_BITS | TYPE_PROTO) << TYPE_BITS | TYPE_PORT, 12, true);
     set(&b, "members", TYPE_IP << TYPE_BITS | TYPE_MAC, 12, false);
     chain(&b, "guard", "filter", NF_INET_PRE_ROUTING, -300);
+    meter(&b, "connections");
+    chain(&b, "limit", "filter", NF_INET_PRE_ROUTING, -150);
     chain(&b, "in", "nat", NF_INET_PRE_ROUTING, -100);
     chain(&b, "out", "nat", NF_INET_LOCAL_OUT, -100);
     chain(&b, "hide", "nat", NF_INET_POST_ROUTING, 100);
     chain(&b, "filter", "filter", NF_INET_FORWARD, 0);
     guard(&b);
+    limit(&b);
     translate(&b, "in");
     translate(&b, "out");
     hide(&b);

@@ -240,6 +240,41 @@ published_ports(const char *br_netfilter)
     ck_assert_uint_eq(interfaces(), 0);
 }
 
+/* The table of connections is the machine's: full, it drops what the host sends to itself. */
+START_TEST(a_task_does_not_fill_the_table_of_connections)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    netrig_start(&r);
+    if (!netrig_need(&r, "bridge"))
+        return;
+    ck_assert_ptr_null(netrig_make(&r, rig_id, "bridge"));
+    const char *out =
+        netrig_launch(&r, rig_id, "web",
+                      "python3 -c 'import socket as s\n"
+                      "u=[s.socket(s.AF_INET,s.SOCK_DGRAM) for i in range(4)]\n"
+                      "n=0\n"
+                      "for p in range(1024,7024):\n"
+                      "  for x in u:\n"
+                      "    try: x.sendto(b\"x\",(\"172.26.64.1\",p)); n+=1\n"
+                      "    except OSError: pass\n"
+                      "print(n>0)'");
+    ck_assert_msg(str_suffix(out, "end\n"), "%s", out);
+    char *text = NULL;
+    int64_t n = 0;
+    ck_assert_int_eq(file_read(r.ctx, AT_FDCWD, "/proc/sys/net/netfilter/nf_conntrack_count", 32,
+                               &text, NULL),
+                     0);
+    text[strcspn(text, "\n")] = '\0';
+    ck_assert_int_eq(num_parse_i64(text, &n), 0);
+    printf("# %lld connections are tracked\n", (long long)n);
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_le(n, NET_CONNS_MAX + 64);
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(published_ports_are_for_all)
 {
     TEST_NEED("root");
@@ -623,7 +658,8 @@ START_TEST(a_hand_that_is_killed)
     ck_assert_uint_eq(interfaces(), 0);
 }
 END_TEST
-TEST_SUITE_TIMEOUT("netbridge", 60, a_bridge_with_ports, published_ports_are_for_all,
+TEST_SUITE_TIMEOUT("netbridge", 60, a_bridge_with_ports,
+                   a_task_does_not_fill_the_table_of_connections, published_ports_are_for_all,
                    what_is_taken_is_refused, addresses_of_others_stay_theirs,
                    nobody_is_somebody_else, policies_hold_on_the_bridge, counters_agree,
                    a_hand_that_is_killed)
