@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/api.h"
-#include "agent/filter.h"
+#include "server/filter.h"
 #include "agent/limits.h"
 #include "common/mem.h"
 #include "common/num.h"

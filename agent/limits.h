@@ -17,11 +17,6 @@ enum {
     API_LIST_MAX =
         256 << 20,      /* bytes of memory of the rows of a list (413); ask for pages or a prefix */
     API_PARSES_MAX = 2, /* job files that are parsed at the same time (429) */
-    FILTER_BYTES_MAX = 4096,        /* bytes of a filter expression */
-    FILTER_DEPTH_MAX = 32,          /* nesting of a filter expression */
-    FILTER_PATH_MAX = 8,            /* parts of a selector */
-    FILTER_REGEX_MAX = 512,         /* bytes of its regular expressions */
-    FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
 
     /* --- configuration --- */
     CONFIG_FILES_MAX = 1024,     /* files of a configuration directory */

@@ -16,6 +16,13 @@ enum {
     GET_ALLOCS_MAX = 4096,        /* allocations that a client asks for at once */
     GET_ALLOCS_BYTES = 4 << 20,   /* bytes of those sent to it at once; it asks for the others then */
     GET_ALLOCS_KNOWN_MAX = 256,   /* jobs that it names as known */
+    FILTER_BYTES_MAX = 4096,      /* bytes of a filter expression */
+    FILTER_DEPTH_MAX = 32,        /* nesting of a filter expression */
+    FILTER_PATH_MAX = 12,         /* parts of a selector */
+    FILTER_VARS_MAX = 16,         /* names that "any" and "all" give */
+    FILTER_STEPS_MAX = 100000,    /* comparisons for one object; beyond, it does not match */
+    FILTER_REGEX_MAX = 512,       /* bytes of its regular expressions */
+    FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
     PAGE_TOKEN_MAX = 2200,        /* bytes of a next_token */
 
     /* --- server: scheduling --- */

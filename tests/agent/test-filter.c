@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/filter.h"
+#include "server/filter.h"
 #include "api/api.h"
 #include "common/mem.h"
 #include "tests/lib/test.h"
@@ -28,6 +28,15 @@ setup(void)
     str_map_set(ctx, &job->meta, "the key", "b");
     list_add(ctx, job->datacenters, "dc1");
     list_add(ctx, job->datacenters, "dc2");
+    job->periodic = mem_new(ctx, struct periodic_config);
+    job->periodic->spec = "* * * * *";
+    for (int i = 0; i < 2; i++) {
+        struct task_group *tg = mem_new(ctx, struct task_group);
+        tg->name = i == 0 ? "web" : "db";
+        tg->count = (struct opt_i64){true, i + 1};
+        str_map_set(ctx, &tg->meta, "tier", i == 0 ? "front" : "back");
+        list_add(ctx, job->task_groups, tg);
+    }
     node = mem_new(ctx, struct node);
     node->name = "n1";
     str_map_set(ctx, &node->attributes, "kernel.name", "linux");
@@ -81,6 +90,35 @@ static const struct {
     {"ParentID is empty", true},
     {"  (((ID==web)))  ", true},
     {"ID == x or ID == y or ID == z or ID == web", true},
+    {"Periodic is not nil", true},
+    {"Periodic is nil", false},
+    {"ParameterizedJob is nil", true},
+    {"ParentID == \"\" and ParameterizedJob is not nil", false},
+    {"ParameterizedJob.Payload == \"\"", false},
+    {"Periodic.Spec contains \"*\"", true},
+    {"Constraints is nil", true},
+    {"TaskGroups is not empty", true},
+    {"TaskGroups is not nil", true},
+    {"Version == 0", true},
+    {"TaskGroups.0.Name == web", true},
+    {"TaskGroups[\"1\"].Name == db", true},
+    {"TaskGroups.2.Name == db", false},
+    {"TaskGroups.1.Meta.tier == back", true},
+    {"any Datacenters as d { d == \"dc1\" }", true},
+    {"any Datacenters as d { d == \"dc3\" }", false},
+    {"all Datacenters as d { d != \"x\" }", true},
+    {"all Datacenters as d { d matches \"1$\" }", false},
+    {"any Datacenters as i, d { i == 1 and d == dc2 }", true},
+    {"any Datacenters as i, _ { i == 2 }", false},
+    {"any Meta as k { k == team }", true},
+    {"any Meta as k, v { k == team and v == b }", false},
+    {"any Meta as _, v { v == b }", true},
+    {"all Constraints as c { c.Operand == x }", true},
+    {"any Constraints as c { c.Operand == x }", false},
+    {"any TaskGroups as g { g.Count == 2 and any g.Meta as k, v { v == back and k == tier } }", true},
+    {"any TaskGroups as g { any Datacenters as g { g == dc2 } and g.Name == db }", true},
+    {"not any TaskGroups as g { g.Name == cache }", true},
+    {"any TaskGroups as g { g.Tasks is not empty } or ID == web", true},
 };
 
 START_TEST(matches)
@@ -135,6 +173,24 @@ static const char *const malformed[] = {
     "((((((((((((((((((((((((((((((((((((((((ID == a))))))))))))))))))))))))))))))))))))))))",
     "ID @ a",
     "Meta[\"a\" == b",
+    "ID is nil",
+    "Version is nil",
+    "Version is empty",
+    "Periodic is empty",
+    "status == running",
+    "TaskGroups.x.Name == web",
+    "TaskGroups.Name == web",
+    "ID.x == web",
+    "any ID as x { x == y }",
+    "any Datacenters as x { y == a }",
+    "any Datacenters as x { x.y == a }",
+    "any Datacenters x { x == a }",
+    "any Datacenters as { x == a }",
+    "any Datacenters as x x == a",
+    "any Datacenters as x { x == a",
+    "any Datacenters as x, y, z { x == a }",
+    "any Datacenters as x { x == a } and x == b",
+    "any Datacenters as i, d { i == x }",
 };
 
 START_TEST(refuses_malformed_expressions)
@@ -154,4 +210,20 @@ START_TEST(refuses_malformed_expressions)
 }
 END_TEST
 
-TEST_SUITE_FIXTURE("filter", 20, setup, teardown, matches, nested_selectors, refuses_malformed_expressions)
+/* Nothing that a filter says takes long: it does not match then. */
+START_TEST(long_work_is_bounded)
+{
+    static const char text[] = "all Datacenters as a { all Datacenters as b { all Datacenters as c { "
+                               "all Datacenters as d { all Datacenters as e { e != x } } } } }";
+    struct err e = ERR_INIT;
+    struct filter *f = filter_compile(ctx, &type_job, text, &e);
+    ck_assert_msg(f != NULL, "%s", e.text);
+    ck_assert(filter_match(f, job));
+    for (int i = 0; i < 1000; i++)
+        list_add(ctx, job->datacenters, "dc");
+    ck_assert(!filter_match(f, job));
+}
+END_TEST
+
+TEST_SUITE_FIXTURE("filter", 20, setup, teardown, matches, nested_selectors,
+                   refuses_malformed_expressions, long_work_is_bounded)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/filter.h"
+#include "server/filter.h"
 #include "api/api.h"
 #include "common/mem.h"
 

@@ -2,14 +2,26 @@
  *
  * Filter expressions: compiling. Matching is in filter_match.c.
  */
-#include "agent/filter.h"
+#include "server/filter.h"
 
 #include <string.h>
 
-#include "agent/filter_int.h"
+#include "server/filter_int.h"
 #include "common/mem.h"
+#include "common/num.h"
 
-enum token { T_END, T_WORD, T_STRING, T_OPEN, T_CLOSE, T_EQ, T_NE, T_DOT, T_LBRACKET, T_RBRACKET };
+enum token {
+    T_END, T_WORD, T_STRING, T_OPEN, T_CLOSE, T_EQ, T_NE, T_DOT, T_LBRACKET, T_RBRACKET, T_LBRACE,
+    T_RBRACE, T_COMMA
+};
+
+/* A name that "any" or "all" gave. */
+struct var {
+    const struct var *outer;
+    const char *name;
+    struct spot spot;
+    int slot;
+};
 
 struct parser {
     const void *ctx;
@@ -20,6 +32,8 @@ struct parser {
     enum token tok;
     char *text; /* of a word or string */
     unsigned depth;
+    const struct var *vars; /* the innermost */
+    int n_vars;             /* in scope */
     struct err *e;
 };
 
@@ -66,7 +80,8 @@ next(struct parser *p)
         const char *s;
         enum token t;
     } ops[] = {{"==", T_EQ}, {"!=", T_NE}, {"(", T_OPEN}, {")", T_CLOSE},
-               {".", T_DOT}, {"[", T_LBRACKET}, {"]", T_RBRACKET}};
+               {".", T_DOT}, {"[", T_LBRACKET}, {"]", T_RBRACKET}, {"{", T_LBRACE},
+               {"}", T_RBRACE}, {",", T_COMMA}};
 
     p->s += strspn(p->s, " \t\r\n");
     p->at = p->s;
@@ -100,37 +115,64 @@ is_word(const struct parser *p, const char *w)
     return p->tok == T_WORD && strcmp(p->text, w) == 0;
 }
 
-/* Steps into `name`: a field of a struct, or a key of a map. */
+static int
+step_field(struct parser *p, struct selector *s, const char *name)
+{
+    const struct type *t = s->spot.sub;
+    const struct field *f = t ? type_field(t, name, strlen(name)) : NULL;
+
+    if (f == NULL || (f->flags & F_SECRET) != 0 || strcmp(f->wire, name) != 0)
+        return err_set(p->e, -ERR_INVALID, "column %zu: there is no field '%s' to select%s%s%s%s",
+                       (size_t)(p->at - p->start) + 1, name, t ? " in " : "", t ? t->name : "",
+                       f != NULL && (f->flags & F_SECRET) == 0 ? ": it is spelled " : "",
+                       f != NULL && (f->flags & F_SECRET) == 0 ? f->wire : "");
+    s->steps[s->n++].field = f;
+    s->spot = (struct spot){.type = f->type,
+                            .shape = f->shape,
+                            .opt = (f->flags & F_OPT) != 0,
+                            .sub = f->type == FT_STRUCT ? f->sub : NULL,
+                            .name = f->wire};
+    return 0;
+}
+
+/* Steps into `name`: a field of a struct, a key of a map, an element of a list. */
 static int
 step(struct parser *p, struct selector *s, const char *name)
 {
     if (s->n == FILTER_PATH_MAX)
         return bad(p, "the selector is too long");
     struct selector_step *st = &s->steps[s->n];
-    const struct selector_step *last = s->n ? &s->steps[s->n - 1] : NULL;
-
-    if (last && !last->key && last->field->shape == FS_MAP) {
-        st->field = last->field;
-        st->key = name;
-        s->n++;
-        return 0;
-    }
-    const struct type *t = last ? last->field->sub : p->type;
-    if (last && (last->field->type != FT_STRUCT || (last->field->shape == FS_LIST)))
-        t = NULL;
-    const struct field *f = t ? type_field(t, name, strlen(name)) : NULL;
-    if (!f || f->flags & F_SECRET)
-        return err_set(p->e, -ERR_INVALID, "column %zu: there is no field '%s' to select%s%s",
-                       (size_t)(p->at - p->start) + 1, name, t ? " in " : "", t ? t->name : "");
-    st->field = f;
+    if (s->spot.shape == FS_ONE)
+        return s->spot.type == FT_STRUCT ? step_field(p, s, name)
+                                         : bad(p, "there is nothing to select in this");
+    uint64_t at = 0;
+    if (s->spot.shape == FS_LIST && num_parse_u64(name, &at) < 0)
+        return bad(p, "an element of a list is selected by its number");
+    *st = (struct selector_step){.key = s->spot.shape == FS_MAP ? name : NULL, .index = (size_t)at};
     s->n++;
+    s->spot = spot_element(&s->spot);
     return 0;
+}
+
+/* The first part: a name that is in scope, or a field. */
+static int
+step_first(struct parser *p, struct selector *s, const char *name)
+{
+    s->var = -1;
+    s->spot = s->start = (struct spot){.type = FT_STRUCT, .sub = p->type, .name = p->type->name};
+    for (const struct var *v = p->vars; v != NULL; v = v->outer)
+        if (strcmp(v->name, name) == 0) {
+            s->var = v->slot;
+            s->spot = s->start = v->spot;
+            return 0;
+        }
+    return step(p, s, name);
 }
 
 static int
 parse_selector(struct parser *p, struct selector *s, const char *first)
 {
-    int r = step(p, s, first);
+    int r = step_first(p, s, first);
 
     while (r == 0 && (p->tok == T_DOT || p->tok == T_LBRACKET)) {
         bool index = p->tok == T_LBRACKET;
@@ -190,9 +232,9 @@ parse_operator(struct parser *p, struct node_expr *n)
             n->negate = true;
             r = next(p);
         }
-        if (r < 0 || !is_word(p, "empty"))
-            return r < 0 ? r : bad(p, "'empty' is missing");
-        n->op = OP_EMPTY;
+        if (r < 0 || (!is_word(p, "empty") && !is_word(p, "nil")))
+            return r < 0 ? r : bad(p, "'empty' or 'nil' is missing");
+        n->op = is_word(p, "nil") ? OP_NIL : OP_EMPTY;
         return next(p);
     }
     if (is_word(p, "not")) {
@@ -206,7 +248,7 @@ parse_operator(struct parser *p, struct node_expr *n)
     else if (is_word(p, "matches"))
         n->op = OP_MATCHES;
     else
-        return bad(p, "an operator is missing (==, !=, in, contains, matches, is empty)");
+        return bad(p, "an operator is missing (==, !=, in, contains, matches, is empty, is nil)");
     n->negate = negate;
     int r = next(p);
     return r < 0 ? r : take_value(p, n);
@@ -262,10 +304,106 @@ parse_match(struct parser *p, struct node_expr *n)
         if (r == 0)
             r = parse_operator(p, n);
     }
-    return r < 0 ? r : filter_check(p->ctx, n, p->e);
+    return r < 0 ? r : filter_check(n, p->e);
 }
 
 static struct node_expr *parse_or(struct parser *p);
+
+static int
+expect(struct parser *p, enum token t, const char *what)
+{
+    return p->tok == t ? next(p) : bad(p, what);
+}
+
+/* The names behind "as"; "_" is NULL. */
+static int
+parse_names(struct parser *p, const char *ret[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (p->tok != T_WORD)
+            return bad(p, "a name is missing");
+        ret[i] = strcmp(p->text, "_") == 0 ? NULL : p->text;
+        int r = next(p);
+        if (r < 0 || i == 1)
+            return r;
+        if (p->tok != T_COMMA) {
+            ret[1] = NULL;
+            return 1;
+        }
+        if (next(p) < 0)
+            return -ERR_INVALID;
+    }
+    return 0;
+}
+
+static int
+bind(struct parser *p, struct var *v, const char *name, struct spot spot)
+{
+    if (name == NULL)
+        return -1;
+    *v = (struct var){.outer = p->vars, .name = name, .spot = spot, .slot = p->n_vars++};
+    p->vars = v;
+    return v->slot;
+}
+
+/* any selector as names { expr }; "any" or "all" is read already, as is the selector's first name. */
+static int
+parse_each(struct parser *p, struct node_expr *n, const char *first)
+{
+    const char *names[2];
+    const struct var *outer = p->vars;
+    int n_vars = p->n_vars;
+    struct var key, value;
+
+    int r = parse_selector(p, &n->sel, first);
+    if (r == 0 && n->sel.spot.shape == FS_ONE)
+        r = bad(p, "any and all are for lists and maps");
+    if (r == 0 && !is_word(p, "as"))
+        r = bad(p, "'as' is missing");
+    if (r == 0)
+        r = next(p);
+    if (r < 0 || (r = parse_names(p, names)) < 0)
+        return r;
+    bool map = n->sel.spot.shape == FS_MAP, one = r == 1;
+    struct spot key_spot = {.type = map ? FT_STRING : FT_INT, .name = "a key"};
+    if (p->n_vars + 2 > FILTER_VARS_MAX)
+        return bad(p, "there are too many names");
+    n->key_var = bind(p, &key, one && !map ? NULL : names[0], key_spot);
+    n->value_var = bind(p, &value, one && !map ? names[0] : names[1], spot_element(&n->sel.spot));
+    r = expect(p, T_LBRACE, "'{' is missing");
+    if (r == 0 && (n->a = parse_or(p)) == NULL)
+        r = -ERR_INVALID;
+    if (r == 0)
+        r = expect(p, T_RBRACE, "'}' is missing");
+    p->vars = outer;
+    p->n_vars = n_vars;
+    return r;
+}
+
+/* "any Field as": otherwise any is the name of a field. */
+static bool
+begins_each(const struct parser *p)
+{
+    struct parser ahead = *p;
+    struct err ignored = ERR_INIT;
+
+    ahead.e = &ignored;
+    return (is_word(p, "any") || is_word(p, "all")) && next(&ahead) == 0 && ahead.tok == T_WORD &&
+           !is_word(&ahead, "is") && !is_word(&ahead, "not") && !is_word(&ahead, "contains") &&
+           !is_word(&ahead, "matches") && !is_word(&ahead, "in");
+}
+
+static struct node_expr *
+each(struct parser *p)
+{
+    struct node_expr *n = mem_new(p->ctx, struct node_expr);
+
+    n->op = is_word(p, "any") ? OP_ANY : OP_ALL;
+    if (next(p) < 0)
+        return NULL;
+    const char *first = p->text;
+    return next(p) < 0 || parse_each(p, n, first) < 0 ? NULL : n;
+}
 
 static struct node_expr *
 parse_unary(struct parser *p)
@@ -289,6 +427,9 @@ parse_unary(struct parser *p)
             return NULL;
         }
         if (next(p) < 0)
+            return NULL;
+    } else if (begins_each(p)) {
+        if (!(n = each(p)))
             return NULL;
     } else {
         n = mem_new(p->ctx, struct node_expr);
