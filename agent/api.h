@@ -58,7 +58,7 @@ struct ask {
     struct rpc_client *called;
     ask_done *done;
     bool (*on_error)(struct ask *a, const struct err *e); /* true: answered */
-    struct listing *listing; /* ask_pages: what came so far */
+    struct listing *listing; /* ask_list */
     void (*gone)(struct ask *a);  /* the client left, for routes without RPC */
     const struct route *route;
     const char *stream_type; /* content type of a body that is streamed */
@@ -107,25 +107,12 @@ void ask_object(struct ask *a, const struct type *t, const void *obj, const stru
 void ask_object_more(struct ask *a, const struct type *t, const void *obj,
                      const struct query_meta *m, const char *missing, const char *more);
 
-/* A list from the server: filtered, sorted, cut into pages. */
-enum list_order { LIST_BY_ID, LIST_BY_NAMESPACE_ID, LIST_BY_CREATE };
-struct list {
-    const void *resp; /* what holds the rows: kept until the last page has come; NULL: nothing to keep */
-    const struct type *type;
-    void *const *v;
-    size_t n;
-    enum list_order order;
-};
-void ask_list(struct ask *a, const struct list *l, const struct query_meta *m);
-#define ASK_LIST(a, t, field, ord, meta)                                                            \
-    ask_list((a), &(struct list){.resp = resp, .type = (t), .v = (void *const *)(field).v,           \
-                                 .n = (field).n, .order = (ord)},                                   \
-             (meta))
-
-/* A list of any size: asked for in pages, each given to `done` as if it were all, which ends in
- * ask_list(). `r->query` is ask_query(). */
-void ask_pages(struct ask *a, enum rpc_id id, struct list_request *r, enum list_order order,
-               ask_done *done);
+/* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a
+ * ListRequest or IdRequest whose Query is ask_query() and lives as long as `a`; `whole` is what filters
+ * see of a row. */
+void ask_list(struct ask *a, enum rpc_id id, const void *req, const struct type *whole);
+/* False: the filter is malformed, which was answered. */
+bool ask_filter_ok(struct ask *a, const struct type *whole);
 
 void ask_index(struct ask *a, uint64_t index); /* X-Nomad-Index */
 void ask_meta(struct ask *a, const struct query_meta *m);

@@ -13,9 +13,8 @@ enum {
     API_BODY_MEMORY_MAX = 128 << 20, /* bytes of memory of any JSON body */
     API_BODY_EXTRA = 1 << 20,        /* bytes on top of that */
     API_ANSWER_MAX = 60 << 20,       /* bytes of an answer; ask for pages */
-    API_LIST_PAGE = 2000,            /* rows of a list that are asked of a server at once */
-    API_LIST_MAX =
-        256 << 20,      /* bytes of memory of the rows of a list (413); ask for pages or a prefix */
+    API_LIST_WHOLE = 1 << 20,        /* bytes of a list from which on it is streamed */
+    API_LIST_CHUNK = 256 << 10,      /* bytes of it that are written at once */
     API_PARSES_MAX = 2, /* job files that are parsed at the same time (429) */
 
     /* --- configuration --- */

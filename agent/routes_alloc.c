@@ -9,20 +9,13 @@
 #include "common/str.h"
 
 static void
-allocs_done(struct ask *a, const void *resp)
-{
-    const struct alloc_list_response *r = resp;
-    ASK_LIST(a, &type_alloc_list_stub, r->allocations, LIST_BY_CREATE, r->meta);
-}
-
-static void
 allocs_list(struct ask *a)
 {
     struct list_request *r = mem_new(a, struct list_request);
     r->query = ask_query(a);
     r->task_states = true;
     if (ask_bool(a, "resources", &r->resources) && ask_bool(a, "task_states", &r->task_states))
-        ask_pages(a, RPC_ALLOC_LIST, r, LIST_BY_CREATE, allocs_done);
+        ask_list(a, RPC_ALLOC_LIST, r, &type_allocation);
 }
 
 static void
@@ -61,13 +54,6 @@ alloc_stop(struct ask *a)
 }
 
 static void
-evals_done(struct ask *a, const void *resp)
-{
-    const struct eval_list_response *r = resp;
-    ASK_LIST(a, &type_evaluation, r->evaluations, LIST_BY_CREATE, r->meta);
-}
-
-static void
 evals_list(struct ask *a)
 {
     struct list_request *r = mem_new(a, struct list_request);
@@ -77,7 +63,7 @@ evals_list(struct ask *a)
     if (!str_empty(a->q->filter) && (!str_empty(r->status) || !str_empty(r->job_id)))
         ask_fail(a, 400, "filter cannot be combined with status or job");
     else
-        ask_pages(a, RPC_EVAL_LIST, r, LIST_BY_CREATE, evals_done);
+        ask_list(a, RPC_EVAL_LIST, r, &type_evaluation);
 }
 
 static void
@@ -96,16 +82,9 @@ eval_get(struct ask *a)
 }
 
 static void
-eval_allocs_done(struct ask *a, const void *resp)
-{
-    const struct alloc_list_response *r = resp;
-    ASK_LIST(a, &type_alloc_list_stub, r->allocations, LIST_BY_ID, r->meta);
-}
-
-static void
 eval_allocations(struct ask *a)
 {
-    ask_call(a, RPC_EVAL_ALLOCATIONS, ask_by_id(a), eval_allocs_done);
+    ask_list(a, RPC_EVAL_ALLOCATIONS, ask_by_id(a), &type_allocation);
 }
 
 const struct route routes_alloc[] = {

@@ -15,12 +15,12 @@ none(struct ask *a)
 {
     bool list = str_suffix(a->req->path, "/deployments");
 
-    if (list) {
-        ask_list(a, &(struct list){.type = &type_deployment, .order = LIST_BY_ID}, &nothing_yet);
+    if (list && !ask_filter_ok(a, &type_deployment))
         return;
-    }
     ask_meta(a, &nothing_yet);
-    if (a->id && str_suffix(a->req->path, "/deployment"))
+    if (list)
+        http_reply(a->req, 200, "application/json", "[]", 2);
+    else if (a->id && str_suffix(a->req->path, "/deployment"))
         ask_json(a, &type_deployment, NULL);
     else
         ask_fail(a, 404, "deployment not found");

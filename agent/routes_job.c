@@ -14,19 +14,12 @@
 /* --- reads --- */
 
 static void
-jobs_done(struct ask *a, const void *resp)
-{
-    const struct job_list_response *r = resp;
-    ASK_LIST(a, &type_job_list_stub, r->jobs, LIST_BY_NAMESPACE_ID, r->meta);
-}
-
-static void
 jobs_list(struct ask *a)
 {
     struct list_request *r = mem_new(a, struct list_request);
     r->query = ask_query(a);
     if (ask_bool(a, "meta", &r->meta))
-        ask_pages(a, RPC_JOB_LIST, r, LIST_BY_NAMESPACE_ID, jobs_done);
+        ask_list(a, RPC_JOB_LIST, r, &type_job);
 }
 
 static void
@@ -56,31 +49,17 @@ job_summary(struct ask *a)
 }
 
 static void
-allocs_done(struct ask *a, const void *resp)
-{
-    const struct alloc_list_response *r = resp;
-    ASK_LIST(a, &type_alloc_list_stub, r->allocations, LIST_BY_ID, r->meta);
-}
-
-static void
 job_allocations(struct ask *a)
 {
     struct id_request *r = ask_by_id(a);
     if (ask_bool(a, "all", &r->all))
-        ask_call(a, RPC_JOB_ALLOCATIONS, r, allocs_done);
-}
-
-static void
-evals_done(struct ask *a, const void *resp)
-{
-    const struct eval_list_response *r = resp;
-    ASK_LIST(a, &type_evaluation, r->evaluations, LIST_BY_ID, r->meta);
+        ask_list(a, RPC_JOB_ALLOCATIONS, r, &type_allocation);
 }
 
 static void
 job_evaluations(struct ask *a)
 {
-    ask_call(a, RPC_JOB_EVALUATIONS, ask_by_id(a), evals_done);
+    ask_list(a, RPC_JOB_EVALUATIONS, ask_by_id(a), &type_evaluation);
 }
 
 static void

@@ -8,19 +8,12 @@
 #include "common/str.h"
 
 static void
-nodes_done(struct ask *a, const void *resp)
-{
-    const struct node_list_response *r = resp;
-    ASK_LIST(a, &type_node_list_stub, r->nodes, LIST_BY_ID, r->meta);
-}
-
-static void
 nodes_list(struct ask *a)
 {
     struct list_request *r = mem_new(a, struct list_request);
     r->query = ask_query(a);
     if (ask_bool(a, "resources", &r->resources) && ask_bool(a, "os", &r->os))
-        ask_pages(a, RPC_NODE_LIST, r, LIST_BY_ID, nodes_done);
+        ask_list(a, RPC_NODE_LIST, r, &type_node);
 }
 
 static void
@@ -39,18 +32,11 @@ node_get(struct ask *a)
 }
 
 static void
-allocs_done(struct ask *a, const void *resp)
-{
-    const struct allocs_response *r = resp;
-    ASK_LIST(a, &type_allocation, r->allocations, LIST_BY_ID, r->meta);
-}
-
-static void
 node_allocations(struct ask *a)
 {
     struct id_request *r = ask_by_id(a);
     a->asked.namespace = NS_ALL; /* a node has them all, whatever the namespace of the request */
-    ask_call(a, RPC_NODE_GET_ALLOCS, r, allocs_done);
+    ask_list(a, RPC_NODE_GET_ALLOCS, r, &type_allocation);
 }
 
 static void

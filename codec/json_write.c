@@ -452,6 +452,17 @@ json_encode_list(struct buf *out, const struct type *t, const void *const *objs,
 }
 
 void
+json_encode_row(struct buf *out, const struct type *t, const void *obj, unsigned flags)
+{
+    struct writer w = {.flags = flags, .depth = 1};
+    bool any = true;
+    out_begin(&w.o, out);
+    separate(&w, &any);
+    write_object(&w, t, obj);
+    out_end(&w.o);
+}
+
+void
 json_encode_value(struct buf *out, const struct value *v, unsigned flags)
 {
     struct writer w = {.flags = flags};

@@ -34,6 +34,7 @@ struct scan_impl {
     struct table_scan pub;
     MDB_cursor *cur;
     bool started;
+    bool back;
     size_t n_prefix;
     size_t n_from;
     uint8_t key[TABLE_KEY_MAX * 2]; /* prefix, then the key to start from */
@@ -366,6 +367,44 @@ table_scan(struct table_txn *t, unsigned table, struct slice prefix)
     return table_scan_from(t, table, prefix, prefix);
 }
 
+struct table_scan *
+table_scan_back(struct table_txn *t, unsigned table, struct slice prefix, struct slice from)
+{
+    struct table_scan *s = table_scan_from(t, table, prefix, from);
+    ((struct scan_impl *)s)->back = true;
+    return s;
+}
+
+/* The first key after all that have the prefix, in k (TABLE_KEY_MAX bytes). 0: there is none. */
+static size_t
+prefix_end(const struct scan_impl *s, uint8_t *k)
+{
+    size_t n = s->n_prefix;
+    memcpy(k, s->key, n);
+    while (n > 0 && k[n - 1] == UINT8_MAX)
+        n--;
+    if (n > 0)
+        k[n - 1]++;
+    return n;
+}
+
+static int
+scan_last(struct scan_impl *s, MDB_val *k, MDB_val *v)
+{
+    uint8_t end[TABLE_KEY_MAX];
+    struct slice at = SLICE(s->key + TABLE_KEY_MAX, s->n_from);
+    if (s->n_from == 0)
+        at = SLICE(end, prefix_end(s, end));
+    if (at.n == 0)
+        return mdb_cursor_get(s->cur, k, v, MDB_LAST);
+    *k = val_of(at);
+    int rc = mdb_cursor_get(s->cur, k, v, MDB_SET_RANGE);
+    if (rc == MDB_NOTFOUND)
+        return mdb_cursor_get(s->cur, k, v, MDB_LAST);
+    bool there = s->n_from > 0 && k->mv_size == at.n && memcmp(k->mv_data, at.p, at.n) == 0;
+    return rc != 0 || there ? rc : mdb_cursor_get(s->cur, k, v, MDB_PREV);
+}
+
 bool
 table_next(struct table_scan *pub)
 {
@@ -375,7 +414,10 @@ table_next(struct table_scan *pub)
     MDB_val k;
     MDB_val v;
     int rc;
-    if (!s->started) {
+    if (s->back) {
+        rc = s->started ? mdb_cursor_get(s->cur, &k, &v, MDB_PREV) : scan_last(s, &k, &v);
+        s->started = true;
+    } else if (!s->started) {
         k = val_of(SLICE(s->key + TABLE_KEY_MAX, s->n_from));
         rc = mdb_cursor_get(s->cur, &k, &v, s->n_from > 0 ? MDB_SET_RANGE : MDB_FIRST);
         s->started = true;

@@ -78,6 +78,9 @@ struct table_scan *table_scan(struct table_txn *t, unsigned table, struct slice 
 /* Starts at the first key >= `from` that still has `prefix`. */
 struct table_scan *table_scan_from(struct table_txn *t, unsigned table, struct slice prefix,
                                    struct slice from);
+/* Backwards: from the last key <= `from` (`from` empty: from the last) that has `prefix`. */
+struct table_scan *table_scan_back(struct table_txn *t, unsigned table, struct slice prefix,
+                                   struct slice from);
 bool table_next(struct table_scan *s);
 int table_scan_del(struct table_scan *s);
 void table_scan_end(struct table_scan *s);

@@ -246,60 +246,6 @@ query_ns_matches(const struct query_options *q, const char *ns)
     return str_eq(query_ns(q), NS_ALL) || str_eq(query_ns(q), str_or(ns, NS_DEFAULT));
 }
 
-void
-page_seek(struct page *p, struct state_iter *it, bool by_ns)
-{
-    const char *token = p->q->next_token;
-    if (p->q->reverse || str_empty(token))
-        return;
-    const char *dot = by_ns ? strchr(token, '.') : NULL;
-    if (by_ns && dot == NULL)
-        return;
-    char *ns = dot ? mem_strndup(it, token, (size_t)(dot - token)) : NULL;
-    state_iter_from(it, ns, dot ? dot + 1 : token);
-    p->sought = true;
-}
-
-bool
-page_full(const struct page *p)
-{
-    return !p->q->reverse && p->q->per_page > 0 && p->n > (uint64_t)p->q->per_page;
-}
-
-/* Rows before the page, and after the one that begins the next, are of no use. */
-bool
-page_wants(struct page *p, const void *ctx, const char *token)
-{
-    (void)ctx;
-    if (p->q->reverse)
-        return str_empty(p->q->next_token) || strcmp(token, p->q->next_token) <= 0;
-    if (!p->sought && !str_empty(p->q->next_token) && strcmp(token, p->q->next_token) < 0)
-        return false;
-    return p->q->per_page <= 0 || p->n <= (uint64_t)p->q->per_page;
-}
-
-void
-page_add(struct page *p, const void *ctx, const char *token, void *row)
-{
-    if ((p->n & (p->n - 1)) == 0)
-        mem_resize(ctx, p->v, struct page_row, p->n ? p->n * 2 : 1);
-    p->v[p->n++] = (struct page_row){token, row};
-}
-
-void **
-page_end(struct page *p, const void *ctx, size_t *ret_n)
-{
-    size_t max = p->q->per_page > 0 ? (size_t)p->q->per_page : SIZE_MAX;
-    void **out = mem_array(ctx, void *, p->n);
-
-    *ret_n = p->n < max ? p->n : max;
-    for (size_t i = 0; i < *ret_n; i++)
-        out[i] = p->v[p->q->reverse ? p->n - 1 - i : i].row;
-    if (p->n > max)
-        p->meta->next_token = p->v[p->q->reverse ? p->n - 1 - max : max].token;
-    return out;
-}
-
 /* --- writes --- */
 
 struct write {

@@ -11,33 +11,37 @@ enum { GET_ALLOCS_ROOM = 64 << 10 }; /* of a frame, for what is between allocati
 
 /* --- allocations --- */
 
+static const struct row_types alloc_rows = {&type_allocation, &type_alloc_list_stub};
+
 static int
 alloc_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
     const struct list_request *req = r->req;
     struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
-    struct page page = {.q = r->q, .meta = r->meta};
+    bool by_id = !str_empty(r->q->prefix);
+    struct rows l;
 
-    if (endpoint_check_prefix(r->q->prefix, e) < 0)
+    if (endpoint_check_prefix(r->q->prefix, e) < 0 || rows_begin(&l, r, ctx, &alloc_rows, e) < 0)
         return e->code;
-    struct state_iter *it = state_allocs(t, ctx, r->q->prefix);
-    page_seek(&page, it, false);
-    for (struct allocation *a; !page_full(&page) && (a = state_next_with_job(it, ctx)) != NULL;) {
-        if (!query_ns_matches(r->q, a->namespace) || !page_wants(&page, ctx, a->id))
+    struct state_iter *it =
+        by_id ? state_allocs(t, ctx, r->q->prefix) : state_allocs_by_create(t, ctx);
+    rows_seek(&l, it);
+    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = a->id, .create_index = by_id ? 0 : a->create_index}))
+            break;
+        if (!query_ns_matches(r->q, a->namespace) || !rows_take(&l, a))
             continue;
-        struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
+        struct alloc_list_stub *stub = endpoint_alloc_stub(a, a);
         if (req->resources) /* the only list that has them */
             stub->allocated_resources = a->allocated_resources;
         if (!req->task_states)
             stub->task_states = (struct task_state_map){0};
-        page_add(&page, ctx, a->id, stub);
-        read_saw(r, a->id, a->modify_index);
+        rows_add(&l, stub, a->modify_index);
     }
-    resp->allocations.v = (struct alloc_list_stub **)page_end(&page, ctx, &resp->allocations.n);
-    read_list(r, t);
     resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->allocations, e);
     r->resp = resp;
-    return 0;
+    return rc;
 }
 
 void
@@ -208,33 +212,32 @@ alloc_stop(void *arg, struct rpc_call *call, const void *p)
 
 /* --- evaluations --- */
 
+static const struct row_types eval_rows = {&type_evaluation, &type_evaluation};
+
 static int
 eval_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
     const struct list_request *req = r->req;
     struct eval_list_response *resp = mem_new(ctx, struct eval_list_response);
-    struct page page = {.q = r->q, .meta = r->meta};
+    bool by_id = !str_empty(r->q->prefix);
+    struct rows l;
 
-    if (endpoint_check_prefix(r->q->prefix, e) < 0)
+    if (endpoint_check_prefix(r->q->prefix, e) < 0 || rows_begin(&l, r, ctx, &eval_rows, e) < 0)
         return e->code;
-    struct state_iter *it = state_evals(t, ctx, r->q->prefix);
-    page_seek(&page, it, false);
-    for (struct evaluation *ev; !page_full(&page) && (ev = state_next(it, ctx)) != NULL;) {
-        if (!query_ns_matches(r->q, ev->namespace) ||
-            (!str_empty(req->status) && !str_eq(req->status, ev->status)) ||
-            (!str_empty(req->job_id) && !str_eq(req->job_id, ev->job_id)) ||
-            !page_wants(&page, ctx, ev->id)) {
-            talloc_free(ev);
-            continue;
-        }
-        page_add(&page, ctx, ev->id, ev);
-        read_saw(r, ev->id, ev->modify_index);
+    struct state_iter *it = by_id ? state_evals(t, ctx, r->q->prefix) : state_evals_by_create(t, ctx);
+    rows_seek(&l, it);
+    for (struct evaluation *ev; (ev = state_next(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = ev->id, .create_index = by_id ? 0 : ev->create_index}))
+            break;
+        if (query_ns_matches(r->q, ev->namespace) &&
+            (str_empty(req->status) || str_eq(req->status, ev->status)) &&
+            (str_empty(req->job_id) || str_eq(req->job_id, ev->job_id)) && rows_take(&l, ev))
+            rows_add(&l, ev, ev->modify_index);
     }
-    resp->evaluations.v = (struct evaluation **)page_end(&page, ctx, &resp->evaluations.n);
-    read_list(r, t);
     resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->evaluations, e);
     r->resp = resp;
-    return 0;
+    return rc;
 }
 
 void
@@ -318,18 +321,22 @@ eval_allocations_run(struct read *r, struct state_txn *t, void *ctx, struct err 
 {
     const struct id_request *req = r->req;
     struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
-    struct state_iter *it = state_allocs_by_eval(t, ctx, str_or(req->id, ""));
+    struct rows l;
 
-    (void)e;
-    for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
-        struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
-        list_add(ctx, resp->allocations, stub);
-        read_saw(r, a->id, a->modify_index);
+    if (rows_begin(&l, r, ctx, &alloc_rows, e) < 0)
+        return e->code;
+    struct state_iter *it = state_allocs_by_eval(t, ctx, str_or(req->id, ""));
+    rows_seek(&l, it);
+    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = a->id}))
+            break;
+        if (rows_take(&l, a))
+            rows_add(&l, endpoint_alloc_stub(a, a), a->modify_index);
     }
-    read_list(r, t);
     resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->allocations, e);
     r->resp = resp;
-    return 0;
+    return rc;
 }
 
 void

@@ -7,7 +7,10 @@
 #define PADDOCK_SERVER_ENDPOINT_INT_H
 
 #include "net/rpc.h"
+#include "codec/codec.h"
+#include "common/buf.h"
 #include "server/endpoint.h"
+#include "server/filter.h"
 #include "server/gate.h"
 #include "server/limits.h"
 #include "server/server.h"
@@ -62,28 +65,57 @@ void read_list(struct read *r, struct state_txn *t);
 const char *query_ns(const struct query_options *q);
 bool query_ns_matches(const struct query_options *q, const char *ns);
 
-/* Pages. Every row is offered in key order, with its key; page_end() then keeps one page of them, in
- * the order asked for, and sets meta->next_token to the first one beyond. Rows are dropped as early as
- * possible: without `reverse`, page_offer() refuses what is before the page or beyond it. */
-struct page {
-    const struct query_options *q;
-    struct query_meta *meta;
-    struct page_row {
-        const char *token;
-        void *row;
-    } *v;
-    size_t n;
-    bool sought; /* rows before the page were not offered */
+/* --- lists ---
+ * Rows come in order; each is seen, taken or not, and added. A list is answered in one of two forms:
+ * its rows (what is asked within), or a part of it as JSON, which ends after LIST_PART_NS, _BYTES or
+ * _ROWS of work: NextToken says where the next one begins. Each part is of its own snapshot: no row of
+ * a later part is older than the index of the first.
+ *
+ *     for (x; (x = state_next(it, rows_ctx(&l))) != NULL && rows_see(&l, (struct row_key){...});)
+ *         if (rows_take(&l, x))
+ *             rows_add(&l, stub_of(x), x->modify_index);
+ */
+struct row_types {
+    const struct type *whole; /* what filters see */
+    const struct type *row;   /* what is answered */
 };
-/* Goes to where the page begins, if its rows come in the order of their keys. `by_ns`: tokens are
- * "namespace.id". */
-void page_seek(struct page *p, struct state_iter *it, bool by_ns);
-bool page_full(const struct page *p); /* no further row is needed */
-/* False: the row is not needed (the caller may free it). `row` is made by the caller on true. */
-bool page_wants(struct page *p, const void *ctx, const char *token);
-void page_add(struct page *p, const void *ctx, const char *token, void *row);
-/* The rows of the page. */
-void **page_end(struct page *p, const void *ctx, size_t *ret_n);
+struct row_key { /* its token: "create_index.id", "ns.id" or "id", by what is given */
+    const char *id, *ns;
+    uint64_t create_index;
+};
+struct rows {
+    struct read *r;
+    void *ctx, *row_ctx;
+    const struct row_types *types;
+    struct filter *filter; /* NULL: none */
+    uint64_t max, seen;
+    int64_t end_ns;
+    struct row_key key; /* of the row that was seen last */
+    bool over, too_large;
+    struct buf json;
+    struct object_list rows;
+};
+
+/* Fails when the filter is malformed; nothing is to be done then. */
+int rows_begin(struct rows *l, struct read *r, void *ctx, const struct row_types *types, struct err *e);
+void rows_seek(const struct rows *l, struct state_iter *it); /* to where the page begins */
+void *rows_ctx(struct rows *l);                             /* for the next row, and what is made of it */
+/* False: the part or page is over. */
+bool rows_see(struct rows *l, struct row_key key);
+bool rows_take(struct rows *l, const void *whole);
+void rows_add(struct rows *l, const void *row, uint64_t modify_index);
+/* Sets the index of the answer. *ret: the rows, unless they are JSON in r->meta. */
+int rows_end(struct rows *l, struct state_txn *t, struct object_list *ret, struct err *e);
+#define ROWS_END(l, t, list, e)                                                         \
+    ({                                                                                  \
+        struct object_list _ol;                                                         \
+        int _r = rows_end((l), (t), &_ol, (e));                                         \
+        if (_r == 0) {                                                                  \
+            (list).v = (__typeof__((list).v))_ol.v;                                      \
+            (list).n = _ol.n;                                                           \
+        }                                                                               \
+        _r;                                                                             \
+    })
 
 /* --- writes --- */
 /* e is handled: `fn` comes for accepted entries only. `arg` is rpc_call_ctx memory. */

@@ -67,28 +67,29 @@ job_stub(struct state_txn *t, const void *ctx, const struct job *j, bool meta)
 static int
 list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
+    static const struct row_types types = {&type_job, &type_job_list_stub};
     const struct list_request *req = r->req;
     struct job_list_response *resp = mem_new(ctx, struct job_list_response);
-    struct page page = {.q = r->q, .meta = r->meta};
-    struct state_iter *it = state_jobs(t, ctx, query_ns(r->q), r->q->prefix);
+    struct rows l;
 
-    (void)e;
-    page_seek(&page, it, true);
-    for (struct job *j; !page_full(&page) && (j = state_next(it, ctx)) != NULL;) {
-        const char *token = mem_printf(ctx, "%s.%s", j->namespace, j->id);
-        if (!page_wants(&page, ctx, token))
+    if (rows_begin(&l, r, ctx, &types, e) < 0)
+        return e->code;
+    struct state_iter *it = state_jobs(t, ctx, query_ns(r->q), r->q->prefix);
+    rows_seek(&l, it);
+    for (struct job *j; (j = state_next(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = j->id, .ns = j->namespace}))
+            break;
+        if (!rows_take(&l, j))
             continue;
-        struct job_list_stub *stub = job_stub(t, ctx, j, req->meta);
-        page_add(&page, ctx, token, stub);
-        read_saw(r, token, j->modify_index);
+        struct job_list_stub *stub = job_stub(t, j, j, req->meta);
+        rows_add(&l, stub, j->modify_index);
         if (stub->job_summary != NULL)
-            read_saw(r, token, stub->job_summary->modify_index);
+            read_saw(r, j->namespace, stub->job_summary->modify_index);
     }
-    resp->jobs.v = (struct job_list_stub **)page_end(&page, ctx, &resp->jobs.n);
     resp->meta = r->meta;
-    read_list(r, t);
+    int rc = ROWS_END(&l, t, resp->jobs, e);
     r->resp = resp;
-    return 0;
+    return rc;
 }
 
 void
@@ -103,25 +104,29 @@ job_list(void *arg, struct rpc_call *call, const void *p)
 static int
 allocations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
+    static const struct row_types types = {&type_allocation, &type_alloc_list_stub};
     const struct id_request *req = r->req;
     struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
     const char *ns = query_ns(r->q), *id = str_or(req->id, "");
+    struct rows l;
+
+    if (rows_begin(&l, r, ctx, &types, e) < 0)
+        return e->code;
     const struct job *j = state_job(t, ctx, ns, id);
     struct state_iter *it = state_allocs_by_job(t, ctx, ns, id);
-
-    (void)e;
-    for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
+    rows_seek(&l, it);
+    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = a->id}))
+            break;
         /* an older job of that id that was purged */
-        if (!req->all && j != NULL && a->job != NULL && a->job->create_index != j->create_index)
-            continue;
-        struct alloc_list_stub *stub = endpoint_alloc_stub(ctx, a);
-        list_add(ctx, resp->allocations, stub);
-        read_saw(r, a->id, a->modify_index);
+        bool other = j != NULL && a->job != NULL && a->job->create_index != j->create_index;
+        if ((req->all || !other) && rows_take(&l, a))
+            rows_add(&l, endpoint_alloc_stub(a, a), a->modify_index);
     }
-    read_list(r, t);
     resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->allocations, e);
     r->resp = resp;
-    return 0;
+    return rc;
 }
 
 void
@@ -136,19 +141,25 @@ job_allocations(void *arg, struct rpc_call *call, const void *p)
 static int
 evaluations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
+    static const struct row_types types = {&type_evaluation, &type_evaluation};
     const struct id_request *req = r->req;
     struct eval_list_response *resp = mem_new(ctx, struct eval_list_response);
-    struct state_iter *it = state_evals_by_job(t, ctx, query_ns(r->q), str_or(req->id, ""));
+    struct rows l;
 
-    (void)e;
-    for (struct evaluation *ev; (ev = state_next(it, ctx)) != NULL;) {
-        list_add(ctx, resp->evaluations, ev);
-        read_saw(r, ev->id, ev->modify_index);
+    if (rows_begin(&l, r, ctx, &types, e) < 0)
+        return e->code;
+    struct state_iter *it = state_evals_by_job(t, ctx, query_ns(r->q), str_or(req->id, ""));
+    rows_seek(&l, it);
+    for (struct evaluation *ev; (ev = state_next(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = ev->id}))
+            break;
+        if (rows_take(&l, ev))
+            rows_add(&l, ev, ev->modify_index);
     }
-    read_list(r, t);
     resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->evaluations, e);
     r->resp = resp;
-    return 0;
+    return rc;
 }
 
 void

@@ -358,25 +358,25 @@ node_stub(const void *ctx, const struct node *n, const struct list_request *req)
 static int
 node_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
+    static const struct row_types types = {&type_node, &type_node_list_stub};
     const struct list_request *req = r->req;
     struct node_list_response *resp = mem_new(ctx, struct node_list_response);
-    struct page page = {.q = r->q, .meta = r->meta};
+    struct rows l;
 
-    if (endpoint_check_prefix(r->q->prefix, e) < 0)
+    if (endpoint_check_prefix(r->q->prefix, e) < 0 || rows_begin(&l, r, ctx, &types, e) < 0)
         return e->code;
     struct state_iter *it = state_nodes(t, ctx, r->q->prefix);
-    page_seek(&page, it, false);
-    for (struct node *n; !page_full(&page) && (n = state_next(it, ctx)) != NULL;) {
-        if (!page_wants(&page, ctx, n->id))
-            continue;
-        page_add(&page, ctx, n->id, node_stub(ctx, n, req));
-        read_saw(r, n->id, n->modify_index);
+    rows_seek(&l, it);
+    for (struct node *n; (n = state_next(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = n->id}))
+            break;
+        if (rows_take(&l, n))
+            rows_add(&l, node_stub(n, n, req), n->modify_index);
     }
-    resp->nodes.v = (struct node_list_stub **)page_end(&page, ctx, &resp->nodes.n);
-    read_list(r, t);
     resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->nodes, e);
     r->resp = resp;
-    return 0;
+    return rc;
 }
 
 void
@@ -387,23 +387,31 @@ node_list(void *arg, struct rpc_call *call, const void *p)
     endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_NODES), 0, node_list_run);
 }
 
+/* Of all namespaces, whichever is asked for. */
 static int
 node_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
+    static const struct row_types types = {&type_allocation, &type_allocation};
     const struct id_request *req = r->req;
     struct allocs_response *resp = mem_new(ctx, struct allocs_response);
-    struct state_iter *it = state_allocs_by_node(t, ctx, str_or(req->id, ""));
+    struct rows l;
 
-    (void)e;
-    for (struct allocation *a; (a = state_next_with_job(it, ctx)) != NULL;) {
-        endpoint_alloc_totals(ctx, a);
-        list_add(ctx, resp->allocations, a);
-        read_saw(r, a->id, a->modify_index);
+    if (rows_begin(&l, r, ctx, &types, e) < 0)
+        return e->code;
+    struct state_iter *it = state_allocs_by_node(t, ctx, str_or(req->id, ""));
+    rows_seek(&l, it);
+    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = a->id}))
+            break;
+        if (!rows_take(&l, a))
+            continue;
+        endpoint_alloc_totals(a, a);
+        rows_add(&l, a, a->modify_index);
     }
-    read_list(r, t);
     resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->allocations, e);
     r->resp = resp;
-    return 0;
+    return rc;
 }
 
 void

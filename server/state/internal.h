@@ -32,6 +32,8 @@ enum {
     T_ALLOCS_BY_JOB = T_PRIMARY,
     T_ALLOCS_BY_NODE,
     T_ALLOCS_BY_EVAL,
+    T_ALLOCS_BY_CREATE, /* by CreateIndex, then id */
+    T_EVALS_BY_CREATE,
     T_EVALS_BY_JOB,
     T_OPEN_EVALS,  /* of a job, with its status: pending and blocked ones */
     T_JOBS_BY_TYPE,
@@ -40,7 +42,7 @@ enum {
 };
 
 /* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
-enum { STATE_FORMAT = 3 };
+enum { STATE_FORMAT = 4 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };
@@ -84,6 +86,7 @@ void key_part(struct key *k, const char *s);
 void key_u64(struct key *k, uint64_t v);
 /* A string of which only equality matters, as 8 bytes. */
 void key_hash(struct key *k, const char *s);
+struct key key_create(uint64_t create_index, const char *id);
 struct key key1(const char *a);
 struct key key2(const char *a, const char *b);
 struct key key3(const char *a, const char *b, const char *c);

@@ -6,6 +6,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "server/state/internal.h"
 
@@ -13,6 +14,7 @@ struct state_iter {
     struct state_txn *t;
     struct table_scan *scan;
     unsigned table;     /* of the rows */
+    unsigned scanned;   /* that, or what names them */
     bool by_index;      /* scan values are ids of rows */
     bool live_only;
     size_t left;        /* rows still to give */
@@ -205,6 +207,7 @@ iter_new(struct state_txn *t, const void *ctx, unsigned table, unsigned scanned,
     struct state_iter *it = mem_new(ctx, struct state_iter);
     it->t = t;
     it->table = table;
+    it->scanned = scanned;
     it->by_index = scanned != table;
     it->left = SIZE_MAX;
     it->prefix_key = k;
@@ -213,13 +216,36 @@ iter_new(struct state_txn *t, const void *ctx, unsigned table, unsigned scanned,
     return it;
 }
 
-void
-state_iter_from(struct state_iter *it, const char *ns, const char *id)
+/* The key of the row that a token names, in the table that is scanned; n 0: the token is none. */
+static struct key
+token_key(const struct state_iter *it, const char *token)
 {
-    ASSERT(!it->by_index);
-    struct key k = ns != NULL ? key2(ns, id) : key1(id);
+    struct key k = {.n = 0};
+    const char *dot = strchr(token, '.');
+    auto_mem char *first = mem_strndup(NULL, token, dot != NULL ? (size_t)(dot - token) : 0);
+    bool by_create = it->scanned == T_ALLOCS_BY_CREATE || it->scanned == T_EVALS_BY_CREATE;
+    uint64_t index = 0;
+
+    if (it->scanned == T_JOBS)
+        return dot != NULL ? key2(first, dot + 1) : k;
+    if (by_create && (dot == NULL || num_parse_u64(first, &index) < 0))
+        return k;
+    if (by_create)
+        return key_create(index, dot + 1);
+    k = it->by_index ? it->prefix_key : k;
+    key_part(&k, token);
+    return k;
+}
+
+void
+state_iter_seek(struct state_iter *it, const char *token, bool back)
+{
+    struct key k = str_empty(token) ? (struct key){.n = 0} : token_key(it, token);
+    if (k.n == 0 && !back)
+        return;
     table_scan_end(it->scan);
-    it->scan = table_scan_from(it->t->t, it->t->s->t[it->table], KEY_SLICE(it->prefix_key), KEY_SLICE(k));
+    it->scan = (back ? table_scan_back : table_scan_from)(
+        it->t->t, it->t->s->t[it->scanned], KEY_SLICE(it->prefix_key), KEY_SLICE(k));
 }
 
 /* Rows of a namespace (or all) whose id starts with prefix. */
@@ -372,6 +398,18 @@ struct state_iter *
 state_allocs_by_eval(struct state_txn *t, const void *ctx, const char *eval_id)
 {
     return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_EVAL, key1(eval_id));
+}
+
+struct state_iter *
+state_allocs_by_create(struct state_txn *t, const void *ctx)
+{
+    return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_CREATE, (struct key){.n = 0});
+}
+
+struct state_iter *
+state_evals_by_create(struct state_txn *t, const void *ctx)
+{
+    return iter_new(t, ctx, T_EVALS, T_EVALS_BY_CREATE, (struct key){.n = 0});
 }
 
 struct state_iter *

@@ -33,6 +33,8 @@ static const char *const table_names[T_ALL] = {
     [T_ALLOCS_BY_JOB] = "allocs_by_job",
     [T_ALLOCS_BY_NODE] = "allocs_by_node",
     [T_ALLOCS_BY_EVAL] = "allocs_by_eval",
+    [T_ALLOCS_BY_CREATE] = "allocs_by_create",
+    [T_EVALS_BY_CREATE] = "evals_by_create",
     [T_EVALS_BY_JOB] = "evals_by_job",
     [T_OPEN_EVALS] = "open_evals",
     [T_JOBS_BY_TYPE] = "jobs_by_type",
@@ -120,6 +122,15 @@ void
 key_hash(struct key *k, const char *s)
 {
     key_u64(k, s != NULL ? XXH3_64bits(s, strlen(s)) : 0);
+}
+
+struct key
+key_create(uint64_t create_index, const char *id)
+{
+    struct key k = {.n = 0};
+    key_u64(&k, create_index);
+    key_part(&k, id);
+    return k;
 }
 
 struct key

@@ -114,9 +114,13 @@ struct state_iter *state_allocs_by_eval(struct state_txn *t, const void *ctx, co
 struct state_iter *state_evals(struct state_txn *t, const void *ctx, const char *prefix);
 struct state_iter *state_evals_by_job(struct state_txn *t, const void *ctx, const char *ns,
                                       const char *id);
-/* Before the first row: starts at the row of that id, or where it would be (jobs: with namespace; nodes,
- * allocations, evaluations: ns NULL). Not for lists by job, node or evaluation. */
-void state_iter_from(struct state_iter *it, const char *ns, const char *id);
+/* In the order in which they were made: CreateIndex, then id. */
+struct state_iter *state_allocs_by_create(struct state_txn *t, const void *ctx);
+struct state_iter *state_evals_by_create(struct state_txn *t, const void *ctx);
+/* Before the first row: starts at the one that `token` names, or where it would be ("" or NULL: at the
+ * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation, ids
+ * elsewhere. */
+void state_iter_seek(struct state_iter *it, const char *token, bool back);
 /* Skip allocations that are terminal on either side, without decoding them. */
 void state_iter_live_only(struct state_iter *it);
 /* The next row decoded into ctx, or NULL at the end (the iterator is then closed). */

@@ -223,8 +223,9 @@ alloc_indexes(struct state_txn *t, const struct allocation *a, bool put)
 {
     struct key id = key1(a->id);
     struct key keys[] = {key3(a->namespace, a->job_id, a->id), key2(a->node_id, a->id),
-                         key2(a->eval_id, a->id)};
-    static const unsigned tables[] = {T_ALLOCS_BY_JOB, T_ALLOCS_BY_NODE, T_ALLOCS_BY_EVAL};
+                         key2(a->eval_id, a->id), key_create(a->create_index, a->id)};
+    static const unsigned tables[] = {T_ALLOCS_BY_JOB, T_ALLOCS_BY_NODE, T_ALLOCS_BY_EVAL,
+                                      T_ALLOCS_BY_CREATE};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         if (put)
             put_raw(t, tables[i], keys[i], KEY_SLICE(id));
@@ -263,7 +264,8 @@ state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
     struct allocation *old = state_alloc(t, tmp, a->id);
     bool same = old != NULL && str_eq(old->eval_id, a->eval_id) &&
                 str_eq(old->node_id, a->node_id) && str_eq(old->job_id, a->job_id) &&
-                str_eq(old->namespace, a->namespace) && str_eq(old->name, a->name);
+                str_eq(old->namespace, a->namespace) &&
+                old->create_index == a->create_index && str_eq(old->name, a->name);
     if (old != NULL && !same) {
         alloc_changed(t, index, old);
         alloc_indexes(t, old, false);
@@ -340,6 +342,7 @@ state_put_eval(struct state_txn *t, uint64_t index, const struct evaluation *ev)
     struct key id = key1(ev->id);
     put_obj(t, T_EVALS, id, ev);
     put_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id), KEY_SLICE(id));
+    put_raw(t, T_EVALS_BY_CREATE, key_create(ev->create_index, ev->id), KEY_SLICE(id));
     eval_open(t, ev, ev->status);
     eval_changed(t, index, ev);
 }
@@ -352,6 +355,7 @@ state_del_eval(struct state_txn *t, uint64_t index, const char *id)
     if (ev == NULL)
         return;
     del_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id));
+    del_raw(t, T_EVALS_BY_CREATE, key_create(ev->create_index, ev->id));
     eval_open(t, ev, NULL);
     del_raw(t, T_EVALS, key1(id));
     eval_changed(t, index, ev);
@@ -414,6 +418,7 @@ state_load_row(struct state_txn *t, unsigned table, struct slice key, struct sli
     if (table == T_EVALS) {
         const struct evaluation *ev = obj;
         put_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id), KEY_SLICE(k));
+        put_raw(t, T_EVALS_BY_CREATE, key_create(ev->create_index, ev->id), KEY_SLICE(k));
         eval_open(t, ev, ev->status);
     }
     return 0;

@@ -11,11 +11,14 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "jobspec/jobspec.h"
+#include "server/filter.h"
 #include "server/server.h"
+#include "tests/lib/test.h"
 
 struct query_options fake_query;
 char fake_text[256], fake_token[64];
 bool fake_canceled, fake_parked;
+unsigned fake_fails_at;
 
 static struct query_meta *
 meta(void *ctx)
@@ -35,34 +38,55 @@ remember(const struct query_options *q)
     snprintf(fake_text, sizeof(fake_text), "%s", str_or(q->namespace, ""));
 }
 
+/* Of job `i`: a filter sees more of it than its row. */
+static bool
+wanted(void *ctx, const struct query_options *q, const struct job_list_stub *row)
+{
+    struct err e = ERR_INIT;
+    struct job j = {.id = row->id, .status = row->status, .version = 7};
+    if (str_empty(q->filter))
+        return true;
+    struct filter *f = filter_compile(ctx, &type_job, q->filter, &e);
+    return f && filter_match(f, &j);
+}
+
+/* a to e, in parts of two rows; a, b: running. Metrics ask for all at once. */
 static void
 job_list(void *arg, struct rpc_call *call, const void *req)
 {
-    static const char *const ids[] = {"a", "b", "c", "d", "e"}; /* a, b: running */
+    static const char *const ids[] = {"a", "b", "c", "d", "e"};
     const struct list_request *r = req;
+    const struct query_options *q = r->query;
     struct job_list_response *resp = mem_new(rpc_call_ctx(call), struct job_list_response);
+    auto_buf struct buf rows = BUF_INIT(1 << 20);
     (void)arg;
-    if (str_empty(r->query->next_token))
-        remember(r->query);
-    resp->meta = meta(resp);
-    if (r->query->per_page > 500) { /* as if so many did not fit a frame */
-        rpc_failf(call, -ERR_LIMIT, "over 16 MiB");
-        return;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(ids) && !str_eq(r->query->prefix, "none"); i++) {
-        char *token = mem_printf(resp, "default.%s", ids[i]);
-        if (!str_empty(r->query->next_token) && strcmp(token, r->query->next_token) < 0)
+    if (str_empty(q->next_token))
+        remember(q);
+    struct query_meta *m = resp->meta = meta(resp);
+    for (size_t i = 0; i < ARRAY_LEN(ids) && !str_eq(q->prefix, "none"); i++) {
+        size_t at = q->reverse ? ARRAY_LEN(ids) - 1 - i : i;
+        char *token = mem_printf(resp, "default.%s", ids[at]);
+        int order = str_empty(q->next_token) ? 0 : strcmp(token, q->next_token);
+        if (q->reverse ? order > 0 : order < 0)
             continue;
-        if (resp->jobs.n == 2 && r->query->per_page > 0) { /* a small page, whatever was asked for */
-            resp->meta->next_token = token;
+        struct job_list_stub *j = mem_new(resp, struct job_list_stub);
+        j->id = ids[at];
+        j->namespace = "default";
+        j->status = at < 2 ? "running" : "dead";
+        list_add(resp, resp->jobs, j);
+        if (q->part == 0 || !wanted(resp, q, j))
+            continue;
+        m->full = m->n == (q->per_page < 0   ? 0
+                           : q->per_page > 0 ? (uint64_t)q->per_page
+                                             : UINT64_MAX);
+        if (m->full || m->n == 2) {
+            m->next_token = token;
             break;
         }
-        struct job_list_stub *j = mem_new(resp, struct job_list_stub);
-        j->id = ids[i];
-        j->namespace = "default";
-        j->status = i < 2 ? "running" : "dead";
-        list_add(resp, resp->jobs, j);
+        m->n++;
+        json_encode_row(&rows, &type_job_list_stub, j, q->part == 2 ? JSON_PRETTY : 0);
     }
+    m->rows = (struct bytes){rows.data, rows.len};
     rpc_reply(call, resp);
 }
 
@@ -201,12 +225,43 @@ node_allocs(void *arg, struct rpc_call *call, const void *req)
     rpc_reply(call, resp);
 }
 
+/* FAKE_ALLOCS rows, a hundred in each part. */
+static void
+alloc_list(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct list_request *r = req;
+    struct query_meta *m = meta(rpc_call_ctx(call));
+    struct alloc_list_response resp = {.meta = m};
+    auto_buf struct buf rows = BUF_INIT(1 << 20);
+    unsigned first = 0;
+    (void)arg;
+    if (r->query->next_token)
+        ck_assert_int_eq(sscanf(r->query->next_token, "%u", &first), 1);
+    if (first == fake_fails_at && first > 0) {
+        rpc_failf(call, -ERR_UNAVAILABLE, "the server is stopping");
+        return;
+    }
+    struct alloc_list_stub row = {.name = "a"};
+    for (; m->n < 100 && first + m->n < FAKE_ALLOCS; m->n++)
+        json_encode_row(&rows, &type_alloc_list_stub, &row, 0);
+    if (first + m->n < FAKE_ALLOCS)
+        m->next_token = mem_printf(m, "%u", first + (unsigned)m->n);
+    m->rows = (struct bytes){rows.data, rows.len};
+    rpc_reply(call, &resp);
+}
+
 const struct rpc_service fake_services[] = {
-    {RPC_JOB_LIST, job_list},         {RPC_JOB_GET_JOB, job_get},
-    {RPC_JOB_REGISTER, job_register}, {RPC_JOB_DEREGISTER, job_deregister},
-    {RPC_STATUS_LEADER, leader},      {RPC_SYSTEM_GC, gc},
-    {RPC_ALLOC_GET_ALLOC, alloc_get}, {RPC_NODE_GET_NODE, node_get},
-    {RPC_NODE_UPDATE_DRAIN, node_drain}, {RPC_NODE_GET_ALLOCS, node_allocs},
+    {RPC_ALLOC_LIST, alloc_list},
+    {RPC_JOB_LIST, job_list},
+    {RPC_JOB_GET_JOB, job_get},
+    {RPC_JOB_REGISTER, job_register},
+    {RPC_JOB_DEREGISTER, job_deregister},
+    {RPC_STATUS_LEADER, leader},
+    {RPC_SYSTEM_GC, gc},
+    {RPC_ALLOC_GET_ALLOC, alloc_get},
+    {RPC_NODE_GET_NODE, node_get},
+    {RPC_NODE_UPDATE_DRAIN, node_drain},
+    {RPC_NODE_GET_ALLOCS, node_allocs},
 };
 const size_t fake_services_n = ARRAY_LEN(fake_services);
 
@@ -254,13 +309,13 @@ void
 client_info(const struct client *c, struct client_info *ret)
 {
     (void)c;
-    *ret = (struct client_info){.node_id = "node-1", .known_servers = "", .registered = true,
-                                .allocs_running = 3};
+    *ret = (struct client_info){
+        .node_id = "node-1", .known_servers = "", .registered = true, .allocs_running = 3};
 }
 
 void
-client_alloc_restart(struct client *c, const char *id, const char *task, bool all, client_done *done,
-                     void *arg)
+client_alloc_restart(struct client *c, const char *id, const char *task, bool all,
+                     client_done *done, void *arg)
 {
     (void)c;
     snprintf(fake_text, sizeof(fake_text), "restart %s %s %d", id, str_or(task, ""), all);
@@ -367,7 +422,8 @@ client_fs_ls(struct client *c, const char *id, const char *path, client_files_do
 }
 
 void
-client_fs_stat(struct client *c, const char *id, const char *path, client_files_done *done, void *arg)
+client_fs_stat(struct client *c, const char *id, const char *path, client_files_done *done,
+               void *arg)
 {
     client_fs_ls(c, id, path, done, arg);
 }
@@ -387,7 +443,8 @@ client_stream_open(struct client *c, const struct client_stream_request *r,
 }
 
 ssize_t
-client_stream_read(struct client_stream *s, void *buf, size_t n, void (*ready)(void *arg), void *arg)
+client_stream_read(struct client_stream *s, void *buf, size_t n, void (*ready)(void *arg),
+                   void *arg)
 {
     (void)ready;
     (void)arg;
@@ -428,10 +485,8 @@ client_exec_open(struct client *c, const char *id, const struct client_exec_requ
     snprintf(fake_text, sizeof(fake_text), "%s", buf_str(&b));
     buf_done(&b);
     buf_done(&fake_exec.in);
-    fake_exec = (struct fake_exec){.x = (struct client_exec *)&one,
-                                   .events = events,
-                                   .arg = arg,
-                                   .in = BUF_INIT(256 << 20)};
+    fake_exec = (struct fake_exec){
+        .x = (struct client_exec *)&one, .events = events, .arg = arg, .in = BUF_INIT(256 << 20)};
     (void)c;
     return fake_exec.x;
 }
@@ -505,7 +560,8 @@ config_value(const void *ctx, const struct agent_config *c)
 }
 
 int
-jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret, struct hcl_diags *d)
+jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
+              struct hcl_diags *d)
 {
     (void)d;
     if (memchr(in->s, '!', in->n))

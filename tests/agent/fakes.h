@@ -19,6 +19,10 @@ extern const size_t fake_services_n;
 extern struct query_options fake_query;
 extern char fake_text[256], fake_token[64];
 extern bool fake_canceled, fake_parked;
+/* How many allocations are listed: more bytes than one answer may have. Asked for those from
+ * fake_fails_at on (0: never), the server is gone. */
+enum { FAKE_ALLOCS = 150000 };
+extern unsigned fake_fails_at;
 
 /* The last command in a task: a test raises its events by hand. */
 struct fake_exec {

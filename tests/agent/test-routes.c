@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "agent/api.h"
+#include "agent/limits.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -295,11 +296,72 @@ START_TEST(lists)
     ck_assert_str_eq(ids_of("/v1/jobs?reverse=true&per_page=2&next_token=default.c"), "cb");
     ck_assert_str_eq(ids_of("/v1/jobs?filter=Status%20%3D%3D%20running"), "ab");
     ck_assert_str_eq(ids_of("/v1/jobs?filter=Status+%3D%3D+running+and+ID+!%3D+a&per_page=5"), "b");
+    ck_assert_str_eq(ids_of("/v1/jobs?filter=Status+!%3D+running&per_page=2"), "cd");
+    ck_assert_str_eq(got.next, "default.e");
+    ck_assert_str_eq(ids_of("/v1/jobs?filter=Version+%3D%3D+7+and+Periodic+is+nil"), "abcde");
+    ck_assert_int_eq(status("GET", "/v1/jobs?pretty", NULL), 200);
+    ck_assert(strncmp(got.body, "[\n    {\n        \"", 17) == 0);
+    ck_assert_str_eq(got.body + strlen(got.body) - 9, "\n    }\n]\n");
     ck_assert_int_eq(status("GET", "/v1/jobs?filter=Nope+%3D%3D+1", NULL), 400);
     ck_assert_ptr_nonnull(strstr(got.body, "failed to read filter expression"));
     ck_assert_int_eq(status("GET", "/v1/jobs?prefix=none", NULL), 200);
     ck_assert_str_eq(got.body, "[]");
     ck_assert_int_eq(status("GET", "/v1/evaluations?status=x&filter=ID+%3D%3D+a", NULL), 400);
+}
+END_TEST
+
+struct taken {
+    struct answer answer;
+    size_t bytes, stop_at;
+    char first, last;
+};
+
+static bool
+take(void *arg, const struct http_resp *r, const void *p, size_t n)
+{
+    struct taken *t = arg;
+    (void)r;
+    if (t->bytes == 0)
+        t->first = *(const char *)p;
+    t->bytes += n;
+    t->last = ((const char *)p)[n - 1];
+    return t->stop_at == 0 || t->bytes < t->stop_at;
+}
+
+static void
+take_allocations(struct taken *t)
+{
+    struct http_ask a = {.method = "GET", .target = "/v1/allocations", .timeout_ms = 60000,
+                         .on_body = take, .done = answered, .arg = t};
+    http_send(client, &a);
+    ck_assert(loop_run_until(loop, &t->answer.done, 60000));
+}
+
+/* No list is too long: it is not collected before it is sent. */
+START_TEST(a_list_of_any_length_is_streamed)
+{
+    auto_buf struct buf row = BUF_INIT(4096);
+    json_encode_row(&row, &type_alloc_list_stub, &(struct alloc_list_stub){.name = "a"}, 0);
+    ck_assert_uint_gt(row.len * FAKE_ALLOCS, API_ANSWER_MAX);
+    struct taken t = {0};
+    take_allocations(&t);
+    ck_assert_int_eq(t.answer.status, 200);
+    ck_assert_str_eq(t.answer.index, "42");
+    ck_assert_str_eq(t.answer.next, "");
+    ck_assert(t.first == '[' && t.last == ']');
+    ck_assert_uint_eq(t.bytes, row.len * FAKE_ALLOCS + 1);
+    /* a server that goes meanwhile, a reader that has enough */
+    fake_fails_at = FAKE_ALLOCS / 2;
+    t = (struct taken){0};
+    take_allocations(&t);
+    ck_assert_int_lt(t.answer.status, 0);
+    ck_assert_uint_gt(t.bytes, 0);
+    fake_fails_at = 0;
+    t = (struct taken){.stop_at = 5 << 20};
+    take_allocations(&t);
+    ck_assert_int_eq(t.answer.status, -ERR_CANCELED);
+    /* a page is collected: its token is in the head */
+    ck_assert_int_eq(status("GET", "/v1/allocations?per_page=200000", NULL), 413);
 }
 END_TEST
 
@@ -665,7 +727,8 @@ END_TEST
 TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
                    nodes_keep_their_secret_and_tell_of_drain,
                    a_node_has_the_allocations_of_all_namespaces, draining, node_metadata, parameters,
-                   lists, pretty, a_blocking_query_is_canceled_with_its_client, bodies,
+                   lists, a_list_of_any_length_is_streamed, pretty,
+                   a_blocking_query_is_canceled_with_its_client, bodies,
                    agent_routes, deployments_block, client_routes, a_page_of_another_origin_changes_nothing,
                    a_name_that_is_not_ours_is_refused,
                    what_is_meant_for_another_region_is_not_done_here,

@@ -199,5 +199,138 @@ START_TEST(indexes_and_pages)
 }
 END_TEST
 
+/* --- parts of lists --- */
+
+/* All rows of a list as one JSON text; *ret_parts: in how many answers they came. */
+static struct object_list
+parts_of(struct world *w, struct list_request *req, size_t *ret_parts)
+{
+    auto_buf struct buf text = BUF_INIT(64 << 20);
+    struct query_options *q = req->query;
+    struct object_list l;
+    struct err e = ERR_INIT;
+
+    q->part = 2;
+    *ret_parts = 0;
+    do {
+        const struct job_list_response *r = CALL(w, RPC_JOB_LIST, job_list_response, req);
+        buf_put(&text, r->meta->rows.v, r->meta->rows.n);
+        q->next_token = r->meta->next_token;
+        ++*ret_parts;
+    } while (!str_empty(q->next_token));
+    buf_puts(&text, text.len > 0 ? "]" : "[]");
+    text.data[0] = '[';
+    int rc = json_decode_list(w, &type_job_list_stub, (char *)text.data, text.len,
+                              BUDGET(256 << 20), &l, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    return l;
+}
+
+/* However large together; both ways, and in pages. */
+START_TEST(lists_come_in_parts)
+{
+    enum { JOBS = 40, BALLAST = 30000 };
+    struct world *w = world_open(tmp_dir());
+    char *ballast = mem_array(w, char, BALLAST + 1);
+    size_t parts;
+
+    memset(ballast, 'x', BALLAST);
+    for (int i = 0; i < JOBS; i++) {
+        struct job *j = the_job(w, mem_printf(w, "job-%02d", i), 0);
+        str_map_set(w, &j->meta, "ballast", ballast);
+        run_job(w, j);
+    }
+    for (int back = 0; back < 2; back++) {
+        struct query_options q = {.reverse = back == 1};
+        struct list_request lr = {.query = &q, .meta = true};
+        struct object_list l = parts_of(w, &lr, &parts);
+        ck_assert_uint_gt(parts, JOBS * BALLAST / LIST_PART_BYTES - 1);
+        ck_assert_uint_eq(l.n, JOBS);
+        for (int i = 0; i < JOBS; i++)
+            ck_assert_str_eq(((struct job_list_stub *)l.v[i])->id,
+                             mem_printf(w, "job-%02d", back ? JOBS - 1 - i : i));
+    }
+    struct query_options q = {.part = 1, .per_page = 3};
+    struct list_request lr = {.query = &q};
+    const struct job_list_response *r = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert(r->meta->full && r->meta->n == 3);
+    ck_assert_str_eq(r->meta->next_token, "default.job-03");
+    q.per_page = -1;
+    q.next_token = r->meta->next_token;
+    r = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
+    ck_assert(r->meta->full && r->meta->n == 0);
+    ck_assert_str_eq(r->meta->next_token, "default.job-03");
+    world_close(w);
+}
+END_TEST
+
+static size_t
+found(struct world *w, enum rpc_id rpc, const char *filter)
+{
+    struct query_options q = {.part = 1, .filter = filter};
+    struct list_request lr = {.query = &q};
+    const struct type *t = rpc_method_by_id(rpc)->resp;
+    const char *r = call(w, rpc, &lr);
+
+    if (r == NULL)
+        return SIZE_MAX;
+    return (*(struct query_meta *const *)(r + type_field(t, "Meta", 4)->offset))->n;
+}
+
+/* Filters see what is stored, of which the rows are a part. */
+START_TEST(filters_see_whole_objects)
+{
+    static const struct {
+        enum rpc_id rpc;
+        const char *filter;
+        size_t n;
+    } all[] = {
+        {RPC_JOB_LIST, "Meta.team == a", 1},
+        {RPC_JOB_LIST, "team in Meta", 1},
+        {RPC_JOB_LIST, "TaskGroups is not empty", 2},
+        {RPC_JOB_LIST, "Version == 0 and Region == global", 2},
+        {RPC_JOB_LIST, "Version == 1", 0},
+        {RPC_JOB_LIST, "any TaskGroups as g { any g.Tasks as t { t.Driver == raw_exec } }", 2},
+        {RPC_JOB_LIST, "Periodic is not nil", 0},
+        {RPC_JOB_LIST, "ParentID == \"\" and ParameterizedJob is not nil", 0},
+        {RPC_JOB_LIST, "JobSummary.Children is nil", SIZE_MAX},
+        {RPC_NODE_LIST, "Attributes[\"kernel.name\"] == linux", 1},
+        {RPC_NODE_LIST, "Drivers.raw_exec.Healthy == true", 1},
+        {RPC_NODE_LIST, "HTTPAddr contains 4646", 1},
+        {RPC_NODE_LIST, "SecretID is not empty", SIZE_MAX},
+        {RPC_NODE_LIST, "Drain == false", SIZE_MAX},
+        {RPC_ALLOC_LIST, "Job.Type == service and Job.Priority == 50", 2},
+        {RPC_ALLOC_LIST, "Job.Meta.team == a", 1},
+        {RPC_ALLOC_LIST, "server in TaskStates", 1},
+        {RPC_ALLOC_LIST, "TaskStates.server.State == running", 1},
+        {RPC_ALLOC_LIST, "PreviousAllocation is empty", 2},
+        {RPC_ALLOC_LIST, "JobVersion == 0", SIZE_MAX},
+        {RPC_EVAL_LIST, "TriggeredBy == job-register", 2},
+        {RPC_EVAL_LIST, "QueuedAllocations is not empty", 2},
+    };
+    struct world *w = world_open(tmp_dir());
+    struct job *j = the_job(w, "a", 1);
+
+    node_up(w);
+    str_map_set(w, &j->meta, "team", "a");
+    await_eval(w, run_job(w, j)->eval_id);
+    await_eval(w, run_job(w, the_job(w, "b", 1))->eval_id);
+    struct allocation a = {.id = allocs_of(w, "a")->allocations.v[0]->id,
+                           .client_status = "running"};
+    struct allocation *v[] = {&a};
+    struct task_state s = {.state = "running"};
+    map_put(w, a.task_states, "server")->v = &s;
+    struct node_update_alloc_request ur = {
+        .node_id = node_id, .secret_id = node_secret, .allocs = {v, 1}};
+    CALL(w, RPC_NODE_UPDATE_ALLOC, write_response, &ur);
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        size_t n = found(w, all[i].rpc, all[i].filter);
+        ck_assert_msg(n == all[i].n, "%s: %zu %s", all[i].filter, n, w->err.text);
+    }
+    world_close(w);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("reads", 60, allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
-                   a_purge_wakes_lists_of_its_prefix_only, indexes_and_pages)
+                   a_purge_wakes_lists_of_its_prefix_only, indexes_and_pages, lists_come_in_parts,
+                   filters_see_whole_objects)

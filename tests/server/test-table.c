@@ -94,6 +94,29 @@ START_TEST(scans_by_prefix)
         table_scan_end(s);
         ck_assert_msg(n == want[i].n, "row %zu: %zu", i, n);
     }
+    static const struct {
+        const char *prefix, *from, *first;
+        size_t n;
+    } back[] = {{"", "", "\xff\xff", 7},
+                {"a", "", "ac", 5},
+                {"ab", "", "abd", 3},
+                {"\xff", "", "\xff\xff", 1},
+                {"x", "", NULL, 0},
+                {"a", "abd", "abd", 4},
+                {"a", "abcz", "abc", 3},
+                {"ab", "aa", NULL, 0},
+                {"", "zz", "b", 6},
+                {"b", "\xff\xff\xff", NULL, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(back); i++) {
+        size_t n = 0;
+        struct table_scan *s = table_scan_back(r, t, str(back[i].prefix), str(back[i].from));
+        for (; table_next(s); n++)
+            if (n == 0)
+                ck_assert_mem_eq(s->key.p, back[i].first, s->key.n);
+        ck_assert_int_eq(s->error, 0);
+        table_scan_end(s);
+        ck_assert_msg(n == back[i].n, "back %zu: %zu", i, n);
+    }
     table_end(r);
     struct table_txn *w = table_write_begin(env, &rc);
     struct table_scan *s = table_scan(w, t, str("ab"));
