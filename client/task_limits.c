@@ -23,7 +23,7 @@ task_limits_warn(struct task_runner *tr, const char *warning)
     if (str_empty(warning) || str_eq(tr->limits_told, warning))
         return;
     mem_free(tr->limits_told);
-    tr->limits_told = mem_strdup(tr, warning);
+    tr->limits_told = mem_strdup(tr->ar, warning); /* `tr` is a part of that */
     note(tr, warning);
 }
 
