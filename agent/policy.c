@@ -146,6 +146,8 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         p->metadata = iso->cloud_metadata;
         p->network_modes = iso->network_modes;
     }
+    if (!iso || !iso->agent_api)
+        policy_deny_agent(p, cfg);
     *ret = p;
     return 0;
 }

@@ -2,8 +2,8 @@
  *
  * Network accounting and policy of tasks, and what else programs count for them. Counting that cannot
  * be had is absent and says why; a policy that somebody asked for (the job, or the operator's isolation
- * block) and that cannot be enforced keeps the task from starting. The built-in refusal of cloud
- * metadata is enforced where it can be.
+ * block) and that cannot be enforced keeps the task from starting. The built-in refusals, of cloud
+ * metadata and of where the agent listens, are enforced where they can be.
  */
 #include "isolation/warden.h"
 
@@ -129,8 +129,9 @@ compile_both(const struct warden *w, const void *ctx, const struct launch_spec *
              struct task_rules *ret, struct err *e)
 {
     const struct policy *p = w->policy;
+    const struct net_policy agent = {.deny = p->agent_denied};
     const struct net_policy *const out[] = {p->egress, p->metadata ? NULL : netrules_metadata(),
-                                            s->egress};
+                                            p->agent_denied.n > 0 ? &agent : NULL, s->egress};
     const struct net_policy *const in[] = {p->bind, s->bind};
     int r = compile(ctx, "egress", out, ARRAY_LEN(out), &ret->egress, e);
     return r < 0 ? r : compile(ctx, "bind", in, ARRAY_LEN(in), &ret->bind, e);

@@ -25,6 +25,10 @@ setup(void)
     cfg->client->enabled = true;
     cfg->isolation = mem_new(ctx, struct agent_isolation);
     cfg->isolation->user = "nobody";
+    cfg->addresses = mem_new(ctx, struct agent_addresses);
+    cfg->ports = mem_new(ctx, struct agent_ports);
+    *cfg->ports = (struct agent_ports){.http = 4646, .rpc = 4647};
+    cfg->bind_addr = "192.0.2.1";
 }
 
 static void
@@ -159,8 +163,34 @@ START_TEST(the_agent_has_a_user_and_it_is_not_root)
 }
 END_TEST
 
+START_TEST(where_the_agent_listens_is_denied_to_tasks)
+{
+    struct policy *p = policy(NULL);
+    ck_assert_uint_eq(p->agent_denied.n, 1);
+    ck_assert_str_eq(p->agent_denied.v[0], "192.0.2.1:4646-4646/tcp");
+    cfg->server = mem_new(ctx, struct agent_server);
+    cfg->server->enabled = true;
+    p = policy(NULL);
+    ck_assert_uint_eq(p->agent_denied.n, 1);
+    ck_assert_str_eq(p->agent_denied.v[0], "192.0.2.1:4646-4647/tcp");
+    cfg->addresses->rpc = "2001:db8::1";
+    p = policy(NULL);
+    ck_assert_uint_eq(p->agent_denied.n, 2);
+    ck_assert_str_eq(p->agent_denied.v[1], "[2001:db8::1]:4647-4647/tcp");
+    cfg->addresses->rpc = NULL;
+    cfg->bind_addr = "0.0.0.0";
+    p = policy(NULL);
+    ck_assert(str_list_has(&p->agent_denied, "127.0.0.0/8:4646-4647/tcp"));
+    ck_assert(str_list_has(&p->agent_denied, "[::1]:4646-4647/tcp"));
+    ck_assert(str_list_has(&p->agent_denied, "172.26.64.0/20:4646-4647/tcp"));
+    cfg->isolation->agent_api = true;
+    ck_assert_uint_eq(policy(NULL)->agent_denied.n, 0);
+}
+END_TEST
+
 TEST_SUITE_FIXTURE("agent-policy", 20, setup, teardown, directories,
                    an_empty_list_of_denied_users_is_not_none,
+                   where_the_agent_listens_is_denied_to_tasks,
                    raw_exec_is_off_unless_enabled,
                    the_old_option_of_raw_exec_is_read_in_all_spellings,
                    seccomp_is_on_unless_refused,
