@@ -23,6 +23,8 @@
     X(LANDLOCK, "landlock", false)                                                                 \
     X(USERNS, "userns", false)                                                                     \
     X(NAMESPACES, "namespaces", true)                                                              \
+    X(SETNS, "setns", true)                                                                        \
+    X(KEYRING, "keyring", true)                                                                    \
     X(TIMENS, "timens", false)                                                                     \
     X(CGROUP2, "cgroup2", true)                                                                    \
     X(CGROUP_KILL, "cgroup_kill", false)                                                           \

@@ -234,6 +234,32 @@ combination(unsigned without)
     stop(&r, without);
 }
 
+/* As container hosts do it: the driver must not look healthy and fail each task. */
+START_TEST(a_host_that_denies_setns_or_keyctl_says_so)
+{
+    TEST_NEED("root");
+    const struct rig_denied calls[] = {{SYS_setns, EPERM}, {SYS_keyctl, EPERM}};
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        struct rig r;
+        struct got g = {0};
+        rig_start(&r, 0);
+        rig_kill(&r, SIGUSR1);
+        r.denied[r.n_denied++] = calls[i];
+        rig_spawn(&r);
+        warden_client_free(r.client);
+        r.client = warden_client_new(r.ctx, r.socket);
+        rig_connect(&r);
+        warden_info(r.client, rig_got, &g);
+        rig_wait(&r, &g);
+        ck_assert_uint_eq(g.info->missing.n, 1);
+        ck_assert_msg(strstr(g.info->missing.v[0], i == 0 ? "setns" : "keyring") != NULL, "%s",
+                      g.info->missing.v[0]);
+        got_free(&g);
+        rig_stop(&r);
+    }
+}
+END_TEST
+
 START_TEST(sixteen_combinations)
 {
     TEST_NEED("root");
@@ -254,4 +280,5 @@ START_TEST(sixteen_combinations)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("degrade", 60, sixteen_combinations)
+TEST_SUITE_TIMEOUT("degrade", 60, a_host_that_denies_setns_or_keyctl_says_so,
+                   sixteen_combinations)
