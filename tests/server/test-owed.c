@@ -263,6 +263,53 @@ START_TEST(a_missed_heartbeat_that_was_refused_is_not_forgotten)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("owed", 60, what_was_refused_is_tried_until_it_is_written,
+/* An allocation that may be away for a while. */
+static void
+patient_alloc(struct fx *f, const void *tmp)
+{
+    struct intent *in = intent_new(tmp, 0);
+    struct job *j = make_job(in, "patient", 1);
+    j->task_groups.v[0]->disconnect = type_new(j, &type_disconnect_strategy);
+    j->task_groups.v[0]->disconnect->lost_after = (struct opt_i64){true, 500 * NS_PER_MS};
+    in->job_register = type_new(in, &type_intent_job_register);
+    in->job_register->job = j;
+    ck_assert_int_eq(put(f, in), 0);
+    struct state_txn *t = state_read_begin(server_state(f->s), tmp);
+    j = state_job(t, tmp, "default", "patient");
+    state_read_end(t);
+    in = intent_new(tmp, 0);
+    in->plan_result = type_new(in, &type_plan_result);
+    in->plan_result->job = j;
+    list_add(in, in->plan_result->placed, make_alloc(in, j, "a1", "n1"));
+    ck_assert_int_eq(put(f, in), 0);
+}
+
+START_TEST(a_disconnected_node_goes_down_when_its_time_is_over)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    struct server_config cfg = {.data_dir = tmp_dir(),
+                                .rpc_addr = "127.0.0.1:4647",
+                                .dev = true,
+                                .heartbeat_min_ms = 50,
+                                .heartbeat_grace_ms = 50,
+                                .failover_ttl_ms = 10};
+    struct fx f;
+    bool never = false;
+    fx_open(&f, &cfg);
+    node_up(&f, tmp);
+    patient_alloc(&f, tmp);
+    fx_close(&f);
+    fx_open(&f, &cfg);
+    for (int64_t ms = 0; !node_is(&f, NODE_DISCONNECTED) && ms < WAIT_MS; ms += 10)
+        loop_run_until(f.loop, &never, 10);
+    for (int64_t ms = 0; !node_is(&f, NODE_DOWN) && ms < WAIT_MS; ms += 10)
+        loop_run_until(f.loop, &never, 10);
+    ck_assert(node_is(&f, NODE_DOWN));
+    fx_close(&f);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("owed", 90, what_was_refused_is_tried_until_it_is_written,
                    what_is_called_back_is_not_written, what_is_too_large_is_written_in_parts,
-                   a_missed_heartbeat_that_was_refused_is_not_forgotten)
+                   a_missed_heartbeat_that_was_refused_is_not_forgotten,
+                   a_disconnected_node_goes_down_when_its_time_is_over)
