@@ -45,10 +45,15 @@ static const char *const filters[] = {"ID == \"web\"",
                                       "TaskGroups[\"x\"] is empty",
                                       "((ID == a))",
                                       "not not ID not matches `(a+)+$`",
+                                      "ParameterizedJob is not nil or Update is nil",
+                                      "any TaskGroups as g { g.Name == g and g.Tasks is empty }",
+                                      "all Meta as k, v { k == a and v != b }",
+                                      "any Datacenters as i, _ { i == 0 } or TaskGroups.0.Name == g",
                                       NULL};
 static const char *const node_filters[] = {"Attributes[\"kernel.name\"] == linux",
                                            "Drivers.exec.Detected == true", "Links is empty",
-                                           "NodeResources.Cpu.CpuShares == 9", NULL};
+                                           "NodeResources.Cpu.CpuShares == 9",
+                                           "any Drivers as _, d { d.Healthy == true }", NULL};
 
 /* operator, left NUL right */
 static const struct {
