@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every limit of agent/, named. `make check-docs` holds the section LIMITS of
- * paddock-agent(8) against this file: the comment of each is its text there.
+ * Every limit of agent/, named. `make check-docs` holds paddock-limits(7) against this file: the
+ * comment of each is its text there.
  */
 #ifndef PADDOCK_AGENT_LIMITS_H
 #define PADDOCK_AGENT_LIMITS_H
