@@ -17,6 +17,13 @@
 #define RUN_DIR_DEFAULT "/run/paddock"
 #define USER_DEFAULT "paddock"
 
+static bool
+text_true(const char *s)
+{
+    bool on = false;
+    return s && num_parse_bool(s, &on) == 0 && on;
+}
+
 /* A block may come as a map or as a list of maps (HCL1 habits). */
 static bool
 value_true(const struct value *v, const char *key)
@@ -25,7 +32,7 @@ value_true(const struct value *v, const char *key)
         v = v->list.n > 0 ? v->list.v[0] : NULL;
     const struct value *x = v && v->kind == VALUE_MAP ? value_get(v, key) : NULL;
     return x && ((x->kind == VALUE_BOOL && x->b) ||
-                 (x->kind == VALUE_STRING && (str_eq(x->str.s, "true") || str_eq(x->str.s, "1"))) ||
+                 (x->kind == VALUE_STRING && text_true(x->str.s)) ||
                  (x->kind == VALUE_INT && x->i == 1));
 }
 
@@ -36,9 +43,9 @@ agent_raw_exec(const struct agent_config *cfg)
     for (size_t i = 0; i < cfg->plugins.n; i++)
         if (str_eq(cfg->plugins.v[i]->name, "raw_exec"))
             on |= value_true(cfg->plugins.v[i]->config, "enabled");
-    const char *v = cfg->client ? str_map_get(&cfg->client->options, "driver.raw_exec.enable") : NULL;
-    bool option = false;
-    return on || (v && num_parse_bool(v, &option) == 0 && option);
+    if (cfg->client && text_true(str_map_get(&cfg->client->options, "driver.raw_exec.enable")))
+        on = true;
+    return on;
 }
 
 static int

@@ -77,6 +77,13 @@ home_of(const void *ctx, const char *user)
     return NULL;
 }
 
+/* Who runs a task of raw_exec that names nobody: the warden's policy says. NULL: we ourselves. */
+static const char *
+raw_user(const struct client *c)
+{
+    return c->warden_facts ? str_map_get(c->warden_facts, "raw_exec_user") : NULL;
+}
+
 static const struct allocated_task_resources *
 resources_of(const struct task_runner *tr)
 {
@@ -163,10 +170,12 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .host_deny = host_deny(ctx, c),
     };
     prepare_dirs(ctx, tr, &p->ei);
-    const char *user = str_or(tr->task->user, tr->driver->chroot ? "nobody" : NULL);
+    const char *user = str_or(tr->task->user, tr->driver->chroot ? "nobody" : raw_user(c));
     if (user) {
         p->ei.user = user;
         p->ei.home = home_of(ctx, user);
+        if (!p->ei.home && !tr->driver->chroot)
+            p->ei.home = "/nonexistent"; /* not that of who started the agent */
     }
     p->env = env_build(ctx, &p->ei);
     env_list(ctx, p->env, &p->list);

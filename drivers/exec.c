@@ -5,12 +5,14 @@
  */
 #include <signal.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/limits.h"
 #include "api/plain.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "drivers/process.h"
+#include "isolation/caps.h"
 #include "isolation/seccomp.h"
 
 static const struct driver_option options[] = {
@@ -91,6 +93,19 @@ names(struct launch_spec *s, const struct driver_input *in, struct err *e)
     return 0;
 }
 
+/* A task has none but those of cap_add, which wins over cap_drop in Nomad too: only names can be wrong. */
+static int
+check_dropped(const struct value *config, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("caps");
+    struct str_list drop;
+    driver_strings(tmp, config, "cap_drop", &drop);
+    for (size_t i = 0; i < drop.n; i++)
+        if (strcasecmp(drop.v[i], "all") != 0 && caps_from_name(drop.v[i]) < 0)
+            return err_set(e, -ERR_INVALID, "cap_drop: there is no capability \"%.64s\"", drop.v[i]);
+    return 0;
+}
+
 static int
 spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
@@ -100,6 +115,8 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
         r = mode(in->config, "pid_mode", &host_pid, e);
     if (r == 0)
         r = mode(in->config, "ipc_mode", &host_ipc, e);
+    if (r == 0)
+        r = check_dropped(in->config, e);
     if (r < 0)
         return r;
     struct launch_spec *s = driver_base_spec(ctx, in, "exec");

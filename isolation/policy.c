@@ -395,6 +395,15 @@ denied_users(const void *ctx, const struct policy *p, bool inside, struct str_li
             list_add(ctx, *ret, p->denied_users.v[i]);
 }
 
+const char *
+policy_raw_user(const struct policy *p, const struct users_files *files)
+{
+    const struct launch_spec root = {.user = "root"};
+    struct user u;
+    struct err e = ERR_INIT;
+    return policy_user(p, &root, false, files, &u, &e) == 0 ? "root" : USER_DEFAULT;
+}
+
 int
 policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
             const struct users_files *files, struct user *ret, struct err *e)
@@ -402,8 +411,11 @@ policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
     auto_mem void *ctx = mem_ctx("denied");
     struct str_list denied = {0};
     denied_users(ctx, p, inside, &denied);
+    const char *name = !str_empty(s->user) ? s->user
+                       : s->isolated       ? USER_DEFAULT
+                                           : policy_raw_user(p, files);
     struct user u;
-    int r = users_resolve(str_or(s->user, USER_DEFAULT), denied.v, denied.n, files, &u, e);
+    int r = users_resolve(name, denied.v, denied.n, files, &u, e);
     if (r == -ERR_POLICY && p->userns_root && !inside)
         err_prefix(e, "outside of a user namespace (isolation.userns_root)");
     if (r < 0)
@@ -411,17 +423,17 @@ policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
     /* it could talk to the warden, signal the agent and read its state */
     if (u.uid == p->agent_uid)
         return err_set(e, -ERR_POLICY, "user \"%s\" is the agent's own: no task may run as it",
-                       str_or(s->user, USER_DEFAULT));
+                       name);
     /* owner of a user namespace, or somebody in one of another allocation */
     if (u.uid >= policy_range_base(p) &&
         (u.uid - policy_range_base(p)) / POLICY_RANGE_IDS < policy_range_count(p))
         return err_set(e, -ERR_POLICY,
                        "user \"%s\" has uid %u, of the ids that user namespaces of allocations have "
                        "(isolation.userns_base)",
-                       str_or(s->user, USER_DEFAULT), u.uid);
+                       name, u.uid);
     if (!is_allowed(p, &u))
         return err_set(e, -ERR_POLICY, "user \"%s\" is not among this client's allowed users",
-                       str_or(s->user, USER_DEFAULT));
+                       name);
     *ret = u;
     return 0;
 }

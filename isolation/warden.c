@@ -208,6 +208,8 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
     fact(ctx, info, "userns", w->policy->userns, w->userns_missing);
     fact(ctx, info, "disk_quota", w->policy->disk_quota, w->quota_missing);
     fact(ctx, info, "verity", NULL, w->verity_missing);
+    if (w->root && w->policy->raw_exec)
+        str_map_set(ctx, &info->facts, "raw_exec_user", policy_raw_user(w->policy, NULL));
 }
 
 static void

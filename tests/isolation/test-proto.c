@@ -430,6 +430,17 @@ START_TEST(obeys_allowed_users)
     p.allowed_users.n = 0;
     s.user = "root"; /* denied although no list says so */
     ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), -ERR_POLICY);
+    err_clear(&e);
+    s.user = NULL;
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), 0);
+    ck_assert_uint_eq(u.uid, 65534);
+    static const char *denied[] = {"daemon"};
+    p.denied_users = (struct str_list){denied, 1};
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), 0);
+    ck_assert_uint_eq(u.uid, 0); /* raw_exec with the policy's leave: as in Nomad */
+    s.isolated = true;
+    ck_assert_int_eq(policy_user(&p, &s, false, NULL, &u, &e), 0);
+    ck_assert_uint_eq(u.uid, 65534);
 }
 END_TEST
 
