@@ -18,6 +18,9 @@ enum {
     TABLE_READERS_MAX = 1024, /* reads at the same time */
     TABLE_TABLES_MAX = 64,    /* tables of a file */
 
+    /* --- regular expressions --- */
+    REGEX_PATTERN_MAX = 4096, /* bytes of one */
+
     /* --- removal of directories --- */
     REMOVE_LEVELS = 64,          /* directories open at once while a tree is removed */
     REMOVE_PASSES_MAX = 1 << 16, /* times a directory is read again while it is removed */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * replace() and regex_replace(). Patterns are PCRE2 in the subset that RE2 shares, with limits on
- * the work of a match.
+ * replace() and regex_replace(), with limits on the work of a match.
  */
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 #include <string.h>
 
 #include "common/buf.h"
 #include "common/mem.h"
+#include "common/regex.h"
 #include "jobspec/func.h"
 #include "jobspec/limits.h"
 
@@ -81,8 +79,6 @@ replace_all(struct replacing *r, struct buf *out)
             return failed(r->c, code);
         const PCRE2_SIZE *o = pcre2_get_ovector_pointer(r->md);
         size_t from = o[0], to = o[1];
-        if (from > to || from < done)
-            return arg_error(r->c, 1, "\\K is not supported") != NULL;
         /* as in Go, no empty match right behind another match */
         if (!(from == to && from == last)) {
             buf_put(out, r->s + done, from - done);
@@ -100,18 +96,13 @@ replace_all(struct replacing *r, struct buf *out)
 static struct value *
 substitute(struct call *c, const char *pattern, size_t pattern_n)
 {
-    int code;
-    size_t at;
+    struct err e = ERR_INIT;
     struct replacing r = {.c = c, .s = arg_str(c, 0), .with = arg_str(c, 2), .n = arg_len(c, 0)};
     if (c->failed || !call_charge(c, 20 + pattern_n, pattern_n * 64 + r.n))
         return NULL;
-    r.re = pcre2_compile((PCRE2_SPTR)pattern, pattern_n, PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code,
-                         &at, NULL);
-    if (r.re == NULL) {
-        PCRE2_UCHAR text[120];
-        pcre2_get_error_message(code, text, sizeof(text));
-        return arg_error(c, 1, "invalid regular expression at byte %zu: %s", at, (char *)text);
-    }
+    r.re = regex_compile(pattern, pattern_n, &e);
+    if (r.re == NULL)
+        return arg_error(c, 1, "%s", e.text);
     r.limit = HCL_REGEX_STEPS_MAX + 4 * r.n;
     r.md = pcre2_match_data_create_from_pattern(r.re, NULL);
     r.mc = pcre2_match_context_create(NULL);

@@ -2,13 +2,12 @@
  *
  * Filter expressions: types of operands, and matching against objects by their field tables.
  */
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 #include <string.h>
 
 #include "server/filter_int.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/regex.h"
 #include "common/str.h"
 
 /* An address of what a selector chose; of a struct, that of the struct itself. NULL: it is not there. */
@@ -113,15 +112,10 @@ resolve(const struct match *m, const struct selector *sel)
 static int
 check_regex(struct node_expr *n, struct err *e)
 {
-    int code;
-    PCRE2_SIZE off;
     if (strlen(n->value) > FILTER_REGEX_MAX)
         return err_set(e, -ERR_LIMIT, "regular expression is longer than %d bytes", FILTER_REGEX_MAX);
-    n->regex = pcre2_compile((PCRE2_SPTR)n->value, PCRE2_ZERO_TERMINATED,
-                             PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &off, NULL);
-    if (!n->regex)
-        return err_set(e, -ERR_INVALID, "malformed regular expression '%s'", n->value);
-    return 0;
+    n->regex = regex_compile(n->value, strlen(n->value), e);
+    return n->regex ? 0 : -ERR_INVALID;
 }
 
 static int

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constraint operators (see constraint.h). PCRE2 stands in for RE2: what RE2 refuses is refused
- * here, and every match has a step limit.
+ * Constraint operators (see constraint.h). Every match of a regular expression has a step limit.
  */
 #include "server/sched/constraint.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/regex.h"
 #include "common/str.h"
 #include "server/sched/class.h"
 #include "server/sched/version.h"
@@ -46,104 +44,6 @@ regexes_new(const void *ctx)
     return rx;
 }
 
-/* Past a bracket expression that starts at `s`. */
-static const char *
-class_end(const char *s)
-{
-    s++;
-    if (*s == '^')
-        s++;
-    if (*s == ']')
-        s++;
-    while (*s != '\0' && *s != ']') {
-        if (*s == '\\' && s[1] != '\0') {
-            s += 2;
-        } else if (s[0] == '[' && s[1] == ':' && strstr(s + 2, ":]") != NULL) {
-            s = strstr(s + 2, ":]") + 2;
-        } else {
-            s++;
-        }
-    }
-    return *s == ']' ? s + 1 : s;
-}
-
-/* What may follow "(?" in RE2: ":", "P<name>", "<name>", flags. */
-static bool
-group_is_plain(const char *s)
-{
-    if (*s == 'P')
-        return s[1] == '<';
-    if (*s == '<')
-        return s[1] != '=' && s[1] != '!';
-    size_t n = strspn(s, "imsU-");
-    return s[n] == ':' || (n > 0 && s[n] == ')');
-}
-
-/* Only what RE2 has too: anything else could need exponential time or means something else. */
-static bool
-pattern_is_plain(const char *s)
-{
-    while (*s != '\0') {
-        if (s[0] == '\\' && s[1] == 'Q') {
-            const char *e = strstr(s + 2, "\\E");
-            if (e == NULL)
-                return true;
-            s = e + 2;
-        } else if (s[0] == '\\' && s[1] != '\0') {
-            if (strchr("123456789gkKGRXCN", s[1]) != NULL)
-                return false;
-            s += 2;
-        } else if (*s == '[') {
-            s = class_end(s);
-        } else if (s[0] == '(' && (s[1] == '*' || (s[1] == '?' && !group_is_plain(s + 2)))) {
-            return false;
-        } else {
-            s++;
-        }
-    }
-    return true;
-}
-
-static pcre2_code *
-pattern_compile(const char *pattern, struct err *e)
-{
-    int code = 0;
-    PCRE2_SIZE at = 0;
-    uint32_t backref = 0, behind = 0;
-
-    if (strlen(pattern) > REGEX_PATTERN_MAX) {
-        err_set(e, -ERR_INVALID, "regexp of %zu bytes: at most %d are allowed", strlen(pattern),
-                REGEX_PATTERN_MAX);
-        return NULL;
-    }
-    if (!pattern_is_plain(pattern)) {
-        err_set(e, -ERR_INVALID,
-                "regexp '%.200s' uses a back-reference, lookaround or another construct that RE2 "
-                "does not have",
-                pattern);
-        return NULL;
-    }
-    pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-                                   PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C,
-                                   &code, &at, NULL);
-    if (re == NULL) {
-        PCRE2_UCHAR text[160];
-        pcre2_get_error_message(code, text, sizeof(text));
-        err_set(e, -ERR_INVALID, "regexp '%.200s' at offset %zu: %s", pattern, (size_t)at,
-                (const char *)text);
-        return NULL;
-    }
-    pcre2_pattern_info(re, PCRE2_INFO_BACKREFMAX, &backref);
-    pcre2_pattern_info(re, PCRE2_INFO_MAXLOOKBEHIND, &behind);
-    /* \b counts as a lookbehind of one */
-    if (backref > 0 || behind > 1) {
-        pcre2_code_free(re);
-        err_set(e, -ERR_INVALID, "regexp '%.200s' uses a back-reference or lookbehind", pattern);
-        return NULL;
-    }
-    return re;
-}
-
 static bool
 regex_run(struct regexes *rx, pcre2_code *re, const char *subject)
 {
@@ -162,7 +62,7 @@ regex_matches(struct regexes *rx, const char *pattern, const char *subject)
     for (size_t i = 0; i < rx->n; i++)
         if (strcmp(rx->v[i].pattern, pattern) == 0)
             return regex_run(rx, rx->v[i].code, subject);
-    pcre2_code *re = pattern_compile(pattern, NULL);
+    pcre2_code *re = regex_compile(pattern, strlen(pattern), NULL);
     if (rx->n < REGEX_CACHE_MAX) {
         rx->v[rx->n].pattern = mem_strdup(rx, pattern);
         rx->v[rx->n++].code = re;
@@ -340,7 +240,7 @@ constraint_check(const struct constraint *c, struct err *e)
     case OP_UNKNOWN:
         return err_set(e, -ERR_INVALID, "unknown constraint operator '%.64s'", c->operand);
     case OP_REGEXP: {
-        pcre2_code *re = pattern_compile(str_or(c->r_target, ""), e);
+        pcre2_code *re = regex_compile(str_or(c->r_target, ""), strlen(str_or(c->r_target, "")), e);
         if (re == NULL)
             return -ERR_INVALID;
         pcre2_code_free(re);

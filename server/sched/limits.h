@@ -8,7 +8,6 @@
 
 enum {
     /* --- server: constraints --- */
-    REGEX_PATTERN_MAX = 4096,   /* bytes of a regexp constraint */
     REGEX_MATCH_LIMIT = 100000, /* steps of one match; beyond, it does not match */
     REGEX_CACHE_MAX = 256       /* compiled patterns that are kept */
 };

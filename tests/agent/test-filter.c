@@ -165,6 +165,9 @@ static const char *const malformed[] = {
     "Datacenters == dc1",
     "Priority contains 5",
     "ID matches \"(\"",
+    "ID matches \"(?=a)\"", /* not in RE2 */
+    "ID matches \"(?<!a)b\"",
+    "ID matches \"a++\"",
     "ID is full",
     "ID and Status",
     "not",
