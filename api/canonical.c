@@ -177,6 +177,7 @@ resources(const void *ctx, struct task *t)
     set_opt(&r->memory_mb, 300);
     for (size_t i = 0; i < r->networks.n; i++)
         network(ctx, r->networks.v[i]);
+    r->disk_mb = 0; /* ephemeral_disk of the group says it: dropped, as Nomad does */
 }
 
 static void
@@ -217,7 +218,7 @@ group(const void *ctx, const struct job *j, struct task_group *g)
     if (str_eq(j->type, JOB_SERVICE)) {
         g->migrate = migrate(ctx, g->migrate);
         g->update = update(ctx, g->update, j->update);
-    } else if (str_eq(j->type, JOB_SYSTEM) && (g->update || j->update)) {
+    } else if (str_eq(j->type, JOB_SYSTEM)) {
         g->update = update(ctx, g->update, j->update);
     }
     if (!g->ephemeral_disk)
@@ -287,6 +288,26 @@ drop_default_identity(struct value **v)
         *v = NULL;
 }
 
+/* Nomad asks for CNI plugins wherever a group has a bridge; ours needs none. */
+static void
+drop_cni_constraints(struct constraint_list *l)
+{
+    static const char prefix[] = "${attr.plugins.cni.version.";
+    static const char *const plugins[] = {"bridge}", "firewall}", "host-local}", "loopback}", "portmap}"};
+    size_t kept = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct constraint *c = l->v[i];
+        bool cni = false;
+        for (size_t k = 0; k < ARRAY_LEN(plugins) && str_prefix(str_or(c->l_target, ""), prefix); k++)
+            cni |= str_eq(c->l_target + strlen(prefix), plugins[k]);
+        if (!cni || !str_eq(c->operand, "semver") || !str_eq(c->r_target, ">= 0.4.0"))
+            l->v[kept++] = l->v[i];
+    }
+    l->n = kept;
+    if (kept == 0)
+        l->v = NULL;
+}
+
 /* Nomad prints the block of the job with zeroes for what only its groups say. */
 static void
 unset_zero(struct update_strategy *u)
@@ -296,6 +317,23 @@ unset_zero(struct update_strategy *u)
     for (size_t i = 0; i < ARRAY_LEN(durations); i++)
         if (durations[i]->v == 0)
             durations[i]->set = false;
+}
+
+/* Of the job's own only the pace is left; the groups have all of it. */
+static void
+job_update(const void *ctx, struct job *j)
+{
+    const struct update_strategy *u = j->update;
+    if (is_batch(j))
+        return;
+    struct opt_i64 parallel = {true, 1}, stagger = {true, 30 * SECOND};
+    if (u && u->max_parallel.set)
+        parallel = u->max_parallel;
+    if (u && u->stagger.set)
+        stagger = u->stagger;
+    j->update = mem_new(ctx, struct update_strategy);
+    j->update->stagger = stagger;
+    j->update->max_parallel = parallel;
 }
 
 static void
@@ -310,6 +348,7 @@ drop_nomad_zeroes(struct job *j)
     for (size_t i = 0; i < j->task_groups.n; i++) {
         struct task_group *g = j->task_groups.v[i];
         drop_default_consul(&g->consul);
+        drop_cni_constraints(&g->constraints);
         for (size_t k = 0; k < g->tasks.n; k++) {
             drop_default_consul(&g->tasks.v[k]->consul);
             drop_default_identity(&g->tasks.v[k]->identity);
@@ -336,6 +375,7 @@ job_canonicalize(const void *ctx, struct job *j)
     spreads(&j->spreads);
     for (size_t i = 0; i < j->task_groups.n; i++)
         group(ctx, j, j->task_groups.v[i]);
+    job_update(ctx, j);
     j->reschedule = NULL; /* both are the groups' now, as in Nomad */
     j->migrate = NULL;
 }

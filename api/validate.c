@@ -171,7 +171,7 @@ update(struct check *c, const struct update_strategy *u, int64_t count)
                  u->health_check);
     if (u->max_parallel.v < 0 || u->canary < 0)
         complain(c, "update: max_parallel and canary may not be negative");
-    if (count >= 0 && u->canary > count)
+    if (count >= 0 && u->canary > count && !str_eq(c->job->type, JOB_SYSTEM))
         complain(c, "update: canary is larger than count");
     if (u->auto_promote && u->canary == 0)
         complain(c, "update: auto_promote needs canary");
@@ -359,8 +359,6 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
                             "task \"%s\": memory_max has no effect: memory oversubscription is off "
                             "(operator scheduler set-config -memory-oversubscription=true)",
                             c->task));
-    if (r->disk_mb > 0)
-        complain(c, "resources: disk is not used: set ephemeral_disk of the group");
     if (r->secrets_mb < 0 || r->secrets_mb > r->memory_mb.v)
         complain(c, "resources: secrets must be between 0 and memory");
     for (size_t i = 0; i < r->networks.n; i++) {
