@@ -354,8 +354,14 @@ scheduler_set(struct ask *a)
 {
     struct scheduler_configuration *c = ask_body(a, &type_scheduler_configuration, false);
     a->on_error = scheduler_refused;
-    if (c)
-        ask_call(a, RPC_OPERATOR_SCHEDULER_SET, c, scheduler_set_done);
+    const char *cas = http_query(a->req, "cas");
+    struct scheduler_set_request *r = mem_new(a, struct scheduler_set_request);
+    r->scheduler_config = c;
+    r->cas = cas != NULL;
+    if (c && cas && num_parse_u64(cas, &r->modify_index) < 0)
+        ask_fail(a, 400, "Error parsing cas value: \"%s\" is no number", cas);
+    else if (c)
+        ask_call(a, RPC_OPERATOR_SCHEDULER_SET, r, scheduler_set_done);
 }
 
 const struct route routes_agent[] = {

@@ -92,7 +92,8 @@ warden_user(struct warden *w, const struct launch_spec *s, bool inside, struct u
         if (memcmp(&st[i].st_ctim, &c->stamp[i], sizeof(c->stamp[i])) != 0)
             c->n = 0;
     }
-    const char *spec = str_or(s->user, "");
+    /* nobody named: not the same user for raw_exec; no user's name has a colon */
+    const char *spec = str_or(s->user, s->isolated ? "" : ":raw_exec");
     for (size_t i = 0; i < c->n; i++) {
         if (c->v[i].inside == inside && str_eq(c->v[i].spec, spec)) {
             *ret = c->v[i].user;

@@ -118,28 +118,48 @@ static void
 scheduler_set_done(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
                    struct fsm_result *res)
 {
-    struct scheduler_set_configuration_response resp = {.updated = true, .index = index};
+    struct scheduler_set_configuration_response resp = {.updated = res->changed, .index = index};
 
     (void)s;
     (void)arg;
-    (void)res;
     rpc_reply(call, &resp);
+}
+
+/* More than Nomad's default, which every tool sends back as it reads it. */
+static bool
+preempts(const struct preemption_config *p)
+{
+    return p != NULL && (p->sys_batch_scheduler_enabled || p->batch_scheduler_enabled ||
+                         p->service_scheduler_enabled);
 }
 
 void
 operator_scheduler_set(void *arg, struct rpc_call *call, const void *p)
 {
-    struct scheduler_configuration *c =
-        codec_clone(rpc_call_ctx(call), &type_scheduler_configuration, p);
+    const struct scheduler_set_request *req = p;
 
     if (!endpoint_leads(arg, call))
         return;
+    struct scheduler_configuration *c =
+        req->scheduler_config
+            ? codec_clone(rpc_call_ctx(call), &type_scheduler_configuration, req->scheduler_config)
+            : mem_new(rpc_call_ctx(call), struct scheduler_configuration);
+    if (preempts(c->preemption_config)) {
+        rpc_failf(call, -ERR_INVALID, "PreemptionConfig: nothing is preempted in this release: "
+                                          "only SystemSchedulerEnabled, the default, is taken");
+        return;
+    }
     c->scheduler_algorithm = str_or(c->scheduler_algorithm, "binpack");
     if (!str_eq(c->scheduler_algorithm, "binpack") && !str_eq(c->scheduler_algorithm, "spread")) {
         rpc_failf(call, -ERR_INVALID, "invalid scheduler algorithm \"%.64s\": binpack or spread",
                   c->scheduler_algorithm);
         return;
     }
-    struct intent in = {.time = clock_wall_ns(), .scheduler_config = c};
+    struct intent_scheduler_cas cas = {c, req->modify_index};
+    struct intent in = {.time = clock_wall_ns()};
+    if (req->cas)
+        in.scheduler_cas = &cas;
+    else
+        in.scheduler_config = c;
     endpoint_write(arg, call, &in, scheduler_set_done, NULL);
 }

@@ -350,6 +350,15 @@ apply_scheduler_config(struct apply *a, const struct scheduler_configuration *in
 }
 
 static int
+apply_scheduler_cas(struct apply *a, const struct intent_scheduler_cas *in)
+{
+    const struct scheduler_configuration *old = state_scheduler_config(a->t, a->tmp);
+    return in->scheduler_config == NULL || old->modify_index != in->modify_index
+               ? 0
+               : apply_scheduler_config(a, in->scheduler_config);
+}
+
+static int
 dispatch(struct apply *a, const struct intent *in)
 {
     if (in->node_register != NULL)
@@ -380,6 +389,8 @@ dispatch(struct apply *a, const struct intent *in)
         return apply_alloc_transition(a, in->alloc_transition);
     if (in->reap != NULL)
         return apply_reap(a, in->reap);
+    if (in->scheduler_cas != NULL)
+        return apply_scheduler_cas(a, in->scheduler_cas);
     if (in->scheduler_config != NULL)
         return apply_scheduler_config(a, in->scheduler_config);
     return 0;

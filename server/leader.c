@@ -307,6 +307,8 @@ on_applied(void *arg, uint64_t index, const struct intent *in, const struct fsm_
     gc_seen(l, res);
     if (in->scheduler_config != NULL)
         broker_pause(l->broker, in->scheduler_config->pause_eval_broker);
+    if (in->scheduler_cas != NULL && res->changed)
+        broker_pause(l->broker, in->scheduler_cas->scheduler_config->pause_eval_broker);
 }
 
 static void
