@@ -173,7 +173,8 @@ resources(const void *ctx, struct task *t)
         t->resources = mem_new(ctx, struct resources);
     struct resources *r = t->resources;
     /* whole cores stand for their MHz, which only the node knows */
-    set_opt(&r->cpu, r->cores > 0 ? 0 : 100);
+    set_opt(&r->cores, 0);
+    set_opt(&r->cpu, r->cores.v > 0 ? 0 : 100);
     set_opt(&r->memory_mb, 300);
     for (size_t i = 0; i < r->networks.n; i++)
         network(ctx, r->networks.v[i]);

@@ -340,14 +340,14 @@ task_name(struct check *c, const struct task *t)
 static void
 resources(struct check *c, const struct resources *r, const struct job_limits *limits)
 {
-    if (r->cores < 0)
+    if (r->cores.v < 0)
         complain(c, "resources: cores is negative");
-    if (r->cores > 0 && r->cpu.v > 0)
+    if (r->cores.v > 0 && r->cpu.v > 0)
         complain(c, "resources: cpu and cores exclude each other");
-    if (r->cores == 0 && r->cpu.v < 1)
+    if (r->cores.v == 0 && r->cpu.v < 1)
         complain(c, "resources: cpu must be at least 1 MHz");
     if (r->cpu.v > AMOUNT_MAX || r->memory_mb.v > AMOUNT_MAX || r->memory_max_mb > AMOUNT_MAX ||
-        r->cores > 65536)
+        r->cores.v > 65536)
         complain(c, "resources: a value is larger than any machine");
     if (r->memory_mb.v < 10)
         complain(c, "resources: memory must be at least 10 MB");

@@ -86,7 +86,7 @@ cpu(struct check *c)
         complain(c, "cpu_burst is shorter than 1ms");
     if (i->cpu_burst > 0 && !limited)
         complain(c, "cpu_burst is without effect: the task has no cpu_hard_limit");
-    if (i->cpu_idle && c->task->resources && c->task->resources->cores > 0)
+    if (i->cpu_idle && c->task->resources && c->task->resources->cores.v > 0)
         complain(c, "cpu_idle is against the cores that the task reserves");
 }
 

@@ -284,8 +284,8 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
     explain_network(c, g);
     explain_net(c, "may send to", s->egress);
     explain_net(c, "may bind to", s->bind);
-    if (r && r->cores > 0)
-        cmd_say(c, "    gets %lld processors for itself, and %lld MiB of memory%s", (long long)r->cores,
+    if (r && r->cores.v > 0)
+        cmd_say(c, "    gets %lld processors for itself, and %lld MiB of memory%s", (long long)r->cores.v,
                 (long long)r->memory_mb.v, s->limits->memory_swap_max > 0 ? "" : ", without swap");
     else if (r)
         cmd_say(c, "    gets %lld MHz and %lld MiB of memory%s", (long long)r->cpu.v,

@@ -14,6 +14,7 @@
 #include "cli/monitor.h"
 #include "common/fd.h"
 #include "common/num.h"
+#include "drivers/driver.h"
 
 /* --- run --- */
 
@@ -131,6 +132,25 @@ cmd_job_run(struct cmd *c)
 
 /* --- validate --- */
 
+/* What a client would say only when the task starts; drivers are built in. Returns one that is not. */
+static const char *
+check_drivers(struct cmd *c, const struct job *j, struct str_list *errors)
+{
+    const char *unknown = NULL;
+    for (size_t g = 0; g < j->task_groups.n; g++)
+        for (size_t t = 0; t < j->task_groups.v[g]->tasks.n; t++) {
+            const struct task *task = j->task_groups.v[g]->tasks.v[t];
+            const struct driver *d = driver_find(str_or(task->driver, ""));
+            struct err e = ERR_INIT;
+            if (d == NULL)
+                unknown = str_or(task->driver, unknown);
+            else if (driver_check(d, task->config, &e) < 0)
+                list_add(c, *errors, mem_printf(c, "task group \"%s\": task \"%s\": %s",
+                                                j->task_groups.v[g]->name, task->name, e.text));
+        }
+    return unknown;
+}
+
 int
 cmd_job_validate(struct cmd *c)
 {
@@ -152,16 +172,21 @@ cmd_job_validate(struct cmd *c)
     const struct job_validate_response *r = ret;
     if (!r)
         return cmd_fail(c, "Error validating job: the agent answered null");
-    if (r->validation_errors.n || !str_empty(r->error)) {
+    struct str_list errors = r->validation_errors;
+    if (errors.n == 0 && !str_empty(r->error))
+        list_add(c, errors, r->error);
+    const char *unknown = check_drivers(c, f.job, &errors);
+    if (errors.n > 0) {
         cmd_warn(c, "Job validation errors:");
-        for (size_t i = 0; i < r->validation_errors.n; i++)
-            cmd_warn(c, "  * %s", r->validation_errors.v[i]);
-        if (!r->validation_errors.n)
-            cmd_warn(c, "  * %s", r->error);
+        for (size_t i = 0; i < errors.n; i++)
+            cmd_warn(c, "  * %s", errors.v[i]);
         return 1;
     }
     if (!str_empty(r->warnings))
         cmd_say(c, "Job Warnings:\n%s\n", r->warnings);
+    if (unknown)
+        cmd_say(c, "Job Warnings:\ndriver \"%s\" is not in this release: no node will take the job\n",
+                unknown);
     cmd_say(c, "Job validation successful");
     return 0;
 }

@@ -29,11 +29,20 @@ loose(const struct decoder *dc)
 bool
 decode_refuse_later(struct decoder *dc, const struct hcl_range *r, const char *name)
 {
-    diag_error(
-        dc->sink, r, "Not supported yet",
-        "\"%s\" is known but has no effect in this release, so only its default is accepted. "
-        "Remove it.",
-        name);
+    diag_error(dc->sink, r, "Not supported yet",
+               "\"%s\" is not in this release: remove it.", name);
+    return false;
+}
+
+/* An argument that may be there as long as it says what holds anyway. */
+static bool
+refuse_value(struct decoder *dc, const struct hcl_range *r, const struct field *f)
+{
+    if (f->dflt == NULL)
+        return decode_refuse_later(dc, r, f->hcl);
+    diag_error(dc->sink, r, "Not supported yet",
+               "\"%s\" has no effect in this release: remove it, or say %s, which holds anyway.",
+               f->hcl, f->dflt);
     return false;
 }
 
@@ -87,7 +96,7 @@ check_later(struct decoder *dc, const struct field *f, const struct target *to,
         diag_warn(dc->sink, r, "Deprecated argument", "\"%s\" has no effect.", f->hcl);
     if ((f->flags & F_LATER) == 0 || decode_at_default(f, to->obj))
         return true;
-    return decode_refuse_later(dc, r, f->hcl);
+    return refuse_value(dc, r, f);
 }
 
 /* --- blocks

@@ -422,7 +422,8 @@ next_normal(struct lexer *lx, struct token *t)
         if (lv->interp) {
             lx->p = lv->at;
             advance(lx, 2);
-            fail(lx, t, lv->at, "Unclosed template", "No closing brace was found for this.");
+            fail(lx, t, lv->at, "Unclosed template",
+                 "No closing brace was found for this; write $${ for a literal ${.");
             return;
         }
         finish(lx, t, TOK_EOF, 0);

@@ -180,12 +180,17 @@ parse_block_body(struct parser *p, struct hcl_body *body, struct block *b)
     if (!parse_enter(p))
         return false;
     bool skip = p->skip_nl;
+    unsigned line = p->tok.r.start.line;
     p->skip_nl = false;
     parse_next(p);
     b->body = parse_body(p, TOK_RBRACE);
     p->skip_nl = skip;
     if (b->body == NULL)
         return false;
+    if ((p->flags & HCL_LOOSE) == 0 && b->body->n_blocks > 0 && p->tok.r.start.line == line)
+        diag_warn(p->sink, &b->r, "Blocks on one line",
+                  "Nomad refuses a block within a block on one line: begin a line for \"%s\".",
+                  b->body->blocks[0]->type);
     parse_next(p); /* } */
     parse_leave(p);
     add_block(p, body, b);
@@ -371,6 +376,10 @@ hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned f
           struct hcl_body **ret, struct hcl_diags *d)
 {
     struct hcl_source *src = mem_new(ctx, struct hcl_source);
+    if (n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) { /* the mark that some editors put before UTF-8 */
+        s += 3;
+        n -= 3;
+    }
     src->name = mem_strdup(ctx, name);
     src->s = s;
     src->n = n;

@@ -84,7 +84,7 @@ grant_cores(struct select *s, const struct group *g, uint32_t row, const void *c
     for (size_t t = 0; t < g->tg->tasks.n; t++) {
         const struct task *task = g->tg->tasks.v[t];
         struct allocated_cpu_resources *cpu = map_get(out->tasks, task->name)->v->cpu;
-        int64_t want = task->resources ? task->resources->cores : 0;
+        int64_t want = task->resources ? task->resources->cores.v : 0;
         for (; want > 0 && at < ids->n; at++) {
             uint64_t id = (uint64_t)ids->v[at];
             if (id >= 1024 || (h.cores[id / 64] >> (id % 64)) & 1)
@@ -114,7 +114,7 @@ resources_new(struct select *s, const struct group *g, const void *ctx)
         a->cpu = mem_new(ctx, struct allocated_cpu_resources);
         a->memory = mem_new(ctx, struct allocated_memory_resources);
         if (tr != NULL) {
-            a->cpu->cpu_shares = tr->cores > 0 ? 0 : tr->cpu.v;
+            a->cpu->cpu_shares = tr->cores.v > 0 ? 0 : tr->cpu.v;
             a->memory->memory_mb = tr->memory_mb.v + tr->secrets_mb;
             if (over && tr->memory_max_mb != 0)
                 a->memory->memory_max_mb =

@@ -98,8 +98,8 @@ resources_ask(const struct task_group *tg)
         const struct resources *r = t->resources;
         if (r == NULL)
             continue;
-        a.cores += r->cores;
-        phases_add(&p, t->lifecycle, r->cores > 0 ? 0 : r->cpu.v, r->memory_mb.v + r->secrets_mb);
+        a.cores += r->cores.v;
+        phases_add(&p, t->lifecycle, r->cores.v > 0 ? 0 : r->cpu.v, r->memory_mb.v + r->secrets_mb);
     }
     a.u = phases_max(&p, tg->ephemeral_disk ? tg->ephemeral_disk->size_mb.v : 0);
     return a;

@@ -77,7 +77,7 @@ help_job(const void *ctx, const char *text, const char **ret_text)
     struct jobspec_input in = {.name = "j.hcl", .s = text, .n = strlen(text)};
     struct job *job = NULL;
     int r = jobspec_parse(ctx, &in, &job, &d);
-    const char *t = hcl_diags_text(ctx, &d, true);
+    const char *t = hcl_diags_text(ctx, &d, r == 0);
     if (ret_text != NULL)
         *ret_text = t;
     else

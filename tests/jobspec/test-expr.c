@@ -154,6 +154,7 @@ static const struct help_row templates[] = {
     {"\"%{ if true }%{ endfor }\"", "!Unclosed template directive"},
     {"\"%{ what }\"", "!Invalid template directive"},
     {"\"${1\"", "!Unclosed template"},
+    {"\"${A:-x}\"", "!Unclosed template; Expected \"}\" after the expression (write $${ for a literal ${)"},
     {"\"abc", "!Unterminated string"},
     {"\"abc\n\"", "!Invalid multi-line string"},
     {"<<EOT\nline ${1 + 1}\n  two\nEOT\n", "\"line 2\\n  two\\n\""},

@@ -141,13 +141,13 @@ static const struct {
      "j.hcl:1,25-31: Incorrect value type; Inappropriate value "
      "for \"datacenters\": a list without null is required."},
     {"job \"a\" {\n group \"g\" { prevent_reschedule_on_lost = true }\n}",
-     "j.hcl:2,14-40: Not supported yet; \"prevent_reschedule_on_lost\" is known but has no effect "
-     "in this "
-     "release, so only its default is accepted. Remove it."},
+     "j.hcl:2,14-40: Not supported yet; \"prevent_reschedule_on_lost\" is not in this release: "
+     "remove it."},
     {"job \"a\" {\n update { canary = 1 }\n}",
-     "j.hcl:2,11-17: Not supported yet; \"canary\" is known but has no effect in this release, so "
-     "only its "
-     "default is accepted. Remove it."},
+     "j.hcl:2,11-17: Not supported yet; \"canary\" is not in this release: remove it."},
+    {"job \"a\" {\n update { max_parallel = 2 }\n}",
+     "j.hcl:2,11-23: Not supported yet; \"max_parallel\" has no effect in this release: remove it, or "
+     "say 1, which holds anyway."},
     {"job \"a\" { group = 1 }", "j.hcl:1,11-16: Unsupported argument; \"group\" is a block, not an "
                                 "argument: write group { ... } without \"=\"."},
     {"job \"a\" {\n type {}\n}",
@@ -164,12 +164,9 @@ static const struct {
      "or "
      "\"1h30m\", not \"soon\"."},
     {"job \"a\" {\n task \"t\" {\n driver = \"x\"\n template {\n data = \"x\"\n }\n }\n}",
-     "j.hcl:4,2-10: Not supported yet; \"template\" is known but has no effect in this release, so "
-     "only "
-     "its default is accepted. Remove it."},
+     "j.hcl:4,2-10: Not supported yet; \"template\" is not in this release: remove it."},
     {"job \"a\" { vault {} }",
-     "j.hcl:1,11-16: Not supported yet; \"vault\" is known but has no effect "
-     "in this release, so only its default is accepted. Remove it."},
+     "j.hcl:1,11-16: Not supported yet; \"vault\" is not in this release: remove it."},
     {"job \"a\" { meta { x = [1] } }",
      "j.hcl:1,22-25: Incorrect value type; Inappropriate value for "
      "\"meta\": a string is required."},
