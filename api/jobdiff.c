@@ -10,28 +10,73 @@
 #include "codec/diff.h"
 #include "common/str.h"
 
+/* What has a place of its own, and what Nomad leaves out. */
 static bool
 skip(const struct type *t, const struct field *f)
 {
-    if (t == &type_job)
-        return strcmp(f->wire, "ID") == 0 || strcmp(f->wire, "TaskGroups") == 0;
-    if (t == &type_task_group)
-        return strcmp(f->wire, "Name") == 0 || strcmp(f->wire, "Tasks") == 0;
-    if (t == &type_task)
-        return strcmp(f->wire, "Name") == 0;
+    static const struct {
+        const struct type *t;
+        const char *wire;
+    } rows[] = {
+        {&type_job, "ID"},
+        {&type_job, "TaskGroups"},
+        {&type_job, "Update"}, /* the groups have it */
+        {&type_task_group, "Name"},
+        {&type_task_group, "Tasks"},
+        {&type_task, "Name"},
+        {&type_update_strategy, "Stagger"},
+        {&type_network_resource, "CIDR"},
+        {&type_network_resource, "Device"},
+        {&type_network_resource, "IP"},
+        {&type_network_resource, "MBits"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (t == rows[i].t && strcmp(f->wire, rows[i].wire) == 0)
+            return true;
     return false;
+}
+
+/* Nomad's order of objects; what is not named comes last. */
+static size_t
+rank(const char *object)
+{
+    static const char *const order[] = {
+        "Datacenters",   "Constraint", "Affinity",      "Spread",  "Config",
+        "Resources",     "LogConfig",  "RestartPolicy", "Migrate", "ReschedulePolicy",
+        "EphemeralDisk", "Update",     "Network"};
+    size_t i = 0;
+    while (i < ARRAY_LEN(order) && !str_eq(order[i], object))
+        i++;
+    return i;
+}
+
+static void
+put_in_order(struct object_diff_list *l)
+{
+    for (size_t i = 1; i < l->n; i++)
+        for (size_t k = i; k > 0 && rank(l->v[k]->name) < rank(l->v[k - 1]->name); k--) {
+            struct object_diff *o = l->v[k];
+            l->v[k] = l->v[k - 1];
+            l->v[k - 1] = o;
+        }
 }
 
 static const char *
 name(const struct type *t, const struct field *f)
 {
     static const char *const names[][2] = {
-        {"Constraints", "Constraint"},     {"Affinities", "Affinity"},
-        {"Spreads", "Spread"},             {"Networks", "Network"},
-        {"Devices", "Device"},             {"ReservedPorts", "Static Port"},
-        {"DynamicPorts", "Dynamic Port"},  {"Links", "Link"},
-        {"Services", "Service"},           {"Templates", "Template"},
-        {"Artifacts", "Artifact"},         {"VolumeMounts", "VolumeMount"},
+        {"Constraints", "Constraint"},
+        {"Affinities", "Affinity"},
+        {"Spreads", "Spread"},
+        {"Networks", "Network"},
+        {"Devices", "Device"},
+        {"ReservedPorts", "Static Port"},
+        {"DynamicPorts", "Dynamic Port"},
+        {"Links", "Link"},
+        {"Services", "Service"},
+        {"Templates", "Template"},
+        {"Artifacts", "Artifact"},
+        {"VolumeMounts", "VolumeMount"},
     };
     (void)t;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -71,6 +116,30 @@ own_fields(const void *ctx, const struct diff_object *o, struct field_diff_list 
     for (size_t i = 0; i < all.n; i++)
         if (!str_eq(all.v[i]->type, "None"))
             list_add(ctx, *fields, all.v[i]);
+    put_in_order(objects);
+}
+
+static int
+field_diff_cmp(const void *a, const void *b)
+{
+    const struct field_diff *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+/* What the server has of a job and Nomad's diff too. True when it changed. */
+static bool
+server_field(struct job_diff *d, const char *field, const bool *old, const bool *new)
+{
+    if (old && new && *old == *new)
+        return false;
+    struct field_diff *f = type_new(d, &type_field_diff);
+    f->type = diff_type_name(!old ? DIFF_ADDED : !new ? DIFF_DELETED : DIFF_EDITED);
+    f->name = field;
+    f->old = !old ? "" : *old ? "true" : "false";
+    f->new = !new ? "" : *new ? "true" : "false";
+    list_add(d, d->fields, f);
+    qsort(d->fields.v, d->fields.n, sizeof(*d->fields.v), field_diff_cmp);
+    return true;
 }
 
 static struct object_diff *
@@ -171,6 +240,8 @@ job_diff(const void *ctx, const struct job *old, const struct job *new, bool con
     bool changed = o != NULL;
     own_fields(d, o, &d->fields, &d->objects);
     mem_free(o);
+    changed |= server_field(d, "Dispatched", old ? &old->dispatched : NULL, new ? &new->dispatched : NULL);
+    changed |= server_field(d, "Stop", old ? &old->stop : NULL, new ? &new->stop : NULL);
     for (size_t i = 0; old && i < old->task_groups.n; i++) {
         const struct task_group *tg = old->task_groups.v[i];
         list_add(d, d->task_groups, diff_group(d, &rules, tg, find_group(new, tg->name)));
