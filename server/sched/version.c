@@ -80,7 +80,7 @@ version_parse(const char *s, size_t len, bool strict, struct version *v)
         end--;
     if (s < end && *s == 'v')
         s++;
-    if (!segments_parse(&s, end, v) || (strict && v->n != 3))
+    if (!segments_parse(&s, end, v))
         return false;
     if (s < end && (*s == '-' || (!strict && is_ident(*s)))) {
         if (*s == '-')

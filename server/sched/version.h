@@ -2,10 +2,10 @@
  *
  * Versions and version constraints, in the two dialects of the constraint operators:
  *
- *   version  lenient: "v1", "1.2", "1.3.0-beta1+ent", more than three segments; constraint list of
+ *   version  lenient: "v1", "1.2", "1.3.0-beta1+ent", any number of segments; constraint list of
  *            = != < <= > >= ~>, comma is "and". A pre-release matches only a constraint that names
  *            a pre-release of the same numbers; metadata is ignored.
- *   semver   strict: three numbers; = != < <= > >=; precedence of SemVer 2.0, section 11.
+ *   semver   a pre-release behind "-" only; = != < <= > >=; precedence of SemVer 2.0, section 11.
  */
 #ifndef PADDOCK_SERVER_SCHED_VERSION_H
 #define PADDOCK_SERVER_SCHED_VERSION_H
