@@ -128,6 +128,19 @@ def a_start_waits_for_what_a_stop_left():
     assert show("paddock-tasks", "ActiveState") == "active"
 
 
+def starts_soon_after_stops():
+    for i in range(ROUNDS):
+        submit("soon", "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1000000 & done; wait", count=3)
+        allocs("soon", "running", 3)
+        sh("systemctl", "stop", *UNITS)
+        sh("systemctl", "start", "paddock")
+        assert show("paddock-tasks", "NRestarts") == "0", f"round {i}: {show('paddock-tasks', 'NRestarts')} restarts"
+        assert [show(u, "ActiveState") for u in UNITS] == ["active"] * 3, i
+        until(ready, "ready node")
+        purge("soon")
+    print(f"# {ROUNDS} rounds")
+
+
 CASES = {1: [tasks_survive, end_during_absence_is_reported, tasks_unit_restart_is_like_a_reboot,
              tasks_end_with_a_killed_holder_and_come_back, stopping_the_tasks_unit_ends_them,
-             a_start_waits_for_what_a_stop_left]}
+             a_start_waits_for_what_a_stop_left, starts_soon_after_stops]}
