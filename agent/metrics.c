@@ -11,6 +11,7 @@
 
 #include "agent/api.h"
 #include "agent/config.h"
+#include "agent/limits.h"
 #include "api/terms.h"
 #include "client/client.h"
 #include "common/fd.h"
@@ -31,6 +32,30 @@ struct gauges {
     size_t n;
     struct str_map base;
 };
+
+/* Of the jobs, of which there may be very many: their part of the answer is written while they come. */
+static const char *const summary_names[] = {
+    "nomad.nomad.job_summary.queued",  "nomad.nomad.job_summary.starting",
+    "nomad.nomad.job_summary.running", "nomad.nomad.job_summary.complete",
+    "nomad.nomad.job_summary.failed",  "nomad.nomad.job_summary.lost",
+    "nomad.nomad.job_summary.unknown",
+};
+static const char *const job_states[] = {JOB_STATUS_PENDING, JOB_STATUS_RUNNING, JOB_STATUS_DEAD};
+
+struct jobs {
+    struct list_request r;
+    struct query_options q;
+    const char *host;
+    bool prometheus;
+    uint64_t states[ARRAY_LEN(job_states)];
+    struct buf text[ARRAY_LEN(summary_names)];
+};
+
+static bool
+is_prometheus(const struct ask *a)
+{
+    return str_eq(http_query(a->req, "format"), "prometheus");
+}
 
 static struct gauge *
 add(struct gauges *g, const char *name, double value)
@@ -302,48 +327,6 @@ add_client(struct gauges *g, struct client *c, bool tasks)
 }
 
 static void
-add_summary(struct gauges *g, const struct job_list_stub *j, const char *group,
-            const struct task_group_summary *s)
-{
-    const struct {
-        const char *name;
-        int64_t v;
-    } rows[] = {
-        {"nomad.nomad.job_summary.queued", s->queued},
-        {"nomad.nomad.job_summary.starting", s->starting},
-        {"nomad.nomad.job_summary.running", s->running},
-        {"nomad.nomad.job_summary.complete", s->complete},
-        {"nomad.nomad.job_summary.failed", s->failed},
-        {"nomad.nomad.job_summary.lost", s->lost},
-        {"nomad.nomad.job_summary.unknown", s->unknown},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct gauge *x = add(g, rows[i].name, (double)rows[i].v);
-        label(g, x, "job", j->id);
-        label(g, x, "namespace", j->namespace);
-        label(g, x, "task_group", group);
-    }
-}
-
-static void
-add_jobs(struct gauges *g, const struct job_list_response *r)
-{
-    uint64_t pending = 0, running = 0, dead = 0;
-
-    for (size_t i = 0; i < r->jobs.n; i++) {
-        const struct job_list_stub *j = r->jobs.v[i];
-        pending += str_eq(j->status, JOB_STATUS_PENDING);
-        running += str_eq(j->status, JOB_STATUS_RUNNING);
-        dead += str_eq(j->status, JOB_STATUS_DEAD);
-        for (size_t k = 0; j->job_summary && k < j->job_summary->summary.n; k++)
-            add_summary(g, j, j->job_summary->summary.v[k].k, j->job_summary->summary.v[k].v);
-    }
-    add(g, "nomad.nomad.job_status.pending", (double)pending);
-    add(g, "nomad.nomad.job_status.running", (double)running);
-    add(g, "nomad.nomad.job_status.dead", (double)dead);
-}
-
-static void
 add_server(struct gauges *g, struct server *s)
 {
     struct server_figures f;
@@ -378,6 +361,17 @@ collect(struct ask *a)
 }
 
 static void
+send_text(struct ask *a, struct buf *b, const char *content_type)
+{
+    if (buf_error(b) == 0) {
+        ask_text(a, b, content_type);
+        return;
+    }
+    buf_done(b);
+    ask_fail(a, 413, "the metrics are larger than %d MiB", API_ANSWER_MAX >> 20);
+}
+
+static void
 put_number(struct buf *b, double v)
 {
     if (v >= -9e15 && v <= 9e15 && (double)(int64_t)v <= v && (double)(int64_t)v >= v)
@@ -401,9 +395,19 @@ put_labels_json(struct buf *b, const struct str_map *m)
 }
 
 static void
-send_json(struct ask *a, const struct gauges *g)
+put_json(struct buf *b, const struct gauge *x, bool comma)
 {
-    struct buf b = BUF_INIT(64 << 20);
+    buf_printf(b, "%s{\"Name\":\"%s\",\"Value\":", comma ? "," : "", x->name);
+    put_number(b, x->value);
+    buf_puts(b, ",\"Labels\":");
+    put_labels_json(b, &x->labels);
+    buf_putc(b, '}');
+}
+
+static void
+send_json(struct ask *a, const struct gauges *g, const struct jobs *jobs)
+{
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
     time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
     struct tm tm;
     char when[64];
@@ -411,16 +415,12 @@ send_json(struct ask *a, const struct gauges *g)
     gmtime_r(&now, &tm);
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S +0000 UTC", &tm);
     buf_printf(&b, "{\"Timestamp\":\"%s\",\"Gauges\":[", when);
-    for (size_t i = 0; i < g->n; i++) {
-        const struct gauge *x = g->v[i];
-        buf_printf(&b, "%s{\"Name\":\"%s\",\"Value\":", i ? "," : "", x->name);
-        put_number(&b, x->value);
-        buf_puts(&b, ",\"Labels\":");
-        put_labels_json(&b, &x->labels);
-        buf_putc(&b, '}');
-    }
+    for (size_t i = 0; i < g->n; i++)
+        put_json(&b, g->v[i], i > 0);
+    for (size_t i = 0; jobs && i < ARRAY_LEN(jobs->text); i++)
+        buf_put(&b, jobs->text[i].data, jobs->text[i].len);
     buf_puts(&b, "],\"Points\":[],\"Counters\":[],\"Samples\":[]}");
-    ask_text(a, &b, "application/json");
+    send_text(a, &b, "application/json");
 }
 
 static void
@@ -475,64 +475,148 @@ is_counter(const char *name)
 
 /* The samples of one name follow its lines HELP and TYPE. */
 static void
-send_prometheus(struct ask *a, struct gauges *g)
+put_head(struct buf *b, const char *name)
 {
-    struct buf b = BUF_INIT(64 << 20);
+    buf_puts(b, "# HELP ");
+    put_prometheus_name(b, name);
+    buf_printf(b, " %s\n# TYPE ", name);
+    put_prometheus_name(b, name);
+    buf_puts(b, is_counter(name) ? " counter\n" : " gauge\n");
+}
+
+static void
+put_sample(struct buf *b, const struct gauge *x)
+{
+    put_prometheus_name(b, x->name);
+    put_prometheus_labels(b, &x->labels);
+    buf_putc(b, ' ');
+    put_number(b, x->value);
+    buf_putc(b, '\n');
+}
+
+static void
+send_prometheus(struct ask *a, struct gauges *g, const struct jobs *jobs)
+{
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
 
     if (g->n > 0)
         qsort(g->v, g->n, sizeof(*g->v), by_name);
     for (size_t i = 0; i < g->n; i++) {
         const struct gauge *x = g->v[i];
-        if (i == 0 || strcmp(g->v[i - 1]->name, x->name) != 0) {
-            buf_puts(&b, "# HELP ");
-            put_prometheus_name(&b, x->name);
-            buf_printf(&b, " %s\n# TYPE ", x->name);
-            put_prometheus_name(&b, x->name);
-            buf_puts(&b, is_counter(x->name) ? " counter\n" : " gauge\n");
-        }
-        put_prometheus_name(&b, x->name);
-        put_prometheus_labels(&b, &x->labels);
-        buf_putc(&b, ' ');
-        put_number(&b, x->value);
-        buf_putc(&b, '\n');
+        if (i == 0 || strcmp(g->v[i - 1]->name, x->name) != 0)
+            put_head(&b, x->name);
+        put_sample(&b, x);
     }
-    ask_text(a, &b, "text/plain; version=0.0.4; charset=utf-8");
+    for (size_t i = 0; jobs && i < ARRAY_LEN(jobs->text); i++) {
+        if (jobs->text[i].len > 0)
+            put_head(&b, summary_names[i]);
+        buf_put(&b, jobs->text[i].data, jobs->text[i].len);
+    }
+    send_text(a, &b, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+/* --- the jobs, part by part --- */
+
+static void
+add_summary(struct jobs *j, const struct job_list_stub *stub, const char *group,
+            const struct task_group_summary *s)
+{
+    const int64_t v[] = {s->queued, s->starting, s->running, s->complete, s->failed, s->lost, s->unknown};
+    auto_mem struct gauges *g = mem_new(NULL, struct gauges);
+
+    str_map_set(g, &g->base, "host", j->host);
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        struct gauge *x = add(g, summary_names[i], (double)v[i]);
+        label(g, x, "job", stub->id);
+        label(g, x, "namespace", stub->namespace);
+        label(g, x, "task_group", group);
+        if (j->prometheus)
+            put_sample(&j->text[i], x);
+        else
+            put_json(&j->text[i], x, true);
+    }
+}
+
+static int
+add_part(struct jobs *j, const struct bytes *rows)
+{
+    auto_mem void *tmp = mem_ctx("jobs");
+    auto_buf struct buf text = BUF_INIT(SIZE_MAX);
+    struct object_list l;
+    struct err e = ERR_INIT;
+
+    if (rows->n == 0)
+        return 0;
+    buf_put(&text, rows->v, rows->n);
+    buf_putc(&text, ']');
+    text.data[0] = '['; /* was the comma before the first */
+    size_t budget = API_BODY_FACTOR * text.len + API_BODY_EXTRA;
+    if (json_decode_list(tmp, &type_job_list_stub, buf_str(&text), text.len, BUDGET(budget), &l, &e) < 0)
+        return -ERR_CORRUPT;
+    for (size_t i = 0; i < l.n; i++) {
+        const struct job_list_stub *stub = l.v[i];
+        for (size_t k = 0; k < ARRAY_LEN(job_states); k++)
+            j->states[k] += str_eq(stub->status, job_states[k]);
+        for (size_t k = 0; stub->job_summary && k < stub->job_summary->summary.n; k++)
+            add_summary(j, stub, stub->job_summary->summary.v[k].k, stub->job_summary->summary.v[k].v);
+    }
+    return 0;
+}
+
+static int
+jobs_free(struct jobs *j)
+{
+    for (size_t i = 0; i < ARRAY_LEN(j->text); i++)
+        buf_done(&j->text[i]);
+    return 0;
 }
 
 static void
-answer(struct ask *a, const struct job_list_response *jobs)
+answer(struct ask *a, const struct jobs *jobs)
 {
     struct gauges *g = collect(a);
 
-    if (jobs)
-        add_jobs(g, jobs);
-    if (str_eq(http_query(a->req, "format"), "prometheus"))
-        send_prometheus(a, g);
+    for (size_t i = 0; jobs && i < ARRAY_LEN(job_states); i++)
+        add(g, mem_printf(g, "nomad.nomad.job_status.%s", job_states[i]), (double)jobs->states[i]);
+    if (is_prometheus(a))
+        send_prometheus(a, g, jobs);
     else
-        send_json(a, g);
+        send_json(a, g, jobs);
 }
 
-static void
-jobs_done(struct ask *a, const void *resp)
-{
-    answer(a, resp);
-}
-
+/* Half of the jobs is not told as if it were all. What is known here is worth telling without a leader
+ * too. */
 static bool
 jobs_error(struct ask *a, const struct err *e)
 {
     (void)e;
-    answer(a, NULL); /* what is known here is worth telling without a leader too */
+    answer(a, NULL);
     return true;
+}
+
+static void
+jobs_part(struct ask *a, const void *resp)
+{
+    const struct query_meta *m = ((const struct job_list_response *)resp)->meta;
+    struct jobs *j = a->user;
+
+    if (add_part(j, &m->rows) < 0) {
+        answer(a, NULL);
+        return;
+    }
+    j->q.next_token = mem_strdup(j, m->next_token);
+    if (str_empty(m->next_token))
+        answer(a, j);
+    else
+        ask_call(a, RPC_JOB_LIST, &j->r, jobs_part);
 }
 
 void
 metrics_get(struct ask *a)
 {
-    const char *format = http_query(a->req, "format");
     const struct agent_config *cfg = a->api->cfg;
 
-    if (str_eq(format, "prometheus") && cfg && !cfg->dev_mode &&
+    if (is_prometheus(a) && cfg && !cfg->dev_mode &&
         !(cfg->telemetry && cfg->telemetry->prometheus_metrics)) {
         ask_fail(a, 415, "Prometheus is not enabled");
         return;
@@ -541,10 +625,17 @@ metrics_get(struct ask *a)
         answer(a, NULL);
         return;
     }
-    struct query_options q = {.region = a->q->region, .namespace = NS_ALL,
-                              .auth_token = a->q->auth_token, .allow_stale = true};
-    struct list_request r = {.query = &q};
+    struct jobs *j = mem_new(a, struct jobs);
+    j->prometheus = is_prometheus(a);
+    j->host = str_or(a->api->name, "");
+    j->q = (struct query_options){.region = a->q->region, .namespace = NS_ALL,
+                                  .auth_token = a->q->auth_token, .allow_stale = true, .part = 1};
+    j->r.query = &j->q;
+    for (size_t i = 0; i < ARRAY_LEN(j->text); i++)
+        buf_init(&j->text[i], API_ANSWER_MAX);
+    talloc_set_destructor(j, jobs_free);
+    a->user = j;
     a->on_error = jobs_error;
     a->q->max_query_time = 0;
-    ask_call(a, RPC_JOB_LIST, &r, jobs_done);
+    ask_call(a, RPC_JOB_LIST, &j->r, jobs_part);
 }

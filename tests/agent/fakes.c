@@ -50,7 +50,7 @@ wanted(void *ctx, const struct query_options *q, const struct job_list_stub *row
     return f && filter_match(f, &j);
 }
 
-/* a to e, in parts of two rows; a, b: running. Metrics ask for all at once. */
+/* a to e, in parts of two rows; a, b: running. All at once are more than an answer may have. */
 static void
 job_list(void *arg, struct rpc_call *call, const void *req)
 {
@@ -62,6 +62,10 @@ job_list(void *arg, struct rpc_call *call, const void *req)
     (void)arg;
     if (str_empty(q->next_token))
         remember(q);
+    if (q->part == 0) {
+        rpc_failf(call, -ERR_LIMIT, "the answer is over 16 MiB");
+        return;
+    }
     struct query_meta *m = resp->meta = meta(resp);
     for (size_t i = 0; i < ARRAY_LEN(ids) && !str_eq(q->prefix, "none"); i++) {
         size_t at = q->reverse ? ARRAY_LEN(ids) - 1 - i : i;
@@ -73,8 +77,11 @@ job_list(void *arg, struct rpc_call *call, const void *req)
         j->id = ids[at];
         j->namespace = "default";
         j->status = at < 2 ? "running" : "dead";
-        list_add(resp, resp->jobs, j);
-        if (q->part == 0 || !wanted(resp, q, j))
+        j->job_summary = mem_new(j, struct job_summary);
+        struct task_group_summary *g = mem_new(j, struct task_group_summary);
+        g->queued = (int64_t)at;
+        map_put(j, j->job_summary->summary, "g")->v = g;
+        if (!wanted(resp, q, j))
             continue;
         m->full = m->n == (q->per_page < 0   ? 0
                            : q->per_page > 0 ? (uint64_t)q->per_page

@@ -447,8 +447,6 @@ START_TEST(agent_routes)
     ck_assert_ptr_nonnull(strstr(got.body, "\"serf\":{"));
     ck_assert_int_eq(status("GET", "/v1/metrics", NULL), 200);
     ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.client.allocations.running\",\"Value\":3"));
-    ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.nomad.job_status.dead\",\"Value\":3"));
-    ck_assert_str_eq(fake_text, "*");
     ck_assert_int_eq(status("GET", "/v1/metrics?format=prometheus", NULL), 200);
     ck_assert_ptr_nonnull(strstr(got.body, "# HELP nomad_client_allocations_running nomad.client."
                                            "allocations.running\n"
@@ -465,6 +463,26 @@ START_TEST(agent_routes)
     ck_assert_int_eq(status("GET", "/v1/job/x/deployments", NULL), 200);
     ck_assert_str_eq(got.body, "[]");
     ck_assert_int_eq(status("POST", "/v1/agent/reload", NULL), 501);
+}
+END_TEST
+
+/* The jobs come in parts, of which none is larger than an answer may be. */
+START_TEST(metrics_of_any_number_of_jobs)
+{
+    ck_assert_int_eq(status("GET", "/v1/metrics", NULL), 200);
+    ck_assert_str_eq(fake_text, "*");
+    ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.nomad.job_status.running\",\"Value\":2"));
+    ck_assert_ptr_nonnull(strstr(got.body, "\"nomad.nomad.job_status.dead\",\"Value\":3"));
+    ck_assert_ptr_nonnull(strstr(got.body, ",{\"Name\":\"nomad.nomad.job_summary.queued\",\"Value\":4,"
+                                           "\"Labels\":{\"host\":\"n\",\"job\":\"e\",\"namespace\":"
+                                           "\"default\",\"task_group\":\"g\"}},"));
+    ck_assert_int_eq(status("GET", "/v1/metrics?format=prometheus", NULL), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "\nnomad_nomad_job_status_dead{host=\"n\"} 3\n"));
+    const char *queued = strstr(got.body, "# TYPE nomad_nomad_job_summary_queued gauge\n"
+                                          "nomad_nomad_job_summary_queued{host=\"n\",job=\"a\",");
+    ck_assert_ptr_nonnull(queued);
+    ck_assert_ptr_nonnull(strstr(queued, "\nnomad_nomad_job_summary_queued{host=\"n\",job=\"e\","
+                                         "namespace=\"default\",task_group=\"g\"} 4\n"));
 }
 END_TEST
 
@@ -729,7 +747,7 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    a_node_has_the_allocations_of_all_namespaces, draining, node_metadata, parameters,
                    lists, a_list_of_any_length_is_streamed, pretty,
                    a_blocking_query_is_canceled_with_its_client, bodies,
-                   agent_routes, deployments_block, client_routes, a_page_of_another_origin_changes_nothing,
+                   agent_routes, metrics_of_any_number_of_jobs, deployments_block, client_routes, a_page_of_another_origin_changes_nothing,
                    a_name_that_is_not_ours_is_refused,
                    what_is_meant_for_another_region_is_not_done_here,
                    what_is_not_built_says_so_and_not_that_something_is_missing,
