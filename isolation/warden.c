@@ -285,8 +285,7 @@ conn_request(struct warden *w, struct conn *c, size_t n)
     auto_mem void *ctx = mem_ctx("request");
     struct warden_request *q = NULL;
     struct err e = ERR_INIT;
-    enum proto_phase phase = w->stop_tasks ? PROTO_STOPPING : c->phase;
-    if (proto_decode(ctx, w->in, n, phase, &q, &e) < 0) {
+    if (proto_decode(ctx, w->in, n, c->phase, &q, &e) < 0) {
         log_warn(ROOM, "bad request: connection closed", "error", e.text, NULL);
         conn_break(w, c);
         return;
@@ -294,7 +293,14 @@ conn_request(struct warden *w, struct conn *c, size_t n)
     c->phase = PROTO_READY;
     log_trace(ROOM, "request", "op", proto_op_name(q->op), "alloc_id", q->alloc_id, "task",
               q->task_name, NULL);
-    handlers[q->op](w, (struct warden_waiter){c->id, q->seq}, q);
+    struct warden_waiter to = {c->id, q->seq};
+    if (!w->stop_tasks || proto_check(q, PROTO_STOPPING, &e) == 0) {
+        handlers[q->op](w, to, q);
+        return;
+    }
+    err_clear(&e); /* who asks need not know that it stops */
+    err_set(&e, -ERR_UNAVAILABLE, "the warden is stopping");
+    warden_reply_err(w, to, &e);
 }
 
 static void

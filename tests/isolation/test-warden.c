@@ -389,6 +389,25 @@ adopts(bool isolated, uid_t uid)
     rig_stop(&r);
 }
 
+/* It starts nothing any more, and does not leave who asks for it without an answer. */
+START_TEST(a_warden_that_stops_says_so)
+{
+    struct rig r;
+    struct got g, late = {0};
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "raw_exec");
+    rig_launch(&r, rig_spec(&r, rig_id, "web", false, "sleep 77777"), &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    ck_assert_int_eq(kill(r.warden, SIGSTOP), 0); /* it meets the signal, then the request */
+    ck_assert_int_eq(kill(r.warden, SIGUSR1), 0);
+    warden_launch(r.client, rig_spec(&r, rig_id, "late", false, "true"), rig_got, &late);
+    ck_assert_int_eq(kill(r.warden, SIGCONT), 0);
+    expect_code(&r, &late, ERR_UNAVAILABLE, "the warden is stopping");
+    got_free(&g);
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(adopts_exec)
 {
     TEST_NEED("root");
@@ -694,7 +713,8 @@ END_TEST
 TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless, runs_exec,
                    what_a_start_needs_may_be_denied, reports_failed_launches, refuses_by_policy,
                    refuses_without_the_profile, signals_and_kills_exec, signals_and_kills_raw_exec,
-                   signals_and_kills_rootless, adopts_exec, adopts_raw_exec, adopts_rootless,
-                   tells_a_lost_task, rotates_logs, carries_large_arguments, leaves_nothing_behind,
+                   signals_and_kills_rootless, a_warden_that_stops_says_so, adopts_exec,
+                   adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs,
+                   carries_large_arguments, leaves_nothing_behind,
                    gives_three_descriptors_and_the_right_mounts, bounds_a_flood,
                    survives_a_kill_at_any_instant_of_a_launch)
