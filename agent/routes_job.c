@@ -2,6 +2,7 @@
  *
  * HTTP API: jobs.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "agent/api.h"
@@ -62,25 +63,99 @@ job_evaluations(struct ask *a)
     ask_list(a, RPC_JOB_EVALUATIONS, ask_by_id(a), &type_evaluation);
 }
 
+/* The versions of a job, and the differences between them: put together of one answer for each. */
+struct versions {
+    struct query_meta meta; /* of the first answer */
+    struct buf rows[2];     /* versions, differences */
+};
+
+static int
+versions_free(struct versions *v)
+{
+    buf_done(&v->rows[0]);
+    buf_done(&v->rows[1]);
+    return 0;
+}
+
 static void
-versions_done(struct ask *a, const void *resp)
+put_rows(struct buf *out, const char *name, const struct buf *rows)
+{
+    buf_printf(out, "\"%s\":", name);
+    if (rows->len == 0) {
+        buf_puts(out, "null,");
+        return;
+    }
+    buf_putc(out, '[');
+    buf_put(out, rows->data + 1, rows->len - 1); /* without the comma before the first */
+    buf_puts(out, "],");
+}
+
+static void
+send_versions(struct ask *a, const struct versions *v)
+{
+    struct buf out = BUF_INIT(API_VERSIONS_MAX);
+
+    ask_meta(a, &v->meta);
+    buf_putc(&out, '{');
+    put_rows(&out, "Versions", &v->rows[0]);
+    put_rows(&out, "Diffs", &v->rows[1]);
+    buf_printf(&out,
+               "\"Index\":%" PRIu64 ",\"LastContact\":%" PRId64 ",\"KnownLeader\":%s,\"NextToken\":\"\"}%s",
+               v->meta.index, v->meta.last_contact, v->meta.known_leader ? "true" : "false",
+               a->pretty ? "\n" : "");
+    if (buf_error(&out) || buf_error(&v->rows[0]) || buf_error(&v->rows[1])) {
+        buf_done(&out);
+        ask_fail(a, 413, "the versions of the job are larger than %d MiB", API_VERSIONS_MAX >> 20);
+        return;
+    }
+    ask_text(a, &out, "application/json");
+}
+
+static void
+versions_part(struct ask *a, const void *resp)
 {
     const struct job_versions_response *r = resp;
-    ask_meta(a, &(struct query_meta){.index = r->index,
-                                     .last_contact = r->last_contact,
-                                     .known_leader = r->known_leader});
-    if (r->versions.n == 0)
+    const unsigned flags = JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0);
+    struct versions *v = a->user;
+
+    if (v->meta.index == 0)
+        v->meta = (struct query_meta){.index = r->index,
+                                      .last_contact = r->last_contact,
+                                      .known_leader = r->known_leader};
+    for (size_t i = 0; i < r->versions.n; i++)
+        json_encode_row(&v->rows[0], &type_job, r->versions.v[i], flags);
+    for (size_t i = 0; i < r->diffs.n; i++)
+        json_encode_row(&v->rows[1], &type_job_diff, r->diffs.v[i], flags);
+    a->asked.next_token = mem_strdup(v, r->next_token);
+    a->asked.min_query_index = 0; /* the other parts are there */
+    if (!str_empty(r->next_token)) {
+        ask_call(a, RPC_JOB_VERSIONS, &a->by_id, versions_part);
+    } else if (v->rows[0].len == 0) {
+        ask_meta(a, &v->meta);
         ask_fail(a, 404, "job versions not found");
-    else
-        ask_json(a, &type_job_versions_response, r);
+    } else {
+        send_versions(a, v);
+    }
 }
 
 static void
 job_versions(struct ask *a)
 {
-    bool diffs; /* between versions: none are made yet */
-    if (ask_bool(a, "diffs", &diffs))
-        ask_call(a, RPC_JOB_VERSIONS, ask_by_id(a), versions_done);
+    struct id_request *r = ask_by_id(a);
+    struct versions *v = mem_new(a, struct versions);
+
+    if (!ask_bool(a, "diffs", &r->diffs))
+        return;
+    if (r->diffs && (http_query(a->req, "diff_tag") || http_query(a->req, "diff_version"))) {
+        ask_fail(a, 501, "versions are compared with the one before them only: ask without diff_tag "
+                         "and diff_version");
+        return;
+    }
+    buf_init(&v->rows[0], API_VERSIONS_MAX);
+    buf_init(&v->rows[1], API_VERSIONS_MAX);
+    talloc_set_destructor(v, versions_free);
+    a->user = v;
+    ask_call(a, RPC_JOB_VERSIONS, r, versions_part);
 }
 
 /* --- writes --- */

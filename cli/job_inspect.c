@@ -81,8 +81,7 @@ struct history_opts {
     struct output out;
 };
 
-/* Between two that the servers have: the difference that a plan from one to the other shows is
- * theirs to tell; until they do (diffs=true), a version has none. */
+/* `d`: from the version before it; NULL: not told. */
 static void
 print_version(struct cmd *c, const struct job *j, const struct job_diff *d, bool full)
 {
@@ -155,6 +154,9 @@ cmd_job_history(struct cmd *c)
         return cmd_fail(c, "-diff-tag and -diff-version can only be used with -p");
     if (o.diff_tag && o.diff_version)
         return cmd_fail(c, "-diff-tag and -diff-version are mutually exclusive");
+    if (o.diff_tag || o.diff_version)
+        return cmd_fail(c, "The servers compare a version with the one before it only: leave out "
+                           "-diff-tag and -diff-version");
     struct job_list_stub *stub;
     struct err e = ERR_INIT;
     void *ret = NULL;
@@ -162,14 +164,13 @@ cmd_job_history(struct cmd *c)
         return 1;
     c->namespace = str_or(stub->namespace, c->namespace);
     char *target = api_target(c, "/v1/job/%/versions", stub->id, "diffs", o.diff ? "true" : NULL,
-                              "diff_tag", o.diff_tag, "diff_version", o.diff_version, NULL);
+                              NULL);
     if (api_get(c, target, &type_job_versions_response, &ret, NULL, &e))
         return cmd_fail(c, "Error retrieving job versions: %s", e.text);
     const struct job_versions_response *r = ret;
     if (o.diff && r->diffs.n == 0 && r->versions.n > 1)
-        return cmd_fail(
-            c, "The servers tell no differences between versions in this release: leave out "
-               "-p, and compare what -version=<version> -full shows");
+        return cmd_fail(c, "The servers told no differences between versions: leave out -p, and "
+                           "compare what -version=<version> -full shows");
     return print_versions(c, &o, r);
 }
 

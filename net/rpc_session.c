@@ -221,7 +221,8 @@ rpc_reply(struct rpc_call *c, const void *resp)
         if (buf_error(&b)) {
             struct err e = ERR_INIT;
             buf_done(&b);
-            err_set(&e, -ERR_LIMIT, "the answer to %s is over 16 MiB: ask for pages (per_page)",
+            err_set(&e, -ERR_LIMIT,
+                    "the answer to %s is over 16 MiB: ask for pages (per_page), or without diff",
                     c->method->name);
             send_error(s, c->id, c->method->id, &e);
         } else {

@@ -2,9 +2,14 @@
  *
  * Job.*: reads.
  */
+#include <inttypes.h>
+#include <string.h>
+
 #include "api/jobdiff.h"
 #include "api/terms.h"
 #include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
 #include "server/endpoint_int.h"
 
 static uint64_t
@@ -193,23 +198,36 @@ job_summary_rpc(void *arg, struct rpc_call *call, const void *p)
     endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_SUMMARIES), job_key(req), summary_run);
 }
 
+/* One version, or with Diffs the difference to the one before it, in each answer: together they may be
+ * larger than an answer may. NextToken: "N", or "N.diff". */
 static int
 versions_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
 {
     const struct id_request *req = r->req;
     struct job_versions_response *resp = mem_new(ctx, struct job_versions_response);
     struct state_iter *it = state_job_versions(t, ctx, query_ns(r->q), str_or(req->id, ""));
+    const char *token = str_or(r->q->next_token, ""), *dot = strchr(token, '.');
+    struct job *this = NULL, *older = NULL;
+    uint64_t from = UINT64_MAX;
 
-    (void)e;
+    if (*token && num_parse_u64(mem_strndup(ctx, token, strcspn(token, ".")), &from) < 0)
+        return err_set(e, -ERR_INVALID, "next_token '%.64s' is not of this list", token);
     for (struct job *j; (j = state_next(it, ctx)) != NULL;) {
-        if (j->modify_index > r->index)
-            r->index = j->modify_index;
-        list_add(ctx, resp->versions, j);
+        r->index = j->modify_index > r->index ? j->modify_index : r->index;
+        struct job **at = this == NULL ? &this : &older;
+        if (j->version > from || *at != NULL)
+            talloc_free(j);
+        else
+            *at = j;
     }
-    for (size_t i = 0; req->diffs && i + 1 < resp->versions.n; i++) {
-        struct job_diff *d = job_diff(ctx, resp->versions.v[i + 1], resp->versions.v[i], true);
-        list_add(ctx, resp->diffs, d);
-    }
+    if (dot == NULL && this != NULL)
+        list_add(ctx, resp->versions, this);
+    else if (older != NULL)
+        list_add(ctx, resp->diffs, job_diff(ctx, older, this, true));
+    if (dot == NULL && older != NULL && req->diffs)
+        resp->next_token = mem_printf(ctx, "%" PRIu64 ".diff", this->version);
+    else if (older != NULL)
+        resp->next_token = mem_printf(ctx, "%" PRIu64, older->version);
     if (r->index == 0)
         r->index = state_index(t, STATE_BIT(STATE_JOBS));
     resp->index = r->index;

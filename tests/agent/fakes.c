@@ -97,6 +97,28 @@ job_list(void *arg, struct rpc_call *call, const void *req)
     rpc_reply(call, resp);
 }
 
+/* Versions 1 and 0, and their difference: in an answer each. */
+static void
+job_versions(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct id_request *r = req;
+    const char *token = str_or(r->query->next_token, "");
+    struct job j = {.id = r->id, .version = *token == '0' ? 0 : 1}, *versions[] = {&j};
+    struct job_diff d = {.type = "Edited"}, *diffs[] = {&d};
+    struct job_versions_response resp = {.index = 42, .known_leader = true};
+    (void)arg;
+    if (!str_eq(token, "1.diff") && !str_eq(r->id, "missing")) {
+        resp.versions.v = versions;
+        resp.versions.n = 1;
+    } else if (!str_eq(r->id, "missing")) {
+        resp.diffs.v = diffs;
+        resp.diffs.n = 1;
+    }
+    if (*token != '0' && !str_eq(r->id, "missing"))
+        resp.next_token = r->diffs && *token == 0 ? "1.diff" : "0";
+    rpc_reply(call, &resp);
+}
+
 static void
 on_cancel(void *arg)
 {
@@ -261,6 +283,7 @@ const struct rpc_service fake_services[] = {
     {RPC_ALLOC_LIST, alloc_list},
     {RPC_JOB_LIST, job_list},
     {RPC_JOB_GET_JOB, job_get},
+    {RPC_JOB_VERSIONS, job_versions},
     {RPC_JOB_REGISTER, job_register},
     {RPC_JOB_DEREGISTER, job_deregister},
     {RPC_STATUS_LEADER, leader},

@@ -365,6 +365,21 @@ START_TEST(a_list_of_any_length_is_streamed)
 }
 END_TEST
 
+START_TEST(versions_come_one_by_one)
+{
+    ck_assert_int_eq(status("GET", "/v1/job/a/versions", NULL), 200);
+    const char *one = strstr(got.body, "\"Version\":1,"), *none = strstr(got.body, "\"Version\":0,");
+    ck_assert(one && none && one < none);
+    ck_assert_ptr_nonnull(strstr(got.body, "\"Diffs\":null,\"Index\":42,"));
+    ck_assert_int_eq(status("GET", "/v1/job/a/versions?diffs=true", NULL), 200);
+    const char *diffs = strstr(got.body, "],\"Diffs\":[{");
+    ck_assert(diffs && strstr(diffs, "\"Type\":\"Edited\"") && strstr(got.body, "\"Version\":0,"));
+    ck_assert_int_eq(status("GET", "/v1/job/a/versions?pretty", NULL), 200);
+    ck_assert_int_eq(status("GET", "/v1/job/missing/versions", NULL), 404);
+    ck_assert_int_eq(status("GET", "/v1/job/a/versions?diffs=true&diff_version=0", NULL), 501);
+}
+END_TEST
+
 START_TEST(pretty)
 {
     ask("GET", "/v1/job/a?pretty", NULL);
@@ -746,8 +761,8 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    nodes_keep_their_secret_and_tell_of_drain,
                    a_node_has_the_allocations_of_all_namespaces, draining, node_metadata,
                    parameters, lists, a_list_of_any_length_is_streamed, pretty,
-                   a_blocking_query_is_canceled_with_its_client, bodies, agent_routes,
-                   metrics_of_any_number_of_jobs, deployments_block, client_routes,
+                   versions_come_one_by_one, a_blocking_query_is_canceled_with_its_client, bodies,
+                   agent_routes, metrics_of_any_number_of_jobs, deployments_block, client_routes,
                    a_page_of_another_origin_changes_nothing, a_name_that_is_not_ours_is_refused,
                    what_is_meant_for_another_region_is_not_done_here,
                    what_is_not_built_says_so_and_not_that_something_is_missing,

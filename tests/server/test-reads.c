@@ -264,6 +264,39 @@ START_TEST(lists_come_in_parts)
 }
 END_TEST
 
+/* Six of them, of three megabytes each, are more than an answer may be; so are their differences. */
+START_TEST(versions_of_a_large_job)
+{
+    enum { VERSIONS = 6, BALLAST = 3 << 20 };
+    struct world *w = world_open(tmp_dir());
+    size_t versions = 0, diffs = 0, parts = 0;
+
+    for (int i = 0; i < VERSIONS; i++) {
+        char *ballast = mem_array(w, char, BALLAST + 1);
+        memset(ballast, 'a' + i, BALLAST);
+        struct job *j = the_job(w, "large", 0);
+        str_map_set(w, &j->meta, "ballast", ballast);
+        run_job(w, j);
+    }
+    struct query_options q = {.namespace = "default"};
+    struct id_request req = {.id = "large", .query = &q, .diffs = true};
+    do {
+        const struct job_versions_response *r =
+            CALL(w, RPC_JOB_VERSIONS, job_versions_response, &req);
+        for (size_t i = 0; i < r->versions.n; i++)
+            ck_assert_uint_eq(r->versions.v[i]->version, VERSIONS - 1 - versions++);
+        for (size_t i = 0; i < r->diffs.n; i++, diffs++)
+            ck_assert_str_eq(r->diffs.v[i]->type, "Edited");
+        ck_assert_uint_ge(versions, diffs);
+        q.next_token = r->next_token;
+        ck_assert_uint_lt(++parts, 2 * VERSIONS);
+    } while (!str_empty(q.next_token));
+    ck_assert_uint_eq(versions, VERSIONS);
+    ck_assert_uint_eq(diffs, VERSIONS - 1);
+    world_close(w);
+}
+END_TEST
+
 static size_t
 found(struct world *w, enum rpc_id rpc, const char *filter)
 {
@@ -333,4 +366,4 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("reads", 60, allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
                    a_purge_wakes_lists_of_its_prefix_only, indexes_and_pages, lists_come_in_parts,
-                   filters_see_whole_objects)
+                   versions_of_a_large_job, filters_see_whole_objects)
