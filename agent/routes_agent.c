@@ -353,14 +353,17 @@ static void
 scheduler_set(struct ask *a)
 {
     struct scheduler_configuration *c = ask_body(a, &type_scheduler_configuration, false);
+
+    if (!c)
+        return; /* answered, and gone */
     a->on_error = scheduler_refused;
     const char *cas = http_query(a->req, "cas");
     struct scheduler_set_request *r = mem_new(a, struct scheduler_set_request);
     r->scheduler_config = c;
     r->cas = cas != NULL;
-    if (c && cas && num_parse_u64(cas, &r->modify_index) < 0)
+    if (cas && num_parse_u64(cas, &r->modify_index) < 0)
         ask_fail(a, 400, "Error parsing cas value: \"%s\" is no number", cas);
-    else if (c)
+    else
         ask_call(a, RPC_OPERATOR_SCHEDULER_SET, r, scheduler_set_done);
 }
 

@@ -757,6 +757,22 @@ START_TEST(no_answer_is_open_to_all_origins)
 }
 END_TEST
 
+START_TEST(a_broken_body_is_refused_by_every_endpoint_that_takes_one)
+{
+    static const char *const targets[] = {
+        "/v1/jobs", "/v1/jobs/parse", "/v1/validate/job", "/v1/job/y", "/v1/job/y/plan", "/v1/job/y/evaluate",
+        "/v1/node/n1/drain", "/v1/node/n1/eligibility", "/v1/client/metadata",
+        "/v1/operator/scheduler/configuration", "/v1/client/allocation/" FAKE_ALLOC "/restart",
+        "/v1/client/allocation/" FAKE_ALLOC "/signal", "/v1/client/allocation/" FAKE_ALLOC "/pause"};
+    static const char *const broken[] = {"{", "[1]", "{\"x\":", "{} {}", "null0"};
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++)
+        for (size_t k = 0; k < ARRAY_LEN(broken); k++) {
+            int code = status("PUT", targets[i], broken[k]);
+            ck_assert_msg(code == 400, "%s %s: %d", targets[i], broken[k], code);
+        }
+}
+END_TEST
+
 TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
                    nodes_keep_their_secret_and_tell_of_drain,
                    a_node_has_the_allocations_of_all_namespaces, draining, node_metadata,
@@ -768,4 +784,5 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    what_is_not_built_says_so_and_not_that_something_is_missing,
                    nothing_that_is_built_is_said_to_come_later,
                    a_token_comes_in_either_header_whatever_its_case,
+                   a_broken_body_is_refused_by_every_endpoint_that_takes_one,
                    no_answer_is_open_to_all_origins)
