@@ -191,6 +191,7 @@ preserve(void *ctx, struct job *job, const struct job *old, const struct job_reg
 struct registered {
     const char *eval_id;
     const char *warnings;
+    uint64_t job_modify_index; /* of a job that is evaluated, not written */
 };
 
 static void
@@ -201,7 +202,7 @@ job_registered(struct server *s, struct rpc_call *call, void *arg, uint64_t inde
     struct job_register_response resp = {
         .eval_id = r->eval_id,
         .eval_create_index = r->eval_id ? index : 0,
-        .job_modify_index = res->job ? res->job->job_modify_index : 0,
+        .job_modify_index = res->job ? res->job->job_modify_index : r->job_modify_index,
         .warnings = r->warnings,
         .index = index,
         .known_leader = true,
@@ -389,6 +390,7 @@ job_evaluate(void *arg, struct rpc_call *call, const void *p)
     struct intent_eval_update up = {.evals = {&e, 1}};
     struct intent in = {.time = clock_wall_ns()};
     r->eval_id = e->id;
+    r->job_modify_index = j->job_modify_index;
     if (req->eval_options != NULL && req->eval_options->force_reschedule) {
         force_reschedule(s, call, j, &at);
         at.evals = up.evals;

@@ -471,7 +471,21 @@ START_TEST(a_member_has_an_id_that_stays_and_the_tags_of_nomad)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("server", 60, what_is_not_there_is_deregistered_already,
+START_TEST(an_evaluated_job_tells_its_index)
+{
+    struct world *w = world_open(tmp_dir());
+    const struct job_register_response *r = run_job(w, the_job(w, "web", 1));
+    uint64_t index = r->job_modify_index;
+    struct job_evaluate_request req = {.job_id = "web"};
+
+    r = CALL(w, RPC_JOB_EVALUATE, job_register_response, &req);
+    ck_assert_uint_gt(index, 0);
+    ck_assert_uint_eq(r->job_modify_index, index);
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("server", 60, an_evaluated_job_tells_its_index, what_is_not_there_is_deregistered_already,
                    a_member_has_an_id_that_stays_and_the_tags_of_nomad,
                    job_becomes_allocation, counts_change_and_stop,
                    blocked_until_there_is_room, refusals_name_the_problem, plan_is_a_dry_run,
