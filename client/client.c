@@ -98,7 +98,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     c->rpc = servers;
     c->warden = warden;
     copy_config(c, cfg);
-    if (local_open(loop, c->cfg.state_dir, &c->state, e) < 0 ||
+    if (local_open(loop, c->cfg.state_dir, (size_t)CLIENT_STATE_GIB << 30, &c->state, e) < 0 ||
         local_node_ids(c->state, c->node_id, c->secret, e) < 0 || meta_load(c, e) < 0) {
         local_close(c->state);
         talloc_free(c);

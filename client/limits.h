@@ -23,7 +23,8 @@ enum {
     /* --- client: tasks --- */
     ENV_VALUE_MAX = 128 << 10, /* bytes of an interpolated text */
     ENV_DEPTH_MAX = 64,        /* nesting of what ${...} looks at */
-    CLIENT_ROW_MAX = 16 << 20, /* bytes of a row of the local state */
+    CLIENT_STATE_GIB = 16,     /* GiB of the local state; each allocation has a copy of its job */
+    CLIENT_ROW_MAX = 32 << 20, /* bytes of a row of the local state */
     CLIENT_KEY_MAX = 400,      /* bytes of its key */
     CLIENT_RESERVE = 1 << 20,  /* bytes reserved for the local state, to go on with a full disk */
     CLIENT_REMOVALS_MAX = 64,  /* ended allocations that wait to be removed before new ones wait */

@@ -19,9 +19,9 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/table.h"
+#include "net/limits.h"
 
 enum { STATE_RETRY_MS = 500 }; /* while the disk is full */
-static const size_t STATE_MAP_BYTES = (size_t)16 << 30; /* each allocation has a copy of its job */
 
 struct op {
     bool task;
@@ -48,6 +48,7 @@ struct batch { /* a talloc context */
 struct state {
     struct loop *loop;
     struct table_env *env;
+    size_t map_bytes;
     unsigned allocs;
     unsigned tasks;
     const char *dir;
@@ -65,7 +66,7 @@ static void commit_post(struct state *s);
 /* ---- open ------------------------------------------------------------------------------------- */
 
 int
-local_open(struct loop *loop, const char *dir, struct state **ret, struct err *e)
+local_open(struct loop *loop, const char *dir, size_t map_bytes, struct state **ret, struct err *e)
 {
     int r = dir_make(AT_FDCWD, dir, 0700);
     if (r < 0)
@@ -76,9 +77,10 @@ local_open(struct loop *loop, const char *dir, struct state **ret, struct err *e
     struct state *s = mem_new(NULL, struct state);
     s->loop = loop;
     s->dirfd = -1;
+    s->map_bytes = map_bytes;
     s->dir = mem_strdup(s, dir);
     char *path = mem_printf(s, "%s/state.db", dir);
-    r = table_env_open(path, STATE_MAP_BYTES, 0, &s->env, e);
+    r = table_env_open(path, map_bytes, 0, &s->env, e);
     if (r == 0)
         r = table_open(s->env, "alloc", &s->allocs, e);
     if (r == 0)
@@ -280,33 +282,6 @@ apply(struct state *s, struct table_txn *t, const struct op *op)
     return table_put(t, table, key, SLICE(op->val, op->n));
 }
 
-static void
-commit_work(void *arg)
-{
-    struct batch *b = arg;
-    table_env_reserve(b->state->env, CLIENT_RESERVE, NULL);
-    struct table_txn *t = table_write_begin(b->state->env, &b->code);
-    if (!t)
-        return;
-    b->code = 0;
-    for (size_t i = 0; b->code == 0 && i < b->n; i++)
-        b->code = apply(b->state, t, &b->ops[i]);
-    if (b->code < 0)
-        table_end(t);
-    else
-        b->code = table_commit(t);
-}
-
-static void commit_next(struct state *s);
-
-static void
-on_retry(void *arg)
-{
-    struct state *s = arg;
-    s->retry = NULL;
-    commit_next(s);
-}
-
 struct seen {
     UT_hash_handle hh;
     const char *key;
@@ -329,37 +304,126 @@ superseded(struct seen *set, const struct op *op)
            (slash && seen_key(set, op->key, (size_t)(slash - op->key) + 1));
 }
 
+/* Of each row only the last word, in order. */
+static void
+last_words(struct batch *b)
+{
+    struct op *v = mem_array(b, struct op, b->n);
+    struct seen *set = NULL, *rows = mem_array(NULL, struct seen, b->n);
+    size_t n = b->n;
+    for (size_t i = b->n; i-- > 0;) { /* newest first */
+        const struct op *op = &b->ops[i];
+        if (superseded(set, op))
+            continue;
+        rows[i].key = op->key;
+        HASH_ADD_KEYPTR(hh, set, op->key, strlen(op->key), &rows[i]);
+        v[--n] = *op;
+    }
+    HASH_CLEAR(hh, set);
+    mem_free(rows);
+    memmove(v, v + n, (b->n - n) * sizeof(*v));
+    mem_free(b->ops);
+    b->ops = v;
+    b->n = b->cap = b->n - n;
+}
+
+/* To remove takes pages as well: rows leave some free. */
+static bool
+has_room(struct state *s, const struct op *ops, size_t n)
+{
+    size_t room = s->map_bytes - s->map_bytes / 16, want = 0;
+    for (size_t i = 0; i < n; i++)
+        want += ops[i].n;
+    return want == 0 || (want < room && table_env_usage(s->env, room - want) <= room - want);
+}
+
+static int
+commit_ops(struct state *s, const struct op *ops, size_t n)
+{
+    int code = 0;
+    if (!has_room(s, ops, n))
+        return -ERR_LIMIT;
+    struct table_txn *t = table_write_begin(s->env, &code);
+    if (!t)
+        return code;
+    code = 0;
+    for (size_t i = 0; code == 0 && i < n; i++)
+        code = apply(s, t, &ops[i]);
+    if (code == 0)
+        return table_commit(t);
+    table_end(t);
+    return code;
+}
+
+/* The map is full: what is removed makes room for the others, in later transactions. Of rows that differ
+ * the order does not matter, and nobody was told yet that they are durable. */
+static int
+commit_full(struct state *s, struct batch *b)
+{
+    last_words(b);
+    size_t dels = 0;
+    struct op *v = mem_array(b, struct op, b->n);
+    for (size_t i = 0; i < b->n; i++)
+        if (b->ops[i].del)
+            v[dels++] = b->ops[i];
+    for (size_t i = 0, n = dels; i < b->n; i++)
+        if (!b->ops[i].del)
+            v[n++] = b->ops[i];
+    mem_free(b->ops);
+    b->ops = v;
+    b->cap = b->n;
+    size_t done = 0;
+    int code = commit_ops(s, v, dels);
+    if (code == 0)
+        done = dels;
+    while (code == 0 && done < b->n) {
+        code = commit_ops(s, v + done, 1);
+        done += code == 0;
+    }
+    b->n -= done;
+    memmove(v, v + done, b->n * sizeof(*v));
+    return code;
+}
+
+static void
+commit_work(void *arg)
+{
+    struct batch *b = arg;
+    struct state *s = b->state;
+    table_env_reserve(s->env, CLIENT_RESERVE, NULL);
+    b->code = commit_ops(s, b->ops, b->n);
+    if (b->code == -ERR_LIMIT)
+        b->code = commit_full(s, b);
+}
+
+static void commit_next(struct state *s);
+
+static void
+on_retry(void *arg)
+{
+    struct state *s = arg;
+    s->retry = NULL;
+    commit_next(s);
+}
+
 /* What could not be written comes before what was queued meanwhile; of each row only the last word, so
  * that a disk that stays full costs no more memory than there are rows. */
 static void
 carry_over(struct state *s, struct batch *failed)
 {
     struct batch *b = batch_of(s);
-    size_t all = failed->n + b->n, n = 0;
-    struct op *v = mem_array(b, struct op, all);
-    struct seen *set = NULL, *rows = mem_array(NULL, struct seen, all);
-    for (size_t i = all; i-- > 0;) { /* newest first */
-        const struct op *op = i < failed->n ? &failed->ops[i] : &b->ops[i - failed->n];
-        if (superseded(set, op))
-            continue;
-        rows[n].key = op->key;
-        HASH_ADD_KEYPTR(hh, set, op->key, strlen(op->key), &rows[n]);
-        v[n++] = *op;
-    }
-    HASH_CLEAR(hh, set);
-    mem_free(rows);
-    for (size_t i = 0; i < n / 2; i++) {
-        struct op t = v[i];
-        v[i] = v[n - 1 - i];
-        v[n - 1 - i] = t;
-    }
-    for (size_t i = 0; i < n; i++) {
-        v[i].key = talloc_steal(b, v[i].key);
-        v[i].val = v[i].val ? talloc_steal(b, v[i].val) : NULL;
-    }
+    size_t n = failed->n + b->n;
+    struct op *v = mem_array(b, struct op, n);
+    for (size_t i = 0; i < n; i++)
+        v[i] = i < failed->n ? failed->ops[i] : b->ops[i - failed->n];
     mem_free(b->ops);
     b->ops = v;
     b->n = b->cap = n;
+    last_words(b);
+    for (size_t i = 0; i < b->n; i++) {
+        b->ops[i].key = talloc_steal(b, b->ops[i].key);
+        b->ops[i].val = b->ops[i].val ? talloc_steal(b, b->ops[i].val) : NULL;
+    }
 }
 
 /* Of these one recovers without help; after any other nobody knows what is on the disk. */
@@ -432,7 +496,7 @@ decode(const void *ctx, const struct type *type, struct slice key, struct slice 
 {
     void *obj = NULL;
     struct err e = ERR_INIT;
-    struct budget b = {.left = (size_t)64 << 20};
+    struct budget b = {.left = RPC_DECODE_MAX}; /* as it came */
     if (mp_decode(ctx, type, val.p, val.n, &b, &obj, &e) == 0)
         return obj;
     auto_mem void *tmp = mem_ctx("key");

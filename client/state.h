@@ -16,8 +16,8 @@
 
 struct state;
 
-/* Makes the directory (0700) where it is missing. */
-int local_open(struct loop *loop, const char *dir, struct state **ret, struct err *e);
+/* Makes the directory (0700) where it is missing. Rows take at most map_bytes: at that, as on a full disk. */
+int local_open(struct loop *loop, const char *dir, size_t map_bytes, struct state **ret, struct err *e);
 /* From here on a full disk is not waited for: what cannot be written is lost. */
 void local_stop(struct state *s);
 /* What was queued and not synced may be lost. */

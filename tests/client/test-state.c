@@ -97,7 +97,7 @@ work(const char *dir)
     struct state *s = NULL;
     struct err e = ERR_INIT;
     const char *sub = mem_printf(tmp, "%s/client", dir);
-    if (local_open(loop, sub, &s, &e) < 0 || local_node_ids(s, id, secret, &e) < 0)
+    if (local_open(loop, sub, 1 << 30, &s, &e) < 0 || local_node_ids(s, id, secret, &e) < 0)
         return;
     for (uint64_t n = 1; n <= ROUNDS; n++) {
         put_round(s, n);
@@ -139,7 +139,7 @@ look(const char *dir, uint64_t n, bool power)
     for (int i = 0; i < 2; i++) {
         struct err e = ERR_INIT;
         struct state *s = NULL;
-        ck_assert_msg(local_open(loop, sub, &s, &e) == 0, "%s", e.text);
+        ck_assert_msg(local_open(loop, sub, 1 << 30, &s, &e) == 0, "%s", e.text);
         ck_assert_msg(local_node_ids(s, id[i], secret[i], &e) == 0, "%s", e.text);
         struct found f = {.least = UINT64_MAX};
         ck_assert_msg(local_load(s, tmp, row, &f, &e) == 0, "%s", e.text);
@@ -210,7 +210,7 @@ START_TEST(full_disk_loses_nothing)
     struct loop *loop = loop_new();
     struct state *s = NULL;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(local_open(loop, base, &s, &e), 0);
+    ck_assert_int_eq(local_open(loop, base, 1 << 30, &s, &e), 0);
     put_round(s, 0);
     ck_assert_int_eq(sync_now(loop, s), 0);
     faults_set("write */state.db 1+ fail ENOSPC");
@@ -234,5 +234,82 @@ START_TEST(full_disk_loses_nothing)
 }
 END_TEST
 
+/* As long as it is full, new rows wait and what is there stays; when allocations are removed, all that
+ * waited is written, in the same process. */
+START_TEST(full_map_loses_nothing)
+{
+    enum { MAP = 4 << 20, BALLAST = 200000, MANY = 40 };
+    auto_mem void *tmp = mem_ctx("full");
+    char base[] = "/tmp/paddock-state-XXXXXX", id[UUID_TEXT];
+    struct loop *loop = loop_new();
+    struct state *s = NULL;
+    struct err e = ERR_INIT;
+    size_t kept = 0;
+    ck_assert_ptr_nonnull(mkdtemp(base));
+    log_set_level(LOG_OFF);
+    ck_assert_int_eq(local_open(loop, base, MAP, &s, &e), 0);
+    char *ballast = mem_array(tmp, char, BALLAST + 1);
+    memset(ballast, 'x', BALLAST);
+    struct job job = {.id = "j"};
+    str_map_set(tmp, &job.meta, "ballast", ballast);
+    for (int i = 0, code = 0; i < MANY; i++) {
+        snprintf(id, sizeof(id), "%08d-0000-0000-0000-000000000000", i);
+        struct allocation alloc = {.id = id, .job = &job};
+        local_put_alloc(s, &(struct client_alloc){.alloc = &alloc});
+        code = sync_now(loop, s);
+        ck_assert(code == 0 || code == -ERR_LIMIT);
+        kept += code == 0;
+    }
+    ck_assert(kept > 5 && kept < MANY);
+    struct found f = {.least = UINT64_MAX};
+    ck_assert_int_eq(local_load(s, tmp, row, &f, &e), 0);
+    ck_assert_uint_eq(f.allocs, kept);
+    for (int i = 0; i < MANY - 8; i++) {
+        snprintf(id, sizeof(id), "%08d-0000-0000-0000-000000000000", i);
+        local_del_alloc(s, id);
+    }
+    for (int i = 0; i < 100 && sync_now(loop, s) != 0; i++)
+        ;
+    ck_assert_int_eq(sync_now(loop, s), 0);
+    f = (struct found){.least = UINT64_MAX};
+    ck_assert_int_eq(local_load(s, tmp, row, &f, &e), 0);
+    ck_assert_uint_eq(f.allocs, 8);
+    local_stop(s);
+    local_close(s);
+    loop_free(loop);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, base, NULL), 0);
+}
+END_TEST
+
+/* What just fits into an answer of the servers fits here too, with what the client adds to it. */
+START_TEST(large_allocation_is_found_again)
+{
+    enum { BALLAST = 9 << 20 };
+    auto_mem void *tmp = mem_ctx("large");
+    char base[] = "/tmp/paddock-state-XXXXXX";
+    struct loop *loop = loop_new();
+    struct state *s = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_ptr_nonnull(mkdtemp(base));
+    ck_assert_int_eq(local_open(loop, base, 1 << 30, &s, &e), 0);
+    char *ballast = mem_array(tmp, char, BALLAST + 1);
+    memset(ballast, 'x', BALLAST);
+    struct job job = {.id = "j"};
+    str_map_set(tmp, &job.meta, "one", ballast);
+    str_map_set(tmp, &job.meta, "two", ballast);
+    struct allocation alloc = {.id = "00000000-0000-0000-0000-000000000000", .job = &job};
+    local_put_alloc(s, &(struct client_alloc){.alloc = &alloc});
+    ck_assert_int_eq(sync_now(loop, s), 0);
+    struct found f = {.least = UINT64_MAX};
+    ck_assert_int_eq(local_load(s, tmp, row, &f, &e), 0);
+    ck_assert_uint_eq(f.allocs, 1);
+    local_stop(s);
+    local_close(s);
+    loop_free(loop);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, base, NULL), 0);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("state", crash_long() ? 1200 : 60, writes_fail, writes_are_short_of_space,
-                   process_ends_at_any_call, power_is_cut_at_any_call, full_disk_loses_nothing)
+                   process_ends_at_any_call, power_is_cut_at_any_call, full_disk_loses_nothing,
+                   full_map_loses_nothing, large_allocation_is_found_again)

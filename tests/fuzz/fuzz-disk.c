@@ -122,7 +122,7 @@ client_rows(const void *ctx, const uint8_t *p, size_t n)
         loop = loop_new();
     put_rows(p, n);
     snprintf(path, sizeof(path), "%s/client", dir);
-    ASSERT(local_open(loop, path, &s, &e) == 0);
+    ASSERT(local_open(loop, path, 1 << 30, &s, &e) == 0);
     ASSERT(local_load(s, ctx, row, NULL, &e) == 0);
     local_close(s);
     ASSERT(dir_remove(AT_FDCWD, path, &e) == 0);
