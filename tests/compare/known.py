@@ -2,86 +2,64 @@
 """The differences that paddock-nomad(7) names: (request, difference, words of the page), the first two as regular
 expressions over what compare prints. compare fails when the words are not on the page."""
 
-LATER = "An endpoint of Nomad's that is not built yet is answered 501"
 WORDS = "One that neither has is answered 404 with words, which Nomad leaves empty."
-NOT_FOUND = "An id that is not found is 404, what is wrong with a request 400, and what its state forbids 409"
-MALFORMED = "Malformed parameters are always refused, also where Nomad ignores them"
-FILES = "The answer to a wrong request on files"
 EMPTY = "Members that are empty are written where Nomad leaves some of them out"
-DEPLOYMENTS = "There are no deployments yet: their lists are empty, have index 1, and block."
 DEPLOYED = "What a deployment would tell is missing elsewhere, too"
-DEFAULTS = "Paddock takes the defaults of both and prints null ,"
-ANNOTATIONS = "of an evaluation, Topology of a node's processors"
-SELF = "durations are numbers of nanoseconds, and blocks that are not configured are null ."
 NOTHING = "What answers nothing answers null , where Nomad may send no body at all."
-CORS = "a preflight request is answered 405"
-VARY = "is sent with what is compressed"
-UNPACED = "does not pace a change"
-LIMITS = "an event of each task"
-KNOWN_LEADER = "is true in the answer to a write"
-SCHEDULER = "that was never set has index 0"
-NODE_EVALUATE = "The answer to the evaluation of a node"
-MODE = "is printed with host ,"
-DRIVERS = "A node tells the drivers that Paddock has"
-STATS = "Stats of an allocation hold"
-PARSE = "is the job with empty members"
-PLAN = "The difference in a plan"
-METRICS = "there are no Samples (summaries) and no Counters"
-IDENTITY = "are empty, as there are no identities yet"
 
 KNOWN = [
     # requests
-    (r"", r"status: .* \| 501 .*(is not in Paddock|Enterprise)", LATER),
+    (r"", r"status: .* \| 501 .*(is not in Paddock|Enterprise)", "An endpoint of Nomad's that is not built yet is answered 501"),
     (r"", r"words: b'' \| b'there is no endpoint", WORDS),
     (r"", r"header content-type: None \| text/plain", WORDS),
     (r"^GET /v1/job$|^GET /v1///jobs|^GET /$", r"status: 307|header content-type|words", "A redirect has no page"),
     (r"^HEAD", r"status: 405", "is answered where GET is, which Nomad answers 405."),
     (r"^PUT /v1/job/[a-z-]*/summary", r"status: 200.* \| 405", "and so is a method that an endpoint does not have"),
     (r"^PUT /v1/client/metadata", r"status: 405", "is taken wherever POST is"),
-    (r"client/fs", r"status: 200 .* \| 4", FILES),
+    (r"client/fs", r"status: 200 .* \| 4", "The answer to a wrong request on files"),
     (r"/stats", r"status: 200 .* \| 404", "Stats of a task or an allocation that the client does not run are 404"),
     (r"SIGNOPE", r"status: 200 .* \| 400", "Signals that there are not are refused"),
-    (r"=(maybe|abc|-1|x)|Priority", r"status: (200|500) .* \| 400", MALFORMED),
+    (r"=(maybe|abc|-1|x)|Priority", r"status: (200|500) .* \| 400", "Malformed parameters are always refused, also where Nomad ignores them"),
     (r"case=Priority", r"status: 400 .* \| 200", "Bodies may have durations as text"),
     (r"next_token", r"list", "In a list without pages a next_token has no effect"),
-    (r"", r"status: [45]00 .* \| (404|403|400|409)", NOT_FOUND),
+    (r"", r"status: [45]00 .* \| (404|403|400|409)", "An id that is not found is 404, what is wrong with a request 400, and what its state forbids 409"),
     (r"region=mars", r"status: 200 .* \| 500 'No path to region", "Another region is refused"),
-    (r"^OPTIONS", r"", CORS),
+    (r"^OPTIONS", r"", "a preflight request is answered 405"),
     (r"Origin", r"header access-control", "No answer has Access-Control-Allow-Origin"),
-    (r"", r"header vary: (Accept-Encoding|Origin|.*) \| None", VARY),
+    (r"", r"header vary: (Accept-Encoding|Origin|.*) \| None", "is sent with what is compressed"),
     (r"gc$", r"header content-type|header x-nomad-index", NOTHING),
     (r"", r"body: b'.*' \| b'null'$", NOTHING),
-    (r"^(PUT|DELETE) ", r"\.KnownLeader: empty \| bool", KNOWN_LEADER),
+    (r"^(PUT|DELETE) ", r"\.KnownLeader: empty \| bool", "is true in the answer to a write"),
     (r"eligibility", r"(Index|index): .*(0|empty) \| ", "Setting a node's eligibility to what it is answers the present index"),
     # deployments
-    (r"/deployments?$", r"list \| empty|body", DEPLOYMENTS),
+    (r"/deployments?$", r"list \| empty|body", "There are no deployments yet: their lists are empty, have index 1, and block."),
     (r"", r"\.DeploymentID|\.DeploymentStatus|\.Stable:|deployment-watcher|\.DeploymentStatus", DEPLOYED),
     (r"", r"Status: =[a-z/]* \| [a-z/]*pending", DEPLOYED),
     (r"FILTER .*(Status|DeploymentID)", r"rows: 200 ", DEPLOYED),
-    (r"/plan", r"DestructiveUpdate|\.g\.Ignore|Updates\.(create/destroy update|ignore)|RollingUpdate", UNPACED),
+    (r"/plan", r"DestructiveUpdate|\.g\.Ignore|Updates\.(create/destroy update|ignore)|RollingUpdate", "does not pace a change"),
     # jobs
-    (r"", r"\.Identity: object \| null|\.Consul: object \| null", DEFAULTS),
+    (r"", r"\.Identity: object \| null|\.Consul: object \| null", "Paddock takes the defaults of both and prints null ,"),
     (r"/job/cmp-ba|allocation/\{A_ba", r"\.Update: object \| null", "A batch job has no Update"),
-    (r"", r"\.Mode: absent \| string", MODE),
-    (r"jobs/parse", r"~ |Datacenters: null \| list|NodePool|\.Update\.", PARSE),
-    (r"/plan", r"\.Diff\..*(Annotations|Objects): |CreatedEvals|AllocationTime|(I|-i)ndex: (empty|0) ", PLAN),
+    (r"", r"\.Mode: absent \| string", "is printed with host ,"),
+    (r"jobs/parse", r"~ |Datacenters: null \| list|NodePool|\.Update\.", "is the job with empty members"),
+    (r"/plan", r"\.Diff\..*(Annotations|Objects): |CreatedEvals|AllocationTime|(I|-i)ndex: (empty|0) ", "The difference in a plan"),
     # shapes
     (r"", r"~ ", EMPTY),
     (r"", r"ResourcesExhausted: object \| null|NodesAvailable: object \| null", EMPTY),
     (r"", r"\.(MemoryMaxMB|TaskLifecycles|NetworkStatus|Device|NodePool|NodeModifyIndex): ", "Where Nomad fills what it has twice"),
-    (r"", r"PlanAnnotations: object|\.Processors: object|Topology", ANNOTATIONS),
-    (r"", r"SigningKeyID|IdentitySigningKeyID", IDENTITY),
-    (r"", r"Events\[\]\.(DriverMessage|Type:.*Driver)|driver_message", LIMITS),
-    (r"/node|/stats", r"\.(Drivers|Attributes\.(driver|plugins|isolation|nomad\.service|unique|paddock|os\.))|\.Version: =", DRIVERS),
+    (r"", r"PlanAnnotations: object|\.Processors: object|Topology", "of an evaluation, Topology of a node's processors"),
+    (r"", r"SigningKeyID|IdentitySigningKeyID", "are empty, as there are no identities yet"),
+    (r"", r"Events\[\]\.(DriverMessage|Type:.*Driver)|driver_message", "an event of each task"),
+    (r"/node|/stats", r"\.(Drivers|Attributes\.(driver|plugins|isolation|nomad\.service|unique|paddock|os\.))|\.Version: =", "A node tells the drivers that Paddock has"),
     (r"/node|metadata", r"(Meta|Static)\.connect\.", "nor of connect. in its meta"),
     (r"/node", r"Events\[\]\.CreateIndex", "The events of a node have"),
     (r"/node/", r"Events\[\]\.Details: null/object", "does not tell whether its deadline was reached"),
     (r"/node", r"LastDrain\.AccessorID", "names nobody as who drained a node"),
-    (r"/node/.*/evaluate", r"", NODE_EVALUATE),
-    (r"agent/self|members", r"\.(config|stats|member|Members\[\])\.?", SELF),
-    (r"/stats", r"\.(ResourceUsage|Tasks|Timestamp|AllocDirStats|DiskStats|CPU|Memory)", STATS),
-    (r"metrics", r"", METRICS),
-    (r"scheduler/configuration", r"(I|-i)ndex|NodeLimit|PreemptionConfig", SCHEDULER),
+    (r"/node/.*/evaluate", r"", "The answer to the evaluation of a node"),
+    (r"agent/self|members", r"\.(config|stats|member|Members\[\])\.?", "durations are numbers of nanoseconds, and blocks that are not configured are null ."),
+    (r"/stats", r"\.(ResourceUsage|Tasks|Timestamp|AllocDirStats|DiskStats|CPU|Memory)", "Stats of an allocation hold"),
+    (r"metrics", r"", "there are no Samples (summaries) and no Counters"),
+    (r"scheduler/configuration", r"(I|-i)ndex|NodeLimit|PreemptionConfig", "that was never set has index 0"),
     (r"fs/stat", r"ContentType", "is not told: nobody reads a file"),
     (r"cmp-svc/allocations$", r": empty \| list", "The allocations of a purged job are listed until they are collected"),
     (r"^GET /v1/allocation/\{A_svc\}$", r"Events\[\]\.(Details\.(message|task_signal)|TaskSignal)", "the last ten events"),
