@@ -43,7 +43,7 @@ def run(number, case):
 
 
 def journal():
-    log = vm.sh("journalctl", "--no-pager", "-b", "-o", "short-monotonic", "-n", "150", "-u", "paddock*",
+    log = vm.sh("journalctl", "--no-pager", "-b", "-o", "short-monotonic", "-n", "150", "-u", "paddock*", "-u", "devel", "-u", "byhand",
                 check=False)
     print("\n".join("# " + x for x in log.splitlines()), flush=True)
 
