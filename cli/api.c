@@ -250,6 +250,10 @@ api_find_job(struct cmd *c, const char *prefix, struct job_list_stub **ret)
 {
     struct err e = ERR_INIT;
     struct job_list_stub_list l;
+    if (str_empty(prefix)) { /* what a script's unset variable leaves */
+        cmd_fail(c, "The job's id is empty.");
+        return API_FAILED;
+    }
     if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, NULL), &type_job_list_stub, &l,
                  NULL, &e)) {
         cmd_fail(c, "Error querying job prefix \"%s\": %s", prefix, e.text);

@@ -2,6 +2,8 @@
  *
  * job stop, job start, job eval.
  */
+#include <unistd.h>
+
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/job.h"
@@ -22,8 +24,12 @@ stop_job(struct cmd *c, const struct stop_opts *o, const char *prefix)
     void *ret = NULL;
     if (api_find_job(c, prefix, &stub) != API_ONE)
         return 1;
-    if (!o->yes && !str_eq(stub->id, prefix) &&
-        !cmd_confirm(c, mem_printf(c, "Stop job \"%s\"?", stub->id))) {
+    bool named = o->yes || str_eq(stub->id, prefix);
+    if (!named && c->in == stdin && !isatty(STDIN_FILENO))
+        return cmd_fail(c, "\"%s\" is only the beginning of \"%s\", and nobody can be asked without a "
+                           "terminal: give the whole id, or -yes",
+                        prefix, stub->id);
+    if (!named && !cmd_confirm(c, mem_printf(c, "Stop job \"%s\"?", stub->id))) {
         cmd_say(c, "Job \"%s\" was not stopped", stub->id);
         return 0;
     }

@@ -269,6 +269,34 @@ before_agent(struct run *u)
         log_error(ROOM, "the agent gets the configuration as it was", "error", e.text, NULL);
 }
 
+/* The policy of the configuration as it is now, for the warden. What both daemons were started with stays. */
+static void
+reload_policy(struct run *u)
+{
+    struct policy *old = u->policy, *p;
+    struct err e = ERR_INIT;
+    int r = compile_policy(u, &e);
+    p = u->policy;
+    u->policy = old;
+    if (r == 0 && (!str_eq(p->run_dir, old->run_dir) || !str_eq(p->data_dir, old->data_dir) ||
+                   !str_eq(p->alloc_dir, old->alloc_dir)))
+        r = err_set(&e, -ERR_CONFLICT, "its directories are others: that takes a new start");
+    if (r == 0) {
+        p->agent_user = old->agent_user;
+        p->agent_uid = old->agent_uid;
+        p->agent_gid = old->agent_gid;
+        p->cgroup_root = old->cgroup_root;
+        r = policy_install(p, NULL, &e);
+    }
+    if (r == 0 && u->warden.pid > 0)
+        (void)kill(u->warden.pid, SIGHUP);
+    if (r != 0)
+        log_error(ROOM, "the warden keeps the policy as it was", "error", str_or(e.text, "it was told above"),
+                  NULL);
+    if (p != old)
+        talloc_free(p);
+}
+
 static int
 start(struct run *u, struct child *c)
 {
@@ -352,6 +380,7 @@ on_signal(struct run *u)
         return;
     }
     if (s.ssi_signo == SIGHUP) {
+        reload_policy(u);
         before_agent(u);
         if (u->agent.pid > 0)
             (void)kill(u->agent.pid, SIGHUP);
