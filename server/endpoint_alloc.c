@@ -244,8 +244,11 @@ void
 eval_list(void *arg, struct rpc_call *call, const void *p)
 {
     const struct list_request *req = p;
+    const char *ns = query_ns(req->query);
+    bool of_job = !str_empty(req->job_id) && !str_eq(ns, NS_ALL);
 
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_EVALS), 0, eval_list_run);
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_EVALS),
+                  of_job ? state_key_job_evals(ns, req->job_id) : 0, eval_list_run);
 }
 
 static struct evaluation_stub *

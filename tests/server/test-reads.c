@@ -69,12 +69,14 @@ block(struct world *w, enum rpc_id rpc, const char *job, uint64_t index)
     b->q = (struct query_options){.min_query_index = index, .max_query_time = 10 * NS_PER_S};
     b->w = b->answer.w = w;
     b->rpc = rpc;
+    bool list = rpc == RPC_JOB_LIST || rpc == RPC_EVAL_LIST;
     if (rpc == RPC_JOB_LIST)
         b->q.prefix = job;
+    else if (rpc == RPC_EVAL_LIST)
+        b->list.job_id = job;
     b->list.query = b->by_id.query = &b->q;
     b->by_id.id = job;
-    rpc_send(w->rpc, rpc, rpc == RPC_JOB_LIST ? (const void *)&b->list : &b->by_id, 15000, answered,
-             &b->answer);
+    rpc_send(w->rpc, rpc, list ? (const void *)&b->list : &b->by_id, 15000, answered, &b->answer);
     return b;
 }
 
@@ -154,6 +156,23 @@ START_TEST(a_purge_wakes_lists_of_its_prefix_only)
     ck_assert(parked(none));
     run_job(w, the_job(w, "node", 0));
     ck_assert_uint_gt(index_of(none), none->q.min_query_index);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(evaluations_of_a_job_wake_for_that_job_only)
+{
+    struct world *w = world_open(tmp_dir());
+
+    node_up(w);
+    await_eval(w, run_job(w, the_job(w, "web", 1))->eval_id);
+    await_eval(w, run_job(w, the_job(w, "other", 1))->eval_id);
+    struct blocked *web =
+        block(w, RPC_EVAL_LIST, "web", index_of(block(w, RPC_EVAL_LIST, "web", 0)));
+    purge(w, "other");
+    ck_assert(parked(web));
+    purge(w, "web");
+    ck_assert_uint_gt(index_of(web), web->q.min_query_index);
     world_close(w);
 }
 END_TEST
@@ -264,7 +283,8 @@ START_TEST(lists_come_in_parts)
 }
 END_TEST
 
-/* Six of them, of three megabytes each, are more than an answer may be; so are their differences. */
+/* Six of them, of three megabytes each, are more than an answer may be; so are their differences.
+ */
 START_TEST(versions_of_a_large_job)
 {
     enum { VERSIONS = 6, BALLAST = 3 << 20 };
@@ -365,5 +385,6 @@ START_TEST(filters_see_whole_objects)
 END_TEST
 
 TEST_SUITE_TIMEOUT("reads", 60, allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
-                   a_purge_wakes_lists_of_its_prefix_only, indexes_and_pages, lists_come_in_parts,
-                   versions_of_a_large_job, filters_see_whole_objects)
+                   a_purge_wakes_lists_of_its_prefix_only,
+                   evaluations_of_a_job_wake_for_that_job_only, indexes_and_pages,
+                   lists_come_in_parts, versions_of_a_large_job, filters_see_whole_objects)
