@@ -439,9 +439,9 @@ policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
 }
 
 bool
-policy_no_setuid(const struct launch_spec *s)
+policy_no_setuid(const struct policy *p, const struct launch_spec *s)
 {
-    bool writes = false;
+    bool writes = p->raw_exec;
     for (size_t i = 0; i < s->mounts.n; i++)
         writes = writes || !s->mounts.v[i]->read_only;
     return s->isolated && writes;
@@ -458,9 +458,10 @@ policy_caps(const struct policy *p, const struct launch_spec *s, uint64_t *ret, 
 {
     uint64_t caps = 0;
     int r = caps_plan(s->cap_add.v, s->cap_add.n, p->allowed_caps.v, p->allowed_caps.n, &caps, e);
-    if (r == 0 && policy_no_setuid(s) && (caps & UINT64_C(1) << CAP_SETFCAP) != 0)
+    if (r == 0 && policy_no_setuid(p, s) && (caps & UINT64_C(1) << CAP_SETFCAP) != 0)
         r = err_set(e, -ERR_POLICY,
-                    "cap_add: \"setfcap\" is not for a task with a path of the host that it may write");
+                    "cap_add: \"setfcap\" is not for a task with a path of the host that it may write, nor for "
+                    "any where raw_exec is on");
     if (r == 0)
         *ret = caps;
     return r;

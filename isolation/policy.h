@@ -59,9 +59,10 @@ int policy_user(const struct policy *p, const struct launch_spec *s, bool inside
                 const struct users_files *files, struct user *ret, struct err *e);
 /* root, as in Nomad, where root may run tasks, else nobody. */
 const char *policy_raw_user(const struct policy *p, const struct users_files *files);
-/* Does it have a path of the host that it may write? Such a task sets no set-user-id bits: the files
- * are those of the ids that it sees, root's too, for whoever comes by on the host. Pure. */
-bool policy_no_setuid(const struct launch_spec *s);
+/* May somebody of the host come by the files that it writes? A path of the host is bound, or raw_exec is
+ * on: a task of it opens the allocation's directory to its user. Then the task sets no set-user-id bits:
+ * the files are those of the ids that it sees, root's too. Pure. */
+bool policy_no_setuid(const struct policy *p, const struct launch_spec *s);
 /* The AppArmor profile that an isolated one gets; "": none. Pure. */
 const char *policy_apparmor(const struct policy *p, const struct launch_spec *s);
 /* The capabilities kept. */

@@ -241,7 +241,7 @@ int warden_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
 
 /* --- warden_exec.c --- */
 /* What a record has behind struct record: what this launch is confined by. */
-void exec_record_tail(struct buf *out, const struct launch_spec *s, bool userns);
+void exec_record_tail(struct buf *out, const struct policy *p, const struct launch_spec *s, bool userns);
 void task_exec(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 int64_t exec_deadline(const struct warden *w); /* the next one; 0: none */
 void exec_deadlines(struct warden *w, int64_t now);

@@ -46,7 +46,7 @@ struct join {
 /* --- what confines it ------------------------------------------------------------------------ */
 
 void
-exec_record_tail(struct buf *out, const struct launch_spec *s, bool userns)
+exec_record_tail(struct buf *out, const struct policy *p, const struct launch_spec *s, bool userns)
 {
     struct launch_spec own = *s;
     own.command = own.work_dir = NULL;
@@ -57,7 +57,7 @@ exec_record_tail(struct buf *out, const struct launch_spec *s, bool userns)
     own.resolv = NULL;
     own.egress = own.bind = NULL; /* the kernel has them, for the whole cgroup */
     const struct launched_task t = {
-        .spec = &own, .userns = userns, .no_setuid = policy_no_setuid(s)};
+        .spec = &own, .userns = userns, .no_setuid = policy_no_setuid(p, s)};
     mp_encode(out, &type_launched_task, &t);
 }
 

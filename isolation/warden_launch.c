@@ -244,7 +244,7 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     str_copy(r.boot_id, sizeof(r.boot_id), w->boot_id);
     auto_buf struct buf b = BUF_INIT(PROTO_PACKET_MAX);
     buf_put(&b, &r, sizeof(r));
-    exec_record_tail(&b, l->spec, l->userns >= 0);
+    exec_record_tail(&b, w->policy, l->spec, l->userns >= 0);
     int rc = buf_error(&b) < 0 ? -E2BIG : fd_pwrite_full(t->record, b.data, b.len, 0);
     return rc < 0 ? err_errno(e, -rc, "write the task's record") : 0;
 }
@@ -384,7 +384,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
             return r;
     }
     const struct seccomp_program *filter;
-    r = warden_filter(w, s, policy_no_setuid(s), &filter, e);
+    r = warden_filter(w, s, policy_no_setuid(w->policy, s), &filter, e);
     if (r < 0)
         return r;
     bool audit = filter != NULL && seccomp_audits(s->seccomp_rules);
@@ -393,7 +393,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
         .user = w->root ? &l->user : NULL,
         .mounts = l->mounts,
         .task_filter = filter,
-        .own_filter = s->seccomp_rules != NULL || policy_no_setuid(s),
+        .own_filter = s->seccomp_rules != NULL || policy_no_setuid(w->policy, s),
         .audit = audit,
         .shim_filter = !w->root ? NULL : audit ? &w->audit_filter : &w->shim_filter,
         .apparmor = policy_apparmor(w->policy, s),

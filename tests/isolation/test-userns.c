@@ -259,6 +259,35 @@ static const char leave_setuid[] =
     "os.close(os.open('/v', os.O_TMPFILE | os.O_RDWR, 0o644))\n"
     "print(os.getuid(), bad)\n";
 
+/* A task without a sandbox in the same allocation walks through its directory, and with it whoever runs as
+ * that user: a setuid file that a sandboxed one leaves there would be root's of the host. */
+START_TEST(a_neighbour_without_a_sandbox_finds_no_setuid_file)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    start(&r);
+    r.policy.agent_uid = r.policy.agent_gid = 4321;
+    r.policy.denied_users = (struct str_list){0};
+    r.policy.userns_root = true;
+    list_add(r.ctx, r.policy.allowed_caps, "setfcap");
+    rig_change_policy(&r);
+    struct launch_spec *s =
+        rig_spec(&r, rig_id, "web", true,
+                 "cd /alloc/data; cp /usr/bin/id id; chmod 4755 id 2>&1; stat -c %a id");
+    s->user = "root";
+    const char *out = run(&r, s, NULL);
+    ck_assert_msg(strstr(out, "Operation not permitted\n755\n") != NULL, "%s", out);
+    list_add(r.ctx, s->cap_add, "setfcap");
+    refused(&r, s, "setfcap");
+    r.policy.raw_exec = false; /* nobody comes by: it may */
+    rig_change_policy(&r);
+    s->cap_add.n = 0;
+    ck_assert_str_eq(strstr(run(&r, s, NULL), "\n755\n") + 5, "4755\n");
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(root_of_a_user_namespace_leaves_nobody_a_setuid_file)
 {
     TEST_NEED("root");
@@ -318,4 +347,5 @@ END_TEST
 TEST_SUITE_TIMEOUT("userns", 60, a_range_and_sane_owners, one_range_per_allocation_over_a_restart,
                    ranges_of_the_idle_are_given_away,
                    what_a_task_uses_up_is_its_allocations_alone, what_the_policy_says,
+                   a_neighbour_without_a_sandbox_finds_no_setuid_file,
                    root_of_a_user_namespace_leaves_nobody_a_setuid_file, bad_policies)
