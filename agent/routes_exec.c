@@ -273,9 +273,9 @@ alloc_exec(struct ask *a)
         return;
     const struct agent_config *cfg = a->api->cfg;
     if (cfg && cfg->client && cfg->client->disable_remote_exec) {
-        ask_fail(a, 403, "Permission denied"); /* as Nomad says; the log says why */
         log_warn("http", "a command in a task was refused: client.disable_remote_exec is set", "alloc_id",
                  a->id, "peer", a->req->peer, NULL);
+        ask_fail(a, 403, "Permission denied"); /* as Nomad says */
         return;
     }
     if (!client_has_task(a->api->client, a->id, r.task)) {

@@ -114,7 +114,8 @@ on_frames(void *arg, const struct http_resp *r, const void *p, size_t n)
         const struct stream_frame *frame = ret;
         if (!str_empty(frame->file_event))
             cmd_warn(f->c, "paddock: %s", frame->file_event);
-        fwrite(frame->data.v, 1, frame->data.n, f->c->out);
+        if (frame->data.n > 0)
+            fwrite(frame->data.v, 1, frame->data.n, f->c->out);
         buf_consume(&f->in, end);
     }
     f->failed = fflush(f->c->out) != 0 || buf_error(&f->in) != 0;

@@ -460,8 +460,8 @@ policy_caps(const struct policy *p, const struct launch_spec *s, uint64_t *ret, 
     int r = caps_plan(s->cap_add.v, s->cap_add.n, p->allowed_caps.v, p->allowed_caps.n, &caps, e);
     if (r == 0 && policy_no_setuid(p, s) && (caps & UINT64_C(1) << CAP_SETFCAP) != 0)
         r = err_set(e, -ERR_POLICY,
-                    "cap_add: \"setfcap\" is not for a task with a path of the host that it may write, nor for "
-                    "any where raw_exec is on");
+                    "cap_add: \"setfcap\" is not for a task with a path of the host that it may write, nor "
+                    "for any where raw_exec is on");
     if (r == 0)
         *ret = caps;
     return r;
