@@ -198,6 +198,7 @@ START_TEST(what_a_task_uses_up_is_its_allocations_alone)
     rig_launch(&r, s, &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     (void)rig_end(&r, &g);
+    got_free(&g);
     ck_assert_str_eq(rig_file(&r, other_id, "alloc/logs/aside.stdout.0"), "True True True\n");
     ck_assert_str_eq(rig_file(&r, rig_id, "alloc/logs/web.stdout.0"), "8192 used up\n");
     rig_stop(&r);
