@@ -59,7 +59,7 @@ memfd_exec(void)
         return -errno;
     while (sendfile(m, from, NULL, 1 << 20) > 0)
         ;
-    if (fchmod(m, 06755) < 0)
+    if (fchmod(m, 06755) < 0 && fchmod(m, 0755) < 0) /* where raw_exec is on, the first is denied */
         return -errno;
     pid_t pid = fork();
     if (pid == 0) {
@@ -368,7 +368,7 @@ host_file_times(void)
 static long
 host_file_mode(void)
 {
-    return ret(chmod("/usr/bin/env", 04755));
+    return ret(chmod("/usr/bin/env", 0777));
 }
 /* What a task has for its standard input. */
 static long

@@ -574,10 +574,14 @@ START_TEST(users_of_the_host_are_kept_out)
         "", "/web", "/web/local/setuid-attempt", "/alloc/data", "/alloc/tmp", "/alloc/logs"};
     struct rig r;
     start(&r);
+    r.policy.raw_exec = false; /* else the bits are denied */
+    rig_change_policy(&r);
     (void)run(&r, rig_spec(&r, rig_id, "web", true, "cp /bin/true /local/x; chmod 6755 /local/x"));
     for (size_t i = 1; i < ARRAY_LEN(paths); i++)
         ck_assert_int_eq(
             as_nobody(mem_printf(r.ctx, "%s/%s%s", r.policy.alloc_dir, rig_id, paths[i])), -EACCES);
+    r.policy.raw_exec = true;
+    rig_change_policy(&r);
     rig_alloc(&r, raw_id, "raw", "raw_exec");
     struct got g;
     rig_launch(&r, rig_spec(&r, raw_id, "raw", false, "pwd"), &g);
