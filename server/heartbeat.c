@@ -88,7 +88,7 @@ heartbeats_clear(struct heartbeats *h)
 
 static void arm(struct heartbeats *h);
 
-/* Timers come before sockets. A node that is due is missed at a second look, when what lay in its socket
+/* Timers may come before sockets. A node that is due is missed at a second look, when what lay in its socket
  * has been read; a look that comes late says that this server was not there to read (stopped, paused,
  * swapped out), and each node has its grace once more. */
 static void
