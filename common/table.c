@@ -209,6 +209,14 @@ table_env_usage(struct table_env *env, size_t exact_from)
     return pages * (size_t)st.ms_psize;
 }
 
+size_t
+table_env_free(struct table_env *env)
+{
+    MDB_stat st;
+    ASSERT(mdb_env_stat(env->env, &st) == 0);
+    return free_pages(env) * (size_t)st.ms_psize;
+}
+
 void
 table_env_reserve(struct table_env *env, size_t bytes, size_t *ret_left)
 {

@@ -42,6 +42,8 @@ int table_env_open(const char *path, size_t map_bytes, unsigned flags, struct ta
 void table_env_close(struct table_env *env);
 /* Bytes in use. Of a file that is longer than `exact_from` what was deleted is not counted. */
 size_t table_env_usage(struct table_env *env, size_t exact_from);
+/* Bytes of the file that writes will use again. */
+size_t table_env_free(struct table_env *env);
 /* Keeps `bytes` of disk behind the last page in use allocated to the file, so that writes go on for a
  * while when others have filled the disk. *ret_left (may be NULL) is what is reserved: less than asked
  * for when there is no more. One thread at a time. */

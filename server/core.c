@@ -543,21 +543,27 @@ static int
 disk_room(struct core *c, bool adds, struct err *e)
 {
     bool reserve = state_reserve(c->state) && raft_log_spare(c->log);
-    return reserve && !adds ? 0 : raft_log_room(c->log, e);
+    if ((reserve && !adds) || raft_log_room(c->log, 0, e) == 0)
+        return 0;
+    /* The state's file does not shrink: what was purged is room within it. */
+    size_t used, spare;
+    state_file(c->state, &used, &spare);
+    err_clear(e);
+    return raft_log_room(c->log, spare, e);
 }
 
-/* The state has space, with all that is on its way to it. */
+/* The state has space, with all that is on its way to it; `taken` is of this batch. */
 static int
-state_room(struct core *c, const struct proposal *p, size_t used, size_t max, struct err *e)
+state_room(struct core *c, const struct proposal *p, size_t used, size_t taken, size_t max, struct err *e)
 {
-    size_t all = used + (c->unapplied + p->data.len) * STATE_PER_ENTRY;
+    size_t all = used + taken + (c->unapplied + p->data.len) * STATE_PER_ENTRY;
 
     if (p->state_pct == SIZE_MAX || all <= max / 100 * p->state_pct)
         return 0;
     return err_set(e, -ENOSPC,
-                   "the server's state is nearly full (%zu of %zu MiB): purge jobs, collect garbage (paddock "
-                   "system gc), or raise state_max_mb in the server's configuration",
-                   all >> 20, max >> 20);
+                   "the server's state has no room for this write (it uses %zu of %zu MiB): purge jobs, "
+                   "collect garbage (paddock system gc), or raise state_max_mb in the server's configuration",
+                   used >> 20, max >> 20);
 }
 
 /* Keeps of the batch what may be proposed now. */
@@ -568,11 +574,12 @@ admit_batch(struct core *c)
     state_usage(c->state, &used, &max);
     struct err e[2] = {ERR_INIT, ERR_INIT};
     int rc[2] = {disk_room(c, false, &e[0]), disk_room(c, true, &e[1])};
+    c->disk_short = rc[1] < 0;
     for (size_t i = 0; i < c->batch_n; i++) {
         struct proposal *p = TAKE(c->batch[i]);
         struct err full = ERR_INIT;
         const char *why = rc[p->adds] < 0 ? e[p->adds].text : NULL;
-        if (state_room(c, p, used + taken, max, &full) < 0)
+        if (state_room(c, p, used, taken, max, &full) < 0)
             why = full.text;
         if (why == NULL) {
             taken += p->data.len * STATE_PER_ENTRY;

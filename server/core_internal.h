@@ -76,6 +76,9 @@ struct core {
     uint64_t since_snapshot;
     uint64_t bytes_since_snapshot;
     bool snapshotting;
+    bool disk_short;      /* work is refused, the disk is nearly full: a snapshot may make room */
+    uint64_t began_bytes; /* raft_log_bytes() when the last snapshot was begun, */
+    size_t began_used;    /* and what the state used then */
     pthread_t snapshot_thread;
     struct snapshot_job *job;
     /* shared */
@@ -94,7 +97,8 @@ struct core {
     atomic_bool short_of; /* space: committed entries wait */
 };
 
-enum { CORE_SPACE_RETRY_MS = 100 };
+/* A snapshot for want of space frees so much of the log and of the one before it, or is not tried. */
+enum { CORE_SPACE_RETRY_MS = 100, CORE_SHORT_GAIN = 8 << 20 };
 
 /* raft_log_opts.on_durable */
 void core_durable(void *arg, uint64_t index);

@@ -220,7 +220,7 @@ bootstrap(struct core *c, struct err *e)
     if (rc < 0)
         return err_set(e, rc, "the server's address '%s' is invalid", c->o.addr);
     r.data = data;
-    rc = raft_log_room(c->log, e);
+    rc = raft_log_room(c->log, 0, e);
     if (rc < 0)
         return rc;
     raft_log_set_hard(c->log, 1, 0);
@@ -294,6 +294,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     c->entries_last = &c->entries;
     c->queue_last = &c->queue;
     c->timeout_ms = CONSENSUS_NEVER;
+    c->began_used = SIZE_MAX / 2; /* the one before may be of any size */
     c->start_ctx = mem_ctx("core start");
     pthread_mutex_init(&c->mutex, NULL);
     pthread_condattr_t attr;
@@ -392,14 +393,31 @@ snapshot_main(void *arg)
     return NULL;
 }
 
+/* It is due before its time when the disk is nearly full and it would free some of it: segments of the
+ * log, and the snapshot before it where the state has shrunk. Measured from the last try, failed or not. */
+static bool
+snapshot_makes_room(struct core *c)
+{
+    size_t used, spare;
+    if (!c->disk_short || c->since_snapshot == 0)
+        return false;
+    uint64_t gain = raft_log_bytes(c->log) - c->began_bytes;
+    state_file(c->state, &used, &spare);
+    gain += used < c->began_used ? c->began_used - used : 0;
+    return gain >= CORE_SHORT_GAIN;
+}
+
 void
 core_maybe_snapshot(struct core *c)
 {
     if (c->snapshotting || c->conf_index == 0 || c->stopping ||
         (c->since_snapshot < c->o.snapshot_entries &&
-         c->bytes_since_snapshot < c->o.snapshot_bytes))
+         c->bytes_since_snapshot < c->o.snapshot_bytes && !snapshot_makes_room(c)))
         return;
     c->since_snapshot = c->bytes_since_snapshot = 0;
+    size_t spare;
+    c->began_bytes = raft_log_bytes(c->log);
+    state_file(c->state, &c->began_used, &spare);
     struct snapshot_job *j = mem_new(NULL, struct snapshot_job);
     j->c = c;
     j->meta = (struct consensus_snapshot){

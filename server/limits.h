@@ -43,6 +43,7 @@ enum {
     SEGMENT_BYTES_MAX = 1 << 30,   /* bytes of a file of the log */
     LOG_QUEUE_MAX = 1 << 30,       /* bytes that wait to be written to the log */
     DISK_ROOM_MIN = 80 << 20,      /* bytes free on the disk of data_dir, less and new work is refused */
+    DISK_LOG_ROOM = 24 << 20,      /* bytes of that on the disk itself; the rest may be within the state */
     DISK_RESERVE = 8 << 20,        /* bytes reserved for the state, to stop jobs on a full disk */
     SNAPSHOT_ROW_MAX = 64 << 20,   /* bytes of a row of a snapshot */
     SNAPSHOT_CONF_MAX = 64 << 10,  /* bytes of the members in a snapshot */

@@ -637,13 +637,13 @@ raft_log_bytes(const struct raft_log *l)
 }
 
 int
-raft_log_room(const struct raft_log *l, struct err *e)
+raft_log_room(const struct raft_log *l, size_t elsewhere, struct err *e)
 {
     struct statvfs v;
     if (fstatvfs(l->dirfd, &v) != 0)
         return 0;
     uint64_t left = (uint64_t)v.f_bavail * v.f_frsize;
-    if (left >= DISK_ROOM_MIN)
+    if (left >= DISK_ROOM_MIN || (left >= DISK_LOG_ROOM && left + elsewhere >= DISK_ROOM_MIN))
         return 0;
     return err_set(e, -ENOSPC,
                    "the disk of \"%s\" is nearly full: %" PRIu64 " MiB are free, %d MiB are needed; "

@@ -56,8 +56,9 @@ void raft_log_truncate(struct raft_log *l, uint64_t index);
 void raft_log_reset(struct raft_log *l, uint64_t index);
 /* Entries <= index are not needed any more: removes segments that hold nothing else. */
 void raft_log_compact(struct raft_log *l, uint64_t index);
-/* 0, or -ENOSPC with words when the disk is nearly full: refuse new work before a write must wait. */
-int raft_log_room(const struct raft_log *l, struct err *e);
+/* 0, or -ENOSPC with words when the disk is nearly full: refuse new work before a write must wait. Of the
+ * room, DISK_LOG_ROOM must be on the disk itself; `elsewhere` are bytes that others will not take from it. */
+int raft_log_room(const struct raft_log *l, size_t elsewhere, struct err *e);
 /* A segment is in reserve: what ends work can still be written when the disk is full. */
 bool raft_log_spare(const struct raft_log *l);
 /* Bytes of entries appended since open. */

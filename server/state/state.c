@@ -356,6 +356,13 @@ state_usage(struct state *s, size_t *ret_used, size_t *ret_max)
     *ret_max = s->max_bytes;
 }
 
+void
+state_file(struct state *s, size_t *ret_used, size_t *ret_free)
+{
+    *ret_used = table_env_usage(s->env, 0);
+    *ret_free = table_env_free(s->env);
+}
+
 bool
 state_reserve(struct state *s)
 {

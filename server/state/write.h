@@ -22,6 +22,8 @@ void state_close(struct state *s);
 void state_clear(struct state *s);
 /* Bytes in use, and those that may be. */
 void state_usage(struct state *s, size_t *ret_used, size_t *ret_max);
+/* Bytes of its file that are in use, and that will be used again: exact, and too slow for every write. */
+void state_file(struct state *s, size_t *ret_used, size_t *ret_free);
 /* Keeps DISK_RESERVE bytes of disk; true when (at least half of) it is there. The FSM's thread. */
 bool state_reserve(struct state *s);
 

@@ -6,15 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 #include "common/log.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "server/raft/log.h"
 #include "server/state/state.h"
@@ -359,8 +362,74 @@ START_TEST(a_full_state_refuses_work_and_starts_again)
 }
 END_TEST
 
+/* On a disk of its own, which jobs fill: purging them is enough, long before a snapshot is due. */
+START_TEST(jobs_purged_from_a_full_disk_make_room)
+{
+    TEST_NEED("root");
+    const char *dir = tmp_dir();
+    ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
+    ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    ck_assert_int_eq(mount("tmpfs", dir, "tmpfs", 0, "size=192m"), 0);
+    struct bench *b = bench_open_opts((struct core_opts){.dir = dir,
+                                                         .addr = "a:1",
+                                                         .boot_id = "boot",
+                                                         .state_max = 256 << 20,
+                                                         .snapshot_entries = 8192,
+                                                         .snapshot_bytes = 64 << 20});
+    for (int round = 0; round < 2; round++) {
+        auto_mem void *tmp = mem_ctx("test");
+        struct err e = ERR_INIT;
+        int n = 0;
+        while (e.code == 0 && n < 500)
+            bench_apply(b, tmp, big_job(tmp, n++), &e);
+        ck_assert_int_eq(e.code, -ENOSPC);
+        ck_assert_msg(strstr(e.text, "nearly full") != NULL, "%s", e.text);
+        for (int i = 0; i < n - 1; i++) {
+            err_clear(&e);
+            bench_apply(b, tmp, purge_job(tmp, i), &e);
+            ck_assert_msg(e.code == 0, "%s", e.text);
+        }
+        int64_t end = clock_mono_ns() + 10 * NS_PER_S;
+        do {
+            err_clear(&e);
+            bench_apply(b, tmp, big_job(tmp, 0), &e);
+        } while (e.code != 0 && clock_mono_ns() < end);
+        ck_assert_msg(e.code == 0, "round %d: no room after the purge: %s", round, e.text);
+    }
+    bench_close(b);
+    auto_mem void *tmp = mem_ctx("test");
+    const char *raft = mem_printf(tmp, "%s/raft", dir);
+    ck_assert_uint_eq(count_files(raft, "snapshot-"), 1);
+    ck_assert_uint_le(count_files(raft, "log-"), 3); /* of five and more */
+    ck_assert_int_eq(umount(dir), 0);
+}
+END_TEST
+
+/* And not what it would use with the write that is refused. */
+START_TEST(a_full_state_tells_what_it_uses)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    struct bench *b = bench_open_opts((struct core_opts){.dir = tmp_dir(),
+                                                         .addr = "a:1",
+                                                         .boot_id = "boot",
+                                                         .state_max = 16 << 20,
+                                                         .snapshot_entries = 1000,
+                                                         .snapshot_bytes = 64 << 20});
+    struct intent *in = register_job(tmp, "huge", 1);
+    char *text = mem_array(in, char, 6 << 20);
+    memset(text, 'x', (6 << 20) - 1);
+    str_map_set(in, &in->job_register->job->meta, "m", text);
+    struct err e = ERR_INIT;
+    bench_apply(b, tmp, in, &e);
+    ck_assert_int_eq(e.code, -ENOSPC);
+    ck_assert_msg(strstr(e.text, "uses 0 of 16 MiB") != NULL, "%s", e.text);
+    bench_close(b);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("core", 60, proposed_is_readable, refusal_reaches_the_proposer,
                    a_full_state_refuses_work_and_starts_again,
+                   jobs_purged_from_a_full_disk_make_room, a_full_state_tells_what_it_uses,
                    restart_keeps_everything, snapshots_keep_the_log_short,
                    killed_loses_nothing_acknowledged, idle_core_sleeps,
                    lost_term_and_vote_are_refused, shortened_log_is_refused,
