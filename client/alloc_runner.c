@@ -30,6 +30,7 @@ static void
 destroy(struct alloc_runner *ar)
 {
     network_stop(ar);
+    timer_stop(ar->dirs_timer);
     for (size_t i = 0; i < ar->n; i++)
         task_runner_done(&ar->tasks[i]);
     HASH_DEL(ar->c->allocs, ar);
@@ -174,9 +175,47 @@ alloc_runner_changed(struct alloc_runner *ar)
 /* ---- directories ------------------------------------------------------------------------------
  */
 
+static bool
+launching(const struct alloc_runner *ar)
+{
+    bool any = false;
+    for (size_t i = 0; i < ar->n; i++)
+        any = any || ar->tasks[i].launching;
+    return any;
+}
+
+static void
+on_dirs_again(void *arg)
+{
+    struct alloc_runner *ar = arg;
+    ar->dirs_timer = NULL;
+    if (ar->dirs != DIRS_ASKED)
+        return;
+    ar->dirs = DIRS_NONE;
+    if (launching(ar)) /* else it was stopped meanwhile */
+        alloc_runner_need_dirs(ar);
+}
+
+/* The warden has too much to do just now: no failure of the allocation, which stays as it is. */
+static void
+dirs_wait(struct alloc_runner *ar, const struct err *e)
+{
+    if (ar->dirs_backoff_ms == 0)
+        log_info("client", "allocation waits for the warden, which is busy", "alloc_id", ar->id,
+                 "reason", e->text, NULL);
+    timer_stop(ar->dirs_timer);
+    ar->dirs_timer =
+        timer_start(ar->c->loop, client_backoff(&ar->dirs_backoff_ms), on_dirs_again, ar);
+}
+
 void
 alloc_runner_dirs_done(struct alloc_runner *ar, const struct err *e)
 {
+    if (!ar->stopped && ar->dirs == DIRS_ASKED && e && e->code == -ERR_BUSY) {
+        dirs_wait(ar, e);
+        return;
+    }
+    ar->dirs_backoff_ms = 0;
     if (ar->stopped) {
         /* nothing */
     } else if (!e) {
@@ -209,6 +248,7 @@ alloc_runner_need_dirs(struct alloc_runner *ar)
 {
     if (ar->dirs == DIRS_ASKED || ar->dirs == DIRS_READY || !ar->c->warden || gc_behind(ar->c))
         return;
+    timer_stop(TAKE(ar->dirs_timer));
     ar->dirs = DIRS_ASKED;
     auto_mem void *tmp = mem_ctx("dirs");
     const struct warden_task **v = mem_array(tmp, const struct warden_task *, ar->n);
@@ -331,12 +371,9 @@ alloc_runner_link_up(struct alloc_runner *ar)
 {
     if (ar->stopped)
         return;
-    bool need_dirs = false;
-    for (size_t i = 0; i < ar->n; i++) {
+    for (size_t i = 0; i < ar->n; i++)
         task_runner_link_up(&ar->tasks[i]);
-        need_dirs = need_dirs || ar->tasks[i].launching;
-    }
-    if (need_dirs && ar->dirs == DIRS_NONE)
+    if (launching(ar) && ar->dirs == DIRS_NONE)
         alloc_runner_need_dirs(ar);
     network_remove(ar);
     if (ar->removed && alloc_runner_terminal(ar))
@@ -488,6 +525,7 @@ alloc_runner_detach(struct alloc_runner *ar)
     ar->stopped = true;
     gc_dequeue(ar);
     network_stop(ar);
+    timer_stop(TAKE(ar->dirs_timer));
     for (size_t i = 0; i < ar->n; i++)
         task_runner_done(&ar->tasks[i]);
 }

@@ -97,6 +97,8 @@ struct alloc_runner {
     enum dirs_state dirs;
     char dirs_error[256];
     bool dirs_again; /* may succeed when it is tried again */
+    struct timer *dirs_timer; /* the warden was busy: they are asked for again */
+    int64_t dirs_backoff_ms;
     bool stepping;
     bool again;
     bool removed;    /* the server does not know it any more */

@@ -79,6 +79,7 @@ enum {
                                than a sixteenth of its table */
     NET_SPARES_MAX = 8,     /* network namespaces that are made ahead of time */
     NET_REFILL_MS = 50,     /* after one was taken, while there are some */
+    NET_ASKED_MAX = 64,     /* requests that the network hand has at once; further ones wait */
     NET_HAND_MS = 20000,    /* an answer of the network hand at the start of the warden */
 
     /* --- network accounting and policy --- */

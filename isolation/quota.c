@@ -159,7 +159,7 @@ project_of(int fd, uint32_t *next, uint32_t *ret, struct err *e)
             "its directory was made before there were limits: a new allocation gets one");
     r = r < 0 ? r : take_project(fd, next, ret);
     if (r == -EUSERS)
-        return err_set(e, -ERR_BUSY, "all %d projects are taken", QUOTA_PROJECTS_MAX);
+        return err_set(e, -ERR_LIMIT, "all %d projects are taken", QUOTA_PROJECTS_MAX);
     return r < 0 ? err_errno(e, -r, "make the directory a project") : 0;
 }
 

@@ -41,8 +41,9 @@ enum net_state { NET_MAKING, NET_READY, NET_REMOVING };
 struct wnet {
     char alloc[UUID_TEXT];
     enum net_state state;
-    int ns;       /* -1: none */
-    uint32_t seq; /* of the request to the hand whose answer is waited for */
+    int ns;            /* -1: none */
+    uint32_t seq;      /* of the request to the hand whose answer is waited for */
+    struct wnet *next; /* whose request waits to be sent after this one's */
     struct warden_waiter waiter;
     struct net_record rec;
 };
@@ -53,6 +54,9 @@ struct warden_nets {
     int home; /* our own network namespace */
     struct watch hand;
     uint32_t seq;
+    size_t asked;       /* requests that the hand has not answered */
+    struct wnet *first; /* whose request waits until it has answered some */
+    struct wnet **last;
     struct wnet **v;
     size_t n;
     int spares[NET_SPARES_MAX];
@@ -133,12 +137,15 @@ read_record(struct warden *w, const char *file, struct net_record *rec)
 static int
 ask(struct warden *w, enum hand_op op, const struct net_record *rec, int fd, uint32_t *ret_seq)
 {
+    if (w->nets->asked >= NET_ASKED_MAX)
+        return -EAGAIN;
     struct hand_request q = {.op = op, .seq = ++w->nets->seq};
     if (rec != NULL)
         q.net = *rec;
     int r = proto_send(w->nets->hand.fd, &q, sizeof(q), &fd, fd >= 0);
     if (r == 0 && ret_seq != NULL)
         *ret_seq = q.seq;
+    w->nets->asked += r == 0;
     return r;
 }
 
@@ -267,6 +274,7 @@ hand_receive(struct warden *w)
         log_error(ROOM, "the network hand is gone: the warden has to start again", NULL);
         _exit(1);
     }
+    w->nets->asked--;
     a.what[sizeof(a.what) - 1] = '\0';
     int fd = n_fds > 0 ? fds[0] : -1;
     hand_answered(w, &a, &fd);
@@ -276,12 +284,43 @@ hand_receive(struct warden *w)
     return 0;
 }
 
+/* Sends what waits, as far as the hand takes it; its next answer goes on. */
+static void
+ask_waiting(struct warden *w)
+{
+    struct warden_nets *nets = w->nets;
+    for (struct wnet *n; (n = nets->first) != NULL;) {
+        bool making = n->state == NET_MAKING;
+        int r = ask(w, making ? HAND_MAKE : HAND_REMOVE, &n->rec, making ? n->ns : -1, &n->seq);
+        if (r == -EAGAIN && nets->asked > 0)
+            return;
+        nets->first = n->next;
+        if (nets->first == NULL)
+            nets->last = &nets->first;
+        fd_close(&n->ns);
+        if (r < 0)
+            failed(w, n, making ? "make" : "remove",
+                   &(struct hand_answer){.code = r, .what = "ask the network hand"});
+    }
+}
+
+/* In the order of the requests: what is made may have the ports of what is removed before it. */
+static void
+ask_in_turn(struct warden *w, struct wnet *n)
+{
+    n->next = NULL;
+    *w->nets->last = n;
+    w->nets->last = &n->next;
+    ask_waiting(w);
+}
+
 static void
 hand_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)watch;
     (void)events;
     (void)hand_receive(w);
+    ask_waiting(w);
 }
 
 static int
@@ -333,6 +372,7 @@ net_start(struct warden *w, struct err *e)
     struct warden_nets *nets = w->nets = mem_new(w, struct warden_nets);
     const char *what = "";
     nets->dir = nets->home = nets->hand.fd = -1;
+    nets->last = &nets->first;
     if (!w->root) {
         str_copy(nets->netns_missing, sizeof(nets->netns_missing), "paddock runs without root");
         str_copy(nets->bridge_missing, sizeof(nets->bridge_missing), nets->netns_missing);
@@ -559,6 +599,16 @@ check_ports(struct warden *w, const struct net_record *rec, struct err *e)
     return 0;
 }
 
+/* The code of "no more": whether the end of what is being removed makes room. */
+static int
+full(const struct warden *w)
+{
+    for (size_t i = 0; i < w->nets->n; i++)
+        if (w->nets->v[i]->state == NET_REMOVING)
+            return -ERR_BUSY;
+    return -ERR_LIMIT;
+}
+
 static int
 authorise(struct warden *w, const struct warden_request *q, struct err *e)
 {
@@ -573,7 +623,7 @@ authorise(struct warden *w, const struct warden_request *q, struct err *e)
     if (!has_directory(w, q->alloc_id))
         return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no directory here", q->alloc_id);
     if (w->nets->n >= WARDEN_NETS_MAX)
-        return err_set(e, -ERR_BUSY, "%d networks are here already", WARDEN_NETS_MAX);
+        return err_set(e, full(w), "%d networks are here already", WARDEN_NETS_MAX);
     return 0;
 }
 
@@ -610,16 +660,16 @@ make_new(struct warden *w, const struct warden_request *q, struct warden_waiter 
         r = check_ports(w, want, e);
     uint32_t addr = r == 0 && want->addr != 0 ? choose(w, q->alloc_id) : 0;
     if (r == 0 && want->addr != 0 && addr == 0)
-        r = err_set(e, -ERR_BUSY, "no address of the bridge network is left");
+        r = err_set(e, full(w), "no address of the bridge network is left");
     if (r < 0)
         return r;
     struct wnet *n = add(w, q->alloc_id);
     n->waiter = to;
     n->rec = *want;
     n->rec.addr = addr;
-    auto_fd int ns = nets->n_spares > 0 ? nets->spares[--nets->n_spares] : -1;
-    if (ns >= 0)
-        n->rec.ns_ino = inode(ns);
+    n->ns = nets->n_spares > 0 ? nets->spares[--nets->n_spares] : -1;
+    if (n->ns >= 0)
+        n->rec.ns_ino = inode(n->ns);
     refill(w);
     r = write_record(w, n);
     if (r < 0) {
@@ -627,14 +677,10 @@ make_new(struct warden *w, const struct warden_request *q, struct warden_waiter 
         return err_errno(e, -r, "write the record of the network of allocation \"%s\"",
                          q->alloc_id);
     }
-    if (ns >= 0 && addr == 0)
-        made(w, n, &ns);
+    if (n->ns >= 0 && addr == 0)
+        made(w, n, &n->ns);
     else
-        r = ask(w, HAND_MAKE, &n->rec, ns, &n->seq);
-    if (r < 0) {
-        drop(w, n);
-        return err_set(e, -ERR_BUSY, "too many networks are being made");
-    }
+        ask_in_turn(w, n);
     return 0;
 }
 
@@ -663,11 +709,9 @@ remove_net(struct warden *w, struct wnet *n, struct warden_waiter to, struct err
         warden_reply(w, to, &done);
         return 0;
     }
-    if (ask(w, HAND_REMOVE, &n->rec, -1, &n->seq) < 0)
-        return err_set(e, -ERR_BUSY, "too many networks are being removed");
-    fd_close(&n->ns);
     n->state = NET_REMOVING;
     n->waiter = to;
+    ask_in_turn(w, n);
     return 0;
 }
 

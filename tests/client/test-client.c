@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -619,6 +620,104 @@ START_TEST(one_that_cannot_be_fetched_fails_alone)
 }
 END_TEST
 
+/* The linker puts it between the client and the warden (--wrap). */
+static int net_code;       /* of the next answers; 0: the warden's own */
+static unsigned net_times; /* so many of them */
+static unsigned net_asked;
+
+void __real_warden_net_make(struct warden_client *c, const char *alloc_id,
+                            const struct net_request *net, warden_done *done, void *arg);
+void __wrap_warden_net_make(struct warden_client *c, const char *alloc_id,
+                            const struct net_request *net, warden_done *done, void *arg);
+
+struct net_refused {
+    warden_done *done;
+    void *arg;
+    int code;
+};
+
+static void
+net_refuse(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct net_refused *x = arg;
+    struct err refused = ERR_INIT;
+    (void)e;
+    (void)r;
+    err_set(&refused, x->code, "the warden says so");
+    x->done(x->arg, &refused, NULL);
+    talloc_free(x);
+}
+
+void
+__wrap_warden_net_make(struct warden_client *c, const char *alloc_id, const struct net_request *net,
+                       warden_done *done, void *arg)
+{
+    if (net_asked++ >= net_times) {
+        __real_warden_net_make(c, alloc_id, net, done, arg);
+        return;
+    }
+    struct net_refused *x = mem_new(NULL, struct net_refused);
+    *x = (struct net_refused){done, arg, net_code};
+    warden_info(c, net_refuse, x); /* an answer that comes later, as all do */
+}
+
+static struct world_alloc *
+network_refused(struct world *w, int code, unsigned times)
+{
+    world_start(w, 0);
+    net_code = code;
+    net_times = times;
+    net_asked = 0;
+    struct world_alloc *x = world_add(w, "batch", "exec", "{\"command\":\"/bin/true\"}",
+                                      ",\"Networks\":[{\"Mode\":\"none\"}],\"RestartPolicy\":{"
+                                      "\"Attempts\":0,\"Mode\":\"fail\"}");
+    world_client(w);
+    return x;
+}
+
+START_TEST(a_busy_warden_is_asked_again)
+{
+    struct world w;
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct world_alloc *x = network_refused(&w, -ERR_BUSY, 2);
+    world_until(&w, world_status(x, "complete") || world_status(x, "failed"));
+    ck_assert(world_status(x, "complete"));
+    ck_assert_uint_eq(net_asked, 3);
+    ck_assert_uint_eq(world_task(x)->restarts, 0);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(who_waits_for_a_busy_warden_can_be_stopped)
+{
+    struct world w;
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct world_alloc *x = network_refused(&w, -ERR_BUSY, UINT_MAX);
+    world_until(&w, net_asked > 1);
+    ck_assert(!world_status(x, "failed"));
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_status(x, "complete"));
+    unsigned asked = net_asked;
+    world_stop(&w);
+    ck_assert_uint_eq(net_asked, asked);
+}
+END_TEST
+
+START_TEST(what_is_used_up_fails_the_allocation)
+{
+    struct world w;
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct world_alloc *x = network_refused(&w, -ERR_LIMIT, UINT_MAX);
+    world_until(&w, world_status(x, "failed"));
+    ck_assert_uint_eq(net_asked, 1);
+    world_stop(&w);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes, deletion_without_an_index,
                    restart_and_signal,
@@ -627,4 +726,5 @@ TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_
                    old_allocations_are_collected, full_disk_is_relieved, new_waits_for_removals,
                    dev_ends_its_tasks, reports_are_sent_again, drains_its_node,
                    follow_and_rotation, mock_restarts, a_job_is_fetched_once,
-                   one_that_cannot_be_fetched_fails_alone)
+                   one_that_cannot_be_fetched_fails_alone, a_busy_warden_is_asked_again,
+                   who_waits_for_a_busy_warden_can_be_stopped, what_is_used_up_fails_the_allocation)

@@ -624,6 +624,24 @@ START_TEST(counters_agree)
 }
 END_TEST
 
+/* Of the warden's children it is the one that is not another program, as the launch pad is. */
+static void
+signal_hand(struct rig *r, int sig)
+{
+    char *text = NULL;
+    const char *path = mem_printf(r->ctx, "/proc/%d/task/%d/children", (int)r->warden, (int)r->warden);
+    ck_assert_int_eq(file_read(r->ctx, AT_FDCWD, path, 4096, &text, NULL), 0);
+    for (char *save = NULL, *w = strtok_r(text, " \n", &save); w;
+         w = strtok_r(NULL, " \n", &save)) {
+        uint64_t pid;
+        char exe[128] = "";
+        ck_assert_int_eq(num_parse_u64(w, &pid), 0);
+        if (readlink(mem_printf(r->ctx, "/proc/%s/exe", w), exe, sizeof(exe) - 1) > 0 &&
+            str_suffix(exe, "/paddock-warden"))
+            ck_assert_int_eq(kill((pid_t)pid, sig), 0);
+    }
+}
+
 START_TEST(a_hand_that_is_killed)
 {
     TEST_NEED("root");
@@ -634,19 +652,7 @@ START_TEST(a_hand_that_is_killed)
         return;
     ck_assert_ptr_null(netrig_ports(&r, rig_id, "bridge", (int[]){20080, 80, 0}, NULL));
     (void)netrig_launch(&r, rig_id, "web", SERVE);
-    /* the warden's children: the launch pad, which is another program, and the hand */
-    char *text = NULL;
-    const char *path = mem_printf(r.ctx, "/proc/%d/task/%d/children", (int)r.warden, (int)r.warden);
-    ck_assert_int_eq(file_read(r.ctx, AT_FDCWD, path, 4096, &text, NULL), 0);
-    for (char *save = NULL, *w = strtok_r(text, " \n", &save); w;
-         w = strtok_r(NULL, " \n", &save)) {
-        uint64_t pid;
-        char exe[128] = "";
-        ck_assert_int_eq(num_parse_u64(w, &pid), 0);
-        if (readlink(mem_printf(r.ctx, "/proc/%s/exe", w), exe, sizeof(exe) - 1) > 0 &&
-            str_suffix(exe, "/paddock-warden"))
-            ck_assert_int_eq(kill((pid_t)pid, SIGKILL), 0);
-    }
+    signal_hand(&r, SIGKILL);
     int status;
     ck_assert_int_eq(waitpid(r.warden, &status, 0), r.warden); /* who started it starts it again */
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
@@ -658,8 +664,59 @@ START_TEST(a_hand_that_is_killed)
     ck_assert_uint_eq(interfaces(), 0);
 }
 END_TEST
+
+enum { BURST = 300 }; /* more than the hand's socket holds */
+
+static void
+burst(struct rig *r, const char (*ids)[UUID_TEXT], bool make)
+{
+    struct got *all = mem_array(r->ctx, struct got, BURST), info = {0};
+    struct net_request q = {.mode = "bridge"};
+    signal_hand(r, SIGSTOP);
+    for (int i = 0; i < BURST && make; i++)
+        warden_net_make(r->client, ids[i], &q, rig_got, &all[i]);
+    for (int i = 0; i < BURST && !make; i++)
+        warden_net_remove(r->client, ids[i], rig_got, &all[i]);
+    warden_info(r->client, rig_got, &info); /* answered when the warden has read them all */
+    while (!info.done) {
+        struct pollfd p = {.fd = warden_client_fd(r->client),
+                           .events = warden_client_events(r->client)};
+        (void)poll(&p, 1, 1000);
+        ck_assert_int_eq(warden_client_ready(r->client), 0);
+    }
+    got_free(&info);
+    signal_hand(r, SIGCONT);
+    ck_assert_int_eq(warden_client_drain(r->client, 60000), 0);
+    for (int i = 0; i < BURST; i++) {
+        ck_assert_msg(all[i].err.code == 0, "%d: %s", i, all[i].err.text);
+        got_free(&all[i]);
+    }
+}
+
+/* However many, and while the hand does nothing: they wait for their turn. */
+START_TEST(a_burst_of_networks_is_made_and_removed)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    netrig_start(&r);
+    if (!need_bridge(&r))
+        return;
+    static char ids[BURST][UUID_TEXT];
+    for (unsigned i = 0; i < BURST; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]), "%08x-0000-4000-8000-000000000000", i);
+        rig_alloc(&r, ids[i], "web", "exec");
+    }
+    burst(&r, ids, true);
+    ck_assert_int_eq(elements("members"), BURST);
+    burst(&r, ids, false);
+    ck_assert_int_eq(elements("members"), 0);
+    rig_stop(&r);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("netbridge", 60, a_bridge_with_ports,
                    a_task_does_not_fill_the_table_of_connections, published_ports_are_for_all,
                    what_is_taken_is_refused, addresses_of_others_stay_theirs,
                    nobody_is_somebody_else, policies_hold_on_the_bridge, counters_agree,
-                   a_hand_that_is_killed)
+                   a_hand_that_is_killed, a_burst_of_networks_is_made_and_removed)
