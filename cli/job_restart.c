@@ -206,8 +206,10 @@ wanted(const struct restart *r, const struct alloc_list_stub *a)
 {
     bool starts =
         str_eq(a->client_status, ALLOC_PENDING) && str_eq(a->desired_status, ALLOC_DESIRED_RUN);
-    if ((!str_eq(a->client_status, ALLOC_RUNNING) && !starts) || !str_empty(a->next_allocation) ||
-        (r->groups.n && !listed(&r->groups, a->task_group)))
+    bool stops = str_eq(a->desired_status, ALLOC_DESIRED_STOP) ||
+                 str_eq(a->desired_status, ALLOC_DESIRED_EVICT);
+    if ((!str_eq(a->client_status, ALLOC_RUNNING) && !starts) || stops ||
+        !str_empty(a->next_allocation) || (r->groups.n && !listed(&r->groups, a->task_group)))
         return false;
     for (size_t i = 0; i < r->tasks.n; i++)
         if (map_get(a->task_states, r->tasks.v[i]))

@@ -136,6 +136,19 @@ START_TEST(restart_in_batches)
 }
 END_TEST
 
+START_TEST(restart_leaves_out_what_is_told_to_stop)
+{
+    fake_answers((const struct answer[]){
+        FIND_JOB,
+        {"GET /v1/job/web/allocations", 200,
+         "[{\"ID\":\"" LATER "\",\"TaskGroup\":\"a\",\"ClientStatus\":\"running\","
+         "\"DesiredStatus\":\"stop\"},{\"ID\":\"" LATER "\",\"TaskGroup\":\"a\","
+         "\"ClientStatus\":\"running\",\"DesiredStatus\":\"evict\"}]"},
+        {NULL, 0, NULL}});
+    check_out("job restart -yes web", 0, "No allocations to restart\n");
+}
+END_TEST
+
 START_TEST(restart_by_new_allocations)
 {
     fake_answers((const struct answer[]){
@@ -252,4 +265,5 @@ END_TEST
 
 TEST_SUITE("cli jobs", status_as_json_is_a_list_of_parts, a_job_that_waits_for_its_next_place,
            history_and_allocs, eval_and_start, restart_in_batches, restart_by_new_allocations,
+           restart_leaves_out_what_is_told_to_stop,
            evaluations, operators)
