@@ -338,7 +338,7 @@ job_deregister(void *arg, struct rpc_call *call, const void *p)
     struct job *j = job_or_fail(s, call, req->write, req->job_id, &missing);
 
     if (missing) { /* what is not there is deregistered, however often one says so */
-        struct job_deregister_response resp = {.known_leader = true};
+        struct job_deregister_response resp = {.index = server_applied(s), .known_leader = true};
         rpc_reply(call, &resp);
     }
     if (j == NULL)

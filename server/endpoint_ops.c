@@ -72,10 +72,10 @@ status_members(void *arg, struct rpc_call *call, const void *p)
 }
 
 static void
-gc_done(void *arg)
+gc_done(void *arg, uint64_t index)
 {
     struct rpc_call *call = arg;
-    struct write_response resp = {0};
+    struct write_response resp = {.index = index};
 
     rpc_reply(call, &resp);
 }

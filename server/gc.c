@@ -174,7 +174,7 @@ struct gc_pass {
     struct intent_reap *reap;
     int64_t due_ns;
     unsigned rounds;
-    void (*done)(void *arg);
+    void (*done)(void *arg, uint64_t index);
     void *arg;
 };
 
@@ -209,7 +209,7 @@ pass_end(struct gc_pass *p, bool closed)
         arm_in(p->l, wait > least ? wait : least);
     }
     if (p->done != NULL)
-        p->done(p->arg);
+        p->done(p->arg, closed ? 0 : server_applied(p->l->s));
     gate_unref(p->gate);
     mem_free(p->ctx);
     talloc_free(p);
@@ -270,7 +270,7 @@ pass_begin(struct gc_pass *p)
 }
 
 void
-gc_run(struct leader *l, bool force, void (*done)(void *arg), void *arg)
+gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg)
 {
     const struct server_config *c = server_cfg(l->s);
     struct gc_pass *p = mem_new(NULL, struct gc_pass);
@@ -286,7 +286,7 @@ gc_run(struct leader *l, bool force, void (*done)(void *arg), void *arg)
 }
 
 void
-leader_gc(struct leader *l, void (*done)(void *arg), void *arg)
+leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg)
 {
     gc_run(l, true, done, arg);
 }

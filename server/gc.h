@@ -37,6 +37,6 @@ void gc_arm(struct leader *l);
 /* Core thread: an entry was applied; arms when something has ended by it. */
 void gc_seen(struct leader *l, const struct fsm_result *res);
 /* Loop thread: one pass; `done` (may be NULL) on the loop when it is in the log. */
-void gc_run(struct leader *l, bool force, void (*done)(void *arg), void *arg);
+void gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg);
 
 #endif

@@ -37,7 +37,7 @@ void leader_node_gone(struct leader *l, const char *node_id);
 /* What waits here, as of the last turn of the core; all 0 when this server does not lead. */
 void leader_figures(struct leader *l, struct server_figures *ret);
 /* Collects garbage now, without regard to age; `done` on the loop. */
-void leader_gc(struct leader *l, void (*done)(void *arg), void *arg);
+void leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg);
 
 /* Every function that runs on a worker thread of the loop and reads the state goes in by this gate,
  * which leader_stop() closes. The caller refs it. */

@@ -441,10 +441,25 @@ START_TEST(what_is_not_there_is_deregistered_already)
     const struct job_deregister_response *r =
         CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &req);
     ck_assert_str_eq(r->eval_id ? r->eval_id : "", "");
-    ck_assert_uint_eq(r->index, 0);
     const struct scheduler_configuration_response *c =
         CALL(w, RPC_OPERATOR_SCHEDULER_GET, scheduler_configuration_response, &(struct query_options){0});
     ck_assert(c->scheduler_config->preemption_config->system_scheduler_enabled); /* never set */
+    world_close(w);
+}
+END_TEST
+
+/* Who waits for what comes after an answer needs an index that is true. */
+START_TEST(what_changes_nothing_tells_the_index_of_the_state)
+{
+    struct world *w = world_open(tmp_dir());
+    struct job_deregister_request req = {.job_id = "nope"};
+    uint64_t index = run_job(w, the_job(w, "web", 1))->index;
+    const struct job_deregister_response *r = CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &req);
+    ck_assert_uint_ge(r->index, index);
+    ck_assert_uint_eq(r->job_modify_index, 0);
+    struct empty none = {0};
+    const struct write_response *g = CALL(w, RPC_SYSTEM_GC, write_response, &none);
+    ck_assert_uint_ge(g->index, index);
     world_close(w);
 }
 END_TEST
@@ -486,6 +501,7 @@ START_TEST(an_evaluated_job_tells_its_index)
 END_TEST
 
 TEST_SUITE_TIMEOUT("server", 60, an_evaluated_job_tells_its_index, what_is_not_there_is_deregistered_already,
+                   what_changes_nothing_tells_the_index_of_the_state,
                    a_member_has_an_id_that_stays_and_the_tags_of_nomad,
                    job_becomes_allocation, counts_change_and_stop,
                    blocked_until_there_is_room, refusals_name_the_problem, plan_is_a_dry_run,
