@@ -36,6 +36,14 @@ name_cmp(const void *a, const void *b)
     return strcmp(str_or((*x)->name, ""), str_or((*y)->name, ""));
 }
 
+/* A directory ends in a slash; the top of the allocation is one. */
+static const char *
+shown_name(struct cmd *c, const struct alloc_file_info *f)
+{
+    const char *name = str_or(f->name, "");
+    return f->is_dir && !str_suffix(name, "/") ? mem_printf(c, "%s/", name) : name;
+}
+
 static int
 list_dir(struct cmd *c, const struct fs_opts *o, const char *alloc, const char *path)
 {
@@ -52,7 +60,7 @@ list_dir(struct cmd *c, const struct fs_opts *o, const char *alloc, const char *
     for (size_t i = 0; i < l.n; i++) {
         const struct alloc_file_info *f = l.v[i];
         table_row(&t, f->file_mode, size_text(c, f->size, o->bytes_only), fmt_time(c, f->mod_time),
-                  f->is_dir ? mem_printf(c, "%s/", f->name) : f->name);
+                  shown_name(c, f));
     }
     table_print(&t);
     return 0;
@@ -65,7 +73,7 @@ show_stat(struct cmd *c, const struct fs_opts *o, const struct alloc_file_info *
     table_init(&t, c, 5);
     table_row(&t, "Mode", "Size", "Modified Time", "Content Type", "Name");
     table_row(&t, f->file_mode, size_text(c, f->size, o->bytes_only), fmt_time(c, f->mod_time),
-              f->content_type, f->is_dir ? mem_printf(c, "%s/", f->name) : f->name);
+              f->content_type, shown_name(c, f));
     table_print(&t);
     return 0;
 }

@@ -90,18 +90,20 @@ log_dur(char out[LOG_NUM], int64_t ns)
     return out;
 }
 
+enum quoting { PLAIN, QUOTED, JSON };
+
 /* A log line is one line whatever a task or peer put into a value. */
 static void
-put_escaped(struct buf *b, const char *s, bool json)
+put_escaped(struct buf *b, const char *s, enum quoting how)
 {
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
+        if (how != PLAIN && (c == '"' || c == '\\'))
             buf_printf(b, "\\%c", c);
         else if (c == '\n')
             buf_puts(b, "\\n");
         else if (c < 0x20 || c == 0x7f)
-            buf_printf(b, json ? "\\u%04x" : "\\x%02x", c);
+            buf_printf(b, how == JSON ? "\\u%04x" : "\\x%02x", c);
         else
             buf_putc(b, (char)c);
     }
@@ -113,7 +115,7 @@ put_text_value(struct buf *b, const char *v)
     bool quote = !*v || strpbrk(v, " \t\r\n\"\\=") != NULL;
     if (quote)
         buf_putc(b, '"');
-    put_escaped(b, v, false);
+    put_escaped(b, v, quote ? QUOTED : PLAIN);
     if (quote)
         buf_putc(b, '"');
 }
@@ -123,7 +125,7 @@ static void
 put_text(struct buf *b, const char *room, const char *msg, va_list ap)
 {
     buf_printf(b, "%s: ", room);
-    put_escaped(b, msg, false);
+    put_escaped(b, msg, PLAIN);
     for (const char *k = va_arg(ap, const char *); k; k = va_arg(ap, const char *)) {
         const char *v = va_arg(ap, const char *);
         buf_printf(b, " %s=", k);
@@ -164,7 +166,7 @@ format(struct buf *b, bool json, enum log_level level, const char *room, const c
         for (const char *p = names[level]; *p; p++)
             buf_putc(b, (char)(*p | 0x20));
         buf_printf(b, "\",\"@module\":\"%s\",\"@message\":\"", room);
-        put_escaped(b, msg, true);
+        put_escaped(b, msg, JSON);
         buf_putc(b, '"');
     } else {
         buf_printf(b, "%.23sZ [%s]%s ", when, names[level], strlen(names[level]) == 4 ? " " : "");
@@ -174,7 +176,7 @@ format(struct buf *b, bool json, enum log_level level, const char *room, const c
     for (const char *k = va_arg(ap, const char *); k; k = va_arg(ap, const char *)) {
         const char *v = va_arg(ap, const char *);
         buf_printf(b, ",\"%s\":\"", k);
-        put_escaped(b, v ? v : "", true);
+        put_escaped(b, v ? v : "", JSON);
         buf_putc(b, '"');
     }
     buf_putc(b, '}');

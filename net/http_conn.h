@@ -32,6 +32,7 @@ struct http_conn {
     bool eof;         /* the client sends no more */
     bool in_head;     /* the header timer runs */
     bool overload;    /* HTTP_BODIES_MAX is reached */
+    bool too_large;   /* a chunk is more than the body may be */
     bool expect;      /* waits for 100 Continue */
     bool choked;      /* the client does not read its answers: no further request is taken */
     bool processing;  /* inside http_process: no recursion */

@@ -17,6 +17,15 @@ on_headers_complete(llhttp_t *p)
     return 0;
 }
 
+/* Told before the bytes come: who claims such a size may send nothing more and keep us waiting. */
+static int
+on_chunk_header(llhttp_t *p)
+{
+    struct http_conn *c = p->data;
+    c->too_large = p->content_length > c->req->body.max - c->req->body.len;
+    return c->too_large ? HPE_USER : 0;
+}
+
 static int
 on_body(llhttp_t *p, const char *at, size_t n)
 {
@@ -43,6 +52,7 @@ on_message_complete(llhttp_t *p)
 
 static const llhttp_settings_t settings = {
     .on_headers_complete = on_headers_complete,
+    .on_chunk_header = on_chunk_header,
     .on_body = on_body,
     .on_message_complete = on_message_complete,
 };
@@ -100,7 +110,7 @@ feed(struct http_conn *c, const char *p, size_t n)
         return llhttp_get_error_pos(&c->parser) - p;
     if (e == HPE_USER && c->overload)
         http_bad_set(&bad, 503, "too many large requests at once: try again");
-    else if (e == HPE_USER && c->req && buf_error(&c->req->body))
+    else if (c->too_large || (e == HPE_USER && c->req && buf_error(&c->req->body)))
         http_bad_set(&bad, 413, "request body is too large");
     else if (e == HPE_INVALID_METHOD) /* one that nobody knows; they are case-sensitive */
         http_bad_set(&bad, 405, "Invalid method");
@@ -205,7 +215,7 @@ take_head(struct http_conn *c)
     r->pub.body = "";
     c->req = r;
     c->complete = false;
-    c->expect = c->overload = false;
+    c->expect = c->overload = c->too_large = false;
     c->in_head = false;
     c->scanned = 0;
     char *head = mem_strndup(r, (const char *)c->in.data, hlen);

@@ -100,6 +100,17 @@ START_TEST(a_file_is_followed_from_a_line_on)
 }
 END_TEST
 
+/* It ends in a slash already. */
+START_TEST(the_top_of_an_allocation_is_one_slash)
+{
+    fake_answers((const struct answer[]){
+        FIND_ALLOC, {STAT, 200, "{\"Name\":\"/\",\"IsDir\":true,\"Size\":7}"}, {NULL, 0, NULL}});
+    check_out("alloc fs -stat bbbb /", 0,
+              "Mode    Size  Modified Time  Content Type  Name\n"
+              "<none>  7 B   <none>         <none>        /\n");
+}
+END_TEST
+
 /* What is asked next must not tell what was before. */
 START_TEST(a_pause_is_seen_when_it_returns)
 {
@@ -139,5 +150,5 @@ START_TEST(where_the_last_lines_begin)
 END_TEST
 
 TEST_SUITE("cli files", alloc_logs_and_files, following_begins_with_whole_lines,
-           lines_longer_than_a_window, a_file_is_followed_from_a_line_on, a_pause_is_seen_when_it_returns,
-           where_the_last_lines_begin)
+           lines_longer_than_a_window, a_file_is_followed_from_a_line_on,
+           the_top_of_an_allocation_is_one_slash, a_pause_is_seen_when_it_returns, where_the_last_lines_begin)

@@ -294,6 +294,20 @@ START_TEST(log_lines)
 }
 END_TEST
 
+/* Only what stands in quotes needs escapes for them; the line stays one. */
+START_TEST(quotes_of_a_message_are_not_escaped)
+{
+    log_setup(LOG_OFF, false, 2);
+    log_set_tap(tap, NULL, LOG_INFO);
+    log_info("client", "limits = \"required\" in C:\\x\ny", "k", "\"", NULL);
+    ck_assert_msg(strstr(tapped, "client: limits = \"required\" in C:\\x\\ny k=\"\\\"\"") != NULL, "%s",
+                  tapped);
+    log_setup(LOG_OFF, true, 2);
+    log_info("client", "\"q\"", NULL);
+    ck_assert_msg(strstr(tapped, "\"@message\":\"\\\"q\\\"\"}") != NULL, "%s", tapped);
+}
+END_TEST
+
 /* One field of a datagram in journald's native form; NULL when it is not there. */
 static const char *
 journal_value(const char *p, size_t n, const char *name, char *ret, size_t size)
@@ -511,5 +525,5 @@ START_TEST(keyed_hashes)
 END_TEST
 
 TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, tame, buffers,
-           errors, files, options, log_lines, journal_fields, journal_stalls, notifications,
-           digests, keyed_hashes)
+           errors, files, options, log_lines, quotes_of_a_message_are_not_escaped,
+           journal_fields, journal_stalls, notifications, digests, keyed_hashes)
