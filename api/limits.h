@@ -28,6 +28,9 @@ enum {
     JOB_TASK_NAME_MAX = 128,         /* bytes of the name of a task */
     JOB_PATH_MAX = 1024,             /* bytes of a path below the allocation's directory */
     JOB_PATH_DEPTH_MAX = 64,         /* components of such a path */
+    JOB_ENV_MAX = 4000,              /* variables of a task that its env, meta and ports make */
+    JOB_LAUNCH_MAX = 368 << 10,      /* bytes of its command, arguments, variables and isolation */
+    JOB_WORD_MAX = 131071,           /* bytes of an argument, or of a variable with its name */
     JOB_SECRETS_MIB_MAX = 1024,      /* MiB of the secrets of a task */
     JOB_LOG_FILES_MAX = 10000,       /* log files of a stream of a task */
     JOB_ERRORS_MAX = 100,            /* errors that a validation reports */

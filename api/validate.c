@@ -27,6 +27,7 @@ struct check {
     const struct job *job;
     struct str_list *errors, *warnings;
     const char *group, *task; /* names, or NULL */
+    struct launch_load load;  /* of the job; while a group is looked at, with the group's */
 };
 
 __attribute__((format(printf, 2, 3))) static void
@@ -408,7 +409,7 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     env_names(c, &t->env);
     struct str_list found = {0};
     validate_isolation(c->ctx, t, &found);
-    validate_launch(c->ctx, t, &found);
+    validate_launch(c->ctx, t, &c->load, &found);
     for (size_t i = 0; i < found.n; i++)
         complain(c, "%s", found.v[i]);
     if (t->network) {
@@ -487,7 +488,12 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
         complain(c, "shutdown_delay is negative");
     if (g->max_run_duration.set && (!batch || g->max_run_duration.v <= 0))
         complain(c, "max_run_duration must be positive, and is for batch jobs");
+    struct launch_load of_job = c->load;
+    launch_load_meta(&c->load, &g->meta);
+    for (size_t i = 0; i < g->networks.n; i++)
+        launch_load_network(&c->load, g->networks.v[i]);
     group_tasks(c, g, limits);
+    c->load = of_job;
     c->group = NULL;
 }
 
@@ -562,6 +568,7 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
         return -ERR_INVALID;
     }
     durations(&c, &type_job, job);
+    launch_load_meta(&c.load, &job->meta);
     int64_t total = 0, max = limits && limits->max_count ? limits->max_count : 50000;
     for (size_t i = 0; i < job->task_groups.n; i++) {
         const struct task_group *g = job->task_groups.v[i];

@@ -6,6 +6,7 @@
 #include "api/limits.h"
 #include "api/plain.h"
 #include "codec/codec.h"
+#include "common/buf.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -54,12 +55,132 @@ config_list(struct check *c, const char *name, const char *field)
         complain(c, "%s has %zu elements: at most %zu are allowed", name, v->list.n, most(field));
 }
 
+/* ---- how large it is -------------------------------------------------------------------------- */
+
+enum {
+    HEAD = 3,              /* bytes in front of a text on its way */
+    PORT_BYTES = 94 + 87,  /* names without label and values of a port's variables */
+    ALLOC_BYTES = 54 + 40, /* of those it has more in a network of its own */
+};
+
+/* Without what the node puts in, which may be nothing. */
+static size_t
+literal(const char *s)
+{
+    size_t n = strlen(s);
+    for (const char *at = s, *end; (at = strstr(at, "${")) && (end = strchr(at, '}')); at = end + 1)
+        n -= (size_t)(end + 1 - at);
+    return n;
+}
+
+/* One text of `n` bytes; false: beyond what the kernel takes in one. */
+static bool
+load_word(struct launch_load *l, size_t n)
+{
+    l->bytes += n + HEAD;
+    return n <= JOB_WORD_MAX;
+}
+
+void
+launch_load_meta(struct launch_load *l, const struct str_map *meta)
+{
+    for (size_t i = 0; i < meta->n; i++) {
+        const char *k = meta->v[i].k;
+        size_t n = strlen("NOMAD_META_=") + strlen(k) + literal(str_or(meta->v[i].v, ""));
+        bool capitals = true;
+        for (const char *p = k; *p; p++)
+            capitals = capitals && !(*p >= 'a' && *p <= 'z');
+        for (int times = capitals ? 1 : LAUNCH_META_VARS; times > 0; times--, l->vars++)
+            if (!load_word(l, n))
+                l->longest = k;
+    }
+}
+
+void
+launch_load_network(struct launch_load *l, const struct network_resource *n)
+{
+    bool own = str_eq(n->mode, "bridge");
+    size_t vars = LAUNCH_PORT_VARS + (own ? LAUNCH_ALLOC_VARS : 0);
+    const struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+        for (size_t i = 0; i < lists[k]->n; i++) {
+            l->vars += vars;
+            l->bytes += vars * (strlen(str_or(lists[k]->v[i]->label, "")) + 1 + HEAD) + PORT_BYTES +
+                        (own ? ALLOC_BYTES : 0);
+        }
+}
+
+static void
+load_object(struct launch_load *l, const struct type *type, const void *obj)
+{
+    auto_buf struct buf b = BUF_INIT(JOB_LAUNCH_MAX);
+    if (obj)
+        mp_encode(&b, type, obj);
+    l->bytes += buf_error(&b) ? JOB_LAUNCH_MAX : b.len;
+}
+
+static void
+load_config(struct check *c, struct launch_load *l)
+{
+    const struct value *command = value_get(c->task->config, "command");
+    const struct value *args = value_get(c->task->config, "args");
+    if (command && command->kind == VALUE_STRING)
+        l->bytes += literal(command->str.s) + HEAD;
+    for (size_t i = 0; args && args->kind == VALUE_LIST && i < args->list.n; i++)
+        if (args->list.v[i]->kind == VALUE_STRING && !load_word(l, literal(args->list.v[i]->str.s)))
+            complain(c,
+                     "args[%zu] has more than %d bytes, which no kernel takes in one: write it to a "
+                     "file",
+                     i, JOB_WORD_MAX);
+}
+
+/* What the client adds has its room: the limits leave it. */
+static void
+load(struct check *c, const struct launch_load *shared)
+{
+    const struct task *t = c->task;
+    struct launch_load l = *shared;
+    launch_load_meta(&l, &t->meta);
+    if (l.longest)
+        complain(c,
+                 "meta \"%.128s\" has more than %d bytes as a variable, which no kernel takes in one: "
+                 "write it to a file",
+                 l.longest, JOB_WORD_MAX);
+    for (size_t i = 0; t->resources && i < t->resources->networks.n; i++)
+        launch_load_network(&l, t->resources->networks.v[i]);
+    for (size_t i = 0; i < t->env.n; i++)
+        if (!load_word(&l, strlen(t->env.v[i].k) + 1 + literal(str_or(t->env.v[i].v, ""))))
+            complain(c,
+                     "env \"%.128s\" has more than %d bytes with its name, which no kernel takes in "
+                     "one: write it to a file",
+                     t->env.v[i].k, JOB_WORD_MAX);
+    l.vars += t->env.n;
+    load_config(c, &l);
+    load_object(&l, &type_task_isolation, t->isolation);
+    load_object(&l, &type_task_network, t->network);
+    if (l.vars > JOB_ENV_MAX)
+        complain(c,
+                 "env, meta and ports make %zu environment variables: at most %d are allowed; remove some (a "
+                 "key of meta makes %d, in capitals 1, a port %d, in mode \"bridge\" %d)",
+                 l.vars, JOB_ENV_MAX, LAUNCH_META_VARS, LAUNCH_PORT_VARS,
+                 LAUNCH_PORT_VARS + LAUNCH_ALLOC_VARS);
+    if (l.bytes > JOB_LAUNCH_MAX)
+        complain(c,
+                 "command, args, env, meta, ports and isolation are %zu bytes at the task's start: at most "
+                 "%d are allowed; write large values to files (meta of job, group and task counts, twice "
+                 "unless in capitals)",
+                 l.bytes, JOB_LAUNCH_MAX);
+}
+
+/* ---- the task --------------------------------------------------------------------------------- */
+
 /* Of the drivers whose config becomes a launch; what another one's means, that one knows. */
 static void
-config(struct check *c)
+config(struct check *c, const struct launch_load *shared)
 {
     if (!str_eq(c->task->driver, "exec") && !str_eq(c->task->driver, "raw_exec"))
         return;
+    load(c, shared);
     config_text(c, "command", "Command");
     config_text(c, "work_dir", "WorkDir");
     config_list(c, "args", "Args");
@@ -83,19 +204,16 @@ verity(struct check *c, const struct task_isolation *iso)
 }
 
 void
-validate_launch(const void *ctx, const struct task *t, struct str_list *errors)
+validate_launch(const void *ctx, const struct task *t, const struct launch_load *shared,
+                struct str_list *errors)
 {
     struct check c = {.ctx = ctx, .task = t, .errors = errors};
     text(&c, "user", t->user, "User");
-    if (t->env.n > most("Env"))
-        complain(&c,
-                 "env has %zu variables: at most %zu are allowed, with those that the client adds",
-                 t->env.n, most("Env"));
     if (t->resources && t->resources->secrets_mb > JOB_SECRETS_MIB_MAX)
         complain(&c, "resources: secrets is more than %d MB", JOB_SECRETS_MIB_MAX);
     if (t->log_config && t->log_config->max_files.v > JOB_LOG_FILES_MAX)
         complain(&c, "logs: max_files is more than %d", JOB_LOG_FILES_MAX);
-    config(&c);
+    config(&c, shared);
     if (t->isolation)
         verity(&c, t->isolation);
 }

@@ -9,7 +9,24 @@
 
 #include "api/api.h"
 
+enum {
+    LAUNCH_META_VARS = 2,  /* variables of a key of meta: as it is written, and in capitals */
+    LAUNCH_PORT_VARS = 7,  /* of a port: client/env.c */
+    LAUNCH_ALLOC_VARS = 3, /* more of one that the allocation has in a network of its own */
+};
+
+/* What tasks get in common from their job and group: each block counts, also where another one of the
+ * task says the same key again. */
+struct launch_load {
+    size_t vars, bytes;
+    const char *longest; /* key of meta whose variable is beyond JOB_WORD_MAX; borrowed */
+};
+
+void launch_load_meta(struct launch_load *l, const struct str_map *meta);
+void launch_load_network(struct launch_load *l, const struct network_resource *n);
+
 /* Appends one text per problem, owned by ctx. */
-void validate_launch(const void *ctx, const struct task *t, struct str_list *errors);
+void validate_launch(const void *ctx, const struct task *t, const struct launch_load *shared,
+                     struct str_list *errors);
 
 #endif

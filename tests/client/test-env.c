@@ -4,6 +4,8 @@
  */
 #include <string.h>
 
+#include "api/limits.h"
+#include "api/validate_launch.h"
 #include "client/env.h"
 #include "client/internal.h"
 #include "client/log_index.h"
@@ -104,6 +106,29 @@ START_TEST(meta_layers)
     IS(e, "NOMAD_META_LEVEL", "group");
     IS(e, "NOMAD_META_owner_x", "ops");
     IS(e, "NOMAD_META_OWNER_X", "ops");
+}
+END_TEST
+
+/* Registration leaves room for as many. */
+START_TEST(ports_and_meta_make_as_many_variables_as_registration_counts)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct str_list before, after;
+    f->job.meta = f->tg.meta = (struct str_map){0};
+    env_list(ctx, env_build(ctx, &f->in), &before);
+    ck_assert_uint_le(before.n, 4096 - JOB_ENV_MAX);
+    str_map_set(f, &f->job.meta, "a", "x");
+    env_list(ctx, env_build(ctx, &f->in), &after);
+    ck_assert_uint_eq(after.n, before.n + LAUNCH_META_VARS);
+    f->job.meta.n = 0;
+    add_port(f, "a-b", 80, 0);
+    env_list(ctx, env_build(ctx, &f->in), &after);
+    ck_assert_uint_eq(after.n, before.n + LAUNCH_PORT_VARS);
+    struct alloc_network_status status = {.interface_name = "eth0", .address = "10.1.2.3"};
+    f->alloc.network_status = &status;
+    env_list(ctx, env_build(ctx, &f->in), &after);
+    ck_assert_uint_eq(after.n, before.n + LAUNCH_PORT_VARS + LAUNCH_ALLOC_VARS);
 }
 END_TEST
 
@@ -321,7 +346,8 @@ START_TEST(cpu_rate_when_the_clock_is_set_back)
 }
 END_TEST
 
-TEST_SUITE("env", ids_and_limits, meta_layers, ports, own_variables_are_resolved, interpolation,
-           values_at_any_depth, resolv_of_a_group,
+TEST_SUITE("env", ids_and_limits, meta_layers, ports,
+           ports_and_meta_make_as_many_variables_as_registration_counts,
+           own_variables_are_resolved, interpolation, values_at_any_depth, resolv_of_a_group,
            what_is_put_into_resolv_conf_is_looked_at_again, log_names, log_seek, log_followed,
            cpu_rate_when_the_clock_is_set_back)

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "api/canonical.h"
+#include "api/limits.h"
 #include "api/validate.h"
+#include "api/validate_launch.h"
 #include "common/num.h"
 #include "tests/lib/test.h"
 
@@ -251,6 +253,116 @@ START_TEST(sealed_files)
 }
 END_TEST
 
+static void
+numbered(struct task *t, struct str_map *m, const char *prefix, size_t n, size_t bytes)
+{
+    char *value = mem_array(t, char, bytes + 1);
+    memset(value, 'x', bytes);
+    for (size_t i = 0; i < n; i++)
+        str_map_set(t, m, mem_printf(t, "%s%zu", prefix, i), value);
+}
+
+static const char *
+launch_errors(struct job *j)
+{
+    struct str_list errors = {0}, warnings = {0};
+    int r = job_validate(j, j, NULL, &errors, &warnings);
+    ck_assert_int_eq(r, errors.n > 0 ? -ERR_INVALID : 0);
+    return errors.n > 0 ? job_errors_text(j, &errors) : "";
+}
+
+#define TELLS(j, text)                                                                             \
+    do {                                                                                           \
+        const char *told = launch_errors(j);                                                       \
+        ck_assert_msg(*(text) ? strstr(told, text) != NULL : !*told, "%s", told);                  \
+    } while (0)
+
+/* What no node could start is not registered: its variables are counted as the client makes them. */
+START_TEST(an_environment_that_no_launch_takes_is_refused)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(ctx, small);
+    struct task_group *g = j->task_groups.v[0];
+    struct task *t = g->tasks.v[0];
+    numbered(t, &t->env, "e", JOB_ENV_MAX, 1);
+    TELLS(j, "");
+    str_map_set(t, &t->env, "more", "x");
+    TELLS(j, "make 4001 environment variables: at most 4000");
+    t->driver = "other"; /* it knows itself what it takes */
+    TELLS(j, "");
+    t->driver = "raw_exec";
+    TELLS(j, "make 4001");
+    t->env = (struct str_map){0};
+    numbered(t, &t->meta, "m", 700, 1);
+    numbered(t, &g->meta, "g", 700, 1);
+    numbered(t, &j->meta, "j", 700, 1);
+    TELLS(j, "make 4200");
+    j->meta = (struct str_map){0};
+    numbered(t, &j->meta, "J", 700, 1); /* of capitals there is one spelling */
+    TELLS(j, "");
+}
+END_TEST
+
+START_TEST(ports_count_with_every_variable_that_they_make)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(ctx, small);
+    struct task_group *g = j->task_groups.v[0];
+    struct network_resource *n = mem_new(j, struct network_resource);
+    n->mode = "host";
+    list_add(j, g->networks, n);
+    for (int i = 0; i < JOB_PORTS_MAX; i++) {
+        struct port *p = mem_new(n, struct port);
+        p->label = mem_printf(p, "p%d", i);
+        list_add(n, n->dynamic_ports, p);
+    }
+    TELLS(j, "");
+    n->mode = "bridge";
+    TELLS(j, "make 5120 environment variables");
+    n->dynamic_ports.n = JOB_ENV_MAX / (LAUNCH_PORT_VARS + LAUNCH_ALLOC_VARS);
+    TELLS(j, "");
+}
+END_TEST
+
+START_TEST(a_launch_larger_than_the_message_is_refused)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(ctx, small);
+    struct task_group *g = j->task_groups.v[0];
+    struct task *t = g->tasks.v[0];
+    numbered(t, &t->env, "e", 30, 12 << 10);
+    TELLS(j, "");
+    numbered(t, &t->env, "f", 1, 9 << 10);
+    TELLS(j, "at most 376832 are allowed");
+    t->env = (struct str_map){0};
+    numbered(t, &j->meta, "j", 2, 32 << 10);
+    numbered(t, &g->meta, "g", 2, 32 << 10);
+    TELLS(j, "");
+    numbered(t, &t->meta, "t", 2, 32 << 10);
+    TELLS(j, "meta of job, group and task counts, twice");
+    g->meta.n = 0;
+    TELLS(j, "");
+    char *long_one = mem_array(t, char, 200 << 10);
+    memset(long_one, 'x', (200 << 10) - 1);
+    str_map_set(t, &t->env, "big", long_one);
+    TELLS(j, "env \"big\" has more than 131071 bytes");
+    t->env.n = 0;
+    str_map_set(t, &j->meta, "big", long_one);
+    TELLS(j, "meta \"big\" has more than 131071 bytes");
+    j->meta.n = 0;
+    t->config = value_map(t);
+    struct value *args = value_list(t);
+    value_list_add(args, value_str(t, "a"));
+    value_list_add(args, value_str(t, long_one));
+    value_map_set(t->config, "args", args);
+    TELLS(j, "args[1] has more than 131071 bytes");
+    memcpy(long_one, "${", 2); /* what the node puts there may be short */
+    long_one[(200 << 10) - 2] = '}';
+    args->list.v[1] = value_str(t, long_one);
+    TELLS(j, "");
+}
+END_TEST
+
 /* Names are compared in pairs: too many are refused before. */
 START_TEST(many_groups)
 {
@@ -335,4 +447,6 @@ START_TEST(errors_are_collected)
 END_TEST
 
 TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, empty_is_null,
-           bounds, sealed_files, many_groups, at_once_is_bounded, errors_are_collected)
+           bounds, sealed_files, an_environment_that_no_launch_takes_is_refused,
+           ports_count_with_every_variable_that_they_make, a_launch_larger_than_the_message_is_refused,
+           many_groups, at_once_is_bounded, errors_are_collected)
