@@ -201,16 +201,16 @@ child_failed(const char *what, int error)
     _exit(126);
 }
 
-/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor
- */
+/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor by
+ * the signal `death`. */
 static void
-child_begin(pid_t parent)
+child_begin(pid_t parent, int death)
 {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, death, 0, 0, 0);
     if (getppid() != parent)
         _exit(126);
 }
@@ -224,7 +224,7 @@ warden_child(struct run *u, pid_t parent)
     char *envp[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
                     str_empty(journal) ? NULL : mem_printf(u->ctx, "JOURNAL_STREAM=%s", journal),
                     NULL};
-    child_begin(parent);
+    child_begin(parent, u->conf->stop_tasks ? SIGUSR1 : SIGTERM);
     execve(u->warden_exe, argv, envp);
     child_failed(u->warden_exe, errno);
 }
@@ -245,7 +245,9 @@ agent_child(struct run *u, pid_t parent)
     if (r < 0)
         child_failed("the agent", -r);
     (void)fcntl(u->lock, F_SETFD, 0);
-    child_begin(parent); /* after the change of user, which forgets the parent's death signal */
+    /* After the change of user, which forgets the signal. An agent whose tasks are being ended under it
+     * would start them again, and ask a warden that is gone to stop them; nothing of it is kept. */
+    child_begin(parent, s->stop_tasks ? SIGKILL : SIGTERM);
     fexecve(u->self, argv, environ);
     child_failed("the agent", errno);
 }
@@ -481,9 +483,12 @@ await_warden(struct run *u, struct err *e)
 static int
 take_lock(struct run *u, struct err *e)
 {
-    const char *path = mem_printf(u->ctx, "%s/supervisor.lock", u->policy->run_dir);
+    const char *dir = u->policy->run_dir, *path = mem_printf(u->ctx, "%s/supervisor.lock", dir);
     int64_t end = clock_mono_ns() + SUPERVISOR_LOCK_MS * NS_PER_MS;
     bool told = false;
+    int r = dir_make(AT_FDCWD, dir, 0755);
+    if (r < 0)
+        return err_errno(e, -r, "make \"%s\"", dir);
     u->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (u->lock < 0)
         return err_errno(e, errno, "open \"%s\"", path);
@@ -512,11 +517,10 @@ prepare(struct run *u, struct err *e)
     if (r == 0)
         r = find_user(u, e);
     if (r == 0)
+        r = take_lock(u, e);
+    if (r == 0) /* not before: an agent that still runs has the policy that it was started with */
         r = policy_install(u->policy, &u->policy_path, e);
     if (r != 0)
-        return r;
-    r = take_lock(u, e);
-    if (r < 0)
         return r;
     u->self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     ssize_t n = readlink("/proc/self/exe", u->self_path, sizeof(u->self_path) - 1);
