@@ -30,7 +30,8 @@ struct parser {
     const char *start; /* of the text, for positions */
     const char *at;    /* the current token */
     enum token tok;
-    char *text; /* of a word or string */
+    char *text;   /* of a word or string */
+    bool pointer; /* it is one in "..." that begins with a slash: where a selector may be, a JSON pointer */
     unsigned depth;
     const struct var *vars; /* the innermost */
     int n_vars;             /* in scope */
@@ -70,6 +71,7 @@ lex_string(struct parser *p, char q)
     p->s++;
     p->text = out;
     p->tok = T_STRING;
+    p->pointer = q == '"' && out[0] == '/';
     return 0;
 }
 
@@ -86,6 +88,7 @@ next(struct parser *p)
     p->s += strspn(p->s, " \t\r\n");
     p->at = p->s;
     p->text = NULL;
+    p->pointer = false;
     if (!*p->s) {
         p->tok = T_END;
         return 0;
@@ -169,9 +172,53 @@ step_first(struct parser *p, struct selector *s, const char *name)
     return step(p, s, name);
 }
 
-static int
-parse_selector(struct parser *p, struct selector *s, const char *first)
+/* A part of a JSON pointer as what it stands for (RFC 6901, 4): "~1" is a slash, "~0" a tilde. */
+static void
+unescape(char *s)
 {
+    char *out = s;
+    for (; *s; s++) {
+        bool escape = s[0] == '~' && (s[1] == '0' || s[1] == '1');
+        *out++ = (char)(!escape ? *s : s[1] == '1' ? '/' : '~');
+        s += escape;
+    }
+    *out = 0;
+}
+
+static bool
+pointer_char(char c)
+{
+    return word_char(c) ? c != '+' : (c & 0x80) != 0 || (c != 0 && strchr(".~|", c) != NULL);
+}
+
+/* "/Meta/a.b": the same as Meta["a.b"]. */
+static int
+parse_pointer(struct parser *p, struct selector *s, const char *text)
+{
+    int r = 0;
+
+    for (const char *at = text; *at; at++)
+        if (!pointer_char(*at))
+            return bad(p, "a selector in quotes is made of letters, digits and any of -_.~:|/");
+    for (const char *at = text; r == 0 && *at;) {
+        size_t n = strcspn(++at, "/");
+        char *part = mem_strndup(p->ctx, at, n);
+        unescape(part);
+        if (n == 0)
+            r = bad(p, "a part of the selector is empty");
+        else
+            r = at == text + 1 ? step_first(p, s, part) : step(p, s, part);
+        at += n;
+    }
+    return r;
+}
+
+/* `first` is read already, and whether it is a JSON pointer. */
+static int
+parse_selector(struct parser *p, struct selector *s, const char *first, bool pointer)
+{
+    if (pointer)
+        return parse_pointer(p, s, first);
     int r = step_first(p, s, first);
 
     while (r == 0 && (p->tok == T_DOT || p->tok == T_LBRACKET)) {
@@ -269,19 +316,20 @@ parse_in(struct parser *p, struct node_expr *n)
     int r = next(p);
     if (r < 0)
         return r;
-    if (p->tok != T_WORD)
+    if (p->tok != T_WORD && !p->pointer)
         return bad(p, "a selector is missing");
     char *first = p->text;
+    bool pointer = p->pointer;
     n->op = OP_CONTAINS;
     r = next(p);
-    return r < 0 ? r : parse_selector(p, &n->sel, first);
+    return r < 0 ? r : parse_selector(p, &n->sel, first, pointer);
 }
 
 static int
 parse_match(struct parser *p, struct node_expr *n)
 {
     char *text = p->text;
-    bool string = p->tok == T_STRING;
+    bool string = p->tok == T_STRING, pointer = p->pointer;
 
     if (!text)
         return bad(p, "a selector or value is missing");
@@ -296,11 +344,11 @@ parse_match(struct parser *p, struct node_expr *n)
             return -ERR_INVALID;
         in = is_word(&ahead, "in");
     }
-    if (string || in) {
+    if ((string && !pointer) || in) {
         n->value = text;
         r = parse_in(p, n);
     } else {
-        r = parse_selector(p, &n->sel, text);
+        r = parse_selector(p, &n->sel, text, pointer);
         if (r == 0)
             r = parse_operator(p, n);
     }
@@ -348,14 +396,14 @@ bind(struct parser *p, struct var *v, const char *name, struct spot spot)
 
 /* any selector as names { expr }; "any" or "all" is read already, as is the selector's first name. */
 static int
-parse_each(struct parser *p, struct node_expr *n, const char *first)
+parse_each(struct parser *p, struct node_expr *n, const char *first, bool pointer)
 {
     const char *names[2];
     const struct var *outer = p->vars;
     int n_vars = p->n_vars;
     struct var key, value;
 
-    int r = parse_selector(p, &n->sel, first);
+    int r = parse_selector(p, &n->sel, first, pointer);
     if (r == 0 && n->sel.spot.shape == FS_ONE)
         r = bad(p, "any and all are for lists and maps");
     if (r == 0 && !is_word(p, "as"))
@@ -388,9 +436,10 @@ begins_each(const struct parser *p)
     struct err ignored = ERR_INIT;
 
     ahead.e = &ignored;
-    return (is_word(p, "any") || is_word(p, "all")) && next(&ahead) == 0 && ahead.tok == T_WORD &&
-           !is_word(&ahead, "is") && !is_word(&ahead, "not") && !is_word(&ahead, "contains") &&
-           !is_word(&ahead, "matches") && !is_word(&ahead, "in");
+    return (is_word(p, "any") || is_word(p, "all")) && next(&ahead) == 0 &&
+           (ahead.tok == T_WORD || ahead.pointer) && !is_word(&ahead, "is") &&
+           !is_word(&ahead, "not") && !is_word(&ahead, "contains") && !is_word(&ahead, "matches") &&
+           !is_word(&ahead, "in");
 }
 
 static struct node_expr *
@@ -402,7 +451,8 @@ each(struct parser *p)
     if (next(p) < 0)
         return NULL;
     const char *first = p->text;
-    return next(p) < 0 || parse_each(p, n, first) < 0 ? NULL : n;
+    bool pointer = p->pointer;
+    return next(p) < 0 || parse_each(p, n, first, pointer) < 0 ? NULL : n;
 }
 
 static struct node_expr *

@@ -132,6 +132,47 @@ START_TEST(matches)
 }
 END_TEST
 
+/* A selector in double quotes that begins with a slash is a JSON pointer (RFC 6901). */
+START_TEST(json_pointers_select)
+{
+    static const struct {
+        const char *text;
+        bool match;
+    } rows[] = {
+        {"\"/Meta/a.b\" == \"x\"", true},
+        {"\"/Meta/a.b\" != x", false},
+        {"\"/Meta/c~1d~01\" == y", true},
+        {"\"/Meta/absent\" == x", false},
+        {"\"/Meta\" is not empty and not \"/Status\" is empty", true},
+        {"\"/Status\" not matches \"^r\"", false},
+        {"\"/TaskGroups/1/Name\" == db", true},
+        {"dc2 in \"/Datacenters\"", true},
+        {"\"dc3\" not in \"/Datacenters\"", true},
+        {"any \"/Datacenters\" as d { \"/d\" == dc2 }", true},
+        {"any TaskGroups as g { \"/g/Meta/tier\" == back }", true},
+        {"\"/x\" in Meta", false}, /* a value before "in" */
+        {"ID == \"/web\"", false},
+    };
+    static const char *const bad[] = {
+        "`/Meta/a.b` == x", "\"Meta/a.b\" == x", "\"/\" == x",       "\"/Nope\" == x",
+        "\"//Meta\" == x", "\"/Meta/a b\" == x", "\"/Meta/a.b\"", "\"/Meta/a.b\".c == x",
+        "x in `/Meta`",    "\"/TaskGroups/x/Name\" == y",
+    };
+    str_map_set(ctx, &job->meta, "a.b", "x");
+    str_map_set(ctx, &job->meta, "c/d~1", "y");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err e = ERR_INIT;
+        struct filter *f = filter_compile(ctx, &type_job, rows[i].text, &e);
+        ck_assert_msg(f != NULL, "%s: %s", rows[i].text, e.text);
+        ck_assert_msg(filter_match(f, job) == rows[i].match, "%s", rows[i].text);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err e = ERR_INIT;
+        ck_assert_msg(filter_compile(ctx, &type_job, bad[i], &e) == NULL && e.text[0], "%s", bad[i]);
+    }
+}
+END_TEST
+
 START_TEST(nested_selectors)
 {
     struct err e = ERR_INIT;
@@ -228,5 +269,5 @@ START_TEST(long_work_is_bounded)
 }
 END_TEST
 
-TEST_SUITE_FIXTURE("filter", 20, setup, teardown, matches, nested_selectors,
+TEST_SUITE_FIXTURE("filter", 20, setup, teardown, matches, json_pointers_select, nested_selectors,
                    refuses_malformed_expressions, long_work_is_bounded)
