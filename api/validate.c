@@ -204,7 +204,7 @@ static bool
 label_valid(const char *s)
 {
     size_t n = str_empty(s) ? 0 : strlen(s);
-    if (n == 0 || n > JOB_NAME_MAX)
+    if (n == 0 || n > JOB_LABEL_MAX)
         return false;
     for (; *s; s++)
         if (!((*s >= '0' && *s <= '9') || ((*s | 0x20) >= 'a' && (*s | 0x20) <= 'z') || *s == '_' ||
@@ -503,8 +503,8 @@ job_id(struct check *c)
     const char *id = c->job->id;
     if (str_empty(id))
         complain(c, "the job has no ID");
-    else if (strlen(id) > type_field(&type_job, "ID", 2)->max)
-        complain(c, "the job's ID is too long");
+    else if (strlen(id) > JOB_ID_MAX)
+        complain(c, "the job's ID is longer than %d bytes", JOB_ID_MAX);
     else if (strpbrk(id, " \t\n"))
         complain(c, "the job's ID \"%s\" holds a blank", id);
 }
@@ -582,7 +582,7 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
     if (max >= 0 && total > max)
         complain(&c,
                  "the counts of all groups are %" PRId64 " together: at most %" PRId64
-                 " are allowed (server.job_max_count)",
+                 " are allowed (job_max_count of the server)",
                  total, max);
     if (job->all_at_once && total > JOB_AT_ONCE_MAX)
         complain(&c,

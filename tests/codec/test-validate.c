@@ -446,7 +446,26 @@ START_TEST(errors_are_collected)
 }
 END_TEST
 
+/* Nobody's id is cut: the limit that the pages tell is the one that holds. */
+START_TEST(an_id_is_as_long_as_the_pages_say)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(ctx, small);
+    char id[JOB_ID_MAX + 2] = "";
+    struct str_list errors = {0}, warnings = {0};
+    struct err e = ERR_INIT;
+    memset(id, 'x', JOB_ID_MAX);
+    j->id = j->name = id;
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), 0);
+    ck_assert_int_eq(codec_check(&type_job, j, &e), 0);
+    id[JOB_ID_MAX] = 'x';
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+    ck_assert_int_lt(codec_check(&type_job, j, &e), 0);
+}
+END_TEST
+
 TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, empty_is_null,
            bounds, sealed_files, an_environment_that_no_launch_takes_is_refused,
            ports_count_with_every_variable_that_they_make, a_launch_larger_than_the_message_is_refused,
-           many_groups, at_once_is_bounded, errors_are_collected)
+           many_groups, at_once_is_bounded, errors_are_collected,
+           an_id_is_as_long_as_the_pages_say)
