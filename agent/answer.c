@@ -26,7 +26,7 @@ ask_fail(struct ask *a, int status, const char *fmt, ...)
     http_fail(a->req, status, "%s", text);
 }
 
-/* The status that answers an error of an RPC method: 500 unless it is coded (paddock-api(7)). */
+/* The status that answers an error of an RPC method: 500 unless it is coded (paddock-nomad(7)). */
 static int
 status_of(const struct err *e)
 {

@@ -163,14 +163,14 @@ job_versions(struct ask *a)
 /* Namespace: query, then the job's; region: query (which is ours), then the job's, where "global" means
  * ours. */
 static struct job_register_request *
-job_body(struct ask *a)
+any_job_body(struct ask *a)
 {
     struct job_register_request *r = ask_body(a, &type_job_register_request, false);
 
     if (!r)
         return NULL;
-    if (!r->job || str_empty(r->job->id)) {
-        ask_fail(a, 400, r->job ? "Job ID hasn't been provided" : "Job must be specified");
+    if (!r->job) {
+        ask_fail(a, 400, "Job must be specified");
         return NULL;
     }
     const char *ns = http_query(a->req, "namespace");
@@ -187,6 +187,28 @@ job_body(struct ask *a)
     }
     r->write = a->w;
     return r;
+}
+
+static bool
+priority_ok(struct ask *a, int64_t eval_priority)
+{
+    if (eval_priority >= 0 && eval_priority <= 100)
+        return true;
+    ask_fail(a, 400, "Eval priority must be between 1 and 100 inclusively");
+    return false;
+}
+
+/* Of a job that is registered or planned. */
+static struct job_register_request *
+job_body(struct ask *a)
+{
+    struct job_register_request *r = any_job_body(a);
+
+    if (r && str_empty(r->job->id)) {
+        ask_fail(a, 400, "Job ID hasn't been provided");
+        return NULL;
+    }
+    return r && priority_ok(a, r->eval_priority) ? r : NULL;
 }
 
 static void
@@ -246,7 +268,7 @@ validate_done(struct ask *a, const void *resp)
 static void
 job_validate_route(struct ask *a)
 {
-    struct job_register_request *r = job_body(a);
+    struct job_register_request *r = any_job_body(a); /* without an ID, too: that is an error to tell */
     if (r)
         ask_call(a, RPC_JOB_VALIDATE, r, validate_done);
 }
@@ -270,9 +292,7 @@ job_delete(struct ask *a)
         !ask_bool(a, "no_shutdown_delay", &r->no_shutdown_delay) ||
         !ask_int(a, "eval_priority", &r->eval_priority))
         return;
-    if (r->eval_priority < 0 || r->eval_priority > 100)
-        ask_fail(a, 400, "Eval priority must be between 1 and 100 inclusively");
-    else
+    if (priority_ok(a, r->eval_priority))
         ask_call(a, RPC_JOB_DEREGISTER, r, deregister_done);
 }
 

@@ -174,6 +174,15 @@ job_register(void *arg, struct rpc_call *call, const void *req)
 }
 
 static void
+job_validate_rpc(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct job_register_request *r = req;
+    struct job_validate_response resp = {.error = str_empty(r->job->id) ? "the job has no ID" : NULL};
+    (void)arg;
+    rpc_reply(call, &resp);
+}
+
+static void
 job_deregister(void *arg, struct rpc_call *call, const void *req)
 {
     const struct job_deregister_request *r = req;
@@ -285,6 +294,7 @@ const struct rpc_service fake_services[] = {
     {RPC_JOB_GET_JOB, job_get},
     {RPC_JOB_VERSIONS, job_versions},
     {RPC_JOB_REGISTER, job_register},
+    {RPC_JOB_VALIDATE, job_validate_rpc},
     {RPC_JOB_DEREGISTER, job_deregister},
     {RPC_STATUS_LEADER, leader},
     {RPC_SYSTEM_GC, gc},

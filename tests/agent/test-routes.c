@@ -179,8 +179,17 @@ START_TEST(errors)
     ck_assert_int_eq(status("GET", "/v1/job/boom", NULL), 500);
     ck_assert_str_eq(got.body, "No cluster leader");
     ck_assert_int_eq(status("GET", "/v1/job/busy", NULL), 429);
+}
+END_TEST
+
+START_TEST(a_job_is_refused_with_the_status_that_nomad_has)
+{
     ck_assert_int_eq(status("POST", "/v1/jobs", "{\"Job\":{\"ID\":\"invalid\"}}"), 500);
     ck_assert_ptr_nonnull(strstr(got.body, "Missing job task groups"));
+    ck_assert_int_eq(status("PUT", "/v1/jobs", "{\"Job\":{\"ID\":\"x\"},\"EvalPriority\":101}"), 400);
+    ck_assert_int_eq(status("PUT", "/v1/job/x/plan", "{\"Job\":{}}"), 400);
+    ck_assert_int_eq(status("PUT", "/v1/validate/job", "{\"Job\":{}}"), 200);
+    ck_assert_ptr_nonnull(strstr(got.body, "the job has no ID"));
 }
 END_TEST
 
@@ -774,6 +783,7 @@ START_TEST(a_broken_body_is_refused_by_every_endpoint_that_takes_one)
 END_TEST
 
 TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
+                   a_job_is_refused_with_the_status_that_nomad_has,
                    nodes_keep_their_secret_and_tell_of_drain,
                    a_node_has_the_allocations_of_all_namespaces, draining, node_metadata,
                    parameters, lists, a_list_of_any_length_is_streamed, pretty,

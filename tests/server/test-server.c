@@ -154,6 +154,11 @@ START_TEST(refusals_name_the_problem)
     ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &req));
     ck_assert_int_eq(w->err.code, -ERR_INVALID);
 
+    struct job nameless = {.id = NULL};
+    req.job = &nameless;
+    const struct job_validate_response *v = CALL(w, RPC_JOB_VALIDATE, job_validate_response, &req);
+    ck_assert_ptr_nonnull(strstr(v->error, "the job has no ID"));
+
     node_up(w);
     struct node_update_status_request sr = {
         .node_id = node_id, .secret_id = "33333333-3333-4333-8333-333333333333", .status = NODE_READY};
