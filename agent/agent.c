@@ -24,6 +24,7 @@
 #include "agent/policy.h"
 #include "agent/roles.h"
 #include "agent/selfbox.h"
+#include "client/client.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -359,8 +360,12 @@ reload(void *arg)
         return;
     }
     enum log_level level = log_level_parse(str_or(cfg->log_level, "INFO"));
-    if (level != LOG_LEVEL_INVALID)
+    if (level != LOG_LEVEL_INVALID) {
         log_set_level(level);
+        run->cfg->log_level = mem_strdup(run->cfg, str_or(cfg->log_level, "INFO"));
+    }
+    if (run->roles->client)
+        client_reload(run->roles->client);
     log_info("agent", "configuration reloaded", "log_level", cfg->log_level, NULL);
 }
 

@@ -36,8 +36,9 @@ value_true(const struct value *v, const char *key)
                  (x->kind == VALUE_INT && x->i == 1));
 }
 
-bool
-agent_raw_exec(const struct agent_config *cfg)
+/* plugin "raw_exec" { config { enabled = true } }, or -dev. */
+static bool
+raw_exec(const struct agent_config *cfg)
 {
     bool on = cfg->dev_mode;
     for (size_t i = 0; i < cfg->plugins.n; i++)
@@ -115,7 +116,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         talloc_free(p);
         return r;
     }
-    p->raw_exec = agent_raw_exec(cfg);
+    p->raw_exec = raw_exec(cfg);
     list_add(p, p->drivers, "exec");
     if (p->raw_exec)
         list_add(p, p->drivers, "raw_exec");

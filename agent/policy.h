@@ -13,8 +13,6 @@
  * (-dev); may be NULL. *ret is owned by ctx. */
 int agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_dir,
                  struct policy **ret, struct err *e);
-/* plugin "raw_exec" { config { enabled = true } }, or -dev. */
-bool agent_raw_exec(const struct agent_config *cfg);
 
 /* Rules for p->agent_denied: the addresses at which this agent listens, as they are now. */
 void policy_deny_agent(struct policy *p, const struct agent_config *cfg);

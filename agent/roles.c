@@ -222,7 +222,6 @@ start_client(struct roles *r, struct err *e)
         .node_max_allocs = k->node_max_allocs,
         .dev = c->dev_mode,
         .stop_tasks = c->dev_mode,
-        .raw_exec = agent_raw_exec(c),
         .default_ineligible = k->default_ineligible,
         .version = PACKAGE_VERSION,
     };

@@ -58,7 +58,6 @@ struct client_config {
     int64_t node_max_allocs;           /* 0: unlimited */
     bool dev;              /* loopback fingerprint */
     bool stop_tasks;       /* client_stop ends all tasks and removes their directories (-dev) */
-    bool raw_exec;         /* the launch policy allows it */
     bool default_ineligible;
     const char *version;   /* our own version, e.g. "0.1.0" */
 };
@@ -74,6 +73,8 @@ int client_start(struct client *c, struct err *e);
  * client is left on the loop; then client_free. */
 void client_stop(struct client *c, void (*done)(void *arg), void *arg);
 void client_free(struct client *c);
+/* The warden has another policy: what the node says of drivers and isolation follows it. */
+void client_reload(struct client *c);
 
 /* Asks the servers to drain this node, again until one agrees, and waits until the drain is over: every
  * allocation has ended (of system jobs too, unless ignored). Deadlines of the spec: > 0: what is left

@@ -162,6 +162,7 @@ struct client {
     bool sweeping;
     struct timer *gc_retry_timer;
     bool warden_root;
+    bool warden_raw_exec; /* its policy allows it */
     char *warden_missing;
     char *warden_cgroup;
     char *warden_bridge; /* of network mode bridge; where the fact "bridge" is true */

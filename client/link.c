@@ -95,6 +95,25 @@ take_facts(struct client *c, const struct warden_info *info, struct warden_reply
         c->keep[i] = TAKE_FD(r->keep[i]);
 }
 
+/* What it can do, and what the policy lets it. */
+static void
+take_info(struct client *c, const struct warden_info *info, struct warden_reply *r)
+{
+    mem_free(c->warden_missing);
+    mem_free(c->warden_cgroup);
+    mem_free(c->warden_bridge);
+    c->warden_root = info->root;
+    c->warden_raw_exec = info->raw_exec;
+    if (info->missing.n > 0)
+        c->warden_missing = mem_strdup(c, info->missing.v[0]);
+    if (!str_empty(info->cgroup_root))
+        c->warden_cgroup = mem_strdup(c, info->cgroup_root);
+    if (!str_empty(info->bridge))
+        c->warden_bridge = mem_strdup(c, info->bridge);
+    take_facts(c, info, r);
+    c->link_info = true;
+}
+
 static void
 link_is_up(struct client *c)
 {
@@ -135,22 +154,31 @@ on_info(void *arg, const struct err *e, struct warden_reply *r)
         refuse(c, info);
         register_start(c);
     } else {
-        mem_free(c->warden_missing);
-        mem_free(c->warden_cgroup);
-        c->warden_root = info->root;
-        if (info->missing.n > 0)
-            c->warden_missing = mem_strdup(c, info->missing.v[0]);
-        if (!str_empty(info->cgroup_root))
-            c->warden_cgroup = mem_strdup(c, info->cgroup_root);
-        mem_free(c->warden_bridge);
-        if (!str_empty(info->bridge))
-            c->warden_bridge = mem_strdup(c, info->bridge);
-        take_facts(c, info, r);
-        c->link_info = true;
+        take_info(c, info, r);
         link_is_up(c);
         register_start(c);
     }
     client_release(c);
+}
+
+static void
+on_info_again(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct client *c = arg;
+    if (!e && !c->stopping && c->link_up && r->msg->info) {
+        take_info(c, r->msg->info, r);
+        register_start(c);
+    }
+    client_release(c);
+}
+
+void
+client_reload(struct client *c)
+{
+    if (c->stopping || !c->link_up)
+        return; /* who connects asks */
+    client_hold(c);
+    warden_info(c->warden, on_info_again, c);
 }
 
 static void

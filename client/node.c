@@ -64,7 +64,7 @@ add_drivers(struct client *c)
         .root = c->warden_root,
         .warden = c->warden && c->link_info,
         .cgroup2 = str_eq(cgroup2, "v2"),
-        .raw_exec = c->cfg.raw_exec,
+        .raw_exec = c->warden_raw_exec,
         .missing = c->warden_missing,
     };
     for (size_t i = 0; i < drivers_n; i++)

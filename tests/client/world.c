@@ -229,7 +229,6 @@ world_start(struct world *w, unsigned uid)
                                     .alloc_dir = w->rig.policy.alloc_dir,
                                     .name = "node1",
                                     .dev = true,
-                                    .raw_exec = true,
                                     .version = "0.1"};
 }
 
