@@ -24,7 +24,7 @@ enum {
     JOB_NET_RULES_MAX = 64,          /* rules of a list of a network policy */
     JOB_DNS_MAX = 16,                /* servers, searches or options of a network */
     JOB_HOSTNAME_MAX = 64,           /* bytes of the host name of a network */
-    JOB_ID_MAX = 1024,               /* bytes of the id of a job, and of its name */
+    JOB_ID_MAX = 1024,               /* bytes of the id and name of a job, and a group's name */
     JOB_LABEL_MAX = 256,             /* bytes of the label of a port */
     JOB_TASK_NAME_MAX = 128,         /* bytes of the name of a task */
     JOB_PATH_MAX = 1024,             /* bytes of a path below the allocation's directory */

@@ -347,9 +347,10 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
         complain(c, "resources: cpu and cores exclude each other");
     if (r->cores.v == 0 && r->cpu.v < 1)
         complain(c, "resources: cpu must be at least 1 MHz");
-    if (r->cpu.v > AMOUNT_MAX || r->memory_mb.v > AMOUNT_MAX || r->memory_max_mb > AMOUNT_MAX ||
-        r->cores.v > 65536)
+    if (r->cpu.v > AMOUNT_MAX || r->memory_mb.v > AMOUNT_MAX || r->memory_max_mb > AMOUNT_MAX)
         complain(c, "resources: a value is larger than any machine");
+    if (r->cores.v > JOB_CORES_MAX)
+        complain(c, "resources: more than %d cores", JOB_CORES_MAX);
     if (r->memory_mb.v < 10)
         complain(c, "resources: memory must be at least 10 MB");
     if (r->memory_max_mb != 0 && r->memory_max_mb != -1 && r->memory_max_mb < r->memory_mb.v)
@@ -465,6 +466,8 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
     c->group = str_or(g->name, "");
     if (str_empty(g->name))
         complain(c, "the group has no name");
+    else if (strlen(g->name) > JOB_ID_MAX)
+        complain(c, "the group's name is longer than %d bytes", JOB_ID_MAX);
     if (g->count.v < 0)
         complain(c, "count is negative");
     if (g->count.v > 1 && ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))

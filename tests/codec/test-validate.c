@@ -225,6 +225,30 @@ START_TEST(bounds)
 }
 END_TEST
 
+START_TEST(names_and_cores_are_bounded_as_paddock_limits_says)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(ctx, small);
+    struct task_group *g = j->task_groups.v[0];
+    struct str_list errors = {0}, warnings = {0};
+    char name[1026];
+    memset(name, 'x', sizeof(name) - 1);
+    name[1024] = 0;
+    g->name = j->id = name;
+    g->tasks.v[0]->resources->cores.v = 1024;
+    g->tasks.v[0]->resources->cpu.v = 0;
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), 0);
+    name[1024] = 'x';
+    name[1025] = 0;
+    g->tasks.v[0]->resources->cores.v = 1025;
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+    const char *all = job_errors_text(ctx, &errors);
+    ck_assert_msg(strstr(all, "the job's ID is longer than 1024 bytes") != NULL, "%s", all);
+    ck_assert_msg(strstr(all, "the group's name is longer than 1024 bytes") != NULL, "%s", all);
+    ck_assert_msg(strstr(all, "resources: more than 1024 cores") != NULL, "%s", all);
+}
+END_TEST
+
 #define SEALED(driver, files)                                                                      \
     GROUP("\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"" driver "\",\"Isolation\":{\"Verity\":[" files \
           "]}}]")
@@ -468,4 +492,5 @@ TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, e
            bounds, sealed_files, an_environment_that_no_launch_takes_is_refused,
            ports_count_with_every_variable_that_they_make, a_launch_larger_than_the_message_is_refused,
            many_groups, at_once_is_bounded, errors_are_collected,
-           an_id_is_as_long_as_the_pages_say)
+           an_id_is_as_long_as_the_pages_say,
+           names_and_cores_are_bounded_as_paddock_limits_says)
