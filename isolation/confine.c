@@ -111,13 +111,13 @@ confine_signals(const char **what)
 }
 
 /* A hard limit can only be raised with CAP_SYS_RESOURCE, which containers often withhold: best
- * effort, clamped to what we have. */
+ * effort, clamped to what we have, unless a job asks for it. */
 static long
 set_rlimit(const struct confine_rlimit *l)
 {
     uint64_t want[2] = {l->soft, l->hard};
     long r = RAW(SYS_prlimit64, 0, l->resource, want, NULL);
-    if (r != -EPERM)
+    if (r != -EPERM || l->exact)
         return r;
     uint64_t have[2];
     r = RAW(SYS_prlimit64, 0, l->resource, NULL, have);
@@ -334,11 +334,11 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     if (x->terminal)
         STEP("controlling terminal", RAW(SYS_ioctl, 0, TIOCSCTTY, 0));
     if (c->n_rlimits > CONFINE_RLIMITS_MAX) {
-        *what = "setrlimit";
+        *what = CONFINE_RLIMIT_STEP;
         return -EINVAL;
     }
     for (uint32_t i = 0; i < c->n_rlimits; i++)
-        STEP("setrlimit", set_rlimit(&c->rlimits[i]));
+        STEP(CONFINE_RLIMIT_STEP, set_rlimit(&c->rlimits[i]));
     if (c->flags & CONFINE_CORE_SCHED) /* of this process; its children have it too */
         STEP("core scheduling", RAW(SYS_prctl, PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, 1, 0));
     if (x->apparmor != NULL)

@@ -51,12 +51,13 @@ enum {
  * have (users.h). */
 enum { CONFINE_SHIM_UID = 65535 };
 
+#define CONFINE_RLIMIT_STEP "setrlimit"
 #define CONFINE_APPARMOR_STEP "AppArmor profile" /* plan_explain() knows it */
 
 struct confine_rlimit {
     uint32_t resource;
-    uint32_t pad;
-    uint64_t soft; /* UINT64_MAX: infinity. Clamped to the hard limit where it may not be raised */
+    uint32_t exact; /* asked for: else clamped to the hard limit where that may not be raised */
+    uint64_t soft;  /* UINT64_MAX: infinity */
     uint64_t hard;
 };
 

@@ -226,6 +226,8 @@ fill_confine(struct confine *c, const struct plan_input *in)
     }
     if (nofile > 0)
         limit(c, RLIMIT_NOFILE, (uint64_t)nofile);
+    if (s->limits != NULL && s->limits->nofile > 0)
+        c->rlimits[c->n_rlimits - 1].exact = true;
 }
 
 static void
@@ -376,6 +378,11 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
     if (stage == SHIM_TASK && h->apparmor != 0 && str_eq(what, CONFINE_APPARMOR_STEP)) {
         err_errno(e, error, CONFINE_APPARMOR_STEP " \"%s\"%s", (const char *)plan + h->apparmor,
                   error == ENOENT ? " is not loaded (apparmor_parser -r FILE)" : "");
+        return;
+    }
+    if (stage == SHIM_TASK && error == EPERM && str_eq(what, CONFINE_RLIMIT_STEP)) {
+        err_errno(e, error, "isolation.nofile is above this client's hard limit of open files "
+                            "(LimitNOFILE of paddock-warden.service, fs.nr_open): lower it, or raise that");
         return;
     }
     if (stage == SHIM_TASK && str_eq(what, "working directory")) {

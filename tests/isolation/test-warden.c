@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -710,7 +711,32 @@ START_TEST(survives_a_kill_at_any_instant_of_a_launch)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless, runs_exec,
+/* What a job asks for it has, or hears that it cannot. */
+START_TEST(nofile_above_the_hard_limit_is_refused)
+{
+    struct rig r;
+    struct rlimit low = {1000, 1000};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    rig_start(&r, geteuid() == 0 ? 65534 : geteuid());
+    rig_alloc(&r, rig_id, "web", "raw_exec");
+    for (int nofile = 900; nofile <= 1100; nofile += 200) {
+        struct got g;
+        struct launch_spec *s = rig_spec(&r, rig_id, "web", false, "ulimit -n");
+        s->limits = type_new(s, &type_launch_limits);
+        s->limits->nofile = nofile;
+        rig_launch(&r, s, &g);
+        if (nofile > 1000)
+            ck_assert_msg(strstr(g.err.text, "above this client's hard limit"), "%s", g.err.text);
+        else
+            (void)rig_end(&r, &g);
+        got_free(&g);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless,
+                   nofile_above_the_hard_limit_is_refused, runs_exec,
                    what_a_start_needs_may_be_denied, reports_failed_launches, refuses_by_policy,
                    refuses_without_the_profile, signals_and_kills_exec, signals_and_kills_raw_exec,
                    signals_and_kills_rootless, a_warden_that_stops_says_so, adopts_exec,
