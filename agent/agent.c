@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/holder.h"
 #include "agent/logind.h"
 #include "agent/policy.h"
@@ -31,8 +31,8 @@
 #include "common/notify.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/policy.h"
-#include "isolation/slice.h"
+#include "isolation/confine/slice.h"
+#include "isolation/launch/policy.h"
 #include "isolation/supervisor.h"
 
 enum { STOP_MS = 15 * 1000, CGROUP_PATH_MAX = 4096 };

@@ -13,9 +13,9 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/cgroup.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/launch/policy.h"
 #include "isolation/limits.h"
-#include "isolation/policy.h"
 #include "isolation/supervisor.h"
 
 #define SYSTEMD "org.freedesktop.systemd1"

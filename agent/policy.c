@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/policy.h"
 #include "api/limits.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "isolation/policy.h"
+#include "isolation/launch/policy.h"
 
 struct ports {
     int64_t lo, hi;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/policy.h"
 #include "client/client.h"
 #include "common/fd.h"
@@ -21,8 +21,8 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/policy.h"
-#include "isolation/warden_client.h"
+#include "isolation/launch/client.h"
+#include "isolation/launch/policy.h"
 #include "net/addr.h"
 #include "server/server.h"
 

@@ -6,7 +6,7 @@
 #ifndef PADDOCK_AGENT_ROLES_H
 #define PADDOCK_AGENT_ROLES_H
 
-#include "agent/api.h"
+#include "agent/api/api.h"
 #include "common/err.h"
 
 struct roles_config {

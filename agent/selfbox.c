@@ -6,8 +6,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "isolation/cgroup.h"
-#include "isolation/sandbox.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/confine/sandbox.h"
 
 #ifdef INSTRUMENTED /* its runtime forks, traces and writes where it likes */
 enum { OFF = 1 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent in a box of its own (isolation/sandbox.h): which files it needs, and when the box
+ * The agent in a box of its own (isolation/confine/sandbox.h): which files it needs, and when the box
  * closes.
  */
 #ifndef PADDOCK_AGENT_SELFBOX_H
 #define PADDOCK_AGENT_SELFBOX_H
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "api/api.h"
 
 /* Before the first thread. `run_dir`: the warden's socket, the policy and the configuration. */

@@ -11,7 +11,7 @@
 
 enum {
     LAUNCH_META_VARS = 2,  /* variables of a key of meta: as it is written, and in capitals */
-    LAUNCH_PORT_VARS = 7,  /* of a port: client/env.c */
+    LAUNCH_PORT_VARS = 7,  /* of a port: client/task/env.c */
     LAUNCH_ALLOC_VARS = 3, /* more of one that the allocation has in a network of its own */
 };
 

@@ -29,11 +29,11 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/bpf_net.h"
-#include "isolation/bpf_rows.h"
-#include "isolation/bpf_sys.h"
-#include "isolation/cgroup.h"
-#include "isolation/netrules.h"
+#include "isolation/bpf/net.h"
+#include "isolation/bpf/netrules.h"
+#include "isolation/bpf/rows.h"
+#include "isolation/bpf/sys.h"
+#include "isolation/cgroup/cgroup.h"
 
 enum { ROUNDS = 200, KINDS_MAX = 4 };
 

@@ -46,12 +46,12 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/cgroup.h"
-#include "isolation/policy.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/confine/seccomp.h"
+#include "isolation/launch/client.h"
+#include "isolation/launch/policy.h"
 #include "isolation/proc.h"
-#include "isolation/seccomp.h"
 #include "isolation/supervisor.h"
-#include "isolation/warden_client.h"
 
 #define ALLOC "01234567-89ab-cdef-0123-456789abcdef"
 enum {

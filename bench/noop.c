@@ -2,7 +2,7 @@
  *
  * The smallest program: exits 0. What both sides of bench/launch start.
  */
-#include "isolation/raw.h"
+#include "isolation/confine/raw.h"
 
 _Noreturn void _start(void);
 _Noreturn void

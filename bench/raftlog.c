@@ -20,7 +20,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "server/core.h"
+#include "server/core/core.h"
 
 enum { DATA_BYTES = 256, FLOOR_BYTES = 320 };
 static const double SECONDS = 1.5;

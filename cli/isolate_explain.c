@@ -13,11 +13,11 @@
 #include "common/fd.h"
 #include "common/num.h"
 #include "drivers/driver.h"
-#include "isolation/caps.h"
-#include "isolation/cgroup.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/confine/caps.h"
 #include "isolation/probe.h"
-#include "isolation/quota.h"
-#include "isolation/verity.h"
+#include "isolation/root/quota.h"
+#include "isolation/root/verity.h"
 
 #define NO_ALLOC "00000000-0000-0000-0000-000000000000"
 

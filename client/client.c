@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "api/terms.h"
-#include "client/internal.h"
+#include "client/client_int.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"

@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "drivers/process.h"
+#include "drivers/process/process.h"
 
 const struct driver *const drivers[] = {&driver_exec, &driver_raw_exec};
 const size_t drivers_n = ARRAY_LEN(drivers);

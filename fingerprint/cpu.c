@@ -14,7 +14,7 @@
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
 #include "fingerprint/limits.h"
-#include "isolation/numa.h"
+#include "isolation/cgroup/numa.h"
 
 /* Digits at the start; 0 when there is none. Saturates. */
 static int64_t

@@ -21,9 +21,9 @@
 #include "common/mem.h"
 #include "common/notify.h"
 #include "common/str.h"
-#include "isolation/cgroup.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/launch/policy.h"
 #include "isolation/limits.h"
-#include "isolation/policy.h"
 
 /* The path of our own cgroup below the cgroup2 mount: the line "0::/path". */
 static int

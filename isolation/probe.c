@@ -20,8 +20,8 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "isolation/cgroup.h"
-#include "isolation/raw.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/confine/raw.h"
 
 static const struct {
     const char *name;

@@ -16,8 +16,8 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
+#include "isolation/confine/raw.h"
 #include "isolation/limits.h"
-#include "isolation/raw.h"
 
 static ssize_t
 slurp(const char *path, char *buf, size_t size)

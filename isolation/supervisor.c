@@ -23,9 +23,9 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/policy.h"
+#include "isolation/launch/client.h"
+#include "isolation/launch/policy.h"
 #include "isolation/proc.h"
-#include "isolation/warden_client.h"
 
 #define ROOM "supervisor"
 #define WARDEN_NAME "paddock-warden"

@@ -11,7 +11,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "jobspec/eval_in.h"
-#include "jobspec/func.h"
+#include "jobspec/func/func.h"
 #include "jobspec/lex.h"
 
 void

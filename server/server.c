@@ -14,11 +14,11 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "server/core.h"
-#include "server/endpoint.h"
-#include "server/gc.h"
-#include "server/leader.h"
-#include "server/watch.h"
+#include "server/core/core.h"
+#include "server/leader/gc.h"
+#include "server/leader/leader.h"
+#include "server/rpc/endpoint.h"
+#include "server/state/watch.h"
 
 struct server {
     struct loop *loop;

@@ -3,7 +3,7 @@
  * A server: Raft, state, and what a leader runs. Public functions are called on the loop thread
  * unless they say otherwise.
  *
- * Threads: the loop (endpoints, watches, completions), the core (server/core.h: raft_step, apply,
+ * Threads: the loop (endpoints, watches, completions), the core (server/core/core.h: raft_step, apply,
  * leader's machines), the log writer. A write travels
  *   server_propose -> core -> log (fsync, group commit) -> fsm apply -> done() on the loop
  * and is durable and readable (state_read_begin) when done() is called without error.
@@ -19,7 +19,7 @@
 #include "common/err.h"
 #include "net/loop.h"
 #include "net/rpc.h"
-#include "server/fsm.h"
+#include "server/fsm/fsm.h"
 #include "server/limits.h"
 #include "server/state/state.h"
 
@@ -46,7 +46,7 @@ struct server_config {
     int64_t heartbeat_grace_ms;  /* default 10000 */
     int64_t failover_ttl_ms;     /* default 300000 */
     int64_t max_heartbeats_per_s; /* default 50 */
-    /* ages at which what has ended is collected (server/gc.h) */
+    /* ages at which what has ended is collected (server/leader/gc.h) */
     int64_t gc_interval_ns, gc_job_ns, gc_eval_ns, gc_batch_eval_ns, gc_node_ns;
     unsigned workers;            /* scheduler workers; 0: default */
     int64_t eval_nack_ms;        /* a worker's time for an evaluation; default BROKER_NACK_MS */
@@ -66,14 +66,14 @@ void server_stop(struct server *s, void (*done)(void *arg), void *arg);
 
 const struct server_config *server_cfg(const struct server *s);
 struct loop *server_loop(const struct server *s);
-/* What runs while we lead (server/leader.h). */
+/* What runs while we lead (server/leader/leader.h). */
 struct leader *server_leader(const struct server *s);
 /* For state_read_begin() on any thread. */
 struct state *server_state(const struct server *s);
 /* Handlers of server/endpoint_*.c; their `arg` is the struct server *. */
 const struct rpc_service *server_services(struct server *s, size_t *ret_n);
 
-/* What runs while leading (server/leader.h, made in server_new). */
+/* What runs while leading (server/leader/leader.h, made in server_new). */
 struct leader *server_leader(const struct server *s);
 
 /* --- leadership (any thread) --- */

@@ -8,7 +8,7 @@
  * and vote durable; truncate and append entries (durable later: consensus_persisted); send messages;
  * apply entries that are committed *and* persisted; arm the timer.
  *
- * Seven defects of the library are contained here (each pinned by tests/server/test-consensus.c):
+ * Seven defects of the library are contained here (each pinned by tests/server/raft/test-consensus.c):
  *  1 a received AppendEntries is split so that a config change is alone in its part;
  *  2 one that starts below our own snapshot is clamped to it;
  *  3 no config change before an entry of the current term is committed;

@@ -3,7 +3,7 @@
  * The scheduler: one attempt at one evaluation. Reads a view, writes nothing; what should happen
  * comes back as a plan for the leader's plan applier and evaluations to create.
  *
- * The caller (server/worker.c) stores `followups`, submits `plan`, and calls again with a newer view
+ * The caller (server/leader/worker.c) stores `followups`, submits `plan`, and calls again with a newer view
  * when only a part was committed, SCHED_ATTEMPTS_* times.
  */
 #ifndef PADDOCK_SERVER_SCHED_SCHED_H

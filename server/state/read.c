@@ -8,7 +8,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "server/state/internal.h"
+#include "server/state/state_int.h"
 
 struct state_iter {
     struct state_txn *t;

@@ -17,7 +17,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "server/state/internal.h"
+#include "server/state/state_int.h"
 #include "server/state/write.h"
 
 static const char *const table_names[T_ALL] = {

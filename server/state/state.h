@@ -130,7 +130,7 @@ struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
 /* Closes early. NULL is fine. */
 void state_iter_end(struct state_iter *it);
 
-/* --- watch keys: what a blocking query can wait for besides whole tables (server/watch.h) --- */
+/* --- watch keys: what a blocking query can wait for besides whole tables (server/state/watch.h) --- */
 uint64_t state_key_job(const char *ns, const char *id);         /* job, its summary, versions */
 uint64_t state_key_node(const char *id);
 uint64_t state_key_alloc(const char *id);

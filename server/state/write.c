@@ -9,7 +9,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "server/state/internal.h"
+#include "server/state/state_int.h"
 
 static void
 changed(struct state_txn *t, enum state_table table, uint64_t index, uint64_t key)

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "api/canonical.h"
 #include "client/client.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "jobspec/jobspec.h"
-#include "server/filter.h"
+#include "server/rpc/filter.h"
 #include "server/server.h"
 #include "tests/lib/test.h"
 

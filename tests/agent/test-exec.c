@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/api.h"
+#include "agent/api/api.h"
 #include "common/mem.h"
 #include "net/ws.h"
 #include "tests/agent/fakes.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/filter.h"
 #include "api/api.h"
 #include "common/mem.h"
+#include "server/rpc/filter.h"
 #include "tests/lib/test.h"
 
 static void *ctx;

@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "agent/api.h"
+#include "agent/api/api.h"
 #include "agent/limits.h"
 #include "common/fd.h"
 #include "common/mem.h"

@@ -21,7 +21,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "isolation/policy.h"
+#include "isolation/launch/policy.h"
 #include "isolation/probe.h"
 #include "tests/attempts/check.h"
 #include "tests/attempts/watch.h"

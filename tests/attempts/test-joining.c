@@ -19,7 +19,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/plan.h"
+#include "isolation/launch/plan.h"
 #include "tests/attempts/watch.h"
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"

@@ -11,7 +11,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
-#include "isolation/numa.h"
+#include "isolation/cgroup/numa.h"
 #include "tests/lib/test.h"
 
 START_TEST(cpuinfo)

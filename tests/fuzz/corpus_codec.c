@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "isolation/proto.h"
+#include "isolation/launch/proto.h"
 #include "net/rpc_wire.h"
 #include "net/ws_frame.h"
 #include "server/raft/consensus.h"

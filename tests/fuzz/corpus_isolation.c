@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "isolation/record.h"
+#include "isolation/launch/record.h"
 #include "tests/fuzz/corpus.h"
 
 static const char id[] = "12345678-aaaa-4bbb-8ccc-0123456789ab";

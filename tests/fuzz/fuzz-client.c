@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "client/env.h"
-#include "client/log_index.h"
+#include "client/io/log_index.h"
+#include "client/task/env.h"
 #include "common/mem.h"
 #include "drivers/driver.h"
 #include "fingerprint/fingerprint.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "client/state.h"
+#include "client/local.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "server/filter.h"
 #include "api/api.h"
 #include "common/mem.h"
+#include "server/rpc/filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

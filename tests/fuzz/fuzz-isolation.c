@@ -17,14 +17,14 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/notify.h"
-#include "isolation/cgroup.h"
-#include "isolation/mountinfo.h"
-#include "isolation/plan.h"
-#include "isolation/policy.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/confine/users.h"
+#include "isolation/launch/plan.h"
+#include "isolation/launch/policy.h"
+#include "isolation/launch/proto.h"
+#include "isolation/launch/record.h"
 #include "isolation/proc.h"
-#include "isolation/proto.h"
-#include "isolation/record.h"
-#include "isolation/users.h"
+#include "isolation/root/mountinfo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

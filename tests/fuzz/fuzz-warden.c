@@ -9,9 +9,9 @@
 
 #include "codec/codec.h"
 #include "common/mem.h"
-#include "isolation/plan.h"
-#include "isolation/policy.h"
-#include "isolation/proto.h"
+#include "isolation/launch/plan.h"
+#include "isolation/launch/policy.h"
+#include "isolation/launch/proto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -27,9 +27,9 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/cgroup.h"
-#include "isolation/policy.h"
-#include "isolation/record.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/launch/policy.h"
+#include "isolation/launch/record.h"
 #include "tests/lib/test.h"
 
 const char rig_id[] = "01234567-89ab-cdef-0123-456789abcdef";

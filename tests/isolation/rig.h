@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "api/api.h"
-#include "isolation/warden_client.h"
+#include "isolation/launch/client.h"
 
 /* A call that a warden, and all that it starts, does not have. */
 struct rig_denied {

@@ -15,10 +15,10 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
-#include "isolation/cgroup.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/confine/raw.h"
 #include "isolation/probe.h"
 #include "isolation/proc.h"
-#include "isolation/raw.h"
 #include "tests/lib/test.h"
 
 START_TEST(probe_tells_what_is_here)

@@ -11,10 +11,10 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "isolation/caps.h"
-#include "isolation/cgroup.h"
-#include "isolation/mounts.h"
-#include "isolation/mounts_apply.h"
+#include "isolation/cgroup/cgroup.h"
+#include "isolation/confine/caps.h"
+#include "isolation/root/mounts.h"
+#include "isolation/root/mounts_apply.h"
 #include "tests/lib/test.h"
 
 static const struct mounts_root roots[] = {

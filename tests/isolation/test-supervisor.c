@@ -18,7 +18,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/cgroup.h"
+#include "isolation/cgroup/cgroup.h"
 #include "isolation/proc.h"
 #include "tests/lib/test.h"
 

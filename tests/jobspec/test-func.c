@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "jobspec/func.h"
+#include "jobspec/func/func.h"
 #include "tests/jobspec/help.h"
 
 static const struct help_row numeric[] = {

@@ -35,7 +35,7 @@ def brought():
 def limits_on_disk_are_given_back_each_time():
     """test-quota again and again: what the kernel takes down late is seen in some rounds only."""
     for _ in range(ROUNDS - 1):
-        binary("tests/isolation/test-quota")()
+        binary("tests/isolation/root/test-quota")()
 
 
 CASES = {1: [binary(p) for p in brought()] + [limits_on_disk_are_given_back_each_time]}

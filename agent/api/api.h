@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The HTTP API: one table of routes over the RPC methods and the client role. Rules of parameters,
+ * headers, blocking and errors are Nomad's (paddock-api(7)).
+ *
+ * A request becomes a `struct ask`, owned by its http_req. A route either answers at once or makes an
+ * RPC call (ask_call) and answers in its completion; when the client of the request goes away, the
+ * call is cancelled and the answer dropped.
+ */
+#ifndef PADDOCK_AGENT_API_API_H
+#define PADDOCK_AGENT_API_API_H
+
+#include <stdbool.h>
+
+#include "agent/guard.h"
+#include "api/api.h"
+#include "net/http.h"
+#include "net/loop.h"
+#include "net/rpc.h"
+
+struct client;
+struct server;
+
+/* The release whose API is spoken, and ours. */
+#define API_RELEASE "2.0.4"
+
+/* What the routes work on; owned by the agent. NULL where the agent has no such role. */
+struct api {
+    struct loop *loop;
+    struct rpc_client *servers; /* in process or dialled */
+    struct client *client;
+    struct server *server;
+    const struct agent_config *cfg;
+    struct http_server *http;
+    const char *region, *name, *version;
+    struct guard guard;
+    void (*reload)(void *arg); /* POST /v1/agent/reload */
+    void *reload_arg;
+    int64_t started_ns;
+    unsigned parsing; /* job files, on worker threads */
+};
+
+struct ask;
+typedef void ask_done(struct ask *a, const void *resp);
+
+struct ask {
+    struct api *api;
+    struct http_req *req;
+    const char *id;           /* between prefix and suffix of an item route, decoded */
+    struct query_options *q;  /* of a read; never NULL */
+    struct write_options *w;
+    struct query_options q_;  /* what q and w point to */
+    struct write_options w_;
+    struct query_options asked; /* ask_query */
+    struct id_request by_id;    /* ask_by_id */
+    bool pretty;
+    uint64_t call;            /* the open RPC call, 0: none */
+    struct rpc_client *called;
+    ask_done *done;
+    bool (*on_error)(struct ask *a, const struct err *e); /* true: answered */
+    struct listing *listing; /* ask_list */
+    void (*gone)(struct ask *a);  /* the client left, for routes without RPC */
+    const struct route *route;
+    const char *stream_type; /* content type of a body that is streamed */
+    void *user;
+};
+
+enum { VERB_GET = 1, VERB_PUT = 2, VERB_POST = 4, VERB_DELETE = 8, VERB_WRITE = VERB_PUT | VERB_POST,
+       VERB_ANY = 15, VERB_UNSAFE = 16 /* a GET changes something, or is no mere read */ };
+
+struct route {
+    unsigned verbs;
+    const char *path;   /* "/v1/jobs", or "/v1/job/" for items */
+    const char *suffix; /* items: "/plan", "": the rest is the id, NULL: exact path */
+    void (*handle)(struct ask *a);
+};
+
+/* The handler of the HTTP server; arg is a struct api. */
+void api_handle(void *arg, struct http_req *req);
+size_t api_body_max(void *arg, enum http_method m, const char *path);
+
+/* --- parameters --- */
+/* "true"/"false" parameter; false with a 400 sent when malformed. Absent: *ret is untouched. */
+bool ask_bool(struct ask *a, const char *name, bool *ret);
+bool ask_int(struct ask *a, const char *name, int64_t *ret);
+/* Decodes the JSON body; NULL with a 400 sent. `optional`: an empty body is an empty object. */
+void *ask_body(struct ask *a, const struct type *t, bool optional);
+
+/* --- calls --- */
+/* Options of a read for the server: filter and pages are made here, from what it answers. */
+struct query_options *ask_query(struct ask *a);
+struct id_request *ask_by_id(struct ask *a);
+void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
+
+/* --- answers (each ends the request) --- */
+void ask_error(struct ask *a, const struct err *e);
+void ask_fail(struct ask *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ask_no_region(struct ask *a); /* it is meant for a region that is not ours */
+void ask_json(struct ask *a, const struct type *t, const void *obj);
+void ask_value(struct ask *a, const struct value *v);
+void ask_text(struct ask *a, struct buf *b, const char *content_type);
+/* An object from the server, 404 with `missing` when NULL. */
+void ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
+                const char *missing);
+
+/* `more`: members that the wire has on top of the type, as JSON text ("\"Drain\":false"). */
+void ask_object_more(struct ask *a, const struct type *t, const void *obj,
+                     const struct query_meta *m, const char *missing, const char *more);
+
+/* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a
+ * ListRequest or IdRequest whose Query is ask_query() and lives as long as `a`; `whole` is what filters
+ * see of a row. */
+void ask_list(struct ask *a, enum rpc_id id, const void *req, const struct type *whole);
+/* False: the filter is malformed, which was answered. */
+bool ask_filter_ok(struct ask *a, const struct type *whole);
+
+void ask_index(struct ask *a, uint64_t index); /* X-Nomad-Index */
+void ask_meta(struct ask *a, const struct query_meta *m);
+
+/* --- the routes --- */
+extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
+    routes_agent[], routes_client[];
+
+/* agent/api/routes_later.c: true: it is Nomad's and not ours (yet), and was answered. */
+bool route_later(struct ask *a, unsigned verb);
+/* The same without an answer; `what` is not there, NULL: Enterprise. */
+bool route_is_later(const struct ask *a, unsigned verb, const char **what);
+/* Does the path of the request fit a route, and which part of it is the id? */
+bool ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id);
+
+/* agent/api/metrics.c */
+void metrics_get(struct ask *a);
+/* agent/api/routes_exec.c */
+void alloc_exec(struct ask *a);
+/* agent/api/routes_client.c. True: allocation a->id is this node's. Otherwise the request is forwarded or
+ * answered. */
+bool ask_ours(struct ask *a);
+
+#endif

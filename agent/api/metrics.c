@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GET /v1/metrics: what the agent knows of itself, its host and its allocations, read when asked for
+ * (there is no interval that would wake an idle agent). Names: Nomad's.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/api/api.h"
+#include "agent/config/config.h"
+#include "agent/limits.h"
+#include "api/terms.h"
+#include "client/client.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "server/server.h"
+
+struct gauge {
+    const char *name; /* "nomad.client.host.memory.total" */
+    double value;
+    size_t order;
+    struct str_map labels;
+};
+
+struct gauges {
+    struct gauge **v;
+    size_t n;
+    struct str_map base;
+};
+
+/* Of the jobs, of which there may be very many: their part of the answer is written while they come. */
+static const char *const summary_names[] = {
+    "nomad.nomad.job_summary.queued",  "nomad.nomad.job_summary.starting",
+    "nomad.nomad.job_summary.running", "nomad.nomad.job_summary.complete",
+    "nomad.nomad.job_summary.failed",  "nomad.nomad.job_summary.lost",
+    "nomad.nomad.job_summary.unknown",
+};
+static const char *const job_states[] = {JOB_STATUS_PENDING, JOB_STATUS_RUNNING, JOB_STATUS_DEAD};
+
+struct jobs {
+    struct list_request r;
+    struct query_options q;
+    const char *host;
+    bool prometheus;
+    uint64_t states[ARRAY_LEN(job_states)];
+    struct buf text[ARRAY_LEN(summary_names)];
+};
+
+static bool
+is_prometheus(const struct ask *a)
+{
+    return str_eq(http_query(a->req, "format"), "prometheus");
+}
+
+static struct gauge *
+add(struct gauges *g, const char *name, double value)
+{
+    struct gauge *x = mem_new(g, struct gauge);
+    x->name = name;
+    x->value = value;
+    x->order = g->n;
+    for (size_t i = 0; i < g->base.n; i++)
+        str_map_set(g, &x->labels, g->base.v[i].k, g->base.v[i].v);
+    list_add(g, *g, x);
+    return x;
+}
+
+static void
+label(struct gauges *g, struct gauge *x, const char *k, const char *v)
+{
+    str_map_set(g, &x->labels, k, str_or(v, ""));
+}
+
+static void
+add_process(struct gauges *g)
+{
+    char *text;
+    auto_mem void *tmp = mem_ctx("metrics");
+    if (file_read(tmp, -1, "/proc/self/status", 65536, &text, NULL) < 0)
+        return;
+    const char *rss = strstr(text, "\nVmRSS:");
+    if (rss) {
+        uint64_t kb = 0;
+        for (rss += 7; *rss == ' ' || *rss == '\t'; rss++)
+            ;
+        for (; *rss >= '0' && *rss <= '9'; rss++)
+            kb = kb * 10 + (uint64_t)(*rss - '0');
+        add(g, "nomad.runtime.alloc_bytes", (double)kb * 1024);
+    }
+}
+
+static void
+add_host(struct gauges *g, struct client *c)
+{
+    struct host_stats *s;
+    struct err e = ERR_INIT;
+
+    if (client_host_stats(c, g, &s, &e) < 0)
+        return;
+    add(g, "nomad.client.uptime", (double)s->uptime);
+    if (s->memory) {
+        add(g, "nomad.client.host.memory.total", (double)s->memory->total);
+        add(g, "nomad.client.host.memory.available", (double)s->memory->available);
+        add(g, "nomad.client.host.memory.used", (double)s->memory->used);
+        add(g, "nomad.client.host.memory.free", (double)s->memory->free);
+    }
+    for (size_t i = 0; i < s->cpu.n; i++) {
+        const struct host_cpu_stats *u = s->cpu.v[i];
+        label(g, add(g, "nomad.client.host.cpu.user", u->user), "cpu", u->cpu);
+        label(g, add(g, "nomad.client.host.cpu.system", u->system), "cpu", u->cpu);
+        label(g, add(g, "nomad.client.host.cpu.idle", u->idle), "cpu", u->cpu);
+        label(g, add(g, "nomad.client.host.cpu.total_percent", u->total_percent), "cpu", u->cpu);
+    }
+    for (size_t i = 0; i < s->disk_stats.n; i++) {
+        const struct host_disk_stats *d = s->disk_stats.v[i];
+        label(g, add(g, "nomad.client.host.disk.size", (double)d->size), "disk", d->device);
+        label(g, add(g, "nomad.client.host.disk.used", (double)d->used), "disk", d->device);
+        label(g, add(g, "nomad.client.host.disk.available", (double)d->available), "disk", d->device);
+        label(g, add(g, "nomad.client.host.disk.used_percent", d->used_percent), "disk", d->device);
+    }
+}
+
+/* Of one task: what the kernel counts, under Nomad's names where Nomad has one. */
+struct row {
+    const char *name;
+    double v;
+};
+
+static void
+add_rows(struct gauges *g, const struct row *rows, size_t n, const struct str_map *labels)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct gauge *x = add(g, rows[i].name, rows[i].v);
+        for (size_t k = 0; k < labels->n; k++)
+            label(g, x, labels->v[k].k, labels->v[k].v);
+    }
+}
+#define ADD_ROWS(g, labels, ...)                                                                   \
+    do {                                                                                           \
+        const struct row rows_[] = {__VA_ARGS__};                                                  \
+        add_rows(g, rows_, ARRAY_LEN(rows_), labels);                                              \
+    } while (0)
+#define ALLOCS "nomad.client.allocs."
+
+static void
+add_allocated(struct gauges *g, const struct str_map *l, const struct allocation *a,
+              const char *task)
+{
+    const __auto_type row = a->allocated_resources ? map_get(a->allocated_resources->tasks, task) : NULL;
+    const struct allocated_task_resources *r = row ? row->v : NULL;
+    if (r && r->cpu)
+        ADD_ROWS(g, l, {ALLOCS "cpu.allocated", (double)r->cpu->cpu_shares});
+    if (r && r->memory)
+        ADD_ROWS(g, l, {ALLOCS "memory.allocated", (double)r->memory->memory_mb * 1048576},
+                 {ALLOCS "memory.max_allocated", (double)r->memory->memory_max_mb * 1048576});
+}
+
+static void
+add_pressure(struct gauges *g, const struct str_map *l, const char *const names[2],
+             const struct pressure *p)
+{
+    if (p)
+        ADD_ROWS(g, l, {names[0], (double)p->some_time / NS_PER_S},
+                 {names[1], (double)p->full_time / NS_PER_S});
+}
+
+static void
+add_waits(struct gauges *g, const struct str_map *l, const struct resource_usage *u)
+{
+    static const char *const names[3][2] = {
+        {ALLOCS "pressure.cpu.some_seconds", ALLOCS "pressure.cpu.full_seconds"},
+        {ALLOCS "pressure.memory.some_seconds", ALLOCS "pressure.memory.full_seconds"},
+        {ALLOCS "pressure.io.some_seconds", ALLOCS "pressure.io.full_seconds"}};
+    const struct pressure_stats *p = u->pressure_stats;
+    if (p) {
+        add_pressure(g, l, names[0], p->cpu);
+        add_pressure(g, l, names[1], p->memory);
+        add_pressure(g, l, names[2], p->io);
+    }
+    const struct process_stats *s = u->process_stats;
+    if (s)
+        ADD_ROWS(g, l, {ALLOCS "runq.waits", (double)s->waits},
+                 {ALLOCS "runq.wait_seconds", (double)s->wait_time / NS_PER_S},
+                 {ALLOCS "runq.wait_p50_seconds", (double)s->wait_p50 / NS_PER_S},
+                 {ALLOCS "runq.wait_p99_seconds", (double)s->wait_p99 / NS_PER_S},
+                 {ALLOCS "processes.execs", (double)s->execs},
+                 {ALLOCS "processes.exits", (double)s->exits},
+                 {ALLOCS "processes.oom_killed", (double)s->oom_kills});
+}
+
+static void
+add_transfers(struct gauges *g, const struct str_map *l, const struct resource_usage *u)
+{
+    const struct io_stats *io = u->io_stats;
+    const struct network_stats *n = u->network_stats;
+    const struct block_stats *b = u->block_stats;
+    if (b)
+        ADD_ROWS(g, l, {ALLOCS "block.read_bytes", (double)b->read_bytes},
+                 {ALLOCS "block.write_bytes", (double)b->write_bytes},
+                 {ALLOCS "block.read_ops", (double)b->read_ops},
+                 {ALLOCS "block.write_ops", (double)b->write_ops},
+                 {ALLOCS "block.errors", (double)b->errors},
+                 {ALLOCS "block.time_seconds", (double)b->time / NS_PER_S},
+                 {ALLOCS "block.time_p50_seconds", (double)b->time_p50 / NS_PER_S},
+                 {ALLOCS "block.time_p99_seconds", (double)b->time_p99 / NS_PER_S});
+    if (io)
+        ADD_ROWS(g, l, {ALLOCS "io.read_bytes", (double)io->read_bytes},
+                 {ALLOCS "io.write_bytes", (double)io->write_bytes},
+                 {ALLOCS "io.read_ops", (double)io->read_ops},
+                 {ALLOCS "io.write_ops", (double)io->write_ops});
+    if (n)
+        ADD_ROWS(g, l, {ALLOCS "network.rx_bytes", (double)n->rx_bytes},
+                 {ALLOCS "network.rx_packets", (double)n->rx_packets},
+                 {ALLOCS "network.tx_bytes", (double)n->tx_bytes},
+                 {ALLOCS "network.tx_packets", (double)n->tx_packets},
+                 {ALLOCS "network.denied_packets", (double)n->denied_packets},
+                 {ALLOCS "network.denied_connects", (double)n->denied_connects},
+                 {ALLOCS "network.denied_binds", (double)n->denied_binds});
+}
+
+static void
+add_task(void *arg, const struct allocation *a, const char *task, const struct resource_usage *u)
+{
+    struct gauges *g = arg;
+    struct str_map l = {0};
+    str_map_set(g, &l, "job", str_or(a->job_id, ""));
+    str_map_set(g, &l, "task_group", str_or(a->task_group, ""));
+    str_map_set(g, &l, "alloc_id", a->id);
+    str_map_set(g, &l, "task", task);
+    str_map_set(g, &l, "namespace", str_or(a->namespace, ""));
+    const struct cpu_stats *c = u->cpu_stats;
+    const struct memory_stats *m = u->memory_stats;
+    add_allocated(g, &l, a, task);
+    if (c && c->measured.n > 0)
+        ADD_ROWS(g, &l, {ALLOCS "cpu.total_percent", c->percent},
+                 {ALLOCS "cpu.system", c->system_mode}, {ALLOCS "cpu.user", c->user_mode},
+                 {ALLOCS "cpu.total_ticks", c->total_ticks},
+                 {ALLOCS "cpu.throttled_periods", (double)c->throttled_periods},
+                 {ALLOCS "cpu.throttled_time", (double)c->throttled_time});
+    if (m && m->measured.n > 0)
+        ADD_ROWS(g, &l, {ALLOCS "memory.rss", (double)m->rss},
+                 {ALLOCS "memory.cache", (double)m->cache}, {ALLOCS "memory.swap", (double)m->swap},
+                 {ALLOCS "memory.mapped_file", (double)m->mapped_file},
+                 {ALLOCS "memory.usage", (double)m->usage},
+                 {ALLOCS "memory.max_usage", (double)m->max_usage});
+    add_waits(g, &l, u);
+    add_transfers(g, &l, u);
+}
+
+/* --- what is given away, and what is left --- */
+
+struct given {
+    int64_t cpu, memory, memory_max, disk;
+};
+
+static void
+sum_given(void *arg, const struct allocation *a)
+{
+    const struct allocated_resources *r = a->allocated_resources;
+    struct given *sum = arg;
+
+    for (size_t i = 0; r && i < r->tasks.n; i++) {
+        const struct allocated_task_resources *t = r->tasks.v[i].v;
+        sum->cpu += t->cpu ? t->cpu->cpu_shares : 0;
+        sum->memory += t->memory ? t->memory->memory_mb : 0;
+        sum->memory_max += t->memory && t->memory->memory_max_mb > 0 ? t->memory->memory_max_mb
+                           : t->memory                               ? t->memory->memory_mb
+                                                                     : 0;
+    }
+    sum->disk += r && r->shared ? r->shared->disk_mb : 0;
+}
+
+static void
+add_given(struct gauges *g, struct client *c, const struct node *n)
+{
+    struct given sum = {0};
+
+    client_each_live(c, sum_given, &sum);
+    add(g, "nomad.client.allocated.cpu", (double)sum.cpu);
+    add(g, "nomad.client.allocated.memory", (double)sum.memory);
+    add(g, "nomad.client.allocated.max_memory", (double)sum.memory_max);
+    add(g, "nomad.client.allocated.disk", (double)sum.disk);
+    const struct node_resources *has = n ? n->node_resources : NULL;
+    const struct node_reserved_resources *kept = n ? n->reserved_resources : NULL;
+    if (!has || !has->cpu || !has->memory || !has->disk)
+        return;
+    if (kept && kept->cpu && kept->memory && kept->disk) {
+        sum.cpu += (int64_t)kept->cpu->cpu_shares;
+        sum.memory += (int64_t)kept->memory->memory_mb;
+        sum.disk += (int64_t)kept->disk->disk_mb;
+    }
+    add(g, "nomad.client.unallocated.cpu", (double)(has->cpu->cpu_shares - sum.cpu));
+    add(g, "nomad.client.unallocated.memory", (double)(has->memory->memory_mb - sum.memory));
+    add(g, "nomad.client.unallocated.disk", (double)(has->disk->disk_mb - sum.disk));
+}
+
+static void
+add_client(struct gauges *g, struct client *c, bool tasks)
+{
+    const struct node *n = client_node(c);
+    struct client_info info;
+
+    client_info(c, &info);
+    str_map_set(g, &g->base, "node_id", str_or(info.node_id, ""));
+    if (n) {
+        str_map_set(g, &g->base, "datacenter", str_or(n->datacenter, ""));
+        str_map_set(g, &g->base, "node_class", str_empty(n->node_class) ? "none" : n->node_class);
+        str_map_set(g, &g->base, "node_pool", str_or(n->node_pool, ""));
+        /* what it was registered as is "initializing"; the servers make it ready */
+        str_map_set(g, &g->base, "node_status", info.registered ? NODE_READY : str_or(n->status, ""));
+        str_map_set(g, &g->base, "node_scheduling_eligibility",
+                    str_or(n->scheduling_eligibility, ""));
+    }
+    add(g, "nomad.client.allocations.running", (double)info.allocs_running);
+    add(g, "nomad.client.allocations.pending", (double)info.allocs_pending);
+    add(g, "nomad.client.allocations.terminal", (double)info.allocs_terminal);
+    add_given(g, c, n);
+    add_host(g, c);
+    if (tasks)
+        client_each_usage(c, add_task, g);
+    g->base.n = 1; /* the host */
+}
+
+static void
+add_server(struct gauges *g, struct server *s)
+{
+    struct server_figures f;
+
+    server_figures(s, &f);
+    add(g, "nomad.nomad.leader.is_leader", server_is_leader(s) ? 1 : 0);
+    add(g, "nomad.nomad.broker.total_ready", (double)f.evals_ready);
+    add(g, "nomad.nomad.broker.total_unacked", (double)f.evals_unacked);
+    add(g, "nomad.nomad.broker.total_pending", (double)f.evals_pending);
+    add(g, "nomad.nomad.broker.total_waiting", (double)f.evals_waiting);
+    add(g, "nomad.nomad.blocked_evals.total_blocked", (double)f.evals_blocked);
+    add(g, "nomad.nomad.plan.queue_depth", (double)f.plans);
+    add(g, "nomad.nomad.heartbeat.active", (double)f.heartbeats);
+    add(g, "nomad.raft.appliedIndex", (double)server_applied(s));
+}
+
+static struct gauges *
+collect(struct ask *a)
+{
+    struct gauges *g = mem_new(a, struct gauges);
+    struct api *api = a->api;
+
+    str_map_set(g, &g->base, "host", str_or(api->name, ""));
+    add_process(g);
+    add(g, "nomad.nomad.agent.http.connections", api->http ? (double)http_server_conns(api->http) : 0);
+    if (api->server)
+        add_server(g, api->server);
+    if (api->client)
+        add_client(g, api->client,
+                   api->cfg && api->cfg->telemetry && api->cfg->telemetry->publish_allocation_metrics);
+    return g;
+}
+
+static void
+send_text(struct ask *a, struct buf *b, const char *content_type)
+{
+    if (buf_error(b) == 0) {
+        ask_text(a, b, content_type);
+        return;
+    }
+    buf_done(b);
+    ask_fail(a, 413, "the metrics are larger than %d MiB", API_ANSWER_MAX >> 20);
+}
+
+static void
+put_number(struct buf *b, double v)
+{
+    if (v >= -9e15 && v <= 9e15 && (double)(int64_t)v <= v && (double)(int64_t)v >= v)
+        buf_printf(b, "%" PRId64, (int64_t)v);
+    else
+        buf_printf(b, "%.6g", v);
+}
+
+static void
+put_labels_json(struct buf *b, const struct str_map *m)
+{
+    buf_putc(b, '{');
+    for (size_t i = 0; i < m->n; i++) {
+        if (i > 0)
+            buf_putc(b, ',');
+        json_put_string(b, m->v[i].k, strlen(m->v[i].k));
+        buf_putc(b, ':');
+        json_put_string(b, m->v[i].v, strlen(m->v[i].v));
+    }
+    buf_putc(b, '}');
+}
+
+static void
+put_json(struct buf *b, const struct gauge *x, bool comma)
+{
+    buf_printf(b, "%s{\"Name\":\"%s\",\"Value\":", comma ? "," : "", x->name);
+    put_number(b, x->value);
+    buf_puts(b, ",\"Labels\":");
+    put_labels_json(b, &x->labels);
+    buf_putc(b, '}');
+}
+
+static void
+send_json(struct ask *a, const struct gauges *g, const struct jobs *jobs)
+{
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
+    time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
+    struct tm tm;
+    char when[64];
+
+    gmtime_r(&now, &tm);
+    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S +0000 UTC", &tm);
+    buf_printf(&b, "{\"Timestamp\":\"%s\",\"Gauges\":[", when);
+    for (size_t i = 0; i < g->n; i++)
+        put_json(&b, g->v[i], i > 0);
+    for (size_t i = 0; jobs && i < ARRAY_LEN(jobs->text); i++)
+        buf_put(&b, jobs->text[i].data, jobs->text[i].len);
+    buf_puts(&b, "],\"Points\":[],\"Counters\":[],\"Samples\":[]}");
+    send_text(a, &b, "application/json");
+}
+
+static void
+put_prometheus_name(struct buf *b, const char *name)
+{
+    for (; *name; name++)
+        buf_putc(b, *name == '.' || *name == '-' ? '_' : *name);
+}
+
+static void
+put_prometheus_labels(struct buf *b, const struct str_map *m)
+{
+    if (m->n == 0)
+        return;
+    buf_putc(b, '{');
+    for (size_t i = 0; i < m->n; i++) {
+        buf_printf(b, "%s%s=\"", i ? "," : "", m->v[i].k);
+        for (const char *s = m->v[i].v; *s; s++) {
+            if (*s == '\\' || *s == '"')
+                buf_putc(b, '\\');
+            if (*s == '\n')
+                buf_puts(b, "\\n");
+            else
+                buf_putc(b, *s);
+        }
+        buf_putc(b, '"');
+    }
+    buf_putc(b, '}');
+}
+
+static int
+by_name(const void *x, const void *y)
+{
+    const struct gauge *a = *(struct gauge *const *)x, *b = *(struct gauge *const *)y;
+    int r = strcmp(a->name, b->name);
+    return r ? r : a->order < b->order ? -1 : 1;
+}
+
+/* Sums since the start of a task, of our own names; what has a name of Nomad's has its type there. */
+static bool
+is_counter(const char *name)
+{
+    static const char *const groups[] = {"block.", "io.", "network.", "pressure.", "runq.", "processes."};
+
+    if (!str_prefix(name, ALLOCS) || strstr(name, "_p50_") || strstr(name, "_p99_"))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(groups); i++)
+        if (str_prefix(name + strlen(ALLOCS), groups[i]))
+            return true;
+    return false;
+}
+
+/* The samples of one name follow its lines HELP and TYPE. */
+static void
+put_head(struct buf *b, const char *name)
+{
+    buf_puts(b, "# HELP ");
+    put_prometheus_name(b, name);
+    buf_printf(b, " %s\n# TYPE ", name);
+    put_prometheus_name(b, name);
+    buf_puts(b, is_counter(name) ? " counter\n" : " gauge\n");
+}
+
+static void
+put_sample(struct buf *b, const struct gauge *x)
+{
+    put_prometheus_name(b, x->name);
+    put_prometheus_labels(b, &x->labels);
+    buf_putc(b, ' ');
+    put_number(b, x->value);
+    buf_putc(b, '\n');
+}
+
+static void
+send_prometheus(struct ask *a, struct gauges *g, const struct jobs *jobs)
+{
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
+
+    if (g->n > 0)
+        qsort(g->v, g->n, sizeof(*g->v), by_name);
+    for (size_t i = 0; i < g->n; i++) {
+        const struct gauge *x = g->v[i];
+        if (i == 0 || strcmp(g->v[i - 1]->name, x->name) != 0)
+            put_head(&b, x->name);
+        put_sample(&b, x);
+    }
+    for (size_t i = 0; jobs && i < ARRAY_LEN(jobs->text); i++) {
+        if (jobs->text[i].len > 0)
+            put_head(&b, summary_names[i]);
+        buf_put(&b, jobs->text[i].data, jobs->text[i].len);
+    }
+    send_text(a, &b, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+/* --- the jobs, part by part --- */
+
+static void
+add_summary(struct jobs *j, const struct job_list_stub *stub, const char *group,
+            const struct task_group_summary *s)
+{
+    const int64_t v[] = {s->queued, s->starting, s->running, s->complete, s->failed, s->lost, s->unknown};
+    auto_mem struct gauges *g = mem_new(NULL, struct gauges);
+
+    str_map_set(g, &g->base, "host", j->host);
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        struct gauge *x = add(g, summary_names[i], (double)v[i]);
+        label(g, x, "job", stub->id);
+        label(g, x, "namespace", stub->namespace);
+        label(g, x, "task_group", group);
+        if (j->prometheus)
+            put_sample(&j->text[i], x);
+        else
+            put_json(&j->text[i], x, true);
+    }
+}
+
+static int
+add_part(struct jobs *j, const struct bytes *rows)
+{
+    auto_mem void *tmp = mem_ctx("jobs");
+    auto_buf struct buf text = BUF_INIT(SIZE_MAX);
+    struct object_list l;
+    struct err e = ERR_INIT;
+
+    if (rows->n == 0)
+        return 0;
+    buf_put(&text, rows->v, rows->n);
+    buf_putc(&text, ']');
+    text.data[0] = '['; /* was the comma before the first */
+    size_t budget = API_BODY_FACTOR * text.len + API_BODY_EXTRA;
+    if (json_decode_list(tmp, &type_job_list_stub, buf_str(&text), text.len, BUDGET(budget), &l, &e) < 0)
+        return -ERR_CORRUPT;
+    for (size_t i = 0; i < l.n; i++) {
+        const struct job_list_stub *stub = l.v[i];
+        for (size_t k = 0; k < ARRAY_LEN(job_states); k++)
+            j->states[k] += str_eq(stub->status, job_states[k]);
+        for (size_t k = 0; stub->job_summary && k < stub->job_summary->summary.n; k++)
+            add_summary(j, stub, stub->job_summary->summary.v[k].k, stub->job_summary->summary.v[k].v);
+    }
+    return 0;
+}
+
+static int
+jobs_free(struct jobs *j)
+{
+    for (size_t i = 0; i < ARRAY_LEN(j->text); i++)
+        buf_done(&j->text[i]);
+    return 0;
+}
+
+static void
+answer(struct ask *a, const struct jobs *jobs)
+{
+    struct gauges *g = collect(a);
+
+    for (size_t i = 0; jobs && i < ARRAY_LEN(job_states); i++)
+        add(g, mem_printf(g, "nomad.nomad.job_status.%s", job_states[i]), (double)jobs->states[i]);
+    if (is_prometheus(a))
+        send_prometheus(a, g, jobs);
+    else
+        send_json(a, g, jobs);
+}
+
+/* Half of the jobs is not told as if it were all. What is known here is worth telling without a leader
+ * too. */
+static bool
+jobs_error(struct ask *a, const struct err *e)
+{
+    (void)e;
+    answer(a, NULL);
+    return true;
+}
+
+static void
+jobs_part(struct ask *a, const void *resp)
+{
+    const struct query_meta *m = ((const struct job_list_response *)resp)->meta;
+    struct jobs *j = a->user;
+
+    if (add_part(j, &m->rows) < 0) {
+        answer(a, NULL);
+        return;
+    }
+    j->q.next_token = mem_strdup(j, m->next_token);
+    if (str_empty(m->next_token))
+        answer(a, j);
+    else
+        ask_call(a, RPC_JOB_LIST, &j->r, jobs_part);
+}
+
+void
+metrics_get(struct ask *a)
+{
+    const struct agent_config *cfg = a->api->cfg;
+
+    if (is_prometheus(a) && cfg && !cfg->dev_mode &&
+        !(cfg->telemetry && cfg->telemetry->prometheus_metrics)) {
+        ask_fail(a, 415, "Prometheus is not enabled");
+        return;
+    }
+    if (!a->api->server) {
+        answer(a, NULL);
+        return;
+    }
+    struct jobs *j = mem_new(a, struct jobs);
+    j->prometheus = is_prometheus(a);
+    j->host = str_or(a->api->name, "");
+    j->q = (struct query_options){.region = a->q->region, .namespace = NS_ALL,
+                                  .auth_token = a->q->auth_token, .allow_stale = true, .part = 1};
+    j->r.query = &j->q;
+    for (size_t i = 0; i < ARRAY_LEN(j->text); i++)
+        buf_init(&j->text[i], API_ANSWER_MAX);
+    talloc_set_destructor(j, jobs_free);
+    a->user = j;
+    a->on_error = jobs_error;
+    a->q->max_query_time = 0;
+    ask_call(a, RPC_JOB_LIST, &j->r, jobs_part);
+}

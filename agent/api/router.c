@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: finding the route, common parameters, calls.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "agent/api/api.h"
+#include "agent/limits.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+enum { WAIT_DEFAULT_S = 300 };
+
+static const struct route *const tables[] = {routes_deployment, routes_job,   routes_node,
+                                             routes_alloc,      routes_agent, routes_client};
+
+static unsigned
+verb_of(enum http_method m)
+{
+    switch (m) {
+    case METHOD_GET:
+    case METHOD_HEAD: return VERB_GET;
+    case METHOD_PUT: return VERB_PUT;
+    case METHOD_POST: return VERB_POST;
+    case METHOD_DELETE: return VERB_DELETE;
+    default: return 0;
+    }
+}
+
+bool
+ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id)
+{
+    const char *asked = a->req->path;
+
+    if (!suffix)
+        return strcmp(asked, path) == 0;
+    if (!str_prefix(asked, path) || !str_suffix(asked, suffix))
+        return false;
+    size_t pre = strlen(path), suf = strlen(suffix), n = strlen(asked);
+    if (n < pre + suf)
+        return false;
+    *id = mem_strndup(a, asked + pre, n - pre - suf);
+    return true;
+}
+
+/* --- parameters --- */
+
+bool
+ask_bool(struct ask *a, const char *name, bool *ret)
+{
+    const char *v = http_query(a->req, name);
+    if (!v)
+        return true;
+    if (num_parse_bool(v, ret) == 0)
+        return true;
+    ask_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as a bool", name, v);
+    return false;
+}
+
+bool
+ask_int(struct ask *a, const char *name, int64_t *ret)
+{
+    const char *v = http_query(a->req, name);
+    if (str_empty(v))
+        return true;
+    if (num_parse_i64(v, ret) == 0)
+        return true;
+    ask_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as an integer", name, v);
+    return false;
+}
+
+static bool
+parse_blocking(struct ask *a)
+{
+    const char *v = http_query(a->req, "index");
+    int64_t wait = WAIT_DEFAULT_S * NS_PER_S;
+
+    if (!str_empty(v) && num_parse_u64(v, &a->q->min_query_index) < 0) {
+        ask_fail(a, 400, "Invalid index");
+        return false;
+    }
+    v = http_query(a->req, "wait");
+    if (!str_empty(v) && (duration_parse(v, &wait) < 0 || wait < 0)) {
+        ask_fail(a, 400, "Invalid wait time");
+        return false;
+    }
+    if (wait == 0 || wait > WAIT_DEFAULT_S * NS_PER_S)
+        wait = WAIT_DEFAULT_S * NS_PER_S;
+    /* waiters that came together do not leave together */
+    if (a->q->min_query_index > 0)
+        a->q->max_query_time = wait + (int64_t)(rand_u64() % (uint64_t)(wait / 16 + 1));
+    return true;
+}
+
+/* What an agent tells of itself is the same whoever asks; all else is asked of a region, and the ways to
+ * others do not exist yet. */
+static bool
+region_ours(struct ask *a)
+{
+    static const char *const own[] = {"/v1/agent/", "/v1/metrics", "/v1/regions"};
+    const char *region = http_query(a->req, "region");
+
+    if (str_empty(region) || str_eq(region, a->api->region))
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (str_prefix(a->req->path, own[i]))
+            return true;
+    ask_no_region(a);
+    return false;
+}
+
+/* X-Nomad-Token, or Authorization with the scheme Bearer (schemes have no case: RFC 9110, 11.1). */
+static const char *
+token_of(const struct http_req *r)
+{
+    static const char scheme[] = "Bearer ";
+    const char *token = http_header(r, "x-nomad-token"), *auth = http_header(r, "authorization");
+
+    if (str_empty(token) && auth && strncasecmp(auth, scheme, strlen(scheme)) == 0)
+        return auth + strlen(scheme) + strspn(auth + strlen(scheme), " ");
+    return token;
+}
+
+static bool
+parse_query(struct ask *a)
+{
+    struct query_options *q = a->q;
+
+    if (!region_ours(a))
+        return false;
+    q->region = a->api->region;
+    q->namespace = str_or(http_query(a->req, "namespace"), "default");
+    q->auth_token = token_of(a->req);
+    a->w->region = q->region;
+    a->w->namespace = q->namespace;
+    a->w->auth_token = q->auth_token;
+    const char *stale = http_query(a->req, "stale");
+    if (stale && !*stale)
+        q->allow_stale = true;
+    else if (!ask_bool(a, "stale", &q->allow_stale))
+        return false;
+    q->prefix = http_query(a->req, "prefix");
+    q->filter = http_query(a->req, "filter");
+    q->next_token = http_query(a->req, "next_token");
+    if (!ask_bool(a, "reverse", &q->reverse) || !ask_int(a, "per_page", &q->per_page))
+        return false;
+    if (q->per_page < 0 || q->per_page > INT32_MAX) {
+        ask_fail(a, 400, "Invalid per_page");
+        return false;
+    }
+    const char *pretty = http_query(a->req, "pretty");
+    a->pretty = pretty && strcmp(pretty, "0") != 0;
+    return parse_blocking(a);
+}
+
+void *
+ask_body(struct ask *a, const struct type *t, bool optional)
+{
+    struct http_req *r = a->req;
+    struct err e = ERR_INIT;
+    size_t memory = r->body_len * API_BODY_FACTOR + API_BODY_EXTRA;
+    struct budget b = {.left = memory < API_BODY_MEMORY_MAX ? memory : API_BODY_MEMORY_MAX};
+    void *obj = NULL;
+
+    if (r->body_len == 0) {
+        if (optional)
+            return type_new(a, t);
+        ask_fail(a, 400, "Request body is empty");
+        return NULL;
+    }
+    if (json_decode(a, t, r->body, r->body_len, 0, &b, &obj, &e) < 0) {
+        ask_fail(a, 400, "%s", e.text);
+        return NULL;
+    }
+    if (!obj)
+        obj = type_new(a, t); /* "null" */
+    /* what has no effect yet is judged by the server, on the canonical job */
+    if (codec_check(t, obj, &e) < 0) {
+        ask_fail(a, 400, "%s", e.text);
+        return NULL;
+    }
+    return obj;
+}
+
+/* --- calls --- */
+
+/* What a read asks the server for: filter and pages are made here, on what it answers. */
+struct query_options *
+ask_query(struct ask *a)
+{
+    struct query_options *q = &a->asked;
+    *q = *a->q;
+    q->filter = NULL;
+    q->next_token = NULL;
+    q->per_page = 0;
+    q->reverse = false;
+    return q;
+}
+
+struct id_request *
+ask_by_id(struct ask *a)
+{
+    struct id_request *r = &a->by_id;
+    r->id = a->id;
+    r->query = ask_query(a);
+    return r;
+}
+
+static void
+call_done(void *arg, const struct err *e, const void *resp)
+{
+    struct ask *a = arg;
+
+    a->call = 0;
+    if (!e)
+        a->done(a, resp);
+    else if (!a->on_error || !a->on_error(a, e))
+        ask_error(a, e);
+}
+
+static void
+on_close(void *user)
+{
+    struct ask *a = user;
+
+    if (a->call)
+        rpc_cancel(a->called, a->call);
+    else if (a->gone)
+        a->gone(a);
+}
+
+void
+ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
+{
+    int64_t ms = API_CALL_MS + a->q->max_query_time / NS_PER_MS;
+
+    if (!a->api->servers) {
+        ask_fail(a, 500, "No cluster leader");
+        return;
+    }
+    a->done = done;
+    a->called = a->api->servers;
+    a->call = rpc_send(a->called, id, req, ms, call_done, a);
+    if (http_closed(a->req))
+        rpc_cancel(a->called, a->call);
+}
+
+/* --- dispatch --- */
+
+static void
+not_found(struct ask *a)
+{
+    http_fail(a->req, 404, "there is no endpoint \"%s\"", a->req->path);
+}
+
+/* Doubled slashes are cleaned by a redirect, as Go's mux does; with 307, so that a PUT stays one. */
+static bool
+redirect(struct ask *a)
+{
+    const char *t = a->req->target, *authority = strstr(t, "://");
+    if (*t != '/' && authority) /* the absolute form (RFC 9112, 3.2.2) */
+        t = authority + 3 + strcspn(authority + 3, "/");
+    size_t path = strcspn(t, "?"), n = 0;
+    char *clean = mem_array(a, char, strlen(t) + 1);
+    bool changed = false;
+
+    for (size_t i = 0; t[i]; i++) {
+        if (i > 0 && i < path && t[i] == '/' && t[i - 1] == '/') {
+            changed = true;
+            continue;
+        }
+        clean[n++] = t[i];
+    }
+    if (!changed)
+        return false;
+    http_header_add(a->req, "Location", clean);
+    http_reply(a->req, 307, NULL, "", 0);
+    return true;
+}
+
+static const char no_ui[] = "<!DOCTYPE html><title>Paddock</title><p>This agent has no web "
+                            "interface; its HTTP API is below <code>/v1/</code>.</p>\n";
+
+static void
+root(struct ask *a)
+{
+    const char *q = strchr(a->req->target, '?');
+    http_header_add(a->req, "Location", mem_printf(a, "/ui/%s", q ? q : ""));
+    http_reply(a->req, 307, NULL, "", 0);
+}
+
+void
+api_handle(void *arg, struct http_req *req)
+{
+    struct ask *a = mem_new(req, struct ask);
+    unsigned verb = verb_of(req->method);
+    bool wrong_method = false;
+
+    a->api = arg;
+    a->req = req;
+    a->q = &a->q_;
+    a->w = &a->w_;
+    req->user = a;
+    req->on_close = on_close;
+    if (!guard_host(&a->api->guard, req) || redirect(a) || route_later(a, verb))
+        return;
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct route *r = tables[t]; r->path; r++) {
+            if (!ask_fits(a, r->path, r->suffix, &a->id))
+                continue;
+            if (!(r->verbs & verb)) {
+                wrong_method = true;
+                if (r->suffix && *r->suffix)
+                    goto refuse; /* "/plan" is no job of that name */
+                continue;
+            }
+            a->route = r;
+            bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
+            if ((!changes || guard_origin(&a->api->guard, req)) && parse_query(a))
+                r->handle(a);
+            return;
+        }
+refuse:
+    if (wrong_method)
+        http_fail(req, 405, "Invalid method");
+    else if (strcmp(req->path, "/") == 0)
+        root(a);
+    else if (str_prefix(req->path, "/ui/"))
+        http_reply(req, 200, "text/html; charset=utf-8", no_ui, sizeof(no_ui) - 1);
+    else
+        not_found(a);
+}
+
+size_t
+api_body_max(void *arg, enum http_method m, const char *path)
+{
+    (void)arg;
+    (void)m;
+    bool job = str_prefix(path, "/v1/job") || str_prefix(path, "/v1/validate/");
+    return job ? HTTP_BODY_MAX : HTTP_SMALL_BODY_MAX;
+}

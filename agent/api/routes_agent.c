@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: the agent itself, status, system, operator.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/api/api.h"
+#include "agent/config/config.h"
+#include "client/client.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "server/server.h"
+
+/* --- status --- */
+
+static void
+leader_done(struct ask *a, const void *resp)
+{
+    const struct status_leader_response *r = resp;
+    ask_value(a, value_str(a, str_or(r->leader, "")));
+}
+
+static void
+status_leader(struct ask *a)
+{
+    ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), leader_done);
+}
+
+static void
+strings(struct ask *a, const char *const *v, size_t n)
+{
+    struct value *list = value_list(a);
+    for (size_t i = 0; i < n; i++)
+        value_list_add(list, value_str(list, v[i]));
+    ask_value(a, list);
+}
+
+static void
+peers_done(struct ask *a, const void *resp)
+{
+    const struct status_leader_response *r = resp;
+    strings(a, r->peers.v, r->peers.n);
+}
+
+static void
+status_peers(struct ask *a)
+{
+    ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
+}
+
+static void
+regions(struct ask *a)
+{
+    strings(a, &a->api->region, 1);
+}
+
+/* --- agent --- */
+
+static void
+members_done(struct ask *a, const void *resp)
+{
+    ask_json(a, &type_server_members_response, resp);
+}
+
+static void
+agent_members(struct ask *a)
+{
+    ask_call(a, RPC_STATUS_MEMBERS, mem_new(a, struct empty), members_done);
+}
+
+static void
+set(struct value *map, const char *k, const char *v)
+{
+    value_map_set(map, k, value_str(map, str_or(v, "")));
+}
+
+static void
+set_u64(struct value *map, const char *k, uint64_t v)
+{
+    set(map, k, LOG_U64(v));
+}
+
+/* Of a server. As of a single one: it is its own peer, and knows nobody. */
+static void
+server_stats(struct ask *a, struct value *stats)
+{
+    struct api *api = a->api;
+    struct value *s = value_map(stats), *raft = value_map(stats), *serf = value_map(stats);
+    char leader[256] = "";
+    bool known = server_leader_addr(api->server, leader, sizeof(leader));
+    bool leads = server_is_leader(api->server);
+
+    set(s, "server", "true");
+    set(s, "leader", leads ? "true" : "false");
+    set(s, "leader_addr", known ? leader : "");
+    set(s, "bootstrap", "true");
+    set(s, "known_regions", "1");
+    value_map_set(stats, "nomad", s);
+    set(raft, "state", leads ? "Leader" : "Candidate");
+    set(raft, "num_peers", "0");
+    set(raft, "protocol_version", "3");
+    set_u64(raft, "applied_index", server_applied(api->server));
+    value_map_set(stats, "raft", raft);
+    set(serf, "members", "1");
+    set(serf, "failed", "0");
+    set(serf, "left", "0");
+    value_map_set(stats, "serf", serf);
+}
+
+static void
+runtime_stats(struct value *stats)
+{
+    struct value *r = value_map(stats);
+    struct utsname u;
+
+    if (uname(&u) == 0)
+        set(r, "arch", mem_strdup(r, u.machine));
+    set(r, "kernel.name", "linux");
+    set(r, "version", "C, " __VERSION__);
+    set(r, "cpu_count", LOG_I64(sysconf(_SC_NPROCESSORS_ONLN)));
+    value_map_set(stats, "runtime", r);
+}
+
+static struct value *
+stats_of(struct ask *a)
+{
+    struct api *api = a->api;
+    struct value *stats = value_map(a), *paddock = value_map(stats);
+    char dur[DURATION_TEXT];
+
+    set(paddock, "version", api->version);
+    set(paddock, "api_release", API_RELEASE);
+    set(paddock, "pid", LOG_I64(getpid()));
+    set(paddock, "uptime", duration_format((clock_mono_ns() - api->started_ns) / NS_PER_S * NS_PER_S, dur));
+    set_u64(paddock, "http_connections", api->http ? http_server_conns(api->http) : 0);
+    value_map_set(stats, "paddock", paddock);
+    if (api->server)
+        server_stats(a, stats);
+    runtime_stats(stats);
+    if (api->client) {
+        struct value *c = value_map(stats);
+        struct client_info info;
+        client_info(api->client, &info);
+        set(c, "node_id", info.node_id);
+        set(c, "known_servers", info.known_servers);
+        set_u64(c, "num_allocations", info.allocs);
+        set(c, "heartbeat_ttl", duration_format(info.heartbeat_ttl_ns, dur));
+        set(c, "last_heartbeat",
+            info.last_heartbeat_ns < 0 ? "never" : duration_format(info.last_heartbeat_ns, dur));
+        value_map_set(stats, "client", c);
+    }
+    return stats;
+}
+
+/* Objects of schema types become values by way of their JSON. */
+static struct value *
+value_of(const void *ctx, const struct type *t, const void *obj)
+{
+    struct buf b = BUF_INIT(1 << 20);
+    struct value *v = NULL;
+    struct err e = ERR_INIT;
+
+    json_encode(&b, t, obj, JSON_HIDE_SECRETS);
+    if (buf_error(&b) || json_decode_value(ctx, buf_str(&b), b.len, BUDGET(16 << 20), &v, &e) < 0)
+        v = value_null(ctx);
+    buf_done(&b);
+    return v;
+}
+
+static void
+send_self(struct ask *a, const struct agent_member *m)
+{
+    struct value *self = value_map(a);
+    struct value *cfg = a->api->cfg ? config_value(a, a->api->cfg) : value_map(a);
+    struct value *v = value_map(cfg);
+
+    set(v, "Version", API_RELEASE);
+    set(v, "VersionMetadata", "");
+    set(v, "VersionPrerelease", "");
+    set(v, "Revision", "");
+    value_map_set(cfg, "Version", v);
+    set(cfg, "PaddockVersion", a->api->version);
+    value_map_set(self, "config", cfg);
+    value_map_set(self, "member", m ? value_of(a, &type_agent_member, m) : value_map(a));
+    value_map_set(self, "stats", stats_of(a));
+    ask_value(a, self);
+}
+
+static void
+self_done(struct ask *a, const void *resp)
+{
+    const struct server_members_response *r = resp;
+    const struct agent_member *m = NULL;
+
+    for (size_t i = 0; i < r->members.n; i++)
+        if (!m || str_eq(r->members.v[i]->name, r->server_name))
+            m = r->members.v[i];
+    send_self(a, m);
+}
+
+static bool
+self_error(struct ask *a, const struct err *e)
+{
+    (void)e;
+    send_self(a, NULL); /* what we know of ourselves we can always tell */
+    return true;
+}
+
+static void
+agent_self(struct ask *a)
+{
+    a->on_error = self_error;
+    if (a->api->server)
+        ask_call(a, RPC_STATUS_MEMBERS, mem_new(a, struct empty), self_done);
+    else
+        send_self(a, NULL);
+}
+
+static void
+put_json_string(struct buf *b, const char *s)
+{
+    s = str_or(s, "");
+    json_put_string(b, s, strlen(s));
+}
+
+static void
+put_health(struct buf *b, const char *role, bool ok, const char *message)
+{
+    if (b->len > 1)
+        buf_putc(b, ',');
+    put_json_string(b, role);
+    buf_printf(b, ":{\"message\":");
+    put_json_string(b, message);
+    buf_printf(b, ",\"ok\":%s}", ok ? "true" : "false");
+}
+
+static void
+agent_health(struct ask *a)
+{
+    struct buf b = BUF_INIT(4096);
+    bool all = true, want_client = a->api->client != NULL, want_server = a->api->server != NULL;
+    bool typed = false;
+
+    for (size_t i = 0; i < a->req->n_query; i++)
+        typed |= strcmp(a->req->query[i].k, "type") == 0;
+    if (typed) {
+        want_client = want_server = false;
+        for (size_t i = 0; i < a->req->n_query; i++) {
+            want_client |= strcmp(a->req->query[i].k, "type") == 0 &&
+                           strcmp(a->req->query[i].v, "client") == 0;
+            want_server |= strcmp(a->req->query[i].k, "type") == 0 &&
+                           strcmp(a->req->query[i].v, "server") == 0;
+        }
+    }
+    buf_putc(&b, '{');
+    if (want_client) {
+        struct client_info info = {0};
+        if (a->api->client)
+            client_info(a->api->client, &info);
+        bool ok = a->api->client && info.registered;
+        put_health(&b, "client", ok, ok ? "ok" : a->api->client ? "no known servers" : "client not enabled");
+        all &= ok;
+    }
+    if (want_server) {
+        char leader[256];
+        bool ok = a->api->server && server_leader_addr(a->api->server, leader, sizeof(leader));
+        put_health(&b, "server", ok, ok ? "ok" : a->api->server ? "No cluster leader" : "server not enabled");
+        all &= ok;
+    }
+    buf_putc(&b, '}');
+    http_reply_buf(a->req, all ? 200 : 500, "application/json", &b);
+}
+
+static void
+agent_reload(struct ask *a)
+{
+    if (!a->api->reload) {
+        ask_fail(a, 501, "this agent cannot reload");
+        return;
+    }
+    a->api->reload(a->api->reload_arg);
+    ask_json(a, &type_empty, NULL);
+}
+
+static void
+servers_done(struct ask *a, const void *resp)
+{
+    const struct status_leader_response *r = resp;
+    strings(a, r->peers.v, r->peers.n);
+}
+
+static void
+agent_servers(struct ask *a)
+{
+    ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), servers_done);
+}
+
+/* --- system, operator --- */
+
+static void
+gc_done(struct ask *a, const void *resp)
+{
+    const struct write_response *r = resp;
+    ask_index(a, r->index);
+    ask_json(a, &type_empty, NULL);
+}
+
+static void
+system_gc(struct ask *a)
+{
+    ask_call(a, RPC_SYSTEM_GC, mem_new(a, struct empty), gc_done);
+}
+
+static void
+scheduler_done(struct ask *a, const void *resp)
+{
+    const struct scheduler_configuration_response *r = resp;
+    ask_meta(a, &(struct query_meta){.index = r->index,
+                                     .last_contact = r->last_contact,
+                                     .known_leader = r->known_leader});
+    ask_json(a, &type_scheduler_configuration_response, r);
+}
+
+static void
+scheduler_get(struct ask *a)
+{
+    ask_call(a, RPC_OPERATOR_SCHEDULER_GET, mem_new(a, struct empty), scheduler_done);
+}
+
+static void
+scheduler_set_done(struct ask *a, const void *resp)
+{
+    const struct scheduler_set_configuration_response *r = resp;
+    ask_index(a, r->index);
+    ask_json(a, &type_scheduler_set_configuration_response, r);
+}
+
+static bool
+scheduler_refused(struct ask *a, const struct err *e)
+{
+    if (e->code != -ERR_INVALID)
+        return false;
+    ask_fail(a, 400, "%s", e->text);
+    return true;
+}
+
+static void
+scheduler_set(struct ask *a)
+{
+    struct scheduler_configuration *c = ask_body(a, &type_scheduler_configuration, false);
+
+    if (!c)
+        return; /* answered, and gone */
+    a->on_error = scheduler_refused;
+    const char *cas = http_query(a->req, "cas");
+    struct scheduler_set_request *r = mem_new(a, struct scheduler_set_request);
+    r->scheduler_config = c;
+    r->cas = cas != NULL;
+    if (cas && num_parse_u64(cas, &r->modify_index) < 0)
+        ask_fail(a, 400, "Error parsing cas value: \"%s\" is no number", cas);
+    else
+        ask_call(a, RPC_OPERATOR_SCHEDULER_SET, r, scheduler_set_done);
+}
+
+const struct route routes_agent[] = {
+    {VERB_GET, "/v1/status/leader", NULL, status_leader},
+    {VERB_GET, "/v1/status/peers", NULL, status_peers},
+    {VERB_GET, "/v1/regions", NULL, regions},
+    {VERB_GET, "/v1/agent/self", NULL, agent_self},
+    {VERB_GET, "/v1/agent/health", NULL, agent_health},
+    {VERB_GET, "/v1/agent/members", NULL, agent_members},
+    {VERB_GET, "/v1/agent/servers", NULL, agent_servers},
+    {VERB_WRITE, "/v1/agent/reload", NULL, agent_reload},
+    {VERB_GET, "/v1/metrics", NULL, metrics_get},
+    {VERB_PUT, "/v1/system/gc", NULL, system_gc},
+    {VERB_GET, "/v1/operator/scheduler/configuration", NULL, scheduler_get},
+    {VERB_WRITE, "/v1/operator/scheduler/configuration", NULL, scheduler_set},
+    {0, NULL, NULL, NULL},
+};

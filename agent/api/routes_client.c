@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: what the client role answers: statistics, files and logs of allocations. An allocation
+ * of another node is asked for at that node (agent/api/forward.c).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/api/api.h"
+#include "agent/api/forward.h"
+#include "client/client.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+enum { CHUNK = 32 << 10 };
+
+/* Errors of the client role: what is wrong with the request is a 4xx. */
+static void
+client_error(struct ask *a, const struct err *e)
+{
+    int status = err_http_status(e->code);
+    if (e->code == -ENOENT)
+        status = 404;
+    if (status == 429 || status == 503)
+        http_header_add(a->req, "Retry-After", "1");
+    ask_fail(a, status, "%s", str_or(e->text, err_name(e->code)));
+}
+
+bool
+ask_ours(struct ask *a)
+{
+    if (str_empty(a->id)) {
+        ask_fail(a, 400, "must provide a valid alloc id");
+        return false;
+    }
+    if (a->api->client && client_has_alloc(a->api->client, a->id))
+        return true;
+    forward_alloc(a);
+    return false;
+}
+
+/* --- files --- */
+
+static const char *
+path_param(struct ask *a)
+{
+    return str_or(http_query(a->req, "path"), "/");
+}
+
+static void
+ls_done(void *arg, const struct err *e, const struct alloc_files *files)
+{
+    struct ask *a = arg;
+    struct buf b = BUF_INIT(64 << 20);
+
+    if (e) {
+        client_error(a, e);
+        return;
+    }
+    json_encode_list(&b, &type_alloc_file_info, (const void *const *)files->files.v, files->files.n,
+                     a->pretty ? JSON_PRETTY : 0);
+    ask_text(a, &b, "application/json");
+}
+
+static void
+fs_ls(struct ask *a)
+{
+    if (ask_ours(a))
+        client_fs_ls(a->api->client, a->id, path_param(a), ls_done, a);
+}
+
+static void
+stat_done(void *arg, const struct err *e, const struct alloc_files *files)
+{
+    struct ask *a = arg;
+
+    if (e) {
+        client_error(a, e);
+        return;
+    }
+    if (files->files.n == 0)
+        ask_fail(a, 404, "file not found");
+    else
+        ask_json(a, &type_alloc_file_info, files->files.v[0]);
+}
+
+/* False: answered. */
+static bool
+has_path(struct ask *a)
+{
+    if (!str_empty(http_query(a->req, "path")))
+        return true;
+    ask_fail(a, 400, "must provide a file name");
+    return false;
+}
+
+static void
+fs_stat(struct ask *a)
+{
+    if (ask_ours(a) && has_path(a))
+        client_fs_stat(a->api->client, a->id, path_param(a), stat_done, a);
+}
+
+/* A body pulled from a client_stream. */
+static void
+stream_end(struct ask *a, bool whole)
+{
+    client_stream_close(a->user);
+    a->user = NULL;
+    if (whole)
+        http_stream_end(a->req);
+    else
+        http_stream_cut(a->req);
+}
+
+static void stream_pull(void *user);
+
+static void
+stream_ready(void *arg)
+{
+    stream_pull(arg);
+}
+
+static void
+stream_pull(void *user)
+{
+    struct ask *a = user;
+    char block[CHUNK];
+
+    while (a->user && http_stream_queued(a->req) < STREAM_LOW_WATER) {
+        ssize_t n = client_stream_read(a->user, block, sizeof(block), stream_ready, a);
+        if (n == -EAGAIN)
+            return;
+        if (n <= 0) { /* an error in the middle can only cut the body short */
+            stream_end(a, n == 0);
+            return;
+        }
+        http_stream_write(a->req, block, (size_t)n);
+        if (n < CHUNK)
+            return; /* the next pull comes when this is written */
+    }
+}
+
+static void
+stream_gone(struct ask *a)
+{
+    if (a->user)
+        stream_end(a, false);
+}
+
+static void
+stream_opened(void *arg, const struct err *e, struct client_stream *s)
+{
+    struct ask *a = arg;
+
+    if (e) {
+        client_error(a, e);
+        return;
+    }
+    a->user = s;
+    a->gone = stream_gone;
+    http_stream_start(a->req, 200, a->stream_type, stream_pull);
+    if (http_closed(a->req))
+        stream_end(a, false);
+}
+
+static bool
+origin(struct ask *a, struct client_stream_request *r)
+{
+    const char *o = str_or(http_query(a->req, "origin"), "start");
+
+    r->from_end = strcmp(o, "end") == 0;
+    if (!r->from_end && strcmp(o, "start") != 0) {
+        ask_fail(a, 400, "origin must be start or end");
+        return false;
+    }
+    if (!ask_int(a, "offset", &r->offset) || !ask_int(a, "limit", &r->limit))
+        return false;
+    if (r->offset < 0) {
+        ask_fail(a, 400, "offset must not be negative");
+        return false;
+    }
+    if (r->limit < 0)
+        r->limit = 0; /* no limit */
+    return true;
+}
+
+static void
+open_stream(struct ask *a, const struct client_stream_request *r)
+{
+    bool logs = r->kind == CLIENT_STREAM_LOGS;
+    a->stream_type = !logs ? "text/plain; charset=utf-8" : r->plain ? "text/plain" : "application/json";
+    client_stream_open(a->api->client, r, stream_opened, a);
+}
+
+static void
+fs_cat(struct ask *a)
+{
+    struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
+    if (!ask_ours(a) || !has_path(a))
+        return;
+    r.path = path_param(a);
+    open_stream(a, &r);
+}
+
+static void
+fs_readat(struct ask *a)
+{
+    struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
+    if (!ask_ours(a) || !has_path(a) || !origin(a, &r))
+        return;
+    r.path = path_param(a);
+    if (!http_query(a->req, "offset"))
+        ask_fail(a, 400, "must provide offset");
+    else
+        open_stream(a, &r);
+}
+
+static void
+fs_stream(struct ask *a)
+{
+    struct client_stream_request r = {
+        .kind = CLIENT_STREAM_FRAMES, .alloc_id = a->id, .follow = true};
+    if (!ask_ours(a) || !has_path(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow))
+        return;
+    r.path = http_query(a->req, "path");
+    open_stream(a, &r);
+}
+
+static void
+fs_logs(struct ask *a)
+{
+    struct client_stream_request r = {.kind = CLIENT_STREAM_LOGS, .alloc_id = a->id};
+    if (!ask_ours(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow) ||
+        !ask_bool(a, "plain", &r.plain))
+        return;
+    r.task = http_query(a->req, "task");
+    r.log_type = http_query(a->req, "type");
+    if (str_empty(r.task))
+        ask_fail(a, 400, "must provide task name");
+    else if (!str_eq(r.log_type, "stdout") && !str_eq(r.log_type, "stderr"))
+        ask_fail(a, 400, "must provide log type (stdout/stderr)");
+    else
+        open_stream(a, &r);
+}
+
+/* --- operations --- */
+
+static void
+plain_done(void *arg, const struct err *e)
+{
+    struct ask *a = arg;
+    if (e)
+        client_error(a, e);
+    else
+        ask_json(a, &type_empty, NULL);
+}
+
+/* What changed a task answers like a write, without one. */
+static void
+task_done(void *arg, const struct err *e)
+{
+    struct ask *a = arg;
+    if (e)
+        client_error(a, e);
+    else
+        http_reply(a->req, 200, "application/json", "{\"Index\":0}", strlen("{\"Index\":0}"));
+}
+
+static void
+alloc_restart(struct ask *a)
+{
+    struct alloc_restart_request *r;
+    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_restart_request, true)))
+        return;
+    if (r->all_tasks && !str_empty(r->task_name))
+        ask_fail(a, 400, "TaskName and AllTasks exclude each other");
+    else
+        client_alloc_restart(a->api->client, a->id, r->task_name, r->all_tasks, task_done, a);
+}
+
+static void
+alloc_signal(struct ask *a)
+{
+    struct alloc_signal_request *r;
+    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_signal_request, false)))
+        return;
+    client_alloc_signal(a->api->client, a->id, r->task, str_or(r->signal, "SIGKILL"), task_done, a);
+}
+
+static void
+alloc_pause(struct ask *a)
+{
+    struct alloc_pause_request *r;
+    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_pause_request, false)))
+        return;
+    bool on = str_eq(r->schedule_state, "pause");
+    if (!on && !str_eq(r->schedule_state, "run"))
+        ask_fail(a, 400, "ScheduleState must be \"pause\" or \"run\"");
+    else
+        client_alloc_pause(a->api->client, a->id, r->task, on, task_done, a);
+}
+
+static void
+alloc_gc(struct ask *a)
+{
+    if (ask_ours(a))
+        client_alloc_gc(a->api->client, a->id, plain_done, a);
+}
+
+static void
+client_gc_route(struct ask *a)
+{
+    if (!a->api->client)
+        ask_fail(a, 400, "No local Node and node_id not provided");
+    else
+        client_gc(a->api->client, plain_done, a);
+}
+
+static void
+alloc_stats(struct ask *a)
+{
+    struct alloc_resource_usage *u;
+    struct err e = ERR_INIT;
+
+    if (!ask_ours(a))
+        return;
+    if (client_alloc_stats(a->api->client, a, a->id, http_query(a->req, "task"), &u, &e) < 0)
+        client_error(a, &e);
+    else
+        ask_json(a, &type_alloc_resource_usage, u);
+}
+
+/* True: this node is meant. Otherwise the request is forwarded or answered. */
+static bool
+own_node(struct ask *a, const char *node)
+{
+    if (!str_empty(node) && !(a->api->client && str_eq(node, client_node_id(a->api->client))))
+        forward_node(a, node);
+    else if (!a->api->client)
+        ask_fail(a, 400, "No local Node and node_id not provided");
+    else
+        return true;
+    return false;
+}
+
+static void
+host_stats(struct ask *a)
+{
+    const char *node = http_query(a->req, "node_id");
+    struct host_stats *s;
+    struct err e = ERR_INIT;
+
+    if (!own_node(a, node))
+        return;
+    if (client_host_stats(a->api->client, a, &s, &e) < 0)
+        client_error(a, &e);
+    else
+        ask_json(a, &type_host_stats, s);
+}
+
+/* --- dynamic metadata --- */
+
+static void
+meta_read(struct ask *a)
+{
+    if (!own_node(a, http_query(a->req, "node_id")))
+        return;
+    ask_json(a, &type_node_meta_response, client_meta(a->api->client, a));
+}
+
+static void
+meta_applied(void *arg, const struct err *e)
+{
+    struct ask *a = arg;
+    if (e)
+        client_error(a, e);
+    else if (!a->api->client)
+        ask_fail(a, 503, "the client role is stopping");
+    else
+        ask_json(a, &type_node_meta_response, client_meta(a->api->client, a));
+}
+
+static void
+meta_apply(struct ask *a)
+{
+    struct node_meta_apply_request *r = ask_body(a, &type_node_meta_apply_request, false);
+    if (!r)
+        return;
+    if (own_node(a, str_empty(r->node_id) ? http_query(a->req, "node_id") : r->node_id))
+        client_meta_apply(a->api->client, r->meta, meta_applied, a);
+}
+
+const struct route routes_client[] = {
+    {VERB_GET, "/v1/client/metadata", NULL, meta_read},
+    {VERB_WRITE, "/v1/client/metadata", NULL, meta_apply},
+    {VERB_ANY, "/v1/client/fs/ls/", "", fs_ls},
+    {VERB_ANY, "/v1/client/fs/stat/", "", fs_stat},
+    {VERB_ANY, "/v1/client/fs/cat/", "", fs_cat},
+    {VERB_ANY, "/v1/client/fs/readat/", "", fs_readat},
+    {VERB_ANY, "/v1/client/fs/stream/", "", fs_stream},
+    {VERB_ANY, "/v1/client/fs/logs/", "", fs_logs},
+    {VERB_ANY, "/v1/client/stats", NULL, host_stats},
+    {VERB_ANY | VERB_UNSAFE, "/v1/client/gc", NULL, client_gc_route},
+    {VERB_GET | VERB_UNSAFE, "/v1/client/allocation/", "/exec", alloc_exec},
+    {VERB_ANY, "/v1/client/allocation/", "/stats", alloc_stats},
+    {VERB_ANY | VERB_UNSAFE, "/v1/client/allocation/", "/restart", alloc_restart},
+    {VERB_ANY | VERB_UNSAFE, "/v1/client/allocation/", "/gc", alloc_gc},
+    {VERB_WRITE, "/v1/client/allocation/", "/signal", alloc_signal},
+    {VERB_WRITE, "/v1/client/allocation/", "/pause", alloc_pause},
+    {0, NULL, NULL, NULL},
+};

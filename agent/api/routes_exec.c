@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: commands in running tasks, over a WebSocket. What is wrong with the request is answered by
+ * its HTTP status; what goes wrong later, by a close frame: 1011 for what would be a 5xx, 1008 for the
+ * rest.
+ *
+ * A session reads from its task no faster than its peer reads, and from its peer no faster than the
+ * task; it ends with the WebSocket, and costs no timer.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/api/api.h"
+#include "agent/api/forward.h"
+#include "agent/limits.h"
+#include "client/client.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "net/ws.h"
+
+enum { HANDSHAKE_VERSION = 1, STDOUT = 1 };
+
+struct session { /* a talloc context, gone when the WebSocket is */
+    struct api *api;
+    struct ws *ws;
+    struct client_exec *exec; /* NULL: the handshake is awaited */
+    const char *alloc_id, *peer;
+    struct client_exec_request req;
+    bool paused; /* the task's output */
+};
+
+/* --- to the client --- */
+
+static void
+send_output(struct session *s, const struct exec_output *o)
+{
+    struct buf b = BUF_INIT(HTTP_STREAM_MAX);
+    json_encode(&b, &type_exec_output, o, 0);
+    ws_send(s->ws, b.data, b.len);
+    buf_done(&b);
+    if (ws_queued(s->ws) >= STREAM_LOW_WATER && !s->paused) {
+        s->paused = true;
+        client_exec_pause(s->exec, true);
+    }
+}
+
+static void
+send_stream(struct session *s, int stream, struct exec_stream *x)
+{
+    struct exec_output o = {NULL};
+    if (stream == STDOUT)
+        o.stdout = x;
+    else
+        o.stderr = x;
+    send_output(s, &o);
+}
+
+static void
+session_free(struct session *s)
+{
+    if (s->exec)
+        client_exec_free(s->exec);
+    talloc_free(s);
+}
+
+/* The session is over, from our side. */
+static void
+finish(struct session *s, unsigned code, const char *why)
+{
+    ws_close(s->ws, code, why);
+    session_free(s);
+}
+
+/* --- what the task does --- */
+
+static void
+on_output(void *arg, int stream, const void *data, size_t n)
+{
+    send_stream(arg, stream, &(struct exec_stream){.data = {data, n}});
+}
+
+static void
+on_closed(void *arg, int stream)
+{
+    send_stream(arg, stream, &(struct exec_stream){.close = true});
+}
+
+static void
+on_writable(void *arg)
+{
+    struct session *s = arg;
+    ws_read(s->ws, true);
+}
+
+static void
+on_exited(void *arg, int code, int signal)
+{
+    struct session *s = arg;
+    struct exec_result r = {.exit_code = signal ? 128 + signal : code};
+    send_output(s, &(struct exec_output){.exited = true, .result = &r});
+    finish(s, WS_NORMAL, "");
+}
+
+static void
+on_failed(void *arg, const struct err *e)
+{
+    unsigned code = err_http_status(e->code) >= 500 ? WS_INTERNAL : WS_POLICY;
+    finish(arg, code, str_or(e->text, err_name(e->code)));
+}
+
+static const struct client_exec_events task_events = {.output = on_output,
+                                                      .closed = on_closed,
+                                                      .writable = on_writable,
+                                                      .exited = on_exited,
+                                                      .failed = on_failed};
+
+/* --- what the client says --- */
+
+static void
+start(struct session *s)
+{
+    if (!s->api->client) {
+        finish(s, WS_INTERNAL, "the client role is stopping");
+        return;
+    }
+    /* for whoever asks later who was in a task; not the arguments, which may hold secrets */
+    log_info("http", "command in a task", "alloc_id", s->alloc_id, "task", s->req.task, "program",
+             s->req.command.v[0], "peer", s->peer, NULL);
+    s->exec = client_exec_open(s->api->client, s->alloc_id, &s->req, &task_events, s);
+}
+
+static void
+on_handshake(struct session *s, const struct exec_handshake *h)
+{
+    if (h->version != HANDSHAKE_VERSION)
+        finish(s, WS_POLICY, "unsupported version of the WebSocket handshake");
+    else
+        start(s); /* the token says who it is: without ACLs nobody asks */
+}
+
+/* False: the session is over. */
+static bool
+input(struct session *s, const struct exec_stream *in)
+{
+    int rc = in->data.n > 0 ? client_exec_write(s->exec, in->data.v, in->data.n) : 0;
+
+    if (rc == -EAGAIN) {
+        ws_read(s->ws, false);
+    } else if (rc < 0) {
+        finish(s, WS_POLICY, "more input than the command reads");
+        return false;
+    }
+    if (in->close)
+        client_exec_close_input(s->exec);
+    return true;
+}
+
+static void
+on_input(struct session *s, const struct exec_input *in)
+{
+    const struct exec_terminal *t = in->tty_size;
+
+    if (in->stdin && !input(s, in->stdin))
+        return;
+    if (t && s->req.tty && t->height > 0 && t->height <= UINT16_MAX && t->width > 0 &&
+        t->width <= UINT16_MAX)
+        client_exec_resize(s->exec, t->height, t->width);
+}
+
+static void
+on_message(void *arg, const void *p, size_t n)
+{
+    struct session *s = arg;
+    auto_mem void *ctx = mem_ctx("exec message");
+    const struct type *t = s->exec ? &type_exec_input : &type_exec_handshake;
+    struct err e = ERR_INIT;
+    void *obj = NULL;
+
+    if (json_decode(ctx, t, p, n, 0, BUDGET(2 * n + API_BODY_EXTRA), &obj, &e) < 0 ||
+        (obj && codec_check(t, obj, &e) < 0))
+        finish(s, WS_POLICY, e.text);
+    else if (!obj)
+        finish(s, WS_POLICY, "a message must be a JSON object");
+    else if (s->exec)
+        on_input(s, obj);
+    else
+        on_handshake(s, obj);
+}
+
+static void
+on_drain(void *arg)
+{
+    struct session *s = arg;
+    if (s->paused) {
+        s->paused = false;
+        client_exec_pause(s->exec, false);
+    }
+}
+
+static void
+on_close(void *arg, unsigned code, const char *why)
+{
+    (void)code, (void)why;
+    session_free(arg);
+}
+
+static const struct ws_ops session_ops = {
+    .on_message = on_message, .on_drain = on_drain, .on_close = on_close};
+
+/* --- the request --- */
+
+/* The parameter "command", a JSON list of strings. False: answered. */
+static bool
+command_param(struct ask *a, struct str_list *ret)
+{
+    const char *text = str_or(http_query(a->req, "command"), "");
+    struct err e = ERR_INIT;
+    struct value *v;
+
+    if (!*text) {
+        ask_fail(a, 400, "must provide command, a JSON list of strings");
+        return false;
+    }
+    if (json_decode_value(a, text, strlen(text), BUDGET(API_BODY_EXTRA), &v, &e) < 0) {
+        ask_fail(a, 400, "Failed to unmarshal command: %s", e.text);
+        return false;
+    }
+    bool ok = v->kind == VALUE_LIST && v->list.n > 0;
+    for (size_t i = 0; ok && i < v->list.n; i++) {
+        const struct value *w = v->list.v[i];
+        ok = w->kind == VALUE_STRING && strlen(w->str.s) == w->str.n;
+        if (ok)
+            list_add(a, *ret, w->str.s);
+    }
+    if (!ok || str_empty(ret->v[0])) {
+        ask_fail(a, 400, "command must be a JSON list of strings that begins with a program");
+        return false;
+    }
+    return true;
+}
+
+static struct session *
+session_new(struct ask *a, const struct client_exec_request *r)
+{
+    struct session *s = mem_new(NULL, struct session);
+
+    s->api = a->api;
+    s->alloc_id = mem_strdup(s, a->id);
+    s->peer = mem_strdup(s, a->req->peer);
+    s->req.task = mem_strdup(s, r->task);
+    s->req.tty = r->tty;
+    for (size_t i = 0; i < r->command.n; i++)
+        list_add(s, s->req.command, mem_strdup(s, r->command.v[i]));
+    return s;
+}
+
+void
+alloc_exec(struct ask *a)
+{
+    struct client_exec_request r = {.task = http_query(a->req, "task")};
+    bool handshake = false;
+
+    if (!command_param(a, &r.command) || !ask_bool(a, "tty", &r.tty) ||
+        !ask_bool(a, "ws_handshake", &handshake))
+        return;
+    if (str_empty(r.task)) {
+        ask_fail(a, 400, "must provide task name");
+        return;
+    }
+    if (!ws_check(a->req) || !ask_ours(a))
+        return;
+    const struct agent_config *cfg = a->api->cfg;
+    if (cfg && cfg->client && cfg->client->disable_remote_exec) {
+        log_warn("http", "a command in a task was refused: client.disable_remote_exec is set", "alloc_id",
+                 a->id, "peer", a->req->peer, NULL);
+        ask_fail(a, 403, "Permission denied"); /* as Nomad says */
+        return;
+    }
+    if (!client_has_task(a->api->client, a->id, r.task)) {
+        ask_fail(a, 404, "Unknown task name \"%s\"", r.task);
+        return;
+    }
+    struct session *s = session_new(a, &r);
+    s->ws = ws_accept(a->api->loop, a->req, &session_ops, s);
+    if (!s->ws)
+        talloc_free(s);
+    else if (!handshake)
+        start(s);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: jobs.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/api/api.h"
+#include "agent/limits.h"
+#include "api/canonical.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "jobspec/jobspec.h"
+
+/* --- reads --- */
+
+static void
+jobs_list(struct ask *a)
+{
+    struct list_request *r = mem_new(a, struct list_request);
+    r->query = ask_query(a);
+    if (ask_bool(a, "meta", &r->meta))
+        ask_list(a, RPC_JOB_LIST, r, &type_job);
+}
+
+static void
+job_done(struct ask *a, const void *resp)
+{
+    const struct job_response *r = resp;
+    ask_object(a, &type_job, r->job, r->meta, "job not found");
+}
+
+static void
+job_get(struct ask *a)
+{
+    ask_call(a, RPC_JOB_GET_JOB, ask_by_id(a), job_done);
+}
+
+static void
+summary_done(struct ask *a, const void *resp)
+{
+    const struct job_summary_response *r = resp;
+    ask_object(a, &type_job_summary, r->job_summary, r->meta, "job not found");
+}
+
+static void
+job_summary(struct ask *a)
+{
+    ask_call(a, RPC_JOB_SUMMARY, ask_by_id(a), summary_done);
+}
+
+static void
+job_allocations(struct ask *a)
+{
+    struct id_request *r = ask_by_id(a);
+    if (ask_bool(a, "all", &r->all))
+        ask_list(a, RPC_JOB_ALLOCATIONS, r, &type_allocation);
+}
+
+static void
+job_evaluations(struct ask *a)
+{
+    ask_list(a, RPC_JOB_EVALUATIONS, ask_by_id(a), &type_evaluation);
+}
+
+/* The versions of a job, and the differences between them: put together of one answer for each. */
+struct versions {
+    struct query_meta meta; /* of the first answer */
+    struct buf rows[2];     /* versions, differences */
+};
+
+static int
+versions_free(struct versions *v)
+{
+    buf_done(&v->rows[0]);
+    buf_done(&v->rows[1]);
+    return 0;
+}
+
+static void
+put_rows(struct buf *out, const char *name, const struct buf *rows)
+{
+    buf_printf(out, "\"%s\":", name);
+    if (rows->len == 0) {
+        buf_puts(out, "null,");
+        return;
+    }
+    buf_putc(out, '[');
+    buf_put(out, rows->data + 1, rows->len - 1); /* without the comma before the first */
+    buf_puts(out, "],");
+}
+
+static void
+send_versions(struct ask *a, const struct versions *v)
+{
+    struct buf out = BUF_INIT(API_VERSIONS_MAX);
+
+    ask_meta(a, &v->meta);
+    buf_putc(&out, '{');
+    put_rows(&out, "Versions", &v->rows[0]);
+    put_rows(&out, "Diffs", &v->rows[1]);
+    buf_printf(&out,
+               "\"Index\":%" PRIu64 ",\"LastContact\":%" PRId64 ",\"KnownLeader\":%s,\"NextToken\":\"\"}%s",
+               v->meta.index, v->meta.last_contact, v->meta.known_leader ? "true" : "false",
+               a->pretty ? "\n" : "");
+    if (buf_error(&out) || buf_error(&v->rows[0]) || buf_error(&v->rows[1])) {
+        buf_done(&out);
+        ask_fail(a, 413, "the versions of the job are larger than %d MiB", API_VERSIONS_MAX >> 20);
+        return;
+    }
+    ask_text(a, &out, "application/json");
+}
+
+static void
+versions_part(struct ask *a, const void *resp)
+{
+    const struct job_versions_response *r = resp;
+    const unsigned flags = JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0);
+    struct versions *v = a->user;
+
+    if (v->meta.index == 0)
+        v->meta = (struct query_meta){.index = r->index,
+                                      .last_contact = r->last_contact,
+                                      .known_leader = r->known_leader};
+    for (size_t i = 0; i < r->versions.n; i++)
+        json_encode_row(&v->rows[0], &type_job, r->versions.v[i], flags);
+    for (size_t i = 0; i < r->diffs.n; i++)
+        json_encode_row(&v->rows[1], &type_job_diff, r->diffs.v[i], flags);
+    a->asked.next_token = mem_strdup(v, r->next_token);
+    a->asked.min_query_index = 0; /* the other parts are there */
+    if (!str_empty(r->next_token)) {
+        ask_call(a, RPC_JOB_VERSIONS, &a->by_id, versions_part);
+    } else if (v->rows[0].len == 0) {
+        ask_meta(a, &v->meta);
+        ask_fail(a, 404, "job versions not found");
+    } else {
+        send_versions(a, v);
+    }
+}
+
+static void
+job_versions(struct ask *a)
+{
+    struct id_request *r = ask_by_id(a);
+    struct versions *v = mem_new(a, struct versions);
+
+    if (!ask_bool(a, "diffs", &r->diffs))
+        return;
+    if (r->diffs && (http_query(a->req, "diff_tag") || http_query(a->req, "diff_version"))) {
+        ask_fail(a, 501, "versions are compared with the one before them only: ask without diff_tag "
+                         "and diff_version");
+        return;
+    }
+    buf_init(&v->rows[0], API_VERSIONS_MAX);
+    buf_init(&v->rows[1], API_VERSIONS_MAX);
+    talloc_set_destructor(v, versions_free);
+    a->user = v;
+    ask_call(a, RPC_JOB_VERSIONS, r, versions_part);
+}
+
+/* --- writes --- */
+
+/* Namespace: query, then the job's; region: query (which is ours), then the job's, where "global" means
+ * ours. */
+static struct job_register_request *
+any_job_body(struct ask *a)
+{
+    struct job_register_request *r = ask_body(a, &type_job_register_request, false);
+
+    if (!r)
+        return NULL;
+    if (!r->job) {
+        ask_fail(a, 400, "Job must be specified");
+        return NULL;
+    }
+    const char *ns = http_query(a->req, "namespace");
+    if (!str_empty(ns))
+        r->job->namespace = ns;
+    else if (!str_empty(r->job->namespace))
+        a->w->namespace = r->job->namespace;
+    if (!str_empty(http_query(a->req, "region")) || str_empty(r->job->region) ||
+        str_eq(r->job->region, "global"))
+        r->job->region = a->api->region;
+    if (!str_eq(r->job->region, a->api->region)) {
+        ask_no_region(a);
+        return NULL;
+    }
+    r->write = a->w;
+    return r;
+}
+
+static bool
+priority_ok(struct ask *a, int64_t eval_priority)
+{
+    if (eval_priority >= 0 && eval_priority <= 100)
+        return true;
+    ask_fail(a, 400, "Eval priority must be between 1 and 100 inclusively");
+    return false;
+}
+
+/* Of a job that is registered or planned. */
+static struct job_register_request *
+job_body(struct ask *a)
+{
+    struct job_register_request *r = any_job_body(a);
+
+    if (r && str_empty(r->job->id)) {
+        ask_fail(a, 400, "Job ID hasn't been provided");
+        return NULL;
+    }
+    return r && priority_ok(a, r->eval_priority) ? r : NULL;
+}
+
+static void
+register_done(struct ask *a, const void *resp)
+{
+    const struct job_register_response *r = resp;
+    ask_index(a, r->index ? r->index : r->job_modify_index);
+    ask_json(a, &type_job_register_response, r);
+}
+
+static void
+jobs_register(struct ask *a)
+{
+    struct job_register_request *r = job_body(a);
+    if (r)
+        ask_call(a, RPC_JOB_REGISTER, r, register_done);
+}
+
+static void
+job_update(struct ask *a)
+{
+    struct job_register_request *r = job_body(a);
+    if (!r)
+        return;
+    if (!str_eq(r->job->id, a->id))
+        ask_fail(a, 400, "Job ID does not match name");
+    else
+        ask_call(a, RPC_JOB_REGISTER, r, register_done);
+}
+
+static void
+plan_done(struct ask *a, const void *resp)
+{
+    const struct job_plan_response *r = resp;
+    ask_index(a, r->index);
+    ask_json(a, &type_job_plan_response, r);
+}
+
+static void
+job_plan(struct ask *a)
+{
+    struct job_register_request *r = job_body(a);
+    if (!r)
+        return;
+    if (!str_eq(r->job->id, a->id))
+        ask_fail(a, 400, "Job ID does not match");
+    else
+        ask_call(a, RPC_JOB_PLAN, r, plan_done);
+}
+
+static void
+validate_done(struct ask *a, const void *resp)
+{
+    ask_json(a, &type_job_validate_response, resp);
+}
+
+static void
+job_validate_route(struct ask *a)
+{
+    struct job_register_request *r = any_job_body(a); /* without an ID, too: that is an error to tell */
+    if (r)
+        ask_call(a, RPC_JOB_VALIDATE, r, validate_done);
+}
+
+static void
+deregister_done(struct ask *a, const void *resp)
+{
+    const struct job_deregister_response *r = resp;
+    ask_index(a, r->index ? r->index : r->job_modify_index);
+    ask_json(a, &type_job_deregister_response, r);
+}
+
+static void
+job_delete(struct ask *a)
+{
+    struct job_deregister_request *r = mem_new(a, struct job_deregister_request);
+
+    r->job_id = a->id;
+    r->write = a->w;
+    if (!ask_bool(a, "purge", &r->purge) || !ask_bool(a, "global", &r->global) ||
+        !ask_bool(a, "no_shutdown_delay", &r->no_shutdown_delay) ||
+        !ask_int(a, "eval_priority", &r->eval_priority))
+        return;
+    if (priority_ok(a, r->eval_priority))
+        ask_call(a, RPC_JOB_DEREGISTER, r, deregister_done);
+}
+
+static void
+job_evaluate(struct ask *a)
+{
+    struct job_evaluate_request *r = ask_body(a, &type_job_evaluate_request, true);
+    if (!r)
+        return;
+    if (!str_empty(r->job_id) && !str_eq(r->job_id, a->id)) {
+        ask_fail(a, 400, "JobID not same as job name");
+        return;
+    }
+    r->job_id = a->id;
+    r->write = a->w;
+    ask_call(a, RPC_JOB_EVALUATE, r, register_done);
+}
+
+/* A file may take HCL_STEPS_MAX steps: not on the loop thread, and not on all of the others. */
+struct parse {
+    struct ask *a;
+    struct job_parse_request *r;
+    void *ctx; /* of the worker */
+    struct job *job;
+    char *errors;
+};
+
+static void
+parse_work(void *arg)
+{
+    struct parse *p = arg;
+    const struct job_parse_request *r = p->r;
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct jobspec_file vars = {.name = "variables.hcl", .s = r->variables};
+    struct jobspec_input in = {.name = "input.hcl", .s = r->job_hcl, .n = strlen(r->job_hcl),
+                               .lenient = true};
+    if (!str_empty(r->variables)) {
+        vars.n = strlen(r->variables);
+        in.var_files = &vars;
+        in.n_var_files = 1;
+    }
+    p->ctx = mem_ctx("parse");
+    if (jobspec_parse(p->ctx, &in, &p->job, &d) < 0)
+        p->errors = hcl_diags_text(p->ctx, &d, false);
+    else if (r->canonicalize)
+        job_canonicalize(p->ctx, p->job);
+}
+
+static void
+parse_done(void *arg)
+{
+    struct parse *p = arg;
+    void *ctx = p->ctx;
+    p->a->api->parsing--;
+    if (p->errors)
+        ask_fail(p->a, 400, "Failed to parse job: %s", p->errors);
+    else
+        ask_json(p->a, &type_job, p->job);
+    talloc_free(ctx); /* `p` went with the answer */
+}
+
+static void
+jobs_parse(struct ask *a)
+{
+    struct job_parse_request *r = ask_body(a, &type_job_parse_request, false);
+
+    if (!r)
+        return;
+    if (str_empty(r->job_hcl)) {
+        ask_fail(a, 400, "Job spec is empty");
+        return;
+    }
+    if (a->api->parsing == API_PARSES_MAX) {
+        struct err e = ERR_INIT;
+        err_set(&e, -ERR_BUSY, "more than %d job files are being parsed: try again", API_PARSES_MAX);
+        ask_error(a, &e);
+        return;
+    }
+    struct parse *p = mem_new(a, struct parse);
+    p->a = a;
+    p->r = r;
+    a->api->parsing++;
+    loop_work(a->api->loop, parse_work, parse_done, p);
+}
+
+/* Suffixes before plain ids: ids may hold slashes. */
+const struct route routes_job[] = {
+    {VERB_GET, "/v1/jobs", NULL, jobs_list},
+    {VERB_WRITE, "/v1/jobs", NULL, jobs_register},
+    {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse},
+    {VERB_WRITE, "/v1/validate/job", NULL, job_validate_route},
+    {VERB_WRITE, "/v1/job/", "/plan", job_plan},
+    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate},
+    {VERB_GET, "/v1/job/", "/allocations", job_allocations},
+    {VERB_GET, "/v1/job/", "/evaluations", job_evaluations},
+    {VERB_GET, "/v1/job/", "/summary", job_summary},
+    {VERB_GET, "/v1/job/", "/versions", job_versions},
+    {VERB_GET, "/v1/job/", "", job_get},
+    {VERB_WRITE, "/v1/job/", "", job_update},
+    {VERB_DELETE, "/v1/job/", "", job_delete},
+    {0, NULL, NULL, NULL},
+};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: what Nomad's has and ours has not: features to come, by the name under which they are
+ * refused (501), and what Nomad Enterprise alone has. With the other tables of routes this is all of
+ * Nomad's API: a path in none of them is none.
+ */
+#include "agent/api/api.h"
+#include "common/mem.h"
+#include "common/num.h"
+
+/* Searched first, so that "/scale" is no part of a job's name. A route that is built leaves this table. */
+static const struct {
+    unsigned verbs;
+    const char *path, *suffix; /* as in struct route */
+    const char *what; /* NULL: Enterprise */
+} rows[] = {
+    /* jobs */
+    {VERB_ANY, "/v1/jobs/statuses", NULL, "the statuses of many jobs at once"},
+    {VERB_ANY, "/v1/job/", "/periodic/force", "forcing a periodic job"},
+    {VERB_ANY, "/v1/job/", "/dispatch", "dispatching a parameterized job"},
+    {VERB_ANY, "/v1/job/", "/dispatch/payload", "the payload of a dispatched job"},
+    {VERB_ANY, "/v1/job/", "/revert", "reverting a job"},
+    {VERB_ANY, "/v1/job/", "/stable", "marking a version of a job as stable"},
+    {VERB_ANY, "/v1/job/", "/scale", "scaling a job"},
+    {VERB_ANY, "/v1/job/", "/services", "service discovery"},
+    {VERB_ANY, "/v1/job/", "/submission", "keeping the source of a job"},
+    {VERB_ANY, "/v1/job/", "/actions", "actions of a job"},
+    {VERB_ANY, "/v1/job/", "/action", "actions of a job"},
+    {VERB_PUT | VERB_POST | VERB_DELETE, "/v1/job/", "/tag", "tagging a version of a job"},
+    /* nodes */
+    {VERB_ANY, "/v1/node/pools", NULL, "the list of node pools"},
+    {VERB_ANY, "/v1/node/pool/", "", "a node pool of one's own"},
+    {VERB_ANY, "/v1/client/identity", "", "the identity of a node"},
+    /* allocations, evaluations, deployments */
+    {VERB_ANY, "/v1/allocation/", "/services", "service discovery"},
+    {VERB_ANY, "/v1/allocation/", "/checks", "checks of services"},
+    {VERB_ANY, "/v1/client/allocation/", "/checks", "checks of services"},
+    {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
+    {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},
+    {VERB_DELETE, "/v1/evaluations", NULL, "deleting evaluations"},
+    {VERB_ANY, "/v1/evaluations/count", NULL, "counting evaluations"},
+    {VERB_ANY, "/v1/deployment/allocations/", "", "a deployment"},
+    {VERB_ANY, "/v1/deployment/fail/", "", "a deployment"},
+    {VERB_ANY, "/v1/deployment/pause/", "", "a deployment"},
+    {VERB_ANY, "/v1/deployment/promote/", "", "a deployment"},
+    {VERB_ANY, "/v1/deployment/allocation-health/", "", "a deployment"},
+    {VERB_ANY, "/v1/deployment/unblock/", "", "a deployment"},
+    /* the agent */
+    {VERB_ANY, "/v1/agent/join", NULL, "a cluster of several servers"},
+    {VERB_ANY, "/v1/agent/force-leave", NULL, "a cluster of several servers"},
+    {VERB_WRITE, "/v1/agent/servers", NULL, "setting the servers of a client at run time"},
+    {VERB_ANY, "/v1/agent/keyring/", "", "a keyring of gossip"},
+    {VERB_ANY, "/v1/agent/schedulers", "", "setting the workers of a server at run time"},
+    {VERB_ANY, "/v1/agent/host", NULL, "a report on the host"},
+    {VERB_ANY, "/v1/agent/monitor", "", "following the log of an agent"},
+    {VERB_ANY, "/v1/agent/pprof/", "", "profiling an agent"},
+    {VERB_ANY, "/debug/pprof/", "", "profiling an agent"},
+    /* operators */
+    {VERB_ANY, "/v1/operator/raft/", "", "a cluster of several servers"},
+    {VERB_ANY, "/v1/operator/autopilot/", "", "a cluster of several servers"},
+    {VERB_ANY, "/v1/operator/snapshot", NULL, "a snapshot of the state"},
+    {VERB_ANY, "/v1/operator/keyring/", "", "a keyring of the state"},
+    {VERB_ANY, "/v1/operator/upgrade-check/", "", "a check before an upgrade"},
+    {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
+    {VERB_ANY, "/v1/event/stream", NULL, "the event stream"},
+    {VERB_ANY, "/v1/search", "", "searching all objects"},
+    /* what jobs use */
+    {VERB_ANY, "/v1/services", NULL, "service discovery"},
+    {VERB_ANY, "/v1/service/", "", "service discovery"},
+    {VERB_ANY, "/v1/vars", NULL, "the store of variables"},
+    {VERB_ANY, "/v1/var/", "", "the store of variables"},
+    {VERB_ANY, "/v1/namespace", "", "a namespace of one's own"},
+    {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},
+    {VERB_ANY, "/v1/volume", "", "a volume"},
+    {VERB_ANY, "/v1/plugin", "", "a plugin for volumes"},
+    {VERB_ANY, "/v1/acl/", "", "access control"},
+    {VERB_ANY, "/.well-known/", "", "the identity of workloads"},
+    /* Enterprise */
+    {VERB_ANY, "/v1/sentinel/", "", NULL},
+    {VERB_ANY, "/v1/quota", "", NULL},
+    {VERB_ANY, "/v1/recommendation", "", NULL},
+    {VERB_ANY, "/v1/operator/license", NULL, NULL},
+    {VERB_ANY, "/v1/operator/utilization", NULL, NULL},
+};
+
+bool
+route_is_later(const struct ask *a, unsigned verb, const char **what)
+{
+    const char *id;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if ((rows[i].verbs & verb) && ask_fits(a, rows[i].path, rows[i].suffix, &id)) {
+            *what = rows[i].what;
+            return true;
+        }
+    return false;
+}
+
+bool
+route_later(struct ask *a, unsigned verb)
+{
+    const char *what;
+
+    if (!route_is_later(a, verb, &what))
+        return false;
+    if (what)
+        ask_fail(a, 501, "%s is not in Paddock %s", what, a->api->version);
+    else
+        ask_fail(a, 501, "Nomad Enterprise only endpoint");
+    return true;
+}

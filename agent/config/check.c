@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a merged configuration must satisfy before anything starts, and the addresses it yields.
+ */
+#include "agent/config/config_int.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/guard.h"
+#include "common/log.h"
+#include "common/num.h"
+#include "common/str.h"
+
+static int
+check_dir(const char *key, const char *path, struct err *e)
+{
+    if (str_empty(path) || path[0] == '/')
+        return 0;
+    return err_set(e, -ERR_INVALID, "%s \"%s\" is not an absolute path", key, path);
+}
+
+static int
+check_port(const char *key, int64_t port, struct err *e)
+{
+    if (port >= 1 && port <= 65535)
+        return 0;
+    return err_set(e, -ERR_INVALID, "%s = %" PRId64 " is not a port: 1 to 65535", key, port);
+}
+
+/* An IP address; names are not looked up. */
+static int
+check_address(const char *key, const char *addr, struct err *e)
+{
+    unsigned char raw[16];
+    if (str_empty(addr))
+        return 0;
+    if (inet_pton(AF_INET, addr, raw) == 1 || inet_pton(AF_INET6, addr, raw) == 1)
+        return 0;
+    return err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address", key, addr);
+}
+
+/* "ip" or "ip:port", "[v6]:port": what others are told. */
+static int
+check_advertise(const char *key, const char *addr, struct err *e)
+{
+    char ip[64];
+    unsigned char raw[16];
+    int64_t port = 1;
+    if (str_empty(addr) || inet_pton(AF_INET6, addr, raw) == 1)
+        return 0;
+    const char *from = addr[0] == '[' ? addr + 1 : addr;
+    const char *end = addr[0] == '[' ? strchr(from, ']') : from + strcspn(from, ":");
+    size_t n = end ? (size_t)(end - from) : sizeof(ip);
+    if (n >= sizeof(ip))
+        return err_set(e, -ERR_INVALID, "%s \"%s\" is not an address", key, addr);
+    memcpy(ip, from, n);
+    ip[n] = '\0';
+    const char *rest = end + (addr[0] == '[');
+    bool ok = inet_pton(addr[0] == '[' ? AF_INET6 : AF_INET, ip, raw) == 1;
+    if (ok && *rest)
+        ok = *rest == ':' && num_parse_i64(rest + 1, &port) == 0 && port >= 1 && port <= 65535;
+    return ok ? 0
+              : err_set(e, -ERR_INVALID, "%s \"%s\" is not an IP address with or without a port",
+                        key, addr);
+}
+
+static int
+check_hosts(const struct str_list *hosts, struct err *e)
+{
+    for (size_t i = 0; i < hosts->n; i++)
+        if (!guard_name_ok(hosts->v[i]))
+            return err_set(e, -ERR_INVALID,
+                           "http_api_hosts: \"%s\" is not a host name such as \"nomad.example.com\" or "
+                           "\"*.example.com\", without a port",
+                           hosts->v[i]);
+    return 0;
+}
+
+static int
+expand_addresses(const void *ctx, struct agent_config *c, struct err *e)
+{
+    struct agent_addresses *a = c->addresses, *adv = c->advertise_addrs;
+    int r = config_expand_addr(ctx, "bind_addr", &c->bind_addr, e);
+    r = r ? r : config_expand_addr(ctx, "addresses.http", &a->http, e);
+    r = r ? r : config_expand_addr(ctx, "addresses.rpc", &a->rpc, e);
+    r = r ? r : config_expand_addr(ctx, "addresses.serf", &a->serf, e);
+    r = r ? r : config_expand_addr(ctx, "advertise.http", &adv->http, e);
+    r = r ? r : config_expand_addr(ctx, "advertise.rpc", &adv->rpc, e);
+    return r ? r : config_expand_addr(ctx, "advertise.serf", &adv->serf, e);
+}
+
+static int
+check_addresses(const struct agent_config *c, struct err *e)
+{
+    const struct agent_addresses *a = c->addresses;
+    int r = check_address("bind_addr", c->bind_addr, e);
+    r = r ? r : check_address("addresses.http", a->http, e);
+    r = r ? r : check_address("addresses.rpc", a->rpc, e);
+    const struct agent_addresses *adv = c->advertise_addrs;
+    r = r ? r : check_advertise("advertise.http", adv->http, e);
+    r = r ? r : check_advertise("advertise.rpc", adv->rpc, e);
+    r = r ? r : check_advertise("advertise.serf", adv->serf, e);
+    r = r ? r : check_port("ports.http", c->ports->http, e);
+    r = r ? r : check_port("ports.rpc", c->ports->rpc, e);
+    return r ? r : check_port("ports.serf", c->ports->serf, e);
+}
+
+/* "22,80,8500-8600" */
+static int
+check_port_ranges(const char *key, const char *spec, struct err *e)
+{
+    while (!str_empty(spec)) {
+        char one[24];
+        int64_t lo, hi;
+        size_t n = strcspn(spec, ",");
+        if (n >= sizeof(one))
+            break;
+        memcpy(one, spec, n);
+        one[n] = '\0';
+        char *dash = strchr(one, '-');
+        if (dash)
+            *dash++ = '\0';
+        if (num_parse_i64(one, &lo) < 0 || num_parse_i64(dash ? dash : one, &hi) < 0 || lo < 1 ||
+            hi > 65535 || lo > hi)
+            break;
+        spec += n + (spec[n] == ',');
+    }
+    return str_empty(spec) ? 0
+                           : err_set(e, -ERR_INVALID,
+                                     "%s: \"%s\" is not a list of ports such as "
+                                     "\"22,80,8500-8600\"",
+                                     key, spec);
+}
+
+static int
+check_reserved(const struct agent_reserved *r, struct err *e)
+{
+    if (!r)
+        return 0;
+    if (r->cpu < 0 || r->memory_mb < 0 || r->disk_mb < 0)
+        return err_set(e, -ERR_INVALID,
+                       "client.reserved: cpu, memory and disk may not be negative");
+    return check_port_ranges("client.reserved.reserved_ports", r->reserved_ports, e);
+}
+
+/* Options of drivers, as Nomad's plugin blocks have them. What has no effect is refused. */
+static int
+check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
+{
+    static const char *const options[] = {"enabled"};
+    if (!str_eq(p->name, "raw_exec")) {
+        if (!p->config || p->config->kind != VALUE_MAP || p->config->map.n == 0)
+            return 0;
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "plugin \"%s\": option \"%s\" is not supported yet: "
+                       "launch policy is set in the isolation block",
+                       p->name, p->config->map.v[0].k);
+    }
+    for (size_t i = 0; p->config && p->config->kind == VALUE_MAP && i < p->config->map.n; i++) {
+        const char *k = p->config->map.v[i].k;
+        if (str_eq(k, options[0]))
+            continue;
+        const char *near = str_nearest(k, options, ARRAY_LEN(options));
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "plugin \"raw_exec\": option \"%s\" is unknown or not "
+                       "supported yet%s",
+                       k, near ? mem_printf(ctx, ": did you mean \"%s\"?", near) : "");
+    }
+    return 0;
+}
+
+static int
+check_plugins(const void *ctx, const struct agent_config *c, struct err *e)
+{
+    int r = 0;
+    for (size_t i = 0; i < c->plugins.n && r == 0; i++)
+        r = check_plugin(ctx, c->plugins.v[i], e);
+    return r;
+}
+
+/* Options that work; Nomad reads more of them, some of which promise to keep somebody out. */
+static int
+check_options(const struct str_map *options, struct err *e)
+{
+    static const char *const known[] = {"driver.allowlist", "driver.whitelist", "driver.denylist",
+                                        "driver.blacklist", "driver.raw_exec.enable", "env.denylist",
+                                        "env.blacklist"};
+    for (size_t i = 0; i < options->n; i++) {
+        const char *k = options->v[i].k;
+        bool works = false;
+        for (size_t n = 0; n < ARRAY_LEN(known); n++)
+            works |= str_eq(k, known[n]);
+        if (works)
+            continue;
+        const char *near = str_nearest(k, known, ARRAY_LEN(known));
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "client.options: \"%s\" is unknown or not supported yet: %s%s%s", k,
+                       near ? "did you mean \"" : str_prefix(k, "user.") ? "set isolation.denied_users" :
+                                                                            "remove it",
+                       near ? near : "", near ? "\"?" : "");
+    }
+    return 0;
+}
+
+static int
+check_client(const struct agent_client *c, struct err *e)
+{
+    int r = check_dir("client.state_dir", c->state_dir, e);
+    r = r ? r : check_reserved(c->reserved, e);
+    r = r ? r : check_options(&c->options, e);
+    r = r ? r : check_dir("client.alloc_dir", c->alloc_dir, e);
+    r = r ? r : check_port("client.min_dynamic_port", c->min_dynamic_port, e);
+    r = r ? r : check_port("client.max_dynamic_port", c->max_dynamic_port, e);
+    if (r < 0)
+        return r;
+    if (c->min_dynamic_port > c->max_dynamic_port)
+        return err_set(e, -ERR_INVALID, "client.min_dynamic_port is larger than max_dynamic_port");
+    if (str_eq(c->node_pool, "all"))
+        return err_set(e, -ERR_INVALID, "client.node_pool may not be \"all\": it means every pool");
+    if (c->drain && c->drain->force && c->drain->deadline.set)
+        return err_set(e, -ERR_INVALID,
+                       "client.drain_on_shutdown: force and deadline exclude each other");
+    if (c->drain && c->drain->deadline.set && c->drain->deadline.v < 0)
+        return err_set(e, -ERR_INVALID, "client.drain_on_shutdown.deadline is negative");
+    for (size_t i = 0; i < c->meta.n; i++)
+        if (str_empty(c->meta.v[i].k) || strpbrk(c->meta.v[i].k, " {}$\"\n"))
+            return err_set(e, -ERR_INVALID,
+                           "client.meta key \"%s\" cannot be used in \"${meta.…}\"",
+                           c->meta.v[i].k);
+    return 0;
+}
+
+enum { STATE_MAX_MB_LEAST = 64, STATE_MAX_MB_MOST = 4 << 20 };
+
+static int
+check_server(const struct agent_config *c, struct str_list *warnings, const void *ctx,
+             struct err *e)
+{
+    const struct agent_server *s = c->server;
+    if (!s->enabled)
+        return s->bootstrap_expect > 0 && !c->dev_mode
+                   ? err_set(e, -ERR_INVALID,
+                             "server.bootstrap_expect is set, but server.enabled is not")
+                   : 0;
+    if (s->bootstrap_expect > 1)
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "server.bootstrap_expect = %" PRId64 ": several servers are not supported "
+                       "yet: use 1",
+                       s->bootstrap_expect);
+    if (s->bootstrap_expect < 1)
+        return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 1");
+    if (s->state_max_mb != 0 &&
+        (s->state_max_mb < STATE_MAX_MB_LEAST || s->state_max_mb > STATE_MAX_MB_MOST))
+        return err_set(e, -ERR_INVALID, "server.state_max_mb = %" PRId64 " is outside %d..%d",
+                       s->state_max_mb, STATE_MAX_MB_LEAST, STATE_MAX_MB_MOST);
+    if (s->start_join.n + s->retry_join.n + s->server_join->start_join.n +
+            s->server_join->retry_join.n >
+        0)
+        list_add(ctx, *warnings,
+                 "server: addresses to join have no effect yet: there is one server");
+    return 0;
+}
+
+int
+config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e)
+{
+    if (str_empty(c->node_name)) {
+        char host[256] = "";
+        if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
+            return err_set(e, -ERR_INVALID, "this machine has no host name: set name");
+        c->node_name = mem_strdup(ctx, host);
+    }
+    if (!c->server->enabled && !c->client->enabled)
+        return err_set(e, -ERR_INVALID,
+                       "neither server nor client is enabled: set server { enabled "
+                       "= true }, client { enabled = true }, or use -dev");
+    if (log_level_parse(c->log_level) == LOG_LEVEL_INVALID)
+        return err_set(e, -ERR_INVALID,
+                       "log_level \"%s\" is not TRACE, DEBUG, INFO, WARN, ERROR or OFF",
+                       c->log_level);
+    if (strchr(c->datacenter, '*'))
+        return err_set(e, -ERR_INVALID, "datacenter \"%s\" may not hold '*'", c->datacenter);
+    if (str_empty(c->data_dir) && !c->dev_mode)
+        return err_set(e, -ERR_INVALID, "data_dir is missing: set it, or use -dev");
+    int r = check_dir("data_dir", c->data_dir, e);
+    r = r ? r : check_dir("isolation.run_dir", c->isolation->run_dir, e);
+    r = r ? r : expand_addresses(ctx, c, e);
+    r = r ? r : check_addresses(c, e);
+    r = r ? r : check_hosts(&c->httpapi_hosts, e);
+    r = r ? r : check_plugins(ctx, c, e);
+    r = r ? r : check_client(c->client, e);
+    r = r ? r : check_server(c, warnings, ctx, e);
+    if (c->enable_debug && !c->dev_mode)
+        list_add(ctx, *warnings, "enable_debug has no effect yet: there are no profiling endpoints");
+    if (!str_empty(c->addresses->serf))
+        list_add(ctx, *warnings, "addresses.serf is only shown: there is no gossip yet");
+    if (r == 0 && c->client->enabled && !c->server->enabled && c->client->servers.n == 0 &&
+        c->client->server_join->retry_join.n == 0)
+        list_add(ctx, *warnings, "client: no servers are configured: set client.servers");
+    return r;
+}
+
+#define DRAIN_DEFAULT (3600 * NS_PER_S)
+#define DRAIN_REPORTS (15 * NS_PER_S) /* what comes after the last task's end */
+
+bool
+config_drain(const struct agent_config *c, struct drain_spec *ret)
+{
+    const struct agent_drain_on_shutdown *d = c->client ? c->client->drain : NULL;
+
+    if (!d || !c->client->enabled || c->dev_mode)
+        return false;
+    int64_t deadline = d->deadline.set ? d->deadline.v : DRAIN_DEFAULT;
+    *ret = (struct drain_spec){.deadline = d->force ? -1 : deadline,
+                               .ignore_system_jobs = d->ignore_system_jobs};
+    return true;
+}
+
+int64_t
+config_drain_ns(const struct agent_config *c)
+{
+    struct drain_spec d;
+
+    if (!config_drain(c, &d))
+        return 0;
+    int64_t more = c->client->max_kill_timeout + DRAIN_REPORTS;
+    if (d.deadline == 0 || d.deadline > INT64_MAX - more)
+        return INT64_MAX;
+    return more + (d.deadline > 0 ? d.deadline : 0);
+}
+
+/* The configuration owns the text: it is asked for once or twice. */
+static const char *
+host_port(const struct agent_config *c, const char *addr, int64_t port)
+{
+    bool six = strchr(addr, ':') != NULL;
+    return mem_printf(c, "%s%s%s:%" PRId64, six ? "[" : "", addr, six ? "]" : "", port);
+}
+
+const char *
+config_http_addr(const struct agent_config *c)
+{
+    return host_port(c, str_or(c->addresses->http, c->bind_addr), c->ports->http);
+}
+
+const char *
+config_rpc_addr(const struct agent_config *c)
+{
+    return host_port(c, str_or(c->addresses->rpc, c->bind_addr), c->ports->rpc);
+}
+
+const char *
+config_serf_addr(const struct agent_config *c)
+{
+    return host_port(c, str_or(c->addresses->serf, c->bind_addr), c->ports->serf);
+}

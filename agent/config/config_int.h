@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the parts of the configuration loader: flags, merging, checks. Not for other rooms.
+ */
+#ifndef PADDOCK_AGENT_CONFIG_CONFIG_INT_H
+#define PADDOCK_AGENT_CONFIG_CONFIG_INT_H
+
+#include "agent/config/config.h"
+
+/* The files of the configuration with their texts, in order. */
+int config_files_read(const void *ctx, const struct config_flags *f, struct config_files **ret,
+                      struct err *e);
+
+/* Lays `from` over `into` by the rules of paddock.hcl(5); memory of `from` is shared. */
+void config_merge(const void *ctx, struct agent_config *into, const struct agent_config *from);
+
+/* What -dev sets before any file. */
+void config_dev(const void *ctx, struct agent_config *c);
+
+/* Sub-blocks that the rest of the agent may rely on to exist. */
+void config_blocks(const void *ctx, struct agent_config *c);
+
+int config_apply_flags(const void *ctx, struct agent_config *c, const struct config_flags *f,
+                       struct err *e);
+
+/* Puts an address in place of "{{ GetPrivateIP }}" and the like. */
+int config_expand_addr(const void *ctx, const char *key, const char **addr, struct err *e);
+
+int config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job stop, job start, job eval.
+ */
+#include <unistd.h>
+
+#include "cli/api.h"
+#include "cli/format.h"
+#include "cli/job/job.h"
+#include "cli/monitor.h"
+
+/* --- stop --- */
+
+struct stop_opts {
+    bool detach, verbose, global, no_shutdown_delay, yes, purge;
+    int64_t eval_priority;
+};
+
+static int
+stop_job(struct cmd *c, const struct stop_opts *o, const char *prefix)
+{
+    struct job_list_stub *stub;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_find_job(c, prefix, &stub) != API_ONE)
+        return 1;
+    bool named = o->yes || str_eq(stub->id, prefix);
+    if (!named && c->in == stdin && !isatty(STDIN_FILENO))
+        return cmd_fail(c, "\"%s\" is only the beginning of \"%s\", and nobody can be asked without a "
+                           "terminal: give the whole id, or -yes",
+                        prefix, stub->id);
+    if (!named && !cmd_confirm(c, mem_printf(c, "Stop job \"%s\"?", stub->id))) {
+        cmd_say(c, "Job \"%s\" was not stopped", stub->id);
+        return 0;
+    }
+    if (!str_empty(stub->namespace))
+        c->namespace = stub->namespace;
+    char *target = api_target(c, "/v1/job/%", stub->id, "purge", o->purge ? "true" : NULL, "global",
+                              o->global ? "true" : NULL, "eval_priority",
+                              o->eval_priority ? fmt_i64(c, o->eval_priority) : NULL,
+                              "no_shutdown_delay", o->no_shutdown_delay ? "true" : NULL, NULL);
+    if (api_send(c, "DELETE", target, NULL, NULL, &type_job_deregister_response, &ret, &e))
+        return cmd_fail(c, "Error deregistering job with id \"%s\": %s", stub->id, e.text);
+    const struct job_deregister_response *r = ret;
+    if (!r || str_empty(r->eval_id))
+        return 0;
+    if (o->detach) {
+        cmd_say(c, "%s", r->eval_id);
+        return 0;
+    }
+    return monitor_eval(c, r->eval_id, o->verbose);
+}
+
+int
+cmd_job_stop(struct cmd *c)
+{
+    struct stop_opts o = {.detach = false};
+    const struct opt opts[] = {
+        {"detach", OPT_BOOL, &o.detach, NULL, "Return at once, with the id of the evaluation.",
+         NULL},
+        {"eval-priority", OPT_INT, &o.eval_priority, "<priority>",
+         "Priority of the evaluation, 1 to 100 (default the job's).", NULL},
+        {"global", OPT_BOOL, &o.global, NULL, "Stop a multiregion job everywhere.", NULL},
+        {"no-shutdown-delay", OPT_BOOL, &o.no_shutdown_delay, NULL,
+         "Do not wait for the shutdown delay of groups and tasks.", NULL},
+        {"purge", OPT_BOOL, &o.purge, NULL, "Forget the job too.", NULL},
+        {"yes", OPT_BOOL, &o.yes, NULL, "Do not ask.", NULL},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids.", NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = SIZE_MAX}, &rc))
+        return rc;
+    int worst = 0;
+    for (size_t i = 0; i < c->n_args; i++) {
+        rc = stop_job(c, &o, c->args[i]);
+        worst = rc > worst ? rc : worst;
+    }
+    return worst;
+}
+
+/* --- eval --- */
+
+int
+cmd_job_eval(struct cmd *c)
+{
+    bool detach = false, verbose = false, force = false;
+    const struct opt opts[] = {
+        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation.", NULL},
+        {"force-reschedule", OPT_BOOL, &force, NULL,
+         "Place failed allocations again now, whatever their reschedule block says.", NULL},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    struct job_list_stub *stub;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_find_job(c, c->args[0], &stub) != API_ONE)
+        return 1;
+    c->namespace = str_or(stub->namespace, c->namespace);
+    struct eval_options eo = {.force_reschedule = force};
+    struct job_evaluate_request req = {.job_id = stub->id, .eval_options = &eo};
+    if (api_send(c, "PUT", api_target(c, "/v1/job/%/evaluate", stub->id, NULL),
+                 &type_job_evaluate_request, &req, &type_job_register_response, &ret, &e) ||
+        !ret)
+        return cmd_fail(c, "Error evaluating job: %s", e.text);
+    const struct job_register_response *r = ret;
+    if (!detach)
+        return monitor_eval(c, r->eval_id, verbose);
+    cmd_say(c, "Created eval ID: \"%s\"", fmt_id(c, r->eval_id, verbose));
+    return 0;
+}
+
+/* --- start --- */
+
+int
+cmd_job_start(struct cmd *c)
+{
+    bool detach = false, verbose = false;
+    const struct opt opts[] = {
+        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation.", NULL},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    struct job_list_stub *stub;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_find_job(c, c->args[0], &stub) != API_ONE)
+        return 1;
+    c->namespace = str_or(stub->namespace, c->namespace);
+    if (api_get(c, api_target(c, "/v1/job/%", stub->id, NULL), &type_job, &ret, NULL, &e))
+        return cmd_fail(c, "Error querying job: %s", e.text);
+    struct job *j = ret;
+    if (!j->stop)
+        return cmd_fail(c, "Job \"%s\" has not been stopped", j->id);
+    j->stop = false;
+    struct job_register_request req = {.job = j};
+    if (api_send(c, "PUT", api_target(c, "/v1/jobs", NULL), &type_job_register_request, &req,
+                 &type_job_register_response, &ret, &e) ||
+        !ret)
+        return cmd_fail(c, "Error starting job \"%s\": %s", j->id, e.text);
+    const struct job_register_response *r = ret;
+    if (!detach && !str_empty(r->eval_id))
+        return monitor_eval(c, r->eval_id, verbose);
+    cmd_say(c, "Job start successful");
+    if (!str_empty(r->eval_id))
+        cmd_say(c, "Evaluation ID: %s", r->eval_id);
+    return 0;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job inspect, job history, job allocs: what the servers have of a job.
+ */
+#include "cli/api.h"
+#include "cli/format.h"
+#include "cli/job/job.h"
+#include "cli/views.h"
+#include "common/num.h"
+
+/* --- inspect --- */
+
+/* The job of a version; NULL: not found or failed, which was said. */
+static struct job *
+job_version(struct cmd *c, const char *id, const char *version)
+{
+    uint64_t want;
+    void *ret = NULL;
+    struct err e = ERR_INIT;
+    if (num_parse_u64(version, &want)) {
+        cmd_fail(c, "Error parsing version \"%s\": want a number", version);
+        return NULL;
+    }
+    if (api_get(c, api_target(c, "/v1/job/%/versions", id, NULL), &type_job_versions_response, &ret,
+                NULL, &e)) {
+        cmd_fail(c, "Error inspecting job: %s", e.text);
+        return NULL;
+    }
+    const struct job_versions_response *r = ret;
+    for (size_t i = 0; i < r->versions.n; i++)
+        if (r->versions.v[i]->version == want)
+            return r->versions.v[i];
+    cmd_fail(c, "Error inspecting job: there is no version %s", version);
+    return NULL;
+}
+
+int
+cmd_job_inspect(struct cmd *c)
+{
+    struct output out = {false, NULL};
+    const char *version = NULL;
+    const struct opt opts[] = {{"version", OPT_STRING, &version, "<version>",
+                                "Show this version (default the latest).", NULL},
+                               OUTPUT_OPTS(out),
+                               {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    struct job_list_stub *stub;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_find_job(c, c->args[0], &stub) != API_ONE)
+        return 1;
+    if (!str_empty(stub->namespace))
+        c->namespace = stub->namespace;
+    if (version) {
+        ret = job_version(c, stub->id, version);
+        if (!ret)
+            return 1;
+    } else if (api_get(c, api_target(c, "/v1/job/%", stub->id, NULL), &type_job, &ret, NULL, &e)) {
+        return cmd_fail(c, "Error inspecting job: %s", e.text);
+    }
+    if (output_object(c, &out, &type_job, ret, &rc))
+        return rc;
+    auto_buf struct buf b = BUF_INIT(64 << 20);
+    buf_puts(&b, "{\"Job\":");
+    json_encode(&b, &type_job, ret, 0);
+    buf_putc(&b, '}');
+    struct value *v = NULL;
+    if (json_decode_value(c, buf_str(&b), b.len, BUDGET(256 << 20), &v, &e))
+        return cmd_fail(c, "Error converting job: %s", e.text);
+    output_value(c, &(struct output){.json = true}, v, &rc);
+    return rc;
+}
+
+/* --- history --- */
+
+struct history_opts {
+    bool diff, full;
+    const char *version, *diff_version, *diff_tag;
+    struct output out;
+};
+
+/* `d`: from the version before it; NULL: not told. */
+static void
+print_version(struct cmd *c, const struct job *j, const struct job_diff *d, bool full)
+{
+    struct table t;
+    table_init(&t, c, 2);
+    table_row(&t, "Version", fmt_u64(c, j->version));
+    table_row(&t, "Stable", fmt_bool(j->stable));
+    table_row(&t, "Submit Date", fmt_time(c, j->submit_time));
+    if (j->version_tag && !str_empty(j->version_tag->name))
+        table_row(&t, "Tag Name", j->version_tag->name);
+    if (j->version_tag && !str_empty(j->version_tag->description))
+        table_row(&t, "Tag Description", j->version_tag->description);
+    table_print_kv(&t);
+    if (d && !str_eq(d->type, "None")) {
+        cmd_say(c, "Diff        =");
+        job_print_diff(c, d, false);
+    }
+    if (full) {
+        int rc;
+        cmd_say(c, "Full        = JSON Job:");
+        output_object(c, &(struct output){.json = true}, &type_job, j, &rc);
+    }
+}
+
+static int
+print_versions(struct cmd *c, const struct history_opts *o, const struct job_versions_response *r)
+{
+    int64_t want = -1;
+    bool found = false;
+    int rc;
+    if (o->version && (num_parse_i64(o->version, &want) || want < 0))
+        return cmd_fail(c, "Error parsing version value \"%s\": want a number", o->version);
+    if (want < 0 && output_list(c, &o->out, &type_job, &r->versions, &rc))
+        return rc;
+    for (size_t i = 0; i < r->versions.n; i++) {
+        const struct job *j = r->versions.v[i];
+        if (want >= 0 && j->version != (uint64_t)want)
+            continue;
+        if (want >= 0 && output_object(c, &o->out, &type_job, j, &rc))
+            return rc;
+        if (found)
+            cmd_say(c, "%s", "");
+        found = true;
+        print_version(c, j, i < r->diffs.n ? r->diffs.v[i] : NULL, o->full);
+    }
+    return found ? 0
+                 : cmd_fail(c, "Error printing job history: there is no version %s", o->version);
+}
+
+int
+cmd_job_history(struct cmd *c)
+{
+    struct history_opts o = {.diff = false};
+    const struct opt opts[] = {
+        {"p", OPT_BOOL, &o.diff, NULL, "Show what each version changed.", NULL},
+        {"full", OPT_BOOL, &o.full, NULL, "Show each version in full, as JSON.", NULL},
+        {"version", OPT_STRING, &o.version, "<version>", "Show this version only.", NULL},
+        {"diff-tag", OPT_STRING, &o.diff_tag, "<tag>",
+         "With -p: the difference to the version with this tag.", NULL},
+        {"diff-version", OPT_STRING, &o.diff_version, "<version>",
+         "With -p: the difference to this version.", NULL},
+        OUTPUT_OPTS(o.out),
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    if ((o.out.json || o.out.tmpl) && (o.diff || o.full))
+        return cmd_fail(c, "-json and -t are exclusive with -p and -full");
+    if ((o.diff_tag || o.diff_version) && !o.diff)
+        return cmd_fail(c, "-diff-tag and -diff-version can only be used with -p");
+    if (o.diff_tag && o.diff_version)
+        return cmd_fail(c, "-diff-tag and -diff-version are mutually exclusive");
+    if (o.diff_tag || o.diff_version)
+        return cmd_fail(c, "The servers compare a version with the one before it only: leave out "
+                           "-diff-tag and -diff-version");
+    struct job_list_stub *stub;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_find_job(c, c->args[0], &stub) != API_ONE)
+        return 1;
+    c->namespace = str_or(stub->namespace, c->namespace);
+    char *target = api_target(c, "/v1/job/%/versions", stub->id, "diffs", o.diff ? "true" : NULL,
+                              NULL);
+    if (api_get(c, target, &type_job_versions_response, &ret, NULL, &e))
+        return cmd_fail(c, "Error retrieving job versions: %s", e.text);
+    const struct job_versions_response *r = ret;
+    if (o.diff && r->diffs.n == 0 && r->versions.n > 1)
+        return cmd_fail(c, "The servers told no differences between versions: leave out -p, and "
+                           "compare what -version=<version> -full shows");
+    return print_versions(c, &o, r);
+}
+
+/* --- allocs --- */
+
+int
+cmd_job_allocs(struct cmd *c)
+{
+    bool all = false, verbose = false;
+    struct output out = {false, NULL};
+    const struct opt opts[] = {
+        {"all", OPT_BOOL, &all, NULL, "Allocations of an earlier job of this id too.", NULL},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more.", NULL},
+        OUTPUT_OPTS(out),
+        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    struct job_list_stub *stub;
+    struct alloc_list_stub_list l;
+    struct err e = ERR_INIT;
+    if (api_find_job(c, c->args[0], &stub) != API_ONE)
+        return 1;
+    c->namespace = str_or(stub->namespace, c->namespace);
+    if (api_list(c,
+                 api_target(c, "/v1/job/%/allocations", stub->id, "all", all ? "true" : NULL, NULL),
+                 &type_alloc_list_stub, &l, NULL, &e))
+        return cmd_fail(c, "Error retrieving allocations: %s", e.text);
+    if (output_list(c, &out, &type_alloc_list_stub, &l, &rc))
+        return rc;
+    if (l.n == 0)
+        cmd_say(c, "No allocations placed");
+    else
+        view_allocs(c, &l, verbose);
+    return 0;
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An allocation on this node: its record, its tasks, its directory, its reports. alloc_sm decides,
+ * this carries out.
+ */
+#include <string.h>
+
+#include "api/terms.h"
+#include "client/client_int.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+struct alloc_runner *
+alloc_runner_find(const struct client *c, const char *id)
+{
+    struct alloc_runner *ar = NULL;
+    HASH_FIND_STR(c->allocs, id, ar);
+    return ar;
+}
+
+void
+alloc_runner_hold(struct alloc_runner *ar)
+{
+    ar->held++;
+    client_hold(ar->c);
+}
+
+static void
+destroy(struct alloc_runner *ar)
+{
+    network_stop(ar);
+    timer_stop(ar->dirs_timer);
+    for (size_t i = 0; i < ar->n; i++)
+        task_runner_done(&ar->tasks[i]);
+    HASH_DEL(ar->c->allocs, ar);
+    talloc_free(ar);
+}
+
+void
+alloc_runner_release(struct alloc_runner *ar)
+{
+    struct client *c = ar->c;
+    ASSERT(ar->held > 0);
+    ar->held--;
+    if (ar->held == 0 && ar->doomed)
+        destroy(ar);
+    client_release(c);
+}
+
+struct task_runner *
+alloc_runner_task(struct alloc_runner *ar, const char *task)
+{
+    for (size_t i = 0; i < ar->n; i++)
+        if (str_eq(ar->tasks[i].sm.t->name, task))
+            return &ar->tasks[i];
+    return NULL;
+}
+
+/* ---- status and reports -----------------------------------------------------------------------
+ */
+
+static const struct task_sm *const *
+machines(const void *ctx, const struct alloc_runner *ar)
+{
+    const struct task_sm **v = mem_array(ctx, const struct task_sm *, ar->n);
+    for (size_t i = 0; i < ar->n; i++)
+        v[i] = &ar->tasks[i].sm;
+    return v;
+}
+
+bool
+alloc_runner_terminal(const struct alloc_runner *ar)
+{
+    for (size_t i = 0; i < ar->n; i++)
+        if (task_sm_live(ar->tasks[i].sm.t))
+            return false;
+    return true;
+}
+
+struct allocation *
+alloc_runner_report(const void *ctx, const struct alloc_runner *ar)
+{
+    const struct allocation *a = ar->rec->alloc;
+    struct allocation *r = mem_new(ctx, struct allocation);
+    r->id = ar->id;
+    r->namespace = a->namespace;
+    r->node_id = ar->c->node_id;
+    r->job_id = a->job_id;
+    r->task_group = a->task_group;
+    r->client_status = ar->status;
+    r->client_description = ar->description;
+    r->network_status = a->network_status;
+    for (size_t i = 0; i < ar->n; i++)
+        map_put(r, r->task_states, ar->tasks[i].sm.t->name)->v = ar->tasks[i].sm.t->state;
+    return r;
+}
+
+static void
+refresh_status(struct alloc_runner *ar)
+{
+    auto_mem void *tmp = mem_ctx("status");
+    const char *was = ar->status;
+    ar->status = alloc_sm_status(machines(tmp, ar), ar->n, &ar->description);
+    if (!str_eq(was, ar->status))
+        log_info("client", "allocation is now", "alloc_id", ar->id, "status", ar->status, NULL);
+    if (ar->ended_ns == 0 && alloc_runner_terminal(ar)) {
+        for (size_t i = 0; i < ar->n; i++)
+            if (ar->tasks[i].sm.t->state->finished_at > ar->ended_ns)
+                ar->ended_ns = ar->tasks[i].sm.t->state->finished_at;
+        if (ar->ended_ns == 0)
+            ar->ended_ns = client_now_ns();
+    }
+}
+
+/* ---- steps ------------------------------------------------------------------------------------
+ */
+
+static bool
+carry_out(struct alloc_runner *ar, const struct alloc_verdict *v)
+{
+    const struct desired_transition *dt = ar->rec->alloc->desired_transition;
+    bool no_delay = dt && dt->no_shutdown_delay.set && dt->no_shutdown_delay.v;
+    bool any = false;
+    for (size_t i = 0; i < ar->n; i++) {
+        struct task_runner *tr = &ar->tasks[i];
+        unsigned acts = 0;
+        if (v[i].kill)
+            acts = task_sm_kill(&tr->sm, client_now_ns(), v[i].why, v[i].sibling, no_delay);
+        else if (v[i].start)
+            acts = task_sm_start(&tr->sm, client_now_ns());
+        task_runner_act(tr, acts);
+        any = any || acts != 0;
+    }
+    return any;
+}
+
+static void
+after_terminal(struct alloc_runner *ar)
+{
+    network_remove(ar);
+    if (ar->removed)
+        gc_collect(ar, NULL, NULL);
+    else
+        gc_wake(ar->c);
+}
+
+void
+alloc_runner_changed(struct alloc_runner *ar)
+{
+    ar->again = true;
+    if (ar->stepping || ar->stopped || ar->collecting)
+        return;
+    ar->stepping = true;
+    alloc_runner_hold(ar);
+    auto_mem void *tmp = mem_ctx("step");
+    struct alloc_verdict *v = mem_array(tmp, struct alloc_verdict, ar->n);
+    const struct task_sm *const *m = machines(tmp, ar);
+    /* Every round moves at least one task forward, so this ends. */
+    while (ar->again) {
+        ar->again = false;
+        alloc_sm_step(m, ar->n, ar->rec->stopping, v);
+        if (carry_out(ar, v))
+            ar->again = true;
+    }
+    ar->stepping = false;
+    refresh_status(ar);
+    sync_dirty(ar->c, ar);
+    streams_wake(ar->c, ar->id);
+    if (alloc_runner_terminal(ar))
+        after_terminal(ar);
+    alloc_runner_release(ar);
+}
+
+/* ---- directories ------------------------------------------------------------------------------
+ */
+
+static bool
+launching(const struct alloc_runner *ar)
+{
+    bool any = false;
+    for (size_t i = 0; i < ar->n; i++)
+        any = any || ar->tasks[i].launching;
+    return any;
+}
+
+static void
+on_dirs_again(void *arg)
+{
+    struct alloc_runner *ar = arg;
+    ar->dirs_timer = NULL;
+    if (ar->dirs != DIRS_ASKED)
+        return;
+    ar->dirs = DIRS_NONE;
+    if (launching(ar)) /* else it was stopped meanwhile */
+        alloc_runner_need_dirs(ar);
+}
+
+/* The warden has too much to do just now: no failure of the allocation, which stays as it is. */
+static void
+dirs_wait(struct alloc_runner *ar, const struct err *e)
+{
+    if (ar->dirs_backoff_ms == 0)
+        log_info("client", "allocation waits for the warden, which is busy", "alloc_id", ar->id,
+                 "reason", e->text, NULL);
+    timer_stop(ar->dirs_timer);
+    ar->dirs_timer =
+        timer_start(ar->c->loop, client_backoff(&ar->dirs_backoff_ms), on_dirs_again, ar);
+}
+
+void
+alloc_runner_dirs_done(struct alloc_runner *ar, const struct err *e)
+{
+    if (!ar->stopped && ar->dirs == DIRS_ASKED && e && e->code == -ERR_BUSY) {
+        dirs_wait(ar, e);
+        return;
+    }
+    ar->dirs_backoff_ms = 0;
+    if (ar->stopped) {
+        /* nothing */
+    } else if (!e) {
+        ar->dirs = DIRS_READY;
+    } else if (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED) {
+        ar->dirs = DIRS_NONE; /* link_up asks again */
+    } else {
+        ar->dirs = DIRS_FAILED;
+        ar->dirs_again = e->code != -ERR_INVALID;
+        str_copy(ar->dirs_error, sizeof(ar->dirs_error), e->text);
+    }
+    for (size_t i = 0; i < ar->n && !ar->stopped && ar->dirs != DIRS_NONE; i++)
+        task_runner_dirs(&ar->tasks[i]);
+}
+
+static void
+on_dirs(void *arg, const struct err *e, struct warden_reply *r)
+{
+    (void)r;
+    struct alloc_runner *ar = arg;
+    if (!e && !ar->stopped && network_own(ar))
+        network_make(ar);
+    else
+        alloc_runner_dirs_done(ar, e);
+    alloc_runner_release(ar);
+}
+
+void
+alloc_runner_need_dirs(struct alloc_runner *ar)
+{
+    if (ar->dirs == DIRS_ASKED || ar->dirs == DIRS_READY || !ar->c->warden || gc_behind(ar->c))
+        return;
+    timer_stop(TAKE(ar->dirs_timer));
+    ar->dirs = DIRS_ASKED;
+    auto_mem void *tmp = mem_ctx("dirs");
+    const struct warden_task **v = mem_array(tmp, const struct warden_task *, ar->n);
+    for (size_t i = 0; i < ar->n; i++) {
+        struct warden_task *t = mem_new(tmp, struct warden_task);
+        t->name = ar->tasks[i].sm.t->name;
+        t->user = launch_user(tmp, &ar->tasks[i]);
+        t->driver = ar->tasks[i].task->driver;
+        v[i] = t;
+    }
+    alloc_runner_hold(ar);
+    const struct ephemeral_disk *disk = ar->tg->ephemeral_disk; /* the log files are within it */
+    struct warden_alloc a = {
+        .id = ar->id, .tasks = v, .n = ar->n, .disk_mb = disk ? disk->size_mb.v : 0};
+    warden_alloc_make(ar->c->warden, &a, on_dirs, ar);
+}
+
+/* ---- making -----------------------------------------------------------------------------------
+ */
+
+static const struct task_group *
+group_of(const struct allocation *a)
+{
+    for (size_t i = 0; a->job && i < a->job->task_groups.n; i++)
+        if (str_eq(a->job->task_groups.v[i]->name, a->task_group))
+            return a->job->task_groups.v[i];
+    return NULL;
+}
+
+static struct client_task *
+record_for(struct client_task **tasks, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(tasks[i]->name, name))
+            return tasks[i];
+    return NULL;
+}
+
+/* `rec` and the records in `tasks` become the runner's. NULL when the allocation makes no sense. */
+static struct alloc_runner *
+make(struct client *c, struct client_alloc *rec, struct client_task **tasks, size_t n)
+{
+    const struct task_group *tg = group_of(rec->alloc);
+    if (!tg || !uuid_valid(rec->alloc->id) || tg->tasks.n == 0) {
+        log_error("client", "allocation without its task group is ignored", "alloc_id",
+                  str_or(rec->alloc->id, ""), NULL);
+        return NULL;
+    }
+    struct alloc_runner *ar = mem_new(NULL, struct alloc_runner);
+    ar->c = c;
+    str_copy(ar->id, sizeof(ar->id), rec->alloc->id);
+    ar->rec = talloc_steal(ar, rec);
+    ar->tg = tg;
+    ar->n = tg->tasks.n;
+    ar->tasks = mem_array(ar, struct task_runner, ar->n);
+    for (size_t i = 0; i < ar->n; i++) {
+        const struct task *task = tg->tasks.v[i];
+        struct client_task *t = record_for(tasks, n, task->name);
+        if (!t)
+            t = task_sm_new_record(ar, task->name, client_now_ns());
+        talloc_steal(ar, t);
+        task_runner_init(&ar->tasks[i], ar, task, t);
+    }
+    HASH_ADD_STR(c->allocs, id, ar);
+    if (str_eq(rec->alloc->client_status, ALLOC_PENDING))
+        ar->told = ALLOC_PENDING; /* what the server says itself is no news to it */
+    refresh_status(ar);
+    return ar;
+}
+
+static void
+persist(struct alloc_runner *ar)
+{
+    local_put_alloc(ar->c->state, ar->rec);
+}
+
+void
+alloc_runner_add(struct client *c, const struct allocation *a)
+{
+    struct client_alloc *rec = mem_new(NULL, struct client_alloc);
+    rec->alloc = codec_clone(rec, &type_allocation, a);
+    rec->server_index = a->alloc_modify_index;
+    rec->stopping = alloc_server_terminal(a);
+    struct alloc_runner *ar = make(c, rec, NULL, 0);
+    if (!ar) {
+        talloc_free(rec);
+        return;
+    }
+    log_info("client", "allocation received", "alloc_id", ar->id, "job_id", str_or(a->job_id, ""),
+             "group", str_or(a->task_group, ""), NULL);
+    persist(ar);
+    for (size_t i = 0; i < ar->n; i++)
+        local_put_task(c->state, ar->id, ar->tasks[i].sm.t);
+    alloc_runner_changed(ar);
+    gc_make_room(c);
+}
+
+void
+alloc_runner_restore(struct client *c, struct client_alloc *rec, struct client_task **tasks,
+                     size_t n)
+{
+    talloc_steal(NULL, rec);
+    for (size_t i = 0; i < n; i++)
+        talloc_steal(rec, tasks[i]);
+    struct alloc_runner *ar = make(c, rec, tasks, n);
+    if (!ar)
+        talloc_free(rec);
+}
+
+void
+alloc_runner_resume(struct alloc_runner *ar)
+{
+    for (size_t i = 0; i < ar->n; i++)
+        task_runner_resume(&ar->tasks[i]);
+    alloc_runner_changed(ar);
+}
+
+void
+alloc_runner_link_up(struct alloc_runner *ar)
+{
+    if (ar->stopped)
+        return;
+    for (size_t i = 0; i < ar->n; i++)
+        task_runner_link_up(&ar->tasks[i]);
+    if (launching(ar) && ar->dirs == DIRS_NONE)
+        alloc_runner_need_dirs(ar);
+    network_remove(ar);
+    if (ar->removed && alloc_runner_terminal(ar))
+        gc_collect(ar, NULL, NULL);
+}
+
+/* ---- changes from the server ------------------------------------------------------------------
+ */
+
+void
+alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
+{
+    const struct task_group *tg = group_of(a);
+    if (a->alloc_modify_index <= ar->rec->server_index || !tg)
+        return;
+    /* A group of another shape is another allocation: the server replaces, it does not update. */
+    for (size_t i = 0; i < tg->tasks.n; i++)
+        if (!alloc_runner_task(ar, tg->tasks.v[i]->name))
+            return;
+    if (tg->tasks.n != ar->n)
+        return;
+    struct allocation *old = ar->rec->alloc;
+    ar->rec->alloc = codec_clone(ar->rec, &type_allocation, a);
+    if (old->network_status) /* the servers have it from here */
+        ar->rec->alloc->network_status =
+            codec_clone(ar->rec->alloc, &type_alloc_network_status, old->network_status);
+    ar->rec->server_index = a->alloc_modify_index;
+    ar->tg = tg = group_of(ar->rec->alloc);
+    for (size_t i = 0; i < ar->n; i++) {
+        struct task_runner *tr = alloc_runner_task(ar, tg->tasks.v[i]->name);
+        bool resize = task_limits_differ(tr->task, tg->tasks.v[i]);
+        task_runner_configure(tr, tg->tasks.v[i]);
+        tr->limits_new = tr->limits_new || resize;
+        if (resize) {
+            task_limits_resize(tr);
+            task_limits_watch(tr);
+        }
+    }
+    talloc_free(old);
+    if (alloc_server_terminal(a) && !ar->rec->stopping) {
+        log_info("client", "allocation is to stop", "alloc_id", ar->id, NULL);
+        ar->rec->stopping = true;
+    }
+    persist(ar);
+    alloc_runner_changed(ar);
+}
+
+void
+alloc_runner_stop(struct alloc_runner *ar)
+{
+    if (!ar->rec->stopping) {
+        ar->rec->stopping = true;
+        persist(ar);
+    }
+    alloc_runner_changed(ar);
+}
+
+void
+alloc_runner_remove(struct alloc_runner *ar)
+{
+    if (ar->removed)
+        return;
+    ar->removed = true;
+    alloc_runner_stop(ar);
+}
+
+/* ---- end --------------------------------------------------------------------------------------
+ */
+
+static void
+collected(struct alloc_runner *ar, const struct err *e)
+{
+    ar->collecting = false;
+    if (ar->doomed || ar->stopped) {
+        /* the agent goes down: what is left is found at the next start */
+    } else if (!e) {
+        local_del_alloc(ar->c->state, ar->id);
+        if (!ar->removed)
+            gc_note_gone(ar->c, ar->id, ar->rec->server_index);
+        ar->doomed = true;
+        log_info("client", "allocation collected", "alloc_id", ar->id, NULL);
+    } else {
+        log_warn("client", "allocation directory was not removed", "alloc_id", ar->id, "error",
+                 e->text, NULL);
+        if (ar->removed)
+            gc_retry(ar->c);
+    }
+    gc_ended(ar, e);
+}
+
+static void
+on_removed(void *arg, const struct err *e, struct warden_reply *r)
+{
+    (void)r;
+    struct alloc_runner *ar = arg;
+    collected(ar, e);
+    alloc_runner_release(ar);
+}
+
+struct destroying {
+    struct alloc_runner *ar;
+    size_t left;
+};
+
+static void
+on_task_destroyed(void *arg, const struct err *e, struct warden_reply *r)
+{
+    (void)e;
+    (void)r;
+    struct destroying *d = arg;
+    struct alloc_runner *ar = d->ar;
+    if (--d->left == 0) {
+        talloc_free(d);
+        alloc_runner_hold(ar);
+        warden_alloc_remove(ar->c->warden, ar->id, on_removed, ar);
+    }
+    alloc_runner_release(ar);
+}
+
+static void
+collect_posted(void *arg)
+{
+    struct alloc_runner *ar = arg;
+    collected(ar, NULL);
+    alloc_runner_release(ar);
+}
+
+void
+alloc_runner_destroy(struct alloc_runner *ar)
+{
+    ASSERT(alloc_runner_terminal(ar) && ar->collecting);
+    if (!ar->c->warden) {
+        alloc_runner_hold(ar);
+        loop_post(ar->c->loop, collect_posted, ar);
+        return;
+    }
+    /* also what was never launched: its directories may have been made */
+    struct destroying *d = mem_new(NULL, struct destroying);
+    *d = (struct destroying){ar, ar->n};
+    for (size_t i = 0; i < ar->n; i++) {
+        alloc_runner_hold(ar);
+        warden_destroy(ar->c->warden, ar->id, ar->tasks[i].sm.t->name, on_task_destroyed, d);
+    }
+}
+
+void
+alloc_runner_detach(struct alloc_runner *ar)
+{
+    ar->stopped = true;
+    gc_dequeue(ar);
+    network_stop(ar);
+    timer_stop(TAKE(ar->dirs_timer));
+    for (size_t i = 0; i < ar->n; i++)
+        task_runner_done(&ar->tasks[i]);
+}

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Commands that run in tasks. The warden starts one and hands over its descriptors; then a session
+ * is between this loop and the process. It lives in these steps:
+ *
+ *   ASKED     the warden is to start it; input is kept
+ *   RUNS      bytes go both ways
+ *   OVER      the process has ended, or is lost; what it wrote is still delivered
+ *   TOLD      the last event was given; the owner frees it
+ *
+ * Nothing is read while the owner has paused; then the pipe fills and the process waits. Input that
+ * the process does not read waits here, bounded.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "client/client_int.h"
+#include "client/limits.h"
+#include "common/buf.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/launch/plan.h"
+
+enum {
+    LINGER_MS = 1000, /* output after the end, where something else keeps it open */
+    END_OF_FILE = 4   /* the terminal's character */
+};
+
+enum exec_state { EXEC_ASKED, EXEC_RUNS, EXEC_OVER, EXEC_TOLD };
+
+struct channel {
+    int fd; /* -1: closed */
+    struct watch *watch;
+};
+
+struct client_exec {                 /* a talloc context */
+    struct client_exec *prev, *next; /* of the client */
+    struct client *c;
+    const struct client_exec_events *events;
+    void *arg;
+    enum exec_state state;
+    bool asking; /* a request to the warden, or a posted refusal, is out */
+    bool busy;   /* in an event: freed after it */
+    bool freed;
+    bool tty;
+    bool paused;
+    bool full; /* the writer was told to stop */
+    bool close_input;
+    struct channel in, out[2], exit; /* with a terminal out[0] alone, for both directions */
+    struct buf input;
+    size_t input_at;
+    struct winsize size; /* asked for before it runs */
+    bool resize;
+    struct timer *linger;
+    struct exec_exit end;
+    struct err e; /* lost, or not started */
+};
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+static void
+channel_close(struct channel *ch)
+{
+    watch_stop(TAKE(ch->watch));
+    fd_close(&ch->fd);
+}
+
+static void
+close_all(struct client_exec *x)
+{
+    channel_close(&x->in);
+    channel_close(&x->out[0]);
+    channel_close(&x->out[1]);
+    channel_close(&x->exit);
+    timer_stop(TAKE(x->linger));
+}
+
+static void
+exec_release(struct client_exec *x)
+{
+    struct client *c = x->c;
+    close_all(x);
+    buf_done(&x->input);
+    if (x->prev)
+        x->prev->next = x->next;
+    else
+        c->execs = x->next;
+    if (x->next)
+        x->next->prev = x->prev;
+    c->n_execs--;
+    talloc_free(x);
+    client_release(c);
+}
+
+void
+client_exec_free(struct client_exec *x)
+{
+    x->freed = true;
+    close_all(x);
+    if (!x->asking && !x->busy)
+        exec_release(x);
+}
+
+/* After an event, which may have freed the session: false, and it is gone. */
+static bool
+still_there(struct client_exec *x)
+{
+    x->busy = false;
+    if (x->freed && !x->asking)
+        exec_release(x);
+    else
+        return !x->freed;
+    return false;
+}
+
+static void
+tell_end(struct client_exec *x)
+{
+    if (x->state == EXEC_TOLD || x->freed)
+        return;
+    x->state = EXEC_TOLD;
+    close_all(x);
+    x->busy = true;
+    if (x->e.code)
+        x->events->failed(x->arg, &x->e);
+    else
+        x->events->exited(x->arg, x->end.code, x->end.signal);
+    (void)still_there(x);
+}
+
+/* ---- output -----------------------------------------------------------------------------------
+ */
+
+static unsigned
+terminal_events(const struct client_exec *x)
+{
+    return (x->paused ? 0 : WATCH_READ) | (x->input.len > x->input_at ? WATCH_WRITE : 0);
+}
+
+static void
+arrange(struct client_exec *x)
+{
+    for (int i = 0; i < 2; i++)
+        if (x->out[i].watch)
+            watch_set(x->out[i].watch, x->tty ? terminal_events(x) : x->paused ? 0 : WATCH_READ);
+    if (x->in.watch)
+        watch_set(x->in.watch, x->input.len > x->input_at ? WATCH_WRITE : 0);
+}
+
+static void
+on_linger(void *arg)
+{
+    struct client_exec *x = arg;
+    x->linger = NULL;
+    tell_end(x);
+}
+
+/* The end is told when all is delivered, or when nothing more came for a while: what has left the
+ * session may keep its output open. */
+static void
+await_output(struct client_exec *x)
+{
+    if (x->state != EXEC_OVER)
+        return;
+    timer_stop(TAKE(x->linger));
+    if (x->out[0].fd < 0 && x->out[1].fd < 0)
+        tell_end(x);
+    else if (!x->paused)
+        x->linger = timer_start(x->c->loop, LINGER_MS, on_linger, x);
+}
+
+static void
+output_ended(struct client_exec *x, int i)
+{
+    channel_close(&x->out[i]);
+    x->busy = true;
+    x->events->closed(x->arg, i + 1);
+    if (still_there(x))
+        await_output(x);
+}
+
+static void
+read_output(struct client_exec *x, int i)
+{
+    uint8_t chunk[CLIENT_EXEC_CHUNK];
+    ssize_t n = read(x->out[i].fd, chunk, sizeof(chunk));
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) { /* EIO: nobody has the terminal any more */
+        output_ended(x, i);
+        return;
+    }
+    x->busy = true;
+    x->events->output(x->arg, i + 1, chunk, (size_t)n);
+    if (still_there(x))
+        await_output(x);
+}
+
+/* ---- input ------------------------------------------------------------------------------------
+ */
+
+static size_t
+waiting(const struct client_exec *x)
+{
+    return x->input.len - x->input_at;
+}
+
+static void
+drop_input(struct client_exec *x)
+{
+    buf_reset(&x->input);
+    x->input_at = 0;
+    channel_close(&x->in);
+}
+
+static void
+write_input(struct client_exec *x)
+{
+    int fd = x->tty ? x->out[0].fd : x->in.fd;
+    while (fd >= 0 && waiting(x) > 0) {
+        ssize_t n = write(fd, x->input.data + x->input_at, waiting(x));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n < 0) { /* it reads no more */
+            drop_input(x);
+            return;
+        }
+        x->input_at += (size_t)n;
+    }
+    if (fd < 0 && x->state == EXEC_ASKED)
+        return;
+    buf_reset(&x->input);
+    x->input_at = 0;
+    if (x->close_input)
+        channel_close(&x->in);
+}
+
+static void
+room_again(struct client_exec *x)
+{
+    if (!x->full || waiting(x) > CLIENT_EXEC_INPUT_MAX / 4)
+        return;
+    x->full = false;
+    x->busy = true;
+    x->events->writable(x->arg);
+    (void)still_there(x);
+}
+
+int
+client_exec_write(struct client_exec *x, const void *data, size_t n)
+{
+    if (x->close_input || x->state >= EXEC_OVER ||
+        (x->state == EXEC_RUNS && !x->tty && x->in.fd < 0))
+        return 0;
+    if (n > CLIENT_EXEC_INPUT_MAX - waiting(x))
+        return -ERR_LIMIT;
+    if (x->input_at > 0) { /* what was written makes room */
+        size_t left = waiting(x);
+        memmove(x->input.data, x->input.data + x->input_at, left);
+        x->input.len = left;
+        x->input_at = 0;
+    }
+    buf_put(&x->input, data, n);
+    write_input(x);
+    arrange(x);
+    x->full = x->full || waiting(x) > CLIENT_EXEC_INPUT_MAX / 2;
+    return x->full ? -EAGAIN : 0;
+}
+
+void
+client_exec_close_input(struct client_exec *x)
+{
+    static const char end = END_OF_FILE;
+    if (x->close_input)
+        return;
+    if (x->tty)
+        (void)client_exec_write(x, &end, 1);
+    x->close_input = true;
+    write_input(x);
+    arrange(x);
+}
+
+/* ---- events of the loop -----------------------------------------------------------------------
+ */
+
+static void
+on_input(void *arg, int fd, unsigned events)
+{
+    struct client_exec *x = arg;
+    (void)fd;
+    if ((events & WATCH_ERROR) != 0)
+        drop_input(x); /* nobody reads it */
+    else
+        write_input(x);
+    arrange(x);
+    room_again(x);
+}
+
+static void
+on_output(void *arg, int fd, unsigned events)
+{
+    struct client_exec *x = arg;
+    if (x->tty && (events & WATCH_WRITE) != 0) {
+        write_input(x);
+        arrange(x);
+        if ((events & ~(unsigned)WATCH_WRITE) == 0) {
+            room_again(x);
+            return;
+        }
+    }
+    if (!x->paused)
+        read_output(x, fd == x->out[0].fd ? 0 : 1);
+}
+
+/* The joiner's only word, or none: the task ended, and its joiner with it. */
+static void
+on_exit_told(void *arg, int fd, unsigned events)
+{
+    struct client_exec *x = arg;
+    (void)events;
+    ssize_t n = recv(fd, &x->end, sizeof(x->end), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n != sizeof(x->end))
+        err_set(&x->e, -ERR_CLOSED, "the task ended, and the command with it");
+    x->state = EXEC_OVER;
+    channel_close(&x->exit);
+    if (!x->tty)
+        drop_input(x);
+    await_output(x);
+}
+
+static bool
+watch_channel(struct client_exec *x, struct channel *ch, int fd, unsigned events, watch_fn *fn)
+{
+    ch->fd = fd;
+    if (fd < 0)
+        return true;
+    (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+    ch->watch = watch_fd(x->c->loop, fd, events, fn, x);
+    return ch->watch != NULL;
+}
+
+static void
+on_started(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct client_exec *x = arg;
+    x->asking = false;
+    if (x->freed || x->state == EXEC_TOLD) { /* who is told by the closing of the reply's end */
+        if (x->freed)
+            exec_release(x);
+        return;
+    }
+    if (e) {
+        x->e = *e;
+        tell_end(x);
+        return;
+    }
+    bool ok = watch_channel(x, &x->in, TAKE_FD(r->exec[0]), WATCH_WRITE, on_input);
+    ok = watch_channel(x, &x->out[0], TAKE_FD(r->exec[1]), WATCH_READ, on_output) && ok;
+    ok = watch_channel(x, &x->out[1], TAKE_FD(r->exec[2]), WATCH_READ, on_output) && ok;
+    ok = watch_channel(x, &x->exit, TAKE_FD(r->exit), WATCH_READ, on_exit_told) && ok;
+    if (!ok || x->exit.fd < 0) {
+        err_set(&x->e, -ERR_INTERNAL, "the warden sent no descriptors of the command's");
+        tell_end(x);
+        return;
+    }
+    x->state = EXEC_RUNS;
+    if (x->resize)
+        (void)ioctl(x->out[0].fd, TIOCSWINSZ, &x->size);
+    write_input(x);
+    arrange(x);
+    room_again(x);
+}
+
+/* ---- what the owner asks ----------------------------------------------------------------------
+ */
+
+void
+client_exec_resize(struct client_exec *x, int64_t rows, int64_t columns)
+{
+    if (!x->tty || rows < 0 || rows > UINT16_MAX || columns < 0 || columns > UINT16_MAX)
+        return;
+    x->size = (struct winsize){.ws_row = (uint16_t)rows, .ws_col = (uint16_t)columns};
+    x->resize = true;
+    if (x->out[0].fd >= 0)
+        (void)ioctl(x->out[0].fd, TIOCSWINSZ, &x->size);
+}
+
+void
+client_exec_pause(struct client_exec *x, bool on)
+{
+    if (x->paused == on)
+        return;
+    x->paused = on;
+    arrange(x);
+    if (on)
+        timer_stop(TAKE(x->linger));
+    else if (x->state == EXEC_OVER && !x->linger)
+        x->linger = timer_start(x->c->loop, LINGER_MS, on_linger, x);
+}
+
+static void
+refused(void *arg)
+{
+    struct client_exec *x = arg;
+    x->asking = false;
+    if (x->freed)
+        exec_release(x);
+    else
+        tell_end(x);
+}
+
+/* The task that is meant; NULL with x->e set. */
+static struct task_runner *
+find_task(struct client_exec *x, const char *alloc_id, const char *task)
+{
+    struct alloc_runner *ar = alloc_runner_find(x->c, alloc_id);
+    struct task_runner *tr = NULL;
+    size_t n = 0;
+    if (!ar) {
+        err_set(&x->e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", alloc_id);
+        return NULL;
+    }
+    for (size_t i = 0; i < ar->n; i++) {
+        if (!str_empty(task) ? !str_eq(ar->tasks[i].sm.t->name, task)
+                             : ar->tasks[i].sm.t->phase != TASK_RUNNING)
+            continue;
+        tr = &ar->tasks[i];
+        n++;
+    }
+    if (n > 1)
+        err_set(&x->e, -ERR_INVALID, "allocation \"%s\" runs %zu tasks: name one", ar->id, n);
+    else if (!tr && !str_empty(task))
+        err_set(&x->e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->id, task);
+    else if (!tr || tr->sm.t->phase != TASK_RUNNING)
+        err_set(&x->e, -ERR_CONFLICT, "task \"%.100s\" is not running",
+                tr ? tr->sm.t->name : str_or(task, ""));
+    else if (tr->sim)
+        err_set(&x->e, -ERR_UNSUPPORTED, "task \"%s\" of driver \"%s\" is no process",
+                tr->sm.t->name, tr->task->driver);
+    return x->e.code ? NULL : tr;
+}
+
+static void
+begin(struct client_exec *x, const char *alloc_id, const struct client_exec_request *req)
+{
+    auto_mem void *tmp = mem_ctx("exec");
+    if (x->c->stopping)
+        err_set(&x->e, -ERR_UNAVAILABLE, "this agent stops");
+    else if (!x->c->warden)
+        err_set(&x->e, -ERR_UNAVAILABLE, "the warden is not running: no command can start");
+    else if (x->c->n_execs > CLIENT_EXECS_MAX)
+        err_set(&x->e, -ERR_BUSY, "%d commands run in tasks of this node: end one",
+                CLIENT_EXECS_MAX);
+    else if (req->command.n == 0 || str_empty(req->command.v[0]))
+        err_set(&x->e, -ERR_INVALID, "no command");
+    if (x->e.code)
+        return;
+    struct task_runner *tr = find_task(x, alloc_id, req->task);
+    struct launch_spec *spec = tr ? launch_spec_build(tmp, tr, &x->e) : NULL;
+    if (!spec)
+        return;
+    const struct exec_request q = {.command = req->command,
+                                   .env = spec->env,
+                                   .work_dir = spec->work_dir,
+                                   .tty = req->tty,
+                                   .rows = req->rows,
+                                   .columns = req->columns};
+    warden_exec(x->c->warden, alloc_id, tr->sm.t->name, &q, on_started, x);
+}
+
+struct client_exec *
+client_exec_open(struct client *c, const char *alloc_id, const struct client_exec_request *req,
+                 const struct client_exec_events *events, void *arg)
+{
+    struct client_exec *x = mem_new(NULL, struct client_exec);
+    *x = (struct client_exec){.c = c, .events = events, .arg = arg, .tty = req->tty};
+    x->in.fd = x->out[0].fd = x->out[1].fd = x->exit.fd = -1;
+    buf_init(&x->input, CLIENT_EXEC_INPUT_MAX);
+    x->next = c->execs;
+    if (x->next)
+        x->next->prev = x;
+    c->execs = x;
+    c->n_execs++;
+    client_hold(c);
+    x->asking = true;
+    begin(x, alloc_id, req);
+    if (x->e.code)
+        loop_post(c->loop, refused, x);
+    return x;
+}
+
+void
+execs_stop(struct client *c)
+{
+    for (struct client_exec *x = c->execs, *next; x; x = next) {
+        next = x->next;
+        if (x->state == EXEC_TOLD || (x->asking && x->e.code))
+            continue;
+        err_set(&x->e, -ERR_UNAVAILABLE, "this agent stops");
+        tell_end(x);
+    }
+}

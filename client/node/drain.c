@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The drain of this node before a shutdown (client_drain): ask, then follow the node until its drain is
+ * over. The servers do the rest; our part in it is to end what they stop, as always.
+ */
+#include "api/terms.h"
+#include "client/client_int.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+enum {
+    ASK_MS = 30 * 1000,  /* servers that cannot be reached so long are not waited for */
+    OVER_MS = 10 * 1000, /* beyond deadline and kill timeout: reports and their way */
+    WATCH_S = 60
+};
+
+struct node_drain {
+    struct client *c;
+    struct drain_spec spec;
+    client_done *done;
+    void *arg;
+    bool asked; /* a server agreed */
+    uint64_t index;
+    uint64_t call;
+    int64_t backoff_ms;
+    struct timer *retry;
+    struct timer *limit;
+};
+
+static void drain_send(struct node_drain *d);
+
+static void
+drain_end(struct node_drain *d, const struct err *e)
+{
+    struct client *c = d->c;
+
+    timer_stop(TAKE(d->retry));
+    timer_stop(TAKE(d->limit));
+    if (d->call != 0)
+        rpc_cancel(c->rpc, d->call);
+    c->drain = NULL;
+    d->done(d->arg, e);
+    d->c = NULL;
+    if (d->call == 0) /* else its completion frees it */
+        talloc_free(d);
+    client_release(c);
+}
+
+static void
+drain_fail(struct node_drain *d, int code, const char *why)
+{
+    struct err e = ERR_INIT;
+
+    err_set(&e, code, "%s", why);
+    drain_end(d, &e);
+}
+
+static void
+on_limit(void *arg)
+{
+    struct node_drain *d = arg;
+
+    d->limit = NULL;
+    drain_fail(d, -ERR_TIMEOUT,
+               d->asked ? "the drain takes longer than its deadline"
+                        : "no server could be asked to drain this node");
+}
+
+static void
+limit_in(struct node_drain *d, int64_t ms)
+{
+    timer_stop(d->limit);
+    d->limit = timer_start(d->c->loop, ms, on_limit, d);
+}
+
+static void
+on_retry(void *arg)
+{
+    struct node_drain *d = arg;
+
+    d->retry = NULL;
+    drain_send(d);
+}
+
+static void
+agreed(struct node_drain *d)
+{
+    int64_t ns = d->spec.deadline > 0 ? d->spec.deadline : 0;
+
+    d->asked = true;
+    log_info("client", "node is draining", "deadline",
+             d->spec.deadline > 0   ? LOG_DUR(ns)
+             : d->spec.deadline < 0 ? "now"
+                                    : "none",
+             NULL);
+    timer_stop(TAKE(d->limit));
+    if (d->spec.deadline == 0)
+        return;
+    int64_t ms = d->c->cfg.max_kill_timeout_ns / NS_PER_MS + OVER_MS;
+    limit_in(d, ns / NS_PER_MS + ms);
+}
+
+static void
+seen(struct node_drain *d, const struct node_response *r)
+{
+    const struct node *n = r->node;
+
+    if (n != NULL && n->drain_strategy != NULL) {
+        uint64_t index = r->meta != NULL ? r->meta->index : 0;
+        d->index = index > d->index ? index : d->index;
+        drain_send(d);
+        return;
+    }
+    if (n == NULL || n->last_drain == NULL || !str_eq(n->last_drain->status, DRAIN_COMPLETE))
+        log_warn("client", "the drain was ended by someone else", NULL);
+    else
+        log_info("client", "node drain complete", NULL);
+    drain_end(d, NULL);
+}
+
+static void
+on_answer(void *arg, const struct err *e, const void *resp)
+{
+    struct node_drain *d = arg;
+
+    d->call = 0;
+    if (d->c == NULL) {
+        talloc_free(d);
+        return;
+    }
+    if (e != NULL && !d->asked && (e->code == -ERR_INVALID || e->code == -ERR_FORBIDDEN)) {
+        drain_end(d, e);
+    } else if (e != NULL) {
+        int64_t ms = client_backoff(&d->backoff_ms);
+        log_warn("client", "draining: a server did not answer", "error", e->text, "retry_in",
+                 LOG_DUR(ms * NS_PER_MS), NULL);
+        d->retry = timer_start(d->c->loop, ms, on_retry, d);
+    } else if (!d->asked) {
+        d->backoff_ms = 0;
+        agreed(d);
+        drain_send(d);
+    } else {
+        d->backoff_ms = 0;
+        seen(d, resp);
+    }
+}
+
+static void
+drain_send(struct node_drain *d)
+{
+    struct client *c = d->c;
+
+    if (d->asked) {
+        struct query_options q = {.min_query_index = d->index,
+                                  .max_query_time = WATCH_S * NS_PER_S};
+        struct id_request req = {.id = c->node_id, .query = &q};
+        d->call = rpc_send(c->rpc, RPC_NODE_GET_NODE, &req, 2 * WATCH_S * 1000, on_answer, d);
+        return;
+    }
+    struct write_options w = {.auth_token = c->secret};
+    struct node_drain_request req = {.node_id = c->node_id, .drain_spec = &d->spec, .write = &w};
+    auto_mem void *tmp = mem_ctx("drain");
+    str_map_set(tmp, &req.meta, "message", "the agent is shutting down");
+    d->call = rpc_send(c->rpc, RPC_NODE_UPDATE_DRAIN, &req, 0, on_answer, d);
+}
+
+void
+client_drain(struct client *c, const struct drain_spec *spec, client_done *done, void *arg)
+{
+    struct node_drain *d = mem_new(NULL, struct node_drain);
+
+    ASSERT(!c->drain);
+    *d = (struct node_drain){.c = c, .spec = *spec, .done = done, .arg = arg};
+    c->drain = d;
+    client_hold(c);
+    limit_in(d, ASK_MS);
+    drain_send(d);
+}
+
+void
+drain_stop(struct client *c)
+{
+    if (c->drain)
+        drain_fail(c->drain, -ERR_CANCELED, "the client is stopped");
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The node as it is registered: identity, configuration, fingerprint, drivers.
+ */
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "api/terms.h"
+#include "client/client_int.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "fingerprint/fingerprint.h"
+
+enum { DISK_GREW_MB = 64 };
+
+/* Is `name` in the comma list, where empty means `dflt`? */
+static bool
+in_list(const char *list, const char *name, bool dflt)
+{
+    if (str_empty(list))
+        return dflt;
+    size_t n = strlen(name);
+    for (const char *p = list; *p;) {
+        while (*p == ' ' || *p == ',')
+            p++;
+        const char *end = p + strcspn(p, ", ");
+        if ((size_t)(end - p) == n && strncmp(p, name, n) == 0)
+            return true;
+        p = end;
+    }
+    return false;
+}
+
+static const char *
+option(const struct client *c, const char *a, const char *b)
+{
+    const char *v = str_map_get(&c->cfg.options, a);
+    return v ? v : str_map_get(&c->cfg.options, b);
+}
+
+static void
+add_driver(struct client *c, const struct driver *d, const struct driver_host *host)
+{
+    if (!in_list(option(c, "driver.allowlist", "driver.whitelist"), d->name, true) ||
+        in_list(option(c, "driver.denylist", "driver.blacklist"), d->name, false))
+        return;
+    struct driver_info *info = mem_new(c->node, struct driver_info);
+    d->fingerprint(info, host, info);
+    info->health_description = mem_strdup(info, str_or(info->health_description, ""));
+    info->update_time = client_now_ns();
+    auto_mem void *tmp = mem_ctx("driver");
+    char *attr = mem_printf(tmp, "driver.%s", d->name);
+    if (info->healthy)
+        str_map_set(info, &info->attributes, attr, "true"); /* the one of the node is "1", as in Nomad */
+    fingerprint_set(c->node, attr, info->healthy ? "1" : NULL);
+    map_put(c->node, c->node->drivers, d->name)->v = info;
+}
+
+static void
+add_drivers(struct client *c)
+{
+    const char *cgroup2 = str_map_get(&c->node->attributes, "unique.cgroup.version");
+    struct driver_host host = {
+        .root = c->warden_root,
+        .warden = c->warden && c->link_info,
+        .cgroup2 = str_eq(cgroup2, "v2"),
+        .raw_exec = c->warden_raw_exec,
+        .missing = c->warden_missing,
+    };
+    for (size_t i = 0; i < drivers_n; i++)
+        add_driver(c, drivers[i], &host);
+    if (driver_extra())
+        add_driver(c, driver_extra(), &host);
+}
+
+/* Clients of the API follow every pointer of it. */
+static struct node_reserved_resources *
+reserved(const void *ctx, const struct node_reserved_resources *from)
+{
+    struct node_reserved_resources *r = from ? codec_clone(ctx, &type_node_reserved_resources, from)
+                                             : mem_new(ctx, struct node_reserved_resources);
+    if (!r->cpu)
+        r->cpu = mem_new(r, struct node_reserved_cpu_resources);
+    if (!r->memory)
+        r->memory = mem_new(r, struct node_reserved_memory_resources);
+    if (!r->disk)
+        r->disk = mem_new(r, struct node_reserved_disk_resources);
+    if (!r->networks)
+        r->networks = mem_new(r, struct node_reserved_network_resources);
+    return r;
+}
+
+/* What isolation can do here: "true", or the reason why not. */
+static void
+add_facts(struct client *c)
+{
+    auto_mem void *tmp = mem_ctx("facts");
+    for (size_t i = 0; c->warden_facts && i < c->warden_facts->n; i++)
+        fingerprint_set(c->node, mem_printf(tmp, "isolation.%s", c->warden_facts->v[i].k),
+                        c->warden_facts->v[i].v);
+}
+
+/* What the scheduler looks for where a group has network mode bridge. */
+static void
+add_bridge(struct client *c)
+{
+    const char *fact = c->warden_facts ? str_map_get(c->warden_facts, "bridge") : NULL;
+    struct node_resources *res = c->node->node_resources;
+    fingerprint_set(c->node, "nomad.bridge.hairpin_mode", str_eq(fact, "true") ? "false" : NULL);
+    if (!str_eq(fact, "true") || !c->warden_bridge)
+        return;
+    struct node_network_resource *n = mem_new(res, struct node_network_resource);
+    n->mode = "bridge";
+    n->device = mem_strdup(n, c->warden_bridge);
+    list_add(res, res->node_networks, n);
+}
+
+void
+node_build(struct client *c)
+{
+    const struct client_config *cfg = &c->cfg;
+    mem_free(c->node);
+    struct node *n = c->node = mem_new(c, struct node);
+    n->id = c->node_id;
+    n->secret_id = c->secret;
+    n->datacenter = cfg->datacenter;
+    n->name = cfg->name;
+    n->node_class = cfg->node_class;
+    n->node_pool = cfg->node_pool;
+    n->http_addr = cfg->http_addr;
+    n->status = NODE_INIT;
+    n->scheduling_eligibility = cfg->default_ineligible ? NODE_INELIGIBLE : NODE_ELIGIBLE;
+    n->node_max_allocs = cfg->node_max_allocs;
+    n->cgroup_parent = c->warden_cgroup ? mem_strdup(n, c->warden_cgroup) : "";
+    meta_fill(n, c, &n->meta);
+    n->reserved_resources = reserved(n, cfg->reserved);
+    n->node_resources = mem_new(n, struct node_resources);
+    n->node_resources->min_dynamic_port = cfg->min_dynamic_port;
+    n->node_resources->max_dynamic_port = cfg->max_dynamic_port;
+    struct fingerprint_config fc = {
+        .alloc_dir = cfg->alloc_dir,
+        .network_interface = cfg->network_interface,
+        .version = cfg->version,
+        .http_addr = cfg->http_addr,
+        .signals = signal_names(),
+        .network_speed = cfg->network_speed,
+        .cpu_total_compute = cfg->cpu_total_compute,
+        .memory_total_mb = cfg->memory_total_mb,
+        .disk_total_mb = cfg->disk_total_mb,
+        .loopback = cfg->dev,
+    };
+    fingerprint_run(n, &fc);
+    add_facts(c);
+    add_bridge(c);
+    add_drivers(c);
+}
+
+bool
+node_disk_grew(const struct client *c)
+{
+    const struct node_resources *r = c->node ? c->node->node_resources : NULL;
+    struct statvfs v;
+    if (!r || !r->disk || c->cfg.disk_total_mb > 0 || statvfs(c->cfg.alloc_dir, &v) < 0)
+        return false;
+    int64_t grown = (int64_t)(v.f_bavail * v.f_frsize >> 20) - r->disk->disk_mb;
+    return grown > DISK_GREW_MB && grown > r->disk->disk_mb / 10;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NOMAD_* variables and ${...}; see env.h. Pure.
+ */
+#include "client/task/env.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/plain.h"
+#include "common/buf.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+struct env {
+    struct str_map vars;
+    const struct env_input *in;
+};
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+static bool
+name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.';
+}
+
+/* PREFIX_label with odd bytes of the label as '_'. */
+static const char *
+clean_name(const void *ctx, const char *prefix, const char *label)
+{
+    char *s = mem_printf(ctx, "%s%s", prefix, label);
+    for (char *p = s + strlen(prefix); *p; p++)
+        if (!name_char(*p))
+            *p = '_';
+    return s;
+}
+
+static void
+put(struct env *e, const char *name, const char *value)
+{
+    if (value)
+        str_map_set(e, &e->vars, name, value);
+}
+
+static void
+put_int(struct env *e, const char *name, int64_t v)
+{
+    put(e, name, mem_printf(e, "%lld", (long long)v));
+}
+
+/* ---- layers ----------------------------------------------------------------------------------- */
+
+/* "job.group[3]" -> "3" */
+static const char *
+index_of(const void *ctx, const char *name)
+{
+    const char *open = name ? strrchr(name, '[') : NULL;
+    const char *end = open ? strchr(open, ']') : NULL;
+    return end ? mem_strndup(ctx, open + 1, (size_t)(end - open - 1)) : "";
+}
+
+static void
+put_ids(struct env *e)
+{
+    const struct env_input *in = e->in;
+    const struct allocation *a = in->alloc;
+    const struct job *job = a->job;
+    put(e, "NOMAD_ALLOC_DIR", in->alloc_dir);
+    put(e, "NOMAD_TASK_DIR", in->task_dir);
+    put(e, "NOMAD_SECRETS_DIR", in->secrets_dir);
+    put(e, "NOMAD_ALLOC_ID", a->id);
+    put(e, "NOMAD_SHORT_ALLOC_ID", mem_strndup(e, a->id, 8));
+    put(e, "NOMAD_ALLOC_NAME", a->name);
+    put(e, "NOMAD_ALLOC_INDEX", index_of(e, a->name));
+    put(e, "NOMAD_TASK_NAME", in->task->name);
+    put(e, "NOMAD_GROUP_NAME", in->group->name);
+    put(e, "NOMAD_JOB_ID", job->id);
+    put(e, "NOMAD_JOB_NAME", str_or(job->name, job->id));
+    if (!str_empty(job->parent_id))
+        put(e, "NOMAD_JOB_PARENT_ID", job->parent_id);
+    put(e, "NOMAD_DC", str_or(in->node->datacenter, ""));
+    put(e, "NOMAD_REGION", str_or(in->region, "global"));
+    put(e, "NOMAD_NAMESPACE", str_or(a->namespace, "default"));
+    put(e, "NOMAD_PARENT_CGROUP", in->parent_cgroup);
+}
+
+/* 0,1,2,7 -> "0-2,7" */
+static const char *
+core_ranges(const void *ctx, const struct i64_list *cores)
+{
+    char *s = mem_strdup(ctx, "");
+    for (size_t i = 0; i < cores->n;) {
+        size_t j = i;
+        while (j + 1 < cores->n && cores->v[j + 1] == cores->v[j] + 1)
+            j++;
+        const char *sep = i ? "," : "";
+        if (j > i)
+            s = mem_printf(ctx, "%s%s%lld-%lld", s, sep, (long long)cores->v[i],
+                           (long long)cores->v[j]);
+        else
+            s = mem_printf(ctx, "%s%s%lld", s, sep, (long long)cores->v[i]);
+        i = j + 1;
+    }
+    return s;
+}
+
+static void
+put_limits(struct env *e)
+{
+    const struct allocated_task_resources *r = e->in->resources;
+    if (!r)
+        return;
+    if (r->cpu) {
+        put_int(e, "NOMAD_CPU_LIMIT", r->cpu->cpu_shares);
+        if (r->cpu->reserved_cores.n > 0)
+            put(e, "NOMAD_CPU_CORES", core_ranges(e, &r->cpu->reserved_cores));
+    }
+    if (r->memory && r->memory->memory_mb > 0)
+        put_int(e, "NOMAD_MEMORY_LIMIT", r->memory->memory_mb);
+    if (r->memory && r->memory->memory_max_mb > 0)
+        put_int(e, "NOMAD_MEMORY_MAX_LIMIT", r->memory->memory_max_mb);
+}
+
+static void
+put_port(struct env *e, const char *label, const char *ip, int64_t value, int64_t to)
+{
+    int64_t bind = to > 0 ? to : value;
+    ip = str_or(ip, "");
+    const char *addr = strchr(ip, ':') ? mem_printf(e, "[%s]:%lld", ip, (long long)value)
+                                       : mem_printf(e, "%s:%lld", ip, (long long)value);
+    put(e, clean_name(e, "NOMAD_IP_", label), ip);
+    put(e, mem_printf(e, "NOMAD_HOST_IP_%s", label), ip);
+    put_int(e, clean_name(e, "NOMAD_PORT_", label), bind);
+    put_int(e, mem_printf(e, "NOMAD_ALLOC_PORT_%s", label), bind);
+    put_int(e, clean_name(e, "NOMAD_HOST_PORT_", label), value);
+    put(e, clean_name(e, "NOMAD_ADDR_", label), addr);
+    put(e, mem_printf(e, "NOMAD_HOST_ADDR_%s", label), addr);
+}
+
+/* Inside of a network of its own the allocation has an address, where the port is `bind`. */
+static void
+put_alloc_port(struct env *e, const char *label, int64_t bind)
+{
+    const struct alloc_network_status *s = e->in->alloc->network_status;
+    if (!s || str_empty(s->address))
+        return;
+    put(e, mem_printf(e, "NOMAD_ALLOC_INTERFACE_%s", label), s->interface_name);
+    put(e, mem_printf(e, "NOMAD_ALLOC_IP_%s", label), s->address);
+    put(e, mem_printf(e, "NOMAD_ALLOC_ADDR_%s", label),
+        mem_printf(e, "%s:%lld", s->address, (long long)bind));
+}
+
+static void
+put_network_ports(struct env *e, const struct network_resource *n)
+{
+    const struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < lists[l]->n; i++) {
+            const struct port *p = lists[l]->v[i];
+            put_port(e, p->label, n->ip, p->value, p->to);
+        }
+}
+
+static void
+put_ports(struct env *e)
+{
+    const struct allocated_resources *ar = e->in->alloc->allocated_resources;
+    const struct allocated_task_resources *r = e->in->resources;
+    for (size_t i = 0; r && i < r->networks.n; i++)
+        put_network_ports(e, r->networks.v[i]);
+    if (!ar || !ar->shared)
+        return;
+    for (size_t i = 0; i < ar->shared->networks.n; i++)
+        put_network_ports(e, ar->shared->networks.v[i]);
+    for (size_t i = 0; i < ar->shared->ports.n; i++) {
+        const struct allocated_port_mapping *p = ar->shared->ports.v[i];
+        put_port(e, p->label, p->host_ip, p->value, p->to);
+        put_alloc_port(e, p->label, p->to > 0 ? p->to : p->value);
+    }
+}
+
+static void
+put_meta_layer(struct env *e, const struct str_map *meta)
+{
+    for (size_t i = 0; i < meta->n; i++) {
+        const char *name = clean_name(e, "NOMAD_META_", meta->v[i].k);
+        const char *value = env_interpolate(e, e, str_or(meta->v[i].v, ""));
+        put(e, name, value);
+        char *upper = mem_strdup(e, name);
+        for (char *p = upper; *p; p++)
+            *p = (char)toupper((unsigned char)*p);
+        put(e, upper, value);
+    }
+}
+
+static bool
+denied(const struct env_input *in, const char *name)
+{
+    for (const char *const *d = in->host_deny; d && *d; d++)
+        if (str_glob(*d, name))
+            return true;
+    return false;
+}
+
+static void
+put_host(struct env *e)
+{
+    for (const char *const *h = e->in->host_env; h && *h; h++) {
+        const char *eq = strchr(*h, '=');
+        if (!eq || !plain_env_name(*h, (size_t)(eq - *h)))
+            continue;
+        const char *name = mem_strndup(e, *h, (size_t)(eq - *h));
+        if (!denied(e->in, name) && !str_map_get(&e->vars, name))
+            put(e, name, eq + 1);
+    }
+    if (e->in->user) {
+        put(e, "USER", e->in->user);
+        put(e, "LOGNAME", e->in->user);
+    }
+    if (e->in->home)
+        put(e, "HOME", e->in->home);
+}
+
+struct env *
+env_build(const void *ctx, const struct env_input *in)
+{
+    struct env *e = mem_new(ctx, struct env);
+    e->in = in;
+    put_ids(e);
+    put_limits(e);
+    put_ports(e);
+    put_meta_layer(e, &in->alloc->job->meta);
+    put_meta_layer(e, &in->group->meta);
+    put_meta_layer(e, &in->task->meta);
+    put_host(e);
+    /* All of the block is resolved against what is there before it: order does not matter. */
+    const struct str_map *own = &in->task->env;
+    const char **vals = mem_array(e, const char *, own->n);
+    for (size_t i = 0; i < own->n; i++)
+        vals[i] = env_interpolate(e, e, str_or(own->v[i].v, ""));
+    for (size_t i = 0; i < own->n; i++)
+        put(e, own->v[i].k, vals[i]);
+    return e;
+}
+
+void
+env_list(const void *ctx, const struct env *env, struct str_list *ret)
+{
+    ret->v = mem_array(ctx, const char *, env->vars.n);
+    ret->n = 0;
+    for (size_t i = 0; i < env->vars.n; i++)
+        ret->v[ret->n++] = mem_printf(ret->v, "%s=%s", env->vars.v[i].k, env->vars.v[i].v);
+}
+
+const char *
+env_get(const struct env *env, const char *name)
+{
+    return str_map_get(&env->vars, name);
+}
+
+/* ---- interpolation ---------------------------------------------------------------------------- */
+
+static const char *
+node_value(const struct env_input *in, const char *key)
+{
+    const struct node *n = in->node;
+    const struct {
+        const char *key;
+        const char *value;
+    } rows[] = {
+        {"unique.id", n->id},           {"unique.name", n->name},
+        {"datacenter", n->datacenter},  {"class", n->node_class},
+        {"pool", n->node_pool},         {"region", in->region},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (strcmp(key, rows[i].key) == 0)
+            return str_or(rows[i].value, "");
+    return NULL;
+}
+
+static const char *
+look_up(const struct env *e, const char *name)
+{
+    if (str_prefix(name, "env."))
+        return env_get(e, name + 4);
+    if (str_prefix(name, "node."))
+        return node_value(e->in, name + 5);
+    if (str_prefix(name, "attr."))
+        return str_map_get(&e->in->node->attributes, name + 5);
+    if (str_prefix(name, "meta."))
+        return str_map_get(&e->in->node->meta, name + 5);
+    return env_get(e, name);
+}
+
+/* Length of a reference "${name}" at s, its name in *ret_name; 0: there is none. */
+static size_t
+reference_at(const void *ctx, const char *s, const char **ret_name)
+{
+    if (s[0] != '$' || s[1] != '{')
+        return 0;
+    size_t n = 2;
+    while (name_char(s[n]) || s[n] == '-')
+        n++;
+    if (s[n] != '}' || n == 2)
+        return 0;
+    *ret_name = mem_strndup(ctx, s + 2, n - 2);
+    return n + 1;
+}
+
+const char *
+env_interpolate(const void *ctx, const struct env *env, const char *s)
+{
+    if (!s || !strstr(s, "${"))
+        return s;
+    auto_mem void *tmp = mem_ctx("interpolate");
+    auto_buf struct buf out = BUF_INIT(ENV_VALUE_MAX);
+    while (*s) {
+        const char *name = NULL;
+        size_t n = reference_at(tmp, s, &name);
+        const char *value = n ? look_up(env, name) : NULL;
+        if (value) {
+            buf_puts(&out, value);
+            s += n;
+        } else {
+            buf_putc(&out, *s++);
+        }
+    }
+    return mem_strdup(ctx, buf_str(&out));
+}
+
+static struct value *
+interpolate_at(const void *ctx, const struct env *env, const struct value *v, int depth)
+{
+    if (!v)
+        return NULL;
+    if (depth > ENV_DEPTH_MAX)
+        return value_clone(ctx, v);
+    if (v->kind == VALUE_STRING)
+        return value_str(ctx, env_interpolate(ctx, env, v->str.s));
+    if (v->kind == VALUE_LIST) {
+        struct value *l = value_list(ctx);
+        for (size_t i = 0; i < v->list.n; i++)
+            value_list_add(l, interpolate_at(ctx, env, v->list.v[i], depth + 1));
+        return l;
+    }
+    if (v->kind == VALUE_MAP) {
+        struct value *m = value_map(ctx);
+        for (size_t i = 0; i < v->map.n; i++)
+            value_map_set(m, v->map.v[i].k, interpolate_at(ctx, env, v->map.v[i].v, depth + 1));
+        return m;
+    }
+    return value_clone(ctx, v);
+}
+
+struct value *
+env_interpolate_value(const void *ctx, const struct env *env, const struct value *v)
+{
+    return interpolate_at(ctx, env, v, 0);
+}

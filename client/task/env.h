@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The environment of a task and the resolution of ${...} at run time. Pure: host environment, user and
+ * directories come in as arguments.
+ *
+ * Layers, later wins: directories, limits, ids, ports; meta; the host's environment (never overrides
+ * the former); the task's env block. Names that resolve: NOMAD_* and every variable of the task
+ * (plain or as env.X), node.*, attr.*, meta.* (the node's); anything else stays as written.
+ */
+#ifndef PADDOCK_CLIENT_TASK_ENV_H
+#define PADDOCK_CLIENT_TASK_ENV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/api.h"
+#include "client/limits.h"
+
+struct env_input {
+    const struct node *node;
+    const char *region;
+    const struct allocation *alloc; /* with Job */
+    const struct task_group *group;
+    const struct task *task;
+    const struct allocated_task_resources *resources; /* may be NULL */
+    /* As the task sees them. */
+    const char *alloc_dir;
+    const char *task_dir;
+    const char *secrets_dir;
+    const char *parent_cgroup; /* NULL: none */
+    const char *user;          /* name, for USER and LOGNAME; NULL: left out */
+    const char *home;
+    const char *const *host_env; /* NAME=value, NULL-terminated; NULL: none */
+    const char *const *host_deny; /* names not taken from the host, NULL-terminated; NULL: none */
+};
+
+struct env; /* variables in a sorted map, plus the node, for look-ups */
+
+/* Owned by ctx; keeps pointers into `in`. */
+struct env *env_build(const void *ctx, const struct env_input *in);
+/* NAME=value, sorted by name. */
+void env_list(const void *ctx, const struct env *env, struct str_list *ret);
+const char *env_get(const struct env *env, const char *name);
+
+/* Replaces what resolves. The result is owned by ctx (or is `s` when nothing was replaced). */
+const char *env_interpolate(const void *ctx, const struct env *env, const char *s);
+/* Strings at any depth; map keys stay. NULL stays NULL. */
+struct value *env_interpolate_value(const void *ctx, const struct env *env, const struct value *v);
+
+#endif

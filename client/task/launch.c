@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a task of an allocation to what its driver needs: environment, interpolated config, limits.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "client/client_int.h"
+#include "client/task/env.h"
+#include "client/task/resolv.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/cgroup/cgroup.h"
+
+/* What the agent's environment has and a task must not see (client.options "env.denylist"). */
+static const char *const host_deny_default[] = {
+    "CONSUL_TOKEN",
+    "CONSUL_HTTP_TOKEN",
+    "CONSUL_HTTP_TOKEN_FILE",
+    "NOMAD_TOKEN",
+    "VAULT_TOKEN",
+    "CONSUL_LICENSE",
+    "NOMAD_LICENSE",
+    "VAULT_LICENSE",
+    "CONSUL_LICENSE_PATH",
+    "NOMAD_LICENSE_PATH",
+    "VAULT_LICENSE_PATH",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_METADATA_URL",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_OAUTH_ACCESS_TOKEN",
+    "NOTIFY_SOCKET",
+    NULL,
+};
+
+static const char *const *
+host_deny(const void *ctx, const struct client *c)
+{
+    const char *list = str_map_get(&c->cfg.options, "env.denylist");
+    if (!list)
+        list = str_map_get(&c->cfg.options, "env.blacklist");
+    if (!list)
+        return host_deny_default;
+    const char **names = NULL;
+    size_t n = 0;
+    char *save = NULL;
+    for (char *w = strtok_r(mem_strdup(ctx, list), ", ", &save); w;
+         w = strtok_r(NULL, ", ", &save)) {
+        mem_resize(ctx, names, const char *, n + 2);
+        names[n++] = w;
+        names[n] = NULL;
+    }
+    return names;
+}
+
+/* Home directory of a user in the text of an account file; NULL: not there. */
+static const char *
+home_of(const void *ctx, const char *user)
+{
+    auto_mem void *tmp = mem_ctx("passwd");
+    char *text = NULL;
+    if (str_empty(user) ||
+        file_read(tmp, -100 /* AT_FDCWD */, "/etc/passwd", 1 << 20, &text, NULL) < 0)
+        return NULL;
+    char *save = NULL;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *field[7];
+        size_t n = 0;
+        for (char *f = line; f && n < ARRAY_LEN(field); n++)
+            field[n] = strsep(&f, ":");
+        if (n == 7 && (str_eq(field[0], user) || str_eq(field[2], user)))
+            return mem_strdup(ctx, field[5]);
+    }
+    return NULL;
+}
+
+/* Who runs a task of raw_exec that names nobody: the warden's policy says. NULL: we ourselves. */
+static const char *
+raw_user(const struct client *c)
+{
+    return c->warden_facts ? str_map_get(c->warden_facts, "raw_exec_user") : NULL;
+}
+
+static const struct allocated_task_resources *
+resources_of(const struct task_runner *tr)
+{
+    const struct allocated_resources *ar = tr->ar->rec->alloc->allocated_resources;
+    if (!ar)
+        return NULL;
+    __auto_type row = map_get(ar->tasks, tr->sm.t->name);
+    return row ? row->v : NULL;
+}
+
+struct prepared {
+    struct env_input ei;
+    struct env *env;
+    struct str_list list;
+    struct driver_input in;
+};
+
+static void
+prepare_dirs(const void *ctx, const struct task_runner *tr, struct env_input *ei)
+{
+    const char *base = tr->ar->c->cfg.alloc_dir;
+    if (tr->driver->chroot) {
+        ei->alloc_dir = "/alloc";
+        ei->task_dir = "/local";
+        ei->secrets_dir = "/secrets";
+        return;
+    }
+    ei->alloc_dir = mem_printf(ctx, "%s/%s/alloc", base, tr->ar->id);
+    ei->task_dir = mem_printf(ctx, "%s/%s/%s/local", base, tr->ar->id, tr->sm.t->name);
+    ei->secrets_dir = mem_printf(ctx, "%s/%s/%s/secrets", base, tr->ar->id, tr->sm.t->name);
+}
+
+/* The task's own in place of its group's, each for itself. */
+static void
+find_policies(const struct task_runner *tr, struct driver_input *in)
+{
+    const struct task_network *own = tr->task->network;
+    const struct network_resource *group =
+        tr->ar->tg && tr->ar->tg->networks.n > 0 ? tr->ar->tg->networks.v[0] : NULL;
+    in->egress = own && own->egress ? own->egress : group ? group->egress : NULL;
+    in->bind = own && own->bind ? own->bind : group ? group->bind : NULL;
+}
+
+/* What the group's network block says of names; a file of the host's is small. */
+static int
+find_names(const void *ctx, const struct task_runner *tr, const struct env *env,
+           struct driver_input *in, struct err *e)
+{
+    const struct network_resource *n =
+        tr->ar->tg && tr->ar->tg->networks.n > 0 ? tr->ar->tg->networks.v[0] : NULL;
+    if (!n || !tr->driver->chroot) /* the others have the host's */
+        return 0;
+    in->hostname = env_interpolate(ctx, env, str_or(n->hostname, ""));
+    if (!n->dns)
+        return 0;
+    auto_mem void *tmp = mem_ctx("resolv");
+    char *host = NULL;
+    (void)file_read(tmp, -100 /* AT_FDCWD */, "/etc/resolv.conf", RESOLV_MAX, &host, NULL);
+    in->resolv = resolv_text(ctx, env, n->dns, host, e);
+    return in->resolv ? 0 : e->code;
+}
+
+static double
+core_mhz(const struct node *n)
+{
+    const struct node_cpu_resources *c = n->node_resources ? n->node_resources->cpu : NULL;
+    return c && c->total_cpu_cores > 0 ? (double)c->cpu_shares / (double)c->total_cpu_cores : 0;
+}
+
+static int
+prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err *e)
+{
+    struct client *c = tr->ar->c;
+    *p = (struct prepared){0};
+    p->ei = (struct env_input){
+        .node = c->node,
+        .region = c->cfg.region,
+        .alloc = tr->ar->rec->alloc,
+        .group = tr->ar->tg,
+        .task = tr->task,
+        .resources = resources_of(tr),
+        .parent_cgroup = c->warden_cgroup,
+        .host_env = (const char *const *)environ,
+        .host_deny = host_deny(ctx, c),
+    };
+    prepare_dirs(ctx, tr, &p->ei);
+    const char *user = str_or(tr->task->user, tr->driver->chroot ? "nobody" : raw_user(c));
+    if (user) {
+        p->ei.user = user;
+        p->ei.home = home_of(ctx, user);
+        if (!p->ei.home && !tr->driver->chroot)
+            p->ei.home = "/nonexistent"; /* not that of who started the agent */
+    }
+    p->env = env_build(ctx, &p->ei);
+    env_list(ctx, p->env, &p->list);
+    p->in = (struct driver_input){
+        .alloc_id = tr->ar->id,
+        .task = tr->task,
+        .config = env_interpolate_value(ctx, p->env, tr->task->config),
+        .user = env_interpolate(ctx, p->env, str_or(tr->task->user, "")),
+        .env = &p->list,
+        .resources = p->ei.resources,
+        .core_mhz = core_mhz(c->node),
+    };
+    p->in.own_network = network_own(tr->ar);
+    find_policies(tr, &p->in);
+    int r = find_names(ctx, tr, p->env, &p->in, e);
+    return r < 0 ? r : driver_check(tr->driver, p->in.config, e);
+}
+
+const char *
+launch_user(const void *ctx, struct task_runner *tr)
+{
+    const char *user = str_or(tr->task->user, "");
+    if (!strstr(user, "${") || !tr->driver)
+        return user;
+    struct prepared *p = mem_new(ctx, struct prepared);
+    struct err e = ERR_INIT; /* a bad config fails the launch itself */
+    (void)prepare(p, tr, p, &e);
+    return p->in.user;
+}
+
+/* The disks of limits, by number: "/dev/sda" is the agent's, not the warden's, to look at. */
+static int
+find_disks(const struct client *c, struct launch_limits *l, struct err *e)
+{
+    for (size_t i = 0; l && i < l->io.n; i++) {
+        struct task_io *io = l->io.v[i];
+        const char *path = str_or(io->device, c->cfg.alloc_dir);
+        unsigned major, minor;
+        int r = cgroup_disk(path, &major, &minor);
+        if (r < 0)
+            return err_set(e, -ERR_INVALID,
+                           "isolation: io: \"%.200s\" is on no disk of this node: %s", path,
+                           err_name(r));
+        io->device = mem_printf(l, "%u:%u", major, minor);
+    }
+    return 0;
+}
+
+struct launch_spec *
+launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
+{
+    struct prepared *p = mem_new(ctx, struct prepared);
+    struct launch_spec *spec = NULL;
+    if (prepare(p, tr, p, e) < 0 || tr->driver->spec(ctx, &p->in, &spec, e) < 0 ||
+        find_disks(tr->ar->c, spec->limits, e) < 0)
+        return NULL;
+    return spec;
+}
+
+int
+launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("simulate");
+    struct prepared *p = mem_new(tmp, struct prepared);
+    int r = prepare(tmp, tr, p, e);
+    return r < 0 ? r : tr->driver->simulate(ctx, &p->in, ret, e);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the agent does to itself. It parses what comes from networks and tasks, so that whoever gets
+ * into it should find little: files outside of its own by no way (Landlock), no program to start,
+ * no process to make or trace, no mount, no other user (seccomp). Both only take away, and both are
+ * best effort: where the kernel has no such thing, the unprivileged user is what is left.
+ */
+#ifndef PADDOCK_ISOLATION_CONFINE_SANDBOX_H
+#define PADDOCK_ISOLATION_CONFINE_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/err.h"
+
+struct sandbox_path {
+    const char *path; /* and what is below; one that is not there is left out */
+    bool write;       /* read otherwise */
+};
+
+/* From now on the caller, and the threads that it makes, reach only these and execute nothing. With
+ * no_new_privs. 0, or what this kernel lacks. */
+int sandbox_files(const struct sandbox_path *v, size_t n, struct err *e);
+/* From now on every thread of the process has the filter of seccomp_compile_agent(). */
+int sandbox_calls(struct err *e);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The agent's filter: the tasks' default without what starts, traces or signals processes, changes
+ * users or modes of processes, or makes devices and IPC objects. Threads may still be made: the
+ * resolver's and the pool's come late.
+ */
+#include <linux/sched.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/confine/seccomp.h"
+
+static const char *const without[] = {
+    "clone", /* below */
+    "execve",
+    "execveat",
+    "fork",
+    "vfork",
+    "kill",
+    "tkill",
+    "rt_sigqueueinfo",
+    "rt_tgsigqueueinfo",
+    "pidfd_send_signal",
+    "process_madvise",
+    "process_mrelease",
+    "wait4",
+    "waitpid",
+    "setpgid",
+    "setsid",
+    "setuid",
+    "setuid32",
+    "setgid",
+    "setgid32",
+    "setreuid",
+    "setreuid32",
+    "setregid",
+    "setregid32",
+    "setresuid",
+    "setresuid32",
+    "setresgid",
+    "setresgid32",
+    "setfsuid",
+    "setfsuid32",
+    "setfsgid",
+    "setfsgid32",
+    "setgroups",
+    "setgroups32",
+    "capset",
+    "personality",
+    "mknod",
+    "mknodat",
+    "chown",
+    "chown32",
+    "fchown",
+    "fchown32",
+    "fchownat",
+    "lchown",
+    "lchown32",
+    "ioprio_set",
+    "memfd_secret",
+    "fanotify_mark",
+    "ipc",
+    "mq_getsetattr",
+    "mq_notify",
+    "mq_open",
+    "mq_timedreceive",
+    "mq_timedreceive_time64",
+    "mq_timedsend",
+    "mq_timedsend_time64",
+    "mq_unlink",
+    "msgctl",
+    "msgget",
+    "msgrcv",
+    "msgsnd",
+    "semctl",
+    "semget",
+    "semop",
+    "semtimedop",
+    "semtimedop_time64",
+    "shmat",
+    "shmctl",
+    "shmdt",
+    "shmget",
+    "adjtimex",
+    "clock_adjtime",
+    "clock_adjtime64",
+    "io_setup",
+    "io_submit",
+    "remap_file_pages",
+    "pkey_mprotect",
+};
+
+static const struct seccomp_cond threads_only[] = {
+    {.arg = 0, .low32 = true, .mask = CLONE_THREAD | CLONE_VM, .value = CLONE_THREAD | CLONE_VM},
+};
+
+static bool
+left_out(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(without); i++)
+        if (str_eq(without[i], name))
+            return true;
+    return false;
+}
+
+int
+seccomp_compile_agent(const void *ctx, struct seccomp_program *ret, struct err *e)
+{
+    const struct seccomp_profile *p = seccomp_profile_default();
+    auto_mem void *tmp = mem_ctx("seccomp");
+    struct seccomp_rule *rules = mem_array(tmp, struct seccomp_rule, p->n_rules + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (!left_out(p->rules[i].name))
+            rules[n++] = p->rules[i];
+    rules[n++] = (struct seccomp_rule){.name = "clone",
+                                       .verdict = SECCOMP_V_ALLOW,
+                                       .conds = threads_only,
+                                       .n_conds = ARRAY_LEN(threads_only)};
+    const struct seccomp_profile own = {.name = "agent", .rules = rules, .n_rules = n};
+    return seccomp_compile(ctx, &own, ret, e);
+}

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/launch/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/launch/proto.h"
+#include "isolation/limits.h"
+
+#define ALIVE (UINT64_C(1) << 63) /* in the seq of a greeting behind a suspect */
+
+/* A request from the call that made it until its completion. */
+struct pending {
+    struct pending *next;
+    uint64_t seq;
+    warden_done *done;
+    void *arg;
+    uint8_t *packet; /* not sent yet; owned */
+    size_t n;
+    uint64_t key; /* what it is, whoever makes it again; 0: it may be lost as often as it likes */
+    bool alone;   /* a connection was lost with one of this key */
+    int failed;   /* code of a local failure that waits to be told; 0: none */
+    char *why;    /* owned */
+};
+
+/* A request that was lost with a connection: it may have been what that ended of. From then on it
+ * goes only when no other such one is before the warden, so the next loss tells them apart. */
+struct suspect {
+    uint64_t key;
+    unsigned losses;
+    int64_t last_ns;
+};
+
+struct warden_client {
+    char *path;
+    int fd;
+    uint64_t seq;
+    struct pending *head;
+    struct pending **tail;
+    size_t outstanding;
+    size_t n_failed; /* of them */
+    size_t unsent;   /* bytes */
+    size_t held;     /* of them, behind `alone` */
+    uint64_t alone;  /* seq of the suspect that the warden may not have read yet; 0: none */
+    struct suspect *suspects;
+    size_t n_suspects;
+    uint8_t *in;   /* PROTO_PACKET_MAX, while connected */
+    const char *lost; /* why the last connection ended; static */
+    void (*changed)(void *arg);
+    void *changed_arg;
+};
+
+static int
+client_destroy(struct warden_client *c)
+{
+    fd_close(&c->fd);
+    return 0;
+}
+
+struct warden_client *
+warden_client_new(const void *ctx, const char *socket_path)
+{
+    struct warden_client *c = mem_new(ctx, struct warden_client);
+    c->path = mem_strdup(c, socket_path);
+    c->fd = -1;
+    c->tail = &c->head;
+    talloc_set_destructor(c, client_destroy);
+    return c;
+}
+
+void
+warden_client_free(struct warden_client *c)
+{
+    mem_free(c);
+}
+
+bool
+warden_client_connected(const struct warden_client *c)
+{
+    return c->fd >= 0;
+}
+
+int
+warden_client_fd(const struct warden_client *c)
+{
+    return c->fd;
+}
+
+short
+warden_client_events(const struct warden_client *c)
+{
+    return c->unsent > c->held || c->n_failed > 0 ? POLLIN | POLLOUT : POLLIN;
+}
+
+bool
+warden_client_pending(const struct warden_client *c)
+{
+    return c->n_failed > 0;
+}
+
+void
+warden_client_on_change(struct warden_client *c, void (*fn)(void *arg), void *arg)
+{
+    c->changed = fn;
+    c->changed_arg = arg;
+}
+
+/* Takes `p` out of the list; the caller frees it. */
+static void
+unlink_pending(struct warden_client *c, struct pending *p)
+{
+    struct pending **at = &c->head;
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    if (c->tail == &p->next)
+        c->tail = at;
+    c->outstanding--;
+    c->n_failed -= p->failed != 0;
+    if (p->packet != NULL)
+        c->unsent -= p->n;
+}
+
+/* Completions may make new requests, so the list is read again after each. */
+static void
+tell_failures(struct warden_client *c)
+{
+    uint64_t last = c->seq; /* what is made from inside waits for the next turn */
+    for (;;) {
+        struct pending *p = c->head;
+        while (p != NULL && (p->failed == 0 || p->seq > last))
+            p = p->next;
+        if (p == NULL)
+            return;
+        unlink_pending(c, p);
+        struct err e = ERR_INIT;
+        err_set(&e, p->failed, "%s", p->why);
+        p->done(p->arg, &e, NULL);
+        mem_free(p);
+    }
+}
+
+static void
+set_failed(struct warden_client *c, struct pending *p, int code, const char *why)
+{
+    p->failed = code;
+    p->why = mem_strdup(p, why);
+    c->n_failed++;
+}
+
+/* ---- requests that connections were lost with ------------------------------------------------- */
+
+/* Those that carry what a job says, and start or change something. What ends a task, or looks, is asked
+ * again for ever. */
+static uint64_t
+request_key(const struct warden_request *q)
+{
+    switch (q->op) {
+    case WARDEN_ALLOC_MAKE:
+    case WARDEN_LAUNCH:
+    case WARDEN_NET_MAKE:
+    case WARDEN_PUT:
+    case WARDEN_RESIZE:
+    case WARDEN_WATCH:
+    case WARDEN_EXEC:
+        break;
+    default:
+        return 0;
+    }
+    const struct warden_request id = {.op = q->op,
+                                      .alloc_id = q->spec != NULL ? q->spec->alloc_id : q->alloc_id,
+                                      .task_name = q->spec != NULL ? q->spec->task_name : q->task_name};
+    uint64_t key = codec_hash(&type_warden_request, &id, 0);
+    return key != 0 ? key : 1;
+}
+
+static struct suspect *
+suspect_of(struct warden_client *c, uint64_t key)
+{
+    int64_t now = key != 0 && c->n_suspects > 0 ? clock_mono_ns() : 0;
+    for (size_t i = 0; now != 0 && i < c->n_suspects;) {
+        struct suspect *s = &c->suspects[i];
+        if (now - s->last_ns > WARDEN_SUSPECT_MS * NS_PER_MS)
+            *s = c->suspects[--c->n_suspects];
+        else if (s->key == key)
+            return s;
+        else
+            i++;
+    }
+    return NULL;
+}
+
+static void
+clear(struct warden_client *c, const struct pending *p)
+{
+    struct suspect *s = p->alone ? suspect_of(c, p->key) : NULL;
+    if (s != NULL)
+        *s = c->suspects[--c->n_suspects];
+}
+
+/* `p` was before the warden when the connection ended. */
+static void
+blame(struct warden_client *c, const struct pending *p)
+{
+    struct suspect *s = suspect_of(c, p->key);
+    if (s == NULL) {
+        if (c->n_suspects == WARDEN_OUTSTANDING_MAX)
+            return;
+        mem_resize(c, c->suspects, struct suspect, c->n_suspects + 1);
+        s = &c->suspects[c->n_suspects++];
+        *s = (struct suspect){.key = p->key};
+    }
+    s->losses = c->alone == p->seq ? WARDEN_LOSSES_MAX : s->losses + 1;
+    s->last_ns = clock_mono_ns();
+}
+
+static int
+lose(struct warden_client *c, const char *why)
+{
+    c->lost = why;
+    fd_close(&c->fd);
+    mem_free(c->in);
+    for (struct pending *p = c->head; p != NULL; p = p->next) {
+        if (p->failed != 0)
+            continue;
+        if (p->packet == NULL && p->key != 0)
+            blame(c, p);
+        set_failed(c, p, -ERR_UNAVAILABLE, why);
+    }
+    c->alone = 0;
+    tell_failures(c);
+    return -ERR_CLOSED;
+}
+
+const char *
+warden_client_lost(const struct warden_client *c)
+{
+    return str_or(c->lost, "");
+}
+
+int
+warden_client_connect(struct warden_client *c, struct err *e)
+{
+    tell_failures(c);
+    if (c->fd >= 0)
+        return 0;
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    if (!str_copy(a.sun_path, sizeof(a.sun_path), c->path))
+        return err_set(e, -ERR_INVALID, "the path of the warden's socket is too long: \"%s\"",
+                       c->path);
+    auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_errno(e, errno, "make a socket");
+    if (connect(fd, (const void *)&a, sizeof(a)) < 0)
+        return err_errno(e, errno, "connect to the warden at \"%s\"", c->path);
+    proto_buffers(fd);
+    struct warden_request hello = {.op = WARDEN_INFO};
+    auto_buf struct buf b = BUF_INIT(4096);
+    mp_encode(&b, &type_warden_request, &hello);
+    int r = proto_send(fd, b.data, b.len, NULL, 0);
+    if (r < 0)
+        return err_errno(e, -r, "greet the warden at \"%s\"", c->path);
+    c->fd = TAKE_FD(fd);
+    c->in = mem_array(c, uint8_t, PROTO_PACKET_MAX);
+    return 0;
+}
+
+/* Its answer says that the warden has read what went before, and lives. */
+static void
+ask_alive(struct warden_client *c)
+{
+    struct warden_request q = {.op = WARDEN_INFO, .seq = c->alone | ALIVE};
+    auto_buf struct buf b = BUF_INIT(4096);
+    mp_encode(&b, &type_warden_request, &q);
+    (void)proto_send(c->fd, b.data, b.len, NULL, 0); /* else the suspect's own answer says it */
+}
+
+static int
+flush(struct warden_client *c)
+{
+    c->held = 0;
+    for (struct pending *p = c->head; p != NULL && c->unsent > c->held; p = p->next) {
+        if (p->packet == NULL || p->failed != 0)
+            continue;
+        if (p->alone && c->alone != 0) {
+            c->held += p->n;
+            continue;
+        }
+        int r = proto_send(c->fd, p->packet, p->n, NULL, 0);
+        if (r == -EAGAIN)
+            return 0;
+        if (r < 0 && r != -EMSGSIZE)
+            return r;
+        if (r == -EMSGSIZE)
+            set_failed(c, p, -ERR_LIMIT, "the request is larger than the system's socket buffers");
+        c->unsent -= p->n;
+        mem_free(p->packet);
+        if (r == 0 && p->alone) {
+            c->alone = p->seq;
+            ask_alive(c);
+        }
+    }
+    return 0;
+}
+
+static void
+sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_reply *r)
+{
+    *r = (struct warden_reply){.msg = m,
+                               .ended = -1,
+                               .cgroup = -1,
+                               .record = -1,
+                               .file = -1,
+                               .counters = -1,
+                               .runs = -1,
+                               .blocks = -1,
+                               .exec = {-1, -1, -1},
+                               .exit = -1,
+                               .keep = {-1, -1, -1, -1},
+                               .pressure = {-1, -1, -1}};
+    int *const to[] = {[WARDEN_FD_ENDED] = &r->ended,
+                       [WARDEN_FD_CGROUP] = &r->cgroup,
+                       [WARDEN_FD_RECORD] = &r->record,
+                       [WARDEN_FD_FILE] = &r->file,
+                       [WARDEN_FD_COUNTERS] = &r->counters,
+                       [WARDEN_FD_RUNS] = &r->runs,
+                       [WARDEN_FD_KEEP] = &r->keep[0],
+                       [WARDEN_FD_KEEP + 1] = &r->keep[1],
+                       [WARDEN_FD_KEEP + 2] = &r->keep[2],
+                       [WARDEN_FD_PRESSURE] = &r->pressure[0],
+                       [WARDEN_FD_PRESSURE + 1] = &r->pressure[1],
+                       [WARDEN_FD_PRESSURE + 2] = &r->pressure[2],
+                       [WARDEN_FD_BLOCKS] = &r->blocks,
+                       [WARDEN_FD_EXEC] = &r->exec[0],
+                       [WARDEN_FD_EXEC + 1] = &r->exec[1],
+                       [WARDEN_FD_EXEC + 2] = &r->exec[2],
+                       [WARDEN_FD_EXIT] = &r->exit,
+                       [WARDEN_FD_KEEP_BLOCK] = &r->keep[3]};
+    for (size_t i = 0; i < n; i++) {
+        int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
+        if (kind > 0 && kind < WARDEN_FD_END && *to[kind] < 0)
+            *to[kind] = TAKE_FD(fds[i]);
+        else
+            fd_close(&fds[i]);
+    }
+}
+
+static void
+answer(struct warden_client *c, const struct warden_response *m, int *fds, size_t n)
+{
+    struct warden_reply r;
+    sort_fds(m, fds, n, &r);
+    struct pending *p = c->head;
+    while (p != NULL && (p->seq != m->seq || p->packet != NULL || p->failed != 0))
+        p = p->next;
+    if (c->alone != 0 && (m->seq & ~ALIVE) == c->alone)
+        c->alone = 0;
+    if (p != NULL) { /* not the greeting's */
+        unlink_pending(c, p);
+        clear(c, p);
+        struct err e = ERR_INIT;
+        if (m->code != 0)
+            err_set(&e, m->code > 0 && m->code < 20000 ? (int)-m->code : -ERR_INTERNAL, "%s",
+                    str_or(m->error, "the warden refused"));
+        p->done(p->arg, m->code != 0 ? &e : NULL, m->code != 0 ? NULL : &r);
+        mem_free(p);
+    }
+    fd_close(&r.ended);
+    fd_close(&r.cgroup);
+    fd_close(&r.record);
+    fd_close(&r.file);
+    fd_close(&r.counters);
+    fd_close(&r.runs);
+    fd_close(&r.blocks);
+    fd_close(&r.exit);
+    for (size_t i = 0; i < ARRAY_LEN(r.exec); i++)
+        fd_close(&r.exec[i]);
+    for (size_t i = 0; i < ARRAY_LEN(r.keep); i++)
+        fd_close(&r.keep[i]);
+    for (size_t i = 0; i < ARRAY_LEN(r.pressure); i++)
+        fd_close(&r.pressure[i]);
+}
+
+int
+warden_client_ready(struct warden_client *c)
+{
+    tell_failures(c);
+    if (c->fd < 0)
+        return -ERR_CLOSED;
+    if (flush(c) < 0)
+        return lose(c, "the connection to the warden broke");
+    for (int i = 0; i < 64 && c->fd >= 0; i++) {
+        int fds[PROTO_FDS_MAX];
+        size_t n_fds = 0;
+        long n = proto_recv(c->fd, c->in, PROTO_PACKET_MAX, fds, &n_fds);
+        if (n == -EAGAIN)
+            break;
+        if (n == -ERR_LIMIT)
+            return lose(c, "an answer of the warden's came without its descriptors: a security "
+                           "module may have kept them back, the kernel's log tells");
+        if (n <= 0)
+            return lose(c, "the warden closed the connection");
+        auto_mem void *ctx = mem_ctx("warden reply");
+        void *m = NULL;
+        struct err e = ERR_INIT;
+        if (mp_decode(ctx, &type_warden_response, c->in, (size_t)n, BUDGET(PROTO_DECODE_MAX), &m,
+                      &e) < 0) {
+            for (size_t k = 0; k < n_fds; k++)
+                fd_close(&fds[k]);
+            return lose(c, "the warden's answer cannot be read");
+        }
+        answer(c, m, fds, n_fds);
+    }
+    if (c->fd >= 0 && flush(c) < 0) /* what was held back */
+        return lose(c, "the connection to the warden broke");
+    return c->fd >= 0 ? 0 : -ERR_CLOSED;
+}
+
+int
+warden_client_drain(struct warden_client *c, int timeout_ms)
+{
+    int64_t end = clock_mono_ns() + timeout_ms * NS_PER_MS;
+    while (c->outstanding > 0) {
+        int64_t left = (end - clock_mono_ns()) / NS_PER_MS;
+        if (left <= 0)
+            return -ERR_TIMEOUT;
+        if (c->fd >= 0 && !warden_client_pending(c)) {
+            struct pollfd p = {.fd = c->fd, .events = warden_client_events(c)};
+            (void)poll(&p, 1, (int)left);
+        }
+        (void)warden_client_ready(c); /* a lost connection completes everything too */
+    }
+    return 0;
+}
+
+/* The warden would close the connection, and with it end every other request. So it is looked at with
+ * the warden's own eyes first: only the one request fails. */
+static int
+check(const struct warden_request *q, const struct buf *b, struct err *e)
+{
+    int r = proto_check(q, PROTO_READY, e);
+    if (r == 0 && buf_error(b) < 0)
+        r = err_set(e, -ERR_LIMIT, "the request is too large for the warden: more than %d KiB",
+                    PROTO_PACKET_MAX / 1024);
+    auto_mem void *ctx = mem_ctx("check");
+    struct warden_request *read = NULL;
+    return r == 0 ? proto_decode(ctx, b->data, b->len, PROTO_READY, &read, e) : r;
+}
+
+static void
+submit(struct warden_client *c, struct warden_request *q, warden_done *done, void *arg)
+{
+    struct pending *p = mem_new(c, struct pending);
+    struct err e = ERR_INIT;
+    p->seq = q->seq = ++c->seq;
+    p->done = done;
+    p->arg = arg;
+    p->key = request_key(q);
+    *c->tail = p;
+    c->tail = &p->next;
+    c->outstanding++;
+    auto_buf struct buf b = BUF_INIT(PROTO_PACKET_MAX);
+    mp_encode(&b, &type_warden_request, q);
+    const struct suspect *s = suspect_of(c, p->key);
+    p->alone = s != NULL;
+    if (check(q, &b, &e) < 0)
+        set_failed(c, p, -ERR_INVALID, e.text);
+    else if (c->fd < 0)
+        set_failed(c, p, -ERR_UNAVAILABLE, "not connected to the warden");
+    else if (s != NULL && s->losses >= WARDEN_LOSSES_MAX)
+        set_failed(c, p, -ERR_INTERNAL,
+                   "the connection to the warden was lost with this request, more than once: it is not "
+                   "sent again for some minutes");
+    else if (c->outstanding > WARDEN_OUTSTANDING_MAX || c->unsent + b.len > WARDEN_QUEUE_MAX)
+        set_failed(c, p, -ERR_BUSY, "too many requests wait for the warden");
+    if (p->failed == 0) {
+        p->n = b.len;
+        p->packet = mem_dup(p, b.data, b.len);
+        c->unsent += p->n;
+        (void)flush(c); /* trouble is seen by the next ready */
+    }
+    if (c->changed != NULL)
+        c->changed(c->changed_arg);
+}
+
+void
+warden_info(struct warden_client *c, warden_done *done, void *arg)
+{
+    submit(c, &(struct warden_request){.op = WARDEN_INFO}, done, arg);
+}
+
+void
+warden_alloc_make(struct warden_client *c, const struct warden_alloc *a, warden_done *done,
+                  void *arg)
+{
+    struct warden_request q = {
+        .op = WARDEN_ALLOC_MAKE,
+        .alloc_id = a->id,
+        .tasks = {.v = (struct warden_task **)(uintptr_t)a->tasks, .n = a->n},
+        .disk_mb = a->disk_mb,
+    };
+    submit(c, &q, done, arg);
+}
+
+void
+warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg)
+{
+    submit(c, &(struct warden_request){.op = WARDEN_ALLOC_REMOVE, .alloc_id = alloc_id}, done, arg);
+}
+
+void
+warden_net_make(struct warden_client *c, const char *alloc_id, const struct net_request *net,
+                warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_NET_MAKE,
+                               .alloc_id = alloc_id,
+                               .network = (struct net_request *)(uintptr_t)net};
+    submit(c, &q, done, arg);
+}
+
+void
+warden_net_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg)
+{
+    submit(c, &(struct warden_request){.op = WARDEN_NET_REMOVE, .alloc_id = alloc_id}, done, arg);
+}
+
+void
+warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_LAUNCH, .spec = (struct launch_spec *)(uintptr_t)spec};
+    submit(c, &q, done, arg);
+}
+
+void
+warden_exec(struct warden_client *c, const char *alloc_id, const char *task,
+            const struct exec_request *x, warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_EXEC,
+                               .alloc_id = alloc_id,
+                               .task_name = task,
+                               .exec = (struct exec_request *)(uintptr_t)x};
+    submit(c, &q, done, arg);
+}
+
+void
+warden_signal(struct warden_client *c, const char *alloc_id, const char *task, int sig,
+              warden_done *done, void *arg)
+{
+    struct warden_request q = {
+        .op = WARDEN_SIGNAL, .alloc_id = alloc_id, .task_name = task, .signal = sig};
+    submit(c, &q, done, arg);
+}
+
+static void
+task_request(struct warden_client *c, enum warden_op op, const char *alloc_id, const char *task,
+             warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = op, .alloc_id = alloc_id, .task_name = task};
+    submit(c, &q, done, arg);
+}
+
+void
+warden_kill(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+            void *arg)
+{
+    task_request(c, WARDEN_KILL, alloc_id, task, done, arg);
+}
+
+void
+warden_destroy(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+               void *arg)
+{
+    task_request(c, WARDEN_DESTROY, alloc_id, task, done, arg);
+}
+
+void
+warden_adopt(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+             void *arg)
+{
+    task_request(c, WARDEN_ADOPT, alloc_id, task, done, arg);
+}
+
+void
+warden_list(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
+            void *arg)
+{
+    task_request(c, WARDEN_LIST, alloc_id, task, done, arg);
+}
+
+void
+warden_pause(struct warden_client *c, const char *alloc_id, const char *task, bool on,
+             warden_done *done, void *arg)
+{
+    task_request(c, on ? WARDEN_PAUSE : WARDEN_RESUME, alloc_id, task, done, arg);
+}
+
+static void
+limits_request(struct warden_client *c, struct warden_request q, const struct launch_limits *l,
+               warden_done *done, void *arg)
+{
+    q.limits = (struct launch_limits *)(uintptr_t)l;
+    submit(c, &q, done, arg);
+}
+
+void
+warden_resize(struct warden_client *c, const char *alloc_id, const char *task,
+              const struct launch_limits *l, warden_done *done, void *arg)
+{
+    limits_request(
+        c, (struct warden_request){.op = WARDEN_RESIZE, .alloc_id = alloc_id, .task_name = task}, l,
+        done, arg);
+}
+
+void
+warden_pressure(struct warden_client *c, const char *alloc_id, const char *task,
+                const struct task_pressure *p, warden_done *done, void *arg)
+{
+    struct launch_limits l = {.pressure = (struct task_pressure *)(uintptr_t)p};
+    limits_request(
+        c, (struct warden_request){.op = WARDEN_WATCH, .alloc_id = alloc_id, .task_name = task}, &l,
+        done, arg);
+}
+
+static void
+path_request(struct warden_client *c, struct warden_request q, const char *path, warden_done *done,
+             void *arg)
+{
+    q.path = str_empty(path) ? NULL : path;
+    submit(c, &q, done, arg);
+}
+
+void
+warden_open(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
+            void *arg)
+{
+    path_request(c, (struct warden_request){.op = WARDEN_OPEN, .alloc_id = alloc_id}, path, done,
+                 arg);
+}
+
+void
+warden_stat(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
+            void *arg)
+{
+    path_request(c, (struct warden_request){.op = WARDEN_STAT, .alloc_id = alloc_id}, path, done,
+                 arg);
+}
+
+void
+warden_readdir(struct warden_client *c, const char *alloc_id, const char *path, int64_t offset,
+               warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_READDIR, .alloc_id = alloc_id, .offset = offset};
+    path_request(c, q, path, done, arg);
+}
+
+void
+warden_put(struct warden_client *c, const struct warden_put *p, warden_done *done, void *arg)
+{
+    struct warden_request q = {.op = WARDEN_PUT,
+                               .alloc_id = p->alloc_id,
+                               .task_name = p->task,
+                               .offset = p->offset,
+                               .data = {.v = p->data, .n = p->n},
+                               .mode = p->mode};
+    path_request(c, q, p->path, done, arg);
+}

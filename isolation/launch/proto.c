@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolation/launch/proto.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api/limits.h"
+#include "api/plain.h"
+#include "codec/codec.h"
+#include "common/digest.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/cgroup/cgroup.h"
+
+/* What registration takes has its room here: beside it go what the client adds to the environment
+ * (of the allocation, its user and the host), resolv.conf and the fixed fields. */
+_Static_assert(JOB_LAUNCH_MAX + 16 * 1024 <= PROTO_PACKET_MAX, "a registered task can be sent");
+_Static_assert(JOB_ENV_MAX + 96 <= PLAN_ARGS_MAX, "a registered task's environment can be planned");
+
+enum { DEVICE_MAX = 1 << 20 }; /* of both numbers */
+
+/* Which fields of a request a row knows. */
+enum {
+    R_ALLOC = 1 << 0,
+    R_TASK = 1 << 1,
+    R_PATH = 1 << 2,
+    R_SPEC = 1 << 3,
+    R_SIGNAL = 1 << 4,
+    R_OFFSET = 1 << 5,
+    R_DATA = 1 << 6,
+    R_MODE = 1 << 7,
+    R_TASKS = 1 << 8,
+    R_OWNER = 1 << 9,
+    R_NETWORK = 1 << 10,
+    R_LIMITS = 1 << 11,
+    R_DISK = 1 << 12,
+    R_EXEC = 1 << 13,
+};
+
+struct row {
+    const char *name;
+    unsigned must;   /* fields that have to be there */
+    unsigned may;    /* others that can be */
+    unsigned phases; /* enum proto_phase */
+};
+
+static const struct row rows[WARDEN_OP_END] = {
+    [WARDEN_INFO] = {"info", 0, 0, PROTO_HELLO | PROTO_READY | PROTO_STOPPING},
+    [WARDEN_ALLOC_MAKE] = {"alloc-make", R_ALLOC, R_TASKS | R_DISK, PROTO_READY},
+    [WARDEN_ALLOC_REMOVE] = {"alloc-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_LAUNCH] = {"launch", R_SPEC, 0, PROTO_READY},
+    [WARDEN_SIGNAL] = {"signal", R_ALLOC | R_TASK | R_SIGNAL, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_KILL] = {"kill", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_DESTROY] = {"destroy", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_ADOPT] = {"adopt", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_LIST] = {"list", 0, R_ALLOC | R_TASK, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_OPEN] = {"open", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_STAT] = {"stat", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_READDIR] = {"readdir", 0, R_ALLOC | R_PATH | R_OFFSET, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_PUT] = {"put", R_ALLOC | R_TASK | R_PATH, R_OFFSET | R_DATA | R_MODE | R_OWNER,
+                    PROTO_READY},
+    [WARDEN_NET_MAKE] = {"net-make", R_ALLOC | R_NETWORK, 0, PROTO_READY},
+    [WARDEN_NET_REMOVE] = {"net-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_RESIZE] = {"resize", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY},
+    [WARDEN_PAUSE] = {"pause", R_ALLOC | R_TASK, 0, PROTO_READY},
+    [WARDEN_WATCH] = {"watch", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_EXEC] = {"exec", R_ALLOC | R_TASK | R_EXEC, 0, PROTO_READY},
+    [WARDEN_RESUME] = {"resume", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
+};
+
+const char *
+proto_op_name(uint64_t op)
+{
+    return op < WARDEN_OP_END && rows[op].name != NULL ? rows[op].name : "?";
+}
+
+static unsigned
+fields(const struct warden_request *r)
+{
+    unsigned f = 0;
+    f |= r->alloc_id != NULL ? R_ALLOC : 0;
+    f |= r->task_name != NULL ? R_TASK : 0;
+    f |= r->path != NULL ? R_PATH : 0;
+    f |= r->spec != NULL ? R_SPEC : 0;
+    f |= r->signal != 0 ? R_SIGNAL : 0;
+    f |= r->offset != 0 ? R_OFFSET : 0;
+    f |= r->data.n != 0 ? R_DATA : 0;
+    f |= r->mode != 0 ? R_MODE : 0;
+    f |= r->tasks.n != 0 ? R_TASKS : 0;
+    f |= r->owner != NULL ? R_OWNER : 0;
+    f |= r->network != NULL ? R_NETWORK : 0;
+    f |= r->limits != NULL ? R_LIMITS : 0;
+    f |= r->disk_mb != 0 ? R_DISK : 0;
+    f |= r->exec != NULL ? R_EXEC : 0;
+    return f;
+}
+
+int
+proto_check_alloc_id(const char *s)
+{
+    return s != NULL && uuid_valid(s) ? 0 : -ERR_INVALID;
+}
+
+static int
+check_mounts(const struct launch_spec *s, struct err *e)
+{
+    for (size_t i = 0; i < s->mounts.n; i++) {
+        const struct launch_mount *m = s->mounts.v[i];
+        if (m == NULL || str_empty(m->source) || m->source[0] != '/' || str_empty(m->target) ||
+            !plain_path(m->source + 1))
+            return err_set(e, -ERR_INVALID, "mount %zu needs a plain absolute source and a target",
+                           i);
+    }
+    return 0;
+}
+
+bool
+proto_parse_device(const char *s, unsigned *major, unsigned *minor)
+{
+    uint64_t v[2];
+    char text[2][12];
+    const char *colon = s != NULL ? strchr(s, ':') : NULL;
+    if (colon == NULL || (size_t)(colon - s) >= sizeof(text[0]) ||
+        strlen(colon + 1) >= sizeof(text[1]))
+        return false;
+    memcpy(text[0], s, (size_t)(colon - s));
+    text[0][colon - s] = '\0';
+    (void)str_copy(text[1], sizeof(text[1]), colon + 1);
+    for (int i = 0; i < 2; i++)
+        if (num_parse_u64(text[i], &v[i]) < 0 || v[i] > DEVICE_MAX)
+            return false;
+    *major = (unsigned)v[0];
+    *minor = (unsigned)v[1];
+    return true;
+}
+
+static int
+check_io(const struct launch_limits *l, struct err *e)
+{
+    unsigned major, minor;
+    for (size_t i = 0; i < l->io.n; i++) {
+        const struct task_io *o = l->io.v[i];
+        if (o == NULL || !proto_parse_device(o->device, &major, &minor))
+            return err_set(e, -ERR_INVALID, "launch: disk %zu is not MAJOR:MINOR", i);
+        if (o->read_bps < 0 || o->write_bps < 0 || o->read_iops < 0 || o->write_iops < 0)
+            return err_set(e, -ERR_INVALID, "launch: a limit of disk %zu is negative", i);
+    }
+    return 0;
+}
+
+/* NULL: none. */
+static int
+check_limits(const struct launch_limits *l, struct err *e)
+{
+    if (l == NULL)
+        return 0;
+    const int64_t v[] = {l->cpu_shares,      l->cpu_max,   l->cpu_burst,  l->memory_max,
+                         l->memory_high,     l->pids_max,  l->nofile,     l->memory_low,
+                         l->memory_swap_max, l->io_weight, l->memory_min, l->memory_zswap_max.v,
+                         l->hugetlb};
+    for (size_t i = 0; i < ARRAY_LEN(v); i++)
+        if (v[i] < 0)
+            return err_set(e, -ERR_INVALID, "launch: a limit is negative");
+    if (l->nofile > 1 << 20)
+        return err_set(e, -ERR_INVALID, "launch: more than %d open files", 1 << 20);
+    if (l->io_weight > CGROUP_WEIGHT_MAX)
+        return err_set(e, -ERR_INVALID, "launch: io weight above %d", CGROUP_WEIGHT_MAX);
+    for (size_t i = 0; i < l->cores.n; i++)
+        if (l->cores.v[i] < 0 || l->cores.v[i] >= CGROUP_CPUS_MAX)
+            return err_set(e, -ERR_INVALID, "launch: core %lld is not below %d",
+                           (long long)l->cores.v[i], CGROUP_CPUS_MAX);
+    const struct task_pressure *p = l->pressure;
+    if (p != NULL && (p->cpu < 0 || p->cpu > NS_PER_S || p->memory < 0 || p->memory > NS_PER_S ||
+                      p->io < 0 || p->io > NS_PER_S))
+        return err_set(e, -ERR_INVALID, "launch: a pressure is not within a second");
+    return check_io(l, e);
+}
+
+static bool
+ports_ok(const struct i64_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i] < 0 || l->v[i] > UINT16_MAX)
+            return false;
+    return l->n <= CONFINE_PORTS_MAX;
+}
+
+static int
+check_verity(const struct launch_spec *s, struct err *e)
+{
+    uint8_t digest[DIGEST_BYTES];
+    for (size_t i = 0; i < s->verity.n; i++) {
+        const struct task_verity *v = s->verity.v[i];
+        if (v == NULL || str_empty(v->path) || !plain_path(v->path))
+            return err_set(e, -ERR_INVALID,
+                           "launch: verity: \"%s\" is no plain path below the task's root",
+                           v != NULL ? str_or(v->path, "") : "");
+        if (!str_empty(v->digest) && digest_parse(v->digest, digest) < 0)
+            return err_set(e, -ERR_INVALID,
+                           "launch: verity: the digest of \"%s\" is not sha256:HEX", v->path);
+    }
+    return 0;
+}
+
+static int
+check_confinement(const struct launch_spec *s, struct err *e)
+{
+    if (s->ports != NULL && (!ports_ok(&s->ports->bind) || !ports_ok(&s->ports->connect)))
+        return err_set(e, -ERR_INVALID, "launch: more than %d ports, or one that is none",
+                       CONFINE_PORTS_MAX);
+    if (!str_empty(s->proc) && !str_eq(s->proc, "pid"))
+        return err_set(e, -ERR_INVALID, "launch: proc \"%s\" is not \"pid\"", s->proc);
+    if (!s->isolated && (s->ports != NULL || !str_empty(s->proc) || s->core_sched ||
+                         !str_empty(s->apparmor) || s->verity.n > 0))
+        return err_set(
+            e, -ERR_INVALID,
+            "launch: ports, proc, core_sched, apparmor and verity are of isolated tasks");
+    return check_verity(s, e);
+}
+
+static int
+check_env(const struct str_list *env, struct err *e)
+{
+    for (size_t i = 0; i < env->n; i++) {
+        const char *eq = env->v[i] != NULL ? strchr(env->v[i], '=') : NULL;
+        if (eq == NULL || !plain_env_name(env->v[i], (size_t)(eq - env->v[i])))
+            return err_set(e, -ERR_INVALID, "environment entry %zu is not NAME=value", i);
+    }
+    return 0;
+}
+
+int
+proto_check_spec(const struct launch_spec *s, struct err *e)
+{
+    if (proto_check_alloc_id(s->alloc_id) < 0)
+        return err_set(e, -ERR_INVALID, "launch: the allocation id is not a UUID");
+    if (!plain_task_name(s->task_name))
+        return err_set(e, -ERR_INVALID, "launch: the task name is not allowed");
+    if (str_empty(s->driver))
+        return err_set(e, -ERR_INVALID, "launch: no driver");
+    if (str_empty(s->command))
+        return err_set(e, -ERR_INVALID, "launch: no command");
+    for (size_t i = 0; i < s->args.n; i++)
+        if (s->args.v[i] == NULL)
+            return err_set(e, -ERR_INVALID, "launch: argument %zu is null", i);
+    if (check_env(&s->env, e) < 0)
+        return -ERR_INVALID;
+    for (size_t i = 0; i < s->cap_add.n; i++)
+        if (str_empty(s->cap_add.v[i]))
+            return err_set(e, -ERR_INVALID, "launch: capability %zu has no name", i);
+    if (check_limits(s->limits, e) < 0)
+        return -ERR_INVALID;
+    if (check_confinement(s, e) < 0)
+        return -ERR_INVALID;
+    const struct launch_logs *g = s->logs;
+    if (g != NULL && (g->max_files < 0 || g->max_files > JOB_LOG_FILES_MAX || g->max_file_bytes < 0 ||
+                      !plain_path(g->dir)))
+        return err_set(e, -ERR_INVALID, "launch: the log settings are out of range");
+    if (s->secrets_mb < 0 || s->secrets_mb > JOB_SECRETS_MIB_MAX || s->kill_signal < 0 || s->kill_signal > 64)
+        return err_set(e, -ERR_INVALID, "launch: a number is out of range");
+    return check_mounts(s, e);
+}
+
+static int
+check_network(const struct net_request *q, struct err *e)
+{
+    bool bridge = str_eq(q->mode, "bridge");
+    if (!bridge && !str_eq(q->mode, "none"))
+        return err_set(e, -ERR_INVALID, "network mode \"%s\" is not none or bridge",
+                       str_or(q->mode, ""));
+    if (q->ports.n > (bridge ? NET_PORTS_MAX : 0))
+        return err_set(e, -ERR_INVALID, "%zu ports in network mode %s", q->ports.n, q->mode);
+    for (size_t i = 0; i < q->ports.n; i++) {
+        const struct net_request_port *p = q->ports.v[i];
+        struct in_addr a;
+        if (p == NULL || p->host_port < 1 || p->host_port > UINT16_MAX || p->to < 0 ||
+            p->to > UINT16_MAX)
+            return err_set(e, -ERR_INVALID, "port %zu is out of range", i);
+        if (str_empty(p->host_ip) || inet_pton(AF_INET, p->host_ip, &a) != 1)
+            return err_set(e, -ERR_INVALID, "the host address of port %zu is not an IPv4 address",
+                           i);
+    }
+    return 0;
+}
+
+static int
+check_exec(const struct exec_request *x, struct err *e)
+{
+    if (x->command.n == 0 || str_empty(x->command.v[0]))
+        return err_set(e, -ERR_INVALID, "no command");
+    for (size_t i = 0; i < x->command.n; i++)
+        if (x->command.v[i] == NULL)
+            return err_set(e, -ERR_INVALID, "argument %zu is null", i);
+    if (x->rows < 0 || x->rows > UINT16_MAX || x->columns < 0 || x->columns > UINT16_MAX)
+        return err_set(e, -ERR_INVALID, "the size of the terminal is out of range");
+    return check_env(&x->env, e);
+}
+
+static int
+check_values(const struct warden_request *r, struct err *e)
+{
+    if (r->alloc_id != NULL && proto_check_alloc_id(r->alloc_id) < 0)
+        return err_set(e, -ERR_INVALID, "the allocation id is not a UUID");
+    if (r->task_name != NULL && !plain_task_name(r->task_name))
+        return err_set(e, -ERR_INVALID, "the task name is not allowed");
+    if (!plain_path(r->path) || (r->path != NULL && r->alloc_id == NULL))
+        return err_set(e, -ERR_INVALID, "the path is not a plain one of an allocation");
+    if (r->signal < 0 || r->signal > 64)
+        return err_set(e, -ERR_INVALID, "%lld is not a signal", (long long)r->signal);
+    /* of a directory it is the file system's cookie, any number */
+    if (r->offset < 0 || (r->op != WARDEN_READDIR && r->offset > INT64_C(1) << 40))
+        return err_set(e, -ERR_INVALID, "the offset is out of range");
+    if (r->disk_mb < 0 || r->disk_mb > QUOTA_MB_MAX)
+        return err_set(e, -ERR_INVALID, "a disk limit of %lld MiB is out of range",
+                       (long long)r->disk_mb);
+    if (r->mode < 0 || (r->mode & ~0777) != 0)
+        return err_set(e, -ERR_INVALID, "the mode is not within 0777");
+    for (size_t i = 0; i < r->tasks.n; i++) {
+        const struct warden_task *t = r->tasks.v[i];
+        if (t == NULL || !plain_task_name(t->name))
+            return err_set(e, -ERR_INVALID, "the name of task %zu is not allowed", i);
+    }
+    if (r->network != NULL && check_network(r->network, e) < 0)
+        return -ERR_INVALID;
+    if (check_limits(r->limits, e) < 0)
+        return -ERR_INVALID;
+    if (r->exec != NULL && check_exec(r->exec, e) < 0)
+        return -ERR_INVALID;
+    return r->spec != NULL ? proto_check_spec(r->spec, e) : 0;
+}
+
+int
+proto_check(const struct warden_request *r, enum proto_phase phase, struct err *e)
+{
+    if (r->op == 0 || r->op >= WARDEN_OP_END)
+        return err_set(e, -ERR_INVALID, "unknown request %llu", (unsigned long long)r->op);
+    const struct row *row = &rows[r->op];
+    if ((row->phases & phase) == 0)
+        return err_set(e, -ERR_INVALID, "%s is not allowed now", row->name);
+    unsigned f = fields(r);
+    if ((f & row->must) != row->must || (f & ~(row->must | row->may)) != 0)
+        return err_set(e, -ERR_INVALID, "%s: fields 0x%x, must have 0x%x, may have 0x%x", row->name,
+                       f, row->must, row->may);
+    int rc = codec_check(&type_warden_request, r, e);
+    if (rc == 0)
+        rc = check_values(r, e);
+    if (rc < 0)
+        err_prefix(e, "%s", row->name);
+    return rc < 0 ? -ERR_INVALID : 0;
+}
+
+int
+proto_decode(const void *ctx, const void *p, size_t n, enum proto_phase phase,
+             struct warden_request **ret, struct err *e)
+{
+    void *r = NULL;
+    int rc = mp_decode(ctx, &type_warden_request, p, n, BUDGET(PROTO_DECODE_MAX), &r, e);
+    if (rc < 0)
+        return rc;
+    rc = proto_check(r, phase, e);
+    if (rc < 0) {
+        mem_free(r);
+        return rc;
+    }
+    *ret = r;
+    return 0;
+}
+
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * PROTO_FDS_MAX)];
+};
+
+int
+proto_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds)
+{
+    union control c = {0};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    ASSERT(n_fds <= PROTO_FDS_MAX);
+    if (n_fds > 0) {
+        m.msg_control = c.bytes;
+        m.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+        struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+        h->cmsg_level = SOL_SOCKET;
+        h->cmsg_type = SCM_RIGHTS;
+        h->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+        memcpy(CMSG_DATA(h), fds, sizeof(int) * n_fds);
+    }
+    ssize_t r;
+    do
+        r = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return errno == ENOBUFS ? -EAGAIN : -errno;
+    return 0;
+}
+
+static void
+take_fds(struct msghdr *m, int *fds, size_t *n_fds)
+{
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h != NULL; h = CMSG_NXTHDR(m, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(fd));
+            if (*n_fds < PROTO_FDS_MAX)
+                fds[(*n_fds)++] = fd;
+            else
+                fd_close(&fd);
+        }
+    }
+}
+
+long
+proto_recv(int fd, void *buf, size_t size, int *fds, size_t *n_fds)
+{
+    union control c;
+    struct iovec iov = {.iov_base = buf, .iov_len = size};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (fds != NULL) {
+        m.msg_control = c.bytes;
+        m.msg_controllen = sizeof(c.bytes);
+        *n_fds = 0;
+    }
+    ssize_t r;
+    do
+        r = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return errno == ECONNRESET ? 0 : -errno;
+    if (fds != NULL)
+        take_fds(&m, fds, n_fds);
+    if ((m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+        for (size_t i = 0; fds != NULL && i < *n_fds; i++)
+            fd_close(&fds[i]);
+        return -ERR_LIMIT;
+    }
+    return r;
+}
+
+void
+proto_buffers(int fd)
+{
+    int n = PROTO_PACKET_MAX + 65536;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n, sizeof(n));
+}

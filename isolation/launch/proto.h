@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The warden's wire: one msgpack struct warden_request per packet of a SOCK_SEQPACKET unix socket,
+ * one struct warden_response per answer, file descriptors beside it. A row per request says which
+ * fields it may and must carry and in which phase of a connection it is allowed; anything else
+ * closes the connection (the agent's side is hostile). Pure, except proto_send and proto_recv.
+ */
+#ifndef PADDOCK_ISOLATION_LAUNCH_PROTO_H
+#define PADDOCK_ISOLATION_LAUNCH_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "common/err.h"
+#include "isolation/limits.h"
+
+enum warden_op {
+    WARDEN_INFO = 1,
+    WARDEN_ALLOC_MAKE = 2,
+    WARDEN_ALLOC_REMOVE = 3,
+    WARDEN_LAUNCH = 4,
+    WARDEN_SIGNAL = 5,
+    WARDEN_KILL = 6,
+    WARDEN_DESTROY = 7,
+    WARDEN_ADOPT = 8,
+    WARDEN_LIST = 9,
+    WARDEN_OPEN = 10,
+    WARDEN_STAT = 11,
+    WARDEN_READDIR = 12,
+    WARDEN_PUT = 13,
+    WARDEN_NET_MAKE = 14,
+    WARDEN_NET_REMOVE = 15,
+    WARDEN_RESIZE = 16,
+    WARDEN_PAUSE = 17,
+    WARDEN_RESUME = 18,
+    WARDEN_WATCH = 19,
+    WARDEN_EXEC = 20,
+    WARDEN_OP_END
+};
+
+/* To be raised when a request or an answer changes its meaning. An agent does not work with a
+ * warden of another version: the first answer, to WARDEN_INFO, says which it is. */
+enum { PROTO_VERSION = 7 };
+
+/* What an fd of an answer is. */
+enum warden_fd {
+    WARDEN_FD_ENDED = 1,
+    WARDEN_FD_CGROUP = 2,
+    WARDEN_FD_RECORD = 3,
+    WARDEN_FD_FILE = 4,
+    WARDEN_FD_COUNTERS = 5,
+    WARDEN_FD_RUNS = 6,
+    WARDEN_FD_KEEP = 7, /* three of them, to 9 */
+    WARDEN_FD_KEEP_END = 10,
+    WARDEN_FD_PRESSURE = 10, /* three of them, to 12: processor, memory, disks */
+    WARDEN_FD_BLOCKS = 13,
+    WARDEN_FD_KEEP_BLOCK = 14,
+    WARDEN_FD_EXEC = 15, /* three of them, to 17: its input, output, error; with a terminal the second */
+    WARDEN_FD_EXIT = 18,
+    WARDEN_FD_END = 19
+};
+
+/* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */
+enum proto_phase { PROTO_HELLO = 1, PROTO_READY = 2, PROTO_STOPPING = 4 };
+
+const char *proto_op_name(uint64_t op); /* "launch"; "?" */
+
+/* The request is one that this phase allows, carries what its row asks for and nothing else, and
+ * every name, path and number is well-formed. -ERR_INVALID: the connection must be closed. */
+int proto_check(const struct warden_request *r, enum proto_phase phase, struct err *e);
+/* The parts, for tests and the planner. */
+int proto_check_alloc_id(const char *s);
+int proto_check_spec(const struct launch_spec *s, struct err *e);
+/* "MAJOR:MINOR" of a disk. */
+bool proto_parse_device(const char *s, unsigned *major, unsigned *minor);
+
+/* Decodes and checks one packet. */
+int proto_decode(const void *ctx, const void *p, size_t n, enum proto_phase phase,
+                 struct warden_request **ret, struct err *e);
+
+/* One packet with up to PROTO_FDS_MAX fds (borrowed). 0, -EAGAIN, or -errno. */
+int proto_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds);
+/* One packet into `buf`; fds of the peer are taken only when `fds` is not NULL (then PROTO_FDS_MAX
+ * of them, *n_fds says how many), else they are an error. Returns its size; 0: closed; -EAGAIN;
+ * -ERR_LIMIT: larger than `size` or with fds that were not asked for. */
+long proto_recv(int fd, void *buf, size_t size, int *fds, size_t *n_fds);
+/* Socket buffers that hold a whole packet. */
+void proto_buffers(int fd);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A limit on what an allocation has on disk: its directory is a project of the file system
+ * (project quotas of ext4 and XFS; ioctl_fsgetxattr(2), quotactl(2)), and all that is made below it
+ * belongs to the same. The file system keeps which project a directory is of, and what a project
+ * may have and has; so nothing of it is written down here, and a warden that starts anew, or a
+ * second one on the same file system, sees what is taken: a project without an inode is nobody's,
+ * whatever limit it may have been left with.
+ *
+ * Who owns a file may move it to another project, but for processes in a user namespace of their
+ * own, which the kernel refuses, and for those whose filter does (seccomp_profile.c).
+ */
+#ifndef PADDOCK_ISOLATION_ROOT_QUOTA_H
+#define PADDOCK_ISOLATION_ROOT_QUOTA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "isolation/limits.h"
+
+/* The projects that are ours: 1879048192 and above, where no file like /etc/projid goes. */
+#define QUOTA_BASE 0x70000000u
+
+struct quota_size {
+    uint64_t bytes;  /* a multiple of 1024 */
+    uint64_t inodes; /* 0: no limit, since the file system has none either */
+};
+
+/* What `mb` MiB (0 to QUOTA_MB_MAX) of a file system are: as large a part of its inodes as of its
+ * bytes, QUOTA_INODES_MIN at least. Pure. */
+struct quota_size quota_size(int64_t mb, uint64_t fs_bytes, uint64_t fs_inodes);
+
+/* Does the file system of the directory `dir` take such limits? Tried with a directory of our own,
+ * which is gone afterwards. -ERR_UNSUPPORTED, and why not. */
+int quota_probe(int dir, struct err *e);
+/* What the directory `fd`, and all that will be made in it, may have. It becomes a project unless
+ * it is one of ours already, and must be empty then: -ERR_CONFLICT, since what is there would not
+ * count. `next` is where the search for a free project begins and where the next one shall. */
+int quota_set(int fd, int64_t mb, uint32_t *next, struct err *e);
+/* Its project, when it is one of ours, has no limit any more: before the directory is removed. */
+int quota_lift(int fd);
+/* 0: none of ours. */
+uint32_t quota_project(int fd);
+
+#endif

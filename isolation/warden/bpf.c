@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Network accounting and policy of tasks, and what else programs count for them. Counting that cannot
+ * be had is absent and says why; a policy that somebody asked for (the job, or the operator's isolation
+ * block) and that cannot be enforced keeps the task from starting. The built-in refusals, of cloud
+ * metadata and of where the agent listens, are enforced where they can be.
+ */
+#include "isolation/warden/warden.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/bpf/netrules.h"
+
+#define ROOM "warden"
+
+static void
+missing(char *to, size_t size, const struct warden *w, const struct err *e, const char *what)
+{
+    str_copy(to, size, e->text);
+    if (w->root && e->code == -ERR_UNSUPPORTED) /* a kind of host, and no fault */
+        log_info(ROOM, what, "error", e->text, NULL);
+    else if (w->root)
+        log_warn(ROOM, what, "error", e->text, NULL);
+}
+
+void
+warden_bpf_start(struct warden *w)
+{
+    struct err net = ERR_INIT, run = ERR_INIT, block = ERR_INIT;
+    w->net_missing[0] = w->run_missing[0] = w->block_missing[0] = '\0';
+    if (!w->root || w->cgroup.fd < 0) {
+        err_set(&net, -ERR_UNSUPPORTED, "%s",
+                w->root ? "no cgroup2 file system is mounted" : "paddock runs without root");
+        run = block = net;
+    } else {
+        (void)bpf_net_open(&w->net, w->cgroup.fd, &net);
+        (void)bpf_rows_open(&w->run, &bpf_rows_run, w->cgroup.fd, &run);
+        if ((w->cgroup.controllers & CGROUP_IO) == 0) /* requests bear ids of another hierarchy */
+            err_set(&block, -ERR_UNSUPPORTED,
+                    "disks do not tell whose a request is: the controller io is not on cgroup v2 "
+                    "(a hybrid host keeps it on v1), or not handed down to tasks");
+        else
+            (void)bpf_rows_open(&w->block, &bpf_rows_block, w->cgroup.fd, &block);
+    }
+    if (net.code != 0)
+        missing(w->net_missing, sizeof(w->net_missing), w, &net,
+                "no network accounting, and no task with a network policy starts");
+    if (run.code != 0)
+        missing(w->run_missing, sizeof(w->run_missing), w, &run, "no accounting of waits and ends");
+    if (block.code == -ERR_UNSUPPORTED) /* how the host is: the node's attributes say so */
+        str_copy(w->block_missing, sizeof(w->block_missing), block.text);
+    else if (block.code != 0)
+        missing(w->block_missing, sizeof(w->block_missing), w, &block,
+                "no accounting of requests to disks");
+}
+
+void
+warden_bpf_info(struct warden *w, const void *ctx, struct warden_info *info, struct warden_answer *a)
+{
+    str_map_set(ctx, &info->facts, "bpf_net", w->net_missing[0] ? w->net_missing : "true");
+    str_map_set(ctx, &info->facts, "bpf_run", w->run_missing[0] ? w->run_missing : "true");
+    str_map_set(ctx, &info->facts, "bpf_block", w->block_missing[0] ? w->block_missing : "true");
+    answer_fd(ctx, a, WARDEN_FD_COUNTERS, w->net.net);
+    answer_fd(ctx, a, WARDEN_FD_RUNS, w->run.map);
+    answer_fd(ctx, a, WARDEN_FD_BLOCKS, w->block.map);
+    answer_fd(ctx, a, WARDEN_FD_KEEP_BLOCK, w->block.links[0]);
+    for (int i = 0; i < BPF_LINKS_MAX; i++)
+        answer_fd(ctx, a, (enum warden_fd)(WARDEN_FD_KEEP + i), w->run.links[i]);
+}
+
+void
+warden_bpf_remove(struct warden *w, const struct wtask *t)
+{
+    bpf_net_remove(&w->net, t->cgroup.id);
+    bpf_rows_remove(&w->run, t->cgroup.id);
+    bpf_rows_remove(&w->block, t->cgroup.id);
+}
+
+static bool
+asked(const struct warden *w, const struct launch_spec *s)
+{
+    return s->egress != NULL || s->bind != NULL || w->policy->egress != NULL ||
+           w->policy->bind != NULL;
+}
+
+int
+warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, struct err *e)
+{
+    if (!asked(w, s))
+        return 0;
+    if (!bpf_net_works(&w->net))
+        return err_set(e, -ERR_UNSUPPORTED, "a network policy cannot be enforced here: %s",
+                       w->net_missing);
+    if (!s->isolated && u->uid == 0)
+        return err_set(e, -ERR_POLICY,
+                       "a network policy does not bind root outside a sandbox: use the driver exec, "
+                       "or another user");
+    if (s->isolated && s->cap_add.n > 0 && (!w->policy->seccomp || str_eq(s->seccomp, "unconfined")))
+        return err_set(e, -ERR_POLICY,
+                       "a network policy does not bind a task with capabilities and without a "
+                       "seccomp filter");
+    return 0;
+}
+
+static int
+compile(const void *ctx, const char *what, const struct net_policy *const *policies, size_t n,
+        const struct netrules **ret, struct err *e)
+{
+    struct netrules_side sides[NETRULES_SIDES_MAX];
+    size_t used = 0;
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (policies[i] != NULL)
+            r = netrules_side(ctx, policies[i], &sides[used++], e);
+    struct netrules *rules = used > 0 ? mem_new(ctx, struct netrules) : NULL;
+    if (r == 0 && used > 0)
+        r = netrules_compile(rules, sides, used, rules, e);
+    if (r < 0)
+        err_prefix(e, "%s", what);
+    *ret = rules;
+    return r;
+}
+
+static int
+compile_both(const struct warden *w, const void *ctx, const struct launch_spec *s,
+             struct task_rules *ret, struct err *e)
+{
+    const struct policy *p = w->policy;
+    const struct net_policy agent = {.deny = p->agent_denied};
+    const struct net_policy *const out[] = {p->egress, p->metadata ? NULL : netrules_metadata(),
+                                            p->agent_denied.n > 0 ? &agent : NULL, s->egress};
+    const struct net_policy *const in[] = {p->bind, s->bind};
+    int r = compile(ctx, "egress", out, ARRAY_LEN(out), &ret->egress, e);
+    return r < 0 ? r : compile(ctx, "bind", in, ARRAY_LEN(in), &ret->bind, e);
+}
+
+int
+warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e)
+{
+    auto_mem void *ctx = mem_ctx("netrules");
+    if (w->cgroup.fd >= 0 && !bpf_net_is_for(&w->net, w->cgroup.fd)) { /* it was made anew */
+        bpf_net_close(&w->net);
+        bpf_rows_close(&w->run);
+        bpf_rows_close(&w->block);
+        warden_bpf_start(w);
+        if (asked(w, s) && !bpf_net_works(&w->net))
+            return warden_bpf_check(w, s, NULL, e);
+    }
+    (void)bpf_rows_add(&w->run, t->cgroup.id);
+    (void)bpf_rows_add(&w->block, t->cgroup.id);
+    if (!bpf_net_works(&w->net))
+        return 0; /* nobody asked: see warden_bpf_check */
+    bool own = s->egress != NULL || s->bind != NULL;
+    struct task_rules *rules = own ? NULL : w->rules;
+    if (rules == NULL) {
+        rules = mem_new(own ? ctx : w->policy, struct task_rules);
+        int r = compile_both(w, rules, s, rules, e);
+        if (r < 0)
+            return r;
+        w->rules = own ? w->rules : rules;
+    }
+    return bpf_net_add(&w->net, t->cgroup.id, rules->egress, rules->bind, s->isolated, e);
+}
+
+/* Launched when nothing counted here; what it was launched without it goes on without. */
+void
+warden_bpf_adopt(struct warden *w, const struct wtask *t)
+{
+    struct err e = ERR_INIT;
+    (void)bpf_rows_add(&w->run, t->cgroup.id);
+    (void)bpf_rows_add(&w->block, t->cgroup.id);
+    if (!bpf_net_works(&w->net) || t->cgroup.id == 0 || bpf_net_has(&w->net, t->cgroup.id))
+        return;
+    if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, false, &e) < 0)
+        log_warn(ROOM, "an adopted task is not counted", "alloc_id", t->alloc, "task", t->name,
+                 "error", e.text, NULL);
+}

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The warden's loop: connections of the agent, the dispatch of the request table, children that do
+ * blocking work. One event is taken at a time, so nothing that an event freed can be met again.
+ */
+#include "isolation/warden/warden.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/notify.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/launch/policy.h"
+#include "isolation/proc.h"
+
+#define ROOM "warden"
+enum { ACCEPT_PAUSE_MS = 50 };
+
+int
+warden_watch(struct warden *w, struct watch *watch, uint32_t events)
+{
+    struct epoll_event ev = {.events = events, .data = {.ptr = watch}};
+    return epoll_ctl(w->epoll, EPOLL_CTL_ADD, watch->fd, &ev) < 0 ? -errno : 0;
+}
+
+void
+warden_unwatch(struct warden *w, struct watch *watch)
+{
+    if (watch->fd >= 0)
+        (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+    fd_close(&watch->fd);
+}
+
+/* --- connections ----------------------------------------------------------------------------- */
+
+static void
+out_free(struct out *o)
+{
+    for (size_t i = 0; i < o->n_fds; i++)
+        fd_close(&o->fds[i]);
+    mem_free(o);
+}
+
+static void
+conn_close(struct warden *w, struct conn *c)
+{
+    warden_unwatch(w, &c->watch);
+    while (c->out != NULL) {
+        struct out *o = c->out;
+        c->out = o->next;
+        out_free(o);
+    }
+    for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
+        if (w->conns[i] == c)
+            w->conns[i] = NULL;
+    mem_free(c);
+}
+
+static void
+conn_break(struct warden *w, struct conn *c)
+{
+    c->broken = true;
+    w->sweep = true;
+}
+
+static void
+conn_events(struct warden *w, struct conn *c)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = &c->watch}};
+    if (c->out != NULL)
+        ev.events |= EPOLLOUT;
+    (void)epoll_ctl(w->epoll, EPOLL_CTL_MOD, c->watch.fd, &ev);
+}
+
+static void
+conn_queue(struct warden *w, struct conn *c, const struct buf *b, const struct warden_answer *a)
+{
+    if (c->out_bytes + sizeof(struct out) + b->len > WARDEN_OUT_MAX) {
+        log_warn(ROOM, "the agent does not read its answers: connection closed", NULL);
+        conn_break(w, c);
+        return;
+    }
+    struct out *o = mem_zalloc(c, sizeof(*o) + b->len, "out");
+    memcpy(o->data, b->data, b->len);
+    o->n = b->len;
+    for (size_t i = 0; i < a->n_fds; i++) {
+        int fd = fcntl(a->fds[i], F_DUPFD_CLOEXEC, 0);
+        if (fd >= 0)
+            o->fds[o->n_fds++] = fd;
+        if (fd < 0 || fd_near_limit(fd, WARDEN_FDS_KEPT / 4)) {
+            log_warn(ROOM, "too many descriptors wait for the agent: connection closed", NULL);
+            out_free(o);
+            conn_break(w, c);
+            return;
+        }
+    }
+    c->out_bytes += sizeof(*o) + o->n;
+    *c->out_tail = o;
+    c->out_tail = &o->next;
+    conn_events(w, c);
+}
+
+static void
+conn_flush(struct warden *w, struct conn *c)
+{
+    while (c->out != NULL) {
+        struct out *o = c->out;
+        int r = proto_send(c->watch.fd, o->data, o->n, o->fds, o->n_fds);
+        if (r == -EAGAIN)
+            return;
+        if (r < 0) {
+            conn_break(w, c);
+            return;
+        }
+        c->out = o->next;
+        if (c->out == NULL)
+            c->out_tail = &c->out;
+        c->out_bytes -= sizeof(*o) + o->n;
+        out_free(o);
+    }
+    conn_events(w, c);
+}
+
+void
+answer_fd(const void *ctx, struct warden_answer *a, enum warden_fd kind, int fd)
+{
+    if (fd < 0)
+        return;
+    ASSERT(a->n_fds < PROTO_FDS_MAX);
+    list_add(ctx, a->msg.fds, (int64_t)kind);
+    a->fds[a->n_fds++] = fd;
+}
+
+void
+warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a)
+{
+    struct conn *c = NULL;
+    for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
+        if (w->conns[i] != NULL && w->conns[i]->id == to.conn)
+            c = w->conns[i];
+    if (c == NULL || c->broken)
+        return;
+    auto_buf struct buf b = BUF_INIT(PROTO_PACKET_MAX);
+    a->msg.seq = to.seq;
+    mp_encode(&b, &type_warden_response, &a->msg);
+    if (buf_error(&b) < 0) {
+        struct err e = ERR_INIT;
+        err_set(&e, -ERR_LIMIT, "the answer is larger than a packet");
+        warden_reply_err(w, to, &e);
+        return;
+    }
+    int r = c->out != NULL ? -EAGAIN : proto_send(c->watch.fd, b.data, b.len, a->fds, a->n_fds);
+    if (r == -EAGAIN)
+        conn_queue(w, c, &b, a);
+    else if (r < 0)
+        conn_break(w, c);
+}
+
+void
+warden_reply_err(struct warden *w, struct warden_waiter to, const struct err *e)
+{
+    struct warden_answer a = {
+        .msg = {.code = e->code != 0 ? -(int64_t)e->code : ERR_INTERNAL, .error = e->text}};
+    warden_reply(w, to, &a);
+}
+
+static void
+fact(const void *ctx, struct warden_info *info, const char *name, const char *mode,
+     const char *missing)
+{
+    const char *without = str_eq(mode, "off") ? "off by the client's policy" : missing;
+    str_map_set(ctx, &info->facts, name, without[0] != '\0' ? without : "true");
+}
+
+/* What works here, and why not: attributes of the node. */
+static void
+info_facts(struct warden *w, const void *ctx, struct warden_info *info)
+{
+    for (int i = 0; i < PROBE_N; i++) {
+        const struct probe_fact *f = &w->probe.facts[i];
+        str_map_set(ctx, &info->facts, probe_name((enum probe_id)i), f->ok ? "true" : f->reason);
+    }
+    /* not what the kernel can, but what tasks get */
+    uint32_t all =
+        CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET | CGROUP_HUGETLB;
+    uint32_t absent = w->cgroup.fd < 0 ? all : all & ~w->cgroup.controllers;
+    const char *limits = absent == 0 ? "true"
+                                     : mem_printf(ctx, "tasks have no limits of: %s",
+                                                  cgroup_controllers_text(ctx, absent));
+    str_map_set(ctx, &info->facts, "limits", limits);
+    fact(ctx, info, "userns", w->policy->userns, w->userns_missing);
+    fact(ctx, info, "disk_quota", w->policy->disk_quota, w->quota_missing);
+    fact(ctx, info, "verity", NULL, w->verity_missing);
+    if (w->root && w->policy->raw_exec)
+        str_map_set(ctx, &info->facts, "raw_exec_user", policy_raw_user(w->policy, NULL));
+}
+
+static void
+do_info(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    (void)q;
+    auto_mem void *ctx = mem_ctx("info");
+    struct warden_info info = {.version = PACKAGE_VERSION,
+                               .protocol = PROTO_VERSION,
+                               .pid = getpid(),
+                               .root = w->root,
+                               .raw_exec = w->policy->raw_exec,
+                               .alloc_dir = w->policy->alloc_dir};
+    if (w->cgroup.fd >= 0) {
+        static const struct {
+            uint32_t bit;
+            const char *name;
+        } names[] = {{CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"},
+                     {CGROUP_IO, "io"},   {CGROUP_CPUSET, "cpuset"}, {CGROUP_HUGETLB, "hugetlb"}};
+        info.cgroup_root = w->policy->cgroup_root;
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+            if ((w->cgroup.controllers & names[i].bit) != 0)
+                list_add(ctx, info.controllers, names[i].name);
+    }
+    if (w->exec_missing[0] != '\0')
+        list_add(ctx, info.missing, w->exec_missing);
+    for (int i = 0; i < PROBE_N; i++)
+        if (w->probe.facts[i].ok)
+            list_add(ctx, info.features, probe_name((enum probe_id)i));
+    for (size_t i = 0; i < w->n_tasks; i++)
+        info.tasks += w->tasks[i]->state != TASK_FINISHED;
+    info_facts(w, ctx, &info);
+    struct warden_answer a = {.msg = {.info = &info}};
+    warden_bpf_info(w, ctx, &info, &a);
+    net_info(w, ctx, &info);
+    warden_reply(w, to, &a);
+}
+
+static void
+do_launch(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    warden_launch_task(w, to, q->spec);
+}
+
+/* The handlers of the request table (its rows are in proto.c). */
+static void (*const handlers[WARDEN_OP_END])(struct warden *, struct warden_waiter,
+                                             const struct warden_request *) = {
+    [WARDEN_INFO] = do_info,
+    [WARDEN_ALLOC_MAKE] = files_alloc_make,
+    [WARDEN_ALLOC_REMOVE] = files_alloc_remove,
+    [WARDEN_LAUNCH] = do_launch,
+    [WARDEN_SIGNAL] = task_signal,
+    [WARDEN_KILL] = task_kill,
+    [WARDEN_DESTROY] = task_destroy,
+    [WARDEN_ADOPT] = task_adopt,
+    [WARDEN_LIST] = task_list,
+    [WARDEN_OPEN] = files_open,
+    [WARDEN_STAT] = files_stat,
+    [WARDEN_READDIR] = files_readdir,
+    [WARDEN_PUT] = files_put,
+    [WARDEN_NET_MAKE] = net_make,
+    [WARDEN_NET_REMOVE] = net_remove,
+    [WARDEN_RESIZE] = task_resize,
+    [WARDEN_PAUSE] = task_pause,
+    [WARDEN_RESUME] = task_resume,
+    [WARDEN_WATCH] = task_watch,
+    [WARDEN_EXEC] = task_exec,
+};
+
+static void
+conn_request(struct warden *w, struct conn *c, size_t n)
+{
+    auto_mem void *ctx = mem_ctx("request");
+    struct warden_request *q = NULL;
+    struct err e = ERR_INIT;
+    if (proto_decode(ctx, w->in, n, c->phase, &q, &e) < 0) {
+        log_warn(ROOM, "bad request: connection closed", "error", e.text, NULL);
+        conn_break(w, c);
+        return;
+    }
+    c->phase = PROTO_READY;
+    log_trace(ROOM, "request", "op", proto_op_name(q->op), "alloc_id", q->alloc_id, "task",
+              q->task_name, NULL);
+    struct warden_waiter to = {c->id, q->seq};
+    if (!w->stop_tasks || proto_check(q, PROTO_STOPPING, &e) == 0) {
+        handlers[q->op](w, to, q);
+        return;
+    }
+    err_clear(&e); /* who asks need not know that it stops */
+    err_set(&e, -ERR_UNAVAILABLE, "the warden is stopping");
+    warden_reply_err(w, to, &e);
+}
+
+static void
+conn_event(struct warden *w, struct watch *watch, uint32_t events)
+{
+    struct conn *c = WATCH_OWNER(watch, struct conn, watch);
+    if (events & EPOLLOUT)
+        conn_flush(w, c);
+    if (c->broken || (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    long n = proto_recv(watch->fd, w->in, PROTO_PACKET_MAX, NULL, NULL);
+    if (n == -EAGAIN)
+        return;
+    if (n > 0) {
+        conn_request(w, c, (size_t)n);
+        return;
+    }
+    if (n == -ERR_LIMIT)
+        log_warn(ROOM, "request too large or with file descriptors: connection closed", NULL);
+    conn_break(w, c);
+}
+
+static void
+listener_event(struct warden *w, struct watch *watch, uint32_t events)
+{
+    (void)events;
+    auto_fd int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && errno_is_shortage(errno))
+        (void)poll(NULL, 0, ACCEPT_PAUSE_MS); /* it is still there, and we would spin */
+    if (fd < 0)
+        return;
+    struct ucred peer = {0};
+    socklen_t len = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return;
+    if (peer.uid != (uid_t)w->policy->agent_uid && peer.uid != geteuid()) {
+        log_warn(ROOM, "connection refused: not the agent", "uid", LOG_U64(peer.uid), NULL);
+        return;
+    }
+    size_t i = 0;
+    while (i < WARDEN_CONNS_MAX && w->conns[i] != NULL)
+        i++;
+    if (i == WARDEN_CONNS_MAX) {
+        log_warn(ROOM, "connection refused: too many", NULL);
+        return;
+    }
+    struct conn *c = mem_new(NULL, struct conn);
+    c->watch = (struct watch){TAKE_FD(fd), conn_event};
+    c->id = ++w->conn_last;
+    c->phase = PROTO_HELLO;
+    c->out_tail = &c->out;
+    proto_buffers(c->watch.fd);
+    w->conns[i] = c;
+    if (warden_watch(w, &c->watch, EPOLLIN) < 0)
+        conn_break(w, c);
+}
+
+int
+warden_listen(struct warden *w, struct err *e)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char path[PATH_MAX];
+    auto_mem void *ctx = mem_ctx("listen");
+    str_copy(path, sizeof(path), mem_printf(ctx, "%s/%s", w->policy->run_dir, POLICY_SOCKET));
+    if (!str_copy(a.sun_path, sizeof(a.sun_path), path))
+        return err_set(
+            e, -ERR_LIMIT,
+            "the socket's path \"%s\" is longer than %zu bytes: choose a shorter data_dir", path,
+            sizeof(a.sun_path) - 1);
+    auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_errno(e, errno, "make a socket");
+    (void)unlink(path);
+    mode_t old = umask(0177);
+    int r = bind(fd, (const void *)&a, sizeof(a)) < 0 ? -errno : 0;
+    (void)umask(old);
+    if (r < 0 || listen(fd, WARDEN_CONNS_MAX) < 0)
+        return err_errno(e, r < 0 ? -r : errno, "listen on \"%s\"", path);
+    if (w->root && (chown(path, 0, (gid_t)w->policy->agent_gid) < 0 || chmod(path, 0660) < 0))
+        return err_errno(e, errno, "give the agent access to \"%s\"", path);
+    w->listener = (struct watch){TAKE_FD(fd), listener_event};
+    r = warden_watch(w, &w->listener, EPOLLIN);
+    return r < 0 ? err_errno(e, -r, "watch \"%s\"", path) : 0;
+}
+
+/* --- blocking work in children --------------------------------------------------------------- */
+
+static void
+job_event(struct warden *w, struct watch *watch, uint32_t events)
+{
+    (void)events;
+    struct wjob *j = WATCH_OWNER(watch, struct wjob, watch);
+    siginfo_t info = {0};
+    if (waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+        return;
+    warden_unwatch(w, watch);
+    j->used = false;
+    struct warden_answer a = {0};
+    struct err e = ERR_INIT;
+    if (info.si_code != CLD_EXITED)
+        err_set(&e, -ERR_INTERNAL, "%s: the helper was killed", j->what);
+    else if (info.si_status != 0)
+        err_errno(&e, info.si_status, "%s", j->what);
+    if (e.code != 0) { /* all jobs are removals, of what is in the trash by then */
+        log_warn(ROOM, "not everything was removed: tried again", "error", e.text, NULL);
+        files_trash_later(w);
+    } else if (w->trash_ns == 0) {
+        w->trash_pause_ms = 0;
+    }
+    if (j->waiter.conn == 0)
+        return;
+    if (e.code != 0)
+        warden_reply_err(w, j->waiter, &e);
+    else
+        warden_reply(w, j->waiter, &a);
+}
+
+static size_t
+free_job(const struct warden *w)
+{
+    size_t i = 0;
+    while (i < WARDEN_JOBS_MAX && w->jobs[i].used)
+        i++;
+    return i;
+}
+
+bool
+warden_can_fork(const struct warden *w)
+{
+    return free_job(w) < WARDEN_JOBS_MAX;
+}
+
+int
+warden_fork(struct warden *w, struct warden_waiter to, const char *what,
+            int (*fn)(struct warden *w, void *arg), void *arg, struct err *e)
+{
+    size_t i = free_job(w);
+    if (i == WARDEN_JOBS_MAX)
+        return err_set(e, -ERR_BUSY, "%s: more than %d children at once", what, WARDEN_JOBS_MAX);
+    int pidfd = -1;
+    pid_t pid = proc_fork_bare(0, w->alloc_dir, &pidfd);
+    if (pid < 0)
+        return err_errno(e, -pid, "%s: clone", what);
+    if (pid == 0) {
+        int r = fn(w, arg);
+        _exit(r < 0 ? (-r < 200 ? -r : EIO) : 0);
+    }
+    struct wjob *j = &w->jobs[i];
+    *j = (struct wjob){.watch = {pidfd, job_event}, .waiter = to, .used = true};
+    str_copy(j->what, sizeof(j->what), what);
+    int r = warden_watch(w, &j->watch, EPOLLIN);
+    return r < 0 ? err_errno(e, -r, "%s: watch", what) : 0;
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+static bool
+same_list(const struct str_list *a, const struct str_list *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = str_eq(a->v[i], b->v[i]);
+    return same;
+}
+
+/* A path that was not allowed at start may lie on a mount that our namespace has let go of: what is
+ * beneath it there is not what the operator means. True when nothing had to be left out. */
+static bool
+keep_known(struct str_list *l, const struct str_list *known)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; k < known->n; k++)
+            if (str_eq(l->v[i], known->v[k])) {
+                l->v[n++] = l->v[i];
+                break;
+            }
+    bool all = n == l->n;
+    l->n = n;
+    return all;
+}
+
+/* SIGHUP: a changed policy binds the launches from here on. What was built at start from the old
+ * one (directories, cgroup, tasks' root, the agent's ids) stays until the warden is started again.
+ */
+static void
+reload(struct warden *w)
+{
+    struct policy *p = NULL, *old = w->policy;
+    struct err e = ERR_INIT;
+    (void)notify_send("RELOADING=1");
+    if (policy_load(w, w->policy_path, &p, &e) < 0) {
+        log_error(ROOM, "reload failed: the old policy stays", "error", e.text, NULL);
+        (void)notify_send("READY=1");
+        return;
+    }
+    bool same = str_eq(p->data_dir, old->data_dir) && str_eq(p->run_dir, old->run_dir) &&
+                str_eq(p->state_dir, old->state_dir) && p->agent_uid == old->agent_uid &&
+                p->agent_gid == old->agent_gid && same_list(&p->bind_roots, &old->bind_roots) &&
+                str_eq(p->bridge_name, old->bridge_name) &&
+                str_eq(p->bridge_subnet, old->bridge_subnet);
+    same = keep_known(&p->bind_allowed, &old->bind_allowed) && same;
+    p->data_dir = mem_strdup(p, old->data_dir);
+    p->run_dir = mem_strdup(p, old->run_dir);
+    p->state_dir = mem_strdup(p, old->state_dir);
+    p->alloc_dir = mem_strdup(p, old->alloc_dir); /* resolved at start */
+    p->cgroup_root = mem_strdup(p, old->cgroup_root);
+    p->agent_uid = old->agent_uid;
+    p->agent_gid = old->agent_gid;
+    p->agent_user = mem_strdup(p, old->agent_user);
+    w->policy = p;
+    w->rules = NULL;
+    w->users.n = 0;
+    mem_free(old);
+    log_info(ROOM, "policy reloaded", "raw_exec", p->raw_exec ? "yes" : "no", NULL);
+    if (!same)
+        log_warn(
+            ROOM,
+            "directories, bind paths, the bridge or the agent's user changed: restart the warden",
+            NULL);
+    (void)notify_send("READY=1");
+}
+
+static void
+signal_event(struct warden *w, struct watch *watch, uint32_t events)
+{
+    (void)events;
+    struct signalfd_siginfo s;
+    if (read(watch->fd, &s, sizeof(s)) != (ssize_t)sizeof(s))
+        return;
+    if (s.ssi_signo == SIGHUP) {
+        reload(w);
+    } else if (s.ssi_signo == SIGUSR1) { /* from the supervisor, or its death: end all tasks, then yourself */
+        w->stop_tasks = true;
+        task_kill_all(w);
+    } else {
+        (void)notify_send("STOPPING=1");
+        w->stop = true;
+    }
+}
+
+static void
+sweep(struct warden *w)
+{
+    w->sweep = false;
+    for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
+        if (w->conns[i] != NULL && w->conns[i]->broken)
+            conn_close(w, w->conns[i]);
+    task_sweep(w);
+}
+
+/* Milliseconds; -1: nothing waits for time. */
+static int
+next_timeout(struct warden *w)
+{
+    const int64_t at[] = {w->trash_ns, w->nets_ns, exec_deadline(w)};
+    if (w->due == NULL && at[0] == 0 && at[1] == 0 && at[2] == 0)
+        return -1;
+    int64_t now = clock_mono_ns();
+    int next = task_timeout(w, now);
+    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+        int left = at[i] <= now ? 0 : (int)((at[i] - now) / NS_PER_MS) + 1;
+        if (at[i] != 0 && (next < 0 || left < next))
+            next = left;
+    }
+    return next;
+}
+
+int
+warden_signals(struct warden *w, struct err *e)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    w->signals = (struct watch){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_event};
+    if (w->signals.fd < 0 || warden_watch(w, &w->signals, EPOLLIN) < 0)
+        return err_errno(e, errno, "watch signals");
+    return 0;
+}
+
+int
+warden_loop(struct warden *w, struct err *e)
+{
+    (void)notify_send("READY=1\nSTATUS=Ready");
+    while (!w->stop && !(w->stop_tasks && w->n_tasks == 0)) {
+        struct epoll_event ev;
+        int n = epoll_wait(w->epoll, &ev, 1, next_timeout(w));
+        if (n < 0 && errno != EINTR)
+            return err_errno(e, errno, "wait for events");
+        /* an event of what is gone now comes again or not at all */
+        if (launch_settle(w) && n > 0) {
+            struct watch *watch = ev.data.ptr;
+            watch->fn(w, watch, ev.events);
+        }
+        if (w->due != NULL)
+            task_deadlines(w, clock_mono_ns());
+        if (w->n_exec_deadlines > 0)
+            exec_deadlines(w, clock_mono_ns());
+        if (w->trash_ns != 0 && w->trash_ns <= clock_mono_ns())
+            files_empty_trash(w);
+        if (w->nets_ns != 0 && w->nets_ns <= clock_mono_ns())
+            net_tick(w);
+        if (w->sweep)
+            sweep(w);
+    }
+    return 0;
+}
+
+void
+warden_done_free(struct warden *w)
+{
+    for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
+        if (w->conns[i] != NULL)
+            conn_close(w, w->conns[i]);
+    while (w->n_tasks > 0)
+        task_free(w, w->tasks[w->n_tasks - 1]);
+    warden_unwatch(w, &w->listener);
+    warden_unwatch(w, &w->signals);
+    bpf_net_close(&w->net);
+    bpf_rows_close(&w->run);
+    bpf_rows_close(&w->block);
+    cgroup_root_close(&w->cgroup);
+    mem_free(w);
+}

@@ -1,0 +1,799 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The network of an allocation: a namespace that its tasks share and, in mode bridge, an address
+ * and ports of the host that lead there. The agent names mode and ports; the address is ours. What
+ * waits for the kernel is done by the network hand (nethand.h).
+ *
+ * A record file per network, made before anything else of it and removed last, says what there is.
+ * The namespace itself is held by an fd here and by the tasks in it: a warden that starts takes it
+ * from a living task, or makes another with the same address.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/launch/policy.h"
+#include "isolation/launch/record.h"
+#include "isolation/network/nethand.h"
+#include "isolation/network/netns.h"
+#include "isolation/proc.h"
+#include "isolation/warden/warden.h"
+
+#define ROOM "warden"
+#define RECORD_TEMP ".new"
+enum { NET_MAGIC = 0x4e4b4450, NET_VERSION = 1, HAND_BUFFER = 1 << 20 };
+
+enum net_state { NET_MAKING, NET_READY, NET_REMOVING };
+
+struct wnet {
+    char alloc[UUID_TEXT];
+    enum net_state state;
+    int ns;            /* -1: none */
+    uint32_t seq;      /* of the request to the hand whose answer is waited for */
+    struct wnet *next; /* whose request waits to be sent after this one's */
+    struct warden_waiter waiter;
+    struct net_record rec;
+};
+
+struct warden_nets {
+    struct net_conf conf;
+    int dir;  /* of the records */
+    int home; /* our own network namespace */
+    struct watch hand;
+    uint32_t seq;
+    size_t asked;       /* requests that the hand has not answered */
+    struct wnet *first; /* whose request waits until it has answered some */
+    struct wnet **last;
+    struct wnet **v;
+    size_t n;
+    int spares[NET_SPARES_MAX];
+    size_t n_spares;
+    size_t spares_asked;
+    char netns_missing[192]; /* "" when they work */
+    char bridge_missing[192];
+};
+
+/* --- records --------------------------------------------------------------------------------- */
+
+static struct wnet *
+find(struct warden *w, const char *alloc)
+{
+    for (size_t i = 0; i < w->nets->n; i++)
+        if (str_eq(w->nets->v[i]->alloc, alloc))
+            return w->nets->v[i];
+    return NULL;
+}
+
+static struct wnet *
+add(struct warden *w, const char *alloc)
+{
+    struct warden_nets *nets = w->nets;
+    struct wnet *n = mem_new(nets, struct wnet);
+    str_copy(n->alloc, sizeof(n->alloc), alloc);
+    n->ns = -1;
+    n->rec.magic = NET_MAGIC;
+    n->rec.version = NET_VERSION;
+    if ((nets->n & (nets->n - 1)) == 0)
+        mem_resize(nets, nets->v, struct wnet *, nets->n > 0 ? nets->n * 2 : 1);
+    nets->v[nets->n++] = n;
+    return n;
+}
+
+/* Forgotten; its record as well. */
+static void
+drop(struct warden *w, struct wnet *n)
+{
+    struct warden_nets *nets = w->nets;
+    (void)unlinkat(nets->dir, n->alloc, 0);
+    fd_close(&n->ns);
+    for (size_t i = 0; i < nets->n; i++)
+        if (nets->v[i] == n)
+            nets->v[i] = nets->v[--nets->n];
+    mem_free(n);
+}
+
+/* Whole or not at all, for a warden that is killed; a machine that crashes has no networks left. */
+static int
+write_record(struct warden *w, const struct wnet *n)
+{
+    char temp[UUID_TEXT + sizeof(RECORD_TEMP)];
+    (void)snprintf(temp, sizeof(temp), "%s" RECORD_TEMP, n->alloc);
+    auto_fd int fd =
+        openat(w->nets->dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int r = fd < 0 ? -errno : fd_write_full(fd, &n->rec, NET_RECORD_BYTES(n->rec.n_ports));
+    if (r == 0 && renameat(w->nets->dir, temp, w->nets->dir, n->alloc) < 0)
+        r = -errno;
+    return r;
+}
+
+static bool
+read_record(struct warden *w, const char *file, struct net_record *rec)
+{
+    auto_fd int fd = openat(w->nets->dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, rec, sizeof(*rec));
+    const struct net_conf *c = &w->nets->conf;
+    uint32_t last = c->subnet | UINT32_MAX >> c->bits; /* broadcast */
+    return n >= (ssize_t)NET_RECORD_BYTES(0) && rec->magic == NET_MAGIC &&
+           rec->version == NET_VERSION && rec->n_ports <= NET_PORTS_MAX &&
+           n == (ssize_t)NET_RECORD_BYTES(rec->n_ports) &&
+           (rec->addr == 0 || (rec->addr > net_gateway(c) && rec->addr < last));
+}
+
+/* --- the network hand ------------------------------------------------------------------------ */
+
+static int
+ask(struct warden *w, enum hand_op op, const struct net_record *rec, int fd, uint32_t *ret_seq)
+{
+    if (w->nets->asked >= NET_ASKED_MAX)
+        return -EAGAIN;
+    struct hand_request q = {.op = op, .seq = ++w->nets->seq};
+    if (rec != NULL)
+        q.net = *rec;
+    int r = proto_send(w->nets->hand.fd, &q, sizeof(q), &fd, fd >= 0);
+    if (r == 0 && ret_seq != NULL)
+        *ret_seq = q.seq;
+    w->nets->asked += r == 0;
+    return r;
+}
+
+static void
+ask_spares(struct warden *w)
+{
+    struct warden_nets *nets = w->nets;
+    while (nets->n_spares + nets->spares_asked < NET_SPARES_MAX &&
+           ask(w, HAND_SPARE, NULL, -1, NULL) == 0)
+        nets->spares_asked++;
+}
+
+/* Not while the launch that took one goes on, but before there is none. */
+static void
+refill(struct warden *w)
+{
+    if (w->nets->n_spares <= NET_SPARES_MAX / 2)
+        ask_spares(w);
+    else if (w->nets_ns == 0)
+        w->nets_ns = clock_mono_ns() + NET_REFILL_MS * NS_PER_MS;
+}
+
+void
+net_tick(struct warden *w)
+{
+    w->nets_ns = 0;
+    ask_spares(w);
+}
+
+static uint64_t
+inode(int ns)
+{
+    struct stat st;
+    return fstat(ns, &st) == 0 ? st.st_ino : 0;
+}
+
+static void
+answer(struct warden *w, struct wnet *n)
+{
+    struct warden_answer a = {0};
+    struct alloc_network_status s = {0};
+    char text[INET_ADDRSTRLEN];
+    if (n->rec.addr != 0) {
+        struct in_addr in = {htonl(n->rec.addr)};
+        s.interface_name = NET_IFACE;
+        s.address = inet_ntop(AF_INET, &in, text, sizeof(text));
+    }
+    a.msg.network = &s;
+    warden_reply(w, n->waiter, &a);
+    n->waiter = (struct warden_waiter){0};
+}
+
+static void
+made(struct warden *w, struct wnet *n, int *ns)
+{
+    uint64_t known = n->rec.ns_ino;
+    n->ns = TAKE_FD(*ns);
+    n->rec.ns_ino = inode(n->ns);
+    n->state = NET_READY;
+    int r = n->rec.ns_ino != known ? write_record(w, n) : 0;
+    if (r < 0)
+        log_warn(ROOM, "a network's record cannot be written: it would not survive this warden",
+                 "alloc_id", n->alloc, "error", strerror(-r), NULL);
+    log_debug(ROOM, "network made", "alloc_id", n->alloc, NULL);
+    answer(w, n);
+}
+
+static void
+failed(struct warden *w, struct wnet *n, const char *what, const struct hand_answer *a)
+{
+    struct err e = ERR_INIT;
+    err_errno(&e, -a->code, "%s the network of allocation \"%s\": %s", what, n->alloc, a->what);
+    log_warn(ROOM, e.text, NULL);
+    struct warden_waiter to = n->waiter;
+    n->waiter = (struct warden_waiter){0};
+    if (n->state == NET_MAKING) /* first: whoever hears of it may look */
+        drop(w, n);
+    else
+        n->state = NET_READY; /* asked for again with the directory, or by the next warden */
+    warden_reply_err(w, to, &e);
+}
+
+/* A whole answer of the hand; `fd` is taken or left to be closed. */
+static void
+hand_answered(struct warden *w, const struct hand_answer *a, int *fd)
+{
+    struct warden_nets *nets = w->nets;
+    if (a->op == HAND_SPARE) {
+        nets->spares_asked--;
+        if (*fd >= 0 && nets->n_spares < NET_SPARES_MAX)
+            nets->spares[nets->n_spares++] = TAKE_FD(*fd);
+        return;
+    }
+    struct wnet *n = NULL;
+    for (size_t i = 0; i < nets->n; i++)
+        if (nets->v[i]->seq == a->seq)
+            n = nets->v[i];
+    if (n == NULL || n->state == NET_READY)
+        return;
+    if (n->state == NET_MAKING && a->code == 0 && *fd >= 0) {
+        made(w, n, fd);
+    } else if (n->state == NET_MAKING) {
+        failed(w, n, "make", a);
+    } else if (a->code == 0) {
+        struct warden_answer done = {0};
+        struct warden_waiter to = n->waiter;
+        drop(w, n);
+        warden_reply(w, to, &done);
+    } else {
+        failed(w, n, "remove", a);
+    }
+}
+
+/* One answer. -EAGAIN: none is there. */
+static int
+hand_receive(struct warden *w)
+{
+    struct hand_answer a;
+    int fds[PROTO_FDS_MAX];
+    size_t n_fds = 0;
+    long n = proto_recv(w->nets->hand.fd, &a, sizeof(a), fds, &n_fds);
+    if (n == -EAGAIN)
+        return -EAGAIN;
+    if (n != (long)sizeof(a)) {
+        /* nobody knows what it did last: a start looks, and makes everything as it should be */
+        log_error(ROOM, "the network hand is gone: the warden has to start again", NULL);
+        _exit(1);
+    }
+    w->nets->asked--;
+    a.what[sizeof(a.what) - 1] = '\0';
+    int fd = n_fds > 0 ? fds[0] : -1;
+    hand_answered(w, &a, &fd);
+    fd_close(&fd);
+    for (size_t i = 1; i < n_fds; i++)
+        fd_close(&fds[i]);
+    return 0;
+}
+
+/* Sends what waits, as far as the hand takes it; its next answer goes on. */
+static void
+ask_waiting(struct warden *w)
+{
+    struct warden_nets *nets = w->nets;
+    for (struct wnet *n; (n = nets->first) != NULL;) {
+        bool making = n->state == NET_MAKING;
+        int r = ask(w, making ? HAND_MAKE : HAND_REMOVE, &n->rec, making ? n->ns : -1, &n->seq);
+        if (r == -EAGAIN && nets->asked > 0)
+            return;
+        nets->first = n->next;
+        if (nets->first == NULL)
+            nets->last = &nets->first;
+        fd_close(&n->ns);
+        if (r < 0)
+            failed(w, n, making ? "make" : "remove",
+                   &(struct hand_answer){.code = r, .what = "ask the network hand"});
+    }
+}
+
+/* In the order of the requests: what is made may have the ports of what is removed before it. */
+static void
+ask_in_turn(struct warden *w, struct wnet *n)
+{
+    n->next = NULL;
+    *w->nets->last = n;
+    w->nets->last = &n->next;
+    ask_waiting(w);
+}
+
+static void
+hand_event(struct warden *w, struct watch *watch, uint32_t events)
+{
+    (void)watch;
+    (void)events;
+    (void)hand_receive(w);
+    ask_waiting(w);
+}
+
+static int
+hand_start(struct warden *w, struct err *e)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_errno(e, errno, "make the network hand's socket");
+    int size = HAND_BUFFER;
+    (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+    auto_mem void *ctx = mem_ctx("hand");
+    const char *path = mem_printf(ctx, "%s/network.lock", w->policy->run_dir);
+    auto_fd int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    pid_t pid = lock < 0 ? -errno : proc_fork(NULL);
+    if (pid == 0)
+        nethand_run(&w->nets->conf, pair[1], lock);
+    fd_close(&pair[1]);
+    if (pid < 0) {
+        fd_close(&pair[0]);
+        return err_errno(e, -pid, "make the network hand");
+    }
+    w->nets->hand = (struct watch){pair[0], hand_event};
+    int r = warden_watch(w, &w->nets->hand, EPOLLIN);
+    return r < 0 ? err_errno(e, -r, "watch the network hand") : 0;
+}
+
+/* --- start ----------------------------------------------------------------------------------- */
+
+static int
+open_records(struct warden *w, struct err *e)
+{
+    auto_mem void *ctx = mem_ctx("networks");
+    const char *path = mem_printf(ctx, "%s/networks", w->policy->data_dir);
+    struct stat st;
+    int r = dir_make(AT_FDCWD, path, 0700);
+    if (r < 0)
+        return err_errno(e, -r, "make \"%s\"", path);
+    w->nets->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (w->nets->dir < 0)
+        return err_errno(e, errno, "open \"%s\"", path);
+    if (fstat(w->nets->dir, &st) < 0 || st.st_uid != 0 || (st.st_mode & 077) != 0)
+        return err_set(e, -ERR_FORBIDDEN, "\"%s\" must be root's, mode 0700", path);
+    return 0;
+}
+
+int
+net_start(struct warden *w, struct err *e)
+{
+    struct warden_nets *nets = w->nets = mem_new(w, struct warden_nets);
+    const char *what = "";
+    nets->dir = nets->home = nets->hand.fd = -1;
+    nets->last = &nets->first;
+    if (!w->root) {
+        str_copy(nets->netns_missing, sizeof(nets->netns_missing), "paddock runs without root");
+        str_copy(nets->bridge_missing, sizeof(nets->bridge_missing), nets->netns_missing);
+        return 0;
+    }
+    policy_bridge(w->policy, &nets->conf);
+    nets->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (nets->home < 0)
+        return err_errno(e, errno, "open /proc/self/ns/net");
+    auto_fd int ns = netns_make(nets->home, &what);
+    if (ns < 0)
+        (void)snprintf(nets->netns_missing, sizeof(nets->netns_missing), "%s: %s", what,
+                       strerror(-ns));
+    struct hand_answer a = {0};
+    if (nethand_probe(&nets->conf, &a) < 0)
+        (void)snprintf(nets->bridge_missing, sizeof(nets->bridge_missing), "%s: %s", a.what,
+                       strerror(-a.code));
+    return open_records(w, e);
+}
+
+/* A living task is in the allocation's namespace, if that is the one that the record knows. */
+static int
+ns_of_tasks(struct warden *w, const struct wnet *n)
+{
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        const struct wtask *t = w->tasks[i];
+        char path[64];
+        if (t->shim.fd < 0 || t->shim_pid <= 0 || !str_eq(t->alloc, n->alloc))
+            continue;
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)t->shim_pid);
+        auto_fd int ns = open(path, O_RDONLY | O_CLOEXEC);
+        if (ns >= 0 && pidfd_signal(t->shim.fd, 0) == 0 && inode(ns) == n->rec.ns_ino)
+            return TAKE_FD(ns);
+    }
+    return -1;
+}
+
+static bool
+has_directory(struct warden *w, const char *alloc)
+{
+    struct stat st;
+    return fstatat(w->alloc_dir, alloc, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void
+read_records(struct warden *w, DIR *d)
+{
+    for (struct dirent *de; (de = readdir(d)) != NULL && w->nets->n < WARDEN_NETS_MAX;) {
+        struct net_record rec;
+        if (de->d_name[0] == '.')
+            continue;
+        if (proto_check_alloc_id(de->d_name) < 0 || !has_directory(w, de->d_name) ||
+            !read_record(w, de->d_name, &rec)) {
+            (void)unlinkat(w->nets->dir, de->d_name, 0);
+            continue;
+        }
+        struct wnet *n = add(w, de->d_name);
+        n->rec = rec;
+        n->ns = ns_of_tasks(w, n);
+        n->state = n->ns >= 0 ? NET_READY : NET_MAKING;
+    }
+}
+
+/* What the hand needs to know of all networks: their records, one after the other. */
+static int
+records_memfd(struct warden *w)
+{
+    auto_fd int fd = memfd_create("networks", MFD_CLOEXEC);
+    int r = fd < 0 ? -errno : 0;
+    for (size_t i = 0; i < w->nets->n && r == 0; i++) {
+        const struct net_record *rec = &w->nets->v[i]->rec;
+        if (rec->addr != 0)
+            r = fd_write_full(fd, rec, NET_RECORD_BYTES(rec->n_ports));
+    }
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+static bool
+anything_made(const struct warden *w)
+{
+    for (size_t i = 0; i < w->nets->n; i++)
+        if (w->nets->v[i]->state == NET_MAKING)
+            return true;
+    return false;
+}
+
+int
+net_recover(struct warden *w, struct err *e)
+{
+    struct warden_nets *nets = w->nets;
+    if (!w->root)
+        return 0;
+    int fd = openat(nets->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (d == NULL)
+        return err_errno(e, errno, "read the records of networks");
+    read_records(w, d);
+    closedir(d);
+    int r = hand_start(w, e);
+    auto_fd int all = r < 0 ? -1 : records_memfd(w);
+    if (r == 0)
+        r = all < 0 ? all : ask(w, HAND_RESET, NULL, all, NULL);
+    /* what is missing is there before the first launch */
+    for (size_t i = 0; i < nets->n && r == 0; i++) {
+        struct wnet *n = nets->v[i];
+        if (n->state != NET_MAKING)
+            continue;
+        struct pollfd p = {.fd = nets->hand.fd, .events = POLLIN};
+        while ((r = ask(w, HAND_MAKE, &n->rec, -1, &n->seq)) == -EAGAIN &&
+               poll(&p, 1, NET_HAND_MS) > 0)
+            (void)hand_receive(w);
+    }
+    while (r == 0 && anything_made(w)) {
+        struct pollfd p = {.fd = nets->hand.fd, .events = POLLIN};
+        if (poll(&p, 1, NET_HAND_MS) <= 0)
+            r = -ETIMEDOUT;
+        else
+            (void)hand_receive(w);
+    }
+    if (r < 0)
+        return e->code != 0 ? r : err_errno(e, -r, "restore the networks of allocations");
+    ask_spares(w);
+    return 0;
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+/* The next address that nobody has, from a place that the allocation's id decides: the same again
+ * should everything be lost, and another one's only after long. 0: none is left. */
+static uint32_t
+choose(const struct warden *w, const char *alloc)
+{
+    const struct warden_nets *nets = w->nets;
+    uint32_t hosts = (1u << (32 - nets->conf.bits)) - 3; /* net, gateway, broadcast */
+    uint32_t h = 2166136261u;
+    for (const char *p = alloc; *p != '\0'; p++)
+        h = (h ^ (uint8_t)*p) * 16777619u;
+    for (uint32_t i = 0; i < hosts; i++) {
+        uint32_t addr = nets->conf.subnet + 2 + (h % hosts + i) % hosts;
+        bool taken = false;
+        for (size_t k = 0; k < nets->n && !taken; k++)
+            taken = nets->v[k]->rec.addr == addr;
+        if (!taken)
+            return addr;
+    }
+    return 0;
+}
+
+/* A port of the host that a program of the host listens on stays its own, and who else has an
+ * address keeps it. EACCES and EPERM are about us (a security module, a program of our cgroup). A
+ * broadcast address can be bound, but without SO_BROADCAST not connected to. */
+static int
+check_free(const struct net_port *p, struct err *e)
+{
+    struct sockaddr_in sa = {
+        .sin_family = AF_INET, .sin_port = htons(p->port), .sin_addr = {htonl(p->host_ip)}};
+    static const int types[] = {SOCK_STREAM, SOCK_DGRAM};
+    char text[INET_ADDRSTRLEN] = "";
+    (void)inet_ntop(AF_INET, &sa.sin_addr, text, sizeof(text));
+    if (IN_MULTICAST(p->host_ip) || p->host_ip == INADDR_BROADCAST)
+        return err_set(e, -ERR_INVALID, "%s is not an address that a host has", text);
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        auto_fd int fd = socket(AF_INET, types[i] | SOCK_CLOEXEC, 0);
+        int on = types[i] == SOCK_STREAM;
+        if (fd < 0)
+            return err_errno(e, errno, "look at port %d", p->port);
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        int r = bind(fd, (const void *)&sa, sizeof(sa)) < 0 ? errno : 0;
+        if (r == EADDRINUSE)
+            return err_set(e, -ERR_CONFLICT,
+                           "port %d of the host is in use by a program of the host", p->port);
+        if (r == EADDRNOTAVAIL)
+            return err_set(e, -ERR_INVALID, "%s is not an address of this host", text);
+        if (r != 0 && r != EACCES && r != EPERM)
+            return err_errno(e, r, "look at port %d of %s", p->port, text);
+        if (types[i] == SOCK_DGRAM && connect(fd, (const void *)&sa, sizeof(sa)) < 0 &&
+            errno == EACCES)
+            return err_set(e, -ERR_INVALID, "%s is a broadcast address", text);
+    }
+    return 0;
+}
+
+/* Checked by proto_check(). */
+static void
+parse(const struct net_request *q, struct net_record *ret)
+{
+    *ret = (struct net_record){.magic = NET_MAGIC, .version = NET_VERSION};
+    ret->addr = str_eq(q->mode, "bridge"); /* to be chosen */
+    for (size_t i = 0; i < q->ports.n && i < NET_PORTS_MAX; i++) {
+        const struct net_request_port *p = q->ports.v[i];
+        struct in_addr in = {0};
+        (void)inet_pton(AF_INET, p->host_ip, &in);
+        ret->ports[ret->n_ports++] = (struct net_port){
+            .host_ip = ntohl(in.s_addr),
+            .port = (uint16_t)p->host_port,
+            .to = (uint16_t)(p->to > 0 ? p->to : p->host_port),
+        };
+    }
+}
+
+/* Nobody has any of them: no other allocation, no program of the host, and none is there twice. */
+static int
+check_ports(struct warden *w, const struct net_record *rec, struct err *e)
+{
+    for (uint32_t i = 0; i < rec->n_ports; i++) {
+        const struct net_port *p = &rec->ports[i];
+        for (uint32_t k = 0; k < i; k++)
+            if (rec->ports[k].port == p->port && rec->ports[k].host_ip == p->host_ip)
+                return err_set(e, -ERR_INVALID, "port %d is mapped twice", p->port);
+        for (size_t k = 0; k < w->nets->n; k++) {
+            const struct net_record *o = &w->nets->v[k]->rec;
+            if (w->nets->v[k]->state == NET_REMOVING) /* the hand has that before this */
+                continue;
+            for (uint32_t m = 0; m < o->n_ports; m++)
+                if (o->ports[m].port == p->port && o->ports[m].host_ip == p->host_ip)
+                    return err_set(e, -ERR_CONFLICT,
+                                   "port %d of the host leads to allocation \"%s\"", p->port,
+                                   w->nets->v[k]->alloc);
+        }
+        int r = check_free(p, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* The code of "no more": whether the end of what is being removed makes room. */
+static int
+full(const struct warden *w)
+{
+    for (size_t i = 0; i < w->nets->n; i++)
+        if (w->nets->v[i]->state == NET_REMOVING)
+            return -ERR_BUSY;
+    return -ERR_LIMIT;
+}
+
+static int
+authorise(struct warden *w, const struct warden_request *q, struct err *e)
+{
+    const char *mode = q->network->mode;
+    bool bridge = str_eq(mode, "bridge");
+    const char *missing = bridge ? w->nets->bridge_missing : w->nets->netns_missing;
+    if (!policy_network(w->policy, mode))
+        return err_set(e, -ERR_POLICY, "network mode \"%s\" is not allowed on this client", mode);
+    if (missing[0] != '\0')
+        return err_set(e, -ERR_UNSUPPORTED, "network mode \"%s\" cannot work here: %s", mode,
+                       missing);
+    if (!has_directory(w, q->alloc_id))
+        return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no directory here", q->alloc_id);
+    if (w->nets->n >= WARDEN_NETS_MAX)
+        return err_set(e, full(w), "%d networks are here already", WARDEN_NETS_MAX);
+    return 0;
+}
+
+static bool
+same(const struct net_record *a, const struct net_record *b)
+{
+    return (a->addr != 0) == (b->addr != 0) && a->n_ports == b->n_ports &&
+           memcmp(a->ports, b->ports, a->n_ports * sizeof(a->ports[0])) == 0;
+}
+
+/* It is there, or is being made: for an agent that was restarted. */
+static int
+again(struct warden *w, struct wnet *n, struct warden_waiter to, const struct net_record *want,
+      struct err *e)
+{
+    if (!same(&n->rec, want))
+        return err_set(e, -ERR_CONFLICT, "allocation \"%s\" has another network already", n->alloc);
+    if (n->state == NET_REMOVING || n->waiter.conn == to.conn)
+        return err_set(e, -ERR_BUSY, "the network of allocation \"%s\" is being %s", n->alloc,
+                       n->state == NET_REMOVING ? "removed" : "made");
+    n->waiter = to;
+    if (n->state == NET_READY)
+        answer(w, n);
+    return 0;
+}
+
+static int
+make_new(struct warden *w, const struct warden_request *q, struct warden_waiter to,
+         const struct net_record *want, struct err *e)
+{
+    struct warden_nets *nets = w->nets;
+    int r = authorise(w, q, e);
+    if (r == 0)
+        r = check_ports(w, want, e);
+    uint32_t addr = r == 0 && want->addr != 0 ? choose(w, q->alloc_id) : 0;
+    if (r == 0 && want->addr != 0 && addr == 0)
+        r = err_set(e, full(w), "no address of the bridge network is left");
+    if (r < 0)
+        return r;
+    struct wnet *n = add(w, q->alloc_id);
+    n->waiter = to;
+    n->rec = *want;
+    n->rec.addr = addr;
+    n->ns = nets->n_spares > 0 ? nets->spares[--nets->n_spares] : -1;
+    if (n->ns >= 0)
+        n->rec.ns_ino = inode(n->ns);
+    refill(w);
+    r = write_record(w, n);
+    if (r < 0) {
+        drop(w, n);
+        return err_errno(e, -r, "write the record of the network of allocation \"%s\"",
+                         q->alloc_id);
+    }
+    if (n->ns >= 0 && addr == 0)
+        made(w, n, &n->ns);
+    else
+        ask_in_turn(w, n);
+    return 0;
+}
+
+void
+net_make(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct err e = ERR_INIT;
+    struct net_record want;
+    parse(q->network, &want);
+    struct wnet *n = find(w, q->alloc_id);
+    int r = n != NULL ? again(w, n, to, &want, &e) : make_new(w, q, to, &want, &e);
+    if (r < 0)
+        warden_reply_err(w, to, &e);
+}
+
+/* Its last process is gone. `to` (conn 0: nobody) hears when everything of it is. */
+static int
+remove_net(struct warden *w, struct wnet *n, struct warden_waiter to, struct err *e)
+{
+    struct warden_answer done = {0};
+    if (n->state != NET_READY)
+        return err_set(e, -ERR_BUSY, "the network of allocation \"%s\" is being %s", n->alloc,
+                       n->state == NET_MAKING ? "made" : "removed");
+    if (n->rec.addr == 0) {
+        drop(w, n);
+        warden_reply(w, to, &done);
+        return 0;
+    }
+    n->state = NET_REMOVING;
+    n->waiter = to;
+    ask_in_turn(w, n);
+    return 0;
+}
+
+/* Whether it has ended may be known to the agent before it is to us: a shim's end has its own
+ * event. */
+static bool
+lives(const struct warden *w, const char *alloc)
+{
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        const struct wtask *t = w->tasks[i];
+        struct pollfd p = {.fd = t->shim.fd, .events = POLLIN};
+        if (str_eq(t->alloc, alloc) && !task_ended(t) && (p.fd < 0 || poll(&p, 1, 0) != 1))
+            return true;
+    }
+    return false;
+}
+
+void
+net_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct err e = ERR_INIT;
+    struct warden_answer done = {0};
+    struct wnet *n = w->root ? find(w, q->alloc_id) : NULL;
+    if (n == NULL)
+        warden_reply(w, to, &done);
+    else if (lives(w, q->alloc_id))
+        err_set(&e, -ERR_BUSY, "a task of allocation \"%s\" still runs", q->alloc_id);
+    else
+        (void)remove_net(w, n, to, &e);
+    if (e.code != 0)
+        warden_reply_err(w, to, &e);
+}
+
+int
+net_forget(struct warden *w, const char *alloc, struct err *e)
+{
+    struct wnet *n = w->root ? find(w, alloc) : NULL;
+    return n == NULL || n->state == NET_REMOVING ? 0
+                                                 : remove_net(w, n, (struct warden_waiter){0}, e);
+}
+
+int
+net_of(struct warden *w, const char *alloc, struct err *e)
+{
+    const struct wnet *n = w->root ? find(w, alloc) : NULL;
+    if (n == NULL || n->state != NET_READY || n->ns < 0)
+        return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no network: it was not made",
+                       alloc);
+    return n->ns;
+}
+
+void
+net_info(struct warden *w, const void *ctx, struct warden_info *info)
+{
+    const struct warden_nets *nets = w->nets;
+    static const struct {
+        const char *mode, *fact;
+    } rows[] = {{"none", "netns"}, {"bridge", "bridge"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *why = i == 0 ? nets->netns_missing : nets->bridge_missing;
+        if (why[0] == '\0')
+            why = policy_network(w->policy, rows[i].mode) ? "true" : "off by the client's policy";
+        str_map_set(ctx, &info->facts, rows[i].fact, why);
+    }
+    if (w->root)
+        info->bridge = nets->conf.bridge;
+}
+
+void
+net_clear(struct warden *w)
+{
+    if (!w->root || w->nets->hand.fd < 0 || (w->nets->n > 0 && !w->stop_tasks))
+        return;
+    struct pollfd p = {.fd = w->nets->hand.fd, .events = POLLIN};
+    uint32_t seq;
+    int r;
+    while ((r = ask(w, HAND_CLEAR, NULL, -1, &seq)) == -EAGAIN && poll(&p, 1, NET_HAND_MS) > 0)
+        (void)hand_receive(w);
+    for (struct hand_answer a = {0}; r == 0 && a.op != HAND_CLEAR;) {
+        if (poll(&p, 1, NET_HAND_MS) <= 0 || read(p.fd, &a, sizeof(a)) != (ssize_t)sizeof(a))
+            return;
+    }
+    while (r == 0 && w->nets->n > 0)
+        drop(w, w->nets->v[0]);
+}

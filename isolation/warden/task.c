@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tasks that the warden knows: one entry and one record file each, from launch to destroy. The
+ * record is there before anything of a task may run, and goes after everything else.
+ */
+#include "isolation/warden/warden.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "isolation/proc.h"
+
+#define ROOM "warden"
+
+static uint64_t
+hash(const char *alloc, const char *name)
+{
+    uint64_t h = UINT64_C(1469598103934665603);
+    for (const char *p = alloc; *p != '\0'; p++)
+        h = (h ^ (uint8_t)*p) * UINT64_C(1099511628211);
+    for (const char *p = name; *p != '\0'; p++)
+        h = (h ^ (uint8_t)*p) * UINT64_C(1099511628211);
+    return h;
+}
+
+static struct wtask *
+bucket(const struct warden *w, uint64_t h)
+{
+    return w->n_buckets > 0 ? w->buckets[h & (w->n_buckets - 1)] : NULL;
+}
+
+static bool
+named(const struct wtask *t, uint64_t h, const char *alloc, const char *name)
+{
+    return t->hash == h && str_eq(t->alloc, alloc) && str_eq(t->name, name);
+}
+
+struct wtask *
+task_find(struct warden *w, const char *alloc, const char *name)
+{
+    uint64_t h = hash(alloc, name);
+    struct wtask *t = bucket(w, h);
+    while (t != NULL && (t->forgotten || !named(t, h, alloc, name)))
+        t = t->same_bucket;
+    return t;
+}
+
+static void
+into_bucket(struct warden *w, struct wtask *t)
+{
+    struct wtask **at = &w->buckets[t->hash & (w->n_buckets - 1)];
+    t->same_bucket = *at;
+    *at = t;
+}
+
+static void
+grow(struct warden *w)
+{
+    w->n_buckets = w->n_tasks > 0 ? w->n_tasks * 2 : 1;
+    mem_resize(w, w->tasks, struct wtask *, w->n_buckets);
+    mem_resize(w, w->buckets, struct wtask *, w->n_buckets);
+    memset(w->buckets, 0, w->n_buckets * sizeof(w->buckets[0]));
+    for (size_t i = 0; i < w->n_tasks; i++)
+        into_bucket(w, w->tasks[i]);
+}
+
+struct wtask *
+task_add(struct warden *w, const char *alloc, const char *name)
+{
+    struct wtask *t = mem_new(NULL, struct wtask);
+    str_copy(t->alloc, sizeof(t->alloc), alloc);
+    str_copy(t->name, sizeof(t->name), name);
+    t->hash = hash(alloc, name);
+    t->shim = (struct watch){-1, task_shim_event};
+    t->status.fd = t->payload = t->record = -1;
+    t->cgroup = (struct cgroup_task){.shim_fd = -1, .task_fd = -1};
+    if (w->n_tasks == w->n_buckets)
+        grow(w);
+    t->at = w->n_tasks;
+    w->tasks[w->n_tasks++] = t;
+    into_bucket(w, t);
+    return t;
+}
+
+void
+task_free(struct warden *w, struct wtask *t)
+{
+    w->tasks[t->at] = w->tasks[--w->n_tasks];
+    w->tasks[t->at]->at = t->at;
+    struct wtask **at = &w->buckets[t->hash & (w->n_buckets - 1)];
+    while (*at != t)
+        at = &(*at)->same_bucket;
+    *at = t->same_bucket;
+    task_deadline(w, t, 0);
+    warden_unwatch(w, &t->shim);
+    warden_unwatch(w, &t->status);
+    fd_close(&t->payload);
+    fd_close(&t->record);
+    cgroup_task_close(&t->cgroup);
+    mem_free(t);
+}
+
+void
+task_record_name(char out[256], const char *alloc, const char *name)
+{
+    (void)snprintf(out, 256, "%s.%s", alloc, name);
+}
+
+void
+task_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
+{
+    if (t->deadline_ns != 0) {
+        *t->due_at = t->due_next;
+        if (t->due_next != NULL)
+            t->due_next->due_at = t->due_at;
+    }
+    t->deadline_ns = at_ns;
+    if (at_ns == 0)
+        return;
+    t->due_next = w->due;
+    t->due_at = &w->due;
+    if (w->due != NULL)
+        w->due->due_at = &t->due_next;
+    w->due = t;
+}
+
+/* Everything is removed: whoever waits for that is told. */
+static void
+gone(struct warden *w, struct wtask *t)
+{
+    t->gone = true;
+    w->sweep = true;
+    warden_bpf_remove(w, t);
+    if (t->failure != NULL)
+        warden_reply_err(w, t->launch, t->failure);
+    struct warden_answer a = {0};
+    if (t->destroying)
+        warden_reply(w, t->destroy, &a);
+}
+
+/* To requests the task is unknown from here on; its processes and cgroup go as fast as the kernel
+ * lets them, without anybody waiting in the loop. Its record goes last, under another name: a
+ * warden that starts in our place meanwhile goes on with the removal. */
+void
+task_forget(struct warden *w, struct wtask *t)
+{
+    if (t->gone)
+        return;
+    if (!t->forgotten) {
+        char name[256], doomed[256 + 1];
+        task_record_name(name, t->alloc, t->name);
+        (void)snprintf(doomed, sizeof(doomed), "%c%s", RECORD_DOOMED, name);
+        (void)renameat(w->records, name, w->records, doomed);
+        t->forgotten = true;
+    }
+    if (t->shim.fd >= 0) { /* its event calls again */
+        task_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
+        return;
+    }
+    task_deadline(w, t, 0);
+    struct err e = ERR_INIT;
+    int r = w->cgroup.fd >= 0 ? cgroup_task_remove(&w->cgroup, t->alloc, t->name, &e) : 0;
+    if (r == -EBUSY &&
+        t->retries++ < WARDEN_RETRIES_MAX) { /* the killed ones are on their way out */
+        task_deadline(w, t, clock_mono_ns() + WARDEN_RETRY_MS * NS_PER_MS);
+        return;
+    }
+    if (r < 0) {
+        log_warn(ROOM, "a cgroup is left behind until the warden starts again", "alloc_id",
+                 t->alloc, "task", t->name, "error", e.text, NULL);
+    } else {
+        char doomed[256 + 1];
+        (void)snprintf(doomed, sizeof(doomed), "%c%s.%s", RECORD_DOOMED, t->alloc, t->name);
+        (void)unlinkat(w->records, doomed, 0);
+    }
+    gone(w, t);
+}
+
+void
+task_sweep(struct warden *w)
+{
+    for (size_t i = w->n_tasks; i-- > 0;)
+        if (w->tasks[i]->gone)
+            task_free(w, w->tasks[i]);
+}
+
+/* A forgotten task whose remains are not removed yet. */
+bool
+task_remains(struct warden *w, const char *alloc, const char *name)
+{
+    uint64_t h = hash(alloc, name);
+    for (struct wtask *t = bucket(w, h); t != NULL; t = t->same_bucket)
+        if (t->forgotten && !t->gone && named(t, h, alloc, name))
+            return true;
+    return false;
+}
+
+bool
+task_alloc_busy(struct warden *w, const char *alloc)
+{
+    for (size_t i = 0; i < w->n_tasks; i++)
+        if (w->tasks[i]->state != TASK_FINISHED && str_eq(w->tasks[i]->alloc, alloc))
+            return true;
+    return false;
+}
+
+/* SIGKILL to everything of the task but the shim (which reports), or with it. */
+static void
+kill_tree(struct wtask *t, bool shim)
+{
+    if (t->cgroup.shim_fd >= 0) {
+        if (t->cgroup.task_fd >= 0)
+            (void)cgroup_kill(t->cgroup.task_fd);
+        if (shim)
+            (void)cgroup_kill(t->cgroup.shim_fd);
+    } else if (t->shim_pid > 0 && t->shim.fd >= 0 && pidfd_signal(t->shim.fd, 0) == 0) {
+        proc_kill_descendants(t->shim_pid);
+    }
+    if (shim && t->shim.fd >= 0)
+        (void)pidfd_signal(t->shim.fd, SIGKILL);
+}
+
+/* Without root and without a shim: its children are nobody's descendants any more, but carry the
+ * environment that the launch gave them. */
+static void
+kill_orphans(struct wtask *t)
+{
+    char alloc[64], name[sizeof("NOMAD_TASK_NAME=") + JOB_TASK_NAME_MAX];
+    (void)snprintf(alloc, sizeof(alloc), "NOMAD_ALLOC_ID=%s", t->alloc);
+    (void)snprintf(name, sizeof(name), "NOMAD_TASK_NAME=%s", t->name);
+    proc_kill_marked((const char *const[]){alloc, name, NULL});
+}
+
+void
+task_kill_now(struct warden *w, struct wtask *t)
+{
+    (void)w;
+    kill_tree(t, true);
+}
+
+void
+task_kill_all(struct warden *w)
+{
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        struct wtask *t = w->tasks[i];
+        kill_tree(t, t->state == TASK_LAUNCHING);
+        if (t->forgotten)
+            continue;
+        if (!t->destroying) {
+            t->destroying = true;
+            task_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
+        }
+        if (t->state == TASK_FINISHED)
+            task_forget(w, t);
+    }
+    w->sweep = true;
+}
+
+/* Its shim is gone, and with it the task: what the record does not say is said in its place. */
+void
+task_settle(struct warden *w, struct wtask *t, uint32_t why)
+{
+    struct record r;
+    t->state = TASK_FINISHED;
+    kill_tree(t, true); /* raw_exec: what the payload left behind */
+    if (record_read_raw(t->record, &r) < 0 || !record_settle(&r, clock_wall_ns()))
+        return;
+    r.run.flags |= why;
+    if (fd_pwrite_full(t->record, &r, sizeof(r), 0) < 0)
+        log_warn(ROOM, "the end of a task cannot be written to its record", "alloc_id", t->alloc,
+                 "task", t->name, NULL);
+    if (!w->root)
+        kill_orphans(t);
+}
+
+/* The shim has ended: so has the task. */
+void
+task_shim_event(struct warden *w, struct watch *watch, uint32_t events)
+{
+    (void)events;
+    struct wtask *t = WATCH_OWNER(watch, struct wtask, shim);
+    if (t->state == TASK_LAUNCHING && t->status.fd >= 0)
+        t->status.fn(w, &t->status,
+                     EPOLLIN); /* its report, or the end of the socket, comes first */
+    siginfo_t info = {0};
+    (void)waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG); /* ECHILD after adoption */
+    bool launched = t->state != TASK_LAUNCHING || task_launched(t);
+    task_settle(w, t, 0);
+    warden_unwatch(w, watch);
+    fd_close(&t->payload);
+    if (!t->forgotten)
+        log_debug(ROOM, "task ended", "alloc_id", t->alloc, "task", t->name, NULL);
+    task_decided(w, t, launched);
+    if (t->destroying || t->forgotten || !launched)
+        task_forget(w, t);
+}
+
+bool
+task_ended(const struct wtask *t)
+{
+    struct record r;
+    return t->state == TASK_FINISHED ||
+           (record_read_raw(t->record, &r) == 0 && r.run.state == RECORD_FINISHED);
+}
+
+/* Who asks may have seen the end of a task before we did: its event waits behind the request. */
+struct wtask *
+task_find_now(struct warden *w, const char *alloc, const char *name)
+{
+    struct wtask *t = task_find(w, alloc, name);
+    struct pollfd p = {.fd = t != NULL ? t->shim.fd : -1, .events = POLLIN};
+    if (t == NULL || p.fd < 0 || poll(&p, 1, 0) != 1)
+        return t;
+    task_shim_event(w, &t->shim, EPOLLIN);
+    return task_find(w, alloc, name);
+}
+
+/* Milliseconds until the next deadline; -1: none. */
+int
+task_timeout(struct warden *w, int64_t now)
+{
+    int64_t next = INT64_MAX;
+    for (struct wtask *t = w->due; t != NULL; t = t->due_next)
+        if (t->deadline_ns < next)
+            next = t->deadline_ns;
+    if (next == INT64_MAX)
+        return -1;
+    return next <= now ? 0 : (int)((next - now) / NS_PER_MS) + 1;
+}
+
+void
+task_deadlines(struct warden *w, int64_t now)
+{
+    struct wtask *next;
+    for (struct wtask *t = w->due; t != NULL; t = next) {
+        next = t->due_next; /* what follows changes no other's */
+        if (t->deadline_ns > now)
+            continue;
+        if (t->forgotten && t->shim.fd < 0) {
+            task_forget(w, t);
+            continue;
+        }
+        if (task_await_launch(w, t, now))
+            continue;
+        log_warn(ROOM, "a task does not launch or end in time: its shim is killed", "alloc_id",
+                 t->alloc, "task", t->name, NULL);
+        task_deadline(w, t, now + WARDEN_DESTROY_MS * NS_PER_MS);
+        kill_tree(t, true); /* the pidfd brings the rest */
+    }
+}
+
+/* --- answers --------------------------------------------------------------------------------- */
+
+void
+task_unknown(struct warden *w, struct warden_waiter to, const char *alloc, const char *name)
+{
+    struct err e = ERR_INIT;
+    err_set(&e, -ERR_NOT_FOUND, "no task \"%s\" of allocation \"%s\" is here", name, alloc);
+    warden_reply_err(w, to, &e);
+}
+
+static void
+not_found(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    task_unknown(w, to, q->alloc_id, q->task_name);
+}
+
+static void
+answer_busy(struct warden *w, struct warden_waiter to, const struct wtask *t)
+{
+    struct err e = ERR_INIT;
+    err_set(&e, -ERR_BUSY, "task \"%s\" is being %s", t->name,
+            t->destroying ? "destroyed" : "launched");
+    warden_reply_err(w, to, &e);
+}
+
+static void export(const void *ctx, struct wtask *t, struct warden_answer *a)
+{
+    struct record r;
+    if (record_read_raw(t->record, &r) < 0)
+        return;
+    struct task_record *x = record_export(ctx, &r);
+    x->pid = t->pid;
+    x->shim_pid = t->shim_pid;
+    x->launch_time = t->launch_ns;
+    list_add(ctx, a->msg.records, x);
+}
+
+/* The task's record and fds. */
+void
+task_answer(struct warden *w, struct warden_waiter to, struct wtask *t)
+{
+    auto_mem void *ctx = mem_ctx("task");
+    struct warden_answer a = {0};
+    char name[256];
+    task_record_name(name, t->alloc, t->name);
+    auto_fd int record = openat(w->records, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    export(ctx, t, &a);
+    a.msg.warning = t->warning;
+    /* a task that has just been launched: what its shim closes first when it ends */
+    answer_fd(ctx, &a, WARDEN_FD_ENDED, t->status.fd >= 0 ? t->status.fd : t->shim.fd);
+    answer_fd(ctx, &a, WARDEN_FD_CGROUP, t->cgroup.task_fd);
+    answer_fd(ctx, &a, WARDEN_FD_RECORD, record);
+    warden_reply(w, to, &a);
+}
+
+void
+task_adopt(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
+    if (t == NULL || t->destroying)
+        not_found(w, to, q);
+    else if (t->state != TASK_LAUNCHING)
+        task_answer(w, to, t);
+    else if (t->status.fd < 0) /* begun by an earlier warden: task_decided() answers */
+        t->launch = to;
+    else
+        answer_busy(w, to, t);
+}
+
+static int
+compare(const char *alloc_a, const char *name_a, const char *alloc_b, const char *name_b)
+{
+    int r = strcmp(alloc_a, alloc_b);
+    return r != 0 ? r : strcmp(name_a, name_b);
+}
+
+static int
+compare_tasks(const void *a, const void *b)
+{
+    const struct wtask *x = *(struct wtask *const *)a, *y = *(struct wtask *const *)b;
+    return compare(x->alloc, x->name, y->alloc, y->name);
+}
+
+/* A page of the tasks behind the one that the request names, in order of their names: tasks that
+ * come and go between two pages move no other. */
+void
+task_list(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    auto_mem void *ctx = mem_ctx("list");
+    struct warden_answer a = {0};
+    struct wtask **v = mem_array(ctx, struct wtask *, w->n_tasks);
+    const char *alloc = str_or(q->alloc_id, ""), *name = str_or(q->task_name, "");
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        struct wtask *t = w->tasks[i];
+        if (!t->forgotten && t->state != TASK_LAUNCHING &&
+            compare(t->alloc, t->name, alloc, name) > 0)
+            v[n++] = t;
+    }
+    if (n > 0)
+        qsort(v, n, sizeof(*v), compare_tasks);
+    for (size_t i = 0; i < n && i < PROTO_LIST_MAX; i++)
+        export(ctx, v[i], &a);
+    a.msg.next = n > PROTO_LIST_MAX;
+    warden_reply(w, to, &a);
+}
+
+void
+task_signal(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
+    struct err e = ERR_INIT;
+    if (t == NULL || t->state != TASK_RUNNING) {
+        not_found(w, to, q);
+        return;
+    }
+    if (t->payload < 0)
+        task_find_payload(t); /* adopted before it was there */
+    int r = t->payload >= 0 ? pidfd_signal(t->payload, (int)q->signal) : -ESRCH;
+    struct warden_answer a = {0};
+    if (r < 0 && r != -ESRCH) {
+        err_errno(&e, -r, "signal %lld to task \"%s\"", (long long)q->signal, t->name);
+        warden_reply_err(w, to, &e);
+    } else if (r < 0) {
+        not_found(w, to, q);
+    } else {
+        warden_reply(w, to, &a);
+    }
+}
+
+void
+task_kill(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
+    if (t == NULL) {
+        not_found(w, to, q);
+        return;
+    }
+    kill_tree(t, false);
+    struct warden_answer a = {0};
+    warden_reply(w, to, &a);
+}
+
+void
+task_destroy(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+{
+    struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
+    struct warden_answer a = {0};
+    if (t == NULL) {
+        warden_reply(w, to, &a);
+        return;
+    }
+    if (t->destroying || t->state == TASK_LAUNCHING) {
+        answer_busy(w, to, t);
+        return;
+    }
+    kill_tree(t, false);
+    t->destroying = true;
+    t->destroy = to;
+    if (t->state == TASK_FINISHED) {
+        task_forget(w, t);
+        return;
+    }
+    task_deadline(w, t, clock_mono_ns() + WARDEN_DESTROY_MS * NS_PER_MS);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What core.c (the thread) and core/open.c (opening, replay, snapshots) share.
+ */
+#ifndef PADDOCK_SERVER_CORE_CORE_INT_H
+#define PADDOCK_SERVER_CORE_CORE_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/buf.h"
+#include "server/core/core.h"
+#include "server/raft/consensus.h"
+#include "server/raft/log.h"
+
+struct proposal {
+    propose_fn *done;
+    void *arg;
+    struct buf data;
+    size_t bytes;
+    bool adds;        /* work: refused first when the disk gets full */
+    size_t state_pct; /* refused when the state would use more of its limit; SIZE_MAX: never */
+};
+
+/* One of both. */
+struct item {
+    struct item *next;
+    struct proposal *proposal;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+/* In the log, not applied yet. */
+struct entry {
+    struct entry *next;
+    uint64_t index;
+    uint64_t term;
+    enum record_type type;
+    void *data; /* owned */
+    size_t n;
+    struct proposal *proposal; /* ours, waiting; NULL: from the log or a peer */
+};
+
+struct core {
+    struct core_opts o; /* strings owned */
+    uint64_t id;
+    struct raft_log *log;
+    struct state *state;
+    struct consensus *consensus;
+    struct {
+        struct leader_hooks h;
+        void *arg;
+    } hooks[8];
+    size_t n_hooks;
+    /* what consensus starts from; dropped after core_begin() */
+    struct consensus_start start;
+    void *start_ctx;
+    /* the core thread's own */
+    enum consensus_role role;
+    bool role_new;  /* became leader: propose a barrier */
+    bool leading;   /* hooks were told */
+    uint64_t barrier;
+    uint64_t commit;
+    uint64_t stored; /* durable here */
+    uint64_t applied;
+    uint64_t applied_term;
+    size_t unapplied; /* bytes of `entries` */
+    int64_t timeout_ms;
+    struct peer_list conf; /* as of `applied` */
+    uint64_t conf_index;
+    struct entry *entries;
+    struct entry **entries_last;
+    struct proposal *batch[256];
+    size_t batch_n;
+    /* local snapshots */
+    uint64_t since_snapshot;
+    uint64_t bytes_since_snapshot;
+    bool snapshotting;
+    bool disk_short;      /* work is refused, the disk is nearly full: a snapshot may make room */
+    uint64_t began_bytes; /* raft_log_bytes() when the last snapshot was begun, */
+    size_t began_used;    /* and what the state used then */
+    pthread_t snapshot_thread;
+    struct snapshot_job *job;
+    /* shared */
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool started;
+    atomic_bool stopping; /* written with the lock held */
+    struct item *queue;
+    struct item **queue_last;
+    uint64_t durable;
+    bool durable_news;
+    size_t n_proposals;
+    size_t proposal_bytes;
+    atomic_bool leader;
+    atomic_bool short_of; /* space: committed entries wait */
+};
+
+/* A snapshot for want of space frees so much of the log and of the one before it, or is not tried. */
+enum { CORE_SPACE_RETRY_MS = 100, CORE_SHORT_GAIN = 8 << 20 };
+
+/* raft_log_opts.on_durable */
+void core_durable(void *arg, uint64_t index);
+/* consensus' on_update */
+void core_update(void *arg, const struct consensus_update *u);
+/* First thing on the core thread: starts consensus from what was loaded. */
+void core_begin(struct core *c);
+void core_maybe_snapshot(struct core *c);
+void core_join_snapshot(struct core *c);
+
+#endif

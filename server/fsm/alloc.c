@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine: allocations. Plans write the desired half, clients the other.
+ */
+#include "common/num.h"
+#include "server/fsm/fsm_int.h"
+
+/* --- plan results --- */
+
+/* Rule S13 at apply: may this be written to its node? */
+static bool
+may_write(const struct node *n, const struct allocation *al, const struct allocation *old)
+{
+    if (n == NULL)
+        return false;
+    bool update = old != NULL && !alloc_terminal(old) && str_eq(old->node_id, al->node_id);
+    if (str_eq(n->status, NODE_READY))
+        return node_takes_work(n) || update;
+    if (str_eq(n->status, NODE_INIT))
+        return update;
+    bool unknown = str_eq(al->client_status, ALLOC_UNKNOWN);
+    if (str_eq(n->status, NODE_DISCONNECTED))
+        return unknown;
+    return unknown || str_eq(al->client_status, ALLOC_LOST);
+}
+
+/* What of a plan is not done, by id. */
+struct judged {
+    struct place_of *nodes; /* nothing of the plan is written to them */
+    struct place_of *spared; /* allocations that are neither stopped nor marked */
+    struct place_of *staying; /* allocations that the plan stops, but whose node is among the above */
+};
+
+static bool
+has(const struct place_of *set, const char *key)
+{
+    const struct place_of *p;
+    if (str_empty(key))
+        return false;
+    HASH_FIND_STR(set, key, p);
+    return p != NULL;
+}
+
+static void
+find_rejected(struct apply *a, const struct plan_result *in, struct judged *d)
+{
+    const struct node *n = NULL;
+    for (size_t i = 0; i < in->placed.n; i++) {
+        const struct allocation *al = in->placed.v[i];
+        if (has(d->nodes, al->node_id))
+            continue;
+        if (n == NULL || !str_eq(n->id, al->node_id))
+            n = state_node(a->t, a->tmp, al->node_id);
+        const struct allocation *old = state_alloc(a->t, a->tmp, al->id);
+        if (may_write(n, al, old))
+            continue;
+        list_add(a->ctx, a->res->rejected_nodes, mem_strdup(a->ctx, al->node_id));
+        apply_place_of(a, &d->nodes, str_or(al->node_id, ""), 0);
+    }
+}
+
+/* A replacement that is refused takes with it what was done to its original (S13): the original is
+ * neither stopped nor marked without it. What is not stopped is not replaced either. */
+static void
+find_tied(struct apply *a, const struct plan_result *in, struct judged *d)
+{
+    for (size_t i = 0; i < in->placed.n; i++) {
+        const struct allocation *al = in->placed.v[i];
+        if (!str_empty(al->previous_allocation) && has(d->nodes, al->node_id))
+            apply_place_of(a, &d->spared, al->previous_allocation, 0);
+    }
+    for (size_t i = 0; i < in->stopped.n; i++) {
+        const struct allocation *al = in->stopped.v[i];
+        if (!str_empty(al->desired_status) && has(d->nodes, al->node_id))
+            apply_place_of(a, &d->staying, al->id, 0);
+    }
+}
+
+static void
+stop_alloc(struct apply *a, const struct allocation *in)
+{
+    const struct allocation *old = state_alloc(a->t, a->ctx, in->id);
+    if (old == NULL)
+        return;
+    struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+    if (!str_empty(in->desired_status))
+        al->desired_status = mem_strdup(al, in->desired_status);
+    if (!str_empty(in->desired_description))
+        al->desired_description = mem_strdup(al, in->desired_description);
+    if (!str_empty(in->preempted_by_allocation))
+        al->preempted_by_allocation = mem_strdup(al, in->preempted_by_allocation);
+    if (!str_empty(in->followup_eval_id))
+        al->followup_eval_id = mem_strdup(al, in->followup_eval_id);
+    /* The client may have spoken since the plan was made. */
+    if (!str_empty(in->client_status) && !str_eq(in->client_status, old->client_status) &&
+        !alloc_client_terminal(old)) {
+        al->client_status = mem_strdup(al, in->client_status);
+        al->client_description = mem_strdup(al, in->client_description);
+        if (str_eq(in->client_status, ALLOC_UNKNOWN))
+            apply_append_state(a, al, ALLOC_UNKNOWN);
+    }
+    al->alloc_modify_index = a->index;
+    apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+}
+
+/* An update by a plan changes what the plan is about, and nothing that was written since its snapshot:
+ * neither what the client owns nor what other entries want of the allocation. */
+static struct allocation *
+update_alloc(struct apply *a, const struct allocation *in, const struct allocation *old)
+{
+    struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+    struct allocation *up = codec_clone(al, &type_allocation, in);
+    bool mark = str_eq(up->client_status, ALLOC_UNKNOWN) || str_eq(up->client_status, ALLOC_LOST);
+    al->eval_id = up->eval_id;
+    al->allocated_resources = up->allocated_resources;
+    al->metrics = up->metrics;
+    if (!str_eq(up->deployment_id, old->deployment_id)) {
+        al->deployment_id = up->deployment_id;
+        al->deployment_status = up->deployment_status;
+    }
+    if (mark && !alloc_client_terminal(old) && !str_eq(up->client_status, old->client_status)) {
+        al->client_status = up->client_status;
+        al->client_description = up->client_description;
+        if (str_eq(up->client_status, ALLOC_UNKNOWN))
+            apply_append_state(a, al, ALLOC_UNKNOWN);
+    }
+    return al;
+}
+
+static void
+link_previous(struct apply *a, const struct allocation *al)
+{
+    if (str_empty(al->previous_allocation))
+        return;
+    const struct allocation *old = state_alloc(a->t, a->ctx, al->previous_allocation);
+    if (old == NULL || str_eq(old->next_allocation, al->id))
+        return;
+    struct allocation *prev = codec_clone(a->ctx, &type_allocation, old);
+    prev->next_allocation = mem_strdup(prev, al->id);
+    apply_put_alloc(a, prev, old, state_alloc_job_index(a->t, prev->id));
+}
+
+/* Another allocation of that version of the job does what the new one is for: the plan was made before
+ * that was placed. One that the new one replaces, or of which nobody hears, is none of these. */
+static bool
+name_taken(struct apply *a, const struct allocation *in, const struct job *j, uint64_t jmi)
+{
+    bool per_node = str_eq(j->type, JOB_SYSTEM) || str_eq(j->type, JOB_SYSBATCH);
+    struct state_iter *it = state_live_named(a->t, a->tmp, in, per_node ? in->node_id : NULL);
+    for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;) {
+        if (str_eq(o->id, in->previous_allocation) || str_eq(o->client_status, ALLOC_UNKNOWN) ||
+            state_alloc_job_index(a->t, o->id) != jmi)
+            continue;
+        state_iter_end(it);
+        return true;
+    }
+    return false;
+}
+
+static struct allocation *
+new_alloc(struct apply *a, const struct allocation *in)
+{
+    struct allocation *al = codec_clone(a->ctx, &type_allocation, in);
+    al->job = NULL;
+    al->desired_status = str_or(al->desired_status, ALLOC_DESIRED_RUN);
+    al->client_status = str_or(al->client_status, ALLOC_PENDING);
+    if (al->create_time == 0)
+        al->create_time = a->now;
+    return al;
+}
+
+static void
+place_alloc(struct apply *a, const struct allocation *in, const struct job *plan_job)
+{
+    const struct allocation *old = state_alloc(a->t, a->ctx, in->id);
+    uint64_t jmi = old != NULL ? state_alloc_job_index(a->t, in->id) : 0;
+    if (plan_job != NULL && str_eq(plan_job->id, in->job_id) &&
+        str_eq(plan_job->namespace, in->namespace))
+        jmi = plan_job->job_modify_index;
+    const struct job *j = apply_job(a, in->namespace, in->job_id);
+    if (old == NULL && (j == NULL || j->stop))
+        return;
+    /* The version must be stored: an allocation without its job can be shown to nobody. */
+    if (jmi == 0 || !state_has_job_at(a->t, in->namespace, in->job_id, jmi))
+        return;
+    if (old == NULL && name_taken(a, in, j, jmi)) {
+        a->res->names_taken++;
+        return;
+    }
+    struct allocation *al = old != NULL ? update_alloc(a, in, old) : new_alloc(a, in);
+    al->alloc_modify_index = a->index;
+    apply_put_alloc(a, al, old, jmi);
+    link_previous(a, al);
+}
+
+static void
+apply_judged(struct apply *a, const struct plan_result *in, const struct judged *d)
+{
+    for (size_t i = 0; i < in->stopped.n; i++) {
+        const struct allocation *al = in->stopped.v[i];
+        if (!has(d->nodes, al->node_id) && !has(d->spared, al->id))
+            stop_alloc(a, al);
+    }
+    for (size_t i = 0; i < in->placed.n; i++) {
+        const struct allocation *al = in->placed.v[i];
+        if (!has(d->nodes, al->node_id) && !has(d->spared, al->id) &&
+            !has(d->staying, al->previous_allocation))
+            place_alloc(a, al, in->job);
+    }
+}
+
+int
+apply_plan_result(struct apply *a, const struct plan_result *in)
+{
+    struct judged d = {0};
+    find_rejected(a, in, &d);
+    if (d.nodes != NULL)
+        find_tied(a, in, &d);
+    apply_judged(a, in, &d);
+    HASH_CLEAR(hh, d.nodes);
+    HASH_CLEAR(hh, d.spared);
+    HASH_CLEAR(hh, d.staying);
+    struct evaluation *ev = state_eval(a->t, a->tmp, in->eval_id);
+    if (ev != NULL) {
+        ev->modify_index = a->index;
+        ev->modify_time = a->now;
+        state_put_eval(a->t, a->index, ev);
+        apply_touch_job(a, ev->namespace, ev->job_id);
+        a->res->changed = true;
+    }
+    return 0;
+}
+
+/* --- what clients report --- */
+
+static bool
+may_reschedule(struct apply *a, struct allocation *al)
+{
+    const struct job *j = state_alloc_job(a->t, al);
+    al->job = NULL;
+    for (size_t i = 0; j != NULL && i < j->task_groups.n; i++) {
+        const struct task_group *tg = j->task_groups.v[i];
+        if (!str_eq(tg->name, al->task_group))
+            continue;
+        const struct reschedule_policy *p = tg->reschedule_policy;
+        /* system jobs have none: what fails there waits for the next change of its node or job */
+        return p != NULL && ((p->unlimited.set && p->unlimited.v) ||
+                             (p->attempts.set && p->attempts.v > 0));
+    }
+    return false;
+}
+
+/* Why a report calls for an evaluation of the job; NULL: it does not. */
+static const char *
+wants_eval(struct apply *a, struct allocation *al, const struct allocation *old, const struct job *j)
+{
+    if (j == NULL)
+        return TRIGGER_JOB_DEREGISTER;
+    if (str_eq(old->client_status, ALLOC_UNKNOWN) && !str_eq(al->client_status, ALLOC_UNKNOWN))
+        return TRIGGER_RECONNECT;
+    bool newly = !str_eq(old->client_status, ALLOC_FAILED);
+    if (str_eq(al->client_status, ALLOC_FAILED) && newly && !alloc_server_terminal(al) &&
+        str_empty(al->followup_eval_id) && may_reschedule(a, al))
+        return TRIGGER_ALLOC_FAILURE;
+    return NULL;
+}
+
+/* A delayed evaluation for the loss of what is back after all (S19), unless others wait for it. */
+static void
+drop_followup(struct apply *a, struct allocation *al)
+{
+    const char *id = al->followup_eval_id;
+    if (str_empty(id))
+        return;
+    al->followup_eval_id = NULL;
+    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, al->namespace, al->job_id);
+    state_iter_live_only(it);
+    bool shared = false;
+    for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;)
+        shared |= !str_eq(o->id, al->id) && str_eq(o->followup_eval_id, id);
+    if (!shared)
+        apply_cancel_eval(a, id, "the allocation reconnected");
+}
+
+static struct allocation *
+merge_report(struct apply *a, const struct allocation *old, const struct allocation *in)
+{
+    struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+    struct allocation *rep = codec_clone(al, &type_allocation, in);
+    al->client_status = str_or(rep->client_status, old->client_status);
+    al->client_description = rep->client_description;
+    if (rep->task_states.v != NULL)
+        al->task_states = rep->task_states;
+    if (rep->network_status != NULL)
+        al->network_status = rep->network_status;
+    if (str_eq(old->client_status, ALLOC_UNKNOWN) &&
+        !str_eq(al->client_status, ALLOC_UNKNOWN)) {
+        if (al->alloc_states.n > 0)
+            apply_append_state(a, al, al->client_status);
+        drop_followup(a, al);
+    }
+    return al;
+}
+
+struct eval_job {
+    const struct job *job;
+    const char *trigger;
+};
+
+static void
+want_eval_for(struct apply *a, struct eval_job **v, size_t *n, struct eval_job ej)
+{
+    for (size_t i = 0; i < *n; i++) {
+        if (str_eq((*v)[i].job->id, ej.job->id) &&
+            str_eq((*v)[i].job->namespace, ej.job->namespace))
+            return;
+    }
+    mem_resize(a->tmp, *v, struct eval_job, *n + 1);
+    (*v)[(*n)++] = ej;
+}
+
+/* All reported allocations belong to the node, judged by our copy. (S18) */
+static int
+check_owner(struct apply *a, const struct intent_alloc_update *in, size_t *ret_known)
+{
+    *ret_known = 0;
+    for (size_t i = 0; i < in->allocs.n; i++) {
+        const struct allocation *old = state_alloc(a->t, a->tmp, in->allocs.v[i]->id);
+        if (old == NULL)
+            continue;
+        if (!str_eq(old->node_id, in->node_id))
+            return apply_refuse(a, -ERR_FORBIDDEN,
+                                "allocation \"%s\" does not belong to node \"%s\"", old->id,
+                                in->node_id);
+        ++*ret_known;
+    }
+    return 0;
+}
+
+int
+apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
+{
+    struct node *n = state_node(a->t, a->ctx, in->node_id);
+    if (n == NULL)
+        return apply_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(in->node_id, ""));
+    if (!node_responsive(n)) /* S4 */
+        return apply_refuse(a, -ERR_CONFLICT,
+                            "node \"%s\" is %s: it must heartbeat before it may report", n->id,
+                            n->status);
+    size_t known = 0;
+    int rc = check_owner(a, in, &known);
+    if (rc < 0)
+        return rc;
+    a->eval_ids = &in->eval_ids;
+    a->res->node = n;
+    a->res->node_was = n->status;
+    struct eval_job *evals = NULL;
+    size_t n_evals = 0;
+    for (size_t i = 0; i < in->allocs.n; i++) {
+        const struct allocation *old = state_alloc(a->t, a->ctx, in->allocs.v[i]->id);
+        if (old == NULL)
+            continue;
+        struct allocation *al = merge_report(a, old, in->allocs.v[i]);
+        if (codec_equal(&type_allocation, al, old, 0))
+            continue;
+        const struct job *j = apply_job(a, al->namespace, al->job_id);
+        const char *why = wants_eval(a, al, old, j);
+        const struct job *of = j != NULL ? j : state_alloc_job(a->t, al);
+        al->job = NULL;
+        if (why != NULL && of != NULL)
+            want_eval_for(a, &evals, &n_evals, (struct eval_job){of, why});
+        apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+    }
+    for (size_t i = 0; i < n_evals; i++)
+        apply_put_eval(a, apply_new_eval(a, evals[i].job, evals[i].trigger));
+    if (known > 0) { /* S5; does not move the node's ModifyIndex nor the table's */
+        n->last_alloc_update_index = a->index;
+        state_put_node(a->t, 0, n);
+    }
+    return 0;
+}
+
+static bool
+drains(struct apply *a, const char *node_id)
+{
+    const struct node *n = state_node(a->t, a->tmp, node_id);
+    return n != NULL && n->drain_strategy != NULL;
+}
+
+void
+apply_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s)
+{
+    struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+    struct desired_transition *d = al->desired_transition;
+
+    if (d == NULL)
+        d = al->desired_transition = type_new(al, &type_desired_transition);
+    if (s->migrate.set)
+        d->migrate = s->migrate;
+    if (s->reschedule.set)
+        d->reschedule = s->reschedule;
+    if (s->force_reschedule.set)
+        d->force_reschedule = s->force_reschedule;
+    if (s->no_shutdown_delay.set)
+        d->no_shutdown_delay = s->no_shutdown_delay;
+    if (s->migrate_disable_placement.set)
+        d->migrate_disable_placement = s->migrate_disable_placement;
+    apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+}
+
+int
+apply_alloc_transition(struct apply *a, const struct intent_alloc_transition *in)
+{
+    for (size_t i = 0; i < in->alloc_ids.n; i++) {
+        const struct allocation *old = state_alloc(a->t, a->ctx, in->alloc_ids.v[i]);
+        if (old == NULL || in->transition == NULL || (in->draining && !drains(a, old->node_id)))
+            continue;
+        apply_transition(a, old, in->transition);
+    }
+    for (size_t i = 0; i < in->evals.n; i++)
+        apply_put_eval(a, in->evals.v[i]);
+    return 0;
+}

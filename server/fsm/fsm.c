@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine: dispatch, and what intents have in common: evaluations, summaries, job status.
+ */
+#include "server/fsm/fsm.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "server/fsm/fsm_int.h"
+
+int
+apply_refuse(struct apply *a, int code, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return err_set(&a->res->err, code, "%s", text);
+}
+
+size_t
+apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t next)
+{
+    struct place_of *p;
+    HASH_FIND_STR(*all, key, p);
+    if (p != NULL)
+        return p->at;
+    p = mem_new(a->tmp, struct place_of);
+    *p = (struct place_of){.key = key, .at = next};
+    HASH_ADD_KEYPTR(hh, *all, p->key, strlen(p->key), p);
+    return next;
+}
+
+/* --- evaluations --- */
+
+/* Apply makes no random ids: the leader stamps some; further ones are derived from the first. */
+static const char *
+next_eval_id(struct apply *a)
+{
+    size_t i = a->n_eval_ids++;
+    if (a->eval_ids != NULL && i < a->eval_ids->n)
+        return mem_strdup(a->ctx, a->eval_ids->v[i]);
+    const char *base = a->eval_ids != NULL && a->eval_ids->n > 0 ? a->eval_ids->v[0] : "";
+    XXH128_hash_t h = XXH3_128bits_withSeed(base, strlen(base), a->index * 1000003U + i);
+    return mem_printf(a->ctx, "%08x-%04x-8%03x-8%03x-%012llx", (unsigned)(h.low64 >> 32),
+                      (unsigned)(h.low64 >> 16) & 0xffffU, (unsigned)h.low64 & 0xfffU,
+                      (unsigned)(h.high64 >> 52) & 0xfffU,
+                      (unsigned long long)(h.high64 & 0xffffffffffffULL));
+}
+
+struct evaluation *
+apply_new_eval(struct apply *a, const struct job *j, const char *trigger)
+{
+    struct evaluation *ev = type_new(a->ctx, &type_evaluation);
+    ev->id = next_eval_id(a);
+    ev->namespace = mem_strdup(ev, j->namespace);
+    ev->job_id = mem_strdup(ev, j->id);
+    ev->priority = j->priority.set ? j->priority.v : 50;
+    ev->type = mem_strdup(ev, j->type);
+    ev->triggered_by = trigger;
+    ev->status = EVAL_PENDING;
+    ev->job_modify_index = j->job_modify_index;
+    ev->create_time = ev->modify_time = a->now;
+    return ev;
+}
+
+static void
+store_eval(struct apply *a, struct evaluation *ev)
+{
+    const struct evaluation *old = state_eval(a->t, a->tmp, ev->id);
+    ev->create_index = old != NULL ? old->create_index : a->index;
+    ev->modify_index = a->index;
+    if (old != NULL)
+        ev->create_time = old->create_time;
+    if (ev->create_time == 0)
+        ev->create_time = a->now;
+    if (old != NULL || ev->modify_time == 0)
+        ev->modify_time = a->now;
+    state_put_eval(a->t, a->index, ev);
+    a->res->changed = true;
+    size_t at = apply_place_of(a, &a->at_evals, str_or(ev->id, ""), a->res->evals.n);
+    if (at < a->res->evals.n)
+        a->res->evals.v[at] = ev;
+    else
+        list_add(a->ctx, a->res->evals, ev);
+}
+
+void
+apply_cancel_eval(struct apply *a, const char *id, const char *why)
+{
+    struct evaluation *ev = state_eval(a->t, a->ctx, id);
+    if (ev == NULL || (!str_eq(ev->status, EVAL_PENDING) && !str_eq(ev->status, EVAL_BLOCKED)))
+        return;
+    ev->status = EVAL_CANCELED;
+    ev->status_description = why;
+    store_eval(a, ev);
+}
+
+static void
+cancel_blocked(struct apply *a, const struct evaluation *by)
+{
+    struct str_list ids = {NULL, 0};
+    struct state_iter *it = state_blocked_evals(a->t, a->tmp, by->namespace, by->job_id);
+    for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;) {
+        if (!str_eq(ev->id, by->id))
+            list_add(a->tmp, ids, ev->id);
+    }
+    const char *why = mem_printf(a->ctx, "evaluation \"%s\" successful", by->id);
+    for (size_t i = 0; i < ids.n; i++)
+        apply_cancel_eval(a, ids.v[i], why);
+}
+
+static void
+count_queued(struct apply *a, const struct evaluation *ev)
+{
+    for (size_t i = 0; i < ev->queued_allocations.n; i++) {
+        struct task_group_summary *s =
+            apply_summary(a, ev->namespace, ev->job_id, ev->queued_allocations.v[i].k);
+        if (s == NULL || s->queued == ev->queued_allocations.v[i].v)
+            continue;
+        s->queued = ev->queued_allocations.v[i].v;
+        apply_touch_job(a, ev->namespace, ev->job_id)->summary_changed = true;
+    }
+}
+
+void
+apply_put_eval(struct apply *a, const struct evaluation *in)
+{
+    struct evaluation *ev = codec_clone(a->ctx, &type_evaluation, in);
+    store_eval(a, ev);
+    apply_touch_job(a, ev->namespace, ev->job_id);
+    if (str_eq(ev->status, EVAL_COMPLETE) && str_empty(ev->blocked_eval))
+        cancel_blocked(a, ev);
+    count_queued(a, ev);
+}
+
+/* --- jobs touched by an entry --- */
+
+const struct job *
+apply_job(struct apply *a, const char *ns, const char *id)
+{
+    if (a->last_id == NULL || !str_eq(a->last_id, id) || !str_eq(a->last_ns, ns)) {
+        a->last_job = state_job(a->t, a->tmp, ns, id);
+        a->last_ns = mem_strdup(a->tmp, ns);
+        a->last_id = mem_strdup(a->tmp, str_or(id, ""));
+    }
+    return a->last_job;
+}
+
+struct touched_job *
+apply_touch_job(struct apply *a, const char *ns, const char *id)
+{
+    struct touched_job *j = a->n_jobs > 0 ? &a->jobs[a->last_touched] : NULL;
+    if (j != NULL && str_eq(j->id, id) && str_eq(j->ns, ns))
+        return j;
+    const char *key = mem_printf(a->tmp, "%s\n%s", str_or(ns, ""), str_or(id, ""));
+    a->last_touched = apply_place_of(a, &a->at_jobs, key, a->n_jobs);
+    if (a->last_touched < a->n_jobs)
+        return &a->jobs[a->last_touched];
+    if (a->n_jobs == a->cap_jobs) {
+        a->cap_jobs = a->cap_jobs == 0 ? 4 : a->cap_jobs * 2;
+        mem_resize(a->tmp, a->jobs, struct touched_job, a->cap_jobs);
+    }
+    j = &a->jobs[a->n_jobs++];
+    *j = (struct touched_job){.ns = mem_strdup(a->tmp, ns), .id = mem_strdup(a->tmp, id)};
+    return j;
+}
+
+struct task_group_summary *
+apply_summary(struct apply *a, const char *ns, const char *id, const char *group)
+{
+    struct touched_job *j = apply_touch_job(a, ns, id);
+    if (j->summary == NULL)
+        j->summary = state_summary(a->t, a->tmp, ns, id);
+    if (j->summary == NULL)
+        return NULL;
+    __auto_type row = map_put(a->tmp, j->summary->summary, group);
+    if (row->v == NULL)
+        row->v = type_new(a->tmp, &type_task_group_summary);
+    return row->v;
+}
+
+static int64_t *
+counter(struct task_group_summary *s, const char *client_status)
+{
+    if (str_eq(client_status, ALLOC_PENDING))
+        return &s->starting;
+    if (str_eq(client_status, ALLOC_RUNNING))
+        return &s->running;
+    if (str_eq(client_status, ALLOC_COMPLETE))
+        return &s->complete;
+    if (str_eq(client_status, ALLOC_FAILED))
+        return &s->failed;
+    if (str_eq(client_status, ALLOC_LOST))
+        return &s->lost;
+    return str_eq(client_status, ALLOC_UNKNOWN) ? &s->unknown : NULL;
+}
+
+static void
+count_alloc(struct apply *a, const struct allocation *al, const struct allocation *old)
+{
+    if (old != NULL && str_eq(old->client_status, al->client_status))
+        return;
+    struct task_group_summary *s = apply_summary(a, al->namespace, al->job_id, al->task_group);
+    if (s == NULL)
+        return;
+    /* What completed or failed did so for ever, even when the client changes its mind. */
+    int64_t *from = old != NULL ? counter(s, old->client_status) : &s->queued;
+    if (from != NULL && from != &s->complete && from != &s->failed && *from > 0)
+        --*from;
+    int64_t *to = counter(s, al->client_status);
+    if (to != NULL)
+        ++*to;
+    apply_touch_job(a, al->namespace, al->job_id)->summary_changed = true;
+}
+
+void
+apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old, uint64_t jmi)
+{
+    al->create_index = old != NULL ? old->create_index : a->index;
+    al->modify_index = a->index;
+    al->modify_time = a->now;
+    state_put_alloc(a->t, a->index, al, jmi);
+    a->res->changed = true;
+    apply_touch_job(a, al->namespace, al->job_id);
+    count_alloc(a, al, old);
+    size_t at = apply_place_of(a, &a->at_allocs, al->id, a->res->allocs.n);
+    if (at < a->res->allocs.n)
+        a->res->allocs.v[at] = al;
+    else
+        list_add(a->ctx, a->res->allocs, al);
+}
+
+int64_t
+apply_lost_after(struct apply *a, struct allocation *al)
+{
+    const struct job *j = state_alloc_job(a->t, al);
+    al->job = NULL;
+    for (size_t i = 0; j != NULL && i < j->task_groups.n; i++) {
+        const struct task_group *tg = j->task_groups.v[i];
+        if (!str_eq(tg->name, al->task_group))
+            continue;
+        if (tg->disconnect != NULL && tg->disconnect->lost_after.set)
+            return tg->disconnect->lost_after.v;
+        return tg->max_client_disconnect.set ? tg->max_client_disconnect.v : 0;
+    }
+    return 0;
+}
+
+void
+apply_append_state(struct apply *a, struct allocation *al, const char *value)
+{
+    struct alloc_state *s = type_new(al, &type_alloc_state);
+    s->field = "ClientStatus";
+    s->value = value;
+    s->time = a->now;
+    struct alloc_state_list l = {NULL, 0};
+    for (size_t i = 0; i < al->alloc_states.n; i++)
+        list_add(al, l, al->alloc_states.v[i]);
+    list_add(al, l, s);
+    al->alloc_states = l;
+}
+
+static const char *
+job_status(struct apply *a, const struct job *j)
+{
+    bool standing = str_eq(j->type, JOB_SYSTEM) || j->periodic != NULL || j->parameterized_job != NULL;
+    if (standing)
+        return j->stop ? JOB_STATUS_DEAD : JOB_STATUS_RUNNING;
+    if (state_has_live_allocs(a->t, j->namespace, j->id))
+        return JOB_STATUS_RUNNING;
+    if (!j->stop && state_has_open_evals(a->t, j->namespace, j->id))
+        return JOB_STATUS_PENDING;
+    bool over = j->stop || state_has_evals(a->t, j->namespace, j->id) ||
+                state_has_allocs(a->t, j->namespace, j->id);
+    return over ? JOB_STATUS_DEAD : JOB_STATUS_PENDING;
+}
+
+void
+apply_finish(struct apply *a)
+{
+    for (size_t i = 0; i < a->n_jobs; i++) {
+        struct touched_job *tj = &a->jobs[i];
+        struct job *j = state_job(a->t, a->ctx, tj->ns, tj->id);
+        if (j == NULL)
+            continue;
+        if (tj->summary != NULL && tj->summary_changed) {
+            tj->summary->modify_index = a->index;
+            state_put_summary(a->t, a->index, tj->summary);
+        }
+        const char *status = job_status(a, j);
+        if (!str_eq(j->status, status)) {
+            j->status = status;
+            j->modify_index = a->index;
+            state_put_job(a->t, a->index, j);
+            if (a->res->job != NULL && str_eq(a->res->job->id, j->id))
+                a->res->job = j;
+        }
+    }
+}
+
+/* --- the small intents --- */
+
+static int
+apply_eval_update(struct apply *a, const struct intent_eval_update *in)
+{
+    for (size_t i = 0; i < in->evals.n; i++)
+        apply_put_eval(a, in->evals.v[i]);
+    return 0;
+}
+
+static int
+apply_reap(struct apply *a, const struct intent_reap *in)
+{
+    for (size_t i = 0; i < in->allocs.n; i++) {
+        const struct allocation *al = state_alloc(a->t, a->tmp, in->allocs.v[i]);
+        if (al == NULL || alloc_live(al))
+            continue;
+        state_del_alloc(a->t, a->index, al->id);
+        a->res->changed = true;
+    }
+    for (size_t i = 0; i < in->evals.n; i++) {
+        state_del_eval(a->t, a->index, in->evals.v[i]);
+        a->res->changed = true;
+    }
+    for (size_t i = 0; i < in->jobs.n; i++)
+        apply_reap_job(a, in->jobs.v[i]);
+    for (size_t i = 0; i < in->nodes.n; i++) {
+        if (apply_reap_node(a, in->nodes.v[i], in->down_before))
+            list_add(a->ctx, a->res->purged_nodes, mem_strdup(a->ctx, in->nodes.v[i]));
+    }
+    return 0;
+}
+
+static int
+apply_scheduler_config(struct apply *a, const struct scheduler_configuration *in)
+{
+    struct scheduler_configuration *c =
+        codec_clone(a->tmp, &type_scheduler_configuration, in);
+    const struct scheduler_configuration *old = state_scheduler_config(a->t, a->tmp);
+    c->create_index = old->create_index != 0 ? old->create_index : a->index;
+    c->modify_index = a->index;
+    state_put_scheduler_config(a->t, a->index, c);
+    a->res->changed = true;
+    return 0;
+}
+
+static int
+apply_scheduler_cas(struct apply *a, const struct intent_scheduler_cas *in)
+{
+    const struct scheduler_configuration *old = state_scheduler_config(a->t, a->tmp);
+    return in->scheduler_config == NULL || old->modify_index != in->modify_index
+               ? 0
+               : apply_scheduler_config(a, in->scheduler_config);
+}
+
+static int
+dispatch(struct apply *a, const struct intent *in)
+{
+    if (in->node_register != NULL)
+        return apply_node_register(a, in->node_register);
+    if (in->node_status != NULL)
+        return apply_node_status(a, in->node_status);
+    if (in->node_eligibility != NULL)
+        return apply_node_eligibility(a, in->node_eligibility);
+    if (in->node_drain != NULL)
+        return apply_node_drain(a, in->node_drain);
+    if (in->node_drained != NULL)
+        return apply_node_drained(a, in->node_drained);
+    if (in->node_purge != NULL)
+        return apply_node_purge(a, in->node_purge);
+    if (in->node_evaluate != NULL)
+        return apply_node_evaluate(a, in->node_evaluate);
+    if (in->job_register != NULL)
+        return apply_job_register(a, in->job_register);
+    if (in->job_deregister != NULL)
+        return apply_job_deregister(a, in->job_deregister);
+    if (in->eval_update != NULL)
+        return apply_eval_update(a, in->eval_update);
+    if (in->plan_result != NULL)
+        return apply_plan_result(a, in->plan_result);
+    if (in->alloc_update != NULL)
+        return apply_alloc_update(a, in->alloc_update);
+    if (in->alloc_transition != NULL)
+        return apply_alloc_transition(a, in->alloc_transition);
+    if (in->reap != NULL)
+        return apply_reap(a, in->reap);
+    if (in->scheduler_cas != NULL)
+        return apply_scheduler_cas(a, in->scheduler_cas);
+    if (in->scheduler_config != NULL)
+        return apply_scheduler_config(a, in->scheduler_config);
+    return 0;
+}
+
+struct fsm_result *
+fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct intent *in)
+{
+    auto_mem void *tmp = mem_ctx("apply");
+    struct fsm_result *res = mem_new(ctx, struct fsm_result);
+    res->index = index;
+    struct apply a = {
+        .ctx = res, .tmp = tmp, .t = t, .index = index, .now = in->time, .res = res};
+    if (dispatch(&a, in) == 0)
+        apply_finish(&a);
+    HASH_CLEAR(hh, a.at_jobs);
+    HASH_CLEAR(hh, a.at_evals);
+    HASH_CLEAR(hh, a.at_allocs);
+    return res;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the state machine share: one entry being applied.
+ */
+#ifndef PADDOCK_SERVER_FSM_FSM_INT_H
+#define PADDOCK_SERVER_FSM_FSM_INT_H
+
+#include "api/terms.h"
+#include "common/hash.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/fsm/fsm.h"
+#include "server/state/write.h"
+
+/* A job whose status and summary the entry touched. */
+struct touched_job {
+    const char *ns;
+    const char *id;
+    struct job_summary *summary; /* loaded when first needed */
+    bool summary_changed;
+};
+
+/* Where the entry put what it touched: position in a list, by id. */
+struct place_of {
+    const char *key;
+    size_t at;
+    UT_hash_handle hh;
+};
+
+struct apply {
+    void *ctx; /* of the result */
+    void *tmp; /* until the entry is applied */
+    struct state_txn *t;
+    uint64_t index;
+    int64_t now; /* stamped by the leader, ns */
+    struct fsm_result *res;
+    const struct str_list *eval_ids; /* stamped for evaluations that apply decides; may be NULL */
+    size_t n_eval_ids;
+    struct touched_job *jobs;
+    size_t n_jobs, cap_jobs;
+    size_t last_touched;            /* in `jobs`; entries come in runs of one job */
+    struct place_of *at_jobs;       /* by "namespace\njob" */
+    struct place_of *at_evals;      /* in res->evals */
+    struct place_of *at_allocs;     /* in res->allocs */
+    struct job *last_job; /* of apply_job() */
+    const char *last_ns;
+    const char *last_id;
+};
+
+/* Refuses the entry; nothing may have been written before. */
+int apply_refuse(struct apply *a, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The position kept for `key`, or `next`, which is kept from then on. The key is borrowed; *all is
+ * cleared by HASH_CLEAR. */
+size_t apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t next);
+
+/* --- evaluations --- */
+/* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all. */
+void apply_put_eval(struct apply *a, const struct evaluation *ev);
+/* A new pending evaluation of a job, with the next stamped id; not stored yet. */
+struct evaluation *apply_new_eval(struct apply *a, const struct job *j, const char *trigger);
+/* Cancels a stored evaluation that is not terminal. */
+void apply_cancel_eval(struct apply *a, const char *id, const char *why);
+
+/* --- allocations --- */
+/* Stores, counts in the summary, adds to the result. `old` NULL: new. */
+void apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old,
+                     uint64_t job_modify_index);
+/* Sets what `s` has set. `old` as stored. */
+void apply_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s);
+/* lost_after of the allocation's group in ns, 0: none. */
+int64_t apply_lost_after(struct apply *a, struct allocation *al);
+/* Records a change of client status (reconnect.md 2.2). */
+void apply_append_state(struct apply *a, struct allocation *al, const char *value);
+
+/* --- jobs --- */
+/* The job as stored before the entry touched it, or NULL; cheap for runs of the same one. */
+const struct job *apply_job(struct apply *a, const char *ns, const char *id);
+struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
+/* The group's counters, made when missing; NULL when the job has no summary. */
+struct task_group_summary *apply_summary(struct apply *a, const char *ns, const char *id,
+                                         const char *group);
+/* Status and summaries of everything touched; last. */
+void apply_finish(struct apply *a);
+
+/* --- nodes --- */
+/* Appended to those of the node; `message` and `subsystem` are constants. */
+void apply_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem);
+void apply_put_node(struct apply *a, struct node *n);
+/* One evaluation for every job that has work on the node, or should have (1.6). */
+void apply_node_evals(struct apply *a, const char *node_id);
+
+/* --- intents --- */
+int apply_node_register(struct apply *a, const struct intent_node_register *in);
+int apply_node_status(struct apply *a, const struct intent_node_status *in);
+int apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in);
+int apply_node_drain(struct apply *a, const struct intent_node_drain *in);
+int apply_node_drained(struct apply *a, const struct intent_node_drained *in);
+int apply_node_purge(struct apply *a, const struct intent_node_purge *in);
+int apply_node_evaluate(struct apply *a, const struct intent_node_evaluate *in);
+/* GC of a node (rule S14); false when it may not go. */
+bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);
+int apply_job_register(struct apply *a, const struct intent_job_register *in);
+int apply_job_deregister(struct apply *a, const struct intent_job_deregister *in);
+void apply_reap_job(struct apply *a, const struct job_ref *ref);
+int apply_plan_result(struct apply *a, const struct plan_result *in);
+int apply_alloc_update(struct apply *a, const struct intent_alloc_update *in);
+int apply_alloc_transition(struct apply *a, const struct intent_alloc_transition *in);
+
+/* Wanted by the server and not finished by the client (reconnect.md 1.4). */
+static inline bool
+alloc_live(const struct allocation *al)
+{
+    return str_eq(al->desired_status, ALLOC_DESIRED_RUN) && !alloc_client_terminal(al);
+}
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine: jobs.
+ */
+#include <inttypes.h>
+
+#include "server/fsm/fsm_int.h"
+
+static int
+check_index(struct apply *a, const struct intent_job_register *in, const struct job *old)
+{
+    if (!in->enforce_index)
+        return 0;
+    if (in->job_modify_index == 0 && old != NULL)
+        return apply_refuse(a, -ERR_CONFLICT, "Enforcing job modify index 0: job already exists");
+    if (in->job_modify_index != 0 && old == NULL)
+        return apply_refuse(a, -ERR_CONFLICT,
+                            "Enforcing job modify index %" PRIu64 ": job does not exist",
+                            in->job_modify_index);
+    if (old != NULL && in->job_modify_index != old->job_modify_index)
+        return apply_refuse(a, -ERR_CONFLICT,
+                            "Enforcing job modify index %" PRIu64
+                            ": job exists with conflicting job modify index: %" PRIu64,
+                            in->job_modify_index, old->job_modify_index);
+    return 0;
+}
+
+/* Every group of the job has counters. */
+static void
+put_summary(struct apply *a, const struct job *j)
+{
+    struct job_summary *s = state_summary(a->t, a->tmp, j->namespace, j->id);
+    bool changed = s == NULL;
+    if (s == NULL) {
+        s = type_new(a->tmp, &type_job_summary);
+        s->namespace = j->namespace;
+        s->job_id = j->id;
+        s->create_index = a->index;
+        s->children = type_new(s, &type_job_children_summary);
+    }
+    for (size_t i = 0; i < j->task_groups.n; i++) {
+        __auto_type row = map_put(s, s->summary, j->task_groups.v[i]->name);
+        if (row->v == NULL) {
+            row->v = type_new(s, &type_task_group_summary);
+            changed = true;
+        }
+    }
+    if (!changed)
+        return;
+    s->modify_index = a->index;
+    state_put_summary(a->t, a->index, s);
+}
+
+/* Stores `j` as the newest version. */
+static void
+put_version(struct apply *a, struct job *j, const struct job *old)
+{
+    j->version = old != NULL ? old->version + 1 : 0;
+    j->create_index = old != NULL ? old->create_index : a->index;
+    j->modify_index = a->index;
+    j->job_modify_index = a->index;
+    j->status = old != NULL ? old->status : JOB_STATUS_PENDING;
+    state_put_job(a->t, a->index, j);
+    state_put_job_version(a->t, a->index, j);
+    state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
+    a->res->job = j;
+    a->res->job_changed = true;
+    a->res->changed = true;
+}
+
+static void
+put_submission(struct apply *a, const struct job *j, const struct job_submission *in)
+{
+    if (in == NULL)
+        return;
+    struct job_submission s = *in;
+    s.namespace = j->namespace;
+    s.job_id = j->id;
+    s.version = j->version;
+    s.job_modify_index = j->job_modify_index;
+    state_put_submission(a->t, a->index, &s);
+}
+
+static void
+put_job_eval(struct apply *a, const struct evaluation *in, const struct job *j)
+{
+    if (in == NULL)
+        return;
+    struct evaluation *ev = codec_clone(a->tmp, &type_evaluation, in);
+    if (j != NULL)
+        ev->job_modify_index = j->job_modify_index;
+    apply_put_eval(a, ev);
+}
+
+int
+apply_job_register(struct apply *a, const struct intent_job_register *in)
+{
+    if (in->job == NULL || str_empty(in->job->id) || str_empty(in->job->namespace))
+        return apply_refuse(a, -ERR_INVALID, "register a job: it has no ID or namespace");
+    struct job *old = state_job(a->t, a->ctx, in->job->namespace, in->job->id);
+    int rc = check_index(a, in, old);
+    if (rc < 0)
+        return rc;
+    apply_touch_job(a, in->job->namespace, in->job->id);
+    bool same = old != NULL && old->stop == in->job->stop && codec_equal(&type_job, old, in->job, F_SERVER);
+    if (same) {
+        a->res->job = old;
+    } else {
+        struct job *j = codec_clone(a->ctx, &type_job, in->job);
+        j->stable = false;
+        if (j->submit_time == 0)
+            j->submit_time = a->now;
+        put_version(a, j, old);
+        put_summary(a, j);
+        put_submission(a, j, in->submission);
+    }
+    put_job_eval(a, in->eval, a->res->job);
+    return 0;
+}
+
+/* Its tasks are stopped at once. */
+static void
+skip_shutdown_delay(struct apply *a, const struct intent_job_deregister *in)
+{
+    static const struct desired_transition dt = {.no_shutdown_delay = {true, true}};
+    struct allocation_list live = {NULL, 0};
+    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, in->namespace, in->job_id);
+
+    state_iter_live_only(it);
+    for (struct allocation *al; (al = state_next(it, a->ctx)) != NULL;)
+        list_add(a->tmp, live, al);
+    for (size_t i = 0; i < live.n; i++)
+        apply_transition(a, live.v[i], &dt);
+}
+
+int
+apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
+{
+    struct job *old = state_job(a->t, a->ctx, in->namespace, in->job_id);
+    if (old == NULL)
+        return apply_refuse(a, -ERR_NOT_FOUND, "job \"%s\" not found", str_or(in->job_id, ""));
+    if (in->no_shutdown_delay)
+        skip_shutdown_delay(a, in);
+    if (in->purge) {
+        state_del_job(a->t, a->index, in->namespace, in->job_id);
+        a->res->changed = true;
+        put_job_eval(a, in->eval, old);
+        return 0;
+    }
+    apply_touch_job(a, in->namespace, in->job_id);
+    if (old->stop) {
+        a->res->job = old;
+    } else {
+        struct job *j = codec_clone(a->ctx, &type_job, old);
+        j->stop = true;
+        put_version(a, j, old);
+    }
+    put_job_eval(a, in->eval, a->res->job);
+    return 0;
+}
+
+void
+apply_reap_job(struct apply *a, const struct job_ref *ref)
+{
+    const struct job *j = state_job(a->t, a->tmp, ref->namespace, ref->id);
+    if (j == NULL || !str_eq(j->status, JOB_STATUS_DEAD))
+        return;
+    if (state_has_live_allocs(a->t, ref->namespace, ref->id))
+        return;
+    state_del_job(a->t, a->index, ref->namespace, ref->id);
+    a->res->changed = true;
+}

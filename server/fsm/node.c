@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine: nodes. The next status is decided here, from the state at the entry's index
+ * (reconnect.md 1.13; rule numbers below are its).
+ */
+#include "common/num.h"
+#include "server/fsm/fsm_int.h"
+
+/* --- what is on a node --- */
+
+struct on_node {
+    struct allocation **live;
+    size_t n_live;
+    bool unknown;   /* a live one is unknown */
+    bool may_wait;  /* one asked to survive a disconnect and its time is not over (1.8(3)) */
+    struct allocation **all;
+    size_t n;
+};
+
+/* When the client status last became unknown by record; 0: no record. (S17) */
+static int64_t
+unknown_since(const struct allocation *al)
+{
+    for (size_t i = al->alloc_states.n; i > 0; i--) {
+        const struct alloc_state *s = al->alloc_states.v[i - 1];
+        if (str_eq(s->field, "ClientStatus"))
+            return str_eq(s->value, ALLOC_UNKNOWN) ? s->time : 0;
+    }
+    return 0;
+}
+
+static bool
+may_wait(struct apply *a, struct allocation *al)
+{
+    if (!str_eq(al->desired_status, ALLOC_DESIRED_RUN) || alloc_client_terminal(al))
+        return false;
+    int64_t lost_after = apply_lost_after(a, al);
+    if (lost_after <= 0)
+        return false;
+    if (!str_eq(al->client_status, ALLOC_UNKNOWN))
+        return true;
+    int64_t since = unknown_since(al);
+    return since != 0 && a->now - since < lost_after;
+}
+
+static struct on_node
+load_node(struct apply *a, const char *id)
+{
+    struct on_node o = {0};
+    struct allocation_list all = {NULL, 0};
+    struct allocation_list live = {NULL, 0};
+    struct state_iter *it = state_allocs_by_node(a->t, a->tmp, id);
+    for (struct allocation *al; (al = state_next(it, a->ctx)) != NULL;) {
+        list_add(a->tmp, all, al);
+        if (!alloc_live(al))
+            continue;
+        list_add(a->tmp, live, al);
+        o.unknown |= str_eq(al->client_status, ALLOC_UNKNOWN);
+    }
+    for (size_t i = 0; i < live.n && !o.may_wait; i++)
+        o.may_wait = may_wait(a, live.v[i]);
+    o.live = live.v;
+    o.n_live = live.n;
+    o.all = all.v;
+    o.n = all.n;
+    return o;
+}
+
+/* S7: what comes back must be reported again before the node gets work. */
+static void
+mark_unknown(struct apply *a, const struct on_node *o)
+{
+    for (size_t i = 0; i < o->n_live; i++) {
+        struct allocation *old = o->live[i];
+        if (str_eq(old->client_status, ALLOC_UNKNOWN))
+            continue;
+        struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+        al->client_status = ALLOC_UNKNOWN;
+        al->client_description = "waiting for the returned client to report";
+        if (apply_lost_after(a, al) > 0)
+            apply_append_state(a, al, ALLOC_UNKNOWN);
+        al->alloc_modify_index = a->index;
+        apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+    }
+}
+
+static void
+put_node_eval(struct apply *a, const struct job *j, const char *node_id)
+{
+    struct evaluation *ev = apply_new_eval(a, j, TRIGGER_NODE_UPDATE);
+    ev->node_id = mem_strdup(ev, node_id);
+    ev->node_modify_index = a->index;
+    apply_put_eval(a, ev);
+}
+
+static const char *
+job_key(struct apply *a, const char *ns, const char *id)
+{
+    return mem_printf(a->tmp, "%s\n%s", ns, id);
+}
+
+static bool
+wants_node(const struct job *j, const struct node *n)
+{
+    if (!str_eq(j->node_pool, POOL_ALL) &&
+        !str_eq(str_or(j->node_pool, POOL_DEFAULT), str_or(n->node_pool, POOL_DEFAULT)))
+        return false;
+    for (size_t i = 0; i < j->datacenters.n; i++) {
+        if (str_stars(j->datacenters.v[i], n->datacenter))
+            return true;
+    }
+    return j->datacenters.n == 0;
+}
+
+/* System jobs look at every node that is theirs, whether they run there or not. */
+static void
+system_evals(struct apply *a, const char *node_id, const struct str_list *seen)
+{
+    const struct node *n = state_node(a->t, a->tmp, node_id);
+    if (n == NULL)
+        return;
+    struct job_list jobs = {NULL, 0};
+    struct state_iter *it = state_jobs_by_type(a->t, a->tmp, JOB_SYSTEM);
+    for (struct job *j; (j = state_next(it, a->tmp)) != NULL;) {
+        if (!j->stop && wants_node(j, n) && !str_list_has(seen, job_key(a, j->namespace, j->id)))
+            list_add(a->tmp, jobs, j);
+    }
+    for (size_t i = 0; i < jobs.n; i++)
+        put_node_eval(a, jobs.v[i], node_id);
+}
+
+/* One evaluation per job that has work on the node, or should have (1.6). */
+static void
+node_evals(struct apply *a, const char *node_id, const struct on_node *o)
+{
+    struct str_list seen = {NULL, 0};
+    for (size_t i = 0; i < o->n; i++) {
+        const struct allocation *al = o->all[i];
+        const char *key = job_key(a, al->namespace, al->job_id);
+        if (str_list_has(&seen, key))
+            continue;
+        const struct job *j = state_job(a->t, a->tmp, al->namespace, al->job_id);
+        const struct job *of = j != NULL ? j : state_alloc_job(a->t, (struct allocation *)(uintptr_t)al);
+        ((struct allocation *)(uintptr_t)al)->job = NULL;
+        if (of == NULL || str_eq(of->type, JOB_SYSBATCH))
+            continue;
+        bool batch = str_eq(of->type, JOB_BATCH);
+        if (batch ? alloc_client_terminal(al)
+                  : alloc_client_terminal(al) && alloc_server_terminal(al))
+            continue;
+        list_add(a->tmp, seen, key);
+        put_node_eval(a, of, node_id);
+    }
+    system_evals(a, node_id, &seen);
+}
+
+void
+apply_node_evals(struct apply *a, const char *node_id)
+{
+    struct on_node o = load_node(a, node_id);
+    node_evals(a, node_id, &o);
+}
+
+/* --- writing a node --- */
+
+void
+apply_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem)
+{
+    struct node_event *e = type_new(n, &type_node_event);
+    e->message = message;
+    e->subsystem = subsystem;
+    e->timestamp = a->now;
+    e->create_index = a->index;
+    struct node_event_list l = {NULL, 0};
+    size_t skip = n->events.n >= STATE_NODE_EVENTS_KEPT ? n->events.n - STATE_NODE_EVENTS_KEPT + 1 : 0;
+    for (size_t i = skip; i < n->events.n; i++)
+        list_add(n, l, n->events.v[i]);
+    list_add(n, l, e);
+    n->events = l;
+}
+
+void
+apply_put_node(struct apply *a, struct node *n)
+{
+    n->modify_index = a->index;
+    if (n->create_index == 0)
+        n->create_index = a->index;
+    state_put_node(a->t, a->index, n);
+    a->res->node = n;
+    a->res->node_modify_index = a->index;
+    a->res->changed = true;
+}
+
+static int
+no_node(struct apply *a, const char *id)
+{
+    return apply_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(id, ""));
+}
+
+/* What decides where work may go (1.5). Driver health counts, its time stamps do not. */
+static bool
+same_facts(void *tmp, const struct node *x, const struct node *y)
+{
+    if (!str_eq(x->datacenter, y->datacenter) || !str_eq(x->name, y->name) ||
+        !str_eq(x->node_class, y->node_class) || !str_eq(x->node_pool, y->node_pool) ||
+        x->drivers.n != y->drivers.n)
+        return false;
+    for (size_t i = 0; i < x->drivers.n; i++) {
+        const struct driver_info *p = x->drivers.v[i].v;
+        const struct driver_info *q = y->drivers.v[i].v;
+        if (!str_eq(x->drivers.v[i].k, y->drivers.v[i].k) || (p == NULL) != (q == NULL) ||
+            (p != NULL && (p->detected != q->detected || p->healthy != q->healthy)))
+            return false;
+    }
+    struct node *s = type_new(tmp, &type_node);
+    struct node *t = type_new(tmp, &type_node);
+    s->attributes = x->attributes;
+    s->meta = x->meta;
+    s->node_resources = x->node_resources;
+    s->reserved_resources = x->reserved_resources;
+    s->host_volumes = x->host_volumes;
+    t->attributes = y->attributes;
+    t->meta = y->meta;
+    t->node_resources = y->node_resources;
+    t->reserved_resources = y->reserved_resources;
+    t->host_volumes = y->host_volumes;
+    return codec_equal(&type_node, s, t, 0);
+}
+
+/* What registering does not touch of a known node. (S2) */
+static void
+keep_own(struct node *n, const struct node *old)
+{
+    n->status = old->status;
+    n->status_description = old->status_description;
+    n->status_updated_at = old->status_updated_at;
+    n->scheduling_eligibility = old->scheduling_eligibility;
+    n->drain_strategy = old->drain_strategy;
+    n->last_drain = old->last_drain;
+    n->events = old->events;
+    n->last_missed_heartbeat_index = old->last_missed_heartbeat_index;
+    n->last_alloc_update_index = old->last_alloc_update_index;
+    n->create_index = old->create_index;
+    n->modify_index = old->modify_index;
+}
+
+int
+apply_node_register(struct apply *a, const struct intent_node_register *in)
+{
+    if (in->node == NULL || str_empty(in->node->id))
+        return apply_refuse(a, -ERR_INVALID, "register a node: it has no ID");
+    struct node *n = codec_clone(a->ctx, &type_node, in->node);
+    struct node *old = state_node(a->t, a->ctx, n->id);
+    if (old == NULL) {
+        n->status = NODE_INIT;
+        n->scheduling_eligibility = str_or(n->scheduling_eligibility, NODE_ELIGIBLE);
+        n->status_updated_at = a->now / NS_PER_S;
+        n->drain_strategy = NULL;
+        n->last_missed_heartbeat_index = n->last_alloc_update_index = 0;
+        n->create_index = 0;
+        n->events = (struct node_event_list){NULL, 0};
+        apply_node_event(a, n, "Node registered", "Cluster");
+        apply_put_node(a, n);
+        return 0;
+    }
+    if (!str_eq(old->secret_id, n->secret_id))
+        return apply_refuse(a, -ERR_FORBIDDEN,
+                            "node \"%s\" is registered with another secret; if the host was "
+                            "reinstalled, purge the old node first",
+                            n->id);
+    a->res->node_was = old->status;
+    keep_own(n, old);
+    bool relevant = !same_facts(a->tmp, old, n);
+    if (!relevant && codec_equal(&type_node, old, n, 0)) {
+        a->res->node = old;
+        a->res->node_modify_index = old->modify_index;
+        return 0;
+    }
+    a->eval_ids = &in->eval_ids;
+    apply_put_node(a, n);
+    if (relevant && str_eq(n->status, NODE_READY))
+        apply_node_evals(a, n->id);
+    return 0;
+}
+
+/* --- status --- */
+
+static void
+set_status(struct apply *a, struct node *n, const char *to, const char *why)
+{
+    bool was_responsive = node_responsive(n);
+    bool stays = str_eq(n->status, to);
+    n->status = to;
+    if (!stays)
+        n->status_updated_at = a->now / NS_PER_S;
+    if (was_responsive && !node_responsive(n)) /* S5 */
+        n->last_missed_heartbeat_index = a->index;
+    if (!stays && str_eq(to, NODE_READY))
+        n->last_missed_heartbeat_index = 0;
+    if (why != NULL)
+        apply_node_event(a, n, why, "Cluster");
+    apply_put_node(a, n);
+}
+
+/* The leader saw no heartbeat. (S9) */
+static int
+missed(struct apply *a, struct node *n, uint64_t seen)
+{
+    struct on_node o = load_node(a, n->id);
+    if (seen != 0 && (n->modify_index > seen || n->last_alloc_update_index > seen))
+        return 0; /* heard of meanwhile (S12); if it was not the node itself, it is missed again */
+    if (str_eq(n->status, NODE_DOWN))
+        return 0;
+    if (str_eq(n->status, NODE_DISCONNECTED) && o.may_wait) {
+        apply_node_event(a, n, "Node heartbeat missed", "Cluster");
+        apply_put_node(a, n);
+        return 0;
+    }
+    set_status(a, n, o.may_wait ? NODE_DISCONNECTED : NODE_DOWN, "Node heartbeat missed");
+    node_evals(a, n->id, &o);
+    return 0;
+}
+
+/* The client heartbeats and wants to be ready. (S6, S7, S10) */
+static int
+heartbeat(struct apply *a, struct node *n, bool wants_init)
+{
+    struct on_node o;
+    if (str_eq(n->status, NODE_READY)) {
+        if (wants_init)
+            set_status(a, n, NODE_INIT, NULL);
+        return 0;
+    }
+    o = load_node(a, n->id);
+    if (str_eq(n->status, NODE_INIT)) {
+        bool gate = o.n_live == 0 ||
+                    (n->last_alloc_update_index > n->last_missed_heartbeat_index && !o.unknown);
+        if (!gate || wants_init)
+            return 0;
+        set_status(a, n, NODE_READY, "Node is ready");
+        node_evals(a, n->id, &o);
+        return 0;
+    }
+    bool down = str_eq(n->status, NODE_DOWN);
+    if (down && o.n_live == 0 && !wants_init) {
+        set_status(a, n, NODE_READY, "Node re-registered by heartbeat");
+        node_evals(a, n->id, &o);
+        return 0;
+    }
+    set_status(a, n, NODE_INIT, "Node heartbeats again; waiting for its allocations");
+    mark_unknown(a, &o);
+    if (!down)
+        node_evals(a, n->id, &o);
+    return 0;
+}
+
+int
+apply_node_status(struct apply *a, const struct intent_node_status *in)
+{
+    struct node *n = state_node(a->t, a->ctx, in->node_id);
+    if (n == NULL)
+        return no_node(a, in->node_id);
+    a->eval_ids = &in->eval_ids;
+    a->res->node_was = n->status;
+    a->res->node = n;
+    a->res->node_modify_index = n->modify_index;
+    if (str_eq(in->status, NODE_DOWN) || str_eq(in->status, NODE_DISCONNECTED))
+        return missed(a, n, in->seen_index);
+    if (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT))
+        return heartbeat(a, n, str_eq(in->status, NODE_INIT));
+    return apply_refuse(a, -ERR_INVALID, "node \"%s\": invalid status \"%s\"", n->id,
+                        str_or(in->status, ""));
+}
+
+int
+apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in)
+{
+    struct node *n = state_node(a->t, a->ctx, in->node_id);
+    if (n == NULL)
+        return no_node(a, in->node_id);
+    bool eligible = str_eq(in->eligibility, NODE_ELIGIBLE);
+    if (!eligible && !str_eq(in->eligibility, NODE_INELIGIBLE))
+        return apply_refuse(a, -ERR_INVALID, "invalid scheduling eligibility \"%s\"",
+                            str_or(in->eligibility, ""));
+    if (eligible && n->drain_strategy != NULL)
+        return apply_refuse(a, -ERR_CONFLICT,
+                            "can not set node's scheduling eligibility to eligible while it is draining");
+    a->res->node_was = n->status;
+    a->eval_ids = &in->eval_ids;
+    bool was = !str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
+    if (was == eligible) {
+        a->res->node = n;
+        a->res->node_modify_index = n->modify_index;
+        return 0;
+    }
+    n->scheduling_eligibility = eligible ? NODE_ELIGIBLE : NODE_INELIGIBLE;
+    n->status_updated_at = a->now / NS_PER_S;
+    apply_node_event(a, n,
+              eligible ? "Node marked as eligible for scheduling"
+                       : "Node marked as ineligible for scheduling",
+              "Cluster");
+    apply_put_node(a, n);
+    if (eligible)
+        apply_node_evals(a, n->id);
+    return 0;
+}
+
+static void
+remove_node(struct apply *a, const char *id)
+{
+    struct on_node o = load_node(a, id);
+    state_del_node(a->t, a->index, id);
+    a->res->changed = true;
+    node_evals(a, id, &o);
+}
+
+int
+apply_node_purge(struct apply *a, const struct intent_node_purge *in)
+{
+    a->eval_ids = &in->eval_ids;
+    for (size_t i = 0; i < in->node_ids.n; i++) {
+        if (state_node(a->t, a->tmp, in->node_ids.v[i]) == NULL)
+            return no_node(a, in->node_ids.v[i]);
+    }
+    for (size_t i = 0; i < in->node_ids.n; i++) {
+        remove_node(a, in->node_ids.v[i]);
+        list_add(a->ctx, a->res->purged_nodes, mem_strdup(a->ctx, in->node_ids.v[i]));
+    }
+    return 0;
+}
+
+int
+apply_node_evaluate(struct apply *a, const struct intent_node_evaluate *in)
+{
+    struct node *n = state_node(a->t, a->tmp, in->node_id);
+    if (n == NULL)
+        return no_node(a, in->node_id);
+    a->eval_ids = &in->eval_ids;
+    a->res->node_modify_index = n->modify_index;
+    apply_node_evals(a, in->node_id);
+    return 0;
+}
+
+bool
+apply_reap_node(struct apply *a, const char *id, int64_t down_before)
+{
+    const struct node *n = state_node(a->t, a->tmp, id);
+    if (n == NULL || !str_eq(n->status, NODE_DOWN))
+        return false;
+    if (down_before != 0 && n->status_updated_at > down_before)
+        return false; /* it came back and went down again */
+    struct on_node o = load_node(a, id);
+    if (o.n_live > 0)
+        return false;
+    state_del_node(a->t, a->index, id);
+    a->res->changed = true;
+    return true;
+}

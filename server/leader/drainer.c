@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The drainer's passes (see drainer.h).
+ */
+#include "server/leader/drainer.h"
+
+#include "api/terms.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/leader/drain.h"
+#include "server/leader/leader_int.h"
+#include "server/rpc/endpoint_int.h"
+
+struct drainer {
+    struct leader *l;
+    bool on;
+    uint64_t gen; /* counts leaderships: what an older one found is dropped */
+    bool busy;  /* a pass is under way */
+    bool again; /* news since it began */
+    int64_t not_before_ms; /* the next pass, by the loop's clock */
+    struct timer *timer;
+};
+
+/* One pass; a talloc context. `d` is not touched once the gate is closed. */
+struct pass {
+    struct drainer *d;
+    uint64_t gen;
+    struct gate *gate;
+    struct state_txn *txn;
+    struct drain_out *out;
+    size_t waits; /* proposals without an answer, plus one while they are made */
+};
+
+struct drainer *
+drainer_new(struct leader *l)
+{
+    struct drainer *d = mem_new(l, struct drainer);
+
+    d->l = l;
+    return d;
+}
+
+/* --- the view of a pass: rows are read once and live as long as it --- */
+
+static const struct allocation *const *
+collect(struct pass *p, struct state_iter *it, size_t *ret_n)
+{
+    struct allocation_list l = {0};
+
+    for (struct allocation *a; (a = state_next_with_job(it, p)) != NULL;)
+        list_add(p, l, a);
+    *ret_n = l.n;
+    return (const struct allocation *const *)l.v;
+}
+
+static const struct allocation *const *
+by_node(void *arg, const char *node_id, size_t *ret_n)
+{
+    struct pass *p = arg;
+
+    return collect(p, state_allocs_by_node(p->txn, p, node_id), ret_n);
+}
+
+static const struct allocation *const *
+by_job(void *arg, const char *ns, const char *id, size_t *ret_n)
+{
+    struct pass *p = arg;
+
+    return collect(p, state_allocs_by_job(p->txn, p, ns, id), ret_n);
+}
+
+static const struct job *
+job(void *arg, const char *ns, const char *id)
+{
+    struct pass *p = arg;
+
+    return state_job(p->txn, p, ns, id);
+}
+
+/* Worker thread. */
+static void
+pass_work(void *arg)
+{
+    struct pass *p = arg;
+    struct {
+        const struct node **v;
+        size_t n;
+    } nodes = {0};
+
+    if (!gate_enter(p->gate))
+        return;
+    p->txn = state_read_begin(server_state(p->d->l->s), p);
+    struct state_iter *it = state_nodes(p->txn, p, NULL);
+    for (struct node *n; (n = state_next(it, p)) != NULL;) {
+        if (n->drain_strategy != NULL)
+            list_add(p, nodes, n);
+        else
+            talloc_free(n);
+    }
+    const struct drain_in in = {
+        .nodes = nodes.v,
+        .n_nodes = nodes.n,
+        .now = clock_wall_ns(),
+        .allocs_by_node = by_node,
+        .allocs_by_job = by_job,
+        .job = job,
+        .arg = p,
+    };
+    p->out = drain_step(p, &in);
+    state_read_end(TAKE(p->txn));
+    gate_leave(p->gate);
+}
+
+/* --- what it found goes into the log --- */
+
+static void
+timer_fired(void *arg)
+{
+    struct drainer *d = arg;
+
+    d->timer = NULL;
+    drainer_kick(d);
+}
+
+static void
+sleep_ms(struct drainer *d, int64_t ms)
+{
+    timer_stop(d->timer);
+    d->timer = timer_start(server_loop(d->l->s), ms < DRAINER_SLEEP_MAX_MS ? ms : DRAINER_SLEEP_MAX_MS,
+                           timer_fired, d);
+}
+
+static void
+pass_end(struct pass *p)
+{
+    struct drainer *d = p->d;
+
+    if (!gate_is_closed(p->gate)) {
+        d->busy = false;
+        d->not_before_ms = loop_now_ms(server_loop(d->l->s)) + DRAINER_PAUSE_MS;
+        if (!d->on) {
+            /* whoever leads now does the rest */
+        } else if (d->again) {
+            drainer_kick(d);
+        } else if (p->out != NULL && p->out->look_again != INT64_MAX) {
+            int64_t ms = (p->out->look_again - clock_wall_ns()) / NS_PER_MS + 1;
+            sleep_ms(d, ms);
+        }
+    }
+    gate_unref(p->gate);
+    talloc_free(p);
+}
+
+static void
+pass_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+{
+    struct pass *p = arg;
+
+    (void)index;
+    (void)res;
+    if (e != NULL) {
+        log_warn("drain", "a step of draining was not stored", "error", e->text, NULL);
+        if (!gate_is_closed(p->gate))
+            p->d->again = true;
+    }
+    if (--p->waits == 0)
+        pass_end(p);
+}
+
+static void
+propose(struct pass *p, struct intent *in)
+{
+    in->time = clock_wall_ns();
+    p->waits++;
+    server_propose(p->d->l->s, in, pass_stored, p);
+}
+
+/* Flags and the evaluations that act on them are one entry: neither is without the other. */
+static void
+propose_move(struct pass *p, struct drain_move *m, bool replace)
+{
+    struct desired_transition dt = {.migrate = {true, true}};
+    struct intent_alloc_transition at = {
+        .alloc_ids = m->allocs, .transition = &dt, .draining = true};
+
+    if (m->allocs.n == 0)
+        return;
+    if (!replace)
+        dt.migrate_disable_placement = (struct opt_bool){true, true};
+    for (size_t i = 0; i < m->n_jobs; i++) {
+        struct evaluation *e = endpoint_eval(p, m->jobs[i], TRIGGER_NODE_DRAIN, 0);
+        list_add(p, at.evals, e);
+    }
+    propose(p, &(struct intent){.alloc_transition = &at});
+}
+
+static void
+pass_found(void *arg)
+{
+    struct pass *p = arg;
+
+    p->waits = 1;
+    if (!gate_is_closed(p->gate) && p->d->on && p->gen == p->d->gen && p->out != NULL) {
+        propose_move(p, &p->out->move, true);
+        propose_move(p, &p->out->end, false);
+        for (size_t i = 0; i < p->out->done.n; i++) {
+            struct intent_node_drained nd = {.node_id = p->out->done.v[i]};
+            propose(p, &(struct intent){.node_drained = &nd});
+        }
+    }
+    if (--p->waits == 0)
+        pass_end(p);
+}
+
+void
+drainer_kick(struct drainer *d)
+{
+    d->again = true;
+    if (!d->on || d->busy)
+        return;
+    int64_t wait_ms = d->not_before_ms - loop_now_ms(server_loop(d->l->s));
+    if (wait_ms > 0) {
+        sleep_ms(d, wait_ms);
+        return;
+    }
+    timer_stop(TAKE(d->timer));
+    d->busy = true;
+    d->again = false;
+    struct pass *p = mem_new(NULL, struct pass);
+    p->d = d;
+    p->gen = d->gen;
+    p->gate = gate_ref(d->l->gate);
+    loop_work(server_loop(d->l->s), pass_work, pass_found, p);
+}
+
+void
+drainer_start(struct drainer *d)
+{
+    d->on = true;
+    d->gen++;
+}
+
+void
+drainer_stop(struct drainer *d)
+{
+    d->on = false;
+    timer_stop(TAKE(d->timer));
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One evaluation from the broker to its final status (scheduler.md 1.6, 1.7). Steps run on the core
+ * thread except the scheduling itself, which is a worker's; waiting is done by callbacks.
+ */
+#include <string.h>
+
+#include "api/terms.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/leader/leader_int.h"
+
+static void run_attempt(struct run *r);
+static void run_finish(struct run *r);
+static bool run_propose_part(struct run *r);
+
+static int64_t
+mono_ms(void)
+{
+    return clock_mono_ns() / NS_PER_MS;
+}
+
+static void
+attempt_free(void *ctx)
+{
+    talloc_free(ctx);
+}
+
+/* What an attempt read and made of a large job takes a while to free, too: a worker does that. */
+static void
+run_forget(struct run *r)
+{
+    void *ctx = TAKE(r->ctx);
+
+    if (ctx != NULL && !(r->heavy && workers_submit(r->l->workers, attempt_free, ctx)))
+        talloc_free(ctx);
+}
+
+static void
+run_free(struct run *r)
+{
+    state_read_end(r->txn);
+    run_forget(r);
+    talloc_free(r);
+}
+
+/* The leadership it was for is over. */
+static bool
+run_stale(struct run *r)
+{
+    if (r->l->leading && r->gen == r->l->gen)
+        return false;
+    run_free(r);
+    return true;
+}
+
+static void
+run_end(struct run *r, bool ok)
+{
+    struct leader *l = r->l;
+
+    l->n_running -= !r->placed;
+    if (ok)
+        broker_ack(l->broker, r->eval->id, r->token, mono_ms(), clock_wall_ns());
+    else
+        broker_nack(l->broker, r->eval->id, r->token, mono_ms());
+    run_free(r);
+    leader_work(l);
+}
+
+/* Its time was over before it came to an end: the evaluation is another run's, and its plan is stale. */
+static void
+run_drop(struct run *r)
+{
+    struct leader *l = r->l;
+
+    log_debug("sched", "a plan came too late", "eval_id", r->eval->id, NULL);
+    l->n_running -= !r->placed;
+    run_free(r);
+    leader_work(l);
+}
+
+void
+run_start(struct leader *l, const struct evaluation *e, uint64_t token)
+{
+    struct run *r = mem_new(NULL, struct run);
+
+    r->l = l;
+    r->gen = l->gen;
+    r->eval = codec_clone(r, &type_evaluation, e);
+    r->token = token;
+    l->n_running++;
+    run_attempt(r);
+}
+
+/* --- answers of the log come on the loop; they are carried to the core thread --- */
+
+struct answer {
+    struct run *run;
+    void (*fn)(struct run *r, int code, struct fsm_result *res);
+    int code;
+    struct fsm_result *res;
+};
+
+static void
+answer_core(void *arg)
+{
+    struct answer *a = arg;
+
+    a->fn(a->run, a->code, a->res);
+    talloc_free(a);
+}
+
+static void
+answer_loop(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+{
+    struct answer *a = arg;
+
+    (void)index;
+    a->code = e ? e->code : 0;
+    a->res = talloc_steal(a, res);
+    /* after the stop nobody is left to hear it: the run goes with it */
+    if (!server_post_core(a->run->l->s, answer_core, a)) {
+        run_free(a->run);
+        talloc_free(a);
+    }
+}
+
+static void
+run_propose(struct run *r, struct intent *in,
+            void (*fn)(struct run *r, int code, struct fsm_result *res))
+{
+    struct answer *a = mem_new(NULL, struct answer);
+
+    a->run = r;
+    a->fn = fn;
+    server_propose(r->l->s, in, answer_loop, a);
+}
+
+/* --- scheduling --- */
+
+static void
+run_plan(struct run *r)
+{
+    struct leader *l = r->l;
+
+    if (r->out->plan == NULL) {
+        r->conflicts = false;
+        run_finish(r);
+        return;
+    }
+    struct run **at = &l->plans;
+    while (*at != NULL && (*at)->eval->priority >= r->eval->priority)
+        at = &(*at)->next;
+    r->next = *at;
+    *at = r;
+    leader_next_plan(l);
+}
+
+static void
+run_followed(struct run *r, int code, struct fsm_result *res)
+{
+    (void)res;
+    if (run_stale(r))
+        return;
+    if (code == 0)
+        run_plan(r);
+    else
+        run_end(r, false);
+}
+
+/* Follow-up evaluations come first: an allocation that names one that does not exist would never be
+ * rescheduled. */
+static void
+run_follow(struct run *r)
+{
+    struct intent_eval_update up = {.evals = r->out->followups};
+    struct intent in = {.time = clock_wall_ns(), .eval_update = &up};
+
+    for (size_t i = 0; i < up.evals.n; i++)
+        up.evals.v[i]->create_time = up.evals.v[i]->modify_time = in.time;
+    run_propose(r, &in, run_followed);
+}
+
+static void
+run_scheduled(void *arg)
+{
+    struct run *r = arg;
+
+    if (run_stale(r))
+        return;
+    /* from here on it waits for the log alone, however long that takes */
+    if (!broker_hold(r->l->broker, r->eval->id, r->token))
+        run_drop(r);
+    else if (r->out->followups.n > 0)
+        run_follow(r);
+    else
+        run_plan(r);
+}
+
+/* Each placement's share of the time the attempt took. */
+static void
+note_time(struct sched_out *out, int64_t ns)
+{
+    size_t n = out->failed.n + (out->plan ? out->plan->node_allocation.n : 0);
+
+    for (size_t i = 0; i < out->failed.n; i++)
+        out->failed.v[i].v->allocation_time = ns / (int64_t)n;
+    for (size_t i = 0; out->plan != NULL && i < out->plan->node_allocation.n; i++) {
+        struct allocation *a = out->plan->node_allocation.v[i];
+        if (a->create_index == 0 && a->metrics != NULL)
+            a->metrics->allocation_time = ns / (int64_t)n;
+    }
+}
+
+/* Worker thread. */
+static void
+run_work(void *arg)
+{
+    struct run *r = arg;
+    struct sched_view_state v;
+    struct rng rng = rng_seed(rand_u64(), rand_u64());
+    struct sched_in in = {.view = &v.view, .eval = r->eval, .now = clock_wall_ns(), .rng = &rng};
+
+    sched_view_init(&v, r->ctx, r->txn, r->nodes);
+    r->snapshot_index = v.view.index;
+    int64_t start = clock_mono_ns();
+    r->out = sched_attempt(r->ctx, &in);
+    int64_t took = clock_mono_ns() - start;
+    r->heavy = took > NS_PER_MS;
+    note_time(r->out, took);
+    state_read_end(TAKE(r->txn));
+    if (!server_post_core(r->l->s, run_scheduled, r))
+        run_free(r);
+}
+
+static void
+run_attempt(struct run *r)
+{
+    struct leader *l = r->l;
+
+    broker_touch(l->broker, r->eval->id, r->token, mono_ms());
+    run_forget(r);
+    r->ctx = mem_ctx("evaluation");
+    r->out = NULL;
+    r->attempt++;
+    /* snapshot and table are of the same moment: between two applies */
+    r->txn = state_read_begin(server_state(l->s), r->ctx);
+    r->nodes = node_table_copy(r->ctx, l->live->nodes);
+    if (!workers_submit(l->workers, run_work, r)) {
+        /* the server is stopping: whoever leads next finds the evaluation in the state */
+        l->n_running--;
+        broker_nack(l->broker, r->eval->id, r->token, mono_ms());
+        run_free(r);
+    }
+}
+
+/* --- plans --- */
+
+static void
+run_plan_result(struct run *r, bool partial, bool progress)
+{
+    if (!partial) {
+        run_finish(r);
+        return;
+    }
+    r->conflicts = true;
+    if (progress)
+        r->attempt = 0;
+    if (r->attempt >= sched_attempts(r->eval->type))
+        run_finish(r);
+    else
+        run_attempt(r);
+}
+
+/* The part is larger than an entry may be: a smaller one is tried, but not of what is done at once or
+ * not at all. False: it is given up. */
+static bool
+run_smaller(struct run *r)
+{
+    size_t n = r->verdict->stopped.n + r->verdict->placed.n;
+
+    if (r->part_max > 1 && !r->out->plan->all_at_once) {
+        r->part_max /= 2;
+        return true;
+    }
+    for (size_t i = 0; i < r->out->plan->node_allocation.n; i++) {
+        const struct allocation *a = r->out->plan->node_allocation.v[i];
+        if (a->create_index == 0)
+            map_put(r->out, r->out->queued, a->task_group)->v++;
+    }
+    r->failure = mem_printf(r->ctx,
+                            "the plan of %zu changes is larger than an entry of the log may be "
+                            "(%d MiB)%s",
+                            n, SERVER_INTENT_MAX >> 20,
+                            r->out->plan->all_at_once ? ": remove all_at_once" : "");
+    return false;
+}
+
+static void
+run_committed(struct run *r, int code, struct fsm_result *res)
+{
+    struct leader *l = r->l;
+
+    if (run_stale(r))
+        return;
+    bool too_large = code == -ERR_LIMIT && res == NULL;
+    if (code == 0) {
+        r->refused |= res->rejected_nodes.n > 0 || res->names_taken > 0;
+        r->progress |= res->allocs.n > 0;
+        r->at = r->next_at;
+    }
+    if ((code == 0 || (too_large && run_smaller(r))) && run_propose_part(r))
+        return;
+    l->plan_busy = false;
+    if (too_large) {
+        run_finish(r);
+    } else if (code != 0 && res == NULL) {
+        log_warn("sched", "a plan was not committed", "eval_id", r->eval->id, "error",
+                 err_name(code), NULL);
+        run_end(r, false);
+    } else if (code != 0) {
+        run_plan_result(r, true, false);
+    } else {
+        run_plan_result(r, r->refused || r->conflicts, r->progress);
+    }
+    leader_next_plan(l);
+}
+
+/* The next part of the plan; false when all of it is done. Other writes come between two parts, but no
+ * other plan. */
+static bool
+run_propose_part(struct run *r)
+{
+    struct plan_result part;
+    struct intent in = {.time = clock_wall_ns(), .plan_result = &part};
+
+    r->next_at = r->at;
+    if (!plan_part(r->verdict, r->part_max, &r->next_at, &part))
+        return false;
+    run_propose(r, &in, run_committed);
+    return true;
+}
+
+/* Checks the best waiting plan and puts what holds into the log. One at a time: the next one is
+ * checked against what this one leaves. */
+void
+leader_next_plan(struct leader *l)
+{
+    while (!l->plan_busy && l->plans != NULL && !atomic_load(&l->retired)) {
+        struct run *r = l->plans;
+        struct plan_verdict v;
+        l->plans = r->next;
+        r->next = NULL;
+        struct state_txn *t = state_read_begin(server_state(l->s), r->ctx);
+        plan_verify(r->ctx, l->live, t, r->out->plan, &v);
+        state_read_end(t);
+        if (v.rejected.n > 0)
+            log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id",
+                      v.rejected.v[0], "why", v.why, NULL);
+        r->conflicts = v.rejected.n > 0;
+        r->refused = r->progress = false;
+        if (v.result == NULL) {
+            run_plan_result(r, true, false);
+            continue;
+        }
+        r->verdict = v.result;
+        r->at = (struct plan_at){0};
+        r->part_max = r->out->plan->all_at_once ? SIZE_MAX : PLAN_PART_MAX;
+        l->plan_busy = run_propose_part(r);
+    }
+}
+
+/* --- the end --- */
+
+static void
+run_stored(struct run *r, int code, struct fsm_result *res)
+{
+    (void)res;
+    if (run_stale(r))
+        return;
+    run_end(r, code == 0);
+}
+
+static struct evaluation *
+blocked_new_eval(struct run *r, const char *trigger, const char *text)
+{
+    struct evaluation *b = mem_new(r->ctx, struct evaluation);
+    char id[UUID_TEXT];
+
+    b->id = mem_strdup(r->ctx, uuid_make(id));
+    b->namespace = r->eval->namespace;
+    b->priority = r->eval->priority;
+    b->type = r->eval->type;
+    b->triggered_by = trigger;
+    b->job_id = r->eval->job_id;
+    b->job_modify_index = r->eval->job_modify_index;
+    b->previous_eval = r->eval->id;
+    b->status_description = text;
+    b->create_time = clock_wall_ns();
+    return b;
+}
+
+static void
+fill_blocked(struct run *r, struct evaluation *b)
+{
+    b->status = EVAL_BLOCKED;
+    b->class_eligibility = r->out->class_eligibility;
+    b->escaped_computed_class = r->out->escaped;
+    b->failed_tg_allocs = r->out->failed;
+    b->queued_allocations = r->out->queued;
+    b->snapshot_index = r->snapshot_index;
+    b->modify_time = clock_wall_ns();
+}
+
+static void
+run_finish(struct run *r)
+{
+    struct evaluation e = *r->eval, *v[2] = {&e};
+    struct intent_eval_update up = {.evals = {v, 1}};
+    struct intent in = {.time = clock_wall_ns(), .eval_update = &up};
+    bool gave_up = r->conflicts && r->attempt >= sched_attempts(r->eval->type);
+
+    e.modify_time = in.time;
+    e.failed_tg_allocs = r->out->failed;
+    e.queued_allocations = r->out->queued;
+    e.snapshot_index = r->snapshot_index;
+    if (r->failure != NULL) {
+        e.status = EVAL_FAILED;
+        e.status_description = r->failure;
+    } else if (gave_up) {
+        e.status = EVAL_FAILED;
+        e.status_description =
+            mem_printf(r->ctx, "maximum attempts reached (%d)", sched_attempts(r->eval->type));
+        v[1] = blocked_new_eval(r, TRIGGER_MAX_PLANS, "created due to placement conflicts");
+    } else if (!r->out->waits) {
+        e.status = EVAL_COMPLETE;
+        e.status_description = NULL;
+    } else if (str_eq(r->eval->status, EVAL_BLOCKED)) {
+        fill_blocked(r, &e); /* it waits on */
+    } else {
+        e.status = EVAL_COMPLETE;
+        e.status_description = NULL;
+        v[1] = blocked_new_eval(r, TRIGGER_QUEUED_ALLOCS, "created to place remaining allocations");
+    }
+    if (v[1] != NULL) {
+        fill_blocked(r, v[1]);
+        e.blocked_eval = v[1]->id;
+        up.evals.n = 2;
+    }
+    run_propose(r, &in, run_stored);
+    /* while its status is written the next one may be scheduled: this one's plan is in the state */
+    r->placed = true;
+    r->l->n_running--;
+    leader_work(r->l);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Garbage collection (see gc.h).
+ */
+#include "server/leader/gc.h"
+
+#include "api/terms.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/leader/leader_int.h"
+
+const struct gc_ages gc_ages_default = {
+    .eval_s = 3600, .batch_eval_s = 86400, .job_s = 4 * 3600, .node_s = 86400};
+
+struct find {
+    const void *ctx;
+    void *tmp;
+    struct state_txn *t;
+    const struct gc_ages *ages;
+    int64_t now, due;
+    struct intent_reap *out;
+};
+
+/* What is not old enough yet will be. */
+static bool
+older(struct find *f, int64_t ns, int64_t age_s)
+{
+    int64_t due = ns + age_s * NS_PER_S;
+
+    if (due <= f->now)
+        return true;
+    if (due < f->due)
+        f->due = due;
+    return false;
+}
+
+static bool
+full(const struct intent_reap *r)
+{
+    return r->evals.n + r->allocs.n + r->jobs.n >= GC_BATCH;
+}
+
+/* An allocation that nobody needs: over on both sides, or on the client's with the server agreeing
+ * that it is not to be placed again. */
+static bool
+alloc_may_go(struct find *f, const struct allocation *a)
+{
+    if (!alloc_client_terminal(a))
+        return false;
+    if (alloc_server_terminal(a))
+        return true;
+    struct job *j = state_job(f->t, f->tmp, a->namespace, a->job_id);
+    bool may = j == NULL || j->stop || str_eq(j->status, JOB_STATUS_DEAD);
+    mem_free(j);
+    return may;
+}
+
+/* A finished batch job keeps its allocations: they say that its work is done. */
+static bool
+keeps_allocs(struct find *f, const struct evaluation *e)
+{
+    struct job *j = state_job(f->t, f->tmp, e->namespace, e->job_id);
+    bool keeps = j != NULL && !j->stop && !str_eq(j->status, JOB_STATUS_DEAD);
+    mem_free(j);
+    return keeps;
+}
+
+/* Finished evaluations go with their allocations, or stay with them. */
+static void
+find_eval(struct find *f, const struct evaluation *e)
+{
+    bool batch = str_eq(e->type, JOB_BATCH) || str_eq(e->type, JOB_SYSBATCH);
+    struct str_list allocs = {0};
+    bool may = true;
+
+    if (str_eq(e->status, EVAL_PENDING) || str_eq(e->status, EVAL_BLOCKED) ||
+        !older(f, e->modify_time, batch ? f->ages->batch_eval_s : f->ages->eval_s))
+        return;
+    if (batch && keeps_allocs(f, e))
+        return;
+    struct state_iter *it = state_allocs_by_eval(f->t, f->tmp, e->id);
+    for (struct allocation *a; (a = state_next(it, f->tmp)) != NULL; talloc_free(a)) {
+        if (alloc_may_go(f, a))
+            list_add(f->ctx, allocs, mem_strdup(f->ctx, a->id));
+        else
+            may = false;
+    }
+    for (size_t i = 0; i < allocs.n; i++)
+        list_add(f->ctx, f->out->allocs, allocs.v[i]);
+    if (may)
+        list_add(f->ctx, f->out->evals, mem_strdup(f->ctx, e->id));
+}
+
+static void
+find_evals(struct find *f)
+{
+    struct state_iter *it = state_evals(f->t, f->tmp, NULL);
+
+    for (struct evaluation *e; !full(f->out) && (e = state_next(it, f->tmp)) != NULL; talloc_free(e))
+        find_eval(f, e);
+    if (full(f->out))
+        state_iter_end(it);
+}
+
+/* Nothing of it lives or waits, and nothing has happened to it for as long as it is kept. */
+static bool
+job_is_free(struct find *f, const struct job *j)
+{
+    struct state_iter *it = state_allocs_by_job(f->t, f->tmp, j->namespace, j->id);
+    bool any = false;
+
+    for (struct allocation *a; (a = state_next(it, f->tmp)) != NULL; talloc_free(a))
+        any |= !alloc_client_terminal(a) || !older(f, a->modify_time, f->ages->job_s);
+    it = state_evals_by_job(f->t, f->tmp, j->namespace, j->id);
+    for (struct evaluation *e; (e = state_next(it, f->tmp)) != NULL; talloc_free(e))
+        any |= str_eq(e->status, EVAL_PENDING) || str_eq(e->status, EVAL_BLOCKED) ||
+               !older(f, e->modify_time, f->ages->job_s);
+    return !any;
+}
+
+static void
+find_jobs(struct find *f)
+{
+    struct state_iter *it = state_jobs(f->t, f->tmp, NS_ALL, NULL);
+
+    for (struct job *j; !full(f->out) && (j = state_next(it, f->tmp)) != NULL; talloc_free(j)) {
+        if (!str_eq(j->status, JOB_STATUS_DEAD) || j->parameterized_job != NULL ||
+            j->periodic != NULL || !older(f, j->submit_time, f->ages->job_s) || !job_is_free(f, j))
+            continue;
+        struct job_ref *r = mem_new(f->ctx, struct job_ref);
+        r->namespace = mem_strdup(f->ctx, j->namespace);
+        r->id = mem_strdup(f->ctx, j->id);
+        list_add(f->ctx, f->out->jobs, r);
+    }
+    if (full(f->out))
+        state_iter_end(it);
+}
+
+static void
+find_nodes(struct find *f)
+{
+    struct state_iter *it = state_nodes(f->t, f->tmp, NULL);
+
+    for (struct node *n; (n = state_next(it, f->tmp)) != NULL; talloc_free(n))
+        if (str_eq(n->status, NODE_DOWN) &&
+            older(f, n->status_updated_at * NS_PER_S, f->ages->node_s))
+            list_add(f->ctx, f->out->nodes, mem_strdup(f->ctx, n->id));
+}
+
+struct intent_reap *
+gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_t now_ns,
+        int64_t *ret_due_ns)
+{
+    auto_mem void *tmp = mem_ctx("gc");
+    struct find f = {.ctx = ctx, .tmp = tmp, .t = t, .ages = ages, .now = now_ns, .due = INT64_MAX};
+
+    f.out = mem_new(ctx, struct intent_reap);
+    f.out->down_before = now_ns / NS_PER_S - ages->node_s; /* judged again at apply */
+    find_evals(&f);
+    find_jobs(&f);
+    find_nodes(&f);
+    *ret_due_ns = f.due;
+    return f.out->evals.n + f.out->allocs.n + f.out->jobs.n + f.out->nodes.n > 0 ? f.out : NULL;
+}
+
+/* --- the leader's pass: entry by entry, until nothing more may go --- */
+
+struct gc_pass {
+    struct leader *l;
+    struct gate *gate;
+    struct gc_ages ages;
+    void *ctx; /* of one entry: owns reap */
+    struct intent_reap *reap;
+    int64_t due_ns;
+    unsigned rounds;
+    void (*done)(void *arg, uint64_t index);
+    void *arg;
+};
+
+static void pass_begin(struct gc_pass *p);
+
+static void
+gc_due(void *arg)
+{
+    struct leader *l = arg;
+
+    l->gc_timer = NULL;
+    gc_run(l, false, NULL, NULL);
+}
+
+static void
+arm_in(struct leader *l, int64_t delay_ns)
+{
+    int64_t at = clock_mono_ns() + delay_ns;
+
+    if (l->stopping || !l->beats_on || (l->gc_timer != NULL && l->gc_at_ns <= at))
+        return;
+    timer_stop(l->gc_timer);
+    l->gc_at_ns = at;
+    l->gc_timer = timer_start(server_loop(l->s), delay_ns / NS_PER_MS + 1, gc_due, l);
+}
+
+static void
+pass_end(struct gc_pass *p, bool closed)
+{
+    if (!closed && p->due_ns != INT64_MAX) {
+        int64_t wait = p->due_ns - clock_wall_ns(), least = server_cfg(p->l->s)->gc_interval_ns;
+        arm_in(p->l, wait > least ? wait : least);
+    }
+    if (p->done != NULL)
+        p->done(p->arg, closed ? 0 : server_applied(p->l->s));
+    gate_unref(p->gate);
+    mem_free(p->ctx);
+    talloc_free(p);
+}
+
+static void
+pass_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+{
+    struct gc_pass *p = arg;
+
+    (void)index;
+    if (e != NULL) {
+        log_warn("gc", "garbage was not collected", "error", e->text, NULL);
+        p->due_ns = 0; /* it is still there */
+    }
+    bool more = e == NULL && res->changed && full(p->reap) && ++p->rounds < GC_ROUNDS;
+    if (more && !gate_is_closed(p->gate))
+        pass_begin(p);
+    else
+        pass_end(p, gate_is_closed(p->gate));
+}
+
+static void
+pass_work(void *arg)
+{
+    struct gc_pass *p = arg;
+
+    if (!gate_enter(p->gate))
+        return;
+    struct state_txn *t = state_read_begin(server_state(p->l->s), p->ctx);
+    p->reap = gc_find(p->ctx, t, &p->ages, clock_wall_ns(), &p->due_ns);
+    state_read_end(t);
+    gate_leave(p->gate);
+}
+
+static void
+pass_found(void *arg)
+{
+    struct gc_pass *p = arg;
+    bool closed = gate_is_closed(p->gate);
+
+    if (closed || p->reap == NULL || !server_is_leader(p->l->s)) {
+        pass_end(p, closed);
+        return;
+    }
+    struct intent in = {.time = clock_wall_ns(), .reap = p->reap};
+    server_propose(p->l->s, &in, pass_stored, p);
+}
+
+static void
+pass_begin(struct gc_pass *p)
+{
+    mem_free(p->ctx);
+    p->ctx = mem_ctx("gc pass");
+    p->reap = NULL;
+    p->due_ns = INT64_MAX;
+    loop_work(server_loop(p->l->s), pass_work, pass_found, p);
+}
+
+void
+gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg)
+{
+    const struct server_config *c = server_cfg(l->s);
+    struct gc_pass *p = mem_new(NULL, struct gc_pass);
+
+    *p = (struct gc_pass){.l = l, .gate = gate_ref(l->gate), .done = done, .arg = arg};
+    if (!force)
+        p->ages = (struct gc_ages){.eval_s = c->gc_eval_ns / NS_PER_S,
+                                   .batch_eval_s = c->gc_batch_eval_ns / NS_PER_S,
+                                   .job_s = c->gc_job_ns / NS_PER_S,
+                                   .node_s = c->gc_node_ns / NS_PER_S};
+    atomic_store(&l->gc_noted, false); /* what ends from here on is not in the snapshot */
+    pass_begin(p);
+}
+
+void
+leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg)
+{
+    gc_run(l, true, done, arg);
+}
+
+void
+gc_arm(struct leader *l)
+{
+    arm_in(l, server_cfg(l->s)->gc_interval_ns);
+}
+
+/* --- what ends --- */
+
+static void
+noted(void *arg)
+{
+    gc_arm(arg);
+}
+
+static bool
+ends_something(const struct fsm_result *res)
+{
+    if (res->node != NULL && str_eq(res->node->status, NODE_DOWN))
+        return true;
+    for (size_t i = 0; i < res->allocs.n; i++)
+        if (alloc_client_terminal(res->allocs.v[i]))
+            return true;
+    for (size_t i = 0; i < res->evals.n; i++)
+        if (!str_eq(res->evals.v[i]->status, EVAL_PENDING) &&
+            !str_eq(res->evals.v[i]->status, EVAL_BLOCKED))
+            return true;
+    return false;
+}
+
+void
+gc_seen(struct leader *l, const struct fsm_result *res)
+{
+    if (!atomic_load(&l->gc_noted) && ends_something(res) && !atomic_exchange(&l->gc_noted, true))
+        loop_post(server_loop(l->s), noted, l);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Garbage collection: finished evaluations with their allocations, dead jobs, nodes that are long
+ * down. The leader looks on a worker thread of the loop; what may go is checked again when it is
+ * applied. It looks an interval after something has ended, and after that when the next of what has
+ * ended is old enough: while nothing ends there is no timer.
+ */
+#ifndef PADDOCK_SERVER_LEADER_GC_H
+#define PADDOCK_SERVER_LEADER_GC_H
+
+#include "api/api.h"
+#include "server/fsm/fsm.h"
+#include "server/state/state.h"
+
+struct leader;
+
+#define GC_INTERVAL_NS (300 * INT64_C(1000000000)) /* job_gc_interval */
+
+enum {
+    GC_BATCH = 2048, /* objects of an entry */
+    GC_ROUNDS = 1024 /* entries of a pass */
+};
+
+/* Ages, in seconds, after which things go. */
+struct gc_ages {
+    int64_t eval_s, batch_eval_s, job_s, node_s;
+};
+extern const struct gc_ages gc_ages_default;
+
+/* What may go, from a snapshot; owned by ctx. NULL: nothing. Pure but for reading. *ret_due_ns: when
+ * something else may go that has ended already; INT64_MAX: there is nothing. */
+struct intent_reap *gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages,
+                            int64_t now_ns, int64_t *ret_due_ns);
+
+/* Loop thread: a look in an interval from now, or sooner when one is due sooner. */
+void gc_arm(struct leader *l);
+/* Core thread: an entry was applied; arms when something has ended by it. */
+void gc_seen(struct leader *l, const struct fsm_result *res);
+/* Loop thread: one pass; `done` (may be NULL) on the loop when it is in the log. */
+void gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Heartbeat timers (see heartbeat.h).
+ */
+#include "server/leader/heartbeat.h"
+
+#include "common/hash.h"
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "server/leader/heap.h"
+
+enum { LOOK_AGAIN_MS = 1000, LATE_MS = 1000 };
+
+struct beat {
+    char id[UUID_TEXT];
+    int64_t due_ms;
+    bool overdue; /* seen to be due: due_ms is the second look */
+    size_t at;
+    UT_hash_handle hh;
+};
+
+struct heartbeats {
+    struct loop *loop;
+    struct heartbeat_config cfg;
+    void (*missed)(void *arg, const char *node_id);
+    void *arg;
+    struct beat *by_id;
+    struct pheap heap;
+    struct timer *timer;
+    int64_t timer_ms; /* when it fires */
+};
+
+static bool
+beat_before(const void *a, const void *b)
+{
+    return ((const struct beat *)a)->due_ms < ((const struct beat *)b)->due_ms;
+}
+
+static size_t *
+beat_slot(void *e)
+{
+    return &((struct beat *)e)->at;
+}
+
+static int
+heartbeats_done(struct heartbeats *h)
+{
+    heartbeats_clear(h);
+    return 0;
+}
+
+struct heartbeats *
+heartbeats_new(const void *ctx, struct loop *l, const struct heartbeat_config *c,
+               void (*missed)(void *arg, const char *node_id), void *arg)
+{
+    struct heartbeats *h = mem_new(ctx, struct heartbeats);
+
+    h->loop = l;
+    h->cfg = *c;
+    h->missed = missed;
+    h->arg = arg;
+    h->heap = (struct pheap){.ctx = h, .before = beat_before, .slot = beat_slot};
+    talloc_set_destructor(h, heartbeats_done);
+    return h;
+}
+
+static void
+beat_del(struct heartbeats *h, struct beat *b)
+{
+    pheap_remove(&h->heap, b);
+    HASH_DEL(h->by_id, b);
+    talloc_free(b);
+}
+
+void
+heartbeats_clear(struct heartbeats *h)
+{
+    struct beat *b, *nb;
+
+    HASH_ITER(hh, h->by_id, b, nb)
+        beat_del(h, b);
+    timer_stop(h->timer);
+    h->timer = NULL;
+}
+
+static void arm(struct heartbeats *h);
+
+/* Timers may come before sockets. A node that is due is missed at a second look, when what lay in its socket
+ * has been read; a look that comes late says that this server was not there to read (stopped, paused,
+ * swapped out), and each node has its grace once more. */
+static void
+fired(void *arg)
+{
+    struct heartbeats *h = arg;
+    int64_t now_ms = loop_now_ms(h->loop);
+    int64_t again_ms = h->cfg.grace_ms > LOOK_AGAIN_MS ? h->cfg.grace_ms : LOOK_AGAIN_MS;
+    bool stood_still = false;
+
+    h->timer = NULL;
+    for (struct beat *b; (b = pheap_top(&h->heap)) != NULL && b->due_ms <= now_ms;) {
+        char id[UUID_TEXT];
+        stood_still |= now_ms - b->due_ms > LATE_MS; /* the one that is due longest comes first */
+        if (stood_still || !b->overdue) {
+            b->overdue = true;
+            b->due_ms = now_ms + (stood_still ? again_ms : LOOK_AGAIN_MS);
+            pheap_update(&h->heap, b);
+            continue;
+        }
+        str_copy(id, sizeof(id), b->id);
+        beat_del(h, b);
+        h->missed(h->arg, id);
+    }
+    if (stood_still)
+        log_warn("heartbeat", "this server stood still: the time does not count against its nodes", NULL);
+    arm(h);
+}
+
+/* A heartbeat only moves its node's deadline away: the timer fires when the old top is due and is
+ * then set to the new one, so beats cost no timer calls. */
+static void
+arm(struct heartbeats *h)
+{
+    const struct beat *b = pheap_top(&h->heap);
+
+    if (b == NULL || (h->timer != NULL && h->timer_ms <= b->due_ms))
+        return;
+    timer_stop(h->timer);
+    h->timer_ms = b->due_ms;
+    h->timer = timer_start(h->loop, b->due_ms - loop_now_ms(h->loop), fired, h);
+}
+
+static void
+beat_set(struct heartbeats *h, const char *node_id, int64_t delay_ms)
+{
+    struct beat *b;
+
+    HASH_FIND_STR(h->by_id, node_id, b);
+    if (b == NULL) {
+        b = mem_new(h, struct beat);
+        str_copy(b->id, sizeof(b->id), node_id);
+        b->due_ms = loop_now_ms(h->loop) + delay_ms;
+        HASH_ADD_STR(h->by_id, id, b);
+        pheap_push(&h->heap, b);
+    } else {
+        b->due_ms = loop_now_ms(h->loop) + delay_ms;
+        b->overdue = false;
+        pheap_update(&h->heap, b);
+    }
+    arm(h);
+}
+
+int64_t
+heartbeat_interval(const struct heartbeat_config *c, size_t nodes)
+{
+    int64_t ms = c->per_second > 0 ? (int64_t)nodes * 1000 / c->per_second : 0;
+
+    return ms > c->min_ms ? ms : c->min_ms;
+}
+
+int64_t
+heartbeats_reset(struct heartbeats *h, const char *node_id)
+{
+    int64_t i = heartbeat_interval(&h->cfg, heartbeats_count(h));
+    int64_t ttl = i + (int64_t)(rand_u64() % (uint64_t)i);
+
+    beat_set(h, node_id, ttl + h->cfg.grace_ms);
+    return ttl * NS_PER_MS;
+}
+
+void
+heartbeats_failover(struct heartbeats *h, const char *node_id)
+{
+    beat_set(h, node_id, h->cfg.failover_ms);
+}
+
+void
+heartbeats_remove(struct heartbeats *h, const char *node_id)
+{
+    struct beat *b;
+
+    HASH_FIND_STR(h->by_id, node_id, b);
+    if (b != NULL)
+        beat_del(h, b);
+}
+
+size_t
+heartbeats_count(const struct heartbeats *h)
+{
+    return HASH_COUNT(h->by_id);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What runs while this server leads: broker, blocked evaluations, scheduler workers, plan applier,
+ * heartbeat timers, drainer, garbage collection. Rebuilt from state on election, dropped on its loss.
+ *
+ * server_new() calls leader_new(), which adds its hooks (server_add_hooks); server_stop() calls
+ * leader_stop() before the core thread ends, and leader_free() after it has. Endpoints reach it by
+ * server_leader().
+ */
+#ifndef PADDOCK_SERVER_LEADER_LEADER_H
+#define PADDOCK_SERVER_LEADER_LEADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct leader;
+struct server;
+struct server_figures;
+
+/* Loop thread. Starts the worker threads. */
+struct leader *leader_new(struct server *s);
+/* Loop thread: nothing is scheduled any more; all else goes on. */
+void leader_retire(struct leader *l);
+/* Loop thread: no more work is taken; worker threads are joined (milliseconds); timers stopped. */
+void leader_stop(struct leader *l);
+void leader_free(struct leader *l);
+
+/* --- for the endpoints, on the loop thread --- */
+/* A sign of life: (re)starts the node's timer and returns the TTL to tell it, ns. 0 when this server
+ * does not lead. */
+int64_t leader_heartbeat(struct leader *l, const char *node_id);
+/* A sign of life has come in, what it asks for is not written yet: a miss that was not sent to the log is
+ * void. False: one is on its way there, so what the node asks for is to be written behind it. */
+bool leader_node_heard(struct leader *l, const char *node_id);
+/* The node is purged: its timer with it. */
+void leader_node_gone(struct leader *l, const char *node_id);
+/* What waits here, as of the last turn of the core; all 0 when this server does not lead. */
+void leader_figures(struct leader *l, struct server_figures *ret);
+/* Collects garbage now, without regard to age; `done` on the loop. */
+void leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg);
+
+/* Every function that runs on a worker thread of the loop and reads the state goes in by this gate,
+ * which leader_stop() closes. The caller refs it. */
+struct gate;
+struct gate *leader_gate(struct leader *l);
+
+#endif

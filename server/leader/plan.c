@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plan verification (see plan.h; scheduler.md 1.8, reconnect.md 1.11).
+ */
+#include "server/leader/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "server/limits.h"
+#include "server/sched/ports.h"
+#include "server/sched/reconcile.h"
+#include "server/sched/resources.h"
+
+/* One change of the plan. */
+struct part {
+    struct allocation *a;
+    bool stop;
+    bool existing; /* of a placement: an update of what is on the node */
+    bool dropped;
+};
+
+struct verify {
+    const void *ctx;
+    const struct live *live;
+    struct state_txn *txn;
+    const struct plan *plan;
+    struct part *v; /* sorted by node */
+    size_t n;
+    struct stop_at *stops; /* sorted by id; made for the first rejection */
+};
+
+/* Where the stop of an allocation is. */
+struct stop_at {
+    const char *id;
+    size_t span, part;
+};
+
+/* The parts of one node: v[from .. to). */
+struct span {
+    size_t from, to;
+    bool rejected;
+};
+
+static int
+part_cmp(const void *pa, const void *pb)
+{
+    const struct part *a = pa, *b = pb;
+    int c = strcmp(str_or(a->a->node_id, ""), str_or(b->a->node_id, ""));
+
+    if (c != 0)
+        return c;
+    if (a->stop != b->stop)
+        return a->stop ? -1 : 1;
+    return strcmp(a->a->id, b->a->id);
+}
+
+static void
+parts_load(struct verify *v)
+{
+    const struct allocation_list *stops = &v->plan->node_update, *places = &v->plan->node_allocation;
+    struct usage u;
+
+    v->v = mem_array(v->ctx, struct part, stops->n + places->n);
+    for (size_t i = 0; i < stops->n; i++)
+        v->v[v->n++] = (struct part){.a = stops->v[i], .stop = true};
+    for (size_t i = 0; i < places->n; i++)
+        v->v[v->n++] = (struct part){
+            .a = places->v[i],
+            .existing = live_holds(v->live, places->v[i]->id, places->v[i]->node_id, &u),
+        };
+    qsort(v->v, v->n, sizeof(*v->v), part_cmp);
+}
+
+static bool
+stopped_here(const struct verify *v, const struct span *s, const char *id)
+{
+    for (size_t i = s->from; i < s->to && v->v[i].stop; i++)
+        if (!v->v[i].dropped && str_eq(v->v[i].a->id, id))
+            return true;
+    return false;
+}
+
+static bool
+names_cores(const struct allocation *a)
+{
+    const struct allocated_resources *r = a->allocated_resources;
+
+    for (size_t i = 0; r != NULL && i < r->tasks.n; i++)
+        if (r->tasks.v[i].v && r->tasks.v[i].v->cpu && r->tasks.v[i].v->cpu->reserved_cores.n > 0)
+            return true;
+    return false;
+}
+
+static bool
+names_ports(const struct allocation *a)
+{
+    const struct allocated_resources *r = a->allocated_resources;
+
+    if (r != NULL && r->shared != NULL && (r->shared->ports.n > 0 || r->shared->networks.n > 0))
+        return true;
+    for (size_t i = 0; r != NULL && i < r->tasks.n; i++)
+        if (r->tasks.v[i].v != NULL && r->tasks.v[i].v->networks.n > 0)
+            return true;
+    return false;
+}
+
+static bool
+take_cores(uint64_t *used, const struct allocation *a)
+{
+    const struct allocated_resources *r = a->allocated_resources;
+    bool ok = true;
+
+    for (size_t i = 0; r != NULL && i < r->tasks.n; i++) {
+        const struct allocated_task_resources *t = r->tasks.v[i].v;
+        for (size_t k = 0; t && t->cpu && k < t->cpu->reserved_cores.n; k++) {
+            uint64_t id = (uint64_t)t->cpu->reserved_cores.v[k], bit = UINT64_C(1) << (id % 64);
+            if (id >= PLAN_CORES_MAX || (used[id / 64] & bit) != 0)
+                ok = false;
+            else
+                used[id / 64] |= bit;
+        }
+    }
+    return ok;
+}
+
+/* Ports and cores, exactly: against every allocation that holds something on the node. */
+static const char *
+exact_check(struct verify *v, const struct span *s, const struct node *n)
+{
+    auto_mem void *tmp = mem_ctx("plan");
+    struct ports *ports = ports_new(tmp, n);
+    uint64_t cores[PLAN_CORES_MAX / 64] = {0};
+    struct state_iter *it = state_allocs_by_node(v->txn, tmp, n->id);
+
+    for (struct allocation *a; (a = state_next(it, tmp)) != NULL;) {
+        if (alloc_client_terminal(a) || stopped_here(v, s, a->id))
+            continue;
+        ports_add(ports, tmp, a);
+        take_cores(cores, a);
+    }
+    for (size_t i = s->from; i < s->to; i++) {
+        const struct part *p = &v->v[i];
+        if (p->stop || p->existing)
+            continue;
+        const char *clash = ports_add(ports, tmp, p->a);
+        if (clash != NULL)
+            return mem_printf(v->ctx, "reserved port collision %s", clash);
+        if (!take_cores(cores, p->a))
+            return "cores";
+    }
+    return NULL;
+}
+
+/* Whether what the plan adds fits what is left. */
+static const char *
+fit_check(struct verify *v, const struct span *s, uint32_t row)
+{
+    const struct node_table *t = v->live->nodes;
+    const struct node_facts *f = t->facts[row];
+    struct usage used = {t->cpu[row], t->mem[row], t->disk[row]}, u;
+    int64_t allocs = t->allocs[row];
+    bool exact = false;
+
+    for (size_t i = s->from; i < s->to; i++) {
+        const struct part *p = &v->v[i];
+        int sign = 1;
+        if (p->existing || p->dropped)
+            continue;
+        if (p->stop) {
+            if (str_empty(p->a->desired_status) ||
+                !live_holds(v->live, p->a->id, p->a->node_id, &u))
+                continue;
+            sign = -1;
+        } else {
+            u = resources_of_alloc(p->a);
+            exact |= names_ports(p->a) || names_cores(p->a);
+        }
+        used.cpu += sign * u.cpu;
+        used.mem += sign * u.mem;
+        used.disk += sign * u.disk;
+        allocs += sign;
+    }
+    if (f->node->node_max_allocs > 0 && allocs > f->node->node_max_allocs)
+        return "max allocations";
+    const char *why = resources_exhausted(&f->cap, &used);
+    return why == NULL && exact ? exact_check(v, s, f->node) : why;
+}
+
+static const char *
+span_check(struct verify *v, const struct span *s)
+{
+    bool places = false, new = false;
+
+    for (size_t i = s->from; i < s->to; i++) {
+        places |= !v->v[i].stop;
+        new |= !v->v[i].stop && !v->v[i].existing;
+    }
+    if (!places)
+        return NULL;
+    const char *id = v->v[s->from].a->node_id;
+    uint32_t row = node_table_find(v->live->nodes, id);
+    if (row == NODES_NONE)
+        return "node does not exist";
+    const struct node_facts *f = v->live->nodes->facts[row];
+    if (!node_responsive(f->node))
+        return "node is not responsive";
+    if (new && !f->takes_work)
+        return "node does not take work";
+    /* nothing happened on the node since the plan's snapshot: it was checked there */
+    if (!new || live_changed(v->live, id) <= v->plan->snapshot_index)
+        return NULL;
+    return fit_check(v, s, row);
+}
+
+static int
+stop_cmp(const void *pa, const void *pb)
+{
+    return strcmp(((const struct stop_at *)pa)->id, ((const struct stop_at *)pb)->id);
+}
+
+static struct span *
+span_of(struct verify *v, struct span *spans, size_t n, const char *stop_id, struct part **ret)
+{
+    size_t n_stops = v->plan->node_update.n, k = 0;
+
+    if (v->stops == NULL) {
+        v->stops = mem_array(v->ctx, struct stop_at, n_stops + 1);
+        for (size_t i = 0; i < n; i++)
+            for (size_t p = spans[i].from; p < spans[i].to; p++)
+                if (v->v[p].stop)
+                    v->stops[k++] = (struct stop_at){v->v[p].a->id, i, p};
+        qsort(v->stops, n_stops, sizeof(*v->stops), stop_cmp);
+    }
+    struct stop_at key = {.id = stop_id};
+    const struct stop_at *at = bsearch(&key, v->stops, n_stops, sizeof(key), stop_cmp);
+    if (at == NULL)
+        return NULL;
+    *ret = &v->v[at->part];
+    return &spans[at->span];
+}
+
+/* Only what stops *because* it is replaced depends on its replacement. */
+static bool
+tied(const struct allocation *stop)
+{
+    return str_eq(stop->desired_description, DESC_UPDATING) ||
+           str_eq(stop->desired_description, DESC_RESCHEDULED);
+}
+
+/* Rejects the span and the stops that its placements were to follow; a node that loses such a stop
+ * may not have the room it was promised, so its placements go too. True when another span fell. */
+static bool
+span_reject(struct verify *v, struct span *spans, size_t n, struct span *s)
+{
+    bool more = false;
+
+    s->rejected = true;
+    for (size_t i = s->from; i < s->to; i++) {
+        struct part *p = &v->v[i], *stop;
+        if (p->stop || p->dropped)
+            continue;
+        p->dropped = true;
+        if (p->existing || str_empty(p->a->previous_allocation))
+            continue;
+        struct span *other = span_of(v, spans, n, p->a->previous_allocation, &stop);
+        if (other == NULL || stop->dropped || !tied(stop->a))
+            continue;
+        stop->dropped = true;
+        if (other != s && !other->rejected)
+            more |= other->rejected = true;
+    }
+    return more;
+}
+
+/* What an entry says of the job: which version the allocations are of. The rest is in the state. */
+static struct job *
+job_ref_of(const void *ctx, const struct job *job)
+{
+    struct job *ref = job != NULL ? mem_new(ctx, struct job) : NULL;
+
+    if (ref != NULL) {
+        ref->id = job->id;
+        ref->namespace = job->namespace;
+        ref->version = job->version;
+        ref->job_modify_index = job->job_modify_index;
+    }
+    return ref;
+}
+
+static struct plan_result *
+result_make(struct verify *v)
+{
+    struct plan_result *r = mem_new(v->ctx, struct plan_result);
+
+    r->eval_id = v->plan->eval_id;
+    r->job = job_ref_of(v->ctx, v->plan->job);
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->v[i].dropped)
+            continue;
+        if (v->v[i].stop)
+            list_add(v->ctx, r->stopped, v->v[i].a);
+        else
+            list_add(v->ctx, r->placed, v->v[i].a);
+    }
+    return r->stopped.n + r->placed.n > 0 ? r : NULL;
+}
+
+void
+plan_verify(const void *ctx, const struct live *live, struct state_txn *t, const struct plan *plan,
+            struct plan_verdict *ret)
+{
+    struct verify v = {.ctx = ctx, .live = live, .txn = t, .plan = plan};
+    struct span *spans;
+    size_t n = 0;
+
+    *ret = (struct plan_verdict){0};
+    parts_load(&v);
+    spans = mem_array(ctx, struct span, v.n);
+    for (size_t i = 0; i < v.n; i++) {
+        if (i == 0 || !str_eq(v.v[i].a->node_id, v.v[i - 1].a->node_id))
+            spans[n++].from = i;
+        spans[n - 1].to = i + 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *why = span_check(&v, &spans[i]);
+        spans[i].rejected = why != NULL;
+        if (why != NULL && ret->why == NULL)
+            ret->why = why;
+    }
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < n; i++)
+            if (spans[i].rejected)
+                more |= span_reject(&v, spans, n, &spans[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (spans[i].rejected)
+            list_add(ctx, ret->rejected, v.v[spans[i].from].a->node_id);
+    if (plan->all_at_once && ret->rejected.n > 0)
+        return;
+    ret->result = result_make(&v);
+}
+
+static const char *
+node_at(const struct allocation_list *l, size_t i)
+{
+    return i < l->n ? str_or(l->v[i]->node_id, "") : NULL;
+}
+
+bool
+plan_part(const struct plan_result *all, size_t max, struct plan_at *at, struct plan_result *ret)
+{
+    struct plan_at from = *at;
+
+    for (size_t n = 0; n < max; n++) {
+        const char *s = node_at(&all->stopped, at->stops), *p = node_at(&all->placed, at->places);
+        if (s == NULL && p == NULL)
+            break;
+        if (p == NULL || (s != NULL && strcmp(s, p) <= 0))
+            at->stops++;
+        else
+            at->places++;
+    }
+    *ret = (struct plan_result){
+        .eval_id = all->eval_id,
+        .job = all->job,
+        .stopped = {all->stopped.v + from.stops, at->stops - from.stops},
+        .placed = {all->placed.v + from.places, at->places - from.places},
+    };
+    return ret->stopped.n + ret->placed.n > 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan applier's judgement: what of a plan still holds against the live node table and the
+ * newest state. Workers plan on snapshots that may be old; here, on the core thread, plans are
+ * checked one after the other, each after the commit of the one before, so that no node is ever
+ * over-committed.
+ *
+ * Stops are always good. A node that cannot take what the plan puts there is rejected as a whole; a
+ * replacement on it drags the stop of what it replaces with it, so that an update never leaves a gap.
+ */
+#ifndef PADDOCK_SERVER_LEADER_PLAN_H
+#define PADDOCK_SERVER_LEADER_PLAN_H
+
+#include "server/leader/view.h"
+
+struct plan_verdict {
+    struct plan_result *result; /* NULL: nothing is left; owned by ctx, points into the plan; sorted
+                                   by node */
+    struct str_list rejected;   /* nodes; empty: the whole plan holds */
+    const char *why;            /* of the first rejection */
+};
+
+/* How far a plan has been put into the log. */
+struct plan_at {
+    size_t stops, places;
+};
+
+/* The next part of a result: an entry of at most `max` changes. They come node by node, stops first, so
+ * that no node is over-committed between two parts. `at` moves behind it. False: nothing is left. */
+bool plan_part(const struct plan_result *all, size_t max, struct plan_at *at,
+               struct plan_result *ret);
+
+/* `t`: a snapshot of now. Core thread. */
+void plan_verify(const void *ctx, const struct live *live, struct state_txn *t,
+                 const struct plan *plan, struct plan_verdict *ret);
+
+#endif

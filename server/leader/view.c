@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The live node table and views over the state (see leader/view.h).
+ */
+#include "server/leader/view.h"
+
+#include <string.h>
+#include "common/hash.h"
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/sched/resources.h"
+
+struct live_alloc {
+    char id[UUID_TEXT];
+    char node_id[UUID_TEXT];
+    struct usage u;
+    UT_hash_handle hh;
+};
+
+struct live_mark {
+    char node_id[UUID_TEXT];
+    uint64_t index;
+    UT_hash_handle hh;
+};
+
+static int
+live_done(struct live *l)
+{
+    live_clear(l);
+    return 0;
+}
+
+struct live *
+live_new(const void *ctx)
+{
+    struct live *l = mem_new(ctx, struct live);
+
+    l->nodes = node_table_new(l);
+    talloc_set_destructor(l, live_done);
+    return l;
+}
+
+void
+live_clear(struct live *l)
+{
+    struct live_alloc *a, *na;
+    struct live_mark *m, *nm;
+
+    HASH_ITER(hh, l->allocs, a, na) {
+        HASH_DEL(l->allocs, a);
+        talloc_free(a);
+    }
+    HASH_ITER(hh, l->marks, m, nm) {
+        HASH_DEL(l->marks, m);
+        talloc_free(m);
+    }
+    mem_free(l->nodes);
+    l->nodes = node_table_new(l);
+}
+
+static void
+mark(struct live *l, const char *node_id, uint64_t index)
+{
+    struct live_mark *m;
+
+    HASH_FIND_STR(l->marks, node_id, m);
+    if (m == NULL) {
+        m = mem_new(l, struct live_mark);
+        str_copy(m->node_id, sizeof(m->node_id), node_id);
+        HASH_ADD_STR(l->marks, node_id, m);
+    }
+    m->index = index;
+}
+
+void
+live_node(struct live *l, const struct node *n)
+{
+    node_table_put(l->nodes, node_facts_new(n));
+    mark(l, n->id, n->modify_index);
+}
+
+void
+live_node_gone(struct live *l, const char *id)
+{
+    struct live_mark *m;
+
+    node_table_remove(l->nodes, id);
+    HASH_FIND_STR(l->marks, id, m);
+    if (m != NULL) {
+        HASH_DEL(l->marks, m);
+        talloc_free(m);
+    }
+}
+
+void
+live_alloc_gone(struct live *l, const char *id, uint64_t index)
+{
+    struct live_alloc *x;
+
+    HASH_FIND_STR(l->allocs, id, x);
+    if (x == NULL)
+        return;
+    node_table_use(l->nodes, x->node_id, &x->u, -1);
+    mark(l, x->node_id, index);
+    HASH_DEL(l->allocs, x);
+    talloc_free(x);
+}
+
+void
+live_alloc(struct live *l, const struct allocation *a, uint64_t index)
+{
+    struct live_alloc *x;
+
+    if (alloc_client_terminal(a)) {
+        live_alloc_gone(l, a->id, index);
+        return;
+    }
+    HASH_FIND_STR(l->allocs, a->id, x);
+    /* what an allocation holds never changes while it lives */
+    if (x != NULL)
+        return;
+    x = mem_new(l, struct live_alloc);
+    str_copy(x->id, sizeof(x->id), a->id);
+    str_copy(x->node_id, sizeof(x->node_id), str_or(a->node_id, ""));
+    x->u = resources_of_alloc(a);
+    HASH_ADD_STR(l->allocs, id, x);
+    node_table_use(l->nodes, x->node_id, &x->u, 1);
+    mark(l, x->node_id, index);
+}
+
+uint64_t
+live_changed(const struct live *l, const char *node_id)
+{
+    struct live_mark *m;
+
+    HASH_FIND_STR(l->marks, node_id, m);
+    return m ? m->index : 0;
+}
+
+bool
+live_holds(const struct live *l, const char *alloc_id, const char *node_id, struct usage *ret_u)
+{
+    struct live_alloc *x;
+
+    HASH_FIND_STR(l->allocs, str_or(alloc_id, ""), x);
+    if (x == NULL || !str_eq(x->node_id, node_id))
+        return false;
+    *ret_u = x->u;
+    return true;
+}
+
+void
+live_load(struct live *l, struct state_txn *t)
+{
+    auto_mem void *tmp = mem_ctx("live_load");
+    struct state_iter *it = state_nodes(t, tmp, NULL);
+    uint64_t index = state_applied(t);
+
+    live_clear(l);
+    for (struct node *n; (n = state_next(it, tmp)) != NULL; talloc_free(n))
+        live_node(l, n);
+    it = state_allocs(t, tmp, NULL);
+    for (struct allocation *a; (a = state_next(it, tmp)) != NULL; talloc_free(a))
+        live_alloc(l, a, index);
+}
+
+struct node_table *
+sched_view_table(const void *ctx, struct state_txn *t)
+{
+    struct node_table *nt = node_table_new(ctx);
+    auto_mem void *tmp = mem_ctx("sched_view_table");
+    struct state_iter *it = state_nodes(t, tmp, NULL);
+
+    for (struct node *n; (n = state_next(it, tmp)) != NULL; talloc_free(n))
+        node_table_put(nt, node_facts_new(n));
+    it = state_allocs(t, tmp, NULL);
+    for (struct allocation *a; (a = state_next(it, tmp)) != NULL; talloc_free(a)) {
+        struct usage u = resources_of_alloc(a);
+        if (!alloc_client_terminal(a))
+            node_table_use(nt, a->node_id, &u, 1);
+    }
+    return nt;
+}
+
+static const struct job *
+view_job(struct sched_view *v, const char *ns, const char *id)
+{
+    struct sched_view_state *s = v->arg;
+
+    return state_job(s->txn, s->ctx, ns, id);
+}
+
+static const struct allocation *const *
+collect(struct sched_view_state *s, struct state_iter *it, bool with_job, size_t *ret_n)
+{
+    const struct allocation **v = mem_array(s->ctx, const struct allocation *, 16);
+    size_t n = 0, cap = 16;
+
+    for (;;) {
+        struct allocation *a = with_job ? state_next_with_job(it, s->ctx) : state_next(it, s->ctx);
+        if (a == NULL)
+            break;
+        if (!with_job && alloc_client_terminal(a)) {
+            talloc_free(a);
+            continue;
+        }
+        if (n == cap) {
+            cap *= 2;
+            mem_resize(s->ctx, v, const struct allocation *, cap);
+        }
+        v[n++] = a;
+    }
+    *ret_n = n;
+    return v;
+}
+
+static const struct allocation *const *
+view_allocs_by_job(struct sched_view *v, const char *ns, const char *id, size_t *ret_n)
+{
+    struct sched_view_state *s = v->arg;
+
+    return collect(s, state_allocs_by_job(s->txn, s->ctx, ns, id), true, ret_n);
+}
+
+static const struct allocation *const *
+view_allocs_by_node(struct sched_view *v, const char *node_id, size_t *ret_n)
+{
+    struct sched_view_state *s = v->arg;
+
+    return collect(s, state_allocs_by_node(s->txn, s->ctx, node_id), false, ret_n);
+}
+
+static const struct sched_view_ops ops = {
+    .job = view_job,
+    .allocs_by_job = view_allocs_by_job,
+    .allocs_by_node = view_allocs_by_node,
+};
+
+void
+sched_view_init(struct sched_view_state *v, const void *ctx, struct state_txn *t,
+                struct node_table *nodes)
+{
+    v->txn = t;
+    v->ctx = ctx;
+    v->view = (struct sched_view){
+        .ops = &ops,
+        .arg = v,
+        .index = state_applied(t),
+        .nodes = nodes,
+        .config = state_scheduler_config(t, ctx),
+    };
+}

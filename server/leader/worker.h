@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scheduler workers: threads that take a job from a bounded queue, run it, and sleep when there is
+ * none. They share nothing: a job brings its snapshot and hands its result back by server_post_core.
+ */
+#ifndef PADDOCK_SERVER_LEADER_WORKER_H
+#define PADDOCK_SERVER_LEADER_WORKER_H
+
+#include <stdbool.h>
+
+#include "server/limits.h"
+
+struct workers;
+
+/* `n` 0: one per two processors, at least one. */
+struct workers *workers_start(const void *ctx, unsigned n);
+unsigned workers_count(const struct workers *w);
+/* Any thread. False: stopping, or the queue is full. */
+bool workers_submit(struct workers *w, void (*fn)(void *arg), void *arg);
+/* Runs what is queued, joins; further submits are refused until workers_free(), when no thread may
+ * come any more. */
+void workers_stop(struct workers *w);
+void workers_free(struct workers *w);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The RPC endpoints: server/endpoint_*.c. Their argument is the struct server.
+ */
+#ifndef PADDOCK_SERVER_RPC_ENDPOINT_H
+#define PADDOCK_SERVER_RPC_ENDPOINT_H
+
+#include "net/rpc.h"
+
+/* Every method of api/schema/rpc.schema that servers answer; what server_services() returns. */
+const struct rpc_service *endpoint_services(size_t *ret_n);
+
+#endif

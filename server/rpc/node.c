@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Node.*: registration, heartbeats, what nodes fetch and report, and reads. A node proves itself by
+ * its secret, which never leaves the server again.
+ */
+#include <stdio.h>
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/leader/leader.h"
+#include "server/rpc/endpoint_int.h"
+#include "server/sched/class.h"
+
+/* The answer of every node write. */
+static void
+node_update(struct server *s, struct rpc_call *call, struct node_update_response *resp)
+{
+    void *ctx = rpc_call_ctx(call);
+    char addr[256];
+
+    if (server_leader_addr(s, addr, sizeof(addr))) {
+        resp->leader_rpc_addr = mem_strdup(ctx, addr);
+        list_add(ctx, resp->servers, resp->leader_rpc_addr);
+    }
+    resp->known_leader = true;
+    rpc_reply(call, resp);
+}
+
+static void
+fill_evals(struct node_update_response *resp, void *ctx, uint64_t index,
+           const struct fsm_result *res)
+{
+    for (size_t i = 0; i < res->evals.n; i++)
+        list_add(ctx, resp->eval_ids, mem_strdup(ctx, res->evals.v[i]->id));
+    resp->eval_create_index = res->evals.n > 0 ? index : 0;
+}
+
+static void
+node_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+             struct fsm_result *res)
+{
+    struct node_update_response resp = {0};
+
+    (void)arg;
+    resp.index = res->changed ? index : 0;
+    resp.node_modify_index = res->node_modify_index;
+    fill_evals(&resp, rpc_call_ctx(call), index, res);
+    if (res->node != NULL) {
+        resp.scheduling_eligibility = res->node->scheduling_eligibility;
+        if (!str_eq(res->node->status, NODE_DOWN))
+            resp.heartbeat_ttl = leader_heartbeat(server_leader(s), res->node->id);
+    }
+    node_update(s, call, &resp);
+}
+
+static struct str_list
+fresh_id(void *ctx)
+{
+    struct str_list l = {0};
+    char id[UUID_TEXT];
+
+    list_add(ctx, l, mem_strdup(ctx, uuid_make(id)));
+    return l;
+}
+
+void
+node_register(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_register_request *req = p;
+    struct server *s = arg;
+    void *ctx = rpc_call_ctx(call);
+    char class[CLASS_TEXT];
+    struct err e = ERR_INIT;
+
+    if (!endpoint_leads(s, call))
+        return;
+    if (req->node == NULL || !uuid_valid(str_or(req->node->id, ""))) {
+        rpc_failf(call, -ERR_INVALID, "missing node ID for client registration");
+        return;
+    }
+    if (str_empty(req->node->secret_id) || str_empty(req->node->datacenter) ||
+        str_empty(req->node->name)) {
+        rpc_failf(call, -ERR_INVALID, "register node: secret, datacenter and name are required");
+        return;
+    }
+    if (codec_check(&type_node, req->node, &e) < 0) {
+        rpc_fail(call, &e);
+        return;
+    }
+    struct node *n = codec_clone(ctx, &type_node, req->node);
+    n->node_pool = str_or(n->node_pool, POOL_DEFAULT);
+    n->computed_class = mem_strdup(ctx, class_name(n, class));
+    struct intent_node_register nr = {.node = n, .eval_ids = fresh_id(ctx)};
+    struct intent in = {.time = clock_wall_ns(), .node_register = &nr};
+    endpoint_write(s, call, &in, node_written, NULL);
+}
+
+/* The stored node of an authenticated request, or the call is failed. */
+static struct node *
+node_authenticated(struct server *s, struct rpc_call *call, const char *id, const char *secret)
+{
+    void *ctx = rpc_call_ctx(call);
+
+    if (!endpoint_leads(s, call))
+        return NULL;
+    struct state_txn *t = state_read_begin(server_state(s), ctx);
+    struct node *n = str_empty(id) ? NULL : state_node(t, ctx, id);
+    state_read_end(t);
+    if (n == NULL) {
+        rpc_failf(call, -ERR_NOT_FOUND, "node not found");
+        return NULL;
+    }
+    if (!secret_equal(n->secret_id, secret)) {
+        rpc_failf(call, -ERR_FORBIDDEN, "Permission denied");
+        return NULL;
+    }
+    return n;
+}
+
+/* The heartbeat. What the status becomes is decided when the entry is applied; one that cannot
+ * change anything is not written. */
+void
+node_update_status(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_update_status_request *req = p;
+    struct server *s = arg;
+    void *ctx = rpc_call_ctx(call);
+    struct node *n = node_authenticated(s, call, req->node_id, req->secret_id);
+
+    if (n == NULL)
+        return;
+    if (!str_eq(req->status, NODE_READY) && !str_eq(req->status, NODE_INIT)) {
+        rpc_failf(call, -ERR_INVALID, "a node may ask to be ready or initializing, not \"%.64s\"",
+                  str_or(req->status, ""));
+        return;
+    }
+    bool heard = leader_node_heard(server_leader(s), n->id);
+    if (!str_eq(n->status, NODE_DOWN)) /* however long it takes to write what it asks for */
+        (void)leader_heartbeat(server_leader(s), n->id);
+    if (heard && str_eq(n->status, req->status) && str_eq(n->status, NODE_READY)) {
+        struct node_update_response resp = {
+            .heartbeat_ttl = leader_heartbeat(server_leader(s), n->id),
+            .node_modify_index = n->modify_index,
+            .scheduling_eligibility = n->scheduling_eligibility,
+        };
+        node_update(s, call, &resp);
+        return;
+    }
+    struct intent_node_status st = {
+        .node_id = n->id, .status = req->status, .eval_ids = fresh_id(ctx)};
+    struct intent in = {.time = clock_wall_ns(), .node_status = &st};
+    endpoint_write(s, call, &in, node_written, NULL);
+}
+
+/* Whether work may be placed on the node has changed: by its eligibility or by a drain. */
+static void
+placement_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+                  struct fsm_result *res)
+{
+    struct node_update_response u = {0};
+    struct node_eligibility_update_response resp = {0};
+
+    (void)s;
+    (void)arg;
+    fill_evals(&u, rpc_call_ctx(call), index, res);
+    resp.eval_ids = u.eval_ids;
+    resp.eval_create_index = u.eval_create_index;
+    resp.node_modify_index = res->node_modify_index;
+    resp.index = index;
+    rpc_reply(call, &resp);
+}
+
+void
+node_update_eligibility(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_eligibility_request *req = p;
+    struct server *s = arg;
+
+    if (!endpoint_leads(s, call))
+        return;
+    struct intent_node_eligibility el = {.node_id = req->node_id,
+                                         .eligibility = req->eligibility,
+                                         .eval_ids = fresh_id(rpc_call_ctx(call))};
+    struct intent in = {.time = clock_wall_ns(), .node_eligibility = &el};
+    endpoint_write(s, call, &in, placement_written, NULL);
+}
+
+void
+node_update_drain(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_drain_request *req = p;
+    struct server *s = arg;
+    struct err e = ERR_INIT;
+
+    if (!endpoint_leads(s, call))
+        return;
+    if (codec_check(&type_node_drain_request, req, &e) < 0) {
+        rpc_fail(call, &e);
+        return;
+    }
+    struct intent_node_drain nd = {.node_id = req->node_id,
+                                   .drain_spec = req->drain_spec,
+                                   .mark_eligible = req->mark_eligible,
+                                   .meta = req->meta,
+                                   .eval_ids = fresh_id(rpc_call_ctx(call))};
+    struct intent in = {.time = clock_wall_ns(), .node_drain = &nd};
+    endpoint_write(s, call, &in, placement_written, NULL);
+}
+
+static void
+purge_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+              struct fsm_result *res)
+{
+    struct node_update_response resp = {.index = index, .node_modify_index = index};
+
+    (void)arg;
+    for (size_t i = 0; i < res->purged_nodes.n; i++)
+        leader_node_gone(server_leader(s), res->purged_nodes.v[i]);
+    fill_evals(&resp, rpc_call_ctx(call), index, res);
+    node_update(s, call, &resp);
+}
+
+void
+node_purge(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_write_request *req = p;
+    struct server *s = arg;
+    const char *id = req->node_id;
+
+    if (!endpoint_leads(s, call))
+        return;
+    struct intent_node_purge np = {.node_ids = {&id, 1}, .eval_ids = fresh_id(rpc_call_ctx(call))};
+    struct intent in = {.time = clock_wall_ns(), .node_purge = &np};
+    endpoint_write(s, call, &in, purge_written, NULL);
+}
+
+void
+node_evaluate(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_write_request *req = p;
+    struct server *s = arg;
+
+    if (!endpoint_leads(s, call))
+        return;
+    struct intent_node_evaluate ne = {.node_id = req->node_id,
+                                      .eval_ids = fresh_id(rpc_call_ctx(call))};
+    struct intent in = {.time = clock_wall_ns(), .node_evaluate = &ne};
+    endpoint_write(s, call, &in, node_written, NULL);
+}
+
+static void
+allocs_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+               struct fsm_result *res)
+{
+    struct write_response resp = {.index = index};
+
+    (void)s;
+    (void)arg;
+    (void)res;
+    rpc_reply(call, &resp);
+}
+
+void
+node_update_alloc(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_update_alloc_request *req = p;
+    struct server *s = arg;
+
+    if (node_authenticated(s, call, req->node_id, req->secret_id) == NULL)
+        return;
+    if (req->allocs.n == 0 || req->allocs.n > UPDATE_ALLOCS_MAX) {
+        rpc_failf(call, -ERR_INVALID, "update of %zu allocations: 1 to %d are allowed",
+                  req->allocs.n, UPDATE_ALLOCS_MAX);
+        return;
+    }
+    for (size_t i = 0; i < req->allocs.n; i++)
+        if (req->allocs.v[i] == NULL || str_empty(req->allocs.v[i]->id)) {
+            rpc_failf(call, -ERR_INVALID, "update of an allocation without an ID");
+            return;
+        }
+    struct intent_alloc_update au = {
+        .node_id = req->node_id, .allocs = req->allocs, .eval_ids = fresh_id(rpc_call_ctx(call))};
+    struct intent in = {.time = clock_wall_ns(), .alloc_update = &au};
+    endpoint_write(s, call, &in, allocs_written, NULL);
+}
+
+/* --- reads --- */
+
+static int
+node_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct id_request *req = r->req;
+    struct node_response *resp = mem_new(ctx, struct node_response);
+
+    (void)e;
+    resp->node = state_node(t, ctx, str_or(req->id, ""));
+    if (resp->node != NULL)
+        resp->node->secret_id = NULL;
+    r->index = resp->node ? resp->node->modify_index : state_index(t, r->tables);
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+node_get(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_NODES),
+                  state_key_node(str_or(req->id, "")), node_get_run);
+}
+
+static void
+copy_os(const void *ctx, struct node_list_stub *s, const struct node *n)
+{
+    for (size_t i = 0; i < n->attributes.n; i++)
+        if (str_prefix(n->attributes.v[i].k, "os."))
+            str_map_set(ctx, &s->attributes, n->attributes.v[i].k, n->attributes.v[i].v);
+}
+
+static struct node_list_stub *
+node_stub(const void *ctx, const struct node *n, const struct list_request *req)
+{
+    struct node_list_stub *s = mem_new(ctx, struct node_list_stub);
+    size_t host = 0;
+
+    /* the address without its port; "[::1]:4646" as well */
+    for (const char *c = str_or(n->http_addr, ""); *c != '\0'; c++)
+        if (*c == ':')
+            host = (size_t)(c - n->http_addr);
+    s->address = host ? mem_strndup(ctx, n->http_addr, host) : n->http_addr;
+    s->id = n->id;
+    if (req->os)
+        copy_os(ctx, s, n);
+    s->datacenter = n->datacenter;
+    s->name = n->name;
+    s->node_pool = n->node_pool;
+    s->node_class = n->node_class;
+    s->version = str_map_get(&n->attributes, "nomad.version");
+    s->drain = n->drain_strategy != NULL;
+    s->scheduling_eligibility = n->scheduling_eligibility;
+    s->status = n->status;
+    s->status_description = n->status_description;
+    s->drivers = n->drivers;
+    s->host_volumes = n->host_volumes;
+    if (req->resources) {
+        s->node_resources = n->node_resources;
+        s->reserved_resources = n->reserved_resources;
+    }
+    s->last_drain = n->last_drain;
+    s->create_index = n->create_index;
+    s->modify_index = n->modify_index;
+    return s;
+}
+
+static int
+node_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    static const struct row_types types = {&type_node, &type_node_list_stub};
+    const struct list_request *req = r->req;
+    struct node_list_response *resp = mem_new(ctx, struct node_list_response);
+    struct rows l;
+
+    if (endpoint_check_prefix(r->q->prefix, e) < 0 || rows_begin(&l, r, ctx, &types, e) < 0)
+        return e->code;
+    struct state_iter *it = state_nodes(t, ctx, r->q->prefix);
+    rows_seek(&l, it);
+    for (struct node *n; (n = state_next(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = n->id}))
+            break;
+        if (rows_take(&l, n))
+            rows_add(&l, node_stub(n, n, req), n->modify_index);
+    }
+    resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->nodes, e);
+    r->resp = resp;
+    return rc;
+}
+
+void
+node_list(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct list_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_NODES), 0, node_list_run);
+}
+
+/* Of all namespaces, whichever is asked for. */
+static int
+node_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    static const struct row_types types = {&type_allocation, &type_allocation};
+    const struct id_request *req = r->req;
+    struct allocs_response *resp = mem_new(ctx, struct allocs_response);
+    struct rows l;
+
+    if (rows_begin(&l, r, ctx, &types, e) < 0)
+        return e->code;
+    struct state_iter *it = state_allocs_by_node(t, ctx, str_or(req->id, ""));
+    rows_seek(&l, it);
+    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
+        if (!rows_see(&l, (struct row_key){.id = a->id}))
+            break;
+        if (!rows_take(&l, a))
+            continue;
+        endpoint_alloc_totals(a, a);
+        rows_add(&l, a, a->modify_index);
+    }
+    resp->meta = r->meta;
+    int rc = ROWS_END(&l, t, resp->allocations, e);
+    r->resp = resp;
+    return rc;
+}
+
+void
+node_allocs(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct id_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
+                  state_key_node_allocs(str_or(req->id, "")), node_allocs_run);
+}
+
+/* What the node is to run: ids and the index of the server's last word on each. The answer's index is
+ * the largest of those, so that a node's own reports do not wake it. A deletion lowers it, if anything:
+ * the number of allocations, which the node knows, tells. */
+static int
+client_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    const struct node_client_allocs_request *req = r->req;
+    struct node_client_allocs_response *resp = mem_new(ctx, struct node_client_allocs_response);
+    const struct node *n = state_node(t, ctx, str_or(req->node_id, ""));
+
+    if (n == NULL)
+        return err_set(e, -ERR_NOT_FOUND, "node not found");
+    if (!secret_equal(n->secret_id, req->secret_id))
+        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    struct state_iter *it = state_allocs_by_node(t, ctx, n->id);
+    for (struct allocation *a; (a = state_next(it, ctx)) != NULL; talloc_free(a)) {
+        map_put(ctx, resp->allocs, a->id)->v = (int64_t)a->alloc_modify_index;
+        if (a->alloc_modify_index > r->index)
+            r->index = a->alloc_modify_index;
+    }
+    if (r->index == 0)
+        r->index = 1;
+    /* What a node knows up to an index is here, or was deleted, if that index is applied here. */
+    uint64_t asked = r->q->min_query_index;
+    if (r->seen >= asked) {
+        r->news = req->known != 0 && req->known != resp->allocs.n + 1;
+        r->index = r->index > asked ? r->index : asked;
+    }
+    resp->meta = r->meta;
+    r->resp = resp;
+    return 0;
+}
+
+void
+node_client_allocs(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct node_client_allocs_request *req = p;
+
+    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
+                  state_key_node_allocs(str_or(req->node_id, "")), client_allocs_run);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Status.*, System.*, Operator.*.
+ */
+#include <string.h>
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "net/addr.h"
+#include "server/leader/leader.h"
+#include "server/rpc/endpoint_int.h"
+
+void
+status_leader(void *arg, struct rpc_call *call, const void *p)
+{
+    struct server *s = arg;
+    void *ctx = rpc_call_ctx(call);
+    struct status_leader_response resp = {0};
+    char addr[256];
+
+    (void)p;
+    if (!server_leader_addr(s, addr, sizeof(addr))) {
+        rpc_failf(call, -ERR_NO_LEADER, "No cluster leader");
+        return;
+    }
+    resp.leader = mem_strdup(ctx, addr);
+    list_add(ctx, resp.peers, resp.leader);
+    rpc_reply(call, &resp);
+}
+
+void
+status_members(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct server_config *c = server_cfg(arg);
+    void *ctx = rpc_call_ctx(call);
+    struct server_members_response resp = {0};
+    struct agent_member *m = mem_new(ctx, struct agent_member);
+    struct addr rpc = {0}, serf = {0};
+
+    (void)p;
+    (void)addr_parse(str_or(c->rpc_addr, ""), 0, &rpc, NULL);
+    if (addr_parse(str_or(c->serf_addr, ""), 0, &serf, NULL) < 0)
+        serf = rpc;
+    resp.server_name = c->name;
+    resp.server_region = str_or(c->region, "global");
+    resp.server_dc = str_or(c->datacenter, "dc1");
+    m->name = c->name;
+    m->addr = mem_strdup(ctx, serf.host);
+    m->port = serf.port;
+    m->status = "alive";
+    m->protocol_min = 1;
+    m->delegate_min = 2;
+    m->protocol_max = m->delegate_max = 5;
+    m->protocol_cur = 2;
+    m->delegate_cur = 4;
+    str_map_set(ctx, &m->tags, "role", "nomad");
+    str_map_set(ctx, &m->tags, "region", resp.server_region);
+    str_map_set(ctx, &m->tags, "dc", resp.server_dc);
+    str_map_set(ctx, &m->tags, "id", str_or(c->node_id, ""));
+    str_map_set(ctx, &m->tags, "build", str_or(c->version, ""));
+    str_map_set(ctx, &m->tags, "rpc_addr", mem_strdup(ctx, rpc.host));
+    str_map_set(ctx, &m->tags, "port", mem_printf(ctx, "%u", rpc.port));
+    str_map_set(ctx, &m->tags, "raft_vsn", "3");
+    str_map_set(ctx, &m->tags, "bootstrap", "1");
+    str_map_set(ctx, &m->tags, "expect", "1");
+    str_map_set(ctx, &m->tags, "revision", "");
+    str_map_set(ctx, &m->tags, "vsn", "1");
+    list_add(ctx, resp.members, m);
+    rpc_reply(call, &resp);
+}
+
+static void
+gc_done(void *arg, uint64_t index)
+{
+    struct rpc_call *call = arg;
+    struct write_response resp = {.index = index};
+
+    rpc_reply(call, &resp);
+}
+
+void
+system_gc(void *arg, struct rpc_call *call, const void *p)
+{
+    (void)p;
+    if (endpoint_leads(arg, call))
+        leader_gc(server_leader(arg), gc_done, call);
+}
+
+static int
+scheduler_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+{
+    struct scheduler_configuration_response *resp =
+        mem_new(ctx, struct scheduler_configuration_response);
+
+    (void)e;
+    resp->scheduler_config = state_scheduler_config(t, ctx);
+    struct scheduler_configuration *c = resp->scheduler_config;
+    if (c && !c->preemption_config) { /* never set */
+        c->preemption_config = mem_new(ctx, struct preemption_config);
+        c->preemption_config->system_scheduler_enabled = true;
+    }
+    r->index = state_index(t, r->tables);
+    resp->index = r->index;
+    resp->known_leader = true;
+    r->resp = resp;
+    return 0;
+}
+
+void
+operator_scheduler_get(void *arg, struct rpc_call *call, const void *p)
+{
+    endpoint_read(arg, call, p, NULL, STATE_BIT(STATE_SCHEDULER_CONFIG), 0, scheduler_get_run);
+}
+
+static void
+scheduler_set_done(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+                   struct fsm_result *res)
+{
+    struct scheduler_set_configuration_response resp = {.updated = res->changed, .index = index};
+
+    (void)s;
+    (void)arg;
+    rpc_reply(call, &resp);
+}
+
+/* More than Nomad's default, which every tool sends back as it reads it. */
+static bool
+preempts(const struct preemption_config *p)
+{
+    return p != NULL && (p->sys_batch_scheduler_enabled || p->batch_scheduler_enabled ||
+                         p->service_scheduler_enabled);
+}
+
+void
+operator_scheduler_set(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct scheduler_set_request *req = p;
+
+    if (!endpoint_leads(arg, call))
+        return;
+    struct scheduler_configuration *c =
+        req->scheduler_config
+            ? codec_clone(rpc_call_ctx(call), &type_scheduler_configuration, req->scheduler_config)
+            : mem_new(rpc_call_ctx(call), struct scheduler_configuration);
+    if (preempts(c->preemption_config)) {
+        rpc_failf(call, -ERR_INVALID, "PreemptionConfig: nothing is preempted in this release: "
+                                          "only SystemSchedulerEnabled, the default, is taken");
+        return;
+    }
+    c->scheduler_algorithm = str_or(c->scheduler_algorithm, "binpack");
+    if (!str_eq(c->scheduler_algorithm, "binpack") && !str_eq(c->scheduler_algorithm, "spread")) {
+        rpc_failf(call, -ERR_INVALID, "invalid scheduler algorithm \"%.64s\": binpack or spread",
+                  c->scheduler_algorithm);
+        return;
+    }
+    struct intent_scheduler_cas cas = {c, req->modify_index};
+    struct intent in = {.time = clock_wall_ns()};
+    if (req->cas)
+        in.scheduler_cas = &cas;
+    else
+        in.scheduler_config = c;
+    endpoint_write(arg, call, &in, scheduler_set_done, NULL);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parked blocking queries: see watch.h.
+ *
+ * No wake-up is lost: the core stores the index of a table's last change before it looks whether
+ * anybody waits; who parks counts itself before it looks at that index. One of both sees the other.
+ */
+#include "server/state/watch.h"
+
+#include <stdatomic.h>
+
+#include "common/mem.h"
+
+enum { BUCKETS = 1024 };
+
+struct server_watch {
+    struct server_watch *next;
+    struct server_watch **link; /* what points at us */
+    struct watches *w;
+    struct timer *timer;
+    unsigned tables;
+    uint64_t key;
+    enum wake_reason why; /* once due */
+    wake_fn *fn;
+    void *arg;
+};
+
+struct watches {
+    struct loop *loop;
+    struct server_watch *keyed[BUCKETS];
+    struct server_watch *any; /* key 0 */
+    struct server_watch *due; /* woken, fn not called yet (for cancel) */
+    bool stopped;
+    atomic_size_t n;
+    atomic_uint_fast64_t last[STATE_TABLES];
+};
+
+struct news {
+    struct watches *w;
+    unsigned tables;
+    size_t n;
+    struct state_change v[];
+};
+
+struct watches *
+watches_new(struct loop *loop)
+{
+    struct watches *w = mem_new(NULL, struct watches);
+    w->loop = loop;
+    return w;
+}
+
+static void
+unlink_watch(struct server_watch *x)
+{
+    *x->link = x->next;
+    if (x->next != NULL)
+        x->next->link = x->link;
+}
+
+static void
+link_watch(struct server_watch **head, struct server_watch *x)
+{
+    x->next = *head;
+    x->link = head;
+    if (x->next != NULL)
+        x->next->link = &x->next;
+    *head = x;
+}
+
+static void
+finish(void *arg)
+{
+    struct server_watch *x = arg;
+    x->timer = NULL;
+    wake_fn *fn = x->fn;
+    void *a = x->arg;
+    enum wake_reason why = x->why;
+    unlink_watch(x);
+    atomic_fetch_sub(&x->w->n, 1);
+    mem_free(x);
+    fn(a, why);
+}
+
+/* Its function comes in the next turn. */
+static void
+wake(struct server_watch *x, enum wake_reason why)
+{
+    unlink_watch(x);
+    link_watch(&x->w->due, x);
+    x->why = why;
+    timer_stop(x->timer);
+    x->timer = timer_start(x->w->loop, 0, finish, x);
+}
+
+struct server_watch *
+watches_park(struct watches *w, unsigned tables, uint64_t key, uint64_t seen, int64_t timeout_ms,
+             wake_fn *fn, void *arg)
+{
+    if (w->stopped || atomic_load(&w->n) >= SERVER_WATCHES_MAX)
+        return NULL;
+    struct server_watch *x = mem_new(NULL, struct server_watch);
+    *x = (struct server_watch){
+        .w = w, .tables = tables, .key = key, .why = WAKE_TIMEOUT, .fn = fn, .arg = arg};
+    atomic_fetch_add(&w->n, 1);
+    link_watch(key == 0 ? &w->any : &w->keyed[key % BUCKETS], x);
+    x->timer = timer_start(w->loop, timeout_ms > 0 ? timeout_ms : 0, finish, x);
+    for (unsigned i = 0; i < STATE_TABLES; i++) {
+        if ((tables & STATE_BIT(i)) != 0 && atomic_load(&w->last[i]) > seen) {
+            wake(x, WAKE_CHANGED);
+            break;
+        }
+    }
+    return x;
+}
+
+void
+server_watch_cancel(struct server_watch *x)
+{
+    if (x == NULL)
+        return;
+    timer_stop(x->timer);
+    unlink_watch(x);
+    atomic_fetch_sub(&x->w->n, 1);
+    mem_free(x);
+}
+
+static void
+wake_list(struct server_watch *x, unsigned tables, uint64_t key)
+{
+    while (x != NULL) {
+        struct server_watch *next = x->next;
+        if (x->key == key && (x->tables & tables) != 0)
+            wake(x, WAKE_CHANGED);
+        x = next;
+    }
+}
+
+/* On the loop. */
+static void
+news_arrive(void *arg)
+{
+    struct news *m = arg;
+    struct watches *w = m->w;
+    wake_list(w->any, m->tables, 0);
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->v[i].key != 0)
+            wake_list(w->keyed[m->v[i].key % BUCKETS], STATE_BIT(m->v[i].table), m->v[i].key);
+    }
+    mem_free(m);
+}
+
+void
+watches_changed(void *arg, uint64_t index, const struct state_change *v, size_t n)
+{
+    struct watches *w = arg;
+    unsigned tables = 0;
+    for (size_t i = 0; i < n; i++)
+        tables |= STATE_BIT(v[i].table);
+    for (unsigned i = 0; i < STATE_TABLES; i++) {
+        if ((tables & STATE_BIT(i)) != 0)
+            atomic_store(&w->last[i], index);
+    }
+    if (atomic_load(&w->n) == 0)
+        return;
+    struct news *m = mem_zalloc(NULL, sizeof(*m) + n * sizeof(*v), "news");
+    m->w = w;
+    m->tables = tables;
+    m->n = n;
+    for (size_t i = 0; i < n; i++)
+        m->v[i] = v[i];
+    loop_post(w->loop, news_arrive, m);
+}
+
+static void
+wake_all(struct server_watch *x)
+{
+    while (x != NULL) {
+        struct server_watch *next = x->next;
+        wake(x, WAKE_SHUTDOWN);
+        x = next;
+    }
+}
+
+void
+watches_stop(struct watches *w)
+{
+    w->stopped = true;
+    wake_all(w->any);
+    for (size_t i = 0; i < BUCKETS; i++)
+        wake_all(w->keyed[i]);
+}
+
+size_t
+watches_parked(const struct watches *w)
+{
+    return atomic_load(&w->n);
+}
+
+void
+watches_free(struct watches *w)
+{
+    if (w == NULL)
+        return;
+    ASSERT(atomic_load(&w->n) == 0);
+    mem_free(w);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parked blocking queries (server_watch() of server.h): an entry in a table on the loop, no thread.
+ * The core thread calls watches_changed() after each commit; the loop is only bothered when somebody
+ * waits.
+ */
+#ifndef PADDOCK_SERVER_STATE_WATCH_H
+#define PADDOCK_SERVER_STATE_WATCH_H
+
+#include "server/server.h"
+#include "server/state/write.h"
+
+struct watches;
+
+struct watches *watches_new(struct loop *loop);
+/* Everybody parked is woken with WAKE_SHUTDOWN in a later turn; nobody can park any more. */
+void watches_stop(struct watches *w);
+/* After the last posted function of the core has run. */
+void watches_free(struct watches *w);
+/* Core thread. */
+void watches_changed(void *w, uint64_t index, const struct state_change *v, size_t n);
+
+struct server_watch *watches_park(struct watches *w, unsigned tables, uint64_t key, uint64_t seen,
+                                  int64_t timeout_ms, wake_fn *fn, void *arg);
+size_t watches_parked(const struct watches *w);
+
+#endif

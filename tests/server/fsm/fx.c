@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A state machine for tests: see fsm/fx.h.
+ */
+#include "tests/server/fsm/fx.h"
+
+#include <check.h>
+
+#include "common/str.h"
+
+struct fx *
+fx_new(void)
+{
+    struct fx *f = mem_new(NULL, struct fx);
+    f->ctx = f;
+    f->index = 999;
+    f->now = 1000 * NS_PER_S;
+    bool fresh = false;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(state_open(tmp_dir(), "boot", 64 << 20, &f->s, &fresh, &e), 0);
+    ck_assert(fresh);
+    return f;
+}
+
+void
+fx_free(struct fx *f)
+{
+    state_close(f->s);
+    mem_free(f);
+}
+
+/* Applies at the next index. */
+struct fsm_result *
+apply(struct fx *f, struct intent *in)
+{
+    in->time = f->now;
+    struct state_txn *t = state_write_begin(f->s, f->ctx);
+    struct fsm_result *r = fsm_apply(f->ctx, t, ++f->index, in);
+    state_set_applied(t, f->index, 1);
+    state_commit(t);
+    return r;
+}
+
+struct job *
+get_job(struct fx *f, const char *id)
+{
+    return READ(f, struct job *, state_job(rt, f->ctx, "default", id));
+}
+
+struct allocation *
+get_alloc(struct fx *f, const char *id)
+{
+    return READ(f, struct allocation *, state_alloc(rt, f->ctx, id));
+}
+
+struct evaluation *
+get_eval(struct fx *f, const char *id)
+{
+    return READ(f, struct evaluation *, state_eval(rt, f->ctx, id));
+}
+
+struct node *
+get_node(struct fx *f, const char *id)
+{
+    return READ(f, struct node *, state_node(rt, f->ctx, id));
+}
+
+const struct task_group_summary *
+get_summary(struct fx *f, const char *id)
+{
+    struct job_summary *s = READ(f, struct job_summary *, state_summary(rt, f->ctx, "default", id));
+    ck_assert_ptr_nonnull(s);
+    __auto_type row = map_get(s->summary, "g");
+    ck_assert_ptr_nonnull(row);
+    return row->v;
+}
+
+uint64_t
+table_index(struct fx *f, enum state_table table)
+{
+    return READ(f, uint64_t, state_index(rt, STATE_BIT(table)));
+}
+
+struct fsm_result *
+put_job(struct fx *f, struct job *j, const char *eval_id)
+{
+    struct intent *in = intent_new(f, 0);
+    in->job_register = type_new(in, &type_intent_job_register);
+    in->job_register->job = j;
+    if (eval_id != NULL)
+        in->job_register->eval = make_eval(in, j, eval_id);
+    return apply(f, in);
+}
+
+struct fsm_result *
+stop_job(struct fx *f, const char *id, bool purge, const char *eval_id)
+{
+    struct intent *in = intent_new(f, 0);
+    in->job_deregister = type_new(in, &type_intent_job_deregister);
+    in->job_deregister->namespace = "default";
+    in->job_deregister->job_id = id;
+    in->job_deregister->purge = purge;
+    in->job_deregister->eval = make_eval(in, make_job(in, id, 1), eval_id);
+    return apply(f, in);
+}
+
+struct fsm_result *
+register_node(struct fx *f, struct node *n)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_register = type_new(in, &type_intent_node_register);
+    in->node_register->node = n;
+    in->node_register->eval_ids = strs(in, mem_printf(in, "ev-%lu", (unsigned long)f->index), NULL);
+    return apply(f, in);
+}
+
+struct fsm_result *
+node_status(struct fx *f, const char *id, const char *status)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_status = type_new(in, &type_intent_node_status);
+    in->node_status->node_id = id;
+    in->node_status->status = status;
+    in->node_status->eval_ids = strs(in, mem_printf(in, "ev-%lu", (unsigned long)f->index), NULL);
+    return apply(f, in);
+}
+
+void
+ready_node(struct fx *f, const char *id)
+{
+    register_node(f, make_node(f, id));
+    node_status(f, id, NODE_READY);
+    ck_assert_str_eq(get_node(f, id)->status, NODE_READY);
+}
+
+struct fsm_result *
+place(struct fx *f, struct allocation *a, struct allocation *stop)
+{
+    struct intent *in = intent_new(f, 0);
+    in->plan_result = type_new(in, &type_plan_result);
+    in->plan_result->job = get_job(f, a != NULL ? a->job_id : stop->job_id);
+    if (a != NULL)
+        list_add(in, in->plan_result->placed, a);
+    if (stop != NULL)
+        list_add(in, in->plan_result->stopped, stop);
+    return apply(f, in);
+}
+
+struct fsm_result *
+report(struct fx *f, const char *node_id, const char *alloc_id, const char *status)
+{
+    struct intent *in = intent_new(f, 0);
+    in->alloc_update = type_new(in, &type_intent_alloc_update);
+    in->alloc_update->node_id = node_id;
+    struct allocation *a = type_new(in, &type_allocation);
+    a->id = alloc_id;
+    a->client_status = status;
+    list_add(in, in->alloc_update->allocs, a);
+    in->alloc_update->eval_ids = strs(in, mem_printf(in, "ev-%lu", (unsigned long)f->index), NULL);
+    return apply(f, in);
+}
+
+/* A job whose groups survive a disconnect. */
+struct job *
+patient_job(struct fx *f, const char *id)
+{
+    struct job *j = make_job(f, id, 1);
+    struct disconnect_strategy *d = type_new(j, &type_disconnect_strategy);
+    d->lost_after = (struct opt_i64){true, 60 * NS_PER_S};
+    j->task_groups.v[0]->disconnect = d;
+    return j;
+}

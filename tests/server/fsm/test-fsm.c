@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine, entry by entry: jobs and versions, evaluations, plans, reports of clients.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/str.h"
+#include "tests/lib/test.h"
+#include "tests/server/fsm/fx.h"
+
+/* --- jobs --- */
+
+START_TEST(versions_change_only_with_the_spec)
+{
+    struct fx *f = fx_new();
+    struct fsm_result *r = put_job(f, make_job(f, "web", 1), "e1");
+    ck_assert(r->job_changed);
+    ck_assert_uint_eq(r->evals.n, 1);
+    struct job *j = get_job(f, "web");
+    ck_assert_uint_eq(j->version, 0);
+    ck_assert_uint_eq(j->create_index, 1000);
+    ck_assert_uint_eq(j->job_modify_index, 1000);
+    ck_assert_str_eq(j->status, JOB_STATUS_PENDING);
+    ck_assert_uint_eq(get_eval(f, "e1")->job_modify_index, 1000);
+    ck_assert_uint_eq(get_eval(f, "e1")->create_index, 1000);
+
+    r = put_job(f, make_job(f, "web", 1), "e2");
+    ck_assert(!r->job_changed);
+    ck_assert_uint_eq(get_job(f, "web")->job_modify_index, 1000);
+    ck_assert_uint_eq(get_eval(f, "e2")->create_index, 1001);
+
+    r = put_job(f, make_job(f, "web", 2), NULL);
+    ck_assert(r->job_changed);
+    j = get_job(f, "web");
+    ck_assert_uint_eq(j->version, 1);
+    ck_assert_uint_eq(j->create_index, 1000);
+    ck_assert_uint_eq(j->job_modify_index, 1002);
+    struct job *old = READ(f, struct job *, state_job_version(rt, f->ctx, "default", "web", 0));
+    ck_assert_int_eq(old->task_groups.v[0]->count.v, 1);
+    fx_free(f);
+}
+END_TEST
+
+static size_t
+count_versions(struct fx *f, const char *id)
+{
+    struct state_txn *t = state_read_begin(f->s, f->ctx);
+    struct state_iter *it = state_job_versions(t, f->ctx, "default", id);
+    size_t n = 0;
+    uint64_t last = UINT64_MAX;
+    for (struct job *j; (j = state_next(it, f->ctx)) != NULL; n++) {
+        ck_assert_uint_lt(j->version, last);
+        last = j->version;
+    }
+    state_read_end(t);
+    return n;
+}
+
+START_TEST(six_versions_and_those_in_use_are_kept)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    for (int i = 2; i <= 10; i++)
+        put_job(f, make_job(f, "web", i), NULL);
+    ck_assert_uint_eq(count_versions(f, "web"), 6);
+    /* The allocation still shows its own job. */
+    struct state_txn *t = state_read_begin(f->s, f->ctx);
+    struct allocation *a = state_alloc(t, f->ctx, "a1");
+    const struct job *of = state_alloc_job(t, a);
+    state_read_end(t);
+    ck_assert_ptr_nonnull(of);
+    ck_assert_uint_eq(of->version, 0);
+    ck_assert_ptr_null(
+        READ(f, struct job *, state_job_version(rt, f->ctx, "default", "web", 2)));
+    /* Purged and registered anew: the old one's versions are not its own. */
+    stop_job(f, "web", true, "e1");
+    put_job(f, make_job(f, "web", 3), NULL);
+    ck_assert_uint_eq(get_job(f, "web")->version, 0);
+    ck_assert_uint_eq(count_versions(f, "web"), 1);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(enforced_index_and_stop_and_purge)
+{
+    struct fx *f = fx_new();
+    put_job(f, make_job(f, "web", 1), NULL);
+    struct intent *in = intent_new(f, 0);
+    in->job_register = type_new(in, &type_intent_job_register);
+    in->job_register->job = make_job(f, "web", 5);
+    in->job_register->enforce_index = true;
+    ck_assert_int_eq(apply(f, in)->err.code, -ERR_CONFLICT);
+    in->job_register->job_modify_index = 7;
+    ck_assert_int_eq(apply(f, in)->err.code, -ERR_CONFLICT);
+    in->job_register->job_modify_index = 1000;
+    ck_assert_int_eq(apply(f, in)->err.code, 0);
+    ck_assert_uint_eq(get_job(f, "web")->version, 1);
+
+    stop_job(f, "web", false, "e9");
+    struct job *j = get_job(f, "web");
+    ck_assert(j->stop);
+    ck_assert_uint_eq(j->version, 2);
+    ck_assert_str_eq(j->status, JOB_STATUS_DEAD);
+    /* The same specification again starts it. */
+    ck_assert(put_job(f, make_job(f, "web", 5), "e10")->job_changed);
+    ck_assert(!get_job(f, "web")->stop);
+    ck_assert_str_eq(get_job(f, "web")->status, JOB_STATUS_PENDING);
+
+    stop_job(f, "web", true, "e11");
+    ck_assert_ptr_null(get_job(f, "web"));
+    ck_assert_uint_eq(count_versions(f, "web"), 0);
+    ck_assert_ptr_null(READ(f, struct job_summary *, state_summary(rt, f->ctx, "default", "web")));
+    ck_assert_str_eq(get_eval(f, "e11")->status, EVAL_PENDING);
+    ck_assert_int_eq(stop_job(f, "web", true, "e12")->err.code, -ERR_NOT_FOUND);
+    ck_assert_ptr_null(get_eval(f, "e12"));
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(long_ids_and_prefixes)
+{
+    struct fx *f = fx_new();
+    char *id = mem_zalloc(f, 1025, "id");
+    memset(id, 'x', 1024);
+    put_job(f, make_job(f, id, 1), NULL);
+    id[1023] = 'y';
+    put_job(f, make_job(f, id, 2), NULL);
+    put_job(f, make_job(f, "web/a", 1), NULL);
+    put_job(f, make_job(f, "web", 1), NULL);
+    ck_assert_int_eq(get_job(f, id)->task_groups.v[0]->count.v, 2);
+    struct state_txn *t = state_read_begin(f->s, f->ctx);
+    size_t n = 0;
+    struct state_iter *it = state_jobs(t, f->ctx, "default", "web");
+    for (struct job *j; (j = state_next(it, f->ctx)) != NULL; n++)
+        ck_assert_str_eq(j->id, n == 0 ? "web" : "web/a");
+    ck_assert_uint_eq(n, 2);
+    it = state_jobs(t, f->ctx, "default", id);
+    ck_assert_str_eq(((struct job *)state_next(it, f->ctx))->id, id);
+    ck_assert_ptr_null(state_next(it, f->ctx));
+    it = state_jobs(t, f->ctx, "*", NULL);
+    for (n = 0; state_next(it, f->ctx) != NULL; n++)
+        ;
+    ck_assert_uint_eq(n, 4);
+    it = state_jobs(t, f->ctx, "other", NULL);
+    ck_assert_ptr_null(state_next(it, f->ctx));
+    state_read_end(t);
+    fx_free(f);
+}
+END_TEST
+
+/* --- evaluations --- */
+
+START_TEST(success_cancels_what_was_blocked)
+{
+    struct fx *f = fx_new();
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, "e1");
+    struct intent *in = intent_new(f, 0);
+    in->eval_update = type_new(in, &type_intent_eval_update);
+    struct evaluation *blocked = make_eval(in, j, "e2");
+    blocked->status = EVAL_BLOCKED;
+    struct evaluation *failed = make_eval(in, j, "e1");
+    failed->status = EVAL_COMPLETE;
+    map_put(failed, failed->failed_tg_allocs, "g")->v = type_new(failed, &type_alloc_metric);
+    map_put(failed, failed->queued_allocations, "g")->v = 3;
+    list_add(in, in->eval_update->evals, failed);
+    list_add(in, in->eval_update->evals, blocked);
+    apply(f, in);
+    ck_assert_str_eq(get_eval(f, "e2")->status, EVAL_BLOCKED);
+    ck_assert_int_eq(get_summary(f, "web")->queued, 3);
+    ck_assert_str_eq(get_job(f, "web")->status, JOB_STATUS_PENDING);
+
+    struct intent *ok = intent_new(f, 0);
+    ok->eval_update = type_new(ok, &type_intent_eval_update);
+    struct evaluation *done = make_eval(ok, j, "e3");
+    done->status = EVAL_COMPLETE;
+    list_add(ok, ok->eval_update->evals, done);
+    struct fsm_result *r = apply(f, ok);
+    ck_assert_uint_eq(r->evals.n, 2);
+    ck_assert_str_eq(get_eval(f, "e2")->status, EVAL_CANCELED);
+    ck_assert_uint_eq(get_eval(f, "e2")->create_index, 1001);
+    ck_assert_uint_eq(get_eval(f, "e2")->modify_index, 1002);
+    ck_assert_str_eq(get_job(f, "web")->status, JOB_STATUS_DEAD);
+    fx_free(f);
+}
+END_TEST
+
+/* --- plans and reports --- */
+
+START_TEST(life_of_an_allocation)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, "e1");
+    struct fsm_result *r = place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    ck_assert_uint_eq(r->allocs.n, 1);
+    struct allocation *a = get_alloc(f, "a1");
+    ck_assert_uint_eq(a->create_index, f->index);
+    ck_assert_uint_eq(a->alloc_modify_index, f->index);
+    ck_assert_int_eq(a->create_time, f->now);
+    ck_assert_str_eq(get_job(f, "web")->status, JOB_STATUS_RUNNING);
+    ck_assert_int_eq(get_summary(f, "web")->starting, 1);
+
+    uint64_t nodes_before = table_index(f, STATE_NODES);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    a = get_alloc(f, "a1");
+    ck_assert_str_eq(a->client_status, ALLOC_RUNNING);
+    ck_assert_uint_eq(a->modify_index, f->index);
+    ck_assert_uint_eq(a->alloc_modify_index, f->index - 1); /* the client need not fetch it again */
+    ck_assert_uint_eq(get_node(f, "n1")->last_alloc_update_index, f->index);
+    ck_assert_uint_eq(table_index(f, STATE_NODES), nodes_before);
+    ck_assert_int_eq(get_summary(f, "web")->running, 1);
+    ck_assert_int_eq(get_summary(f, "web")->starting, 0);
+
+    /* An update in place keeps what the client reported. */
+    struct job *j2 = make_job(f, "web", 1);
+    j2->priority.v = 70;
+    put_job(f, j2, NULL);
+    place(f, make_alloc(f, j2, "a1", "n1"), NULL);
+    a = get_alloc(f, "a1");
+    ck_assert_str_eq(a->client_status, ALLOC_RUNNING);
+    ck_assert_uint_eq(a->alloc_modify_index, f->index);
+    ck_assert_uint_eq(READ(f, uint64_t, state_alloc_job_index(rt, "a1")), f->index - 1);
+
+    struct allocation *stop = type_new(f, &type_allocation);
+    stop->id = "a1";
+    stop->job_id = "web";
+    stop->node_id = "n1";
+    stop->desired_status = ALLOC_DESIRED_STOP;
+    stop->desired_description = "not needed";
+    place(f, NULL, stop);
+    a = get_alloc(f, "a1");
+    ck_assert_str_eq(a->desired_status, ALLOC_DESIRED_STOP);
+    ck_assert_str_eq(a->desired_description, "not needed");
+    ck_assert_str_eq(get_job(f, "web")->status, JOB_STATUS_PENDING); /* e1 waits */
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    ck_assert_int_eq(get_summary(f, "web")->complete, 1);
+    ck_assert_int_eq(get_summary(f, "web")->running, 0);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(failure_makes_an_evaluation_with_the_entry)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 2);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct fsm_result *r = report(f, "n1", "a1", ALLOC_FAILED);
+    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_ALLOC_FAILURE);
+    ck_assert_str_eq(r->evals.v[0]->status, EVAL_PENDING);
+    ck_assert_uint_eq(r->evals.v[0]->create_index, f->index);
+    ck_assert_ptr_nonnull(get_eval(f, r->evals.v[0]->id));
+    ck_assert_uint_eq(report(f, "n1", "a1", ALLOC_FAILED)->evals.n, 0); /* said before */
+
+    struct job *never = make_job(f, "once", 1);
+    struct reschedule_policy *p = type_new(never, &type_reschedule_policy);
+    p->attempts = (struct opt_i64){true, 0};
+    p->unlimited = (struct opt_bool){true, false};
+    never->task_groups.v[0]->reschedule_policy = p;
+    put_job(f, never, NULL);
+    place(f, make_alloc(f, never, "a2", "n1"), NULL);
+    ck_assert_uint_eq(report(f, "n1", "a2", ALLOC_FAILED)->evals.n, 0);
+    ck_assert_str_eq(get_job(f, "once")->status, JOB_STATUS_DEAD);
+
+    place(f, make_alloc(f, j, "a3", "n1"), NULL);
+    stop_job(f, "web", true, "e1");
+    r = report(f, "n1", "a3", ALLOC_RUNNING);
+    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_JOB_DEREGISTER);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(reports_of_others_are_refused)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    ck_assert_int_eq(report(f, "n2", "a1", ALLOC_FAILED)->err.code, -ERR_FORBIDDEN);
+    ck_assert_int_eq(report(f, "n3", "a1", ALLOC_FAILED)->err.code, -ERR_NOT_FOUND);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_PENDING);
+    ck_assert_uint_eq(get_node(f, "n2")->last_alloc_update_index, 0);
+    ck_assert_int_eq(report(f, "n2", "unknown", ALLOC_FAILED)->err.code, 0);
+    ck_assert_uint_eq(get_node(f, "n2")->last_alloc_update_index, 0); /* S5 */
+    node_status(f, "n1", NODE_DOWN);
+    ck_assert_int_eq(report(f, "n1", "a1", ALLOC_RUNNING)->err.code, -ERR_CONFLICT); /* S4 */
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(plans_are_judged_again_at_apply)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    register_node(f, make_node(f, "init"));
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    struct fsm_result *r = place(f, make_alloc(f, j, "a1", "init"), NULL);
+    ck_assert_uint_eq(r->rejected_nodes.n, 1);
+    ck_assert_ptr_null(get_alloc(f, "a1"));
+    r = place(f, make_alloc(f, j, "a1", "gone"), NULL);
+    ck_assert_uint_eq(r->rejected_nodes.n, 1);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    ck_assert_ptr_nonnull(get_alloc(f, "a1"));
+    /* A loss is not recorded over what the client said meanwhile. */
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    struct allocation *lost = type_new(f, &type_allocation);
+    lost->id = "a1";
+    lost->job_id = "web";
+    lost->node_id = "n1";
+    lost->desired_status = ALLOC_DESIRED_STOP;
+    lost->client_status = ALLOC_LOST;
+    place(f, NULL, lost);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_COMPLETE);
+    ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_STOP);
+    /* Nothing new for a stopped job. */
+    stop_job(f, "web", false, "e1");
+    place(f, make_alloc(f, j, "a2", "n1"), NULL);
+    ck_assert_ptr_null(get_alloc(f, "a2"));
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(refused_replacement_spares_its_original)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct allocation *stop = type_new(f, &type_allocation);
+    stop->id = "a1";
+    stop->job_id = "web";
+    stop->node_id = "n1";
+    stop->desired_status = ALLOC_DESIRED_STOP;
+    struct allocation *a2 = make_alloc(f, j, "a2", "gone");
+    a2->previous_allocation = "a1";
+    place(f, a2, stop);
+    ck_assert_ptr_null(get_alloc(f, "a2"));
+    ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_RUN);
+    a2->node_id = "n1";
+    place(f, a2, stop);
+    ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_STOP);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(replacement_is_linked)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct allocation *a2 = make_alloc(f, j, "a2", "n1");
+    a2->previous_allocation = "a1";
+    place(f, a2, NULL);
+    ck_assert_str_eq(get_alloc(f, "a1")->next_allocation, "a2");
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(garbage_collection_leaves_what_lives)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, "e1");
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct intent *in = intent_new(f, 0);
+    in->reap = type_new(in, &type_intent_reap);
+    in->reap->allocs = strs(in, "a1", "none");
+    struct job_ref *ref = type_new(in, &type_job_ref);
+    ref->namespace = "default";
+    ref->id = "web";
+    list_add(in, in->reap->jobs, ref);
+    apply(f, in);
+    ck_assert_ptr_nonnull(get_alloc(f, "a1"));
+    ck_assert_ptr_nonnull(get_job(f, "web"));
+    stop_job(f, "web", false, "e2");
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    in->reap->evals = strs(in, "e1", "e2");
+    apply(f, in);
+    ck_assert_ptr_null(get_alloc(f, "a1"));
+    ck_assert_ptr_null(get_eval(f, "e1"));
+    ck_assert_ptr_null(get_job(f, "web"));
+    ck_assert_uint_eq(count_versions(f, "web"), 0);
+    struct state_txn *t = state_read_begin(f->s, f->ctx);
+    ck_assert_ptr_null(state_next(state_allocs_by_job(t, f->ctx, "default", "web"), f->ctx));
+    ck_assert_ptr_null(state_next(state_allocs_by_node(t, f->ctx, "n1"), f->ctx));
+    ck_assert_ptr_null(state_next(state_evals_by_job(t, f->ctx, "default", "web"), f->ctx));
+    state_read_end(t);
+    fx_free(f);
+}
+END_TEST
+
+/* Same entries, same state: compared row by row. */
+static int
+hash_row(void *arg, unsigned table, struct slice key, struct slice val)
+{
+    uint32_t *crc = arg;
+    *crc = crc32c(*crc, &table, sizeof(table));
+    *crc = crc32c(*crc, key.p, key.n);
+    *crc = crc32c(*crc, val.p, val.n);
+    return 0;
+}
+
+static uint32_t
+play(void)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, "e1");
+    for (int i = 0; i < 10; i++)
+        place(f, make_alloc(f, j, mem_printf(f, "a%d", i), i % 2 == 0 ? "n1" : "n2"), NULL);
+    for (int i = 0; i < 10; i++)
+        report(f, i % 2 == 0 ? "n1" : "n2", mem_printf(f, "a%d", i),
+               i % 3 == 0 ? ALLOC_FAILED : ALLOC_RUNNING);
+    node_status(f, "n1", NODE_DOWN);
+    node_status(f, "n2", NODE_DOWN);
+    node_status(f, "n1", NODE_READY);
+    uint32_t crc = 0;
+    struct state_txn *t = state_read_begin(f->s, f->ctx);
+    ck_assert_int_eq(state_dump(t, hash_row, &crc), 0);
+    state_read_end(t);
+    fx_free(f);
+    return crc;
+}
+
+START_TEST(apply_is_deterministic)
+{
+    ck_assert_uint_eq(play(), play());
+}
+END_TEST
+
+/* In the entry that stops it: neither is without the other. */
+START_TEST(a_stop_without_delay_says_so_to_what_lives)
+{
+    for (int purge = 0; purge < 2; purge++) {
+        struct fx *f = fx_new();
+        ready_node(f, "n1");
+        struct job *j = make_job(f, "web", 2);
+        put_job(f, j, NULL);
+        place(f, make_alloc(f, j, "a1", "n1"), NULL);
+        place(f, make_alloc(f, j, "a2", "n1"), NULL);
+        report(f, "n1", "a2", ALLOC_COMPLETE);
+        struct intent *in = intent_new(f, 0);
+        in->job_deregister = type_new(in, &type_intent_job_deregister);
+        *in->job_deregister = (struct intent_job_deregister){.namespace = "default",
+                                                             .job_id = "web",
+                                                             .purge = purge,
+                                                             .no_shutdown_delay = true,
+                                                             .eval = make_eval(in, j, "e2")};
+        ck_assert_int_eq(apply(f, in)->err.code, 0);
+        ck_assert(get_alloc(f, "a1")->desired_transition->no_shutdown_delay.v);
+        ck_assert_ptr_null(get_alloc(f, "a2")->desired_transition);
+        ck_assert(purge ? get_job(f, "web") == NULL : get_job(f, "web")->stop);
+        fx_free(f);
+    }
+}
+END_TEST
+
+TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_use_are_kept,
+           enforced_index_and_stop_and_purge,
+           a_stop_without_delay_says_so_to_what_lives, long_ids_and_prefixes,
+           success_cancels_what_was_blocked, life_of_an_allocation,
+           failure_makes_an_evaluation_with_the_entry, reports_of_others_are_refused,
+           plans_are_judged_again_at_apply, replacement_is_linked,
+           refused_replacement_spares_its_original,
+           garbage_collection_leaves_what_lives, apply_is_deterministic)

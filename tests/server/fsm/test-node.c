@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine: the node rules of reconnect.md (worked examples of 1.3 and the S-rules).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/str.h"
+#include "tests/lib/test.h"
+#include "tests/server/fsm/fx.h"
+
+START_TEST(registering_writes_no_status)
+{
+    struct fx *f = fx_new();
+    struct node *n = make_node(f, "n1");
+    n->status = NODE_READY; /* S2: whatever it says */
+    n->last_alloc_update_index = 77;
+    register_node(f, n);
+    struct node *got = get_node(f, "n1");
+    ck_assert_str_eq(got->status, NODE_INIT);
+    ck_assert_uint_eq(got->last_alloc_update_index, 0);
+    ck_assert_str_eq(got->scheduling_eligibility, NODE_ELIGIBLE);
+    ck_assert_uint_eq(got->events.n, 1);
+    node_status(f, "n1", NODE_READY);
+    struct node *again = make_node(f, "n1");
+    again->status = NODE_DOWN;
+    again->scheduling_eligibility = NODE_INELIGIBLE;
+    str_map_set(again, &again->attributes, "kernel.name", "linux");
+    register_node(f, again);
+    got = get_node(f, "n1");
+    ck_assert_str_eq(got->status, NODE_READY);
+    ck_assert_str_eq(got->scheduling_eligibility, NODE_ELIGIBLE);
+    ck_assert_str_eq(str_map_get(&got->attributes, "kernel.name"), "linux");
+    ck_assert_uint_eq(got->create_index, 1000);
+    /* The same again changes nothing. */
+    uint64_t before = table_index(f, STATE_NODES);
+    ck_assert(!register_node(f, codec_clone(f, &type_node, again))->changed);
+    ck_assert_uint_eq(table_index(f, STATE_NODES), before);
+    struct node *thief = make_node(f, "n1");
+    thief->secret_id = "other";
+    ck_assert_int_eq(register_node(f, thief)->err.code, -ERR_FORBIDDEN);
+    fx_free(f);
+}
+END_TEST
+
+static void
+expect(struct fx *f, const char *status, uint64_t lmh)
+{
+    struct node *n = get_node(f, "n1");
+    ck_assert_str_eq(n->status, status);
+    ck_assert_uint_eq(n->last_missed_heartbeat_index, lmh);
+}
+
+/* The worked example of reconnect.md 1.3, with the S-rules in place. */
+START_TEST(missed_heartbeat_index)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    expect(f, NODE_READY, 0);
+    struct fsm_result *r = node_status(f, "n1", NODE_DOWN); /* a miss */
+    uint64_t lmh = f->index;
+    expect(f, NODE_DISCONNECTED, lmh);
+    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_NODE_UPDATE);
+    ck_assert_str_eq(r->evals.v[0]->node_id, "n1");
+    ck_assert_str_eq(r->node_was, NODE_READY);
+    ck_assert_uint_eq(node_status(f, "n1", NODE_DOWN)->evals.n, 0); /* still within its time */
+    expect(f, NODE_DISCONNECTED, lmh);
+    ck_assert_int_eq(report(f, "n1", "a1", ALLOC_RUNNING)->err.code, -ERR_CONFLICT);
+    node_status(f, "n1", NODE_READY);
+    expect(f, NODE_INIT, lmh);
+    /* S7: it must be reported again. */
+    struct allocation *a = get_alloc(f, "a1");
+    ck_assert_str_eq(a->client_status, ALLOC_UNKNOWN);
+    ck_assert_uint_eq(a->alloc_modify_index, f->index);
+    ck_assert_uint_eq(a->alloc_states.n, 1);
+    ck_assert_int_eq(get_summary(f, "web")->unknown, 1);
+    node_status(f, "n1", NODE_READY);
+    expect(f, NODE_INIT, lmh); /* S6: the gate is closed */
+    r = report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_RECONNECT);
+    ck_assert_uint_eq(get_alloc(f, "a1")->alloc_states.n, 2);
+    expect(f, NODE_INIT, lmh);
+    r = node_status(f, "n1", NODE_READY);
+    expect(f, NODE_READY, 0);
+    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert(!node_status(f, "n1", NODE_READY)->changed);
+    fx_free(f);
+}
+END_TEST
+
+/* S12: a miss that was decided before the node's last word came into the log. */
+START_TEST(a_word_of_the_node_voids_an_older_miss)
+{
+    struct fx *f = fx_new();
+    register_node(f, make_node(f, "n1"));
+    struct intent *in = intent_new(f, 0);
+    in->node_status = type_new(in, &type_intent_node_status);
+    in->node_status->node_id = "n1";
+    in->node_status->status = NODE_DOWN;
+    in->node_status->seen_index = f->index;
+    node_status(f, "n1", NODE_READY);
+    ck_assert(!apply(f, in)->changed);
+    expect(f, NODE_READY, 0);
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    in->node_status->seen_index = f->index;
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert(!apply(f, in)->changed);
+    in->node_status->seen_index = f->index;
+    ck_assert(apply(f, in)->changed);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_DOWN);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(gate_waits_for_every_unknown)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    place(f, make_alloc(f, j, "a2", "n1"), NULL);
+    node_status(f, "n1", NODE_DOWN);
+    node_status(f, "n1", NODE_READY);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    node_status(f, "n1", NODE_READY);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_INIT); /* a2 is still unknown */
+    report(f, "n1", "a2", ALLOC_FAILED);
+    node_status(f, "n1", NODE_READY);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_READY);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(miss_while_initializing_keeps_the_promise)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    node_status(f, "n1", NODE_DOWN);
+    node_status(f, "n1", NODE_READY);
+    node_status(f, "n1", NODE_DOWN);
+    uint64_t lmh = f->index; /* a new miss */
+    expect(f, NODE_DISCONNECTED, lmh); /* S9 */
+    f->now += 61 * NS_PER_S;
+    struct fsm_result *r = node_status(f, "n1", NODE_DOWN);
+    expect(f, NODE_DOWN, lmh);
+    ck_assert_uint_eq(r->evals.n, 1);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(down_node_with_work_is_gated)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    node_status(f, "n1", NODE_DISCONNECTED); /* nothing asked to wait: down */
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_DOWN);
+    node_status(f, "n1", NODE_READY);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_INIT); /* S10 */
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_UNKNOWN);
+    ck_assert_uint_eq(get_alloc(f, "a1")->alloc_states.n, 0);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    node_status(f, "n1", NODE_READY);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_READY);
+    /* Without work it is ready at once. */
+    struct allocation *stop = type_new(f, &type_allocation);
+    stop->id = "a1";
+    stop->job_id = "web";
+    stop->node_id = "n1";
+    stop->desired_status = ALLOC_DESIRED_STOP;
+    stop->client_status = ALLOC_LOST;
+    node_status(f, "n1", NODE_DOWN);
+    place(f, NULL, stop);
+    node_status(f, "n1", NODE_READY);
+    expect(f, NODE_READY, 0);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(eligibility_and_purge)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct intent *in = intent_new(f, 0);
+    in->node_eligibility = type_new(in, &type_intent_node_eligibility);
+    in->node_eligibility->node_id = "n1";
+    in->node_eligibility->eligibility = NODE_INELIGIBLE;
+    ck_assert_uint_eq(apply(f, in)->evals.n, 0);
+    ck_assert_uint_eq(place(f, make_alloc(f, j, "a2", "n1"), NULL)->rejected_nodes.n, 1);
+    ck_assert_uint_eq(place(f, make_alloc(f, j, "a1", "n1"), NULL)->rejected_nodes.n, 0);
+    in->node_eligibility->eligibility = NODE_ELIGIBLE;
+    ck_assert_uint_eq(apply(f, in)->evals.n, 1);
+    in->node_eligibility->eligibility = "maybe";
+    ck_assert_int_eq(apply(f, in)->err.code, -ERR_INVALID);
+
+    struct intent *again = intent_new(f, 0);
+    again->node_evaluate = type_new(again, &type_intent_node_evaluate);
+    again->node_evaluate->node_id = mem_strdup(again, "n1");
+    struct fsm_result *asked = apply(f, again);
+    ck_assert_uint_eq(asked->evals.n, 1);
+    ck_assert_str_eq(asked->evals.v[0]->job_id, "web");
+    ck_assert_str_eq(asked->evals.v[0]->triggered_by, TRIGGER_NODE_UPDATE);
+    again->node_evaluate->node_id = mem_strdup(again, "nowhere");
+    ck_assert_int_eq(apply(f, again)->err.code, -ERR_NOT_FOUND);
+
+    struct intent *reap = intent_new(f, 0);
+    reap->reap = type_new(reap, &type_intent_reap);
+    reap->reap->nodes = strs(reap, "n1", NULL);
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* S14 */
+    struct intent *purge = intent_new(f, 0);
+    purge->node_purge = type_new(purge, &type_intent_node_purge);
+    purge->node_purge->node_ids = strs(purge, "n1", NULL);
+    struct fsm_result *r = apply(f, purge);
+    ck_assert_uint_eq(r->purged_nodes.n, 1);
+    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_ptr_null(get_node(f, "n1"));
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(collecting_a_node_is_judged_again)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct intent *reap = intent_new(f, 0);
+    reap->reap = type_new(reap, &type_intent_reap);
+    reap->reap->nodes = strs(reap, "n1", NULL);
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* ready */
+    node_status(f, "n1", NODE_DOWN);
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* a1 is not settled */
+    struct allocation *lost = type_new(f, &type_allocation);
+    lost->id = "a1";
+    lost->job_id = "web";
+    lost->node_id = "n1";
+    lost->desired_status = ALLOC_DESIRED_STOP;
+    lost->client_status = ALLOC_LOST;
+    place(f, NULL, lost);
+    reap->reap->down_before = f->now / NS_PER_S - 1;
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* not old enough */
+    reap->reap->down_before = f->now / NS_PER_S;
+    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 1);
+    ck_assert_ptr_null(get_node(f, "n1"));
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(system_jobs_hear_of_new_nodes)
+{
+    struct fx *f = fx_new();
+    struct job *j = make_job(f, "everywhere", 1);
+    j->type = JOB_SYSTEM;
+    list_add(j, j->datacenters, "dc*");
+    put_job(f, j, NULL);
+    struct job *far = make_job(f, "elsewhere", 1);
+    far->type = JOB_SYSTEM;
+    list_add(far, far->datacenters, "eu-*");
+    put_job(f, far, NULL);
+    register_node(f, make_node(f, "n1"));
+    struct fsm_result *r = node_status(f, "n1", NODE_READY);
+    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_str_eq(r->evals.v[0]->job_id, "everywhere");
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    ck_assert_uint_eq(node_status(f, "n1", NODE_DOWN)->evals.n, 1); /* once, though it runs there */
+    stop_job(f, "everywhere", true, "e1");
+    node_status(f, "n1", NODE_READY);
+    ck_assert(READ(f, bool, state_has_live_allocs(rt, "default", "everywhere")));
+    fx_free(f);
+}
+END_TEST
+
+static struct fsm_result *
+drain(struct fx *f, int64_t deadline, bool ignore_system)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_drain = type_new(in, &type_intent_node_drain);
+    in->node_drain->node_id = "n1";
+    in->node_drain->drain_spec = type_new(in, &type_drain_spec);
+    in->node_drain->drain_spec->deadline = deadline;
+    in->node_drain->drain_spec->ignore_system_jobs = ignore_system;
+    str_map_set(in, &in->node_drain->meta, "message", "why");
+    return apply(f, in);
+}
+
+static struct fsm_result *
+undrain(struct fx *f, bool mark_eligible)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_drain = type_new(in, &type_intent_node_drain);
+    in->node_drain->node_id = "n1";
+    in->node_drain->mark_eligible = mark_eligible;
+    in->node_drain->eval_ids = strs(in, "ev-undrain", NULL);
+    return apply(f, in);
+}
+
+static struct fsm_result *
+drained(struct fx *f)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_drained = type_new(in, &type_intent_node_drained);
+    in->node_drained->node_id = "n1";
+    return apply(f, in);
+}
+
+static struct fsm_result *
+flag(struct fx *f, const char *id)
+{
+    struct intent *in = intent_new(f, 0);
+    struct desired_transition *t = type_new(in, &type_desired_transition);
+    t->migrate = (struct opt_bool){true, true};
+    in->alloc_transition = type_new(in, &type_intent_alloc_transition);
+    in->alloc_transition->alloc_ids = strs(in, id, NULL);
+    in->alloc_transition->transition = t;
+    in->alloc_transition->draining = true;
+    return apply(f, in);
+}
+
+static const char *
+last_event(struct fx *f)
+{
+    const struct node *n = get_node(f, "n1");
+    return n->events.v[n->events.n - 1]->message;
+}
+
+START_TEST(drain_is_set_changed_and_disabled)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    put_job(f, make_job(f, "web", 1), NULL);
+    place(f, make_alloc(f, get_job(f, "web"), "a1", "n1"), NULL);
+    ck_assert_uint_eq(undrain(f, true)->err.code, 0); /* nothing to undo */
+    ck_assert_ptr_null(get_node(f, "n1")->last_drain);
+    ck_assert(!flag(f, "a1")->changed); /* only where a drain asks for it */
+    ck_assert_uint_eq(drain(f, 60, false)->evals.n, 0);
+    const struct node *n = get_node(f, "n1");
+    int64_t began = n->drain_strategy->started_at;
+    ck_assert_int_eq(began, f->now);
+    ck_assert_int_eq(n->drain_strategy->force_deadline, f->now + 60);
+    ck_assert_str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
+    ck_assert_str_eq(n->last_drain->status, DRAIN_DRAINING);
+    ck_assert_str_eq(str_map_get(&n->last_drain->meta, "message"), "why");
+    ck_assert_str_eq(last_event(f), "Node drain strategy set");
+    ck_assert(flag(f, "a1")->changed);
+    f->now += NS_PER_S;
+    drain(f, -7, true); /* changes it: no second start */
+    n = get_node(f, "n1");
+    ck_assert_int_eq(n->drain_strategy->started_at, began);
+    ck_assert_int_eq(n->drain_strategy->deadline, -1);
+    ck_assert_int_eq(n->drain_strategy->force_deadline, 0);
+    ck_assert_int_eq(n->last_drain->started_at, began);
+    ck_assert_int_eq(n->last_drain->updated_at, f->now);
+    ck_assert_str_eq(last_event(f), "Node drain strategy updated");
+    ck_assert_uint_eq(undrain(f, false)->evals.n, 0);
+    n = get_node(f, "n1");
+    ck_assert_ptr_null(n->drain_strategy);
+    ck_assert_str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
+    ck_assert_str_eq(n->last_drain->status, DRAIN_CANCELED);
+    ck_assert_str_eq(last_event(f), "Node drain disabled");
+    ck_assert_uint_eq(undrain(f, true)->evals.n, 1); /* eligible again: its jobs look at it */
+    ck_assert_str_eq(get_node(f, "n1")->scheduling_eligibility, NODE_ELIGIBLE);
+    ck_assert_int_eq(drain(f, INT64_MAX, false)->err.code, 0);
+    ck_assert_int_eq(get_node(f, "n1")->drain_strategy->force_deadline, INT64_MAX);
+    fx_free(f);
+}
+END_TEST
+
+/* That a drain is over is judged at apply, from what the clients have said. */
+START_TEST(drain_ends_when_nothing_is_left)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *sys = make_job(f, "sys", 1);
+    sys->type = JOB_SYSTEM;
+    put_job(f, make_job(f, "web", 1), NULL);
+    put_job(f, sys, NULL);
+    place(f, make_alloc(f, get_job(f, "web"), "a1", "n1"), NULL);
+    place(f, make_alloc(f, get_job(f, "sys"), "s1", "n1"), NULL);
+    ck_assert(!drained(f)->changed); /* it does not drain */
+    drain(f, 0, true);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert(!drained(f)->changed);
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    drain(f, 0, false);
+    ck_assert(!drained(f)->changed); /* the system job's is there */
+    drain(f, 0, true);
+    ck_assert(drained(f)->changed);
+    const struct node *n = get_node(f, "n1");
+    ck_assert_ptr_null(n->drain_strategy);
+    ck_assert_str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
+    ck_assert_str_eq(n->last_drain->status, DRAIN_COMPLETE);
+    ck_assert_str_eq(last_event(f), "Node drain complete");
+    /* registering again leaves all that alone (S2) */
+    struct node *again = make_node(f, "n1");
+    again->name = "renamed";
+    register_node(f, again);
+    ck_assert_str_eq(get_node(f, "n1")->last_drain->status, DRAIN_COMPLETE);
+    ck_assert_str_eq(get_node(f, "n1")->scheduling_eligibility, NODE_INELIGIBLE);
+    fx_free(f);
+}
+END_TEST
+
+TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
+           a_word_of_the_node_voids_an_older_miss,
+           drain_is_set_changed_and_disabled, drain_ends_when_nothing_is_left,
+           gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,
+           down_node_with_work_is_gated, eligibility_and_purge, system_jobs_hear_of_new_nodes,
+         collecting_a_node_is_judged_again)

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine and plans: what of a stale one is done, what an update leaves alone, and that the
+ * cost of an entry grows with the entry.
+ */
+#include <time.h>
+
+#include "tests/lib/test.h"
+#include "tests/server/fsm/fx.h"
+
+static struct allocation *
+named(struct fx *f, const struct job *j, const char *id, const char *node, const char *name)
+{
+    struct allocation *a = make_alloc(f, j, id, node);
+    a->name = name;
+    return a;
+}
+
+static struct allocation *
+stop_of(struct fx *f, const char *id, const char *node)
+{
+    struct allocation *s = type_new(f, &type_allocation);
+    s->id = id;
+    s->job_id = "web";
+    s->node_id = node;
+    s->desired_status = ALLOC_DESIRED_STOP;
+    return s;
+}
+
+/* Two plans of one snapshot place the same names: the second one comes too late. */
+START_TEST(a_live_name_is_placed_once)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, named(f, j, "a1", "n1", "web.g[0]"), NULL);
+    struct fsm_result *r = place(f, named(f, j, "a2", "n2", "web.g[0]"), NULL);
+    ck_assert_uint_eq(r->names_taken, 1);
+    ck_assert_uint_eq(r->rejected_nodes.n, 0);
+    ck_assert_ptr_null(get_alloc(f, "a2"));
+    /* another name, one that replaces it, one that follows what stopped in the same plan */
+    place(f, named(f, j, "a3", "n2", "web.g[1]"), NULL);
+    ck_assert_ptr_nonnull(get_alloc(f, "a3"));
+    struct allocation *a4 = named(f, j, "a4", "n2", "web.g[0]");
+    a4->previous_allocation = "a1";
+    ck_assert_uint_eq(place(f, a4, NULL)->names_taken, 0);
+    ck_assert_uint_eq(place(f, named(f, j, "a5", "n2", "web.g[1]"), stop_of(f, "a3", "n2"))->names_taken, 0);
+    ck_assert_str_eq(get_alloc(f, "a5")->desired_status, ALLOC_DESIRED_RUN);
+    /* what ended bears no name; another version of the job is another matter */
+    report(f, "n2", "a5", ALLOC_FAILED);
+    ck_assert_uint_eq(place(f, named(f, j, "a6", "n1", "web.g[1]"), NULL)->names_taken, 0);
+    j->priority.v = 60;
+    put_job(f, j, NULL);
+    ck_assert_uint_eq(place(f, named(f, j, "a7", "n1", "web.g[1]"), NULL)->names_taken, 0);
+    ck_assert_uint_eq(place(f, named(f, j, "a8", "n1", "web.g[1]"), NULL)->names_taken, 1);
+    fx_free(f);
+}
+END_TEST
+
+/* A system job has the same name on each node; a node of which nobody hears does not hold it. */
+START_TEST(a_system_name_is_placed_once_per_node)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = patient_job(f, "web");
+    j->type = JOB_SYSTEM;
+    put_job(f, j, NULL);
+    place(f, named(f, j, "a1", "n1", "web.g[0]"), NULL);
+    ck_assert_uint_eq(place(f, named(f, j, "a2", "n2", "web.g[0]"), NULL)->names_taken, 0);
+    ck_assert_uint_eq(place(f, named(f, j, "a3", "n2", "web.g[0]"), NULL)->names_taken, 1);
+    j = patient_job(f, "svc");
+    put_job(f, j, NULL);
+    place(f, named(f, j, "b1", "n1", "svc.g[0]"), NULL);
+    node_status(f, "n1", NODE_DOWN);
+    node_status(f, "n1", NODE_READY);
+    ck_assert_str_eq(get_alloc(f, "b1")->client_status, ALLOC_UNKNOWN);
+    ck_assert_uint_eq(place(f, named(f, j, "b2", "n2", "svc.g[0]"), NULL)->names_taken, 0);
+    fx_free(f);
+}
+END_TEST
+
+/* What stays, because its node takes nothing of the plan, is not replaced elsewhere. */
+START_TEST(what_is_not_stopped_is_not_replaced)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, named(f, j, "a1", "n1", "web.g[0]"), NULL);
+    node_status(f, "n1", NODE_DOWN);
+    struct intent *in = intent_new(f, 0);
+    struct plan_result *r = in->plan_result = type_new(in, &type_plan_result);
+    r->job = get_job(f, "web");
+    struct allocation *moved = named(f, j, "a2", "n2", "web.g[0]");
+    moved->previous_allocation = "a1";
+    list_add(in, r->stopped, stop_of(f, "a1", "n1"));
+    list_add(in, r->placed, moved);
+    list_add(in, r->placed, named(f, j, "a3", "n1", "web.g[1]"));
+    struct fsm_result *res = apply(f, in);
+    ck_assert_uint_eq(res->rejected_nodes.n, 1);
+    ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_RUN);
+    ck_assert_ptr_null(get_alloc(f, "a2"));
+    fx_free(f);
+}
+END_TEST
+
+/* A plan writes an update of the allocation as it was in its snapshot. */
+START_TEST(update_in_place_keeps_what_came_between)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    struct allocation *snapshot = get_alloc(f, "a1");
+    snapshot->eval_id = "eval-2";
+    struct allocation *stop = stop_of(f, "a1", "n1");
+    stop->desired_status = ALLOC_DESIRED_EVICT;
+    stop->desired_description = "preempted";
+    stop->preempted_by_allocation = "b1";
+    stop->followup_eval_id = "eval-3";
+    place(f, NULL, stop);
+    struct intent *in = intent_new(f, 0);
+    in->alloc_transition = type_new(in, &type_intent_alloc_transition);
+    in->alloc_transition->alloc_ids = strs(in, "a1", NULL);
+    in->alloc_transition->transition = type_new(in, &type_desired_transition);
+    in->alloc_transition->transition->migrate = (struct opt_bool){true, true};
+    apply(f, in);
+    j->priority.v = 60;
+    put_job(f, j, NULL);
+    place(f, snapshot, NULL);
+    struct allocation *a = get_alloc(f, "a1");
+    ck_assert_str_eq(a->eval_id, "eval-2");
+    ck_assert_str_eq(a->desired_status, ALLOC_DESIRED_EVICT);
+    ck_assert_str_eq(a->desired_description, "preempted");
+    ck_assert_str_eq(a->preempted_by_allocation, "b1");
+    ck_assert_str_eq(a->followup_eval_id, "eval-3");
+    ck_assert(a->desired_transition != NULL && a->desired_transition->migrate.v);
+    ck_assert_str_eq(a->client_status, ALLOC_RUNNING);
+    fx_free(f);
+}
+END_TEST
+
+/* --- cost --- */
+
+static double
+cpu_s(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* An entry that places n allocations. */
+static double
+place_many(int n)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", n);
+    put_job(f, j, NULL);
+    struct intent *in = intent_new(f, 0);
+    in->plan_result = type_new(in, &type_plan_result);
+    in->plan_result->job = get_job(f, "web");
+    for (int i = 0; i < n; i++)
+        list_add(in, in->plan_result->placed,
+                 make_alloc(in, j, mem_printf(in, "aaaaaaaa-0000-4000-8000-%012d", i), "n1"));
+    double t = cpu_s();
+    ck_assert_uint_eq(apply(f, in)->allocs.n, (size_t)n);
+    t = cpu_s() - t;
+    fx_free(f);
+    return t;
+}
+
+/* Eight times as many cost eight times as much, or a little more: not 64 times. */
+static void
+grows_with_n(const char *what, double small, double big)
+{
+    printf("# %s: %.1f ms, eight times as many: %.1f ms\n", what, small * 1e3, big * 1e3);
+    ck_assert_double_lt(big, 20 * small + 0.02);
+}
+
+START_TEST(placements_cost_what_they_are)
+{
+    double small = place_many(2000);
+    grows_with_n("2,000 placements", small, place_many(16000));
+}
+END_TEST
+
+/* Evaluations of one job: n are written pending, then each completes. */
+static double
+evaluate_often(int n)
+{
+    struct fx *f = fx_new();
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    double t = cpu_s();
+    for (int i = 0; i < 2 * n; i++) {
+        struct intent *in = intent_new(NULL, 0);
+        in->eval_update = type_new(in, &type_intent_eval_update);
+        struct evaluation *e = make_eval(in, j, mem_printf(in, "eval-%d", i % n));
+        e->status = i < n ? EVAL_PENDING : EVAL_COMPLETE;
+        list_add(in, in->eval_update->evals, e);
+        ck_assert_int_eq(apply(f, in)->err.code, 0);
+        mem_free(in);
+    }
+    t = cpu_s() - t;
+    ck_assert_str_eq(get_job(f, "web")->status, JOB_STATUS_DEAD);
+    fx_free(f);
+    return t;
+}
+
+START_TEST(evaluations_cost_what_they_are)
+{
+    double small = evaluate_often(150);
+    grows_with_n("150 evaluations of a job", small, evaluate_often(1200));
+}
+END_TEST
+
+/* A system job hears of each of n nodes. */
+static double
+nodes_become_ready(int n)
+{
+    struct fx *f = fx_new();
+    struct job *j = make_job(f, "everywhere", 1);
+    j->type = JOB_SYSTEM;
+    put_job(f, j, NULL);
+    double t = cpu_s();
+    for (int i = 0; i < n; i++) {
+        ready_node(f, mem_printf(f, "n%d", i));
+        struct intent *in = intent_new(NULL, 0);
+        in->eval_update = type_new(in, &type_intent_eval_update);
+        struct evaluation *e = make_eval(in, j, mem_printf(in, "done-%d", i));
+        e->status = EVAL_COMPLETE;
+        list_add(in, in->eval_update->evals, e);
+        apply(f, in);
+        mem_free(in);
+    }
+    t = cpu_s() - t;
+    fx_free(f);
+    return t;
+}
+
+START_TEST(nodes_cost_what_they_are)
+{
+    double small = nodes_become_ready(100);
+    grows_with_n("100 nodes with a system job", small, nodes_become_ready(800));
+}
+END_TEST
+
+/* n allocations of a purged job are collected; the last one is of another version than the others. */
+static double
+collect_many(int n)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", n);
+    put_job(f, j, NULL);
+    struct intent *in = intent_new(f, 0), *reap = intent_new(f, 0);
+    reap->reap = type_new(reap, &type_intent_reap);
+    for (int i = 0; i < n; i++) {
+        if (i % (n - 1) == 0) {
+            j->priority.v++;
+            put_job(f, j, NULL);
+            in = intent_new(f, 0);
+            in->plan_result = type_new(in, &type_plan_result);
+            in->plan_result->job = get_job(f, "web");
+        }
+        struct allocation *a = make_alloc(in, j, mem_printf(in, "aaaaaaaa-0000-4000-8000-%012d", i), "n1");
+        a->client_status = ALLOC_COMPLETE;
+        a->desired_status = ALLOC_DESIRED_STOP;
+        list_add(in, in->plan_result->placed, a);
+        list_add(reap, reap->reap->allocs, a->id);
+        if (i >= n - 2)
+            apply(f, in);
+    }
+    stop_job(f, "web", true, "e1");
+    double t = cpu_s();
+    apply(f, reap);
+    t = cpu_s() - t;
+    ck_assert_ptr_null(get_alloc(f, "aaaaaaaa-0000-4000-8000-000000000001"));
+    fx_free(f);
+    return t;
+}
+
+START_TEST(collecting_costs_what_it_is)
+{
+    double small = collect_many(500);
+    grows_with_n("500 collected allocations", small, collect_many(4000));
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, a_system_name_is_placed_once_per_node,
+                   what_is_not_stopped_is_not_replaced, update_in_place_keeps_what_came_between,
+                   placements_cost_what_they_are, evaluations_cost_what_they_are,
+                   nodes_cost_what_they_are, collecting_costs_what_it_is)
