@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/config/config.h"
+#include "api/drivers.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -38,15 +39,27 @@ value_true(const struct value *v, const char *key)
 
 /* plugin "raw_exec" { config { enabled = true } }, or -dev. */
 static bool
-raw_exec(const struct agent_config *cfg)
+turned_on(const struct agent_config *cfg, const char *driver)
 {
     bool on = cfg->dev_mode;
     for (size_t i = 0; i < cfg->plugins.n; i++)
-        if (str_eq(cfg->plugins.v[i]->name, "raw_exec"))
+        if (str_eq(cfg->plugins.v[i]->name, driver))
             on |= value_true(cfg->plugins.v[i]->config, "enabled");
-    if (cfg->client && text_true(str_map_get(&cfg->client->options, "driver.raw_exec.enable")))
-        on = true;
-    return on;
+    auto_mem void *tmp = mem_ctx("driver");
+    const char *option = mem_printf(tmp, "driver.%s.enable", driver);
+    return on || (cfg->client && text_true(str_map_get(&cfg->client->options, option)));
+}
+
+static void
+set_drivers(struct policy *p, const struct agent_config *cfg)
+{
+    for (size_t i = 0; i < DRIVERS_N; i++) {
+        const struct driver_can *can = &drivers_can[i];
+        if (!can->launch || (can->opt_in && !turned_on(cfg, can->name)))
+            continue;
+        list_add(p, p->drivers, can->name);
+        p->raw_exec |= !can->isolation;
+    }
 }
 
 static int
@@ -116,10 +129,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         talloc_free(p);
         return r;
     }
-    p->raw_exec = raw_exec(cfg);
-    list_add(p, p->drivers, "exec");
-    if (p->raw_exec)
-        list_add(p, p->drivers, "raw_exec");
+    set_drivers(p, cfg);
     p->seccomp = true;
     p->drain_time = config_drain_ns(cfg);
     if (cfg->client) {

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/drivers.h"
 #include "api/limits.h"
 #include "codec/codec.h"
 #include "common/digest.h"
@@ -146,7 +147,7 @@ static void
 box(struct check *c)
 {
     const struct task_isolation *i = c->iso;
-    bool raw = str_eq(c->task->driver, "raw_exec");
+    bool raw = driver_unboxed(c->task->driver);
     if (i->landlock) {
         tcp_ports(c, "bind", &i->landlock->bind);
         tcp_ports(c, "connect", &i->landlock->connect);
@@ -155,8 +156,9 @@ box(struct check *c)
         complain(c, "proc \"%s\" is not \"pid\"", i->proc);
     if (raw && (i->landlock || !str_empty(i->proc) || i->core_sched || !str_empty(i->apparmor)))
         complain(c,
-                 "landlock, proc, core_sched and apparmor are without effect: driver \"raw_exec\" "
-                 "does not isolate");
+                 "landlock, proc, core_sched and apparmor are without effect: driver \"%s\" does not "
+                 "isolate",
+                 c->task->driver);
 }
 
 /* NULL, or what is wrong with the name of a file of the task's root. */
@@ -183,7 +185,8 @@ verity(struct check *c)
 {
     const struct task_isolation *i = c->iso;
     uint8_t digest[DIGEST_BYTES];
-    if (i->verity.n > 0 && !str_eq(c->task->driver, "exec"))
+    const struct driver_can *can = driver_can(c->task->driver);
+    if (i->verity.n > 0 && (!can || !can->isolation))
         complain(c, "verity is without effect: driver \"%s\" does not seal files",
                  str_or(c->task->driver, ""));
     if (i->verity.n > JOB_VERITY_MAX)
@@ -232,8 +235,8 @@ seccomp(struct check *c)
     const struct task_seccomp *s = c->iso->seccomp;
     if (!s)
         return;
-    if (str_eq(c->task->driver, "raw_exec"))
-        complain(c, "seccomp is without effect: driver \"raw_exec\" does not isolate");
+    if (driver_unboxed(c->task->driver))
+        complain(c, "seccomp is without effect: driver \"%s\" does not isolate", c->task->driver);
     bool audit = str_eq(s->mode, "audit");
     if (!str_empty(s->mode) && !str_eq(s->mode, "enforce") && !str_eq(s->mode, "log") && !audit)
         complain(c, "seccomp: mode \"%.16s\" is none of enforce, audit, log", s->mode);
@@ -258,8 +261,8 @@ validate_isolation(const void *ctx, const struct task *t, struct str_list *error
         return;
     if (!str_empty(i->userns) && !str_eq(i->userns, "host"))
         complain(&c, "userns \"%s\" is not \"host\"", i->userns);
-    if (!str_empty(i->userns) && str_eq(t->driver, "raw_exec"))
-        complain(&c, "userns is without effect: driver \"raw_exec\" does not isolate");
+    if (!str_empty(i->userns) && driver_unboxed(t->driver))
+        complain(&c, "userns is without effect: driver \"%s\" does not isolate", t->driver);
     ranges(&c);
     memory(&c);
     cpu(&c);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/drivers.h"
 #include "api/limits.h"
 #include "api/plain.h"
 #include "codec/codec.h"
@@ -178,7 +179,8 @@ load(struct check *c, const struct launch_load *shared)
 static void
 config(struct check *c, const struct launch_load *shared)
 {
-    if (!str_eq(c->task->driver, "exec") && !str_eq(c->task->driver, "raw_exec"))
+    const struct driver_can *can = driver_can(c->task->driver);
+    if (!can || !can->launch)
         return;
     load(c, shared);
     config_text(c, "command", "Command");

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/drivers.h"
 #include "cli/command.h"
 #include "codec/codec.h"
 #include "common/fd.h"
@@ -116,8 +117,8 @@ make_spec(struct cmd *c, bool command, struct launch_spec **ret, struct err *e)
     s->alloc_id = RUN_ALLOC;
     s->task_name = RUN_TASK;
     if (str_empty(s->driver))
-        s->driver = "exec";
-    s->isolated = !str_eq(s->driver, "raw_exec");
+        s->driver = drivers_can[DRIVER_exec].name;
+    s->isolated = !driver_unboxed(s->driver);
     *ret = s;
     return 0;
 }
@@ -142,8 +143,8 @@ make_policy(struct run *x, char **ret_path, struct err *e)
         .seccomp = true,
         .userns_host = true,
     };
-    list_add(c, x->policy.drivers, "exec");
-    list_add(c, x->policy.drivers, "raw_exec");
+    for (size_t i = 0; i < DRIVERS_N; i++)
+        list_add(c, x->policy.drivers, drivers_can[i].name);
     /* who runs this is root: what the spec asks for is what the operator allows */
     list_add(c, x->policy.allowed_caps, "all");
     if (!str_empty(x->spec->apparmor))

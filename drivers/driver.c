@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of drivers, the check of a task's config, and what process drivers have in common.
- * Pure.
+ * The table of drivers and the check of a task's config. Pure.
  */
 #include "drivers/driver.h"
 
@@ -10,10 +9,12 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "drivers/process/process.h"
 
-const struct driver *const drivers[] = {&driver_exec, &driver_raw_exec};
-const size_t drivers_n = ARRAY_LEN(drivers);
+const struct driver *const drivers[DRIVERS_N] = {
+#define X(id, ...) &driver_##id,
+    DRIVERS(X)
+#undef X
+};
 
 static const struct driver *extra;
 
@@ -26,10 +27,10 @@ driver_add(const struct driver *d)
 const struct driver *
 driver_find(const char *name)
 {
-    for (size_t i = 0; i < drivers_n; i++)
-        if (str_eq(drivers[i]->name, name))
+    for (size_t i = 0; i < DRIVERS_N; i++)
+        if (str_eq(drivers[i]->can->name, name))
             return drivers[i];
-    return extra && str_eq(extra->name, name) ? extra : NULL;
+    return extra && str_eq(extra->can->name, name) ? extra : NULL;
 }
 
 const struct driver *
@@ -112,9 +113,9 @@ unknown_key(const struct driver *d, const char *key, struct err *e)
     const char *near = str_nearest(key, names, n);
     if (near)
         return err_set(e, -ERR_INVALID,
-                       "driver \"%s\" has no option \"%.100s\": did you mean \"%s\"?", d->name, key,
+                       "driver \"%s\" has no option \"%.100s\": did you mean \"%s\"?", d->can->name, key,
                        near);
-    return err_set(e, -ERR_INVALID, "driver \"%s\" has no option \"%.100s\"", d->name, key);
+    return err_set(e, -ERR_INVALID, "driver \"%s\" has no option \"%.100s\"", d->can->name, key);
 }
 
 static int
@@ -128,10 +129,10 @@ check_key(const struct driver *d, const char *key, const struct value *v, struct
     if (o->later)
         return err_set(e, -ERR_UNSUPPORTED,
                        "option \"%s\" of driver \"%s\" has no effect yet: take it out", key,
-                       d->name);
+                       d->can->name);
     if (!fits(o->kind, v))
         return err_set(e, -ERR_INVALID, "option \"%s\" of driver \"%s\" is a %s, it must be %s",
-                       key, d->name, value_kind_name(v->kind), wanted(o->kind));
+                       key, d->can->name, value_kind_name(v->kind), wanted(o->kind));
     return 0;
 }
 
@@ -139,7 +140,7 @@ int
 driver_check(const struct driver *d, const struct value *config, struct err *e)
 {
     if (config && config->kind != VALUE_MAP && config->kind != VALUE_NULL)
-        return err_set(e, -ERR_INVALID, "config of driver \"%s\" must be a block", d->name);
+        return err_set(e, -ERR_INVALID, "config of driver \"%s\" must be a block", d->can->name);
     if (config && config->kind == VALUE_MAP)
         for (size_t i = 0; i < config->map.n; i++) {
             int r = check_key(d, config->map.v[i].k, config->map.v[i].v, e);
@@ -152,7 +153,7 @@ driver_check(const struct driver *d, const struct value *config, struct err *e)
         if (o->required &&
             (!v || v->kind == VALUE_NULL || (v->kind == VALUE_STRING && v->str.n == 0)))
             return err_set(e, -ERR_INVALID, "driver \"%s\" needs the option \"%s\" in config",
-                           d->name, o->name);
+                           d->can->name, o->name);
     }
     return 0;
 }
@@ -218,108 +219,4 @@ driver_strings(const void *ctx, const struct value *config, const char *name, st
                                                    : (s->b ? "true" : "false");
         ret->v[ret->n++] = text;
     }
-}
-
-/* ---- processes --------------------------------------------------------------------------------
- */
-
-#define MB (INT64_C(1) << 20)
-
-static int64_t
-mib(int64_t n)
-{
-    return n > 0 && n < INT64_MAX / MB ? n * MB : 0;
-}
-
-static void
-isolation_limits(struct launch_limits *l, const struct task_isolation *iso)
-{
-    l->pids_max = iso->pids_max;
-    l->nofile = iso->nofile;
-    l->memory_high = mib(iso->memory_high);
-    l->memory_low = mib(iso->memory_low);
-    l->memory_min = mib(iso->memory_min);
-    l->memory_swap_max = mib(iso->swap);
-    if (iso->zswap.set)
-        l->memory_zswap_max = (struct opt_i64){.set = true, .v = mib(iso->zswap.v)};
-    l->hugetlb = mib(iso->hugetlb);
-    l->cpu_burst = iso->cpu_burst / NS_PER_US;
-    l->cpu_idle = iso->cpu_idle;
-    l->io_weight = iso->io_weight;
-    for (size_t i = 0; i < iso->io.n; i++)
-        list_add(l, l->io, codec_clone(l, &type_task_io, iso->io.v[i]));
-}
-
-static struct launch_limits *
-limits_of(const void *ctx, const struct allocated_task_resources *r,
-          const struct task_isolation *iso)
-{
-    struct launch_limits *l = mem_new(ctx, struct launch_limits);
-    if (iso)
-        isolation_limits(l, iso);
-    if (r && r->cpu) {
-        l->cpu_shares = r->cpu->cpu_shares;
-        for (size_t i = 0; i < r->cpu->reserved_cores.n; i++)
-            list_add(l, l->cores, r->cpu->reserved_cores.v[i]);
-    }
-    if (r && r->memory) {
-        int64_t max = r->memory->memory_max_mb;
-        int64_t mb = max > r->memory->memory_mb ? max : r->memory->memory_mb;
-        if (max >= 0 && mb > 0 && mb < INT64_MAX / MB)
-            l->memory_max = mb * MB;
-        /* what it was scheduled for is kept for it, the rest only lent */
-        if (l->memory_low == 0 && mb > r->memory->memory_mb)
-            l->memory_low = mib(r->memory->memory_mb);
-    }
-    return l;
-}
-
-static struct launch_logs *
-logs_of(const void *ctx, const struct log_config *c)
-{
-    struct launch_logs *l = mem_new(ctx, struct launch_logs);
-    l->dir = "alloc/logs";
-    l->max_files = c && c->max_files.set ? c->max_files.v : 10;
-    int64_t mb = c && c->max_file_size_mb.set ? c->max_file_size_mb.v : 10;
-    l->max_file_bytes = mb > 0 && mb < INT64_MAX / MB ? mb * MB : 10 * MB;
-    l->disabled = c && c->disabled;
-    return l;
-}
-
-struct launch_spec *
-driver_base_spec(const void *ctx, const struct driver_input *in, const char *driver)
-{
-    struct launch_spec *s = mem_new(ctx, struct launch_spec);
-    s->alloc_id = mem_strdup(s, in->alloc_id);
-    s->task_name = mem_strdup(s, in->task->name);
-    s->driver = driver;
-    s->user = mem_strdup(s, str_or(in->user, ""));
-    s->command = mem_strdup(s, driver_string(in->config, "command", ""));
-    driver_strings(s, in->config, "args", &s->args);
-    s->env.v = mem_array(s, const char *, in->env->n);
-    for (size_t i = 0; i < in->env->n; i++)
-        s->env.v[s->env.n++] = mem_strdup(s->env.v, in->env->v[i]);
-    s->work_dir = mem_strdup(s, driver_string(in->config, "work_dir", ""));
-    s->limits = limits_of(s, in->resources, in->task->isolation);
-    s->logs = logs_of(s, in->task->log_config);
-    s->secrets_mb = in->task->resources ? in->task->resources->secrets_mb : 0;
-    int sig = str_empty(in->task->kill_signal) ? 0 : signal_parse(in->task->kill_signal);
-    s->kill_signal = sig > 0 ? sig : 0;
-    s->share_net = !in->own_network;
-    s->egress = in->egress ? codec_clone(s, &type_net_policy, in->egress) : NULL;
-    s->bind = in->bind ? codec_clone(s, &type_net_policy, in->bind) : NULL;
-    return s;
-}
-
-int
-driver_check_process(const struct driver_input *in, const char *driver, struct err *e)
-{
-    const char *dir = driver_string(in->config, "work_dir", "");
-    if (*dir && *dir != '/')
-        return err_set(e, -ERR_INVALID, "work_dir \"%.200s\" of driver \"%s\" must be absolute",
-                       dir, driver);
-    if (!str_empty(in->task->kill_signal) && signal_parse(in->task->kill_signal) < 0)
-        return err_set(e, -ERR_INVALID, "kill_signal \"%.32s\" is not a signal",
-                       in->task->kill_signal);
-    return 0;
 }

@@ -3,7 +3,7 @@
  * Task drivers. A driver turns a task and its (interpolated) configuration into a launch spec: pure, no
  * I/O. What it must know of the host comes in as `struct driver_host` and `struct driver_input`.
  *
- * Adding one: a file here with a `const struct driver`, a line in drivers.c, its options in
+ * Adding one: a row of api/drivers.h, a file here with its `const struct driver`, its options in
  * paddock-job(5).
  */
 #ifndef PADDOCK_DRIVERS_DRIVER_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "api/api.h"
+#include "api/drivers.h"
 #include "common/err.h"
 
 enum {
@@ -72,14 +73,13 @@ struct driver_sim {
 };
 
 struct driver {
-    const char *name;
+    const struct driver_can *can;
     const struct driver_option *options;
     size_t n_options;
     int kill_signal;  /* default of kill_signal */
-    bool chroot;      /* the task sees /alloc, /local, /secrets instead of host paths */
     /* Fills Detected, Healthy, HealthDescription and Attributes of `ret`; ctx owns what it adds. */
     void (*fingerprint)(const void *ctx, const struct driver_host *host, struct driver_info *ret);
-    /* The launch spec, owned by ctx. NULL for a driver that only simulates. */
+    /* The launch spec, owned by ctx. */
     int (*spec)(const void *ctx, const struct driver_input *in, struct launch_spec **ret,
                 struct err *e);
     int (*simulate)(const void *ctx, const struct driver_input *in, struct driver_sim *ret,
@@ -88,8 +88,10 @@ struct driver {
 
 /* NULL when there is no such driver in this build. */
 const struct driver *driver_find(const char *name);
-extern const struct driver *const drivers[];
-extern const size_t drivers_n;
+extern const struct driver *const drivers[DRIVERS_N];
+#define X(id, ...) extern const struct driver driver_##id;
+DRIVERS(X)
+#undef X
 /* One more, for tests; before any client starts. */
 void driver_add(const struct driver *d);
 const struct driver *driver_extra(void); /* NULL: none */
@@ -105,9 +107,6 @@ bool driver_bool(const struct value *config, const char *name, bool dflt);
 int64_t driver_duration(const struct value *config, const char *name, int64_t dflt);
 void driver_strings(const void *ctx, const struct value *config, const char *name,
                     struct str_list *ret);
-/* What exec and raw_exec have in common: ids, arguments, environment, limits, logs. */
-struct launch_spec *driver_base_spec(const void *ctx, const struct driver_input *in,
-                                     const char *driver);
 
 /* "SIGUSR1", "usr1", "10" -> 10; -EINVAL. */
 int signal_parse(const char *s);

@@ -51,7 +51,7 @@ simulate(const void *ctx, const struct driver_input *in, struct driver_sim *ret,
 }
 
 const struct driver driver_mock = {
-    .name = "mock_driver",
+    .can = &(const struct driver_can){.name = "mock_driver"},
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = SIGINT,

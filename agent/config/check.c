@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/guard.h"
+#include "api/drivers.h"
 #include "common/log.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -151,7 +152,8 @@ static int
 check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
 {
     static const char *const options[] = {"enabled"};
-    if (!str_eq(p->name, "raw_exec")) {
+    const struct driver_can *can = driver_can(p->name);
+    if (!can || !can->opt_in) {
         if (!p->config || p->config->kind != VALUE_MAP || p->config->map.n == 0)
             return 0;
         return err_set(e, -ERR_UNSUPPORTED,
@@ -165,9 +167,8 @@ check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
             continue;
         const char *near = str_nearest(k, options, ARRAY_LEN(options));
         return err_set(e, -ERR_UNSUPPORTED,
-                       "plugin \"raw_exec\": option \"%s\" is unknown or not "
-                       "supported yet%s",
-                       k, near ? mem_printf(ctx, ": did you mean \"%s\"?", near) : "");
+                       "plugin \"%s\": option \"%s\" is unknown or not supported yet%s",
+                       p->name, k, near ? mem_printf(ctx, ": did you mean \"%s\"?", near) : "");
     }
     return 0;
 }

@@ -41,19 +41,19 @@ option(const struct client *c, const char *a, const char *b)
 static void
 add_driver(struct client *c, const struct driver *d, const struct driver_host *host)
 {
-    if (!in_list(option(c, "driver.allowlist", "driver.whitelist"), d->name, true) ||
-        in_list(option(c, "driver.denylist", "driver.blacklist"), d->name, false))
+    if (!in_list(option(c, "driver.allowlist", "driver.whitelist"), d->can->name, true) ||
+        in_list(option(c, "driver.denylist", "driver.blacklist"), d->can->name, false))
         return;
     struct driver_info *info = mem_new(c->node, struct driver_info);
     d->fingerprint(info, host, info);
     info->health_description = mem_strdup(info, str_or(info->health_description, ""));
     info->update_time = client_now_ns();
     auto_mem void *tmp = mem_ctx("driver");
-    char *attr = mem_printf(tmp, "driver.%s", d->name);
+    char *attr = mem_printf(tmp, "driver.%s", d->can->name);
     if (info->healthy)
         str_map_set(info, &info->attributes, attr, "true"); /* the one of the node is "1", as in Nomad */
     fingerprint_set(c->node, attr, info->healthy ? "1" : NULL);
-    map_put(c->node, c->node->drivers, d->name)->v = info;
+    map_put(c->node, c->node->drivers, d->can->name)->v = info;
 }
 
 static void
@@ -67,7 +67,7 @@ add_drivers(struct client *c)
         .raw_exec = c->warden_raw_exec,
         .missing = c->warden_missing,
     };
-    for (size_t i = 0; i < drivers_n; i++)
+    for (size_t i = 0; i < DRIVERS_N; i++)
         add_driver(c, drivers[i], &host);
     if (driver_extra())
         add_driver(c, driver_extra(), &host);

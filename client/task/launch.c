@@ -105,7 +105,7 @@ static void
 prepare_dirs(const void *ctx, const struct task_runner *tr, struct env_input *ei)
 {
     const char *base = tr->ar->c->cfg.alloc_dir;
-    if (tr->driver->chroot) {
+    if (tr->driver->can->isolation) {
         ei->alloc_dir = "/alloc";
         ei->task_dir = "/local";
         ei->secrets_dir = "/secrets";
@@ -134,7 +134,7 @@ find_names(const void *ctx, const struct task_runner *tr, const struct env *env,
 {
     const struct network_resource *n =
         tr->ar->tg && tr->ar->tg->networks.n > 0 ? tr->ar->tg->networks.v[0] : NULL;
-    if (!n || !tr->driver->chroot) /* the others have the host's */
+    if (!n || !tr->driver->can->isolation) /* the others have the host's */
         return 0;
     in->hostname = env_interpolate(ctx, env, str_or(n->hostname, ""));
     if (!n->dns)
@@ -170,11 +170,11 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .host_deny = host_deny(ctx, c),
     };
     prepare_dirs(ctx, tr, &p->ei);
-    const char *user = str_or(tr->task->user, tr->driver->chroot ? "nobody" : raw_user(c));
+    const char *user = str_or(tr->task->user, tr->driver->can->isolation ? "nobody" : raw_user(c));
     if (user) {
         p->ei.user = user;
         p->ei.home = home_of(ctx, user);
-        if (!p->ei.home && !tr->driver->chroot)
+        if (!p->ei.home && !tr->driver->can->isolation)
             p->ei.home = "/nonexistent"; /* not that of who started the agent */
     }
     p->env = env_build(ctx, &p->ei);

@@ -110,17 +110,16 @@ static int
 spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
     bool host_pid, host_ipc;
-    int r = driver_check_process(in, "exec", e);
-    if (r == 0)
-        r = mode(in->config, "pid_mode", &host_pid, e);
+    int r = mode(in->config, "pid_mode", &host_pid, e);
     if (r == 0)
         r = mode(in->config, "ipc_mode", &host_ipc, e);
     if (r == 0)
         r = check_dropped(in->config, e);
+    struct launch_spec *s = NULL;
+    if (r == 0)
+        r = process_spec(ctx, &driver_exec, in, &s, e);
     if (r < 0)
         return r;
-    struct launch_spec *s = driver_base_spec(ctx, in, "exec");
-    s->isolated = true;
     s->userns = in->task->isolation ? mem_strdup(s, str_or(in->task->isolation->userns, "")) : "";
     const struct task_isolation *iso = in->task->isolation;
     if (iso && iso->seccomp)
@@ -149,11 +148,10 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
 }
 
 const struct driver driver_exec = {
-    .name = "exec",
+    .can = &drivers_can[DRIVER_exec],
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = SIGINT,
-    .chroot = true,
     .fingerprint = fingerprint,
     .spec = spec,
 };

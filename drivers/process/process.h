@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of drivers/: the drivers of this build and what process drivers share.
+ * Inside of drivers/process/: what the drivers share that the warden starts processes for.
  */
 #ifndef PADDOCK_DRIVERS_PROCESS_PROCESS_H
 #define PADDOCK_DRIVERS_PROCESS_PROCESS_H
 
 #include "drivers/driver.h"
 
-extern const struct driver driver_exec;
-extern const struct driver driver_raw_exec;
-
-/* work_dir and kill_signal. */
-int driver_check_process(const struct driver_input *in, const char *driver, struct err *e);
+/* Checks work_dir and kill_signal; then ids, arguments, environment, limits and logs. */
+int process_spec(const void *ctx, const struct driver *d, const struct driver_input *in,
+                 struct launch_spec **ret, struct err *e);
 
 #endif

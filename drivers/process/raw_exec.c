@@ -49,10 +49,10 @@ denied(const struct str_list *globs, const char *var)
 static int
 spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
-    int r = driver_check_process(in, "raw_exec", e);
+    struct launch_spec *s = NULL;
+    int r = process_spec(ctx, &driver_raw_exec, in, &s, e);
     if (r < 0)
         return r;
-    struct launch_spec *s = driver_base_spec(ctx, in, "raw_exec");
     struct str_list globs;
     driver_strings(s, in->config, "denied_envvars", &globs);
     size_t kept = 0;
@@ -65,11 +65,10 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
 }
 
 const struct driver driver_raw_exec = {
-    .name = "raw_exec",
+    .can = &drivers_can[DRIVER_raw_exec],
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = SIGINT,
-    .chroot = false,
     .fingerprint = fingerprint,
     .spec = spec,
 };

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/drivers.h"
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -330,14 +331,15 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
 {
     if (!str_list_has(&p->drivers, s->driver))
         return err_set(e, -ERR_POLICY, "driver \"%s\" is not allowed on this client", s->driver);
-    bool raw = str_eq(s->driver, "raw_exec");
+    bool raw = driver_unboxed(s->driver);
     if (raw && !p->raw_exec)
-        return err_set(e, -ERR_POLICY, "driver \"raw_exec\" is disabled on this client");
+        return err_set(e, -ERR_POLICY, "driver \"%s\" is disabled on this client", s->driver);
     if (raw == s->isolated)
         return err_set(e, -ERR_POLICY, "driver \"%s\" %s an isolated task", s->driver,
                        raw ? "is not for" : "needs");
     if (raw && (s->mounts.n > 0 || s->cap_add.n > 0))
-        return err_set(e, -ERR_POLICY, "driver \"raw_exec\" takes no mounts and no capabilities");
+        return err_set(e, -ERR_POLICY, "driver \"%s\" takes no mounts and no capabilities",
+                       s->driver);
     if (str_eq(s->seccomp, "unconfined")) {
         if (p->seccomp && !raw)
             return err_set(e, -ERR_POLICY, "seccomp \"unconfined\" is not allowed on this client");

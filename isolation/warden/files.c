@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/drivers.h"
 #include "api/limits.h"
 #include "common/fd.h"
 #include "common/log.h"
@@ -76,7 +77,7 @@ static int
 make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct err *e)
 {
     struct user user = {0};
-    struct launch_spec as = {.user = t->user, .isolated = !str_eq(t->driver, "raw_exec")};
+    struct launch_spec as = {.user = t->user, .isolated = !driver_unboxed(t->driver)};
     int r = w->root ? warden_user(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
     if (r < 0) {
         err_prefix(e, "task \"%s\"", t->name);

@@ -56,7 +56,7 @@ config(void *ctx, const char *text, size_t n)
     struct err e = ERR_INIT;
     if (json_decode_value(ctx, text, n, BUDGET(4 << 20), &v, &e) < 0)
         return;
-    for (size_t i = 0; i < drivers_n; i++) {
+    for (size_t i = 0; i < DRIVERS_N; i++) {
         err_clear(&e);
         if (driver_check(drivers[i], v, &e) < 0)
             continue;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The drivers of this build and what each can do: a row per driver, its code is the file of its name
+ * below drivers/. Rooms that do not see drivers/ (validation, policy, the warden) ask here; nobody
+ * compares names. What a running task can be asked for is said by its handle (client/task/handle.h).
+ * Pure.
+ */
+#ifndef PADDOCK_API_DRIVERS_H
+#define PADDOCK_API_DRIVERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define DRIVERS(X)                                                                                 \
+    X(exec, .launch = true, .isolation = true)                                                     \
+    X(raw_exec, .launch = true, .opt_in = true)
+
+struct driver_can {
+    const char *name;
+    bool launch;    /* its config becomes a launch spec: the warden starts a process */
+    bool isolation; /* ... in a box, with capabilities, mounts and paths of its own: /local, /alloc */
+    bool opt_in;    /* only where the operator turns it on */
+};
+
+enum {
+#define X(name, ...) DRIVER_##name,
+    DRIVERS(X)
+#undef X
+        DRIVERS_N
+};
+
+extern const struct driver_can drivers_can[DRIVERS_N];
+
+/* NULL: there is no such driver in this build. */
+const struct driver_can *driver_can(const char *name);
+/* A driver that is known to run tasks as they are on the host. */
+bool driver_unboxed(const char *name);
+
+#endif
