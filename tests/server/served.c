@@ -161,6 +161,24 @@ the_job(void *ctx, const char *id, int64_t count)
     return j;
 }
 
+void
+job_ballast(struct job *j, size_t bytes, char c)
+{
+    enum { VALUE = 90000, VALUES = 4 }; /* as much as a task may have */
+    char *value = mem_array(j, char, VALUE + 1);
+
+    memset(value, c, VALUE);
+    for (size_t i = 0; i * VALUE < bytes; i++) {
+        if (i % VALUES == 0) {
+            struct job *other = the_job(j, j->id, 0);
+            other->task_groups.v[0]->name = mem_printf(j, "ballast%zu", i);
+            list_add(j, j->task_groups, other->task_groups.v[0]);
+        }
+        struct task *t = j->task_groups.v[j->task_groups.n - 1]->tasks.v[0];
+        str_map_set(j, &t->env, mem_printf(j, "E%zu", i), value);
+    }
+}
+
 const struct job_register_response *
 run_job(struct world *w, struct job *j)
 {

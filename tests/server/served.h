@@ -36,6 +36,8 @@ const void *call(struct world *w, enum rpc_id id, const void *req);
 struct node *the_node(void *ctx);
 void node_up(struct world *w);
 struct job *the_job(void *ctx, const char *id, int64_t count);
+/* So many bytes of specification and a few more, in groups of which there is none. */
+void job_ballast(struct job *j, size_t bytes, char c);
 const struct job_register_response *run_job(struct world *w, struct job *j);
 /* The evaluation once it is not pending any more: a blocking query, as `job run` does. */
 const struct evaluation *await_eval(struct world *w, const char *id);

@@ -15,14 +15,12 @@ START_TEST(allocations_are_sent_in_parts)
 {
     enum { JOBS = 7, EACH = 2, MEBIBYTE = 1 << 20 };
     struct world *w = world_open(tmp_dir());
-    char *ballast = mem_array(w, char, MEBIBYTE + 1);
     struct str_list ids = {0};
 
-    memset(ballast, 'x', MEBIBYTE);
     node_up(w);
     for (int i = 0; i < JOBS; i++) {
         struct job *j = the_job(w, mem_printf(w, "large%d", i), EACH);
-        str_map_set(w, &j->meta, "ballast", ballast);
+        job_ballast(j, MEBIBYTE, 'x');
         j->task_groups.v[0]->tasks.v[0]->resources->cpu.v = 100;
         await_eval(w, run_job(w, j)->eval_id);
         const struct alloc_list_response *al = allocs_of(w, j->id);
@@ -292,10 +290,8 @@ START_TEST(versions_of_a_large_job)
     size_t versions = 0, diffs = 0, parts = 0;
 
     for (int i = 0; i < VERSIONS; i++) {
-        char *ballast = mem_array(w, char, BALLAST + 1);
-        memset(ballast, 'a' + i, BALLAST);
         struct job *j = the_job(w, "large", 0);
-        str_map_set(w, &j->meta, "ballast", ballast);
+        job_ballast(j, BALLAST, (char)('a' + i));
         run_job(w, j);
     }
     struct query_options q = {.namespace = "default"};
