@@ -95,6 +95,7 @@ struct type {
     size_t n_fields;
     const uint16_t *by_wire; /* indexes of fields sorted by wire name (ASCII case-insensitive) */
     const uint16_t *by_id;   /* sorted by id */
+    bool one_of;             /* a union: exactly one of its objects is set (codec_member) */
 };
 
 /* Named limits of every decoder (doc: paddock-api(7)). */
@@ -138,7 +139,7 @@ void json_put_string(struct buf *out, const char *s, size_t n); /* quoted and es
 int mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
               void **ret, struct err *e);
 /* The same, but an unknown id of the outermost object is -ERR_UNSUPPORTED, named: it says more than we
- * can do. */
+ * can do; and a union with none or several of its objects is -ERR_INVALID. */
 int mp_decode_strict(const void *ctx, const struct type *t, const void *p, size_t n,
                      struct budget *b, void **ret, struct err *e);
 void mp_encode(struct buf *out, const struct type *t, const void *obj);
@@ -159,6 +160,8 @@ int codec_check(const struct type *t, const void *obj, struct err *e);
 /* First F_LATER field that is not at its default: -ERR_UNSUPPORTED naming it by HCL path
  * ("group \"web\": task \"x\": template"). */
 int codec_check_later(const struct type *t, const void *obj, struct err *e);
+/* The id of the one object that is set in a union; 0: none is, or several. */
+unsigned codec_member(const struct type *t, const void *obj);
 /* True for zero, NULL, "", null, empty list or map, unset. */
 bool codec_field_empty(const struct field *f, const void *obj);
 

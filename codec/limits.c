@@ -141,7 +141,7 @@ at_default(const struct field *f, const void *obj)
     struct field at_zero = *f;
     at_zero.offset = 0;
     set_default(&at_zero, &want);
-    const struct type t = {"", sizeof(want), &at_zero, 1, NULL, NULL};
+    const struct type t = {.name = "", .size = sizeof(want), .fields = &at_zero, .n_fields = 1};
     return codec_equal(&t, (const char *)obj + f->offset, &want, 0);
 }
 

@@ -678,6 +678,8 @@ decode(struct reader *r, const void *ctx, size_t n, struct budget *b, void **ret
     rc = rc ? rc : read_object(r, t, obj, &tok);
     if (!rc && r->p < r->end)
         rc = fail(r, r->p, "%zu bytes left over", (size_t)(r->end - r->p));
+    if (!rc && r->strict && t->one_of && codec_member(t, obj) == 0)
+        rc = fail(r, r->s, "exactly one of its members is to be set");
     if (rc) {
         talloc_free(obj);
         return rc;

@@ -86,6 +86,21 @@ codec_field_empty(const struct field *f, const void *obj)
     return field_empty(f, field_ptr(f, obj));
 }
 
+unsigned
+codec_member(const struct type *t, const void *obj)
+{
+    unsigned id = 0, n = 0;
+
+    ASSERT(t->one_of);
+    for (size_t i = 0; i < t->n_fields; i++) {
+        if (t->fields[i].type != FT_STRUCT || codec_field_empty(&t->fields[i], obj))
+            continue;
+        id = t->fields[i].id;
+        n++;
+    }
+    return n == 1 ? id : 0;
+}
+
 /* --- maps --- */
 
 static const char *

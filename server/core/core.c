@@ -16,9 +16,12 @@
 #include "common/str.h"
 #include "server/core/core_int.h"
 
-/* Percent of the state's limit; and how much bigger than its entry a thing becomes there: a job is stored
- * with its version and its source. */
-enum { STATE_WORK_PCT = 90, STATE_MORE_PCT = 110, STATE_LAST_PCT = 130, STATE_PER_ENTRY = 3 };
+/* How much bigger than its entry a thing becomes in the state: a job is stored with its version and its
+ * source. */
+enum { STATE_PER_ENTRY = 3 };
+/* Percent of its limit up to which the state may be used. */
+static const size_t state_pct[] = {
+    [ROOM_ADDS] = 90, [ROOM_CHANGES] = 110, [ROOM_STOPS] = 130, [ROOM_MAKES] = SIZE_MAX};
 
 static int64_t
 now_ms(void)
@@ -183,19 +186,6 @@ proposal_release(struct core *c, const struct proposal *p)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* Up to how much of its limit the state may be used for this: what removes is never refused, and what stops
- * jobs last. */
-static size_t
-state_pct(const struct intent *in)
-{
-    if (in->reap != NULL || in->node_purge != NULL ||
-        (in->job_deregister != NULL && in->job_deregister->purge))
-        return SIZE_MAX;
-    if (in->job_deregister != NULL || (in->plan_result != NULL && in->plan_result->placed.n == 0))
-        return STATE_LAST_PCT;
-    return in->job_register != NULL ? STATE_WORK_PCT : STATE_MORE_PCT;
-}
-
 void
 core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
 {
@@ -209,8 +199,7 @@ core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
     buf_init(&p->data, SERVER_INTENT_MAX + 1);
     mp_encode(&p->data, &type_intent, in);
     p->bytes = p->data.len;
-    p->adds = in->job_register != NULL;
-    p->state_pct = state_pct(in);
+    p->room = fsm_room(in);
     const char *why = NULL;
     int rc = admit(c, p, &why);
     if (rc < 0) {
@@ -558,7 +547,7 @@ state_room(struct core *c, const struct proposal *p, size_t used, size_t taken, 
 {
     size_t all = used + taken + (c->unapplied + p->data.len) * STATE_PER_ENTRY;
 
-    if (p->state_pct == SIZE_MAX || all <= max / 100 * p->state_pct)
+    if (p->room == ROOM_MAKES || all <= max / 100 * state_pct[p->room])
         return 0;
     return err_set(e, -ENOSPC,
                    "the server's state has no room for this write (it uses %zu of %zu MiB): purge jobs, "
@@ -578,7 +567,7 @@ admit_batch(struct core *c)
     for (size_t i = 0; i < c->batch_n; i++) {
         struct proposal *p = TAKE(c->batch[i]);
         struct err full = ERR_INIT;
-        const char *why = rc[p->adds] < 0 ? e[p->adds].text : NULL;
+        const char *why = rc[p->room == ROOM_ADDS] < 0 ? e[p->room == ROOM_ADDS].text : NULL;
         if (state_room(c, p, used, taken, max, &full) < 0)
             why = full.text;
         if (why == NULL) {

@@ -18,8 +18,7 @@ struct proposal {
     void *arg;
     struct buf data;
     size_t bytes;
-    bool adds;        /* work: refused first when the disk gets full */
-    size_t state_pct; /* refused when the state would use more of its limit; SIZE_MAX: never */
+    enum intent_room room;
 };
 
 /* One of both. */

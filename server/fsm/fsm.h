@@ -32,6 +32,15 @@ struct fsm_result {
     struct str_list purged_nodes;
 };
 
+/* What is done to the room that is left, in the order in which it is refused when there is none. */
+enum intent_room {
+    ROOM_ADDS,    /* work */
+    ROOM_CHANGES, /* what is there goes on */
+    ROOM_STOPS,   /* what is there ends */
+    ROOM_MAKES,   /* never refused */
+};
+enum intent_room fsm_room(const struct intent *in);
+
 /* Applies one decoded entry inside the write transaction. Never fails for a reason that differs
  * between servers; an error of the disk ends the process. */
 struct fsm_result *fsm_apply(const void *ctx, struct state_txn *t, uint64_t index,

@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/fsm/fsm.h"
+#include "server/fsm/intents.h"
 #include "server/state/write.h"
 
 /* A job whose status and summary the entry touched. */
@@ -91,22 +92,15 @@ void apply_put_node(struct apply *a, struct node *n);
 /* One evaluation for every job that has work on the node, or should have (1.6). */
 void apply_node_evals(struct apply *a, const char *node_id);
 
-/* --- intents --- */
-int apply_node_register(struct apply *a, const struct intent_node_register *in);
-int apply_node_status(struct apply *a, const struct intent_node_status *in);
-int apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in);
-int apply_node_drain(struct apply *a, const struct intent_node_drain *in);
-int apply_node_drained(struct apply *a, const struct intent_node_drained *in);
-int apply_node_purge(struct apply *a, const struct intent_node_purge *in);
-int apply_node_evaluate(struct apply *a, const struct intent_node_evaluate *in);
+void apply_reap_job(struct apply *a, const struct job_ref *ref);
 /* GC of a node (rule S14); false when it may not go. */
 bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);
-int apply_job_register(struct apply *a, const struct intent_job_register *in);
-int apply_job_deregister(struct apply *a, const struct intent_job_deregister *in);
-void apply_reap_job(struct apply *a, const struct job_ref *ref);
-int apply_plan_result(struct apply *a, const struct plan_result *in);
-int apply_alloc_update(struct apply *a, const struct intent_alloc_update *in);
-int apply_alloc_transition(struct apply *a, const struct intent_alloc_transition *in);
+
+/* --- intents: server/fsm/intents.h has their rows --- */
+#define APPLY(ID, member, room) \
+    int apply_##member(struct apply *a, const __typeof__(*((struct intent *)0)->member) *in);
+INTENTS(APPLY)
+#undef APPLY
 
 /* Wanted by the server and not finished by the client (reconnect.md 1.4). */
 static inline bool

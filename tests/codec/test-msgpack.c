@@ -75,6 +75,23 @@ START_TEST(other_writers_are_understood)
 }
 END_TEST
 
+START_TEST(a_union_has_one_member)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct err e = ERR_INIT;
+    struct budget *b = BUDGET(1 << 20);
+    void *ret = NULL;
+    /* Time 7 and NodeStatus, with Noop, and alone */
+    ck_assert_int_eq(mp_decode_strict(ctx, &type_intent, BYTES(0x82, 1, 7, 3, 0x80), b, &ret, &e), 0);
+    ck_assert_uint_eq(codec_member(&type_intent, ret), INTENT_NODE_STATUS);
+    ck_assert_int_eq(mp_decode_strict(ctx, &type_intent, BYTES(0x82, 3, 0x80, 14, 0x80), b, &ret, &e),
+                     -ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(e.text, "exactly one"));
+    err_clear(&e);
+    ck_assert_int_eq(mp_decode_strict(ctx, &type_intent, BYTES(0x81, 1, 7), b, &ret, &e), -ERR_INVALID);
+}
+END_TEST
+
 START_TEST(wrong_types_and_lies)
 {
     const struct type *t = &type_task_group;
@@ -247,6 +264,7 @@ START_TEST(msgpack_c_agrees)
 }
 END_TEST
 
-TEST_SUITE("msgpack", bytes_on_the_wire, other_writers_are_understood, wrong_types_and_lies,
+TEST_SUITE("msgpack", bytes_on_the_wire, other_writers_are_understood, a_union_has_one_member,
+           wrong_types_and_lies,
            depth_and_memory_are_bounded, garbage_gives_one_error_or_an_object, mutations,
            msgpack_c_agrees)
