@@ -21,11 +21,13 @@
 #include "common/str.h"
 #include "net/limits.h"
 #include "net/loop_uv.h"
-#include "net/stream_uv.h"
+#include "net/stream_int.h"
 
 enum { ACCEPT_PAUSE_MS = 20 };
 
+/* The connections of one address; of all unix sockets together, which have no limit of their own. */
 struct peer {
+    struct listener *listener;
     char host[64];
     size_t n;
     UT_hash_handle hh;
@@ -56,60 +58,34 @@ unref(struct listener *n)
         talloc_free(n);
 }
 
-static void
-peer_count(struct stream *s, const char *host)
+static struct peer *
+peer_of(struct listener *n, const char *host)
 {
-    struct listener *n = s->listener;
     struct peer *p = NULL;
+
     HASH_FIND_STR(n->peers, host, p);
     if (!p) {
         p = mem_new(n, struct peer);
+        p->listener = n;
         (void)str_copy(p->host, sizeof(p->host), host);
         HASH_ADD_STR(n->peers, host, p);
     }
-    p->n++;
-    s->row = p;
+    return p;
 }
 
-void
-listener_forget(struct stream *s)
+/* A stream has ended. */
+static void
+stream_gone(void *arg)
 {
-    struct listener *n = s->listener;
-    struct peer *p = s->row;
+    struct peer *p = arg;
+    struct listener *n = p->listener;
 
     n->conns--;
-    if (p && --p->n == 0) {
+    if (--p->n == 0) {
         HASH_DEL(n->peers, p);
         talloc_free(p);
     }
     unref(n);
-}
-
-static void
-describe_peer(struct stream *s, char host[64])
-{
-    struct sockaddr_storage ss = {0};
-    int len = sizeof(ss);
-    struct addr a = {0};
-
-    char text[ADDR_TEXT];
-
-    host[0] = 0;
-    if (s->is_unix || uv_tcp_getpeername(&s->h.tcp, (struct sockaddr *)&ss, &len) < 0) {
-        s->peer = mem_strdup(s, "unix");
-        return;
-    }
-    if (ss.ss_family == AF_INET6) {
-        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&ss;
-        uv_ip6_name(in6, host, 64);
-        a.port = ntohs(in6->sin6_port);
-    } else {
-        struct sockaddr_in *in = (struct sockaddr_in *)&ss;
-        uv_ip4_name(in, host, 64);
-        a.port = ntohs(in->sin_port);
-    }
-    (void)str_copy(a.host, sizeof(a.host), host);
-    s->peer = mem_strdup(s, addr_format(&a, text));
 }
 
 static void
@@ -123,18 +99,10 @@ refuse(struct stream *s, const char *text)
     stream_finish(s, HTTP_LINGER_MS);
 }
 
-/* Files, pidfds and our own connections need the last ones more than another peer does. */
-static bool
-fds_short(const struct stream *s, unsigned kept)
-{
-    uv_os_fd_t fd;
-    return uv_fileno(&s->h.handle, &fd) == 0 && fd_near_limit(fd, kept);
-}
-
 bool
 listener_same_peer(const struct stream *a, const struct stream *b)
 {
-    return a->row && a->row == b->row;
+    return a->gone_arg != NULL && a->gone_arg == b->gone_arg;
 }
 
 static bool
@@ -143,11 +111,33 @@ is_loopback(const char *host)
     return str_prefix(host, "127.") || str_eq(host, "::1") || str_prefix(host, "::ffff:127.");
 }
 
+/* The connection that waits, counted; NULL: it has gone. */
+static struct stream *
+take(struct listener *n, uv_stream_t *h)
+{
+    struct stream *s = stream_make(n->loop, transport_socket(n->loop, n->is_unix));
+    struct addr a;
+    char text[ADDR_TEXT];
+
+    if (!transport_accept(s->t, h)) {
+        stream_close(s);
+        return NULL;
+    }
+    transport_peer(s->t, &a);
+    s->peer = mem_strdup(s, n->is_unix ? "unix" : addr_format(&a, text));
+    struct peer *p = peer_of(n, a.host);
+    p->n++;
+    n->conns++;
+    n->refs++;
+    s->on_gone = stream_gone;
+    s->gone_arg = p;
+    return s;
+}
+
 static void
 accept_cb(uv_stream_t *h, int status)
 {
     struct listener *n = h->data;
-    char host[64];
 
     if (status < 0) {
         /* Out of fds all the same. Where libuv can it closes those that wait and does not come here; else
@@ -161,32 +151,21 @@ accept_cb(uv_stream_t *h, int status)
         }
         return;
     }
-    struct stream *s = stream_make(n->loop, n->is_unix);
-    s->listener = n;
-    n->refs++;
-    n->conns++;
-    if (uv_accept(h, &s->h.stream) < 0) {
+    struct stream *s = take(n, h);
+    if (!s)
+        return;
+    const struct peer *p = s->gone_arg;
+    /* even refusals have an end; and too few fds leave none for words, which take a while to be read */
+    if (n->conns > n->cfg.conns_max + n->cfg.conns_max / 4 ||
+        transport_fds_short(s->t, LISTENER_FDS_KEPT / 2)) {
         stream_close(s);
         return;
     }
-    describe_peer(s, host);
-    if (!s->is_unix) {
-        peer_count(s, host);
-        uv_tcp_nodelay(&s->h.tcp, 1);
-        uv_tcp_keepalive(&s->h.tcp, 1, 30);
-    }
-    if (n->conns > n->cfg.conns_max + n->cfg.conns_max / 4) {
-        stream_close(s); /* even refusals have an end */
-        return;
-    }
-    if (fds_short(s, LISTENER_FDS_KEPT / 2)) { /* too few for words, which take a while to be read */
-        stream_close(s);
-        return;
-    }
-    bool over = s->row && s->row->n > (is_loopback(host) ? n->cfg.per_loopback : n->cfg.per_peer);
+    bool over = !n->is_unix && p->n > (is_loopback(p->host) ? n->cfg.per_loopback : n->cfg.per_peer);
     if (over && n->cfg.make_room)
         over = !n->cfg.make_room(n->cfg.arg, s);
-    if (over || n->conns > n->cfg.conns_max || fds_short(s, LISTENER_FDS_KEPT)) {
+    /* files, pidfds and our own connections need the last fds more than another peer does */
+    if (over || n->conns > n->cfg.conns_max || transport_fds_short(s->t, LISTENER_FDS_KEPT)) {
         refuse(s, n->cfg.busy);
         return;
     }

@@ -1,35 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams: reading, queued writing, connecting, closing. Listeners are in listener.c.
+ * Streams: what is asked of any transport: limits, time-outs and an orderly end. Listeners are in
+ * listener.c, sockets in transport_uv.c.
  */
 #include "net/stream.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "net/limits.h"
 #include "net/loop_uv.h"
-#include "net/stream_uv.h"
-
-struct write_req {
-    uv_write_t req;
-    struct stream *s;
-    size_t n_bytes;
-    unsigned n;
-    uint8_t *data[];
-};
+#include "net/stream_int.h"
 
 static const struct stream_ops no_ops;
 
 static void
-closed_cb(uv_handle_t *h)
+on_closed(void *arg)
 {
-    struct stream *s = h->data;
-    if (s->listener)
-        listener_forget(s);
+    struct stream *s = arg;
+    if (s->on_gone)
+        s->on_gone(s->gone_arg);
     loop_note_close(s->loop);
     if (s->ops->on_close)
         s->ops->on_close(s->arg, s->close_code);
@@ -45,12 +33,7 @@ close_with(struct stream *s, int code)
     s->close_code = code;
     timer_stop(TAKE(s->stall));
     timer_stop(TAKE(s->linger));
-    if (s->resolving) {
-        uv_cancel((uv_req_t *)s->resolving);
-        s->resolving->data = NULL;
-        s->resolving = NULL;
-    }
-    uv_close(&s->h.handle, closed_cb);
+    s->t->ops->close(s->t);
 }
 
 void
@@ -59,51 +42,32 @@ stream_close(struct stream *s)
     close_with(s, 0);
 }
 
-struct stream *
-stream_make(struct loop *l, bool is_unix)
+static size_t
+queued(const struct stream *s)
 {
-    struct stream *s = mem_new(NULL, struct stream);
-    s->loop = l;
-    s->is_unix = is_unix;
-    s->ops = &no_ops;
-    if (is_unix)
-        ASSERT(uv_pipe_init(loop_uv(l), &s->h.pipe, 0) == 0);
-    else
-        ASSERT(uv_tcp_init(loop_uv(l), &s->h.tcp) == 0);
-    s->h.handle.data = s;
-    return s;
+    return s->t->ops->queued(s->t);
 }
 
 /* --- reading --- */
 
 static void
-alloc_cb(uv_handle_t *h, size_t hint, uv_buf_t *b)
+on_got(void *arg, const uint8_t *p, size_t n)
 {
-    struct stream *s = h->data;
-    (void)hint;
-    b->base = loop_read_buffer(s->loop);
-    b->len = STREAM_READ_SIZE;
+    struct stream *s = arg;
+    if (!s->finishing)
+        s->ops->on_data(s->arg, p, n);
 }
 
 static void
-read_cb(uv_stream_t *h, ssize_t n, const uv_buf_t *b)
+on_ended(void *arg, int status)
 {
-    struct stream *s = h->data;
-    if (s->closing || n == 0)
-        return;
-    if (n > 0) {
-        if (!s->finishing)
-            s->ops->on_data(s->arg, (const uint8_t *)b->base, (size_t)n);
-        return;
-    }
-    if (n != UV_EOF) {
-        close_with(s, (int)n);
-        return;
-    }
-    uv_read_stop(h);
+    struct stream *s = arg;
+
     s->reading = false;
-    if (s->finishing) {
-        if (s->h.stream.write_queue_size == 0)
+    if (status < 0) {
+        close_with(s, status);
+    } else if (s->finishing) {
+        if (queued(s) == 0)
             close_with(s, 0);
     } else if (s->ops->on_eof) {
         s->ops->on_eof(s->arg);
@@ -117,16 +81,11 @@ stream_read(struct stream *s, bool on)
 {
     if (s->closing || s->reading == on)
         return;
-    if (!on) {
-        uv_read_stop(&s->h.stream);
-        s->reading = false;
-        return;
-    }
-    int r = uv_read_start(&s->h.stream, alloc_cb, read_cb);
+    int r = s->t->ops->read(s->t, on);
     if (r < 0)
         close_with(s, r);
     else
-        s->reading = true;
+        s->reading = on;
 }
 
 /* --- writing --- */
@@ -134,7 +93,7 @@ stream_read(struct stream *s, bool on)
 size_t
 stream_queued(const struct stream *s)
 {
-    return s->closing ? 0 : s->h.stream.write_queue_size;
+    return s->closing ? 0 : queued(s);
 }
 
 static void stall_cb(void *arg);
@@ -142,10 +101,10 @@ static void stall_cb(void *arg);
 static void
 stall_watch(struct stream *s)
 {
-    if (s->closing || s->stall || s->h.stream.write_queue_size == 0)
+    size_t left = stream_queued(s);
+    if (s->stall || left == 0)
         return;
-    size_t queued = s->h.stream.write_queue_size;
-    s->stall_goal = s->enqueued - queued + (queued < STREAM_STALL_BYTES ? queued : STREAM_STALL_BYTES);
+    s->stall_goal = s->enqueued - left + (left < STREAM_STALL_BYTES ? left : STREAM_STALL_BYTES);
     s->stall = timer_start(s->loop, STREAM_STALL_MS, stall_cb, s);
 }
 
@@ -154,17 +113,10 @@ stall_cb(void *arg)
 {
     struct stream *s = arg;
     s->stall = NULL;
-    if (s->enqueued - s->h.stream.write_queue_size < s->stall_goal)
+    if (s->enqueued - queued(s) < s->stall_goal)
         close_with(s, -ERR_TIMEOUT);
     else
         stall_watch(s);
-}
-
-static void
-shutdown_cb(uv_shutdown_t *req, int status)
-{
-    (void)status;
-    free(req);
 }
 
 static void
@@ -181,14 +133,7 @@ finished(struct stream *s)
 {
     if (s->closing || s->linger)
         return;
-    if (s->linger_ms <= 0 || !s->reading) {
-        close_with(s, 0);
-        return;
-    }
-    uv_shutdown_t *req = calloc(1, sizeof(*req));
-    ASSERT(req != NULL);
-    if (uv_shutdown(req, &s->h.stream, shutdown_cb) < 0) {
-        free(req);
+    if (s->linger_ms <= 0 || !s->reading || s->t->ops->shutdown(s->t) < 0) {
         close_with(s, 0);
         return;
     }
@@ -202,26 +147,20 @@ stream_finish(struct stream *s, int64_t linger_ms)
         return;
     s->finishing = true;
     s->linger_ms = linger_ms;
-    if (s->h.stream.write_queue_size == 0)
+    if (queued(s) == 0)
         finished(s);
 }
 
 static void
-write_cb(uv_write_t *req, int status)
+on_wrote(void *arg, int status)
 {
-    struct write_req *w = (struct write_req *)req;
-    struct stream *s = w->s;
+    struct stream *s = arg;
 
-    for (unsigned i = 0; i < w->n; i++)
-        free(w->data[i]);
-    free(w);
-    if (s->closing)
-        return;
     if (status < 0) {
         close_with(s, status);
         return;
     }
-    size_t left = s->h.stream.write_queue_size;
+    size_t left = queued(s);
     if (left == 0)
         timer_stop(TAKE(s->stall));
     if (left == 0 && s->finishing)
@@ -233,53 +172,15 @@ write_cb(uv_write_t *req, int status)
     }
 }
 
-/* Queues what uv_try_write left: `skip` bytes of the buffers are gone already. */
-static void
-queue_rest(struct stream *s, struct buf *bufs, size_t n, size_t skip)
-{
-    struct write_req *w = calloc(1, sizeof(*w) + n * sizeof(w->data[0]));
-    uv_buf_t v[STREAM_BUFS_MAX];
-    unsigned nv = 0;
-
-    ASSERT(w != NULL);
-    w->s = s;
-    for (size_t i = 0; i < n; i++) {
-        struct buf *b = &bufs[i];
-        size_t off = skip < b->len ? skip : b->len;
-        skip -= off;
-        if (b->len - off > 0) {
-            v[nv++] = uv_buf_init((char *)b->data + off, (unsigned)(b->len - off));
-            w->n_bytes += b->len - off;
-        }
-        w->data[w->n++] = b->data;
-        buf_init(b, b->max);
-    }
-    s->enqueued += w->n_bytes;
-    int r = uv_write(&w->req, &s->h.stream, v, nv, write_cb);
-    if (r < 0) {
-        for (unsigned i = 0; i < w->n; i++)
-            free(w->data[i]);
-        free(w);
-        close_with(s, r);
-        return;
-    }
-    if (s->h.stream.write_queue_size >= STREAM_LOW_WATER)
-        s->above = true;
-    stall_watch(s);
-}
-
 void
 stream_write(struct stream *s, struct buf *bufs, size_t n)
 {
-    uv_buf_t v[STREAM_BUFS_MAX];
     size_t total = 0;
     int error = 0;
 
-    ASSERT(n <= STREAM_BUFS_MAX);
     for (size_t i = 0; i < n; i++) {
         if (buf_error(&bufs[i]))
             error = buf_error(&bufs[i]);
-        v[i] = uv_buf_init((char *)bufs[i].data, (unsigned)bufs[i].len);
         total += bufs[i].len;
     }
     if (!s->closing && error)
@@ -291,25 +192,19 @@ stream_write(struct stream *s, struct buf *bufs, size_t n)
             buf_done(&bufs[i]);
         return;
     }
-    int sent = 0;
-    if (s->h.stream.write_queue_size == 0)
-        sent = uv_try_write(&s->h.stream, v, (unsigned)n);
-    if (sent < 0)
-        sent = 0; /* EAGAIN, or an error that the queued write reports */
-    if ((size_t)sent < total) {
-        queue_rest(s, bufs, n, (size_t)sent);
+    size_t before = queued(s);
+    int r = s->t->ops->write(s->t, bufs, n);
+    if (r < 0) {
+        close_with(s, r);
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        buf_done(&bufs[i]);
+    s->enqueued += queued(s) - before;
+    if (queued(s) >= STREAM_LOW_WATER)
+        s->above = true;
+    stall_watch(s);
 }
 
 /* --- connecting --- */
-
-struct connect_req {
-    uv_connect_t req;
-    struct stream *s;
-};
 
 static void
 connect_timeout(void *arg)
@@ -320,101 +215,53 @@ connect_timeout(void *arg)
 }
 
 static void
-connect_cb(uv_connect_t *req, int status)
+on_connected(void *arg, int status)
 {
-    struct connect_req *c = (struct connect_req *)req;
-    struct stream *s = c->s;
+    struct stream *s = arg;
 
-    free(c);
-    if (s->closing)
-        return;
     if (status < 0) {
         close_with(s, status);
         return;
     }
     timer_stop(TAKE(s->stall));
-    if (!s->is_unix) {
-        uv_tcp_nodelay(&s->h.tcp, 1);
-        uv_tcp_keepalive(&s->h.tcp, 1, 30);
-    }
     s->ops->on_connect(s->arg);
-    if (!s->closing)
-        stream_read(s, true);
+    stream_read(s, true);
 }
 
-static void
-connect_tcp(struct stream *s, const struct sockaddr *sa)
+static const struct transport_events events = {
+    .connected = on_connected,
+    .got = on_got,
+    .ended = on_ended,
+    .wrote = on_wrote,
+    .closed = on_closed,
+};
+
+struct stream *
+stream_make(struct loop *l, struct transport *t)
 {
-    struct connect_req *c = calloc(1, sizeof(*c));
-    ASSERT(c != NULL);
-    c->s = s;
-    int r = uv_tcp_connect(&c->req, &s->h.tcp, sa, connect_cb);
-    if (r < 0) {
-        free(c);
-        close_with(s, r);
-    }
-}
+    struct stream *s = mem_new(NULL, struct stream);
 
-static void
-resolve_cb(uv_getaddrinfo_t *req, int status, struct addrinfo *res)
-{
-    struct stream *s = req->data;
-
-    if (s) {
-        s->resolving = NULL;
-        if (status < 0 || !res)
-            close_with(s, -ERR_NOT_FOUND); /* the name; libuv's EAI codes have no text of ours */
-        else
-            connect_tcp(s, res->ai_addr);
-    }
-    uv_freeaddrinfo(res);
-    free(req);
-}
-
-static void
-resolve(struct stream *s, const struct addr *a)
-{
-    char port[8];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
-    uv_getaddrinfo_t *req = calloc(1, sizeof(*req));
-
-    ASSERT(req != NULL);
-    snprintf(port, sizeof(port), "%u", a->port);
-    /* "localhost" first means 127.0.0.1, where agents listen */
-    if (strcmp(a->host, "localhost") == 0)
-        hints.ai_family = AF_INET;
-    req->data = s;
-    s->resolving = req;
-    int r = uv_getaddrinfo(loop_uv(s->loop), req, resolve_cb, a->host, port, &hints);
-    if (r < 0) {
-        s->resolving = NULL;
-        free(req);
-        close_with(s, r);
-    }
+    s->loop = l;
+    s->ops = &no_ops;
+    s->t = talloc_steal(s, t);
+    t->up = &events;
+    t->arg = s;
+    return s;
 }
 
 struct stream *
 stream_connect(struct loop *l, const struct addr *a, const struct stream_ops *ops, void *arg)
 {
-    struct stream *s = stream_make(l, a->is_unix);
-    struct sockaddr_storage ss = {0};
+    struct stream *s = stream_make(l, transport_socket(l, a->is_unix));
+    char text[ADDR_TEXT];
 
     s->ops = ops;
     s->arg = arg;
     s->stall = timer_start(l, STREAM_CONNECT_MS, connect_timeout, s);
-    char text[ADDR_TEXT];
     s->peer = mem_strdup(s, addr_format(a, text));
-    if (a->is_unix) {
-        struct connect_req *c = calloc(1, sizeof(*c));
-        ASSERT(c != NULL);
-        c->s = s;
-        uv_pipe_connect(&c->req, &s->h.pipe, a->host, connect_cb);
-    } else if (uv_ip4_addr(a->host, a->port, (struct sockaddr_in *)&ss) == 0 ||
-               uv_ip6_addr(a->host, a->port, (struct sockaddr_in6 *)&ss) == 0) {
-        connect_tcp(s, (struct sockaddr *)&ss);
-    } else {
-        resolve(s, a);
-    }
+    int r = transport_connect(s->t, a);
+    if (r < 0)
+        close_with(s, r);
     return s;
 }
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Transports: what carries the bytes of a stream. Private to net/. A socket is one (transport_uv.c: TCP
+ * and unix); a filter such as TLS is one as well, which sits on another as its upper side.
+ *
+ * Limits, time-outs and the order of ending are the stream's (stream.c); a transport moves bytes. Its
+ * events come on the loop, never from inside a call; after close only `closed` comes, once, and then it
+ * is dead. It is a talloc object, which its upper side takes.
+ */
+#ifndef PADDOCK_NET_TRANSPORT_H
+#define PADDOCK_NET_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/buf.h"
+#include "net/addr.h"
+#include "net/loop.h"
+
+enum { TRANSPORT_BUFS_MAX = 4 };
+
+struct transport;
+
+struct transport_events {
+    void (*connected)(void *arg, int status);
+    /* Bytes, valid during the call. */
+    void (*got)(void *arg, const uint8_t *p, size_t n);
+    void (*ended)(void *arg, int status); /* nothing more comes; 0: the peer's end of file */
+    void (*wrote)(void *arg, int status); /* less is queued */
+    void (*closed)(void *arg);
+};
+
+struct transport_ops {
+    int (*read)(struct transport *t, bool on);
+    /* Takes the memory of the buffers, TRANSPORT_BUFS_MAX at most, also when it fails. */
+    int (*write)(struct transport *t, struct buf *bufs, size_t n);
+    size_t (*queued)(const struct transport *t);
+    int (*shutdown)(struct transport *t); /* end of file to the peer; nothing is queued */
+    void (*close)(struct transport *t);
+};
+
+struct transport {
+    const struct transport_ops *ops;
+    const struct transport_events *up;
+    void *arg; /* of `up` */
+};
+
+/* A socket that does nothing yet; `up` and `arg` are still to be set. */
+struct transport *transport_socket(struct loop *l, bool is_unix);
+/* Looks up the name and connects; `connected` comes once, unless it fails here or is closed before. */
+int transport_connect(struct transport *t, const struct addr *a);
+/* The connection that waits at a listening handle; false: it has gone. */
+bool transport_accept(struct transport *t, uv_stream_t *listening);
+void transport_peer(const struct transport *t, struct addr *ret); /* host "": not known */
+/* Fewer than `kept` file descriptors are left beside that of the socket. */
+bool transport_fds_short(const struct transport *t, unsigned kept);
+
+#endif
