@@ -74,11 +74,10 @@ set_leads(void *arg)
 }
 
 static void
-on_leader(void *arg, struct state_txn *t, uint64_t term)
+on_leader(void *arg, struct state_txn *t)
 {
     (void)arg;
     (void)t;
-    (void)term;
     post(NULL, set_leads, NULL);
 }
 
@@ -177,20 +176,23 @@ main(int argc, char **argv)
         return 1;
     }
     double base = floor_rate(dir);
+    struct env env;
+    env_of_loop(&env, NULL);
+    env.post = post;
     struct core_opts o = {.dir = dir,
                           .addr = "127.0.0.1:4647",
                           .state_max = (size_t)1 << 30,
                           .snapshot_entries = 8192,
                           .snapshot_bytes = 64 << 20,
-                          .post = post};
+                          .env = &env};
     struct core *c = NULL;
     struct err e = ERR_INIT;
     if (core_open(&o, &c, &e) < 0) {
         fprintf(stderr, "raftlog: %s\n", e.text);
         return 1;
     }
-    static const struct leader_hooks h = {.name = "bench", .on_leader = on_leader};
-    core_add_hooks(c, &h, NULL);
+    static const struct leader_hooks h = {.on_leader = on_leader};
+    core_set_hooks(c, &h, NULL);
     if (core_start(c, &e) < 0)
         return 1;
     while (!leads)

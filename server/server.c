@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "common/fd.h"
-
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "server/core/core.h"
+#include "server/gate.h"
 #include "server/leader/gc.h"
 #include "server/leader/leader.h"
 #include "server/rpc/endpoint.h"
@@ -22,6 +22,8 @@
 
 struct server {
     struct loop *loop;
+    struct env env;
+    struct gate *gate;
     struct server_config cfg;
     struct core *core;
     struct watches *watches;
@@ -30,12 +32,6 @@ struct server {
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
-
-static void
-post(void *arg, void (*fn)(void *x), void *x)
-{
-    loop_post(arg, fn, x);
-}
 
 static void
 copy_config(struct server *s, const struct server_config *in)
@@ -92,7 +88,7 @@ keep_id(struct server *s, const char *dir, struct err *e)
     }
     if (r != 0 && r != -ENOENT)
         return err_set(e, r, "read \"%s\": %s", path, err_name(r));
-    s->cfg.node_id = mem_strdup(s, uuid_make(id));
+    s->cfg.node_id = mem_strdup(s, env_id(&s->env, id));
     r = file_write_atomic(AT_FDCWD, path, id, strlen(id), 0600);
     return r < 0 ? err_set(e, r, "write \"%s\": %s", path, err_name(r)) : 0;
 }
@@ -106,8 +102,9 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         return err_set(e, -ERR_INVALID, "start the server: it has no RPC address");
     struct server *s = mem_new(NULL, struct server);
     s->loop = loop;
+    env_of_loop(&s->env, loop);
     copy_config(s, cfg);
-    s->watches = watches_new(loop);
+    s->watches = watches_new(&s->env);
     struct core_opts o = {
         .dir = mem_printf(s, "%s/server", s->cfg.data_dir),
         .addr = s->cfg.rpc_addr,
@@ -115,8 +112,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         .segment_bytes = s->cfg.dev ? 1 << 20 : 0,
         .snapshot_entries = s->cfg.snapshot_entries,
         .snapshot_bytes = s->cfg.snapshot_bytes,
-        .post = post,
-        .post_arg = loop,
+        .env = &s->env,
         .on_changes = watches_changed,
         .on_changes_arg = s->watches,
     };
@@ -133,7 +129,9 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         mem_free(s);
         return err_prefix(e, "start the server");
     }
+    s->gate = gate_new();
     s->leader = leader_new(s);
+    core_set_hooks(s->core, &leader_hooks, s->leader);
     *ret = s;
     return 0;
 }
@@ -151,6 +149,7 @@ stop_last(void *arg)
     void (*stopped)(void *a) = s->stopped;
     void *a = s->stopped_arg;
     leader_free(s->leader);
+    gate_unref(s->gate);
     core_free(s->core);
     watches_free(s->watches);
     mem_free(s);
@@ -197,6 +196,7 @@ server_stop(struct server *s, void (*done)(void *arg), void *arg)
     s->stopped_arg = arg;
     watches_stop(s->watches);
     leader_stop(s->leader);
+    gate_close(s->gate);
     loop_work(s->loop, stop_work, stop_done, s);
 }
 
@@ -204,6 +204,18 @@ const struct server_config *
 server_cfg(const struct server *s)
 {
     return &s->cfg;
+}
+
+const struct env *
+server_env(const struct server *s)
+{
+    return &s->env;
+}
+
+struct gate *
+server_gate(const struct server *s)
+{
+    return s->gate;
 }
 
 struct loop *
@@ -270,12 +282,6 @@ server_watch(struct server *s, unsigned tables, uint64_t key, uint64_t seen, int
              wake_fn *fn, void *arg)
 {
     return watches_park(s->watches, tables, key, seen, timeout_ms, fn, arg);
-}
-
-void
-server_add_hooks(struct server *s, const struct leader_hooks *h, void *arg)
-{
-    core_add_hooks(s->core, h, arg);
 }
 
 bool

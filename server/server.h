@@ -1,56 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server: Raft, state, and what a leader runs. Public functions are called on the loop thread
- * unless they say otherwise.
- *
- * Threads: the loop (endpoints, watches, completions), the core (server/core/core.h: raft_step, apply,
- * leader's machines), the log writer. A write travels
- *   server_propose -> core -> log (fsync, group commit) -> fsm apply -> done() on the loop
- * and is durable and readable (state_read_begin) when done() is called without error.
+ * A server: Raft, state, and what a leader runs, put together. For the agent, which starts and stops it;
+ * what its own modules use is in host.h. Loop thread.
  */
 #ifndef PADDOCK_SERVER_SERVER_H
 #define PADDOCK_SERVER_SERVER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "api/api.h"
-#include "common/err.h"
 #include "net/loop.h"
 #include "net/rpc.h"
-#include "server/fsm/fsm.h"
-#include "server/limits.h"
-#include "server/state/state.h"
-
-struct server;
-struct core;
-
-/* Strings are copied by server_new(). */
-struct server_config {
-    const char *data_dir;   /* the agent's; ours is data_dir/server (made 0700) */
-    const char *name;       /* "host.region" */
-    const char *region;     /* NULL: "global" */
-    const char *datacenter; /* NULL: "dc1" */
-    const char *node_id;    /* this agent's; NULL: made and kept in data_dir/server/id */
-    const char *rpc_addr;   /* "ip:port" that others reach us by */
-    const char *serf_addr;  /* "ip:port" shown in members: nothing listens there yet */
-    const char *http_addr;
-    const char *version;    /* shown in members */
-    bool dev;               /* small log segments and map */
-    /* 0: default. Documented in paddock-agent(8). */
-    uint64_t state_max;          /* bytes that the state may use; default 16 GiB (dev: 1 GiB) */
-    uint64_t snapshot_entries;   /* local snapshot after so many entries; default 8192 */
-    uint64_t snapshot_bytes;     /* or so many bytes of log; default 64 MiB */
-    int64_t heartbeat_min_ms;    /* default 10000 */
-    int64_t heartbeat_grace_ms;  /* default 10000 */
-    int64_t failover_ttl_ms;     /* default 300000 */
-    int64_t max_heartbeats_per_s; /* default 50 */
-    /* ages at which what has ended is collected (server/leader/gc.h) */
-    int64_t gc_interval_ns, gc_job_ns, gc_eval_ns, gc_batch_eval_ns, gc_node_ns;
-    unsigned workers;            /* scheduler workers; 0: default */
-    int64_t eval_nack_ms;        /* a worker's time for an evaluation; default BROKER_NACK_MS */
-};
+#include "server/host.h"
 
 /* Opens log and state, replays; nothing runs yet. Slow for a big log (seconds). */
 int server_new(struct loop *loop, const struct server_config *cfg, struct server **ret,
@@ -64,73 +22,10 @@ void server_retire(struct server *s);
  * which `s` is gone. */
 void server_stop(struct server *s, void (*done)(void *arg), void *arg);
 
-const struct server_config *server_cfg(const struct server *s);
-struct loop *server_loop(const struct server *s);
-/* What runs while we lead (server/leader/leader.h). */
-struct leader *server_leader(const struct server *s);
-/* For state_read_begin() on any thread. */
-struct state *server_state(const struct server *s);
-/* Handlers of server/endpoint_*.c; their `arg` is the struct server *. */
+/* Handlers of server/rpc/; their `arg` is the struct server *. */
 const struct rpc_service *server_services(struct server *s, size_t *ret_n);
 
-/* What runs while leading (server/leader/leader.h, made in server_new). */
-struct leader *server_leader(const struct server *s);
-
-/* --- leadership (any thread) --- */
-bool server_is_leader(const struct server *s);
-/* The last entry that the state holds. */
-uint64_t server_applied(struct server *s);
-/* For metrics (loop thread); 0 where this server does not lead. */
-struct server_figures {
-    size_t evals_ready, evals_unacked, evals_pending, evals_waiting; /* of the broker */
-    size_t evals_blocked, plans, heartbeats;
-};
+/* For metrics. */
 void server_figures(struct server *s, struct server_figures *ret);
-/* The leader's RPC address into `out`; false when unknown. */
-bool server_leader_addr(const struct server *s, char *out, size_t size);
-
-/* --- writes --- */
-/* `e` is NULL when the entry is committed and the FSM accepted it. Otherwise e->code says why:
- * refused by the FSM at apply (index > 0, `res` set), or never committed (index 0, res NULL):
- * -ERR_NOT_LEADER, -ERR_BUSY, -ERR_LIMIT, -ERR_CANCELED, -ENOSPC. `res` lives during the call (use
- * talloc_steal to keep it). */
-typedef void propose_fn(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
-/* Any thread. The intent is encoded before it returns and stamped with the wall clock where
- * intent->time is 0. done() comes exactly once, on the loop, never from inside. */
-void server_propose(struct server *s, struct intent *intent, propose_fn *done, void *arg);
-
-/* --- blocking queries --- */
-struct server_watch;
-enum wake_reason { WAKE_CHANGED, WAKE_TIMEOUT, WAKE_SHUTDOWN };
-typedef void wake_fn(void *arg, enum wake_reason why);
-/* Parks until something in `tables` (mask of STATE_BIT) changes after Raft index `seen`, which is
- * state_applied() of the snapshot that gave the unsatisfying answer, or until `timeout_ms` passes.
- * key 0: any row of the tables; else only what state_key_*() names. Spurious wake-ups happen: run
- * the query again and park again. fn() comes exactly once, on the loop, never from inside; the
- * handle is then gone. NULL when SERVER_WATCHES_MAX are parked (answer -ERR_BUSY). Loop thread. */
-struct server_watch *server_watch(struct server *s, unsigned tables, uint64_t key, uint64_t seen,
-                                  int64_t timeout_ms, wake_fn *fn, void *arg);
-/* fn() does not come any more. NULL is fine. */
-void server_watch_cancel(struct server_watch *w);
-
-/* --- what a leader runs (broker, blocked evaluations, plans, heartbeats) ---
- * Hooks are called on the core thread, in table order, and must not block. A module of server/
- * adds itself in server_new() with server_add_hooks(). */
-struct leader_hooks {
-    const char *name;
-    /* The first entry of our own term is applied: rebuild from state. */
-    void (*on_leader)(void *arg, struct state_txn *t, uint64_t term);
-    void (*on_lose)(void *arg);
-    /* After the commit of the entry to the state, while leading, in log order, once per entry. `in`
-     * and `res` live during the call. */
-    void (*on_applied)(void *arg, uint64_t index, const struct intent *in,
-                       const struct fsm_result *res);
-    /* After each batch of on_applied: a good place to hand out work. */
-    void (*on_batch)(void *arg);
-};
-void server_add_hooks(struct server *s, const struct leader_hooks *h, void *arg);
-/* Any thread: runs fn(arg) on the core thread, in order with applies. After server_stop began: not
- * run any more, `arg` stays with its owner. Returns false then. */
-bool server_post_core(struct server *s, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -90,7 +90,7 @@ static void
 completions_post(struct core *c, struct completions *l)
 {
     if (l->first != NULL)
-        c->o.post(c->o.post_arg, completions_run, l->first);
+        env_post(c->env, completions_run, l->first);
 }
 
 static void
@@ -195,7 +195,7 @@ core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
     p->done = done;
     p->arg = arg;
     if (in->time == 0)
-        in->time = clock_wall_ns();
+        in->time = env_wall_ns(c->env);
     buf_init(&p->data, SERVER_INTENT_MAX + 1);
     mp_encode(&p->data, &type_intent, in);
     p->bytes = p->data.len;
@@ -221,12 +221,8 @@ static void
 lose(struct core *c)
 {
     atomic_store(&c->leader, false);
-    if (c->leading) {
-        for (size_t i = 0; i < c->n_hooks; i++) {
-            if (c->hooks[i].h.on_lose != NULL)
-                c->hooks[i].h.on_lose(c->hooks[i].arg);
-        }
-    }
+    if (c->leading && c->hooks.on_lose != NULL)
+        c->hooks.on_lose(c->hooks_arg);
     c->leading = false;
     c->barrier = 0; /* the next leadership begins with its own */
     struct completions l;
@@ -358,15 +354,11 @@ batch_hooks(struct core *c, struct batch *b)
         if (b->res[i] == NULL)
             continue;
         any = true;
-        for (size_t k = 0; k < c->n_hooks; k++) {
-            if (c->hooks[k].h.on_applied != NULL)
-                c->hooks[k].h.on_applied(c->hooks[k].arg, b->v[i]->index, b->in[i], b->res[i]);
-        }
+        if (c->hooks.on_applied != NULL)
+            c->hooks.on_applied(c->hooks_arg, b->v[i]->index, b->in[i], b->res[i]);
     }
-    for (size_t k = 0; any && k < c->n_hooks; k++) {
-        if (c->hooks[k].h.on_batch != NULL)
-            c->hooks[k].h.on_batch(c->hooks[k].arg);
-    }
+    if (any && c->hooks.on_batch != NULL)
+        c->hooks.on_batch(c->hooks_arg);
 }
 
 /* Configuration entries, and the first entry of our own term: we lead from here on. */
@@ -389,13 +381,12 @@ begin_leading(struct core *c)
 {
     c->leading = true;
     atomic_store(&c->leader, true);
-    auto_mem void *tmp = mem_ctx("on_leader");
-    struct state_txn *t = state_read_begin(c->state, tmp);
-    for (size_t i = 0; i < c->n_hooks; i++) {
-        if (c->hooks[i].h.on_leader != NULL)
-            c->hooks[i].h.on_leader(c->hooks[i].arg, t, consensus_term(c->consensus));
+    if (c->hooks.on_leader != NULL) {
+        auto_mem void *tmp = mem_ctx("on_leader");
+        struct state_txn *t = state_read_begin(c->state, tmp);
+        c->hooks.on_leader(c->hooks_arg, t);
+        state_read_end(t);
     }
-    state_read_end(t);
     log_info("core", "leading", "term", LOG_U64(consensus_term(c->consensus)), "index",
              LOG_U64(c->applied), NULL);
 }
@@ -729,11 +720,11 @@ core_state(struct core *c)
 }
 
 void
-core_add_hooks(struct core *c, const struct leader_hooks *h, void *arg)
+core_set_hooks(struct core *c, const struct leader_hooks *h, void *arg)
 {
-    ASSERT(c->n_hooks < ARRAY_LEN(c->hooks) && !c->started);
-    c->hooks[c->n_hooks].h = *h;
-    c->hooks[c->n_hooks++].arg = arg;
+    ASSERT(!c->started);
+    c->hooks = *h;
+    c->hooks_arg = arg;
 }
 
 bool

@@ -16,7 +16,8 @@
 
 #include "common/err.h"
 #include "server/fsm/fsm.h"
-#include "server/server.h"
+#include "server/host.h"
+#include "server/state/state.h"
 #include "server/state/write.h"
 
 struct core;
@@ -29,9 +30,7 @@ struct core_opts {
     size_t segment_bytes;
     uint64_t snapshot_entries;
     uint64_t snapshot_bytes;
-    /* Runs fn(x) on the loop thread later, in order. Thread-safe. */
-    void (*post)(void *arg, void (*fn)(void *x), void *x);
-    void *post_arg;
+    const struct env *env; /* its functions post to the loop thread; borrowed */
     /* Core thread, after a commit: what changed up to `index`. May be NULL. */
     void (*on_changes)(void *arg, uint64_t index, const struct state_change *v, size_t n);
     void *on_changes_arg;
@@ -48,7 +47,7 @@ void core_stop(struct core *c);
 void core_free(struct core *c); /* after core_stop() */
 
 struct state *core_state(struct core *c);
-void core_add_hooks(struct core *c, const struct leader_hooks *h, void *arg); /* before core_start */
+void core_set_hooks(struct core *c, const struct leader_hooks *h, void *arg); /* before core_start */
 void core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg);
 bool core_post(struct core *c, void (*fn)(void *arg), void *arg);
 bool core_is_leader(const struct core *c);

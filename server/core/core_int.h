@@ -46,11 +46,9 @@ struct core {
     struct raft_log *log;
     struct state *state;
     struct consensus *consensus;
-    struct {
-        struct leader_hooks h;
-        void *arg;
-    } hooks[8];
-    size_t n_hooks;
+    const struct env *env;
+    struct leader_hooks hooks;
+    void *hooks_arg;
     /* what consensus starts from; dropped after core_begin() */
     struct consensus_start start;
     void *start_ctx;

@@ -49,7 +49,7 @@ load_id(struct core *c, const char *dir, struct err *e)
     if (rc != -ENOENT)
         return err_errno(e, -rc, "read '%s'", path);
     do
-        c->id = rand_u64() >> 1;
+        c->id = env_random(c->env) >> 1;
     while (c->id == 0);
     text = mem_printf(tmp, "%" PRIu64 "\n", c->id);
     rc = file_write_atomic(AT_FDCWD, path, text, strlen(text), 0600);
@@ -275,7 +275,7 @@ load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
 void
 core_begin(struct core *c)
 {
-    int rc = consensus_begin(c->consensus, clock_mono_ns() / NS_PER_MS, &c->start);
+    int rc = consensus_begin(c->consensus, env_mono_ms(c->env), &c->start);
     if (rc < 0) {
         log_error("core", "consensus cannot start from the log", "error", err_name(rc), NULL);
         log_fatal_exit();
@@ -288,6 +288,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
 {
     struct core *c = mem_new(NULL, struct core);
     c->o = *o;
+    c->env = o->env;
     c->o.dir = mem_strdup(c, o->dir);
     c->o.addr = mem_strdup(c, o->addr);
     c->o.boot_id = mem_strdup(c, o->boot_id);
@@ -317,7 +318,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
         core_free(c);
         return rc;
     }
-    c->consensus = consensus_new(c->id, c->o.addr, (uint32_t)rand_u64(), core_update, c);
+    c->consensus = consensus_new(c->id, c->o.addr, (uint32_t)env_random(c->env), core_update, c);
     *ret = c;
     return 0;
 }
@@ -373,7 +374,7 @@ snapshot_done(void *arg)
                  j->e.text, NULL);
     } else {
         log_debug("core", "wrote a snapshot", "index", LOG_U64(j->meta.index), NULL);
-        consensus_snapshot_taken(c->consensus, clock_mono_ns() / NS_PER_MS, &j->meta, 0);
+        consensus_snapshot_taken(c->consensus, env_mono_ms(c->env), &j->meta, 0);
         raft_log_compact(c->log, j->meta.index);
     }
     mem_free(j);

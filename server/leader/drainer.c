@@ -8,9 +8,9 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "server/eval.h"
 #include "server/leader/drain.h"
 #include "server/leader/leader_int.h"
-#include "server/rpc/endpoint_int.h"
 
 struct drainer {
     struct leader *l;
@@ -189,7 +189,7 @@ propose_move(struct pass *p, struct drain_move *m, bool replace)
     if (!replace)
         dt.migrate_disable_placement = (struct opt_bool){true, true};
     for (size_t i = 0; i < m->n_jobs; i++) {
-        struct evaluation *e = endpoint_eval(p, m->jobs[i], TRIGGER_NODE_DRAIN, 0);
+        struct evaluation *e = eval_of_job(p, server_env(p->d->l->s), m->jobs[i], TRIGGER_NODE_DRAIN);
         list_add(p, at.evals, e);
     }
     propose(p, &(struct intent){.alloc_transition = &at});

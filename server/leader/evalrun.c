@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "server/eval.h"
 #include "server/leader/leader_int.h"
 
 static void run_attempt(struct run *r);
@@ -386,19 +387,9 @@ run_stored(struct run *r, int code, struct fsm_result *res)
 static struct evaluation *
 blocked_new_eval(struct run *r, const char *trigger, const char *text)
 {
-    struct evaluation *b = mem_new(r->ctx, struct evaluation);
-    char id[UUID_TEXT];
+    struct evaluation *b = eval_after(r->ctx, server_env(r->l->s), r->eval, trigger);
 
-    b->id = mem_strdup(r->ctx, uuid_make(id));
-    b->namespace = r->eval->namespace;
-    b->priority = r->eval->priority;
-    b->type = r->eval->type;
-    b->triggered_by = trigger;
-    b->job_id = r->eval->job_id;
-    b->job_modify_index = r->eval->job_modify_index;
-    b->previous_eval = r->eval->id;
     b->status_description = text;
-    b->create_time = clock_wall_ns();
     return b;
 }
 

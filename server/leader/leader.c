@@ -417,12 +417,6 @@ leader_node_gone(struct leader *l, const char *node_id)
     owed_cancel(l->owed, node_id);
 }
 
-struct gate *
-leader_gate(struct leader *l)
-{
-    return l->gate;
-}
-
 /* --- leadership --- */
 
 static void
@@ -439,12 +433,11 @@ load_evals(struct leader *l, struct state_txn *t)
 }
 
 static void
-on_leader(void *arg, struct state_txn *t, uint64_t term)
+on_leader(void *arg, struct state_txn *t)
 {
     struct leader *l = arg;
     struct beats_start *b = mem_new(NULL, struct beats_start);
 
-    (void)term;
     l->gen++;
     l->leading = true;
     l->plan_busy = false;
@@ -489,6 +482,13 @@ on_lose(void *arg)
     loop_post(server_loop(l->s), beats_loop_off, l);
 }
 
+const struct leader_hooks leader_hooks = {
+    .on_leader = on_leader,
+    .on_lose = on_lose,
+    .on_applied = on_applied,
+    .on_batch = on_batch,
+};
+
 struct leader *
 leader_new(struct server *s)
 {
@@ -499,13 +499,6 @@ leader_new(struct server *s)
         .grace_ms = c->heartbeat_grace_ms > 0 ? c->heartbeat_grace_ms : 10000,
         .failover_ms = c->failover_ttl_ms > 0 ? c->failover_ttl_ms : 300000,
         .per_second = c->max_heartbeats_per_s > 0 ? c->max_heartbeats_per_s : 50,
-    };
-    static const struct leader_hooks hooks = {
-        .name = "leader",
-        .on_leader = on_leader,
-        .on_lose = on_lose,
-        .on_applied = on_applied,
-        .on_batch = on_batch,
     };
 
     l->s = s;
@@ -518,8 +511,7 @@ leader_new(struct server *s)
     l->beats = heartbeats_new(l, server_loop(s), &hc, beat_missed, l);
     l->owed = owed_new(l, server_loop(s), propose, s);
     l->workers = workers_start(l, c->workers);
-    l->gate = gate_new();
-    server_add_hooks(s, &hooks, l);
+    l->gate = server_gate(s);
     return l;
 }
 
@@ -540,7 +532,6 @@ leader_stop(struct leader *l)
     timer_stop(TAKE(l->gc_timer));
     drainer_stop(l->drainer);
     workers_stop(l->workers);
-    gate_close(l->gate);
 }
 
 void
@@ -549,7 +540,6 @@ leader_free(struct leader *l)
     if (l == NULL)
         return;
     workers_free(l->workers);
-    gate_unref(l->gate);
     while (l->plans != NULL) {
         struct run *r = l->plans;
         l->plans = r->next;

@@ -3,9 +3,8 @@
  * What runs while this server leads: broker, blocked evaluations, scheduler workers, plan applier,
  * heartbeat timers, drainer, garbage collection. Rebuilt from state on election, dropped on its loss.
  *
- * server_new() calls leader_new(), which adds its hooks (server_add_hooks); server_stop() calls
- * leader_stop() before the core thread ends, and leader_free() after it has. Endpoints reach it by
- * server_leader().
+ * server_new() calls leader_new() and gives leader_hooks to the core; server_stop() calls leader_stop()
+ * before the core thread ends, and leader_free() after it has. Endpoints reach it by server_leader().
  */
 #ifndef PADDOCK_SERVER_LEADER_LEADER_H
 #define PADDOCK_SERVER_LEADER_LEADER_H
@@ -13,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct leader;
-struct server;
-struct server_figures;
+#include "server/host.h"
+
+extern const struct leader_hooks leader_hooks;
 
 /* Loop thread. Starts the worker threads. */
 struct leader *leader_new(struct server *s);
@@ -38,10 +37,5 @@ void leader_node_gone(struct leader *l, const char *node_id);
 void leader_figures(struct leader *l, struct server_figures *ret);
 /* Collects garbage now, without regard to age; `done` on the loop. */
 void leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg);
-
-/* Every function that runs on a worker thread of the loop and reads the state goes in by this gate,
- * which leader_stop() closes. The caller refs it. */
-struct gate;
-struct gate *leader_gate(struct leader *l);
 
 #endif

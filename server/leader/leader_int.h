@@ -8,7 +8,11 @@
 
 #include <stdatomic.h>
 
+#include "common/num.h"
+#include "net/loop.h"
+#include "server/fsm/fsm.h"
 #include "server/gate.h"
+#include "server/host.h"
 #include "server/leader/blocked.h"
 #include "server/leader/broker.h"
 #include "server/leader/drainer.h"
@@ -18,8 +22,8 @@
 #include "server/leader/plan.h"
 #include "server/leader/view.h"
 #include "server/leader/worker.h"
+#include "server/limits.h"
 #include "server/sched/sched.h"
-#include "server/server.h"
 
 /* One evaluation being worked on: snapshot -> worker -> plan queue -> log -> (again) -> status. */
 struct run {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "net/loop.h"
-#include "server/server.h"
+#include "server/host.h"
 
 enum { OWED_RETRY_MIN_MS = 500, OWED_RETRY_MAX_MS = 30000 };
 

@@ -198,7 +198,7 @@ alloc_stop(void *arg, struct rpc_call *call, const void *p)
         rpc_failf(call, -ERR_NOT_FOUND, "alloc not found");
         return;
     }
-    struct evaluation *e = endpoint_eval(ctx, j, TRIGGER_ALLOC_STOP, 0);
+    struct evaluation *e = eval_of_job(ctx, server_env(s), j, TRIGGER_ALLOC_STOP);
     struct desired_transition dt = {.migrate = {true, true}};
     if (req->no_shutdown_delay)
         dt.no_shutdown_delay = (struct opt_bool){true, true};

@@ -9,7 +9,6 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "server/leader/leader.h"
 
 static const struct rpc_service services[] = {
     {RPC_STATUS_LEADER, status_leader},
@@ -228,7 +227,7 @@ endpoint_read(struct server *s, struct rpc_call *call, const void *req,
     r->fn = fn;
     if (!r->q->allow_stale && !endpoint_leads(s, call))
         return;
-    r->gate = gate_ref(leader_gate(server_leader(s)));
+    r->gate = gate_ref(server_gate(s));
     r->deadline_ms = loop_now_ms(server_loop(s)) + query_time_ms(r->q);
     rpc_call_on_cancel(call, read_cancelled, r);
     read_start(r);
@@ -313,24 +312,6 @@ secret_equal(const char *a, const char *b)
     for (size_t i = 0; i < an && i < bn; i++)
         diff |= (unsigned char)a[i] ^ (unsigned char)b[i];
     return diff == 0;
-}
-
-struct evaluation *
-endpoint_eval(const void *ctx, const struct job *job, const char *trigger, int64_t priority)
-{
-    struct evaluation *e = mem_new(ctx, struct evaluation);
-    char id[UUID_TEXT];
-
-    e->id = mem_strdup(ctx, uuid_make(id));
-    e->namespace = job->namespace;
-    e->priority = priority > 0 ? priority : job->priority.v;
-    e->type = job->type;
-    e->triggered_by = trigger;
-    e->job_id = job->id;
-    e->job_modify_index = job->job_modify_index;
-    e->status = EVAL_PENDING;
-    e->create_time = e->modify_time = clock_wall_ns();
-    return e;
 }
 
 struct alloc_list_stub *

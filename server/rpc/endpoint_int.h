@@ -8,12 +8,16 @@
 
 #include "codec/codec.h"
 #include "common/buf.h"
+#include "net/loop.h"
 #include "net/rpc.h"
+#include "server/eval.h"
+#include "server/fsm/fsm.h"
 #include "server/gate.h"
+#include "server/host.h"
 #include "server/limits.h"
 #include "server/rpc/endpoint.h"
 #include "server/rpc/filter.h"
-#include "server/server.h"
+#include "server/state/state.h"
 
 enum {
     QUERY_TIME_DEFAULT_MS = 300000,
@@ -130,8 +134,6 @@ bool endpoint_leads(struct server *s, struct rpc_call *call);
 int endpoint_check_prefix(const char *prefix, struct err *e);
 bool secret_equal(const char *a, const char *b);
 
-struct evaluation *endpoint_eval(const void *ctx, const struct job *job, const char *trigger,
-                                 int64_t priority);
 /* Fills Resources, SharedResources and TaskResources from AllocatedResources. */
 void endpoint_alloc_totals(void *ctx, struct allocation *a);
 struct alloc_list_stub *endpoint_alloc_stub(const void *ctx, const struct allocation *a);

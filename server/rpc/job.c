@@ -255,7 +255,9 @@ job_register(void *arg, struct rpc_call *call, const void *p)
     struct registered *r = mem_new(ctx, struct registered);
     r->warnings = job_warnings_text(ctx, &a.warnings);
     if (a.job->periodic == NULL && a.job->parameterized_job == NULL) {
-        jr.eval = endpoint_eval(ctx, a.job, TRIGGER_JOB_REGISTER, req->eval_priority);
+        jr.eval = eval_of_job(ctx, server_env(s), a.job, TRIGGER_JOB_REGISTER);
+        if (req->eval_priority > 0)
+            jr.eval->priority = req->eval_priority;
         r->eval_id = jr.eval->id;
     }
     struct intent in = {.time = a.job->submit_time, .job_register = &jr};
@@ -343,7 +345,9 @@ job_deregister(void *arg, struct rpc_call *call, const void *p)
     }
     if (j == NULL)
         return;
-    struct evaluation *e = endpoint_eval(ctx, j, TRIGGER_JOB_DEREGISTER, req->eval_priority);
+    struct evaluation *e = eval_of_job(ctx, server_env(s), j, TRIGGER_JOB_DEREGISTER);
+    if (req->eval_priority > 0)
+        e->priority = req->eval_priority;
     struct intent_job_deregister jd = {.namespace = j->namespace,
                                        .job_id = j->id,
                                        .purge = req->purge,
@@ -385,7 +389,7 @@ job_evaluate(void *arg, struct rpc_call *call, const void *p)
         return;
     }
     struct registered *r = mem_new(ctx, struct registered);
-    struct evaluation *e = endpoint_eval(ctx, j, TRIGGER_JOB_REGISTER, 0);
+    struct evaluation *e = eval_of_job(ctx, server_env(s), j, TRIGGER_JOB_REGISTER);
     struct intent_alloc_transition at = {0};
     struct intent_eval_update up = {.evals = {&e, 1}};
     struct intent in = {.time = clock_wall_ns()};
@@ -448,7 +452,7 @@ plan_work(void *arg)
 
     plan_version(pc, old, state_applied(t));
     sched_view_init(&v, pc->ctx, t, sched_view_table(pc->ctx, t));
-    struct evaluation *e = endpoint_eval(pc->ctx, pc->job, TRIGGER_JOB_REGISTER, 0);
+    struct evaluation *e = eval_of_job(pc->ctx, server_env(pc->s), pc->job, TRIGGER_JOB_REGISTER);
     e->annotate_plan = true;
     struct sched_in in = {
         .view = &v.view, .eval = e, .job = pc->job, .now = clock_wall_ns(), .rng = &rng};
@@ -502,7 +506,7 @@ job_plan(void *arg, struct rpc_call *call, const void *p)
     pc->s = s;
     pc->call = call;
     pc->req = req;
-    pc->gate = gate_ref(leader_gate(server_leader(s)));
+    pc->gate = gate_ref(server_gate(s));
     pc->ctx = mem_ctx("job plan");
     pc->job = codec_clone(pc->ctx, &type_job, a.job);
     pc->resp.warnings = job_warnings_text(ctx, &a.warnings);

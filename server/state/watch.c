@@ -26,7 +26,7 @@ struct server_watch {
 };
 
 struct watches {
-    struct loop *loop;
+    const struct env *env;
     struct server_watch *keyed[BUCKETS];
     struct server_watch *any; /* key 0 */
     struct server_watch *due; /* woken, fn not called yet (for cancel) */
@@ -43,10 +43,10 @@ struct news {
 };
 
 struct watches *
-watches_new(struct loop *loop)
+watches_new(const struct env *env)
 {
     struct watches *w = mem_new(NULL, struct watches);
-    w->loop = loop;
+    w->env = env;
     return w;
 }
 
@@ -89,8 +89,8 @@ wake(struct server_watch *x, enum wake_reason why)
     unlink_watch(x);
     link_watch(&x->w->due, x);
     x->why = why;
-    timer_stop(x->timer);
-    x->timer = timer_start(x->w->loop, 0, finish, x);
+    env_timer_stop(x->w->env, x->timer);
+    x->timer = env_timer(x->w->env, 0, finish, x);
 }
 
 struct server_watch *
@@ -104,7 +104,7 @@ watches_park(struct watches *w, unsigned tables, uint64_t key, uint64_t seen, in
         .w = w, .tables = tables, .key = key, .why = WAKE_TIMEOUT, .fn = fn, .arg = arg};
     atomic_fetch_add(&w->n, 1);
     link_watch(key == 0 ? &w->any : &w->keyed[key % BUCKETS], x);
-    x->timer = timer_start(w->loop, timeout_ms > 0 ? timeout_ms : 0, finish, x);
+    x->timer = env_timer(w->env, timeout_ms > 0 ? timeout_ms : 0, finish, x);
     for (unsigned i = 0; i < STATE_TABLES; i++) {
         if ((tables & STATE_BIT(i)) != 0 && atomic_load(&w->last[i]) > seen) {
             wake(x, WAKE_CHANGED);
@@ -119,7 +119,7 @@ server_watch_cancel(struct server_watch *x)
 {
     if (x == NULL)
         return;
-    timer_stop(x->timer);
+    env_timer_stop(x->w->env, x->timer);
     unlink_watch(x);
     atomic_fetch_sub(&x->w->n, 1);
     mem_free(x);
@@ -169,7 +169,7 @@ watches_changed(void *arg, uint64_t index, const struct state_change *v, size_t 
     m->n = n;
     for (size_t i = 0; i < n; i++)
         m->v[i] = v[i];
-    loop_post(w->loop, news_arrive, m);
+    env_post(w->env, news_arrive, m);
 }
 
 static void

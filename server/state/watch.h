@@ -7,12 +7,13 @@
 #ifndef PADDOCK_SERVER_STATE_WATCH_H
 #define PADDOCK_SERVER_STATE_WATCH_H
 
-#include "server/server.h"
+#include "server/host.h"
+#include "server/state/state.h"
 #include "server/state/write.h"
 
 struct watches;
 
-struct watches *watches_new(struct loop *loop);
+struct watches *watches_new(const struct env *env);
 /* Everybody parked is woken with WAKE_SHUTDOWN in a later turn; nobody can park any more. */
 void watches_stop(struct watches *w);
 /* After the last posted function of the core has run. */

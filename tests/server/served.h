@@ -9,7 +9,9 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "net/rpc.h"
+#include "server/fsm/fsm.h"
 #include "server/server.h"
+#include "server/state/state.h"
 
 struct world {
     struct loop *loop;

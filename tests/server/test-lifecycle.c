@@ -8,7 +8,9 @@
 #include "common/str.h"
 #include "net/loop.h"
 #include "net/rpc.h"
+#include "server/fsm/fsm.h"
 #include "server/server.h"
+#include "server/state/state.h"
 #include "tests/lib/test.h"
 #include "tests/server/util.h"
 

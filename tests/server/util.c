@@ -40,6 +40,7 @@ struct posted {
 };
 
 struct impl {
+    struct env env;
     pthread_mutex_t m;
     pthread_cond_t c;
     struct posted *first;
@@ -83,10 +84,9 @@ impl_run(struct impl *p, bool wait)
 }
 
 static void
-on_leader(void *arg, struct state_txn *t, uint64_t term)
+on_leader(void *arg, struct state_txn *t)
 {
     (void)t;
-    (void)term;
     struct impl *p = arg;
     impl_post(p, (void (*)(void *))free, NULL);
 }
@@ -100,8 +100,10 @@ bench_open_opts(struct core_opts o)
     pthread_mutex_init(&p->m, NULL);
     pthread_cond_init(&p->c, NULL);
     b->impl = p;
-    o.post = impl_post;
-    o.post_arg = p;
+    env_of_loop(&p->env, NULL);
+    p->env.post = impl_post;
+    p->env.arg = p;
+    o.env = &p->env;
     b->opts = o;
     struct err e = ERR_INIT;
     if (core_open(&o, &b->core, &e) < 0) {
@@ -109,8 +111,8 @@ bench_open_opts(struct core_opts o)
         mem_free(b);
         return NULL;
     }
-    static const struct leader_hooks h = {.name = "test", .on_leader = on_leader};
-    core_add_hooks(b->core, &h, p);
+    static const struct leader_hooks h = {.on_leader = on_leader};
+    core_set_hooks(b->core, &h, p);
     ASSERT(core_start(b->core, &e) == 0);
     impl_run(p, true);
     return b;

@@ -22,7 +22,7 @@ struct bench {
 
 /* Opens and starts in `dir` with small segments; waits until it leads. */
 struct bench *bench_open(const char *dir, const char *boot_id);
-/* The same with options set by the caller (post and post_arg are filled in). */
+/* The same with options set by the caller (env is filled in). */
 struct bench *bench_open_opts(struct core_opts o);
 void bench_close(struct bench *b);
 /* Proposes and waits; the result is owned by ctx, e is cleared first. */

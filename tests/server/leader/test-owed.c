@@ -7,7 +7,9 @@
 
 #include "common/str.h"
 #include "server/leader/owed.h"
+#include "server/fsm/fsm.h"
 #include "server/server.h"
+#include "server/state/state.h"
 #include "tests/lib/test.h"
 #include "tests/server/util.h"
 

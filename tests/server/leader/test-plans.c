@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "common/str.h"
+#include "server/fsm/fsm.h"
 #include "server/server.h"
+#include "server/state/state.h"
 #include "tests/lib/faults.h"
 #include "tests/lib/test.h"
 #include "tests/server/util.h"
