@@ -437,7 +437,7 @@ number_in(const void *ctx, const char *path, const char *key)
     return n;
 }
 
-/* Of the warden, the launch pad and the network hand (its children), and of the kernel for us. */
+/* Of the warden, the launch pad and the network worker (its children), and of the kernel for us. */
 static void
 measure(struct bench *b, int64_t v[GROWTH_END])
 {
@@ -461,7 +461,7 @@ measure(struct bench *b, int64_t v[GROWTH_END])
     v[NETNS] = number_in(ctx, "/proc/slabinfo", "\nnet_namespace ");
 }
 
-/* When the network hand has its spares again. */
+/* When the network worker has its spares again. */
 static void
 settle(void)
 {

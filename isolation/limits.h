@@ -12,7 +12,7 @@ enum {
     WARDEN_OUT_MAX = 8 << 20,      /* bytes of answers that wait for the agent to read them */
     PROTO_PACKET_MAX = 384 * 1024, /* bytes of a request or an answer */
     PROTO_DECODE_MAX = 4 << 20,    /* bytes of memory of a decoded request */
-    PROTO_FDS_MAX = 8,             /* file descriptors of an answer */
+    PACKET_FDS_MAX = 8,             /* file descriptors of an answer */
     PROTO_LIST_MAX = 256,          /* task records of one answer; the agent asks on */
     PROTO_READDIR_MAX = 256,       /* directory entries of one answer; the agent asks on */
     WARDEN_PUT_MAX = 128 * 1024,   /* bytes written by one request */
@@ -79,8 +79,8 @@ enum {
                                than a sixteenth of its table */
     NET_SPARES_MAX = 8,     /* network namespaces that are made ahead of time */
     NET_REFILL_MS = 50,     /* after one was taken, while there are some */
-    NET_ASKED_MAX = 64,     /* requests that the network hand has at once; further ones wait */
-    NET_HAND_MS = 20000,    /* an answer of the network hand at the start of the warden */
+    NET_ASKED_MAX = 64,     /* requests that the network worker has at once; further ones wait */
+    NET_WORKER_MS = 20000,    /* an answer of the network worker at the start of the warden */
 
     /* --- network accounting and policy --- */
     BPF_SLOTS_MAX = 4096, /* tasks whose packets are counted; further ones have rules, no numbers */

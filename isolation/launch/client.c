@@ -15,6 +15,7 @@
 #include "common/str.h"
 #include "isolation/launch/proto.h"
 #include "isolation/limits.h"
+#include "isolation/packet.h"
 
 #define ALIVE (UINT64_C(1) << 63) /* in the seq of a greeting behind a suspect */
 
@@ -262,11 +263,11 @@ warden_client_connect(struct warden_client *c, struct err *e)
         return err_errno(e, errno, "make a socket");
     if (connect(fd, (const void *)&a, sizeof(a)) < 0)
         return err_errno(e, errno, "connect to the warden at \"%s\"", c->path);
-    proto_buffers(fd);
+    packet_buffers(fd);
     struct warden_request hello = {.op = WARDEN_INFO};
     auto_buf struct buf b = BUF_INIT(4096);
     mp_encode(&b, &type_warden_request, &hello);
-    int r = proto_send(fd, b.data, b.len, NULL, 0);
+    int r = packet_send(fd, b.data, b.len, NULL, 0);
     if (r < 0)
         return err_errno(e, -r, "greet the warden at \"%s\"", c->path);
     c->fd = TAKE_FD(fd);
@@ -281,7 +282,7 @@ ask_alive(struct warden_client *c)
     struct warden_request q = {.op = WARDEN_INFO, .seq = c->alone | ALIVE};
     auto_buf struct buf b = BUF_INIT(4096);
     mp_encode(&b, &type_warden_request, &q);
-    (void)proto_send(c->fd, b.data, b.len, NULL, 0); /* else the suspect's own answer says it */
+    (void)packet_send(c->fd, b.data, b.len, NULL, 0); /* else the suspect's own answer says it */
 }
 
 static int
@@ -295,7 +296,7 @@ flush(struct warden_client *c)
             c->held += p->n;
             continue;
         }
-        int r = proto_send(c->fd, p->packet, p->n, NULL, 0);
+        int r = packet_send(c->fd, p->packet, p->n, NULL, 0);
         if (r == -EAGAIN)
             return 0;
         if (r < 0 && r != -EMSGSIZE)
@@ -399,9 +400,9 @@ warden_client_ready(struct warden_client *c)
     if (flush(c) < 0)
         return lose(c, "the connection to the warden broke");
     for (int i = 0; i < 64 && c->fd >= 0; i++) {
-        int fds[PROTO_FDS_MAX];
+        int fds[PACKET_FDS_MAX];
         size_t n_fds = 0;
-        long n = proto_recv(c->fd, c->in, PROTO_PACKET_MAX, fds, &n_fds);
+        long n = packet_recv(c->fd, c->in, PROTO_PACKET_MAX, fds, &n_fds);
         if (n == -EAGAIN)
             break;
         if (n == -ERR_LIMIT)

@@ -14,7 +14,7 @@
 #include "common/err.h"
 #include "isolation/confine/users.h"
 #include "isolation/limits.h"
-#include "isolation/network/nethand.h"
+#include "isolation/network/network.h"
 
 #define POLICY_FILE "policy"        /* in RunDir */
 #define POLICY_SOCKET "warden.sock" /* in RunDir */

@@ -3,7 +3,7 @@
  * The warden's wire: one msgpack struct warden_request per packet of a SOCK_SEQPACKET unix socket,
  * one struct warden_response per answer, file descriptors beside it. A row per request says which
  * fields it may and must carry and in which phase of a connection it is allowed; anything else
- * closes the connection (the agent's side is hostile). Pure, except proto_send and proto_recv.
+ * closes the connection (the agent's side is hostile). Pure.
  */
 #ifndef PADDOCK_ISOLATION_LAUNCH_PROTO_H
 #define PADDOCK_ISOLATION_LAUNCH_PROTO_H
@@ -79,14 +79,5 @@ bool proto_parse_device(const char *s, unsigned *major, unsigned *minor);
 /* Decodes and checks one packet. */
 int proto_decode(const void *ctx, const void *p, size_t n, enum proto_phase phase,
                  struct warden_request **ret, struct err *e);
-
-/* One packet with up to PROTO_FDS_MAX fds (borrowed). 0, -EAGAIN, or -errno. */
-int proto_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds);
-/* One packet into `buf`; fds of the peer are taken only when `fds` is not NULL (then PROTO_FDS_MAX
- * of them, *n_fds says how many), else they are an error. Returns its size; 0: closed; -EAGAIN;
- * -ERR_LIMIT: larger than `size` or with fds that were not asked for. */
-long proto_recv(int fd, void *buf, size_t size, int *fds, size_t *n_fds);
-/* Socket buffers that hold a whole packet. */
-void proto_buffers(int fd);
 
 #endif

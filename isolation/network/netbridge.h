@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The bridge of network mode bridge, and what ties an allocation to it: a veth pair, an address, a
- * default route. In the network hand only; every call may wait for the kernel.
+ * default route. In the network worker only; every call may wait for the kernel.
  *
  * Each port of the bridge is isolated (frames go to and from the host alone; see set_port()), knows
  * one hardware address, learns none, is flooded with nothing, and takes frames of that address
@@ -12,7 +12,9 @@
 #ifndef PADDOCK_ISOLATION_NETWORK_NETBRIDGE_H
 #define PADDOCK_ISOLATION_NETWORK_NETBRIDGE_H
 
-#include "isolation/network/nethand.h"
+#include <stdbool.h>
+
+#include "isolation/network/network.h"
 
 /* "pd" and the address in hex: the host's end of the pair. */
 void netbridge_port(char out[NET_NAME_MAX], uint32_t addr);

@@ -15,12 +15,12 @@
  *                           masquerade
  *       forward             to the bridge: answers, and what came by a mapped port; nothing else
  *
- * In the network hand only. Everything that is changed is changed by one transaction.
+ * In the network worker only. Everything that is changed is changed by one transaction.
  */
 #ifndef PADDOCK_ISOLATION_NETWORK_NETMAP_H
 #define PADDOCK_ISOLATION_NETWORK_NETMAP_H
 
-#include "isolation/network/nethand.h"
+#include "isolation/network/network.h"
 
 /* The whole table anew, with these networks in it. */
 int netmap_reset(const struct net_conf *c, const struct net_record *const *v, size_t n,

@@ -203,7 +203,7 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)events;
     struct wexec *x = WATCH_OWNER(watch, struct wexec, status);
-    int fds[PROTO_FDS_MAX];
+    int fds[PACKET_FDS_MAX];
     size_t n_fds = 0;
     struct err e = ERR_INIT;
     if (!pad_report(watch->fd, "joiner", x->plan, x->tty ? 1 : 3, fds, &n_fds, &e))

@@ -562,7 +562,7 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)events;
     struct wtask *t = WATCH_OWNER(watch, struct wtask, status);
-    int fds[PROTO_FDS_MAX];
+    int fds[PACKET_FDS_MAX];
     size_t n_fds = 0;
     struct err e = ERR_INIT;
     if (!pad_report(watch->fd, "shim", t->plan, 1, fds, &n_fds, &e))

@@ -28,6 +28,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/policy.h"
+#include "isolation/packet.h"
 #include "isolation/proc.h"
 
 #define ROOM "warden"
@@ -122,7 +123,7 @@ conn_flush(struct warden *w, struct conn *c)
 {
     while (c->out != NULL) {
         struct out *o = c->out;
-        int r = proto_send(c->watch.fd, o->data, o->n, o->fds, o->n_fds);
+        int r = packet_send(c->watch.fd, o->data, o->n, o->fds, o->n_fds);
         if (r == -EAGAIN)
             return;
         if (r < 0) {
@@ -143,7 +144,7 @@ answer_fd(const void *ctx, struct warden_answer *a, enum warden_fd kind, int fd)
 {
     if (fd < 0)
         return;
-    ASSERT(a->n_fds < PROTO_FDS_MAX);
+    ASSERT(a->n_fds < PACKET_FDS_MAX);
     list_add(ctx, a->msg.fds, (int64_t)kind);
     a->fds[a->n_fds++] = fd;
 }
@@ -166,7 +167,7 @@ warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a)
         warden_reply_err(w, to, &e);
         return;
     }
-    int r = c->out != NULL ? -EAGAIN : proto_send(c->watch.fd, b.data, b.len, a->fds, a->n_fds);
+    int r = c->out != NULL ? -EAGAIN : packet_send(c->watch.fd, b.data, b.len, a->fds, a->n_fds);
     if (r == -EAGAIN)
         conn_queue(w, c, &b, a);
     else if (r < 0)
@@ -311,7 +312,7 @@ conn_event(struct warden *w, struct watch *watch, uint32_t events)
         conn_flush(w, c);
     if (c->broken || (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
         return;
-    long n = proto_recv(watch->fd, w->in, PROTO_PACKET_MAX, NULL, NULL);
+    long n = packet_recv(watch->fd, w->in, PROTO_PACKET_MAX, NULL, NULL);
     if (n == -EAGAIN)
         return;
     if (n > 0) {
@@ -352,7 +353,7 @@ listener_event(struct warden *w, struct watch *watch, uint32_t events)
     c->id = ++w->conn_last;
     c->phase = PROTO_HELLO;
     c->out_tail = &c->out;
-    proto_buffers(c->watch.fd);
+    packet_buffers(c->watch.fd);
     w->conns[i] = c;
     if (warden_watch(w, &c->watch, EPOLLIN) < 0)
         conn_break(w, c);

@@ -2,7 +2,7 @@
  *
  * The network of an allocation: a namespace that its tasks share and, in mode bridge, an address
  * and ports of the host that lead there. The agent names mode and ports; the address is ours. What
- * waits for the kernel is done by the network hand (nethand.h).
+ * waits for the kernel is done by the network worker (worker.h).
  *
  * A record file per network, made before anything else of it and removed last, says what there is.
  * The namespace itself is held by an fd here and by the tasks in it: a warden that starts takes it
@@ -27,14 +27,15 @@
 #include "common/str.h"
 #include "isolation/launch/policy.h"
 #include "isolation/launch/record.h"
-#include "isolation/network/nethand.h"
 #include "isolation/network/netns.h"
+#include "isolation/network/worker.h"
+#include "isolation/packet.h"
 #include "isolation/proc.h"
 #include "isolation/warden/warden.h"
 
 #define ROOM "warden"
 #define RECORD_TEMP ".new"
-enum { NET_MAGIC = 0x4e4b4450, NET_VERSION = 1, HAND_BUFFER = 1 << 20 };
+enum { NET_MAGIC = 0x4e4b4450, NET_VERSION = 1, WORKER_BUFFER = 1 << 20 };
 
 enum net_state { NET_MAKING, NET_READY, NET_REMOVING };
 
@@ -42,7 +43,7 @@ struct wnet {
     char alloc[UUID_TEXT];
     enum net_state state;
     int ns;            /* -1: none */
-    uint32_t seq;      /* of the request to the hand whose answer is waited for */
+    uint32_t seq;      /* of the request to the worker whose answer is waited for */
     struct wnet *next; /* whose request waits to be sent after this one's */
     struct warden_waiter waiter;
     struct net_record rec;
@@ -52,9 +53,9 @@ struct warden_nets {
     struct net_conf conf;
     int dir;  /* of the records */
     int home; /* our own network namespace */
-    struct watch hand;
+    struct watch worker;
     uint32_t seq;
-    size_t asked;       /* requests that the hand has not answered */
+    size_t asked;       /* requests that the worker has not answered */
     struct wnet *first; /* whose request waits until it has answered some */
     struct wnet **last;
     struct wnet **v;
@@ -132,17 +133,17 @@ read_record(struct warden *w, const char *file, struct net_record *rec)
            (rec->addr == 0 || (rec->addr > net_gateway(c) && rec->addr < last));
 }
 
-/* --- the network hand ------------------------------------------------------------------------ */
+/* --- the network worker ------------------------------------------------------------------------ */
 
 static int
-ask(struct warden *w, enum hand_op op, const struct net_record *rec, int fd, uint32_t *ret_seq)
+ask(struct warden *w, enum work_op op, const struct net_record *rec, int fd, uint32_t *ret_seq)
 {
     if (w->nets->asked >= NET_ASKED_MAX)
         return -EAGAIN;
-    struct hand_request q = {.op = op, .seq = ++w->nets->seq};
+    struct work_request q = {.op = op, .seq = ++w->nets->seq};
     if (rec != NULL)
         q.net = *rec;
-    int r = proto_send(w->nets->hand.fd, &q, sizeof(q), &fd, fd >= 0);
+    int r = packet_send(w->nets->worker.fd, &q, sizeof(q), &fd, fd >= 0);
     if (r == 0 && ret_seq != NULL)
         *ret_seq = q.seq;
     w->nets->asked += r == 0;
@@ -154,7 +155,7 @@ ask_spares(struct warden *w)
 {
     struct warden_nets *nets = w->nets;
     while (nets->n_spares + nets->spares_asked < NET_SPARES_MAX &&
-           ask(w, HAND_SPARE, NULL, -1, NULL) == 0)
+           ask(w, WORK_SPARE, NULL, -1, NULL) == 0)
         nets->spares_asked++;
 }
 
@@ -214,7 +215,7 @@ made(struct warden *w, struct wnet *n, int *ns)
 }
 
 static void
-failed(struct warden *w, struct wnet *n, const char *what, const struct hand_answer *a)
+failed(struct warden *w, struct wnet *n, const char *what, const struct work_answer *a)
 {
     struct err e = ERR_INIT;
     err_errno(&e, -a->code, "%s the network of allocation \"%s\": %s", what, n->alloc, a->what);
@@ -228,12 +229,12 @@ failed(struct warden *w, struct wnet *n, const char *what, const struct hand_ans
     warden_reply_err(w, to, &e);
 }
 
-/* A whole answer of the hand; `fd` is taken or left to be closed. */
+/* A whole answer of the worker; `fd` is taken or left to be closed. */
 static void
-hand_answered(struct warden *w, const struct hand_answer *a, int *fd)
+worker_answered(struct warden *w, const struct work_answer *a, int *fd)
 {
     struct warden_nets *nets = w->nets;
-    if (a->op == HAND_SPARE) {
+    if (a->op == WORK_SPARE) {
         nets->spares_asked--;
         if (*fd >= 0 && nets->n_spares < NET_SPARES_MAX)
             nets->spares[nets->n_spares++] = TAKE_FD(*fd);
@@ -261,37 +262,37 @@ hand_answered(struct warden *w, const struct hand_answer *a, int *fd)
 
 /* One answer. -EAGAIN: none is there. */
 static int
-hand_receive(struct warden *w)
+worker_receive(struct warden *w)
 {
-    struct hand_answer a;
-    int fds[PROTO_FDS_MAX];
+    struct work_answer a;
+    int fds[PACKET_FDS_MAX];
     size_t n_fds = 0;
-    long n = proto_recv(w->nets->hand.fd, &a, sizeof(a), fds, &n_fds);
+    long n = packet_recv(w->nets->worker.fd, &a, sizeof(a), fds, &n_fds);
     if (n == -EAGAIN)
         return -EAGAIN;
     if (n != (long)sizeof(a)) {
         /* nobody knows what it did last: a start looks, and makes everything as it should be */
-        log_error(ROOM, "the network hand is gone: the warden has to start again", NULL);
+        log_error(ROOM, "the network worker is gone: the warden has to start again", NULL);
         _exit(1);
     }
     w->nets->asked--;
     a.what[sizeof(a.what) - 1] = '\0';
     int fd = n_fds > 0 ? fds[0] : -1;
-    hand_answered(w, &a, &fd);
+    worker_answered(w, &a, &fd);
     fd_close(&fd);
     for (size_t i = 1; i < n_fds; i++)
         fd_close(&fds[i]);
     return 0;
 }
 
-/* Sends what waits, as far as the hand takes it; its next answer goes on. */
+/* Sends what waits, as far as the worker takes it; its next answer goes on. */
 static void
 ask_waiting(struct warden *w)
 {
     struct warden_nets *nets = w->nets;
     for (struct wnet *n; (n = nets->first) != NULL;) {
         bool making = n->state == NET_MAKING;
-        int r = ask(w, making ? HAND_MAKE : HAND_REMOVE, &n->rec, making ? n->ns : -1, &n->seq);
+        int r = ask(w, making ? WORK_MAKE : WORK_REMOVE, &n->rec, making ? n->ns : -1, &n->seq);
         if (r == -EAGAIN && nets->asked > 0)
             return;
         nets->first = n->next;
@@ -300,7 +301,7 @@ ask_waiting(struct warden *w)
         fd_close(&n->ns);
         if (r < 0)
             failed(w, n, making ? "make" : "remove",
-                   &(struct hand_answer){.code = r, .what = "ask the network hand"});
+                   &(struct work_answer){.code = r, .what = "ask the network worker"});
     }
 }
 
@@ -315,36 +316,36 @@ ask_in_turn(struct warden *w, struct wnet *n)
 }
 
 static void
-hand_event(struct warden *w, struct watch *watch, uint32_t events)
+worker_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)watch;
     (void)events;
-    (void)hand_receive(w);
+    (void)worker_receive(w);
     ask_waiting(w);
 }
 
 static int
-hand_start(struct warden *w, struct err *e)
+worker_start(struct warden *w, struct err *e)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_errno(e, errno, "make the network hand's socket");
-    int size = HAND_BUFFER;
+        return err_errno(e, errno, "make the network worker's socket");
+    int size = WORKER_BUFFER;
     (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
-    auto_mem void *ctx = mem_ctx("hand");
+    auto_mem void *ctx = mem_ctx("worker");
     const char *path = mem_printf(ctx, "%s/network.lock", w->policy->run_dir);
     auto_fd int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     pid_t pid = lock < 0 ? -errno : proc_fork(NULL);
     if (pid == 0)
-        nethand_run(&w->nets->conf, pair[1], lock);
+        worker_run(&w->nets->conf, pair[1], lock);
     fd_close(&pair[1]);
     if (pid < 0) {
         fd_close(&pair[0]);
-        return err_errno(e, -pid, "make the network hand");
+        return err_errno(e, -pid, "make the network worker");
     }
-    w->nets->hand = (struct watch){pair[0], hand_event};
-    int r = warden_watch(w, &w->nets->hand, EPOLLIN);
-    return r < 0 ? err_errno(e, -r, "watch the network hand") : 0;
+    w->nets->worker = (struct watch){pair[0], worker_event};
+    int r = warden_watch(w, &w->nets->worker, EPOLLIN);
+    return r < 0 ? err_errno(e, -r, "watch the network worker") : 0;
 }
 
 /* --- start ----------------------------------------------------------------------------------- */
@@ -371,7 +372,7 @@ net_start(struct warden *w, struct err *e)
 {
     struct warden_nets *nets = w->nets = mem_new(w, struct warden_nets);
     const char *what = "";
-    nets->dir = nets->home = nets->hand.fd = -1;
+    nets->dir = nets->home = nets->worker.fd = -1;
     nets->last = &nets->first;
     if (!w->root) {
         str_copy(nets->netns_missing, sizeof(nets->netns_missing), "paddock runs without root");
@@ -386,8 +387,8 @@ net_start(struct warden *w, struct err *e)
     if (ns < 0)
         (void)snprintf(nets->netns_missing, sizeof(nets->netns_missing), "%s: %s", what,
                        strerror(-ns));
-    struct hand_answer a = {0};
-    if (nethand_probe(&nets->conf, &a) < 0)
+    struct work_answer a = {0};
+    if (worker_probe(&nets->conf, &a) < 0)
         (void)snprintf(nets->bridge_missing, sizeof(nets->bridge_missing), "%s: %s", a.what,
                        strerror(-a.code));
     return open_records(w, e);
@@ -436,7 +437,7 @@ read_records(struct warden *w, DIR *d)
     }
 }
 
-/* What the hand needs to know of all networks: their records, one after the other. */
+/* What the worker needs to know of all networks: their records, one after the other. */
 static int
 records_memfd(struct warden *w)
 {
@@ -471,26 +472,26 @@ net_recover(struct warden *w, struct err *e)
         return err_errno(e, errno, "read the records of networks");
     read_records(w, d);
     closedir(d);
-    int r = hand_start(w, e);
+    int r = worker_start(w, e);
     auto_fd int all = r < 0 ? -1 : records_memfd(w);
     if (r == 0)
-        r = all < 0 ? all : ask(w, HAND_RESET, NULL, all, NULL);
+        r = all < 0 ? all : ask(w, WORK_RESET, NULL, all, NULL);
     /* what is missing is there before the first launch */
     for (size_t i = 0; i < nets->n && r == 0; i++) {
         struct wnet *n = nets->v[i];
         if (n->state != NET_MAKING)
             continue;
-        struct pollfd p = {.fd = nets->hand.fd, .events = POLLIN};
-        while ((r = ask(w, HAND_MAKE, &n->rec, -1, &n->seq)) == -EAGAIN &&
-               poll(&p, 1, NET_HAND_MS) > 0)
-            (void)hand_receive(w);
+        struct pollfd p = {.fd = nets->worker.fd, .events = POLLIN};
+        while ((r = ask(w, WORK_MAKE, &n->rec, -1, &n->seq)) == -EAGAIN &&
+               poll(&p, 1, NET_WORKER_MS) > 0)
+            (void)worker_receive(w);
     }
     while (r == 0 && anything_made(w)) {
-        struct pollfd p = {.fd = nets->hand.fd, .events = POLLIN};
-        if (poll(&p, 1, NET_HAND_MS) <= 0)
+        struct pollfd p = {.fd = nets->worker.fd, .events = POLLIN};
+        if (poll(&p, 1, NET_WORKER_MS) <= 0)
             r = -ETIMEDOUT;
         else
-            (void)hand_receive(w);
+            (void)worker_receive(w);
     }
     if (r < 0)
         return e->code != 0 ? r : err_errno(e, -r, "restore the networks of allocations");
@@ -584,7 +585,7 @@ check_ports(struct warden *w, const struct net_record *rec, struct err *e)
                 return err_set(e, -ERR_INVALID, "port %d is mapped twice", p->port);
         for (size_t k = 0; k < w->nets->n; k++) {
             const struct net_record *o = &w->nets->v[k]->rec;
-            if (w->nets->v[k]->state == NET_REMOVING) /* the hand has that before this */
+            if (w->nets->v[k]->state == NET_REMOVING) /* the worker has that before this */
                 continue;
             for (uint32_t m = 0; m < o->n_ports; m++)
                 if (o->ports[m].port == p->port && o->ports[m].host_ip == p->host_ip)
@@ -783,15 +784,15 @@ net_info(struct warden *w, const void *ctx, struct warden_info *info)
 void
 net_clear(struct warden *w)
 {
-    if (!w->root || w->nets->hand.fd < 0 || (w->nets->n > 0 && !w->stop_tasks))
+    if (!w->root || w->nets->worker.fd < 0 || (w->nets->n > 0 && !w->stop_tasks))
         return;
-    struct pollfd p = {.fd = w->nets->hand.fd, .events = POLLIN};
+    struct pollfd p = {.fd = w->nets->worker.fd, .events = POLLIN};
     uint32_t seq;
     int r;
-    while ((r = ask(w, HAND_CLEAR, NULL, -1, &seq)) == -EAGAIN && poll(&p, 1, NET_HAND_MS) > 0)
-        (void)hand_receive(w);
-    for (struct hand_answer a = {0}; r == 0 && a.op != HAND_CLEAR;) {
-        if (poll(&p, 1, NET_HAND_MS) <= 0 || read(p.fd, &a, sizeof(a)) != (ssize_t)sizeof(a))
+    while ((r = ask(w, WORK_CLEAR, NULL, -1, &seq)) == -EAGAIN && poll(&p, 1, NET_WORKER_MS) > 0)
+        (void)worker_receive(w);
+    for (struct work_answer a = {0}; r == 0 && a.op != WORK_CLEAR;) {
+        if (poll(&p, 1, NET_WORKER_MS) <= 0 || read(p.fd, &a, sizeof(a)) != (ssize_t)sizeof(a))
             return;
     }
     while (r == 0 && w->nets->n > 0)

@@ -16,6 +16,7 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "isolation/confine/raw.h"
+#include "isolation/packet.h"
 #include "isolation/proc.h"
 #include "isolation/warden/warden.h"
 
@@ -177,10 +178,10 @@ static int
 await_answer(struct warden *w, struct pad_answer *a, int *ret_pidfd)
 {
     struct pollfd p = {.fd = w->pad, .events = POLLIN};
-    int got[PROTO_FDS_MAX];
+    int got[PACKET_FDS_MAX];
     size_t n_got = 0;
     long r;
-    while ((r = proto_recv(w->pad, a, sizeof(*a), got, &n_got)) == -EAGAIN) {
+    while ((r = packet_recv(w->pad, a, sizeof(*a), got, &n_got)) == -EAGAIN) {
         int ready = poll(&p, 1, WARDEN_PAD_MS);
         if (ready == 0 || (ready < 0 && errno != EINTR))
             return ready == 0 ? -ETIMEDOUT : -errno;
@@ -226,11 +227,11 @@ pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_tr
 }
 
 bool
-pad_report(int socket, const char *who, const void *plan, size_t want, int fds[PROTO_FDS_MAX],
+pad_report(int socket, const char *who, const void *plan, size_t want, int fds[PACKET_FDS_MAX],
            size_t *n_fds, struct err *e)
 {
     struct shim_status st = {0};
-    long n = proto_recv(socket, &st, sizeof(st), fds, n_fds);
+    long n = packet_recv(socket, &st, sizeof(st), fds, n_fds);
     if (n == -EAGAIN)
         return false;
     if (n != (long)sizeof(st))

@@ -49,7 +49,7 @@ struct out {
     struct out *next;
     size_t n;
     size_t n_fds;
-    int fds[PROTO_FDS_MAX];
+    int fds[PACKET_FDS_MAX];
     uint8_t data[];
 };
 
@@ -215,7 +215,7 @@ void warden_done_free(struct warden *w);
 /* Answers; `fds` are borrowed. */
 struct warden_answer {
     struct warden_response msg;
-    int fds[PROTO_FDS_MAX];
+    int fds[PACKET_FDS_MAX];
     size_t n_fds;
 };
 void answer_fd(const void *ctx, struct warden_answer *a, enum warden_fd kind, int fd);
@@ -273,7 +273,7 @@ int pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t 
 
 /* What a shim or joiner (`who`) reports: false, nothing yet; else `e` says why its program does not
  * run, or it does, and `fds` (owned by the caller in either case) are the `want` of the report. */
-bool pad_report(int socket, const char *who, const void *plan, size_t want, int fds[PROTO_FDS_MAX],
+bool pad_report(int socket, const char *who, const void *plan, size_t want, int fds[PACKET_FDS_MAX],
                 size_t *n_fds, struct err *e);
 
 /* --- warden/userns.c --- */
@@ -293,7 +293,7 @@ int warden_user(struct warden *w, const struct launch_spec *s, bool inside, stru
 /* --- warden/net.c --- */
 struct warden_nets;
 int net_start(struct warden *w, struct err *e);   /* probes */
-int net_recover(struct warden *w, struct err *e); /* when living tasks are known; starts the hand */
+int net_recover(struct warden *w, struct err *e); /* when living tasks are known; starts the worker */
 void net_make(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 void net_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q);
 /* The allocation goes: so does its network. ERR_BUSY: not now. */

@@ -22,6 +22,7 @@
 #include "isolation/launch/client.h"
 #include "isolation/launch/proto.h"
 #include "isolation/limits.h"
+#include "isolation/packet.h"
 #include "tests/lib/test.h"
 
 static const char id[] = "01234567-89ab-cdef-0123-456789abcdef";
@@ -36,7 +37,7 @@ reply(int fd, uint64_t seq)
     struct warden_response m = {.seq = seq, .info = &info};
     auto_buf struct buf b = BUF_INIT(4096);
     mp_encode(&b, &type_warden_response, &m);
-    ck_assert_int_eq(proto_send(fd, b.data, b.len, NULL, 0), 0);
+    ck_assert_int_eq(packet_send(fd, b.data, b.len, NULL, 0), 0);
 }
 
 /* One connection, until it is closed by either side. `slow`: what launches of such a task get. */
@@ -50,7 +51,7 @@ serve(int fd, bool slow)
         struct warden_request *q = NULL;
         struct err e = ERR_INIT;
         (void)poll(&p, 1, -1);
-        long n = proto_recv(fd, packet, sizeof(packet), NULL, NULL);
+        long n = packet_recv(fd, packet, sizeof(packet), NULL, NULL);
         if (n <= 0)
             return;
         ck_assert_msg(proto_decode(ctx, packet, (size_t)n, PROTO_READY, &q, &e) == 0, "%s", e.text);

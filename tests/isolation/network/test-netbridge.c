@@ -626,7 +626,7 @@ END_TEST
 
 /* Of the warden's children it is the one that is not another program, as the launch pad is. */
 static void
-signal_hand(struct rig *r, int sig)
+signal_worker(struct rig *r, int sig)
 {
     char *text = NULL;
     const char *path = mem_printf(r->ctx, "/proc/%d/task/%d/children", (int)r->warden, (int)r->warden);
@@ -642,7 +642,7 @@ signal_hand(struct rig *r, int sig)
     }
 }
 
-START_TEST(a_hand_that_is_killed)
+START_TEST(a_worker_that_is_killed)
 {
     TEST_NEED("root");
     TEST_NEED("cgroup2");
@@ -652,7 +652,7 @@ START_TEST(a_hand_that_is_killed)
         return;
     ck_assert_ptr_null(netrig_ports(&r, rig_id, "bridge", (int[]){20080, 80, 0}, NULL));
     (void)netrig_launch(&r, rig_id, "web", SERVE);
-    signal_hand(&r, SIGKILL);
+    signal_worker(&r, SIGKILL);
     int status;
     ck_assert_int_eq(waitpid(r.warden, &status, 0), r.warden); /* who started it starts it again */
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
@@ -665,14 +665,14 @@ START_TEST(a_hand_that_is_killed)
 }
 END_TEST
 
-enum { BURST = 300 }; /* more than the hand's socket holds */
+enum { BURST = 300 }; /* more than the worker's socket holds */
 
 static void
 burst(struct rig *r, const char (*ids)[UUID_TEXT], bool make)
 {
     struct got *all = mem_array(r->ctx, struct got, BURST), info = {0};
     struct net_request q = {.mode = "bridge"};
-    signal_hand(r, SIGSTOP);
+    signal_worker(r, SIGSTOP);
     for (int i = 0; i < BURST && make; i++)
         warden_net_make(r->client, ids[i], &q, rig_got, &all[i]);
     for (int i = 0; i < BURST && !make; i++)
@@ -685,7 +685,7 @@ burst(struct rig *r, const char (*ids)[UUID_TEXT], bool make)
         ck_assert_int_eq(warden_client_ready(r->client), 0);
     }
     got_free(&info);
-    signal_hand(r, SIGCONT);
+    signal_worker(r, SIGCONT);
     ck_assert_int_eq(warden_client_drain(r->client, 60000), 0);
     for (int i = 0; i < BURST; i++) {
         ck_assert_msg(all[i].err.code == 0, "%d: %s", i, all[i].err.text);
@@ -693,7 +693,7 @@ burst(struct rig *r, const char (*ids)[UUID_TEXT], bool make)
     }
 }
 
-/* However many, and while the hand does nothing: they wait for their turn. */
+/* However many, and while the worker does nothing: they wait for their turn. */
 START_TEST(a_burst_of_networks_is_made_and_removed)
 {
     TEST_NEED("root");
@@ -719,4 +719,4 @@ TEST_SUITE_TIMEOUT("netbridge", 60, a_bridge_with_ports,
                    a_task_does_not_fill_the_table_of_connections, published_ports_are_for_all,
                    what_is_taken_is_refused, addresses_of_others_stay_theirs,
                    nobody_is_somebody_else, policies_hold_on_the_bridge, counters_agree,
-                   a_hand_that_is_killed, a_burst_of_networks_is_made_and_removed)
+                   a_worker_that_is_killed, a_burst_of_networks_is_made_and_removed)

@@ -25,6 +25,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/proto.h"
+#include "isolation/packet.h"
 #include "tests/attempts/watch.h"
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"
@@ -317,7 +318,7 @@ agent_connect(struct agent *a)
     fd_close(&a->fd);
     a->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(connect(a->fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
-    proto_buffers(a->fd);
+    packet_buffers(a->fd);
     a->greeted = false;
 }
 
@@ -326,11 +327,11 @@ static int
 agent_answer(struct agent *a)
 {
     static uint8_t buf[PROTO_PACKET_MAX];
-    int fds[PROTO_FDS_MAX];
+    int fds[PACKET_FDS_MAX];
     size_t n_fds = 0;
     struct pollfd p = {.fd = a->fd, .events = POLLIN};
     ck_assert_msg(poll(&p, 1, 15000) == 1, "neither an answer nor the end");
-    long n = proto_recv(a->fd, buf, sizeof(buf), fds, &n_fds);
+    long n = packet_recv(a->fd, buf, sizeof(buf), fds, &n_fds);
     for (size_t i = 0; i < n_fds; i++)
         close(fds[i]);
     if (n <= 0) {
@@ -352,7 +353,7 @@ static int
 agent_send(struct agent *a, const void *p, size_t n, const int *fds, size_t n_fds)
 {
     a->sent++;
-    if (proto_send(a->fd, p, n, fds, n_fds) < 0) { /* too large, or the end that came before */
+    if (packet_send(a->fd, p, n, fds, n_fds) < 0) { /* too large, or the end that came before */
         agent_connect(a);
         return -1;
     }

@@ -21,6 +21,7 @@
 #include "common/str.h"
 #include "isolation/launch/proto.h"
 #include "isolation/launch/record.h"
+#include "isolation/packet.h"
 #include "isolation/proc.h"
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"
@@ -177,7 +178,7 @@ raw_connect(struct rig *r)
     str_copy(a.sun_path, sizeof(a.sun_path), r->socket);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-    proto_buffers(fd);
+    packet_buffers(fd);
     return fd;
 }
 
@@ -186,7 +187,7 @@ static void
 hostile(struct rig *r, const void *p, size_t n, int pass_fd)
 {
     int fd = raw_connect(r);
-    ck_assert_int_eq(proto_send(fd, p, n, &pass_fd, pass_fd >= 0), 0);
+    ck_assert_int_eq(packet_send(fd, p, n, &pass_fd, pass_fd >= 0), 0);
     struct pollfd pf = {.fd = fd, .events = POLLIN};
     ck_assert_int_eq(poll(&pf, 1, 5000), 1);
     char buf[8192];
@@ -209,8 +210,8 @@ hostile_request(struct rig *r, const struct warden_request *q)
     auto_buf struct buf h = BUF_INIT(4096);
     mp_encode(&h, &type_warden_request, &hello);
     int fd = raw_connect(r);
-    ck_assert_int_eq(proto_send(fd, h.data, h.len, NULL, 0), 0);
-    ck_assert_int_eq(proto_send(fd, b.data, b.len, NULL, 0), 0);
+    ck_assert_int_eq(packet_send(fd, h.data, h.len, NULL, 0), 0);
+    ck_assert_int_eq(packet_send(fd, b.data, b.len, NULL, 0), 0);
     char buf[8192];
     ck_assert_int_gt(recv(fd, buf, sizeof(buf), 0), 0);
     ck_assert_int_le(recv(fd, buf, sizeof(buf), 0), 0);

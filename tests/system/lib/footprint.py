@@ -10,7 +10,7 @@ import time
 
 from paddock_test import children, cmdline, named_child
 
-DAEMONS = ("supervisor", "warden", "pad", "hand", "agent", "holder")
+DAEMONS = ("supervisor", "warden", "pad", "network", "agent", "holder")
 
 
 def roles(agent):
@@ -23,9 +23,9 @@ def roles(agent):
     for pid in children(found.get("warden", 0)):
         if b"".join(cmdline(pid)[1:2]).startswith(b"launch pad"):
             found["pad"] = pid
-    hand = named_child(found.get("warden", 0), "paddock-hand")
-    if hand:
-        found["hand"] = hand
+    worker = named_child(found.get("warden", 0), "paddock-network")
+    if worker:
+        found["network"] = worker
     return found
 
 

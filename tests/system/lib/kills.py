@@ -146,7 +146,7 @@ class Node(Agent):
         left += [f"directory {d}" for d in os.listdir(self.alloc_dir)]
         left += [f"process {p} {cmdline(p)} in {c}" for p, c in self.processes().items()]
         keep = set(self.daemons().values())
-        keep.add(named_child(self.daemons().get("warden", 0), "paddock-hand"))
+        keep.add(named_child(self.daemons().get("warden", 0), "paddock-network"))
         for p in filter(str.isdigit, os.listdir("/proc")):
             words = b" ".join(environ(p) + cmdline(p))
             if int(p) not in keep and self.dir.encode() in words and cmdline(p):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "isolation/network/nethand.h"
+#include "isolation/network/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +14,15 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "isolation/launch/proto.h"
 #include "isolation/network/netbridge.h"
 #include "isolation/network/netmap.h"
 #include "isolation/network/netns.h"
+#include "isolation/packet.h"
 
 enum { SOCKET_FD = 3, LOCK_FD = 4 };
 
 /* All of it in the child. */
-struct hand {
+struct worker {
     const struct net_conf *conf;
     int home;
     bool ready; /* bridge and table are there */
@@ -31,7 +31,7 @@ struct hand {
 /* --- operations: 0, or -errno with the step in a->what --------------------------------------- */
 
 static int
-fail(struct hand_answer *a, int r, const char *what)
+fail(struct work_answer *a, int r, const char *what)
 {
     if (r < 0)
         str_copy(a->what, sizeof(a->what), what);
@@ -39,7 +39,7 @@ fail(struct hand_answer *a, int r, const char *what)
 }
 
 static int
-make_ns(struct hand *h, struct hand_answer *a, int *ns)
+make_ns(struct worker *h, struct work_answer *a, int *ns)
 {
     const char *what = "";
     int r = *ns >= 0 ? *ns : netns_make(h->home, &what);
@@ -51,7 +51,7 @@ make_ns(struct hand *h, struct hand_answer *a, int *ns)
 
 /* The bridge and its table, from the first allocation that needs them on. */
 static int
-prepare(struct hand *h, struct hand_answer *a)
+prepare(struct worker *h, struct work_answer *a)
 {
     const char *what = "";
     int index, r = h->ready ? 0 : netbridge_open(h->conf, &index, &what);
@@ -62,7 +62,7 @@ prepare(struct hand *h, struct hand_answer *a)
 }
 
 static int
-make(struct hand *h, const struct net_record *net, struct hand_answer *a, int *fd)
+make(struct worker *h, const struct net_record *net, struct work_answer *a, int *fd)
 {
     const char *what = "";
     int r = make_ns(h, a, fd);
@@ -75,7 +75,7 @@ make(struct hand *h, const struct net_record *net, struct hand_answer *a, int *f
     if (r == 0)
         r = netmap_add(h->conf, net, &what);
     if (r == -ENOENT)
-        _exit(1); /* somebody flushed all rules: the next hand makes them anew */
+        _exit(1); /* somebody flushed all rules: the next worker makes them anew */
     if (r < 0) {
         fail(a, r, what);
         (void)netbridge_detach(h->conf, net->addr, &what);
@@ -85,7 +85,7 @@ make(struct hand *h, const struct net_record *net, struct hand_answer *a, int *f
 
 /* Ports first: nobody shall be led to who comes next. */
 static int
-unmake(struct hand *h, const struct net_record *net, struct hand_answer *a)
+unmake(struct worker *h, const struct net_record *net, struct work_answer *a)
 {
     const char *what = "";
     int r = netmap_remove(h->conf, net, &what);
@@ -131,7 +131,7 @@ read_all(void *ctx, int fd, struct all *all)
 
 /* Where nothing should be and the bridge is not ours, or there is none, nothing is touched. */
 static int
-reset(struct hand *h, int fd, struct hand_answer *a)
+reset(struct worker *h, int fd, struct work_answer *a)
 {
     auto_mem void *ctx = mem_ctx("reset");
     struct all all = {0};
@@ -150,7 +150,7 @@ reset(struct hand *h, int fd, struct hand_answer *a)
 }
 
 static int
-clear(struct hand *h, struct hand_answer *a)
+clear(struct worker *h, struct work_answer *a)
 {
     struct all none = {0};
     const char *what = "";
@@ -166,18 +166,18 @@ clear(struct hand *h, struct hand_answer *a)
 }
 
 static int
-serve(struct hand *h, const struct hand_request *q, struct hand_answer *a, int *fd)
+serve(struct worker *h, const struct work_request *q, struct work_answer *a, int *fd)
 {
     switch (q->op) {
-    case HAND_SPARE:
+    case WORK_SPARE:
         return make_ns(h, a, fd);
-    case HAND_MAKE:
+    case WORK_MAKE:
         return make(h, &q->net, a, fd);
-    case HAND_REMOVE:
+    case WORK_REMOVE:
         return unmake(h, &q->net, a);
-    case HAND_RESET:
+    case WORK_RESET:
         return reset(h, *fd, a);
-    case HAND_CLEAR:
+    case WORK_CLEAR:
         return clear(h, a);
     default:
         return fail(a, -EINVAL, "unknown operation");
@@ -205,12 +205,12 @@ wait_for(short events)
 }
 
 _Noreturn void
-nethand_run(const struct net_conf *conf, int socket, int lock)
+worker_run(const struct net_conf *conf, int socket, int lock)
 {
-    struct hand h = {.conf = conf};
-    struct hand_request q;
+    struct worker h = {.conf = conf};
+    struct work_request q;
     sigset_t all;
-    (void)prctl(PR_SET_NAME, "paddock-hand", 0, 0, 0);
+    (void)prctl(PR_SET_NAME, "paddock-network", 0, 0, 0);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL); /* it ends with its socket, between two requests */
     if (keep(socket, lock) < 0)
@@ -219,20 +219,20 @@ nethand_run(const struct net_conf *conf, int socket, int lock)
         ;
     h.home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     while (h.home >= 0) {
-        int fds[PROTO_FDS_MAX], fd = -1;
+        int fds[PACKET_FDS_MAX], fd = -1;
         size_t n_fds = 0;
         wait_for(POLLIN);
-        long n = proto_recv(SOCKET_FD, &q, sizeof(q), fds, &n_fds);
+        long n = packet_recv(SOCKET_FD, &q, sizeof(q), fds, &n_fds);
         if (n == -EAGAIN)
             continue;
         if (n != (long)sizeof(q))
             break;
         fd = n_fds > 0 ? fds[0] : -1;
-        struct hand_answer a = {.op = q.op, .seq = q.seq};
+        struct work_answer a = {.op = q.op, .seq = q.seq};
         a.code = serve(&h, &q, &a, &fd);
-        bool give = a.code == 0 && (q.op == HAND_SPARE || q.op == HAND_MAKE);
+        bool give = a.code == 0 && (q.op == WORK_SPARE || q.op == WORK_MAKE);
         int r;
-        while ((r = proto_send(SOCKET_FD, &a, sizeof(a), &fd, give)) == -EAGAIN)
+        while ((r = packet_send(SOCKET_FD, &a, sizeof(a), &fd, give)) == -EAGAIN)
             wait_for(POLLOUT);
         fd_close(&fd);
         if (r < 0)
@@ -242,9 +242,9 @@ nethand_run(const struct net_conf *conf, int socket, int lock)
 }
 
 int
-nethand_probe(const struct net_conf *conf, struct hand_answer *ret)
+worker_probe(const struct net_conf *conf, struct work_answer *ret)
 {
-    struct hand h = {.conf = conf};
+    struct worker h = {.conf = conf};
     const struct net_record net = {
         .addr = net_gateway(conf) + 1, .n_ports = 1, .ports = {{1, 1, 1}}};
     auto_fd int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
