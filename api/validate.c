@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/limits.h"
+#include "api/operators.h"
 #include "api/plain.h"
 #include "api/terms.h"
 #include "api/validate_isolation.h"
@@ -86,31 +87,28 @@ constraint(struct check *c, const struct constraint *k)
         complain(c, "constraint: the operator is missing");
         return;
     }
-    if (!ONE_OF(op, "=", "==", "is", "!=", "not", "<", "<=", ">", ">=", "regexp", "version",
-                "semver", "set_contains", "set_contains_all", "set_contains_any", "is_set",
-                "is_not_set", "distinct_hosts", "distinct_property")) {
+    const struct operator *o = operator_find(op);
+    if (!o) {
         complain(c, "constraint: unknown operator \"%s\"", op);
         return;
     }
     bool on;
     uint64_t count;
-    if (str_eq(op, "distinct_hosts")) {
+    if (o->takes == TAKES_SWITCH) {
         if (!str_empty(k->r_target) && num_parse_bool(k->r_target, &on) < 0)
-            complain(c, "constraint: distinct_hosts is true or false, not \"%s\"", k->r_target);
+            complain(c, "constraint: %s is true or false, not \"%s\"", op, k->r_target);
         return;
     }
-    if (str_eq(op, "distinct_property") && !str_empty(k->r_target) &&
+    if (o->takes == TAKES_COUNT && !str_empty(k->r_target) &&
         (num_parse_u64(k->r_target, &count) < 0 || count < 1))
-        complain(c, "constraint: distinct_property allows at least 1 per value, not \"%s\"",
-                 k->r_target);
+        complain(c, "constraint: %s allows at least 1 per value, not \"%s\"", op, k->r_target);
     if (str_empty(k->l_target))
         complain(c, "constraint: operator \"%s\" needs an attribute", op);
     else
         attribute(c, k->l_target);
-    bool of_one = ONE_OF(op, "is_set", "is_not_set");
-    if (of_one && !str_empty(k->r_target))
+    if (o->takes == TAKES_NOTHING && !str_empty(k->r_target))
         complain(c, "constraint: operator \"%s\" takes no value", op);
-    if (!of_one && !str_eq(op, "distinct_property") && str_empty(k->r_target))
+    if (o->takes == TAKES_VALUE && str_empty(k->r_target))
         complain(c, "constraint: operator \"%s\" needs a value", op);
 }
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "api/operators.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -17,37 +18,28 @@
 /* --- constraints
  * ----------------------------------------------------------------------------------- */
 
-static const char *const sugar[] = {"version",
-                                    "semver",
-                                    "regexp",
-                                    "set_contains",
-                                    "set_contains_any",
-                                    "set_contains_all",
-                                    "distinct_hosts",
-                                    "distinct_property",
-                                    NULL};
-
 static int
 constraint_sugar(struct decoder *dc, const char **ltarget, const char **rtarget,
                  const char **operand, const struct attr *a, const struct hcl_scope *sc)
 {
-    size_t k = 0;
-    while (sugar[k] != NULL && strcmp(sugar[k], a->name) != 0)
-        k++;
-    if (sugar[k] == NULL)
+    const char *const *key = operator_keys;
+    while (*key != NULL && strcmp(*key, a->name) != 0)
+        key++;
+    if (*key == NULL)
         return 0;
+    const struct operator *op = operator_find(*key);
     struct value *v = ev_expr(dc->ev, sc, a->expr);
     if (v == NULL)
         return -1;
     const char *s = value_text(dc->ctx, v);
     bool truth;
-    if (s == NULL || (strcmp(sugar[k], "distinct_hosts") == 0 && !value_truth(v, &truth))) {
+    if (s == NULL || (op->takes == TAKES_SWITCH && !value_truth(v, &truth))) {
         diag_error(dc->sink, &a->expr->r, "Incorrect value type", "\"%s\" needs %s.", a->name,
                    s == NULL ? "a string" : "true or false");
         return -1;
     }
-    *operand = sugar[k];
-    if (strcmp(sugar[k], "distinct_property") == 0)
+    *operand = *key;
+    if (op->takes == TAKES_COUNT)
         *ltarget = s;
     else
         *rtarget = s;
@@ -137,7 +129,7 @@ hook_names(const struct type *t)
     static const char *const group[] = {"vault", "secret", NULL};
     static const char *const network[] = {"port", NULL};
     if (t == &type_constraint || t == &type_affinity)
-        return sugar;
+        return operator_keys;
     return t == &type_job                ? job
            : t == &type_task_group       ? group
            : t == &type_network_resource ? network

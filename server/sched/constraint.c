@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "api/operators.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/regex.h"
@@ -130,36 +131,10 @@ order(const char *l, const char *r)
     return c < 0 ? -1 : c > 0;
 }
 
-enum op {
-    OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE, OP_REGEXP, OP_VERSION, OP_SEMVER, OP_SET_ALL,
-    OP_SET_ANY, OP_IS_SET, OP_IS_NOT_SET, OP_DISTINCT_HOSTS, OP_DISTINCT_PROPERTY, OP_UNKNOWN
-};
-
-static const struct {
-    const char *text;
-    enum op op;
-} ops[] = {
-    {"=", OP_EQ}, {"==", OP_EQ}, {"is", OP_EQ}, {"", OP_EQ}, {"!=", OP_NE}, {"not", OP_NE},
-    {"<", OP_LT}, {"<=", OP_LE}, {">", OP_GT}, {">=", OP_GE}, {"regexp", OP_REGEXP},
-    {"version", OP_VERSION}, {"semver", OP_SEMVER}, {"set_contains", OP_SET_ALL},
-    {"set_contains_all", OP_SET_ALL}, {"set_contains_any", OP_SET_ANY}, {"is_set", OP_IS_SET},
-    {"is_not_set", OP_IS_NOT_SET}, {"distinct_hosts", OP_DISTINCT_HOSTS},
-    {"distinct_property", OP_DISTINCT_PROPERTY},
-};
-
-static enum op
-op_parse(const char *s)
-{
-    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
-        if (str_eq(ops[i].text, s))
-            return ops[i].op;
-    return OP_UNKNOWN;
-}
-
 bool
 constraint_compare(struct regexes *rx, const char *op_text, const char *l, const char *r)
 {
-    enum op op = op_parse(op_text);
+    enum operator_code op = operator_code(op_text);
 
     switch (op) {
     case OP_NE:
@@ -196,7 +171,7 @@ constraint_compare(struct regexes *rx, const char *op_text, const char *l, const
 bool
 constraint_is_distinct(const struct constraint *c)
 {
-    enum op op = op_parse(c->operand);
+    enum operator_code op = operator_code(c->operand);
 
     return op == OP_DISTINCT_HOSTS || op == OP_DISTINCT_PROPERTY;
 }
@@ -224,7 +199,7 @@ constraint_text(const void *ctx, const struct constraint *c)
 {
     const char *op = str_or(c->operand, "=");
 
-    if (op_parse(op) == OP_DISTINCT_HOSTS)
+    if (operator_code(op) == OP_DISTINCT_HOSTS)
         return "distinct_hosts";
     if (str_empty(c->r_target))
         return mem_printf(ctx, "%s %s", str_or(c->l_target, ""), op);
@@ -234,9 +209,7 @@ constraint_text(const void *ctx, const struct constraint *c)
 int
 constraint_check(const struct constraint *c, struct err *e)
 {
-    int64_t n;
-
-    switch (op_parse(c->operand)) {
+    switch (operator_code(c->operand)) {
     case OP_UNKNOWN:
         return err_set(e, -ERR_INVALID, "unknown constraint operator '%.64s'", c->operand);
     case OP_REGEXP: {
@@ -255,11 +228,6 @@ constraint_check(const struct constraint *c, struct err *e)
         if (!semver_constraint_valid(c->r_target))
             return err_set(e, -ERR_INVALID, "'%.200s' is not a semver constraint such as '>= 1.2.0'",
                            str_or(c->r_target, ""));
-        return 0;
-    case OP_DISTINCT_PROPERTY:
-        if (!str_empty(c->r_target) && (num_parse_i64(c->r_target, &n) != 0 || n < 1))
-            return err_set(e, -ERR_INVALID, "distinct_property: '%.64s' is not a count of 1 or more",
-                           c->r_target);
         return 0;
     default:
         return 0;

@@ -4,6 +4,7 @@
  */
 #include "server/sched/feasible.h"
 
+#include "api/operators.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -154,7 +155,7 @@ feasible_distinct_hosts(const struct constraint_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
         bool on = true;
-        if (!str_eq(l->v[i]->operand, "distinct_hosts"))
+        if (operator_code(l->v[i]->operand) != OP_DISTINCT_HOSTS)
             continue;
         if (str_empty(l->v[i]->r_target) || num_parse_bool(l->v[i]->r_target, &on) != 0 || on)
             return true;

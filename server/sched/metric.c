@@ -2,6 +2,7 @@
  *
  * Placement metrics, and distinct_property (see select_int.h).
  */
+#include "api/operators.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -53,7 +54,7 @@ distinct_add(struct select *s, const struct constraint_list *l, const struct tas
 {
     for (size_t i = 0; i < l->n; i++) {
         int64_t limit = 1;
-        if (!str_eq(l->v[i]->operand, "distinct_property"))
+        if (operator_code(l->v[i]->operand) != OP_DISTINCT_PROPERTY)
             continue;
         /* a malformed count fails everywhere; registration refuses it */
         if (!str_empty(l->v[i]->r_target) && num_parse_i64(l->v[i]->r_target, &limit) != 0)

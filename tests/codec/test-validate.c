@@ -463,6 +463,9 @@ START_TEST(errors_are_collected)
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"DNS\":{\"Searches\":[\"a b\"]}}]}]}",
          "\"a b\" of searches is not one word"},
         {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"like\"}]}", "unknown operator \"like\""},
+        {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"distinct_property\",\"LTarget\":\"${meta.r}\","
+         "\"RTarget\":\"0\"}]}",
+         "distinct_property allows at least 1"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":60000}]}", "50000"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
