@@ -20,6 +20,8 @@ enum {
 
     /* --- regular expressions --- */
     REGEX_PATTERN_MAX = 4096, /* bytes of one */
+    REGEX_DEPTH_MAX = 5000,   /* nesting of one match */
+    REGEX_HEAP_KIB = 4096,    /* KiB of memory of one match */
 
     /* --- removal of directories --- */
     REMOVE_LEVELS = 64,          /* directories open at once while a tree is removed */

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/regex.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 #include <string.h>
 
 #include "common/limits.h"
 #include "common/mem.h"
 
 enum { REPEAT_MAX = 1000 }; /* RE2's */
+
+struct regex {
+    pcre2_code *code;
+    pcre2_match_context *limits;
+    pcre2_match_data *found; /* NULL: nothing was looked for; keeps the memory of a match */
+    const char *s;           /* what was searched: */
+    size_t n, at;
+};
 
 /* Past a bracket expression that starts at `s`. */
 static const char *
@@ -93,20 +103,30 @@ pattern_is_plain(const char *s)
     return s != NULL;
 }
 
-pcre2_code *
-regex_compile(const char *text, size_t n, struct err *e)
+static int
+regex_done(struct regex *rx)
 {
-    auto_mem void *tmp = mem_ctx("regex");
+    pcre2_match_data_free(rx->found);
+    pcre2_match_context_free(rx->limits);
+    pcre2_code_free(rx->code);
+    return 0;
+}
+
+static int
+failed(int code, struct err *e)
+{
+    PCRE2_UCHAR why[160];
+    pcre2_get_error_message(code, why, sizeof(why));
+    return err_set(e, -ERR_INVALID, "%s", (const char *)why);
+}
+
+static pcre2_code *
+compile(const char *pattern, struct err *e)
+{
     int code = 0;
     PCRE2_SIZE at = 0;
     uint32_t backref = 0, behind = 0;
 
-    if (n > REGEX_PATTERN_MAX) {
-        err_set(e, -ERR_INVALID, "regexp of %zu bytes: at most %d are allowed", n,
-                REGEX_PATTERN_MAX);
-        return NULL;
-    }
-    const char *pattern = mem_strndup(tmp, text, n);
     if (!pattern_is_plain(pattern)) {
         err_set(e, -ERR_INVALID,
                 "regexp '%.200s' uses a back-reference, lookaround or another construct that RE2 "
@@ -118,10 +138,8 @@ regex_compile(const char *text, size_t n, struct err *e)
                                    PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C,
                                    &code, &at, NULL);
     if (re == NULL) {
-        PCRE2_UCHAR why[160];
-        pcre2_get_error_message(code, why, sizeof(why));
-        err_set(e, -ERR_INVALID, "regexp '%.200s' at offset %zu: %s", pattern, (size_t)at,
-                (const char *)why);
+        failed(code, e);
+        err_prefix(e, "regexp '%.200s' at offset %zu", pattern, (size_t)at);
         return NULL;
     }
     pcre2_pattern_info(re, PCRE2_INFO_BACKREFMAX, &backref);
@@ -133,4 +151,82 @@ regex_compile(const char *text, size_t n, struct err *e)
         return NULL;
     }
     return re;
+}
+
+struct regex *
+regex_new(const void *ctx, const char *text, size_t n, size_t steps, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("regex");
+
+    if (n > REGEX_PATTERN_MAX) {
+        err_set(e, -ERR_INVALID, "regexp of %zu bytes: at most %d are allowed", n,
+                REGEX_PATTERN_MAX);
+        return NULL;
+    }
+    pcre2_code *code = compile(mem_strndup(tmp, text, n), e);
+    if (code == NULL)
+        return NULL;
+    struct regex *rx = mem_new(ctx, struct regex);
+    rx->code = code;
+    rx->limits = pcre2_match_context_create(NULL);
+    ASSERT(rx->limits != NULL);
+    pcre2_set_match_limit(rx->limits, steps > UINT32_MAX ? UINT32_MAX : (uint32_t)steps);
+    pcre2_set_depth_limit(rx->limits, REGEX_DEPTH_MAX);
+    pcre2_set_heap_limit(rx->limits, REGEX_HEAP_KIB);
+    talloc_set_destructor(rx, regex_done);
+    return rx;
+}
+
+int
+regex_find(struct regex *rx, const char *s, size_t n, size_t at, size_t *from, size_t *to, struct err *e)
+{
+    if (rx->found == NULL)
+        rx->found = pcre2_match_data_create_from_pattern(rx->code, NULL);
+    ASSERT(rx->found != NULL);
+    rx->s = s;
+    rx->n = n;
+    rx->at = at;
+    int code = pcre2_match(rx->code, (PCRE2_SPTR)s, n, at, 0, rx->found, rx->limits);
+    if (code == PCRE2_ERROR_NOMATCH)
+        return 0;
+    if (code < 0)
+        return failed(code, e);
+    const PCRE2_SIZE *o = pcre2_get_ovector_pointer(rx->found);
+    *from = o[0];
+    *to = o[1];
+    return 1;
+}
+
+bool
+regex_matches(struct regex *rx, const char *s)
+{
+    size_t from, to;
+    bool hit = rx != NULL && regex_find(rx, s, strlen(s), 0, &from, &to, NULL) > 0;
+    if (rx != NULL)
+        pcre2_match_data_free(TAKE(rx->found));
+    return hit;
+}
+
+int
+regex_expand(struct regex *rx, const char *with, struct buf *out, struct err *e)
+{
+    PCRE2_SIZE len = strlen(with) + 256;
+    int code = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        uint8_t *room = buf_reserve(out, len);
+        if (room == NULL)
+            return err_set(e, -ERR_LIMIT, "the result is too large");
+        code = pcre2_substitute(rx->code, (PCRE2_SPTR)rx->s, rx->n, rx->at,
+                                PCRE2_SUBSTITUTE_MATCHED | PCRE2_SUBSTITUTE_REPLACEMENT_ONLY |
+                                    PCRE2_SUBSTITUTE_UNSET_EMPTY | PCRE2_SUBSTITUTE_OVERFLOW_LENGTH,
+                                rx->found, rx->limits, (PCRE2_SPTR)with, strlen(with), room, &len);
+        if (code >= 0) {
+            out->len += len;
+            return 0;
+        }
+        if (code != PCRE2_ERROR_NOMEMORY)
+            break;
+    }
+    return failed(code, e);
 }

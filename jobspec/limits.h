@@ -24,8 +24,6 @@ enum {
     VALUE_DEPTH_MAX = 200,       /* nesting of a value */
     HCL_RANGE_MAX = 1024,        /* elements that range() makes */
     HCL_REGEX_STEPS_MAX = 10000, /* steps of one match of a regular expression */
-    HCL_REGEX_DEPTH_MAX = 5000,  /* nesting of one match */
-    HCL_REGEX_HEAP_KIB = 4096,   /* KiB of memory of one match */
 };
 
 #endif

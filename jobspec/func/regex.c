@@ -12,49 +12,6 @@
 
 enum { LIMIT_PER_STEP = 100 };
 
-struct replacing {
-    struct call *c;
-    pcre2_code *re;
-    pcre2_match_data *md;
-    pcre2_match_context *mc;
-    const char *s, *with;
-    size_t n;
-    size_t limit; /* of the work of one match */
-};
-
-static bool
-failed(struct call *c, int code)
-{
-    PCRE2_UCHAR text[120];
-    pcre2_get_error_message(code, text, sizeof(text));
-    arg_error(c, 1, "%s", (char *)text);
-    return false;
-}
-
-/* What replaces the match that was just found. */
-static bool
-put_replacement(struct replacing *r, size_t at, struct buf *out)
-{
-    PCRE2_SIZE len = strlen(r->with) + 256;
-    for (int pass = 0; pass < 2; pass++) {
-        uint8_t *room = buf_reserve(out, len);
-        if (room == NULL)
-            return arg_error(r->c, 0, "the result is too large") != NULL;
-        int code =
-            pcre2_substitute(r->re, (PCRE2_SPTR)r->s, r->n, at,
-                             PCRE2_SUBSTITUTE_MATCHED | PCRE2_SUBSTITUTE_REPLACEMENT_ONLY |
-                                 PCRE2_SUBSTITUTE_UNSET_EMPTY | PCRE2_SUBSTITUTE_OVERFLOW_LENGTH,
-                             r->md, r->mc, (PCRE2_SPTR)r->with, strlen(r->with), room, &len);
-        if (code >= 0) {
-            out->len += len;
-            return true;
-        }
-        if (code != PCRE2_ERROR_NOMEMORY || pass > 0)
-            return failed(r->c, code);
-    }
-    return false;
-}
-
 static size_t
 next_char(const char *s, size_t n, size_t at)
 {
@@ -64,59 +21,53 @@ next_char(const char *s, size_t n, size_t at)
     return at;
 }
 
-/* Each match is charged for the work that it may have been. */
+/* `s` with each match replaced by `with`, into `out`. Each match is charged for the work that it may have
+ * been. */
 static bool
-replace_all(struct replacing *r, struct buf *out)
+replace_all(struct call *c, struct regex *rx, size_t cost, struct buf *out)
 {
-    size_t done = 0, at = 0, last = SIZE_MAX;
-    while (at <= r->n) {
-        if (!call_charge(r->c, 1 + r->limit / LIMIT_PER_STEP, 0))
+    const char *s = arg_str(c, 0), *with = arg_str(c, 2);
+    size_t n = arg_len(c, 0), done = 0, at = 0, last = SIZE_MAX, from = 0, to = 0;
+    struct err e = ERR_INIT;
+    int r = 0;
+    while (at <= n) {
+        if (!call_charge(c, cost, 0))
             return false;
-        int code = pcre2_match(r->re, (PCRE2_SPTR)r->s, r->n, at, 0, r->md, r->mc);
-        if (code == PCRE2_ERROR_NOMATCH)
+        r = regex_find(rx, s, n, at, &from, &to, &e);
+        if (r <= 0)
             break;
-        if (code < 0)
-            return failed(r->c, code);
-        const PCRE2_SIZE *o = pcre2_get_ovector_pointer(r->md);
-        size_t from = o[0], to = o[1];
         /* as in Go, no empty match right behind another match */
         if (!(from == to && from == last)) {
-            buf_put(out, r->s + done, from - done);
-            if (!put_replacement(r, at, out))
-                return false;
+            buf_put(out, s + done, from - done);
+            r = regex_expand(rx, with, out, &e);
+            if (r < 0)
+                break;
             done = to;
         }
         last = to;
-        at = to > from ? to : next_char(r->s, r->n, to);
+        at = to > from ? to : next_char(s, n, to);
     }
-    buf_put(out, r->s + done, r->n - done);
-    return buf_error(out) == 0 || arg_error(r->c, 0, "the result is too large") != NULL;
+    if (r < 0)
+        return arg_error(c, r == -ERR_LIMIT ? 0 : 1, "%s", e.text) != NULL;
+    buf_put(out, s + done, n - done);
+    return buf_error(out) == 0 || arg_error(c, 0, "the result is too large") != NULL;
 }
 
 static struct value *
 substitute(struct call *c, const char *pattern, size_t pattern_n)
 {
     struct err e = ERR_INIT;
-    struct replacing r = {.c = c, .s = arg_str(c, 0), .with = arg_str(c, 2), .n = arg_len(c, 0)};
-    if (c->failed || !call_charge(c, 20 + pattern_n, pattern_n * 64 + r.n))
+    if (c->failed || !call_charge(c, 20 + pattern_n, pattern_n * 64 + arg_len(c, 0)))
         return NULL;
-    r.re = regex_compile(pattern, pattern_n, &e);
-    if (r.re == NULL)
+    auto_mem void *tmp = mem_ctx("regex");
+    size_t steps = HCL_REGEX_STEPS_MAX + 4 * arg_len(c, 0);
+    struct regex *rx = regex_new(tmp, pattern, pattern_n, steps, &e);
+    if (rx == NULL)
         return arg_error(c, 1, "%s", e.text);
-    r.limit = HCL_REGEX_STEPS_MAX + 4 * r.n;
-    r.md = pcre2_match_data_create_from_pattern(r.re, NULL);
-    r.mc = pcre2_match_context_create(NULL);
-    pcre2_set_match_limit(r.mc, (uint32_t)r.limit);
-    pcre2_set_depth_limit(r.mc, HCL_REGEX_DEPTH_MAX);
-    pcre2_set_heap_limit(r.mc, HCL_REGEX_HEAP_KIB);
     auto_buf struct buf out = BUF_INIT(HCL_BYTES_MAX / 4);
-    struct value *ret = NULL;
-    if (replace_all(&r, &out))
-        ret = ret_strn(c, out.len > 0 ? (const char *)out.data : "", out.len);
-    pcre2_match_context_free(r.mc);
-    pcre2_match_data_free(r.md);
-    pcre2_code_free(r.re);
-    return ret;
+    if (!replace_all(c, rx, 1 + steps / LIMIT_PER_STEP, &out))
+        return NULL;
+    return ret_strn(c, out.len > 0 ? (const char *)out.data : "", out.len);
 }
 
 static struct value *

@@ -43,7 +43,7 @@ struct node_expr {
     double number; /* of value, for numeric fields */
     int64_t integer;
     bool boolean;
-    void *regex; /* pcre2_code */
+    struct regex *regex;
 };
 
 struct filter {

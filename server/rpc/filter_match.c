@@ -114,15 +114,8 @@ check_regex(struct node_expr *n, struct err *e)
 {
     if (strlen(n->value) > FILTER_REGEX_MAX)
         return err_set(e, -ERR_LIMIT, "regular expression is longer than %d bytes", FILTER_REGEX_MAX);
-    n->regex = regex_compile(n->value, strlen(n->value), e);
+    n->regex = regex_new(n, n->value, strlen(n->value), FILTER_REGEX_STEPS_MAX, e);
     return n->regex ? 0 : -ERR_INVALID;
-}
-
-static int
-regex_free(struct node_expr *n)
-{
-    pcre2_code_free(n->regex);
-    return 0;
 }
 
 static int
@@ -191,10 +184,7 @@ filter_check(struct node_expr *n, struct err *e)
     case OP_MATCHES:
         if (s->type != FT_STRING || s->shape != FS_ONE)
             return err_set(e, -ERR_INVALID, "field '%s' is no text", s->name);
-        if (check_regex(n, e) < 0)
-            return -ERR_INVALID;
-        talloc_set_destructor(n, regex_free);
-        return 0;
+        return check_regex(n, e) < 0 ? -ERR_INVALID : 0;
     case OP_EMPTY: return check_empty(s, e);
     case OP_NIL: return check_nil(s, e);
     default: return 0;
@@ -250,18 +240,7 @@ static bool
 matches_at(const struct node_expr *n, const struct place *p)
 {
     const char *s = *(const char *const *)p->at;
-    pcre2_match_data *md = pcre2_match_data_create(1, NULL);
-    pcre2_match_context *mc = pcre2_match_context_create(NULL);
-    int r = -1;
-
-    if (md && mc) {
-        pcre2_set_match_limit(mc, FILTER_REGEX_STEPS_MAX);
-        pcre2_set_depth_limit(mc, 1000);
-        r = pcre2_match(n->regex, (PCRE2_SPTR)str_or(s, ""), PCRE2_ZERO_TERMINATED, 0, 0, md, mc);
-    }
-    pcre2_match_data_free(md);
-    pcre2_match_context_free(mc);
-    return r >= 0;
+    return regex_matches(n->regex, str_or(s, ""));
 }
 
 static bool

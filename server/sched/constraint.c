@@ -15,62 +15,33 @@
 #include "server/sched/version.h"
 
 struct regexes {
-    pcre2_match_context *mctx;
     size_t n;
     struct {
         const char *pattern;
-        pcre2_code *code; /* NULL: refused */
+        struct regex *rx; /* NULL: refused */
     } v[REGEX_CACHE_MAX];
 };
-
-static int
-regexes_done(struct regexes *rx)
-{
-    for (size_t i = 0; i < rx->n; i++)
-        pcre2_code_free(rx->v[i].code);
-    pcre2_match_context_free(rx->mctx);
-    return 0;
-}
 
 struct regexes *
 regexes_new(const void *ctx)
 {
-    struct regexes *rx = mem_new(ctx, struct regexes);
-
-    rx->mctx = pcre2_match_context_create(NULL);
-    ASSERT(rx->mctx != NULL);
-    pcre2_set_match_limit(rx->mctx, REGEX_MATCH_LIMIT);
-    pcre2_set_depth_limit(rx->mctx, REGEX_MATCH_LIMIT);
-    talloc_set_destructor(rx, regexes_done);
-    return rx;
+    return mem_new(ctx, struct regexes);
 }
 
 static bool
-regex_run(struct regexes *rx, pcre2_code *re, const char *subject)
+pattern_matches(struct regexes *cache, const char *pattern, const char *subject)
 {
-    if (re == NULL)
-        return false;
-    pcre2_match_data *md = pcre2_match_data_create(1, NULL);
-    ASSERT(md != NULL);
-    int rc = pcre2_match(re, (PCRE2_SPTR)subject, strlen(subject), 0, 0, md, rx->mctx);
-    pcre2_match_data_free(md);
-    return rc >= 0;
-}
-
-static bool
-regex_matches(struct regexes *rx, const char *pattern, const char *subject)
-{
-    for (size_t i = 0; i < rx->n; i++)
-        if (strcmp(rx->v[i].pattern, pattern) == 0)
-            return regex_run(rx, rx->v[i].code, subject);
-    pcre2_code *re = regex_compile(pattern, strlen(pattern), NULL);
-    if (rx->n < REGEX_CACHE_MAX) {
-        rx->v[rx->n].pattern = mem_strdup(rx, pattern);
-        rx->v[rx->n++].code = re;
-        return regex_run(rx, re, subject);
+    for (size_t i = 0; i < cache->n; i++)
+        if (strcmp(cache->v[i].pattern, pattern) == 0)
+            return regex_matches(cache->v[i].rx, subject);
+    struct regex *rx = regex_new(cache, pattern, strlen(pattern), REGEX_MATCH_LIMIT, NULL);
+    bool hit = regex_matches(rx, subject);
+    if (cache->n < REGEX_CACHE_MAX) {
+        cache->v[cache->n].pattern = mem_strdup(cache, pattern);
+        cache->v[cache->n++].rx = rx;
+    } else {
+        mem_free(rx);
     }
-    bool hit = regex_run(rx, re, subject);
-    pcre2_code_free(re);
     return hit;
 }
 
@@ -159,7 +130,7 @@ constraint_compare(struct regexes *rx, const char *op_text, const char *l, const
     case OP_LE: return order(l, r) <= 0;
     case OP_GT: return order(l, r) > 0;
     case OP_GE: return order(l, r) >= 0;
-    case OP_REGEXP: return regex_matches(rx, r, l);
+    case OP_REGEXP: return pattern_matches(rx, r, l);
     case OP_VERSION: return version_matches(l, r);
     case OP_SEMVER: return semver_matches(l, r);
     case OP_SET_ALL: return set_contains(l, r, false);
@@ -213,11 +184,9 @@ constraint_check(const struct constraint *c, struct err *e)
     case OP_UNKNOWN:
         return err_set(e, -ERR_INVALID, "unknown constraint operator '%.64s'", c->operand);
     case OP_REGEXP: {
-        pcre2_code *re = regex_compile(str_or(c->r_target, ""), strlen(str_or(c->r_target, "")), e);
-        if (re == NULL)
-            return -ERR_INVALID;
-        pcre2_code_free(re);
-        return 0;
+        auto_mem void *tmp = mem_ctx("pattern");
+        const char *pattern = str_or(c->r_target, "");
+        return regex_new(tmp, pattern, strlen(pattern), 0, e) ? 0 : -ERR_INVALID;
     }
     case OP_VERSION:
         if (!version_constraint_valid(c->r_target))
