@@ -13,6 +13,7 @@
 #include "common/mem.h"
 #include "net/limits.h"
 #include "net/loop_uv.h"
+#include "net/timers.h"
 
 struct post {
     loop_fn *fn;
@@ -39,16 +40,7 @@ struct loop {
     struct sig *signals;
     char *read_buffer;
     struct quiet *quiet;
-};
-
-struct timer {
-    union { /* first: closed_cb frees it */
-        uv_handle_t handle;
-        uv_timer_t timer;
-        uv_idle_t idle; /* no delay */
-    } h;
-    loop_fn *fn;
-    void *arg;
+    struct timers timers;
 };
 
 struct watch {
@@ -106,6 +98,7 @@ loop_new(void)
     ASSERT(uv_async_init(&l->uv, &l->async, async_cb) == 0);
     ASSERT(pthread_mutex_init(&l->lock, NULL) == 0);
     l->async.data = l;
+    timers_init(&l->timers, &l->uv);
     signal(SIGPIPE, SIG_IGN);
     return l;
 }
@@ -114,6 +107,12 @@ uv_loop_t *
 loop_uv(struct loop *l)
 {
     return &l->uv;
+}
+
+struct timers *
+loop_timers(struct loop *l)
+{
+    return &l->timers;
 }
 
 char *
@@ -173,6 +172,13 @@ struct walk {
     bool tell;
 };
 
+static bool
+is_ours(const struct loop *l, const uv_handle_t *h)
+{
+    return h == (const uv_handle_t *)&l->async || h == (const uv_handle_t *)&l->timers.clock ||
+           h == (const uv_handle_t *)&l->timers.soon;
+}
+
 static void
 walk_cb(uv_handle_t *h, void *arg)
 {
@@ -180,7 +186,7 @@ walk_cb(uv_handle_t *h, void *arg)
 
     if (uv_is_closing(h)) {
         w->closing++;
-    } else if (h != (uv_handle_t *)&w->l->async && h->type != UV_SIGNAL) {
+    } else if (!is_ours(w->l, h) && h->type != UV_SIGNAL) {
         w->open++;
         if (w->tell)
             fprintf(stderr, "loop_free: a %s handle was left open\n",
@@ -207,18 +213,22 @@ loop_free(struct loop *l)
         w.tell = true;
         uv_walk(&l->uv, walk_cb, &w);
     }
-    ASSERT(w.open == 0);
+    if (l->timers.live > 0)
+        fprintf(stderr, "loop_free: %zu timers were left\n", l->timers.live);
+    ASSERT(w.open == 0 && l->timers.live == 0);
     while (l->signals) {
         struct sig *s = l->signals;
         l->signals = s->next;
         uv_close((uv_handle_t *)&s->h, closed_cb);
     }
     uv_close((uv_handle_t *)&l->async, NULL);
+    timers_close(&l->timers);
     atomic_store(&l->stop, false);
     uv_run(&l->uv, UV_RUN_DEFAULT);
     ASSERT(!posts_pending(l)); /* a closing handle posted: nobody would run it */
     ASSERT(uv_loop_close(&l->uv) == 0);
     pthread_mutex_destroy(&l->lock);
+    timers_done(&l->timers);
     free(l->posts);
     free(l->running);
     talloc_free(l);
@@ -244,54 +254,6 @@ loop_post(struct loop *l, loop_fn *fn, void *arg)
     l->posts[l->n_posts++] = (struct post){fn, arg};
     pthread_mutex_unlock(&l->lock);
     uv_async_send(&l->async);
-}
-
-static void
-timer_fire(struct timer *t)
-{
-    loop_fn *fn = t->fn;
-    void *arg = t->arg;
-    uv_close(&t->h.handle, closed_cb);
-    fn(arg);
-}
-
-static void
-timer_cb(uv_timer_t *h)
-{
-    timer_fire((struct timer *)h);
-}
-
-static void
-idle_cb(uv_idle_t *h)
-{
-    timer_fire((struct timer *)h);
-}
-
-struct timer *
-timer_start(struct loop *l, int64_t delay_ms, loop_fn *fn, void *arg)
-{
-    struct timer *t = mem_new(NULL, struct timer);
-    t->fn = fn;
-    t->arg = arg;
-    if (delay_ms <= 0) {
-        /* libuv fires a timer of 0 ms that a timer starts in the same turn, so a chain of them would
-         * keep everybody else waiting; an idle handle waits for the next turn */
-        ASSERT(uv_idle_init(&l->uv, &t->h.idle) == 0);
-        ASSERT(uv_idle_start(&t->h.idle, idle_cb) == 0);
-        return t;
-    }
-    ASSERT(uv_timer_init(&l->uv, &t->h.timer) == 0);
-    /* the cached time may be old when a callback ran long: the timer would fire early */
-    uv_update_time(&l->uv);
-    ASSERT(uv_timer_start(&t->h.timer, timer_cb, (uint64_t)delay_ms, 0) == 0);
-    return t;
-}
-
-void
-timer_stop(struct timer *t)
-{
-    if (t)
-        uv_close(&t->h.handle, closed_cb);
 }
 
 static void

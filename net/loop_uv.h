@@ -10,6 +10,7 @@
 #include "net/loop.h"
 
 uv_loop_t *loop_uv(struct loop *l);
+struct timers *loop_timers(struct loop *l);
 /* STREAM_READ_SIZE bytes shared by all reads of the loop: valid until the read callback returns. */
 char *loop_read_buffer(struct loop *l);
 /* A connection has gone: counts for loop_give_back(). */

@@ -129,13 +129,27 @@ pump_soon(struct rpc_client *c)
         c->pump = timer_start(c->loop, 0, pump_cb, c);
 }
 
+/* The first frame of a turn is taken as it is. */
+static void
+pump_put(struct rpc_client *c, struct buf *to, struct buf *frame)
+{
+    if (to->len == 0) {
+        struct buf spare = *to;
+        *to = *frame;
+        to->max = SIZE_MAX;
+        *frame = spare;
+    } else {
+        buf_put(to, frame->data, frame->len);
+    }
+    buf_done(frame);
+    pump_soon(c);
+}
+
 static void
 local_carrier(void *arg, struct buf *frame)
 {
     struct rpc_client *c = arg;
-    buf_put(&c->to_client, frame->data, frame->len);
-    buf_done(frame);
-    pump_soon(c);
+    pump_put(c, &c->to_client, frame);
 }
 
 static bool
@@ -175,13 +189,10 @@ static void connect_next(struct rpc_client *c);
 static void
 put_out(struct rpc_client *c, struct buf *frame)
 {
-    if (c->local) {
-        buf_put(&c->to_server, frame->data, frame->len);
-        buf_done(frame);
-        pump_soon(c);
-    } else {
+    if (c->local)
+        pump_put(c, &c->to_server, frame);
+    else
         stream_write(c->stream, frame, 1);
-    }
 }
 
 static void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Streams: what is asked of any transport: limits, time-outs and an orderly end. Listeners are in
- * listener.c, sockets in transport_uv.c.
+ * listener.c, sockets in transport.c.
  */
 #include "net/stream.h"
 

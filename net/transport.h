@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transports: what carries the bytes of a stream. Private to net/. A socket is one (transport_uv.c: TCP
+ * Transports: what carries the bytes of a stream. Private to net/. A socket is one (transport.c: TCP
  * and unix); a filter such as TLS is one as well, which sits on another as its upper side.
  *
  * Limits, time-outs and the order of ending are the stream's (stream.c); a transport moves bytes. Its
