@@ -51,14 +51,15 @@ copy_config(struct server *s, const struct server_config *in)
         c->snapshot_entries = 8192;
     if (c->snapshot_bytes == 0)
         c->snapshot_bytes = 64 << 20;
-    if (c->heartbeat_min_ms == 0)
-        c->heartbeat_min_ms = 10000;
-    if (c->heartbeat_grace_ms == 0)
-        c->heartbeat_grace_ms = 10000;
-    if (c->failover_ttl_ms == 0)
-        c->failover_ttl_ms = 300000;
-    if (c->max_heartbeats_per_s == 0)
-        c->max_heartbeats_per_s = 50;
+    struct {
+        int64_t *ms, dflt;
+    } beats[] = {{&c->heartbeat_min_ms, 10000},
+                 {&c->heartbeat_grace_ms, 10000},
+                 {&c->failover_ttl_ms, 300000},
+                 {&c->max_heartbeats_per_s, 50}};
+    for (size_t i = 0; i < ARRAY_LEN(beats); i++)
+        if (*beats[i].ms <= 0)
+            *beats[i].ms = beats[i].dflt;
     if (c->gc_interval_ns <= 0)
         c->gc_interval_ns = GC_INTERVAL_NS;
     const struct gc_ages *d = &gc_ages_default;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The drainer's passes (see drainer.h).
+ * The drainer: carries out what drain_step() says, while this server leads and some node drains. A
+ * pass reads a snapshot on a worker thread of the loop and proposes entries; what follows in the log
+ * asks for the next pass. Loop thread but where it says otherwise. Without a draining node there is
+ * no timer and no work.
  */
-#include "server/leader/drainer.h"
-
 #include "api/terms.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -12,8 +13,17 @@
 #include "server/leader/drain.h"
 #include "server/leader/leader_int.h"
 
+enum {
+    DRAINER_PAUSE_MS = 100,      /* between two passes: what happens meanwhile is seen together */
+    DRAINER_SLEEP_MAX_MS = 60000 /* deadlines are by the wall clock, which may be set */
+};
+
 struct drainer {
     struct leader *l;
+    /* core thread */
+    size_t draining; /* nodes, as of the last entry */
+    bool news;       /* of them, or of allocations while there are some */
+    /* loop thread */
     bool on;
     uint64_t gen; /* counts leaderships: what an older one found is dropped */
     bool busy;  /* a pass is under way */
@@ -32,14 +42,7 @@ struct pass {
     size_t waits; /* proposals without an answer, plus one while they are made */
 };
 
-struct drainer *
-drainer_new(struct leader *l)
-{
-    struct drainer *d = mem_new(l, struct drainer);
-
-    d->l = l;
-    return d;
-}
+static void drainer_kick(void *arg);
 
 /* --- the view of a pass: rows are read once and live as long as it --- */
 
@@ -101,7 +104,7 @@ pass_work(void *arg)
     const struct drain_in in = {
         .nodes = nodes.v,
         .n_nodes = nodes.n,
-        .now = clock_wall_ns(),
+        .now = env_wall_ns(p->d->l->env),
         .allocs_by_node = by_node,
         .allocs_by_job = by_job,
         .job = job,
@@ -126,8 +129,8 @@ timer_fired(void *arg)
 static void
 sleep_ms(struct drainer *d, int64_t ms)
 {
-    timer_stop(d->timer);
-    d->timer = timer_start(server_loop(d->l->s), ms < DRAINER_SLEEP_MAX_MS ? ms : DRAINER_SLEEP_MAX_MS,
+    env_timer_stop(d->l->env, d->timer);
+    d->timer = env_timer(d->l->env, ms < DRAINER_SLEEP_MAX_MS ? ms : DRAINER_SLEEP_MAX_MS,
                            timer_fired, d);
 }
 
@@ -138,13 +141,13 @@ pass_end(struct pass *p)
 
     if (!gate_is_closed(p->gate)) {
         d->busy = false;
-        d->not_before_ms = loop_now_ms(server_loop(d->l->s)) + DRAINER_PAUSE_MS;
+        d->not_before_ms = env_mono_ms(d->l->env) + DRAINER_PAUSE_MS;
         if (!d->on) {
             /* whoever leads now does the rest */
         } else if (d->again) {
             drainer_kick(d);
         } else if (p->out != NULL && p->out->look_again != INT64_MAX) {
-            int64_t ms = (p->out->look_again - clock_wall_ns()) / NS_PER_MS + 1;
+            int64_t ms = (p->out->look_again - env_wall_ns(d->l->env)) / NS_PER_MS + 1;
             sleep_ms(d, ms);
         }
     }
@@ -171,7 +174,7 @@ pass_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result *r
 static void
 propose(struct pass *p, struct intent *in)
 {
-    in->time = clock_wall_ns();
+    in->time = env_wall_ns(p->d->l->env);
     p->waits++;
     server_propose(p->d->l->s, in, pass_stored, p);
 }
@@ -189,7 +192,7 @@ propose_move(struct pass *p, struct drain_move *m, bool replace)
     if (!replace)
         dt.migrate_disable_placement = (struct opt_bool){true, true};
     for (size_t i = 0; i < m->n_jobs; i++) {
-        struct evaluation *e = eval_of_job(p, server_env(p->d->l->s), m->jobs[i], TRIGGER_NODE_DRAIN);
+        struct evaluation *e = eval_of_job(p, p->d->l->env, m->jobs[i], TRIGGER_NODE_DRAIN);
         list_add(p, at.evals, e);
     }
     propose(p, &(struct intent){.alloc_transition = &at});
@@ -213,37 +216,89 @@ pass_found(void *arg)
         pass_end(p);
 }
 
-void
-drainer_kick(struct drainer *d)
+/* Something that draining depends on has changed. */
+static void
+drainer_kick(void *arg)
 {
+    struct drainer *d = arg;
+
     d->again = true;
     if (!d->on || d->busy)
         return;
-    int64_t wait_ms = d->not_before_ms - loop_now_ms(server_loop(d->l->s));
+    int64_t wait_ms = d->not_before_ms - env_mono_ms(d->l->env);
     if (wait_ms > 0) {
         sleep_ms(d, wait_ms);
         return;
     }
-    timer_stop(TAKE(d->timer));
+    env_timer_stop(d->l->env, TAKE(d->timer));
     d->busy = true;
     d->again = false;
     struct pass *p = mem_new(NULL, struct pass);
     p->d = d;
     p->gen = d->gen;
     p->gate = gate_ref(d->l->gate);
-    loop_work(server_loop(d->l->s), pass_work, pass_found, p);
+    env_work(d->l->env, pass_work, pass_found, p);
 }
 
-void
-drainer_start(struct drainer *d)
+/* --- the row --- */
+
+static void
+row_init(struct leader *l)
 {
-    d->on = true;
-    d->gen++;
+    l->drainer = mem_new(l, struct drainer);
+    l->drainer->l = l;
 }
 
-void
-drainer_stop(struct drainer *d)
+static void
+row_on_leader(struct leader *l, struct state_txn *t)
 {
+    (void)t;
+    l->drainer->draining = l->live->n_draining;
+    l->drainer->news = l->live->n_draining > 0;
+}
+
+/* Behind the live table, which has seen the entry. */
+static void
+row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
+{
+    struct drainer *d = l->drainer;
+
+    (void)index;
+    (void)in;
+    d->news |= d->draining != l->live->n_draining || (l->live->n_draining > 0 && res->allocs.n > 0) ||
+               (res->node != NULL && res->node->drain_strategy != NULL);
+    d->draining = l->live->n_draining;
+}
+
+static void
+row_on_batch(struct leader *l)
+{
+    if (l->drainer->news)
+        env_post(l->env, drainer_kick, l->drainer);
+    l->drainer->news = false;
+}
+
+static void
+row_begin(struct leader *l)
+{
+    l->drainer->on = true;
+    l->drainer->gen++;
+}
+
+static void
+row_end(struct leader *l)
+{
+    struct drainer *d = l->drainer;
+
     d->on = false;
-    timer_stop(TAKE(d->timer));
+    env_timer_stop(l->env, TAKE(d->timer));
 }
+
+const struct controller drainer_row = {
+    .init = row_init,
+    .on_leader = row_on_leader,
+    .on_applied = row_on_applied,
+    .on_batch = row_on_batch,
+    .begin = row_begin,
+    .end = row_end,
+};

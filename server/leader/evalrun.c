@@ -16,12 +16,6 @@ static void run_attempt(struct run *r);
 static void run_finish(struct run *r);
 static bool run_propose_part(struct run *r);
 
-static int64_t
-mono_ms(void)
-{
-    return clock_mono_ns() / NS_PER_MS;
-}
-
 static void
 attempt_free(void *ctx)
 {
@@ -63,9 +57,9 @@ run_end(struct run *r, bool ok)
 
     l->n_running -= !r->placed;
     if (ok)
-        broker_ack(l->broker, r->eval->id, r->token, mono_ms(), clock_wall_ns());
+        broker_ack(l->broker, r->eval->id, r->token, env_mono_ms(l->env), env_wall_ns(l->env));
     else
-        broker_nack(l->broker, r->eval->id, r->token, mono_ms());
+        broker_nack(l->broker, r->eval->id, r->token, env_mono_ms(l->env));
     run_free(r);
     leader_work(l);
 }
@@ -80,6 +74,17 @@ run_drop(struct run *r)
     l->n_running -= !r->placed;
     run_free(r);
     leader_work(l);
+}
+
+void
+runs_drop(struct leader *l)
+{
+    while (l->plans != NULL) {
+        struct run *r = l->plans;
+        l->plans = r->next;
+        mem_free(r->ctx);
+        talloc_free(r);
+    }
 }
 
 void
@@ -177,7 +182,7 @@ static void
 run_follow(struct run *r)
 {
     struct intent_eval_update up = {.evals = r->out->followups};
-    struct intent in = {.time = clock_wall_ns(), .eval_update = &up};
+    struct intent in = {.time = env_wall_ns(r->l->env), .eval_update = &up};
 
     for (size_t i = 0; i < up.evals.n; i++)
         up.evals.v[i]->create_time = up.evals.v[i]->modify_time = in.time;
@@ -221,14 +226,14 @@ run_work(void *arg)
 {
     struct run *r = arg;
     struct sched_view_state v;
-    struct rng rng = rng_seed(rand_u64(), rand_u64());
-    struct sched_in in = {.view = &v.view, .eval = r->eval, .now = clock_wall_ns(), .rng = &rng};
+    struct rng rng = rng_seed(env_random(r->l->env), env_random(r->l->env));
+    struct sched_in in = {.view = &v.view, .eval = r->eval, .now = env_wall_ns(r->l->env), .rng = &rng};
 
     sched_view_init(&v, r->ctx, r->txn, r->nodes);
     r->snapshot_index = v.view.index;
-    int64_t start = clock_mono_ns();
+    int64_t start = env_mono_ns(r->l->env);
     r->out = sched_attempt(r->ctx, &in);
-    int64_t took = clock_mono_ns() - start;
+    int64_t took = env_mono_ns(r->l->env) - start;
     r->heavy = took > NS_PER_MS;
     note_time(r->out, took);
     state_read_end(TAKE(r->txn));
@@ -241,7 +246,7 @@ run_attempt(struct run *r)
 {
     struct leader *l = r->l;
 
-    broker_touch(l->broker, r->eval->id, r->token, mono_ms());
+    broker_touch(l->broker, r->eval->id, r->token, env_mono_ms(l->env));
     run_forget(r);
     r->ctx = mem_ctx("evaluation");
     r->out = NULL;
@@ -252,7 +257,7 @@ run_attempt(struct run *r)
     if (!workers_submit(l->workers, run_work, r)) {
         /* the server is stopping: whoever leads next finds the evaluation in the state */
         l->n_running--;
-        broker_nack(l->broker, r->eval->id, r->token, mono_ms());
+        broker_nack(l->broker, r->eval->id, r->token, env_mono_ms(l->env));
         run_free(r);
     }
 }
@@ -335,7 +340,7 @@ static bool
 run_propose_part(struct run *r)
 {
     struct plan_result part;
-    struct intent in = {.time = clock_wall_ns(), .plan_result = &part};
+    struct intent in = {.time = env_wall_ns(r->l->env), .plan_result = &part};
 
     r->next_at = r->at;
     if (!plan_part(r->verdict, r->part_max, &r->next_at, &part))
@@ -387,7 +392,7 @@ run_stored(struct run *r, int code, struct fsm_result *res)
 static struct evaluation *
 blocked_new_eval(struct run *r, const char *trigger, const char *text)
 {
-    struct evaluation *b = eval_after(r->ctx, server_env(r->l->s), r->eval, trigger);
+    struct evaluation *b = eval_after(r->ctx, r->l->env, r->eval, trigger);
 
     b->status_description = text;
     return b;
@@ -402,7 +407,7 @@ fill_blocked(struct run *r, struct evaluation *b)
     b->failed_tg_allocs = r->out->failed;
     b->queued_allocations = r->out->queued;
     b->snapshot_index = r->snapshot_index;
-    b->modify_time = clock_wall_ns();
+    b->modify_time = env_wall_ns(r->l->env);
 }
 
 static void
@@ -410,7 +415,7 @@ run_finish(struct run *r)
 {
     struct evaluation e = *r->eval, *v[2] = {&e};
     struct intent_eval_update up = {.evals = {v, 1}};
-    struct intent in = {.time = clock_wall_ns(), .eval_update = &up};
+    struct intent in = {.time = env_wall_ns(r->l->env), .eval_update = &up};
     bool gave_up = r->conflicts && r->attempt >= sched_attempts(r->eval->type);
 
     e.modify_time = in.time;

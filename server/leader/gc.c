@@ -166,6 +166,12 @@ gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_
 
 /* --- the leader's pass: entry by entry, until nothing more may go --- */
 
+struct gc {
+    struct timer *timer;
+    int64_t at_ns;     /* when it fires, monotonic */
+    atomic_bool noted; /* any thread: something has ended since the last look */
+};
+
 struct gc_pass {
     struct leader *l;
     struct gate *gate;
@@ -179,33 +185,35 @@ struct gc_pass {
 };
 
 static void pass_begin(struct gc_pass *p);
+static void gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg);
 
 static void
 gc_due(void *arg)
 {
     struct leader *l = arg;
 
-    l->gc_timer = NULL;
+    l->gc->timer = NULL;
     gc_run(l, false, NULL, NULL);
 }
 
 static void
 arm_in(struct leader *l, int64_t delay_ns)
 {
-    int64_t at = clock_mono_ns() + delay_ns;
+    struct gc *g = l->gc;
+    int64_t at = env_mono_ns(l->env) + delay_ns;
 
-    if (l->stopping || !l->beats_on || (l->gc_timer != NULL && l->gc_at_ns <= at))
+    if (!l->on || (g->timer != NULL && g->at_ns <= at))
         return;
-    timer_stop(l->gc_timer);
-    l->gc_at_ns = at;
-    l->gc_timer = timer_start(server_loop(l->s), delay_ns / NS_PER_MS + 1, gc_due, l);
+    env_timer_stop(l->env, g->timer);
+    g->at_ns = at;
+    g->timer = env_timer(l->env, delay_ns / NS_PER_MS + 1, gc_due, l);
 }
 
 static void
 pass_end(struct gc_pass *p, bool closed)
 {
     if (!closed && p->due_ns != INT64_MAX) {
-        int64_t wait = p->due_ns - clock_wall_ns(), least = server_cfg(p->l->s)->gc_interval_ns;
+        int64_t wait = p->due_ns - env_wall_ns(p->l->env), least = server_cfg(p->l->s)->gc_interval_ns;
         arm_in(p->l, wait > least ? wait : least);
     }
     if (p->done != NULL)
@@ -240,7 +248,7 @@ pass_work(void *arg)
     if (!gate_enter(p->gate))
         return;
     struct state_txn *t = state_read_begin(server_state(p->l->s), p->ctx);
-    p->reap = gc_find(p->ctx, t, &p->ages, clock_wall_ns(), &p->due_ns);
+    p->reap = gc_find(p->ctx, t, &p->ages, env_wall_ns(p->l->env), &p->due_ns);
     state_read_end(t);
     gate_leave(p->gate);
 }
@@ -255,7 +263,7 @@ pass_found(void *arg)
         pass_end(p, closed);
         return;
     }
-    struct intent in = {.time = clock_wall_ns(), .reap = p->reap};
+    struct intent in = {.time = env_wall_ns(p->l->env), .reap = p->reap};
     server_propose(p->l->s, &in, pass_stored, p);
 }
 
@@ -266,10 +274,11 @@ pass_begin(struct gc_pass *p)
     p->ctx = mem_ctx("gc pass");
     p->reap = NULL;
     p->due_ns = INT64_MAX;
-    loop_work(server_loop(p->l->s), pass_work, pass_found, p);
+    env_work(p->l->env, pass_work, pass_found, p);
 }
 
-void
+/* Loop thread: one pass; `done` (may be NULL) on the loop when it is in the log. */
+static void
 gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg)
 {
     const struct server_config *c = server_cfg(l->s);
@@ -281,7 +290,7 @@ gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), vo
                                    .batch_eval_s = c->gc_batch_eval_ns / NS_PER_S,
                                    .job_s = c->gc_job_ns / NS_PER_S,
                                    .node_s = c->gc_node_ns / NS_PER_S};
-    atomic_store(&l->gc_noted, false); /* what ends from here on is not in the snapshot */
+    atomic_store(&l->gc->noted, false); /* what ends from here on is not in the snapshot */
     pass_begin(p);
 }
 
@@ -291,7 +300,8 @@ leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg)
     gc_run(l, true, done, arg);
 }
 
-void
+/* Loop thread: a look in an interval from now, or sooner when one is due sooner. */
+static void
 gc_arm(struct leader *l)
 {
     arm_in(l, server_cfg(l->s)->gc_interval_ns);
@@ -320,9 +330,30 @@ ends_something(const struct fsm_result *res)
     return false;
 }
 
-void
-gc_seen(struct leader *l, const struct fsm_result *res)
+static void
+row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
 {
-    if (!atomic_load(&l->gc_noted) && ends_something(res) && !atomic_exchange(&l->gc_noted, true))
-        loop_post(server_loop(l->s), noted, l);
+    (void)index;
+    (void)in;
+    if (!atomic_load(&l->gc->noted) && ends_something(res) && !atomic_exchange(&l->gc->noted, true))
+        env_post(l->env, noted, l);
 }
+
+static void
+row_init(struct leader *l)
+{
+    l->gc = mem_new(l, struct gc);
+}
+
+static void
+row_end(struct leader *l)
+{
+    env_timer_stop(l->env, TAKE(l->gc->timer));
+}
+
+const struct controller gc_row = {
+    .init = row_init,
+    .on_applied = row_on_applied,
+    .begin = gc_arm,
+    .end = row_end,
+};

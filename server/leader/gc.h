@@ -12,8 +12,6 @@
 #include "server/fsm/fsm.h"
 #include "server/state/state.h"
 
-struct leader;
-
 #define GC_INTERVAL_NS (300 * INT64_C(1000000000)) /* job_gc_interval */
 
 enum {
@@ -31,12 +29,5 @@ extern const struct gc_ages gc_ages_default;
  * something else may go that has ended already; INT64_MAX: there is nothing. */
 struct intent_reap *gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages,
                             int64_t now_ns, int64_t *ret_due_ns);
-
-/* Loop thread: a look in an interval from now, or sooner when one is due sooner. */
-void gc_arm(struct leader *l);
-/* Core thread: an entry was applied; arms when something has ended by it. */
-void gc_seen(struct leader *l, const struct fsm_result *res);
-/* Loop thread: one pass; `done` (may be NULL) on the loop when it is in the log. */
-void gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg);
 
 #endif

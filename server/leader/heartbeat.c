@@ -23,7 +23,7 @@ struct beat {
 };
 
 struct heartbeats {
-    struct loop *loop;
+    const struct env *env;
     struct heartbeat_config cfg;
     void (*missed)(void *arg, const char *node_id);
     void *arg;
@@ -53,12 +53,12 @@ heartbeats_done(struct heartbeats *h)
 }
 
 struct heartbeats *
-heartbeats_new(const void *ctx, struct loop *l, const struct heartbeat_config *c,
+heartbeats_new(const void *ctx, const struct env *env, const struct heartbeat_config *c,
                void (*missed)(void *arg, const char *node_id), void *arg)
 {
     struct heartbeats *h = mem_new(ctx, struct heartbeats);
 
-    h->loop = l;
+    h->env = env;
     h->cfg = *c;
     h->missed = missed;
     h->arg = arg;
@@ -82,7 +82,7 @@ heartbeats_clear(struct heartbeats *h)
 
     HASH_ITER(hh, h->by_id, b, nb)
         beat_del(h, b);
-    timer_stop(h->timer);
+    env_timer_stop(h->env, h->timer);
     h->timer = NULL;
 }
 
@@ -95,7 +95,7 @@ static void
 fired(void *arg)
 {
     struct heartbeats *h = arg;
-    int64_t now_ms = loop_now_ms(h->loop);
+    int64_t now_ms = env_mono_ms(h->env);
     int64_t again_ms = h->cfg.grace_ms > LOOK_AGAIN_MS ? h->cfg.grace_ms : LOOK_AGAIN_MS;
     bool stood_still = false;
 
@@ -127,9 +127,9 @@ arm(struct heartbeats *h)
 
     if (b == NULL || (h->timer != NULL && h->timer_ms <= b->due_ms))
         return;
-    timer_stop(h->timer);
+    env_timer_stop(h->env, h->timer);
     h->timer_ms = b->due_ms;
-    h->timer = timer_start(h->loop, b->due_ms - loop_now_ms(h->loop), fired, h);
+    h->timer = env_timer(h->env, b->due_ms - env_mono_ms(h->env), fired, h);
 }
 
 static void
@@ -141,11 +141,11 @@ beat_set(struct heartbeats *h, const char *node_id, int64_t delay_ms)
     if (b == NULL) {
         b = mem_new(h, struct beat);
         str_copy(b->id, sizeof(b->id), node_id);
-        b->due_ms = loop_now_ms(h->loop) + delay_ms;
+        b->due_ms = env_mono_ms(h->env) + delay_ms;
         HASH_ADD_STR(h->by_id, id, b);
         pheap_push(&h->heap, b);
     } else {
-        b->due_ms = loop_now_ms(h->loop) + delay_ms;
+        b->due_ms = env_mono_ms(h->env) + delay_ms;
         b->overdue = false;
         pheap_update(&h->heap, b);
     }
@@ -164,7 +164,7 @@ int64_t
 heartbeats_reset(struct heartbeats *h, const char *node_id)
 {
     int64_t i = heartbeat_interval(&h->cfg, heartbeats_count(h));
-    int64_t ttl = i + (int64_t)(rand_u64() % (uint64_t)i);
+    int64_t ttl = i + (int64_t)(env_random(h->env) % (uint64_t)i);
 
     beat_set(h, node_id, ttl + h->cfg.grace_ms);
     return ttl * NS_PER_MS;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/loop.h"
+#include "server/env.h"
 
 struct heartbeats;
 
@@ -22,7 +22,7 @@ struct heartbeat_config {
 
 /* `missed` is called once per expiry, a second after it; the node's timer is gone then. Time in which the
  * loop stood still does not count. */
-struct heartbeats *heartbeats_new(const void *ctx, struct loop *l, const struct heartbeat_config *c,
+struct heartbeats *heartbeats_new(const void *ctx, const struct env *env, const struct heartbeat_config *c,
                                   void (*missed)(void *arg, const char *node_id), void *arg);
 /* Every timer is dropped. */
 void heartbeats_clear(struct heartbeats *h);

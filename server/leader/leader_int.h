@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of leader.c and evalrun.c only. Everything here belongs to the core thread unless it says
- * otherwise.
+ * Inside of leader/ only: the leader and its controllers. Everything here belongs to the core
+ * thread unless it says otherwise.
  */
 #ifndef PADDOCK_SERVER_LEADER_LEADER_INT_H
 #define PADDOCK_SERVER_LEADER_LEADER_INT_H
@@ -9,13 +9,11 @@
 #include <stdatomic.h>
 
 #include "common/num.h"
-#include "net/loop.h"
 #include "server/fsm/fsm.h"
 #include "server/gate.h"
 #include "server/host.h"
 #include "server/leader/blocked.h"
 #include "server/leader/broker.h"
-#include "server/leader/drainer.h"
 #include "server/leader/heartbeat.h"
 #include "server/leader/leader.h"
 #include "server/leader/owed.h"
@@ -54,41 +52,63 @@ enum { FIGURE_READY, FIGURE_UNACKED, FIGURE_PENDING, FIGURE_WAITING, FIGURE_BLOC
 
 struct leader {
     struct server *s;
-    atomic_size_t figures[FIGURES]; /* of the core thread, for metrics */
-    struct workers *workers;
+    const struct env *env;
     struct gate *gate;
+    struct workers *workers;
+    atomic_size_t figures[FIGURES]; /* of the core thread, for metrics */
+    atomic_bool retired;            /* loop thread sets it */
+
     bool leading;
-    uint64_t gen;     /* counts leaderships: results of an older one are dropped */
+    uint64_t gen; /* counts leaderships: results of an older one are dropped */
     struct broker *broker;
     struct blocked *blocked;
     struct live *live;
-    size_t n_running; /* runs of this leadership that hold a worker's place */
+    size_t n_running;  /* runs of this leadership that hold a worker's place */
     struct run *plans; /* waiting for the applier: by priority, then in order */
     bool plan_busy;
-    size_t n_draining; /* nodes */
-    bool drain_news;   /* of them, or of allocations while there are some */
-    int64_t alarm_ms; /* when the loop wakes us; INT64_MAX: never */
 
     /* loop thread */
+    bool on; /* between begin and end */
+    bool stopping;
     struct owed *owed;
     struct heartbeats *beats;
-    bool beats_on;
-    struct timer *alarm;
-    int64_t alarm_set_ms;
-    struct timer *gc_timer;
+
+    /* of their controllers alone */
+    struct alarm *alarm;
+    struct gc *gc;
     struct drainer *drainer;
-    int64_t gc_at_ns; /* when it fires, monotonic */
-    atomic_bool gc_noted; /* any thread: something has ended since the last look */
-    bool stopping;
-    atomic_bool retired; /* loop thread sets it */
 };
+
+/* What the leader does besides placing: a file, and a row in leader.c. What it does not define is NULL. */
+struct controller {
+    void (*init)(struct leader *l); /* with the server */
+    /* Core thread, as leader_hooks: rebuild from the state; an entry that changed something; after a batch of
+     * them, after on_leader and when the alarm rings; drop what was built. */
+    void (*on_leader)(struct leader *l, struct state_txn *t);
+    void (*on_applied)(struct leader *l, uint64_t index, const struct intent *in,
+                       const struct fsm_result *res);
+    void (*on_batch)(struct leader *l);
+    void (*on_lose)(struct leader *l);
+    /* Loop thread: before what on_leader posts, and behind on_lose or when the server stops; after that no
+     * timer of it is left. */
+    void (*begin)(struct leader *l);
+    void (*end)(struct leader *l);
+};
+extern const struct controller alarm_row, alive_row, drainer_row, evals_row, gc_row, owed_row;
+
+/* Core thread: on_batch of each row. */
+void leader_batch(void *leader);
+/* Core thread: leader_batch() is called at this time, or before. */
+void leader_alarm(struct leader *l, int64_t at_ms);
+/* Core thread: a write that nobody waits for (owed.h). */
+void leader_owe(struct leader *l, const struct intent *in);
 
 /* Begins work on an evaluation that the broker handed out. */
 void run_start(struct leader *l, const struct evaluation *e, uint64_t token);
+/* Those that wait in the plan queue go. */
+void runs_drop(struct leader *l);
 /* Hands out what is ready, cancels what is superfluous, sets the alarm. */
 void leader_work(struct leader *l);
-/* Stores evaluations, now or as soon as writes are taken again (owed.h). */
-void leader_put_evals(struct leader *l, struct evaluation **v, size_t n);
 /* The next plan, if none is in the log already. */
 void leader_next_plan(struct leader *l);
 

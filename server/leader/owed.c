@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "server/leader/leader_int.h"
 
 struct debt {
     struct owed *o;
@@ -25,7 +26,7 @@ struct debt {
 };
 
 struct owed {
-    struct loop *loop;
+    const struct env *env;
     owed_propose_fn *propose;
     void *arg;
     bool on;
@@ -37,11 +38,11 @@ struct owed {
 };
 
 struct owed *
-owed_new(const void *ctx, struct loop *l, owed_propose_fn *propose, void *arg)
+owed_new(const void *ctx, const struct env *env, owed_propose_fn *propose, void *arg)
 {
     struct owed *o = mem_new(ctx, struct owed);
 
-    o->loop = l;
+    o->env = env;
     o->propose = propose;
     o->arg = arg;
     o->last = &o->waiting;
@@ -112,14 +113,14 @@ refused(struct owed *o, struct debt *d, const struct err *e)
         log_warn("leader", "a write of the leader was refused: it is tried again", "error", e->text, NULL);
     int64_t ms = o->backoff_ms > 0 ? o->backoff_ms * 2 : OWED_RETRY_MIN_MS;
     o->backoff_ms = ms < OWED_RETRY_MAX_MS ? ms : OWED_RETRY_MAX_MS;
-    o->retry = timer_start(o->loop, o->backoff_ms, retry_one, o);
+    o->retry = env_timer(o->env, o->backoff_ms, retry_one, o);
 }
 
 static void
 send_all(struct owed *o)
 {
     o->backoff_ms = 0;
-    timer_stop(TAKE(o->retry));
+    env_timer_stop(o->env, TAKE(o->retry));
     for (struct debt *d; (d = take_first(o)) != NULL;)
         debt_send(d);
 }
@@ -180,7 +181,7 @@ owed_stop(struct owed *o)
     o->on = false;
     o->gen++;
     o->backoff_ms = 0;
-    timer_stop(TAKE(o->retry));
+    env_timer_stop(o->env, TAKE(o->retry));
     HASH_CLEAR(hh, o->by_key); /* what is sent is freed by its answer */
     for (struct debt *d; (d = take_first(o)) != NULL;)
         talloc_free(d);
@@ -228,3 +229,54 @@ owed_cancel(struct owed *o, const char *key)
     debt_free(d);
     return true;
 }
+
+/* --- the leader's --- */
+
+struct put {
+    struct leader *l;
+    struct intent *in;
+};
+
+static void
+put_loop(void *arg)
+{
+    struct put *p = arg;
+
+    owed_add(p->l->owed, p->in, NULL, NULL, NULL);
+    talloc_free(p);
+}
+
+void
+leader_owe(struct leader *l, const struct intent *in)
+{
+    struct put *p = mem_new(NULL, struct put);
+
+    *p = (struct put){l, codec_clone(p, &type_intent, in)};
+    env_post(l->env, put_loop, p);
+}
+
+static void
+propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
+{
+    server_propose(arg, in, done, done_arg);
+}
+
+static void
+row_init(struct leader *l)
+{
+    l->owed = owed_new(l, l->env, propose, l->s);
+}
+
+static void
+row_begin(struct leader *l)
+{
+    owed_start(l->owed);
+}
+
+static void
+row_end(struct leader *l)
+{
+    owed_stop(l->owed);
+}
+
+const struct controller owed_row = {.init = row_init, .begin = row_begin, .end = row_end};

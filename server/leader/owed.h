@@ -10,7 +10,6 @@
 
 #include <stdbool.h>
 
-#include "net/loop.h"
 #include "server/host.h"
 
 enum { OWED_RETRY_MIN_MS = 500, OWED_RETRY_MAX_MS = 30000 };
@@ -22,7 +21,7 @@ typedef void owed_propose_fn(void *arg, struct intent *in, propose_fn *done, voi
 /* The log has it; `res` as in propose_fn. */
 typedef void owed_stored_fn(void *arg, const struct fsm_result *res);
 
-struct owed *owed_new(const void *ctx, struct loop *l, owed_propose_fn *propose, void *arg);
+struct owed *owed_new(const void *ctx, const struct env *env, owed_propose_fn *propose, void *arg);
 /* Between both things are taken. At the end all is dropped; answers may still come until `o` is freed. */
 void owed_start(struct owed *o);
 void owed_stop(struct owed *o);

@@ -58,6 +58,7 @@ live_clear(struct live *l)
     }
     mem_free(l->nodes);
     l->nodes = node_table_new(l);
+    l->n_draining = 0;
 }
 
 static void
@@ -74,9 +75,19 @@ mark(struct live *l, const char *node_id, uint64_t index)
     m->index = index;
 }
 
+static bool
+drains(const struct live *l, const char *id)
+{
+    uint32_t row = node_table_find(l->nodes, id);
+
+    return row != NODES_NONE && l->nodes->facts[row]->node->drain_strategy != NULL;
+}
+
 void
 live_node(struct live *l, const struct node *n)
 {
+    l->n_draining -= drains(l, n->id);
+    l->n_draining += n->drain_strategy != NULL;
     node_table_put(l->nodes, node_facts_new(n));
     mark(l, n->id, n->modify_index);
 }
@@ -86,6 +97,7 @@ live_node_gone(struct live *l, const char *id)
 {
     struct live_mark *m;
 
+    l->n_draining -= drains(l, id);
     node_table_remove(l->nodes, id);
     HASH_FIND_STR(l->marks, id, m);
     if (m != NULL) {

@@ -13,6 +13,7 @@
 /* --- live: core thread only --- */
 struct live {
     struct node_table *nodes;
+    size_t n_draining; /* of them */
     struct live_alloc *allocs; /* what each allocation that holds something was counted as */
     struct live_mark *marks;   /* node id -> index of the last change of what is used there */
 };

@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "net/loop.h"
 #include "server/leader/heartbeat.h"
 
 /* V55: the base of the TTL. */
@@ -58,7 +59,9 @@ START_TEST(silent_nodes_are_missed)
         .min_ms = 40, .grace_ms = 40, .failover_ms = 20, .per_second = 0};
     struct seen s = {.loop = loop_new()};
 
-    s.h = heartbeats_new(NULL, s.loop, &c, missed, &s);
+    struct env env;
+    env_of_loop(&env, s.loop);
+    s.h = heartbeats_new(NULL, &env, &c, missed, &s);
     heartbeats_failover(s.h, "a");
     heartbeats_failover(s.h, "b");
     int64_t ttl = heartbeats_reset(s.h, "b");
@@ -98,7 +101,9 @@ START_TEST(a_server_that_stood_still_misses_nobody)
     struct seen s = {.loop = loop_new()};
     bool over = false;
 
-    s.h = heartbeats_new(NULL, s.loop, &c, missed, &s);
+    struct env env;
+    env_of_loop(&env, s.loop);
+    s.h = heartbeats_new(NULL, &env, &c, missed, &s);
     heartbeats_failover(s.h, "a");
     heartbeats_failover(s.h, "b");
     timer_start(s.loop, 10, stands_still, &s);

@@ -82,7 +82,9 @@ add(struct log *log, const char *key)
 START_TEST(what_was_refused_is_tried_until_it_is_written)
 {
     struct log log = log_new(-ENOSPC);
-    log.o = owed_new(NULL, log.loop, propose, &log);
+    struct env env;
+    env_of_loop(&env, log.loop);
+    log.o = owed_new(NULL, &env, propose, &log);
     owed_start(log.o);
     add(&log, NULL);
     add(&log, "a");
@@ -99,7 +101,9 @@ START_TEST(what_is_called_back_is_not_written)
 {
     struct log log = log_new(-ENOSPC);
     bool never = false;
-    log.o = owed_new(NULL, log.loop, propose, &log);
+    struct env env;
+    env_of_loop(&env, log.loop);
+    log.o = owed_new(NULL, &env, propose, &log);
     owed_start(log.o);
     add(&log, "a");
     ck_assert(!owed_cancel(log.o, "a")); /* on its way, and refused there */
@@ -126,7 +130,9 @@ START_TEST(what_is_too_large_is_written_in_parts)
     struct intent_eval_update up = {{NULL, 0}};
     struct intent in = {.time = 1, .eval_update = &up};
     log.evals_max = 3;
-    log.o = owed_new(NULL, log.loop, propose, &log);
+    struct env env;
+    env_of_loop(&env, log.loop);
+    log.o = owed_new(NULL, &env, propose, &log);
     owed_start(log.o);
     for (int i = 0; i < 7; i++)
         list_add(tmp, up.evals, make_eval(tmp, make_job(tmp, "j", 1), mem_printf(tmp, "e%d", i)));
