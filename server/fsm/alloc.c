@@ -224,7 +224,7 @@ apply_plan_result(struct apply *a, const struct plan_result *in)
     if (ev != NULL) {
         ev->modify_index = a->index;
         ev->modify_time = a->now;
-        state_put_eval(a->t, a->index, ev);
+        state_put(a->t, a->index, EVALS, ev);
         apply_touch_job(a, ev->namespace, ev->job_id);
         a->res->changed = true;
     }
@@ -375,7 +375,7 @@ apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
         apply_put_eval(a, apply_new_eval(a, evals[i].job, evals[i].trigger));
     if (known > 0) { /* S5; does not move the node's ModifyIndex nor the table's */
         n->last_alloc_update_index = a->index;
-        state_put_node(a->t, 0, n);
+        state_put(a->t, 0, NODES, n);
     }
     return 0;
 }

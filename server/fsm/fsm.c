@@ -80,7 +80,7 @@ store_eval(struct apply *a, struct evaluation *ev)
         ev->create_time = a->now;
     if (old != NULL || ev->modify_time == 0)
         ev->modify_time = a->now;
-    state_put_eval(a->t, a->index, ev);
+    state_put(a->t, a->index, EVALS, ev);
     a->res->changed = true;
     size_t at = apply_place_of(a, &a->at_evals, str_or(ev->id, ""), a->res->evals.n);
     if (at < a->res->evals.n)
@@ -290,13 +290,13 @@ apply_finish(struct apply *a)
             continue;
         if (tj->summary != NULL && tj->summary_changed) {
             tj->summary->modify_index = a->index;
-            state_put_summary(a->t, a->index, tj->summary);
+            state_put(a->t, a->index, SUMMARIES, tj->summary);
         }
         const char *status = job_status(a, j);
         if (!str_eq(j->status, status)) {
             j->status = status;
             j->modify_index = a->index;
-            state_put_job(a->t, a->index, j);
+            state_put(a->t, a->index, JOBS, j);
             if (a->res->job != NULL && str_eq(a->res->job->id, j->id))
                 a->res->job = j;
         }
@@ -320,11 +320,11 @@ apply_reap(struct apply *a, const struct intent_reap *in)
         const struct allocation *al = state_alloc(a->t, a->tmp, in->allocs.v[i]);
         if (al == NULL || alloc_live(al))
             continue;
-        state_del_alloc(a->t, a->index, al->id);
+        state_del(a->t, a->index, ALLOCS, al->id);
         a->res->changed = true;
     }
     for (size_t i = 0; i < in->evals.n; i++) {
-        state_del_eval(a->t, a->index, in->evals.v[i]);
+        state_del(a->t, a->index, EVALS, in->evals.v[i]);
         a->res->changed = true;
     }
     for (size_t i = 0; i < in->jobs.n; i++)
@@ -344,7 +344,7 @@ apply_scheduler_config(struct apply *a, const struct scheduler_configuration *in
     const struct scheduler_configuration *old = state_scheduler_config(a->t, a->tmp);
     c->create_index = old->create_index != 0 ? old->create_index : a->index;
     c->modify_index = a->index;
-    state_put_scheduler_config(a->t, a->index, c);
+    state_put(a->t, a->index, SCHEDULER_CONFIG, c);
     a->res->changed = true;
     return 0;
 }

@@ -48,7 +48,7 @@ put_summary(struct apply *a, const struct job *j)
     if (!changed)
         return;
     s->modify_index = a->index;
-    state_put_summary(a->t, a->index, s);
+    state_put(a->t, a->index, SUMMARIES, s);
 }
 
 /* Stores `j` as the newest version. */
@@ -60,8 +60,8 @@ put_version(struct apply *a, struct job *j, const struct job *old)
     j->modify_index = a->index;
     j->job_modify_index = a->index;
     j->status = old != NULL ? old->status : JOB_STATUS_PENDING;
-    state_put_job(a->t, a->index, j);
-    state_put_job_version(a->t, a->index, j);
+    state_put(a->t, a->index, JOBS, j);
+    state_put(a->t, a->index, JOB_VERSIONS, j);
     state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
     a->res->job = j;
     a->res->job_changed = true;
@@ -78,7 +78,7 @@ put_submission(struct apply *a, const struct job *j, const struct job_submission
     s.job_id = j->id;
     s.version = j->version;
     s.job_modify_index = j->job_modify_index;
-    state_put_submission(a->t, a->index, &s);
+    state_put(a->t, a->index, SUBMISSIONS, &s);
 }
 
 static void
@@ -142,7 +142,7 @@ apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
     if (in->no_shutdown_delay)
         skip_shutdown_delay(a, in);
     if (in->purge) {
-        state_del_job(a->t, a->index, in->namespace, in->job_id);
+        state_del(a->t, a->index, JOBS, in->namespace, in->job_id);
         a->res->changed = true;
         put_job_eval(a, in->eval, old);
         return 0;
@@ -167,6 +167,6 @@ apply_reap_job(struct apply *a, const struct job_ref *ref)
         return;
     if (state_has_live_allocs(a->t, ref->namespace, ref->id))
         return;
-    state_del_job(a->t, a->index, ref->namespace, ref->id);
+    state_del(a->t, a->index, JOBS, ref->namespace, ref->id);
     a->res->changed = true;
 }

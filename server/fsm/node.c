@@ -185,7 +185,7 @@ apply_put_node(struct apply *a, struct node *n)
     n->modify_index = a->index;
     if (n->create_index == 0)
         n->create_index = a->index;
-    state_put_node(a->t, a->index, n);
+    state_put(a->t, a->index, NODES, n);
     a->res->node = n;
     a->res->node_modify_index = a->index;
     a->res->changed = true;
@@ -409,7 +409,7 @@ static void
 remove_node(struct apply *a, const char *id)
 {
     struct on_node o = load_node(a, id);
-    state_del_node(a->t, a->index, id);
+    state_del(a->t, a->index, NODES, id);
     a->res->changed = true;
     node_evals(a, id, &o);
 }
@@ -452,7 +452,7 @@ apply_reap_node(struct apply *a, const char *id, int64_t down_before)
     struct on_node o = load_node(a, id);
     if (o.n_live > 0)
         return false;
-    state_del_node(a->t, a->index, id);
+    state_del(a->t, a->index, NODES, id);
     a->res->changed = true;
     return true;
 }

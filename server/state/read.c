@@ -24,22 +24,6 @@ struct state_iter {
     const char *name;      /* of an allocation, where keys hold its hash; NULL: any */
 };
 
-const struct type *
-row_type(unsigned table)
-{
-    static const struct type *const types[] = {
-        [T_JOBS] = &type_job,
-        [T_JOB_VERSIONS] = &type_job,
-        [T_SUBMISSIONS] = &type_job_submission,
-        [T_SUMMARIES] = &type_job_summary,
-        [T_NODES] = &type_node,
-        [T_ALLOCS] = &type_allocation,
-        [T_EVALS] = &type_evaluation,
-        [T_CONFIG] = &type_scheduler_configuration,
-    };
-    return table < ARRAY_LEN(types) ? types[table] : NULL;
-}
-
 bool
 row_get(struct state_txn *t, unsigned table, const struct key *k, struct slice *ret)
 {
@@ -50,39 +34,37 @@ row_get(struct state_txn *t, unsigned table, const struct key *k, struct slice *
 }
 
 void *
-row_decode(struct state_txn *t, const void *ctx, const struct type *type, struct slice row)
+row_decode(struct state_txn *t, const void *ctx, unsigned table, struct slice row)
 {
+    const struct type *type = table_rows[table].type;
+    size_t head = row_head(table);
     struct err e = ERR_INIT;
     void *obj = NULL;
-    if (type == &type_allocation) {
-        if (row.n < ROW_HEAD)
-            state_fatal(t->s, "an allocation row", -ERR_CORRUPT);
-        row = SLICE((const uint8_t *)row.p + ROW_HEAD, row.n - ROW_HEAD);
-    }
-    if (mp_decode(ctx, type, row.p, row.n, BUDGET(ROW_BUDGET), &obj, &e) < 0)
+    if (row.n < head)
+        state_fatal(t->s, "the head of a row", -ERR_CORRUPT);
+    if (mp_decode(ctx, type, (const uint8_t *)row.p + head, row.n - head, BUDGET(ROW_BUDGET), &obj, &e) < 0)
         state_fatal(t->s, type->name, e.code);
     return obj;
 }
 
-static void *
-get(struct state_txn *t, const void *ctx, unsigned table, struct key k)
+void *
+state_get_row(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key)
 {
+    struct key k = key_from(table_rows[table].key, &key);
     struct slice v;
-    return row_get(t, table, &k, &v) ? row_decode(t, ctx, row_type(table), v) : NULL;
+    return row_get(t, table, &k, &v) ? row_decode(t, ctx, table, v) : NULL;
 }
 
 struct job *
 state_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
 {
-    return get(t, ctx, T_JOBS, key2(ns, id));
+    return state_get(t, ctx, JOBS, ns, id);
 }
 
 struct job *
 state_job_at(struct state_txn *t, const void *ctx, const char *ns, const char *id, uint64_t jmi)
 {
-    struct key k = key2(ns, id);
-    key_u64(&k, ~jmi);
-    return get(t, ctx, T_JOB_VERSIONS, k);
+    return state_get(t, ctx, JOB_VERSIONS, ns, id, jmi);
 }
 
 bool
@@ -91,7 +73,7 @@ state_has_job_at(struct state_txn *t, const char *ns, const char *id, uint64_t j
     struct key k = key2(ns, id);
     struct slice v;
     key_u64(&k, ~jmi);
-    return row_get(t, T_JOB_VERSIONS, &k, &v);
+    return row_get(t, STATE_JOB_VERSIONS, &k, &v);
 }
 
 struct job *
@@ -100,9 +82,9 @@ state_job_version(struct state_txn *t, const void *ctx, const char *ns, const ch
 {
     struct job *found = NULL;
     struct key k = key2(ns, id);
-    struct table_scan *s = table_scan(t->t, t->s->t[T_JOB_VERSIONS], KEY_SLICE(k));
+    struct table_scan *s = table_scan(t->t, t->s->t[STATE_JOB_VERSIONS], KEY_SLICE(k));
     while (found == NULL && table_next(s)) {
-        struct job *j = row_decode(t, ctx, &type_job, s->val);
+        struct job *j = row_decode(t, ctx, STATE_JOB_VERSIONS, s->val);
         if (j->version == version)
             found = j;
         else
@@ -115,40 +97,38 @@ state_job_version(struct state_txn *t, const void *ctx, const char *ns, const ch
 struct job_summary *
 state_summary(struct state_txn *t, const void *ctx, const char *ns, const char *id)
 {
-    return get(t, ctx, T_SUMMARIES, key2(ns, id));
+    return state_get(t, ctx, SUMMARIES, ns, id);
 }
 
 struct job_submission *
 state_submission(struct state_txn *t, const void *ctx, const char *ns, const char *id,
                  uint64_t version)
 {
-    struct key k = key2(ns, id);
-    key_u64(&k, ~version);
-    return get(t, ctx, T_SUBMISSIONS, k);
+    return state_get(t, ctx, SUBMISSIONS, ns, id, version);
 }
 
 struct node *
 state_node(struct state_txn *t, const void *ctx, const char *id)
 {
-    return get(t, ctx, T_NODES, key1(id));
+    return state_get(t, ctx, NODES, id);
 }
 
 struct allocation *
 state_alloc(struct state_txn *t, const void *ctx, const char *id)
 {
-    return get(t, ctx, T_ALLOCS, key1(id));
+    return state_get(t, ctx, ALLOCS, id);
 }
 
 struct evaluation *
 state_eval(struct state_txn *t, const void *ctx, const char *id)
 {
-    return get(t, ctx, T_EVALS, key1(id));
+    return state_get(t, ctx, EVALS, id);
 }
 
 struct scheduler_configuration *
 state_scheduler_config(struct state_txn *t, const void *ctx)
 {
-    struct scheduler_configuration *c = get(t, ctx, T_CONFIG, key1("config"));
+    struct scheduler_configuration *c = state_get(t, ctx, SCHEDULER_CONFIG, NULL);
     if (c == NULL) {
         c = type_new(ctx, &type_scheduler_configuration);
         codec_defaults(c, &type_scheduler_configuration, c);
@@ -161,7 +141,7 @@ state_alloc_job_index(struct state_txn *t, const char *alloc_id)
 {
     struct slice v;
     struct key k = key1(alloc_id);
-    if (!row_get(t, T_ALLOCS, &k, &v) || v.n < ROW_HEAD)
+    if (!row_get(t, STATE_ALLOCS, &k, &v) || v.n < ROW_HEAD)
         return 0;
     return be64_get((const uint8_t *)v.p + 8);
 }
@@ -202,13 +182,13 @@ iter_destroy(struct state_iter *it)
 }
 
 static struct state_iter *
-iter_new(struct state_txn *t, const void *ctx, unsigned table, unsigned scanned, struct key k)
+iter_new(struct state_txn *t, const void *ctx, unsigned scanned, struct key k)
 {
     struct state_iter *it = mem_new(ctx, struct state_iter);
     it->t = t;
-    it->table = table;
     it->scanned = scanned;
-    it->by_index = scanned != table;
+    it->by_index = scanned >= T_INDEXES;
+    it->table = it->by_index ? index_rows[scanned - T_INDEXES].of : scanned;
     it->left = SIZE_MAX;
     it->prefix_key = k;
     it->scan = table_scan(t->t, t->s->t[scanned], KEY_SLICE(k));
@@ -220,19 +200,22 @@ iter_new(struct state_txn *t, const void *ctx, unsigned table, unsigned scanned,
 static struct key
 token_key(const struct state_iter *it, const char *token)
 {
-    struct key k = {.n = 0};
+    const struct part *parts = it->by_index ? index_rows[it->scanned - T_INDEXES].key
+                                            : table_rows[it->table].key;
+    struct key none = {.n = 0}, k = it->prefix_key;
     const char *dot = strchr(token, '.');
     auto_mem char *first = mem_strndup(NULL, token, dot != NULL ? (size_t)(dot - token) : 0);
-    bool by_create = it->scanned == T_ALLOCS_BY_CREATE || it->scanned == T_EVALS_BY_CREATE;
-    uint64_t index = 0;
+    struct state_key from = {.a = first, .b = dot != NULL ? dot + 1 : NULL};
 
-    if (it->scanned == T_JOBS)
-        return dot != NULL ? key2(first, dot + 1) : k;
-    if (by_create && (dot == NULL || num_parse_u64(first, &index) < 0))
-        return k;
-    if (by_create)
-        return key_create(index, dot + 1);
-    k = it->by_index ? it->prefix_key : k;
+    if (parts[0].kind == PART_OLDEST) { /* by creation: the number comes before the id */
+        if (dot == NULL || num_parse_u64(first, &from.n) < 0)
+            return none;
+        from.a = from.b;
+        return key_from(parts, &from);
+    }
+    if (!it->by_index && parts[1].kind == PART_STR)
+        return dot != NULL ? key_from(parts, &from) : none;
+    k.n = it->by_index ? k.n : 0;
     key_part(&k, token);
     return k;
 }
@@ -262,7 +245,7 @@ iter_ns(struct state_txn *t, const void *ctx, unsigned table, const char *ns, co
         memcpy(k.b + k.n, prefix, n);
         k.n += n;
     }
-    struct state_iter *it = iter_new(t, ctx, table, table, k);
+    struct state_iter *it = iter_new(t, ctx, table, k);
     if (!str_empty(prefix))
         it->prefix = mem_strdup(it, prefix);
     return it;
@@ -277,22 +260,28 @@ iter_id(struct state_txn *t, const void *ctx, unsigned table, const char *prefix
     k.n = cut ? KEY_PART_MAX - 9 : n;
     if (k.n > 0)
         memcpy(k.b, prefix, k.n);
-    struct state_iter *it = iter_new(t, ctx, table, table, k);
+    struct state_iter *it = iter_new(t, ctx, table, k);
     if (cut)
         it->left = 0; /* ids are shorter */
     return it;
 }
 
 struct state_iter *
+state_list_rows(struct state_txn *t, const void *ctx, enum state_table table)
+{
+    return iter_new(t, ctx, table, (struct key){.n = 0});
+}
+
+struct state_iter *
 state_jobs(struct state_txn *t, const void *ctx, const char *ns, const char *prefix)
 {
-    return iter_ns(t, ctx, T_JOBS, ns, prefix);
+    return iter_ns(t, ctx, STATE_JOBS, ns, prefix);
 }
 
 struct state_iter *
 state_jobs_by_type(struct state_txn *t, const void *ctx, const char *type)
 {
-    return iter_new(t, ctx, T_JOBS, T_JOBS_BY_TYPE, key1(type));
+    return iter_new(t, ctx, T_JOBS_BY_TYPE, key1(type));
 }
 
 static bool
@@ -339,7 +328,7 @@ state_live_named(struct state_txn *t, const void *ctx, const struct allocation *
     key_hash(&k, like->name);
     if (node_id != NULL)
         key_hash(&k, node_id);
-    struct state_iter *it = iter_new(t, ctx, T_ALLOCS, T_LIVE_ALLOCS, k);
+    struct state_iter *it = iter_new(t, ctx, T_LIVE_ALLOCS, k);
     it->name = mem_strdup(it, like->name);
     return it;
 }
@@ -349,13 +338,13 @@ state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns, const 
 {
     struct key k = key2(ns, id);
     key_part(&k, EVAL_BLOCKED);
-    return iter_new(t, ctx, T_EVALS, T_OPEN_EVALS, k);
+    return iter_new(t, ctx, T_OPEN_EVALS, k);
 }
 
 struct state_iter *
 state_job_versions(struct state_txn *t, const void *ctx, const char *ns, const char *id)
 {
-    struct state_iter *it = iter_new(t, ctx, T_JOB_VERSIONS, T_JOB_VERSIONS, key2(ns, id));
+    struct state_iter *it = iter_new(t, ctx, STATE_JOB_VERSIONS, key2(ns, id));
     it->left = STATE_JOB_VERSIONS_KEPT;
     /* A purged job of that id may have left versions that old allocations refer to. */
     struct job *j = state_job(t, it, ns, id);
@@ -367,76 +356,76 @@ state_job_versions(struct state_txn *t, const void *ctx, const char *ns, const c
 struct state_iter *
 state_summaries(struct state_txn *t, const void *ctx, const char *ns)
 {
-    return iter_ns(t, ctx, T_SUMMARIES, ns, NULL);
+    return iter_ns(t, ctx, STATE_SUMMARIES, ns, NULL);
 }
 
 struct state_iter *
 state_nodes(struct state_txn *t, const void *ctx, const char *prefix)
 {
-    return iter_id(t, ctx, T_NODES, prefix);
+    return iter_id(t, ctx, STATE_NODES, prefix);
 }
 
 struct state_iter *
 state_allocs(struct state_txn *t, const void *ctx, const char *prefix)
 {
-    return iter_id(t, ctx, T_ALLOCS, prefix);
+    return iter_id(t, ctx, STATE_ALLOCS, prefix);
 }
 
 struct state_iter *
 state_allocs_by_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
 {
-    return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_JOB, key2(ns, id));
+    return iter_new(t, ctx, T_ALLOCS_BY_JOB, key2(ns, id));
 }
 
 struct state_iter *
 state_allocs_by_node(struct state_txn *t, const void *ctx, const char *node_id)
 {
-    return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_NODE, key1(node_id));
+    return iter_new(t, ctx, T_ALLOCS_BY_NODE, key1(node_id));
 }
 
 struct state_iter *
 state_allocs_by_eval(struct state_txn *t, const void *ctx, const char *eval_id)
 {
-    return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_EVAL, key1(eval_id));
+    return iter_new(t, ctx, T_ALLOCS_BY_EVAL, key1(eval_id));
 }
 
 struct state_iter *
 state_allocs_by_create(struct state_txn *t, const void *ctx)
 {
-    return iter_new(t, ctx, T_ALLOCS, T_ALLOCS_BY_CREATE, (struct key){.n = 0});
+    return iter_new(t, ctx, T_ALLOCS_BY_CREATE, (struct key){.n = 0});
 }
 
 struct state_iter *
 state_evals_by_create(struct state_txn *t, const void *ctx)
 {
-    return iter_new(t, ctx, T_EVALS, T_EVALS_BY_CREATE, (struct key){.n = 0});
+    return iter_new(t, ctx, T_EVALS_BY_CREATE, (struct key){.n = 0});
 }
 
 struct state_iter *
 state_evals(struct state_txn *t, const void *ctx, const char *prefix)
 {
-    return iter_id(t, ctx, T_EVALS, prefix);
+    return iter_id(t, ctx, STATE_EVALS, prefix);
 }
 
 struct state_iter *
 state_evals_by_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
 {
-    return iter_new(t, ctx, T_EVALS, T_EVALS_BY_JOB, key2(ns, id));
+    return iter_new(t, ctx, T_EVALS_BY_JOB, key2(ns, id));
 }
 
 void
 state_iter_live_only(struct state_iter *it)
 {
-    ASSERT(it->table == T_ALLOCS);
+    ASSERT(it->table == STATE_ALLOCS);
     it->live_only = true;
 }
 
-/* The id that a prefix query is about. */
+/* The id that a prefix query is about: the second part of the key. */
 static const char *
 row_id(const struct state_iter *it, const void *obj)
 {
-    return it->table == T_SUMMARIES ? ((const struct job_summary *)obj)->job_id
-                                    : ((const struct job *)obj)->id;
+    const void *at = (const char *)obj + table_rows[it->table].key[1].at;
+    return *(const char *const *)at;
 }
 
 static bool
@@ -464,7 +453,7 @@ state_next(struct state_iter *it, const void *ctx)
 {
     struct slice row;
     while (it->left > 0 && next_row(it, &row)) {
-        void *obj = row_decode(it->t, ctx, row_type(it->table), row);
+        void *obj = row_decode(it->t, ctx, it->table, row);
         bool other = it->prefix != NULL && !str_prefix(row_id(it, obj), it->prefix);
         if (it->create_index != 0)
             other |= ((const struct job *)obj)->create_index != it->create_index;
@@ -484,7 +473,7 @@ state_next(struct state_iter *it, const void *ctx)
 struct allocation *
 state_next_with_job(struct state_iter *it, const void *ctx)
 {
-    ASSERT(it->table == T_ALLOCS);
+    ASSERT(it->table == STATE_ALLOCS);
     struct state_txn *t = it->t;
     struct allocation *a = state_next(it, ctx);
     if (a != NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * State: opening the cache, transactions, keys and indexes. See state.h.
+ * State: opening the cache, transactions, how far it reaches. See state.h.
  */
 #include "server/state/state.h"
 
@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "common/fd.h"
 #include "common/log.h"
@@ -19,27 +18,6 @@
 #include "common/str.h"
 #include "server/state/state_int.h"
 #include "server/state/write.h"
-
-static const char *const table_names[T_ALL] = {
-    [T_JOBS] = "jobs",
-    [T_JOB_VERSIONS] = "job_versions",
-    [T_SUBMISSIONS] = "job_submissions",
-    [T_SUMMARIES] = "job_summaries",
-    [T_NODES] = "nodes",
-    [T_ALLOCS] = "allocs",
-    [T_EVALS] = "evals",
-    [T_CONFIG] = "scheduler_config",
-    [T_META] = "meta",
-    [T_ALLOCS_BY_JOB] = "allocs_by_job",
-    [T_ALLOCS_BY_NODE] = "allocs_by_node",
-    [T_ALLOCS_BY_EVAL] = "allocs_by_eval",
-    [T_ALLOCS_BY_CREATE] = "allocs_by_create",
-    [T_EVALS_BY_CREATE] = "evals_by_create",
-    [T_EVALS_BY_JOB] = "evals_by_job",
-    [T_OPEN_EVALS] = "open_evals",
-    [T_JOBS_BY_TYPE] = "jobs_by_type",
-    [T_LIVE_ALLOCS] = "live_allocs",
-};
 
 /* The file and LMDB's lock beside it. */
 static void
@@ -65,156 +43,60 @@ state_fatal(const struct state *s, const char *what, int code)
     log_fatal_exit();
 }
 
-/* --- keys --- */
-
-uint64_t
-be64_get(const void *p)
-{
-    const uint8_t *b = p;
-    uint64_t v = 0;
-    for (unsigned i = 0; i < 8; i++)
-        v = v << 8 | b[i];
-    return v;
-}
-
-void
-be64_put(void *p, uint64_t v)
-{
-    uint8_t *b = p;
-    for (unsigned i = 0; i < 8; i++)
-        b[i] = (uint8_t)(v >> (56 - 8 * i));
-}
-
-static void
-key_bytes(struct key *k, const void *p, size_t n)
-{
-    ASSERT(n <= sizeof(k->b) - k->n);
-    if (n > 0)
-        memcpy(k->b + k->n, p, n);
-    k->n += n;
-}
-
-void
-key_part(struct key *k, const char *s)
-{
-    size_t n = s != NULL ? strlen(s) : 0;
-    if (n <= KEY_PART_MAX) {
-        key_bytes(k, s, n);
-    } else {
-        uint8_t hash[8];
-        be64_put(hash, XXH3_64bits(s, n));
-        key_bytes(k, s, KEY_PART_MAX - 9);
-        key_bytes(k, "\x01", 1);
-        key_bytes(k, hash, 8);
-    }
-    key_bytes(k, "", 1);
-}
-
-void
-key_u64(struct key *k, uint64_t v)
-{
-    uint8_t b[8];
-    be64_put(b, v);
-    key_bytes(k, b, 8);
-}
-
-void
-key_hash(struct key *k, const char *s)
-{
-    key_u64(k, s != NULL ? XXH3_64bits(s, strlen(s)) : 0);
-}
-
-struct key
-key_create(uint64_t create_index, const char *id)
-{
-    struct key k = {.n = 0};
-    key_u64(&k, create_index);
-    key_part(&k, id);
-    return k;
-}
-
-struct key
-key1(const char *a)
-{
-    struct key k = {.n = 0};
-    key_part(&k, a);
-    return k;
-}
-
-struct key
-key2(const char *a, const char *b)
-{
-    struct key k = {.n = 0};
-    key_part(&k, a);
-    key_part(&k, b);
-    return k;
-}
-
-struct key
-key3(const char *a, const char *b, const char *c)
-{
-    struct key k = key2(a, b);
-    key_part(&k, c);
-    return k;
-}
+/* --- watch keys: as the rows of tables.h have them --- */
 
 static uint64_t
-watch_key(char kind, const char *a, const char *b)
+watch_key(char kind, struct key about)
 {
-    struct key k = {.n = 0};
-    key_bytes(&k, &kind, 1);
-    key_part(&k, a);
-    key_part(&k, b);
-    uint64_t h = XXH3_64bits(k.b, k.n);
-    return h != 0 ? h : 1;
+    return key_watch(kind, &about);
 }
 
 uint64_t
 state_key_job(const char *ns, const char *id)
 {
-    return watch_key('j', ns, id);
+    return watch_key('j', key2(ns, id));
 }
 
 uint64_t
 state_key_node(const char *id)
 {
-    return watch_key('n', id, "");
+    return watch_key('n', key1(id));
 }
 
 uint64_t
 state_key_alloc(const char *id)
 {
-    return watch_key('a', id, "");
+    return watch_key('a', key1(id));
 }
 
 uint64_t
 state_key_eval(const char *id)
 {
-    return watch_key('e', id, "");
+    return watch_key('e', key1(id));
 }
 
 uint64_t
 state_key_job_allocs(const char *ns, const char *id)
 {
-    return watch_key('J', ns, id);
+    return watch_key('J', key2(ns, id));
 }
 
 uint64_t
 state_key_job_evals(const char *ns, const char *id)
 {
-    return watch_key('V', ns, id);
+    return watch_key('V', key2(ns, id));
 }
 
 uint64_t
 state_key_node_allocs(const char *node_id)
 {
-    return watch_key('N', node_id, "");
+    return watch_key('N', key1(node_id));
 }
 
 uint64_t
 state_key_eval_allocs(const char *eval_id)
 {
-    return watch_key('E', eval_id, "");
+    return watch_key('E', key1(eval_id));
 }
 
 /* --- opening --- */
@@ -279,8 +161,12 @@ static int
 open_tables(struct state *s, struct err *e)
 {
     int rc = open_env(s, e);
-    for (unsigned i = 0; rc == 0 && i < T_ALL; i++)
-        rc = table_open(s->env, table_names[i], &s->t[i], e);
+    for (unsigned i = 0; rc == 0 && i < T_ALL; i++) {
+        const char *name = i < T_META ? table_rows[i].name : "meta";
+        if (i >= T_INDEXES)
+            name = index_rows[i - T_INDEXES].name;
+        rc = table_open(s->env, name, &s->t[i], e);
+    }
     if (rc < 0)
         table_env_close(TAKE(s->env));
     return rc;
@@ -435,7 +321,7 @@ state_abort(struct state_txn *t)
     txn_free(t);
 }
 
-/* --- indexes --- */
+/* --- Raft indexes --- */
 
 static const char applied_key[] = "applied";
 
@@ -474,7 +360,7 @@ state_index(struct state_txn *t, unsigned mask)
     for (unsigned i = 0; i < STATE_TABLES; i++) {
         if ((mask & STATE_BIT(i)) == 0)
             continue;
-        uint8_t k[3] = {'i', 'x', (uint8_t)i};
+        uint8_t k[3] = {'i', 'x', (uint8_t)table_rows[i].id};
         struct slice v;
         if (table_get(t->t, t->s->t[T_META], SLICE(k, sizeof(k)), &v) == 0 && v.n == 8) {
             uint64_t ix = be64_get(v.p);

@@ -28,21 +28,17 @@
 #include "api/api.h"
 #include "common/err.h"
 #include "server/limits.h"
+#include "server/state/tables.h"
 
 struct state;
 struct state_txn;
 struct state_iter;
 
-/* Tables with an index of their own (X-Nomad-Index). */
+/* Tables, each with an index of its own (X-Nomad-Index): the rows of server/state/tables.h. */
 enum state_table {
-    STATE_JOBS,
-    STATE_JOB_VERSIONS,
-    STATE_SUBMISSIONS,
-    STATE_SUMMARIES,
-    STATE_NODES,
-    STATE_ALLOCS,
-    STATE_EVALS,
-    STATE_SCHEDULER_CONFIG,
+#define ROW(NAME, id, type, name, key, watches, gone) STATE_##NAME,
+    STATE_ROWS(ROW)
+#undef ROW
     STATE_TABLES
 };
 #define STATE_BIT(table) (1U << (table))
@@ -58,6 +54,24 @@ uint64_t state_applied(const struct state_txn *t);
 uint64_t state_index(struct state_txn *t, unsigned mask);
 
 /* --- single objects: NULL when absent --- */
+/* What a key is made of, as far as the row of the table takes it. */
+struct state_key {
+    const char *a;
+    const char *b;
+    uint64_t n;
+};
+void *state_get_row(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key);
+/* The type of each table's rows. */
+struct state_types {
+#define ROW(NAME, id, type, name, key, watches, gone) struct type *NAME;
+    STATE_ROWS(ROW)
+#undef ROW
+};
+/* state_get(t, ctx, JOBS, ns, id); all rows: state_list(t, ctx, NODES). Of some there is more below. */
+#define state_get(t, ctx, TABLE, ...)                                     \
+    ((__typeof__(((struct state_types *)0)->TABLE))state_get_row(         \
+        (t), (ctx), STATE_##TABLE, (struct state_key){__VA_ARGS__}))
+#define state_list(t, ctx, TABLE) state_list_rows((t), (ctx), STATE_##TABLE)
 struct job *state_job(struct state_txn *t, const void *ctx, const char *ns, const char *id);
 /* By version number; also versions that only allocations still refer to. */
 struct job *state_job_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
@@ -86,6 +100,7 @@ uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
 
 /* --- lists, in key order; the iterator is a child of ctx and must be used before state_read_end ---
  * `ns` NULL or "*": all namespaces. `prefix` NULL or "": all. */
+struct state_iter *state_list_rows(struct state_txn *t, const void *ctx, enum state_table table);
 struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *ns,
                               const char *prefix);
 /* Of all namespaces. */

@@ -18,28 +18,45 @@
 #include "server/state/state.h"
 #include "server/state/write.h"
 
+/* Physical tables: those of enum state_table, what is not the log's but ours, then the indexes. */
 enum {
-    T_JOBS,
-    T_JOB_VERSIONS,
-    T_SUBMISSIONS,
-    T_SUMMARIES,
-    T_NODES,
-    T_ALLOCS,
-    T_EVALS,
-    T_CONFIG,
-    T_META,
-    T_PRIMARY, /* tables below are derived */
-    T_ALLOCS_BY_JOB = T_PRIMARY,
-    T_ALLOCS_BY_NODE,
-    T_ALLOCS_BY_EVAL,
-    T_ALLOCS_BY_CREATE, /* by CreateIndex, then id */
-    T_EVALS_BY_CREATE,
-    T_EVALS_BY_JOB,
-    T_OPEN_EVALS,  /* of a job, with its status: pending and blocked ones */
-    T_JOBS_BY_TYPE,
-    T_LIVE_ALLOCS, /* of a job, by name and node: those that are terminal on neither side */
+    T_META = STATE_TABLES,
+    T_INDEXES,
+    T_LAST_ = T_META,
+#define INDEX(NAME, TABLE, name, key, holds) T_##NAME,
+    STATE_INDEXES(INDEX)
+#undef INDEX
     T_ALL
 };
+
+enum part_kind { PART_END, PART_STR, PART_HASH, PART_OLDEST, PART_NEWEST, PART_WORD };
+enum { KEY_PARTS = 5, TABLE_WATCHES = 4, TABLE_ID_META = 8 };
+/* Of a key: what it is, and where in the object it stands. */
+struct part {
+    enum part_kind kind;
+    size_t at;
+    const char *word;
+};
+struct table_row {
+    const char *name;
+    const struct type *type;
+    unsigned id;
+    struct part key[KEY_PARTS];
+    struct {
+        char kind;
+        struct part about[KEY_PARTS];
+    } watches[TABLE_WATCHES];
+    /* `jmi` is what the head of the row says. */
+    void (*gone)(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi);
+};
+struct index_row {
+    const char *name;
+    unsigned of; /* table */
+    struct part key[KEY_PARTS];
+    bool (*holds)(const void *obj);
+};
+extern const struct table_row table_rows[STATE_TABLES];
+extern const struct index_row index_rows[T_ALL - T_INDEXES];
 
 /* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
 enum { STATE_FORMAT = 4 };
@@ -86,10 +103,12 @@ void key_part(struct key *k, const char *s);
 void key_u64(struct key *k, uint64_t v);
 /* A string of which only equality matters, as 8 bytes. */
 void key_hash(struct key *k, const char *s);
-struct key key_create(uint64_t create_index, const char *id);
 struct key key1(const char *a);
 struct key key2(const char *a, const char *b);
-struct key key3(const char *a, const char *b, const char *c);
+/* Of an object, and of what names one. */
+void key_of(struct key *k, const struct part *parts, const void *obj);
+struct key key_from(const struct part *parts, const struct state_key *from);
+uint64_t key_watch(char kind, const struct key *about);
 uint64_t be64_get(const void *p);
 void be64_put(void *p, uint64_t v);
 
@@ -97,7 +116,16 @@ void be64_put(void *p, uint64_t v);
 _Noreturn void state_fatal(const struct state *s, const char *what, int code);
 /* The row, or false when absent. */
 bool row_get(struct state_txn *t, unsigned table, const struct key *k, struct slice *ret);
-void *row_decode(struct state_txn *t, const void *ctx, const struct type *type, struct slice row);
-const struct type *row_type(unsigned table);
+void *row_decode(struct state_txn *t, const void *ctx, unsigned table, struct slice row);
+/* What stands before an object in the rows of the table: ROW_HEAD bytes or none. */
+static inline size_t
+row_head(unsigned table)
+{
+    return table == STATE_ALLOCS ? ROW_HEAD : 0;
+}
+
+/* Of rows that go (tables.h). */
+void job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi);
+void alloc_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi);
 
 #endif

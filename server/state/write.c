@@ -14,7 +14,7 @@
 static void
 changed(struct state_txn *t, enum state_table table, uint64_t index, uint64_t key)
 {
-    uint8_t k[3] = {'i', 'x', (uint8_t)table};
+    uint8_t k[3] = {'i', 'x', (uint8_t)table_rows[table].id};
     uint8_t v[8];
     if (index == 0)
         return;
@@ -40,63 +40,123 @@ state_changes(const struct state_txn *t, size_t *ret_n)
 }
 
 static void
-put_raw(struct state_txn *t, unsigned table, struct key k, struct slice v)
+put_raw(struct state_txn *t, unsigned table, const struct key *k, struct slice v)
 {
     ASSERT(t->write);
-    int rc = table_put(t->t, t->s->t[table], KEY_SLICE(k), v);
+    int rc = table_put(t->t, t->s->t[table], KEY_SLICE(*k), v);
     if (rc < 0)
         state_fatal(t->s, "write a row", rc);
 }
 
 static void
-del_raw(struct state_txn *t, unsigned table, struct key k)
+del_raw(struct state_txn *t, unsigned table, const struct key *k)
 {
     ASSERT(t->write);
-    int rc = table_del(t->t, t->s->t[table], KEY_SLICE(k));
+    int rc = table_del(t->t, t->s->t[table], KEY_SLICE(*k));
     if (rc < 0 && rc != -ERR_NOT_FOUND)
         state_fatal(t->s, "remove a row", rc);
 }
 
-static void
-put_obj(struct state_txn *t, unsigned table, struct key k, const void *obj)
+/* --- rows --- */
+
+static bool
+has_indexes(unsigned table)
 {
+    for (size_t i = 0; i < ARRAY_LEN(index_rows); i++) {
+        if (index_rows[i].of == table)
+            return true;
+    }
+    return false;
+}
+
+/* What is derived of the row `k`, which was `old` (NULL: none) and becomes `new` (NULL: none). */
+static void
+reindex(struct state_txn *t, unsigned table, const struct key *k, const void *old, const void *new)
+{
+    struct key was, is;
+    for (unsigned i = 0; i < ARRAY_LEN(index_rows); i++) {
+        const struct index_row *r = &index_rows[i];
+        if (r->of != table)
+            continue;
+        was.n = is.n = 0;
+        if (old != NULL && (r->holds == NULL || r->holds(old)))
+            key_of(&was, r->key, old);
+        if (new != NULL && (r->holds == NULL || r->holds(new)))
+            key_of(&is, r->key, new);
+        if (was.n == is.n && memcmp(was.b, is.b, is.n) == 0)
+            continue;
+        if (was.n > 0)
+            del_raw(t, T_INDEXES + i, &was);
+        if (is.n > 0)
+            put_raw(t, T_INDEXES + i, &is, KEY_SLICE(*k));
+    }
+}
+
+/* Who waits for what the object is about hears of it; `new`, where it differs, was told already. */
+static void
+tell(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const void *new)
+{
+    const struct table_row *r = &table_rows[table];
+    struct key k, other;
+    if (r->watches[0].kind == 0)
+        changed(t, table, index, 0);
+    for (unsigned i = 0; i < TABLE_WATCHES && r->watches[i].kind != 0; i++) {
+        key_of(&k, r->watches[i].about, obj);
+        if (new != NULL) {
+            key_of(&other, r->watches[i].about, new);
+            if (k.n == other.n && memcmp(k.b, other.b, k.n) == 0)
+                continue;
+        }
+        changed(t, table, index, key_watch(r->watches[i].kind, &k));
+    }
+}
+
+static void
+put(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const uint8_t *head)
+{
+    auto_mem void *old = NULL;
+    struct key k;
+    struct slice v;
+    key_of(&k, table_rows[table].key, obj);
+    if (has_indexes(table) && row_get(t, table, &k, &v))
+        old = row_decode(t, NULL, table, v);
+    reindex(t, table, &k, old, obj);
     buf_reset(&t->row);
-    mp_encode(&t->row, row_type(table), obj);
+    buf_put(&t->row, head, row_head(table));
+    mp_encode(&t->row, table_rows[table].type, obj);
     if (buf_error(&t->row) != 0)
         state_fatal(t->s, "encode a row", buf_error(&t->row));
-    put_raw(t, table, k, SLICE(t->row.data, t->row.len));
-}
-
-/* --- jobs --- */
-
-void
-state_put_job(struct state_txn *t, uint64_t index, const struct job *j)
-{
-    auto_mem void *tmp = mem_ctx("put job");
-    const struct job *old = state_job(t, tmp, j->namespace, j->id);
-    if (old != NULL && !str_eq(old->type, j->type))
-        del_raw(t, T_JOBS_BY_TYPE, key3(old->type, j->namespace, j->id));
-    struct key k = key2(j->namespace, j->id);
-    if (old == NULL || !str_eq(old->type, j->type))
-        put_raw(t, T_JOBS_BY_TYPE, key3(j->type, j->namespace, j->id), KEY_SLICE(k));
-    put_obj(t, T_JOBS, key2(j->namespace, j->id), j);
-    changed(t, STATE_JOBS, index, state_key_job(j->namespace, j->id));
-}
-
-static struct key
-version_key(const char *ns, const char *id, uint64_t v)
-{
-    struct key k = key2(ns, id);
-    key_u64(&k, ~v);
-    return k;
+    put_raw(t, table, &k, SLICE(t->row.data, t->row.len));
+    tell(t, index, table, obj, NULL);
+    if (old != NULL)
+        tell(t, index, table, old, obj);
 }
 
 void
-state_put_job_version(struct state_txn *t, uint64_t index, const struct job *j)
+state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const void *obj)
 {
-    put_obj(t, T_JOB_VERSIONS, version_key(j->namespace, j->id, j->job_modify_index), j);
-    changed(t, STATE_JOB_VERSIONS, index, state_key_job(j->namespace, j->id));
+    ASSERT(row_head(table) == 0); /* state_put_alloc() */
+    put(t, index, table, obj, NULL);
 }
+
+void
+state_del_row(struct state_txn *t, uint64_t index, enum state_table table, struct state_key key)
+{
+    const struct table_row *r = &table_rows[table];
+    struct key k = key_from(r->key, &key);
+    struct slice v;
+    if (!row_get(t, table, &k, &v))
+        return;
+    auto_mem void *old = row_decode(t, NULL, table, v);
+    uint64_t jmi = row_head(table) > 0 ? be64_get((const uint8_t *)v.p + 8) : 0;
+    reindex(t, table, &k, old, NULL);
+    del_raw(t, table, &k);
+    tell(t, index, table, old, NULL);
+    if (r->gone != NULL)
+        r->gone(t, index, old, jmi);
+}
+
+/* --- jobs: their versions stay as long as an allocation refers to one --- */
 
 static bool
 version_in_use(struct state_txn *t, const char *ns, const char *id, uint64_t jmi)
@@ -106,7 +166,7 @@ version_in_use(struct state_txn *t, const char *ns, const char *id, uint64_t jmi
     struct table_scan *s = table_scan(t->t, t->s->t[T_ALLOCS_BY_JOB], KEY_SLICE(k));
     while (!used && table_next(s)) {
         struct slice row;
-        int rc = table_get(t->t, t->s->t[T_ALLOCS], s->val, &row);
+        int rc = table_get(t->t, t->s->t[STATE_ALLOCS], s->val, &row);
         used = rc == 0 && row.n >= ROW_HEAD && be64_get((const uint8_t *)row.p + 8) == jmi;
     }
     table_scan_end(s);
@@ -120,7 +180,7 @@ state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, con
     struct key k = key2(ns, id);
     size_t n = 0;
     bool any = false;
-    struct table_scan *s = table_scan(t->t, t->s->t[T_JOB_VERSIONS], KEY_SLICE(k));
+    struct table_scan *s = table_scan(t->t, t->s->t[STATE_JOB_VERSIONS], KEY_SLICE(k));
     while (table_next(s)) {
         if (n++ < keep || s->key.n < 8)
             continue;
@@ -144,7 +204,7 @@ version_left(struct state_txn *t, uint64_t index, const struct allocation *a, ui
 {
     struct key k = key2(a->namespace, a->job_id);
     size_t newer = 0;
-    struct table_scan *s = table_scan(t->t, t->s->t[T_JOB_VERSIONS], KEY_SLICE(k));
+    struct table_scan *s = table_scan(t->t, t->s->t[STATE_JOB_VERSIONS], KEY_SLICE(k));
     while (newer < keep && table_next(s) && s->key.n >= 8) {
         if (~be64_get((const uint8_t *)s->key.p + s->key.n - 8) == jmi)
             break;
@@ -153,220 +213,53 @@ version_left(struct state_txn *t, uint64_t index, const struct allocation *a, ui
     table_scan_end(s);
     if (newer < keep || version_in_use(t, a->namespace, a->job_id, jmi))
         return;
-    del_raw(t, T_JOB_VERSIONS, version_key(a->namespace, a->job_id, jmi));
+    key_u64(&k, ~jmi);
+    del_raw(t, STATE_JOB_VERSIONS, &k);
     changed(t, STATE_JOB_VERSIONS, index, state_key_job(a->namespace, a->job_id));
 }
 
-static void
-del_prefix(struct state_txn *t, unsigned table, struct key k)
+void
+job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi)
 {
-    struct table_scan *s = table_scan(t->t, t->s->t[table], KEY_SLICE(k));
-    while (table_next(s)) {
+    const struct job *j = obj;
+    struct key k = key2(j->namespace, j->id);
+    bool any = false;
+    (void)jmi;
+    state_del(t, index, SUMMARIES, j->namespace, j->id);
+    struct table_scan *s = table_scan(t->t, t->s->t[STATE_SUBMISSIONS], KEY_SLICE(k));
+    for (; table_next(s); any = true) {
         int rc = table_scan_del(s);
         if (rc < 0)
             state_fatal(t->s, "remove rows", rc);
     }
     table_scan_end(s);
-}
-
-void
-state_del_job(struct state_txn *t, uint64_t index, const char *ns, const char *id)
-{
-    uint64_t key = state_key_job(ns, id);
-    auto_mem void *tmp = mem_ctx("del job");
-    const struct job *old = state_job(t, tmp, ns, id);
-    if (old != NULL)
-        del_raw(t, T_JOBS_BY_TYPE, key3(old->type, ns, id));
-    del_raw(t, T_JOBS, key2(ns, id));
-    changed(t, STATE_JOBS, index, key);
-    del_raw(t, T_SUMMARIES, key2(ns, id));
-    changed(t, STATE_SUMMARIES, index, key);
-    del_prefix(t, T_SUBMISSIONS, key2(ns, id));
-    changed(t, STATE_SUBMISSIONS, index, key);
-    state_trim_job_versions(t, index, ns, id, 0);
-}
-
-void
-state_put_summary(struct state_txn *t, uint64_t index, const struct job_summary *s)
-{
-    put_obj(t, T_SUMMARIES, key2(s->namespace, s->job_id), s);
-    changed(t, STATE_SUMMARIES, index, state_key_job(s->namespace, s->job_id));
-}
-
-void
-state_put_submission(struct state_txn *t, uint64_t index, const struct job_submission *s)
-{
-    put_obj(t, T_SUBMISSIONS, version_key(s->namespace, s->job_id, s->version), s);
-    changed(t, STATE_SUBMISSIONS, index, state_key_job(s->namespace, s->job_id));
-}
-
-/* --- nodes --- */
-
-void
-state_put_node(struct state_txn *t, uint64_t index, const struct node *n)
-{
-    put_obj(t, T_NODES, key1(n->id), n);
-    changed(t, STATE_NODES, index, state_key_node(n->id));
-}
-
-void
-state_del_node(struct state_txn *t, uint64_t index, const char *id)
-{
-    del_raw(t, T_NODES, key1(id));
-    changed(t, STATE_NODES, index, state_key_node(id));
+    if (any)
+        changed(t, STATE_SUBMISSIONS, index, state_key_job(j->namespace, j->id));
+    state_trim_job_versions(t, index, j->namespace, j->id, 0);
 }
 
 /* --- allocations --- */
 
-static void
-alloc_indexes(struct state_txn *t, const struct allocation *a, bool put)
-{
-    struct key id = key1(a->id);
-    struct key keys[] = {key3(a->namespace, a->job_id, a->id), key2(a->node_id, a->id),
-                         key2(a->eval_id, a->id), key_create(a->create_index, a->id)};
-    static const unsigned tables[] = {T_ALLOCS_BY_JOB, T_ALLOCS_BY_NODE, T_ALLOCS_BY_EVAL,
-                                      T_ALLOCS_BY_CREATE};
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        if (put)
-            put_raw(t, tables[i], keys[i], KEY_SLICE(id));
-        else
-            del_raw(t, tables[i], keys[i]);
-    }
-}
-
-/* The row that says that it lives. */
-static void
-alloc_lives(struct state_txn *t, const struct allocation *a, bool lives)
-{
-    struct key id = key1(a->id), k = key2(a->namespace, a->job_id);
-    key_hash(&k, a->name);
-    key_hash(&k, a->node_id);
-    key_part(&k, a->id);
-    if (lives)
-        put_raw(t, T_LIVE_ALLOCS, k, KEY_SLICE(id));
-    else
-        del_raw(t, T_LIVE_ALLOCS, k);
-}
-
-static void
-alloc_changed(struct state_txn *t, uint64_t index, const struct allocation *a)
-{
-    changed(t, STATE_ALLOCS, index, state_key_alloc(a->id));
-    changed(t, STATE_ALLOCS, index, state_key_job_allocs(a->namespace, a->job_id));
-    changed(t, STATE_ALLOCS, index, state_key_node_allocs(a->node_id));
-    changed(t, STATE_ALLOCS, index, state_key_eval_allocs(a->eval_id));
-}
-
 void
 state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a, uint64_t jmi)
 {
-    auto_mem void *tmp = mem_ctx("put alloc");
-    struct allocation *old = state_alloc(t, tmp, a->id);
-    bool same = old != NULL && str_eq(old->eval_id, a->eval_id) &&
-                str_eq(old->node_id, a->node_id) && str_eq(old->job_id, a->job_id) &&
-                str_eq(old->namespace, a->namespace) &&
-                old->create_index == a->create_index && str_eq(old->name, a->name);
-    if (old != NULL && !same) {
-        alloc_changed(t, index, old);
-        alloc_indexes(t, old, false);
-    }
-    bool was_live = old != NULL && !alloc_terminal(old);
-    if (was_live && (!same || alloc_terminal(a)))
-        alloc_lives(t, old, false);
-    if (!alloc_terminal(a) && (!same || !was_live))
-        alloc_lives(t, a, true);
+    struct allocation copy = *a;
     uint8_t head[ROW_HEAD] = {1};
     head[1] = (uint8_t)((alloc_server_terminal(a) ? ROW_SERVER_TERMINAL : 0) |
                         (alloc_client_terminal(a) ? ROW_CLIENT_TERMINAL : 0));
     be64_put(head + 8, jmi);
-    struct allocation copy = *a;
     copy.job = NULL;
-    buf_reset(&t->row);
-    buf_put(&t->row, head, sizeof(head));
-    mp_encode(&t->row, &type_allocation, &copy);
-    if (buf_error(&t->row) != 0)
-        state_fatal(t->s, "encode an allocation", buf_error(&t->row));
-    put_raw(t, T_ALLOCS, key1(a->id), SLICE(t->row.data, t->row.len));
-    if (!same)
-        alloc_indexes(t, a, true);
-    alloc_changed(t, index, a);
+    put(t, index, STATE_ALLOCS, &copy, head);
 }
 
+/* The last reference to a version of a job that is gone, or to an old version. */
 void
-state_del_alloc(struct state_txn *t, uint64_t index, const char *id)
+alloc_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi)
 {
-    auto_mem void *tmp = mem_ctx("del alloc");
-    struct allocation *a = state_alloc(t, tmp, id);
-    if (a == NULL)
-        return;
-    uint64_t jmi = state_alloc_job_index(t, id);
-    alloc_indexes(t, a, false);
-    if (!alloc_terminal(a))
-        alloc_lives(t, a, false);
-    del_raw(t, T_ALLOCS, key1(id));
-    alloc_changed(t, index, a);
-    /* The last reference to a version of a job that is gone, or to an old version. */
-    struct job *j = state_job(t, tmp, a->namespace, a->job_id);
+    const struct allocation *a = obj;
+    auto_mem struct job *j = state_job(t, NULL, a->namespace, a->job_id);
     if (j == NULL || j->job_modify_index != jmi)
         version_left(t, index, a, jmi, j == NULL ? 0 : STATE_JOB_VERSIONS_KEPT);
-}
-
-/* --- evaluations --- */
-
-static void
-eval_changed(struct state_txn *t, uint64_t index, const struct evaluation *ev)
-{
-    changed(t, STATE_EVALS, index, state_key_eval(ev->id));
-    changed(t, STATE_EVALS, index, state_key_job_evals(ev->namespace, ev->job_id));
-}
-
-/* Its rows among the open ones of the job: one, or none when it is over (or goes: NULL). */
-static void
-eval_open(struct state_txn *t, const struct evaluation *ev, const char *status)
-{
-    static const char *const open[] = {EVAL_PENDING, EVAL_BLOCKED};
-    struct key id = key1(ev->id);
-    for (size_t i = 0; i < ARRAY_LEN(open); i++) {
-        struct key k = key3(ev->namespace, ev->job_id, open[i]);
-        key_part(&k, ev->id);
-        if (str_eq(status, open[i]))
-            put_raw(t, T_OPEN_EVALS, k, KEY_SLICE(id));
-        else
-            del_raw(t, T_OPEN_EVALS, k);
-    }
-}
-
-void
-state_put_eval(struct state_txn *t, uint64_t index, const struct evaluation *ev)
-{
-    struct key id = key1(ev->id);
-    put_obj(t, T_EVALS, id, ev);
-    put_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id), KEY_SLICE(id));
-    put_raw(t, T_EVALS_BY_CREATE, key_create(ev->create_index, ev->id), KEY_SLICE(id));
-    eval_open(t, ev, ev->status);
-    eval_changed(t, index, ev);
-}
-
-void
-state_del_eval(struct state_txn *t, uint64_t index, const char *id)
-{
-    auto_mem void *tmp = mem_ctx("del eval");
-    struct evaluation *ev = state_eval(t, tmp, id);
-    if (ev == NULL)
-        return;
-    del_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id));
-    del_raw(t, T_EVALS_BY_CREATE, key_create(ev->create_index, ev->id));
-    eval_open(t, ev, NULL);
-    del_raw(t, T_EVALS, key1(id));
-    eval_changed(t, index, ev);
-}
-
-void
-state_put_scheduler_config(struct state_txn *t, uint64_t index,
-                           const struct scheduler_configuration *c)
-{
-    put_obj(t, T_CONFIG, key1("config"), c);
-    changed(t, STATE_SCHEDULER_CONFIG, index, 0);
 }
 
 /* --- snapshots --- */
@@ -375,10 +268,11 @@ int
 state_dump(struct state_txn *t, state_row_fn *fn, void *arg)
 {
     int rc = 0;
-    for (unsigned i = 0; rc >= 0 && i < T_PRIMARY; i++) {
+    for (unsigned i = 0; rc >= 0 && i <= T_META; i++) {
+        unsigned id = i == T_META ? TABLE_ID_META : table_rows[i].id;
         struct table_scan *s = table_scan(t->t, t->s->t[i], SLICE(NULL, 0));
         while (rc >= 0 && table_next(s))
-            rc = fn(arg, i, s->key, s->val);
+            rc = fn(arg, id, s->key, s->val);
         if (rc >= 0 && s->error != 0)
             rc = s->error;
         table_scan_end(s);
@@ -387,39 +281,31 @@ state_dump(struct state_txn *t, state_row_fn *fn, void *arg)
 }
 
 int
-state_load_row(struct state_txn *t, unsigned table, struct slice key, struct slice val)
+state_load_row(struct state_txn *t, unsigned id, struct slice key, struct slice val)
 {
-    if (table >= T_PRIMARY || key.n == 0 || key.n > TABLE_KEY_MAX || val.n > ROW_MAX)
+    unsigned table = 0;
+    while (table < STATE_TABLES && table_rows[table].id != id)
+        table++;
+    if ((table == STATE_TABLES && id != TABLE_ID_META) || key.n == 0 || key.n > TABLE_KEY_MAX ||
+        val.n > ROW_MAX)
         return -ERR_CORRUPT;
-    auto_mem void *tmp = mem_ctx("load row");
-    void *obj = NULL;
-    const struct type *type = row_type(table);
-    if (type != NULL) {
-        size_t skip = table == T_ALLOCS ? ROW_HEAD : 0;
-        if (val.n < skip)
-            return -ERR_CORRUPT;
-        struct err e = ERR_INIT;
-        if (mp_decode(tmp, type, (const uint8_t *)val.p + skip, val.n - skip, BUDGET(ROW_BUDGET),
-                      &obj, &e) < 0)
-            return -ERR_CORRUPT;
-    }
     struct key k = {.n = key.n};
     memcpy(k.b, key.p, key.n);
-    put_raw(t, table, k, val);
-    if (table == T_ALLOCS) {
-        alloc_indexes(t, obj, true);
-        if (!alloc_terminal(obj))
-            alloc_lives(t, obj, true);
+    if (id == TABLE_ID_META) {
+        put_raw(t, T_META, &k, val);
+        return 0;
     }
-    if (table == T_JOBS) {
-        const struct job *j = obj;
-        put_raw(t, T_JOBS_BY_TYPE, key3(j->type, j->namespace, j->id), KEY_SLICE(k));
-    }
-    if (table == T_EVALS) {
-        const struct evaluation *ev = obj;
-        put_raw(t, T_EVALS_BY_JOB, key3(ev->namespace, ev->job_id, ev->id), KEY_SLICE(k));
-        put_raw(t, T_EVALS_BY_CREATE, key_create(ev->create_index, ev->id), KEY_SLICE(k));
-        eval_open(t, ev, ev->status);
-    }
+    auto_mem void *obj = NULL;
+    struct err e = ERR_INIT;
+    size_t head = row_head(table);
+    if (val.n < head || mp_decode(NULL, table_rows[table].type, (const uint8_t *)val.p + head,
+                                  val.n - head, BUDGET(ROW_BUDGET), &obj, &e) < 0)
+        return -ERR_CORRUPT;
+    struct key own;
+    key_of(&own, table_rows[table].key, obj);
+    if (own.n != k.n || memcmp(own.b, k.b, k.n) != 0)
+        return -ERR_CORRUPT; /* the row is another's */
+    put_raw(t, table, &k, val);
+    reindex(t, table, &k, NULL, obj);
     return 0;
 }

@@ -37,24 +37,24 @@ void state_abort(struct state_txn *t);
 void state_set_applied(struct state_txn *t, uint64_t index, uint64_t term);
 uint64_t state_applied_term(struct state_txn *t);
 
-void state_put_job(struct state_txn *t, uint64_t index, const struct job *j);
-void state_del_job(struct state_txn *t, uint64_t index, const char *ns, const char *id);
-void state_put_job_version(struct state_txn *t, uint64_t index, const struct job *j);
+/* state_put(t, index, NODES, n) stores an object, state_del(t, index, NODES, id) removes one if it is
+ * there; with it goes what belongs to it: with a job all but its allocations, evaluations and the
+ * versions these need. */
+#define state_put(t, index, TABLE, obj)                                              \
+    ({                                                                               \
+        const __typeof__(*((struct state_types *)0)->TABLE) *_obj = (obj);           \
+        state_put_row((t), (index), STATE_##TABLE, _obj);                            \
+    })
+#define state_del(t, index, TABLE, ...) \
+    state_del_row((t), (index), STATE_##TABLE, (struct state_key){__VA_ARGS__})
+void state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const void *obj);
+void state_del_row(struct state_txn *t, uint64_t index, enum state_table table, struct state_key key);
+/* In place of state_put: a->job is not stored; `job_modify_index` says which version it refers to. */
+void state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
+                     uint64_t job_modify_index);
 /* Removes versions beyond the newest `keep` that no allocation refers to. */
 void state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, const char *id,
                              size_t keep);
-void state_put_summary(struct state_txn *t, uint64_t index, const struct job_summary *s);
-void state_put_submission(struct state_txn *t, uint64_t index, const struct job_submission *s);
-void state_put_node(struct state_txn *t, uint64_t index, const struct node *n);
-void state_del_node(struct state_txn *t, uint64_t index, const char *id);
-/* a->job is not stored; `job_modify_index` says which version it refers to. */
-void state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
-                     uint64_t job_modify_index);
-void state_del_alloc(struct state_txn *t, uint64_t index, const char *id);
-void state_put_eval(struct state_txn *t, uint64_t index, const struct evaluation *ev);
-void state_del_eval(struct state_txn *t, uint64_t index, const char *id);
-void state_put_scheduler_config(struct state_txn *t, uint64_t index,
-                                const struct scheduler_configuration *c);
 
 /* What a write transaction touched so far, for the watches. */
 struct state_change {

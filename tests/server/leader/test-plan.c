@@ -398,7 +398,7 @@ put_eval(struct world *w, const char *id, const char *type, const char *status, 
     e->type = type;
     e->status = status;
     e->modify_time = (1000000 - age_s) * NS_PER_S;
-    state_put_eval(t, ++w->index, e);
+    state_put(t, ++w->index, EVALS, e);
     state_commit(t);
 }
 

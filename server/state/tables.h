@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of the state, a row each, and their indexes. Put, delete, loading from a snapshot, dump and
+ * the lists work by these rows (tables.c, write.c, read.c): a new table is a row here and a struct in
+ * api/schema, and is used by state_put(), state_get(), state_del() and state_list().
+ *
+ *   ROW(NAME, id, type, name, key, watches, gone)
+ *     id       in snapshots: permanent, never reused; TABLE_ID_META is taken
+ *     key      of the row, from its object: strings but for a last number
+ *     watches  what a blocking query may wait for: a letter for the kind, and what it is about
+ *     gone     called when a row was removed: takes with it what belongs to it; or NULL
+ *   INDEX(NAME, TABLE, name, key, holds)
+ *     derived: what it says is the key of the row; holds(object) false: not in it; NULL: every row is
+ *
+ * A change of a key or an index is a new STATE_FORMAT (state_int.h).
+ */
+#ifndef PADDOCK_SERVER_STATE_TABLES_H
+#define PADDOCK_SERVER_STATE_TABLES_H
+
+#define STATE_ROWS(ROW)                                                                            \
+    ROW(JOBS, 0, job, "jobs", KEY(STR(job, namespace), STR(job, id)),                              \
+        WATCHES(ABOUT('j', STR(job, namespace), STR(job, id))), job_gone)                          \
+    ROW(JOB_VERSIONS, 1, job, "job_versions",                                                      \
+        KEY(STR(job, namespace), STR(job, id), NEWEST(job, job_modify_index)),                     \
+        WATCHES(ABOUT('j', STR(job, namespace), STR(job, id))), NULL)                              \
+    ROW(SUBMISSIONS, 2, job_submission, "job_submissions",                                         \
+        KEY(STR(job_submission, namespace), STR(job_submission, job_id),                           \
+            NEWEST(job_submission, version)),                                                      \
+        WATCHES(ABOUT('j', STR(job_submission, namespace), STR(job_submission, job_id))), NULL)    \
+    ROW(SUMMARIES, 3, job_summary, "job_summaries",                                                \
+        KEY(STR(job_summary, namespace), STR(job_summary, job_id)),                                \
+        WATCHES(ABOUT('j', STR(job_summary, namespace), STR(job_summary, job_id))), NULL)          \
+    ROW(NODES, 4, node, "nodes", KEY(STR(node, id)), WATCHES(ABOUT('n', STR(node, id))), NULL)     \
+    ROW(ALLOCS, 5, allocation, "allocs", KEY(STR(allocation, id)),                                 \
+        WATCHES(ABOUT('a', STR(allocation, id)),                                                   \
+                ABOUT('J', STR(allocation, namespace), STR(allocation, job_id)),                   \
+                ABOUT('N', STR(allocation, node_id)), ABOUT('E', STR(allocation, eval_id))),       \
+        alloc_gone)                                                                                \
+    ROW(EVALS, 6, evaluation, "evals", KEY(STR(evaluation, id)),                                   \
+        WATCHES(ABOUT('e', STR(evaluation, id)),                                                   \
+                ABOUT('V', STR(evaluation, namespace), STR(evaluation, job_id))),                  \
+        NULL)                                                                                      \
+    ROW(SCHEDULER_CONFIG, 7, scheduler_configuration, "scheduler_config", KEY(WORD("config")),     \
+        WATCHES({0}), NULL)
+
+#define STATE_INDEXES(INDEX)                                                                       \
+    INDEX(JOBS_BY_TYPE, JOBS, "jobs_by_type",                                                      \
+          KEY(STR(job, type), STR(job, namespace), STR(job, id)), NULL)                            \
+    INDEX(ALLOCS_BY_JOB, ALLOCS, "allocs_by_job",                                                  \
+          KEY(STR(allocation, namespace), STR(allocation, job_id), STR(allocation, id)), NULL)     \
+    INDEX(ALLOCS_BY_NODE, ALLOCS, "allocs_by_node",                                                \
+          KEY(STR(allocation, node_id), STR(allocation, id)), NULL)                                \
+    INDEX(ALLOCS_BY_EVAL, ALLOCS, "allocs_by_eval",                                                \
+          KEY(STR(allocation, eval_id), STR(allocation, id)), NULL)                                \
+    INDEX(ALLOCS_BY_CREATE, ALLOCS, "allocs_by_create",                                            \
+          KEY(OLDEST(allocation, create_index), STR(allocation, id)), NULL)                        \
+    /* those that are terminal on neither side, of a job, by name and node */                      \
+    INDEX(LIVE_ALLOCS, ALLOCS, "live_allocs",                                                      \
+          KEY(STR(allocation, namespace), STR(allocation, job_id), HASH(allocation, name),         \
+              HASH(allocation, node_id), STR(allocation, id)),                                     \
+          alloc_lives)                                                                             \
+    INDEX(EVALS_BY_CREATE, EVALS, "evals_by_create",                                               \
+          KEY(OLDEST(evaluation, create_index), STR(evaluation, id)), NULL)                        \
+    INDEX(EVALS_BY_JOB, EVALS, "evals_by_job",                                                     \
+          KEY(STR(evaluation, namespace), STR(evaluation, job_id), STR(evaluation, id)), NULL)     \
+    /* pending and blocked ones, of a job */                                                       \
+    INDEX(OPEN_EVALS, EVALS, "open_evals",                                                         \
+          KEY(STR(evaluation, namespace), STR(evaluation, job_id), STR(evaluation, status),        \
+              STR(evaluation, id)),                                                                \
+          eval_open)
+
+#endif
