@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/drivers.h"
+#include "api/isolation.h"
 #include "api/limits.h"
 #include "codec/codec.h"
 #include "common/digest.h"
@@ -147,18 +148,18 @@ static void
 box(struct check *c)
 {
     const struct task_isolation *i = c->iso;
-    bool raw = driver_unboxed(c->task->driver);
+    const char *names[ISOLATION_BOX_MAX];
+    size_t n = driver_unboxed(c->task->driver) ? isolation_box(i, names) : 0;
+    for (size_t k = 0; k < n; k++)
+        complain(c, "%s is without effect: driver \"%s\" does not isolate", names[k], c->task->driver);
+    if (!str_empty(i->userns) && !str_eq(i->userns, "host"))
+        complain(c, "userns \"%s\" is not \"host\"", i->userns);
     if (i->landlock) {
         tcp_ports(c, "bind", &i->landlock->bind);
         tcp_ports(c, "connect", &i->landlock->connect);
     }
     if (!str_empty(i->proc) && !str_eq(i->proc, "pid"))
         complain(c, "proc \"%s\" is not \"pid\"", i->proc);
-    if (raw && (i->landlock || !str_empty(i->proc) || i->core_sched || !str_empty(i->apparmor)))
-        complain(c,
-                 "landlock, proc, core_sched and apparmor are without effect: driver \"%s\" does not "
-                 "isolate",
-                 c->task->driver);
 }
 
 /* NULL, or what is wrong with the name of a file of the task's root. */
@@ -185,8 +186,7 @@ verity(struct check *c)
 {
     const struct task_isolation *i = c->iso;
     uint8_t digest[DIGEST_BYTES];
-    const struct driver_can *can = driver_can(c->task->driver);
-    if (i->verity.n > 0 && (!can || !can->isolation))
+    if (i->verity.n > 0 && !driver_can(c->task->driver))
         complain(c, "verity is without effect: driver \"%s\" does not seal files",
                  str_or(c->task->driver, ""));
     if (i->verity.n > JOB_VERITY_MAX)
@@ -235,8 +235,6 @@ seccomp(struct check *c)
     const struct task_seccomp *s = c->iso->seccomp;
     if (!s)
         return;
-    if (driver_unboxed(c->task->driver))
-        complain(c, "seccomp is without effect: driver \"%s\" does not isolate", c->task->driver);
     bool audit = str_eq(s->mode, "audit");
     if (!str_empty(s->mode) && !str_eq(s->mode, "enforce") && !str_eq(s->mode, "log") && !audit)
         complain(c, "seccomp: mode \"%.16s\" is none of enforce, audit, log", s->mode);
@@ -256,13 +254,8 @@ void
 validate_isolation(const void *ctx, const struct task *t, struct str_list *errors)
 {
     struct check c = {.ctx = ctx, .task = t, .iso = t->isolation, .errors = errors};
-    const struct task_isolation *i = t->isolation;
-    if (!i)
+    if (!t->isolation)
         return;
-    if (!str_empty(i->userns) && !str_eq(i->userns, "host"))
-        complain(&c, "userns \"%s\" is not \"host\"", i->userns);
-    if (!str_empty(i->userns) && driver_unboxed(t->driver))
-        complain(&c, "userns is without effect: driver \"%s\" does not isolate", t->driver);
     ranges(&c);
     memory(&c);
     cpu(&c);

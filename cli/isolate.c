@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/drivers.h"
+#include "api/isolation.h"
 #include "cli/command.h"
 #include "codec/codec.h"
 #include "common/fd.h"
@@ -147,8 +148,9 @@ make_policy(struct run *x, char **ret_path, struct err *e)
         list_add(c, x->policy.drivers, drivers_can[i].name);
     /* who runs this is root: what the spec asks for is what the operator allows */
     list_add(c, x->policy.allowed_caps, "all");
-    if (!str_empty(x->spec->apparmor))
-        list_add(c, x->policy.apparmor_allowed, x->spec->apparmor);
+    const char *apparmor = isolation_of(x->spec->isolation)->apparmor;
+    if (!str_empty(apparmor))
+        list_add(c, x->policy.apparmor_allowed, apparmor);
     for (size_t i = 0; i < x->spec->mounts.n; i++)
         list_add(c, x->policy.bind_allowed, x->spec->mounts.v[i]->source);
     if (dir_make(AT_FDCWD, x->policy.data_dir, 0755) < 0 ||

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "api/canonical.h"
+#include "api/isolation.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/jobfile.h"
@@ -120,16 +121,17 @@ explain_calls(struct cmd *c, const struct task_seccomp *t)
 static void
 explain_exec(struct cmd *c, const struct launch_spec *s)
 {
+    const struct task_isolation *iso = isolation_of(s->isolation);
     cmd_say(c, "    sees only its own processes, host name, System V IPC and cgroup");
     cmd_say(c, "    writes in its own directory (/, /local, /secrets, /tmp) and in /alloc; /usr, /etc "
                "and the like are the host's, read-only");
     static const char *const all[] = {"all"};
     uint64_t caps = 0;
     struct err e = ERR_INIT;
-    bool host = str_eq(s->userns, "host") ||
+    bool host = str_eq(iso->userns, "host") ||
                 (caps_plan(s->cap_add.v, s->cap_add.n, all, 1, &caps, &e) == 0 && caps_need_host(caps));
     cmd_say(c, "    runs as %s%s", str_or(s->user, "nobody"),
-            str_eq(s->userns, "host") ? ", an id of the host"
+            str_eq(iso->userns, "host") ? ", an id of the host"
             : host ? ", an id of the host: a capability that it keeps is about the machine or its network"
                    : " in a user namespace of its allocation, where the client has them");
     if (s->cap_add.n == 0)
@@ -139,25 +141,25 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
     cmd_say(c, "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
                "keyrings, tracing of others, raw or packet sockets, bpf, io_uring, aio",
             str_or(s->seccomp, "default"));
-    explain_calls(c, s->seccomp_rules);
-    if (s->ports) {
-        explain_ports(c, "binds to", &s->ports->bind);
-        explain_ports(c, "connects to", &s->ports->connect);
+    explain_calls(c, iso->seccomp);
+    if (iso->landlock) {
+        explain_ports(c, "binds to", &iso->landlock->bind);
+        explain_ports(c, "connects to", &iso->landlock->connect);
     }
-    if (str_eq(s->proc, "pid"))
+    if (str_eq(iso->proc, "pid"))
         cmd_say(c, "    finds its processes in /proc, and nothing of the machine");
-    if (!str_empty(s->apparmor))
+    if (!str_empty(iso->apparmor))
         cmd_say(c,
                 "    runs under the AppArmor profile \"%s\", if the client allows it, or does not "
                 "start",
-                s->apparmor);
+                iso->apparmor);
     else
         cmd_say(c, "    runs under the client's AppArmor profile, where the client names one");
-    for (size_t i = 0; i < s->verity.n; i++)
+    for (size_t i = 0; i < iso->verity.n; i++)
         cmd_say(c, "    has %s sealed, which nobody can write any more%s, or does not start",
-                s->verity.v[i]->path,
-                str_empty(s->verity.v[i]->digest) ? "" : ", with the digest that the job gives");
-    if (s->core_sched)
+                iso->verity.v[i]->path,
+                str_empty(iso->verity.v[i]->digest) ? "" : ", with the digest that the job gives");
+    if (iso->core_sched)
         cmd_say(c, "    shares no processor core with another task at the same time, or does not start");
 }
 
@@ -175,10 +177,10 @@ explain_network(struct cmd *c, const struct task_group *g)
 }
 
 static const char *
-mib(struct cmd *c, int64_t bytes)
+mib(struct cmd *c, int64_t mib)
 {
     char t[SIZE_TEXT];
-    return mem_strdup(c, size_format((uint64_t)bytes, t));
+    return mem_strdup(c, size_format((uint64_t)mib << 20, t));
 }
 
 static void
@@ -202,32 +204,32 @@ explain_io(struct cmd *c, const struct task_io *o)
 
 /* Beyond resources: what the isolation block asks of the kernel's control groups. */
 static void
-explain_limits(struct cmd *c, const struct launch_limits *l)
+explain_limits(struct cmd *c, const struct launch_limits *l, const struct task_isolation *iso)
 {
-    if (l->memory_high > 0)
-        cmd_say(c, "    is slowed down above %s of memory", mib(c, l->memory_high));
+    if (iso->memory_high > 0)
+        cmd_say(c, "    is slowed down above %s of memory", mib(c, iso->memory_high));
     if (l->memory_low > 0)
-        cmd_say(c, "    keeps %s of memory as long as others have more to give", mib(c, l->memory_low));
-    if (l->memory_min > 0)
+        cmd_say(c, "    keeps %s of memory as long as others have more to give", mib(c, l->memory_low >> 20));
+    if (iso->memory_min > 0)
         cmd_say(c, "    keeps %s of memory in any case, if the client allows it",
-                mib(c, l->memory_min));
-    if (l->memory_swap_max > 0)
-        cmd_say(c, "    may have %s in swap, if the client allows it", mib(c, l->memory_swap_max));
-    cmd_say(c, l->hugetlb > 0 ? "    may have %s of huge pages of each size, if the client allows it"
+                mib(c, iso->memory_min));
+    if (iso->swap > 0)
+        cmd_say(c, "    may have %s in swap, if the client allows it", mib(c, iso->swap));
+    cmd_say(c, iso->hugetlb > 0 ? "    may have %s of huge pages of each size, if the client allows it"
                               : "    has no huge pages%.0s",
-            mib(c, l->hugetlb));
-    if (l->pids_max > 0)
-        cmd_say(c, "    has %lld processes and threads at most", (long long)l->pids_max);
+            mib(c, iso->hugetlb));
+    if (iso->pids_max > 0)
+        cmd_say(c, "    has %lld processes and threads at most", (long long)iso->pids_max);
     if (l->cpu_max > 0)
         cmd_say(c, "    never gets more of the processor than that%s",
-                l->cpu_burst > 0 ? ", but what it saved up" : "");
-    if (l->cpu_idle)
+                iso->cpu_burst > 0 ? ", but what it saved up" : "");
+    if (iso->cpu_idle)
         cmd_say(c, "    runs only when no other task wants the processor");
-    for (size_t i = 0; i < l->io.n; i++)
-        explain_io(c, l->io.v[i]);
-    if (l->io_weight > 0)
+    for (size_t i = 0; i < iso->io.n; i++)
+        explain_io(c, iso->io.v[i]);
+    if (iso->io_weight > 0)
         cmd_say(c, "    has a share of %lld of busy disks, where others have 100",
-                (long long)l->io_weight);
+                (long long)iso->io_weight);
 }
 
 /* Whether that holds, on a client like this machine. */
@@ -281,16 +283,17 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
         cmd_say(c, "    is not isolated: it is a process of the host as %s, and does what that user "
                    "may do; only its cgroup is its own",
                 str_or(s->user, "nobody"));
+    const struct task_isolation *iso = isolation_of(s->isolation);
     explain_network(c, g);
     explain_net(c, "may send to", s->egress);
     explain_net(c, "may bind to", s->bind);
     if (r && r->cores.v > 0)
         cmd_say(c, "    gets %lld processors for itself, and %lld MiB of memory%s", (long long)r->cores.v,
-                (long long)r->memory_mb.v, s->limits->memory_swap_max > 0 ? "" : ", without swap");
+                (long long)r->memory_mb.v, iso->swap > 0 ? "" : ", without swap");
     else if (r)
         cmd_say(c, "    gets %lld MHz and %lld MiB of memory%s", (long long)r->cpu.v,
-                (long long)r->memory_mb.v, s->limits->memory_swap_max > 0 ? "" : ", without swap");
-    explain_limits(c, s->limits);
+                (long long)r->memory_mb.v, iso->swap > 0 ? "" : ", without swap");
+    explain_limits(c, s->limits, iso);
     explain_here(c);
 }
 

@@ -206,12 +206,12 @@ launch_user(const void *ctx, struct task_runner *tr)
     return p->in.user;
 }
 
-/* The disks of limits, by number: "/dev/sda" is the agent's, not the warden's, to look at. */
+/* The disks of its limits, by number: "/dev/sda" is the agent's, not the warden's, to look at. */
 static int
-find_disks(const struct client *c, struct launch_limits *l, struct err *e)
+find_disks(const struct client *c, struct task_isolation *iso, struct err *e)
 {
-    for (size_t i = 0; l && i < l->io.n; i++) {
-        struct task_io *io = l->io.v[i];
+    for (size_t i = 0; iso && i < iso->io.n; i++) {
+        struct task_io *io = iso->io.v[i];
         const char *path = str_or(io->device, c->cfg.alloc_dir);
         unsigned major, minor;
         int r = cgroup_disk(path, &major, &minor);
@@ -219,7 +219,7 @@ find_disks(const struct client *c, struct launch_limits *l, struct err *e)
             return err_set(e, -ERR_INVALID,
                            "isolation: io: \"%.200s\" is on no disk of this node: %s", path,
                            err_name(r));
-        io->device = mem_printf(l, "%u:%u", major, minor);
+        io->device = mem_printf(iso, "%u:%u", major, minor);
     }
     return 0;
 }
@@ -230,7 +230,7 @@ launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
     struct prepared *p = mem_new(ctx, struct prepared);
     struct launch_spec *spec = NULL;
     if (prepare(p, tr, p, e) < 0 || tr->driver->spec(ctx, &p->in, &spec, e) < 0 ||
-        find_disks(tr->ar->c, spec->limits, e) < 0)
+        find_disks(tr->ar->c, spec->isolation, e) < 0)
         return NULL;
     return spec;
 }

@@ -3,6 +3,7 @@
  * What is done to a task while it runs: new limits after an update in place, pause,
  * and events of what it has to wait for and of what it is denied.
  */
+#include "api/isolation.h"
 #include "client/client_int.h"
 #include "common/fd.h"
 #include "common/log.h"
@@ -62,15 +63,13 @@ task_limits_resize(struct task_runner *tr)
         return;
     }
     alloc_runner_hold(tr->ar);
-    warden_resize(tr->ar->c->warden, tr->ar->id, tr->sm.t->name, spec->limits, on_resized, tr);
+    warden_resize(tr->ar->c->warden, spec, on_resized, tr);
 }
 
 bool
 task_limits_differ(const struct task *a, const struct task *b)
 {
-    static const struct task_isolation none;
-    return !codec_equal(&type_task_isolation, a->isolation ? a->isolation : &none,
-                        b->isolation ? b->isolation : &none, 0);
+    return !codec_equal(&type_task_isolation, isolation_of(a->isolation), isolation_of(b->isolation), 0);
 }
 
 /* ---- pause ------------------------------------------------------------------------------------ */
@@ -156,8 +155,8 @@ look_denied(void *arg)
 static void
 watch_denied(struct task_runner *tr)
 {
-    if (tr->record < 0 || tr->denied_timer || !tr->task->isolation ||
-        !seccomp_audits(tr->task->isolation->seccomp))
+    if (tr->record < 0 || tr->denied_timer ||
+        !seccomp_audits(isolation_of(tr->task->isolation)->seccomp))
         return;
     tr->denied_timer = timer_start(tr->ar->c->loop, DENIED_LOOK_MS, look_denied, tr);
 }
@@ -183,7 +182,7 @@ unwatch(struct pressure_watch *p)
 static int64_t
 threshold(const struct task_runner *tr, size_t i)
 {
-    const struct task_pressure *p = tr->task->isolation ? tr->task->isolation->pressure : NULL;
+    const struct task_pressure *p = isolation_of(tr->task->isolation)->pressure;
     return !p ? 0 : i == 0 ? p->cpu : i == 1 ? p->memory : p->io;
 }
 
@@ -240,7 +239,7 @@ task_limits_watch(struct task_runner *tr)
         return;
     alloc_runner_hold(tr->ar);
     warden_pressure(tr->ar->c->warden, tr->ar->id, tr->sm.t->name,
-                    tr->task->isolation ? tr->task->isolation->pressure : NULL, on_watched, tr);
+                    isolation_of(tr->task->isolation)->pressure, on_watched, tr);
 }
 
 void

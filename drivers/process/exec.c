@@ -7,9 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/isolation.h"
 #include "api/limits.h"
 #include "api/plain.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "drivers/process/process.h"
 #include "isolation/confine/caps.h"
@@ -61,7 +63,7 @@ mode(const struct value *config, const char *option, bool *ret_host, struct err 
 
 /* Not only a weight against others: never more than what resources.cpu asks for. */
 static int
-limit_cpu(const struct driver_input *in, struct launch_limits *l, struct err *e)
+limit_cpu(const struct driver_input *in, struct launch_limits *l, int64_t burst_us, struct err *e)
 {
     if (!driver_bool(in->config, "cpu_hard_limit", false) || l->cores.n > 0 || l->cpu_shares <= 0)
         return 0; /* reserved cores are a limit themselves */
@@ -71,11 +73,11 @@ limit_cpu(const struct driver_input *in, struct launch_limits *l, struct err *e)
             "cpu_hard_limit of driver \"exec\": the frequency of this node's processors is "
             "not known: set client.cpu_total_compute");
     l->cpu_max = (int64_t)((double)l->cpu_shares / in->core_mhz * PERIOD_US + 0.5);
-    if (l->cpu_burst > l->cpu_max)
+    if (burst_us > l->cpu_max)
         return err_set(e, -ERR_INVALID,
                        "isolation: cpu_burst of %lld us is more than the hard limit of this task, "
                        "%lld us in %d",
-                       (long long)l->cpu_burst, (long long)l->cpu_max, PERIOD_US);
+                       (long long)burst_us, (long long)l->cpu_max, PERIOD_US);
     return 0;
 }
 
@@ -120,25 +122,15 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
         r = process_spec(ctx, &driver_exec, in, &s, e);
     if (r < 0)
         return r;
-    s->userns = in->task->isolation ? mem_strdup(s, str_or(in->task->isolation->userns, "")) : "";
-    const struct task_isolation *iso = in->task->isolation;
-    if (iso && iso->seccomp)
-        s->seccomp_rules = codec_clone(s, &type_task_seccomp, iso->seccomp);
-    if (iso && iso->landlock && (iso->landlock->bind.n > 0 || iso->landlock->connect.n > 0))
-        s->ports = codec_clone(s, &type_task_landlock, iso->landlock);
-    s->proc = iso ? mem_strdup(s, str_or(iso->proc, "")) : "";
-    s->core_sched = iso && iso->core_sched;
-    s->apparmor = iso ? mem_strdup(s, str_or(iso->apparmor, "")) : "";
-    for (size_t i = 0; iso && i < iso->verity.n; i++)
-        list_add(s, s->verity, codec_clone(s, &type_task_verity, iso->verity.v[i]));
-    r = s->seccomp_rules ? seccomp_check_task(s->seccomp_rules, e) : 0;
+    const struct task_isolation *iso = isolation_of(s->isolation);
+    r = iso->seccomp ? seccomp_check_task(iso->seccomp, e) : 0;
     s->host_pid = host_pid;
     s->host_ipc = host_ipc;
     driver_strings(s, in->config, "cap_add", &s->cap_add);
     if (r == 0)
         r = names(s, in, e);
     if (r == 0)
-        r = limit_cpu(in, s->limits, e);
+        r = limit_cpu(in, s->limits, iso->cpu_burst / NS_PER_US, e);
     if (r < 0) {
         talloc_free(s);
         return r;

@@ -16,32 +16,12 @@ mib(int64_t n)
     return n > 0 && n < INT64_MAX / MB ? n * MB : 0;
 }
 
-static void
-isolation_limits(struct launch_limits *l, const struct task_isolation *iso)
-{
-    l->pids_max = iso->pids_max;
-    l->nofile = iso->nofile;
-    l->memory_high = mib(iso->memory_high);
-    l->memory_low = mib(iso->memory_low);
-    l->memory_min = mib(iso->memory_min);
-    l->memory_swap_max = mib(iso->swap);
-    if (iso->zswap.set)
-        l->memory_zswap_max = (struct opt_i64){.set = true, .v = mib(iso->zswap.v)};
-    l->hugetlb = mib(iso->hugetlb);
-    l->cpu_burst = iso->cpu_burst / NS_PER_US;
-    l->cpu_idle = iso->cpu_idle;
-    l->io_weight = iso->io_weight;
-    for (size_t i = 0; i < iso->io.n; i++)
-        list_add(l, l->io, codec_clone(l, &type_task_io, iso->io.v[i]));
-}
-
 static struct launch_limits *
 limits_of(const void *ctx, const struct allocated_task_resources *r,
           const struct task_isolation *iso)
 {
     struct launch_limits *l = mem_new(ctx, struct launch_limits);
-    if (iso)
-        isolation_limits(l, iso);
+    l->memory_low = iso ? mib(iso->memory_low) : 0;
     if (r && r->cpu) {
         l->cpu_shares = r->cpu->cpu_shares;
         for (size_t i = 0; i < r->cpu->reserved_cores.n; i++)
@@ -103,6 +83,7 @@ process_spec(const void *ctx, const struct driver *d, const struct driver_input 
     for (size_t i = 0; i < in->env->n; i++)
         s->env.v[s->env.n++] = mem_strdup(s->env.v, in->env->v[i]);
     s->work_dir = mem_strdup(s, driver_string(in->config, "work_dir", ""));
+    s->isolation = in->task->isolation ? codec_clone(s, &type_task_isolation, in->task->isolation) : NULL;
     s->limits = limits_of(s, in->resources, in->task->isolation);
     s->logs = logs_of(s, in->task->log_config);
     s->secrets_mb = in->task->resources ? in->task->resources->secrets_mb : 0;

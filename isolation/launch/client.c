@@ -604,31 +604,25 @@ warden_pause(struct warden_client *c, const char *alloc_id, const char *task, bo
     task_request(c, on ? WARDEN_PAUSE : WARDEN_RESUME, alloc_id, task, done, arg);
 }
 
-static void
-limits_request(struct warden_client *c, struct warden_request q, const struct launch_limits *l,
-               warden_done *done, void *arg)
-{
-    q.limits = (struct launch_limits *)(uintptr_t)l;
-    submit(c, &q, done, arg);
-}
-
 void
-warden_resize(struct warden_client *c, const char *alloc_id, const char *task,
-              const struct launch_limits *l, warden_done *done, void *arg)
+warden_resize(struct warden_client *c, const struct launch_spec *s, warden_done *done, void *arg)
 {
-    limits_request(
-        c, (struct warden_request){.op = WARDEN_RESIZE, .alloc_id = alloc_id, .task_name = task}, l,
-        done, arg);
+    struct warden_request q = {.op = WARDEN_RESIZE,
+                                     .alloc_id = s->alloc_id,
+                                     .task_name = s->task_name,
+                                     .limits = s->limits,
+                                     .isolation = s->isolation};
+    submit(c, &q, done, arg);
 }
 
 void
 warden_pressure(struct warden_client *c, const char *alloc_id, const char *task,
                 const struct task_pressure *p, warden_done *done, void *arg)
 {
-    struct launch_limits l = {.pressure = (struct task_pressure *)(uintptr_t)p};
-    limits_request(
-        c, (struct warden_request){.op = WARDEN_WATCH, .alloc_id = alloc_id, .task_name = task}, &l,
-        done, arg);
+    struct task_isolation i = {.pressure = (struct task_pressure *)(uintptr_t)p};
+    struct warden_request q = {
+        .op = WARDEN_WATCH, .alloc_id = alloc_id, .task_name = task, .isolation = &i};
+    submit(c, &q, done, arg);
 }
 
 static void

@@ -116,10 +116,10 @@ void warden_kill(struct warden_client *c, const char *alloc_id, const char *task
 /* Stops all processes of the task where they are, or lets them go on. */
 void warden_pause(struct warden_client *c, const char *alloc_id, const char *task, bool on,
                   warden_done *done, void *arg);
-/* New limits for a running task: what `l` does not set is not limited. msg->warning as in a launch.
- */
-void warden_resize(struct warden_client *c, const char *alloc_id, const char *task,
-                   const struct launch_limits *l, warden_done *done, void *arg);
+/* The limits of `s` for the running task of its name: what they do not set is not limited.
+ * msg->warning as in a launch. */
+void warden_resize(struct warden_client *c, const struct launch_spec *s, warden_done *done,
+                   void *arg);
 /* Descriptors that tell of waits of a running task longer than `p` has it. */
 void warden_pressure(struct warden_client *c, const char *alloc_id, const char *task,
                      const struct task_pressure *p, warden_done *done, void *arg);

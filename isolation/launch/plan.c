@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "api/isolation.h"
 #include "common/buf.h"
 #include "common/digest.h"
 #include "common/mem.h"
@@ -123,23 +124,24 @@ fill_verity(struct block *k, struct plan_header *h, const struct launch_spec *s,
             const struct str_list *paths, struct err *e)
 {
     auto_mem void *ctx = mem_ctx("verity");
-    struct plan_verity *v = mem_array(ctx, struct plan_verity, s->verity.n);
-    for (size_t i = 0; i < s->verity.n; i++) {
-        const struct task_verity *f = s->verity.v[i];
+    const struct task_verity_list *verity = &isolation_of(s->isolation)->verity;
+    struct plan_verity *v = mem_array(ctx, struct plan_verity, verity->n);
+    for (size_t i = 0; i < verity->n; i++) {
+        const struct task_verity *f = verity->v[i];
         v[i].path = put_str(k, f->path);
         v[i].has_digest = digest_parse(str_or(f->digest, ""), v[i].digest) == 0;
     }
-    if (s->verity.n > 0)
+    if (verity->n > 0)
         h->verity =
-            (struct plan_verities){put(k, v, s->verity.n * sizeof(*v), 8), (uint32_t)s->verity.n};
+            (struct plan_verities){put(k, v, verity->n * sizeof(*v), 8), (uint32_t)verity->n};
     for (size_t j = 0; j < paths->n && h->program == 0; j++) {
-        if (s->verity.n > 0 && goes_up(paths->v[j]))
+        if (verity->n > 0 && goes_up(paths->v[j]))
             return err_set(
                 e, -ERR_INVALID,
                 "verity: the command \"%.256s\" has \"..\": name it as its verity block does",
                 paths->v[j]);
-        for (size_t i = 0; i < s->verity.n && h->program == 0; i++)
-            if (names(paths->v[j], s->verity.v[i]->path))
+        for (size_t i = 0; i < verity->n && h->program == 0; i++)
+            if (names(paths->v[j], verity->v[i]->path))
                 h->program = (uint32_t)i + 1;
     }
     return 0;
@@ -156,7 +158,7 @@ limit(struct confine *c, unsigned resource, uint64_t v)
 static uint64_t
 nproc(const struct launch_spec *s)
 {
-    int64_t n = s->limits != NULL ? s->limits->pids_max : 0;
+    int64_t n = isolation_of(s->isolation)->pids_max;
     return n > CGROUP_PIDS_DEFAULT ? (uint64_t)n : CGROUP_PIDS_DEFAULT;
 }
 
@@ -199,7 +201,8 @@ fill_confine(struct confine *c, const struct plan_input *in)
             in->user->n_groups < CONFINE_GROUPS_MAX ? in->user->n_groups : CONFINE_GROUPS_MAX;
         memcpy(c->groups, in->user->groups, c->n_groups * sizeof(c->groups[0]));
     }
-    int64_t nofile = s->limits != NULL ? s->limits->nofile : 0;
+    const struct task_isolation *iso = isolation_of(s->isolation);
+    int64_t nofile = iso->nofile;
     if (isolated) {
         c->flags |= CONFINE_ISOLATED | CONFINE_NO_NEW_PRIVS;
         if (in->join != NULL)
@@ -211,8 +214,8 @@ fill_confine(struct confine *c, const struct plan_input *in)
         c->landlock_abi = in->landlock_abi > 0 ? (uint32_t)in->landlock_abi : 0;
         c->caps = in->caps;
         str_copy(c->hostname, sizeof(c->hostname), str_or(s->hostname, ""));
-        c->flags |= s->core_sched ? CONFINE_CORE_SCHED : 0;
-        fill_ports(c, s->ports);
+        c->flags |= iso->core_sched ? CONFINE_CORE_SCHED : 0;
+        fill_ports(c, iso->landlock);
         /* behind pids.max, and where that controller is missing; the tasks of an allocation count
          * together, and without a user namespace those of all others of the same user would */
         if (in->userns)
@@ -226,7 +229,7 @@ fill_confine(struct confine *c, const struct plan_input *in)
     }
     if (nofile > 0)
         limit(c, RLIMIT_NOFILE, (uint64_t)nofile);
-    if (s->limits != NULL && s->limits->nofile > 0)
+    if (iso->nofile > 0)
         c->rlimits[c->n_rlimits - 1].exact = true;
 }
 

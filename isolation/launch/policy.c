@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/drivers.h"
+#include "api/isolation.h"
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -278,25 +279,24 @@ policy_limits_required(const struct policy *p)
 
 /* What one task takes from the others beyond what it was scheduled for. */
 int
-policy_check_limits(const struct policy *p, const struct launch_limits *l, struct err *e)
+policy_check_limits(const struct policy *p, const struct task_isolation *i, struct err *e)
 {
-    if (l == NULL)
-        return 0;
+    i = isolation_of(i);
     const struct {
         const char *what, *name;
         int64_t asked, allowed;
     } rows[] = {
-        {"swap", "swap_max", l->memory_swap_max, p->swap_max},
-        {"huge pages", "hugetlb_max", l->hugetlb, p->hugetlb_max},
-        {"memory that is always kept", "memory_min_max", l->memory_min, p->memory_min_max},
+        {"swap", "swap_max", i->swap, p->swap_max},
+        {"huge pages", "hugetlb_max", i->hugetlb, p->hugetlb_max},
+        {"memory that is always kept", "memory_min_max", i->memory_min, p->memory_min_max},
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i].asked > rows[i].allowed)
+    for (size_t k = 0; k < ARRAY_LEN(rows); k++)
+        if (rows[k].asked > rows[k].allowed >> 20)
             return err_set(e, -ERR_POLICY,
                            "the task asks for %lld MiB of %s, this client's policy allows %lld "
                            "(isolation.%s)",
-                           (long long)(rows[i].asked >> 20), rows[i].what,
-                           (long long)(rows[i].allowed >> 20), rows[i].name);
+                           (long long)rows[k].asked, rows[k].what,
+                           (long long)(rows[k].allowed >> 20), rows[k].name);
     return 0;
 }
 
@@ -331,6 +331,7 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
 {
     if (!str_list_has(&p->drivers, s->driver))
         return err_set(e, -ERR_POLICY, "driver \"%s\" is not allowed on this client", s->driver);
+    const struct task_isolation *iso = isolation_of(s->isolation);
     bool raw = driver_unboxed(s->driver);
     if (raw && !p->raw_exec)
         return err_set(e, -ERR_POLICY, "driver \"%s\" is disabled on this client", s->driver);
@@ -346,20 +347,20 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
     } else if (seccomp_profile_find(str_or(s->seccomp, "")) == NULL) {
         return err_set(e, -ERR_INVALID, "unknown seccomp profile \"%s\"", s->seccomp);
     }
-    int k = check_seccomp(p, s->seccomp_rules, e);
+    int k = check_seccomp(p, iso->seccomp, e);
     if (k < 0)
         return k;
-    if (!str_empty(s->userns) && !str_eq(s->userns, "host"))
-        return err_set(e, -ERR_INVALID, "userns \"%s\" is not \"host\"", s->userns);
-    if (!raw && str_eq(s->userns, "host") && !p->userns_host && !str_eq(p->userns, "off"))
+    if (!str_empty(iso->userns) && !str_eq(iso->userns, "host"))
+        return err_set(e, -ERR_INVALID, "userns \"%s\" is not \"host\"", iso->userns);
+    if (!raw && str_eq(iso->userns, "host") && !p->userns_host && !str_eq(p->userns, "off"))
         return err_set(e, -ERR_POLICY,
                        "the host's user namespace is not allowed on this client (userns_host)");
-    if (!str_empty(s->apparmor) && !str_eq(s->apparmor, p->apparmor) &&
-        !str_list_has(&p->apparmor_allowed, s->apparmor))
+    if (!str_empty(iso->apparmor) && !str_eq(iso->apparmor, p->apparmor) &&
+        !str_list_has(&p->apparmor_allowed, iso->apparmor))
         return err_set(e, -ERR_POLICY,
                        "AppArmor profile \"%.64s\" is not allowed on this client "
                        "(isolation.apparmor_allowed)",
-                       s->apparmor);
+                       iso->apparmor);
     if (s->share_net && !policy_network(p, "host"))
         return err_set(e, -ERR_POLICY, "network mode \"host\" is not allowed on this client");
     if (s->host_pid || s->host_ipc)
@@ -369,7 +370,7 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
         if (r < 0)
             return r;
     }
-    return policy_check_limits(p, s->limits, e);
+    return policy_check_limits(p, iso, e);
 }
 
 static bool
@@ -452,7 +453,8 @@ policy_no_setuid(const struct policy *p, const struct launch_spec *s)
 const char *
 policy_apparmor(const struct policy *p, const struct launch_spec *s)
 {
-    return !s->isolated ? "" : str_or(str_empty(s->apparmor) ? p->apparmor : s->apparmor, "");
+    const char *own = isolation_of(s->isolation)->apparmor;
+    return !s->isolated ? "" : str_or(str_empty(own) ? p->apparmor : own, "");
 }
 
 int

@@ -50,7 +50,7 @@ void policy_bridge(const struct policy *p, struct net_conf *ret);
 /* May the agent launch this? Driver, raw_exec, capabilities, mounts, seccomp opt-out. Pure. */
 int policy_check_launch(const struct policy *p, const struct launch_spec *s, struct err *e);
 /* The part of it that a resize has too. NULL: no limits. */
-int policy_check_limits(const struct policy *p, const struct launch_limits *l, struct err *e);
+int policy_check_limits(const struct policy *p, const struct task_isolation *i, struct err *e);
 bool policy_limits_required(const struct policy *p);
 /* Who runs it: the spec's user, else nobody (raw_exec: policy_raw_user()); not a denied one, and
  * never the agent's own user.

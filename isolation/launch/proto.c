@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "api/isolation.h"
 #include "api/limits.h"
 #include "api/plain.h"
 #include "codec/codec.h"
@@ -36,6 +37,7 @@ enum {
     R_LIMITS = 1 << 11,
     R_DISK = 1 << 12,
     R_EXEC = 1 << 13,
+    R_ISOLATION = 1 << 14,
 };
 
 struct row {
@@ -62,9 +64,9 @@ static const struct row rows[WARDEN_OP_END] = {
                     PROTO_READY},
     [WARDEN_NET_MAKE] = {"net-make", R_ALLOC | R_NETWORK, 0, PROTO_READY},
     [WARDEN_NET_REMOVE] = {"net-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_RESIZE] = {"resize", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY},
+    [WARDEN_RESIZE] = {"resize", R_ALLOC | R_TASK | R_LIMITS, R_ISOLATION, PROTO_READY},
     [WARDEN_PAUSE] = {"pause", R_ALLOC | R_TASK, 0, PROTO_READY},
-    [WARDEN_WATCH] = {"watch", R_ALLOC | R_TASK | R_LIMITS, 0, PROTO_READY | PROTO_STOPPING},
+    [WARDEN_WATCH] = {"watch", R_ALLOC | R_TASK | R_ISOLATION, 0, PROTO_READY | PROTO_STOPPING},
     [WARDEN_EXEC] = {"exec", R_ALLOC | R_TASK | R_EXEC, 0, PROTO_READY},
     [WARDEN_RESUME] = {"resume", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
 };
@@ -93,6 +95,7 @@ fields(const struct warden_request *r)
     f |= r->limits != NULL ? R_LIMITS : 0;
     f |= r->disk_mb != 0 ? R_DISK : 0;
     f |= r->exec != NULL ? R_EXEC : 0;
+    f |= r->isolation != NULL ? R_ISOLATION : 0;
     return f;
 }
 
@@ -135,12 +138,31 @@ proto_parse_device(const char *s, unsigned *major, unsigned *minor)
     return true;
 }
 
+/* NULL: none. */
 static int
-check_io(const struct launch_limits *l, struct err *e)
+check_limits(const struct launch_limits *l, struct err *e)
+{
+    if (l == NULL)
+        return 0;
+    const int64_t v[] = {l->cpu_shares, l->cpu_max, l->memory_max, l->memory_low};
+    for (size_t i = 0; i < ARRAY_LEN(v); i++)
+        if (v[i] < 0)
+            return err_set(e, -ERR_INVALID, "launch: a limit is negative");
+    for (size_t i = 0; i < l->cores.n; i++)
+        if (l->cores.v[i] < 0 || l->cores.v[i] >= CGROUP_CPUS_MAX)
+            return err_set(e, -ERR_INVALID, "launch: core %lld is not below %d",
+                           (long long)l->cores.v[i], CGROUP_CPUS_MAX);
+    return 0;
+}
+
+static int
+check_io(const struct task_isolation *iso, struct err *e)
 {
     unsigned major, minor;
-    for (size_t i = 0; i < l->io.n; i++) {
-        const struct task_io *o = l->io.v[i];
+    if (iso->io.n > JOB_DISKS_MAX)
+        return err_set(e, -ERR_INVALID, "launch: more than %d disks", JOB_DISKS_MAX);
+    for (size_t i = 0; i < iso->io.n; i++) {
+        const struct task_io *o = iso->io.v[i];
         if (o == NULL || !proto_parse_device(o->device, &major, &minor))
             return err_set(e, -ERR_INVALID, "launch: disk %zu is not MAJOR:MINOR", i);
         if (o->read_bps < 0 || o->write_bps < 0 || o->read_iops < 0 || o->write_iops < 0)
@@ -149,32 +171,33 @@ check_io(const struct launch_limits *l, struct err *e)
     return 0;
 }
 
-/* NULL: none. */
 static int
-check_limits(const struct launch_limits *l, struct err *e)
+check_numbers(const struct task_isolation *i, struct err *e)
 {
-    if (l == NULL)
-        return 0;
-    const int64_t v[] = {l->cpu_shares,      l->cpu_max,   l->cpu_burst,  l->memory_max,
-                         l->memory_high,     l->pids_max,  l->nofile,     l->memory_low,
-                         l->memory_swap_max, l->io_weight, l->memory_min, l->memory_zswap_max.v,
-                         l->hugetlb};
-    for (size_t i = 0; i < ARRAY_LEN(v); i++)
-        if (v[i] < 0)
-            return err_set(e, -ERR_INVALID, "launch: a limit is negative");
-    if (l->nofile > 1 << 20)
-        return err_set(e, -ERR_INVALID, "launch: more than %d open files", 1 << 20);
-    if (l->io_weight > CGROUP_WEIGHT_MAX)
-        return err_set(e, -ERR_INVALID, "launch: io weight above %d", CGROUP_WEIGHT_MAX);
-    for (size_t i = 0; i < l->cores.n; i++)
-        if (l->cores.v[i] < 0 || l->cores.v[i] >= CGROUP_CPUS_MAX)
-            return err_set(e, -ERR_INVALID, "launch: core %lld is not below %d",
-                           (long long)l->cores.v[i], CGROUP_CPUS_MAX);
-    const struct task_pressure *p = l->pressure;
+    const struct {
+        const char *name;
+        int64_t v, max;
+    } numbers[] = {
+        {"pids_max", i->pids_max, JOB_PIDS_MAX},
+        {"nofile", i->nofile, JOB_NOFILE_MAX},
+        {"memory_high", i->memory_high, JOB_MEMORY_MIB_MAX},
+        {"memory_low", i->memory_low, JOB_MEMORY_MIB_MAX},
+        {"memory_min", i->memory_min, JOB_MEMORY_MIB_MAX},
+        {"swap", i->swap, JOB_MEMORY_MIB_MAX},
+        {"zswap", i->zswap.v, JOB_MEMORY_MIB_MAX},
+        {"hugetlb", i->hugetlb, JOB_MEMORY_MIB_MAX},
+        {"cpu_burst", i->cpu_burst, INT64_MAX},
+        {"io_weight", i->io_weight, CGROUP_WEIGHT_MAX},
+    };
+    for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
+        if (numbers[k].v < 0 || numbers[k].v > numbers[k].max)
+            return err_set(e, -ERR_INVALID, "launch: %s is not between 0 and %lld", numbers[k].name,
+                           (long long)numbers[k].max);
+    const struct task_pressure *p = i->pressure;
     if (p != NULL && (p->cpu < 0 || p->cpu > NS_PER_S || p->memory < 0 || p->memory > NS_PER_S ||
                       p->io < 0 || p->io > NS_PER_S))
         return err_set(e, -ERR_INVALID, "launch: a pressure is not within a second");
-    return check_io(l, e);
+    return 0;
 }
 
 static bool
@@ -187,11 +210,13 @@ ports_ok(const struct i64_list *l)
 }
 
 static int
-check_verity(const struct launch_spec *s, struct err *e)
+check_verity(const struct task_isolation *iso, struct err *e)
 {
     uint8_t digest[DIGEST_BYTES];
-    for (size_t i = 0; i < s->verity.n; i++) {
-        const struct task_verity *v = s->verity.v[i];
+    if (iso->verity.n > JOB_VERITY_MAX)
+        return err_set(e, -ERR_INVALID, "launch: verity: more than %d files", JOB_VERITY_MAX);
+    for (size_t i = 0; i < iso->verity.n; i++) {
+        const struct task_verity *v = iso->verity.v[i];
         if (v == NULL || str_empty(v->path) || !plain_path(v->path))
             return err_set(e, -ERR_INVALID,
                            "launch: verity: \"%s\" is no plain path below the task's root",
@@ -203,20 +228,30 @@ check_verity(const struct launch_spec *s, struct err *e)
     return 0;
 }
 
+/* NULL: none. */
 static int
-check_confinement(const struct launch_spec *s, struct err *e)
+check_isolation(const struct task_isolation *iso, struct err *e)
 {
-    if (s->ports != NULL && (!ports_ok(&s->ports->bind) || !ports_ok(&s->ports->connect)))
+    if (iso == NULL)
+        return 0;
+    if (iso->landlock != NULL && (!ports_ok(&iso->landlock->bind) || !ports_ok(&iso->landlock->connect)))
         return err_set(e, -ERR_INVALID, "launch: more than %d ports, or one that is none",
                        CONFINE_PORTS_MAX);
-    if (!str_empty(s->proc) && !str_eq(s->proc, "pid"))
-        return err_set(e, -ERR_INVALID, "launch: proc \"%s\" is not \"pid\"", s->proc);
-    if (!s->isolated && (s->ports != NULL || !str_empty(s->proc) || s->core_sched ||
-                         !str_empty(s->apparmor) || s->verity.n > 0))
-        return err_set(
-            e, -ERR_INVALID,
-            "launch: ports, proc, core_sched, apparmor and verity are of isolated tasks");
-    return check_verity(s, e);
+    if (!str_empty(iso->proc) && !str_eq(iso->proc, "pid"))
+        return err_set(e, -ERR_INVALID, "launch: proc \"%s\" is not \"pid\"", iso->proc);
+    int r = check_numbers(iso, e);
+    if (r == 0)
+        r = check_io(iso, e);
+    return r == 0 ? check_verity(iso, e) : r;
+}
+
+static int
+check_box(const struct launch_spec *s, struct err *e)
+{
+    const char *names[ISOLATION_BOX_MAX];
+    if (!s->isolated && isolation_box(isolation_of(s->isolation), names) > 0)
+        return err_set(e, -ERR_INVALID, "launch: %s is of isolated tasks", names[0]);
+    return check_isolation(s->isolation, e);
 }
 
 static int
@@ -251,7 +286,7 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
             return err_set(e, -ERR_INVALID, "launch: capability %zu has no name", i);
     if (check_limits(s->limits, e) < 0)
         return -ERR_INVALID;
-    if (check_confinement(s, e) < 0)
+    if (check_box(s, e) < 0)
         return -ERR_INVALID;
     const struct launch_logs *g = s->logs;
     if (g != NULL && (g->max_files < 0 || g->max_files > JOB_LOG_FILES_MAX || g->max_file_bytes < 0 ||
@@ -323,7 +358,7 @@ check_values(const struct warden_request *r, struct err *e)
     }
     if (r->network != NULL && check_network(r->network, e) < 0)
         return -ERR_INVALID;
-    if (check_limits(r->limits, e) < 0)
+    if (check_limits(r->limits, e) < 0 || check_isolation(r->isolation, e) < 0)
         return -ERR_INVALID;
     if (r->exec != NULL && check_exec(r->exec, e) < 0)
         return -ERR_INVALID;

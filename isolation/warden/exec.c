@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/isolation.h"
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/log.h"
@@ -52,13 +53,21 @@ exec_record_tail(struct buf *out, const struct policy *p, const struct launch_sp
     own.command = own.work_dir = NULL;
     own.args = own.env = (struct str_list){0};
     own.mounts = (struct launch_mount_list){0};
-    own.verity = (struct task_verity_list){0}; /* of files, not of who looks at them */
+    struct task_isolation iso = *isolation_of(s->isolation);
+    iso.verity = (struct task_verity_list){0}; /* of files, not of who looks at them */
+    own.isolation = &iso;
     own.logs = NULL;
     own.resolv = NULL;
     own.egress = own.bind = NULL; /* the kernel has them, for the whole cgroup */
     const struct launched_task t = {
         .spec = &own, .userns = userns, .no_setuid = policy_no_setuid(p, s)};
     mp_encode(out, &type_launched_task, &t);
+}
+
+static int
+other_version(struct err *e)
+{
+    return err_set(e, -ERR_UNSUPPORTED, "it was started by another version of paddock: restart it");
 }
 
 static int
@@ -70,13 +79,11 @@ read_tail(struct join *j, struct record *r, struct err *e)
         return err_errno(e, -rc, "read the task's record");
     ssize_t n = pread(j->task->record, text, PROTO_PACKET_MAX, sizeof(*r));
     if (n <= 0 || r->version != SHIM_VERSION)
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "it was started by another version of paddock: restart it");
+        return other_version(e);
     void *t = NULL;
     rc = mp_decode(j->ctx, &type_launched_task, text, (size_t)n, BUDGET(PROTO_DECODE_MAX), &t, e);
     j->launched = t;
-    return rc == 0 && j->launched->spec == NULL ? err_set(e, -ERR_CORRUPT, "its record is damaged")
-                                                : rc;
+    return rc == 0 && j->launched->spec == NULL ? other_version(e) : rc;
 }
 
 static int
@@ -92,8 +99,10 @@ authorise(struct warden *w, struct join *j, struct err *e)
     s->args = (struct str_list){x->command.v + 1, x->command.n - 1};
     s->env = x->env;
     s->work_dir = x->work_dir;
-    if (seccomp_audits(s->seccomp_rules)) /* nobody would listen: it is denied, and not counted */
-        s->seccomp_rules->mode = "enforce";
+    if (s->isolation == NULL)
+        s->isolation = mem_new(s, struct task_isolation);
+    if (seccomp_audits(s->isolation->seccomp)) /* nobody would listen: it is denied, and not counted */
+        s->isolation->seccomp->mode = "enforce";
     r = proto_check_spec(s, e);
     if (r == 0)
         r = warden_authorise(w, s, &j->launched->userns, &j->user, &j->caps, e);
@@ -135,7 +144,7 @@ make_plan(struct warden *w, struct join *j, struct err *e)
         .caps = j->caps,
         .cgroup = w->cgroup.fd >= 0,
         .userns = j->launched->userns,
-        .own_filter = s->seccomp_rules != NULL || j->launched->no_setuid,
+        .own_filter = s->isolation->seccomp != NULL || j->launched->no_setuid,
         .id_base = j->id_base,
         .landlock_abi = w->probe.landlock_abi,
     };

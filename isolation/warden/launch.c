@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/isolation.h"
 #include "codec/codec.h"
 #include "common/buf.h"
 #include "common/fd.h"
@@ -116,17 +117,18 @@ warden_user(struct warden *w, const struct launch_spec *s, bool inside, struct u
 static int
 check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
 {
-    if (s->ports != NULL && w->probe.landlock_abi < LANDLOCK_ABI_NET)
+    const struct task_isolation *iso = isolation_of(s->isolation);
+    if (isolation_ports(iso) && w->probe.landlock_abi < LANDLOCK_ABI_NET)
         return err_set(e, -ERR_UNSUPPORTED,
                        "landlock: ports need version %d of the kernel's Landlock, here it is %d",
                        LANDLOCK_ABI_NET, w->probe.landlock_abi);
     const struct probe_fact *core = &w->probe.facts[PROBE_CORE_SCHED];
-    if (s->core_sched && !core->ok)
+    if (iso->core_sched && !core->ok)
         return err_set(e, -ERR_UNSUPPORTED, "core_sched: %s", core->reason);
-    if (s->verity.n > 0 && w->verity_missing[0] != '\0')
+    if (iso->verity.n > 0 && w->verity_missing[0] != '\0')
         return err_set(e, -ERR_UNSUPPORTED, "verity: %s", w->verity_missing);
     const struct probe_fact *audit = &w->probe.facts[PROBE_SECCOMP_AUDIT];
-    if (seccomp_audits(s->seccomp_rules) && !audit->ok)
+    if (seccomp_audits(iso->seccomp) && !audit->ok)
         return err_set(e, -ERR_UNSUPPORTED, "seccomp: mode \"audit\": %s", audit->reason);
     const struct probe_fact *apparmor = &w->probe.facts[PROBE_APPARMOR];
     const char *profile = policy_apparmor(w->policy, s);
@@ -140,8 +142,8 @@ check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
 static bool
 goes_inside(const struct warden *w, const struct launch_spec *s, uint64_t caps)
 {
-    return w->root && s->isolated && userns_wanted(w) && !str_eq(s->userns, "host") &&
-           !caps_need_host(caps);
+    return w->root && s->isolated && userns_wanted(w) &&
+           !str_eq(isolation_of(s->isolation)->userns, "host") && !caps_need_host(caps);
 }
 
 int
@@ -189,7 +191,7 @@ make_userns(struct warden *w, struct launch *l, struct err *e)
 {
     const struct policy *p = w->policy;
     if (!w->root || !l->spec->isolated || str_eq(p->userns, "off") ||
-        str_eq(l->spec->userns, "host"))
+        str_eq(isolation_of(l->spec->isolation)->userns, "host"))
         return 0;
     bool required = str_eq(p->userns, "required");
     if (w->userns_missing[0] != '\0')
@@ -270,7 +272,7 @@ set_limits(struct warden *w, struct launch *l, struct err *e)
 {
     struct wtask *t = l->task;
     struct cgroup_plan plan;
-    warden_plan_limits(w, l->spec->limits, &plan);
+    warden_plan_limits(w, l->spec->limits, l->spec->isolation, &plan);
     int r = cgroup_task_limit(&w->cgroup, t->alloc, t->name, &plan, &t->cgroup, e);
     if (r < 0)
         return r;
@@ -309,7 +311,7 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .gid = l->user.gid,
         .id_base = l->task->id_base,
         .proc_absent = w->base.proc_absent,
-        .proc_pids = str_eq(s->proc, "pid"),
+        .proc_pids = str_eq(isolation_of(s->isolation)->proc, "pid"),
         .resolv = l->task->resolv,
     };
     return mounts_plan(l->ctx, &spec, &l->mounts, e);
@@ -340,10 +342,11 @@ warden_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
     if (!s->isolated || !w->policy->seccomp || str_eq(s->seccomp, "unconfined"))
         return 0;
     *ret = &w->task_filter;
-    if (s->seccomp_rules == NULL && !no_setuid)
+    const struct task_seccomp *rules = isolation_of(s->isolation)->seccomp;
+    if (rules == NULL && !no_setuid)
         return 0;
     static const struct task_seccomp none;
-    const struct task_seccomp *rules = s->seccomp_rules != NULL ? s->seccomp_rules : &none;
+    rules = rules != NULL ? rules : &none;
     auto_buf struct buf key = BUF_INIT(PROTO_PACKET_MAX);
     buf_put(&key, &no_setuid, sizeof(no_setuid));
     mp_encode(&key, &type_task_seccomp, rules);
@@ -387,13 +390,14 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
     r = warden_filter(w, s, policy_no_setuid(w->policy, s), &filter, e);
     if (r < 0)
         return r;
-    bool audit = filter != NULL && seccomp_audits(s->seccomp_rules);
+    const struct task_seccomp *rules = isolation_of(s->isolation)->seccomp;
+    bool audit = filter != NULL && seccomp_audits(rules);
     struct plan_input in = {
         .spec = s,
         .user = w->root ? &l->user : NULL,
         .mounts = l->mounts,
         .task_filter = filter,
-        .own_filter = s->seccomp_rules != NULL || policy_no_setuid(w->policy, s),
+        .own_filter = rules != NULL || policy_no_setuid(w->policy, s),
         .audit = audit,
         .shim_filter = !w->root ? NULL : audit ? &w->audit_filter : &w->shim_filter,
         .apparmor = policy_apparmor(w->policy, s),
@@ -698,7 +702,7 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
     }
     l.task = task_add(w, s->alloc_id, s->task_name);
     l.task->launch = to;
-    int64_t most_ms = WARDEN_LAUNCH_MS + (s->verity.n > 0 ? WARDEN_SEAL_MS : 0);
+    int64_t most_ms = WARDEN_LAUNCH_MS + (isolation_of(s->isolation)->verity.n > 0 ? WARDEN_SEAL_MS : 0);
     task_deadline(w, l.task, clock_mono_ns() + most_ms * NS_PER_MS);
     if (launch_run(w, &l, &e) < 0)
         launch_failed(w, l.task, &e);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "api/isolation.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -16,10 +17,10 @@
 #define ROOM "warden"
 
 static void
-plan_io(const struct launch_limits *l, struct cgroup_limits *ret)
+plan_io(const struct task_isolation *iso, struct cgroup_limits *ret)
 {
-    for (size_t i = 0; i < l->io.n && ret->n_io < CGROUP_IO_MAX; i++) {
-        const struct task_io *io = l->io.v[i];
+    for (size_t i = 0; i < iso->io.n && ret->n_io < CGROUP_IO_MAX; i++) {
+        const struct task_io *io = iso->io.v[i];
         struct cgroup_io o = {.rbps = io->read_bps,
                               .wbps = io->write_bps,
                               .riops = io->read_iops,
@@ -30,28 +31,29 @@ plan_io(const struct launch_limits *l, struct cgroup_limits *ret)
 }
 
 void
-warden_plan_limits(const struct warden *w, const struct launch_limits *l, struct cgroup_plan *ret)
+warden_plan_limits(const struct warden *w, const struct launch_limits *l,
+                   const struct task_isolation *iso, struct cgroup_plan *ret)
 {
-    struct cgroup_limits lim = {.zswap_max = -1};
+    iso = isolation_of(iso);
+    struct cgroup_limits lim = {
+        .cpu_burst_us = iso->cpu_burst / NS_PER_US,
+        .cpu_idle = iso->cpu_idle,
+        .memory_high = iso->memory_high << 20,
+        .memory_min = iso->memory_min << 20,
+        .swap_max = iso->swap << 20,
+        .zswap_max = iso->zswap.set ? iso->zswap.v << 20 : -1,
+        .hugetlb_max = iso->hugetlb << 20,
+        .pids_max = iso->pids_max,
+        .io_weight = iso->io_weight,
+    };
+    plan_io(iso, &lim);
     if (l != NULL) {
-        lim = (struct cgroup_limits){
-            .cpu_shares = l->cpu_shares,
-            .cpu_max_us = l->cpu_max,
-            .cpu_burst_us = l->cpu_burst,
-            .cpu_idle = l->cpu_idle,
-            .memory_max = l->memory_max,
-            .memory_high = l->memory_high,
-            .memory_low = l->memory_low,
-            .memory_min = l->memory_min,
-            .swap_max = l->memory_swap_max,
-            .zswap_max = l->memory_zswap_max.set ? l->memory_zswap_max.v : -1,
-            .hugetlb_max = l->hugetlb,
-            .pids_max = l->pids_max,
-            .io_weight = l->io_weight,
-        };
+        lim.cpu_shares = l->cpu_shares;
+        lim.cpu_max_us = l->cpu_max;
+        lim.memory_max = l->memory_max;
+        lim.memory_low = l->memory_low;
         for (size_t i = 0; i < l->cores.n; i++)
             cgroup_cpus_add(&lim.cores, (unsigned)l->cores.v[i]);
-        plan_io(l, &lim);
     }
     if (lim.pids_max == 0)
         lim.pids_max = w->policy->pids_max_default;
@@ -103,9 +105,9 @@ task_resize(struct warden *w, struct warden_waiter to, const struct warden_reque
         return;
     struct cgroup_plan plan;
     struct warden_answer a = {0};
-    int r = policy_check_limits(w->policy, q->limits, &e);
+    int r = policy_check_limits(w->policy, q->isolation, &e);
     if (r == 0) {
-        warden_plan_limits(w, q->limits, &plan);
+        warden_plan_limits(w, q->limits, q->isolation, &plan);
         r = cgroup_task_resize(&w->cgroup, t->alloc, t->name, &plan, &e);
     }
     if (r < 0) {
@@ -152,7 +154,7 @@ void
 task_watch(struct warden *w, struct warden_waiter to, const struct warden_request *q)
 {
     struct wtask *t = find_running(w, to, q);
-    const struct task_pressure *p = q->limits->pressure;
+    const struct task_pressure *p = q->isolation->pressure;
     if (t == NULL)
         return;
     auto_mem void *ctx = mem_ctx("watch");

@@ -248,7 +248,7 @@ void exec_deadlines(struct warden *w, int64_t now);
 
 /* --- warden/limits.c --- */
 void warden_plan_limits(const struct warden *w, const struct launch_limits *l,
-                        struct cgroup_plan *ret);
+                        const struct task_isolation *iso, struct cgroup_plan *ret);
 /* What of the plan could not be had, for the answer. */
 void warden_limits_warn(struct wtask *t, const struct cgroup_plan *plan);
 void task_resize(struct warden *w, struct warden_waiter to, const struct warden_request *q);

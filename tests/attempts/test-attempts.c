@@ -231,8 +231,8 @@ in_profile(const struct profile *p)
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "exec /local/attempt");
     s->user = p->user;
     if (p->audit) {
-        s->seccomp_rules = type_new(s, &type_task_seccomp);
-        s->seccomp_rules->mode = "audit";
+        s->isolation->seccomp = type_new(s, &type_task_seccomp);
+        s->isolation->seccomp->mode = "audit";
     }
     const char *out = run(&r, s);
     int bad = check_profile(p, out, attempt_expect, ARRAY_LEN(attempt_expect)) +

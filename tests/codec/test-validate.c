@@ -266,7 +266,7 @@ START_TEST(sealed_files)
         {SEALED("exec", "{\"Path\":\"./x\"}"), "is not the plain name"},
         {SEALED("exec", "{\"Path\":\"x\",\"Digest\":\"sha256:12\"}"), "64 hexadecimal digits"},
         {SEALED("exec", "{\"Path\":\"x\"},{\"Path\":\"x\"}"), "\"x\" has two blocks"},
-        {SEALED("raw_exec", "{\"Path\":\"x\"}"), "does not seal files"},
+        {SEALED("raw_exec", "{\"Path\":\"x\"}"), "does not isolate"},
     };
     auto_mem void *ctx = mem_ctx("test");
     struct str_list errors = {0}, warnings = {0};

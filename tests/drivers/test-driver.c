@@ -131,9 +131,9 @@ START_TEST(exec_spec)
     task.isolation = &own;
     r = spec(ctx, "exec", "{\"command\":\"x\"}", &task, &s, &e);
     ck_assert_msg(r == 0, "%s", e.text);
-    ck_assert_str_eq(s->userns, "host");
-    ck_assert_int_eq(s->limits->pids_max, 7);
-    ck_assert_int_eq(s->limits->nofile, 99);
+    ck_assert_str_eq(s->isolation->userns, "host");
+    ck_assert_int_eq(s->isolation->pids_max, 7);
+    ck_assert_int_eq(s->isolation->nofile, 99);
     struct task_io disk = {.device = "/dev/sda", .read_bps = 1000}, *disks[] = {&disk};
     own = (struct task_isolation){.memory_high = 48,
                                   .memory_min = 8,
@@ -145,14 +145,12 @@ START_TEST(exec_spec)
                                   .io = {disks, 1}};
     r = spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &task, &s, &e);
     ck_assert_msg(r == 0, "%s", e.text);
-    ck_assert_int_eq(s->limits->memory_high, 48 << 20);
-    ck_assert_int_eq(s->limits->memory_min, 8 << 20);
-    ck_assert_int_eq(s->limits->memory_swap_max, 4 << 20);
-    ck_assert(s->limits->memory_zswap_max.set && s->limits->memory_zswap_max.v == 0);
-    ck_assert_int_eq(s->limits->hugetlb, 2 << 20);
-    ck_assert_int_eq(s->limits->cpu_burst, 10000);
-    ck_assert_int_eq(s->limits->io_weight, 50);
-    ck_assert_str_eq(s->limits->io.v[0]->device, "/dev/sda");
+    ck_assert(codec_equal(&type_task_isolation, s->isolation, &own, 0)); /* as it is */
+    ck_assert_ptr_ne(s->isolation->io.v[0], &disk);
+    own.memory_low = 16;
+    r = spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &task, &s, &e);
+    ck_assert_msg(r == 0, "%s", e.text);
+    ck_assert_int_eq(s->limits->memory_low, 16 << 20);
     own.cpu_burst = 30 * NS_PER_MS; /* of 25 */
     ck_assert_int_lt(
         spec(ctx, "exec", "{\"command\":\"x\",\"cpu_hard_limit\":true}", &task, &s, &e), 0);

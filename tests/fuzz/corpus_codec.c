@@ -128,8 +128,8 @@ warden(void)
     static struct launch_mount *mounts[] = {&mount};
     static const char *args[] = {"-c", "exit 0"}, *env[] = {"PATH=/bin", "A=b"},
                       *caps[] = {"net_bind_service"};
-    struct launch_limits limits = {
-        .cpu_shares = 100, .memory_max = 1 << 20, .pids_max = 9, .nofile = 64};
+    struct launch_limits limits = {.cpu_shares = 100, .memory_max = 1 << 20};
+    struct task_isolation isolation = {.pids_max = 9, .nofile = 64};
     struct launch_logs logs = {.dir = "alloc/logs", .max_files = 3, .max_file_bytes = 1 << 20};
     struct launch_spec spec = {.alloc_id = id,
                                .task_name = "web",
@@ -141,6 +141,7 @@ warden(void)
                                .cap_add = {caps, 1},
                                .mounts = {mounts, 1},
                                .limits = &limits,
+                               .isolation = &isolation,
                                .logs = &logs,
                                .user = "nobody",
                                .work_dir = "/local"};

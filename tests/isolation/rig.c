@@ -304,6 +304,7 @@ rig_spec(struct rig *r, const char *id, const char *task, bool isolated, const c
     s->task_name = mem_strdup(s, task);
     s->driver = isolated ? "exec" : "raw_exec";
     s->isolated = isolated;
+    s->isolation = type_new(s, &type_task_isolation);
     s->share_net = true;
     s->command = "/bin/sh";
     list_add(s, s->args, "-c");

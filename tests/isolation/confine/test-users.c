@@ -109,16 +109,15 @@ END_TEST
 START_TEST(policy_bounds_limits)
 {
     struct policy p = {.swap_max = 8 << 20, .hugetlb_max = 4 << 20};
-    struct launch_limits l = {
-        .memory_swap_max = 8 << 20, .hugetlb = 4 << 20, .memory_low = 1 << 30};
+    struct task_isolation l = {.swap = 8, .hugetlb = 4, .memory_low = 1 << 10};
     struct err e = ERR_INIT;
     ck_assert_int_eq(policy_check_limits(&p, NULL, &e), 0);
     ck_assert_msg(policy_check_limits(&p, &l, &e) == 0, "%s", e.text);
-    l.memory_swap_max++;
+    l.swap++;
     ck_assert_int_eq(policy_check_limits(&p, &l, &e), -ERR_POLICY);
     ck_assert_ptr_nonnull(strstr(e.text, "isolation.swap_max"));
     err_clear(&e);
-    l.memory_swap_max = 0;
+    l.swap = 0;
     l.memory_min = 1;
     ck_assert_int_eq(policy_check_limits(&p, &l, &e), -ERR_POLICY);
     ck_assert_ptr_nonnull(strstr(e.text, "isolation.memory_min_max"));

@@ -278,14 +278,16 @@ START_TEST(other_requests_that_the_table_refuses_fail_before_they_are_sent)
     const struct warden_task *tasks[JOB_TASKS_MAX + 1] = {&t};
     struct warden_alloc alloc = {.id = id, .tasks = tasks, .n = 1};
     struct net_request net = {.mode = "cni/x"};
-    struct launch_limits l = {.nofile = -1};
+    struct task_isolation iso = {.nofile = -1};
+    struct launch_limits l = {.cpu_max = 0};
+    struct launch_spec s = {.alloc_id = id, .task_name = "web", .limits = &l, .isolation = &iso};
     struct exec_request x = {0};
     warden_alloc_make(c, &alloc, answered, &a);
     warden_kill(c, id, "a\nb", answered, &a);
     warden_destroy(c, id, ".x", answered, &a);
     warden_open(c, id, "../x", answered, &a);
     warden_net_make(c, id, &net, answered, &a);
-    warden_resize(c, id, "web", &l, answered, &a);
+    warden_resize(c, &s, answered, &a);
     warden_exec(c, id, "web", &x, answered, &a);
     t.name = "x";
     for (size_t i = 0; i < ARRAY_LEN(tasks); i++)
@@ -319,9 +321,7 @@ START_TEST(limits_of_jobs_are_those_of_the_table)
     ck_assert_uint_eq(JOB_PORTS_MAX, limit(&type_net_request, "Ports"));
     ck_assert_uint_eq(JOB_PORTS_MAX, NET_PORTS_MAX);
     ck_assert_uint_eq(JOB_HOSTNAME_MAX, limit(&type_launch_spec, "Hostname"));
-    ck_assert_uint_eq(JOB_VERITY_MAX, limit(&type_launch_spec, "Verity"));
     ck_assert_uint_eq(JOB_PATH_MAX, limit(&type_task_verity, "Path"));
-    ck_assert_uint_eq(JOB_DISKS_MAX, limit(&type_launch_limits, "IO"));
     ck_assert_uint_eq(JOB_CORES_MAX, limit(&type_launch_limits, "Cores"));
     ck_assert_uint_eq(JOB_TCP_PORTS_MAX, CONFINE_PORTS_MAX);
 }

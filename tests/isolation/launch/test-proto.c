@@ -65,6 +65,7 @@ spec(void *ctx)
     s->task_name = "web";
     s->driver = "raw_exec";
     s->command = "run";
+    s->isolation = type_new(s, &type_task_isolation);
     return s;
 }
 
@@ -82,14 +83,14 @@ START_TEST(checks_specs)
         err_clear(&e);
     }
     s = spec(ctx);
-    s->apparmor = "x"; /* of an isolated task alone */
+    s->isolation->apparmor = "x"; /* of an isolated task alone */
     ck_assert_int_eq(proto_check_spec(s, &e), -ERR_INVALID);
     err_clear(&e);
     s->isolated = true;
     ck_assert_int_eq(proto_check_spec(s, &e), 0);
     s = spec(ctx);
     struct task_verity v = {.path = "local/x"};
-    list_add(s, s->verity, &v);
+    list_add(s, s->isolation->verity, &v);
     ck_assert_int_eq(proto_check_spec(s, &e), -ERR_INVALID); /* of an isolated task alone */
     err_clear(&e);
     s->isolated = true;
@@ -109,9 +110,10 @@ START_TEST(checks_specs)
     struct launch_limits l = {.memory_max = -1};
     s->limits = &l;
     ck_assert_int_lt(proto_check_spec(s, &e), 0);
-    l = (struct launch_limits){.nofile = 1 << 21};
-    ck_assert_int_lt(proto_check_spec(s, &e), 0);
     s->limits = NULL;
+    s->isolation->nofile = 1 << 21;
+    ck_assert_int_lt(proto_check_spec(s, &e), 0);
+    s->isolation->nofile = 0;
     struct launch_logs g = {.dir = "../x"};
     s->logs = &g;
     ck_assert_int_lt(proto_check_spec(s, &e), 0);
@@ -131,34 +133,44 @@ START_TEST(checks_limits)
                                         "99999999:0", "8: 0", "8:0 rbps=1", "+8:0"};
     for (size_t i = 0; i < ARRAY_LEN(disks); i++) {
         struct task_io io = {.device = disks[i], .read_bps = 1}, *v[] = {&io};
-        struct launch_limits l = {.io = {v, 1}};
         struct launch_spec *s = spec(ctx);
         struct err e = ERR_INIT;
-        s->limits = &l;
+        s->isolation->io = (struct task_io_list){v, 1};
         ck_assert_msg((proto_check_spec(s, &e) == 0) == (i == 0), "\"%s\"", disks[i]);
     }
     int64_t core = 0, port = 0;
     struct task_pressure pressure = {0};
     struct task_landlock ports = {.bind = {&port, 1}};
-    struct launch_limits l = {.cores = {&core, 1}, .pressure = &pressure};
+    struct launch_limits l = {.cores = {&core, 1}};
     struct launch_spec *s = spec(ctx);
+    struct task_isolation *i = s->isolation;
+    i->pressure = &pressure;
     s->limits = &l;
     s->isolated = true;
-    s->ports = &ports;
+    s->isolation->landlock = &ports;
     const struct {
         int64_t *what, bad;
-    } rows[] = {{&core, -1},           {&core, CGROUP_CPUS_MAX}, {&port, -1},
-                {&port, 65536},        {&pressure.memory, -1},   {&pressure.io, NS_PER_S + 1},
-                {&l.io_weight, 10001}, {&l.memory_min, -1},      {&l.hugetlb, INT64_MIN}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    } rows[] = {{&core, -1},            {&core, CGROUP_CPUS_MAX}, {&port, -1},
+                {&port, 65536},         {&pressure.memory, -1},   {&pressure.io, NS_PER_S + 1},
+                {&i->io_weight, 10001}, {&i->memory_min, -1},     {&i->hugetlb, INT64_MIN},
+                {&i->swap, INT64_MAX},  {&i->cpu_burst, -1},      {&l.memory_low, -1}};
+    for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
         struct err e = ERR_INIT;
         ck_assert_msg(proto_check_spec(s, &e) == 0, "%s", e.text);
-        *rows[i].what = rows[i].bad;
-        ck_assert_msg(proto_check_spec(s, &e) < 0, "row %zu", i);
-        *rows[i].what = 0;
+        *rows[k].what = rows[k].bad;
+        ck_assert_msg(proto_check_spec(s, &e) < 0, "row %zu", k);
+        *rows[k].what = 0;
     }
+    struct err many = ERR_INIT;
+    struct task_io io = {.device = "8:0", .read_bps = 1};
+    for (int n = 0; n <= JOB_DISKS_MAX; n++) {
+        ck_assert_msg(proto_check_spec(s, &many) == 0, "%s", many.text);
+        list_add(s, i->io, &io);
+    }
+    ck_assert_int_lt(proto_check_spec(s, &many), 0);
+    i->io.n = 0;
     struct err e = ERR_INIT;
-    s->proc = "all";
+    s->isolation->proc = "all";
     ck_assert_int_lt(proto_check_spec(s, &e), 0);
     struct warden_request q = {.op = WARDEN_RESIZE, .alloc_id = ID, .task_name = "web"};
     err_clear(&e);
@@ -265,8 +277,8 @@ START_TEST(plans_sealed_files)
         size_t n = 0;
         s->isolated = true;
         s->command = rows[i].command;
-        list_add(s, s->verity, &a);
-        list_add(s, s->verity, &b);
+        list_add(s, s->isolation->verity, &a);
+        list_add(s, s->isolation->verity, &b);
         struct plan_input in = {.spec = s, .user = &u, .mounts = &mounts, .task_dir = "/a/web"};
         int r = plan_make(ctx, &in, &plan, &n, &e);
         ck_assert_msg((r < 0) == (rows[i].program < 0), "%s: %s", s->command, e.text);

@@ -423,7 +423,7 @@ START_TEST(a_task_stays_in_its_project)
     ck_assert_str_eq(says(&r, rig_id, LEAVE), "1\n1\n18\n");
     struct got g;
     struct launch_spec *s = rig_python(&r, "x", true, LEAVE);
-    s->userns = "host";
+    s->isolation->userns = "host";
     rig_launch(&r, s, &g);
     ck_assert_int_eq(rig_end(&r, &g)->exit_code, 0);
     got_free(&g);

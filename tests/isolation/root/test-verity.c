@@ -127,7 +127,7 @@ START_TEST(nothing_starts_without)
     rig_alloc(&r, rig_id, "web", "exec");
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "touch /local/ran");
     struct task_verity v = {.path = "local/x"};
-    list_add(s, s->verity, &v);
+    list_add(s, s->isolation->verity, &v);
     rig_launch(&r, s, &g);
     ck_assert_int_eq(g.err.code, -ERR_UNSUPPORTED);
     ck_assert_msg(strstr(g.err.text, why) != NULL, "%s", g.err.text);

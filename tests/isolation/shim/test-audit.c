@@ -61,8 +61,8 @@ audited(struct rig *r, const char *script)
         "bpf, keyctl, mount, socket, clone3, seccomp, mkdirat = %d, %d, %d, %d, %d, %d, %d\n",
         SYS_bpf, SYS_keyctl, SYS_mount, SYS_socket, SYS_clone3, SYS_seccomp, SYS_mkdirat);
     struct launch_spec *s = rig_python(r, "web", true, mem_printf(r->ctx, "%s%s", prelude, script));
-    s->seccomp_rules = type_new(s, &type_task_seccomp);
-    s->seccomp_rules->mode = "audit";
+    s->isolation->seccomp = type_new(s, &type_task_seccomp);
+    s->isolation->seccomp->mode = "audit";
     return s;
 }
 
@@ -257,8 +257,8 @@ static struct launch_spec *
 maker(struct rig *r)
 {
     struct launch_spec *s = audited(r, making);
-    list_add(s, s->seccomp_rules->deny, "mkdir");
-    list_add(s, s->seccomp_rules->deny, "mkdirat");
+    list_add(s, s->isolation->seccomp->deny, "mkdir");
+    list_add(s, s->isolation->seccomp->deny, "mkdirat");
     return s;
 }
 
@@ -432,7 +432,7 @@ START_TEST(a_start_that_fails_says_why)
     rig_launch(&r, s, &g);
     ck_assert_msg(strstr(g.err.text, "/no/such/program") != NULL, "%s", g.err.text);
     got_free(&g);
-    list_add(s, s->seccomp_rules->deny, "sendmsg");
+    list_add(s, s->isolation->seccomp->deny, "sendmsg");
     rig_launch(&r, s, &g);
     ck_assert_msg(strstr(g.err.text, "sendmsg") != NULL, "%s", g.err.text);
     got_free(&g);

@@ -20,6 +20,7 @@
 #include "common/str.h"
 #include "isolation/launch/plan.h"
 #include "isolation/launch/policy.h"
+#include "isolation/launch/record.h"
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"
 
@@ -330,8 +331,7 @@ START_TEST(confined_alike)
         struct launch_spec *s = rig_spec(&r, rig_id, "web", isolated,
                                          FACTS "; trap 'echo told' USR1; echo ready; "
                                                "while :; do sleep 0.05; done");
-        s->limits = type_new(s, &type_launch_limits);
-        s->limits->nofile = 77;
+        s->isolation->nofile = 77;
         rig_launch(&r, s, &task);
         ck_assert_msg(task.err.code == 0, "%s", task.err.text);
         rig_await(&r, "web", "ready");
@@ -375,6 +375,33 @@ pause_task(struct rig *r, bool on)
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     got_free(&g);
 }
+
+/* What an earlier release wrote behind the record: the confinement under names that are no more. */
+static void
+make_tail_old(struct rig *r)
+{
+    const char *path = mem_printf(r->ctx, "%s/records/%s.web", r->policy.data_dir, rig_id);
+    auto_buf struct buf b = BUF_INIT(1 << 16);
+    buf_put(&b, "\x81\x01", 2);
+    mp_encode(&b, &type_launch_spec, rig_spec(r, rig_id, "web", true, "true"));
+    auto_fd int fd = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(ftruncate(fd, sizeof(struct record)), 0);
+    ck_assert_int_eq(fd_pwrite_full(fd, b.data, b.len, sizeof(struct record)), 0);
+}
+
+START_TEST(a_task_of_an_earlier_release_is_not_joined_with_less_confinement)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct got task;
+    const char *fine[] = {"/bin/true"};
+    const struct exec_request x = {.command = {fine, 1}};
+    begin(&r, 0, true, &task);
+    make_tail_old(&r);
+    refused(&r, &x, ERR_UNSUPPORTED, "another version of paddock");
+    finish(&r, &task);
+}
+END_TEST
 
 START_TEST(refusals)
 {
@@ -527,5 +554,6 @@ START_TEST(ends_with_its_task)
 END_TEST
 
 TEST_SUITE_TIMEOUT("exec", 60, talks, talks_raw, talks_rootless, terminals,
-                   a_task_cannot_read_what_is_typed_into_a_command_in_it, confined_alike, refusals,
+                   a_task_cannot_read_what_is_typed_into_a_command_in_it, confined_alike,
+                   a_task_of_an_earlier_release_is_not_joined_with_less_confinement, refusals,
                    ends_with_its_listener, survives_the_warden, ends_with_its_task)

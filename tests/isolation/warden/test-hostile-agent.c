@@ -184,14 +184,16 @@ spoil_spec(struct launch_spec *s)
     const char *const t = poison(s);
     const char **const strings[] = {&s->alloc_id, &s->task_name, &s->driver,
                                     &s->user,     &s->command,   &s->work_dir,
-                                    &s->hostname, &s->seccomp,   &s->userns};
+                                    &s->hostname, &s->seccomp,   &s->isolation->userns};
     if (s->limits == NULL)
         s->limits = type_new(s, &type_launch_limits);
+    if (s->isolation == NULL)
+        s->isolation = type_new(s, &type_task_isolation);
     if (s->logs == NULL)
         s->logs = type_new(s, &type_launch_logs);
     int64_t *const numbers[] = {
-        &s->limits->cpu_max,    &s->limits->memory_max, &s->limits->pids_max,
-        &s->limits->nofile,     &s->logs->max_files,    &s->logs->max_file_bytes,
+        &s->limits->cpu_max,    &s->limits->memory_max, &s->isolation->pids_max,
+        &s->isolation->nofile,     &s->logs->max_files,    &s->logs->max_file_bytes,
         &s->limits->cpu_shares, &s->secrets_mb,         &s->kill_signal};
     switch (below(8)) {
     case 0:
@@ -590,11 +592,11 @@ want_more(struct rig *r, struct launch_spec *s, enum want w)
         break;
     case W_SYSCALL:
     case W_LOG_MODE:
-        s->seccomp_rules = type_new(s, &type_task_seccomp);
+        s->isolation->seccomp = type_new(s, &type_task_seccomp);
         if (w == W_LOG_MODE)
-            s->seccomp_rules->mode = "log";
+            s->isolation->seccomp->mode = "log";
         else
-            list_add(s, s->seccomp_rules->allow, "mount");
+            list_add(s, s->isolation->seccomp->allow, "mount");
         break;
     case W_LOGS_DIR:
     case W_LOGS_MANY:
@@ -608,13 +610,13 @@ want_more(struct rig *r, struct launch_spec *s, enum want w)
         for (int i = 0; i < (w == W_SEAL_UP ? 1 : VERITY_FILES_MAX + 1); i++) {
             struct task_verity *v = type_new(s, &type_task_verity);
             v->path = w == W_SEAL_UP ? "../../outside/x" : "local/x";
-            list_add(s, s->verity, v);
+            list_add(s, s->isolation->verity, v);
         }
         break;
     case W_LIMIT:
     case W_NOFILE:
         s->limits = type_new(s, &type_launch_limits);
-        *(w == W_LIMIT ? &s->limits->memory_max : &s->limits->nofile) =
+        *(w == W_LIMIT ? &s->limits->memory_max : &s->isolation->nofile) =
             w == W_LIMIT ? -1 : INT64_MAX;
         break;
     default:
@@ -637,7 +639,7 @@ want_plain(struct launch_spec *s, enum want w)
     case W_PROFILE: s->seccomp = "../x"; break;
     case W_PID: s->host_pid = true; break;
     case W_IPC: s->host_ipc = true; break;
-    case W_USERNS: s->userns = "host"; break;
+    case W_USERNS: s->isolation->userns = "host"; break;
     case W_NOT_ISOLATED: s->isolated = false; break;
     case W_ALLOC: s->alloc_id = ids[2]; break;
     case W_ALLOC_UP: s->alloc_id = "../../outside/xxxxxxxxxxxxxxxxxxxxxx"; break;

@@ -216,7 +216,7 @@ START_TEST(what_the_policy_says)
     struct launch_spec *asks = rig_spec(&r, rig_id, "web", true, show);
     struct launch_spec *net = rig_spec(&r, rig_id, "web", true, show);
     struct launch_spec *own = rig_spec(&r, rig_id, "web", true, show);
-    asks->userns = "host";
+    asks->isolation->userns = "host";
     list_add(r.ctx, net->cap_add, "net_bind_service");
     list_add(r.ctx, own->cap_add, "chown");
     refused(&r, asks, "userns_host");
@@ -319,7 +319,7 @@ START_TEST(root_of_a_user_namespace_leaves_nobody_a_setuid_file)
     refused(&r, low, "isolation.userns_root");
     ck_assert_str_eq(run(&r, s, NULL), "0 []\n");
     own.allow = (struct str_list){(const char *[]){"chmod"}, 1}; /* changes nothing */
-    s->seccomp_rules = &own;
+    s->isolation->seccomp = &own;
     ck_assert_ptr_nonnull(strstr(run(&r, s, NULL), "0 []\n0 []\n"));
     ck_assert(stat(mem_printf(r.ctx, "%s/file", dir), &st) == 0 && st.st_uid == 0);
     ck_assert_uint_eq(st.st_mode & 07777, 01711);

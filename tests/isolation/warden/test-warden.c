@@ -119,11 +119,11 @@ START_TEST(what_a_start_needs_may_be_denied)
     rig_alloc(&r, rig_id, "web", "exec");
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "pwd; cd / && echo here");
     s->work_dir = "/local";
-    s->seccomp_rules = type_new(s, &type_task_seccomp);
-    list_add(s, s->seccomp_rules->deny, "fchdir");
-    list_add(s, s->seccomp_rules->deny, "chdir");
-    list_add(s, s->seccomp_rules->deny, "openat2");
-    list_add(s, s->seccomp_rules->deny, "futex");
+    s->isolation->seccomp = type_new(s, &type_task_seccomp);
+    list_add(s, s->isolation->seccomp->deny, "fchdir");
+    list_add(s, s->isolation->seccomp->deny, "chdir");
+    list_add(s, s->isolation->seccomp->deny, "openat2");
+    list_add(s, s->isolation->seccomp->deny, "futex");
     rig_launch(&r, s, &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     ck_assert_int_eq(rig_end(&r, &g)->exit_code, 2); /* of the shell: it cannot cd */
@@ -207,7 +207,7 @@ START_TEST(refuses_by_policy)
     rig_launch(&r, s, &g);
     expect_code(&r, &g, ERR_POLICY, "/root");
     s = rig_spec(&r, rig_id, "web", true, "true");
-    s->apparmor = "paddock-not-allowed";
+    s->isolation->apparmor = "paddock-not-allowed";
     rig_launch(&r, s, &g);
     expect_code(&r, &g, ERR_POLICY, "isolation.apparmor_allowed");
     s = rig_spec(&r, "fedcba98-89ab-cdef-0123-456789abcdef", "web", false, "true");
@@ -233,7 +233,7 @@ START_TEST(refuses_without_the_profile)
     struct launch_spec *s = rig_spec(&r, rig_id, "web", true, "true");
     for (int own = 0; own < 2; own++) {
         const char *name = own ? allowed[0] : r.policy.apparmor;
-        s->apparmor = own ? name : "";
+        s->isolation->apparmor = own ? name : "";
         rig_launch(&r, s, &g);
         ck_assert_int_ne(g.err.code, 0);
         ck_assert_msg(strstr(g.err.text, name) != NULL, "%s", g.err.text);
@@ -722,8 +722,7 @@ START_TEST(nofile_above_the_hard_limit_is_refused)
     for (int nofile = 900; nofile <= 1100; nofile += 200) {
         struct got g;
         struct launch_spec *s = rig_spec(&r, rig_id, "web", false, "ulimit -n");
-        s->limits = type_new(s, &type_launch_limits);
-        s->limits->nofile = nofile;
+        s->isolation->nofile = nofile;
         rig_launch(&r, s, &g);
         if (nofile > 1000)
             ck_assert_msg(strstr(g.err.text, "above this client's hard limit"), "%s", g.err.text);
