@@ -4,8 +4,6 @@
  */
 #include "agent/policy.h"
 
-#include <errno.h>
-#include <pwd.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/confine/users.h"
 
 #define RUN_DIR_DEFAULT "/run/paddock"
 #define USER_DEFAULT "paddock"
@@ -71,18 +70,17 @@ set_user(struct policy *p, const struct agent_config *cfg, struct err *e)
         return 0;
     }
     const char *name = str_or(cfg->isolation ? cfg->isolation->user : NULL, USER_DEFAULT);
-    errno = 0;
-    const struct passwd *pw = getpwnam(name);
-    if (!pw)
+    struct user account;
+    if (users_resolve(name, NULL, 0, NULL, &account, NULL) < 0)
         return err_set(e, -ERR_NOT_FOUND,
                        "the agent runs as user '%s', which does not exist: make it with "
                        "'useradd --system --home-dir /nonexistent --shell /usr/sbin/nologin %s'",
                        name, name);
-    if (pw->pw_uid == 0)
+    if (account.uid == 0)
         return err_set(e, -ERR_INVALID, "isolation.user must not be root");
     p->agent_user = mem_strdup(p, name);
-    p->agent_uid = pw->pw_uid;
-    p->agent_gid = pw->pw_gid;
+    p->agent_uid = account.uid;
+    p->agent_gid = account.gid;
     return 0;
 }
 

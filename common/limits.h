@@ -18,6 +18,9 @@ enum {
     TABLE_READERS_MAX = 1024, /* reads at the same time */
     TABLE_TABLES_MAX = 64,    /* tables of a file */
 
+    /* --- the mount table --- */
+    MOUNT_TABLE_MAX = 16 * 1024 * 1024, /* bytes of it */
+
     /* --- regular expressions --- */
     REGEX_PATTERN_MAX = 4096, /* bytes of one */
     REGEX_DEPTH_MAX = 5000,   /* nesting of one match */

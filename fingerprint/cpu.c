@@ -73,35 +73,6 @@ fingerprint_parse_cpuinfo(const char *text, struct fingerprint_cpuinfo *ret)
     }
 }
 
-int64_t
-fingerprint_parse_cpulist(const char *s)
-{
-    int64_t n = 0;
-    while (*s && *s != '\n') {
-        if (!isdigit((unsigned char)*s))
-            return 0;
-        int64_t a = leading_int(s), b = a;
-        while (isdigit((unsigned char)*s))
-            s++;
-        if (*s == '-') {
-            s++;
-            if (!isdigit((unsigned char)*s))
-                return 0;
-            b = leading_int(s);
-            while (isdigit((unsigned char)*s))
-                s++;
-        }
-        if (b < a || b >= CPUS_MAX)
-            return 0;
-        n += b - a + 1;
-        if (n > CPUS_MAX)
-            return 0;
-        if (*s == ',')
-            s++;
-    }
-    return n;
-}
-
 static const char *
 go_arch(const char *machine)
 {
@@ -158,9 +129,10 @@ fingerprint_cpu(struct node *node, const struct fingerprint_config *cfg)
     if (file_read(tmp, AT_FDCWD, "/proc/cpuinfo", CPUINFO_MAX, &text, NULL) == 0)
         fingerprint_parse_cpuinfo(text, &info);
     int64_t cores = info.cores;
+    struct cgroup_cpus online;
     if (file_read(tmp, AT_FDCWD, "/sys/devices/system/cpu/online", 4096, &text, NULL) == 0 &&
-        fingerprint_parse_cpulist(text) > 0)
-        cores = fingerprint_parse_cpulist(text);
+        cgroup_cpus_parse(text, &online) && cgroup_cpus_count(&online) > 0)
+        cores = (int64_t)cgroup_cpus_count(&online);
     if (cores < 1)
         cores = 1;
     int64_t mhz = detect_mhz(tmp, &info);

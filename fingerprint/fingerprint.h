@@ -54,8 +54,6 @@ struct fingerprint_cpuinfo {
     char model[128];
 };
 void fingerprint_parse_cpuinfo(const char *text, struct fingerprint_cpuinfo *ret);
-/* "0-3,7" -> 5; 0 when it is no list. At most 65536. */
-int64_t fingerprint_parse_cpulist(const char *text);
 /* Bytes of MemTotal; 0: not there. */
 int64_t fingerprint_parse_meminfo(const char *text, const char *key);
 /* Interface of the default route with the lowest metric; false: there is none. */
@@ -67,8 +65,9 @@ struct fingerprint_mounts {
     char cgroup2[256]; /* where cgroup2 is mounted; "" none */
     char cgroup1[256]; /* parent of v1 controllers; "" none */
 };
-void fingerprint_parse_mounts(const char *text, struct fingerprint_mounts *ret);
+/* Both change the text (common/mounts.h). */
+void fingerprint_parse_mounts(char *text, struct fingerprint_mounts *ret);
 /* Device that holds `path`: the longest mount point that is a prefix of it. */
-bool fingerprint_parse_volume(const char *text, const char *path, char *ret, size_t size);
+bool fingerprint_parse_volume(char *text, const char *path, char *ret, size_t size);
 
 #endif

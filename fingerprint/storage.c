@@ -8,28 +8,9 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/mounts.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
-
-/* The octal escapes of /proc/mounts ("\040") undone; false when it does not fit. */
-static bool
-unescape(char *dst, size_t size, const char *p, const char *end)
-{
-    size_t n = 0;
-    while (p < end) {
-        if (n + 1 >= size)
-            return false;
-        if (*p == '\\' && end - p >= 4 && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
-            p[3] >= '0' && p[3] <= '7') {
-            dst[n++] = (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0'));
-            p += 4;
-        } else {
-            dst[n++] = *p++;
-        }
-    }
-    dst[n] = 0;
-    return true;
-}
 
 static bool
 holds(const char *mount, const char *path)
@@ -41,21 +22,12 @@ holds(const char *mount, const char *path)
 }
 
 bool
-fingerprint_parse_volume(const char *text, const char *path, char *ret, size_t size)
+fingerprint_parse_volume(char *text, const char *path, char *ret, size_t size)
 {
     size_t best = 0;
-    for (const char *line = text; *line;) {
-        const char *end = strchrnul(line, '\n');
-        const char *dev_end = memchr(line, ' ', (size_t)(end - line));
-        const char *mnt = dev_end ? dev_end + 1 : NULL;
-        const char *mnt_end = mnt ? memchr(mnt, ' ', (size_t)(end - mnt)) : NULL;
-        char mount[512], device[512];
-        if (mnt_end && unescape(mount, sizeof(mount), mnt, mnt_end) && holds(mount, path) &&
-            strlen(mount) >= best && unescape(device, sizeof(device), line, dev_end) &&
-            str_copy(ret, size, device))
-            best = strlen(mount);
-        line = *end ? end + 1 : end;
-    }
+    for (struct mount_line m; mounts_next(&text, &m);)
+        if (holds(m.point, path) && strlen(m.point) >= best && str_copy(ret, size, m.device))
+            best = strlen(m.point);
     return best > 0;
 }
 
@@ -78,7 +50,7 @@ fingerprint_storage(struct node *node, const struct fingerprint_config *cfg)
     }
     char *text = NULL;
     char volume[512];
-    if (file_read(tmp, AT_FDCWD, "/proc/self/mounts", 1 << 20, &text, NULL) == 0 &&
+    if (file_read(tmp, AT_FDCWD, MOUNTS_FILE, MOUNT_TABLE_MAX, &text, NULL) == 0 &&
         fingerprint_parse_volume(text, dir, volume, sizeof(volume)))
         fingerprint_set(node, "unique.storage.volume", volume);
     int64_t block = (int64_t)vfs.f_frsize;

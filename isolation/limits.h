@@ -94,10 +94,8 @@ enum {
     USERS_FILE_MAX = 4 * 1024 * 1024, /* bytes of these files */
     USERS_GROUPS_MAX = 64,            /* groups of a user */
     USERS_NAME_MAX = 32,              /* bytes of a user name */
-    MOUNTINFO_MAX = 16 * 1024 * 1024, /* bytes of /proc/self/mountinfo */
     BASE_FILE_MAX = 1024 * 1024, /* bytes of a file of /etc that is copied into the base root */
-    CGROUP_MOUNTS_MAX =
-        16 * 1024 * 1024,         /* bytes of the mount table where cgroups are looked for */
+    CGROUP_PROCS_MAX = 16 * 1024 * 1024, /* bytes of the process ids of a cgroup */
     CGROUP_TEXT_MAX = 64 * 1024,  /* bytes of a cgroup file */
     CGROUP_KILL_ROUNDS_MAX = 100, /* rounds of killing one by one, where cgroup.kill is missing */
     CGROUP_STATS_MAX = 8192,      /* bytes of a statistics file */

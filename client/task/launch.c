@@ -12,6 +12,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
+#include "isolation/confine/users.h"
 
 /* What the agent's environment has and a task must not see (client.options "env.denylist"). */
 static const char *const host_deny_default[] = {
@@ -54,27 +55,6 @@ host_deny(const void *ctx, const struct client *c)
         names[n] = NULL;
     }
     return names;
-}
-
-/* Home directory of a user in the text of an account file; NULL: not there. */
-static const char *
-home_of(const void *ctx, const char *user)
-{
-    auto_mem void *tmp = mem_ctx("passwd");
-    char *text = NULL;
-    if (str_empty(user) ||
-        file_read(tmp, -100 /* AT_FDCWD */, "/etc/passwd", 1 << 20, &text, NULL) < 0)
-        return NULL;
-    char *save = NULL;
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char *field[7];
-        size_t n = 0;
-        for (char *f = line; f && n < ARRAY_LEN(field); n++)
-            field[n] = strsep(&f, ":");
-        if (n == 7 && (str_eq(field[0], user) || str_eq(field[2], user)))
-            return mem_strdup(ctx, field[5]);
-    }
-    return NULL;
 }
 
 /* Who runs a task of raw_exec that names nobody: the warden's policy says. NULL: we ourselves. */
@@ -173,7 +153,9 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
     const char *user = str_or(tr->task->user, tr->driver->can->isolation ? "nobody" : raw_user(c));
     if (user) {
         p->ei.user = user;
-        p->ei.home = home_of(ctx, user);
+        struct user account;
+        if (users_resolve(user, NULL, 0, NULL, &account, NULL) == 0)
+            p->ei.home = mem_strdup(ctx, account.home);
         if (!p->ei.home && !tr->driver->can->isolation)
             p->ei.home = "/nonexistent"; /* not that of who started the agent */
     }

@@ -18,6 +18,7 @@
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/mounts.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/cgroup/levels.h"
@@ -76,21 +77,17 @@ int
 cgroup_find(const void *ctx, struct cgroup_info *ret, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("cgroup_find");
-    char *text, *save = NULL;
-    int r = file_read(tmp, AT_FDCWD, "/proc/self/mounts", CGROUP_MOUNTS_MAX, &text, NULL);
+    char *text;
+    int r = file_read(tmp, AT_FDCWD, MOUNTS_FILE, MOUNT_TABLE_MAX, &text, NULL);
     if (r < 0)
-        return err_set(e, r, "cannot read /proc/self/mounts: %s", err_name(r));
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char *field = NULL;
-        (void)strtok_r(line, " ", &field);
-        const char *where = strtok_r(NULL, " ", &field);
-        const char *type = strtok_r(NULL, " ", &field);
-        if (where == NULL || type == NULL || strcmp(type, "cgroup2") != 0 || strchr(where, '\\'))
+        return err_set(e, r, "cannot read %s: %s", MOUNTS_FILE, err_name(r));
+    for (struct mount_line m; mounts_next(&text, &m);) {
+        if (strcmp(m.type, "cgroup2") != 0)
             continue;
-        auto_fd int fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        auto_fd int fd = open(m.point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
             continue;
-        ret->mount = mem_strdup(ctx, where);
+        ret->mount = mem_strdup(ctx, m.point);
         ret->controllers = read_controllers(fd, "cgroup.controllers");
         return 0;
     }
@@ -612,7 +609,7 @@ kill_each(int dirfd)
     for (int round = 0; round < CGROUP_KILL_ROUNDS_MAX && r == -EAGAIN; round++) {
         auto_mem void *tmp = mem_ctx("kill_each");
         char *text, *save = NULL;
-        int k = file_read(tmp, dirfd, "cgroup.procs", CGROUP_MOUNTS_MAX, &text, NULL);
+        int k = file_read(tmp, dirfd, "cgroup.procs", CGROUP_PROCS_MAX, &text, NULL);
         if (k < 0)
             return k;
         r = 0;

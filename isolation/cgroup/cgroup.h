@@ -45,7 +45,7 @@ struct cgroup_cpus {
 };
 void cgroup_cpus_add(struct cgroup_cpus *s, unsigned cpu); /* below CGROUP_CPUS_MAX */
 bool cgroup_cpus_has(const struct cgroup_cpus *s, unsigned cpu); /* likewise */
-bool cgroup_cpus_any(const struct cgroup_cpus *s);
+unsigned cgroup_cpus_count(const struct cgroup_cpus *s);
 bool cgroup_cpus_parse(const char *text, struct cgroup_cpus *ret);
 const char *cgroup_cpus_text(const struct cgroup_cpus *s, char out[CGROUP_CPUS_TEXT_MAX]);
 

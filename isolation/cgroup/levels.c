@@ -126,7 +126,7 @@ read_cores(int taskfd, struct cgroup_cpus *ret)
 {
     char text[CGROUP_CPUS_TEXT_MAX];
     return cgroup_read(taskfd, "task/cpuset.cpus", text, sizeof(text)) == 0 &&
-           cgroup_cpus_parse(text, ret) && cgroup_cpus_any(ret);
+           cgroup_cpus_parse(text, ret) && cgroup_cpus_count(ret);
 }
 
 bool
@@ -184,10 +184,10 @@ levels_share_cores(struct cgroup_root *r)
     if (cgroup_read(r->fd, "cpuset.cpus.effective", text, sizeof(text)) < 0 ||
         !cgroup_cpus_parse(text, &all))
         return;
-    r->cores = cgroup_cpus_any(&reserved);
+    r->cores = cgroup_cpus_count(&reserved);
     for (size_t i = 0; i < ARRAY_LEN(all.bits); i++)
         r->shared.bits[i] = all.bits[i] & ~reserved.bits[i];
-    if (!cgroup_cpus_any(&r->shared)) /* nothing is left: they run beside the others */
+    if (cgroup_cpus_count(&r->shared) == 0) /* nothing is left: they run beside the others */
         r->shared = all;
     if (!before && !r->cores)
         return;

@@ -42,8 +42,8 @@ numa_near(const struct numa_nodes *all, const struct cgroup_cpus *cores, struct 
         struct cgroup_cpus both = all->nodes[i].cpus;
         for (size_t k = 0; k < CGROUP_CPUS_MAX / 64; k++)
             both.bits[k] &= cores->bits[k];
-        if (all->nodes[i].memory && cgroup_cpus_any(&both))
+        if (all->nodes[i].memory && cgroup_cpus_count(&both))
             cgroup_cpus_add(ret, all->nodes[i].id);
     }
-    return all->n > 1 && cgroup_cpus_any(ret);
+    return all->n > 1 && cgroup_cpus_count(ret);
 }

@@ -169,7 +169,7 @@ cgroup_plan(const struct cgroup_limits *l, const struct cgroup_root *r, struct c
         without(&p, first);
     plan_hugetlb(l, &r->huge, &p);
     p.cores = l->cores;
-    p.has_cores = cgroup_cpus_any(&l->cores);
+    p.has_cores = cgroup_cpus_count(&l->cores);
     if (p.has_cores && !(r->controllers & CGROUP_CPUSET)) {
         add_text(&p, "cpuset.cpus", CGROUP_ASKED, "")->absent = true;
         p.has_cores = false;
@@ -223,13 +223,13 @@ cgroup_cpus_has(const struct cgroup_cpus *s, unsigned cpu)
     return (s->bits[cpu / 64] >> (cpu % 64)) & 1;
 }
 
-bool
-cgroup_cpus_any(const struct cgroup_cpus *s)
+unsigned
+cgroup_cpus_count(const struct cgroup_cpus *s)
 {
+    unsigned n = 0;
     for (size_t i = 0; i < ARRAY_LEN(s->bits); i++)
-        if (s->bits[i] != 0)
-            return true;
-    return false;
+        n += (unsigned)__builtin_popcountll(s->bits[i]);
+    return n;
 }
 
 static bool

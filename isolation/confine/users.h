@@ -31,6 +31,7 @@ struct users_files {
 /* `denied`: names or uids. A user is denied if its uid is that of a denied entry; where uid 0 is
  * denied (by "root" or "0"), so are gid 0 and groups that are as good as root (disk, docker, kmem,
  * shadow, lxd, libvirt). -ERR_NOT_FOUND, -ERR_INVALID (spelling), -ERR_POLICY. */
+/* Needs no privilege; without `denied` the account alone is looked up. */
 int users_resolve(const char *spec, const char *const *denied, size_t n_denied,
                   const struct users_files *files, struct user *ret, struct err *e);
 

@@ -14,11 +14,11 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/mounts.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/confine/raw.h"
 #include "isolation/limits.h"
-#include "isolation/root/mountinfo.h"
 
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
@@ -116,11 +116,16 @@ prune(const void *ctx, const struct base_conf *c, const char *const *roots, size
       struct err *e)
 {
     char *text;
-    int r = file_read(ctx, AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &text, NULL);
+    int r = file_read(ctx, AT_FDCWD, MOUNTS_FILE, MOUNT_TABLE_MAX, &text, NULL);
     if (r < 0)
-        return err_set(e, r, "cannot read /proc/self/mountinfo: %s", err_name(r));
-    const char **points;
-    size_t n = mountinfo_points(ctx, text, &points);
+        return err_set(e, r, "cannot read %s: %s", MOUNTS_FILE, err_name(r));
+    const char **points = NULL;
+    size_t n = 0;
+    for (struct mount_line m; mounts_next(&text, &m);) {
+        if (n % 64 == 0)
+            mem_resize(ctx, points, const char *, n + 64);
+        points[n++] = m.point;
+    }
     while (n > 0) {
         const char *p = points[--n];
         if (!needed(c, roots, n_roots, p))

@@ -43,21 +43,6 @@ START_TEST(cpuinfo)
 }
 END_TEST
 
-START_TEST(cpulist)
-{
-    static const struct {
-        const char *text;
-        int64_t n;
-    } rows[] = {
-        {"0\n", 1},    {"0-3", 4},       {"0-3,7\n", 5},     {"", 0},          {"x", 0},
-        {"3-1", 0},    {"0-", 0},        {"0-99999999", 0},  {"-1", 0},        {"0-65535", 65536},
-        {"0-65535,0-65535", 0},          {"99999999999999999999999999", 0},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        ck_assert_msg(fingerprint_parse_cpulist(rows[i].text) == rows[i].n, "%s", rows[i].text);
-}
-END_TEST
-
 START_TEST(meminfo)
 {
     ck_assert_int_eq(fingerprint_parse_meminfo("MemFree: 1 kB\nMemTotal:    2048 kB\n", "MemTotal"),
@@ -113,27 +98,29 @@ END_TEST
 START_TEST(mounts)
 {
     struct fingerprint_mounts m;
-    fingerprint_parse_mounts("proc /proc proc rw 0 0\ncgroup /sys/fs/cgroup/memory cgroup rw 0 0\n"
-                             "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n",
+    auto_mem void *ctx = mem_ctx("mounts");
+    fingerprint_parse_mounts(mem_strdup(ctx, "proc /proc proc rw 0 0\n"
+                                             "cgroup /sys/fs/cgroup/memory cgroup rw 0 0\n"
+                             "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n"),
                              &m);
     ck_assert_str_eq(m.cgroup2, "/sys/fs/cgroup/unified");
     ck_assert_str_eq(m.cgroup1, "/sys/fs/cgroup");
     static const char *const bad[] = {"", " ", "   \n", "cgroup2 x", "cgroup2  cgroup2", "a b"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        fingerprint_parse_mounts(bad[i], &m);
+        fingerprint_parse_mounts(mem_strdup(ctx, bad[i]), &m);
         ck_assert_str_eq(m.cgroup2, "");
     }
     char dev[64];
     static const char vols[] = "/dev/a / ext4 rw 0 0\n/dev/b /da xfs rw 0 0\n"
                                "/dev/c /data\\040x ext4 rw 0 0\n/dev/d /data ext4 rw 0 0\n";
-    ck_assert(fingerprint_parse_volume(vols, "/data/alloc", dev, sizeof(dev)));
+    ck_assert(fingerprint_parse_volume(mem_strdup(ctx, vols), "/data/alloc", dev, sizeof(dev)));
     ck_assert_str_eq(dev, "/dev/d");
-    ck_assert(fingerprint_parse_volume(vols, "/data x/y", dev, sizeof(dev)));
+    ck_assert(fingerprint_parse_volume(mem_strdup(ctx, vols), "/data x/y", dev, sizeof(dev)));
     ck_assert_str_eq(dev, "/dev/c");
-    ck_assert(fingerprint_parse_volume(vols, "/dat", dev, sizeof(dev)));
+    ck_assert(fingerprint_parse_volume(mem_strdup(ctx, vols), "/dat", dev, sizeof(dev)));
     ck_assert_str_eq(dev, "/dev/a");
-    ck_assert(!fingerprint_parse_volume("", "/", dev, sizeof(dev)));
-    ck_assert(!fingerprint_parse_volume("x\\9 y\n", "/", dev, sizeof(dev)));
+    ck_assert(!fingerprint_parse_volume(mem_strdup(ctx, ""), "/", dev, sizeof(dev)));
+    ck_assert(!fingerprint_parse_volume(mem_strdup(ctx, "x\\9 y\n"), "/", dev, sizeof(dev)));
 }
 END_TEST
 
@@ -235,5 +222,5 @@ START_TEST(overrides)
 }
 END_TEST
 
-TEST_SUITE("fingerprint", cpuinfo, cpulist, meminfo, route, os_release, mounts, memory_nodes, this_host,
+TEST_SUITE("fingerprint", cpuinfo, meminfo, route, os_release, mounts, memory_nodes, this_host,
            overrides)

@@ -22,14 +22,13 @@ kernel_files(const char *text)
     char out[40];
     fingerprint_parse_cpuinfo(text, &cpu);
     ASSERT(strlen(cpu.model) < sizeof(cpu.model));
-    int64_t n = fingerprint_parse_cpulist(text);
-    ASSERT(n >= 0 && n <= 65536);
     ASSERT(fingerprint_parse_meminfo(text, "MemTotal") >= 0);
     if (fingerprint_parse_route(text, out, sizeof(out)))
         ASSERT(strlen(out) < 16);
     (void)fingerprint_parse_os_release(text, "ID", out, sizeof(out));
-    fingerprint_parse_mounts(text, &mounts);
-    (void)fingerprint_parse_volume(text, "/data/alloc", out, sizeof(out));
+    auto_mem void *tmp = mem_ctx("mounts");
+    fingerprint_parse_mounts(mem_strdup(tmp, text), &mounts);
+    (void)fingerprint_parse_volume(mem_strdup(tmp, text), "/data/alloc", out, sizeof(out));
 }
 
 static void

@@ -16,6 +16,7 @@
 #include "api/plain.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/mounts.h"
 #include "common/notify.h"
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/confine/users.h"
@@ -24,7 +25,6 @@
 #include "isolation/launch/proto.h"
 #include "isolation/launch/record.h"
 #include "isolation/proc.h"
-#include "isolation/root/mountinfo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -67,11 +67,9 @@ proc_files(const char *text)
 static void
 mounts(const void *ctx, const char *text)
 {
-    char *copy = mem_strdup(ctx, text);
-    const char **v;
-    size_t n = mountinfo_points(ctx, copy, &v);
-    for (size_t i = 0; i < n; i++)
-        ASSERT(v[i] >= copy && v[i] + strlen(v[i]) <= copy + strlen(text));
+    char *copy = mem_strdup(ctx, text), *at = copy;
+    for (struct mount_line m; mounts_next(&at, &m);)
+        ASSERT(m.device >= copy && m.type + strlen(m.type) <= copy + strlen(text));
 }
 
 /* spec NUL passwd NUL group */
