@@ -162,6 +162,12 @@ int codec_check(const struct type *t, const void *obj, struct err *e);
 int codec_check_later(const struct type *t, const void *obj, struct err *e);
 /* The id of the one object that is set in a union; 0: none is, or several. */
 unsigned codec_member(const struct type *t, const void *obj);
+/* What of `src` goes to `dst`: fields of the same name and kind, the value of an optional scalar, and for
+ * a bool whether the struct of that name is there. Made once for many objects. */
+struct projection;
+const struct projection *projection_new(const void *ctx, const struct type *dst, const struct type *src);
+/* A new object of `dst`, owned by ctx. It shares what `src` refers to and must not outlive it. */
+void *codec_project(const void *ctx, const struct projection *p, const void *src);
 /* True for zero, NULL, "", null, empty list or map, unset. */
 bool codec_field_empty(const struct field *f, const void *obj);
 

@@ -32,7 +32,8 @@
     X(ERR_CLOSED, 10014, "connection closed", 502)            \
     X(ERR_CORRUPT, 10015, "corrupt data", 500)                \
     X(ERR_POLICY, 10016, "refused by policy", 403)            \
-    X(ERR_INTERNAL, 10017, "internal error", 500)
+    X(ERR_INTERNAL, 10017, "internal error", 500)             \
+    X(ERR_NO_REGION, 10018, "no path to region", 500)
 
 enum err_code {
 #define ERR_ENUM(name, code, text, http) name = code,

@@ -5,12 +5,16 @@
  *
  * Wire: the first byte of a connection names its protocol ('P'); then frames in both directions:
  *
- *   u32 length of body | u8 kind | u8 0 | u16 method | u64 request id | u32 deadline ms | body
+ *   u32 length of body | u8 kind | u8 version | u16 method | u64 request id | u32 deadline ms | body
  *
- * all big-endian, 20 bytes of head. Kinds: 1 call (body: request in msgpack by its type), 2 reply
- * (response in msgpack), 3 error (u32 code, text), 4 cancel (no body). `deadline ms` is the time the
- * caller still waits, so clocks need not agree. Bodies are at most RPC_FRAME_MAX; anything malformed
- * closes the connection, a body that does not decode answers its call with ERR_INVALID.
+ * all big-endian, 20 bytes of head. Kinds: 1 call (u16 length of the envelope, envelope, request; both
+ * in msgpack by their types), 2 reply (response in msgpack), 3 error (u32 code, text), 4 cancel (no
+ * body). `deadline ms` is the time the caller still waits, so clocks need not agree. Bodies are at most
+ * RPC_FRAME_MAX, envelopes RPC_ENVELOPE_MAX; anything malformed closes the connection, a body that does
+ * not decode answers its call with ERR_INVALID.
+ *
+ * Head and error are the same in every version: a call of another version is answered with an error of
+ * that version, so that its caller can read why.
  *
  * Threads: everything on the loop thread. A completion comes exactly once, never from inside
  * rpc_send. A handler answers each call exactly once, at once or later; after the connection died,
@@ -28,6 +32,7 @@
 #include "net/loop.h"
 
 #define RPC_PROTOCOL_BYTE 'P'
+enum { RPC_VERSION = 1 }; /* 0 had no envelope */
 
 /* --- serving --- */
 struct rpc_call;
@@ -43,7 +48,8 @@ struct rpc_service {
 
 /* A talloc context of the call, freed after the answer. */
 void *rpc_call_ctx(struct rpc_call *call);
-enum rpc_id rpc_call_method(const struct rpc_call *call);
+const struct rpc_method *rpc_call_method(const struct rpc_call *call);
+const struct rpc_envelope *rpc_call_envelope(const struct rpc_call *call); /* never NULL; of the call */
 /* loop_now_ms() at which the caller gives up. */
 int64_t rpc_call_deadline_ms(const struct rpc_call *call);
 const char *rpc_call_peer(const struct rpc_call *call); /* "10.0.0.7:4321", "local" */
@@ -81,12 +87,17 @@ void rpc_client_close(struct rpc_client *c);
 /* e NULL: ok. `resp` is valid during the call; talloc_steal it to keep it. */
 typedef void rpc_done(void *arg, const struct err *e, const void *resp);
 
-/* `req` is encoded before the function returns. timeout_ms 0: RPC_TIMEOUT_DEFAULT_MS; a blocking
- * query adds its own wait to what it asks for. A call that was not sent when the connection broke
+struct rpc_request {
+    enum rpc_id id;
+    const void *req;                  /* of the method's type */
+    const struct rpc_envelope *env;   /* NULL: an empty one */
+    int64_t timeout_ms; /* 0: RPC_TIMEOUT_DEFAULT_MS; a blocking query adds its own wait */
+};
+
+/* All of it is encoded before the function returns. A call that was not sent when the connection broke
  * waits for the next one, but fails with -ERR_UNAVAILABLE when connecting failed for
  * RPC_PATIENCE_MS; one that was sent fails with -ERR_CLOSED. Returns an id for rpc_cancel, never 0. */
-uint64_t rpc_send(struct rpc_client *c, enum rpc_id id, const void *req, int64_t timeout_ms,
-                  rpc_done *done, void *arg);
+uint64_t rpc_send(struct rpc_client *c, const struct rpc_request *r, rpc_done *done, void *arg);
 /* Gives up: done comes with -ERR_CANCELED in a later turn. Unknown ids are ignored. */
 void rpc_cancel(struct rpc_client *c, uint64_t call_id);
 

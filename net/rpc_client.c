@@ -106,7 +106,12 @@ on_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
         return true;
     }
     void *ctx = mem_ctx("rpc response");
-    if (h->kind == RPC_KIND_ERROR)
+    if (h->version != RPC_VERSION)
+        err_set(&e, -ERR_METHOD,
+                "rpc %s: the server speaks version %u of the RPC protocol, this agent %d: run the same "
+                "release on both",
+                p->method->name, h->version, RPC_VERSION);
+    else if (h->kind == RPC_KIND_ERROR)
         rpc_get_error(body, h->len, &e);
     else if (rpc_decode(ctx, p->method->resp, body, h->len, &resp, &e) < 0)
         err_prefix(&e, "rpc %s: response", p->method->name);
@@ -290,6 +295,21 @@ connect_next(struct rpc_client *c)
 
 /* --- calls out --- */
 
+/* Tells the server, if it knows of the call. */
+static void
+send_cancel(struct pending *p)
+{
+    struct rpc_client *c = p->client;
+    struct rpc_head h = {
+        .kind = RPC_KIND_CANCEL, .version = RPC_VERSION, .method = p->method->id, .id = p->id};
+    struct buf b = BUF_INIT(RPC_HEAD);
+
+    if (!p->sent || !(c->local || c->link == LINK_UP))
+        return;
+    rpc_frame_end(&b, rpc_frame_begin(&b, &h));
+    put_out(c, &b);
+}
+
 static void
 expire_cb(void *arg)
 {
@@ -297,12 +317,8 @@ expire_cb(void *arg)
     struct rpc_client *c = p->client;
 
     p->timer = NULL;
-    if (!p->code && p->sent && (c->local || c->link == LINK_UP)) {
-        struct rpc_head h = {.kind = RPC_KIND_CANCEL, .method = p->method->id, .id = p->id};
-        struct buf b = BUF_INIT(RPC_HEAD);
-        rpc_frame_end(&b, rpc_frame_begin(&b, &h));
-        put_out(c, &b);
-    }
+    if (!p->code)
+        send_cancel(p);
     if (p->code)
         fail(p, p->code, p->why);
     else if (p->sent)
@@ -320,35 +336,48 @@ fail_soon(struct pending *p, int code, const char *why)
     p->timer = timer_start(p->client->loop, 0, expire_cb, p);
 }
 
+/* The frame of a call; on failure with what it fails. */
+static int
+put_call(struct pending *p, const struct rpc_request *r, uint32_t deadline_ms, const char **why)
+{
+    struct rpc_head h = {.kind = RPC_KIND_CALL,
+                         .version = RPC_VERSION,
+                         .method = p->method->id,
+                         .id = p->id,
+                         .deadline_ms = deadline_ms};
+
+    buf_init(&p->frame, RPC_HEAD + RPC_FRAME_MAX);
+    size_t at = rpc_frame_begin(&p->frame, &h);
+    *why = "its region, namespace and token are over 32 KiB";
+    if (rpc_put_envelope(&p->frame, r->env) < 0)
+        return -ERR_LIMIT;
+    mp_encode(&p->frame, p->method->req, r->req);
+    rpc_frame_end(&p->frame, at);
+    *why = "the request is over 16 MiB";
+    return buf_error(&p->frame) ? -ERR_LIMIT : 0;
+}
+
 uint64_t
-rpc_send(struct rpc_client *c, enum rpc_id id, const void *req, int64_t timeout_ms, rpc_done *done,
-         void *arg)
+rpc_send(struct rpc_client *c, const struct rpc_request *r, rpc_done *done, void *arg)
 {
     struct pending *p = mem_new(NULL, struct pending);
+    int64_t timeout_ms = r->timeout_ms > 0 ? r->timeout_ms : RPC_TIMEOUT_DEFAULT_MS;
+    const char *why;
 
-    if (timeout_ms <= 0)
-        timeout_ms = RPC_TIMEOUT_DEFAULT_MS;
     if (timeout_ms > RPC_TIMEOUT_MAX_MS)
         timeout_ms = RPC_TIMEOUT_MAX_MS;
     p->client = c;
     p->id = ++c->next_id;
-    p->method = rpc_method_by_id(id);
+    p->method = rpc_method_by_id(r->id);
     p->done = done;
     p->arg = arg;
     p->queued_ms = loop_now_ms(c->loop);
     ASSERT(p->method != NULL && !c->closed);
-    struct rpc_head h = {.kind = RPC_KIND_CALL,
-                         .method = p->method->id,
-                         .id = p->id,
-                         .deadline_ms = (uint32_t)timeout_ms};
-    buf_init(&p->frame, RPC_HEAD + RPC_FRAME_MAX);
-    size_t at = rpc_frame_begin(&p->frame, &h);
-    mp_encode(&p->frame, p->method->req, req);
-    rpc_frame_end(&p->frame, at);
     bool full = HASH_COUNT(c->pending) >= (c->local ? RPC_INFLIGHT_LOCAL_MAX : RPC_INFLIGHT_MAX);
     HASH_ADD(hh, c->pending, id, sizeof(p->id), p);
-    if (buf_error(&p->frame)) {
-        fail_soon(p, -ERR_LIMIT, "the request is over 16 MiB");
+    int code = put_call(p, r, (uint32_t)timeout_ms, &why);
+    if (code < 0) {
+        fail_soon(p, code, why);
         return p->id;
     }
     if (full) {
@@ -373,12 +402,7 @@ rpc_cancel(struct rpc_client *c, uint64_t call_id)
     HASH_FIND(hh, c->pending, &call_id, sizeof(call_id), p);
     if (!p || p->code)
         return;
-    if (p->sent && (c->local || c->link == LINK_UP)) {
-        struct rpc_head h = {.kind = RPC_KIND_CANCEL, .method = p->method->id, .id = p->id};
-        struct buf b = BUF_INIT(RPC_HEAD);
-        rpc_frame_end(&b, rpc_frame_begin(&b, &h));
-        put_out(c, &b);
-    }
+    send_cancel(p);
     fail_soon(p, -ERR_CANCELED, "canceled");
 }
 

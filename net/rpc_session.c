@@ -16,6 +16,7 @@ struct rpc_call {
     struct rpc_session *session; /* NULL: nobody waits */
     uint64_t id;
     const struct rpc_method *method;
+    const struct rpc_envelope *env;
     int64_t deadline_ms;
     const char *peer;
     struct timer *timer;
@@ -82,10 +83,12 @@ rpc_session_free(struct rpc_session *s)
     talloc_free(s);
 }
 
+/* The answer to a call of that head. */
 static void
-send_error(struct rpc_session *s, uint64_t id, uint16_t method, const struct err *e)
+send_error(struct rpc_session *s, const struct rpc_head *to, const struct err *e)
 {
-    struct rpc_head h = {.kind = RPC_KIND_ERROR, .method = method, .id = id};
+    struct rpc_head h = {
+        .kind = RPC_KIND_ERROR, .version = to->version, .method = to->method, .id = to->id};
     struct buf b = BUF_INIT(RPC_HEAD + 4 + ERR_TEXT_MAX);
 
     size_t at = rpc_frame_begin(&b, &h);
@@ -119,7 +122,9 @@ call_start(struct rpc_session *s, const struct rpc_head *h, const uint8_t *body,
         return;
     }
     struct rpc_call *c = mem_new(NULL, struct rpc_call);
-    if (rpc_decode(c, m->req, body, h->len, &req, e) < 0) {
+    size_t used;
+    if (rpc_get_envelope(c, body, h->len, &c->env, &used, e) < 0 ||
+        rpc_decode(c, m->req, body + used, h->len - used, &req, e) < 0) {
         err_prefix(e, "rpc %s", m->name);
         talloc_free(c);
         return;
@@ -156,10 +161,23 @@ rpc_session_frame(struct rpc_session *s, const struct rpc_head *h, const uint8_t
     }
     if (h->kind != RPC_KIND_CALL || c)
         return false; /* not for a server, or an id used twice */
-    call_start(s, h, body, &e);
+    if (h->version != RPC_VERSION)
+        err_set(&e, -ERR_METHOD,
+                "the caller speaks version %u of the RPC protocol, this server %d: run the same release "
+                "on both",
+                h->version, RPC_VERSION);
+    else
+        call_start(s, h, body, &e);
     if (e.code)
-        send_error(s, h->id, h->method, &e);
+        send_error(s, h, &e);
     return true;
+}
+
+static struct rpc_head
+call_head(const struct rpc_call *c, enum rpc_kind kind)
+{
+    return (struct rpc_head){
+        .kind = kind, .version = RPC_VERSION, .method = c->method->id, .id = c->id};
 }
 
 /* --- what handlers use --- */
@@ -170,10 +188,16 @@ rpc_call_ctx(struct rpc_call *c)
     return c;
 }
 
-enum rpc_id
+const struct rpc_method *
 rpc_call_method(const struct rpc_call *c)
 {
-    return (enum rpc_id)c->method->id;
+    return c->method;
+}
+
+const struct rpc_envelope *
+rpc_call_envelope(const struct rpc_call *c)
+{
+    return c->env;
 }
 
 int64_t
@@ -213,7 +237,7 @@ rpc_reply(struct rpc_call *c, const void *resp)
 
     ASSERT(!c->answered);
     if (s) {
-        struct rpc_head h = {.kind = RPC_KIND_REPLY, .method = c->method->id, .id = c->id};
+        struct rpc_head h = call_head(c, RPC_KIND_REPLY);
         struct buf b = BUF_INIT(RPC_HEAD + RPC_FRAME_MAX);
         size_t at = rpc_frame_begin(&b, &h);
         mp_encode(&b, c->method->resp, resp);
@@ -224,7 +248,7 @@ rpc_reply(struct rpc_call *c, const void *resp)
             err_set(&e, -ERR_LIMIT,
                     "the answer to %s is over 16 MiB: ask for pages (per_page), or without diff",
                     c->method->name);
-            send_error(s, c->id, c->method->id, &e);
+            send_error(s, &h, &e);
         } else {
             s->cfg.send(s->cfg.carrier, &b);
         }
@@ -236,8 +260,9 @@ void
 rpc_fail(struct rpc_call *c, const struct err *e)
 {
     ASSERT(!c->answered);
+    struct rpc_head h = call_head(c, RPC_KIND_ERROR);
     if (c->session)
-        send_error(c->session, c->id, c->method->id, e);
+        send_error(c->session, &h, e);
     call_end(c);
 }
 

@@ -12,7 +12,7 @@ rpc_frame_begin(struct buf *b, const struct rpc_head *h)
     size_t at = b->len;
     buf_put_u32(b, 0);
     buf_put_u8(b, (uint8_t)h->kind);
-    buf_put_u8(b, 0);
+    buf_put_u8(b, h->version);
     buf_put_u16(b, h->method);
     buf_put_u64(b, h->id);
     buf_put_u32(b, h->deadline_ms);
@@ -55,12 +55,12 @@ rpc_head_parse(const uint8_t p[RPC_HEAD], struct rpc_head *ret)
     struct rpc_head h = {
         .len = (uint32_t)big_endian(p, 4),
         .kind = (enum rpc_kind)p[4],
+        .version = p[5],
         .method = (uint16_t)big_endian(p + 6, 2),
         .id = big_endian(p + 8, 8),
         .deadline_ms = (uint32_t)big_endian(p + 16, 4),
     };
-    if (h.len > RPC_FRAME_MAX || p[4] < RPC_KIND_CALL || p[4] > RPC_KIND_CANCEL || p[5] != 0 ||
-        h.id == 0)
+    if (h.len > RPC_FRAME_MAX || p[4] < RPC_KIND_CALL || p[4] > RPC_KIND_CANCEL || h.id == 0)
         return -ERR_INVALID;
     *ret = h;
     return 0;
@@ -122,6 +122,40 @@ rpc_reader_feed(struct rpc_reader *r, const uint8_t *p, size_t n)
         buf_done(&r->in);
     else if (used > 0)
         buf_consume(&r->in, used);
+    return 0;
+}
+
+int
+rpc_put_envelope(struct buf *b, const struct rpc_envelope *env)
+{
+    size_t at = b->len;
+
+    buf_put_u16(b, 0);
+    if (env == NULL)
+        return 0;
+    mp_encode(b, &type_rpc_envelope, env);
+    size_t n = b->len - at - 2;
+    if (buf_error(b) || n > RPC_ENVELOPE_MAX)
+        return -ERR_LIMIT;
+    b->data[at] = (uint8_t)(n >> 8);
+    b->data[at + 1] = (uint8_t)n;
+    return 0;
+}
+
+int
+rpc_get_envelope(const void *ctx, const uint8_t *p, size_t n, const struct rpc_envelope **ret,
+                 size_t *used, struct err *e)
+{
+    static const struct rpc_envelope empty;
+    size_t len = n < 2 ? 0 : (size_t)big_endian(p, 2);
+    void *env = NULL;
+
+    if (n < 2 || len > RPC_ENVELOPE_MAX || len > n - 2)
+        return err_set(e, -ERR_INVALID, "malformed envelope");
+    if (len > 0 && rpc_decode(ctx, &type_rpc_envelope, p + 2, len, &env, e) < 0)
+        return err_prefix(e, "envelope");
+    *ret = len > 0 ? env : &empty;
+    *used = len + 2;
     return 0;
 }
 

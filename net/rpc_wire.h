@@ -15,6 +15,7 @@ enum rpc_kind { RPC_KIND_CALL = 1, RPC_KIND_REPLY, RPC_KIND_ERROR, RPC_KIND_CANC
 struct rpc_head {
     uint32_t len;
     enum rpc_kind kind;
+    uint8_t version;
     uint16_t method;
     uint64_t id;
     uint32_t deadline_ms;
@@ -42,6 +43,11 @@ void rpc_reader_done(struct rpc_reader *r);
 /* -ERR_INVALID: malformed, close the connection. 1: a frame function said stop. */
 int rpc_reader_feed(struct rpc_reader *r, const uint8_t *p, size_t n);
 
+/* Appends the envelope of a call; NULL: an empty one. -ERR_LIMIT: it is larger than RPC_ENVELOPE_MAX. */
+int rpc_put_envelope(struct buf *b, const struct rpc_envelope *env);
+/* Decodes that at the start of a body into ctx; *used: its bytes. */
+int rpc_get_envelope(const void *ctx, const uint8_t *p, size_t n, const struct rpc_envelope **ret,
+                     size_t *used, struct err *e);
 /* Decodes a body by its type into a new object owned by ctx. */
 int rpc_decode(const void *ctx, const struct type *t, const uint8_t *p, size_t n, void **ret,
                struct err *e);

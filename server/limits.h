@@ -11,6 +11,7 @@ enum {
     SERVER_INTENT_MAX = 16 << 20, /* bytes of a write */
     SERVER_PROPOSALS_MAX = 65536, /* writes that are queued and not yet applied */
     SERVER_WATCHES_MAX = 65536,   /* blocking queries */
+    SERVER_HOPS_MAX = 2,          /* servers that pass a call on */
     QUERY_TIME_MAX_MS = 600000,   /* a blocking query */
     UPDATE_ALLOCS_MAX = 4096,     /* allocations in one report of a client */
     GET_ALLOCS_MAX = 4096,        /* allocations that a client asks for at once */

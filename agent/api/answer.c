@@ -58,12 +58,6 @@ ask_error(struct ask *a, const struct err *e)
     http_fail(a->req, status, "%s", str_or(e->text, err_name(e->code)));
 }
 
-void
-ask_no_region(struct ask *a)
-{
-    ask_fail(a, 500, "No path to region");
-}
-
 static unsigned
 flags_of(const struct ask *a)
 {

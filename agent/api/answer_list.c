@@ -36,7 +36,7 @@ ask_filter_ok(struct ask *a, const struct type *whole)
 {
     struct err e = ERR_INIT;
 
-    if (str_empty(a->q->filter) || filter_compile(a, whole, a->q->filter, &e) != NULL)
+    if (str_empty(a->list.filter) || filter_compile(a, whole, a->list.filter, &e) != NULL)
         return true;
     ask_fail(a, 400, "failed to read filter expression: %s", e.text);
     return false;
@@ -151,7 +151,7 @@ on_part(struct ask *a, const void *resp)
 {
     struct listing *g = a->listing;
     const struct query_meta *m = *(void *const *)((const char *)resp + g->meta_at);
-    bool paged = a->q->per_page > 0;
+    bool paged = a->list.per_page > 0;
 
     if (g->meta.index == 0)
         g->meta = (struct query_meta){
@@ -159,7 +159,7 @@ on_part(struct ask *a, const void *resp)
     take_rows(g, m);
     g->meta.next_token = mem_strdup(g, m->next_token);
     a->asked.next_token = g->meta.next_token;
-    a->asked.min_query_index = 0; /* the other parts are there */
+    a->env.min_index = 0; /* the other parts are there */
     g->wanted -= (int64_t)m->n;
     a->asked.per_page = !paged ? 0 : g->wanted > 0 ? g->wanted : -1;
     if (str_empty(m->next_token) || (paged && m->full))
@@ -176,23 +176,22 @@ on_part(struct ask *a, const void *resp)
 }
 
 void
-ask_list(struct ask *a, enum rpc_id id, const void *req, const struct type *whole)
+ask_list(struct ask *a, enum rpc_id id, void *req, const struct type *whole)
 {
     struct listing *g = mem_new(a, struct listing);
     const struct type *t = rpc_method_by_id(id)->resp;
 
     if (!ask_filter_ok(a, whole))
         return;
-    *g = (struct listing){.id = id, .req = req, .wanted = a->q->per_page};
+    *g = (struct listing){.id = id, .req = req, .wanted = a->list.per_page};
     g->meta_at = type_field(t, "Meta", strlen("Meta"))->offset;
     buf_init(&g->held, SIZE_MAX);
     talloc_set_destructor(g, listing_free);
     a->listing = g;
     a->on_error = on_error;
-    a->asked.filter = a->q->filter;
-    a->asked.next_token = a->q->next_token;
-    a->asked.reverse = a->q->reverse;
-    a->asked.per_page = a->q->per_page;
+    a->asked = a->list;
     a->asked.part = a->pretty ? 2 : 1;
+    const struct type *rt = rpc_method_by_id(id)->req;
+    *(struct list_options **)((char *)req + type_field(rt, "List", strlen("List"))->offset) = &a->asked;
     ask_part(a);
 }

@@ -47,11 +47,9 @@ struct ask {
     struct api *api;
     struct http_req *req;
     const char *id;           /* between prefix and suffix of an item route, decoded */
-    struct query_options *q;  /* of a read; never NULL */
-    struct write_options *w;
-    struct query_options q_;  /* what q and w point to */
-    struct write_options w_;
-    struct query_options asked; /* ask_query */
+    struct rpc_envelope env;    /* of its calls */
+    struct list_options list;   /* what it says of a list */
+    struct list_options asked;  /* what ask_list asks for */
     struct id_request by_id;    /* ask_by_id */
     bool pretty;
     uint64_t call;            /* the open RPC call, 0: none */
@@ -87,15 +85,12 @@ bool ask_int(struct ask *a, const char *name, int64_t *ret);
 void *ask_body(struct ask *a, const struct type *t, bool optional);
 
 /* --- calls --- */
-/* Options of a read for the server: filter and pages are made here, from what it answers. */
-struct query_options *ask_query(struct ask *a);
 struct id_request *ask_by_id(struct ask *a);
 void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
 
 /* --- answers (each ends the request) --- */
 void ask_error(struct ask *a, const struct err *e);
 void ask_fail(struct ask *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void ask_no_region(struct ask *a); /* it is meant for a region that is not ours */
 void ask_json(struct ask *a, const struct type *t, const void *obj);
 void ask_value(struct ask *a, const struct value *v);
 void ask_text(struct ask *a, struct buf *b, const char *content_type);
@@ -108,9 +103,9 @@ void ask_object_more(struct ask *a, const struct type *t, const void *obj,
                      const struct query_meta *m, const char *missing, const char *more);
 
 /* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a
- * ListRequest or IdRequest whose Query is ask_query() and lives as long as `a`; `whole` is what filters
+ * ListRequest or IdRequest, whose List is filled in, and lives as long as `a`; `whole` is what filters
  * see of a row. */
-void ask_list(struct ask *a, enum rpc_id id, const void *req, const struct type *whole);
+void ask_list(struct ask *a, enum rpc_id id, void *req, const struct type *whole);
 /* False: the filter is malformed, which was answered. */
 bool ask_filter_ok(struct ask *a, const struct type *whole);
 

@@ -212,7 +212,6 @@ forward_node(struct ask *a, const char *node_id)
     }
     a->user = mem_strdup(a, node_id);
     r->id = node_id;
-    r->query = ask_query(a);
     ask_call(a, RPC_NODE_GET_NODE, r, node_done);
 }
 

@@ -44,7 +44,7 @@ static const char *const job_states[] = {JOB_STATUS_PENDING, JOB_STATUS_RUNNING,
 
 struct jobs {
     struct list_request r;
-    struct query_options q;
+    struct list_options list;
     const char *host;
     bool prometheus;
     uint64_t states[ARRAY_LEN(job_states)];
@@ -604,7 +604,7 @@ jobs_part(struct ask *a, const void *resp)
         answer(a, NULL);
         return;
     }
-    j->q.next_token = mem_strdup(j, m->next_token);
+    j->list.next_token = mem_strdup(j, m->next_token);
     if (str_empty(m->next_token))
         answer(a, j);
     else
@@ -628,14 +628,14 @@ metrics_get(struct ask *a)
     struct jobs *j = mem_new(a, struct jobs);
     j->prometheus = is_prometheus(a);
     j->host = str_or(a->api->name, "");
-    j->q = (struct query_options){.region = a->q->region, .namespace = NS_ALL,
-                                  .auth_token = a->q->auth_token, .allow_stale = true, .part = 1};
-    j->r.query = &j->q;
+    j->list.part = 1;
+    j->r.list = &j->list;
     for (size_t i = 0; i < ARRAY_LEN(j->text); i++)
         buf_init(&j->text[i], API_ANSWER_MAX);
     talloc_set_destructor(j, jobs_free);
     a->user = j;
     a->on_error = jobs_error;
-    a->q->max_query_time = 0;
+    a->env = (struct rpc_envelope){
+        .region = a->api->region, .namespace = NS_ALL, .auth_token = a->env.auth_token, .stale = true};
     ask_call(a, RPC_JOB_LIST, &j->r, jobs_part);
 }

@@ -8,6 +8,7 @@
 
 #include "agent/api/api.h"
 #include "agent/limits.h"
+#include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -78,7 +79,7 @@ parse_blocking(struct ask *a)
     const char *v = http_query(a->req, "index");
     int64_t wait = WAIT_DEFAULT_S * NS_PER_S;
 
-    if (!str_empty(v) && num_parse_u64(v, &a->q->min_query_index) < 0) {
+    if (!str_empty(v) && num_parse_u64(v, &a->env.min_index) < 0) {
         ask_fail(a, 400, "Invalid index");
         return false;
     }
@@ -90,25 +91,18 @@ parse_blocking(struct ask *a)
     if (wait == 0 || wait > WAIT_DEFAULT_S * NS_PER_S)
         wait = WAIT_DEFAULT_S * NS_PER_S;
     /* waiters that came together do not leave together */
-    if (a->q->min_query_index > 0)
-        a->q->max_query_time = wait + (int64_t)(rand_u64() % (uint64_t)(wait / 16 + 1));
+    if (a->env.min_index > 0)
+        a->env.wait = wait + (int64_t)(rand_u64() % (uint64_t)(wait / 16 + 1));
     return true;
 }
 
-/* What an agent tells of itself is the same whoever asks; all else is asked of a region, and the ways to
- * others do not exist yet. */
+/* For what no server is asked: those refuse themselves what is meant for another region. */
 static bool
 region_ours(struct ask *a)
 {
-    static const char *const own[] = {"/v1/agent/", "/v1/metrics", "/v1/regions"};
-    const char *region = http_query(a->req, "region");
-
-    if (str_empty(region) || str_eq(region, a->api->region))
+    if (str_eq(a->env.region, a->api->region))
         return true;
-    for (size_t i = 0; i < ARRAY_LEN(own); i++)
-        if (str_prefix(a->req->path, own[i]))
-            return true;
-    ask_no_region(a);
+    ask_fail(a, 500, "No path to region");
     return false;
 }
 
@@ -127,27 +121,25 @@ token_of(const struct http_req *r)
 static bool
 parse_query(struct ask *a)
 {
-    struct query_options *q = a->q;
+    struct rpc_envelope *env = &a->env;
+    struct list_options *l = &a->list;
 
-    if (!region_ours(a))
-        return false;
-    q->region = a->api->region;
-    q->namespace = str_or(http_query(a->req, "namespace"), "default");
-    q->auth_token = token_of(a->req);
-    a->w->region = q->region;
-    a->w->namespace = q->namespace;
-    a->w->auth_token = q->auth_token;
+    /* what an agent tells of itself is the same whoever asks */
+    const char *region = str_prefix(a->req->path, "/v1/agent/") ? NULL : http_query(a->req, "region");
+    env->region = str_or(region, a->api->region);
+    env->namespace = str_or(http_query(a->req, "namespace"), NS_DEFAULT);
+    env->auth_token = token_of(a->req);
     const char *stale = http_query(a->req, "stale");
     if (stale && !*stale)
-        q->allow_stale = true;
-    else if (!ask_bool(a, "stale", &q->allow_stale))
+        env->stale = true;
+    else if (!ask_bool(a, "stale", &env->stale))
         return false;
-    q->prefix = http_query(a->req, "prefix");
-    q->filter = http_query(a->req, "filter");
-    q->next_token = http_query(a->req, "next_token");
-    if (!ask_bool(a, "reverse", &q->reverse) || !ask_int(a, "per_page", &q->per_page))
+    l->prefix = http_query(a->req, "prefix");
+    l->filter = http_query(a->req, "filter");
+    l->next_token = http_query(a->req, "next_token");
+    if (!ask_bool(a, "reverse", &l->reverse) || !ask_int(a, "per_page", &l->per_page))
         return false;
-    if (q->per_page < 0 || q->per_page > INT32_MAX) {
+    if (l->per_page < 0 || l->per_page > INT32_MAX) {
         ask_fail(a, 400, "Invalid per_page");
         return false;
     }
@@ -187,25 +179,11 @@ ask_body(struct ask *a, const struct type *t, bool optional)
 
 /* --- calls --- */
 
-/* What a read asks the server for: filter and pages are made here, on what it answers. */
-struct query_options *
-ask_query(struct ask *a)
-{
-    struct query_options *q = &a->asked;
-    *q = *a->q;
-    q->filter = NULL;
-    q->next_token = NULL;
-    q->per_page = 0;
-    q->reverse = false;
-    return q;
-}
-
 struct id_request *
 ask_by_id(struct ask *a)
 {
     struct id_request *r = &a->by_id;
     r->id = a->id;
-    r->query = ask_query(a);
     return r;
 }
 
@@ -235,15 +213,18 @@ on_close(void *user)
 void
 ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
 {
-    int64_t ms = API_CALL_MS + a->q->max_query_time / NS_PER_MS;
+    struct rpc_envelope env = a->env;
+    struct rpc_request r = {id, req, &env, API_CALL_MS + a->env.wait / NS_PER_MS};
 
     if (!a->api->servers) {
         ask_fail(a, 500, "No cluster leader");
         return;
     }
+    if (!(rpc_method_by_id(id)->flags & RPC_NS))
+        env.namespace = NULL;
     a->done = done;
     a->called = a->api->servers;
-    a->call = rpc_send(a->called, id, req, ms, call_done, a);
+    a->call = rpc_send(a->called, &r, call_done, a);
     if (http_closed(a->req))
         rpc_cancel(a->called, a->call);
 }
@@ -301,8 +282,6 @@ api_handle(void *arg, struct http_req *req)
 
     a->api = arg;
     a->req = req;
-    a->q = &a->q_;
-    a->w = &a->w_;
     req->user = a;
     req->on_close = on_close;
     if (!guard_host(&a->api->guard, req) || redirect(a) || route_later(a, verb))
@@ -319,7 +298,9 @@ api_handle(void *arg, struct http_req *req)
             }
             a->route = r;
             bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
-            if ((!changes || guard_origin(&a->api->guard, req)) && parse_query(a))
+            bool asks = tables[t] != routes_client && tables[t] != routes_deployment;
+            if ((!changes || guard_origin(&a->api->guard, req)) && parse_query(a) &&
+                (asks || region_ours(a)))
                 r->handle(a);
             return;
         }

@@ -12,7 +12,6 @@ static void
 allocs_list(struct ask *a)
 {
     struct list_request *r = mem_new(a, struct list_request);
-    r->query = ask_query(a);
     r->task_states = true;
     if (ask_bool(a, "resources", &r->resources) && ask_bool(a, "task_states", &r->task_states))
         ask_list(a, RPC_ALLOC_LIST, r, &type_allocation);
@@ -47,7 +46,6 @@ alloc_stop(struct ask *a)
 {
     struct alloc_stop_request *r = mem_new(a, struct alloc_stop_request);
     r->alloc_id = a->id;
-    r->write = a->w;
     if (ask_bool(a, "no_shutdown_delay", &r->no_shutdown_delay) &&
         ask_bool(a, "reschedule", &r->reschedule))
         ask_call(a, RPC_ALLOC_STOP, r, stop_done);
@@ -57,10 +55,9 @@ static void
 evals_list(struct ask *a)
 {
     struct list_request *r = mem_new(a, struct list_request);
-    r->query = ask_query(a);
     r->status = http_query(a->req, "status");
     r->job_id = http_query(a->req, "job");
-    if (!str_empty(a->q->filter) && (!str_empty(r->status) || !str_empty(r->job_id)))
+    if (!str_empty(a->list.filter) && (!str_empty(r->status) || !str_empty(r->job_id)))
         ask_fail(a, 400, "filter cannot be combined with status or job");
     else
         ask_list(a, RPC_EVAL_LIST, r, &type_evaluation);

@@ -44,12 +44,12 @@ gone(struct ask *a)
 static void
 deployments(struct ask *a)
 {
-    if (a->q->min_query_index == 0) {
+    if (a->env.min_index == 0) {
         none(a);
         return;
     }
     a->gone = gone;
-    a->user = timer_start(a->api->loop, a->q->max_query_time / NS_PER_MS, waited, a);
+    a->user = timer_start(a->api->loop, a->env.wait / NS_PER_MS, waited, a);
 }
 
 const struct route routes_deployment[] = {

@@ -18,7 +18,6 @@ static void
 jobs_list(struct ask *a)
 {
     struct list_request *r = mem_new(a, struct list_request);
-    r->query = ask_query(a);
     if (ask_bool(a, "meta", &r->meta))
         ask_list(a, RPC_JOB_LIST, r, &type_job);
 }
@@ -127,7 +126,7 @@ versions_part(struct ask *a, const void *resp)
     for (size_t i = 0; i < r->diffs.n; i++)
         json_encode_row(&v->rows[1], &type_job_diff, r->diffs.v[i], flags);
     a->asked.next_token = mem_strdup(v, r->next_token);
-    a->asked.min_query_index = 0; /* the other parts are there */
+    a->env.min_index = 0; /* the other parts are there */
     if (!str_empty(r->next_token)) {
         ask_call(a, RPC_JOB_VERSIONS, &a->by_id, versions_part);
     } else if (v->rows[0].len == 0) {
@@ -155,13 +154,13 @@ job_versions(struct ask *a)
     buf_init(&v->rows[1], API_VERSIONS_MAX);
     talloc_set_destructor(v, versions_free);
     a->user = v;
+    r->list = &a->asked;
     ask_call(a, RPC_JOB_VERSIONS, r, versions_part);
 }
 
 /* --- writes --- */
 
-/* Namespace: query, then the job's; region: query (which is ours), then the job's, where "global" means
- * ours. */
+/* Namespace: query, then the job's; region: query, then the job's, where "global" means ours. */
 static struct job_register_request *
 any_job_body(struct ask *a)
 {
@@ -177,15 +176,11 @@ any_job_body(struct ask *a)
     if (!str_empty(ns))
         r->job->namespace = ns;
     else if (!str_empty(r->job->namespace))
-        a->w->namespace = r->job->namespace;
+        a->env.namespace = r->job->namespace;
     if (!str_empty(http_query(a->req, "region")) || str_empty(r->job->region) ||
         str_eq(r->job->region, "global"))
-        r->job->region = a->api->region;
-    if (!str_eq(r->job->region, a->api->region)) {
-        ask_no_region(a);
-        return NULL;
-    }
-    r->write = a->w;
+        r->job->region = a->env.region;
+    a->env.region = r->job->region;
     return r;
 }
 
@@ -287,7 +282,6 @@ job_delete(struct ask *a)
     struct job_deregister_request *r = mem_new(a, struct job_deregister_request);
 
     r->job_id = a->id;
-    r->write = a->w;
     if (!ask_bool(a, "purge", &r->purge) || !ask_bool(a, "global", &r->global) ||
         !ask_bool(a, "no_shutdown_delay", &r->no_shutdown_delay) ||
         !ask_int(a, "eval_priority", &r->eval_priority))
@@ -307,7 +301,6 @@ job_evaluate(struct ask *a)
         return;
     }
     r->job_id = a->id;
-    r->write = a->w;
     ask_call(a, RPC_JOB_EVALUATE, r, register_done);
 }
 

@@ -11,7 +11,6 @@ static void
 nodes_list(struct ask *a)
 {
     struct list_request *r = mem_new(a, struct list_request);
-    r->query = ask_query(a);
     if (ask_bool(a, "resources", &r->resources) && ask_bool(a, "os", &r->os))
         ask_list(a, RPC_NODE_LIST, r, &type_node);
 }
@@ -35,7 +34,6 @@ static void
 node_allocations(struct ask *a)
 {
     struct id_request *r = ask_by_id(a);
-    a->asked.namespace = NS_ALL; /* a node has them all, whatever the namespace of the request */
     ask_list(a, RPC_NODE_GET_ALLOCS, r, &type_allocation);
 }
 
@@ -63,7 +61,6 @@ node_eligibility(struct ask *a)
         return;
     }
     r->node_id = a->id;
-    r->write = a->w;
     ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, placement_done);
 }
 
@@ -79,7 +76,6 @@ node_drain(struct ask *a)
         return;
     }
     r->node_id = a->id;
-    r->write = a->w;
     ask_call(a, RPC_NODE_UPDATE_DRAIN, r, placement_done);
 }
 
@@ -96,7 +92,6 @@ node_write(struct ask *a, enum rpc_id rpc)
 {
     struct node_write_request *r = mem_new(a, struct node_write_request);
     r->node_id = a->id;
-    r->write = a->w;
     ask_call(a, rpc, r, update_done);
 }
 

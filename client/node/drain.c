@@ -152,17 +152,18 @@ drain_send(struct node_drain *d)
     struct client *c = d->c;
 
     if (d->asked) {
-        struct query_options q = {.min_query_index = d->index,
-                                  .max_query_time = WATCH_S * NS_PER_S};
-        struct id_request req = {.id = c->node_id, .query = &q};
-        d->call = rpc_send(c->rpc, RPC_NODE_GET_NODE, &req, 2 * WATCH_S * 1000, on_answer, d);
+        struct rpc_envelope env = {.min_index = d->index, .wait = WATCH_S * NS_PER_S};
+        struct id_request req = {.id = c->node_id};
+        struct rpc_request r = {RPC_NODE_GET_NODE, &req, &env, 2 * WATCH_S * 1000};
+        d->call = rpc_send(c->rpc, &r, on_answer, d);
         return;
     }
-    struct write_options w = {.auth_token = c->secret};
-    struct node_drain_request req = {.node_id = c->node_id, .drain_spec = &d->spec, .write = &w};
+    struct rpc_envelope env = {.auth_token = c->secret};
+    struct node_drain_request req = {.node_id = c->node_id, .drain_spec = &d->spec};
+    struct rpc_request r = {RPC_NODE_UPDATE_DRAIN, &req, &env, 0};
     auto_mem void *tmp = mem_ctx("drain");
     str_map_set(tmp, &req.meta, "message", "the agent is shutting down");
-    d->call = rpc_send(c->rpc, RPC_NODE_UPDATE_DRAIN, &req, 0, on_answer, d);
+    d->call = rpc_send(c->rpc, &r, on_answer, d);
 }
 
 void

@@ -140,8 +140,9 @@ refuse(struct fetch *f, const struct err *e)
     struct allocation *one = &a;
     struct node_update_alloc_request req = {
         .node_id = c->node_id, .secret_id = c->secret, .allocs = {&one, 1}};
+    struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, NULL, 0};
     client_hold(c);
-    c->refuse_call = rpc_send(c->rpc, RPC_NODE_UPDATE_ALLOC, &req, 0, on_refused, f);
+    c->refuse_call = rpc_send(c->rpc, &r, on_refused, f);
 }
 
 /* ---- asking ----------------------------------------------------------------------------------- */
@@ -212,14 +213,15 @@ get_part(struct fetch *f)
         return;
     }
     auto_mem void *tmp = mem_ctx("fetch");
-    struct query_options q = {.allow_stale = true};
-    struct alloc_get_allocs_request req = {.query = &q};
+    struct rpc_envelope env = {.stale = true};
+    struct alloc_get_allocs_request req = {0};
+    struct rpc_request r = {RPC_ALLOC_GET_ALLOCS, &req, &env, 0};
     for (size_t i = f->next; i < f->n && i - f->next < f->part; i++)
         list_add(tmp, req.alloc_ids, f->v[i].id);
     if (!f->plain)
         name_known(tmp, c, &req);
     client_hold(c);
-    c->get_call = rpc_send(c->rpc, RPC_ALLOC_GET_ALLOCS, &req, 0, on_part, f);
+    c->get_call = rpc_send(c->rpc, &r, on_part, f);
 }
 
 void

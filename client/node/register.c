@@ -119,8 +119,9 @@ send_heartbeat(struct client *c)
     struct node_update_status_request req = {
         .node_id = c->node_id, .secret_id = c->secret, .status = NODE_READY};
     int64_t timeout = c->ttl_ns > 0 ? c->ttl_ns / NS_PER_MS : 10 * 1000;
+    struct rpc_request r = {RPC_NODE_UPDATE_STATUS, &req, NULL, timeout};
     client_hold(c);
-    c->heartbeat_call = rpc_send(c->rpc, RPC_NODE_UPDATE_STATUS, &req, timeout, on_heartbeat, c);
+    c->heartbeat_call = rpc_send(c->rpc, &r, on_heartbeat, c);
 }
 
 void
@@ -173,8 +174,9 @@ send_register(struct client *c)
     timer_stop(c->heartbeat_timer);
     c->heartbeat_timer = NULL;
     struct node_register_request req = {.node = c->node};
+    struct rpc_request r = {RPC_NODE_REGISTER, &req, NULL, 0};
     client_hold(c);
-    c->register_call = rpc_send(c->rpc, RPC_NODE_REGISTER, &req, 0, on_registered, c);
+    c->register_call = rpc_send(c->rpc, &r, on_registered, c);
 }
 
 void

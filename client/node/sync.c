@@ -130,17 +130,16 @@ list_send(struct client *c)
         return;
     /* The first list ends what is not in it: it must not come from a server that lags behind. Later
      * ones are held against the index of the one before. */
-    struct query_options q = {.min_query_index = c->index,
-                              .max_query_time = LIST_WAIT_NS,
-                              .allow_stale = c->index != 0};
+    struct rpc_envelope env = {
+        .min_index = c->index, .wait = LIST_WAIT_NS, .stale = c->index != 0};
     struct node_client_allocs_request req = {.node_id = c->node_id,
                                              .secret_id = c->secret,
-                                             .query = &q,
                                              .known = c->index != 0 ? c->listed : 0};
+    struct rpc_request r = {RPC_NODE_GET_CLIENT_ALLOCS, &req, &env,
+                            (LIST_WAIT_NS + LIST_WAIT_NS / 16) / NS_PER_MS + 10 * 1000};
     c->list_sent_ns = clock_mono_ns();
     client_hold(c);
-    c->list_call = rpc_send(c->rpc, RPC_NODE_GET_CLIENT_ALLOCS, &req,
-                            (LIST_WAIT_NS + LIST_WAIT_NS / 16) / NS_PER_MS + 10 * 1000, on_list, c);
+    c->list_call = rpc_send(c->rpc, &r, on_list, c);
 }
 
 /* ---- up --------------------------------------------------------------------------------------- */
@@ -304,8 +303,9 @@ update_send(struct client *c)
     }
     if (req.allocs.n == 0)
         return;
+    struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, NULL, 0};
     client_hold(c);
-    c->update_call = rpc_send(c->rpc, RPC_NODE_UPDATE_ALLOC, &req, 0, on_update, c);
+    c->update_call = rpc_send(c->rpc, &r, on_update, c);
 }
 
 void

@@ -11,73 +11,62 @@ enum { GET_ALLOCS_ROOM = 64 << 10 }; /* of a frame, for what is between allocati
 
 /* --- allocations --- */
 
-static const struct row_types alloc_rows = {&type_allocation, &type_alloc_list_stub};
+/* By id those of a prefix, all in the order in which they were made. */
+static struct state_iter *
+list_rows(struct read *r, struct state_txn *t)
+{
+    return str_empty(r->list->prefix) ? state_allocs_by_create(t, r->ctx)
+                                      : state_allocs(t, r->ctx, r->list->prefix);
+}
 
-static int
-alloc_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+static bool
+list_takes(const struct read *r, const void *whole)
+{
+    return read_ns_matches(r, ((const struct allocation *)whole)->namespace);
+}
+
+static void
+list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 {
     const struct list_request *req = r->req;
-    struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
-    bool by_id = !str_empty(r->q->prefix);
-    struct rows l;
+    struct alloc_list_stub *s = row;
 
-    if (endpoint_check_prefix(r->q->prefix, e) < 0 || rows_begin(&l, r, ctx, &alloc_rows, e) < 0)
-        return e->code;
-    struct state_iter *it =
-        by_id ? state_allocs(t, ctx, r->q->prefix) : state_allocs_by_create(t, ctx);
-    rows_seek(&l, it);
-    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
-        if (!rows_see(&l, (struct row_key){.id = a->id, .create_index = by_id ? 0 : a->create_index}))
-            break;
-        if (!query_ns_matches(r->q, a->namespace) || !rows_take(&l, a))
-            continue;
-        struct alloc_list_stub *stub = endpoint_alloc_stub(a, a);
-        if (req->resources) /* the only list that has them */
-            stub->allocated_resources = a->allocated_resources;
-        if (!req->task_states)
-            stub->task_states = (struct task_state_map){0};
-        rows_add(&l, stub, a->modify_index);
+    endpoint_alloc_row(r, t, whole, row);
+    if (req->resources) /* the only list that has them */
+        s->allocated_resources = ((const struct allocation *)whole)->allocated_resources;
+    if (!req->task_states)
+        s->task_states = (struct task_state_map){0};
+}
+
+const struct read_row read_alloc_list = {.tables = STATE_BIT(STATE_ALLOCS),
+                                         .run = read_list,
+                                         .whole = &type_allocation,
+                                         .order = ORDER_CREATE,
+                                         .hex = true,
+                                         .rows = list_rows,
+                                         .takes = list_takes,
+                                         .finish = list_finish};
+
+static uint64_t
+alloc_key(const struct read *r)
+{
+    return state_key_alloc(read_id(r));
+}
+
+static void *
+alloc_get(struct read *r, struct state_txn *t)
+{
+    struct allocation *a = state_alloc(t, r->ctx, read_id(r));
+
+    if (a != NULL) {
+        state_alloc_job(t, a);
+        endpoint_alloc_totals(r->ctx, a);
     }
-    resp->meta = r->meta;
-    int rc = ROWS_END(&l, t, resp->allocations, e);
-    r->resp = resp;
-    return rc;
+    return a;
 }
 
-void
-alloc_list(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct list_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS), 0, alloc_list_run);
-}
-
-static int
-alloc_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
-{
-    const struct id_request *req = r->req;
-    struct alloc_response *resp = mem_new(ctx, struct alloc_response);
-
-    (void)e;
-    resp->alloc = state_alloc(t, ctx, str_or(req->id, ""));
-    if (resp->alloc != NULL) {
-        state_alloc_job(t, resp->alloc);
-        endpoint_alloc_totals(ctx, resp->alloc);
-    }
-    r->index = resp->alloc ? resp->alloc->modify_index : state_index(t, r->tables);
-    resp->meta = r->meta;
-    r->resp = resp;
-    return 0;
-}
-
-void
-alloc_get(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct id_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
-                  state_key_alloc(str_or(req->id, "")), alloc_get_run);
-}
+const struct read_row read_alloc_get_alloc = {
+    .tables = STATE_BIT(STATE_ALLOCS), .key = alloc_key, .run = read_one, .get = alloc_get};
 
 /* --- what a client fetches --- */
 
@@ -125,10 +114,11 @@ check_get_many(const struct alloc_get_allocs_request *req, struct err *e)
 /* Allocations by id, each Job once; ids that are gone are left out. It ends where GET_ALLOCS_BYTES are
  * passed: Handled says where to go on. */
 static int
-alloc_get_many_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+get_many_run(struct read *r, struct state_txn *t, struct err *e)
 {
     const struct alloc_get_allocs_request *req = r->req;
-    struct alloc_get_allocs_response *resp = mem_new(ctx, struct alloc_get_allocs_response);
+    struct alloc_get_allocs_response *resp = read_resp(r);
+    void *ctx = r->ctx;
     size_t bytes = 0;
 
     if (check_get_many(req, e) < 0)
@@ -156,19 +146,12 @@ alloc_get_many_run(struct read *r, struct state_txn *t, void *ctx, struct err *e
         r->index = a->modify_index > r->index ? a->modify_index : r->index;
     }
     if (r->index == 0)
-        r->index = state_index(t, r->tables);
-    resp->meta = r->meta;
-    r->resp = resp;
+        r->index = state_index(t, r->row->tables);
     return 0;
 }
 
-void
-alloc_get_many(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct alloc_get_allocs_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS), 0, alloc_get_many_run);
-}
+const struct read_row read_alloc_get_allocs = {.tables = STATE_BIT(STATE_ALLOCS),
+                                               .run = get_many_run};
 
 static void
 alloc_stopped(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
@@ -182,14 +165,12 @@ alloc_stopped(struct server *s, struct rpc_call *call, void *arg, uint64_t index
 }
 
 void
-alloc_stop(void *arg, struct rpc_call *call, const void *p)
+call_alloc_stop(void *arg, struct rpc_call *call, const void *p)
 {
     const struct alloc_stop_request *req = p;
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
 
-    if (!endpoint_leads(s, call))
-        return;
     struct state_txn *t = state_read_begin(server_state(s), ctx);
     struct allocation *a = state_alloc(t, ctx, str_or(req->alloc_id, ""));
     const struct job *j = a ? state_alloc_job(t, a) : NULL;
@@ -212,75 +193,47 @@ alloc_stop(void *arg, struct rpc_call *call, const void *p)
 
 /* --- evaluations --- */
 
-static const struct row_types eval_rows = {&type_evaluation, &type_evaluation};
+static struct state_iter *
+eval_list_rows(struct read *r, struct state_txn *t)
+{
+    return str_empty(r->list->prefix) ? state_evals_by_create(t, r->ctx)
+                                      : state_evals(t, r->ctx, r->list->prefix);
+}
 
-static int
-eval_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+static bool
+eval_list_takes(const struct read *r, const void *whole)
 {
     const struct list_request *req = r->req;
-    struct eval_list_response *resp = mem_new(ctx, struct eval_list_response);
-    bool by_id = !str_empty(r->q->prefix);
-    struct rows l;
+    const struct evaluation *ev = whole;
 
-    if (endpoint_check_prefix(r->q->prefix, e) < 0 || rows_begin(&l, r, ctx, &eval_rows, e) < 0)
-        return e->code;
-    struct state_iter *it = by_id ? state_evals(t, ctx, r->q->prefix) : state_evals_by_create(t, ctx);
-    rows_seek(&l, it);
-    for (struct evaluation *ev; (ev = state_next(it, rows_ctx(&l))) != NULL;) {
-        if (!rows_see(&l, (struct row_key){.id = ev->id, .create_index = by_id ? 0 : ev->create_index}))
-            break;
-        if (query_ns_matches(r->q, ev->namespace) &&
-            (str_empty(req->status) || str_eq(req->status, ev->status)) &&
-            (str_empty(req->job_id) || str_eq(req->job_id, ev->job_id)) && rows_take(&l, ev))
-            rows_add(&l, ev, ev->modify_index);
-    }
-    resp->meta = r->meta;
-    int rc = ROWS_END(&l, t, resp->evaluations, e);
-    r->resp = resp;
-    return rc;
+    return read_ns_matches(r, ev->namespace) &&
+           (str_empty(req->status) || str_eq(req->status, ev->status)) &&
+           (str_empty(req->job_id) || str_eq(req->job_id, ev->job_id));
 }
 
-void
-eval_list(void *arg, struct rpc_call *call, const void *p)
+static uint64_t
+eval_list_key(const struct read *r)
 {
-    const struct list_request *req = p;
-    const char *ns = query_ns(req->query);
-    bool of_job = !str_empty(req->job_id) && !str_eq(ns, NS_ALL);
+    const char *job = ((const struct list_request *)r->req)->job_id;
+    bool of_job = !str_empty(job) && !str_eq(read_ns(r), NS_ALL);
 
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_EVALS),
-                  of_job ? state_key_job_evals(ns, req->job_id) : 0, eval_list_run);
+    return of_job ? state_key_job_evals(read_ns(r), job) : 0;
 }
 
-static struct evaluation_stub *
-eval_stub(const void *ctx, const struct evaluation *e)
-{
-    struct evaluation_stub *s = mem_new(ctx, struct evaluation_stub);
-
-    s->id = e->id;
-    s->namespace = e->namespace;
-    s->priority = e->priority;
-    s->type = e->type;
-    s->triggered_by = e->triggered_by;
-    s->job_id = e->job_id;
-    s->node_id = e->node_id;
-    s->deployment_id = e->deployment_id;
-    s->status = e->status;
-    s->status_description = e->status_description;
-    s->wait_until = e->wait_until;
-    s->next_eval = e->next_eval;
-    s->previous_eval = e->previous_eval;
-    s->blocked_eval = e->blocked_eval;
-    s->create_index = e->create_index;
-    s->modify_index = e->modify_index;
-    s->create_time = e->create_time;
-    s->modify_time = e->modify_time;
-    return s;
-}
+const struct read_row read_eval_list = {.tables = STATE_BIT(STATE_EVALS),
+                                        .key = eval_list_key,
+                                        .run = read_list,
+                                        .whole = &type_evaluation,
+                                        .order = ORDER_CREATE,
+                                        .hex = true,
+                                        .rows = eval_list_rows,
+                                        .takes = eval_list_takes};
 
 /* Evaluations linked to `e` in either direction. */
 static void
 fill_related(struct state_txn *t, void *ctx, struct evaluation *e)
 {
+    const struct projection *p = projection_new(ctx, &type_evaluation_stub, &type_evaluation);
     struct state_iter *it = state_evals_by_job(t, ctx, e->namespace, e->job_id);
 
     for (struct evaluation *o; (o = state_next(it, ctx)) != NULL;) {
@@ -289,64 +242,44 @@ fill_related(struct state_txn *t, void *ctx, struct evaluation *e)
                       str_eq(o->next_eval, e->id) || str_eq(o->blocked_eval, e->id);
         if (!linked || str_eq(o->id, e->id))
             continue;
-        struct evaluation_stub *stub = eval_stub(ctx, o);
-        list_add(ctx, e->related_evals, stub);
+        list_add(ctx, e->related_evals, codec_project(ctx, p, o));
     }
 }
 
-static int
-eval_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+static uint64_t
+eval_key(const struct read *r)
 {
-    const struct id_request *req = r->req;
-    struct eval_response *resp = mem_new(ctx, struct eval_response);
-
-    (void)e;
-    resp->eval = state_eval(t, ctx, str_or(req->id, ""));
-    if (resp->eval != NULL && req->related)
-        fill_related(t, ctx, resp->eval);
-    r->index = resp->eval ? resp->eval->modify_index : state_index(t, r->tables);
-    resp->meta = r->meta;
-    r->resp = resp;
-    return 0;
+    return state_key_eval(read_id(r));
 }
 
-void
-eval_get(void *arg, struct rpc_call *call, const void *p)
+static void *
+eval_get(struct read *r, struct state_txn *t)
 {
-    const struct id_request *req = p;
+    struct evaluation *e = state_eval(t, r->ctx, read_id(r));
 
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_EVALS),
-                  state_key_eval(str_or(req->id, "")), eval_get_run);
+    if (e != NULL && ((const struct id_request *)r->req)->related)
+        fill_related(t, r->ctx, e);
+    return e;
 }
 
-static int
-eval_allocations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
-{
-    const struct id_request *req = r->req;
-    struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
-    struct rows l;
+const struct read_row read_eval_get_eval = {
+    .tables = STATE_BIT(STATE_EVALS), .key = eval_key, .run = read_one, .get = eval_get};
 
-    if (rows_begin(&l, r, ctx, &alloc_rows, e) < 0)
-        return e->code;
-    struct state_iter *it = state_allocs_by_eval(t, ctx, str_or(req->id, ""));
-    rows_seek(&l, it);
-    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
-        if (!rows_see(&l, (struct row_key){.id = a->id}))
-            break;
-        if (rows_take(&l, a))
-            rows_add(&l, endpoint_alloc_stub(a, a), a->modify_index);
-    }
-    resp->meta = r->meta;
-    int rc = ROWS_END(&l, t, resp->allocations, e);
-    r->resp = resp;
-    return rc;
+static uint64_t
+eval_allocs_key(const struct read *r)
+{
+    return state_key_eval_allocs(read_id(r));
 }
 
-void
-eval_allocations(void *arg, struct rpc_call *call, const void *p)
+static struct state_iter *
+eval_allocs_rows(struct read *r, struct state_txn *t)
 {
-    const struct id_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
-                  state_key_eval_allocs(str_or(req->id, "")), eval_allocations_run);
+    return state_allocs_by_eval(t, r->ctx, read_id(r));
 }
+
+const struct read_row read_eval_allocations = {.tables = STATE_BIT(STATE_ALLOCS),
+                                               .key = eval_allocs_key,
+                                               .run = read_list,
+                                               .whole = &type_allocation,
+                                               .rows = eval_allocs_rows,
+                                               .finish = endpoint_alloc_row};

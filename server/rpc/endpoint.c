@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of endpoints and what they share (see endpoint_int.h).
+ * The table of endpoints, what is done for each call before its method, and what they share (see
+ * endpoint_int.h).
  */
 #include "server/rpc/endpoint_int.h"
 
@@ -10,42 +11,19 @@
 #include "common/mem.h"
 #include "common/num.h"
 
-static const struct rpc_service services[] = {
-    {RPC_STATUS_LEADER, status_leader},
-    {RPC_STATUS_MEMBERS, status_members},
-    {RPC_JOB_REGISTER, job_register},
-    {RPC_JOB_DEREGISTER, job_deregister},
-    {RPC_JOB_PLAN, job_plan},
-    {RPC_JOB_VALIDATE, job_validate_rpc},
-    {RPC_JOB_GET_JOB, job_get},
-    {RPC_JOB_LIST, job_list},
-    {RPC_JOB_ALLOCATIONS, job_allocations},
-    {RPC_JOB_EVALUATIONS, job_evaluations},
-    {RPC_JOB_SUMMARY, job_summary_rpc},
-    {RPC_JOB_EVALUATE, job_evaluate},
-    {RPC_JOB_VERSIONS, job_versions},
-    {RPC_NODE_REGISTER, node_register},
-    {RPC_NODE_UPDATE_STATUS, node_update_status},
-    {RPC_NODE_UPDATE_ELIGIBILITY, node_update_eligibility},
-    {RPC_NODE_UPDATE_DRAIN, node_update_drain},
-    {RPC_NODE_PURGE, node_purge},
-    {RPC_NODE_EVALUATE, node_evaluate},
-    {RPC_NODE_GET_NODE, node_get},
-    {RPC_NODE_LIST, node_list},
-    {RPC_NODE_GET_ALLOCS, node_allocs},
-    {RPC_NODE_GET_CLIENT_ALLOCS, node_client_allocs},
-    {RPC_NODE_UPDATE_ALLOC, node_update_alloc},
-    {RPC_ALLOC_LIST, alloc_list},
-    {RPC_ALLOC_GET_ALLOC, alloc_get},
-    {RPC_ALLOC_GET_ALLOCS, alloc_get_many},
-    {RPC_ALLOC_STOP, alloc_stop},
-    {RPC_EVAL_LIST, eval_list},
-    {RPC_EVAL_GET_EVAL, eval_get},
-    {RPC_EVAL_ALLOCATIONS, eval_allocations},
-    {RPC_SYSTEM_GC, system_gc},
-    {RPC_OPERATOR_SCHEDULER_GET, operator_scheduler_get},
-    {RPC_OPERATOR_SCHEDULER_SET, operator_scheduler_set},
-};
+/* --- before a method --- */
+
+static rpc_handler endpoint_call;
+
+#define SERVICE(id, name) {id, endpoint_call},
+static const struct rpc_service services[] = {RPC_METHODS(SERVICE, SERVICE)};
+
+#define READ(id, name) [id] = {.read = &read_##name},
+#define CALL(id, name) [id] = {.call = call_##name},
+static const struct {
+    const struct read_row *read;
+    rpc_handler *call;
+} methods[] = {RPC_METHODS(READ, CALL)};
 
 const struct rpc_service *
 endpoint_services(size_t *ret_n)
@@ -54,195 +32,56 @@ endpoint_services(size_t *ret_n)
     return services;
 }
 
-/* --- reads --- */
-
-static const struct query_options no_query;
-
-static void read_start(struct read *r);
-
-/* Under the context of this try, if there is one: a worker must not touch that of the call. */
-static void
-read_fail(struct read *r, int code, const char *why)
+/* Who is to answer: this server, or another, of another region or the leader of ours. Calls will be passed
+ * on from here; today there is nobody to pass them to. */
+static int
+check_place(struct server *s, const struct rpc_method *m, const struct rpc_envelope *env,
+            struct err *e)
 {
-    r->err = mem_new(r->ctx != NULL ? r->ctx : (void *)r, struct err);
-    err_set(r->err, code, "%s", why);
+    const char *ours = str_or(server_cfg(s)->region, "global");
+    bool anybody = (m->flags & RPC_LOCAL) || ((m->flags & RPC_READ) && env->stale);
+
+    if (env->hops > SERVER_HOPS_MAX)
+        return err_set(e, -ERR_INVALID, "passed on by more than %d servers", SERVER_HOPS_MAX);
+    if (!str_eq(str_or(env->region, ours), ours))
+        return err_set(e, -ERR_NO_REGION, "No path to region");
+    if (!anybody && !server_is_leader(s))
+        return err_set(e, -ERR_NO_LEADER, "No cluster leader");
+    return 0;
+}
+
+/* Where authorisation will ask whether the bearer of `token` has the capability `cap`, in a namespace unless
+ * that is NULL. There are no tokens yet: everybody may do everything. */
+static int
+check_allowed(const char *token, const char *cap, const char *ns, struct err *e)
+{
+    (void)token;
+    (void)cap;
+    (void)ns;
+    (void)e;
+    return 0;
 }
 
 static void
-read_answer(struct read *r)
+endpoint_call(void *arg, struct rpc_call *call, const void *req)
 {
-    struct rpc_call *call = r->call;
-    void *ctx = TAKE(r->ctx);
-
-    gate_unref(r->gate);
-    rpc_call_on_cancel(call, NULL, NULL);
-    /* `r` is memory of the call and goes with the answer */
-    if (r->cancelled)
-        rpc_failf(call, -ERR_CANCELED, "canceled");
-    else if (r->err != NULL)
-        rpc_fail(call, r->err);
-    else
-        rpc_reply(call, r->resp);
-    talloc_free(ctx);
-}
-
-static void
-read_woken(void *arg, enum wake_reason why)
-{
-    struct read *r = arg;
-
-    r->watch = NULL;
-    if (why == WAKE_SHUTDOWN) {
-        read_fail(r, -ERR_UNAVAILABLE, "the server is stopping");
-        read_answer(r);
-        return;
-    }
-    r->last = why == WAKE_TIMEOUT;
-    read_start(r);
-}
-
-static void
-read_cancelled(void *arg)
-{
-    struct read *r = arg;
-
-    r->cancelled = true;
-    if (r->watch == NULL)
-        return; /* a worker has it */
-    server_watch_cancel(TAKE(r->watch));
-    read_answer(r);
-}
-
-void
-read_saw(struct read *r, const char *id, uint64_t modify_index)
-{
-    uint64_t h = r->print != 0 ? r->print : 0xcbf29ce484222325; /* FNV-1a */
-
-    for (const char *c = id; *c != '\0'; c++)
-        h = (h ^ (unsigned char)*c) * 0x100000001b3;
-    r->print = ((h ^ modify_index) * 0x100000001b3) | 1;
-}
-
-void
-read_list(struct read *r, struct state_txn *t)
-{
-    r->index = state_index(t, r->tables);
-    if (!str_empty(r->meta->next_token))
-        r->print = 0; /* there is more than was seen */
-    else if (r->print == 0)
-        r->print = 1;
-}
-
-static bool
-read_has_news(const struct read *r)
-{
-    bool same = r->waits_for != 0 && r->print == r->waits_for;
-
-    return r->news || (r->index > r->q->min_query_index && !same);
-}
-
-static bool
-read_parks(struct read *r)
-{
-    if (r->err != NULL || r->cancelled || r->last || r->q->min_query_index == 0 ||
-        read_has_news(r) || gate_is_closed(r->gate))
-        return false;
-    int64_t left = r->deadline_ms - loop_now_ms(server_loop(r->s));
-    if (left <= 0)
-        return false;
-    mem_free(r->ctx);
-    r->resp = NULL;
-    r->waits_for = r->print;
-    r->watch = server_watch(r->s, r->tables, r->key, r->seen, left, read_woken, r);
-    if (r->watch == NULL) {
-        read_fail(r, -ERR_BUSY, "too many blocking queries: retry later");
-        return false;
-    }
-    return true;
-}
-
-static void
-read_done(void *arg)
-{
-    struct read *r = arg;
-
-    if (!read_parks(r))
-        read_answer(r);
-}
-
-static void
-read_work(void *arg)
-{
-    struct read *r = arg;
+    const struct rpc_method *m = rpc_call_method(call);
+    const struct rpc_envelope *env = rpc_call_envelope(call);
+    const char *ns = m->flags & RPC_NS ? call_ns(call) : NULL;
     struct err e = ERR_INIT;
 
-    if (!gate_enter(r->gate)) {
-        read_fail(r, -ERR_UNAVAILABLE, "the server is stopping");
-        return;
-    }
-    struct state_txn *t = state_read_begin(server_state(r->s), r->ctx);
-    r->seen = state_applied(t);
-    r->meta = mem_new(r->ctx, struct query_meta);
-    r->meta->known_leader = true;
-    if (r->fn(r, t, r->ctx, &e) < 0)
-        r->err = mem_dup(r->ctx, &e, sizeof(e));
-    r->index = r->index > 0 ? r->index : 1; /* who waits for what comes after it must not get it at once */
-    r->meta->index = r->index;
-    state_read_end(t);
-    gate_leave(r->gate);
-}
-
-static void
-read_start(struct read *r)
-{
-    r->ctx = mem_ctx("read");
-    r->index = r->print = 0;
-    loop_work(server_loop(r->s), read_work, read_done, r);
-}
-
-static int64_t
-query_time_ms(const struct query_options *q)
-{
-    int64_t ms = q->max_query_time / NS_PER_MS;
-
-    if (ms <= 0)
-        ms = QUERY_TIME_DEFAULT_MS;
-    if (ms > QUERY_TIME_MAX_MS)
-        ms = QUERY_TIME_MAX_MS;
-    return ms + (int64_t)(rand_u64() % (uint64_t)(ms / 16 + 1));
-}
-
-void
-endpoint_read(struct server *s, struct rpc_call *call, const void *req,
-              const struct query_options *q, unsigned tables, uint64_t key, read_fn *fn)
-{
-    struct read *r = mem_new(rpc_call_ctx(call), struct read);
-
-    r->s = s;
-    r->call = call;
-    r->req = req;
-    r->q = q ? q : &no_query;
-    r->tables = tables;
-    r->key = key;
-    r->fn = fn;
-    if (!r->q->allow_stale && !endpoint_leads(s, call))
-        return;
-    r->gate = gate_ref(server_gate(s));
-    r->deadline_ms = loop_now_ms(server_loop(s)) + query_time_ms(r->q);
-    rpc_call_on_cancel(call, read_cancelled, r);
-    read_start(r);
+    if (check_place(arg, m, env, &e) < 0 || check_allowed(env->auth_token, m->cap, ns, &e) < 0)
+        rpc_fail(call, &e);
+    else if (methods[m->id].read != NULL)
+        read_start(arg, call, req, methods[m->id].read);
+    else
+        methods[m->id].call(arg, call, req);
 }
 
 const char *
-query_ns(const struct query_options *q)
+call_ns(const struct rpc_call *call)
 {
-    return q != NULL ? str_or(q->namespace, NS_DEFAULT) : NS_DEFAULT;
-}
-
-bool
-query_ns_matches(const struct query_options *q, const char *ns)
-{
-    return str_eq(query_ns(q), NS_ALL) || str_eq(query_ns(q), str_or(ns, NS_DEFAULT));
+    return str_or(rpc_call_envelope(call)->namespace, NS_DEFAULT);
 }
 
 /* --- writes --- */
@@ -274,33 +113,7 @@ endpoint_write(struct server *s, struct rpc_call *call, struct intent *in, writt
     server_propose(s, in, write_done, w);
 }
 
-/* --- checks and makers --- */
-
-bool
-endpoint_leads(struct server *s, struct rpc_call *call)
-{
-    if (server_is_leader(s))
-        return true;
-    rpc_failf(call, -ERR_NO_LEADER, "No cluster leader");
-    return false;
-}
-
-int
-endpoint_check_prefix(const char *prefix, struct err *e)
-{
-    size_t n = 0;
-
-    for (const char *s = str_or(prefix, ""); *s != '\0'; s++) {
-        if (*s == '-')
-            continue;
-        if (strchr("0123456789abcdefABCDEF", *s) == NULL)
-            return err_set(e, -ERR_INVALID, "prefix '%.64s' is not part of an id", prefix);
-        n++;
-    }
-    if (n % 2 != 0)
-        return err_set(e, -ERR_INVALID, "Input (without hyphens) must be even length");
-    return 0;
-}
+/* --- what several need --- */
 
 bool
 secret_equal(const char *a, const char *b)
@@ -314,39 +127,19 @@ secret_equal(const char *a, const char *b)
     return diff == 0;
 }
 
-struct alloc_list_stub *
-endpoint_alloc_stub(const void *ctx, const struct allocation *a)
+void
+endpoint_alloc_row(struct read *r, struct state_txn *t, void *whole, void *row)
 {
-    struct alloc_list_stub *s = mem_new(ctx, struct alloc_list_stub);
+    const struct allocation *a = whole;
+    struct alloc_list_stub *s = row;
 
-    s->id = a->id;
-    s->eval_id = a->eval_id;
-    s->name = a->name;
-    s->namespace = a->namespace;
-    s->node_id = a->node_id;
-    s->node_name = a->node_name;
-    s->job_id = a->job_id;
+    (void)r;
+    (void)t;
     s->job_type = a->job ? a->job->type : NULL;
     s->job_version = a->job ? a->job->version : 0;
-    s->task_group = a->task_group;
-    s->desired_status = a->desired_status;
-    s->desired_description = a->desired_description;
-    s->client_status = a->client_status;
-    s->client_description = a->client_description;
-    s->desired_transition =
-        a->desired_transition ? a->desired_transition : mem_new(ctx, struct desired_transition);
-    s->task_states = a->task_states;
-    s->deployment_status = a->deployment_status;
-    s->followup_eval_id = a->followup_eval_id;
-    s->next_allocation = a->next_allocation;
-    s->reschedule_tracker = a->reschedule_tracker;
-    s->preempted_allocations = a->preempted_allocations;
-    s->preempted_by_allocation = a->preempted_by_allocation;
-    s->create_index = a->create_index;
-    s->modify_index = a->modify_index;
-    s->create_time = a->create_time;
-    s->modify_time = a->modify_time;
-    return s;
+    s->allocated_resources = NULL;
+    if (s->desired_transition == NULL)
+        s->desired_transition = mem_new(whole, struct desired_transition);
 }
 
 /* --- what older clients of the API read --- */

@@ -114,11 +114,13 @@ struct admitted {
 };
 
 static void
-admit(void *ctx, const struct job_register_request *req, struct state_txn *t, struct admitted *a)
+admit(struct rpc_call *call, const struct job_register_request *req, struct state_txn *t,
+      struct admitted *a)
 {
+    void *ctx = rpc_call_ctx(call);
     const struct scheduler_configuration *cfg = state_scheduler_config(t, ctx);
     struct job_limits limits = {.memory_oversubscription = cfg->memory_oversubscription_enabled};
-    const char *ns = req->write ? req->write->namespace : NULL;
+    const char *ns = rpc_call_envelope(call)->namespace; /* none: that of the job */
     struct err e = ERR_INIT;
 
     *a = (struct admitted){.cfg = cfg, .unsupported = ERR_INIT};
@@ -155,7 +157,7 @@ admit_or_fail(struct rpc_call *call, const struct job_register_request *req,
         rpc_failf(call, -ERR_INVALID, "Missing job ID for registration");
         return false;
     }
-    admit(ctx, req, t, a);
+    admit(call, req, t, a);
     if (a->errors.n > 0) {
         rpc_failf(call, -ERR_INVALID, "%s", job_errors_text(ctx, &a->errors));
         return false;
@@ -213,15 +215,13 @@ job_registered(struct server *s, struct rpc_call *call, void *arg, uint64_t inde
 }
 
 void
-job_register(void *arg, struct rpc_call *call, const void *p)
+call_job_register(void *arg, struct rpc_call *call, const void *p)
 {
     const struct job_register_request *req = p;
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
     struct admitted a;
 
-    if (!endpoint_leads(s, call))
-        return;
     struct state_txn *t = state_read_begin(server_state(s), ctx);
     bool ok = admit_or_fail(call, req, t, &a);
     state_read_end(t);
@@ -265,7 +265,7 @@ job_register(void *arg, struct rpc_call *call, const void *p)
 }
 
 void
-job_validate_rpc(void *arg, struct rpc_call *call, const void *p)
+call_job_validate(void *arg, struct rpc_call *call, const void *p)
 {
     const struct job_register_request *req = p;
     struct server *s = arg;
@@ -278,7 +278,7 @@ job_validate_rpc(void *arg, struct rpc_call *call, const void *p)
         return;
     }
     struct state_txn *t = state_read_begin(server_state(s), ctx);
-    admit(ctx, req, t, &a);
+    admit(call, req, t, &a);
     state_read_end(t);
     if (a.unsupported.code != 0)
         list_add(ctx, a.errors, mem_strdup(ctx, a.unsupported.text));
@@ -309,19 +309,16 @@ job_deregistered(struct server *s, struct rpc_call *call, void *arg, uint64_t in
 
 /* The stored job, or the call is failed; but for that it does not exist where `missing` is to be set. */
 static struct job *
-job_or_fail(struct server *s, struct rpc_call *call, const struct write_options *w, const char *id,
-            bool *missing)
+job_or_fail(struct server *s, struct rpc_call *call, const char *id, bool *missing)
 {
     void *ctx = rpc_call_ctx(call);
 
-    if (!endpoint_leads(s, call))
-        return NULL;
     if (str_empty(id)) {
         rpc_failf(call, -ERR_INVALID, "Missing job ID");
         return NULL;
     }
     struct state_txn *t = state_read_begin(server_state(s), ctx);
-    struct job *j = state_job(t, ctx, w ? str_or(w->namespace, NS_DEFAULT) : NS_DEFAULT, id);
+    struct job *j = state_job(t, ctx, call_ns(call), id);
     state_read_end(t);
     if (j == NULL && missing)
         *missing = true;
@@ -331,13 +328,13 @@ job_or_fail(struct server *s, struct rpc_call *call, const struct write_options 
 }
 
 void
-job_deregister(void *arg, struct rpc_call *call, const void *p)
+call_job_deregister(void *arg, struct rpc_call *call, const void *p)
 {
     const struct job_deregister_request *req = p;
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
     bool missing = false;
-    struct job *j = job_or_fail(s, call, req->write, req->job_id, &missing);
+    struct job *j = job_or_fail(s, call, req->job_id, &missing);
 
     if (missing) { /* what is not there is deregistered, however often one says so */
         struct job_deregister_response resp = {.index = server_applied(s), .known_leader = true};
@@ -375,12 +372,12 @@ force_reschedule(struct server *s, struct rpc_call *call, const struct job *j,
 }
 
 void
-job_evaluate(void *arg, struct rpc_call *call, const void *p)
+call_job_evaluate(void *arg, struct rpc_call *call, const void *p)
 {
     const struct job_evaluate_request *req = p;
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
-    struct job *j = job_or_fail(s, call, req->write, req->job_id, NULL);
+    struct job *j = job_or_fail(s, call, req->job_id, NULL);
 
     if (j == NULL)
         return;
@@ -487,15 +484,13 @@ plan_done(void *arg)
 }
 
 void
-job_plan(void *arg, struct rpc_call *call, const void *p)
+call_job_plan(void *arg, struct rpc_call *call, const void *p)
 {
     const struct job_register_request *req = p;
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
     struct admitted a;
 
-    if (!endpoint_leads(s, call))
-        return;
     struct state_txn *t = state_read_begin(server_state(s), ctx);
     bool ok = admit_or_fail(call, req, t, &a);
     state_read_end(t);

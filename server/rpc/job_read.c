@@ -13,200 +13,114 @@
 #include "server/rpc/endpoint_int.h"
 
 static uint64_t
-job_key(const struct id_request *req)
+job_key(const struct read *r)
 {
-    return state_key_job(query_ns(req->query), str_or(req->id, ""));
+    return state_key_job(read_ns(r), read_id(r));
 }
 
-static int
-get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+static void *
+get(struct read *r, struct state_txn *t)
 {
-    const struct id_request *req = r->req;
-    struct job_response *resp = mem_new(ctx, struct job_response);
-
-    (void)e;
-    resp->job = state_job(t, ctx, query_ns(r->q), str_or(req->id, ""));
-    resp->meta = r->meta;
-    r->index = resp->job ? resp->job->modify_index : state_index(t, STATE_BIT(STATE_JOBS));
-    r->resp = resp;
-    return 0;
+    return state_job(t, r->ctx, read_ns(r), read_id(r));
 }
 
-/* A job that does not exist is answered with Job null: the route makes it 404. */
-void
-job_get(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct id_request *req = p;
+const struct read_row read_job_get_job = {
+    .tables = STATE_BIT(STATE_JOBS), .key = job_key, .run = read_one, .get = get};
 
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_JOBS), job_key(req), get_run);
+static struct state_iter *
+list_rows(struct read *r, struct state_txn *t)
+{
+    return state_jobs(t, r->ctx, read_ns(r), r->list->prefix);
 }
 
-static struct job_list_stub *
-job_stub(struct state_txn *t, const void *ctx, const struct job *j, bool meta)
+static void
+list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 {
-    struct job_list_stub *s = mem_new(ctx, struct job_list_stub);
+    const struct job *j = whole;
+    struct job_list_stub *s = row;
 
-    s->id = j->id;
-    s->parent_id = j->parent_id;
-    s->name = j->name;
-    s->namespace = j->namespace;
-    s->datacenters = j->datacenters;
-    s->node_pool = j->node_pool;
-    s->type = j->type;
-    s->priority = j->priority.v;
-    s->periodic = j->periodic != NULL;
-    s->parameterized_job = j->parameterized_job != NULL;
-    s->stop = j->stop;
-    s->status = j->status;
-    s->status_description = j->status_description;
-    s->job_summary = state_summary(t, ctx, j->namespace, j->id);
-    s->create_index = j->create_index;
-    s->modify_index = j->modify_index;
-    s->job_modify_index = j->job_modify_index;
-    s->submit_time = j->submit_time;
-    if (meta)
-        s->meta = j->meta;
-    return s;
+    s->job_summary = state_summary(t, whole, j->namespace, j->id);
+    if (s->job_summary != NULL)
+        read_saw(r, j->namespace, s->job_summary->modify_index);
+    if (!((const struct list_request *)r->req)->meta)
+        s->meta = (struct str_map){0};
 }
 
-static int
-list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
-{
-    static const struct row_types types = {&type_job, &type_job_list_stub};
-    const struct list_request *req = r->req;
-    struct job_list_response *resp = mem_new(ctx, struct job_list_response);
-    struct rows l;
+const struct read_row read_job_list = {.tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_SUMMARIES),
+                                       .run = read_list,
+                                       .whole = &type_job,
+                                       .order = ORDER_NS,
+                                       .rows = list_rows,
+                                       .finish = list_finish};
 
-    if (rows_begin(&l, r, ctx, &types, e) < 0)
-        return e->code;
-    struct state_iter *it = state_jobs(t, ctx, query_ns(r->q), r->q->prefix);
-    rows_seek(&l, it);
-    for (struct job *j; (j = state_next(it, rows_ctx(&l))) != NULL;) {
-        if (!rows_see(&l, (struct row_key){.id = j->id, .ns = j->namespace}))
-            break;
-        if (!rows_take(&l, j))
-            continue;
-        struct job_list_stub *stub = job_stub(t, j, j, req->meta);
-        rows_add(&l, stub, j->modify_index);
-        if (stub->job_summary != NULL)
-            read_saw(r, j->namespace, stub->job_summary->modify_index);
-    }
-    resp->meta = r->meta;
-    int rc = ROWS_END(&l, t, resp->jobs, e);
-    r->resp = resp;
-    return rc;
+static uint64_t
+allocs_key(const struct read *r)
+{
+    return state_key_job_allocs(read_ns(r), read_id(r));
 }
 
-void
-job_list(void *arg, struct rpc_call *call, const void *p)
+static struct state_iter *
+allocs_rows(struct read *r, struct state_txn *t)
 {
-    const struct list_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_SUMMARIES), 0,
-                  list_run);
+    r->job = state_job(t, r->ctx, read_ns(r), read_id(r));
+    return state_allocs_by_job(t, r->ctx, read_ns(r), read_id(r));
 }
 
-static int
-allocations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+/* Not those of an older job of that id that was purged, unless all are asked for. */
+static bool
+allocs_takes(const struct read *r, const void *whole)
 {
-    static const struct row_types types = {&type_allocation, &type_alloc_list_stub};
-    const struct id_request *req = r->req;
-    struct alloc_list_response *resp = mem_new(ctx, struct alloc_list_response);
-    const char *ns = query_ns(r->q), *id = str_or(req->id, "");
-    struct rows l;
+    const struct allocation *a = whole;
+    bool other = r->job != NULL && a->job != NULL && a->job->create_index != r->job->create_index;
 
-    if (rows_begin(&l, r, ctx, &types, e) < 0)
-        return e->code;
-    const struct job *j = state_job(t, ctx, ns, id);
-    struct state_iter *it = state_allocs_by_job(t, ctx, ns, id);
-    rows_seek(&l, it);
-    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
-        if (!rows_see(&l, (struct row_key){.id = a->id}))
-            break;
-        /* an older job of that id that was purged */
-        bool other = j != NULL && a->job != NULL && a->job->create_index != j->create_index;
-        if ((req->all || !other) && rows_take(&l, a))
-            rows_add(&l, endpoint_alloc_stub(a, a), a->modify_index);
-    }
-    resp->meta = r->meta;
-    int rc = ROWS_END(&l, t, resp->allocations, e);
-    r->resp = resp;
-    return rc;
+    return ((const struct id_request *)r->req)->all || !other;
 }
 
-void
-job_allocations(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct id_request *req = p;
+const struct read_row read_job_allocations = {.tables = STATE_BIT(STATE_ALLOCS),
+                                              .key = allocs_key,
+                                              .run = read_list,
+                                              .whole = &type_allocation,
+                                              .rows = allocs_rows,
+                                              .takes = allocs_takes,
+                                              .finish = endpoint_alloc_row};
 
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
-                  state_key_job_allocs(query_ns(req->query), str_or(req->id, "")), allocations_run);
+static uint64_t
+evals_key(const struct read *r)
+{
+    return state_key_job_evals(read_ns(r), read_id(r));
 }
 
-static int
-evaluations_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+static struct state_iter *
+evals_rows(struct read *r, struct state_txn *t)
 {
-    static const struct row_types types = {&type_evaluation, &type_evaluation};
-    const struct id_request *req = r->req;
-    struct eval_list_response *resp = mem_new(ctx, struct eval_list_response);
-    struct rows l;
-
-    if (rows_begin(&l, r, ctx, &types, e) < 0)
-        return e->code;
-    struct state_iter *it = state_evals_by_job(t, ctx, query_ns(r->q), str_or(req->id, ""));
-    rows_seek(&l, it);
-    for (struct evaluation *ev; (ev = state_next(it, rows_ctx(&l))) != NULL;) {
-        if (!rows_see(&l, (struct row_key){.id = ev->id}))
-            break;
-        if (rows_take(&l, ev))
-            rows_add(&l, ev, ev->modify_index);
-    }
-    resp->meta = r->meta;
-    int rc = ROWS_END(&l, t, resp->evaluations, e);
-    r->resp = resp;
-    return rc;
+    return state_evals_by_job(t, r->ctx, read_ns(r), read_id(r));
 }
 
-void
-job_evaluations(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct id_request *req = p;
+const struct read_row read_job_evaluations = {.tables = STATE_BIT(STATE_EVALS),
+                                              .key = evals_key,
+                                              .run = read_list,
+                                              .whole = &type_evaluation,
+                                              .rows = evals_rows};
 
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_EVALS),
-                  state_key_job_evals(query_ns(req->query), str_or(req->id, "")), evaluations_run);
+static void *
+summary_get(struct read *r, struct state_txn *t)
+{
+    return state_summary(t, r->ctx, read_ns(r), read_id(r));
 }
 
-static int
-summary_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
-{
-    const struct id_request *req = r->req;
-    struct job_summary_response *resp = mem_new(ctx, struct job_summary_response);
-
-    (void)e;
-    resp->job_summary = state_summary(t, ctx, query_ns(r->q), str_or(req->id, ""));
-    resp->meta = r->meta;
-    r->index = resp->job_summary ? resp->job_summary->modify_index : state_index(t, r->tables);
-    r->resp = resp;
-    return 0;
-}
-
-void
-job_summary_rpc(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct id_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_SUMMARIES), job_key(req), summary_run);
-}
+const struct read_row read_job_summary = {
+    .tables = STATE_BIT(STATE_SUMMARIES), .key = job_key, .run = read_one, .get = summary_get};
 
 /* One version, or with Diffs the difference to the one before it, in each answer: together they may be
  * larger than an answer may. NextToken: "N", or "N.diff". */
 static int
-versions_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+versions_run(struct read *r, struct state_txn *t, struct err *e)
 {
     const struct id_request *req = r->req;
-    struct job_versions_response *resp = mem_new(ctx, struct job_versions_response);
-    struct state_iter *it = state_job_versions(t, ctx, query_ns(r->q), str_or(req->id, ""));
-    const char *token = str_or(r->q->next_token, ""), *dot = strchr(token, '.');
+    struct job_versions_response *resp = read_resp(r);
+    void *ctx = r->ctx;
+    struct state_iter *it = state_job_versions(t, ctx, read_ns(r), read_id(r));
+    const char *token = str_or(r->list->next_token, ""), *dot = strchr(token, '.');
     struct job *this = NULL, *older = NULL;
     uint64_t from = UINT64_MAX;
 
@@ -229,17 +143,11 @@ versions_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     else if (older != NULL)
         resp->next_token = mem_printf(ctx, "%" PRIu64, older->version);
     if (r->index == 0)
-        r->index = state_index(t, STATE_BIT(STATE_JOBS));
+        r->index = state_index(t, r->row->tables);
     resp->index = r->index;
     resp->known_leader = true;
-    r->resp = resp;
     return 0;
 }
 
-void
-job_versions(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct id_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_JOBS), job_key(req), versions_run);
-}
+const struct read_row read_job_versions = {
+    .tables = STATE_BIT(STATE_JOBS), .key = job_key, .run = versions_run};

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists: filter, pages, and parts as JSON (see endpoint_int.h). Runs on worker threads.
+ * Lists: filter, pages, and parts as JSON. Rows come in order; each is seen, taken or not, and added. A
+ * list is answered in one of two forms: its rows (what is asked within), or a part of it as JSON, which
+ * ends after LIST_PART_NS, _BYTES or _ROWS of work: NextToken says where the next one begins. Each part is
+ * of its own snapshot: no row of a later part is older than the index of the first. Runs on worker threads.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "common/mem.h"
 #include "common/num.h"
@@ -11,66 +15,133 @@
 
 enum { ROW_ROOM = 64 << 10 }; /* of a frame, for what is beside the rows */
 
-int
-rows_begin(struct rows *l, struct read *r, void *ctx, const struct row_types *types, struct err *e)
+struct rows {
+    struct read *r;
+    void *row_ctx; /* of the row that is made, in a part */
+    const struct type *type;
+    const struct projection *project; /* NULL: rows are whole */
+    struct filter *filter;            /* NULL: none */
+    uint32_t id_at, ns_at, create_at, index_at; /* members of what is listed */
+    uint64_t max, seen;
+    int64_t end_ns;
+    const char *whole; /* that was seen last */
+    bool over, too_large;
+    struct buf json;
+    struct object_list rows;
+    void *ret; /* where they belong in the response */
+};
+
+static uint32_t
+offset(const struct type *t, const char *wire)
 {
-    *l = (struct rows){.r = r, .ctx = ctx, .row_ctx = ctx, .types = types};
-    l->max = r->q->per_page > 0 ? (uint64_t)r->q->per_page : r->q->per_page < 0 ? 0 : UINT64_MAX;
+    const struct field *f = type_field(t, wire, strlen(wire));
+    return f != NULL ? f->offset : 0;
+}
+
+static const char *
+text_at(const struct rows *l, uint32_t at)
+{
+    return *(const char *const *)(const void *)(l->whole + at);
+}
+
+static uint64_t
+number_at(const struct rows *l, uint32_t at)
+{
+    return *(const uint64_t *)(const void *)(l->whole + at);
+}
+
+/* Prefix of ids: hex digits, an even number of them (hyphens aside). */
+static int
+check_prefix(const char *prefix, struct err *e)
+{
+    size_t n = 0;
+
+    for (const char *s = str_or(prefix, ""); *s != '\0'; s++) {
+        if (*s == '-')
+            continue;
+        if (strchr("0123456789abcdefABCDEF", *s) == NULL)
+            return err_set(e, -ERR_INVALID, "prefix '%.64s' is not part of an id", prefix);
+        n++;
+    }
+    if (n % 2 != 0)
+        return err_set(e, -ERR_INVALID, "Input (without hyphens) must be even length");
+    return 0;
+}
+
+/* The list is the first member of the response. Fails when prefix or filter are malformed. */
+static int
+rows_begin(struct rows *l, struct read *r, struct err *e)
+{
+    const struct type *whole = r->row->whole;
+    const struct field *list = &r->method->resp->fields[0];
+
+    if (r->row->hex && check_prefix(r->list->prefix, e) < 0)
+        return e->code;
+    *l = (struct rows){.r = r, .row_ctx = r->ctx, .type = list->sub};
+    l->id_at = offset(whole, "ID");
+    l->ns_at = offset(whole, "Namespace");
+    l->create_at = offset(whole, "CreateIndex");
+    l->index_at = offset(whole, "ModifyIndex");
+    l->max = r->list->per_page > 0 ? (uint64_t)r->list->per_page
+                                   : r->list->per_page < 0 ? 0 : UINT64_MAX;
     l->end_ns = clock_mono_ns() + LIST_PART_NS;
     buf_init(&l->json, RPC_FRAME_MAX - ROW_ROOM);
-    if (str_empty(r->q->filter))
+    if (list->sub != whole)
+        l->project = projection_new(r->ctx, list->sub, whole);
+    l->ret = (char *)read_resp(r) + list->offset;
+    if (str_empty(r->list->filter))
         return 0;
-    l->filter = filter_compile(ctx, types->whole, r->q->filter, e);
+    l->filter = filter_compile(r->ctx, whole, r->list->filter, e);
     return l->filter != NULL ? 0 : err_prefix(e, "failed to read filter expression");
 }
 
-void
-rows_seek(const struct rows *l, struct state_iter *it)
-{
-    state_iter_seek(it, l->r->q->next_token, l->r->q->reverse);
-}
-
-void *
+/* For the next row, and what is made of it. */
+static void *
 rows_ctx(struct rows *l)
 {
-    if (l->r->q->part == 0)
-        return l->ctx;
-    if (l->row_ctx != l->ctx)
+    if (l->r->list->part == 0)
+        return l->r->ctx;
+    if (l->row_ctx != l->r->ctx)
         talloc_free(l->row_ctx);
-    return l->row_ctx = talloc_new(l->ctx);
+    return l->row_ctx = talloc_new(l->r->ctx);
 }
 
 /* Where the next page or part begins. */
 static void
 end_before_this(struct rows *l)
 {
-    const struct row_key *k = &l->key;
+    const struct read *r = l->r;
+    const char *id = text_at(l, l->id_at);
 
-    if (k->create_index != 0)
-        l->r->meta->next_token = mem_printf(l->ctx, "%" PRIu64 ".%s", k->create_index, k->id);
-    else if (k->ns != NULL)
-        l->r->meta->next_token = mem_printf(l->ctx, "%s.%s", k->ns, k->id);
+    if (r->row->order == ORDER_NS)
+        r->meta->next_token = mem_printf(r->ctx, "%s.%s", text_at(l, l->ns_at), id);
+    else if (r->row->order == ORDER_CREATE && str_empty(r->list->prefix))
+        r->meta->next_token = mem_printf(r->ctx, "%" PRIu64 ".%s", number_at(l, l->create_at), id);
     else
-        l->r->meta->next_token = mem_strdup(l->ctx, k->id);
+        r->meta->next_token = mem_strdup(r->ctx, id);
     l->over = true;
 }
 
-bool
-rows_see(struct rows *l, struct row_key key)
+/* False: the part or page is over. */
+static bool
+rows_see(struct rows *l, const void *whole)
 {
-    l->key = key;
+    l->whole = whole;
     bool long_enough = l->json.len >= LIST_PART_BYTES || l->seen >= LIST_PART_ROWS ||
                        clock_mono_ns() > l->end_ns;
-    if (!l->over && l->r->q->part != 0 && l->seen > 0 && long_enough)
+    if (!l->over && l->r->list->part != 0 && l->seen > 0 && long_enough)
         end_before_this(l);
     l->seen++;
     return !l->over;
 }
 
-bool
+static bool
 rows_take(struct rows *l, const void *whole)
 {
-    if (l->over || (l->filter != NULL && !filter_match(l->filter, whole)))
+    const struct read_row *row = l->r->row;
+
+    if (l->over || (row->takes != NULL && !row->takes(l->r, whole)) ||
+        (l->filter != NULL && !filter_match(l->filter, whole)))
         return false;
     if (l->r->meta->n < l->max)
         return true;
@@ -79,17 +150,17 @@ rows_take(struct rows *l, const void *whole)
     return false;
 }
 
-void
-rows_add(struct rows *l, const void *row, uint64_t modify_index)
+static void
+rows_add(struct rows *l, const void *row)
 {
     struct query_meta *m = l->r->meta;
 
-    if (l->r->q->part == 0) {
-        list_add(l->ctx, l->rows, (void *)(uintptr_t)row);
+    if (l->r->list->part == 0) {
+        list_add(l->r->ctx, l->rows, (void *)(uintptr_t)row);
     } else {
-        unsigned pretty = l->r->q->part == 2 ? JSON_PRETTY : 0;
+        unsigned pretty = l->r->list->part == 2 ? JSON_PRETTY : 0;
         auto_buf struct buf b = BUF_INIT(RPC_FRAME_MAX - ROW_ROOM);
-        json_encode_row(&b, l->types->row, row, JSON_HIDE_SECRETS | pretty);
+        json_encode_row(&b, l->type, row, JSON_HIDE_SECRETS | pretty);
         if (buf_error(&b) != 0 || l->json.len + b.len > RPC_FRAME_MAX - ROW_ROOM) {
             l->too_large = m->n == 0;
             end_before_this(l);
@@ -98,22 +169,53 @@ rows_add(struct rows *l, const void *row, uint64_t modify_index)
         buf_put(&l->json, b.data, b.len);
     }
     m->n++;
-    read_saw(l->r, l->key.id, modify_index);
+    read_saw(l->r, text_at(l, l->id_at), number_at(l, l->index_at));
 }
 
-int
-rows_end(struct rows *l, struct state_txn *t, struct object_list *ret, struct err *e)
+static int
+rows_end(struct rows *l, struct state_txn *t, struct err *e)
 {
-    struct query_meta *m = l->r->meta;
+    struct read *r = l->r;
+    struct query_meta *m = r->meta;
 
     if (l->too_large) {
         buf_done(&l->json);
         return err_set(e, -ERR_LIMIT, "'%s' alone is larger than %d MiB", m->next_token, RPC_FRAME_MAX >> 20);
     }
-    if (l->r->q->part != 0)
-        m->rows = (struct bytes){mem_dup(l->ctx, l->json.data, l->json.len), l->json.len};
+    if (r->list->part != 0)
+        m->rows = (struct bytes){mem_dup(r->ctx, l->json.data, l->json.len), l->json.len};
     buf_done(&l->json);
-    *ret = l->rows;
-    read_list(l->r, t);
+    memcpy(l->ret, &l->rows, sizeof(l->rows));
+    r->index = state_index(t, r->row->tables);
+    if (!str_empty(m->next_token))
+        r->print = 0; /* there is more than was seen */
+    else if (r->print == 0)
+        r->print = 1;
     return 0;
+}
+
+int
+read_list(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct read_row *row = r->row;
+    bool allocs = row->whole == &type_allocation;
+    struct rows l;
+
+    if (rows_begin(&l, r, e) < 0)
+        return e->code;
+    struct state_iter *it = row->rows(r, t);
+    state_iter_seek(it, r->list->next_token, r->list->reverse);
+    for (;;) {
+        void *ctx = rows_ctx(&l), *whole;
+        whole = allocs ? state_next_with_job(it, ctx) : state_next(it, ctx);
+        if (whole == NULL || !rows_see(&l, whole))
+            break;
+        if (!rows_take(&l, whole))
+            continue;
+        void *one = l.project != NULL ? codec_project(whole, l.project, whole) : whole;
+        if (row->finish != NULL)
+            row->finish(r, t, whole, one);
+        rows_add(&l, one);
+    }
+    return rows_end(&l, t, e);
 }

@@ -65,7 +65,7 @@ fresh_id(void *ctx)
 }
 
 void
-node_register(void *arg, struct rpc_call *call, const void *p)
+call_node_register(void *arg, struct rpc_call *call, const void *p)
 {
     const struct node_register_request *req = p;
     struct server *s = arg;
@@ -73,8 +73,6 @@ node_register(void *arg, struct rpc_call *call, const void *p)
     char class[CLASS_TEXT];
     struct err e = ERR_INIT;
 
-    if (!endpoint_leads(s, call))
-        return;
     if (req->node == NULL || !uuid_valid(str_or(req->node->id, ""))) {
         rpc_failf(call, -ERR_INVALID, "missing node ID for client registration");
         return;
@@ -102,8 +100,6 @@ node_authenticated(struct server *s, struct rpc_call *call, const char *id, cons
 {
     void *ctx = rpc_call_ctx(call);
 
-    if (!endpoint_leads(s, call))
-        return NULL;
     struct state_txn *t = state_read_begin(server_state(s), ctx);
     struct node *n = str_empty(id) ? NULL : state_node(t, ctx, id);
     state_read_end(t);
@@ -121,7 +117,7 @@ node_authenticated(struct server *s, struct rpc_call *call, const char *id, cons
 /* The heartbeat. What the status becomes is decided when the entry is applied; one that cannot
  * change anything is not written. */
 void
-node_update_status(void *arg, struct rpc_call *call, const void *p)
+call_node_update_status(void *arg, struct rpc_call *call, const void *p)
 {
     const struct node_update_status_request *req = p;
     struct server *s = arg;
@@ -172,13 +168,11 @@ placement_written(struct server *s, struct rpc_call *call, void *arg, uint64_t i
 }
 
 void
-node_update_eligibility(void *arg, struct rpc_call *call, const void *p)
+call_node_update_eligibility(void *arg, struct rpc_call *call, const void *p)
 {
     const struct node_eligibility_request *req = p;
     struct server *s = arg;
 
-    if (!endpoint_leads(s, call))
-        return;
     struct intent_node_eligibility el = {.node_id = req->node_id,
                                          .eligibility = req->eligibility,
                                          .eval_ids = fresh_id(rpc_call_ctx(call))};
@@ -187,14 +181,12 @@ node_update_eligibility(void *arg, struct rpc_call *call, const void *p)
 }
 
 void
-node_update_drain(void *arg, struct rpc_call *call, const void *p)
+call_node_update_drain(void *arg, struct rpc_call *call, const void *p)
 {
     const struct node_drain_request *req = p;
     struct server *s = arg;
     struct err e = ERR_INIT;
 
-    if (!endpoint_leads(s, call))
-        return;
     if (codec_check(&type_node_drain_request, req, &e) < 0) {
         rpc_fail(call, &e);
         return;
@@ -222,27 +214,23 @@ purge_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index
 }
 
 void
-node_purge(void *arg, struct rpc_call *call, const void *p)
+call_node_purge(void *arg, struct rpc_call *call, const void *p)
 {
     const struct node_write_request *req = p;
     struct server *s = arg;
     const char *id = req->node_id;
 
-    if (!endpoint_leads(s, call))
-        return;
     struct intent_node_purge np = {.node_ids = {&id, 1}, .eval_ids = fresh_id(rpc_call_ctx(call))};
     struct intent in = {.time = clock_wall_ns(), .node_purge = &np};
     endpoint_write(s, call, &in, purge_written, NULL);
 }
 
 void
-node_evaluate(void *arg, struct rpc_call *call, const void *p)
+call_node_evaluate(void *arg, struct rpc_call *call, const void *p)
 {
     const struct node_write_request *req = p;
     struct server *s = arg;
 
-    if (!endpoint_leads(s, call))
-        return;
     struct intent_node_evaluate ne = {.node_id = req->node_id,
                                       .eval_ids = fresh_id(rpc_call_ctx(call))};
     struct intent in = {.time = clock_wall_ns(), .node_evaluate = &ne};
@@ -262,7 +250,7 @@ allocs_written(struct server *s, struct rpc_call *call, void *arg, uint64_t inde
 }
 
 void
-node_update_alloc(void *arg, struct rpc_call *call, const void *p)
+call_node_update_alloc(void *arg, struct rpc_call *call, const void *p)
 {
     const struct node_update_alloc_request *req = p;
     struct server *s = arg;
@@ -287,29 +275,29 @@ node_update_alloc(void *arg, struct rpc_call *call, const void *p)
 
 /* --- reads --- */
 
-static int
-node_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+static uint64_t
+node_key(const struct read *r)
 {
-    const struct id_request *req = r->req;
-    struct node_response *resp = mem_new(ctx, struct node_response);
-
-    (void)e;
-    resp->node = state_node(t, ctx, str_or(req->id, ""));
-    if (resp->node != NULL)
-        resp->node->secret_id = NULL;
-    r->index = resp->node ? resp->node->modify_index : state_index(t, r->tables);
-    resp->meta = r->meta;
-    r->resp = resp;
-    return 0;
+    return state_key_node(read_id(r));
 }
 
-void
-node_get(void *arg, struct rpc_call *call, const void *p)
+static void *
+node_get(struct read *r, struct state_txn *t)
 {
-    const struct id_request *req = p;
+    struct node *n = state_node(t, r->ctx, read_id(r));
 
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_NODES),
-                  state_key_node(str_or(req->id, "")), node_get_run);
+    if (n != NULL)
+        n->secret_id = NULL;
+    return n;
+}
+
+const struct read_row read_node_get_node = {
+    .tables = STATE_BIT(STATE_NODES), .key = node_key, .run = read_one, .get = node_get};
+
+static struct state_iter *
+list_rows(struct read *r, struct state_txn *t)
+{
+    return state_nodes(t, r->ctx, r->list->prefix);
 }
 
 static void
@@ -320,117 +308,75 @@ copy_os(const void *ctx, struct node_list_stub *s, const struct node *n)
             str_map_set(ctx, &s->attributes, n->attributes.v[i].k, n->attributes.v[i].v);
 }
 
-static struct node_list_stub *
-node_stub(const void *ctx, const struct node *n, const struct list_request *req)
+static void
+list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 {
-    struct node_list_stub *s = mem_new(ctx, struct node_list_stub);
+    const struct list_request *req = r->req;
+    const struct node *n = whole;
+    struct node_list_stub *s = row;
     size_t host = 0;
 
+    (void)t;
     /* the address without its port; "[::1]:4646" as well */
     for (const char *c = str_or(n->http_addr, ""); *c != '\0'; c++)
         if (*c == ':')
             host = (size_t)(c - n->http_addr);
-    s->address = host ? mem_strndup(ctx, n->http_addr, host) : n->http_addr;
-    s->id = n->id;
-    if (req->os)
-        copy_os(ctx, s, n);
-    s->datacenter = n->datacenter;
-    s->name = n->name;
-    s->node_pool = n->node_pool;
-    s->node_class = n->node_class;
+    s->address = host ? mem_strndup(whole, n->http_addr, host) : n->http_addr;
     s->version = str_map_get(&n->attributes, "nomad.version");
     s->drain = n->drain_strategy != NULL;
-    s->scheduling_eligibility = n->scheduling_eligibility;
-    s->status = n->status;
-    s->status_description = n->status_description;
-    s->drivers = n->drivers;
-    s->host_volumes = n->host_volumes;
-    if (req->resources) {
-        s->node_resources = n->node_resources;
-        s->reserved_resources = n->reserved_resources;
+    s->attributes = (struct str_map){0};
+    if (req->os)
+        copy_os(whole, s, n);
+    if (!req->resources) {
+        s->node_resources = NULL;
+        s->reserved_resources = NULL;
     }
-    s->last_drain = n->last_drain;
-    s->create_index = n->create_index;
-    s->modify_index = n->modify_index;
-    return s;
 }
 
-static int
-node_list_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+const struct read_row read_node_list = {.tables = STATE_BIT(STATE_NODES),
+                                        .run = read_list,
+                                        .whole = &type_node,
+                                        .hex = true,
+                                        .rows = list_rows,
+                                        .finish = list_finish};
+
+static uint64_t
+allocs_key(const struct read *r)
 {
-    static const struct row_types types = {&type_node, &type_node_list_stub};
-    const struct list_request *req = r->req;
-    struct node_list_response *resp = mem_new(ctx, struct node_list_response);
-    struct rows l;
-
-    if (endpoint_check_prefix(r->q->prefix, e) < 0 || rows_begin(&l, r, ctx, &types, e) < 0)
-        return e->code;
-    struct state_iter *it = state_nodes(t, ctx, r->q->prefix);
-    rows_seek(&l, it);
-    for (struct node *n; (n = state_next(it, rows_ctx(&l))) != NULL;) {
-        if (!rows_see(&l, (struct row_key){.id = n->id}))
-            break;
-        if (rows_take(&l, n))
-            rows_add(&l, node_stub(n, n, req), n->modify_index);
-    }
-    resp->meta = r->meta;
-    int rc = ROWS_END(&l, t, resp->nodes, e);
-    r->resp = resp;
-    return rc;
-}
-
-void
-node_list(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct list_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_NODES), 0, node_list_run);
+    return state_key_node_allocs(read_id(r));
 }
 
 /* Of all namespaces, whichever is asked for. */
-static int
-node_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+static struct state_iter *
+allocs_rows(struct read *r, struct state_txn *t)
 {
-    static const struct row_types types = {&type_allocation, &type_allocation};
-    const struct id_request *req = r->req;
-    struct allocs_response *resp = mem_new(ctx, struct allocs_response);
-    struct rows l;
-
-    if (rows_begin(&l, r, ctx, &types, e) < 0)
-        return e->code;
-    struct state_iter *it = state_allocs_by_node(t, ctx, str_or(req->id, ""));
-    rows_seek(&l, it);
-    for (struct allocation *a; (a = state_next_with_job(it, rows_ctx(&l))) != NULL;) {
-        if (!rows_see(&l, (struct row_key){.id = a->id}))
-            break;
-        if (!rows_take(&l, a))
-            continue;
-        endpoint_alloc_totals(a, a);
-        rows_add(&l, a, a->modify_index);
-    }
-    resp->meta = r->meta;
-    int rc = ROWS_END(&l, t, resp->allocations, e);
-    r->resp = resp;
-    return rc;
+    return state_allocs_by_node(t, r->ctx, read_id(r));
 }
 
-void
-node_allocs(void *arg, struct rpc_call *call, const void *p)
+static void
+allocs_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 {
-    const struct id_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
-                  state_key_node_allocs(str_or(req->id, "")), node_allocs_run);
+    (void)r;
+    (void)t;
+    endpoint_alloc_totals(whole, row);
 }
+
+const struct read_row read_node_get_allocs = {.tables = STATE_BIT(STATE_ALLOCS),
+                                              .key = allocs_key,
+                                              .run = read_list,
+                                              .whole = &type_allocation,
+                                              .rows = allocs_rows,
+                                              .finish = allocs_finish};
 
 /* What the node is to run: ids and the index of the server's last word on each. The answer's index is
  * the largest of those, so that a node's own reports do not wake it. A deletion lowers it, if anything:
  * the number of allocations, which the node knows, tells. */
 static int
-client_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
 {
     const struct node_client_allocs_request *req = r->req;
-    struct node_client_allocs_response *resp = mem_new(ctx, struct node_client_allocs_response);
+    struct node_client_allocs_response *resp = read_resp(r);
+    void *ctx = r->ctx;
     const struct node *n = state_node(t, ctx, str_or(req->node_id, ""));
 
     if (n == NULL)
@@ -446,21 +392,19 @@ client_allocs_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
     if (r->index == 0)
         r->index = 1;
     /* What a node knows up to an index is here, or was deleted, if that index is applied here. */
-    uint64_t asked = r->q->min_query_index;
+    uint64_t asked = r->env->min_index;
     if (r->seen >= asked) {
         r->news = req->known != 0 && req->known != resp->allocs.n + 1;
         r->index = r->index > asked ? r->index : asked;
     }
-    resp->meta = r->meta;
-    r->resp = resp;
     return 0;
 }
 
-void
-node_client_allocs(void *arg, struct rpc_call *call, const void *p)
+static uint64_t
+client_allocs_key(const struct read *r)
 {
-    const struct node_client_allocs_request *req = p;
-
-    endpoint_read(arg, call, req, req->query, STATE_BIT(STATE_ALLOCS),
-                  state_key_node_allocs(str_or(req->node_id, "")), client_allocs_run);
+    return state_key_node_allocs(str_or(((const struct node_client_allocs_request *)r->req)->node_id, ""));
 }
+
+const struct read_row read_node_get_client_allocs = {
+    .tables = STATE_BIT(STATE_ALLOCS), .key = client_allocs_key, .run = client_allocs_run};

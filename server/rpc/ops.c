@@ -13,7 +13,7 @@
 #include "server/rpc/endpoint_int.h"
 
 void
-status_leader(void *arg, struct rpc_call *call, const void *p)
+call_status_leader(void *arg, struct rpc_call *call, const void *p)
 {
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
@@ -31,7 +31,7 @@ status_leader(void *arg, struct rpc_call *call, const void *p)
 }
 
 void
-status_members(void *arg, struct rpc_call *call, const void *p)
+call_status_members(void *arg, struct rpc_call *call, const void *p)
 {
     const struct server_config *c = server_cfg(arg);
     void *ctx = rpc_call_ctx(call);
@@ -81,38 +81,32 @@ gc_done(void *arg, uint64_t index)
 }
 
 void
-system_gc(void *arg, struct rpc_call *call, const void *p)
+call_system_gc(void *arg, struct rpc_call *call, const void *p)
 {
     (void)p;
-    if (endpoint_leads(arg, call))
-        leader_gc(server_leader(arg), gc_done, call);
+    leader_gc(server_leader(arg), gc_done, call);
 }
 
 static int
-scheduler_get_run(struct read *r, struct state_txn *t, void *ctx, struct err *e)
+scheduler_get_run(struct read *r, struct state_txn *t, struct err *e)
 {
-    struct scheduler_configuration_response *resp =
-        mem_new(ctx, struct scheduler_configuration_response);
+    struct scheduler_configuration_response *resp = read_resp(r);
 
     (void)e;
-    resp->scheduler_config = state_scheduler_config(t, ctx);
+    resp->scheduler_config = state_scheduler_config(t, r->ctx);
     struct scheduler_configuration *c = resp->scheduler_config;
     if (c && !c->preemption_config) { /* never set */
-        c->preemption_config = mem_new(ctx, struct preemption_config);
+        c->preemption_config = mem_new(r->ctx, struct preemption_config);
         c->preemption_config->system_scheduler_enabled = true;
     }
-    r->index = state_index(t, r->tables);
+    r->index = state_index(t, r->row->tables);
     resp->index = r->index;
     resp->known_leader = true;
-    r->resp = resp;
     return 0;
 }
 
-void
-operator_scheduler_get(void *arg, struct rpc_call *call, const void *p)
-{
-    endpoint_read(arg, call, p, NULL, STATE_BIT(STATE_SCHEDULER_CONFIG), 0, scheduler_get_run);
-}
+const struct read_row read_operator_scheduler_get = {
+    .tables = STATE_BIT(STATE_SCHEDULER_CONFIG), .run = scheduler_get_run};
 
 static void
 scheduler_set_done(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
@@ -134,12 +128,10 @@ preempts(const struct preemption_config *p)
 }
 
 void
-operator_scheduler_set(void *arg, struct rpc_call *call, const void *p)
+call_operator_scheduler_set(void *arg, struct rpc_call *call, const void *p)
 {
     const struct scheduler_set_request *req = p;
 
-    if (!endpoint_leads(arg, call))
-        return;
     struct scheduler_configuration *c =
         req->scheduler_config
             ? codec_clone(rpc_call_ctx(call), &type_scheduler_configuration, req->scheduler_config)

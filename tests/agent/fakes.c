@@ -15,7 +15,7 @@
 #include "server/server.h"
 #include "tests/lib/test.h"
 
-struct query_options fake_query;
+struct rpc_envelope fake_env;
 char fake_text[256], fake_token[64];
 bool fake_canceled, fake_parked;
 unsigned fake_fails_at;
@@ -30,17 +30,16 @@ meta(void *ctx)
 }
 
 static void
-remember(const struct query_options *q)
+remember(struct rpc_call *call)
 {
-    fake_query = *q;
-    snprintf(fake_token, sizeof(fake_token), "%s", str_or(q->auth_token, ""));
-    fake_query.prefix = fake_query.filter = fake_query.next_token = NULL;
-    snprintf(fake_text, sizeof(fake_text), "%s", str_or(q->namespace, ""));
+    fake_env = *rpc_call_envelope(call);
+    snprintf(fake_token, sizeof(fake_token), "%s", str_or(fake_env.auth_token, ""));
+    snprintf(fake_text, sizeof(fake_text), "%s", str_or(fake_env.namespace, ""));
 }
 
 /* Of job `i`: a filter sees more of it than its row. */
 static bool
-wanted(void *ctx, const struct query_options *q, const struct job_list_stub *row)
+wanted(void *ctx, const struct list_options *q, const struct job_list_stub *row)
 {
     struct err e = ERR_INIT;
     struct job j = {.id = row->id, .status = row->status, .version = 7};
@@ -56,12 +55,12 @@ job_list(void *arg, struct rpc_call *call, const void *req)
 {
     static const char *const ids[] = {"a", "b", "c", "d", "e"};
     const struct list_request *r = req;
-    const struct query_options *q = r->query;
+    const struct list_options *q = r->list;
     struct job_list_response *resp = mem_new(rpc_call_ctx(call), struct job_list_response);
     auto_buf struct buf rows = BUF_INIT(1 << 20);
     (void)arg;
     if (str_empty(q->next_token))
-        remember(q);
+        remember(call);
     if (q->part == 0) {
         rpc_failf(call, -ERR_LIMIT, "the answer is over 16 MiB");
         return;
@@ -102,7 +101,7 @@ static void
 job_versions(void *arg, struct rpc_call *call, const void *req)
 {
     const struct id_request *r = req;
-    const char *token = str_or(r->query->next_token, "");
+    const char *token = str_or(r->list->next_token, "");
     struct job j = {.id = r->id, .version = *token == '0' ? 0 : 1}, *versions[] = {&j};
     struct job_diff d = {.type = "Edited"}, *diffs[] = {&d};
     struct job_versions_response resp = {.index = 42, .known_leader = true};
@@ -132,8 +131,8 @@ job_get(void *arg, struct rpc_call *call, const void *req)
     const struct id_request *r = req;
     struct job_response *resp = mem_new(rpc_call_ctx(call), struct job_response);
     (void)arg;
-    remember(r->query);
-    if (r->query->min_query_index == 100) {
+    remember(call);
+    if (rpc_call_envelope(call)->min_index == 100) {
         fake_parked = true;
         rpc_call_on_cancel(call, on_cancel, call);
         return;
@@ -161,7 +160,7 @@ job_register(void *arg, struct rpc_call *call, const void *req)
     const struct job_register_request *r = req;
     struct job_register_response *resp = mem_new(rpc_call_ctx(call), struct job_register_response);
     (void)arg;
-    snprintf(fake_text, sizeof(fake_text), "%s/%s/%s", str_or(r->write->namespace, ""),
+    snprintf(fake_text, sizeof(fake_text), "%s/%s/%s", str_or(rpc_call_envelope(call)->namespace, ""),
              str_or(r->job->namespace, ""), str_or(r->job->region, ""));
     if (str_eq(r->job->id, "invalid")) {
         rpc_failf(call, -ERR_INVALID, "1 error occurred:\n\t* Missing job task groups\n\n");
@@ -255,10 +254,10 @@ alloc_get(void *arg, struct rpc_call *call, const void *req)
 static void
 node_allocs(void *arg, struct rpc_call *call, const void *req)
 {
-    const struct id_request *r = req;
     struct allocs_response *resp = mem_new(rpc_call_ctx(call), struct allocs_response);
     (void)arg;
-    remember(r->query);
+    (void)req;
+    remember(call);
     resp->meta = meta(resp);
     rpc_reply(call, resp);
 }
@@ -273,8 +272,8 @@ alloc_list(void *arg, struct rpc_call *call, const void *req)
     auto_buf struct buf rows = BUF_INIT(1 << 20);
     unsigned first = 0;
     (void)arg;
-    if (r->query->next_token)
-        ck_assert_int_eq(sscanf(r->query->next_token, "%u", &first), 1);
+    if (r->list->next_token)
+        ck_assert_int_eq(sscanf(r->list->next_token, "%u", &first), 1);
     if (first == fake_fails_at && first > 0) {
         rpc_failf(call, -ERR_UNAVAILABLE, "the server is stopping");
         return;
@@ -288,21 +287,35 @@ alloc_list(void *arg, struct rpc_call *call, const void *req)
     rpc_reply(call, &resp);
 }
 
-const struct rpc_service fake_services[] = {
-    {RPC_ALLOC_LIST, alloc_list},
-    {RPC_JOB_LIST, job_list},
-    {RPC_JOB_GET_JOB, job_get},
-    {RPC_JOB_VERSIONS, job_versions},
-    {RPC_JOB_REGISTER, job_register},
-    {RPC_JOB_VALIDATE, job_validate_rpc},
-    {RPC_JOB_DEREGISTER, job_deregister},
-    {RPC_STATUS_LEADER, leader},
-    {RPC_SYSTEM_GC, gc},
-    {RPC_ALLOC_GET_ALLOC, alloc_get},
-    {RPC_NODE_GET_NODE, node_get},
-    {RPC_NODE_UPDATE_DRAIN, node_drain},
-    {RPC_NODE_GET_ALLOCS, node_allocs},
-};
+/* As a server: what is meant for another region is not done. */
+static void
+fake_call(void *arg, struct rpc_call *call, const void *req)
+{
+    static rpc_handler *const fakes[] = {
+        [RPC_ALLOC_LIST] = alloc_list,
+        [RPC_JOB_LIST] = job_list,
+        [RPC_JOB_GET_JOB] = job_get,
+        [RPC_JOB_VERSIONS] = job_versions,
+        [RPC_JOB_REGISTER] = job_register,
+        [RPC_JOB_VALIDATE] = job_validate_rpc,
+        [RPC_JOB_DEREGISTER] = job_deregister,
+        [RPC_STATUS_LEADER] = leader,
+        [RPC_SYSTEM_GC] = gc,
+        [RPC_ALLOC_GET_ALLOC] = alloc_get,
+        [RPC_NODE_GET_NODE] = node_get,
+        [RPC_NODE_UPDATE_DRAIN] = node_drain,
+        [RPC_NODE_GET_ALLOCS] = node_allocs,
+    };
+    if (!str_eq(rpc_call_envelope(call)->region, "global"))
+        rpc_failf(call, -ERR_NO_REGION, "No path to region");
+    else if (fakes[rpc_call_method(call)->id])
+        fakes[rpc_call_method(call)->id](arg, call, req);
+    else
+        rpc_failf(call, -ERR_METHOD, "not faked");
+}
+
+#define FAKE(id, name) {id, fake_call},
+const struct rpc_service fake_services[] = {RPC_METHODS(FAKE, FAKE)};
 const size_t fake_services_n = ARRAY_LEN(fake_services);
 
 /* --- the client role: one allocation, one log that comes in three pieces --- */

@@ -16,7 +16,7 @@
 extern const struct rpc_service fake_services[];
 extern const size_t fake_services_n;
 /* What the last request said. */
-extern struct query_options fake_query;
+extern struct rpc_envelope fake_env;
 extern char fake_text[256], fake_token[64];
 extern bool fake_canceled, fake_parked;
 /* How many allocations are listed: more bytes than one answer may have. Asked for those from

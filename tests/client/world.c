@@ -78,7 +78,7 @@ on_list(void *arg, struct rpc_call *call, const void *req)
     for (size_t i = 0; i < w->n; i++)
         listed += w->allocs[i].listed;
     bool news = r->known != 0 && r->known != listed + 1;
-    if (r->query && r->query->min_query_index >= w->index && !news) {
+    if (rpc_call_envelope(call)->min_index >= w->index && !news) {
         ck_assert(!w->parked);
         w->parked = call;
         rpc_call_on_cancel(call, list_cancelled, w);
@@ -191,8 +191,8 @@ static void
 on_node(void *arg, struct rpc_call *call, const void *req)
 {
     struct world *w = arg;
-    const struct id_request *r = req;
-    if (r->query->min_query_index == 0) {
+    (void)req;
+    if (rpc_call_envelope(call)->min_index == 0) {
         answer_node(w, call, true);
         return;
     }

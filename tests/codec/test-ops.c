@@ -137,6 +137,47 @@ START_TEST(in_place_changes)
 }
 END_TEST
 
-TEST_SUITE("codec operations", values, maps_stay_sorted, defaults_fill_what_is_absent,
+START_TEST(a_projection_copies_what_has_the_same_name)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job j = {.id = "a", .priority = {true, 70}, .stop = true, .modify_index = 9};
+    struct periodic_config p = {0};
+    j.periodic = &p;
+    list_add(ctx, j.datacenters, "dc1");
+    str_map_set(ctx, &j.meta, "k", "v");
+    const struct projection *to_stub = projection_new(ctx, &type_job_list_stub, &type_job);
+    const struct job_list_stub *s = codec_project(ctx, to_stub, &j);
+    ck_assert_ptr_eq(s->id, j.id);
+    ck_assert_int_eq(s->priority, 70); /* its value; whether it was set does not fit */
+    ck_assert(s->stop && s->periodic && !s->parameterized_job);
+    ck_assert_ptr_eq(s->datacenters.v, j.datacenters.v);
+    ck_assert_str_eq(str_map_get(&s->meta, "k"), "v");
+    ck_assert_uint_eq(s->modify_index, 9);
+    ck_assert_ptr_null(s->job_summary); /* a job has none */
+    /* every field of a stub of evaluations is one of an evaluation, of the same kind */
+    struct evaluation e = {0};
+    auto_buf struct buf a = BUF_INIT(1 << 16), b = BUF_INIT(1 << 16);
+    for (size_t i = 0; i < type_evaluation_stub.n_fields; i++) {
+        const struct field *f = &type_evaluation_stub.fields[i];
+        const struct field *of = type_field(&type_evaluation, f->wire, f->wire_len);
+        ck_assert(of != NULL && of->type == f->type);
+        if (of->type == FT_STRING)
+            *(const char **)(void *)((char *)&e + of->offset) = of->wire;
+        else
+            *(int64_t *)(void *)((char *)&e + of->offset) = (int64_t)i + 1;
+    }
+    const struct projection *self = projection_new(ctx, &type_evaluation, &type_evaluation);
+    mp_encode(&a, &type_evaluation, &e);
+    mp_encode(&b, &type_evaluation, codec_project(ctx, self, &e));
+    ck_assert(a.len == b.len && memcmp(a.data, b.data, a.len) == 0);
+    const struct evaluation_stub *es =
+        codec_project(ctx, projection_new(ctx, &type_evaluation_stub, &type_evaluation), &e);
+    ck_assert_str_eq(es->blocked_eval, "BlockedEval");
+    ck_assert(es->modify_index == e.modify_index && es->wait_until == e.wait_until);
+}
+END_TEST
+
+TEST_SUITE("codec operations", a_projection_copies_what_has_the_same_name,
+           values, maps_stay_sorted, defaults_fill_what_is_absent,
            every_default_is_valid, limits_of_the_schema, fields_without_effect_are_named,
            in_place_changes)

@@ -73,10 +73,14 @@ static void
 put_frame(struct buf *b, enum rpc_kind kind, const struct rpc_method *m, uint64_t call,
           const void *req)
 {
-    struct rpc_head h = {.kind = kind, .method = m->id, .id = call, .deadline_ms = 1000};
+    struct rpc_head h = {
+        .kind = kind, .version = RPC_VERSION, .method = m->id, .id = call, .deadline_ms = 1000};
+    struct rpc_envelope env = {.namespace = "default", .region = "global", .auth_token = "t"};
     size_t at = rpc_frame_begin(b, &h);
-    if (req != NULL)
+    if (req != NULL) {
+        (void)rpc_put_envelope(b, call % 2 ? &env : NULL);
         mp_encode(b, m->req, req);
+    }
     rpc_frame_end(b, at);
 }
 
@@ -86,8 +90,8 @@ rpc(void)
     auto_mem void *ctx = mem_ctx("rpc");
     const struct rpc_method *get = rpc_method_by_id(RPC_JOB_GET_JOB),
                             *reg = rpc_method_by_id(RPC_JOB_REGISTER);
-    struct query_options q = {.namespace = "default", .region = "global", .per_page = 10};
-    struct id_request ask = {.id = "web", .query = &q}, all = {.id = "x", .all = true};
+    struct list_options l = {.prefix = "w", .per_page = 10};
+    struct id_request ask = {.id = "web", .list = &l}, all = {.id = "x", .all = true};
     struct job *job = mem_new(ctx, struct job);
     job->id = job->name = "web";
     struct job_register_request put = {.job = job};
@@ -103,8 +107,12 @@ rpc(void)
     for (size_t i = 0; i < api_methods_n && i < 8; i++) { /* not served there: an error each */
         buf_reset(&b);
         buf_put_u8(&b, (uint8_t)(i * 30));
-        struct rpc_head h = {.kind = RPC_KIND_CALL, .method = api_methods[i].id, .id = i + 1};
+        struct rpc_head h = {.kind = RPC_KIND_CALL,
+                             .version = i == 0 ? 0 : RPC_VERSION,
+                             .method = api_methods[i].id,
+                             .id = i + 1};
         size_t at = rpc_frame_begin(&b, &h);
+        (void)rpc_put_envelope(&b, NULL);
         put_object(&b, api_methods[i].req, false, 400);
         rpc_frame_end(&b, at);
         seed("fuzz-rpc", api_methods[i].name, b.data, b.len);

@@ -21,6 +21,7 @@ get_job(void *arg, struct rpc_call *call, const void *req)
 {
     const struct id_request *r = req;
     (void)arg;
+    ASSERT(rpc_call_envelope(call) != NULL);
     if (r->all) {
         rpc_failf(call, -ERR_NOT_FOUND, "no");
         return;
@@ -64,7 +65,8 @@ on_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
     rpc_frame_end(&b, at);
     struct rpc_head again;
     ASSERT(rpc_head_parse(b.data, &again) == 0);
-    ASSERT(again.kind == h->kind && again.id == h->id && again.method == h->method);
+    ASSERT(again.kind == h->kind && again.id == h->id && again.method == h->method &&
+           again.version == h->version);
     buf_done(&b);
     calls += h->kind == RPC_KIND_CALL;
     return rpc_session_frame(session, h, body);

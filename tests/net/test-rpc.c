@@ -45,7 +45,11 @@ get_job(void *arg, struct rpc_call *call, const void *req)
         return;
     }
     struct job *j = mem_new(rpc_call_ctx(call), struct job);
+    const struct rpc_envelope *env = rpc_call_envelope(call);
     j->id = r->id;
+    if (strcmp(r->id, "envelope") == 0)
+        j->id = mem_printf(j, "%s %s %s %d %d %d %d", env->region, env->namespace, env->auth_token,
+                           (int)env->hops, env->stale, (int)env->min_index, (int)env->wait);
     struct query_meta *m = mem_new(rpc_call_ctx(call), struct query_meta);
     m->index = 42;
     struct job_response *resp = mem_new(rpc_call_ctx(call), struct job_response);
@@ -83,7 +87,7 @@ static uint64_t
 call(struct rpc_client *c, const char *id, int64_t timeout_ms, struct got *g)
 {
     struct id_request req = {.id = id};
-    uint64_t n = rpc_send(c, RPC_JOB_GET_JOB, &req, timeout_ms, got_job, g);
+    uint64_t n = rpc_send(c, &(struct rpc_request){RPC_JOB_GET_JOB, &req, NULL, timeout_ms}, got_job, g);
     ck_assert(!g->done);
     return n;
 }
@@ -128,7 +132,7 @@ START_TEST(replies_and_errors)
     call(c, "web", 0, &a);
     call(c, "missing", 0, &b);
     struct id_request req = {.id = "x"};
-    rpc_send(c, RPC_NODE_GET_NODE, &req, 0, got_job, &d);
+    rpc_send(c, &(struct rpc_request){RPC_NODE_GET_NODE, &req, NULL, 0}, got_job, &d);
     ck_assert(loop_run_until(loop, &d.done, 5000));
     ck_assert(a.done && b.done);
     ck_assert_int_eq(a.code, 0);
@@ -265,33 +269,98 @@ closes(struct rpc_server *s, const void *p, size_t n)
     return r == 0;
 }
 
+/* The words with which a frame is refused, in a frame of `version`. */
+static const char *
+refused(const uint8_t *frame, size_t size, uint8_t version)
+{
+    static uint8_t back[1024];
+    int fd = dial(rpc_server_port(server));
+    ssize_t n = -1;
+    memset(back, 0, sizeof(back));
+    ck_assert_int_eq(send(fd, frame, size, 0), (ssize_t)size);
+    while (n < 0) {
+        bool never = false;
+        loop_run_until(loop, &never, 5);
+        n = recv(fd, back, sizeof(back) - 1, MSG_DONTWAIT);
+    }
+    ck_assert_int_ge(n, RPC_HEAD + 4);
+    ck_assert_int_eq(back[4], RPC_KIND_ERROR);
+    ck_assert_int_eq(back[5], version);
+    close(fd);
+    return (const char *)back + RPC_HEAD + 4;
+}
+
 START_TEST(hostile_bytes_close_the_connection)
 {
     struct rpc_client *c = client_new(false);
     static const uint8_t wrong[] = "GET / HTTP/1.1\r\n\r\n";
-    static const uint8_t huge[] = "P\xff\xff\xff\xff\x01\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
-    static const uint8_t kind[] = "P\0\0\0\0\x09\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
-    static const uint8_t zero[] = "P\0\0\0\0\x01\x00\x00\x0e\0\0\0\0\0\0\0\0\0\0\0\0";
-    static const uint8_t reply[] = "P\0\0\0\0\x02\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    static const uint8_t huge[] = "P\xff\xff\xff\xff\x01\x01\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    static const uint8_t kind[] = "P\0\0\0\0\x09\x01\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    static const uint8_t zero[] = "P\0\0\0\0\x01\x01\x00\x0e\0\0\0\0\0\0\0\0\0\0\0\0";
+    static const uint8_t reply[] = "P\0\0\0\0\x02\x01\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
     ck_assert(closes(server, wrong, sizeof(wrong) - 1));
     ck_assert(closes(server, huge, sizeof(huge) - 1));
     ck_assert(closes(server, kind, sizeof(kind) - 1));
     ck_assert(closes(server, zero, sizeof(zero) - 1));
     ck_assert(closes(server, reply, sizeof(reply) - 1));
-    /* a body that does not decode is an error of its call, not of the connection */
-    static const uint8_t body[] = "P\0\0\0\1\x01\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0\xc1";
-    int fd = dial(rpc_server_port(server));
-    uint8_t back[64];
-    ssize_t n = -1;
-    ck_assert_int_eq(send(fd, body, sizeof(body) - 1, 0), sizeof(body) - 1);
-    while (n < 0) {
-        bool never = false;
-        loop_run_until(loop, &never, 5);
-        n = recv(fd, back, sizeof(back), MSG_DONTWAIT);
+    static const uint8_t old_reply[] = "P\0\0\0\0\x02\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    ck_assert(closes(server, old_reply, sizeof(old_reply) - 1));
+    /* what does not decode is an error of its call, not of the connection */
+    static const struct {
+        uint8_t n;
+        uint8_t body[8];
+        const char *why;
+    } bad[] = {
+        {3, {0, 0, 0xc1}, "rpc Job.GetJob"},       {0, {0}, "malformed envelope"},
+        {1, {0}, "malformed envelope"},            {3, {0, 2, 0x80}, "malformed envelope"},
+        {4, {0xff, 0xff, 0x80, 0x80}, "malformed envelope"},
+        {4, {0, 1, 0xc1, 0x80}, "envelope"},       {2, {0, 0}, "rpc Job.GetJob"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        uint8_t frame[64] = "P\0\0\0\0\x01\x01\x00\x0e\0\0\0\0\0\0\0\1";
+        frame[4] = bad[i].n;
+        memcpy(frame + 1 + RPC_HEAD, bad[i].body, bad[i].n);
+        ck_assert_ptr_nonnull(strstr(refused(frame, 1 + RPC_HEAD + bad[i].n, 1), bad[i].why));
     }
-    ck_assert_int_ge(n, RPC_HEAD + 4);
-    ck_assert_int_eq(back[4], RPC_KIND_ERROR);
-    close(fd);
+    rpc_client_close(c);
+}
+END_TEST
+
+/* It is told so in a frame that it can read; nothing of its call is taken for what it is not. */
+START_TEST(a_caller_of_another_version_is_refused_with_words)
+{
+    struct rpc_client *c = client_new(false);
+    static const uint8_t versions[] = {0, 2, 255};
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+        /* a request of version 0: {1: "web"} */
+        uint8_t frame[] = "P\0\0\0\6\x01\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0\x81\1\xa3web";
+        frame[6] = versions[i];
+        const char *why = refused(frame, sizeof(frame) - 1, versions[i]);
+        ck_assert_ptr_nonnull(strstr(why, "run the same release on both"));
+    }
+    ck_assert(!served);
+    rpc_client_close(c);
+}
+END_TEST
+
+/* What the caller says of itself reaches the handler as it was said, and has its bound. */
+START_TEST(calls_bear_an_envelope)
+{
+    struct rpc_client *c = client_new(_i);
+    struct rpc_envelope env = {.region = "mars", .namespace = "n", .auth_token = "t", .hops = 2,
+                               .stale = true, .min_index = 7, .wait = 5};
+    struct id_request req = {.id = "envelope"};
+    struct got g = {0}, large = {0};
+    rpc_send(c, &(struct rpc_request){RPC_JOB_GET_JOB, &req, &env, 0}, got_job, &g);
+    ck_assert(loop_run_until(loop, &g.done, 5000));
+    ck_assert_str_eq(g.id, "mars n t 2 1 7 5");
+    char *token = mem_array(NULL, char, RPC_ENVELOPE_MAX + 1);
+    memset(token, 'x', RPC_ENVELOPE_MAX);
+    env.auth_token = token;
+    rpc_send(c, &(struct rpc_request){RPC_JOB_GET_JOB, &req, &env, 0}, got_job, &large);
+    ck_assert(loop_run_until(loop, &large.done, 5000));
+    ck_assert_int_eq(large.code, -ERR_LIMIT);
+    talloc_free(token);
     rpc_client_close(c);
 }
 END_TEST
@@ -310,6 +379,8 @@ main(void)
     tcase_add_loop_test(tc, many_calls_at_once, 0, 2);
     tcase_add_test(tc, reconnects_when_the_server_returns);
     tcase_add_test(tc, hostile_bytes_close_the_connection);
+    tcase_add_test(tc, a_caller_of_another_version_is_refused_with_words);
+    tcase_add_loop_test(tc, calls_bear_an_envelope, 0, 2);
     suite_add_tcase(s, tc);
     SRunner *sr = srunner_create(s);
     srunner_set_tap(sr, "-");

@@ -76,16 +76,22 @@ answered(void *arg, const struct err *e, const void *resp)
 
 /* Calls and waits; NULL with w->err set on failure. */
 const void *
-call(struct world *w, enum rpc_id id, const void *req)
+call_with(struct world *w, enum rpc_id id, const void *req, const struct rpc_envelope *env)
 {
     struct answer *a = mem_new(w, struct answer);
 
     a->w = w;
     err_clear(&w->err);
-    rpc_send(w->rpc, id, req, 15000, answered, a);
+    rpc_send(w->rpc, &(struct rpc_request){id, req, env, 15000}, answered, a);
     ck_assert(loop_run_until(w->loop, &a->done, 15000));
     w->err = a->err;
     return a->resp;
+}
+
+const void *
+call(struct world *w, enum rpc_id id, const void *req)
+{
+    return call_with(w, id, req, NULL);
 }
 
 struct node *
@@ -191,15 +197,15 @@ run_job(struct world *w, struct job *j)
 const struct evaluation *
 await_eval(struct world *w, const char *id)
 {
-    struct query_options q = {.max_query_time = 10 * NS_PER_S};
-    struct id_request req = {.id = id, .query = &q};
+    struct rpc_envelope env = {.wait = 10 * NS_PER_S};
+    struct id_request req = {.id = id};
 
     for (int i = 0; i < 20; i++) {
-        const struct eval_response *r = CALL(w, RPC_EVAL_GET_EVAL, eval_response, &req);
+        const struct eval_response *r = CALL_WITH(w, RPC_EVAL_GET_EVAL, eval_response, &req, &env);
         ck_assert_ptr_nonnull(r->eval);
         if (!str_eq(r->eval->status, EVAL_PENDING))
             return r->eval;
-        q.min_query_index = r->meta->index;
+        env.min_index = r->meta->index;
     }
     ck_abort_msg("evaluation %s stays pending", id);
     return NULL;

@@ -35,6 +35,7 @@ void world_close(struct world *w);
 void answered(void *arg, const struct err *e, const void *resp);
 /* Calls and waits; NULL with w->err set on failure. */
 const void *call(struct world *w, enum rpc_id id, const void *req);
+const void *call_with(struct world *w, enum rpc_id id, const void *req, const struct rpc_envelope *env);
 struct node *the_node(void *ctx);
 void node_up(struct world *w);
 struct job *the_job(void *ctx, const char *id, int64_t count);
@@ -46,9 +47,10 @@ const struct evaluation *await_eval(struct world *w, const char *id);
 const struct alloc_list_response *allocs_of(struct world *w, const char *job);
 void report(struct world *w, const char *alloc_id, const char *status);
 
-#define CALL(w, id, type, req)                                         \
+#define CALL(w, id, type, req) CALL_WITH(w, id, type, req, NULL)
+#define CALL_WITH(w, id, type, req, env)                                         \
     ({                                                                 \
-        const struct type *_r = call((w), (id), (req));                \
+        const struct type *_r = call_with((w), (id), (req), (env));                \
         ck_assert_msg(_r != NULL, "%s: %s", #id, (w)->err.text);       \
         _r;                                                            \
     })

@@ -74,14 +74,21 @@ replied(void *arg, const struct err *e, const void *resp)
 }
 
 static void *
-call(struct fx *f, const void *ctx, enum rpc_id id, const void *req)
+call_with(struct fx *f, const void *ctx, enum rpc_id id, const void *req,
+          const struct rpc_envelope *env)
 {
     struct reply r = {0};
-    rpc_send(f->c, id, req, 0, replied, &r);
+    rpc_send(f->c, &(struct rpc_request){id, req, env, 0}, replied, &r);
     ck_assert(loop_run_until(f->l, &r.done, WAIT_MS));
     ck_assert_msg(r.e.code == 0, "%s", r.e.text);
     talloc_steal(ctx, r.resp);
     return r.resp;
+}
+
+static void *
+call(struct fx *f, const void *ctx, enum rpc_id id, const void *req)
+{
+    return call_with(f, ctx, id, req, NULL);
 }
 
 static struct node *
@@ -136,10 +143,9 @@ real_job(const void *ctx, const char *id, int64_t count)
 static struct node_client_allocs_response *
 client_allocs(struct fx *f, const void *ctx, uint64_t min_index)
 {
-    struct query_options q = {.min_query_index = min_index, .max_query_time = 5 * NS_PER_S};
-    struct node_client_allocs_request req = {
-        .node_id = node_id, .secret_id = "secret", .query = &q};
-    return call(f, ctx, RPC_NODE_GET_CLIENT_ALLOCS, &req);
+    struct rpc_envelope env = {.min_index = min_index, .wait = 5 * NS_PER_S};
+    struct node_client_allocs_request req = {.node_id = node_id, .secret_id = "secret"};
+    return call_with(f, ctx, RPC_NODE_GET_CLIENT_ALLOCS, &req, &env);
 }
 
 START_TEST(job_is_placed_on_a_node)

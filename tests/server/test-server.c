@@ -116,13 +116,13 @@ START_TEST(blocked_until_there_is_room)
     struct alloc_stop_request sr = {.alloc_id = first};
     CALL(w, RPC_ALLOC_STOP, alloc_stop_response, &sr);
     report(w, first, ALLOC_COMPLETE);
-    struct query_options q = {.max_query_time = 5 * NS_PER_S};
-    struct id_request req = {.id = e->blocked_eval, .query = &q};
+    struct rpc_envelope env = {.wait = 5 * NS_PER_S};
+    struct id_request req = {.id = e->blocked_eval};
     for (int i = 0; i < 10; i++) {
-        const struct eval_response *r = CALL(w, RPC_EVAL_GET_EVAL, eval_response, &req);
+        const struct eval_response *r = CALL_WITH(w, RPC_EVAL_GET_EVAL, eval_response, &req, &env);
         if (r->eval->modify_index > e->modify_index)
             break;
-        q.min_query_index = r->meta->index;
+        env.min_index = r->meta->index;
     }
     for (int i = 0; i < 50; i++) {
         al = allocs_of(w, "big");
@@ -290,16 +290,17 @@ END_TEST
 START_TEST(stops_under_load)
 {
     struct world *w = world_open(tmp_dir());
-    struct query_options q = {.min_query_index = 1000000, .max_query_time = 60 * NS_PER_S};
-    struct id_request parked = {.id = "nothing", .query = &q}, now = {.id = "nothing"};
+    struct rpc_envelope parked = {.min_index = 1000000, .wait = 60 * NS_PER_S};
+    struct id_request req = {.id = "nothing"};
     struct answer *a[40];
 
     node_up(w);
     for (size_t i = 0; i < ARRAY_LEN(a); i++) {
         a[i] = mem_new(w, struct answer);
         a[i]->w = w;
-        rpc_send(w->rpc, i % 2 ? RPC_JOB_GET_JOB : RPC_JOB_ALLOCATIONS, i < 20 ? &parked : &now,
-                 60000, answered, a[i]);
+        struct rpc_request r = {i % 2 ? RPC_JOB_GET_JOB : RPC_JOB_ALLOCATIONS, &req,
+                                i < 20 ? &parked : NULL, 60000};
+        rpc_send(w->rpc, &r, answered, a[i]);
         if (i == 20) {
             bool never = false;
             loop_run_until(w->loop, &never, 20);
@@ -334,7 +335,7 @@ static void
 soak_send(struct soak *s, enum rpc_id id, const void *req)
 {
     s->open++;
-    rpc_send(s->w->rpc, id, req, 30000, soak_done, s);
+    rpc_send(s->w->rpc, &(struct rpc_request){id, req, NULL, 30000}, soak_done, s);
 }
 
 static void
@@ -447,7 +448,7 @@ START_TEST(what_is_not_there_is_deregistered_already)
         CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &req);
     ck_assert_str_eq(r->eval_id ? r->eval_id : "", "");
     const struct scheduler_configuration_response *c =
-        CALL(w, RPC_OPERATOR_SCHEDULER_GET, scheduler_configuration_response, &(struct query_options){0});
+        CALL(w, RPC_OPERATOR_SCHEDULER_GET, scheduler_configuration_response, &(struct empty){0});
     ck_assert(c->scheduler_config->preemption_config->system_scheduler_enabled); /* never set */
     world_close(w);
 }

@@ -52,7 +52,8 @@ END_TEST
 /* A list of the job's allocations or evaluations, or of jobs by prefix. */
 struct blocked {
     struct world *w;
-    struct query_options q;
+    struct rpc_envelope env;
+    struct list_options l;
     struct id_request by_id;
     struct list_request list;
     struct answer answer;
@@ -64,17 +65,18 @@ block(struct world *w, enum rpc_id rpc, const char *job, uint64_t index)
 {
     struct blocked *b = mem_new(w, struct blocked);
 
-    b->q = (struct query_options){.min_query_index = index, .max_query_time = 10 * NS_PER_S};
+    b->env = (struct rpc_envelope){.min_index = index, .wait = 10 * NS_PER_S};
     b->w = b->answer.w = w;
     b->rpc = rpc;
     bool list = rpc == RPC_JOB_LIST || rpc == RPC_EVAL_LIST;
     if (rpc == RPC_JOB_LIST)
-        b->q.prefix = job;
+        b->l.prefix = job;
     else if (rpc == RPC_EVAL_LIST)
         b->list.job_id = job;
-    b->list.query = b->by_id.query = &b->q;
+    b->list.list = b->by_id.list = &b->l;
     b->by_id.id = job;
-    rpc_send(w->rpc, rpc, list ? (const void *)&b->list : &b->by_id, 15000, answered, &b->answer);
+    struct rpc_request r = {rpc, list ? (const void *)&b->list : &b->by_id, &b->env, 15000};
+    rpc_send(w->rpc, &r, answered, &b->answer);
     return b;
 }
 
@@ -150,10 +152,10 @@ START_TEST(a_purge_wakes_lists_of_its_prefix_only)
     purge(w, "other");
     ck_assert(parked(web) && parked(none));
     purge(w, "web");
-    ck_assert_uint_gt(index_of(web), web->q.min_query_index);
+    ck_assert_uint_gt(index_of(web), web->env.min_index);
     ck_assert(parked(none));
     run_job(w, the_job(w, "node", 0));
-    ck_assert_uint_gt(index_of(none), none->q.min_query_index);
+    ck_assert_uint_gt(index_of(none), none->env.min_index);
     world_close(w);
 }
 END_TEST
@@ -170,7 +172,7 @@ START_TEST(evaluations_of_a_job_wake_for_that_job_only)
     purge(w, "other");
     ck_assert(parked(web));
     purge(w, "web");
-    ck_assert_uint_gt(index_of(web), web->q.min_query_index);
+    ck_assert_uint_gt(index_of(web), web->env.min_index);
     world_close(w);
 }
 END_TEST
@@ -190,8 +192,8 @@ START_TEST(indexes_and_pages)
         ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &req));
         ck_assert_int_eq(w->err.code, -ERR_CONFLICT);
     }
-    struct query_options q = {.per_page = 2};
-    struct list_request lr = {.query = &q};
+    struct list_options q = {.per_page = 2};
+    struct list_request lr = {.list = &q};
     const struct job_list_response *jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
     ck_assert_uint_eq(jl->jobs.n, 2);
     ck_assert_str_eq(jl->meta->next_token, "default.job-2");
@@ -200,16 +202,16 @@ START_TEST(indexes_and_pages)
     jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
     ck_assert_uint_eq(jl->jobs.n, 3);
     ck_assert(str_empty(jl->meta->next_token));
-    q = (struct query_options){.per_page = 2, .reverse = true};
+    q = (struct list_options){.per_page = 2, .reverse = true};
     jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
     ck_assert_str_eq(jl->jobs.v[0]->id, "job-4");
     ck_assert_str_eq(jl->meta->next_token, "default.job-2");
     q.next_token = jl->meta->next_token;
     jl = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
     ck_assert_str_eq(jl->jobs.v[0]->id, "job-2");
-    q = (struct query_options){.prefix = "job-3"};
+    q = (struct list_options){.prefix = "job-3"};
     ck_assert_uint_eq(CALL(w, RPC_JOB_LIST, job_list_response, &lr)->jobs.n, 1);
-    q = (struct query_options){.prefix = "abc"};
+    q = (struct list_options){.prefix = "abc"};
     ck_assert_ptr_null(call(w, RPC_NODE_LIST, &lr));
     ck_assert_ptr_nonnull(strstr(w->err.text, "even length"));
     world_close(w);
@@ -223,7 +225,7 @@ static struct object_list
 parts_of(struct world *w, struct list_request *req, size_t *ret_parts)
 {
     auto_buf struct buf text = BUF_INIT(64 << 20);
-    struct query_options *q = req->query;
+    struct list_options *q = req->list;
     struct object_list l;
     struct err e = ERR_INIT;
 
@@ -258,8 +260,8 @@ START_TEST(lists_come_in_parts)
         run_job(w, j);
     }
     for (int back = 0; back < 2; back++) {
-        struct query_options q = {.reverse = back == 1};
-        struct list_request lr = {.query = &q, .meta = true};
+        struct list_options q = {.reverse = back == 1};
+        struct list_request lr = {.list = &q, .meta = true};
         struct object_list l = parts_of(w, &lr, &parts);
         ck_assert_uint_gt(parts, JOBS * BALLAST / LIST_PART_BYTES - 1);
         ck_assert_uint_eq(l.n, JOBS);
@@ -267,8 +269,8 @@ START_TEST(lists_come_in_parts)
             ck_assert_str_eq(((struct job_list_stub *)l.v[i])->id,
                              mem_printf(w, "job-%02d", back ? JOBS - 1 - i : i));
     }
-    struct query_options q = {.part = 1, .per_page = 3};
-    struct list_request lr = {.query = &q};
+    struct list_options q = {.part = 1, .per_page = 3};
+    struct list_request lr = {.list = &q};
     const struct job_list_response *r = CALL(w, RPC_JOB_LIST, job_list_response, &lr);
     ck_assert(r->meta->full && r->meta->n == 3);
     ck_assert_str_eq(r->meta->next_token, "default.job-03");
@@ -294,8 +296,8 @@ START_TEST(versions_of_a_large_job)
         job_ballast(j, BALLAST, (char)('a' + i));
         run_job(w, j);
     }
-    struct query_options q = {.namespace = "default"};
-    struct id_request req = {.id = "large", .query = &q, .diffs = true};
+    struct list_options q = {0};
+    struct id_request req = {.id = "large", .list = &q, .diffs = true};
     do {
         const struct job_versions_response *r =
             CALL(w, RPC_JOB_VERSIONS, job_versions_response, &req);
@@ -316,8 +318,8 @@ END_TEST
 static size_t
 found(struct world *w, enum rpc_id rpc, const char *filter)
 {
-    struct query_options q = {.part = 1, .filter = filter};
-    struct list_request lr = {.query = &q};
+    struct list_options q = {.part = 1, .filter = filter};
+    struct list_request lr = {.list = &q};
     const struct type *t = rpc_method_by_id(rpc)->resp;
     const char *r = call(w, rpc, &lr);
 
@@ -380,7 +382,30 @@ START_TEST(filters_see_whole_objects)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("reads", 60, allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
+/* What is asked of all methods is asked once, before any of them. */
+START_TEST(a_call_for_others_is_refused_before_its_method)
+{
+    static const struct rpc_envelope mars = {.region = "mars"}, far = {.hops = SERVER_HOPS_MAX + 1},
+                                     ours = {.region = "global", .hops = SERVER_HOPS_MAX};
+    struct world *w = world_open(tmp_dir());
+    for (size_t i = 0; i < api_methods_n; i++) {
+        auto_mem void *ctx = mem_ctx("request");
+        const void *req = type_new(ctx, api_methods[i].req);
+        ck_assert_ptr_null(call_with(w, api_methods[i].id, req, &mars));
+        ck_assert_int_eq(w->err.code, -ERR_NO_REGION);
+        ck_assert_str_eq(w->err.text, "No path to region");
+        ck_assert_ptr_null(call_with(w, api_methods[i].id, req, &far));
+        ck_assert_ptr_nonnull(strstr(w->err.text, "passed on by more than"));
+    }
+    uint64_t applied = server_applied(w->server);
+    CALL_WITH(w, RPC_SYSTEM_GC, write_response, &(struct empty){0}, &ours);
+    ck_assert_uint_gt(applied, 0);
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("reads", 60, a_call_for_others_is_refused_before_its_method,
+                   allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
                    a_purge_wakes_lists_of_its_prefix_only,
                    evaluations_of_a_job_wake_for_that_job_only, indexes_and_pages,
                    lists_come_in_parts, versions_of_a_large_job, filters_see_whole_objects)

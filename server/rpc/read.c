@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads: a row is run on a worker, and parks until there is news for who waits (see endpoint_int.h).
+ */
+#include <string.h>
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/rpc/endpoint_int.h"
+
+enum { QUERY_TIME_DEFAULT_MS = 300000 };
+
+/* Under the context of this try, if there is one: a worker must not touch that of the call. */
+static void
+read_fail(struct read *r, int code, const char *why)
+{
+    r->err = mem_new(r->ctx != NULL ? r->ctx : (void *)r, struct err);
+    err_set(r->err, code, "%s", why);
+}
+
+static void
+read_answer(struct read *r)
+{
+    struct rpc_call *call = r->call;
+    void *ctx = TAKE(r->ctx);
+
+    gate_unref(r->gate);
+    rpc_call_on_cancel(call, NULL, NULL);
+    /* `r` is memory of the call and goes with the answer */
+    if (r->cancelled)
+        rpc_failf(call, -ERR_CANCELED, "canceled");
+    else if (r->err != NULL)
+        rpc_fail(call, r->err);
+    else
+        rpc_reply(call, r->resp);
+    talloc_free(ctx);
+}
+
+static void read_try(struct read *r);
+
+static void
+read_woken(void *arg, enum wake_reason why)
+{
+    struct read *r = arg;
+
+    r->watch = NULL;
+    if (why == WAKE_SHUTDOWN) {
+        read_fail(r, -ERR_UNAVAILABLE, "the server is stopping");
+        read_answer(r);
+        return;
+    }
+    r->last = why == WAKE_TIMEOUT;
+    read_try(r);
+}
+
+static void
+read_cancelled(void *arg)
+{
+    struct read *r = arg;
+
+    r->cancelled = true;
+    if (r->watch == NULL)
+        return; /* a worker has it */
+    server_watch_cancel(TAKE(r->watch));
+    read_answer(r);
+}
+
+void
+read_saw(struct read *r, const char *id, uint64_t modify_index)
+{
+    uint64_t h = r->print != 0 ? r->print : 0xcbf29ce484222325; /* FNV-1a */
+
+    for (const char *c = id; *c != '\0'; c++)
+        h = (h ^ (unsigned char)*c) * 0x100000001b3;
+    r->print = ((h ^ modify_index) * 0x100000001b3) | 1;
+}
+
+static bool
+read_has_news(const struct read *r)
+{
+    bool same = r->waits_for != 0 && r->print == r->waits_for;
+
+    return r->news || (r->index > r->env->min_index && !same);
+}
+
+static bool
+read_parks(struct read *r)
+{
+    if (r->err != NULL || r->cancelled || r->last || r->env->min_index == 0 ||
+        read_has_news(r) || gate_is_closed(r->gate))
+        return false;
+    int64_t left = r->deadline_ms - loop_now_ms(server_loop(r->s));
+    if (left <= 0)
+        return false;
+    mem_free(r->ctx);
+    r->resp = NULL;
+    r->waits_for = r->print;
+    r->watch = server_watch(r->s, r->row->tables, r->key, r->seen, left, read_woken, r);
+    if (r->watch == NULL) {
+        read_fail(r, -ERR_BUSY, "too many blocking queries: retry later");
+        return false;
+    }
+    return true;
+}
+
+static void
+read_done(void *arg)
+{
+    struct read *r = arg;
+
+    if (!read_parks(r))
+        read_answer(r);
+}
+
+static void
+read_work(void *arg)
+{
+    struct read *r = arg;
+    struct err e = ERR_INIT;
+
+    if (!gate_enter(r->gate)) {
+        read_fail(r, -ERR_UNAVAILABLE, "the server is stopping");
+        return;
+    }
+    struct state_txn *t = state_read_begin(server_state(r->s), r->ctx);
+    r->seen = state_applied(t);
+    r->meta = mem_new(r->ctx, struct query_meta);
+    r->meta->known_leader = true;
+    if (r->row->run(r, t, &e) < 0)
+        r->err = mem_dup(r->ctx, &e, sizeof(e));
+    r->index = r->index > 0 ? r->index : 1; /* who waits for what comes after it must not get it at once */
+    r->meta->index = r->index;
+    state_read_end(t);
+    gate_leave(r->gate);
+}
+
+static void
+read_try(struct read *r)
+{
+    r->ctx = mem_ctx("read");
+    r->index = r->print = 0;
+    loop_work(server_loop(r->s), read_work, read_done, r);
+}
+
+static int64_t
+wait_ms(const struct rpc_envelope *env)
+{
+    int64_t ms = env->wait / NS_PER_MS;
+
+    if (ms <= 0)
+        ms = QUERY_TIME_DEFAULT_MS;
+    if (ms > QUERY_TIME_MAX_MS)
+        ms = QUERY_TIME_MAX_MS;
+    return ms + (int64_t)(rand_u64() % (uint64_t)(ms / 16 + 1));
+}
+
+/* The member of a request or response of that name, if it has one. */
+static void *
+member(const struct type *t, const void *obj, const char *wire)
+{
+    const struct field *f = type_field(t, wire, strlen(wire));
+    return f != NULL ? (char *)(uintptr_t)obj + f->offset : NULL;
+}
+
+void
+read_start(struct server *s, struct rpc_call *call, const void *req, const struct read_row *row)
+{
+    static const struct list_options no_options;
+    struct read *r = mem_new(rpc_call_ctx(call), struct read);
+
+    r->s = s;
+    r->call = call;
+    r->method = rpc_call_method(call);
+    r->row = row;
+    r->req = req;
+    r->env = rpc_call_envelope(call);
+    const struct list_options *const *list = member(r->method->req, req, "List");
+    r->list = list != NULL && *list != NULL ? *list : &no_options;
+    r->key = row->key != NULL ? row->key(r) : 0;
+    r->gate = gate_ref(server_gate(s));
+    r->deadline_ms = loop_now_ms(server_loop(s)) + wait_ms(r->env);
+    rpc_call_on_cancel(call, read_cancelled, r);
+    read_try(r);
+}
+
+/* --- what rows use --- */
+
+const char *
+read_id(const struct read *r)
+{
+    return str_or(((const struct id_request *)r->req)->id, "");
+}
+
+const char *
+read_ns(const struct read *r)
+{
+    return str_or(r->env->namespace, NS_DEFAULT);
+}
+
+bool
+read_ns_matches(const struct read *r, const char *ns)
+{
+    return str_eq(read_ns(r), NS_ALL) || str_eq(read_ns(r), str_or(ns, NS_DEFAULT));
+}
+
+void *
+read_resp(struct read *r)
+{
+    r->resp = type_new(r->ctx, r->method->resp);
+    struct query_meta **meta = member(r->method->resp, r->resp, "Meta");
+    if (meta != NULL)
+        *meta = r->meta;
+    return r->resp;
+}
+
+/* The object is the first member of the response. */
+int
+read_one(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct field *f = &r->method->resp->fields[0];
+    void *obj = r->row->get(r, t);
+
+    (void)e;
+    *(void **)member(r->method->resp, read_resp(r), f->wire) = obj;
+    r->index = obj != NULL ? *(const uint64_t *)member(f->sub, obj, "ModifyIndex")
+                           : state_index(t, r->row->tables);
+    return 0;
+}
