@@ -164,7 +164,7 @@ stop_wait(void *arg)
     struct server *s = arg;
     /* Woken queries run first (they may hold a snapshot only within their turn). */
     if (watches_parked(s->watches) > 0)
-        timer_start(s->loop, 1, stop_wait, s);
+        env_timer(&s->env, 1, stop_wait, s);
     else
         stop_last(s);
 }
@@ -179,7 +179,7 @@ static void
 stop_done(void *arg)
 {
     struct server *s = arg;
-    loop_post(s->loop, stop_wait, s); /* behind everything the core posted */
+    env_post(&s->env, stop_wait, s); /* behind everything the core posted */
 }
 
 void
@@ -198,7 +198,7 @@ server_stop(struct server *s, void (*done)(void *arg), void *arg)
     watches_stop(s->watches);
     leader_stop(s->leader);
     gate_close(s->gate);
-    loop_work(s->loop, stop_work, stop_done, s);
+    env_work(&s->env, stop_work, stop_done, s);
 }
 
 const struct server_config *

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core thread: see core.h. Opening and replay are in core/open.c.
+ * What the core does (see core.h): core_step(), from proposals to completions. Nothing here waits or looks
+ * at a clock. The thread around it is in core/thread.c, opening and replay are in core/open.c.
  */
 #include "server/core/core.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
 
 #include "common/log.h"
 #include "common/mem.h"
@@ -22,12 +20,6 @@ enum { STATE_PER_ENTRY = 3 };
 /* Percent of its limit up to which the state may be used. */
 static const size_t state_pct[] = {
     [ROOM_ADDS] = 90, [ROOM_CHANGES] = 110, [ROOM_STOPS] = 130, [ROOM_MAKES] = SIZE_MAX};
-
-static int64_t
-now_ms(void)
-{
-    return clock_mono_ns() / NS_PER_MS;
-}
 
 /* --- completions --- */
 
@@ -102,44 +94,7 @@ fail_one(struct core *c, struct proposal *p, int code, const char *why)
     completions_post(c, &l);
 }
 
-/* --- the queue --- */
-
-static bool
-enqueue(struct core *c, struct item *it)
-{
-    pthread_mutex_lock(&c->mutex);
-    bool ok = !c->stopping;
-    if (ok) {
-        *c->queue_last = it;
-        c->queue_last = &it->next;
-        pthread_cond_signal(&c->wake);
-    }
-    pthread_mutex_unlock(&c->mutex);
-    return ok;
-}
-
-bool
-core_post(struct core *c, void (*fn)(void *arg), void *arg)
-{
-    struct item *it = mem_new(NULL, struct item);
-    it->fn = fn;
-    it->arg = arg;
-    if (enqueue(c, it))
-        return true;
-    mem_free(it);
-    return false;
-}
-
-void
-core_durable(void *arg, uint64_t index)
-{
-    struct core *c = arg;
-    pthread_mutex_lock(&c->mutex);
-    c->durable = index;
-    c->durable_news = true;
-    pthread_cond_signal(&c->wake);
-    pthread_mutex_unlock(&c->mutex);
-}
+/* --- proposals --- */
 
 static int
 admit(struct core *c, const struct proposal *p, const char **ret_why)
@@ -208,11 +163,25 @@ core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
     }
     struct item *it = mem_new(NULL, struct item);
     it->proposal = p;
-    if (enqueue(c, it))
+    if (core_enqueue(c, it))
         return;
     mem_free(it);
     proposal_release(c, p);
     fail_one(c, p, -ERR_CANCELED, "the server is shutting down");
+}
+
+void
+core_fail_entries(struct core *c, int code, const char *why)
+{
+    struct completions l;
+    completions_init(&l);
+    for (struct entry *en = c->entries; en != NULL; en = en->next) {
+        if (en->proposal == NULL)
+            continue;
+        proposal_release(c, en->proposal);
+        completions_add(&l, TAKE(en->proposal), code, why, NULL);
+    }
+    completions_post(c, &l);
 }
 
 /* --- consensus tells --- */
@@ -225,16 +194,7 @@ lose(struct core *c)
         c->hooks.on_lose(c->hooks_arg);
     c->leading = false;
     c->barrier = 0; /* the next leadership begins with its own */
-    struct completions l;
-    completions_init(&l);
-    for (struct entry *en = c->entries; en != NULL; en = en->next) {
-        if (en->proposal == NULL)
-            continue;
-        proposal_release(c, en->proposal);
-        completions_add(&l, TAKE(en->proposal), -ERR_NOT_LEADER,
-                        "the leadership was lost; the write may still be committed", NULL);
-    }
-    completions_post(c, &l);
+    core_fail_entries(c, -ERR_NOT_LEADER, "the leadership was lost; the write may still be committed");
 }
 
 static void
@@ -371,7 +331,7 @@ batch_consensus(struct core *c, struct batch *b)
             mem_free(c->conf.v);
             if (consensus_conf_decode(c, en->data, en->n, &c->conf) == 0)
                 c->conf_index = en->index;
-            consensus_config_applied(c->consensus, now_ms(), en->index, en->data, en->n);
+            consensus_config_applied(c->consensus, c->now_ms, en->index, en->data, en->n);
         }
     }
 }
@@ -438,7 +398,7 @@ batch_take(struct core *c)
     return b;
 }
 
-/* The core stops before the batch could be applied: the next start does. */
+/* The batch could not be applied: a later step does, or the next start. */
 static void
 batch_give_back(struct core *c, struct batch *b)
 {
@@ -473,40 +433,25 @@ batch_apply(struct core *c, struct batch *b, const void *ctx)
     return 0;
 }
 
-/* The disk of the state is full: what is committed is applied when there is space again. False when
- * the core is to stop. */
-static bool
-wait_for_space(struct core *c, int code)
-{
-    if (!atomic_exchange(&c->short_of, true))
-        log_error("core", "the state waits for space; new writes are refused", "dir", c->o.dir, "error",
-                  err_name(code), NULL);
-    int64_t end = clock_mono_ns() + CORE_SPACE_RETRY_MS * NS_PER_MS;
-    struct timespec ts = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    pthread_mutex_lock(&c->mutex);
-    int rc = 0;
-    while (!c->stopping && rc == 0)
-        rc = pthread_cond_timedwait(&c->wake, &c->mutex, &ts);
-    bool on = !c->stopping;
-    pthread_mutex_unlock(&c->mutex);
-    return on;
-}
-
-/* One batch; false when nothing is left to apply. */
+/* One batch; false when nothing is left to apply, or the disk of the state is full: what is committed is
+ * applied when there is space again. */
 static bool
 apply_batch(struct core *c)
 {
-    struct batch *b = batch_take(c);
+    struct batch *b = c->now_ms >= c->space_ms ? batch_take(c) : NULL;
     if (b == NULL)
         return false;
     auto_mem void *tmp = mem_ctx("apply batch");
-    int rc;
-    while ((rc = batch_apply(c, b, tmp)) < 0) {
-        if (!wait_for_space(c, rc)) {
-            batch_give_back(c, b);
-            return false;
-        }
+    int rc = batch_apply(c, b, tmp);
+    if (rc < 0) {
+        batch_give_back(c, b);
+        c->space_ms = c->now_ms + CORE_SPACE_RETRY_MS;
+        if (!atomic_exchange(&c->short_of, true))
+            log_error("core", "the state waits for space; new writes are refused", "dir", c->o.dir, "error",
+                      err_name(rc), NULL);
+        return false;
     }
+    c->space_ms = 0;
     if (atomic_exchange(&c->short_of, false))
         log_info("core", "the state has space again", "dir", c->o.dir, NULL);
     batch_finish(c, b);
@@ -585,7 +530,7 @@ propose_batch(struct core *c)
         r[i] = (struct record){.type = RECORD_COMMAND,
                                .data = c->batch[i]->data.data,
                                .n = c->batch[i]->data.len};
-    int rc = consensus_propose(c->consensus, now_ms(), r, n);
+    int rc = consensus_propose(c->consensus, c->now_ms, r, n);
     mem_free(r);
     for (size_t i = 0; rc < 0 && i < n; i++) {
         proposal_release(c, c->batch[i]);
@@ -601,11 +546,11 @@ propose_barrier(struct core *c)
     c->role_new = false;
     struct record r = {.type = RECORD_BARRIER, .data = "\0\0\0\0\0\0\0", .n = 8};
     ASSERT(c->batch_n == 0);
-    if (consensus_propose(c->consensus, now_ms(), &r, 1) == 0)
+    if (consensus_propose(c->consensus, c->now_ms, &r, 1) == 0)
         c->barrier = consensus_last(c->consensus);
 }
 
-/* --- the thread --- */
+/* --- a step --- */
 
 static void
 run_items(struct core *c, struct item *it)
@@ -626,89 +571,22 @@ run_items(struct core *c, struct item *it)
     propose_batch(c);
 }
 
-/* Waits for work; true when the thread must end. */
-static bool
-wait_for_work(struct core *c, struct item **ret_items, uint64_t *ret_durable)
-{
-    pthread_mutex_lock(&c->mutex);
-    while (c->queue == NULL && !c->durable_news && !c->stopping) {
-        if (c->timeout_ms == CONSENSUS_NEVER) {
-            pthread_cond_wait(&c->wake, &c->mutex);
-            continue;
-        }
-        struct timespec ts = {.tv_sec = c->timeout_ms / 1000,
-                              .tv_nsec = c->timeout_ms % 1000 * NS_PER_MS};
-        if (pthread_cond_timedwait(&c->wake, &c->mutex, &ts) == ETIMEDOUT)
-            break;
-    }
-    *ret_items = c->queue;
-    c->queue = NULL;
-    c->queue_last = &c->queue;
-    *ret_durable = c->durable_news ? c->durable : 0;
-    c->durable_news = false;
-    bool end = c->stopping && *ret_items == NULL && *ret_durable == 0;
-    pthread_mutex_unlock(&c->mutex);
-    return end;
-}
-
-static void *
-core_main(void *arg)
-{
-    struct core *c = arg;
-    prctl(PR_SET_NAME, "core");
-    core_begin(c);
-    for (;;) {
-        if (c->role_new)
-            propose_barrier(c);
-        while (apply_batch(c))
-            ;
-        core_maybe_snapshot(c);
-        struct item *items = NULL;
-        uint64_t durable = 0;
-        if (wait_for_work(c, &items, &durable))
-            break;
-        if (durable != 0) {
-            c->stored = durable;
-            consensus_persisted(c->consensus, now_ms(), durable);
-        }
-        run_items(c, items);
-        if (c->timeout_ms != CONSENSUS_NEVER && now_ms() >= c->timeout_ms)
-            consensus_timeout(c->consensus, now_ms());
-    }
-    return NULL;
-}
-
-int
-core_start(struct core *c, struct err *e)
-{
-    int rc = pthread_create(&c->thread, NULL, core_main, c);
-    if (rc != 0)
-        return err_errno(e, rc, "start the core thread");
-    c->started = true;
-    return 0;
-}
-
 void
-core_stop(struct core *c)
+core_step(struct core *c, int64_t now_ms, const struct core_input *in)
 {
-    pthread_mutex_lock(&c->mutex);
-    c->stopping = true;
-    atomic_store(&c->leader, false);
-    pthread_cond_signal(&c->wake);
-    pthread_mutex_unlock(&c->mutex);
-    if (c->started)
-        pthread_join(c->thread, NULL);
-    c->started = false;
-    core_join_snapshot(c);
-    raft_log_close(TAKE(c->log)); /* what was appended becomes durable, and is applied next time */
-    struct completions l;
-    completions_init(&l);
-    for (struct entry *en = c->entries; en != NULL; en = en->next) {
-        if (en->proposal != NULL)
-            completions_add(&l, TAKE(en->proposal), -ERR_CANCELED,
-                            "the server is shutting down; the write may still be committed", NULL);
+    c->now_ms = now_ms;
+    if (in->durable != 0) {
+        c->stored = in->durable;
+        consensus_persisted(c->consensus, now_ms, in->durable);
     }
-    completions_post(c, &l);
+    run_items(c, in->items);
+    if (c->timeout_ms != CONSENSUS_NEVER && now_ms >= c->timeout_ms)
+        consensus_timeout(c->consensus, now_ms);
+    if (c->role_new)
+        propose_barrier(c);
+    while (apply_batch(c))
+        ;
+    core_maybe_snapshot(c);
 }
 
 /* --- questions --- */

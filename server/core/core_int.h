@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What core.c (the thread) and core/open.c (opening, replay, snapshots) share.
+ * What core.c (the step), thread.c (the thread around it) and open.c (opening, replay, snapshots) share.
  */
 #ifndef PADDOCK_SERVER_CORE_CORE_INT_H
 #define PADDOCK_SERVER_CORE_CORE_INT_H
@@ -52,7 +52,9 @@ struct core {
     /* what consensus starts from; dropped after core_begin() */
     struct consensus_start start;
     void *start_ctx;
-    /* the core thread's own */
+    /* of core_step() */
+    int64_t now_ms;
+    int64_t space_ms; /* the state waits for space until then; 0: it does not */
     enum consensus_role role;
     bool role_new;  /* became leader: propose a barrier */
     bool leading;   /* hooks were told */
@@ -97,12 +99,26 @@ struct core {
 /* A snapshot for want of space frees so much of the log and of the one before it, or is not tried. */
 enum { CORE_SPACE_RETRY_MS = 100, CORE_SHORT_GAIN = 8 << 20 };
 
+/* What has come in since the last step. */
+struct core_input {
+    struct item *items; /* the step frees them */
+    uint64_t durable;   /* 0: nothing new */
+};
+/* Takes what has come in, applies what is committed. Does not wait; the caller is the only one inside. */
+void core_step(struct core *c, int64_t now_ms, const struct core_input *in);
+/* Waits until there is something to step for; false when the core is to end. */
+bool core_wait(struct core *c, struct core_input *ret);
+/* False: the core is stopping, `it` stays the caller's. */
+bool core_enqueue(struct core *c, struct item *it);
+/* Completes what was proposed here and is not applied. */
+void core_fail_entries(struct core *c, int code, const char *why);
+
 /* raft_log_opts.on_durable */
 void core_durable(void *arg, uint64_t index);
 /* consensus' on_update */
 void core_update(void *arg, const struct consensus_update *u);
-/* First thing on the core thread: starts consensus from what was loaded. */
-void core_begin(struct core *c);
+/* Before the first step: starts consensus from what was loaded. */
+void core_begin(struct core *c, int64_t now_ms);
 void core_maybe_snapshot(struct core *c);
 void core_join_snapshot(struct core *c);
 

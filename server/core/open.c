@@ -273,9 +273,9 @@ load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
 }
 
 void
-core_begin(struct core *c)
+core_begin(struct core *c, int64_t now_ms)
 {
-    int rc = consensus_begin(c->consensus, env_mono_ms(c->env), &c->start);
+    int rc = consensus_begin(c->consensus, now_ms, &c->start);
     if (rc < 0) {
         log_error("core", "consensus cannot start from the log", "error", err_name(rc), NULL);
         log_fatal_exit();
@@ -374,7 +374,7 @@ snapshot_done(void *arg)
                  j->e.text, NULL);
     } else {
         log_debug("core", "wrote a snapshot", "index", LOG_U64(j->meta.index), NULL);
-        consensus_snapshot_taken(c->consensus, env_mono_ms(c->env), &j->meta, 0);
+        consensus_snapshot_taken(c->consensus, c->now_ms, &j->meta, 0);
         raft_log_compact(c->log, j->meta.index);
     }
     mem_free(j);
