@@ -24,7 +24,6 @@
 struct fsm_result;
 struct gate;
 struct leader;
-struct loop;
 struct server;
 struct state;
 struct state_txn;
@@ -57,7 +56,6 @@ struct server_config {
 
 const struct server_config *server_cfg(const struct server *s);
 const struct env *server_env(const struct server *s);
-struct loop *server_loop(const struct server *s);
 /* For state_read_begin() on any thread. */
 struct state *server_state(const struct server *s);
 /* Every function that runs on a worker thread of the loop and reads the state goes in by this gate, which

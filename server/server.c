@@ -21,7 +21,6 @@
 #include "server/state/watch.h"
 
 struct server {
-    struct loop *loop;
     struct env env;
     struct gate *gate;
     struct server_config cfg;
@@ -102,7 +101,6 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     if (str_empty(cfg->rpc_addr))
         return err_set(e, -ERR_INVALID, "start the server: it has no RPC address");
     struct server *s = mem_new(NULL, struct server);
-    s->loop = loop;
     env_of_loop(&s->env, loop);
     copy_config(s, cfg);
     s->watches = watches_new(&s->env);
@@ -217,12 +215,6 @@ struct gate *
 server_gate(const struct server *s)
 {
     return s->gate;
-}
-
-struct loop *
-server_loop(const struct server *s)
-{
-    return s->loop;
 }
 
 struct leader *

@@ -174,7 +174,6 @@ pass_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result *r
 static void
 propose(struct pass *p, struct intent *in)
 {
-    in->time = env_wall_ns(p->d->l->env);
     p->waits++;
     server_propose(p->d->l->s, in, pass_stored, p);
 }

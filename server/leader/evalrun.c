@@ -340,7 +340,7 @@ static bool
 run_propose_part(struct run *r)
 {
     struct plan_result part;
-    struct intent in = {.time = env_wall_ns(r->l->env), .plan_result = &part};
+    struct intent in = {.plan_result = &part};
 
     r->next_at = r->at;
     if (!plan_part(r->verdict, r->part_max, &r->next_at, &part))

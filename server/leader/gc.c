@@ -263,7 +263,7 @@ pass_found(void *arg)
         pass_end(p, closed);
         return;
     }
-    struct intent in = {.time = env_wall_ns(p->l->env), .reap = p->reap};
+    struct intent in = {.reap = p->reap};
     server_propose(p->l->s, &in, pass_stored, p);
 }
 

@@ -187,7 +187,7 @@ call_alloc_stop(void *arg, struct rpc_call *call, const void *p)
         dt.reschedule = (struct opt_bool){true, true};
     struct intent_alloc_transition at = {
         .alloc_ids = {&a->id, 1}, .transition = &dt, .evals = {&e, 1}};
-    struct intent in = {.time = clock_wall_ns(), .alloc_transition = &at};
+    struct intent in = {.alloc_transition = &at};
     endpoint_write(s, call, &in, alloc_stopped, (void *)(uintptr_t)e->id);
 }
 

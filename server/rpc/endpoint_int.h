@@ -13,7 +13,6 @@
 
 #include "codec/codec.h"
 #include "common/buf.h"
-#include "net/loop.h"
 #include "net/rpc.h"
 #include "server/eval.h"
 #include "server/fsm/fsm.h"

@@ -245,7 +245,7 @@ call_job_register(void *arg, struct rpc_call *call, const void *p)
         return;
     }
     preserve(ctx, a.job, old, req);
-    a.job->submit_time = clock_wall_ns();
+    a.job->submit_time = env_wall_ns(server_env(s));
     struct intent_job_register jr = {
         .job = a.job,
         .enforce_index = req->enforce_index,
@@ -350,7 +350,7 @@ call_job_deregister(void *arg, struct rpc_call *call, const void *p)
                                        .purge = req->purge,
                                        .eval = e,
                                        .no_shutdown_delay = req->no_shutdown_delay};
-    struct intent in = {.time = clock_wall_ns(), .job_deregister = &jd};
+    struct intent in = {.job_deregister = &jd};
     endpoint_write(s, call, &in, job_deregistered, (void *)(uintptr_t)e->id);
 }
 
@@ -389,7 +389,7 @@ call_job_evaluate(void *arg, struct rpc_call *call, const void *p)
     struct evaluation *e = eval_of_job(ctx, server_env(s), j, TRIGGER_JOB_REGISTER);
     struct intent_alloc_transition at = {0};
     struct intent_eval_update up = {.evals = {&e, 1}};
-    struct intent in = {.time = clock_wall_ns()};
+    struct intent in = {0};
     r->eval_id = e->id;
     r->job_modify_index = j->job_modify_index;
     if (req->eval_options != NULL && req->eval_options->force_reschedule) {
@@ -439,20 +439,21 @@ static void
 plan_work(void *arg)
 {
     struct plan_call *pc = arg;
-    struct rng rng = rng_seed(rand_u64(), rand_u64());
     struct sched_view_state v;
 
     if (!gate_enter(pc->gate))
         return;
+    const struct env *env = server_env(pc->s);
+    struct rng rng = rng_seed(env_random(env), env_random(env));
     struct state_txn *t = state_read_begin(server_state(pc->s), pc->ctx);
     const struct job *old = state_job(t, pc->ctx, pc->job->namespace, pc->job->id);
 
     plan_version(pc, old, state_applied(t));
     sched_view_init(&v, pc->ctx, t, sched_view_table(pc->ctx, t));
-    struct evaluation *e = eval_of_job(pc->ctx, server_env(pc->s), pc->job, TRIGGER_JOB_REGISTER);
+    struct evaluation *e = eval_of_job(pc->ctx, env, pc->job, TRIGGER_JOB_REGISTER);
     e->annotate_plan = true;
     struct sched_in in = {
-        .view = &v.view, .eval = e, .job = pc->job, .now = clock_wall_ns(), .rng = &rng};
+        .view = &v.view, .eval = e, .job = pc->job, .now = env_wall_ns(env), .rng = &rng};
     struct sched_out *out = sched_attempt(pc->ctx, &in);
     pc->resp.annotations = out->annotations;
     pc->resp.failed_tg_allocs = out->failed;
@@ -505,5 +506,5 @@ call_job_plan(void *arg, struct rpc_call *call, const void *p)
     pc->ctx = mem_ctx("job plan");
     pc->job = codec_clone(pc->ctx, &type_job, a.job);
     pc->resp.warnings = job_warnings_text(ctx, &a.warnings);
-    loop_work(server_loop(s), plan_work, plan_done, pc);
+    env_work(server_env(s), plan_work, plan_done, pc);
 }

@@ -84,7 +84,7 @@ rows_begin(struct rows *l, struct read *r, struct err *e)
     l->index_at = offset(whole, "ModifyIndex");
     l->max = r->list->per_page > 0 ? (uint64_t)r->list->per_page
                                    : r->list->per_page < 0 ? 0 : UINT64_MAX;
-    l->end_ns = clock_mono_ns() + LIST_PART_NS;
+    l->end_ns = env_mono_ns(server_env(r->s)) + LIST_PART_NS;
     buf_init(&l->json, RPC_FRAME_MAX - ROW_ROOM);
     if (list->sub != whole)
         l->project = projection_new(r->ctx, list->sub, whole);
@@ -128,7 +128,7 @@ rows_see(struct rows *l, const void *whole)
 {
     l->whole = whole;
     bool long_enough = l->json.len >= LIST_PART_BYTES || l->seen >= LIST_PART_ROWS ||
-                       clock_mono_ns() > l->end_ns;
+                       env_mono_ns(server_env(l->r->s)) > l->end_ns;
     if (!l->over && l->r->list->part != 0 && l->seen > 0 && long_enough)
         end_before_this(l);
     l->seen++;

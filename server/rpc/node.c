@@ -55,12 +55,12 @@ node_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
 }
 
 static struct str_list
-fresh_id(void *ctx)
+fresh_id(struct server *s, void *ctx)
 {
     struct str_list l = {0};
     char id[UUID_TEXT];
 
-    list_add(ctx, l, mem_strdup(ctx, uuid_make(id)));
+    list_add(ctx, l, mem_strdup(ctx, env_id(server_env(s), id)));
     return l;
 }
 
@@ -89,8 +89,8 @@ call_node_register(void *arg, struct rpc_call *call, const void *p)
     struct node *n = codec_clone(ctx, &type_node, req->node);
     n->node_pool = str_or(n->node_pool, POOL_DEFAULT);
     n->computed_class = mem_strdup(ctx, class_name(n, class));
-    struct intent_node_register nr = {.node = n, .eval_ids = fresh_id(ctx)};
-    struct intent in = {.time = clock_wall_ns(), .node_register = &nr};
+    struct intent_node_register nr = {.node = n, .eval_ids = fresh_id(s, ctx)};
+    struct intent in = {.node_register = &nr};
     endpoint_write(s, call, &in, node_written, NULL);
 }
 
@@ -144,8 +144,8 @@ call_node_update_status(void *arg, struct rpc_call *call, const void *p)
         return;
     }
     struct intent_node_status st = {
-        .node_id = n->id, .status = req->status, .eval_ids = fresh_id(ctx)};
-    struct intent in = {.time = clock_wall_ns(), .node_status = &st};
+        .node_id = n->id, .status = req->status, .eval_ids = fresh_id(s, ctx)};
+    struct intent in = {.node_status = &st};
     endpoint_write(s, call, &in, node_written, NULL);
 }
 
@@ -175,8 +175,8 @@ call_node_update_eligibility(void *arg, struct rpc_call *call, const void *p)
 
     struct intent_node_eligibility el = {.node_id = req->node_id,
                                          .eligibility = req->eligibility,
-                                         .eval_ids = fresh_id(rpc_call_ctx(call))};
-    struct intent in = {.time = clock_wall_ns(), .node_eligibility = &el};
+                                         .eval_ids = fresh_id(s, rpc_call_ctx(call))};
+    struct intent in = {.node_eligibility = &el};
     endpoint_write(s, call, &in, placement_written, NULL);
 }
 
@@ -195,8 +195,8 @@ call_node_update_drain(void *arg, struct rpc_call *call, const void *p)
                                    .drain_spec = req->drain_spec,
                                    .mark_eligible = req->mark_eligible,
                                    .meta = req->meta,
-                                   .eval_ids = fresh_id(rpc_call_ctx(call))};
-    struct intent in = {.time = clock_wall_ns(), .node_drain = &nd};
+                                   .eval_ids = fresh_id(s, rpc_call_ctx(call))};
+    struct intent in = {.node_drain = &nd};
     endpoint_write(s, call, &in, placement_written, NULL);
 }
 
@@ -220,8 +220,8 @@ call_node_purge(void *arg, struct rpc_call *call, const void *p)
     struct server *s = arg;
     const char *id = req->node_id;
 
-    struct intent_node_purge np = {.node_ids = {&id, 1}, .eval_ids = fresh_id(rpc_call_ctx(call))};
-    struct intent in = {.time = clock_wall_ns(), .node_purge = &np};
+    struct intent_node_purge np = {.node_ids = {&id, 1}, .eval_ids = fresh_id(s, rpc_call_ctx(call))};
+    struct intent in = {.node_purge = &np};
     endpoint_write(s, call, &in, purge_written, NULL);
 }
 
@@ -232,8 +232,8 @@ call_node_evaluate(void *arg, struct rpc_call *call, const void *p)
     struct server *s = arg;
 
     struct intent_node_evaluate ne = {.node_id = req->node_id,
-                                      .eval_ids = fresh_id(rpc_call_ctx(call))};
-    struct intent in = {.time = clock_wall_ns(), .node_evaluate = &ne};
+                                      .eval_ids = fresh_id(s, rpc_call_ctx(call))};
+    struct intent in = {.node_evaluate = &ne};
     endpoint_write(s, call, &in, node_written, NULL);
 }
 
@@ -268,8 +268,8 @@ call_node_update_alloc(void *arg, struct rpc_call *call, const void *p)
             return;
         }
     struct intent_alloc_update au = {
-        .node_id = req->node_id, .allocs = req->allocs, .eval_ids = fresh_id(rpc_call_ctx(call))};
-    struct intent in = {.time = clock_wall_ns(), .alloc_update = &au};
+        .node_id = req->node_id, .allocs = req->allocs, .eval_ids = fresh_id(s, rpc_call_ctx(call))};
+    struct intent in = {.alloc_update = &au};
     endpoint_write(s, call, &in, allocs_written, NULL);
 }
 

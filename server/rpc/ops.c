@@ -148,7 +148,7 @@ call_operator_scheduler_set(void *arg, struct rpc_call *call, const void *p)
         return;
     }
     struct intent_scheduler_cas cas = {c, req->modify_index};
-    struct intent in = {.time = clock_wall_ns()};
+    struct intent in = {0};
     if (req->cas)
         in.scheduler_cas = &cas;
     else

@@ -90,7 +90,7 @@ read_parks(struct read *r)
     if (r->err != NULL || r->cancelled || r->last || r->env->min_index == 0 ||
         read_has_news(r) || gate_is_closed(r->gate))
         return false;
-    int64_t left = r->deadline_ms - loop_now_ms(server_loop(r->s));
+    int64_t left = r->deadline_ms - env_mono_ms(server_env(r->s));
     if (left <= 0)
         return false;
     mem_free(r->ctx);
@@ -140,19 +140,19 @@ read_try(struct read *r)
 {
     r->ctx = mem_ctx("read");
     r->index = r->print = 0;
-    loop_work(server_loop(r->s), read_work, read_done, r);
+    env_work(server_env(r->s), read_work, read_done, r);
 }
 
 static int64_t
-wait_ms(const struct rpc_envelope *env)
+wait_ms(const struct read *r)
 {
-    int64_t ms = env->wait / NS_PER_MS;
+    int64_t ms = r->env->wait / NS_PER_MS;
 
     if (ms <= 0)
         ms = QUERY_TIME_DEFAULT_MS;
     if (ms > QUERY_TIME_MAX_MS)
         ms = QUERY_TIME_MAX_MS;
-    return ms + (int64_t)(rand_u64() % (uint64_t)(ms / 16 + 1));
+    return ms + (int64_t)(env_random(server_env(r->s)) % (uint64_t)(ms / 16 + 1));
 }
 
 /* The member of a request or response of that name, if it has one. */
@@ -179,7 +179,7 @@ read_start(struct server *s, struct rpc_call *call, const void *req, const struc
     r->list = list != NULL && *list != NULL ? *list : &no_options;
     r->key = row->key != NULL ? row->key(r) : 0;
     r->gate = gate_ref(server_gate(s));
-    r->deadline_ms = loop_now_ms(server_loop(s)) + wait_ms(r->env);
+    r->deadline_ms = env_mono_ms(server_env(s)) + wait_ms(r);
     rpc_call_on_cancel(call, read_cancelled, r);
     read_try(r);
 }
