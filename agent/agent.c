@@ -24,6 +24,7 @@
 #include "agent/policy.h"
 #include "agent/roles.h"
 #include "agent/selfbox.h"
+#include "api/terms.h"
 #include "client/client.h"
 #include "common/fd.h"
 #include "common/log.h"
@@ -451,7 +452,7 @@ banner(const struct run *run, const struct str_list *files)
         row("Node Id", r->node_id);
     row("Region", mem_printf(ctx, "%s (DC: %s)", r->region, r->datacenter));
     row("Server", r->server ? "true" : "false");
-    row("Version", PACKAGE_VERSION " (API " API_RELEASE ")");
+    row("Version", PACKAGE_VERSION " (API " NOMAD_VERSION ")");
     printf("\n==> Paddock agent started! Log data will stream in below:\n\n");
     fflush(stdout);
 }

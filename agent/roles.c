@@ -15,6 +15,7 @@
 
 #include "agent/config/config.h"
 #include "agent/policy.h"
+#include "api/terms.h"
 #include "client/client.h"
 #include "common/fd.h"
 #include "common/log.h"
@@ -111,7 +112,7 @@ start_server(struct roles *r, struct err *e)
         .rpc_addr = r->rpc_advertise,
         .serf_addr = r->serf_advertise,
         .http_addr = r->http_advertise,
-        .version = API_RELEASE,
+        .version = NOMAD_VERSION,
         .dev = c->dev_mode,
         .state_max = (uint64_t)s->state_max_mb << 20,
         .snapshot_entries = s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,

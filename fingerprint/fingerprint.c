@@ -35,7 +35,7 @@ fingerprint_set_int(struct node *node, const char *name, int64_t value)
 void
 fingerprint_nomad(struct node *node, const struct fingerprint_config *cfg)
 {
-    fingerprint_set(node, "nomad.version", FINGERPRINT_NOMAD_VERSION);
+    fingerprint_set(node, "nomad.version", NOMAD_VERSION);
     fingerprint_set(node, "paddock.version", cfg->version);
     fingerprint_set(node, "unique.advertise.address", cfg->http_addr);
     fingerprint_set(node, "os.signals", cfg->signals);

@@ -13,8 +13,6 @@
 
 #include "api/terms.h"
 
-#define FINGERPRINT_NOMAD_VERSION NOMAD_VERSION
-
 struct fingerprint_config { /* zeros and NULLs: detect */
     const char *alloc_dir;
     const char *network_interface;

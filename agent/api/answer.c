@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <errno.h>
 #include <string.h>
 
 #include "agent/api/api.h"
@@ -26,36 +25,36 @@ ask_fail(struct ask *a, int status, const char *fmt, ...)
     http_fail(a->req, status, "%s", text);
 }
 
-/* The status that answers an error of an RPC method: 500 unless it is coded (paddock-nomad(7)). */
-static int
-status_of(const struct err *e)
-{
-    switch (-e->code) {
-    case ERR_NOT_FOUND: return 404;
-    case ERR_FORBIDDEN:
-    case ERR_POLICY: return 403;
-    case ERR_LIMIT: return 413;
-    case ERR_BUSY: return 429;
-    case ERR_UNAVAILABLE: return 503;
-    case ERR_UNSUPPORTED: return 400;
-    case ERR_TIMEOUT: return 504;
-    case ENOSPC: return 507;
-    default: return 500;
-    }
-}
-
 void
-ask_error(struct ask *a, const struct err *e)
+ask_refuse(struct ask *a, int status, const struct err *e)
 {
-    int status = status_of(e);
-
-    if (e->code == -ERR_NO_LEADER || e->code == -ERR_NOT_LEADER) {
-        http_fail(a->req, 500, "No cluster leader");
-        return;
-    }
     if (status == 429 || status == 503)
         http_header_add(a->req, "Retry-After", "1");
     http_fail(a->req, status, "%s", str_or(e->text, err_name(e->code)));
+}
+
+/* Where Nomad answers an RPC method's error otherwise than common/err.h (paddock-nomad(7)). */
+void
+ask_error(struct ask *a, const struct err *e)
+{
+    switch (-e->code) {
+    case ERR_NO_LEADER:
+    case ERR_NOT_LEADER:
+        ask_fail(a, 500, "No cluster leader");
+        return;
+    case ERR_INVALID:
+    case ERR_CONFLICT:
+    case ERR_METHOD:
+    case ERR_CANCELED:
+    case ERR_CLOSED:
+        ask_refuse(a, 500, e);
+        return;
+    case ERR_UNSUPPORTED:
+        ask_refuse(a, 400, e);
+        return;
+    default:
+        ask_refuse(a, err_http_status(e->code), e);
+    }
 }
 
 static unsigned

@@ -21,9 +21,6 @@
 struct client;
 struct server;
 
-/* The release whose API is spoken, and ours. */
-#define API_RELEASE "2.0.4"
-
 /* What the routes work on; owned by the agent. NULL where the agent has no such role. */
 struct api {
     struct loop *loop;
@@ -90,6 +87,7 @@ void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
 
 /* --- answers (each ends the request) --- */
 void ask_error(struct ask *a, const struct err *e);
+void ask_refuse(struct ask *a, int status, const struct err *e);
 void ask_fail(struct ask *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ask_json(struct ask *a, const struct type *t, const void *obj);
 void ask_value(struct ask *a, const struct value *v);

@@ -262,17 +262,6 @@ redirect(struct ask *a)
     return true;
 }
 
-static const char no_ui[] = "<!DOCTYPE html><title>Paddock</title><p>This agent has no web "
-                            "interface; its HTTP API is below <code>/v1/</code>.</p>\n";
-
-static void
-root(struct ask *a)
-{
-    const char *q = strchr(a->req->target, '?');
-    http_header_add(a->req, "Location", mem_printf(a, "/ui/%s", q ? q : ""));
-    http_reply(a->req, 307, NULL, "", 0);
-}
-
 void
 api_handle(void *arg, struct http_req *req)
 {
@@ -307,10 +296,6 @@ api_handle(void *arg, struct http_req *req)
 refuse:
     if (wrong_method)
         http_fail(req, 405, "Invalid method");
-    else if (strcmp(req->path, "/") == 0)
-        root(a);
-    else if (str_prefix(req->path, "/ui/"))
-        http_reply(req, 200, "text/html; charset=utf-8", no_ui, sizeof(no_ui) - 1);
     else
         not_found(a);
 }

@@ -9,6 +9,7 @@
 
 #include "agent/api/api.h"
 #include "agent/config/config.h"
+#include "api/terms.h"
 #include "client/client.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -134,7 +135,7 @@ stats_of(struct ask *a)
     char dur[DURATION_TEXT];
 
     set(paddock, "version", api->version);
-    set(paddock, "api_release", API_RELEASE);
+    set(paddock, "api_release", NOMAD_VERSION);
     set(paddock, "pid", LOG_I64(getpid()));
     set(paddock, "uptime", duration_format((clock_mono_ns() - api->started_ns) / NS_PER_S * NS_PER_S, dur));
     set_u64(paddock, "http_connections", api->http ? http_server_conns(api->http) : 0);
@@ -179,7 +180,7 @@ send_self(struct ask *a, const struct agent_member *m)
     struct value *cfg = a->api->cfg ? config_value(a, a->api->cfg) : value_map(a);
     struct value *v = value_map(cfg);
 
-    set(v, "Version", API_RELEASE);
+    set(v, "Version", NOMAD_VERSION);
     set(v, "VersionMetadata", "");
     set(v, "VersionPrerelease", "");
     set(v, "Revision", "");

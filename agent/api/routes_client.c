@@ -3,8 +3,9 @@
  * HTTP API: what the client role answers: statistics, files and logs of allocations. An allocation
  * of another node is asked for at that node (agent/api/forward.c).
  */
-#include <errno.h>
 #include <string.h>
+
+#include <errno.h>
 
 #include "agent/api/api.h"
 #include "agent/api/forward.h"
@@ -19,12 +20,7 @@ enum { CHUNK = 32 << 10 };
 static void
 client_error(struct ask *a, const struct err *e)
 {
-    int status = err_http_status(e->code);
-    if (e->code == -ENOENT)
-        status = 404;
-    if (status == 429 || status == 503)
-        http_header_add(a->req, "Retry-After", "1");
-    ask_fail(a, status, "%s", str_or(e->text, err_name(e->code)));
+    ask_refuse(a, err_http_status(e->code), e);
 }
 
 bool
