@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client as a whole: made, started, stopped; and the operations of the agent's routes on
- * allocations. Files and statistics are in fs.c and stats.c.
+ * The client as a whole: its modules are put together, started, stopped; what they report goes to
+ * those behind them (the tables of events); and the operations of the agent's routes on
+ * allocations.
  */
 #include "client/client.h"
 
@@ -10,20 +11,44 @@
 #include <unistd.h>
 
 #include "api/terms.h"
-#include "client/client_int.h"
+#include "client/alloc/gc.h"
+#include "client/alloc/network.h"
+#include "client/alloc/sweep.h"
+#include "client/link.h"
+#include "client/local.h"
+#include "client/node/drain.h"
+#include "client/node/node.h"
+#include "client/node/sync.h"
+#include "client/task/limits_int.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
-enum { QUIT_EXTRA_MS = 5000 };
+enum {
+    LINK_FIRST_MS = 2000, /* registration waits so long for the warden */
+    QUIT_EXTRA_MS = 5000
+};
 
-int64_t
-client_now_ns(void)
-{
-    return clock_wall_ns();
-}
+struct client {
+    struct ground *g;
+    struct link *link;
+    struct allocs allocs;
+    struct gc *gc;
+    struct gone_set gone;
+    struct meta *meta;
+    struct registration reg;
+    struct sync *sync;
+    struct node_drain *drain; /* NULL but during one */
+    struct streams *streams;
+    struct execs *execs;
+    struct host_cpus *cpus;
+    struct timer *quit_timer;
+    void (*stop_done)(void *arg);
+    void *stop_arg;
+    bool stop_posted;
+};
 
-/* ---- making ----------------------------------------------------------------------------------- */
+/* --- making --- */
 
 static void
 copy_map(const void *ctx, struct str_map *dst, const struct str_map *src)
@@ -34,32 +59,32 @@ copy_map(const void *ctx, struct str_map *dst, const struct str_map *src)
 }
 
 static const char *
-text(struct client *c, const char *s, const char *dflt)
+text(const void *ctx, const char *s, const char *dflt)
 {
-    return mem_strdup(c, str_or(s, dflt));
+    return mem_strdup(ctx, str_or(s, dflt));
 }
 
 static void
-copy_config(struct client *c, const struct client_config *from)
+copy_config(struct ground *g, const struct client_config *from)
 {
-    struct client_config *cfg = &c->cfg;
+    struct client_config *cfg = &g->cfg;
     *cfg = *from;
     char host[256] = "";
     if (gethostname(host, sizeof(host) - 1) < 0)
         host[0] = 0;
-    cfg->state_dir = text(c, from->state_dir, "");
-    cfg->alloc_dir = text(c, from->alloc_dir, "");
-    cfg->name = text(c, from->name, str_or(host, "localhost"));
-    cfg->region = text(c, from->region, "global");
-    cfg->datacenter = text(c, from->datacenter, "dc1");
-    cfg->node_class = text(c, from->node_class, "");
-    cfg->node_pool = text(c, from->node_pool, POOL_DEFAULT);
-    cfg->http_addr = text(c, from->http_addr, "");
-    cfg->network_interface = text(c, from->network_interface, "");
-    cfg->version = text(c, from->version, "");
-    copy_map(c, &cfg->meta, &from->meta);
-    copy_map(c, &cfg->options, &from->options);
-    cfg->reserved = codec_clone(c, &type_node_reserved_resources, from->reserved);
+    cfg->state_dir = text(g, from->state_dir, "");
+    cfg->alloc_dir = text(g, from->alloc_dir, "");
+    cfg->name = text(g, from->name, str_or(host, "localhost"));
+    cfg->region = text(g, from->region, "global");
+    cfg->datacenter = text(g, from->datacenter, "dc1");
+    cfg->node_class = text(g, from->node_class, "");
+    cfg->node_pool = text(g, from->node_pool, POOL_DEFAULT);
+    cfg->http_addr = text(g, from->http_addr, "");
+    cfg->network_interface = text(g, from->network_interface, "");
+    cfg->version = text(g, from->version, "");
+    copy_map(g, &cfg->meta, &from->meta);
+    copy_map(g, &cfg->options, &from->options);
+    cfg->reserved = codec_clone(g, &type_node_reserved_resources, from->reserved);
     if (cfg->min_dynamic_port <= 0)
         cfg->min_dynamic_port = 20000;
     if (cfg->max_dynamic_port <= 0)
@@ -78,10 +103,82 @@ copy_config(struct client *c, const struct client_config *from)
         cfg->gc_inode_usage_threshold = 70;
 }
 
+/* --- what modules report --- */
+
+static void
+on_alloc_changed(void *arg, struct alloc_runner *ar)
+{
+    struct client *c = arg;
+    sync_dirty(c->sync, ar);
+    streams_wake(c->streams, ar->a.id);
+}
+
+static void
+on_alloc_ended(void *arg, struct alloc_runner *ar)
+{
+    struct client *c = arg;
+    if (ar->removed)
+        gc_collect(c->gc, ar, NULL, NULL);
+    else
+        gc_wake(c->gc);
+}
+
+static void
+on_alloc_gone(void *arg, struct alloc_runner *ar, const struct err *e)
+{
+    struct client *c = arg;
+    if (!e && !ar->removed)
+        gone_note(&c->gone, ar->a.id, ar->a.rec->server_index);
+    gc_ended(c->gc, ar, e);
+}
+
+static const struct alloc_events alloc_events = {on_alloc_changed, on_alloc_ended, on_alloc_gone};
+
+static void
+on_link_up(void *arg)
+{
+    struct client *c = arg;
+    allocs_link_up(&c->allocs);
+    sweep_start(&c->allocs);
+}
+
+/* Something else is to be registered: what the warden can do, or metadata. */
+static void
+on_node_changed(void *arg)
+{
+    struct client *c = arg;
+    register_start(&c->reg);
+}
+
+static const struct link_events link_events = {on_link_up, on_node_changed};
+
+static void
+on_registered(void *arg)
+{
+    struct client *c = arg;
+    sync_anew(c->sync);
+}
+
+static void
+on_beaten(void *arg, bool changed)
+{
+    struct client *c = arg;
+    if (changed)
+        sync_all_dirty(c->sync);
+    sync_start(c->sync);
+}
+
+static const struct register_events register_events = {on_registered, on_beaten};
+
+static void on_released(void *arg);
+
+/* --- starting --- */
+
 static void
 restore_row(void *arg, struct client_alloc *a, struct client_task **tasks, size_t n)
 {
-    alloc_runner_restore(arg, a, tasks, n);
+    struct client *c = arg;
+    alloc_runner_restore(&c->allocs, a, tasks, n);
 }
 
 struct client *
@@ -93,85 +190,63 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
         return NULL;
     }
     struct client *c = mem_new(NULL, struct client);
-    memset(c->keep, 0xff, sizeof(c->keep)); /* -1 */
-    c->loop = loop;
-    c->rpc = servers;
-    c->warden = warden;
-    copy_config(c, cfg);
-    if (local_open(loop, c->cfg.state_dir, (size_t)CLIENT_STATE_GIB << 30, &c->state, e) < 0 ||
-        local_node_ids(c->state, c->node_id, c->secret, e) < 0 || meta_load(c, e) < 0) {
-        local_close(c->state);
+    struct ground *g = c->g = mem_new(c, struct ground);
+    *g = (struct ground){.loop = loop, .rpc = servers, .warden = warden};
+    g->hold = (struct hold){.released = on_released, .arg = c};
+    copy_config(g, cfg);
+    c->link = link_new(g, &link_events, c);
+    c->allocs =
+        (struct allocs){.g = g, .events = &alloc_events, .arg = c, .network = &network_hook};
+    c->gc = gc_new(&c->allocs);
+    c->reg = (struct registration){.g = g, .events = &register_events, .arg = c};
+    c->sync = sync_new(&c->allocs, c->gc, &c->gone, &c->reg);
+    c->streams = streams_new(&c->allocs);
+    c->execs = execs_new(&c->allocs);
+    if (local_open(loop, g->cfg.state_dir, (size_t)CLIENT_STATE_GIB << 30, &g->local, e) < 0 ||
+        local_node_ids(g->local, g->node_id, g->secret, e) < 0 ||
+        !(c->reg.meta = c->meta = meta_new(g, on_node_changed, c, e))) {
+        local_close(g->local);
         talloc_free(c);
         return NULL;
     }
-    node_build(c);
+    node_build(g, c->meta);
     return c;
-}
-
-static void
-first_registration(void *arg)
-{
-    struct client *c = arg;
-    c->register_timer = NULL;
-    register_start(c);
 }
 
 int
 client_start(struct client *c, struct err *e)
 {
-    ASSERT(!c->started);
+    ASSERT(!c->g->started);
     auto_mem void *tmp = mem_ctx("restore");
-    int r = local_load(c->state, tmp, restore_row, c, e);
+    int r = local_load(c->g->local, tmp, restore_row, c, e);
     if (r < 0)
         return r;
-    c->started = true;
-    log_info("client", "client started", "node_id", c->node_id, "allocations",
-             LOG_U64(HASH_COUNT(c->allocs)), NULL);
-    struct alloc_runner *ar, *next;
-    HASH_ITER(hh, c->allocs, ar, next)
-    {
+    c->g->started = true;
+    log_info("client", "client started", "node_id", c->g->node_id, "allocations",
+             LOG_U64(HASH_COUNT(c->allocs.all)), NULL);
+    ALLOCS_EACH(&c->allocs, ar)
         alloc_runner_resume(ar);
-    }
-    link_start(c);
+    link_start(c->link);
     /* The warden's info comes within a turn or two and registers; without it, later and without
      * drivers. */
-    if (!c->registering && !c->registered)
-        c->register_timer = timer_start(c->loop, c->warden ? CLIENT_LINK_FIRST_MS : 0,
-                                        first_registration, c);
+    register_start_in(&c->reg, c->g->warden ? LINK_FIRST_MS : 0);
     return 0;
 }
 
-/* ---- stopping --------------------------------------------------------------------------------- */
-
-void
-client_hold(struct client *c)
-{
-    c->held++;
-}
-
-void
-client_release(struct client *c)
-{
-    ASSERT(c->held > 0);
-    c->held--;
-    client_maybe_stopped(c);
-}
+/* --- stopping --- */
 
 static void
 stop_for_good(struct client *c)
 {
-    c->stopping = true;
-    register_stop(c);
-    sync_stop(c);
-    gc_stop(c);
-    streams_stop(c);
-    execs_stop(c);
-    struct alloc_runner *ar, *next;
-    HASH_ITER(hh, c->allocs, ar, next)
-    {
+    c->g->stopping = true;
+    register_stop(&c->reg);
+    sync_stop(c->sync);
+    gc_stop(c->gc);
+    streams_stop(c->streams);
+    execs_stop(c->execs);
+    ALLOCS_EACH(&c->allocs, ar)
         alloc_runner_detach(ar);
-    }
-    local_stop(c->state);
+    local_stop(c->g->local);
 }
 
 /* Tasks did not end in time (the warden may be gone): leave them. */
@@ -181,9 +256,9 @@ quit_overdue(void *arg)
     struct client *c = arg;
     c->quit_timer = NULL;
     log_warn("client", "tasks did not end in time", NULL);
-    c->quitting = false;
+    c->g->quitting = false;
     stop_for_good(c);
-    client_maybe_stopped(c);
+    on_released(c);
 }
 
 static void
@@ -191,33 +266,34 @@ stop_tick(void *arg)
 {
     struct client *c = arg;
     c->stop_posted = false;
-    if (c->quitting) {
-        if (HASH_COUNT(c->allocs) > 0)
+    if (c->g->quitting) {
+        if (HASH_COUNT(c->allocs.all) > 0)
             return; /* the last one's release comes here again */
-        c->quitting = false;
+        c->g->quitting = false;
         timer_stop(TAKE(c->quit_timer));
         stop_for_good(c);
     }
-    if (!c->stopping || c->held > 0 || !c->stop_done)
+    if (!c->g->stopping || c->g->hold.n > 0 || !c->stop_done)
         return;
-    if (local_busy(c->state)) { /* its completion holds nothing: look again */
+    if (local_busy(c->g->local)) { /* its completion holds nothing: look again */
         c->stop_posted = true;
-        loop_post(c->loop, stop_tick, c);
+        loop_post(c->g->loop, stop_tick, c);
         return;
     }
-    link_stop(c);
+    link_stop(c->link);
     void (*done)(void *) = c->stop_done;
     c->stop_done = NULL;
     done(c->stop_arg);
 }
 
-void
-client_maybe_stopped(struct client *c)
+static void
+on_released(void *arg)
 {
-    if ((!c->stopping && !c->quitting) || !c->stop_done || c->stop_posted)
+    struct client *c = arg;
+    if ((!c->g->stopping && !c->g->quitting) || !c->stop_done || c->stop_posted)
         return;
     c->stop_posted = true;
-    loop_post(c->loop, stop_tick, c);
+    loop_post(c->g->loop, stop_tick, c);
 }
 
 void
@@ -226,20 +302,17 @@ client_stop(struct client *c, void (*done)(void *arg), void *arg)
     ASSERT(!c->stop_done);
     c->stop_done = done;
     c->stop_arg = arg;
-    drain_stop(c);
-    if (c->cfg.stop_tasks && c->started) {
-        c->quitting = true;
-        c->quit_timer = timer_start(c->loop, c->cfg.max_kill_timeout_ns / NS_PER_MS + QUIT_EXTRA_MS,
-                                    quit_overdue, c);
-        struct alloc_runner *ar, *next;
-        HASH_ITER(hh, c->allocs, ar, next)
-        {
+    drain_stop(c->drain);
+    if (c->g->cfg.stop_tasks && c->g->started) {
+        c->g->quitting = true;
+        c->quit_timer = timer_start(
+            c->g->loop, c->g->cfg.max_kill_timeout_ns / NS_PER_MS + QUIT_EXTRA_MS, quit_overdue, c);
+        ALLOCS_EACH(&c->allocs, ar)
             alloc_runner_remove(ar);
-        }
     } else {
         stop_for_good(c);
     }
-    client_maybe_stopped(c);
+    on_released(c);
 }
 
 void
@@ -247,48 +320,37 @@ client_free(struct client *c)
 {
     if (!c)
         return;
-    struct alloc_runner *ar, *next;
-    HASH_ITER(hh, c->allocs, ar, next)
-    {
-        HASH_DEL(c->allocs, ar);
-        talloc_free(ar);
-    }
-    struct gone *g, *gnext;
-    HASH_ITER(hh, c->gone, g, gnext)
-    {
-        HASH_DEL(c->gone, g);
-        talloc_free(g);
-    }
-    local_close(c->state);
-    bpf_read_close(&c->counters);
-    link_drop(c);
+    allocs_free(&c->allocs);
+    gone_free(&c->gone);
+    local_close(c->g->local);
+    link_close(c->link);
     talloc_free(c);
 }
 
-/* ---- what the agent asks ---------------------------------------------------------------------- */
+/* --- what the agent asks --- */
 
 const char *
 client_node_id(const struct client *c)
 {
-    return c->node_id;
+    return c->g->node_id;
 }
 
 const struct node *
 client_node(const struct client *c)
 {
-    return c->node;
+    return c->g->node;
 }
 
 bool
 client_has_alloc(const struct client *c, const char *alloc_id)
 {
-    return alloc_runner_find(c, alloc_id) != NULL;
+    return alloc_runner_find(&c->allocs, alloc_id) != NULL;
 }
 
 bool
 client_has_task(const struct client *c, const char *alloc_id, const char *task)
 {
-    struct alloc_runner *ar = alloc_runner_find(c, alloc_id);
+    struct alloc_runner *ar = alloc_runner_find(&c->allocs, alloc_id);
     return ar != NULL && alloc_runner_task(ar, task) != NULL;
 }
 
@@ -296,15 +358,14 @@ void
 client_info(const struct client *c, struct client_info *ret)
 {
     *ret = (struct client_info){
-        .node_id = c->node_id,
-        .known_servers = str_or(c->known_servers, ""),
-        .heartbeat_ttl_ns = c->ttl_ns,
-        .last_heartbeat_ns = c->last_heartbeat_ns ? clock_mono_ns() - c->last_heartbeat_ns : -1,
-        .registered = c->registered,
+        .node_id = c->g->node_id,
+        .known_servers = str_or(c->reg.known_servers, ""),
+        .heartbeat_ttl_ns = c->reg.ttl_ns,
+        .last_heartbeat_ns =
+            c->reg.last_heartbeat_ns ? clock_mono_ns() - c->reg.last_heartbeat_ns : -1,
+        .registered = c->reg.registered,
     };
-    struct alloc_runner *ar, *next;
-    HASH_ITER(hh, c->allocs, ar, next)
-    {
+    ALLOCS_EACH(&c->allocs, ar) {
         ret->allocs++;
         if (alloc_runner_terminal(ar))
             ret->allocs_terminal++;
@@ -315,7 +376,7 @@ client_info(const struct client *c, struct client_info *ret)
     }
 }
 
-/* ---- operations on allocations ---------------------------------------------------------------- */
+/* --- operations on allocations --- */
 
 struct operation { /* answers in a later turn, once all its parts have */
     struct client *c;
@@ -334,7 +395,7 @@ operation_part(void *arg, const struct err *e)
     if (--op->left > 0)
         return;
     op->done(op->arg, op->e.code ? &op->e : NULL);
-    client_release(op->c);
+    hold_release(&op->c->g->hold);
     talloc_free(op);
 }
 
@@ -349,8 +410,8 @@ operation_new(struct client *c, client_done *done, void *arg)
 {
     struct operation *op = mem_new(NULL, struct operation);
     *op = (struct operation){.c = c, .done = done, .arg = arg, .left = 1};
-    client_hold(c);
-    loop_post(c->loop, operation_posted, op);
+    hold_take(&c->g->hold);
+    loop_post(c->g->loop, operation_posted, op);
     return op;
 }
 
@@ -360,7 +421,7 @@ target(struct operation *op, const char *alloc_id, const char *task, struct allo
        struct task_runner **ret_tr)
 {
     *ret_tr = NULL;
-    *ret_ar = alloc_runner_find(op->c, alloc_id);
+    *ret_ar = alloc_runner_find(&op->c->allocs, alloc_id);
     if (!*ret_ar) {
         err_set(&op->e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", alloc_id);
         return false;
@@ -380,9 +441,9 @@ static void
 restart_one(struct task_runner *tr, bool all)
 {
     const char *why = all ? restart_all_text : restart_running_text;
-    unsigned acts = task_sm_restart(&tr->sm, client_now_ns(), why);
+    unsigned acts = task_sm_restart(&tr->sm, clock_wall_ns(), why);
     if (acts == 0 && all)
-        acts = task_sm_rerun(&tr->sm, client_now_ns(), why);
+        acts = task_sm_rerun(&tr->sm, clock_wall_ns(), why);
     task_runner_act(tr, acts);
 }
 
@@ -395,9 +456,9 @@ client_alloc_restart(struct client *c, const char *alloc_id, const char *task, b
     struct task_runner *tr;
     if (!target(op, alloc_id, task, &ar, &tr))
         return;
-    if (alloc_runner_terminal(ar) || ar->rec->stopping) {
-        err_set(&op->e, -ERR_CONFLICT, "allocation \"%s\" has ended or is to stop: it cannot restart",
-                ar->id);
+    if (alloc_runner_terminal(ar) || ar->a.rec->stopping) {
+        err_set(&op->e, -ERR_CONFLICT,
+                "allocation \"%s\" has ended or is to stop: it cannot restart", ar->a.id);
         return;
     }
     if (tr && tr->sm.t->phase != TASK_RUNNING && tr->sm.t->phase != TASK_DELAY) {
@@ -428,7 +489,7 @@ each_running(struct operation *op, struct alloc_runner *ar, struct task_runner *
     }
     if (sent == 0)
         err_set(&op->e, -ERR_CONFLICT, "%s of allocation \"%s\"%s running",
-                tr ? "the task" : "no task", ar->id, tr ? " is not" : " is");
+                tr ? "the task" : "no task", ar->a.id, tr ? " is not" : " is");
 }
 
 void
@@ -457,4 +518,111 @@ client_alloc_pause(struct client *c, const char *alloc_id, const char *task, boo
     struct task_runner *tr;
     if (target(op, alloc_id, task, &ar, &tr))
         each_running(op, ar, tr, task_limits_pause, on);
+}
+
+void
+client_alloc_gc(struct client *c, const char *alloc_id, client_done *done, void *arg)
+{
+    struct operation *op = operation_new(c, done, arg);
+    struct alloc_runner *ar;
+    struct task_runner *tr;
+    if (!target(op, alloc_id, NULL, &ar, &tr))
+        return;
+    op->left++;
+    if (!gc_collect(c->gc, ar, operation_part, op)) {
+        op->left--;
+        err_set(&op->e, -ERR_CONFLICT, "allocation \"%s\" is not terminal: stop it first",
+                ar->a.id);
+    }
+}
+
+void
+client_gc(struct client *c, client_done *done, void *arg)
+{
+    struct operation *op = operation_new(c, done, arg);
+    ALLOCS_EACH(&c->allocs, ar)
+        op->left += gc_collect(c->gc, ar, operation_part, op);
+}
+
+/* --- passed on to its modules --- */
+
+void
+client_reload(struct client *c)
+{
+    link_reload(c->link);
+}
+
+void
+client_drain(struct client *c, const struct drain_spec *spec, client_done *done, void *arg)
+{
+    drain_start(&c->drain, c->g, spec, done, arg);
+}
+
+struct node_meta_response *
+client_meta(const struct client *c, const void *ctx)
+{
+    return meta_response(c->meta, ctx);
+}
+
+void
+client_meta_apply(struct client *c, const struct value *meta, client_done *done, void *arg)
+{
+    meta_apply(c->meta, meta, done, arg);
+}
+
+void
+client_each_live(struct client *c, client_alloc_fn *fn, void *arg)
+{
+    ALLOCS_EACH(&c->allocs, ar)
+        if (!alloc_runner_terminal(ar))
+            fn(arg, ar->a.rec->alloc);
+}
+
+int
+client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, const char *task,
+                   struct alloc_resource_usage **ret, struct err *e)
+{
+    return stats_alloc(&c->allocs, ctx, alloc_id, task, ret, e);
+}
+
+void
+client_each_usage(struct client *c, client_usage_fn *fn, void *arg)
+{
+    stats_each_usage(&c->allocs, fn, arg);
+}
+
+int
+client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e)
+{
+    (void)e;
+    *ret = stats_host(c->g, &c->cpus, ctx);
+    return 0;
+}
+
+void
+client_fs_ls(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
+             void *arg)
+{
+    fs_list(&c->allocs, alloc_id, path, false, done, arg);
+}
+
+void
+client_fs_stat(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
+               void *arg)
+{
+    fs_list(&c->allocs, alloc_id, path, true, done, arg);
+}
+
+void
+client_stream_open(struct client *c, const struct client_stream_request *req,
+                   client_stream_opened *opened, void *arg)
+{
+    streams_open(c->streams, req, opened, arg);
+}
+
+struct client_exec *
+client_exec_open(struct client *c, const char *alloc_id, const struct client_exec_request *req,
+                 const struct client_exec_events *events, void *arg)
+{
+    return execs_open(c->execs, alloc_id, req, events, arg);
 }

@@ -21,6 +21,11 @@
 #include <sys/types.h>
 
 #include "api/api.h"
+#include "client/config.h"
+#include "client/io/exec.h"
+#include "client/io/fs.h"
+#include "client/io/stats.h"
+#include "client/io/stream.h"
 #include "client/limits.h"
 #include "common/err.h"
 
@@ -28,39 +33,6 @@ struct loop;
 struct rpc_client;
 struct warden_client;
 struct client;
-
-/* Copied by client_new. NULL strings and zeros take the default in brackets. */
-struct client_config {
-    const char *state_dir;  /* node id, secret and the state database; made 0700; required */
-    const char *alloc_dir;  /* host path of the allocation directories (the warden's); required */
-    const char *name;       /* node name [host name] */
-    const char *region;     /* [global] */
-    const char *datacenter; /* [dc1] */
-    const char *node_class;
-    const char *node_pool;  /* [default] */
-    const char *http_addr;  /* advertised "ip:port" of this agent's HTTP API */
-    struct str_map meta;
-    struct str_map options; /* client.options of the agent configuration */
-    const char *network_interface;     /* [interface of the default route; lo with `dev`] */
-    int64_t network_speed;             /* Mbit/s [detected or 1000] */
-    int64_t cpu_total_compute;         /* MHz [detected] */
-    int64_t memory_total_mb;           /* [detected] */
-    int64_t disk_total_mb;             /* [detected] */
-    int64_t min_dynamic_port;          /* [20000] */
-    int64_t max_dynamic_port;          /* [32000] */
-    struct node_reserved_resources *reserved;
-    int64_t max_kill_timeout_ns;       /* [30 s] */
-    int64_t gc_max_allocs;             /* beyond so many the oldest that ended goes [50] */
-    int64_t gc_interval_ns;            /* how soon after an end to look at that and the disk [1 min] */
-    int64_t gc_parallel_destroys;      /* [2] */
-    double gc_disk_usage_threshold;    /* percent of the file system of alloc_dir [80] */
-    double gc_inode_usage_threshold;   /* [70] */
-    int64_t node_max_allocs;           /* 0: unlimited */
-    bool dev;              /* loopback fingerprint */
-    bool stop_tasks;       /* client_stop ends all tasks and removes their directories (-dev) */
-    bool default_ineligible;
-    const char *version;   /* our own version, e.g. "0.1.0" */
-};
 
 /* Opens the local state, makes or reads the node's id. `servers` and `warden` are borrowed and must
  * outlive the client; `warden` NULL: no task can start (drivers are reported as not detected). */
@@ -76,12 +48,11 @@ void client_free(struct client *c);
 /* The warden has another policy: what the node says of drivers and isolation follows it. */
 void client_reload(struct client *c);
 
-/* Asks the servers to drain this node, again until one agrees, and waits until the drain is over: every
- * allocation has ended (of system jobs too, unless ignored). Deadlines of the spec: > 0: what is left
- * then is ended; 0: none; < 0: at once. `done` with an error when a server refused, when it took longer
- * than the deadline and the time that tasks have to end, or when the client is stopped; the node stays
- * draining then. One at a time. e NULL: done. */
-typedef void client_done(void *arg, const struct err *e);
+/* Asks the servers to drain this node, again until one agrees, and waits until the drain is over:
+ * every allocation has ended (of system jobs too, unless ignored). Deadlines of the spec: > 0: what
+ * is left then is ended; 0: none; < 0: at once. `done` with an error when a server refused, when it
+ * took longer than the deadline and the time that tasks have to end, or when the client is stopped;
+ * the node stays draining then. One at a time. e NULL: done. */
 void client_drain(struct client *c, const struct drain_spec *spec, client_done *done, void *arg);
 
 const char *client_node_id(const struct client *c);
@@ -102,14 +73,14 @@ struct client_info {
 };
 void client_info(const struct client *c, struct client_info *ret);
 
-/* --- dynamic metadata ------------------------------------------------------------------------- */
+/* --- dynamic metadata --- */
 /* What holds, what was set at run time, and what the configuration says; owned by ctx. */
 struct node_meta_response *client_meta(const struct client *c, const void *ctx);
 
 bool client_has_alloc(const struct client *c, const char *alloc_id);
 bool client_has_task(const struct client *c, const char *alloc_id, const char *task);
 
-/* --- operations on allocations: `e` NULL means done. ------------------------------------------- */
+/* --- operations on allocations: `e` NULL means done. --- */
 /* `task` NULL or "": every running main task; `all_tasks`: also those that are dead already. */
 void client_alloc_restart(struct client *c, const char *alloc_id, const char *task, bool all_tasks,
                           client_done *done, void *arg);
@@ -128,7 +99,7 @@ void client_gc(struct client *c, client_done *done, void *arg);
  * registered again. */
 void client_meta_apply(struct client *c, const struct value *meta, client_done *done, void *arg);
 
-/* --- statistics: quick reads of /proc and cgroup files, answered at once ----------------------- */
+/* --- statistics: quick reads of /proc and cgroup files, answered at once --- */
 /* `task` NULL or "": all tasks. What the kernel does not tell is absent from `Measured`. */
 int client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, const char *task,
                        struct alloc_resource_usage **ret, struct err *e);
@@ -136,93 +107,27 @@ int client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, 
 typedef void client_alloc_fn(void *arg, const struct allocation *a);
 void client_each_live(struct client *c, client_alloc_fn *fn, void *arg);
 /* Every task that runs here; without the statistics of its single processes. */
-typedef void client_usage_fn(void *arg, const struct allocation *a, const char *task,
-                             const struct resource_usage *u);
 void client_each_usage(struct client *c, client_usage_fn *fn, void *arg);
 int client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e);
 
-/* --- files -------------------------------------------------------------------------------------- */
+/* --- files --- */
 /* Paths are relative to the allocation's directory ("alloc/logs", "web/local/x"); a leading '/' is
  * taken off; the secrets and private directories answer ERR_FORBIDDEN. The warden opens beneath. */
-typedef void client_files_done(void *arg, const struct err *e, const struct alloc_files *files);
 void client_fs_ls(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
                   void *arg);
 /* One element. */
 void client_fs_stat(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
                     void *arg);
 
-/* A byte stream for an HTTP body, pulled: the reader asks until -EAGAIN, and is told by `ready`, once
- * per -EAGAIN, that asking again makes sense. */
-struct client_stream;
-
-enum client_stream_kind {
-    CLIENT_STREAM_FILE, /* cat, readat: raw bytes of one file, ends at its end or after `limit` */
-    CLIENT_STREAM_FRAMES, /* fs/stream: frames {Offset, Data, File, FileEvent} of one file */
-    CLIENT_STREAM_LOGS    /* fs/logs: all rotated files of a task's stdout or stderr, in order */
-};
-
-struct client_stream_request {
-    enum client_stream_kind kind;
-    const char *alloc_id;
-    const char *path;     /* FILE, FRAMES */
-    const char *task;     /* LOGS */
-    const char *log_type; /* LOGS: "stdout" or "stderr" */
-    int64_t offset;       /* from `origin`; from the end it counts backwards */
-    bool from_end;        /* origin=end */
-    int64_t limit;        /* FILE: at most this many bytes, 0: all; FRAMES: 0: all */
-    bool follow;          /* FRAMES, LOGS: wait for more; ends when the task is dead and all is read */
-    bool plain;           /* LOGS: raw bytes instead of frames */
-};
-
-/* `s` is owned by the receiver, who closes it. */
-typedef void client_stream_opened(void *arg, const struct err *e, struct client_stream *s);
 void client_stream_open(struct client *c, const struct client_stream_request *req,
                         client_stream_opened *opened, void *arg);
-/* > 0: that many bytes; 0: the end; -EAGAIN: nothing now, `ready` will be called once; else -error. */
-ssize_t client_stream_read(struct client_stream *s, void *buf, size_t n,
-                           void (*ready)(void *arg), void *arg);
-/* Any time, also with a `ready` outstanding (it will not come any more). */
-void client_stream_close(struct client_stream *s);
-
-/* --- commands in running tasks ----------------------------------------------------------------- */
-/* A session: a process that joins a running task, with the task's user, confinement and environment. */
-struct client_exec;
-
-/* Copied. */
-struct client_exec_request {
-    const char *task;        /* NULL or "": the only one that runs */
-    struct str_list command; /* at least one; looked for as a task's command is */
-    bool tty;                /* a terminal of its own: everything it writes is stream 1 */
-    int64_t rows, columns;   /* of the terminal; 0: not known */
-};
-
-/* `exited` or `failed` is the last one, once; `failed` may be the only one. Events come on the loop,
- * never from inside a call of the owner's. */
-struct client_exec_events {
-    /* At most CLIENT_EXEC_CHUNK bytes of stream 1 (standard output) or 2; not while paused. */
-    void (*output)(void *arg, int stream, const void *data, size_t n);
-    void (*closed)(void *arg, int stream); /* the end of that stream */
-    void (*writable)(void *arg);           /* after client_exec_write() returned -EAGAIN */
-    void (*exited)(void *arg, int code, int signal); /* everything it wrote has been delivered */
-    void (*failed)(void *arg, const struct err *e);
-};
-
+/* --- commands in running tasks --- */
 /* Never NULL: what is wrong comes as `failed`. `events` is borrowed, until client_exec_free(). The
  * owner frees it, any time, also in an event and after the last one; a process that runs then is
- * killed with what it started in its session. Before client_stop() is done, all are freed: they fail
- * when the client stops. */
+ * killed with what it started in its session. Before client_stop() is done, all are freed: they
+ * fail when the client stops. */
 struct client_exec *client_exec_open(struct client *c, const char *alloc_id,
                                      const struct client_exec_request *req,
                                      const struct client_exec_events *events, void *arg);
-/* To its standard input; may be called before it has started. 0: go on; -EAGAIN: taken, but stop
- * until `writable`; -ERR_LIMIT: not taken, since CLIENT_EXEC_INPUT_MAX bytes wait already. What the
- * process does not want to read any more is dropped. */
-int client_exec_write(struct client_exec *x, const void *data, size_t n);
-/* The end of its input, after what was written. With a terminal: its end-of-file character. */
-void client_exec_close_input(struct client_exec *x);
-void client_exec_resize(struct client_exec *x, int64_t rows, int64_t columns);
-/* No `output` while on: the process waits once its pipe is full. */
-void client_exec_pause(struct client_exec *x, bool on);
-void client_exec_free(struct client_exec *x);
 
 #endif

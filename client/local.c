@@ -37,7 +37,7 @@ struct waiter {
 };
 
 struct batch { /* a talloc context */
-    struct state *state;
+    struct local *state;
     struct op *ops;
     size_t n, cap;
     struct waiter *waiters;
@@ -45,7 +45,7 @@ struct batch { /* a talloc context */
     int code;
 };
 
-struct state {
+struct local {
     struct loop *loop;
     struct table_env *env;
     size_t map_bytes;
@@ -61,12 +61,12 @@ struct state {
     bool stopping;        /* what does not get to the disk now never will */
 };
 
-static void commit_post(struct state *s);
+static void commit_post(struct local *s);
 
-/* ---- open ------------------------------------------------------------------------------------- */
+/* --- open --- */
 
 int
-local_open(struct loop *loop, const char *dir, size_t map_bytes, struct state **ret, struct err *e)
+local_open(struct loop *loop, const char *dir, size_t map_bytes, struct local **ret, struct err *e)
 {
     int r = dir_make(AT_FDCWD, dir, 0700);
     if (r < 0)
@@ -74,7 +74,7 @@ local_open(struct loop *loop, const char *dir, size_t map_bytes, struct state **
     auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, errno, "open the client's state directory \"%s\"", dir);
-    struct state *s = mem_new(NULL, struct state);
+    struct local *s = mem_new(NULL, struct local);
     s->loop = loop;
     s->dirfd = -1;
     s->map_bytes = map_bytes;
@@ -99,7 +99,7 @@ local_open(struct loop *loop, const char *dir, size_t map_bytes, struct state **
 }
 
 void
-local_stop(struct state *s)
+local_stop(struct local *s)
 {
     s->stopping = true;
     if (!s->retry)
@@ -109,13 +109,13 @@ local_stop(struct state *s)
 }
 
 bool
-local_busy(const struct state *s)
+local_busy(const struct local *s)
 {
     return s->flight != NULL || s->posted;
 }
 
 void
-local_close(struct state *s)
+local_close(struct local *s)
 {
     if (!s)
         return;
@@ -127,7 +127,7 @@ local_close(struct state *s)
 }
 
 static int
-id_file(struct state *s, const char *name, char out[UUID_TEXT], struct err *e)
+id_file(struct local *s, const char *name, char out[UUID_TEXT], struct err *e)
 {
     auto_mem void *tmp = mem_ctx("id");
     char *text = NULL;
@@ -153,16 +153,16 @@ id_file(struct state *s, const char *name, char out[UUID_TEXT], struct err *e)
 }
 
 int
-local_node_ids(struct state *s, char id[UUID_TEXT], char secret[UUID_TEXT], struct err *e)
+local_node_ids(struct local *s, char id[UUID_TEXT], char secret[UUID_TEXT], struct err *e)
 {
     int r = id_file(s, "client-id", id, e);
     return r < 0 ? r : id_file(s, "secret-id", secret, e);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------- */
+/* --- writing --- */
 
 static struct batch *
-batch_of(struct state *s)
+batch_of(struct local *s)
 {
     if (!s->next) {
         s->next = mem_new(s, struct batch);
@@ -175,7 +175,7 @@ static void commit_soon(void *arg);
 
 /* In a later turn, so that what one turn queues is one commit. */
 static void
-commit_post(struct state *s)
+commit_post(struct local *s)
 {
     if (s->posted || s->flight || s->retry)
         return;
@@ -184,7 +184,7 @@ commit_post(struct state *s)
 }
 
 static void
-queue(struct state *s, struct op op)
+queue(struct local *s, struct op op)
 {
     struct batch *b = batch_of(s);
     if (b->n == b->cap) {
@@ -195,7 +195,7 @@ queue(struct state *s, struct op op)
 }
 
 static void
-queue_put(struct state *s, bool task, const char *key, const struct type *t, const void *obj)
+queue_put(struct local *s, bool task, const char *key, const struct type *t, const void *obj)
 {
     auto_buf struct buf out = BUF_INIT(CLIENT_ROW_MAX);
     mp_encode(&out, t, obj);
@@ -211,14 +211,14 @@ queue_put(struct state *s, bool task, const char *key, const struct type *t, con
 }
 
 void
-local_put_alloc(struct state *s, const struct client_alloc *a)
+local_put_alloc(struct local *s, const struct client_alloc *a)
 {
     queue_put(s, false, a->alloc->id, &type_client_alloc, a);
     commit_post(s);
 }
 
 void
-local_put_ack(struct state *s, const struct client_alloc *a)
+local_put_ack(struct local *s, const struct client_alloc *a)
 {
     queue_put(s, false, a->alloc->id, &type_client_alloc, a);
 }
@@ -230,7 +230,7 @@ task_key(const void *ctx, const char *alloc_id, const char *task)
 }
 
 void
-local_put_task(struct state *s, const char *alloc_id, const struct client_task *t)
+local_put_task(struct local *s, const char *alloc_id, const struct client_task *t)
 {
     auto_mem void *tmp = mem_ctx("key");
     queue_put(s, true, task_key(tmp, alloc_id, t->name), &type_client_task, t);
@@ -238,14 +238,14 @@ local_put_task(struct state *s, const char *alloc_id, const struct client_task *
 }
 
 static void
-queue_del(struct state *s, bool task, const char *key)
+queue_del(struct local *s, bool task, const char *key)
 {
     struct batch *b = batch_of(s);
     queue(s, (struct op){.task = task, .del = true, .key = mem_strdup(b, key)});
 }
 
 void
-local_del_alloc(struct state *s, const char *alloc_id)
+local_del_alloc(struct local *s, const char *alloc_id)
 {
     auto_mem void *tmp = mem_ctx("key");
     queue_del(s, false, alloc_id);
@@ -253,7 +253,7 @@ local_del_alloc(struct state *s, const char *alloc_id)
     commit_post(s);
 }
 
-/* ---- committing ------------------------------------------------------------------------------- */
+/* --- committing --- */
 
 static int
 del_prefix(struct table_txn *t, unsigned table, const char *prefix)
@@ -269,7 +269,7 @@ del_prefix(struct table_txn *t, unsigned table, const char *prefix)
 }
 
 static int
-apply(struct state *s, struct table_txn *t, const struct op *op)
+apply(struct local *s, struct table_txn *t, const struct op *op)
 {
     struct slice key = SLICE(op->key, strlen(op->key));
     if (op->del && op->task)
@@ -329,7 +329,7 @@ last_words(struct batch *b)
 
 /* To remove takes pages as well: rows leave some free. */
 static bool
-has_room(struct state *s, const struct op *ops, size_t n)
+has_room(struct local *s, const struct op *ops, size_t n)
 {
     size_t room = s->map_bytes - s->map_bytes / 16, want = 0;
     for (size_t i = 0; i < n; i++)
@@ -338,7 +338,7 @@ has_room(struct state *s, const struct op *ops, size_t n)
 }
 
 static int
-commit_ops(struct state *s, const struct op *ops, size_t n)
+commit_ops(struct local *s, const struct op *ops, size_t n)
 {
     int code = 0;
     if (!has_room(s, ops, n))
@@ -358,7 +358,7 @@ commit_ops(struct state *s, const struct op *ops, size_t n)
 /* The map is full: what is removed makes room for the others, in later transactions. Of rows that differ
  * the order does not matter, and nobody was told yet that they are durable. */
 static int
-commit_full(struct state *s, struct batch *b)
+commit_full(struct local *s, struct batch *b)
 {
     last_words(b);
     size_t dels = 0;
@@ -389,19 +389,19 @@ static void
 commit_work(void *arg)
 {
     struct batch *b = arg;
-    struct state *s = b->state;
+    struct local *s = b->state;
     table_env_reserve(s->env, CLIENT_RESERVE, NULL);
     b->code = commit_ops(s, b->ops, b->n);
     if (b->code == -ERR_LIMIT)
         b->code = commit_full(s, b);
 }
 
-static void commit_next(struct state *s);
+static void commit_next(struct local *s);
 
 static void
 on_retry(void *arg)
 {
-    struct state *s = arg;
+    struct local *s = arg;
     s->retry = NULL;
     commit_next(s);
 }
@@ -409,7 +409,7 @@ on_retry(void *arg)
 /* What could not be written comes before what was queued meanwhile; of each row only the last word, so
  * that a disk that stays full costs no more memory than there are rows. */
 static void
-carry_over(struct state *s, struct batch *failed)
+carry_over(struct local *s, struct batch *failed)
 {
     struct batch *b = batch_of(s);
     size_t n = failed->n + b->n;
@@ -428,7 +428,7 @@ carry_over(struct state *s, struct batch *failed)
 
 /* Of these one recovers without help; after any other nobody knows what is on the disk. */
 static void
-commit_failed(struct state *s, struct batch *b)
+commit_failed(struct local *s, struct batch *b)
 {
     if (!errno_is_shortage(-b->code) && b->code != -ERR_LIMIT) {
         log_error("client", "the disk failed under the local state: leaving", "dir", s->dir, "error",
@@ -449,7 +449,7 @@ static void
 commit_done(void *arg)
 {
     struct batch *b = arg;
-    struct state *s = b->state;
+    struct local *s = b->state;
     s->flight = NULL;
     if (b->code < 0)
         commit_failed(s, b);
@@ -464,7 +464,7 @@ commit_done(void *arg)
 }
 
 static void
-commit_next(struct state *s)
+commit_next(struct local *s)
 {
     if (s->flight || !s->next)
         return;
@@ -475,13 +475,13 @@ commit_next(struct state *s)
 static void
 commit_soon(void *arg)
 {
-    struct state *s = arg;
+    struct local *s = arg;
     s->posted = false;
     commit_next(s);
 }
 
 void
-local_sync(struct state *s, state_synced *fn, void *arg)
+local_sync(struct local *s, state_synced *fn, void *arg)
 {
     struct batch *b = batch_of(s);
     mem_resize(b, b->waiters, struct waiter, b->n_waiters + 1);
@@ -489,7 +489,7 @@ local_sync(struct state *s, state_synced *fn, void *arg)
     commit_post(s);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static void *
 decode(const void *ctx, const struct type *type, struct slice key, struct slice val)
@@ -513,7 +513,7 @@ task_valid(const struct client_task *t)
 }
 
 static void
-load_tasks(struct state *s, struct table_txn *txn, const void *ctx, struct client_alloc *a,
+load_tasks(struct local *s, struct table_txn *txn, const void *ctx, struct client_alloc *a,
            state_row *row, void *arg)
 {
     auto_mem void *tmp = mem_ctx("load");
@@ -533,7 +533,7 @@ load_tasks(struct state *s, struct table_txn *txn, const void *ctx, struct clien
 }
 
 int
-local_load(struct state *s, const void *ctx, state_row *row, void *arg, struct err *e)
+local_load(struct local *s, const void *ctx, state_row *row, void *arg, struct err *e)
 {
     int code = 0;
     struct table_txn *txn = table_read_begin(s->env, &code);

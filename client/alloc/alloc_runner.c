@@ -1,51 +1,56 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * An allocation on this node: its record, its tasks, its directory, its reports. alloc_sm decides,
- * this carries out.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/alloc/alloc_runner.h"
+
 #include <string.h>
 
 #include "api/terms.h"
-#include "client/client_int.h"
+#include "client/limits.h"
+#include "client/link.h"
+#include "client/local.h"
+#include "client/task/launch.h"
+#include "client/task/limits_int.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
+static void step(struct alloc_core *a);
+static void need_dirs(struct alloc_core *a);
+
+static const struct task_events task_events = {step, need_dirs};
+
+static struct alloc_runner *
+runner_of(struct alloc_core *a)
+{
+    _Static_assert(offsetof(struct alloc_runner, a) == 0, "the first");
+    return (struct alloc_runner *)(void *)a;
+}
+
 struct alloc_runner *
-alloc_runner_find(const struct client *c, const char *id)
+alloc_runner_find(const struct allocs *in, const char *id)
 {
     struct alloc_runner *ar = NULL;
-    HASH_FIND_STR(c->allocs, id, ar);
+    HASH_FIND_STR(in->all, id, ar);
     return ar;
 }
 
-void
-alloc_runner_hold(struct alloc_runner *ar)
+static void
+detach(struct alloc_runner *ar)
 {
-    ar->held++;
-    client_hold(ar->c);
+    ar->in->network->stop(ar);
+    timer_stop(TAKE(ar->dirs_timer));
+    for (size_t i = 0; i < ar->n; i++)
+        task_runner_done(&ar->tasks[i]);
 }
 
 static void
-destroy(struct alloc_runner *ar)
+released(void *arg)
 {
-    network_stop(ar);
-    timer_stop(ar->dirs_timer);
-    for (size_t i = 0; i < ar->n; i++)
-        task_runner_done(&ar->tasks[i]);
-    HASH_DEL(ar->c->allocs, ar);
+    struct alloc_runner *ar = arg;
+    if (ar->a.hold.n > 0 || !ar->doomed)
+        return;
+    detach(ar);
+    HASH_DEL(ar->in->all, ar);
     talloc_free(ar);
-}
-
-void
-alloc_runner_release(struct alloc_runner *ar)
-{
-    struct client *c = ar->c;
-    ASSERT(ar->held > 0);
-    ar->held--;
-    if (ar->held == 0 && ar->doomed)
-        destroy(ar);
-    client_release(c);
 }
 
 struct task_runner *
@@ -57,8 +62,7 @@ alloc_runner_task(struct alloc_runner *ar, const char *task)
     return NULL;
 }
 
-/* ---- status and reports -----------------------------------------------------------------------
- */
+/* --- status and reports --- */
 
 static const struct task_sm *const *
 machines(const void *ctx, const struct alloc_runner *ar)
@@ -67,6 +71,13 @@ machines(const void *ctx, const struct alloc_runner *ar)
     for (size_t i = 0; i < ar->n; i++)
         v[i] = &ar->tasks[i].sm;
     return v;
+}
+
+void
+alloc_runner_persist(struct alloc_runner *ar)
+{
+    local_put_alloc(ar->a.g->local, ar->a.rec);
+    ar->in->events->changed(ar->in->arg, ar);
 }
 
 bool
@@ -81,11 +92,11 @@ alloc_runner_terminal(const struct alloc_runner *ar)
 struct allocation *
 alloc_runner_report(const void *ctx, const struct alloc_runner *ar)
 {
-    const struct allocation *a = ar->rec->alloc;
+    const struct allocation *a = ar->a.rec->alloc;
     struct allocation *r = mem_new(ctx, struct allocation);
-    r->id = ar->id;
+    r->id = ar->a.id;
     r->namespace = a->namespace;
-    r->node_id = ar->c->node_id;
+    r->node_id = ar->a.g->node_id;
     r->job_id = a->job_id;
     r->task_group = a->task_group;
     r->client_status = ar->status;
@@ -103,32 +114,31 @@ refresh_status(struct alloc_runner *ar)
     const char *was = ar->status;
     ar->status = alloc_sm_status(machines(tmp, ar), ar->n, &ar->description);
     if (!str_eq(was, ar->status))
-        log_info("client", "allocation is now", "alloc_id", ar->id, "status", ar->status, NULL);
+        log_info("client", "allocation is now", "alloc_id", ar->a.id, "status", ar->status, NULL);
     if (ar->ended_ns == 0 && alloc_runner_terminal(ar)) {
         for (size_t i = 0; i < ar->n; i++)
             if (ar->tasks[i].sm.t->state->finished_at > ar->ended_ns)
                 ar->ended_ns = ar->tasks[i].sm.t->state->finished_at;
         if (ar->ended_ns == 0)
-            ar->ended_ns = client_now_ns();
+            ar->ended_ns = clock_wall_ns();
     }
 }
 
-/* ---- steps ------------------------------------------------------------------------------------
- */
+/* --- steps --- */
 
 static bool
 carry_out(struct alloc_runner *ar, const struct alloc_verdict *v)
 {
-    const struct desired_transition *dt = ar->rec->alloc->desired_transition;
+    const struct desired_transition *dt = ar->a.rec->alloc->desired_transition;
     bool no_delay = dt && dt->no_shutdown_delay.set && dt->no_shutdown_delay.v;
     bool any = false;
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *tr = &ar->tasks[i];
         unsigned acts = 0;
         if (v[i].kill)
-            acts = task_sm_kill(&tr->sm, client_now_ns(), v[i].why, v[i].sibling, no_delay);
+            acts = task_sm_kill(&tr->sm, clock_wall_ns(), v[i].why, v[i].sibling, no_delay);
         else if (v[i].start)
-            acts = task_sm_start(&tr->sm, client_now_ns());
+            acts = task_sm_start(&tr->sm, clock_wall_ns());
         task_runner_act(tr, acts);
         any = any || acts != 0;
     }
@@ -138,42 +148,38 @@ carry_out(struct alloc_runner *ar, const struct alloc_verdict *v)
 static void
 after_terminal(struct alloc_runner *ar)
 {
-    network_remove(ar);
-    if (ar->removed)
-        gc_collect(ar, NULL, NULL);
-    else
-        gc_wake(ar->c);
+    ar->in->network->remove(ar);
+    ar->in->events->ended(ar->in->arg, ar);
 }
 
-void
-alloc_runner_changed(struct alloc_runner *ar)
+static void
+step(struct alloc_core *a)
 {
+    struct alloc_runner *ar = runner_of(a);
     ar->again = true;
-    if (ar->stepping || ar->stopped || ar->collecting)
+    if (ar->stepping || ar->a.stopped || ar->collecting)
         return;
     ar->stepping = true;
-    alloc_runner_hold(ar);
+    hold_take(&ar->a.hold);
     auto_mem void *tmp = mem_ctx("step");
     struct alloc_verdict *v = mem_array(tmp, struct alloc_verdict, ar->n);
     const struct task_sm *const *m = machines(tmp, ar);
     /* Every round moves at least one task forward, so this ends. */
     while (ar->again) {
         ar->again = false;
-        alloc_sm_step(m, ar->n, ar->rec->stopping, v);
+        alloc_sm_step(m, ar->n, ar->a.rec->stopping, v);
         if (carry_out(ar, v))
             ar->again = true;
     }
     ar->stepping = false;
     refresh_status(ar);
-    sync_dirty(ar->c, ar);
-    streams_wake(ar->c, ar->id);
+    ar->in->events->changed(ar->in->arg, ar);
     if (alloc_runner_terminal(ar))
         after_terminal(ar);
-    alloc_runner_release(ar);
+    hold_release(&ar->a.hold);
 }
 
-/* ---- directories ------------------------------------------------------------------------------
- */
+/* --- directories --- */
 
 static bool
 launching(const struct alloc_runner *ar)
@@ -189,11 +195,11 @@ on_dirs_again(void *arg)
 {
     struct alloc_runner *ar = arg;
     ar->dirs_timer = NULL;
-    if (ar->dirs != DIRS_ASKED)
+    if (ar->a.dirs != DIRS_ASKED)
         return;
-    ar->dirs = DIRS_NONE;
+    ar->a.dirs = DIRS_NONE;
     if (launching(ar)) /* else it was stopped meanwhile */
-        alloc_runner_need_dirs(ar);
+        need_dirs(&ar->a);
 }
 
 /* The warden has too much to do just now: no failure of the allocation, which stays as it is. */
@@ -201,33 +207,33 @@ static void
 dirs_wait(struct alloc_runner *ar, const struct err *e)
 {
     if (ar->dirs_backoff_ms == 0)
-        log_info("client", "allocation waits for the warden, which is busy", "alloc_id", ar->id,
+        log_info("client", "allocation waits for the warden, which is busy", "alloc_id", ar->a.id,
                  "reason", e->text, NULL);
     timer_stop(ar->dirs_timer);
     ar->dirs_timer =
-        timer_start(ar->c->loop, client_backoff(&ar->dirs_backoff_ms), on_dirs_again, ar);
+        timer_start(ar->a.g->loop, backoff_next(&ar->dirs_backoff_ms), on_dirs_again, ar);
 }
 
 void
 alloc_runner_dirs_done(struct alloc_runner *ar, const struct err *e)
 {
-    if (!ar->stopped && ar->dirs == DIRS_ASKED && e && e->code == -ERR_BUSY) {
+    if (!ar->a.stopped && ar->a.dirs == DIRS_ASKED && e && e->code == -ERR_BUSY) {
         dirs_wait(ar, e);
         return;
     }
     ar->dirs_backoff_ms = 0;
-    if (ar->stopped) {
+    if (ar->a.stopped) {
         /* nothing */
     } else if (!e) {
-        ar->dirs = DIRS_READY;
+        ar->a.dirs = DIRS_READY;
     } else if (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED) {
-        ar->dirs = DIRS_NONE; /* link_up asks again */
+        ar->a.dirs = DIRS_NONE; /* link_up asks again */
     } else {
-        ar->dirs = DIRS_FAILED;
-        ar->dirs_again = e->code != -ERR_INVALID;
-        str_copy(ar->dirs_error, sizeof(ar->dirs_error), e->text);
+        ar->a.dirs = DIRS_FAILED;
+        ar->a.dirs_again = e->code != -ERR_INVALID;
+        str_copy(ar->a.dirs_error, sizeof(ar->a.dirs_error), e->text);
     }
-    for (size_t i = 0; i < ar->n && !ar->stopped && ar->dirs != DIRS_NONE; i++)
+    for (size_t i = 0; i < ar->n && !ar->a.stopped && ar->a.dirs != DIRS_NONE; i++)
         task_runner_dirs(&ar->tasks[i]);
 }
 
@@ -236,20 +242,21 @@ on_dirs(void *arg, const struct err *e, struct warden_reply *r)
 {
     (void)r;
     struct alloc_runner *ar = arg;
-    if (!e && !ar->stopped && network_own(ar))
-        network_make(ar);
+    if (!e && !ar->a.stopped && alloc_network(&ar->a))
+        ar->in->network->make(ar);
     else
         alloc_runner_dirs_done(ar, e);
-    alloc_runner_release(ar);
+    hold_release(&ar->a.hold);
 }
 
-void
-alloc_runner_need_dirs(struct alloc_runner *ar)
+static void
+need_dirs(struct alloc_core *a)
 {
-    if (ar->dirs == DIRS_ASKED || ar->dirs == DIRS_READY || !ar->c->warden || gc_behind(ar->c))
+    struct alloc_runner *ar = runner_of(a);
+    if (ar->a.dirs == DIRS_ASKED || ar->a.dirs == DIRS_READY || !ar->a.g->warden || ar->in->crowded)
         return;
     timer_stop(TAKE(ar->dirs_timer));
-    ar->dirs = DIRS_ASKED;
+    ar->a.dirs = DIRS_ASKED;
     auto_mem void *tmp = mem_ctx("dirs");
     const struct warden_task **v = mem_array(tmp, const struct warden_task *, ar->n);
     for (size_t i = 0; i < ar->n; i++) {
@@ -259,15 +266,14 @@ alloc_runner_need_dirs(struct alloc_runner *ar)
         t->driver = ar->tasks[i].task->driver;
         v[i] = t;
     }
-    alloc_runner_hold(ar);
-    const struct ephemeral_disk *disk = ar->tg->ephemeral_disk; /* the log files are within it */
-    struct warden_alloc a = {
-        .id = ar->id, .tasks = v, .n = ar->n, .disk_mb = disk ? disk->size_mb.v : 0};
-    warden_alloc_make(ar->c->warden, &a, on_dirs, ar);
+    hold_take(&ar->a.hold);
+    const struct ephemeral_disk *disk = ar->a.tg->ephemeral_disk; /* the log files are within it */
+    struct warden_alloc w = {
+        .id = ar->a.id, .tasks = v, .n = ar->n, .disk_mb = disk ? disk->size_mb.v : 0};
+    warden_alloc_make(ar->a.g->warden, &w, on_dirs, ar);
 }
 
-/* ---- making -----------------------------------------------------------------------------------
- */
+/* --- making --- */
 
 static const struct task_group *
 group_of(const struct allocation *a)
@@ -289,7 +295,7 @@ record_for(struct client_task **tasks, size_t n, const char *name)
 
 /* `rec` and the records in `tasks` become the runner's. NULL when the allocation makes no sense. */
 static struct alloc_runner *
-make(struct client *c, struct client_alloc *rec, struct client_task **tasks, size_t n)
+make(struct allocs *in, struct client_alloc *rec, struct client_task **tasks, size_t n)
 {
     const struct task_group *tg = group_of(rec->alloc);
     if (!tg || !uuid_valid(rec->alloc->id) || tg->tasks.n == 0) {
@@ -298,62 +304,57 @@ make(struct client *c, struct client_alloc *rec, struct client_task **tasks, siz
         return NULL;
     }
     struct alloc_runner *ar = mem_new(NULL, struct alloc_runner);
-    ar->c = c;
-    str_copy(ar->id, sizeof(ar->id), rec->alloc->id);
-    ar->rec = talloc_steal(ar, rec);
-    ar->tg = tg;
+    ar->in = in;
+    ar->a.g = in->g;
+    ar->a.hold = (struct hold){.above = &in->g->hold, .released = released, .arg = ar};
+    str_copy(ar->a.id, sizeof(ar->a.id), rec->alloc->id);
+    ar->a.rec = talloc_steal(ar, rec);
+    ar->a.tg = tg;
     ar->n = tg->tasks.n;
     ar->tasks = mem_array(ar, struct task_runner, ar->n);
     for (size_t i = 0; i < ar->n; i++) {
         const struct task *task = tg->tasks.v[i];
         struct client_task *t = record_for(tasks, n, task->name);
         if (!t)
-            t = task_sm_new_record(ar, task->name, client_now_ns());
+            t = task_sm_new_record(ar, task->name, clock_wall_ns());
         talloc_steal(ar, t);
-        task_runner_init(&ar->tasks[i], ar, task, t);
+        task_runner_init(&ar->tasks[i], &ar->a, &task_events, task, t);
     }
-    HASH_ADD_STR(c->allocs, id, ar);
+    HASH_ADD_STR(in->all, a.id, ar);
     if (str_eq(rec->alloc->client_status, ALLOC_PENDING))
-        ar->told = ALLOC_PENDING; /* what the server says itself is no news to it */
+        ar->report.told = ALLOC_PENDING; /* what the server says itself is no news to it */
     refresh_status(ar);
     return ar;
 }
 
-static void
-persist(struct alloc_runner *ar)
-{
-    local_put_alloc(ar->c->state, ar->rec);
-}
-
 void
-alloc_runner_add(struct client *c, const struct allocation *a)
+alloc_runner_add(struct allocs *in, const struct allocation *a)
 {
     struct client_alloc *rec = mem_new(NULL, struct client_alloc);
     rec->alloc = codec_clone(rec, &type_allocation, a);
     rec->server_index = a->alloc_modify_index;
     rec->stopping = alloc_server_terminal(a);
-    struct alloc_runner *ar = make(c, rec, NULL, 0);
+    struct alloc_runner *ar = make(in, rec, NULL, 0);
     if (!ar) {
         talloc_free(rec);
         return;
     }
-    log_info("client", "allocation received", "alloc_id", ar->id, "job_id", str_or(a->job_id, ""),
+    log_info("client", "allocation received", "alloc_id", ar->a.id, "job_id", str_or(a->job_id, ""),
              "group", str_or(a->task_group, ""), NULL);
-    persist(ar);
+    local_put_alloc(in->g->local, ar->a.rec);
     for (size_t i = 0; i < ar->n; i++)
-        local_put_task(c->state, ar->id, ar->tasks[i].sm.t);
-    alloc_runner_changed(ar);
-    gc_make_room(c);
+        local_put_task(in->g->local, ar->a.id, ar->tasks[i].sm.t);
+    step(&ar->a);
 }
 
 void
-alloc_runner_restore(struct client *c, struct client_alloc *rec, struct client_task **tasks,
+alloc_runner_restore(struct allocs *in, struct client_alloc *rec, struct client_task **tasks,
                      size_t n)
 {
     talloc_steal(NULL, rec);
     for (size_t i = 0; i < n; i++)
         talloc_steal(rec, tasks[i]);
-    struct alloc_runner *ar = make(c, rec, tasks, n);
+    struct alloc_runner *ar = make(in, rec, tasks, n);
     if (!ar)
         talloc_free(rec);
 }
@@ -363,31 +364,36 @@ alloc_runner_resume(struct alloc_runner *ar)
 {
     for (size_t i = 0; i < ar->n; i++)
         task_runner_resume(&ar->tasks[i]);
-    alloc_runner_changed(ar);
+    step(&ar->a);
 }
 
-void
-alloc_runner_link_up(struct alloc_runner *ar)
+static void
+link_up(struct alloc_runner *ar)
 {
-    if (ar->stopped)
+    if (ar->a.stopped)
         return;
     for (size_t i = 0; i < ar->n; i++)
         task_runner_link_up(&ar->tasks[i]);
-    if (launching(ar) && ar->dirs == DIRS_NONE)
-        alloc_runner_need_dirs(ar);
-    network_remove(ar);
-    if (ar->removed && alloc_runner_terminal(ar))
-        gc_collect(ar, NULL, NULL);
+    if (launching(ar) && ar->a.dirs == DIRS_NONE)
+        need_dirs(&ar->a);
+    if (alloc_runner_terminal(ar))
+        after_terminal(ar);
 }
 
-/* ---- changes from the server ------------------------------------------------------------------
- */
+void
+allocs_link_up(struct allocs *in)
+{
+    ALLOCS_EACH(in, ar)
+        link_up(ar);
+}
+
+/* --- changes from the server --- */
 
 void
 alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
 {
     const struct task_group *tg = group_of(a);
-    if (a->alloc_modify_index <= ar->rec->server_index || !tg)
+    if (a->alloc_modify_index <= ar->a.rec->server_index || !tg)
         return;
     /* A group of another shape is another allocation: the server replaces, it does not update. */
     for (size_t i = 0; i < tg->tasks.n; i++)
@@ -395,13 +401,13 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
             return;
     if (tg->tasks.n != ar->n)
         return;
-    struct allocation *old = ar->rec->alloc;
-    ar->rec->alloc = codec_clone(ar->rec, &type_allocation, a);
+    struct allocation *old = ar->a.rec->alloc;
+    ar->a.rec->alloc = codec_clone(ar->a.rec, &type_allocation, a);
     if (old->network_status) /* the servers have it from here */
-        ar->rec->alloc->network_status =
-            codec_clone(ar->rec->alloc, &type_alloc_network_status, old->network_status);
-    ar->rec->server_index = a->alloc_modify_index;
-    ar->tg = tg = group_of(ar->rec->alloc);
+        ar->a.rec->alloc->network_status =
+            codec_clone(ar->a.rec->alloc, &type_alloc_network_status, old->network_status);
+    ar->a.rec->server_index = a->alloc_modify_index;
+    ar->a.tg = tg = group_of(ar->a.rec->alloc);
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *tr = alloc_runner_task(ar, tg->tasks.v[i]->name);
         bool resize = task_limits_differ(tr->task, tg->tasks.v[i]);
@@ -413,22 +419,22 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
         }
     }
     talloc_free(old);
-    if (alloc_server_terminal(a) && !ar->rec->stopping) {
-        log_info("client", "allocation is to stop", "alloc_id", ar->id, NULL);
-        ar->rec->stopping = true;
+    if (alloc_server_terminal(a) && !ar->a.rec->stopping) {
+        log_info("client", "allocation is to stop", "alloc_id", ar->a.id, NULL);
+        ar->a.rec->stopping = true;
     }
-    persist(ar);
-    alloc_runner_changed(ar);
+    local_put_alloc(ar->a.g->local, ar->a.rec);
+    step(&ar->a);
 }
 
 void
 alloc_runner_stop(struct alloc_runner *ar)
 {
-    if (!ar->rec->stopping) {
-        ar->rec->stopping = true;
-        persist(ar);
+    if (!ar->a.rec->stopping) {
+        ar->a.rec->stopping = true;
+        local_put_alloc(ar->a.g->local, ar->a.rec);
     }
-    alloc_runner_changed(ar);
+    step(&ar->a);
 }
 
 void
@@ -440,28 +446,23 @@ alloc_runner_remove(struct alloc_runner *ar)
     alloc_runner_stop(ar);
 }
 
-/* ---- end --------------------------------------------------------------------------------------
- */
+/* --- end --- */
 
 static void
 collected(struct alloc_runner *ar, const struct err *e)
 {
     ar->collecting = false;
-    if (ar->doomed || ar->stopped) {
+    if (ar->doomed || ar->a.stopped) {
         /* the agent goes down: what is left is found at the next start */
     } else if (!e) {
-        local_del_alloc(ar->c->state, ar->id);
-        if (!ar->removed)
-            gc_note_gone(ar->c, ar->id, ar->rec->server_index);
+        local_del_alloc(ar->a.g->local, ar->a.id);
         ar->doomed = true;
-        log_info("client", "allocation collected", "alloc_id", ar->id, NULL);
+        log_info("client", "allocation collected", "alloc_id", ar->a.id, NULL);
     } else {
-        log_warn("client", "allocation directory was not removed", "alloc_id", ar->id, "error",
+        log_warn("client", "allocation directory was not removed", "alloc_id", ar->a.id, "error",
                  e->text, NULL);
-        if (ar->removed)
-            gc_retry(ar->c);
     }
-    gc_ended(ar, e);
+    ar->in->events->gone(ar->in->arg, ar, e);
 }
 
 static void
@@ -470,7 +471,7 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
     (void)r;
     struct alloc_runner *ar = arg;
     collected(ar, e);
-    alloc_runner_release(ar);
+    hold_release(&ar->a.hold);
 }
 
 struct destroying {
@@ -487,10 +488,10 @@ on_task_destroyed(void *arg, const struct err *e, struct warden_reply *r)
     struct alloc_runner *ar = d->ar;
     if (--d->left == 0) {
         talloc_free(d);
-        alloc_runner_hold(ar);
-        warden_alloc_remove(ar->c->warden, ar->id, on_removed, ar);
+        hold_take(&ar->a.hold);
+        warden_alloc_remove(ar->a.g->warden, ar->a.id, on_removed, ar);
     }
-    alloc_runner_release(ar);
+    hold_release(&ar->a.hold);
 }
 
 static void
@@ -498,34 +499,39 @@ collect_posted(void *arg)
 {
     struct alloc_runner *ar = arg;
     collected(ar, NULL);
-    alloc_runner_release(ar);
+    hold_release(&ar->a.hold);
 }
 
 void
 alloc_runner_destroy(struct alloc_runner *ar)
 {
     ASSERT(alloc_runner_terminal(ar) && ar->collecting);
-    if (!ar->c->warden) {
-        alloc_runner_hold(ar);
-        loop_post(ar->c->loop, collect_posted, ar);
+    if (!ar->a.g->warden) {
+        hold_take(&ar->a.hold);
+        loop_post(ar->a.g->loop, collect_posted, ar);
         return;
     }
     /* also what was never launched: its directories may have been made */
     struct destroying *d = mem_new(NULL, struct destroying);
     *d = (struct destroying){ar, ar->n};
     for (size_t i = 0; i < ar->n; i++) {
-        alloc_runner_hold(ar);
-        warden_destroy(ar->c->warden, ar->id, ar->tasks[i].sm.t->name, on_task_destroyed, d);
+        hold_take(&ar->a.hold);
+        warden_destroy(ar->a.g->warden, ar->a.id, ar->tasks[i].sm.t->name, on_task_destroyed, d);
     }
 }
 
 void
 alloc_runner_detach(struct alloc_runner *ar)
 {
-    ar->stopped = true;
-    gc_dequeue(ar);
-    network_stop(ar);
-    timer_stop(TAKE(ar->dirs_timer));
-    for (size_t i = 0; i < ar->n; i++)
-        task_runner_done(&ar->tasks[i]);
+    ar->a.stopped = true;
+    detach(ar);
+}
+
+void
+allocs_free(struct allocs *in)
+{
+    ALLOCS_EACH(in, ar) {
+        HASH_DEL(in->all, ar);
+        talloc_free(ar);
+    }
 }

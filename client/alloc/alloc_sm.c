@@ -169,15 +169,6 @@ alloc_sm_step(task_list tasks, size_t n, bool stop, struct alloc_verdict *v)
         start_some(tasks, n, v);
 }
 
-bool
-alloc_sm_done(task_list tasks, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!is_dead(tasks[i]))
-            return false;
-    return true;
-}
-
 const char *
 alloc_sm_status(task_list tasks, size_t n, const char **ret_description)
 {

@@ -30,8 +30,6 @@ struct alloc_verdict { /* for one task */
 void alloc_sm_step(const struct task_sm *const *tasks, size_t n, bool stop,
                    struct alloc_verdict *verdicts);
 
-/* All tasks are dead. */
-bool alloc_sm_done(const struct task_sm *const *tasks, size_t n);
 /* "pending", "running", "complete", "failed" and the words beside it. */
 const char *alloc_sm_status(const struct task_sm *const *tasks, size_t n, const char **ret_description);
 

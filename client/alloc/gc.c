@@ -1,33 +1,53 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Collection of terminal allocations, oldest first: while there are more than gc_max_allocs, while
- * the disk is too full, or when asked. Looked at when an allocation comes, and gc_interval after one
- * has ended; while none has ended there is no timer.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/alloc/gc.h"
+
 #include <sys/statvfs.h>
 
-#include "client/client_int.h"
+#include "client/limits.h"
+#include "client/link.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
+enum { RETRY_MS = 2000 /* an allocation's directory was not removed */ };
+
+struct gc {
+    struct ground *g;
+    struct allocs *allocs;
+    struct alloc_runner *first, **last; /* waiting to be destroyed */
+    size_t waiting;                     /* length of that queue */
+    int64_t running;
+    struct timer *timer;
+    struct timer *retry_timer;
+    bool looking; /* a worker measures the disk */
+    bool full;    /* it was too full: measure again after the next one is gone */
+};
+
+struct gc *
+gc_new(struct allocs *allocs)
+{
+    struct gc *gc = mem_new(allocs->g, struct gc);
+    gc->g = allocs->g;
+    gc->allocs = allocs;
+    return gc;
+}
+
 static bool
 collectable(const struct alloc_runner *ar)
 {
-    return alloc_runner_terminal(ar) && !ar->collecting && !ar->doomed && !ar->stopped;
+    return alloc_runner_terminal(ar) && !ar->collecting && !ar->doomed && !ar->a.stopped;
 }
 
 /* What may go first: what the server does not know yet must not be forgotten. *ret_tracked: how many
  * there are of all kinds. */
 static struct alloc_runner *
-oldest(const struct client *c, int64_t *ret_tracked)
+oldest(const struct gc *gc, int64_t *ret_tracked)
 {
-    struct alloc_runner *ar, *tmp, *best = NULL;
+    struct alloc_runner *best = NULL;
     int64_t n = 0;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
+    ALLOCS_EACH(gc->allocs, ar) {
         n += !ar->collecting && !ar->doomed;
-        if (collectable(ar) && !ar->dirty && !ar->in_flight &&
+        if (collectable(ar) && !ar->report.dirty && !ar->report.in_flight &&
             (!best || ar->ended_ns < best->ended_ns))
             best = ar;
     }
@@ -35,148 +55,140 @@ oldest(const struct client *c, int64_t *ret_tracked)
     return best;
 }
 
-static void look(struct client *c);
+static void look(struct gc *gc);
 
-/* ---- destroying, some at a time ---------------------------------------------------------------- */
+/* --- destroying, some at a time --- */
 
-void
-gc_dequeue(struct alloc_runner *ar)
+static struct alloc_runner *
+dequeue(struct gc *gc)
 {
-    struct client *c = ar->c;
-    if (!ar->gc_queued)
-        return;
-    struct alloc_runner **at = &c->gc_first;
-    while (*at != ar)
-        at = &(*at)->gc_next;
-    *at = ar->gc_next;
-    if (c->gc_last == &ar->gc_next)
-        c->gc_last = at;
-    ar->gc_queued = false;
-    c->gc_waiting--;
-}
-
-bool
-gc_behind(struct client *c)
-{
-    c->gc_behind = c->gc_behind || c->gc_waiting > CLIENT_REMOVALS_MAX;
-    return c->gc_behind;
+    struct alloc_runner *ar = gc->first;
+    if (!ar)
+        return NULL;
+    gc->first = ar->gc.next;
+    gc->waiting--;
+    return ar;
 }
 
 static void
-catch_up(struct client *c)
+catch_up(struct gc *gc)
 {
-    if (!c->gc_behind || c->gc_waiting > CLIENT_REMOVALS_MAX / 2)
+    if (!gc->allocs->crowded || gc->waiting > CLIENT_REMOVALS_MAX / 2)
         return;
-    c->gc_behind = false;
-    if (!c->link_up) /* that asks as well */
-        return;
-    struct alloc_runner *ar, *tmp;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        alloc_runner_link_up(ar);
-    }
+    gc->allocs->crowded = false;
+    if (gc->g->link->up) /* else that comes */
+        allocs_link_up(gc->allocs);
 }
 
 static void
-pump(struct client *c)
+pump(struct gc *gc)
 {
-    while (c->gc_running < c->cfg.gc_parallel_destroys && c->gc_first) {
-        struct alloc_runner *ar = c->gc_first;
-        gc_dequeue(ar);
-        c->gc_running++;
+    struct alloc_runner *ar;
+    while (gc->running < gc->g->cfg.gc_parallel_destroys && (ar = dequeue(gc))) {
+        gc->running++;
         alloc_runner_destroy(ar);
     }
 }
 
-void
-gc_collect(struct alloc_runner *ar, client_done *done, void *arg)
+bool
+gc_collect(struct gc *gc, struct alloc_runner *ar, client_done *done, void *arg)
 {
-    struct client *c = ar->c;
-    ASSERT(alloc_runner_terminal(ar));
-    if (ar->collecting || ar->doomed)
-        return;
+    if (!collectable(ar))
+        return false;
     ar->collecting = true;
-    ar->gc_done = done;
-    ar->gc_arg = arg;
-    ar->gc_next = NULL;
-    ar->gc_queued = true;
-    if (!c->gc_first)
-        c->gc_last = &c->gc_first;
-    *c->gc_last = ar;
-    c->gc_last = &ar->gc_next;
-    c->gc_waiting++;
-    pump(c);
+    ar->gc.done = done;
+    ar->gc.arg = arg;
+    ar->gc.next = NULL;
+    if (!gc->first)
+        gc->last = &gc->first;
+    *gc->last = ar;
+    gc->last = &ar->gc.next;
+    gc->waiting++;
+    pump(gc);
+    gc->allocs->crowded = gc->allocs->crowded || gc->waiting > CLIENT_REMOVALS_MAX;
+    return true;
 }
 
 static void
 tell(struct alloc_runner *ar, const struct err *e)
 {
-    client_done *done = ar->gc_done;
-    ar->gc_done = NULL;
+    client_done *done = ar->gc.done;
+    ar->gc.done = NULL;
     if (done)
-        done(ar->gc_arg, e);
+        done(ar->gc.arg, e);
+}
+
+static void
+on_retry(void *arg)
+{
+    struct gc *gc = arg;
+    gc->retry_timer = NULL;
+    ALLOCS_EACH(gc->allocs, ar)
+        if (ar->removed)
+            gc_collect(gc, ar, NULL, NULL);
 }
 
 void
-gc_ended(struct alloc_runner *ar, const struct err *e)
+gc_ended(struct gc *gc, struct alloc_runner *ar, const struct err *e)
 {
-    struct client *c = ar->c;
-    c->gc_running--;
+    gc->running--;
     tell(ar, e);
-    pump(c);
-    if (!c->stopping)
-        catch_up(c);
-    if (!e && c->gc_full)
-        look(c);
+    pump(gc);
+    if (gc->g->stopping)
+        return;
+    catch_up(gc);
+    if (e && ar->removed && !gc->retry_timer) /* what the servers forgot: soon again */
+        gc->retry_timer = timer_start(gc->g->loop, RETRY_MS, on_retry, gc);
+    if (!e && gc->full)
+        look(gc);
     else
-        gc_wake(c); /* after an error: not at once */
+        gc_wake(gc); /* after an error: not at once */
 }
 
 void
-gc_stop(struct client *c)
+gc_stop(struct gc *gc)
 {
-    timer_stop(TAKE(c->gc_timer));
-    timer_stop(TAKE(c->gc_retry_timer));
+    timer_stop(TAKE(gc->timer));
+    timer_stop(TAKE(gc->retry_timer));
     struct err e = ERR_INIT;
     err_set(&e, -ERR_CANCELED, "the agent goes down");
-    while (c->gc_first) {
-        struct alloc_runner *ar = c->gc_first;
-        gc_dequeue(ar);
+    struct alloc_runner *ar;
+    while ((ar = dequeue(gc))) {
         ar->collecting = false;
         tell(ar, &e);
     }
 }
 
-/* ---- looking ----------------------------------------------------------------------------------- */
+/* --- looking --- */
 
 struct look {
-    struct client *c;
+    struct gc *gc;
     double disk_pct, inode_pct;
 };
 
 static void
 on_timer(void *arg)
 {
-    struct client *c = arg;
-    c->gc_timer = NULL;
-    look(c);
+    struct gc *gc = arg;
+    gc->timer = NULL;
+    look(gc);
 }
 
 void
-gc_make_room(struct client *c)
+gc_make_room(struct gc *gc)
 {
     struct alloc_runner *ar;
     int64_t n;
-    while (!c->stopping && (ar = oldest(c, &n)) && n > c->cfg.gc_max_allocs)
-        gc_collect(ar, NULL, NULL);
+    while (!gc->g->stopping && (ar = oldest(gc, &n)) && n > gc->g->cfg.gc_max_allocs)
+        gc_collect(gc, ar, NULL, NULL);
 }
 
 void
-gc_wake(struct client *c)
+gc_wake(struct gc *gc)
 {
     int64_t n;
-    if (!c->gc_timer && !c->gc_looking && !c->stopping && oldest(c, &n))
-        c->gc_timer = timer_start(c->loop, c->cfg.gc_interval_ns / NS_PER_MS, on_timer, c);
+    if (!gc->timer && !gc->looking && !gc->g->stopping && oldest(gc, &n))
+        gc->timer = timer_start(gc->g->loop, gc->g->cfg.gc_interval_ns / NS_PER_MS, on_timer, gc);
 }
 
 static void
@@ -184,7 +196,7 @@ measure(void *arg)
 {
     struct look *l = arg;
     struct statvfs v;
-    if (statvfs(l->c->cfg.alloc_dir, &v) < 0)
+    if (statvfs(l->gc->g->cfg.alloc_dir, &v) < 0)
         return;
     uint64_t used = v.f_blocks - v.f_bfree; /* as df: of what the unprivileged may use */
     if (used + v.f_bavail > 0)
@@ -198,169 +210,35 @@ static void
 measured(void *arg)
 {
     struct look *l = arg;
-    struct client *c = l->c;
+    struct gc *gc = l->gc;
     int64_t n;
-    c->gc_looking = false;
-    gc_make_room(c);
-    struct alloc_runner *ar = oldest(c, &n);
-    bool full = l->disk_pct > c->cfg.gc_disk_usage_threshold ||
-                l->inode_pct > c->cfg.gc_inode_usage_threshold;
-    c->gc_full = !c->stopping && full && ar;
-    if (c->gc_full) {
-        log_info("client", "the disk of the allocations is filling: collecting the oldest that ended",
-                 "alloc_id", ar->id, "disk_percent", LOG_U64((uint64_t)l->disk_pct), "inode_percent",
-                 LOG_U64((uint64_t)l->inode_pct), NULL);
-        gc_collect(ar, NULL, NULL);
+    gc->looking = false;
+    gc_make_room(gc);
+    struct alloc_runner *ar = oldest(gc, &n);
+    bool full = l->disk_pct > gc->g->cfg.gc_disk_usage_threshold ||
+                l->inode_pct > gc->g->cfg.gc_inode_usage_threshold;
+    gc->full = !gc->g->stopping && full && ar;
+    if (gc->full) {
+        log_info("client",
+                 "the disk of the allocations is filling: collecting the oldest that ended",
+                 "alloc_id", ar->a.id, "disk_percent", LOG_U64((uint64_t)l->disk_pct),
+                 "inode_percent", LOG_U64((uint64_t)l->inode_pct), NULL);
+        gc_collect(gc, ar, NULL, NULL);
     } else {
-        gc_wake(c);
+        gc_wake(gc);
     }
     talloc_free(l);
-    client_release(c);
+    hold_release(&gc->g->hold);
 }
 
 static void
-look(struct client *c)
+look(struct gc *gc)
 {
-    if (c->gc_looking || c->stopping)
+    if (gc->looking || gc->g->stopping)
         return;
     struct look *l = mem_new(NULL, struct look);
-    l->c = c;
-    c->gc_looking = true;
-    client_hold(c);
-    loop_work(c->loop, measure, measured, l);
-}
-
-static void
-on_retry(void *arg)
-{
-    struct client *c = arg;
-    struct alloc_runner *ar, *tmp;
-    c->gc_retry_timer = NULL;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        if (ar->removed && collectable(ar))
-            gc_collect(ar, NULL, NULL);
-    }
-}
-
-void
-gc_retry(struct client *c)
-{
-    if (!c->gc_retry_timer && !c->stopping)
-        c->gc_retry_timer = timer_start(c->loop, CLIENT_GC_RETRY_MS, on_retry, c);
-}
-
-bool
-gc_is_gone(const struct client *c, const char *id, uint64_t index)
-{
-    struct gone *g = NULL;
-    HASH_FIND_STR(c->gone, id, g);
-    return g && index <= g->index;
-}
-
-void
-gc_note_gone(struct client *c, const char *id, uint64_t index)
-{
-    struct gone *g = mem_new(NULL, struct gone);
-    str_copy(g->id, sizeof(g->id), id);
-    g->index = index;
-    gc_forget(c, id);
-    HASH_ADD_STR(c->gone, id, g);
-}
-
-void
-gc_forget(struct client *c, const char *id)
-{
-    struct gone *g = NULL;
-    HASH_FIND_STR(c->gone, id, g);
-    if (!g)
-        return;
-    HASH_DEL(c->gone, g);
-    talloc_free(g);
-}
-
-/* ---- when asked ------------------------------------------------------------------------------- */
-
-struct gc_all {
-    struct client *c;
-    client_done *done;
-    void *arg;
-    size_t left;
-    struct err first;
-};
-
-static void
-gc_finish(struct gc_all *g)
-{
-    if (--g->left > 0)
-        return;
-    g->done(g->arg, g->first.code ? &g->first : NULL);
-    client_release(g->c);
-    talloc_free(g);
-}
-
-static void
-gc_one(void *arg, const struct err *e)
-{
-    struct gc_all *g = arg;
-    if (e)
-        err_set(&g->first, e->code, "%s", e->text);
-    gc_finish(g);
-}
-
-static void
-gc_posted(void *arg)
-{
-    gc_finish(arg);
-}
-
-void
-client_gc(struct client *c, client_done *done, void *arg)
-{
-    struct gc_all *g = mem_new(NULL, struct gc_all);
-    *g = (struct gc_all){.c = c, .done = done, .arg = arg, .left = 1};
-    client_hold(c);
-    struct alloc_runner *ar, *tmp;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        if (!collectable(ar))
-            continue;
-        g->left++;
-        gc_collect(ar, gc_one, g);
-    }
-    loop_post(c->loop, gc_posted, g);
-}
-
-struct gc_fail {
-    struct client *c;
-    client_done *done;
-    void *arg;
-    struct err e;
-};
-
-static void
-gc_failed(void *arg)
-{
-    struct gc_fail *f = arg;
-    f->done(f->arg, &f->e);
-    client_release(f->c);
-    talloc_free(f);
-}
-
-void
-client_alloc_gc(struct client *c, const char *alloc_id, client_done *done, void *arg)
-{
-    struct alloc_runner *ar = alloc_runner_find(c, alloc_id);
-    if (ar && collectable(ar)) {
-        gc_collect(ar, done, arg);
-        return;
-    }
-    struct gc_fail *f = mem_new(NULL, struct gc_fail);
-    *f = (struct gc_fail){.c = c, .done = done, .arg = arg};
-    if (!ar)
-        err_set(&f->e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", alloc_id);
-    else
-        err_set(&f->e, -ERR_CONFLICT, "allocation \"%s\" is not terminal: stop it first", ar->id);
-    client_hold(c);
-    loop_post(c->loop, gc_failed, f);
+    l->gc = gc;
+    gc->looking = true;
+    hold_take(&gc->g->hold);
+    loop_work(gc->g->loop, measure, measured, l);
 }

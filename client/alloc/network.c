@@ -1,30 +1,15 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The network of an allocation, where its group asks for one of its own (mode none or bridge): made
- * by the warden before the first task starts, removed when the last one has ended, since then the
- * servers give its ports to others.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/alloc/network.h"
+
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "client/client_int.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
-/* NULL: the host's. */
-static const struct network_resource *
-own(const struct alloc_runner *ar)
-{
-    const struct network_resource *n = ar->tg->networks.n > 0 ? ar->tg->networks.v[0] : NULL;
-    return n && !str_empty(n->mode) && !str_eq(n->mode, "host") ? n : NULL;
-}
-
-bool
-network_own(const struct alloc_runner *ar)
-{
-    return own(ar) != NULL;
-}
+static void network_make(struct alloc_runner *ar);
+static void network_remove(struct alloc_runner *ar);
 
 static int
 fill_ports(struct net_request *q, const struct allocation *a, struct err *e)
@@ -51,23 +36,21 @@ fill_ports(struct net_request *q, const struct allocation *a, struct err *e)
 static bool
 somebody_leaves(const struct alloc_runner *ar)
 {
-    struct alloc_runner *other, *next;
-    HASH_ITER (hh, ar->c->allocs, other, next)
-        if (other != ar && own(other) && !other->network_gone &&
-            (other->rec->stopping || alloc_runner_terminal(other)))
+    ALLOCS_EACH(ar->in, other)
+        if (other != ar && alloc_network(&other->a) && !other->network.gone &&
+            (other->a.rec->stopping || alloc_runner_terminal(other)))
             return true;
     return false;
 }
 
 static void
-wake_waiting(struct client *c)
+wake_waiting(struct allocs *allocs)
 {
-    struct alloc_runner *ar, *next;
-    HASH_ITER (hh, c->allocs, ar, next) {
-        if (!ar->network_waiting)
+    ALLOCS_EACH(allocs, ar) {
+        if (!ar->network.waiting)
             continue;
-        ar->network_waiting = false;
-        if (!ar->stopped && !alloc_runner_terminal(ar))
+        ar->network.waiting = false;
+        if (!ar->a.stopped && !alloc_runner_terminal(ar))
             network_make(ar);
     }
 }
@@ -76,50 +59,49 @@ static void
 on_made(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct alloc_runner *ar = arg;
-    if (e && e->code == -ERR_CONFLICT && !ar->stopped && somebody_leaves(ar)) {
-        log_info("client", "network waits for another allocation to end", "alloc_id", ar->id, "reason",
-                 e->text, NULL);
-        ar->network_waiting = true;
-        alloc_runner_release(ar);
+    if (e && e->code == -ERR_CONFLICT && !ar->a.stopped && somebody_leaves(ar)) {
+        log_info("client", "network waits for another allocation to end", "alloc_id", ar->a.id,
+                 "reason", e->text, NULL);
+        ar->network.waiting = true;
+        hold_release(&ar->a.hold);
         return;
     }
     const struct alloc_network_status *s = e ? NULL : r->msg->network;
-    struct allocation *a = ar->rec->alloc;
-    if (s && !ar->stopped && !str_empty(s->address) &&
+    struct allocation *a = ar->a.rec->alloc;
+    if (s && !ar->a.stopped && !str_empty(s->address) &&
         (!a->network_status || !str_eq(a->network_status->address, s->address))) {
         a->network_status = codec_clone(a, &type_alloc_network_status, s);
-        const struct dns_config *dns = own(ar)->dns;
+        const struct dns_config *dns = alloc_network(&ar->a)->dns;
         a->network_status->dns =
             dns ? codec_clone(a->network_status, &type_dns_config, dns) : NULL;
-        local_put_alloc(ar->c->state, ar->rec);
-        sync_dirty(ar->c, ar);
+        alloc_runner_persist(ar);
     }
     alloc_runner_dirs_done(ar, e);
-    alloc_runner_release(ar);
+    hold_release(&ar->a.hold);
 }
 
-void
+static void
 network_make(struct alloc_runner *ar)
 {
-    const struct network_resource *n = own(ar);
+    const struct network_resource *n = alloc_network(&ar->a);
     struct err e = ERR_INIT;
     auto_mem void *tmp = mem_ctx("network");
     struct net_request *q = mem_new(tmp, struct net_request);
     q->mode = n->mode;
-    if (str_eq(n->mode, "bridge") && fill_ports(q, ar->rec->alloc, &e) < 0) {
+    if (str_eq(n->mode, "bridge") && fill_ports(q, ar->a.rec->alloc, &e) < 0) {
         alloc_runner_dirs_done(ar, &e);
         return;
     }
-    ar->network_gone = false;
-    alloc_runner_hold(ar);
-    warden_net_make(ar->c->warden, ar->id, q, on_made, ar);
+    ar->network.gone = false;
+    hold_take(&ar->a.hold);
+    warden_net_make(ar->a.g->warden, ar->a.id, q, on_made, ar);
 }
 
 static void
 on_again(void *arg)
 {
     struct alloc_runner *ar = arg;
-    ar->network_timer = NULL;
+    ar->network.timer = NULL;
     network_remove(ar);
 }
 
@@ -128,38 +110,41 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
 {
     (void)r;
     struct alloc_runner *ar = arg;
-    ar->network_removing = false;
-    if (ar->stopped) {
+    ar->network.removing = false;
+    if (ar->a.stopped) {
         /* the next agent does it */
     } else if (!e) {
-        ar->network_gone = true;
-        wake_waiting(ar->c);
-    } else if (e->code == -ERR_BUSY) { /* the warden does not know yet that the last task has ended */
-        ar->network_timer = timer_start(ar->c->loop, CLIENT_AGAIN_MS, on_again, ar);
+        ar->network.gone = true;
+        wake_waiting(ar->in);
+    } else if (e->code ==
+               -ERR_BUSY) { /* the warden does not know yet that the last task has ended */
+        ar->network.timer = timer_start(ar->a.g->loop, CLIENT_AGAIN_MS, on_again, ar);
     } else if (e->code != -ERR_UNAVAILABLE && e->code != -ERR_CLOSED) { /* else link_up comes */
         log_warn("client", "network was not removed: it goes with the allocation's directory",
-                 "alloc_id", ar->id, "error", e->text, NULL);
-        ar->network_gone = true;
-        wake_waiting(ar->c);
+                 "alloc_id", ar->a.id, "error", e->text, NULL);
+        ar->network.gone = true;
+        wake_waiting(ar->in);
     }
-    alloc_runner_release(ar);
+    hold_release(&ar->a.hold);
 }
 
-void
+static void
 network_remove(struct alloc_runner *ar)
 {
-    if (!own(ar) || ar->network_gone || ar->network_removing || ar->network_timer || ar->stopped ||
-        !ar->c->warden || !alloc_runner_terminal(ar))
+    if (!alloc_network(&ar->a) || ar->network.gone || ar->network.removing || ar->network.timer ||
+        ar->a.stopped || !ar->a.g->warden || !alloc_runner_terminal(ar))
         return;
-    ar->network_removing = true;
-    ar->dirs = DIRS_NONE;
-    alloc_runner_hold(ar);
-    warden_net_remove(ar->c->warden, ar->id, on_removed, ar);
+    ar->network.removing = true;
+    ar->a.dirs = DIRS_NONE;
+    hold_take(&ar->a.hold);
+    warden_net_remove(ar->a.g->warden, ar->a.id, on_removed, ar);
 }
 
-void
+static void
 network_stop(struct alloc_runner *ar)
 {
-    timer_stop(ar->network_timer);
-    ar->network_timer = NULL;
+    timer_stop(ar->network.timer);
+    ar->network.timer = NULL;
 }
+
+const struct alloc_hook network_hook = {network_make, network_remove, network_stop};

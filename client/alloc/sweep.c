@@ -1,22 +1,15 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * What nobody here owns: tasks whose allocation is not in the local state (it was lost, or a crash
- * came between the first request and the write) and directories of such allocations. Looked for
- * each time the warden is there anew: first the tasks, in pages, then, when these have ended, the
- * directories.
- *
- * An allocation is in the client's table before anything of it is asked of the warden, and requests
- * are carried out in order, so what is not in the table when an answer comes may be removed.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/alloc/sweep.h"
+
 #include <string.h>
 
-#include "client/client_int.h"
+#include "client/link.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
 struct sweep {
-    struct client *c;
+    struct allocs *allocs;
     size_t left; /* requests without an answer */
     bool dirs;   /* tasks are done */
 };
@@ -28,24 +21,24 @@ static void
 asked(struct sweep *s)
 {
     s->left++;
-    client_hold(s->c);
+    hold_take(&s->allocs->g->hold);
 }
 
 /* After every answer; the last one of the tasks goes on with the directories. */
 static void
 answered(struct sweep *s, bool broken)
 {
-    struct client *c = s->c;
+    struct allocs *allocs = s->allocs;
     if (--s->left == 0) {
-        if (!broken && !s->dirs && c->link_up && !c->stopping) {
+        if (!broken && !s->dirs && allocs->g->link->up && !allocs->g->stopping) {
             s->dirs = true;
             ask_dirs(s, 0);
         } else {
-            c->sweeping = false;
+            allocs->sweeping = false;
             talloc_free(s);
         }
     }
-    client_release(c);
+    hold_release(&allocs->g->hold);
 }
 
 static void
@@ -59,15 +52,15 @@ static void
 on_tasks(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct sweep *s = arg;
-    size_t n = e || s->c->stopping ? 0 : r->msg->records.n;
+    size_t n = e || s->allocs->g->stopping ? 0 : r->msg->records.n;
     for (size_t i = 0; i < n; i++) {
         const struct task_record *t = r->msg->records.v[i];
-        if (alloc_runner_find(s->c, t->alloc_id))
+        if (alloc_runner_find(s->allocs, t->alloc_id))
             continue;
         log_warn("client", "a task of an allocation that is not known here is ended", "alloc_id",
                  t->alloc_id, "task", t->task_name, NULL);
         asked(s);
-        warden_destroy(s->c->warden, t->alloc_id, t->task_name, on_done, s);
+        warden_destroy(s->allocs->g->warden, t->alloc_id, t->task_name, on_done, s);
     }
     if (n > 0 && r->msg->next != 0)
         ask_tasks(s, r->msg->records.v[n - 1]->alloc_id, r->msg->records.v[n - 1]->task_name);
@@ -78,23 +71,23 @@ static void
 ask_tasks(struct sweep *s, const char *alloc_id, const char *task)
 {
     asked(s);
-    warden_list(s->c->warden, alloc_id, task, on_tasks, s);
+    warden_list(s->allocs->g->warden, alloc_id, task, on_tasks, s);
 }
 
 static void
 on_dirs(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct sweep *s = arg;
-    for (size_t i = 0; !e && !s->c->stopping && i < r->msg->files.n; i++) {
+    for (size_t i = 0; !e && !s->allocs->g->stopping && i < r->msg->files.n; i++) {
         const char *name = r->msg->files.v[i]->name;
-        if (!uuid_valid(name) || alloc_runner_find(s->c, name))
+        if (!uuid_valid(name) || alloc_runner_find(s->allocs, name))
             continue;
         log_info("client", "the directory of an allocation that is not known here is removed",
                  "alloc_id", name, NULL);
         asked(s);
-        warden_alloc_remove(s->c->warden, name, on_done, s);
+        warden_alloc_remove(s->allocs->g->warden, name, on_done, s);
     }
-    if (!e && !s->c->stopping && r->msg->next != 0)
+    if (!e && !s->allocs->g->stopping && r->msg->next != 0)
         ask_dirs(s, r->msg->next);
     answered(s, e != NULL);
 }
@@ -103,16 +96,16 @@ static void
 ask_dirs(struct sweep *s, int64_t offset)
 {
     asked(s);
-    warden_readdir(s->c->warden, NULL, NULL, offset, on_dirs, s);
+    warden_readdir(s->allocs->g->warden, NULL, NULL, offset, on_dirs, s);
 }
 
 void
-sweep_start(struct client *c)
+sweep_start(struct allocs *allocs)
 {
-    if (c->sweeping || c->stopping)
+    if (allocs->sweeping || allocs->g->stopping)
         return;
-    c->sweeping = true;
+    allocs->sweeping = true;
     struct sweep *s = mem_new(NULL, struct sweep);
-    s->c = c;
+    s->allocs = allocs;
     ask_tasks(s, NULL, NULL);
 }

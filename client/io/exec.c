@@ -18,9 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/client.h"
-#include "client/client_int.h"
+#include "client/alloc/alloc_runner.h"
+#include "client/io/exec.h"
 #include "client/limits.h"
+#include "client/task/launch.h"
 #include "common/buf.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -39,9 +40,17 @@ struct channel {
     struct watch *watch;
 };
 
+struct execs {
+    struct ground *g;
+    struct allocs *allocs;
+    struct client_exec *first;
+    size_t n;
+};
+
 struct client_exec {                 /* a talloc context */
-    struct client_exec *prev, *next; /* of the client */
-    struct client *c;
+    struct client_exec *prev, *next; /* of all */
+    struct execs *all;
+    struct ground *g;
     const struct client_exec_events *events;
     void *arg;
     enum exec_state state;
@@ -62,8 +71,7 @@ struct client_exec {                 /* a talloc context */
     struct err e; /* lost, or not started */
 };
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* --- life --- */
 
 static void
 channel_close(struct channel *ch)
@@ -85,18 +93,18 @@ close_all(struct client_exec *x)
 static void
 exec_release(struct client_exec *x)
 {
-    struct client *c = x->c;
+    struct execs *all = x->all;
     close_all(x);
     buf_done(&x->input);
     if (x->prev)
         x->prev->next = x->next;
     else
-        c->execs = x->next;
+        all->first = x->next;
     if (x->next)
         x->next->prev = x->prev;
-    c->n_execs--;
+    all->n--;
     talloc_free(x);
-    client_release(c);
+    hold_release(&all->g->hold);
 }
 
 void
@@ -135,8 +143,7 @@ tell_end(struct client_exec *x)
     (void)still_there(x);
 }
 
-/* ---- output -----------------------------------------------------------------------------------
- */
+/* --- output --- */
 
 static unsigned
 terminal_events(const struct client_exec *x)
@@ -173,7 +180,7 @@ await_output(struct client_exec *x)
     if (x->out[0].fd < 0 && x->out[1].fd < 0)
         tell_end(x);
     else if (!x->paused)
-        x->linger = timer_start(x->c->loop, LINGER_MS, on_linger, x);
+        x->linger = timer_start(x->g->loop, LINGER_MS, on_linger, x);
 }
 
 static void
@@ -203,8 +210,7 @@ read_output(struct client_exec *x, int i)
         await_output(x);
 }
 
-/* ---- input ------------------------------------------------------------------------------------
- */
+/* --- input --- */
 
 static size_t
 waiting(const struct client_exec *x)
@@ -289,8 +295,7 @@ client_exec_close_input(struct client_exec *x)
     arrange(x);
 }
 
-/* ---- events of the loop -----------------------------------------------------------------------
- */
+/* --- events of the loop --- */
 
 static void
 on_input(void *arg, int fd, unsigned events)
@@ -346,7 +351,7 @@ watch_channel(struct client_exec *x, struct channel *ch, int fd, unsigned events
     if (fd < 0)
         return true;
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
-    ch->watch = watch_fd(x->c->loop, fd, events, fn, x);
+    ch->watch = watch_fd(x->g->loop, fd, events, fn, x);
     return ch->watch != NULL;
 }
 
@@ -382,8 +387,7 @@ on_started(void *arg, const struct err *e, struct warden_reply *r)
     room_again(x);
 }
 
-/* ---- what the owner asks ----------------------------------------------------------------------
- */
+/* --- what the owner asks --- */
 
 void
 client_exec_resize(struct client_exec *x, int64_t rows, int64_t columns)
@@ -406,7 +410,7 @@ client_exec_pause(struct client_exec *x, bool on)
     if (on)
         timer_stop(TAKE(x->linger));
     else if (x->state == EXEC_OVER && !x->linger)
-        x->linger = timer_start(x->c->loop, LINGER_MS, on_linger, x);
+        x->linger = timer_start(x->g->loop, LINGER_MS, on_linger, x);
 }
 
 static void
@@ -424,7 +428,7 @@ refused(void *arg)
 static struct task_runner *
 find_task(struct client_exec *x, const char *alloc_id, const char *task)
 {
-    struct alloc_runner *ar = alloc_runner_find(x->c, alloc_id);
+    struct alloc_runner *ar = alloc_runner_find(x->all->allocs, alloc_id);
     struct task_runner *tr = NULL;
     size_t n = 0;
     if (!ar) {
@@ -439,9 +443,9 @@ find_task(struct client_exec *x, const char *alloc_id, const char *task)
         n++;
     }
     if (n > 1)
-        err_set(&x->e, -ERR_INVALID, "allocation \"%s\" runs %zu tasks: name one", ar->id, n);
+        err_set(&x->e, -ERR_INVALID, "allocation \"%s\" runs %zu tasks: name one", ar->a.id, n);
     else if (!tr && !str_empty(task))
-        err_set(&x->e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->id, task);
+        err_set(&x->e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->a.id, task);
     else if (!tr || tr->sm.t->phase != TASK_RUNNING)
         err_set(&x->e, -ERR_CONFLICT, "task \"%.100s\" is not running",
                 tr ? tr->sm.t->name : str_or(task, ""));
@@ -455,11 +459,11 @@ static void
 begin(struct client_exec *x, const char *alloc_id, const struct client_exec_request *req)
 {
     auto_mem void *tmp = mem_ctx("exec");
-    if (x->c->stopping)
+    if (x->g->stopping)
         err_set(&x->e, -ERR_UNAVAILABLE, "this agent stops");
-    else if (!x->c->warden)
+    else if (!x->g->warden)
         err_set(&x->e, -ERR_UNAVAILABLE, "the warden is not running: no command can start");
-    else if (x->c->n_execs > CLIENT_EXECS_MAX)
+    else if (x->all->n > CLIENT_EXECS_MAX)
         err_set(&x->e, -ERR_BUSY, "%d commands run in tasks of this node: end one",
                 CLIENT_EXECS_MAX);
     else if (req->command.n == 0 || str_empty(req->command.v[0]))
@@ -476,34 +480,43 @@ begin(struct client_exec *x, const char *alloc_id, const struct client_exec_requ
                                    .tty = req->tty,
                                    .rows = req->rows,
                                    .columns = req->columns};
-    warden_exec(x->c->warden, alloc_id, tr->sm.t->name, &q, on_started, x);
+    warden_exec(x->g->warden, alloc_id, tr->sm.t->name, &q, on_started, x);
+}
+
+struct execs *
+execs_new(struct allocs *allocs)
+{
+    struct execs *all = mem_new(allocs->g, struct execs);
+    *all = (struct execs){.g = allocs->g, .allocs = allocs};
+    return all;
 }
 
 struct client_exec *
-client_exec_open(struct client *c, const char *alloc_id, const struct client_exec_request *req,
-                 const struct client_exec_events *events, void *arg)
+execs_open(struct execs *all, const char *alloc_id, const struct client_exec_request *req,
+           const struct client_exec_events *events, void *arg)
 {
     struct client_exec *x = mem_new(NULL, struct client_exec);
-    *x = (struct client_exec){.c = c, .events = events, .arg = arg, .tty = req->tty};
+    *x = (struct client_exec){
+        .all = all, .g = all->g, .events = events, .arg = arg, .tty = req->tty};
     x->in.fd = x->out[0].fd = x->out[1].fd = x->exit.fd = -1;
     buf_init(&x->input, CLIENT_EXEC_INPUT_MAX);
-    x->next = c->execs;
+    x->next = all->first;
     if (x->next)
         x->next->prev = x;
-    c->execs = x;
-    c->n_execs++;
-    client_hold(c);
+    all->first = x;
+    all->n++;
+    hold_take(&all->g->hold);
     x->asking = true;
     begin(x, alloc_id, req);
     if (x->e.code)
-        loop_post(c->loop, refused, x);
+        loop_post(all->g->loop, refused, x);
     return x;
 }
 
 void
-execs_stop(struct client *c)
+execs_stop(struct execs *all)
 {
-    for (struct client_exec *x = c->execs, *next; x; x = next) {
+    for (struct client_exec *x = all->first, *next; x; x = next) {
         next = x->next;
         if (x->state == EXEC_TOLD || (x->asking && x->e.code))
             continue;

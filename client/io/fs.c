@@ -1,13 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Lists and facts of files below an allocation's directory. The warden opens and reads; this checks the
- * path first, so that a bad one gets a clear error.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/io/fs.h"
+
 #include <string.h>
 
 #include "api/limits.h"
 #include "api/plain.h"
-#include "client/client_int.h"
+#include "client/alloc/alloc_runner.h"
 #include "client/limits.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -44,7 +42,7 @@ fs_check_path(const void *ctx, const char *path, const char **ret, struct err *e
 }
 
 struct files_op { /* a talloc context */
-    struct client *c;
+    struct ground *g;
     char id[UUID_TEXT];
     const char *path;
     bool stat;
@@ -58,9 +56,9 @@ static void
 files_finish(struct files_op *op)
 {
     op->done(op->arg, op->e.code ? &op->e : NULL, op->e.code ? NULL : &op->files);
-    struct client *c = op->c;
+    struct ground *g = op->g;
     talloc_free(op);
-    client_release(c);
+    hold_release(&g->hold);
 }
 
 static void
@@ -100,42 +98,29 @@ static void
 files_ask(struct files_op *op, int64_t offset)
 {
     if (op->stat)
-        warden_stat(op->c->warden, op->id, op->path, on_files, op);
+        warden_stat(op->g->warden, op->id, op->path, on_files, op);
     else
-        warden_readdir(op->c->warden, op->id, op->path, offset, on_files, op);
+        warden_readdir(op->g->warden, op->id, op->path, offset, on_files, op);
 }
 
-static void
-files_start(struct client *c, const char *alloc_id, const char *path, bool stat,
-            client_files_done *done, void *arg)
+void
+fs_list(struct allocs *allocs, const char *alloc_id, const char *path, bool stat,
+        client_files_done *done, void *arg)
 {
+    struct ground *g = allocs->g;
     struct files_op *op = mem_new(NULL, struct files_op);
-    *op = (struct files_op){.c = c, .stat = stat, .done = done, .arg = arg};
-    client_hold(c);
-    if (!alloc_runner_find(c, alloc_id))
+    *op = (struct files_op){.g = g, .stat = stat, .done = done, .arg = arg};
+    hold_take(&g->hold);
+    if (!alloc_runner_find(allocs, alloc_id))
         err_set(&op->e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", alloc_id);
-    else if (!c->warden)
+    else if (!g->warden)
         err_set(&op->e, -ERR_UNAVAILABLE, "the warden is not running: files cannot be read");
     else
         fs_check_path(op, str_or(path, "/"), &op->path, &op->e);
     if (op->e.code) {
-        loop_post(c->loop, files_posted, op);
+        loop_post(g->loop, files_posted, op);
         return;
     }
     str_copy(op->id, sizeof(op->id), alloc_id);
     files_ask(op, 0);
-}
-
-void
-client_fs_ls(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
-             void *arg)
-{
-    files_start(c, alloc_id, path, false, done, arg);
-}
-
-void
-client_fs_stat(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
-               void *arg)
-{
-    files_start(c, alloc_id, path, true, done, arg);
 }

@@ -1,8 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Statistics of the host and of tasks, read when somebody asks. Rates are over the time since they were
- * last asked for (since start, the first time). What the kernel does not tell is left out of Measured.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/io/stats.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +9,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "client/client_int.h"
+#include "client/alloc/alloc_runner.h"
 #include "client/limits.h"
+#include "client/link.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -23,7 +22,7 @@
 
 #define RATE_MIN_NS (NS_PER_S / 2) /* shorter intervals give the last rate again */
 
-/* ---- processes -------------------------------------------------------------------------------- */
+/* --- processes --- */
 
 struct proc_stats {
     int64_t user_us;
@@ -146,7 +145,7 @@ add_pids(const void *ctx, struct task_runner *tr, struct task_resource_usage *u,
         add_children(ctx, rec->shim_pid, u, sums);
 }
 
-/* ---- rates ------------------------------------------------------------------------------------ */
+/* --- rates --- */
 
 void
 cpu_sample_add(struct cpu_sample *s, int64_t now_ns, int64_t start_ns, int64_t user_us,
@@ -168,15 +167,15 @@ cpu_sample_add(struct cpu_sample *s, int64_t now_ns, int64_t start_ns, int64_t u
 }
 
 static double
-core_mhz(const struct client *c)
+core_mhz(const struct ground *g)
 {
-    const struct node_resources *r = c->node->node_resources;
+    const struct node_resources *r = g->node->node_resources;
     if (!r || !r->cpu || r->cpu->total_cpu_cores <= 0)
         return 0;
     return (double)r->cpu->cpu_shares / (double)r->cpu->total_cpu_cores;
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------ */
+/* --- tasks --- */
 
 static void
 fill_memory(const void *ctx, struct memory_stats *m, const struct cgroup_stats *cg,
@@ -211,11 +210,11 @@ fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu, const s
     int64_t system = cg->system_us >= 0 ? cg->system_us : sums->total.system_us;
     if (cg->user_us < 0 && sums->n == 0)
         return;
-    cpu_sample_add(&tr->cpu, client_now_ns(), tr->sm.t->state->started_at, user, system);
+    cpu_sample_add(&tr->cpu, clock_wall_ns(), tr->sm.t->state->started_at, user, system);
     cpu->user_mode = tr->cpu.user_pct;
     cpu->system_mode = tr->cpu.system_pct;
     cpu->percent = tr->cpu.user_pct + tr->cpu.system_pct;
-    cpu->total_ticks = cpu->percent / 100.0 * core_mhz(tr->ar->c);
+    cpu->total_ticks = cpu->percent / 100.0 * core_mhz(tr->ar->g);
     measured(ctx, &cpu->measured, "System Mode");
     measured(ctx, &cpu->measured, "User Mode");
     measured(ctx, &cpu->measured, "Percent");
@@ -227,21 +226,12 @@ fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu, const s
     }
 }
 
-uint64_t
-task_cgroup_id(struct task_runner *tr)
-{
-    struct record rec;
-    if (tr->cgroup_id == 0 && tr->record >= 0 && record_read_raw(tr->record, &rec) == 0)
-        tr->cgroup_id = rec.cgroup_id;
-    return tr->cgroup_id;
-}
-
 /* Absent where nothing counts. */
 static void
 fill_network(struct task_runner *tr, struct resource_usage *u)
 {
     struct bpf_net_counts n;
-    if (!bpf_read_net(&tr->ar->c->counters, task_cgroup_id(tr), &tr->counters_at, &n))
+    if (!bpf_read_net(&tr->ar->g->link->counters, task_runner_cgroup_id(tr), &tr->counters_at, &n))
         return;
     struct network_stats *s = u->network_stats = mem_new(u, struct network_stats);
     s->rx_bytes = n.rx_bytes;
@@ -272,7 +262,7 @@ static void
 fill_processes(struct task_runner *tr, struct resource_usage *u)
 {
     struct bpf_run_counts n;
-    if (!bpf_read_run(&tr->ar->c->counters, task_cgroup_id(tr), &tr->runs_at, &n))
+    if (!bpf_read_run(&tr->ar->g->link->counters, task_runner_cgroup_id(tr), &tr->runs_at, &n))
         return;
     struct process_stats *s = u->process_stats = mem_new(u, struct process_stats);
     s->execs = n.execs;
@@ -291,7 +281,7 @@ static void
 fill_blocks(struct task_runner *tr, struct resource_usage *u)
 {
     struct bpf_block_counts n;
-    if (!bpf_read_block(&tr->ar->c->counters, task_cgroup_id(tr), &tr->blocks_at, &n))
+    if (!bpf_read_block(&tr->ar->g->link->counters, task_runner_cgroup_id(tr), &tr->blocks_at, &n))
         return;
     struct block_stats *s = u->block_stats = mem_new(u, struct block_stats);
     s->read_ops = n.reads;
@@ -342,7 +332,7 @@ static struct task_resource_usage *
 task_usage(const void *ctx, struct task_runner *tr, bool pids)
 {
     struct task_resource_usage *u = mem_new(ctx, struct task_resource_usage);
-    u->timestamp = client_now_ns();
+    u->timestamp = clock_wall_ns();
     u->resource_usage = mem_new(u, struct resource_usage);
     u->resource_usage->memory_stats = new_memory(u);
     u->resource_usage->cpu_stats = mem_new(u, struct cpu_stats);
@@ -413,16 +403,17 @@ add_usage(struct resource_usage *sum, const struct resource_usage *r)
 }
 
 int
-client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, const char *task,
-                   struct alloc_resource_usage **ret, struct err *e)
+stats_alloc(struct allocs *allocs, const void *ctx, const char *alloc_id, const char *task,
+            struct alloc_resource_usage **ret, struct err *e)
 {
-    struct alloc_runner *ar = alloc_runner_find(c, alloc_id);
+    struct alloc_runner *ar = alloc_runner_find(allocs, alloc_id);
     if (!ar)
         return err_set(e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", alloc_id);
     if (!str_empty(task) && !alloc_runner_task(ar, task))
-        return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->id, task);
+        return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->a.id,
+                       task);
     struct alloc_resource_usage *u = mem_new(ctx, struct alloc_resource_usage);
-    u->timestamp = client_now_ns();
+    u->timestamp = clock_wall_ns();
     u->resource_usage = mem_new(u, struct resource_usage);
     u->resource_usage->memory_stats = new_memory(u);
     u->resource_usage->cpu_stats = mem_new(u, struct cpu_stats);
@@ -439,34 +430,24 @@ client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, cons
 }
 
 void
-client_each_live(struct client *c, client_alloc_fn *fn, void *arg)
+stats_each_usage(struct allocs *allocs, client_usage_fn *fn, void *arg)
 {
-    struct alloc_runner *ar, *next;
-    HASH_ITER (hh, c->allocs, ar, next)
-        if (!alloc_runner_terminal(ar))
-            fn(arg, ar->rec->alloc);
-}
-
-void
-client_each_usage(struct client *c, client_usage_fn *fn, void *arg)
-{
-    struct alloc_runner *ar, *next;
-    HASH_ITER (hh, c->allocs, ar, next)
+    ALLOCS_EACH(allocs, ar)
         for (size_t i = 0; i < ar->n; i++) {
             struct task_runner *tr = &ar->tasks[i];
             if (!task_sm_process(tr->sm.t))
                 continue;
             auto_mem void *tmp = mem_ctx("usage");
-            fn(arg, ar->rec->alloc, tr->sm.t->name, task_usage(tmp, tr, false)->resource_usage);
-        }
-}
+            fn(arg, ar->a.rec->alloc, tr->sm.t->name, task_usage(tmp, tr, false)->resource_usage);
+            }
+    }
 
-/* ---- host ------------------------------------------------------------------------------------- */
+    /* --- host --- */
 
-static void
-host_memory(const void *ctx, struct host_stats *h)
-{
-    char *text = NULL;
+    static void
+    host_memory(const void *ctx, struct host_stats *h)
+    {
+        char *text = NULL;
     h->memory = mem_new(h, struct host_memory_stats);
     if (file_read(ctx, AT_FDCWD, "/proc/meminfo", 64 << 10, &text, NULL) < 0)
         return;
@@ -505,14 +486,11 @@ struct host_cpus {
 };
 
 static void
-host_cpu(struct client *c, const void *ctx, struct host_stats *h)
+host_cpu(const struct ground *g, struct host_cpus *last, const void *ctx, struct host_stats *h)
 {
     char *text = NULL, *save = NULL;
     if (file_read(ctx, AT_FDCWD, "/proc/stat", 4 << 20, &text, NULL) < 0)
         return;
-    if (!c->host_cpus)
-        c->host_cpus = mem_new(c, struct host_cpus);
-    struct host_cpus *last = c->host_cpus;
     size_t i = 0;
     for (char *l = strtok_r(text, "\n", &save); l && i < STATS_CPUS_MAX; l = strtok_r(NULL, "\n", &save)) {
         char name[16];
@@ -534,7 +512,7 @@ host_cpu(struct client *c, const void *ctx, struct host_stats *h)
         s->system = d.system / total * 100;
         s->idle = d.idle / total * 100;
         s->total_percent = s->user + s->system;
-        s->total_ticks = s->total_percent / 100 * core_mhz(c);
+        s->total_ticks = s->total_percent / 100 * core_mhz(g);
         h->cpu_ticks_consumed += s->total_ticks;
         list_add(h, h->cpu, s);
     }
@@ -559,23 +537,23 @@ host_disk(const void *ctx, const char *device, const char *mountpoint, const cha
     return d;
 }
 
-int
-client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e)
+struct host_stats *
+stats_host(struct ground *g, struct host_cpus **last, const void *ctx)
 {
-    (void)e;
     auto_mem void *tmp = mem_ctx("host stats");
     struct host_stats *h = mem_new(ctx, struct host_stats);
-    h->timestamp = client_now_ns();
+    h->timestamp = clock_wall_ns();
     host_memory(tmp, h);
-    host_cpu(c, tmp, h);
-    const char *volume = str_map_get(&c->node->attributes, "unique.storage.volume");
-    h->alloc_dir_stats = host_disk(h, str_or(volume, ""), c->cfg.alloc_dir, c->cfg.alloc_dir);
+    if (!*last)
+        *last = mem_new(g, struct host_cpus);
+    host_cpu(g, *last, tmp, h);
+    const char *volume = str_map_get(&g->node->attributes, "unique.storage.volume");
+    h->alloc_dir_stats = host_disk(h, str_or(volume, ""), g->cfg.alloc_dir, g->cfg.alloc_dir);
     list_add(h, h->disk_stats, h->alloc_dir_stats);
     char *text = NULL;
     if (file_read(tmp, AT_FDCWD, "/proc/uptime", 128, &text, NULL) == 0) {
         text[strcspn(text, ".")] = 0;
         (void)num_parse_u64(text, &h->uptime);
     }
-    *ret = h;
-    return 0;
+    return h;
 }

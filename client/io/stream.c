@@ -16,8 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/client_int.h"
+#include "client/alloc/alloc_runner.h"
+#include "client/io/fs.h"
 #include "client/io/log_index.h"
+#include "client/io/stream.h"
 #include "client/limits.h"
 #include "common/buf.h"
 #include "common/fd.h"
@@ -34,9 +36,17 @@ static const char log_dir[] = "alloc/logs";
 
 enum stream_state { STREAM_LIST, STREAM_OPEN, STREAM_READ, STREAM_WAIT, STREAM_END, STREAM_FAIL };
 
+struct streams {
+    struct ground *g;
+    struct allocs *allocs;
+    struct client_stream *first;
+    size_t n;
+};
+
 struct client_stream {
-    struct client_stream *prev, *next; /* of the client */
-    struct client *c;
+    struct client_stream *prev, *next; /* of all */
+    struct streams *all;
+    struct ground *g;
     struct client_stream_request req; /* strings owned */
     char id[UUID_TEXT];
     enum stream_state state;
@@ -75,12 +85,12 @@ struct client_stream {
 static void open_current(struct client_stream *s);
 static void list_logs(struct client_stream *s, int64_t offset);
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* --- life --- */
 
 static void
 stream_free(struct client_stream *s)
 {
-    struct client *c = s->c;
+    struct streams *all = s->all;
     watch_stop(s->watch);
     timer_stop(s->timer);
     fd_close(&s->inotify);
@@ -89,12 +99,12 @@ stream_free(struct client_stream *s)
     if (s->prev)
         s->prev->next = s->next;
     else
-        c->streams = s->next;
+        all->first = s->next;
     if (s->next)
         s->next->prev = s->prev;
-    c->n_streams--;
+    all->n--;
     talloc_free(s);
-    client_release(c);
+    hold_release(&all->g->hold);
 }
 
 void
@@ -152,13 +162,13 @@ progress(struct client_stream *s)
         stream_free(s);
 }
 
-/* ---- following -------------------------------------------------------------------------------- */
+/* --- following --- */
 
 static bool
 task_is_over(const struct client_stream *s)
 {
-    struct alloc_runner *ar = alloc_runner_find(s->c, s->id);
-    if (!ar || s->c->stopping)
+    struct alloc_runner *ar = alloc_runner_find(s->all->allocs, s->id);
+    if (!ar || s->g->stopping)
         return true;
     if (s->req.kind != CLIENT_STREAM_LOGS)
         return alloc_runner_terminal(ar);
@@ -218,7 +228,7 @@ watch_set_up(struct client_stream *s, int fd, uint32_t mask)
         s->polled = true;
         return;
     }
-    s->watch = watch_fd(s->c->loop, s->inotify, WATCH_READ, on_inotify, s);
+    s->watch = watch_fd(s->g->loop, s->inotify, WATCH_READ, on_inotify, s);
 }
 
 /* Where the watch does not tell: the kernel refused it or dropped some of its events. */
@@ -250,13 +260,13 @@ wait_more(struct client_stream *s)
 {
     s->state = STREAM_WAIT;
     if (!s->timer && (s->frames || s->polled))
-        s->timer = timer_start(s->c->loop, s->polled ? STREAM_POLL_MS : STREAM_BEAT_MS, on_beat, s);
+        s->timer = timer_start(s->g->loop, s->polled ? STREAM_POLL_MS : STREAM_BEAT_MS, on_beat, s);
 }
 
 void
-streams_wake(struct client *c, const char *alloc_id)
+streams_wake(struct streams *all, const char *alloc_id)
 {
-    for (struct client_stream *s = c->streams, *next; s; s = next) {
+    for (struct client_stream *s = all->first, *next; s; s = next) {
         next = s->next;
         if (s->state != STREAM_WAIT || strcmp(s->id, alloc_id) != 0)
             continue;
@@ -266,9 +276,9 @@ streams_wake(struct client *c, const char *alloc_id)
 }
 
 void
-streams_stop(struct client *c)
+streams_stop(struct streams *all)
 {
-    for (struct client_stream *s = c->streams, *next; s; s = next) {
+    for (struct client_stream *s = all->first, *next; s; s = next) {
         next = s->next;
         if (s->state != STREAM_FAIL)
             s->state = STREAM_END;
@@ -276,7 +286,7 @@ streams_stop(struct client *c)
     }
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* --- opening --- */
 
 static bool
 file_is_regular(int fd, int64_t *ret_size)
@@ -354,7 +364,7 @@ open_current(struct client_stream *s)
         s->name = mem_printf(s, "%s/%s.%s.%llu", log_dir, s->req.task, s->req.log_type,
                              (unsigned long long)s->index);
     }
-    warden_open(s->c->warden, s->id, s->name, on_open, s);
+    warden_open(s->g->warden, s->id, s->name, on_open, s);
 }
 
 /* Begins to read once there is a file. */
@@ -408,7 +418,7 @@ static void
 list_logs(struct client_stream *s, int64_t offset)
 {
     s->asking = true;
-    warden_readdir(s->c->warden, s->id, log_dir, offset, on_listed, s);
+    warden_readdir(s->g->warden, s->id, log_dir, offset, on_listed, s);
 }
 
 static void
@@ -436,7 +446,7 @@ begin(struct client_stream *s)
         s->asking = false;
         open_current(s);
     } else if (s->req.follow) {
-        warden_open(s->c->warden, s->id, log_dir, on_log_dir, s);
+        warden_open(s->g->warden, s->id, log_dir, on_log_dir, s);
     } else {
         list_logs(s, 0);
     }
@@ -445,12 +455,12 @@ begin(struct client_stream *s)
 static void
 check_request(struct client_stream *s, const struct client_stream_request *req)
 {
-    struct alloc_runner *ar = alloc_runner_find(s->c, req->alloc_id);
+    struct alloc_runner *ar = alloc_runner_find(s->all->allocs, req->alloc_id);
     if (!ar)
         err_set(&s->e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", req->alloc_id);
-    else if (!s->c->warden)
+    else if (!s->g->warden)
         err_set(&s->e, -ERR_UNAVAILABLE, "the warden is not running: files cannot be read");
-    else if (s->c->n_streams > CLIENT_STREAMS_MAX)
+    else if (s->all->n > CLIENT_STREAMS_MAX)
         err_set(&s->e, -ERR_BUSY, "%d streams are open on this node: close some", CLIENT_STREAMS_MAX);
     else if (req->offset < 0 || req->limit < 0)
         err_set(&s->e, -ERR_INVALID, "offset and limit cannot be negative");
@@ -460,7 +470,7 @@ check_request(struct client_stream *s, const struct client_stream_request *req)
         err_set(&s->e, -ERR_INVALID, "log type \"%.32s\" must be \"stdout\" or \"stderr\"",
                 str_or(req->log_type, ""));
     else if (!alloc_runner_task(ar, str_or(req->task, "")))
-        err_set(&s->e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->id,
+        err_set(&s->e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->a.id,
                 str_or(req->task, ""));
     if (s->e.code)
         s->state = STREAM_FAIL;
@@ -472,12 +482,21 @@ refused(void *arg)
     progress(arg);
 }
 
+struct streams *
+streams_new(struct allocs *allocs)
+{
+    struct streams *all = mem_new(allocs->g, struct streams);
+    *all = (struct streams){.g = allocs->g, .allocs = allocs};
+    return all;
+}
+
 void
-client_stream_open(struct client *c, const struct client_stream_request *req,
-                   client_stream_opened *fn, void *arg)
+streams_open(struct streams *all, const struct client_stream_request *req, client_stream_opened *fn,
+             void *arg)
 {
     struct client_stream *s = mem_new(NULL, struct client_stream);
-    s->c = c;
+    s->all = all;
+    s->g = all->g;
     s->fd = s->inotify = -1;
     s->req = *req;
     s->req.task = mem_strdup(s, req->task);
@@ -489,20 +508,20 @@ client_stream_open(struct client *c, const struct client_stream_request *req,
     s->left = req->limit > 0 ? req->limit : -1;
     buf_init(&s->out, CLIENT_STREAM_OUT_MAX);
     str_copy(s->id, sizeof(s->id), str_or(req->alloc_id, ""));
-    s->next = c->streams;
+    s->next = all->first;
     if (s->next)
         s->next->prev = s;
-    c->streams = s;
-    c->n_streams++;
-    client_hold(c);
+    all->first = s;
+    all->n++;
+    hold_take(&all->g->hold);
     check_request(s, req);
     if (s->state == STREAM_FAIL)
-        loop_post(c->loop, refused, s);
+        loop_post(all->g->loop, refused, s);
     else
         begin(s);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static void
 put_frame(struct client_stream *s, const void *data, size_t n, const char *event)

@@ -1,10 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The drain of this node before a shutdown (client_drain): ask, then follow the node until its drain is
- * over. The servers do the rest; our part in it is to end what they stop, as always.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/node/drain.h"
+
 #include "api/terms.h"
-#include "client/client_int.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -16,7 +13,8 @@ enum {
 };
 
 struct node_drain {
-    struct client *c;
+    struct ground *g; /* NULL: it is over */
+    struct node_drain **slot;
     struct drain_spec spec;
     client_done *done;
     void *arg;
@@ -33,18 +31,18 @@ static void drain_send(struct node_drain *d);
 static void
 drain_end(struct node_drain *d, const struct err *e)
 {
-    struct client *c = d->c;
+    struct ground *g = d->g;
 
     timer_stop(TAKE(d->retry));
     timer_stop(TAKE(d->limit));
     if (d->call != 0)
-        rpc_cancel(c->rpc, d->call);
-    c->drain = NULL;
+        rpc_cancel(g->rpc, d->call);
+    *d->slot = NULL;
     d->done(d->arg, e);
-    d->c = NULL;
+    d->g = NULL;
     if (d->call == 0) /* else its completion frees it */
         talloc_free(d);
-    client_release(c);
+    hold_release(&g->hold);
 }
 
 static void
@@ -71,7 +69,7 @@ static void
 limit_in(struct node_drain *d, int64_t ms)
 {
     timer_stop(d->limit);
-    d->limit = timer_start(d->c->loop, ms, on_limit, d);
+    d->limit = timer_start(d->g->loop, ms, on_limit, d);
 }
 
 static void
@@ -97,7 +95,7 @@ agreed(struct node_drain *d)
     timer_stop(TAKE(d->limit));
     if (d->spec.deadline == 0)
         return;
-    int64_t ms = d->c->cfg.max_kill_timeout_ns / NS_PER_MS + OVER_MS;
+    int64_t ms = d->g->cfg.max_kill_timeout_ns / NS_PER_MS + OVER_MS;
     limit_in(d, ns / NS_PER_MS + ms);
 }
 
@@ -125,17 +123,17 @@ on_answer(void *arg, const struct err *e, const void *resp)
     struct node_drain *d = arg;
 
     d->call = 0;
-    if (d->c == NULL) {
+    if (d->g == NULL) {
         talloc_free(d);
         return;
     }
     if (e != NULL && !d->asked && (e->code == -ERR_INVALID || e->code == -ERR_FORBIDDEN)) {
         drain_end(d, e);
     } else if (e != NULL) {
-        int64_t ms = client_backoff(&d->backoff_ms);
+        int64_t ms = backoff_next(&d->backoff_ms);
         log_warn("client", "draining: a server did not answer", "error", e->text, "retry_in",
                  LOG_DUR(ms * NS_PER_MS), NULL);
-        d->retry = timer_start(d->c->loop, ms, on_retry, d);
+        d->retry = timer_start(d->g->loop, ms, on_retry, d);
     } else if (!d->asked) {
         d->backoff_ms = 0;
         agreed(d);
@@ -149,39 +147,40 @@ on_answer(void *arg, const struct err *e, const void *resp)
 static void
 drain_send(struct node_drain *d)
 {
-    struct client *c = d->c;
+    struct ground *g = d->g;
 
     if (d->asked) {
         struct rpc_envelope env = {.min_index = d->index, .wait = WATCH_S * NS_PER_S};
-        struct id_request req = {.id = c->node_id};
+        struct id_request req = {.id = g->node_id};
         struct rpc_request r = {RPC_NODE_GET_NODE, &req, &env, 2 * WATCH_S * 1000};
-        d->call = rpc_send(c->rpc, &r, on_answer, d);
+        d->call = rpc_send(g->rpc, &r, on_answer, d);
         return;
     }
-    struct rpc_envelope env = {.auth_token = c->secret};
-    struct node_drain_request req = {.node_id = c->node_id, .drain_spec = &d->spec};
+    struct rpc_envelope env = {.auth_token = g->secret};
+    struct node_drain_request req = {.node_id = g->node_id, .drain_spec = &d->spec};
     struct rpc_request r = {RPC_NODE_UPDATE_DRAIN, &req, &env, 0};
     auto_mem void *tmp = mem_ctx("drain");
     str_map_set(tmp, &req.meta, "message", "the agent is shutting down");
-    d->call = rpc_send(c->rpc, &r, on_answer, d);
+    d->call = rpc_send(g->rpc, &r, on_answer, d);
 }
 
 void
-client_drain(struct client *c, const struct drain_spec *spec, client_done *done, void *arg)
+drain_start(struct node_drain **slot, struct ground *g, const struct drain_spec *spec,
+            client_done *done, void *arg)
 {
     struct node_drain *d = mem_new(NULL, struct node_drain);
 
-    ASSERT(!c->drain);
-    *d = (struct node_drain){.c = c, .spec = *spec, .done = done, .arg = arg};
-    c->drain = d;
-    client_hold(c);
+    ASSERT(!*slot);
+    *d = (struct node_drain){.g = g, .slot = slot, .spec = *spec, .done = done, .arg = arg};
+    *slot = d;
+    hold_take(&g->hold);
     limit_in(d, ASK_MS);
     drain_send(d);
 }
 
 void
-drain_stop(struct client *c)
+drain_stop(struct node_drain *d)
 {
-    if (c->drain)
-        drain_fail(c->drain, -ERR_CANCELED, "the client is stopped");
+    if (d)
+        drain_fail(d, -ERR_CANCELED, "the client is stopped");
 }

@@ -1,17 +1,16 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Fetches the allocations that the list of this node named as new or changed: in parts, as many as the
- * server gives at once, each job once. A part that cannot be had is asked for in smaller ones; a single
- * allocation that cannot is reported as failed, so that it holds up no other.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/node/fetch.h"
+
 #include "api/terms.h"
-#include "client/client_int.h"
+#include "client/limits.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
 struct fetch {
-    struct client *c;
+    struct fetch_to to;
+    struct ground *g;
+    uint64_t call; /* 0: none */
     struct wanted {
         const char *id;
         uint64_t index;
@@ -24,10 +23,11 @@ struct fetch {
 static void get_part(struct fetch *f);
 
 struct fetch *
-fetch_new(struct client *c)
+fetch_new(const struct fetch_to *to)
 {
-    struct fetch *f = mem_new(c, struct fetch);
-    f->c = c;
+    struct fetch *f = mem_new(to->allocs->g, struct fetch);
+    f->to = *to;
+    f->g = to->allocs->g;
     f->part = CLIENT_FETCH_MAX;
     return f;
 }
@@ -43,14 +43,12 @@ fetch_add(struct fetch *f, const char *id, uint64_t index)
 static void
 fetch_end(struct fetch *f, const struct err *e)
 {
-    struct client *c = f->c;
-    c->fetch = NULL;
+    struct fetch_to to = f->to;
     talloc_free(f);
-    if (!c->stopping)
-        sync_fetched(c, e);
+    to.done(to.arg, e);
 }
 
-/* ---- what comes ------------------------------------------------------------------------------- */
+/* --- what comes --- */
 
 static bool
 is_job(const struct job *j, const struct allocation *a, uint64_t index)
@@ -61,91 +59,91 @@ is_job(const struct job *j, const struct allocation *a, uint64_t index)
 
 /* The job of an allocation that came without it: came with it, or is here with another one. */
 static struct job *
-find_job(const struct client *c, const struct alloc_get_allocs_response *r, const struct sent_alloc *s)
+find_job(const struct fetch *f, const struct alloc_get_allocs_response *r,
+         const struct sent_alloc *s)
 {
     for (size_t i = 0; i < r->jobs.n; i++)
         if (is_job(r->jobs.v[i], s->alloc, s->job_modify_index))
             return r->jobs.v[i];
-    struct alloc_runner *ar, *tmp;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        if (is_job(ar->rec->alloc->job, s->alloc, s->job_modify_index))
-            return ar->rec->alloc->job;
-    }
+    ALLOCS_EACH(f->to.allocs, ar)
+        if (is_job(ar->a.rec->alloc->job, s->alloc, s->job_modify_index))
+            return ar->a.rec->alloc->job;
     return NULL;
 }
 
 static void
-take_alloc(struct client *c, const struct allocation *a)
+take_alloc(struct fetch *f, const struct allocation *a)
 {
-    struct alloc_runner *ar = alloc_runner_find(c, a->id);
+    struct alloc_runner *ar = alloc_runner_find(f->to.allocs, a->id);
     if (ar)
         alloc_runner_update(ar, a);
     else if (alloc_client_terminal(a))
-        gc_note_gone(c, a->id, a->alloc_modify_index);
-    else if (!c->quitting) /* nothing begins on a node that ends its tasks */
-        alloc_runner_add(c, a);
+        gone_note(f->to.gone, a->id, a->alloc_modify_index);
+    else if (!f->g->quitting) { /* nothing begins on a node that ends its tasks */
+        alloc_runner_add(f->to.allocs, a);
+        gc_make_room(f->to.gc);
+    }
 }
 
 /* False: a job is missing. */
 static bool
-take_part(struct client *c, const struct alloc_get_allocs_response *r)
+take_part(struct fetch *f, const struct alloc_get_allocs_response *r)
 {
     bool all = true;
     for (size_t i = 0; i < r->allocs.n; i++) {
         const struct sent_alloc *s = r->allocs.v[i];
         if (!s->alloc || str_empty(s->alloc->id))
             continue;
-        s->alloc->job = find_job(c, r, s);
+        s->alloc->job = find_job(f, r, s);
         if (s->alloc->job)
-            take_alloc(c, s->alloc);
+            take_alloc(f, s->alloc);
         all = all && s->alloc->job;
     }
     return all;
 }
 
-/* ---- one that cannot be had ------------------------------------------------------------------- */
+/* --- one that cannot be had --- */
 
 static void
 on_refused(void *arg, const struct err *e, const void *resp)
 {
     (void)resp;
     struct fetch *f = arg;
-    struct client *c = f->c;
-    c->refuse_call = 0;
-    if (e || c->stopping) {
+    struct ground *g = f->g;
+    f->call = 0;
+    if (e || g->stopping) {
         fetch_end(f, e);
     } else {
-        gc_note_gone(c, f->v[f->next].id, f->v[f->next].index);
+        gone_note(f->to.gone, f->v[f->next].id, f->v[f->next].index);
         f->next++;
         get_part(f);
     }
-    client_release(c);
+    hold_release(&g->hold);
 }
 
 static void
 refuse(struct fetch *f, const struct err *e)
 {
-    struct client *c = f->c;
+    struct ground *g = f->g;
     const struct wanted *w = &f->v[f->next];
     log_error("client", "allocation cannot be received: it is reported as failed", "alloc_id", w->id,
               "error", e->text, NULL);
-    struct alloc_runner *ar = alloc_runner_find(c, w->id);
+    struct alloc_runner *ar = alloc_runner_find(f->to.allocs, w->id);
     if (ar) { /* what it is to become is not known */
-        ar->rec->server_index = w->index;
+        ar->a.rec->server_index = w->index;
         alloc_runner_stop(ar);
     }
     struct allocation a = {.id = w->id, .client_status = ALLOC_FAILED};
     a.client_description = mem_printf(f, "the node cannot receive it: %s", e->text);
     struct allocation *one = &a;
     struct node_update_alloc_request req = {
-        .node_id = c->node_id, .secret_id = c->secret, .allocs = {&one, 1}};
+        .node_id = g->node_id, .secret_id = g->secret, .allocs = {&one, 1}};
     struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, NULL, 0};
-    client_hold(c);
-    c->refuse_call = rpc_send(c->rpc, &r, on_refused, f);
+    hold_take(&g->hold);
+    f->call = rpc_send(g->rpc, &r, on_refused, f);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* --- asking --- */
 
 /* It came, or could not, for what it is: not for the state of the connection or the servers. */
 static bool
@@ -158,10 +156,10 @@ static void
 on_part(void *arg, const struct err *e, const void *resp)
 {
     struct fetch *f = arg;
-    struct client *c = f->c;
+    struct ground *g = f->g;
     const struct alloc_get_allocs_response *r = resp;
-    c->get_call = 0;
-    if (c->stopping) {
+    f->call = 0;
+    if (g->stopping) {
         fetch_end(f, NULL);
     } else if (e && too_large(e) && f->part > 1) {
         f->part /= 2;
@@ -170,14 +168,14 @@ on_part(void *arg, const struct err *e, const void *resp)
         refuse(f, e);
     } else if (e) {
         fetch_end(f, e);
-    } else if (!take_part(c, r) && !f->plain) {
+    } else if (!take_part(f, r) && !f->plain) {
         f->plain = true;
         get_part(f);
     } else {
         f->next += r->handled > 0 ? r->handled : f->n;
         get_part(f);
     }
-    client_release(c);
+    hold_release(&g->hold);
 }
 
 static bool
@@ -190,12 +188,10 @@ has_ref(const struct alloc_get_allocs_request *req, const struct job *j)
 }
 
 static void
-name_known(const void *ctx, const struct client *c, struct alloc_get_allocs_request *req)
+name_known(const void *ctx, const struct fetch *f, struct alloc_get_allocs_request *req)
 {
-    struct alloc_runner *ar, *tmp;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        const struct job *j = ar->rec->alloc->job;
+    ALLOCS_EACH(f->to.allocs, ar) {
+        const struct job *j = ar->a.rec->alloc->job;
         if (req->known.n >= CLIENT_KNOWN_MAX || has_ref(req, j))
             continue;
         struct known_job *ref = mem_new(ctx, struct known_job);
@@ -207,7 +203,7 @@ name_known(const void *ctx, const struct client *c, struct alloc_get_allocs_requ
 static void
 get_part(struct fetch *f)
 {
-    struct client *c = f->c;
+    struct ground *g = f->g;
     if (f->next >= f->n) {
         fetch_end(f, NULL);
         return;
@@ -219,14 +215,20 @@ get_part(struct fetch *f)
     for (size_t i = f->next; i < f->n && i - f->next < f->part; i++)
         list_add(tmp, req.alloc_ids, f->v[i].id);
     if (!f->plain)
-        name_known(tmp, c, &req);
-    client_hold(c);
-    c->get_call = rpc_send(c->rpc, &r, on_part, f);
+        name_known(tmp, f, &req);
+    hold_take(&g->hold);
+    f->call = rpc_send(g->rpc, &r, on_part, f);
 }
 
 void
 fetch_start(struct fetch *f)
 {
-    f->c->fetch = f;
     get_part(f);
+}
+
+void
+fetch_cancel(struct fetch *f)
+{
+    if (f->call)
+        rpc_cancel(f->g->rpc, f->call);
 }

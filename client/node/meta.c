@@ -1,14 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Dynamic metadata of the node: set and unset at run time over what the configuration says, kept in the
- * file "meta" of the state directory, registered with the node. A change counts when it is on the disk.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/node/meta.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/client_int.h"
 #include "client/limits.h"
 #include "common/buf.h"
 #include "common/fd.h"
@@ -18,44 +15,52 @@
 
 static const char meta_file[] = "meta";
 
+struct meta {
+    struct ground *g;
+    void (*changed)(void *arg);
+    void *arg;
+    struct client_meta *dynamic; /* NULL while nothing was set at run time */
+    bool busy;
+};
+
 /* --- what holds --- */
 
 void
-meta_fill(const void *ctx, const struct client *c, struct str_map *ret)
+meta_fill(const void *ctx, const struct meta *m, struct str_map *ret)
 {
-    const struct client_meta *m = c->meta;
+    const struct client_meta *d = m->dynamic;
 
     *ret = (struct str_map){0};
-    for (size_t i = 0; i < c->cfg.meta.n; i++)
-        if (!m || !str_list_has(&m->unset, c->cfg.meta.v[i].k))
-            str_map_set(ctx, ret, c->cfg.meta.v[i].k, c->cfg.meta.v[i].v);
-    for (size_t i = 0; m && i < m->set.n; i++)
-        str_map_set(ctx, ret, m->set.v[i].k, m->set.v[i].v);
+    for (size_t i = 0; i < m->g->cfg.meta.n; i++)
+        if (!d || !str_list_has(&d->unset, m->g->cfg.meta.v[i].k))
+            str_map_set(ctx, ret, m->g->cfg.meta.v[i].k, m->g->cfg.meta.v[i].v);
+    for (size_t i = 0; d && i < d->set.n; i++)
+        str_map_set(ctx, ret, d->set.v[i].k, d->set.v[i].v);
 }
 
 struct node_meta_response *
-client_meta(const struct client *c, const void *ctx)
+meta_response(const struct meta *m, const void *ctx)
 {
     struct node_meta_response *r = mem_new(ctx, struct node_meta_response);
 
-    meta_fill(r, c, &r->meta);
-    for (size_t i = 0; i < c->cfg.meta.n; i++)
-        str_map_set(r, &r->static_, c->cfg.meta.v[i].k, c->cfg.meta.v[i].v);
+    meta_fill(r, m, &r->meta);
+    for (size_t i = 0; i < m->g->cfg.meta.n; i++)
+        str_map_set(r, &r->static_, m->g->cfg.meta.v[i].k, m->g->cfg.meta.v[i].v);
     r->dynamic = value_map(r);
-    for (size_t i = 0; c->meta && i < c->meta->set.n; i++)
-        value_map_set(r->dynamic, c->meta->set.v[i].k, value_str(r, c->meta->set.v[i].v));
-    for (size_t i = 0; c->meta && i < c->meta->unset.n; i++)
-        value_map_set(r->dynamic, c->meta->unset.v[i], value_null(r));
+    for (size_t i = 0; m->dynamic && i < m->dynamic->set.n; i++)
+        value_map_set(r->dynamic, m->dynamic->set.v[i].k, value_str(r, m->dynamic->set.v[i].v));
+    for (size_t i = 0; m->dynamic && i < m->dynamic->unset.n; i++)
+        value_map_set(r->dynamic, m->dynamic->unset.v[i], value_null(r));
     return r;
 }
 
 /* --- at start --- */
 
-int
-meta_load(struct client *c, struct err *e)
+static int
+load(struct meta *m, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("meta");
-    auto_fd int dir = open(c->cfg.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    auto_fd int dir = open(m->g->cfg.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char *text = NULL;
     size_t n = 0;
     void *ret = NULL;
@@ -64,19 +69,29 @@ meta_load(struct client *c, struct err *e)
     if (r == -ENOENT)
         return 0;
     if (r < 0)
-        return err_errno(e, -r, "read \"%s/%s\"", c->cfg.state_dir, meta_file);
-    r = mp_decode(c, &type_client_meta, (const uint8_t *)text, n, BUDGET(4 << 20), &ret, e);
+        return err_errno(e, -r, "read \"%s/%s\"", m->g->cfg.state_dir, meta_file);
+    r = mp_decode(m, &type_client_meta, (const uint8_t *)text, n, BUDGET(4 << 20), &ret, e);
     if (r < 0)
-        return err_prefix(e, "\"%s/%s\" is damaged: remove it to forget the node's dynamic metadata",
-                          c->cfg.state_dir, meta_file);
-    c->meta = ret;
+        return err_prefix(e,
+                          "\"%s/%s\" is damaged: remove it to forget the node's dynamic metadata",
+                          m->g->cfg.state_dir, meta_file);
+    m->dynamic = ret;
     return 0;
+}
+
+struct meta *
+meta_new(struct ground *g, void (*changed)(void *arg), void *arg, struct err *e)
+{
+    struct meta *m = mem_new(g, struct meta);
+
+    *m = (struct meta){.g = g, .changed = changed, .arg = arg};
+    return load(m, e) < 0 ? NULL : m;
 }
 
 /* --- a change --- */
 
 struct change { /* a talloc context */
-    struct client *c;
+    struct meta *m;
     struct client_meta *now;
     const char *dir;
     struct buf data;
@@ -140,7 +155,7 @@ change_key(struct change *x, const char *k, const struct value *v, struct err *e
         return err_set(e, -ERR_INVALID, "metadata \"%s\" must be a string or null, not a %s", k,
                        value_kind_name(v->kind));
     drop_pair(&m->set, k);
-    if (str_map_get(&x->c->cfg.meta, k) != NULL && !str_list_has(&m->unset, k))
+    if (str_map_get(&x->m->g->cfg.meta, k) != NULL && !str_list_has(&m->unset, k))
         list_add(m, m->unset, mem_strdup(m, k));
     return 0;
 }
@@ -152,8 +167,8 @@ change_make(struct change *x, const struct value *meta, struct err *e)
 
     if (meta == NULL || meta->kind != VALUE_MAP || meta->map.n == 0)
         return err_set(e, -ERR_INVALID, "Meta must hold at least one key");
-    x->now = x->c->meta ? codec_clone(x, &type_client_meta, x->c->meta)
-                        : mem_new(x, struct client_meta);
+    x->now = x->m->dynamic ? codec_clone(x, &type_client_meta, x->m->dynamic)
+                           : mem_new(x, struct client_meta);
     for (size_t i = 0; r == 0 && i < meta->map.n; i++)
         r = change_key(x, meta->map.v[i].k, meta->map.v[i].v, e);
     if (r == 0 && x->now->set.n + x->now->unset.n > CLIENT_META_MAX)
@@ -175,37 +190,37 @@ static void
 change_end(void *arg)
 {
     struct change *x = arg;
-    struct client *c = x->c;
+    struct meta *m = x->m;
 
     if (x->now != NULL)
-        c->meta_busy = false;
+        m->busy = false;
     if (x->e.code == 0 && x->code < 0)
         err_errno(&x->e, -x->code, "write \"%s/%s\"", x->dir, meta_file);
     if (x->e.code == 0) {
-        mem_free(c->meta);
-        c->meta = talloc_steal(c, x->now);
+        mem_free(m->dynamic);
+        m->dynamic = talloc_steal(m, x->now);
         log_info("client", "metadata of the node changed", NULL);
-        if (!c->stopping && c->started)
-            register_start(c);
+        if (!m->g->stopping && m->g->started)
+            m->changed(m->arg);
     }
     x->done(x->arg, x->e.code != 0 ? &x->e : NULL);
     buf_done(&x->data);
     talloc_free(x);
-    client_release(c);
+    hold_release(&m->g->hold);
 }
 
 void
-client_meta_apply(struct client *c, const struct value *meta, client_done *done, void *arg)
+meta_apply(struct meta *m, const struct value *change, client_done *done, void *arg)
 {
     struct change *x = mem_new(NULL, struct change);
 
-    *x = (struct change){.c = c, .done = done, .arg = arg};
+    *x = (struct change){.m = m, .done = done, .arg = arg};
     x->data = (struct buf)BUF_INIT(CLIENT_META_BYTES_MAX);
-    x->dir = mem_strdup(x, c->cfg.state_dir);
-    client_hold(c);
-    if (c->meta_busy) {
+    x->dir = mem_strdup(x, m->g->cfg.state_dir);
+    hold_take(&m->g->hold);
+    if (m->busy) {
         err_set(&x->e, -ERR_BUSY, "another change of the metadata is under way: retry");
-    } else if (change_make(x, meta, &x->e) == 0) {
+    } else if (change_make(x, change, &x->e) == 0) {
         mp_encode(&x->data, &type_client_meta, x->now);
         if (buf_error(&x->data) < 0)
             err_set(&x->e, -ERR_INVALID, "the dynamic metadata is larger than %d bytes",
@@ -214,9 +229,9 @@ client_meta_apply(struct client *c, const struct value *meta, client_done *done,
     if (x->e.code != 0) {
         mem_free(x->now);
         x->now = NULL;
-        loop_post(c->loop, change_end, x);
+        loop_post(m->g->loop, change_end, x);
         return;
     }
-    c->meta_busy = true;
-    loop_work(c->loop, write_work, change_end, x);
+    m->busy = true;
+    loop_work(m->g->loop, write_work, change_end, x);
 }

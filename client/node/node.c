@@ -1,14 +1,14 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The node as it is registered: identity, configuration, fingerprint, drivers.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/node/node.h"
+
 #include <string.h>
 #include <sys/statvfs.h>
 
 #include "api/terms.h"
-#include "client/client_int.h"
+#include "client/link.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "drivers/driver.h"
 #include "fingerprint/fingerprint.h"
 
 enum { DISK_GREW_MB = 64 };
@@ -32,45 +32,45 @@ in_list(const char *list, const char *name, bool dflt)
 }
 
 static const char *
-option(const struct client *c, const char *a, const char *b)
+option(const struct ground *g, const char *a, const char *b)
 {
-    const char *v = str_map_get(&c->cfg.options, a);
-    return v ? v : str_map_get(&c->cfg.options, b);
+    const char *v = str_map_get(&g->cfg.options, a);
+    return v ? v : str_map_get(&g->cfg.options, b);
 }
 
 static void
-add_driver(struct client *c, const struct driver *d, const struct driver_host *host)
+add_driver(struct ground *g, const struct driver *d, const struct driver_host *host)
 {
-    if (!in_list(option(c, "driver.allowlist", "driver.whitelist"), d->can->name, true) ||
-        in_list(option(c, "driver.denylist", "driver.blacklist"), d->can->name, false))
+    if (!in_list(option(g, "driver.allowlist", "driver.whitelist"), d->can->name, true) ||
+        in_list(option(g, "driver.denylist", "driver.blacklist"), d->can->name, false))
         return;
-    struct driver_info *info = mem_new(c->node, struct driver_info);
+    struct driver_info *info = mem_new(g->node, struct driver_info);
     d->fingerprint(info, host, info);
     info->health_description = mem_strdup(info, str_or(info->health_description, ""));
-    info->update_time = client_now_ns();
+    info->update_time = clock_wall_ns();
     auto_mem void *tmp = mem_ctx("driver");
     char *attr = mem_printf(tmp, "driver.%s", d->can->name);
     if (info->healthy)
         str_map_set(info, &info->attributes, attr, "true"); /* the one of the node is "1", as in Nomad */
-    fingerprint_set(c->node, attr, info->healthy ? "1" : NULL);
-    map_put(c->node, c->node->drivers, d->can->name)->v = info;
+    fingerprint_set(g->node, attr, info->healthy ? "1" : NULL);
+    map_put(g->node, g->node->drivers, d->can->name)->v = info;
 }
 
 static void
-add_drivers(struct client *c)
+add_drivers(struct ground *g)
 {
-    const char *cgroup2 = str_map_get(&c->node->attributes, "unique.cgroup.version");
+    const char *cgroup2 = str_map_get(&g->node->attributes, "unique.cgroup.version");
     struct driver_host host = {
-        .root = c->warden_root,
-        .warden = c->warden && c->link_info,
+        .root = g->link->root,
+        .warden = g->warden && g->link->informed,
         .cgroup2 = str_eq(cgroup2, "v2"),
-        .raw_exec = c->warden_raw_exec,
-        .missing = c->warden_missing,
+        .raw_exec = g->link->raw_exec,
+        .missing = g->link->missing,
     };
     for (size_t i = 0; i < DRIVERS_N; i++)
-        add_driver(c, drivers[i], &host);
+        add_driver(g, drivers[i], &host);
     if (driver_extra())
-        add_driver(c, driver_extra(), &host);
+        add_driver(g, driver_extra(), &host);
 }
 
 /* Clients of the API follow every pointer of it. */
@@ -92,37 +92,37 @@ reserved(const void *ctx, const struct node_reserved_resources *from)
 
 /* What isolation can do here: "true", or the reason why not. */
 static void
-add_facts(struct client *c)
+add_facts(struct ground *g)
 {
     auto_mem void *tmp = mem_ctx("facts");
-    for (size_t i = 0; c->warden_facts && i < c->warden_facts->n; i++)
-        fingerprint_set(c->node, mem_printf(tmp, "isolation.%s", c->warden_facts->v[i].k),
-                        c->warden_facts->v[i].v);
+    for (size_t i = 0; g->link->facts && i < g->link->facts->n; i++)
+        fingerprint_set(g->node, mem_printf(tmp, "isolation.%s", g->link->facts->v[i].k),
+                        g->link->facts->v[i].v);
 }
 
 /* What the scheduler looks for where a group has network mode bridge. */
 static void
-add_bridge(struct client *c)
+add_bridge(struct ground *g)
 {
-    const char *fact = c->warden_facts ? str_map_get(c->warden_facts, "bridge") : NULL;
-    struct node_resources *res = c->node->node_resources;
-    fingerprint_set(c->node, "nomad.bridge.hairpin_mode", str_eq(fact, "true") ? "false" : NULL);
-    if (!str_eq(fact, "true") || !c->warden_bridge)
+    const char *fact = link_fact(g->link, "bridge");
+    struct node_resources *res = g->node->node_resources;
+    fingerprint_set(g->node, "nomad.bridge.hairpin_mode", str_eq(fact, "true") ? "false" : NULL);
+    if (!str_eq(fact, "true") || !g->link->bridge)
         return;
     struct node_network_resource *n = mem_new(res, struct node_network_resource);
     n->mode = "bridge";
-    n->device = mem_strdup(n, c->warden_bridge);
+    n->device = mem_strdup(n, g->link->bridge);
     list_add(res, res->node_networks, n);
 }
 
 void
-node_build(struct client *c)
+node_build(struct ground *g, const struct meta *meta)
 {
-    const struct client_config *cfg = &c->cfg;
-    mem_free(c->node);
-    struct node *n = c->node = mem_new(c, struct node);
-    n->id = c->node_id;
-    n->secret_id = c->secret;
+    const struct client_config *cfg = &g->cfg;
+    mem_free(g->node);
+    struct node *n = g->node = mem_new(g, struct node);
+    n->id = g->node_id;
+    n->secret_id = g->secret;
     n->datacenter = cfg->datacenter;
     n->name = cfg->name;
     n->node_class = cfg->node_class;
@@ -131,8 +131,8 @@ node_build(struct client *c)
     n->status = NODE_INIT;
     n->scheduling_eligibility = cfg->default_ineligible ? NODE_INELIGIBLE : NODE_ELIGIBLE;
     n->node_max_allocs = cfg->node_max_allocs;
-    n->cgroup_parent = c->warden_cgroup ? mem_strdup(n, c->warden_cgroup) : "";
-    meta_fill(n, c, &n->meta);
+    n->cgroup_parent = g->link->cgroup ? mem_strdup(n, g->link->cgroup) : "";
+    meta_fill(n, meta, &n->meta);
     n->reserved_resources = reserved(n, cfg->reserved);
     n->node_resources = mem_new(n, struct node_resources);
     n->node_resources->min_dynamic_port = cfg->min_dynamic_port;
@@ -150,17 +150,17 @@ node_build(struct client *c)
         .loopback = cfg->dev,
     };
     fingerprint_run(n, &fc);
-    add_facts(c);
-    add_bridge(c);
-    add_drivers(c);
+    add_facts(g);
+    add_bridge(g);
+    add_drivers(g);
 }
 
 bool
-node_disk_grew(const struct client *c)
+node_disk_grew(const struct ground *g)
 {
-    const struct node_resources *r = c->node ? c->node->node_resources : NULL;
+    const struct node_resources *r = g->node ? g->node->node_resources : NULL;
     struct statvfs v;
-    if (!r || !r->disk || c->cfg.disk_total_mb > 0 || statvfs(c->cfg.alloc_dir, &v) < 0)
+    if (!r || !r->disk || g->cfg.disk_total_mb > 0 || statvfs(g->cfg.alloc_dir, &v) < 0)
         return false;
     int64_t grown = (int64_t)(v.f_bavail * v.f_frsize >> 20) - r->disk->disk_mb;
     return grown > DISK_GREW_MB && grown > r->disk->disk_mb / 10;

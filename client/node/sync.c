@@ -1,49 +1,75 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * What the servers want of this node, and what became of it. Down: a blocking list of allocation ids
- * and indexes, then the changed ones in full (fetch.c). Up: reports, of a new status at once, of
- * further events together within CLIENT_BATCH_NS; a report is sent again until a server takes it.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/node/sync.h"
+
 #include <string.h>
 
 #include "api/terms.h"
-#include "client/client_int.h"
+#include "client/limits.h"
+#include "client/local.h"
+#include "client/node/fetch.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
 #define LIST_WAIT_NS (300 * NS_PER_S)
 
-static void list_send(struct client *c);
-static void update_send(struct client *c);
+struct sync {
+    struct ground *g;
+    struct allocs *allocs;
+    struct gc *gc;
+    struct gone_set *gone;
+    struct registration *reg;
+    bool on; /* reports are sent */
+    /* down */
+    uint64_t list_call;
+    struct fetch *fetch; /* what the list said is new; NULL: nothing */
+    uint64_t index;
+    int64_t list_sent_ns;
+    uint64_t listed; /* allocations in the last list, plus one; 0: none yet */
+    struct timer *list_timer;
+    int64_t list_backoff_ms;
+    /* up */
+    uint64_t update_call;
+    struct timer *update_timer;
+    bool update_posted;
+    int64_t update_backoff_ms;
+    bool beat_after_report;
+};
 
-/* ---- down ------------------------------------------------------------------------------------- */
+static void list_send(struct sync *s);
+static void update_send(struct sync *s);
+
+/* --- down --- */
 
 static void
 on_list_timer(void *arg)
 {
-    struct client *c = arg;
-    c->list_timer = NULL;
-    list_send(c);
+    struct sync *s = arg;
+    s->list_timer = NULL;
+    list_send(s);
 }
 
 static void
-list_retry(struct client *c, const char *what, const struct err *e)
+list_retry(struct sync *s, const char *what, const struct err *e)
 {
-    int64_t ms = client_backoff(&c->list_backoff_ms);
+    int64_t ms = backoff_next(&s->list_backoff_ms);
     log_warn("client", what, "error", e->text, "retry_in", LOG_DUR(ms * NS_PER_MS), NULL);
-    timer_stop(c->list_timer);
-    c->list_timer = timer_start(c->loop, ms, on_list_timer, c);
+    timer_stop(s->list_timer);
+    s->list_timer = timer_start(s->g->loop, ms, on_list_timer, s);
 }
 
-void
-sync_fetched(struct client *c, const struct err *e)
+static void
+on_fetched(void *arg, const struct err *e)
 {
+    struct sync *s = arg;
+    s->fetch = NULL;
+    if (s->g->stopping)
+        return;
     if (e) {
-        c->index = 0; /* ask for the list again, at once when it comes */
-        list_retry(c, "allocations were not received", e);
+        s->index = 0; /* ask for the list again, at once when it comes */
+        list_retry(s, "allocations were not received", e);
     } else {
-        list_send(c);
+        list_send(s);
     }
 }
 
@@ -54,95 +80,92 @@ listed(const struct node_client_allocs_response *r, const char *id)
 }
 
 static void
-drop_unlisted(struct client *c, const struct node_client_allocs_response *r)
+drop_unlisted(struct sync *s, const struct node_client_allocs_response *r)
 {
-    struct alloc_runner *ar, *tmp;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        if (!listed(r, ar->id))
+    ALLOCS_EACH(s->allocs, ar)
+        if (!listed(r, ar->a.id))
             alloc_runner_remove(ar);
-    }
     struct gone *g, *gtmp;
-    HASH_ITER(hh, c->gone, g, gtmp)
+    HASH_ITER(hh, s->gone->all, g, gtmp)
     {
         if (!listed(r, g->id))
-            gc_forget(c, g->id);
+            gone_forget(s->gone, g);
     }
 }
 
 static void
-take_list(struct client *c, const struct node_client_allocs_response *r)
+take_list(struct sync *s, const struct node_client_allocs_response *r)
 {
     uint64_t index = r->meta ? r->meta->index : 0;
-    bool fewer = index == c->index && r->allocs.n + 1 != c->listed;
+    bool fewer = index == s->index && r->allocs.n + 1 != s->listed;
     if (fewer) /* nothing was added, but some are gone */
-        drop_unlisted(c, r);
-    if (index >= c->index)
-        c->listed = r->allocs.n + 1;
-    if (index <= c->index) { /* the wait is over, or an answer from the past */
-        bool early = !fewer && clock_mono_ns() - c->list_sent_ns < NS_PER_S;
+        drop_unlisted(s, r);
+    if (index >= s->index)
+        s->listed = r->allocs.n + 1;
+    if (index <= s->index) { /* the wait is over, or an answer from the past */
+        bool early = !fewer && clock_mono_ns() - s->list_sent_ns < NS_PER_S;
         if (early) /* a server that does not block must not make us spin */
-            c->list_timer = timer_start(c->loop, 1000, on_list_timer, c);
+            s->list_timer = timer_start(s->g->loop, 1000, on_list_timer, s);
         else
-            list_send(c);
+            list_send(s);
         return;
     }
-    c->index = index;
-    drop_unlisted(c, r);
-    struct fetch *f = NULL;
+    s->index = index;
+    drop_unlisted(s, r);
+    struct fetch_to to = {s->allocs, s->gc, s->gone, on_fetched, s};
     for (size_t i = 0; i < r->allocs.n; i++) {
         const char *id = r->allocs.v[i].k;
         uint64_t at = (uint64_t)r->allocs.v[i].v;
-        struct alloc_runner *ar = alloc_runner_find(c, id);
-        if (ar ? at <= ar->rec->server_index : gc_is_gone(c, id, at))
+        struct alloc_runner *ar = alloc_runner_find(s->allocs, id);
+        if (ar ? at <= ar->a.rec->server_index : gone_has(s->gone, id, at))
             continue;
-        f = f ? f : fetch_new(c);
-        fetch_add(f, id, at);
+        s->fetch = s->fetch ? s->fetch : fetch_new(&to);
+        fetch_add(s->fetch, id, at);
     }
-    if (f)
-        fetch_start(f);
+    if (s->fetch)
+        fetch_start(s->fetch);
     else
-        list_send(c);
+        list_send(s);
 }
 
 static void
 on_list(void *arg, const struct err *e, const void *resp)
 {
-    struct client *c = arg;
-    c->list_call = 0;
-    if (c->stopping) {
+    struct sync *s = arg;
+    s->list_call = 0;
+    if (s->g->stopping) {
         /* nothing */
     } else if (e) {
         if (e->code == -ERR_NOT_FOUND || e->code == -ERR_FORBIDDEN)
-            register_beat_now(c); /* its answer decides about registering again */
-        list_retry(c, "list of allocations was not received", e);
+            register_beat_now(s->reg); /* its answer decides about registering again */
+        list_retry(s, "list of allocations was not received", e);
     } else {
-        c->list_backoff_ms = 0;
-        take_list(c, resp);
+        s->list_backoff_ms = 0;
+        take_list(s, resp);
     }
-    client_release(c);
+    hold_release(&s->g->hold);
 }
 
 static void
-list_send(struct client *c)
+list_send(struct sync *s)
 {
-    if (c->stopping || c->list_call || c->fetch)
+    if (s->g->stopping || s->list_call || s->fetch)
         return;
     /* The first list ends what is not in it: it must not come from a server that lags behind. Later
      * ones are held against the index of the one before. */
     struct rpc_envelope env = {
-        .min_index = c->index, .wait = LIST_WAIT_NS, .stale = c->index != 0};
-    struct node_client_allocs_request req = {.node_id = c->node_id,
-                                             .secret_id = c->secret,
-                                             .known = c->index != 0 ? c->listed : 0};
+        .min_index = s->index, .wait = LIST_WAIT_NS, .stale = s->index != 0};
+    struct node_client_allocs_request req = {.node_id = s->g->node_id,
+                                             .secret_id = s->g->secret,
+                                             .known = s->index != 0 ? s->listed : 0};
     struct rpc_request r = {RPC_NODE_GET_CLIENT_ALLOCS, &req, &env,
                             (LIST_WAIT_NS + LIST_WAIT_NS / 16) / NS_PER_MS + 10 * 1000};
-    c->list_sent_ns = clock_mono_ns();
-    client_hold(c);
-    c->list_call = rpc_send(c->rpc, &r, on_list, c);
+    s->list_sent_ns = clock_mono_ns();
+    hold_take(&s->g->hold);
+    s->list_call = rpc_send(s->g->rpc, &r, on_list, s);
 }
 
-/* ---- up --------------------------------------------------------------------------------------- */
+/* --- up --- */
 
 static uint64_t
 report_hash(const struct allocation *r)
@@ -153,103 +176,95 @@ report_hash(const struct allocation *r)
 static void
 on_update_timer(void *arg)
 {
-    struct client *c = arg;
-    c->update_timer = NULL;
-    update_send(c);
+    struct sync *s = arg;
+    s->update_timer = NULL;
+    update_send(s);
 }
 
 static void
-update_in(struct client *c, int64_t ms)
+update_in(struct sync *s, int64_t ms)
 {
-    timer_stop(c->update_timer);
-    c->update_timer = timer_start(c->loop, ms, on_update_timer, c);
+    timer_stop(s->update_timer);
+    s->update_timer = timer_start(s->g->loop, ms, on_update_timer, s);
 }
 
 static void
 on_update_posted(void *arg)
 {
-    struct client *c = arg;
-    c->update_posted = false;
-    if (!c->stopping && !c->update_timer)
-        update_send(c);
-    client_release(c);
+    struct sync *s = arg;
+    s->update_posted = false;
+    if (!s->g->stopping && !s->update_timer)
+        update_send(s);
+    hold_release(&s->g->hold);
 }
 
 /* The status is news: running, complete, failed; not only one more event. */
 static bool
 urgent(const struct alloc_runner *ar)
 {
-    return ar->dirty && !str_eq(ar->told, ar->status);
+    return ar->report.dirty && !str_eq(ar->report.told, ar->status);
 }
 
 static bool
-any_urgent(const struct client *c)
+any_urgent(const struct sync *s)
 {
-    struct alloc_runner *ar, *tmp;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
+    ALLOCS_EACH(s->allocs, ar)
         if (urgent(ar))
             return true;
-    }
     return false;
 }
 
 /* A change of status goes out at the end of this turn (one report at a time, so a storm of them is
  * sent together), other changes a little later. */
 static void
-update_schedule(struct client *c, bool now)
+update_schedule(struct sync *s, bool now)
 {
-    if (!c->syncing || c->stopping || c->update_call || c->update_posted)
+    if (!s->on || s->g->stopping || s->update_call || s->update_posted)
         return;
-    if (c->update_timer && (!now || c->update_backoff_ms > 0))
+    if (s->update_timer && (!now || s->update_backoff_ms > 0))
         return;
-    timer_stop(TAKE(c->update_timer));
+    timer_stop(TAKE(s->update_timer));
     if (!now) {
-        update_in(c, CLIENT_BATCH_NS / NS_PER_MS);
+        update_in(s, SYNC_BATCH_NS / NS_PER_MS);
         return;
     }
-    c->update_posted = true;
-    client_hold(c);
-    loop_post(c->loop, on_update_posted, c);
+    s->update_posted = true;
+    hold_take(&s->g->hold);
+    loop_post(s->g->loop, on_update_posted, s);
 }
 
 static void
 acknowledged(struct alloc_runner *ar)
 {
-    ar->in_flight = false;
-    if (ar->rec->acked == ar->sent)
+    ar->report.in_flight = false;
+    if (ar->a.rec->acked == ar->report.sent)
         return;
-    ar->rec->acked = ar->sent;
-    local_put_ack(ar->c->state, ar->rec);
+    ar->a.rec->acked = ar->report.sent;
+    local_put_ack(ar->a.g->local, ar->a.rec);
 }
 
 static void
-update_failed(struct client *c, const struct err *e)
+update_failed(struct sync *s, const struct err *e)
 {
-    struct alloc_runner *ar, *tmp;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        if (ar->in_flight)
-            ar->dirty = true;
-        ar->in_flight = false;
+    ALLOCS_EACH(s->allocs, ar) {
+        if (ar->report.in_flight)
+            ar->report.dirty = true;
+        ar->report.in_flight = false;
     }
-    int64_t ms = client_backoff(&c->update_backoff_ms);
+    int64_t ms = backoff_next(&s->update_backoff_ms);
     log_warn("client", "report of allocations was not taken", "error", e->text, "retry_in",
              LOG_DUR(ms * NS_PER_MS), NULL);
-    update_in(c, ms);
+    update_in(s, ms);
     if (e->code == -ERR_NOT_FOUND || e->code == -ERR_FORBIDDEN)
-        register_beat_now(c);
+        register_beat_now(s->reg);
 }
 
 static bool
-any_dirty(const struct client *c)
+any_dirty(const struct sync *s)
 {
-    struct alloc_runner *ar, *tmp;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        if (ar->dirty)
+    ALLOCS_EACH(s->allocs, ar)
+        if (ar->report.dirty)
             return true;
-    }
     return false;
 }
 
@@ -257,111 +272,118 @@ static void
 on_update(void *arg, const struct err *e, const void *resp)
 {
     (void)resp;
-    struct client *c = arg;
-    c->update_call = 0;
-    if (c->stopping && !c->quitting) {
+    struct sync *s = arg;
+    s->update_call = 0;
+    if (s->g->stopping && !s->g->quitting) {
         /* nothing */
     } else if (e) {
-        update_failed(c, e);
+        update_failed(s, e);
     } else {
-        c->update_backoff_ms = 0;
-        struct alloc_runner *ar, *tmp;
-        HASH_ITER(hh, c->allocs, ar, tmp)
-        {
-            if (ar->in_flight)
+        s->update_backoff_ms = 0;
+        ALLOCS_EACH(s->allocs, ar)
+            if (ar->report.in_flight)
                 acknowledged(ar);
+        if (any_dirty(s)) {
+            update_schedule(s, any_urgent(s));
+        } else if (s->beat_after_report) {
+            s->beat_after_report = false;
+            register_beat_now(s->reg);
         }
-        if (any_dirty(c)) {
-            update_schedule(c, any_urgent(c));
-        } else if (c->beat_after_report) {
-            c->beat_after_report = false;
-            register_beat_now(c);
-        }
-        gc_wake(c);
+        gc_wake(s->gc);
     }
-    client_release(c);
+    hold_release(&s->g->hold);
 }
 
 static void
-update_send(struct client *c)
+update_send(struct sync *s)
 {
-    if (c->stopping || c->update_call)
+    if (s->g->stopping || s->update_call)
         return;
     auto_mem void *tmp = mem_ctx("report");
-    struct node_update_alloc_request req = {.node_id = c->node_id, .secret_id = c->secret};
-    struct alloc_runner *ar, *next;
-    HASH_ITER(hh, c->allocs, ar, next)
-    {
-        if (!ar->dirty || req.allocs.n >= CLIENT_UPDATE_MAX)
+    struct node_update_alloc_request req = {.node_id = s->g->node_id, .secret_id = s->g->secret};
+    ALLOCS_EACH(s->allocs, ar) {
+        if (!ar->report.dirty || req.allocs.n >= CLIENT_UPDATE_MAX)
             continue;
         struct allocation *r = alloc_runner_report(tmp, ar);
-        ar->sent = report_hash(r);
-        ar->told = ar->status;
-        ar->dirty = false;
-        ar->in_flight = true;
+        ar->report.sent = report_hash(r);
+        ar->report.told = ar->status;
+        ar->report.dirty = false;
+        ar->report.in_flight = true;
         list_add(tmp, req.allocs, r);
     }
     if (req.allocs.n == 0)
         return;
     struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, NULL, 0};
-    client_hold(c);
-    c->update_call = rpc_send(c->rpc, &r, on_update, c);
+    hold_take(&s->g->hold);
+    s->update_call = rpc_send(s->g->rpc, &r, on_update, s);
 }
 
 void
-sync_dirty(struct client *c, struct alloc_runner *ar)
+sync_dirty(struct sync *s, struct alloc_runner *ar)
 {
-    if (c->adopting > 0 && !c->syncing) {
-        ar->dirty = true;
+    if (s->g->adopting > 0 && !s->on) {
+        ar->report.dirty = true;
         return;
     }
     auto_mem void *tmp = mem_ctx("report");
     uint64_t h = report_hash(alloc_runner_report(tmp, ar));
     /* What a server has, or is being told, need not be told again. */
-    if (!ar->in_flight && h == ar->rec->acked)
+    if (!ar->report.in_flight && h == ar->a.rec->acked)
         return;
-    if (ar->in_flight && h == ar->sent)
+    if (ar->report.in_flight && h == ar->report.sent)
         return;
-    ar->dirty = true;
-    update_schedule(c, urgent(ar));
+    ar->report.dirty = true;
+    update_schedule(s, urgent(ar));
 }
 
 void
-sync_all_dirty(struct client *c)
+sync_all_dirty(struct sync *s)
 {
-    struct alloc_runner *ar, *tmp;
-    bool any = false;
-    HASH_ITER(hh, c->allocs, ar, tmp)
-    {
-        ar->dirty = true;
-        any = true;
+    s->beat_after_report = false;
+    ALLOCS_EACH(s->allocs, ar) {
+        ar->report.dirty = true;
+        s->beat_after_report = true;
     }
-    if (any)
-        update_schedule(c, true);
-    else
-        c->beat_after_report = false;
+    if (s->beat_after_report)
+        update_schedule(s, true);
 }
 
 void
-sync_start(struct client *c)
+sync_start(struct sync *s)
 {
-    if (!c->syncing) {
-        c->syncing = true;
-        if (any_dirty(c))
-            update_schedule(c, true);
+    if (!s->on) {
+        s->on = true;
+        if (any_dirty(s))
+            update_schedule(s, true);
     }
-    if (!c->list_timer)
-        list_send(c);
+    if (!s->list_timer)
+        list_send(s);
 }
 
 void
-sync_stop(struct client *c)
+sync_stop(struct sync *s)
 {
-    timer_stop(c->list_timer);
-    timer_stop(c->update_timer);
-    c->list_timer = c->update_timer = NULL;
-    uint64_t calls[] = {c->list_call, c->get_call, c->refuse_call, c->update_call};
-    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
-        if (calls[i])
-            rpc_cancel(c->rpc, calls[i]);
+    timer_stop(s->list_timer);
+    timer_stop(s->update_timer);
+    s->list_timer = s->update_timer = NULL;
+    if (s->list_call)
+        rpc_cancel(s->g->rpc, s->list_call);
+    if (s->update_call)
+        rpc_cancel(s->g->rpc, s->update_call);
+    if (s->fetch)
+        fetch_cancel(s->fetch);
+}
+
+void
+sync_anew(struct sync *s)
+{
+    s->index = 0;
+}
+
+struct sync *
+sync_new(struct allocs *allocs, struct gc *gc, struct gone_set *gone, struct registration *reg)
+{
+    struct sync *s = mem_new(allocs->g, struct sync);
+    *s = (struct sync){.g = allocs->g, .allocs = allocs, .gc = gc, .gone = gone, .reg = reg};
+    return s;
 }

@@ -18,7 +18,7 @@ struct env {
     const struct env_input *in;
 };
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* --- names --- */
 
 static bool
 name_char(char c)
@@ -50,7 +50,7 @@ put_int(struct env *e, const char *name, int64_t v)
     put(e, name, mem_printf(e, "%lld", (long long)v));
 }
 
-/* ---- layers ----------------------------------------------------------------------------------- */
+/* --- layers --- */
 
 /* "job.group[3]" -> "3" */
 static const char *
@@ -260,7 +260,7 @@ env_get(const struct env *env, const char *name)
     return str_map_get(&env->vars, name);
 }
 
-/* ---- interpolation ---------------------------------------------------------------------------- */
+/* --- interpolation --- */
 
 static const char *
 node_value(const struct env_input *in, const char *key)

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/client_int.h"
+#include "client/link.h"
 #include "client/task/env.h"
+#include "client/task/launch.h"
 #include "client/task/resolv.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -38,11 +39,11 @@ static const char *const host_deny_default[] = {
 };
 
 static const char *const *
-host_deny(const void *ctx, const struct client *c)
+host_deny(const void *ctx, const struct ground *g)
 {
-    const char *list = str_map_get(&c->cfg.options, "env.denylist");
+    const char *list = str_map_get(&g->cfg.options, "env.denylist");
     if (!list)
-        list = str_map_get(&c->cfg.options, "env.blacklist");
+        list = str_map_get(&g->cfg.options, "env.blacklist");
     if (!list)
         return host_deny_default;
     const char **names = NULL;
@@ -59,9 +60,9 @@ host_deny(const void *ctx, const struct client *c)
 
 /* Who runs a task of raw_exec that names nobody: the warden's policy says. NULL: we ourselves. */
 static const char *
-raw_user(const struct client *c)
+raw_user(const struct ground *g)
 {
-    return c->warden_facts ? str_map_get(c->warden_facts, "raw_exec_user") : NULL;
+    return link_fact(g->link, "raw_exec_user");
 }
 
 static const struct allocated_task_resources *
@@ -84,7 +85,7 @@ struct prepared {
 static void
 prepare_dirs(const void *ctx, const struct task_runner *tr, struct env_input *ei)
 {
-    const char *base = tr->ar->c->cfg.alloc_dir;
+    const char *base = tr->ar->g->cfg.alloc_dir;
     if (tr->driver->can->isolation) {
         ei->alloc_dir = "/alloc";
         ei->task_dir = "/local";
@@ -136,21 +137,21 @@ core_mhz(const struct node *n)
 static int
 prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err *e)
 {
-    struct client *c = tr->ar->c;
+    struct ground *g = tr->ar->g;
     *p = (struct prepared){0};
     p->ei = (struct env_input){
-        .node = c->node,
-        .region = c->cfg.region,
+        .node = g->node,
+        .region = g->cfg.region,
         .alloc = tr->ar->rec->alloc,
         .group = tr->ar->tg,
         .task = tr->task,
         .resources = resources_of(tr),
-        .parent_cgroup = c->warden_cgroup,
+        .parent_cgroup = g->link->cgroup,
         .host_env = (const char *const *)environ,
-        .host_deny = host_deny(ctx, c),
+        .host_deny = host_deny(ctx, g),
     };
     prepare_dirs(ctx, tr, &p->ei);
-    const char *user = str_or(tr->task->user, tr->driver->can->isolation ? "nobody" : raw_user(c));
+    const char *user = str_or(tr->task->user, tr->driver->can->isolation ? "nobody" : raw_user(g));
     if (user) {
         p->ei.user = user;
         struct user account;
@@ -168,9 +169,9 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .user = env_interpolate(ctx, p->env, str_or(tr->task->user, "")),
         .env = &p->list,
         .resources = p->ei.resources,
-        .core_mhz = core_mhz(c->node),
+        .core_mhz = core_mhz(g->node),
     };
-    p->in.own_network = network_own(tr->ar);
+    p->in.own_network = alloc_network(tr->ar);
     find_policies(tr, &p->in);
     int r = find_names(ctx, tr, p->env, &p->in, e);
     return r < 0 ? r : driver_check(tr->driver, p->in.config, e);
@@ -190,11 +191,11 @@ launch_user(const void *ctx, struct task_runner *tr)
 
 /* The disks of its limits, by number: "/dev/sda" is the agent's, not the warden's, to look at. */
 static int
-find_disks(const struct client *c, struct task_isolation *iso, struct err *e)
+find_disks(const struct ground *g, struct task_isolation *iso, struct err *e)
 {
     for (size_t i = 0; iso && i < iso->io.n; i++) {
         struct task_io *io = iso->io.v[i];
-        const char *path = str_or(io->device, c->cfg.alloc_dir);
+        const char *path = str_or(io->device, g->cfg.alloc_dir);
         unsigned major, minor;
         int r = cgroup_disk(path, &major, &minor);
         if (r < 0)
@@ -212,7 +213,7 @@ launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
     struct prepared *p = mem_new(ctx, struct prepared);
     struct launch_spec *spec = NULL;
     if (prepare(p, tr, p, e) < 0 || tr->driver->spec(ctx, &p->in, &spec, e) < 0 ||
-        find_disks(tr->ar->c, spec->isolation, e) < 0)
+        find_disks(tr->ar->g, spec->isolation, e) < 0)
         return NULL;
     return spec;
 }

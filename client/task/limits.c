@@ -3,8 +3,11 @@
  * What is done to a task while it runs: new limits after an update in place, pause,
  * and events of what it has to wait for and of what it is denied.
  */
+#include "client/task/limits_int.h"
+
 #include "api/isolation.h"
-#include "client/client_int.h"
+#include "client/link.h"
+#include "client/task/launch.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -15,7 +18,7 @@
 static void
 note(struct task_runner *tr, const char *text)
 {
-    task_runner_act(tr, task_sm_note(&tr->sm, client_now_ns(), TASK_EVENT_DRIVER, text));
+    tr->act(tr, task_sm_note(&tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER, text));
 }
 
 void
@@ -46,7 +49,7 @@ on_resized(void *arg, const struct err *e, struct warden_reply *r)
                      ? "limits changed"
                      : mem_printf(tmp, "limits changed; %s", r->msg->warning));
     }
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 void
@@ -62,8 +65,8 @@ task_limits_resize(struct task_runner *tr)
         note(tr, mem_printf(tmp, "limits were not changed: %s", e.text));
         return;
     }
-    alloc_runner_hold(tr->ar);
-    warden_resize(tr->ar->c->warden, spec, on_resized, tr);
+    hold_take(&tr->ar->hold);
+    warden_resize(tr->ar->g->warden, spec, on_resized, tr);
 }
 
 bool
@@ -72,7 +75,7 @@ task_limits_differ(const struct task *a, const struct task *b)
     return !codec_equal(&type_task_isolation, isolation_of(a->isolation), isolation_of(b->isolation), 0);
 }
 
-/* ---- pause ------------------------------------------------------------------------------------ */
+/* --- pause --- */
 
 struct pause_op {
     struct task_runner *tr;
@@ -90,14 +93,14 @@ on_paused(void *arg, const struct err *e, struct warden_reply *r)
     bool was = !str_empty(tr->sm.t->state->paused);
     if (!e && !tr->ar->stopped && was != op->on) {
         tr->sm.t->state->paused = op->on ? TASK_PAUSED : "";
-        task_runner_act(tr, task_sm_note(&tr->sm, client_now_ns(),
-                                         op->on ? TASK_EVENT_PAUSED : TASK_EVENT_RESUMED,
-                                         op->on ? "Task paused" : "Task goes on"));
+        tr->act(tr, task_sm_note(&tr->sm, clock_wall_ns(),
+                                 op->on ? TASK_EVENT_PAUSED : TASK_EVENT_RESUMED,
+                                 op->on ? "Task paused" : "Task goes on"));
     }
     if (op->done)
         op->done(op->arg, e);
     talloc_free(op);
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 void
@@ -105,8 +108,8 @@ task_limits_pause(struct task_runner *tr, int on, client_done *done, void *arg)
 {
     struct pause_op *op = mem_new(NULL, struct pause_op);
     *op = (struct pause_op){tr, done, arg, on != 0};
-    alloc_runner_hold(tr->ar);
-    warden_pause(tr->ar->c->warden, tr->ar->id, tr->sm.t->name, on != 0, on_paused, op);
+    hold_take(&tr->ar->hold);
+    warden_pause(tr->ar->g->warden, tr->ar->id, tr->sm.t->name, on != 0, on_paused, op);
 }
 
 void
@@ -116,7 +119,7 @@ task_limits_wake(struct task_runner *tr)
         task_limits_pause(tr, false, NULL, NULL);
 }
 
-/* ---- what is denied (seccomp mode "audit") ---------------------------------------------------- */
+/* --- what is denied (seccomp mode "audit") --- */
 
 #define QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
 #define DENIED_LOOK_MS 2000
@@ -131,11 +134,11 @@ task_limits_denied(struct task_runner *tr, const struct task_record *rec)
     if (times == tr->denied)
         return;
     tr->denied = times;
-    tr->denied_ns = client_now_ns();
+    tr->denied_ns = clock_wall_ns();
     auto_mem void *tmp = mem_ctx("denied");
-    task_runner_act(tr, task_sm_note(&tr->sm, tr->denied_ns, TASK_EVENT_DENIED,
-                                     mem_printf(tmp, "Denied system calls: %s",
-                                                str_or(record_denied(tmp, rec), "none"))));
+    tr->act(tr, task_sm_note(&tr->sm, tr->denied_ns, TASK_EVENT_DENIED,
+                             mem_printf(tmp, "Denied system calls: %s",
+                                        str_or(record_denied(tmp, rec), "none"))));
 }
 
 /* The record has no descriptor that would say when it changes: who may not write it may not watch
@@ -146,8 +149,8 @@ look_denied(void *arg)
     struct task_runner *tr = arg;
     auto_mem void *tmp = mem_ctx("record");
     struct task_record *rec = NULL;
-    tr->denied_timer = timer_start(tr->ar->c->loop, DENIED_LOOK_MS, look_denied, tr);
-    bool quiet = tr->denied_ns != 0 && client_now_ns() - tr->denied_ns < QUIET_NS;
+    tr->denied_timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look_denied, tr);
+    bool quiet = tr->denied_ns != 0 && clock_wall_ns() - tr->denied_ns < QUIET_NS;
     if (!quiet && record_read(tmp, tr->record, &rec) == 0)
         task_limits_denied(tr, rec);
 }
@@ -158,10 +161,10 @@ watch_denied(struct task_runner *tr)
     if (tr->record < 0 || tr->denied_timer ||
         !seccomp_audits(isolation_of(tr->task->isolation)->seccomp))
         return;
-    tr->denied_timer = timer_start(tr->ar->c->loop, DENIED_LOOK_MS, look_denied, tr);
+    tr->denied_timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look_denied, tr);
 }
 
-/* ---- pressure --------------------------------------------------------------------------------- */
+/* --- pressure --- */
 
 struct pressure_watch {
     struct task_runner *tr;
@@ -196,16 +199,16 @@ on_pressure(void *arg, int fd, unsigned events)
         unwatch(p);
         return;
     }
-    int64_t now = client_now_ns();
+    int64_t now = clock_wall_ns();
     if (p->told_ns != 0 && now - p->told_ns < QUIET_NS)
         return;
     p->told_ns = now;
     auto_mem void *tmp = mem_ctx("pressure");
     char limit[DURATION_TEXT];
     (void)duration_format(threshold(tr, (size_t)(p - tr->pressure)), limit);
-    task_runner_act(tr, task_sm_note(&tr->sm, now, TASK_EVENT_PRESSURE,
-                                     mem_printf(tmp, "Task waited for %s longer than %s in a second",
-                                                p->what, limit)));
+    tr->act(tr, task_sm_note(&tr->sm, now, TASK_EVENT_PRESSURE,
+                             mem_printf(tmp, "Task waited for %s longer than %s in a second",
+                                        p->what, limit)));
 }
 
 static void
@@ -222,11 +225,11 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
                 unwatch(p);
             *p = (struct pressure_watch){.tr = tr, .fd = TAKE_FD(r->pressure[i]), .what = names[i]};
             if (p->fd >= 0)
-                p->watch = watch_fd(tr->ar->c->loop, p->fd, WATCH_PRIORITY, on_pressure, p);
+                p->watch = watch_fd(tr->ar->g->loop, p->fd, WATCH_PRIORITY, on_pressure, p);
         }
         task_limits_warn(tr, r->msg->warning);
     }
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 void
@@ -237,8 +240,8 @@ task_limits_watch(struct task_runner *tr)
         return;
     if (tr->cgroup < 0 || !task_sm_process(tr->sm.t))
         return;
-    alloc_runner_hold(tr->ar);
-    warden_pressure(tr->ar->c->warden, tr->ar->id, tr->sm.t->name,
+    hold_take(&tr->ar->hold);
+    warden_pressure(tr->ar->g->warden, tr->ar->id, tr->sm.t->name,
                     isolation_of(tr->task->isolation)->pressure, on_watched, tr);
 }
 

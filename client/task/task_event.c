@@ -102,8 +102,9 @@ display_simple(const struct task_event *ev)
     return str_or(ev->message, "");
 }
 
-const char *
-task_event_display(const void *ctx, const struct task_event *ev)
+/* The text for people; owned by ctx. */
+static const char *
+display(const void *ctx, const struct task_event *ev)
 {
     if (strcmp(ev->type, TASK_EVENT_TERMINATED) == 0)
         return display_terminated(ctx, ev);
@@ -123,7 +124,7 @@ task_event_display(const void *ctx, const struct task_event *ev)
 void
 task_event_add(struct client_task *t, struct task_event *ev)
 {
-    ev->display_message = task_event_display(ev, ev);
+    ev->display_message = display(ev, ev);
     struct task_event_list *l = &t->state->events;
     talloc_steal(t->state, ev);
     if (l->n == 0)

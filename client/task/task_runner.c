@@ -13,7 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/client_int.h"
+#include "client/link.h"
+#include "client/local.h"
+#include "client/task/launch.h"
+#include "client/task/limits_int.h"
+#include "client/task/task_runner.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -30,8 +34,7 @@ name_of(const struct task_runner *tr)
     return tr->sm.t->name;
 }
 
-/* ---- ends of a process ------------------------------------------------------------------------
- */
+/* --- ends of a process --- */
 
 static void
 close_fds(struct task_runner *tr)
@@ -53,7 +56,7 @@ on_destroyed(void *arg, const struct err *e, struct warden_reply *r)
         tr->clean = true;
     else if (e && unreachable(e))
         tr->want_clean = true;
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 /* The warden may forget what has ended. A launch that has begun meanwhile does so by itself, first.
@@ -64,8 +67,8 @@ forget_end(struct task_runner *tr)
     tr->want_clean = false;
     if (tr->launching || tr->clean || task_sm_process(tr->sm.t))
         return;
-    alloc_runner_hold(tr->ar);
-    warden_destroy(tr->ar->c->warden, tr->ar->id, name_of(tr), on_destroyed, tr);
+    hold_take(&tr->ar->hold);
+    warden_destroy(tr->ar->g->warden, tr->ar->id, name_of(tr), on_destroyed, tr);
 }
 
 static void
@@ -74,12 +77,12 @@ end_is_durable(void *arg, int code)
     struct task_runner *tr = arg;
     /* The record says how it ended, and stays until the local state does. */
     if (code < 0 && !tr->ar->stopped && !tr->launching) {
-        local_sync(tr->ar->c->state, end_is_durable, tr);
+        local_sync(tr->ar->g->local, end_is_durable, tr);
         return;
     }
     if (code == 0)
         forget_end(tr);
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 /* After a process has ended and the machine has decided. */
@@ -90,10 +93,19 @@ after_end(struct task_runner *tr, unsigned acts)
     mem_free(tr->sim);
     tr->clean = tr->clean && tr->driver && tr->driver->simulate;
     task_runner_act(tr, acts);
-    if (tr->ar->c->warden && !tr->clean && !tr->launching) {
-        alloc_runner_hold(tr->ar);
-        local_sync(tr->ar->c->state, end_is_durable, tr);
+    if (tr->ar->g->warden && !tr->clean && !tr->launching) {
+        hold_take(&tr->ar->hold);
+        local_sync(tr->ar->g->local, end_is_durable, tr);
     }
+}
+
+uint64_t
+task_runner_cgroup_id(struct task_runner *tr)
+{
+    struct record rec;
+    if (tr->cgroup_id == 0 && tr->record >= 0 && record_read_raw(tr->record, &rec) == 0)
+        tr->cgroup_id = rec.cgroup_id;
+    return tr->cgroup_id;
 }
 
 static void
@@ -104,7 +116,8 @@ ended_with(struct task_runner *tr, const struct task_record *rec)
                           .oom_killed = rec->oom_killed,
                           .error = str_empty(rec->error) ? NULL : rec->error};
     struct bpf_run_counts n;
-    if (bpf_read_run(&tr->ar->c->counters, task_cgroup_id(tr), &tr->runs_at, &n) && n.ooms > 0) {
+    if (bpf_read_run(&tr->ar->g->link->counters, task_runner_cgroup_id(tr), &tr->runs_at, &n) &&
+        n.ooms > 0) {
         x.oom_killed |= x.signal == SIGKILL;
         x.oom_pid = n.oom_pid;
         x.oom_comm = n.oom_comm;
@@ -116,7 +129,7 @@ ended_with(struct task_runner *tr, const struct task_record *rec)
     task_limits_denied(tr, rec); /* the last word of it */
     log_info("client", "task ended", "alloc_id", tr->ar->id, "task", name_of(tr), "exit_code",
              LOG_I64(x.code), "signal", LOG_I64(x.signal), NULL);
-    after_end(tr, task_sm_exited(&tr->sm, client_now_ns(), rand_u64(), &x));
+    after_end(tr, task_sm_exited(&tr->sm, clock_wall_ns(), rand_u64(), &x));
 }
 
 static void
@@ -124,7 +137,7 @@ vanished(struct task_runner *tr)
 {
     log_warn("client", "task is gone without a record of its end", "alloc_id", tr->ar->id, "task",
              name_of(tr), NULL);
-    after_end(tr, task_sm_vanished(&tr->sm, client_now_ns(), rand_u64()));
+    after_end(tr, task_sm_vanished(&tr->sm, clock_wall_ns(), rand_u64()));
 }
 
 static void
@@ -139,7 +152,7 @@ on_ended(void *arg, int fd, unsigned events)
         vanished(tr);
         return;
     }
-    (void)record_settle(&r, client_now_ns()); /* the shim was killed; the warden may not be there */
+    (void)record_settle(&r, clock_wall_ns()); /* the shim was killed; the warden may not be there */
     ended_with(tr, record_export(tmp, &r));
 }
 
@@ -152,11 +165,10 @@ take_fds(struct task_runner *tr, struct warden_reply *r)
     tr->record = TAKE_FD(r->record);
     tr->cgroup_id = 0;
     if (tr->ended >= 0)
-        tr->watch = watch_fd(tr->ar->c->loop, tr->ended, WATCH_READ, on_ended, tr);
+        tr->watch = watch_fd(tr->ar->g->loop, tr->ended, WATCH_READ, on_ended, tr);
 }
 
-/* ---- simulation (mock driver) -----------------------------------------------------------------
- */
+/* --- simulation (mock driver) --- */
 
 static void
 sim_exit(void *arg)
@@ -167,7 +179,7 @@ sim_exit(void *arg)
         .code = tr->sim->exit_code, .signal = tr->sim->exit_signal, .error = tr->sim->exit_error};
     if (tr->sim_killed)
         x = (struct task_exit){.code = 0};
-    after_end(tr, task_sm_exited(&tr->sm, client_now_ns(), rand_u64(), &x));
+    after_end(tr, task_sm_exited(&tr->sm, clock_wall_ns(), rand_u64(), &x));
 }
 
 static void
@@ -177,7 +189,7 @@ sim_kill(struct task_runner *tr, int64_t after_ns)
         return;
     timer_stop(tr->sim_timer);
     tr->sim_killed = true;
-    tr->sim_timer = timer_start(tr->ar->c->loop, after_ns / NS_PER_MS, sim_exit, tr);
+    tr->sim_timer = timer_start(tr->ar->g->loop, after_ns / NS_PER_MS, sim_exit, tr);
 }
 
 static void
@@ -185,7 +197,7 @@ sim_started(void *arg)
 {
     struct task_runner *tr = arg;
     tr->sim_timer = NULL;
-    int64_t now = client_now_ns();
+    int64_t now = clock_wall_ns();
     unsigned acts;
     if (tr->sim->start_error) {
         acts = task_sm_start_failed(&tr->sm, now, rand_u64(), TASK_EVENT_DRIVER_FAILURE,
@@ -195,7 +207,7 @@ sim_started(void *arg)
         return;
     }
     if (tr->sim->run_for_ns >= 0)
-        tr->sim_timer = timer_start(tr->ar->c->loop, tr->sim->run_for_ns / NS_PER_MS, sim_exit, tr);
+        tr->sim_timer = timer_start(tr->ar->g->loop, tr->sim->run_for_ns / NS_PER_MS, sim_exit, tr);
     task_runner_act(tr, task_sm_started(&tr->sm, now, now));
 }
 
@@ -208,16 +220,15 @@ sim_launch(struct task_runner *tr)
     struct err e = ERR_INIT;
     if (launch_simulation(tr->sim, tr, tr->sim, &e) < 0) {
         mem_free(tr->sim);
-        task_runner_act(tr, task_sm_start_failed(&tr->sm, client_now_ns(), 0,
+        task_runner_act(tr, task_sm_start_failed(&tr->sm, clock_wall_ns(), 0,
                                                  TASK_EVENT_DRIVER_FAILURE, e.text, false));
         return;
     }
     tr->sim_timer =
-        timer_start(tr->ar->c->loop, tr->sim->start_delay_ns / NS_PER_MS, sim_started, tr);
+        timer_start(tr->ar->g->loop, tr->sim->start_delay_ns / NS_PER_MS, sim_started, tr);
 }
 
-/* ---- the launch chain -------------------------------------------------------------------------
- */
+/* --- the launch chain --- */
 
 static void
 launch_failed(struct task_runner *tr, const char *type, const char *why, bool recoverable)
@@ -226,7 +237,7 @@ launch_failed(struct task_runner *tr, const char *type, const char *why, bool re
     log_warn("client", "task did not start", "alloc_id", tr->ar->id, "task", name_of(tr), "error",
              why, NULL);
     task_runner_act(
-        tr, task_sm_start_failed(&tr->sm, client_now_ns(), rand_u64(), type, why, recoverable));
+        tr, task_sm_start_failed(&tr->sm, clock_wall_ns(), rand_u64(), type, why, recoverable));
 }
 
 /* The connection to the warden broke: what was asked may have happened or not. */
@@ -262,13 +273,13 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
     struct task_runner *tr = arg;
     tr->asked = false;
     if (tr->ar->stopped) {
-        alloc_runner_release(tr->ar);
+        hold_release(&tr->ar->hold);
         return;
     }
     if (!e) {
         tr->launching = false;
         tr->clean = false;
-        int64_t now = client_now_ns();
+        int64_t now = clock_wall_ns();
         int64_t started = r->msg->records.n > 0 && r->msg->records.v[0]->started_at != 0
                               ? r->msg->records.v[0]->started_at
                               : now;
@@ -285,11 +296,11 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         adopt(tr);
     } else {
         tr->clean = false;
-        if (network_own(tr->ar))
+        if (alloc_network(tr->ar))
             tr->ar->dirs = DIRS_NONE; /* the network may be what is missing: look again */
         launch_failed(tr, TASK_EVENT_DRIVER_FAILURE, e->text, recoverable(e->code));
     }
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 static void
@@ -303,8 +314,8 @@ ask_launch(struct task_runner *tr)
         return;
     }
     tr->asked = true;
-    alloc_runner_hold(tr->ar);
-    warden_launch(tr->ar->c->warden, spec, on_launched, tr);
+    hold_take(&tr->ar->hold);
+    warden_launch(tr->ar->g->warden, spec, on_launched, tr);
 }
 
 static void
@@ -321,7 +332,7 @@ ask_again(struct task_runner *tr)
 {
     tr->want_adopt = true;
     timer_stop(tr->again);
-    tr->again = timer_start(tr->ar->c->loop, CLIENT_AGAIN_MS, on_again, tr);
+    tr->again = timer_start(tr->ar->g->loop, CLIENT_AGAIN_MS, on_again, tr);
 }
 
 static void
@@ -342,7 +353,7 @@ on_cleaned(void *arg, const struct err *e, struct warden_reply *r)
     } else {
         launch_failed(tr, TASK_EVENT_SETUP_FAILURE, e->text, e->code != -ERR_INVALID);
     }
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 static void
@@ -359,14 +370,14 @@ intent_is_durable(void *arg, int code)
                           "the disk of the client's data_dir is full: free some space on this node",
                           true);
     }
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 /* One step of the chain; each completion calls it again. */
 static void
 launch_continue(struct task_runner *tr)
 {
-    struct alloc_runner *ar = tr->ar;
+    struct alloc_core *ar = tr->ar;
     if (!tr->launching || tr->asked || ar->stopped)
         return;
     if (tr->sm.t->kill) {
@@ -374,21 +385,21 @@ launch_continue(struct task_runner *tr)
             return; /* it was asked for, and may have happened */
         tr->want_adopt = false;
         tr->launching = false;
-        task_runner_act(tr, task_sm_aborted(&tr->sm, client_now_ns()));
+        task_runner_act(tr, task_sm_aborted(&tr->sm, clock_wall_ns()));
         return;
     }
     bool simulated = tr->driver && tr->driver->simulate;
     if (!tr->clean && !simulated) {
         tr->asked = true;
-        alloc_runner_hold(ar);
-        warden_destroy(ar->c->warden, ar->id, name_of(tr), on_cleaned, tr);
+        hold_take(&ar->hold);
+        warden_destroy(ar->g->warden, ar->id, name_of(tr), on_cleaned, tr);
         return;
     }
     if (!tr->persisted) {
         tr->asked = true;
-        alloc_runner_hold(ar);
-        local_put_task(ar->c->state, ar->id, tr->sm.t);
-        local_sync(ar->c->state, intent_is_durable, tr);
+        hold_take(&ar->hold);
+        local_put_task(ar->g->local, ar->id, tr->sm.t);
+        local_sync(ar->g->local, intent_is_durable, tr);
         return;
     }
     if (simulated) {
@@ -402,8 +413,8 @@ launch_continue(struct task_runner *tr)
     }
     if (ar->dirs == DIRS_READY)
         ask_launch(tr);
-    else if (ar->dirs == DIRS_NONE && ar->c->link_up)
-        alloc_runner_need_dirs(ar);
+    else if (ar->dirs == DIRS_NONE && ar->g->link->up)
+        tr->events->need_dirs(ar);
 }
 
 static void
@@ -411,7 +422,7 @@ launch_begin(struct task_runner *tr)
 {
     tr->launching = true;
     tr->persisted = false;
-    struct alloc_runner *ar = tr->ar;
+    struct alloc_core *ar = tr->ar;
     if (!tr->driver) {
         auto_mem void *tmp = mem_ctx("driver");
         launch_failed(
@@ -420,12 +431,12 @@ launch_begin(struct task_runner *tr)
             false);
         return;
     }
-    if (!tr->driver->simulate && !ar->c->warden) {
+    if (!tr->driver->simulate && !ar->g->warden) {
         launch_failed(tr, TASK_EVENT_DRIVER_FAILURE, "the warden is not running", false);
         return;
     }
     if (!tr->driver->simulate)
-        alloc_runner_need_dirs(ar);
+        tr->events->need_dirs(ar);
     launch_continue(tr);
 }
 
@@ -435,8 +446,7 @@ task_runner_dirs(struct task_runner *tr)
     launch_continue(tr);
 }
 
-/* ---- kill sequence ----------------------------------------------------------------------------
- */
+/* --- kill sequence --- */
 
 static void
 on_signaled(void *arg, const struct err *e, struct warden_reply *r)
@@ -448,7 +458,7 @@ on_signaled(void *arg, const struct err *e, struct warden_reply *r)
     else if (e && e->code != -ERR_NOT_FOUND)
         log_warn("client", "signal was not sent", "alloc_id", tr->ar->id, "task", name_of(tr),
                  "error", e->text, NULL);
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 static void
@@ -462,8 +472,8 @@ send_kill_signal(struct task_runner *tr)
         return;
     }
     task_limits_wake(tr);
-    alloc_runner_hold(tr->ar);
-    warden_signal(tr->ar->c->warden, tr->ar->id, name_of(tr), sig, on_signaled, tr);
+    hold_take(&tr->ar->hold);
+    warden_signal(tr->ar->g->warden, tr->ar->id, name_of(tr), sig, on_signaled, tr);
 }
 
 static void
@@ -473,19 +483,18 @@ force(struct task_runner *tr)
         sim_kill(tr, 0);
         return;
     }
-    alloc_runner_hold(tr->ar);
-    warden_kill(tr->ar->c->warden, tr->ar->id, name_of(tr), on_signaled, tr);
+    hold_take(&tr->ar->hold);
+    warden_kill(tr->ar->g->warden, tr->ar->id, name_of(tr), on_signaled, tr);
 }
 
-/* ---- actions ----------------------------------------------------------------------------------
- */
+/* --- actions --- */
 
 static void
 on_timer(void *arg)
 {
     struct task_runner *tr = arg;
     tr->timer = NULL;
-    task_runner_act(tr, task_sm_timer(&tr->sm, client_now_ns()));
+    task_runner_act(tr, task_sm_timer(&tr->sm, clock_wall_ns()));
 }
 
 static void
@@ -495,9 +504,9 @@ rearm(struct task_runner *tr)
     tr->timer = NULL;
     if (tr->sm.t->deadline == 0)
         return;
-    int64_t left = tr->sm.t->deadline - client_now_ns();
+    int64_t left = tr->sm.t->deadline - clock_wall_ns();
     int64_t ms = left <= 0 ? 0 : (left + NS_PER_MS - 1) / NS_PER_MS;
-    tr->timer = timer_start(tr->ar->c->loop, ms, on_timer, tr);
+    tr->timer = timer_start(tr->ar->g->loop, ms, on_timer, tr);
 }
 
 void
@@ -506,7 +515,7 @@ task_runner_act(struct task_runner *tr, unsigned acts)
     if (acts == 0 || tr->ar->stopped)
         return;
     if ((acts & TASK_ACT_PERSIST) && !(acts & TASK_ACT_LAUNCH))
-        local_put_task(tr->ar->c->state, tr->ar->id, tr->sm.t);
+        local_put_task(tr->ar->g->local, tr->ar->id, tr->sm.t);
     if (acts & TASK_ACT_SIGNAL)
         send_kill_signal(tr);
     if (acts & TASK_ACT_FORCE)
@@ -518,18 +527,17 @@ task_runner_act(struct task_runner *tr, unsigned acts)
     else if (tr->launching && tr->sm.t->kill)
         launch_continue(tr); /* killed while it waits for something */
     if (acts & TASK_ACT_REPORT)
-        alloc_runner_changed(tr->ar);
+        tr->events->changed(tr->ar);
 }
 
-/* ---- adoption ---------------------------------------------------------------------------------
- */
+/* --- adoption --- */
 
 static void
 adopt_done(struct task_runner *tr)
 {
-    struct client *c = tr->ar->c;
-    if (c->adopting > 0)
-        c->adopting--;
+    struct ground *g = tr->ar->g;
+    if (g->adopting > 0)
+        g->adopting--;
 }
 
 /* It runs, as the record says: go on where the machine stood. */
@@ -542,7 +550,7 @@ adopted_running(struct task_runner *tr, struct warden_reply *r, const struct tas
     log_info("client", "task adopted", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
     switch ((enum task_phase)tr->sm.t->phase) {
     case TASK_LAUNCHING:
-        task_runner_act(tr, task_sm_started(&tr->sm, client_now_ns(), rec->started_at));
+        task_runner_act(tr, task_sm_started(&tr->sm, clock_wall_ns(), rec->started_at));
         break;
     case TASK_STOPPING:
         send_kill_signal(tr);
@@ -569,7 +577,7 @@ adopted_finished(struct task_runner *tr, const struct task_record *rec)
     tr->clean = false;
     tr->launching = false;
     if (tr->sm.t->phase == TASK_LAUNCHING && rec->started_at != 0)
-        task_runner_act(tr, task_sm_started(&tr->sm, client_now_ns(), rec->started_at) &
+        task_runner_act(tr, task_sm_started(&tr->sm, clock_wall_ns(), rec->started_at) &
                                 ~(unsigned)(TASK_ACT_SIGNAL | TASK_ACT_FORCE));
     ended_with(tr, rec);
 }
@@ -585,7 +593,7 @@ adopt_unknown(struct task_runner *tr)
     /* The intent is durable, the launch did not happen. */
     tr->launching = true;
     tr->persisted = true;
-    alloc_runner_need_dirs(tr->ar);
+    tr->events->need_dirs(tr->ar);
     launch_continue(tr);
 }
 
@@ -595,23 +603,23 @@ on_adopted(void *arg, const struct err *e, struct warden_reply *r)
     struct task_runner *tr = arg;
     tr->asked = false;
     if (tr->ar->stopped) {
-        alloc_runner_release(tr->ar);
+        hold_release(&tr->ar->hold);
         return;
     }
     if (e && unreachable(e)) {
         tr->want_adopt = true;
-        alloc_runner_release(tr->ar);
+        hold_release(&tr->ar->hold);
         return;
     }
     if (e && e->code == -ERR_BUSY) {
         ask_again(tr);
-        alloc_runner_release(tr->ar);
+        hold_release(&tr->ar->hold);
         return;
     }
     adopt_done(tr);
     if (!task_sm_process(tr->sm.t)) { /* it ended otherwise meanwhile */
         forget_end(tr);
-        alloc_runner_release(tr->ar);
+        hold_release(&tr->ar->hold);
         return;
     }
     const struct task_record *rec = !e && r->msg->records.n > 0 ? r->msg->records.v[0] : NULL;
@@ -623,7 +631,7 @@ on_adopted(void *arg, const struct err *e, struct warden_reply *r)
         adopted_finished(tr, rec);
     else
         adopted_running(tr, r, rec);
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 static void
@@ -631,8 +639,8 @@ adopt(struct task_runner *tr)
 {
     tr->want_adopt = false;
     tr->asked = true;
-    alloc_runner_hold(tr->ar);
-    warden_adopt(tr->ar->c->warden, tr->ar->id, name_of(tr), on_adopted, tr);
+    hold_take(&tr->ar->hold);
+    warden_adopt(tr->ar->g->warden, tr->ar->id, name_of(tr), on_adopted, tr);
 }
 
 void
@@ -668,32 +676,36 @@ task_runner_resume(struct task_runner *tr)
     } else if (task_sm_process(tr->sm.t) && simulated) {
         vanished(tr);
     } else if (task_sm_process(tr->sm.t)) {
-        tr->ar->c->adopting++;
-        if (tr->ar->c->link_up)
+        tr->ar->g->adopting++;
+        if (tr->ar->g->link->up)
             adopt(tr);
         else
             tr->want_adopt = true;
     }
 }
 
-/* ---- life of the object -----------------------------------------------------------------------
- */
+/* --- life of the object --- */
 
 void
 task_runner_configure(struct task_runner *tr, const struct task *task)
 {
-    struct alloc_runner *ar = tr->ar;
+    struct alloc_core *ar = tr->ar;
     tr->task = task;
     tr->driver = driver_find(task->driver);
     task_sm_configure(&tr->sm.cfg, ar->rec->alloc->job, ar->tg, task,
-                      ar->c->cfg.max_kill_timeout_ns);
+                      ar->g->cfg.max_kill_timeout_ns);
 }
 
 void
-task_runner_init(struct task_runner *tr, struct alloc_runner *ar, const struct task *task,
-                 struct client_task *record)
+task_runner_init(struct task_runner *tr, struct alloc_core *ar, const struct task_events *events,
+                 const struct task *task, struct client_task *record)
 {
-    *tr = (struct task_runner){.ar = ar, .ended = -1, .cgroup = -1, .record = -1};
+    *tr = (struct task_runner){.ar = ar,
+                               .events = events,
+                               .act = task_runner_act,
+                               .ended = -1,
+                               .cgroup = -1,
+                               .record = -1};
     tr->clean = record->launches == 0;
     tr->sm.t = record;
     task_runner_configure(tr, task);
@@ -713,8 +725,7 @@ task_runner_done(struct task_runner *tr)
     mem_free(tr->sim);
 }
 
-/* ---- an operator's signal ---------------------------------------------------------------------
- */
+/* --- an operator's signal --- */
 
 struct signal_op {
     struct task_runner *tr;
@@ -731,12 +742,12 @@ on_operator_signal(void *arg, const struct err *e, struct warden_reply *r)
     struct task_runner *tr = op->tr;
     if (!e) {
         char name[16];
-        task_runner_act(tr, task_sm_signaled(&tr->sm, client_now_ns(), signal_name(op->sig, name),
+        task_runner_act(tr, task_sm_signaled(&tr->sm, clock_wall_ns(), signal_name(op->sig, name),
                                              "User requested signal"));
     }
     op->done(op->arg, e);
     talloc_free(op);
-    alloc_runner_release(tr->ar);
+    hold_release(&tr->ar->hold);
 }
 
 void
@@ -744,6 +755,6 @@ task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg
 {
     struct signal_op *op = mem_new(NULL, struct signal_op);
     *op = (struct signal_op){tr, done, arg, sig};
-    alloc_runner_hold(tr->ar);
-    warden_signal(tr->ar->c->warden, tr->ar->id, name_of(tr), sig, on_operator_signal, op);
+    hold_take(&tr->ar->hold);
+    warden_signal(tr->ar->g->warden, tr->ar->id, name_of(tr), sig, on_operator_signal, op);
 }

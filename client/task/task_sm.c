@@ -53,8 +53,7 @@ emit_plain(struct task_sm *m, const char *type, int64_t now_ns)
     emit(m, task_event_new(m->t, type, now_ns));
 }
 
-/* ---- configuration ----------------------------------------------------------------------------
- */
+/* --- configuration --- */
 
 static enum task_role
 role_of(const struct task *task)
@@ -119,8 +118,7 @@ task_sm_new_record(const void *ctx, const char *name, int64_t now_ns)
     return t;
 }
 
-/* ---- ends -------------------------------------------------------------------------------------
- */
+/* --- ends --- */
 
 static unsigned
 die(struct task_sm *m, int64_t now_ns, bool failed)
@@ -255,8 +253,7 @@ after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, bool success)
 
 static unsigned begin_kill(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay);
 
-/* ---- inputs -----------------------------------------------------------------------------------
- */
+/* --- inputs --- */
 
 unsigned
 task_sm_start(struct task_sm *m, int64_t now_ns)

@@ -153,7 +153,5 @@ struct task_event *task_event_new(const void *ctx, const char *type, int64_t now
 void task_event_detail(struct task_event *ev, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void task_event_add(struct client_task *t, struct task_event *ev);
-/* The text for people; pure over the event. Owned by ctx. */
-const char *task_event_display(const void *ctx, const struct task_event *ev);
 
 #endif

@@ -64,7 +64,7 @@ synced(void *arg, int code)
 }
 
 static int
-sync_now(struct loop *loop, struct state *s)
+sync_now(struct loop *loop, struct local *s)
 {
     struct answer x = {0};
     local_sync(s, synced, &x);
@@ -74,7 +74,7 @@ sync_now(struct loop *loop, struct state *s)
 
 /* Round n writes n everywhere, and moves to other allocations as it goes. */
 static void
-put_round(struct state *s, uint64_t n)
+put_round(struct local *s, uint64_t n)
 {
     auto_mem void *tmp = mem_ctx("round");
     for (int i = 0; i < ALLOCS; i++) {
@@ -94,7 +94,7 @@ work(const char *dir)
     char id[UUID_TEXT], secret[UUID_TEXT];
     log_set_level(LOG_OFF);
     struct loop *loop = loop_new();
-    struct state *s = NULL;
+    struct local *s = NULL;
     struct err e = ERR_INIT;
     const char *sub = mem_printf(tmp, "%s/client", dir);
     if (local_open(loop, sub, 1 << 30, &s, &e) < 0 || local_node_ids(s, id, secret, &e) < 0)
@@ -138,7 +138,7 @@ look(const char *dir, uint64_t n, bool power)
     struct loop *loop = loop_new();
     for (int i = 0; i < 2; i++) {
         struct err e = ERR_INIT;
-        struct state *s = NULL;
+        struct local *s = NULL;
         ck_assert_msg(local_open(loop, sub, 1 << 30, &s, &e) == 0, "%s", e.text);
         ck_assert_msg(local_node_ids(s, id[i], secret[i], &e) == 0, "%s", e.text);
         struct found f = {.least = UINT64_MAX};
@@ -208,7 +208,7 @@ START_TEST(full_disk_loses_nothing)
     ck_assert_ptr_nonnull(mkdtemp(base));
     log_set_level(LOG_OFF);
     struct loop *loop = loop_new();
-    struct state *s = NULL;
+    struct local *s = NULL;
     struct err e = ERR_INIT;
     ck_assert_int_eq(local_open(loop, base, 1 << 30, &s, &e), 0);
     put_round(s, 0);
@@ -242,7 +242,7 @@ START_TEST(full_map_loses_nothing)
     auto_mem void *tmp = mem_ctx("full");
     char base[] = "/tmp/paddock-state-XXXXXX", id[UUID_TEXT];
     struct loop *loop = loop_new();
-    struct state *s = NULL;
+    struct local *s = NULL;
     struct err e = ERR_INIT;
     size_t kept = 0;
     ck_assert_ptr_nonnull(mkdtemp(base));
@@ -288,7 +288,7 @@ START_TEST(large_allocation_is_found_again)
     auto_mem void *tmp = mem_ctx("large");
     char base[] = "/tmp/paddock-state-XXXXXX";
     struct loop *loop = loop_new();
-    struct state *s = NULL;
+    struct local *s = NULL;
     struct err e = ERR_INIT;
     ck_assert_ptr_nonnull(mkdtemp(base));
     ck_assert_int_eq(local_open(loop, base, 1 << 30, &s, &e), 0);

@@ -6,7 +6,8 @@
 
 #include "api/limits.h"
 #include "api/validate_launch.h"
-#include "client/client_int.h"
+#include "client/io/stats.h"
+#include "client/task/task_int.h"
 #include "client/io/log_index.h"
 #include "client/task/env.h"
 #include "client/task/resolv.h"

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The configuration of the client role.
+ */
+#ifndef PADDOCK_CLIENT_CONFIG_H
+#define PADDOCK_CLIENT_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "common/err.h"
+
+/* Copied by client_new. NULL strings and zeros take the default in brackets. */
+struct client_config {
+    const char *state_dir;  /* node id, secret and the state database; made 0700; required */
+    const char *alloc_dir;  /* host path of the allocation directories (the warden's); required */
+    const char *name;       /* node name [host name] */
+    const char *region;     /* [global] */
+    const char *datacenter; /* [dc1] */
+    const char *node_class;
+    const char *node_pool; /* [default] */
+    const char *http_addr; /* advertised "ip:port" of this agent's HTTP API */
+    struct str_map meta;
+    struct str_map options;        /* client.options of the agent configuration */
+    const char *network_interface; /* [interface of the default route; lo with `dev`] */
+    int64_t network_speed;         /* Mbit/s [detected or 1000] */
+    int64_t cpu_total_compute;     /* MHz [detected] */
+    int64_t memory_total_mb;       /* [detected] */
+    int64_t disk_total_mb;         /* [detected] */
+    int64_t min_dynamic_port;      /* [20000] */
+    int64_t max_dynamic_port;      /* [32000] */
+    struct node_reserved_resources *reserved;
+    int64_t max_kill_timeout_ns;    /* [30 s] */
+    int64_t gc_max_allocs;          /* beyond so many the oldest that ended goes [50] */
+    int64_t gc_interval_ns;         /* how soon after an end to look at that and the disk [1 min] */
+    int64_t gc_parallel_destroys;   /* [2] */
+    double gc_disk_usage_threshold; /* percent of the file system of alloc_dir [80] */
+    double gc_inode_usage_threshold; /* [70] */
+    int64_t node_max_allocs;         /* 0: unlimited */
+    bool dev;                        /* loopback fingerprint */
+    bool stop_tasks; /* client_stop ends all tasks and removes their directories (-dev) */
+    bool default_ineligible;
+    const char *version; /* our own version, e.g. "0.1.0" */
+};
+
+/* The end of what was asked for, on the loop; e NULL: done. */
+typedef void client_done(void *arg, const struct err *e);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the modules of the client stand on. Everything lives on the loop's thread.
+ *
+ *   struct hold         counts what is under way for an object; a hold above counts it as well
+ *   struct ground       of the client: handles that stay as client_new made them, and how far it
+ * goes down struct alloc_core   of an allocation: what its tasks and hooks see of it
+ *
+ * Whoever starts something asynchronous takes the hold of what it needs, and releases it in the
+ * completion. Modules call those below them; what those above must know goes up by a table of
+ * events.
+ */
+#ifndef PADDOCK_CLIENT_GROUND_H
+#define PADDOCK_CLIENT_GROUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "client/config.h"
+#include "common/num.h"
+#include "isolation/launch/client.h"
+#include "net/loop.h"
+#include "net/rpc.h"
+
+enum {
+    CLIENT_AGAIN_MS = 20 /* the warden is busy with a task */
+};
+
+struct hold {
+    struct hold *above; /* NULL: none */
+    unsigned n;
+    void (*released)(
+        void *arg); /* after each release, before that of `above`; may free the object */
+    void *arg;
+};
+void hold_take(struct hold *h);
+void hold_release(struct hold *h);
+
+struct ground { /* a talloc context */
+    struct loop *loop;
+    struct client_config cfg; /* strings owned */
+    struct rpc_client *rpc;
+    struct warden_client *warden; /* NULL: no task can start */
+    struct link *link;            /* to it */
+    struct local *local;
+    char node_id[UUID_TEXT];
+    char secret[UUID_TEXT];
+    struct node *node; /* as it was last registered: a talloc context of node/node.c */
+    size_t adopting;   /* tasks whose fate at restart is not known yet */
+    bool started;
+    bool stopping;
+    bool quitting; /* dev: tasks are being ended */
+    struct hold hold;
+};
+
+enum dirs_state { DIRS_NONE, DIRS_ASKED, DIRS_READY, DIRS_FAILED };
+
+struct alloc_core {
+    struct ground *g;
+    struct hold hold;
+    char id[UUID_TEXT];
+    struct client_alloc *rec; /* a talloc context of its own */
+    const struct task_group *tg;
+    bool stopped; /* the agent goes down: no more callbacks act */
+    /* directories, and the network if it has one of its own */
+    enum dirs_state dirs;
+    char dirs_error[256];
+    bool dirs_again; /* may succeed when it is tried again */
+};
+/* The network that its group asks for; NULL: the host's. */
+const struct network_resource *alloc_network(const struct alloc_core *a);
+
+/* How long to wait now, with jitter; the next time twice as long. */
+int64_t backoff_next(int64_t *backoff_ms);
+
+#endif

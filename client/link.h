@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The connection to the warden: made, watched, and made again when it breaks; and what the warden
+ * said of itself.
+ */
+#ifndef PADDOCK_CLIENT_LINK_H
+#define PADDOCK_CLIENT_LINK_H
+
+#include "client/ground.h"
+#include "isolation/bpf/read.h"
+
+struct link_events {
+    void (*up)(void *arg); /* requests can be made, again */
+    void (*info)(
+        void *arg); /* after `up`: it told what it can do; also when it cannot be talked to */
+};
+
+struct link { /* strings are owned */
+    struct ground *g;
+    const struct link_events *events;
+    void *arg;
+    struct watch *watch;
+    struct timer *timer;
+    int64_t retry_ms;
+    int64_t since_ns;      /* monotonic */
+    int64_t refused;       /* the version of its protocol that was complained of */
+    int keep[WARDEN_KEEP]; /* kept open for the warden: isolation/bpf/rows.h; -1 */
+    /* for others to read */
+    bool up;
+    bool informed; /* its info was asked for and came */
+    bool root;
+    bool raw_exec; /* its policy allows it */
+    char *missing;
+    char *cgroup;
+    char *bridge;             /* of network mode bridge; where the fact "bridge" is true */
+    struct str_map *facts;    /* what works here, and why not; a context of its own; NULL before */
+    struct bpf_read counters; /* what tasks send and receive, their processes and disks do */
+};
+
+struct link *link_new(struct ground *g, const struct link_events *events, void *arg);
+void link_start(struct link *k);
+void link_stop(struct link *k);
+/* What is kept open for the warden and read of it. */
+void link_close(struct link *k);
+/* The warden has another policy: `info` comes. */
+void link_reload(struct link *k);
+/* A fact that the warden told; NULL: none. */
+const char *link_fact(const struct link *k, const char *name);
+
+#endif

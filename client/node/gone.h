@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Allocations that the servers list and that are not, or not any more, to be run here: collected,
+ * ended before they came, or refused.
+ */
+#ifndef PADDOCK_CLIENT_NODE_GONE_H
+#define PADDOCK_CLIENT_NODE_GONE_H
+
+#include "client/ground.h"
+#include "common/hash.h"
+
+struct gone {
+    UT_hash_handle hh;
+    char id[UUID_TEXT];
+    uint64_t index;
+};
+
+struct gone_set {
+    struct gone *all; /* hash by id */
+};
+
+void gone_note(struct gone_set *s, const char *id, uint64_t index);
+/* As it was at that index, or before. */
+bool gone_has(const struct gone_set *s, const char *id, uint64_t index);
+void gone_forget(struct gone_set *s, struct gone *g);
+void gone_free(struct gone_set *s);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The node's standing with the servers: registration, then heartbeats at the pace the server sets.
+ * A heartbeat that the server answers with "not found" or "permission denied" registers again. One
+ * that changed something there (index not 0) is followed by a full report and another heartbeat, so
+ * that the server's gate for returning nodes opens (reconnect rules S4 and S7).
+ */
+#ifndef PADDOCK_CLIENT_NODE_REGISTER_H
+#define PADDOCK_CLIENT_NODE_REGISTER_H
+
+#include "client/node/meta.h"
+
+struct register_events {
+    void (*registered)(void *arg); /* a new record: what the servers listed before says nothing */
+    /* A heartbeat was taken. It changed something there: what was said of allocations may be lost.
+     */
+    void (*beaten)(void *arg, bool changed);
+};
+
+struct registration {
+    struct ground *g;
+    const struct meta *meta;
+    const struct register_events *events;
+    void *arg;
+    struct timer *timer;
+    struct timer *heartbeat_timer;
+    uint64_t call;
+    uint64_t heartbeat_call;
+    int64_t backoff_ms;
+    bool under_way;
+    bool again; /* the fingerprint changed meanwhile */
+    /* for others to read */
+    bool registered;
+    int64_t ttl_ns;            /* 0 before */
+    int64_t last_heartbeat_ns; /* monotonic; 0: none */
+    char *known_servers;       /* NULL before */
+};
+
+/* Idempotent; also after a change of the fingerprint. */
+void register_start(struct registration *r);
+/* After so long, if nothing has started it before. */
+void register_start_in(struct registration *r, int64_t ms);
+void register_stop(struct registration *r);
+void register_beat_now(struct registration *r);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the driver of a task needs to know, and what it makes of that.
+ */
+#ifndef PADDOCK_CLIENT_TASK_LAUNCH_H
+#define PADDOCK_CLIENT_TASK_LAUNCH_H
+
+#include "client/task/task_int.h"
+
+/* The task's user, resolved; "" for the driver's default. */
+const char *launch_user(const void *ctx, struct task_runner *tr);
+struct launch_spec *launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e);
+int launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret,
+                      struct err *e);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A task of an allocation here, as the files of client/task share it; task_runner.c makes it.
+ */
+#ifndef PADDOCK_CLIENT_TASK_TASK_INT_H
+#define PADDOCK_CLIENT_TASK_TASK_INT_H
+
+#include "client/ground.h"
+#include "client/task/task_sm.h"
+#include "drivers/driver.h"
+
+struct task_runner;
+
+/* What it reports to its allocation. */
+struct task_events {
+    void (*changed)(struct alloc_core *a);   /* its state: take a step */
+    void (*need_dirs)(struct alloc_core *a); /* task_runner_dirs() follows */
+};
+
+struct cpu_sample {
+    int64_t wall_ns;
+    int64_t user_us;
+    int64_t system_us;
+    double user_pct; /* of the last interval that was long enough */
+    double system_pct;
+};
+
+struct task_runner { /* an element of the array of its allocation */
+    struct alloc_core *ar;
+    const struct task_events *events;
+    void (*act)(struct task_runner *tr, unsigned acts); /* task_runner_act(), for files below it */
+    const struct task *task;                            /* in ar->rec->alloc->job */
+    const struct driver *driver;                        /* NULL: not in this build */
+    struct task_sm sm;
+    struct timer *timer;
+    struct timer *again; /* the warden is busy with the task: ask soon */
+    struct watch *watch; /* of `ended` */
+    int ended;
+    int cgroup;
+    int record;
+    bool clean;             /* the warden has no record of an earlier launch */
+    bool launching;         /* the launch chain is under way */
+    bool persisted;         /* its intent is durable */
+    bool asked;             /* a request that decides the launch is out */
+    bool want_adopt;        /* the warden could not be asked: do it when it is back */
+    bool want_kill;         /* ... nor told to signal or kill */
+    bool want_clean;        /* ... nor to forget what has ended */
+    bool want_resize;       /* ... nor told of new limits */
+    bool limits_new;        /* an update changed them: say so */
+    char *limits_told;      /* which of them do not hold: the last event of that; NULL: none */
+    struct driver_sim *sim; /* mock driver: instead of a process */
+    struct timer *sim_timer;
+    bool sim_killed;
+    struct cpu_sample cpu;           /* io/stats.c */
+    struct pressure_watch *pressure; /* limits.c: three, where the job wants to know; else NULL */
+    struct timer *denied_timer;      /* limits.c: looks for system calls that were denied */
+    int64_t denied;                  /* how many an event told of, in this run */
+    int64_t denied_ns;               /* ... and when; 0: never */
+    uint64_t cgroup_id;              /* of its leaf; 0: not read yet */
+    size_t counters_at;              /* bpf_read_net */
+    size_t runs_at;                  /* bpf_read_run */
+    size_t blocks_at;                /* bpf_read_block */
+};
+
+#endif

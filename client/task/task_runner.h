@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Carries out what the machine of a task asks for. Driven by its allocation, to which it reports.
+ */
+#ifndef PADDOCK_CLIENT_TASK_TASK_RUNNER_H
+#define PADDOCK_CLIENT_TASK_TASK_RUNNER_H
+
+#include "client/task/task_int.h"
+
+void task_runner_init(struct task_runner *tr, struct alloc_core *a,
+                      const struct task_events *events, const struct task *task,
+                      struct client_task *record);
+void task_runner_configure(struct task_runner *tr, const struct task *task);
+void task_runner_done(struct task_runner *tr);
+void task_runner_act(struct task_runner *tr, unsigned acts);
+/* At start: adopts, or goes on waiting. */
+void task_runner_resume(struct task_runner *tr);
+void task_runner_link_up(struct task_runner *tr); /* what the warden could not be asked */
+void task_runner_dirs(struct task_runner *tr);    /* directories are ready or failed */
+void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg);
+/* Of the task's leaf; 0: none. */
+uint64_t task_runner_cgroup_id(struct task_runner *tr);
+
+#endif
