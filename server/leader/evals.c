@@ -7,6 +7,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "server/eval.h"
 #include "server/leader/leader_int.h"
 #include "server/sched/class.h"
 
@@ -60,18 +61,9 @@ static void
 fail_undeliverable(struct leader *l, void *tmp, struct evaluation_list *out)
 {
     for (struct evaluation *e; (e = broker_take_failed(l->broker, tmp)) != NULL;) {
-        struct evaluation *f = codec_clone(tmp, &type_evaluation, e);
-        char id[UUID_TEXT];
-        f->id = mem_strdup(tmp, env_id(l->env, id));
+        struct evaluation *f = eval_after(tmp, l->env, e, TRIGGER_FAILED_FOLLOW_UP);
         f->status = EVAL_PENDING;
-        f->status_description = NULL;
-        f->triggered_by = TRIGGER_FAILED_FOLLOW_UP;
-        f->wait = 0;
-        f->wait_until = env_wall_ns(l->env) + FOLLOW_UP_MIN +
-                        (int64_t)(env_random(l->env) % FOLLOW_UP_SPREAD);
-        f->previous_eval = e->id;
-        f->create_index = f->modify_index = 0;
-        f->create_time = 0;
+        f->wait_until = f->create_time + FOLLOW_UP_MIN + (int64_t)(env_random(l->env) % FOLLOW_UP_SPREAD);
         e->next_eval = f->id;
         e->status = EVAL_FAILED;
         e->status_description =

@@ -7,6 +7,7 @@
 
 #include "common/str.h"
 #include "server/fsm/fsm.h"
+#include "server/leader/leader.h"
 #include "server/server.h"
 #include "server/state/state.h"
 #include "tests/lib/faults.h"
@@ -32,7 +33,8 @@ fx_open(struct server_config *cfg)
 {
     struct fx *f = mem_new(NULL, struct fx);
     struct err e = ERR_INIT;
-    cfg->data_dir = tmp_dir();
+    if (cfg->data_dir == NULL)
+        cfg->data_dir = tmp_dir();
     cfg->name = "test.global";
     cfg->rpc_addr = "127.0.0.1:4647";
     cfg->heartbeat_min_ms = 600000;
@@ -365,7 +367,73 @@ START_TEST(a_ready_node_makes_one_evaluation_per_system_job)
 }
 END_TEST
 
+/* --- losing and winning --- */
+
+/* Core thread: as if another server had led for a moment. */
+static void
+lose_and_win(void *arg)
+{
+    struct fx *f = arg;
+    auto_mem void *tmp = mem_ctx("win");
+    leader_hooks.on_lose(server_leader(f->s));
+    struct state_txn *t = state_read_begin(server_state(f->s), tmp);
+    leader_hooks.on_leader(server_leader(f->s), t);
+    state_read_end(t);
+}
+
+static struct server_figures
+settled(struct fx *f)
+{
+    struct server_figures g = {0};
+    for (int64_t i = 0; i < WAIT_MS; i += 10) {
+        run_for(f, 10);
+        server_figures(f->s, &g);
+        if (g.evals_blocked == 1 && g.evals_ready + g.evals_unacked + g.evals_pending + g.plans == 0)
+            return g;
+    }
+    ck_abort_msg("%zu blocked, %zu ready, %zu unacked, %zu pending evaluations, %zu plans", g.evals_blocked,
+                 g.evals_ready, g.evals_unacked, g.evals_pending, g.plans);
+    return g;
+}
+
+/* In the middle of its work, again and again: nothing is lost, nothing is placed twice, and what its
+ * controllers hold in the end is what those of a leader hold that has just started. */
+START_TEST(who_loses_and_wins_is_as_a_new_leader)
+{
+    enum { JOBS = 40 };
+    struct server_config cfg = {.dev = true, .workers = 4};
+    struct fx *f = fx_open(&cfg);
+    nodes_up(f, NODES, 1000);
+    struct intent *big = job_intent("big", 1);
+    big->job_register->job->task_groups.v[0]->tasks.v[0]->resources->memory_mb.v = 2000;
+    write_one(f, big);
+    await_eval(f, "big");
+    bool done[JOBS] = {false};
+    for (int i = 0; i < JOBS; i++) {
+        struct intent *in = job_intent(mem_printf(f, "job-%d", i), 10);
+        server_propose(f->s, in, written, &done[i]);
+        mem_free(in);
+        ck_assert(server_post_core(f->s, lose_and_win, f));
+        run_for(f, i % 4);
+    }
+    for (int i = 0; i < JOBS; i++) {
+        const char *job = mem_printf(f, "job-%d", i);
+        ck_assert_str_eq(await_eval(f, job)->status, EVAL_COMPLETE);
+        ck_assert_uint_eq(count(f, job).live, 10);
+    }
+    struct server_figures won = settled(f);
+    ck_assert_uint_eq(won.heartbeats, NODES);
+    fx_close(f);
+    f = fx_open(&cfg);
+    struct server_figures fresh = settled(f);
+    ck_assert_uint_eq(won.heartbeats, fresh.heartbeats);
+    ck_assert_uint_eq(won.evals_waiting, fresh.evals_waiting);
+    fx_close(f);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("server-plan", 120, a_stalled_log_places_nothing_twice,
                    a_plan_larger_than_an_entry_is_placed, a_name_borne_twice_is_sorted_out,
                    all_at_once_fails_with_words_where_it_cannot_be,
-                   a_ready_node_makes_one_evaluation_per_system_job)
+                   a_ready_node_makes_one_evaluation_per_system_job,
+                   who_loses_and_wins_is_as_a_new_leader)
