@@ -176,22 +176,21 @@ on_part(struct ask *a, const void *resp)
 }
 
 void
-ask_list(struct ask *a, enum rpc_id id, void *req, const struct type *whole)
+ask_list(struct ask *a, enum rpc_id id, void *req)
 {
     struct listing *g = mem_new(a, struct listing);
-    const struct type *t = rpc_method_by_id(id)->resp;
+    const struct rpc_method *m = rpc_method_by_id(id);
 
-    if (!ask_filter_ok(a, whole))
+    if (!ask_filter_ok(a, m->of))
         return;
     *g = (struct listing){.id = id, .req = req, .wanted = a->list.per_page};
-    g->meta_at = type_field(t, "Meta", strlen("Meta"))->offset;
+    g->meta_at = type_field(m->resp, "Meta", strlen("Meta"))->offset;
     buf_init(&g->held, SIZE_MAX);
     talloc_set_destructor(g, listing_free);
     a->listing = g;
     a->on_error = on_error;
     a->asked = a->list;
     a->asked.part = a->pretty ? 2 : 1;
-    const struct type *rt = rpc_method_by_id(id)->req;
-    *(struct list_options **)((char *)req + type_field(rt, "List", strlen("List"))->offset) = &a->asked;
+    *(struct list_options **)((char *)req + type_field(m->req, "List", strlen("List"))->offset) = &a->asked;
     ask_part(a);
 }

@@ -51,6 +51,7 @@ struct ask {
     bool pretty;
     uint64_t call;            /* the open RPC call, 0: none */
     struct rpc_client *called;
+    enum rpc_id method;
     ask_done *done;
     bool (*on_error)(struct ask *a, const struct err *e); /* true: answered */
     struct listing *listing; /* ask_list */
@@ -61,13 +62,15 @@ struct ask {
 };
 
 enum { VERB_GET = 1, VERB_PUT = 2, VERB_POST = 4, VERB_DELETE = 8, VERB_WRITE = VERB_PUT | VERB_POST,
-       VERB_ANY = 15, VERB_UNSAFE = 16 /* a GET changes something, or is no mere read */ };
+       VERB_ANY = 15, VERB_UNSAFE = 16, /* a GET changes something, or is no mere read */
+       VERB_HERE = 32 /* no server is asked, who would refuse what is meant for another region */ };
 
 struct route {
     unsigned verbs;
     const char *path;   /* "/v1/jobs", or "/v1/job/" for items */
     const char *suffix; /* items: "/plan", "": the rest is the id, NULL: exact path */
     void (*handle)(struct ask *a);
+    enum rpc_id rpc; /* of ask_method() */
 };
 
 /* The handler of the HTTP server; arg is a struct api. */
@@ -83,7 +86,11 @@ void *ask_body(struct ask *a, const struct type *t, bool optional);
 
 /* --- calls --- */
 struct id_request *ask_by_id(struct ask *a);
+/* `done` NULL: what the server answers is the answer, by the table of its type. */
 void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
+/* agent/api/routes_method.c. Calls the method of the route, with the request that path and query are. */
+void ask_method(struct ask *a);
+ask_done method_done;
 
 /* --- answers (each ends the request) --- */
 void ask_error(struct ask *a, const struct err *e);
@@ -100,10 +107,9 @@ void ask_object(struct ask *a, const struct type *t, const void *obj, const stru
 void ask_object_more(struct ask *a, const struct type *t, const void *obj,
                      const struct query_meta *m, const char *missing, const char *more);
 
-/* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a
- * ListRequest or IdRequest, whose List is filled in, and lives as long as `a`; `whole` is what filters
- * see of a row. */
-void ask_list(struct ask *a, enum rpc_id id, void *req, const struct type *whole);
+/* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a ListRequest
+ * or IdRequest, whose List is filled in, and lives as long as `a`. */
+void ask_list(struct ask *a, enum rpc_id id, void *req);
 /* False: the filter is malformed, which was answered. */
 bool ask_filter_ok(struct ask *a, const struct type *whole);
 
@@ -112,7 +118,7 @@ void ask_meta(struct ask *a, const struct query_meta *m);
 
 /* --- the routes --- */
 extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
-    routes_agent[], routes_client[];
+    routes_agent[], routes_client[], routes_method[];
 
 /* agent/api/routes_later.c: true: it is Nomad's and not ours (yet), and was answered. */
 bool route_later(struct ask *a, unsigned verb);

@@ -15,8 +15,8 @@
 
 enum { WAIT_DEFAULT_S = 300 };
 
-static const struct route *const tables[] = {routes_deployment, routes_job,   routes_node,
-                                             routes_alloc,      routes_agent, routes_client};
+static const struct route *const tables[] = {routes_method, routes_deployment, routes_job, routes_node,
+                                             routes_alloc,  routes_agent,      routes_client};
 
 static unsigned
 verb_of(enum http_method m)
@@ -222,7 +222,8 @@ ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
     }
     if (!(rpc_method_by_id(id)->flags & RPC_NS))
         env.namespace = NULL;
-    a->done = done;
+    a->done = done != NULL ? done : method_done;
+    a->method = id;
     a->called = a->api->servers;
     a->call = rpc_send(a->called, &r, call_done, a);
     if (http_closed(a->req))
@@ -262,6 +263,26 @@ redirect(struct ask *a)
     return true;
 }
 
+/* The route of the request. Plain ids come last, since they may hold slashes; but "/plan" is no job of that
+ * name. */
+static const struct route *
+find(struct ask *a, unsigned verb, bool *wrong_method)
+{
+    for (int plain = 0; plain < 2; plain++)
+        for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+            for (const struct route *r = tables[t]; r->path; r++) {
+                bool is_plain = r->suffix && !*r->suffix;
+                if (is_plain != plain || !ask_fits(a, r->path, r->suffix, &a->id))
+                    continue;
+                if (r->verbs & verb)
+                    return r;
+                *wrong_method = true;
+                if (r->suffix && *r->suffix)
+                    return NULL;
+            }
+    return NULL;
+}
+
 void
 api_handle(void *arg, struct http_req *req)
 {
@@ -275,25 +296,15 @@ api_handle(void *arg, struct http_req *req)
     req->on_close = on_close;
     if (!guard_host(&a->api->guard, req) || redirect(a) || route_later(a, verb))
         return;
-    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
-        for (const struct route *r = tables[t]; r->path; r++) {
-            if (!ask_fits(a, r->path, r->suffix, &a->id))
-                continue;
-            if (!(r->verbs & verb)) {
-                wrong_method = true;
-                if (r->suffix && *r->suffix)
-                    goto refuse; /* "/plan" is no job of that name */
-                continue;
-            }
-            a->route = r;
-            bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
-            bool asks = tables[t] != routes_client && tables[t] != routes_deployment;
-            if ((!changes || guard_origin(&a->api->guard, req)) && parse_query(a) &&
-                (asks || region_ours(a)))
-                r->handle(a);
-            return;
-        }
-refuse:
+    const struct route *r = find(a, verb, &wrong_method);
+    if (r != NULL) {
+        a->route = r;
+        bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
+        if ((!changes || guard_origin(&a->api->guard, req)) && parse_query(a) &&
+            (!(r->verbs & VERB_HERE) || region_ours(a)))
+            r->handle(a);
+        return;
+    }
     if (wrong_method)
         http_fail(req, 405, "Invalid method");
     else

@@ -63,18 +63,6 @@ regions(struct ask *a)
 /* --- agent --- */
 
 static void
-members_done(struct ask *a, const void *resp)
-{
-    ask_json(a, &type_server_members_response, resp);
-}
-
-static void
-agent_members(struct ask *a)
-{
-    ask_call(a, RPC_STATUS_MEMBERS, mem_new(a, struct empty), members_done);
-}
-
-static void
 set(struct value *map, const char *k, const char *v)
 {
     value_map_set(map, k, value_str(map, str_or(v, "")));
@@ -289,16 +277,9 @@ agent_reload(struct ask *a)
 }
 
 static void
-servers_done(struct ask *a, const void *resp)
-{
-    const struct status_leader_response *r = resp;
-    strings(a, r->peers.v, r->peers.n);
-}
-
-static void
 agent_servers(struct ask *a)
 {
-    ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), servers_done);
+    ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
 }
 
 /* --- system, operator --- */
@@ -315,30 +296,6 @@ static void
 system_gc(struct ask *a)
 {
     ask_call(a, RPC_SYSTEM_GC, mem_new(a, struct empty), gc_done);
-}
-
-static void
-scheduler_done(struct ask *a, const void *resp)
-{
-    const struct scheduler_configuration_response *r = resp;
-    ask_meta(a, &(struct query_meta){.index = r->index,
-                                     .last_contact = r->last_contact,
-                                     .known_leader = r->known_leader});
-    ask_json(a, &type_scheduler_configuration_response, r);
-}
-
-static void
-scheduler_get(struct ask *a)
-{
-    ask_call(a, RPC_OPERATOR_SCHEDULER_GET, mem_new(a, struct empty), scheduler_done);
-}
-
-static void
-scheduler_set_done(struct ask *a, const void *resp)
-{
-    const struct scheduler_set_configuration_response *r = resp;
-    ask_index(a, r->index);
-    ask_json(a, &type_scheduler_set_configuration_response, r);
 }
 
 static bool
@@ -365,21 +322,19 @@ scheduler_set(struct ask *a)
     if (cas && num_parse_u64(cas, &r->modify_index) < 0)
         ask_fail(a, 400, "Error parsing cas value: \"%s\" is no number", cas);
     else
-        ask_call(a, RPC_OPERATOR_SCHEDULER_SET, r, scheduler_set_done);
+        ask_call(a, RPC_OPERATOR_SCHEDULER_SET, r, NULL);
 }
 
 const struct route routes_agent[] = {
-    {VERB_GET, "/v1/status/leader", NULL, status_leader},
-    {VERB_GET, "/v1/status/peers", NULL, status_peers},
-    {VERB_GET, "/v1/regions", NULL, regions},
-    {VERB_GET, "/v1/agent/self", NULL, agent_self},
-    {VERB_GET, "/v1/agent/health", NULL, agent_health},
-    {VERB_GET, "/v1/agent/members", NULL, agent_members},
-    {VERB_GET, "/v1/agent/servers", NULL, agent_servers},
-    {VERB_WRITE, "/v1/agent/reload", NULL, agent_reload},
-    {VERB_GET, "/v1/metrics", NULL, metrics_get},
-    {VERB_PUT, "/v1/system/gc", NULL, system_gc},
-    {VERB_GET, "/v1/operator/scheduler/configuration", NULL, scheduler_get},
-    {VERB_WRITE, "/v1/operator/scheduler/configuration", NULL, scheduler_set},
-    {0, NULL, NULL, NULL},
+    {VERB_GET, "/v1/status/leader", NULL, status_leader, 0},
+    {VERB_GET, "/v1/status/peers", NULL, status_peers, 0},
+    {VERB_GET, "/v1/regions", NULL, regions, 0},
+    {VERB_GET, "/v1/agent/self", NULL, agent_self, 0},
+    {VERB_GET, "/v1/agent/health", NULL, agent_health, 0},
+    {VERB_GET, "/v1/agent/servers", NULL, agent_servers, 0},
+    {VERB_WRITE, "/v1/agent/reload", NULL, agent_reload, 0},
+    {VERB_GET, "/v1/metrics", NULL, metrics_get, 0},
+    {VERB_PUT, "/v1/system/gc", NULL, system_gc, 0},
+    {VERB_WRITE, "/v1/operator/scheduler/configuration", NULL, scheduler_set, 0},
+    {0, NULL, NULL, NULL, 0},
 };

@@ -53,9 +53,9 @@ deployments(struct ask *a)
 }
 
 const struct route routes_deployment[] = {
-    {VERB_GET, "/v1/deployments", NULL, deployments},
-    {VERB_GET, "/v1/deployment/", "", deployments},
-    {VERB_GET, "/v1/job/", "/deployments", deployments},
-    {VERB_GET, "/v1/job/", "/deployment", deployments},
-    {0, NULL, NULL, NULL},
+    {VERB_GET | VERB_HERE, "/v1/deployments", NULL, deployments, 0},
+    {VERB_GET | VERB_HERE, "/v1/deployment/", "", deployments, 0},
+    {VERB_GET | VERB_HERE, "/v1/job/", "/deployments", deployments, 0},
+    {VERB_GET | VERB_HERE, "/v1/job/", "/deployment", deployments, 0},
+    {0, NULL, NULL, NULL, 0},
 };

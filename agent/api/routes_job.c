@@ -12,55 +12,7 @@
 #include "common/str.h"
 #include "jobspec/jobspec.h"
 
-/* --- reads --- */
-
-static void
-jobs_list(struct ask *a)
-{
-    struct list_request *r = mem_new(a, struct list_request);
-    if (ask_bool(a, "meta", &r->meta))
-        ask_list(a, RPC_JOB_LIST, r, &type_job);
-}
-
-static void
-job_done(struct ask *a, const void *resp)
-{
-    const struct job_response *r = resp;
-    ask_object(a, &type_job, r->job, r->meta, "job not found");
-}
-
-static void
-job_get(struct ask *a)
-{
-    ask_call(a, RPC_JOB_GET_JOB, ask_by_id(a), job_done);
-}
-
-static void
-summary_done(struct ask *a, const void *resp)
-{
-    const struct job_summary_response *r = resp;
-    ask_object(a, &type_job_summary, r->job_summary, r->meta, "job not found");
-}
-
-static void
-job_summary(struct ask *a)
-{
-    ask_call(a, RPC_JOB_SUMMARY, ask_by_id(a), summary_done);
-}
-
-static void
-job_allocations(struct ask *a)
-{
-    struct id_request *r = ask_by_id(a);
-    if (ask_bool(a, "all", &r->all))
-        ask_list(a, RPC_JOB_ALLOCATIONS, r, &type_allocation);
-}
-
-static void
-job_evaluations(struct ask *a)
-{
-    ask_list(a, RPC_JOB_EVALUATIONS, ask_by_id(a), &type_evaluation);
-}
+/* --- versions --- */
 
 /* The versions of a job, and the differences between them: put together of one answer for each. */
 struct versions {
@@ -207,19 +159,11 @@ job_body(struct ask *a)
 }
 
 static void
-register_done(struct ask *a, const void *resp)
-{
-    const struct job_register_response *r = resp;
-    ask_index(a, r->index ? r->index : r->job_modify_index);
-    ask_json(a, &type_job_register_response, r);
-}
-
-static void
 jobs_register(struct ask *a)
 {
     struct job_register_request *r = job_body(a);
     if (r)
-        ask_call(a, RPC_JOB_REGISTER, r, register_done);
+        ask_call(a, RPC_JOB_REGISTER, r, NULL);
 }
 
 static void
@@ -231,15 +175,7 @@ job_update(struct ask *a)
     if (!str_eq(r->job->id, a->id))
         ask_fail(a, 400, "Job ID does not match name");
     else
-        ask_call(a, RPC_JOB_REGISTER, r, register_done);
-}
-
-static void
-plan_done(struct ask *a, const void *resp)
-{
-    const struct job_plan_response *r = resp;
-    ask_index(a, r->index);
-    ask_json(a, &type_job_plan_response, r);
+        ask_call(a, RPC_JOB_REGISTER, r, NULL);
 }
 
 static void
@@ -251,13 +187,7 @@ job_plan(struct ask *a)
     if (!str_eq(r->job->id, a->id))
         ask_fail(a, 400, "Job ID does not match");
     else
-        ask_call(a, RPC_JOB_PLAN, r, plan_done);
-}
-
-static void
-validate_done(struct ask *a, const void *resp)
-{
-    ask_json(a, &type_job_validate_response, resp);
+        ask_call(a, RPC_JOB_PLAN, r, NULL);
 }
 
 static void
@@ -265,29 +195,16 @@ job_validate_route(struct ask *a)
 {
     struct job_register_request *r = any_job_body(a); /* without an ID, too: that is an error to tell */
     if (r)
-        ask_call(a, RPC_JOB_VALIDATE, r, validate_done);
-}
-
-static void
-deregister_done(struct ask *a, const void *resp)
-{
-    const struct job_deregister_response *r = resp;
-    ask_index(a, r->index ? r->index : r->job_modify_index);
-    ask_json(a, &type_job_deregister_response, r);
+        ask_call(a, RPC_JOB_VALIDATE, r, NULL);
 }
 
 static void
 job_delete(struct ask *a)
 {
-    struct job_deregister_request *r = mem_new(a, struct job_deregister_request);
+    int64_t priority = 0;
 
-    r->job_id = a->id;
-    if (!ask_bool(a, "purge", &r->purge) || !ask_bool(a, "global", &r->global) ||
-        !ask_bool(a, "no_shutdown_delay", &r->no_shutdown_delay) ||
-        !ask_int(a, "eval_priority", &r->eval_priority))
-        return;
-    if (priority_ok(a, r->eval_priority))
-        ask_call(a, RPC_JOB_DEREGISTER, r, deregister_done);
+    if (ask_int(a, "eval_priority", &priority) && priority_ok(a, priority))
+        ask_method(a);
 }
 
 static void
@@ -301,7 +218,7 @@ job_evaluate(struct ask *a)
         return;
     }
     r->job_id = a->id;
-    ask_call(a, RPC_JOB_EVALUATE, r, register_done);
+    ask_call(a, RPC_JOB_EVALUATE, r, NULL);
 }
 
 /* A file may take HCL_STEPS_MAX steps: not on the loop thread, and not on all of the others. */
@@ -371,20 +288,14 @@ jobs_parse(struct ask *a)
     loop_work(a->api->loop, parse_work, parse_done, p);
 }
 
-/* Suffixes before plain ids: ids may hold slashes. */
 const struct route routes_job[] = {
-    {VERB_GET, "/v1/jobs", NULL, jobs_list},
-    {VERB_WRITE, "/v1/jobs", NULL, jobs_register},
-    {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse},
-    {VERB_WRITE, "/v1/validate/job", NULL, job_validate_route},
-    {VERB_WRITE, "/v1/job/", "/plan", job_plan},
-    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate},
-    {VERB_GET, "/v1/job/", "/allocations", job_allocations},
-    {VERB_GET, "/v1/job/", "/evaluations", job_evaluations},
-    {VERB_GET, "/v1/job/", "/summary", job_summary},
-    {VERB_GET, "/v1/job/", "/versions", job_versions},
-    {VERB_GET, "/v1/job/", "", job_get},
-    {VERB_WRITE, "/v1/job/", "", job_update},
-    {VERB_DELETE, "/v1/job/", "", job_delete},
-    {0, NULL, NULL, NULL},
+    {VERB_WRITE, "/v1/jobs", NULL, jobs_register, 0},
+    {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse, 0},
+    {VERB_WRITE, "/v1/validate/job", NULL, job_validate_route, 0},
+    {VERB_WRITE, "/v1/job/", "/plan", job_plan, 0},
+    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate, 0},
+    {VERB_GET, "/v1/job/", "/versions", job_versions, 0},
+    {VERB_WRITE, "/v1/job/", "", job_update, 0},
+    {VERB_DELETE, "/v1/job/", "", job_delete, RPC_JOB_DEREGISTER},
+    {0, NULL, NULL, NULL, 0},
 };

@@ -3,17 +3,8 @@
  * HTTP API: nodes.
  */
 #include "agent/api/api.h"
-#include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
-
-static void
-nodes_list(struct ask *a)
-{
-    struct list_request *r = mem_new(a, struct list_request);
-    if (ask_bool(a, "resources", &r->resources) && ask_bool(a, "os", &r->os))
-        ask_list(a, RPC_NODE_LIST, r, &type_node);
-}
 
 static void
 node_done(struct ask *a, const void *resp)
@@ -28,21 +19,6 @@ static void
 node_get(struct ask *a)
 {
     ask_call(a, RPC_NODE_GET_NODE, ask_by_id(a), node_done);
-}
-
-static void
-node_allocations(struct ask *a)
-{
-    struct id_request *r = ask_by_id(a);
-    ask_list(a, RPC_NODE_GET_ALLOCS, r, &type_allocation);
-}
-
-static void
-placement_done(struct ask *a, const void *resp)
-{
-    const struct node_eligibility_update_response *r = resp;
-    ask_index(a, r->index);
-    ask_json(a, &type_node_eligibility_update_response, r);
 }
 
 static void
@@ -61,7 +37,7 @@ node_eligibility(struct ask *a)
         return;
     }
     r->node_id = a->id;
-    ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, placement_done);
+    ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, NULL);
 }
 
 static void
@@ -76,44 +52,12 @@ node_drain(struct ask *a)
         return;
     }
     r->node_id = a->id;
-    ask_call(a, RPC_NODE_UPDATE_DRAIN, r, placement_done);
-}
-
-static void
-update_done(struct ask *a, const void *resp)
-{
-    const struct node_update_response *r = resp;
-    ask_index(a, r->index ? r->index : r->node_modify_index);
-    ask_json(a, &type_node_update_response, r);
-}
-
-static void
-node_write(struct ask *a, enum rpc_id rpc)
-{
-    struct node_write_request *r = mem_new(a, struct node_write_request);
-    r->node_id = a->id;
-    ask_call(a, rpc, r, update_done);
-}
-
-static void
-node_purge(struct ask *a)
-{
-    node_write(a, RPC_NODE_PURGE);
-}
-
-static void
-node_evaluate(struct ask *a)
-{
-    node_write(a, RPC_NODE_EVALUATE);
+    ask_call(a, RPC_NODE_UPDATE_DRAIN, r, NULL);
 }
 
 const struct route routes_node[] = {
-    {VERB_GET, "/v1/nodes", NULL, nodes_list},
-    {VERB_GET, "/v1/node/", "/allocations", node_allocations},
-    {VERB_WRITE, "/v1/node/", "/drain", node_drain},
-    {VERB_WRITE, "/v1/node/", "/eligibility", node_eligibility},
-    {VERB_WRITE, "/v1/node/", "/evaluate", node_evaluate},
-    {VERB_WRITE, "/v1/node/", "/purge", node_purge},
-    {VERB_GET, "/v1/node/", "", node_get},
-    {0, NULL, NULL, NULL},
+    {VERB_WRITE, "/v1/node/", "/drain", node_drain, 0},
+    {VERB_WRITE, "/v1/node/", "/eligibility", node_eligibility, 0},
+    {VERB_GET, "/v1/node/", "", node_get, 0},
+    {0, NULL, NULL, NULL, 0},
 };

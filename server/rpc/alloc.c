@@ -40,7 +40,6 @@ list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 
 const struct read_row read_alloc_list = {.tables = STATE_BIT(STATE_ALLOCS),
                                          .run = read_list,
-                                         .whole = &type_allocation,
                                          .order = ORDER_CREATE,
                                          .hex = true,
                                          .rows = list_rows,
@@ -223,7 +222,6 @@ eval_list_key(const struct read *r)
 const struct read_row read_eval_list = {.tables = STATE_BIT(STATE_EVALS),
                                         .key = eval_list_key,
                                         .run = read_list,
-                                        .whole = &type_evaluation,
                                         .order = ORDER_CREATE,
                                         .hex = true,
                                         .rows = eval_list_rows,
@@ -280,6 +278,5 @@ eval_allocs_rows(struct read *r, struct state_txn *t)
 const struct read_row read_eval_allocations = {.tables = STATE_BIT(STATE_ALLOCS),
                                                .key = eval_allocs_key,
                                                .run = read_list,
-                                               .whole = &type_allocation,
                                                .rows = eval_allocs_rows,
                                                .finish = endpoint_alloc_row};

@@ -42,8 +42,7 @@ struct read_row {
     read_fn *run;                          /* read_one, read_list, or one of its own */
     /* read_one: the object, NULL when there is none. The index is that of its last change. */
     void *(*get)(struct read *r, struct state_txn *t);
-    /* read_list: rows are projections of `whole` to what the response lists. */
-    const struct type *whole; /* what filters see */
+    /* read_list: of what the method lists (`of`, which filters see) rows are projections. */
     enum row_order order;
     bool hex; /* its prefix is one of an id of hex digits */
     struct state_iter *(*rows)(struct read *r, struct state_txn *t);

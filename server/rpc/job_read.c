@@ -48,7 +48,6 @@ list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 
 const struct read_row read_job_list = {.tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_SUMMARIES),
                                        .run = read_list,
-                                       .whole = &type_job,
                                        .order = ORDER_NS,
                                        .rows = list_rows,
                                        .finish = list_finish};
@@ -79,7 +78,6 @@ allocs_takes(const struct read *r, const void *whole)
 const struct read_row read_job_allocations = {.tables = STATE_BIT(STATE_ALLOCS),
                                               .key = allocs_key,
                                               .run = read_list,
-                                              .whole = &type_allocation,
                                               .rows = allocs_rows,
                                               .takes = allocs_takes,
                                               .finish = endpoint_alloc_row};
@@ -99,7 +97,6 @@ evals_rows(struct read *r, struct state_txn *t)
 const struct read_row read_job_evaluations = {.tables = STATE_BIT(STATE_EVALS),
                                               .key = evals_key,
                                               .run = read_list,
-                                              .whole = &type_evaluation,
                                               .rows = evals_rows};
 
 static void *

@@ -72,7 +72,7 @@ check_prefix(const char *prefix, struct err *e)
 static int
 rows_begin(struct rows *l, struct read *r, struct err *e)
 {
-    const struct type *whole = r->row->whole;
+    const struct type *whole = r->method->of;
     const struct field *list = &r->method->resp->fields[0];
 
     if (r->row->hex && check_prefix(r->list->prefix, e) < 0)
@@ -198,7 +198,7 @@ int
 read_list(struct read *r, struct state_txn *t, struct err *e)
 {
     const struct read_row *row = r->row;
-    bool allocs = row->whole == &type_allocation;
+    bool allocs = r->method->of == &type_allocation;
     struct rows l;
 
     if (rows_begin(&l, r, e) < 0)

@@ -335,7 +335,6 @@ list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 
 const struct read_row read_node_list = {.tables = STATE_BIT(STATE_NODES),
                                         .run = read_list,
-                                        .whole = &type_node,
                                         .hex = true,
                                         .rows = list_rows,
                                         .finish = list_finish};
@@ -364,7 +363,6 @@ allocs_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 const struct read_row read_node_get_allocs = {.tables = STATE_BIT(STATE_ALLOCS),
                                               .key = allocs_key,
                                               .run = read_list,
-                                              .whole = &type_allocation,
                                               .rows = allocs_rows,
                                               .finish = allocs_finish};
 

@@ -272,6 +272,8 @@ alloc_list(void *arg, struct rpc_call *call, const void *req)
     auto_buf struct buf rows = BUF_INIT(1 << 20);
     unsigned first = 0;
     (void)arg;
+    snprintf(fake_text, sizeof(fake_text), "task_states=%d resources=%d %s", r->task_states, r->resources,
+             str_or(r->list->prefix, ""));
     if (r->list->next_token)
         ck_assert_int_eq(sscanf(r->list->next_token, "%u", &first), 1);
     if (first == fake_fails_at && first > 0) {

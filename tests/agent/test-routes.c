@@ -248,6 +248,9 @@ END_TEST
 
 START_TEST(parameters)
 {
+    ck_assert_int_eq(status("GET", "/v1/allocations?prefix=ab&resources=true", NULL), 200);
+    ck_assert_str_eq(fake_text, "task_states=1 resources=1 ab"); /* a default, and what is said */
+    ck_assert_int_eq(status("GET", "/v1/allocations?task_states=maybe", NULL), 400);
     ck_assert_int_eq(status("GET", "/v1/jobs?index=x", NULL), 400);
     ck_assert_str_eq(got.body, "Invalid index");
     ck_assert_int_eq(status("GET", "/v1/jobs?index=-1", NULL), 400);
@@ -734,8 +737,8 @@ END_TEST
 
 START_TEST(nothing_that_is_built_is_said_to_come_later)
 {
-    static const struct route *const tables[] = {routes_job, routes_node, routes_alloc, routes_agent,
-                                                 routes_client, routes_deployment};
+    static const struct route *const tables[] = {routes_method, routes_job, routes_node, routes_alloc,
+                                                 routes_agent,  routes_client, routes_deployment};
     size_t n = 0;
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         for (const struct route *r = tables[t]; r->path; r++)

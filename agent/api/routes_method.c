@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API: the routes that are all in the lines of their methods (api/schema/rpc.schema): the request is
+ * what path and query say, the answer what the server answers.
+ */
+#include <string.h>
+
+#include "agent/api/api.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#define ROUTE(verb, path, suffix, id) {VERB_##verb, path, suffix, ask_method, id},
+const struct route routes_method[] = {RPC_ROUTES(ROUTE){0, NULL, NULL, NULL, 0}};
+
+/* The member of that name, or NULL. */
+static const void *
+member(const struct type *t, const void *obj, const char *wire)
+{
+    const struct field *f = type_field(t, wire, strlen(wire));
+    return f != NULL ? (const char *)obj + f->offset : NULL;
+}
+
+static uint64_t
+number(const struct type *t, const void *obj, const char *wire)
+{
+    const uint64_t *n = member(t, obj, wire);
+    return n != NULL ? *n : 0;
+}
+
+/* False: answered. */
+static bool
+take_parameter(struct ask *a, const struct field *f, void *p)
+{
+    if (f->flags & F_LABEL) {
+        *(const char **)p = a->id;
+        return true;
+    }
+    if (!(f->flags & F_ATTR))
+        return true;
+    if (f->type == FT_STRING) {
+        *(const char **)p = http_query(a->req, f->hcl);
+        return true;
+    }
+    if (f->type == FT_INT)
+        return ask_int(a, f->hcl, p);
+    *(bool *)p = str_eq(f->dflt, "true");
+    return ask_bool(a, f->hcl, p);
+}
+
+void
+ask_method(struct ask *a)
+{
+    const struct rpc_method *m = rpc_method_by_id(a->route->rpc);
+    char *req = type_new(a, m->req);
+
+    for (size_t i = 0; i < m->req->n_fields; i++)
+        if (!take_parameter(a, &m->req->fields[i], req + m->req->fields[i].offset))
+            return;
+    if (m->of != NULL)
+        ask_list(a, a->route->rpc, req);
+    else
+        ask_call(a, a->route->rpc, req, NULL);
+}
+
+/* "Job.Summary": "job not found". */
+static const char *
+missing(struct ask *a, const struct rpc_method *m)
+{
+    int group = (int)strcspn(m->name, ".");
+    return mem_printf(a, "%c%.*s not found", m->name[0] | 0x20, group - 1, m->name + 1);
+}
+
+/* One object with its Meta; or the response itself, with the index that it names. */
+void
+method_done(struct ask *a, const void *resp)
+{
+    const struct rpc_method *m = rpc_method_by_id(a->method);
+    const struct type *t = m->resp;
+    const struct query_meta *const *meta = member(t, resp, "Meta");
+
+    if (meta != NULL) {
+        const void *obj = *(void *const *)member(t, resp, t->fields[0].wire);
+        ask_object(a, t->fields[0].sub, obj, *meta, missing(a, m));
+        return;
+    }
+    uint64_t index = number(t, resp, "Index");
+    if (index == 0)
+        index = number(t, resp, "JobModifyIndex") | number(t, resp, "NodeModifyIndex");
+    if (m->flags & RPC_READ)
+        ask_meta(a, &(struct query_meta){.index = index, .known_leader = true});
+    else if (member(t, resp, "Index") != NULL)
+        ask_index(a, index);
+    ask_json(a, t, resp);
+}
