@@ -19,7 +19,6 @@
 #include "client/node/drain.h"
 #include "client/node/node.h"
 #include "client/node/sync.h"
-#include "client/task/limits_int.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -481,7 +480,8 @@ each_running(struct operation *op, struct alloc_runner *ar, struct task_runner *
     size_t sent = 0;
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *t = &ar->tasks[i];
-        if ((tr && tr != t) || t->sm.t->phase != TASK_RUNNING || t->sim)
+        if ((tr && tr != t) || t->sm.t->phase != TASK_RUNNING ||
+            !t->handle->signal) /* what can be signalled can be paused */
             continue;
         op->left++;
         sent++;
@@ -517,7 +517,7 @@ client_alloc_pause(struct client *c, const char *alloc_id, const char *task, boo
     struct alloc_runner *ar;
     struct task_runner *tr;
     if (target(op, alloc_id, task, &ar, &tr))
-        each_running(op, ar, tr, task_limits_pause, on);
+        each_running(op, ar, tr, task_runner_pause, on);
 }
 
 void

@@ -413,9 +413,9 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
         bool resize = task_limits_differ(tr->task, tg->tasks.v[i]);
         task_runner_configure(tr, tg->tasks.v[i]);
         tr->limits_new = tr->limits_new || resize;
-        if (resize) {
-            task_limits_resize(tr);
-            task_limits_watch(tr);
+        if (resize && tr->handle->resize) {
+            tr->handle->resize(tr);
+            tr->handle->events(tr);
         }
     }
     talloc_free(old);

@@ -21,7 +21,6 @@
 #include "client/alloc/alloc_runner.h"
 #include "client/io/exec.h"
 #include "client/limits.h"
-#include "client/task/launch.h"
 #include "common/buf.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -449,7 +448,7 @@ find_task(struct client_exec *x, const char *alloc_id, const char *task)
     else if (!tr || tr->sm.t->phase != TASK_RUNNING)
         err_set(&x->e, -ERR_CONFLICT, "task \"%.100s\" is not running",
                 tr ? tr->sm.t->name : str_or(task, ""));
-    else if (tr->sim)
+    else if (!tr->handle->exec)
         err_set(&x->e, -ERR_UNSUPPORTED, "task \"%s\" of driver \"%s\" is no process",
                 tr->sm.t->name, tr->task->driver);
     return x->e.code ? NULL : tr;
@@ -458,7 +457,6 @@ find_task(struct client_exec *x, const char *alloc_id, const char *task)
 static void
 begin(struct client_exec *x, const char *alloc_id, const struct client_exec_request *req)
 {
-    auto_mem void *tmp = mem_ctx("exec");
     if (x->g->stopping)
         err_set(&x->e, -ERR_UNAVAILABLE, "this agent stops");
     else if (!x->g->warden)
@@ -471,16 +469,10 @@ begin(struct client_exec *x, const char *alloc_id, const struct client_exec_requ
     if (x->e.code)
         return;
     struct task_runner *tr = find_task(x, alloc_id, req->task);
-    struct launch_spec *spec = tr ? launch_spec_build(tmp, tr, &x->e) : NULL;
-    if (!spec)
-        return;
-    const struct exec_request q = {.command = req->command,
-                                   .env = spec->env,
-                                   .work_dir = spec->work_dir,
-                                   .tty = req->tty,
-                                   .rows = req->rows,
-                                   .columns = req->columns};
-    warden_exec(x->g->warden, alloc_id, tr->sm.t->name, &q, on_started, x);
+    const struct exec_request q = {
+        .command = req->command, .tty = req->tty, .rows = req->rows, .columns = req->columns};
+    if (tr)
+        (void)tr->handle->exec(tr, &q, on_started, x, &x->e);
 }
 
 struct execs *

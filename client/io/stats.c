@@ -135,12 +135,12 @@ add_pids(const void *ctx, struct task_runner *tr, struct task_resource_usage *u,
 {
     auto_mem void *tmp = mem_ctx("pids");
     char *text = NULL;
-    if (tr->cgroup >= 0 && file_read(tmp, tr->cgroup, "cgroup.procs", 1 << 20, &text, NULL) == 0) {
+    if (tr->proc.cgroup >= 0 && file_read(tmp, tr->proc.cgroup, "cgroup.procs", 1 << 20, &text, NULL) == 0) {
         add_listed(ctx, text, u, sums);
         return;
     }
     struct task_record *rec = NULL;
-    if (tr->record >= 0 && record_read(tmp, tr->record, &rec) == 0 && rec->shim_pid > 0 &&
+    if (tr->proc.record >= 0 && record_read(tmp, tr->proc.record, &rec) == 0 && rec->shim_pid > 0 &&
         rec->finished_at == 0)
         add_children(ctx, rec->shim_pid, u, sums);
 }
@@ -231,7 +231,7 @@ static void
 fill_network(struct task_runner *tr, struct resource_usage *u)
 {
     struct bpf_net_counts n;
-    if (!bpf_read_net(&tr->ar->g->link->counters, task_runner_cgroup_id(tr), &tr->counters_at, &n))
+    if (!bpf_read_net(&tr->ar->g->link->counters, process_cgroup_id(tr), &tr->counters_at, &n))
         return;
     struct network_stats *s = u->network_stats = mem_new(u, struct network_stats);
     s->rx_bytes = n.rx_bytes;
@@ -262,7 +262,7 @@ static void
 fill_processes(struct task_runner *tr, struct resource_usage *u)
 {
     struct bpf_run_counts n;
-    if (!bpf_read_run(&tr->ar->g->link->counters, task_runner_cgroup_id(tr), &tr->runs_at, &n))
+    if (!bpf_read_run(&tr->ar->g->link->counters, process_cgroup_id(tr), &tr->runs_at, &n))
         return;
     struct process_stats *s = u->process_stats = mem_new(u, struct process_stats);
     s->execs = n.execs;
@@ -281,7 +281,7 @@ static void
 fill_blocks(struct task_runner *tr, struct resource_usage *u)
 {
     struct bpf_block_counts n;
-    if (!bpf_read_block(&tr->ar->g->link->counters, task_runner_cgroup_id(tr), &tr->blocks_at, &n))
+    if (!bpf_read_block(&tr->ar->g->link->counters, process_cgroup_id(tr), &tr->blocks_at, &n))
         return;
     struct block_stats *s = u->block_stats = mem_new(u, struct block_stats);
     s->read_ops = n.reads;
@@ -339,7 +339,7 @@ task_usage(const void *ctx, struct task_runner *tr, bool pids)
     struct cgroup_stats cg;
     memset(&cg, 0xff, sizeof(cg)); /* -1: not available */
     cg.cpu = cg.memory = cg.io = (struct cgroup_psi){0};
-    bool counted = tr->cgroup >= 0 && cgroup_stats_read(tr->cgroup, &cg) == 0;
+    bool counted = tr->proc.cgroup >= 0 && cgroup_stats_read(tr->proc.cgroup, &cg) == 0;
     struct pid_sums sums = {0};
     if (pids || !counted || cg.memory_rss < 0)
         add_pids(u, tr, u, &sums);

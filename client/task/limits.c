@@ -39,7 +39,7 @@ on_resized(void *arg, const struct err *e, struct warden_reply *r)
     if (tr->ar->stopped) {
         /* nothing */
     } else if (e && (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED)) {
-        tr->want_resize = true;
+        tr->proc.want_resize = true;
     } else if (e && e->code != -ERR_NOT_FOUND) {
         note(tr, mem_printf(tmp, "new limits failed: %s", e->text)); /* it says if some are set */
     } else if (!e && tr->limits_new) {
@@ -57,8 +57,8 @@ task_limits_resize(struct task_runner *tr)
 {
     auto_mem void *tmp = mem_ctx("resize");
     struct err e = ERR_INIT;
-    tr->want_resize = false;
-    if (tr->cgroup < 0 || !task_sm_process(tr->sm.t))
+    tr->proc.want_resize = false;
+    if (tr->proc.cgroup < 0 || !task_sm_process(tr->sm.t))
         return; /* the next launch has them */
     struct launch_spec *spec = launch_spec_build(tmp, tr, &e);
     if (!spec) {
@@ -151,14 +151,14 @@ look_denied(void *arg)
     struct task_record *rec = NULL;
     tr->denied_timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look_denied, tr);
     bool quiet = tr->denied_ns != 0 && clock_wall_ns() - tr->denied_ns < QUIET_NS;
-    if (!quiet && record_read(tmp, tr->record, &rec) == 0)
+    if (!quiet && record_read(tmp, tr->proc.record, &rec) == 0)
         task_limits_denied(tr, rec);
 }
 
 static void
 watch_denied(struct task_runner *tr)
 {
-    if (tr->record < 0 || tr->denied_timer ||
+    if (tr->proc.record < 0 || tr->denied_timer ||
         !seccomp_audits(isolation_of(tr->task->isolation)->seccomp))
         return;
     tr->denied_timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look_denied, tr);
@@ -216,7 +216,7 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct task_runner *tr = arg;
     static const char *const names[] = {"the processor", "memory", "disks"};
-    if (!tr->ar->stopped && !e && tr->watch) {
+    if (!tr->ar->stopped && !e && tr->proc.watch) {
         if (!tr->pressure)
             tr->pressure = mem_array(tr->ar->rec, struct pressure_watch, ARRAY_LEN(names));
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -238,7 +238,7 @@ task_limits_watch(struct task_runner *tr)
     watch_denied(tr);
     if (!tr->pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 && threshold(tr, 2) <= 0)
         return;
-    if (tr->cgroup < 0 || !task_sm_process(tr->sm.t))
+    if (tr->proc.cgroup < 0 || !task_sm_process(tr->sm.t))
         return;
     hold_take(&tr->ar->hold);
     warden_pressure(tr->ar->g->warden, tr->ar->id, tr->sm.t->name,

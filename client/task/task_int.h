@@ -10,6 +10,8 @@
 #include "drivers/driver.h"
 
 struct task_runner;
+struct task_handle;
+struct handle_events;
 
 /* What it reports to its allocation. */
 struct task_events {
@@ -25,6 +27,20 @@ struct cpu_sample {
     double system_pct;
 };
 
+struct process { /* process.c: -1 while there is none */
+    struct watch *watch; /* of `ended` */
+    int ended;
+    int cgroup;
+    int record;
+    uint64_t cgroup_id;  /* of its leaf; 0: not read yet */
+    struct timer *again; /* the warden is busy with the task: ask soon */
+    bool clean;          /* the warden has no record of an earlier launch */
+    bool want_adopt;     /* the warden could not be asked: do it when it is back */
+    bool want_kill;      /* ... nor told to signal or kill */
+    bool want_clean;     /* ... nor to forget what has ended */
+    bool want_resize;    /* ... nor told of new limits */
+};
+
 struct task_runner { /* an element of the array of its allocation */
     struct alloc_core *ar;
     const struct task_events *events;
@@ -33,30 +49,20 @@ struct task_runner { /* an element of the array of its allocation */
     const struct driver *driver;                        /* NULL: not in this build */
     struct task_sm sm;
     struct timer *timer;
-    struct timer *again; /* the warden is busy with the task: ask soon */
-    struct watch *watch; /* of `ended` */
-    int ended;
-    int cgroup;
-    int record;
-    bool clean;             /* the warden has no record of an earlier launch */
-    bool launching;         /* the launch chain is under way */
-    bool persisted;         /* its intent is durable */
-    bool asked;             /* a request that decides the launch is out */
-    bool want_adopt;        /* the warden could not be asked: do it when it is back */
-    bool want_kill;         /* ... nor told to signal or kill */
-    bool want_clean;        /* ... nor to forget what has ended */
-    bool want_resize;       /* ... nor told of new limits */
-    bool limits_new;        /* an update changed them: say so */
-    char *limits_told;      /* which of them do not hold: the last event of that; NULL: none */
-    struct driver_sim *sim; /* mock driver: instead of a process */
-    struct timer *sim_timer;
-    bool sim_killed;
+    bool launching; /* the launch chain is under way */
+    bool persisted; /* its intent is durable */
+    bool asked;     /* a request that decides the launch is out */
+    const struct task_handle *handle;
+    const struct handle_events *up; /* what the handle reports */
+    struct process proc;
+    struct sim *sim;   /* sim.c, instead */
+    bool limits_new;   /* an update changed them: say so */
+    char *limits_told; /* which of them do not hold: the last event of that; NULL: none */
     struct cpu_sample cpu;           /* io/stats.c */
     struct pressure_watch *pressure; /* limits.c: three, where the job wants to know; else NULL */
     struct timer *denied_timer;      /* limits.c: looks for system calls that were denied */
     int64_t denied;                  /* how many an event told of, in this run */
     int64_t denied_ns;               /* ... and when; 0: never */
-    uint64_t cgroup_id;              /* of its leaf; 0: not read yet */
     size_t counters_at;              /* bpf_read_net */
     size_t runs_at;                  /* bpf_read_run */
     size_t blocks_at;                /* bpf_read_block */

@@ -5,7 +5,7 @@
 #ifndef PADDOCK_CLIENT_TASK_TASK_RUNNER_H
 #define PADDOCK_CLIENT_TASK_TASK_RUNNER_H
 
-#include "client/task/task_int.h"
+#include "client/task/handle.h"
 
 void task_runner_init(struct task_runner *tr, struct alloc_core *a,
                       const struct task_events *events, const struct task *task,
@@ -17,8 +17,8 @@ void task_runner_act(struct task_runner *tr, unsigned acts);
 void task_runner_resume(struct task_runner *tr);
 void task_runner_link_up(struct task_runner *tr); /* what the warden could not be asked */
 void task_runner_dirs(struct task_runner *tr);    /* directories are ready or failed */
+/* Where its handle can. */
 void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg);
-/* Of the task's leaf; 0: none. */
-uint64_t task_runner_cgroup_id(struct task_runner *tr);
+void task_runner_pause(struct task_runner *tr, int on, client_done *done, void *arg);
 
 #endif

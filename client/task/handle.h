@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands behind a task: a process of the warden's (process.c), or nothing but timers (sim.c).
+ * The runner asks through a row of functions and is told through another; it knows no more of
+ * either.
+ *
+ *   launch:  begin, clear, (the intent is made durable), start   -> started or failed
+ *   end:     exited or vanished -> close, (the outcome is made durable), destroy
+ *   restart of the agent: adopt                                  -> adopted, not_launched or
+ * vanished
+ *
+ * A member that is NULL has nothing to do, or, of those at the end, cannot be asked for.
+ */
+#ifndef PADDOCK_CLIENT_TASK_HANDLE_H
+#define PADDOCK_CLIENT_TASK_HANDLE_H
+
+#include "client/task/task_int.h"
+
+struct task_handle {
+    bool (*begin)(struct task_runner *tr); /* what takes long; false: it failed already */
+    bool (*clear)(
+        struct task_runner *tr); /* no trace of an earlier launch is left; else go_on comes */
+    void (*start)(struct task_runner *tr); /* or what it waits for; called again after go_on */
+    bool (*abort)(struct task_runner *tr); /* it need not start; false: it may have */
+    void (*adopt)(struct task_runner *tr);
+    void (*stop)(struct task_runner *tr, int sig); /* politely */
+    void (*kill)(struct task_runner *tr);
+    void (*close)(struct task_runner *tr);   /* it has ended, or the agent goes down */
+    void (*destroy)(struct task_runner *tr); /* its record, when the outcome is durable */
+    void (*link_up)(struct task_runner *tr); /* the warden is there, again */
+    /* of a task that runs */
+    void (*signal)(struct task_runner *tr, int sig, warden_done *done, void *arg);
+    void (*pause)(struct task_runner *tr, int on, client_done *done, void *arg);
+    void (*resize)(struct task_runner *tr); /* its job has other limits */
+    void (*events)(struct task_runner *tr); /* of what it waits for, where the job wants them */
+    /* Its environment and directory are filled in. */
+    int (*exec)(struct task_runner *tr, const struct exec_request *x, warden_done *done, void *arg,
+                struct err *e);
+};
+
+struct handle_events {
+    void (*go_on)(struct task_runner *tr); /* with the launch */
+    void (*started)(struct task_runner *tr, int64_t started_ns);
+    void (*failed)(struct task_runner *tr, const char *type, const char *why, bool recoverable);
+    void (*exited)(struct task_runner *tr, const struct task_exit *x);
+    void (*vanished)(struct task_runner *tr);
+    /* It runs, or, `over`, has: `exited` follows. */
+    void (*adopted)(struct task_runner *tr, int64_t started_ns, bool over);
+    void (*not_launched)(struct task_runner *tr);
+    void (*end_it)(struct task_runner *tr); /* what was asked for was lost: stop or kill it again */
+};
+
+extern const struct task_handle handle_process, handle_sim;
+
+/* `d` NULL: an earlier release may have started it. */
+const struct task_handle *handle_of(const struct driver *d);
+
+void process_init(struct task_runner *tr);
+/* Of the task's leaf; 0: none. */
+uint64_t process_cgroup_id(struct task_runner *tr);
+
+#endif
