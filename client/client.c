@@ -12,7 +12,6 @@
 
 #include "api/terms.h"
 #include "client/alloc/gc.h"
-#include "client/alloc/network.h"
 #include "client/alloc/sweep.h"
 #include "client/link.h"
 #include "client/local.h"
@@ -195,7 +194,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     copy_config(g, cfg);
     c->link = link_new(g, &link_events, c);
     c->allocs =
-        (struct allocs){.g = g, .events = &alloc_events, .arg = c, .network = &network_hook};
+        (struct allocs){.g = g, .events = &alloc_events, .arg = c};
     c->gc = gc_new(&c->allocs);
     c->reg = (struct registration){.g = g, .events = &register_events, .arg = c};
     c->sync = sync_new(&c->allocs, c->gc, &c->gone, &c->reg);

@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "client/alloc/hooks.h"
 #include "client/limits.h"
-#include "client/link.h"
 #include "client/local.h"
-#include "client/task/launch.h"
 #include "client/task/limits_int.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -36,8 +35,7 @@ alloc_runner_find(const struct allocs *in, const char *id)
 static void
 detach(struct alloc_runner *ar)
 {
-    ar->in->network->stop(ar);
-    timer_stop(TAKE(ar->dirs_timer));
+    hooks_stop(ar);
     for (size_t i = 0; i < ar->n; i++)
         task_runner_done(&ar->tasks[i]);
 }
@@ -148,7 +146,7 @@ carry_out(struct alloc_runner *ar, const struct alloc_verdict *v)
 static void
 after_terminal(struct alloc_runner *ar)
 {
-    ar->in->network->remove(ar);
+    hooks_exited(ar);
     ar->in->events->ended(ar->in->arg, ar);
 }
 
@@ -179,98 +177,10 @@ step(struct alloc_core *a)
     hold_release(&ar->a.hold);
 }
 
-/* --- directories --- */
-
-static bool
-launching(const struct alloc_runner *ar)
-{
-    bool any = false;
-    for (size_t i = 0; i < ar->n; i++)
-        any = any || ar->tasks[i].launching;
-    return any;
-}
-
-static void
-on_dirs_again(void *arg)
-{
-    struct alloc_runner *ar = arg;
-    ar->dirs_timer = NULL;
-    if (ar->a.dirs != DIRS_ASKED)
-        return;
-    ar->a.dirs = DIRS_NONE;
-    if (launching(ar)) /* else it was stopped meanwhile */
-        need_dirs(&ar->a);
-}
-
-/* The warden has too much to do just now: no failure of the allocation, which stays as it is. */
-static void
-dirs_wait(struct alloc_runner *ar, const struct err *e)
-{
-    if (ar->dirs_backoff_ms == 0)
-        log_info("client", "allocation waits for the warden, which is busy", "alloc_id", ar->a.id,
-                 "reason", e->text, NULL);
-    timer_stop(ar->dirs_timer);
-    ar->dirs_timer =
-        timer_start(ar->a.g->loop, backoff_next(&ar->dirs_backoff_ms), on_dirs_again, ar);
-}
-
-void
-alloc_runner_dirs_done(struct alloc_runner *ar, const struct err *e)
-{
-    if (!ar->a.stopped && ar->a.dirs == DIRS_ASKED && e && e->code == -ERR_BUSY) {
-        dirs_wait(ar, e);
-        return;
-    }
-    ar->dirs_backoff_ms = 0;
-    if (ar->a.stopped) {
-        /* nothing */
-    } else if (!e) {
-        ar->a.dirs = DIRS_READY;
-    } else if (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED) {
-        ar->a.dirs = DIRS_NONE; /* link_up asks again */
-    } else {
-        ar->a.dirs = DIRS_FAILED;
-        ar->a.dirs_again = e->code != -ERR_INVALID;
-        str_copy(ar->a.dirs_error, sizeof(ar->a.dirs_error), e->text);
-    }
-    for (size_t i = 0; i < ar->n && !ar->a.stopped && ar->a.dirs != DIRS_NONE; i++)
-        task_runner_dirs(&ar->tasks[i]);
-}
-
-static void
-on_dirs(void *arg, const struct err *e, struct warden_reply *r)
-{
-    (void)r;
-    struct alloc_runner *ar = arg;
-    if (!e && !ar->a.stopped && alloc_network(&ar->a))
-        ar->in->network->make(ar);
-    else
-        alloc_runner_dirs_done(ar, e);
-    hold_release(&ar->a.hold);
-}
-
 static void
 need_dirs(struct alloc_core *a)
 {
-    struct alloc_runner *ar = runner_of(a);
-    if (ar->a.dirs == DIRS_ASKED || ar->a.dirs == DIRS_READY || !ar->a.g->warden || ar->in->crowded)
-        return;
-    timer_stop(TAKE(ar->dirs_timer));
-    ar->a.dirs = DIRS_ASKED;
-    auto_mem void *tmp = mem_ctx("dirs");
-    const struct warden_task **v = mem_array(tmp, const struct warden_task *, ar->n);
-    for (size_t i = 0; i < ar->n; i++) {
-        struct warden_task *t = mem_new(tmp, struct warden_task);
-        t->name = ar->tasks[i].sm.t->name;
-        t->user = launch_user(tmp, &ar->tasks[i]);
-        t->driver = ar->tasks[i].task->driver;
-        v[i] = t;
-    }
-    hold_take(&ar->a.hold);
-    const struct ephemeral_disk *disk = ar->a.tg->ephemeral_disk; /* the log files are within it */
-    struct warden_alloc w = {
-        .id = ar->a.id, .tasks = v, .n = ar->n, .disk_mb = disk ? disk->size_mb.v : 0};
-    warden_alloc_make(ar->a.g->warden, &w, on_dirs, ar);
+    hooks_prestart(runner_of(a));
 }
 
 /* --- making --- */
@@ -374,8 +284,7 @@ link_up(struct alloc_runner *ar)
         return;
     for (size_t i = 0; i < ar->n; i++)
         task_runner_link_up(&ar->tasks[i]);
-    if (launching(ar) && ar->a.dirs == DIRS_NONE)
-        need_dirs(&ar->a);
+    hooks_resume(ar);
     if (alloc_runner_terminal(ar))
         after_terminal(ar);
 }

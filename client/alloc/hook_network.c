@@ -1,9 +1,14 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "client/alloc/network.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The network of an allocation, where its group asks for one of its own (mode none or bridge): made
+ * by the warden before the first task starts, removed when the last one has ended, since then the
+ * servers give its ports to others.
+ */
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "client/alloc/alloc_runner.h"
+#include "client/alloc/hooks.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -76,7 +81,7 @@ on_made(void *arg, const struct err *e, struct warden_reply *r)
             dns ? codec_clone(a->network_status, &type_dns_config, dns) : NULL;
         alloc_runner_persist(ar);
     }
-    alloc_runner_dirs_done(ar, e);
+    hooks_done(ar, &hook_network, e);
     hold_release(&ar->a.hold);
 }
 
@@ -89,7 +94,7 @@ network_make(struct alloc_runner *ar)
     struct net_request *q = mem_new(tmp, struct net_request);
     q->mode = n->mode;
     if (str_eq(n->mode, "bridge") && fill_ports(q, ar->a.rec->alloc, &e) < 0) {
-        alloc_runner_dirs_done(ar, &e);
+        hooks_done(ar, &hook_network, &e);
         return;
     }
     ar->network.gone = false;
@@ -131,7 +136,7 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
 static void
 network_remove(struct alloc_runner *ar)
 {
-    if (!alloc_network(&ar->a) || ar->network.gone || ar->network.removing || ar->network.timer ||
+    if (ar->network.gone || ar->network.removing || ar->network.timer ||
         ar->a.stopped || !ar->a.g->warden || !alloc_runner_terminal(ar))
         return;
     ar->network.removing = true;
@@ -147,4 +152,14 @@ network_stop(struct alloc_runner *ar)
     ar->network.timer = NULL;
 }
 
-const struct alloc_hook network_hook = {network_make, network_remove, network_stop};
+static bool
+has_own(const struct alloc_runner *ar)
+{
+    return alloc_network(&ar->a) != NULL;
+}
+
+const struct alloc_hook hook_network = {.name = "network",
+                                        .wanted = has_own,
+                                        .prestart = network_make,
+                                        .exited = network_remove,
+                                        .stop = network_stop};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An allocation, as the files of client/alloc share it; alloc_runner.c makes it.
+ */
+#ifndef PADDOCK_CLIENT_ALLOC_ALLOC_INT_H
+#define PADDOCK_CLIENT_ALLOC_ALLOC_INT_H
+
+#include "client/alloc/alloc_sm.h"
+#include "client/ground.h"
+#include "client/task/task_runner.h"
+#include "common/hash.h"
+
+struct alloc_runner;
+
+/* What runners report, never from inside one another. */
+struct alloc_events {
+    void (*changed)(void *arg, struct alloc_runner *ar); /* what is to be reported, perhaps */
+    void (*ended)(void *arg, struct alloc_runner *ar);   /* it is terminal; may come again */
+    /* alloc_runner_destroy() is over; e NULL: nothing is left of it, it is freed after this. */
+    void (*gone)(void *arg, struct alloc_runner *ar, const struct err *e);
+};
+
+struct allocs {
+    struct ground *g;
+    struct alloc_runner *all; /* hash by id */
+    const struct alloc_events *events;
+    void *arg;
+    bool crowded;  /* gc.c: too many wait to be removed, what is new waits for its directories */
+    bool sweeping; /* sweep.c */
+};
+
+struct alloc_runner {
+    struct alloc_core a; /* the first: what its tasks see */
+    UT_hash_handle hh;
+    struct allocs *in;
+    struct task_runner *tasks;
+    size_t n;
+    struct {                 /* hooks.c */
+        struct timer *timer; /* the warden was busy: they are asked for again */
+        int64_t backoff_ms;
+    } hooks;
+    bool stepping;
+    bool again;
+    bool removed;    /* the server does not know it any more */
+    bool collecting; /* its directory is being removed */
+    bool doomed;
+    const char *status;
+    const char *description;
+    int64_t ended_ns; /* when it became terminal */
+    struct {          /* node/sync.c: what the servers know */
+        bool dirty;
+        bool in_flight;
+        uint64_t sent;    /* hash of the report that is in flight */
+        const char *told; /* status of the last report; a constant */
+    } report;
+    struct { /* gc.c: the queue of those to destroy */
+        client_done *done;
+        void *arg;
+        struct alloc_runner *next;
+    } gc;
+    struct {          /* network.c */
+        bool waiting; /* for ports that another allocation has, which is about to end */
+        bool removing;
+        bool gone;
+        struct timer *timer;
+    } network;
+};
+
+/* Each of them; the one at hand may go meanwhile. */
+#define ALLOCS_EACH(in, ar)                                                                        \
+    for (struct alloc_runner *ar = (in)->all, *next_ = ar ? ar->hh.next : NULL; ar;                \
+         ar = next_, next_ = ar ? ar->hh.next : NULL)
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/alloc/hooks.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+static const struct alloc_hook *const rows[] = {&hook_dirs, &hook_network};
+
+static bool
+launching(const struct alloc_runner *ar)
+{
+    bool any = false;
+    for (size_t i = 0; i < ar->n; i++)
+        any = any || ar->tasks[i].launching;
+    return any;
+}
+
+static bool
+wanted(const struct alloc_hook *h, const struct alloc_runner *ar)
+{
+    return !h->wanted || h->wanted(ar);
+}
+
+static void
+on_again(void *arg)
+{
+    struct alloc_runner *ar = arg;
+    ar->hooks.timer = NULL;
+    if (ar->a.dirs != DIRS_ASKED)
+        return;
+    ar->a.dirs = DIRS_NONE;
+    hooks_resume(ar); /* unless it was stopped meanwhile */
+}
+
+/* The warden has too much to do just now: no failure of the allocation, which stays as it is. */
+static void
+wait(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e)
+{
+    if (ar->hooks.backoff_ms == 0)
+        log_info("client", "allocation waits for the warden, which is busy", "alloc_id", ar->a.id,
+                 "hook", h->name, "reason", e->text, NULL);
+    timer_stop(ar->hooks.timer);
+    ar->hooks.timer = timer_start(ar->a.g->loop, backoff_next(&ar->hooks.backoff_ms), on_again, ar);
+}
+
+void
+hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e)
+{
+    struct alloc_core *a = &ar->a;
+    size_t at = 0;
+    while (rows[at] != h)
+        at++;
+    if (a->stopped)
+        return;
+    if (!e) {
+        while (++at < ARRAY_LEN(rows))
+            if (wanted(rows[at], ar)) {
+                rows[at]->prestart(ar);
+                return;
+            }
+        a->dirs = DIRS_READY;
+    } else if (a->dirs == DIRS_ASKED && e->code == -ERR_BUSY) {
+        wait(ar, h, e);
+        return;
+    } else if (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED) {
+        a->dirs = DIRS_NONE; /* link_up asks again */
+    } else {
+        a->dirs = DIRS_FAILED;
+        a->dirs_again = e->code != -ERR_INVALID;
+        str_copy(a->dirs_error, sizeof(a->dirs_error), e->text);
+    }
+    ar->hooks.backoff_ms = 0;
+    for (size_t i = 0; i < ar->n && a->dirs != DIRS_NONE; i++)
+        task_runner_dirs(&ar->tasks[i]);
+}
+
+void
+hooks_prestart(struct alloc_runner *ar)
+{
+    if (ar->a.dirs == DIRS_ASKED || ar->a.dirs == DIRS_READY || !ar->a.g->warden || ar->in->crowded)
+        return;
+    timer_stop(TAKE(ar->hooks.timer));
+    ar->a.dirs = DIRS_ASKED;
+    rows[0]->prestart(ar); /* directories: all have them */
+}
+
+void
+hooks_resume(struct alloc_runner *ar)
+{
+    if (ar->a.dirs == DIRS_NONE && launching(ar))
+        hooks_prestart(ar);
+}
+
+void
+hooks_exited(struct alloc_runner *ar)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i]->exited && wanted(rows[i], ar))
+            rows[i]->exited(ar);
+}
+
+void
+hooks_stop(struct alloc_runner *ar)
+{
+    timer_stop(TAKE(ar->hooks.timer));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i]->stop)
+            rows[i]->stop(ar);
+}
