@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { CHUNK_COST = 96, BLOCK_MIN = 256, BLOCK_MAX = 8192, POOL_MAX = 32768 };
+enum { CHUNK_COST = 96, BLOCK_MIN = 64, BLOCK_MAX = 8192, POOL_MAX = 32768 };
 
 static bool
 charge(struct arena *a, size_t n)

@@ -147,16 +147,15 @@ open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
 {
     struct http_request *r = c->req;
     struct http_framing f;
-    struct http_pair pairs[HTTP_HEADERS_MAX];
-    size_t n;
     const char *line;
 
-    if (http_head_split(head, hlen, &line, pairs, &n, bad) < 0)
+    r->pub.headers = r->room;
+    if (http_head_split(head, hlen, &line, r->room, &r->pub.n_headers, bad) < 0)
         return -1;
     r->http10 = str_suffix(line, " HTTP/1.0");
     if (!r->http10 && !str_suffix(line, " HTTP/1.1"))
         return http_line_refuse(line, bad);
-    if (http_head_check(pairs, n, r->http10, &f, bad) < 0)
+    if (http_head_check(r->room, r->pub.n_headers, r->http10, &f, bad) < 0)
         return -1;
     const char *target = strchr(line, ' ');
     if (!target)
@@ -168,10 +167,8 @@ open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
     r->pub.method = method_parse(line, (size_t)(target - line) - 1);
     r->pub.target = target; /* in the head, which is ours */
     *(head + (target - head) + tlen) = 0;
-    r->pub.headers = mem_dup(r, pairs, n * sizeof(pairs[0]));
-    r->pub.n_headers = n;
     r->gzip_ok = http_list_has(http_header(&r->pub, "accept-encoding"), "gzip");
-    if (http_target_parse(r, &r->pub, bad) < 0)
+    if (http_target_parse(&r->pub, head + hlen + 1, bad) < 0)
         return -1;
     const struct http_server_config *cfg = &c->server->cfg;
     size_t max = cfg->body_max ? cfg->body_max(cfg->arg, r->pub.method, r->pub.path) : HTTP_BODY_MAX;
@@ -180,6 +177,24 @@ open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
         return http_bad_set(bad, 413, "request body is too large");
     c->expect = f.expect_continue && (f.chunked || f.length > 0);
     return 0;
+}
+
+/* A request with room for all that its head makes; *ret_head: a copy of that, and room for the target. */
+static struct http_request *
+request_new(const char *head, size_t hlen, char **ret_head)
+{
+    size_t line = strcspn(head, "\r"), lines = 0, params = http_query_max(head, line);
+
+    for (size_t i = 0; i < hlen && lines < HTTP_HEADERS_MAX; i++)
+        lines += head[i] == '\n';
+    if (params > HTTP_QUERY_PARAMS_MAX)
+        params = HTTP_QUERY_PARAMS_MAX;
+    size_t pairs = (lines + params) * sizeof(struct http_pair);
+    struct http_request *r =
+        mem_zalloc(NULL, sizeof(*r) + pairs + hlen + 1 + line + 2, "struct http_request");
+    r->pub.query = r->room + lines;
+    *ret_head = memcpy((char *)r->room + pairs, head, hlen);
+    return r;
 }
 
 /* One request head from c->in. False: nothing more to do now. */
@@ -206,7 +221,8 @@ take_head(struct http_conn *c)
         return false;
     }
     size_t hlen = c->scanned;
-    struct http_request *r = mem_new(NULL, struct http_request);
+    char *head;
+    struct http_request *r = request_new((const char *)c->in.data, hlen, &head);
     r->conn = c;
     r->server = c->server;
     r->server->refs++;
@@ -218,7 +234,6 @@ take_head(struct http_conn *c)
     c->expect = c->overload = c->too_large = false;
     c->in_head = false;
     c->scanned = 0;
-    char *head = mem_strndup(r, (const char *)c->in.data, hlen);
     if (open_request(c, head, hlen, &bad) < 0) {
         http_conn_refuse(c, &bad);
         return false;

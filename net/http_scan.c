@@ -228,16 +228,22 @@ decode(char *out, const char *s, size_t n, bool plus)
     return utf8_valid(out, o) ? out + o + 1 : NULL;
 }
 
+size_t
+http_query_max(const char *p, size_t n)
+{
+    size_t pairs = 1;
+
+    for (size_t i = 0; i < n; i++)
+        pairs += p[i] == '&';
+    return pairs;
+}
+
 /* `to` has room for the whole query and a NUL per name and value. */
 static int
-parse_query(const void *ctx, const char *q, char *to, struct http_req *r, struct http_bad *bad)
+parse_query(const char *q, char *to, struct http_req *r, struct http_bad *bad)
 {
-    size_t n = 1;
-    for (const char *p = q; *p; p++)
-        n += *p == '&';
-    if (n > HTTP_QUERY_PARAMS_MAX)
+    if (http_query_max(q, strlen(q)) > HTTP_QUERY_PARAMS_MAX)
         return http_bad_set(bad, 400, "more than 256 query parameters");
-    r->query = mem_array(ctx, struct http_pair, n);
     while (*q) {
         size_t len = strcspn(q, "&");
         const char *eq = memchr(q, '=', len);
@@ -259,7 +265,7 @@ parse_query(const void *ctx, const char *q, char *to, struct http_req *r, struct
 }
 
 int
-http_target_parse(const void *ctx, struct http_req *r, struct http_bad *bad)
+http_target_parse(struct http_req *r, char *text, struct http_bad *bad)
 {
     const char *t = r->target;
 
@@ -277,12 +283,11 @@ http_target_parse(const void *ctx, struct http_req *r, struct http_bad *bad)
     size_t len = strcspn(t, "?");
     /* each byte of the target is at most one of the result, and '?', '=' and '&' leave room for the
      * NULs of what is before them */
-    char *text = mem_array(ctx, char, strlen(t) + 2);
     r->path = text;
     text = decode(text, t, len, false);
     if (!text)
         return http_bad_set(bad, 400, "malformed request path");
-    return t[len] == '?' ? parse_query(ctx, t + len + 1, text, r, bad) : 0;
+    return t[len] == '?' ? parse_query(t + len + 1, text, r, bad) : 0;
 }
 
 bool

@@ -43,8 +43,11 @@ struct http_framing {
 int http_head_check(const struct http_pair *pairs, size_t n, bool http10, struct http_framing *ret,
                     struct http_bad *bad);
 
-/* Splits and decodes the request target into path and query, owned by ctx. */
-int http_target_parse(const void *ctx, struct http_req *r, struct http_bad *bad);
+/* Parameters that a query of these bytes has at most. */
+size_t http_query_max(const char *p, size_t n);
+/* Splits and decodes the request target into path and query. `text` has room for two bytes more than
+ * the target, r->query for min(http_query_max() of it, HTTP_QUERY_PARAMS_MAX) pairs. */
+int http_target_parse(struct http_req *r, char *text, struct http_bad *bad);
 /* True when `list` (a header like Accept-Encoding) holds `token` with a weight over 0. */
 bool http_list_has(const char *list, const char *token);
 

@@ -3,6 +3,7 @@
  * RPC client: pending calls, one connection that is made when needed, or a session in process.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/hash.h"
@@ -74,7 +75,7 @@ finish(struct pending *p, const struct err *e, const void *resp)
     HASH_DEL(p->client->pending, p);
     timer_stop(p->timer);
     buf_done(&p->frame);
-    talloc_free(p);
+    free(p);
     if (done)
         done(arg, e, resp);
 }
@@ -360,10 +361,11 @@ put_call(struct pending *p, const struct rpc_request *r, uint32_t deadline_ms, c
 uint64_t
 rpc_send(struct rpc_client *c, const struct rpc_request *r, rpc_done *done, void *arg)
 {
-    struct pending *p = mem_new(NULL, struct pending);
+    struct pending *p = calloc(1, sizeof(*p));
     int64_t timeout_ms = r->timeout_ms > 0 ? r->timeout_ms : RPC_TIMEOUT_DEFAULT_MS;
     const char *why;
 
+    ASSERT(p != NULL);
     if (timeout_ms > RPC_TIMEOUT_MAX_MS)
         timeout_ms = RPC_TIMEOUT_MAX_MS;
     p->client = c;

@@ -48,9 +48,10 @@ amounts(const char *s)
 static void
 target(const void *ctx, const char *s)
 {
-    struct http_req r = {.target = s};
+    struct http_pair query[HTTP_QUERY_PARAMS_MAX];
+    struct http_req r = {.target = s, .query = query};
     struct http_bad bad = {0, NULL};
-    if (http_target_parse(ctx, &r, &bad) < 0) {
+    if (http_target_parse(&r, mem_array(ctx, char, strlen(s) + 2), &bad) < 0) {
         ASSERT(bad.status >= 400 && bad.why);
         return;
     }
