@@ -15,7 +15,6 @@ enum {
     API_ANSWER_MAX = 60 << 20,       /* bytes of an answer; ask for pages */
     API_VERSIONS_MAX = 240 << 20,    /* bytes of the answer with all versions of a job */
     API_LIST_WHOLE = 1 << 20,        /* bytes of a list from which on it is streamed */
-    API_LIST_CHUNK = 256 << 10,      /* bytes of it that are written at once */
     API_PARSES_MAX = 2, /* job files that are parsed at the same time (429) */
 
     /* --- configuration --- */

@@ -102,6 +102,7 @@ void http_fail(struct http_req *r, int status, const char *fmt, ...)
 void http_stream_start(struct http_req *r, int status, const char *content_type,
                        void (*pull)(void *user));
 void http_stream_write(struct http_req *r, const void *p, size_t n);
+void http_stream_write_buf(struct http_req *r, struct buf *b); /* takes its memory */
 size_t http_stream_queued(const struct http_req *r);
 bool http_closed(const struct http_req *r); /* the client has gone */
 void http_stream_end(struct http_req *r);

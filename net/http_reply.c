@@ -321,26 +321,38 @@ http_stream_start(struct http_req *pub, int status, const char *ctype, void (*pu
 }
 
 void
-http_stream_write(struct http_req *pub, const void *p, size_t n)
+http_stream_write_buf(struct http_req *pub, struct buf *b)
 {
     struct http_request *r = request(pub);
+    size_t n = b->len;
+    struct buf out[3] = {BUF_INIT(64), *b, BUF_INIT(64)};
 
     ASSERT(r->streaming);
-    if (!r->conn || r->told || n == 0 || pub->method == METHOD_HEAD)
+    buf_init(b, b->max);
+    if (!r->conn || r->told || n == 0 || pub->method == METHOD_HEAD) {
+        buf_done(&out[1]);
         return;
+    }
     if (stream_queued(r->conn->stream) + n > HTTP_STREAM_MAX) {
+        buf_done(&out[1]);
         stream_close(r->conn->stream); /* the producer does not look at the queue */
         return;
     }
-    struct buf b = BUF_INIT(HTTP_STREAM_MAX + 64);
-    if (r->chunked)
-        buf_printf(&b, "%zx\r\n", n);
-    buf_put(&b, p, n);
-    if (r->chunked)
-        buf_put(&b, "\r\n", 2);
-    stream_write(r->conn->stream, &b, 1);
+    if (r->chunked) {
+        buf_printf(&out[0], "%zx\r\n", n);
+        buf_put(&out[2], "\r\n", 2);
+    }
+    stream_write(r->conn->stream, out, 3);
     http_conn_owes(r->conn);
     pull_soon(r);
+}
+
+void
+http_stream_write(struct http_req *r, const void *p, size_t n)
+{
+    struct buf b = BUF_INIT(SIZE_MAX);
+    buf_put(&b, p, n);
+    http_stream_write_buf(r, &b);
 }
 
 void

@@ -24,7 +24,7 @@ enum {
     FILTER_STEPS_MAX = 100000,    /* comparisons for one object; beyond, it does not match */
     FILTER_REGEX_MAX = 512,       /* bytes of its regular expressions */
     FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
-    LIST_PART_BYTES = 256 << 10,  /* bytes of JSON at which a part of a list ends */
+    LIST_PART_BYTES = 64 << 10,   /* bytes of JSON at which a part of a list ends */
     LIST_PART_ROWS = 4096,        /* rows that are looked at for a part of a list */
     LIST_PART_NS = 10 * 1000 * 1000, /* ns of work for a part of a list */
     PAGE_TOKEN_MAX = 2200,        /* bytes of a next_token */

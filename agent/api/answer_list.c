@@ -76,13 +76,9 @@ pump(void *user)
         http_stream_end(a->req);
         return;
     }
-    while (g->held.len > 0) {
-        size_t n = g->held.len < API_LIST_CHUNK ? g->held.len : API_LIST_CHUNK;
-        if (http_stream_queued(a->req) >= STREAM_LOW_WATER)
-            return; /* until it calls */
-        http_stream_write(a->req, g->held.data, n);
-        buf_consume(&g->held, n);
-    }
+    if (g->held.len > 0 && http_stream_queued(a->req) >= STREAM_LOW_WATER)
+        return; /* until it calls */
+    http_stream_write_buf(a->req, &g->held);
     if (g->complete)
         http_stream_end(a->req);
     else
