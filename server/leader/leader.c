@@ -5,10 +5,8 @@
 #include "common/mem.h"
 #include "server/leader/leader_int.h"
 
-/* In the order in which they are called: each sees what those above it have made of the entry. */
-static const struct controller *const rows[] = {
-    &alarm_row, &owed_row, &evals_row, &alive_row, &gc_row, &drainer_row,
-};
+#define ROW(n) &n##_row,
+static const struct controller *const rows[] = {CONTROLLERS(ROW)};
 
 #define EACH_ROW(c, member)                                                            \
     for (size_t _i = 0; _i < ARRAY_LEN(rows); _i++)                                    \

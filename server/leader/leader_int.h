@@ -94,7 +94,10 @@ struct controller {
     void (*begin)(struct leader *l);
     void (*end)(struct leader *l);
 };
-extern const struct controller alarm_row, alive_row, drainer_row, evals_row, gc_row, owed_row;
+/* The rows, in the order in which they are called: each sees what those before it have made of the entry. */
+#define CONTROLLERS(X) X(alarm) X(owed) X(evals) X(alive) X(gc) X(drainer)
+#define CONTROLLER_DECLARE(n) extern const struct controller n##_row;
+CONTROLLERS(CONTROLLER_DECLARE)
 
 /* Core thread: on_batch of each row. */
 void leader_batch(void *leader);
