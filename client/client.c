@@ -590,26 +590,17 @@ client_each_usage(struct client *c, client_usage_fn *fn, void *arg)
     stats_each_usage(&c->allocs, fn, arg);
 }
 
-int
-client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e)
+struct host_stats *
+client_host_stats(struct client *c, const void *ctx)
 {
-    (void)e;
-    *ret = stats_host(c->g, &c->cpus, ctx);
-    return 0;
+    return stats_host(c->g, &c->cpus, ctx);
 }
 
 void
-client_fs_ls(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
-             void *arg)
+client_fs(struct client *c, const char *alloc_id, const char *path, bool stat,
+          client_files_done *done, void *arg)
 {
-    fs_list(&c->allocs, alloc_id, path, false, done, arg);
-}
-
-void
-client_fs_stat(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
-               void *arg)
-{
-    fs_list(&c->allocs, alloc_id, path, true, done, arg);
+    fs_list(&c->allocs, alloc_id, path, stat, done, arg);
 }
 
 void

@@ -108,16 +108,14 @@ typedef void client_alloc_fn(void *arg, const struct allocation *a);
 void client_each_live(struct client *c, client_alloc_fn *fn, void *arg);
 /* Every task that runs here; without the statistics of its single processes. */
 void client_each_usage(struct client *c, client_usage_fn *fn, void *arg);
-int client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e);
+struct host_stats *client_host_stats(struct client *c, const void *ctx);
 
 /* --- files --- */
 /* Paths are relative to the allocation's directory ("alloc/logs", "web/local/x"); a leading '/' is
  * taken off; the secrets and private directories answer ERR_FORBIDDEN. The warden opens beneath. */
-void client_fs_ls(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
-                  void *arg);
-/* One element. */
-void client_fs_stat(struct client *c, const char *alloc_id, const char *path, client_files_done *done,
-                    void *arg);
+/* A directory's entries, or (`stat`) one element. */
+void client_fs(struct client *c, const char *alloc_id, const char *path, bool stat,
+               client_files_done *done, void *arg);
 
 void client_stream_open(struct client *c, const struct client_stream_request *req,
                         client_stream_opened *opened, void *arg);

@@ -97,11 +97,8 @@ add_process(struct gauges *g)
 static void
 add_host(struct gauges *g, struct client *c)
 {
-    struct host_stats *s;
-    struct err e = ERR_INIT;
+    struct host_stats *s = client_host_stats(c, g);
 
-    if (client_host_stats(c, g, &s, &e) < 0)
-        return;
     add(g, "nomad.client.uptime", (double)s->uptime);
     if (s->memory) {
         add(g, "nomad.client.host.memory.total", (double)s->memory->total);

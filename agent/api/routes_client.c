@@ -63,7 +63,7 @@ static void
 fs_ls(struct ask *a)
 {
     if (ask_ours(a))
-        client_fs_ls(a->api->client, a->id, path_param(a), ls_done, a);
+        client_fs(a->api->client, a->id, path_param(a), false, ls_done, a);
 }
 
 static void
@@ -95,7 +95,7 @@ static void
 fs_stat(struct ask *a)
 {
     if (ask_ours(a) && has_path(a))
-        client_fs_stat(a->api->client, a->id, path_param(a), stat_done, a);
+        client_fs(a->api->client, a->id, path_param(a), true, stat_done, a);
 }
 
 /* A body pulled from a client_stream. */
@@ -345,15 +345,9 @@ static void
 host_stats(struct ask *a)
 {
     const char *node = http_query(a->req, "node_id");
-    struct host_stats *s;
-    struct err e = ERR_INIT;
 
-    if (!own_node(a, node))
-        return;
-    if (client_host_stats(a->api->client, a, &s, &e) < 0)
-        client_error(a, &e);
-    else
-        ask_json(a, &type_host_stats, s);
+    if (own_node(a, node))
+        ask_json(a, &type_host_stats, client_host_stats(a->api->client, a));
 }
 
 /* --- dynamic metadata --- */

@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "client/alloc/alloc_runner.h"
 #include "client/io/exec.h"
@@ -95,12 +96,7 @@ exec_release(struct client_exec *x)
     struct execs *all = x->all;
     close_all(x);
     buf_done(&x->input);
-    if (x->prev)
-        x->prev->next = x->next;
-    else
-        all->first = x->next;
-    if (x->next)
-        x->next->prev = x->prev;
+    DL_DELETE(all->first, x);
     all->n--;
     talloc_free(x);
     hold_release(&all->g->hold);
@@ -492,10 +488,7 @@ execs_open(struct execs *all, const char *alloc_id, const struct client_exec_req
         .all = all, .g = all->g, .events = events, .arg = arg, .tty = req->tty};
     x->in.fd = x->out[0].fd = x->out[1].fd = x->exit.fd = -1;
     buf_init(&x->input, CLIENT_EXEC_INPUT_MAX);
-    x->next = all->first;
-    if (x->next)
-        x->next->prev = x;
-    all->first = x;
+    DL_PREPEND(all->first, x);
     all->n++;
     hold_take(&all->g->hold);
     x->asking = true;
@@ -508,8 +501,8 @@ execs_open(struct execs *all, const char *alloc_id, const struct client_exec_req
 void
 execs_stop(struct execs *all)
 {
-    for (struct client_exec *x = all->first, *next; x; x = next) {
-        next = x->next;
+    struct client_exec *x, *next;
+    DL_FOREACH_SAFE (all->first, x, next) {
         if (x->state == EXEC_TOLD || (x->asking && x->e.code))
             continue;
         err_set(&x->e, -ERR_UNAVAILABLE, "this agent stops");

@@ -15,6 +15,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "client/alloc/alloc_runner.h"
 #include "client/io/fs.h"
@@ -96,12 +97,7 @@ stream_free(struct client_stream *s)
     fd_close(&s->inotify);
     fd_close(&s->fd);
     buf_done(&s->out);
-    if (s->prev)
-        s->prev->next = s->next;
-    else
-        all->first = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
+    DL_DELETE(all->first, s);
     all->n--;
     talloc_free(s);
     hold_release(&all->g->hold);
@@ -266,8 +262,8 @@ wait_more(struct client_stream *s)
 void
 streams_wake(struct streams *all, const char *alloc_id)
 {
-    for (struct client_stream *s = all->first, *next; s; s = next) {
-        next = s->next;
+    struct client_stream *s, *next;
+    DL_FOREACH_SAFE (all->first, s, next) {
         if (s->state != STREAM_WAIT || strcmp(s->id, alloc_id) != 0)
             continue;
         s->state = STREAM_READ;
@@ -278,8 +274,8 @@ streams_wake(struct streams *all, const char *alloc_id)
 void
 streams_stop(struct streams *all)
 {
-    for (struct client_stream *s = all->first, *next; s; s = next) {
-        next = s->next;
+    struct client_stream *s, *next;
+    DL_FOREACH_SAFE (all->first, s, next) {
         if (s->state != STREAM_FAIL)
             s->state = STREAM_END;
         progress(s);
@@ -508,10 +504,7 @@ streams_open(struct streams *all, const struct client_stream_request *req, clien
     s->left = req->limit > 0 ? req->limit : -1;
     buf_init(&s->out, CLIENT_STREAM_OUT_MAX);
     str_copy(s->id, sizeof(s->id), str_or(req->alloc_id, ""));
-    s->next = all->first;
-    if (s->next)
-        s->next->prev = s;
-    all->first = s;
+    DL_PREPEND(all->first, s);
     all->n++;
     hold_take(&all->g->hold);
     check_request(s, req);

@@ -205,15 +205,6 @@ urgent(const struct alloc_runner *ar)
     return ar->report.dirty && !str_eq(ar->report.told, ar->status);
 }
 
-static bool
-any_urgent(const struct sync *s)
-{
-    ALLOCS_EACH(s->allocs, ar)
-        if (urgent(ar))
-            return true;
-    return false;
-}
-
 /* A change of status goes out at the end of this turn (one report at a time, so a storm of them is
  * sent together), other changes a little later. */
 static void
@@ -259,13 +250,18 @@ update_failed(struct sync *s, const struct err *e)
         register_beat_now(s->reg);
 }
 
+/* False: nothing is to be reported. */
 static bool
-any_dirty(const struct sync *s)
+schedule_dirty(struct sync *s, bool now)
 {
-    ALLOCS_EACH(s->allocs, ar)
-        if (ar->report.dirty)
-            return true;
-    return false;
+    bool any = false;
+    ALLOCS_EACH(s->allocs, ar) {
+        any |= ar->report.dirty;
+        now |= urgent(ar);
+    }
+    if (any)
+        update_schedule(s, now);
+    return any;
 }
 
 static void
@@ -283,9 +279,7 @@ on_update(void *arg, const struct err *e, const void *resp)
         ALLOCS_EACH(s->allocs, ar)
             if (ar->report.in_flight)
                 acknowledged(ar);
-        if (any_dirty(s)) {
-            update_schedule(s, any_urgent(s));
-        } else if (s->beat_after_report) {
+        if (!schedule_dirty(s, false) && s->beat_after_report) {
             s->beat_after_report = false;
             register_beat_now(s->reg);
         }
@@ -353,8 +347,7 @@ sync_start(struct sync *s)
 {
     if (!s->on) {
         s->on = true;
-        if (any_dirty(s))
-            update_schedule(s, true);
+        schedule_dirty(s, true);
     }
     if (!s->list_timer)
         list_send(s);

@@ -16,15 +16,9 @@
 #include <stdint.h>
 
 #include "api/api.h"
+#include "server/sched/resources.h"
 
 #define NODES_NONE UINT32_MAX
-
-/* Scalar demand or capacity. MHz, MB. */
-struct usage {
-    int64_t cpu;
-    int64_t mem;
-    int64_t disk;
-};
 
 /* Immutable once made. */
 struct node_facts {

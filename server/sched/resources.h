@@ -6,8 +6,16 @@
 #define PADDOCK_SERVER_SCHED_RESOURCES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "server/sched/nodes.h"
+#include "api/api.h"
+
+/* Scalar demand or capacity. MHz, MB. */
+struct usage {
+    int64_t cpu;
+    int64_t mem;
+    int64_t disk;
+};
 
 /* Totals minus reserved, at least 0 each. */
 struct usage resources_capacity(const struct node *n);

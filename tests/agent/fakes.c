@@ -456,31 +456,25 @@ server_figures(struct server *s, struct server_figures *ret)
     *ret = (struct server_figures){.evals_ready = 4, .heartbeats = 5};
 }
 
-int
-client_host_stats(struct client *c, const void *ctx, struct host_stats **ret, struct err *e)
+struct host_stats *
+client_host_stats(struct client *c, const void *ctx)
 {
+    struct host_stats *s = mem_new(ctx, struct host_stats);
     (void)c;
-    (void)e;
-    *ret = mem_new(ctx, struct host_stats);
-    (*ret)->uptime = 5;
-    return 0;
+    s->uptime = 5;
+    return s;
 }
 
 void
-client_fs_ls(struct client *c, const char *id, const char *path, client_files_done *done, void *arg)
+client_fs(struct client *c, const char *id, const char *path, bool stat, client_files_done *done,
+          void *arg)
 {
     struct err e = ERR_INIT;
     (void)c;
     (void)id;
+    (void)stat;
     err_set(&e, -ERR_NOT_FOUND, "no such directory '%s'", path);
     done(arg, &e, NULL);
-}
-
-void
-client_fs_stat(struct client *c, const char *id, const char *path, client_files_done *done,
-               void *arg)
-{
-    client_fs_ls(c, id, path, done, arg);
 }
 
 struct client_stream {
