@@ -127,26 +127,16 @@ void
 ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
            const char *missing)
 {
-    ask_object_more(a, t, obj, m, missing, NULL);
-}
-
-void
-ask_object_more(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
-                const char *missing, const char *more)
-{
     struct buf b = BUF_INIT(API_ANSWER_MAX);
 
     ask_meta(a, m);
-    if (!obj) {
+    if (m && m->rows.n > 0) {
+        buf_put(&b, m->rows.v, m->rows.n);
+    } else if (obj) { /* as JSON it is too large for a frame */
+        json_encode(&b, t, obj, flags_of(a));
+    } else {
         ask_fail(a, 404, "%s", missing);
         return;
-    }
-    json_encode(&b, t, obj, flags_of(a));
-    if (more && !buf_error(&b)) { /* before the last brace; no object of ours is empty */
-        b.len--;
-        if (b.data[b.len - 1] == '\n')
-            b.len--;
-        buf_printf(&b, a->pretty ? ",\n    %s\n}" : ",%s}", more);
     }
     send_json(a, &b);
 }

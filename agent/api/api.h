@@ -99,13 +99,9 @@ void ask_fail(struct ask *a, int status, const char *fmt, ...) __attribute__((fo
 void ask_json(struct ask *a, const struct type *t, const void *obj);
 void ask_value(struct ask *a, const struct value *v);
 void ask_text(struct ask *a, struct buf *b, const char *content_type);
-/* An object from the server, 404 with `missing` when NULL. */
+/* An object from the server, which made JSON of it where it was asked to; 404 with `missing` when NULL. */
 void ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
                 const char *missing);
-
-/* `more`: members that the wire has on top of the type, as JSON text ("\"Drain\":false"). */
-void ask_object_more(struct ask *a, const struct type *t, const void *obj,
-                     const struct query_meta *m, const char *missing, const char *more);
 
 /* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a ListRequest
  * or IdRequest, whose List is filled in, and lives as long as `a`. */

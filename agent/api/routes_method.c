@@ -56,10 +56,16 @@ ask_method(struct ask *a)
     for (size_t i = 0; i < m->req->n_fields; i++)
         if (!take_parameter(a, &m->req->fields[i], req + m->req->fields[i].offset))
             return;
-    if (m->of != NULL)
+    if (m->of != NULL) {
         ask_list(a, a->route->rpc, req);
-    else
-        ask_call(a, a->route->rpc, req, NULL);
+        return;
+    }
+    struct list_options **list = (struct list_options **)(uintptr_t)member(m->req, req, "List");
+    if (list != NULL) { /* one object, as JSON */
+        a->asked.part = a->pretty ? 2 : 1;
+        *list = &a->asked;
+    }
+    ask_call(a, a->route->rpc, req, NULL);
 }
 
 /* "Job.Summary": "job not found". */

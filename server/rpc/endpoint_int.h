@@ -42,6 +42,8 @@ struct read_row {
     read_fn *run;                          /* read_one, read_list, or one of its own */
     /* read_one: the object, NULL when there is none. The index is that of its last change. */
     void *(*get)(struct read *r, struct state_txn *t);
+    /* ... and as JSON: a member beside those of its type, its name and *value. NULL: none. */
+    const char *(*more)(const void *obj, const char **value);
     /* read_list: of what the method lists (`of`, which filters see) rows are projections. */
     enum row_order order;
     bool hex; /* its prefix is one of an id of hex digits */

@@ -291,8 +291,20 @@ node_get(struct read *r, struct state_txn *t)
     return n;
 }
 
-const struct read_row read_node_get_node = {
-    .tables = STATE_BIT(STATE_NODES), .key = node_key, .run = read_one, .get = node_get};
+static const char *
+node_more(const void *obj, const char **value)
+{
+    const struct node *n = obj;
+
+    *value = n->drain_strategy != NULL ? "true" : "false";
+    return "Drain";
+}
+
+const struct read_row read_node_get_node = {.tables = STATE_BIT(STATE_NODES),
+                                            .key = node_key,
+                                            .run = read_one,
+                                            .get = node_get,
+                                            .more = node_more};
 
 static struct state_iter *
 list_rows(struct read *r, struct state_txn *t)

@@ -214,6 +214,26 @@ read_resp(struct read *r)
     return r->resp;
 }
 
+/* The object as JSON, made here and not on the loop. False: it is too large, and goes as it is. */
+static bool
+put_json(struct read *r, const struct type *type, const void *obj)
+{
+    bool pretty = r->list->part == 2;
+    const char *value, *name = r->row->more != NULL ? r->row->more(obj, &value) : NULL;
+    auto_buf struct buf b = BUF_INIT(RPC_FRAME_MAX / 2);
+
+    json_encode(&b, type, obj, JSON_HIDE_SECRETS | (pretty ? JSON_PRETTY : 0));
+    if (name != NULL && buf_error(&b) == 0) { /* before the last brace; no object of ours is empty */
+        b.len -= pretty ? 2 : 1;
+        buf_printf(&b, pretty ? ",\n    \"%s\": %s\n}" : ",\"%s\":%s}", name, value);
+    }
+    if (buf_error(&b) != 0)
+        return false;
+    r->meta->rows = (struct bytes){mem_dup(r->ctx, b.data, b.len), b.len};
+    r->meta->n = 1;
+    return true;
+}
+
 /* The object is the first member of the response. */
 int
 read_one(struct read *r, struct state_txn *t, struct err *e)
@@ -222,7 +242,9 @@ read_one(struct read *r, struct state_txn *t, struct err *e)
     void *obj = r->row->get(r, t);
 
     (void)e;
-    *(void **)member(r->method->resp, read_resp(r), f->wire) = obj;
+    void **to = member(r->method->resp, read_resp(r), f->wire);
+    if (obj == NULL || r->list->part == 0 || !put_json(r, f->sub, obj))
+        *to = obj;
     r->index = obj != NULL ? *(const uint64_t *)member(f->sub, obj, "ModifyIndex")
                            : state_index(t, r->row->tables);
     return 0;

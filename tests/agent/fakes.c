@@ -203,6 +203,12 @@ node_get(void *arg, struct rpc_call *call, const void *req)
     resp->node = mem_new(resp, struct node);
     resp->node->id = r->id;
     resp->node->secret_id = "do not tell";
+    if (r->list) { /* as JSON */
+        auto_buf struct buf b = BUF_INIT(64 << 10);
+        json_encode(&b, &type_node, resp->node, JSON_HIDE_SECRETS | (r->list->part == 2 ? JSON_PRETTY : 0));
+        resp->meta->rows = (struct bytes){mem_dup(resp, b.data, b.len), b.len};
+        resp->node = NULL;
+    }
     rpc_reply(call, resp);
 }
 

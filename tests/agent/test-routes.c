@@ -192,14 +192,14 @@ START_TEST(a_job_is_refused_with_the_status_that_nomad_has)
 }
 END_TEST
 
-START_TEST(nodes_keep_their_secret_and_tell_of_drain)
+START_TEST(objects_come_as_the_server_wrote_them)
 {
     ck_assert_int_eq(status("GET", "/v1/node/n1", NULL), 200);
     ck_assert_ptr_nonnull(strstr(got.body, "\"SecretID\":\"\""));
     ck_assert_ptr_null(strstr(got.body, "do not tell"));
-    ck_assert_str_eq(got.body + strlen(got.body) - 15, ",\"Drain\":false}");
+    ck_assert_str_eq(got.body + strlen(got.body) - 17, ",\"ModifyIndex\":0}");
     ck_assert_int_eq(status("GET", "/v1/node/n1?pretty", NULL), 200);
-    ck_assert_str_eq(got.body + strlen(got.body) - 23, ",\n    \"Drain\": false\n}\n");
+    ck_assert_str_eq(got.body + strlen(got.body) - 25, ",\n    \"ModifyIndex\": 0\n}\n");
     ck_assert_int_eq(status("GET", "/ui/", NULL), 404);
 }
 END_TEST
@@ -786,7 +786,7 @@ END_TEST
 
 TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
                    a_job_is_refused_with_the_status_that_nomad_has,
-                   nodes_keep_their_secret_and_tell_of_drain,
+                   objects_come_as_the_server_wrote_them,
                    a_node_has_the_allocations_of_all_namespaces, draining, node_metadata,
                    parameters, lists, a_list_of_any_length_is_streamed, pretty,
                    versions_come_one_by_one, a_blocking_query_is_canceled_with_its_client, bodies,

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/codec.h"
+#include "common/str.h"
 #include "tests/server/served.h"
 #include "tests/server/util.h"
 
@@ -283,6 +285,37 @@ START_TEST(lists_come_in_parts)
 }
 END_TEST
 
+START_TEST(an_object_comes_as_json)
+{
+    struct world *w = world_open(tmp_dir());
+    struct list_options as_json = {.part = 1};
+    struct id_request job = {.id = "j"}, node = {.id = node_id, .list = &as_json};
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+
+    node_up(w);
+    run_job(w, the_job(w, "j", 0));
+    json_encode(&b, &type_job, CALL(w, RPC_JOB_GET_JOB, job_response, &job)->job, JSON_HIDE_SECRETS);
+    job.list = &as_json;
+    const struct job_response *r = CALL(w, RPC_JOB_GET_JOB, job_response, &job);
+    ck_assert_ptr_null(r->job);
+    ck_assert_uint_eq(r->meta->rows.n, b.len);
+    ck_assert_mem_eq(r->meta->rows.v, b.data, b.len);
+    job.id = "other";
+    r = CALL(w, RPC_JOB_GET_JOB, job_response, &job);
+    ck_assert(r->job == NULL && r->meta->rows.n == 0);
+
+    for (int pretty = 0; pretty < 2; pretty++) {
+        const char *end = pretty ? ",\n    \"Drain\": false\n}" : ",\"Drain\":false}";
+        as_json.part = pretty ? 2 : 1;
+        const struct query_meta *m = CALL(w, RPC_NODE_GET_NODE, node_response, &node)->meta;
+        const char *text = mem_strndup(w, (const char *)m->rows.v, m->rows.n);
+        ck_assert_msg(str_suffix(text, end), "%s", text);
+        ck_assert_ptr_null(strstr(text, node_secret));
+    }
+    world_close(w);
+}
+END_TEST
+
 /* Six of them, of three megabytes each, are more than an answer may be; so are their differences.
  */
 START_TEST(versions_of_a_large_job)
@@ -408,4 +441,5 @@ TEST_SUITE_TIMEOUT("reads", 60, a_call_for_others_is_refused_before_its_method,
                    allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
                    a_purge_wakes_lists_of_its_prefix_only,
                    evaluations_of_a_job_wake_for_that_job_only, indexes_and_pages,
-                   lists_come_in_parts, versions_of_a_large_job, filters_see_whole_objects)
+                   lists_come_in_parts, an_object_comes_as_json,
+                   versions_of_a_large_job, filters_see_whole_objects)
