@@ -60,7 +60,7 @@ cmd_isolate_probe(struct cmd *c)
     table_row(&t, "Feature", "Here", "Why not");
     for (int i = 0; i < PROBE_N; i++)
         table_row(&t, probe_name((enum probe_id)i), p.facts[i].ok ? "yes" : "no",
-                  p.facts[i].ok ? "-" : p.facts[i].reason);
+                  p.facts[i].ok ? "-" : p.facts[i].why);
     probe_disk(c, &t, p.root);
     table_print(&t);
     cmd_put(c, "\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packets with file descriptors over non-blocking unix sockets (SOCK_SEQPACKET): what agent, warden, network
- * worker and launch pad speak through. Knows nothing of what is in them.
+ * Packets with file descriptors over non-blocking unix sockets (SOCK_SEQPACKET): what agent,
+ * warden, network worker and launch pad speak through. Knows nothing of what is in them.
  */
 #ifndef PADDOCK_ISOLATION_PACKET_H
 #define PADDOCK_ISOLATION_PACKET_H

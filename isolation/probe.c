@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,25 +39,48 @@ probe_name(enum probe_id id)
     return facts[id].name;
 }
 
+void
+fact_yes(struct fact *f)
+{
+    *f = (struct fact){.ok = true};
+}
+
+void
+fact_no(struct fact *f, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    f->ok = false;
+    (void)vsnprintf(f->why, sizeof(f->why), fmt, ap);
+    va_end(ap);
+    ASSERT(f->why[0] != '\0');
+}
+
+void
+fact_of(struct fact *f, const struct err *e)
+{
+    if (e->code == 0)
+        fact_yes(f);
+    else
+        fact_no(f, "%s", e->text);
+}
+
 static void
 yes(struct probe *p, enum probe_id id)
 {
-    p->facts[id] = (struct probe_fact){.ok = true};
+    fact_yes(&p->facts[id]);
 }
 
 static void
 no(struct probe *p, enum probe_id id, const char *reason)
 {
-    p->facts[id].ok = false;
-    (void)str_copy(p->facts[id].reason, sizeof(p->facts[id].reason), reason);
+    fact_no(&p->facts[id], "%s", reason);
 }
 
 static void
 because(struct probe *p, enum probe_id id, long r, const char *what)
 {
-    char text[96];
-    (void)snprintf(text, sizeof(text), "%s: %s", what, strerror((int)-r));
-    no(p, id, text);
+    fact_no(&p->facts[id], "%s: %s", what, strerror((int)-r));
 }
 
 /* A call made with arguments that the kernel must refuse: any answer but "no such call" (or a
@@ -181,7 +205,7 @@ probe_in_child(struct probe *p, int dirfd)
     static const char name[] = "paddock-probe";
     if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST) {
         because(p, PROBE_CLONE_INTO_CGROUP, -errno, "mkdir in the cgroup root");
-        no(p, PROBE_CGROUP_KILL, p->facts[PROBE_CLONE_INTO_CGROUP].reason);
+        no(p, PROBE_CGROUP_KILL, p->facts[PROBE_CLONE_INTO_CGROUP].why);
         return;
     }
     auto_fd int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -279,14 +303,11 @@ probe_run(struct probe *p, const char *cgroup_root)
         no(p, PROBE_PSI, "/proc/pressure is missing");
 }
 
-const char *
-probe_exec_missing(const struct probe *p, char *buf, unsigned long size)
+void
+probe_exec(const struct probe *p, struct fact *ret)
 {
-    for (int i = 0; i < PROBE_N; i++) {
-        if (!facts[i].needed || p->facts[i].ok)
-            continue;
-        (void)snprintf(buf, size, "%s: %s", facts[i].name, p->facts[i].reason);
-        return buf;
-    }
-    return NULL;
+    fact_yes(ret);
+    for (int i = 0; i < PROBE_N && ret->ok; i++)
+        if (facts[i].needed && !p->facts[i].ok)
+            fact_no(ret, "%s: %s", facts[i].name, p->facts[i].why);
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/err.h"
+
 /* id, attribute name, needed by the exec driver */
 #define PROBE_FACTS(X)                                                                             \
     X(CLONE3, "clone3", true)                                                                      \
@@ -44,13 +46,18 @@ enum probe_id {
         PROBE_N
 };
 
-struct probe_fact {
+/* Does something work here, and why not? */
+struct fact {
     bool ok;
-    char reason[96]; /* "" when ok */
+    char why[192]; /* "" exactly when ok */
 };
+void fact_yes(struct fact *f);
+__attribute__((format(printf, 2, 3))) void fact_no(struct fact *f, const char *fmt, ...);
+/* What came of a try: no error, yes. */
+void fact_of(struct fact *f, const struct err *e);
 
 struct probe {
-    struct probe_fact facts[PROBE_N];
+    struct fact facts[PROBE_N];
     int landlock_abi;       /* 0: none */
     uint32_t controllers;   /* CGROUP_* of cgroup.h, at the cgroup2 root */
     char cgroup_mount[256]; /* "" without cgroup2 */
@@ -63,8 +70,7 @@ struct probe {
  * the agent. */
 void probe_run(struct probe *p, const char *cgroup_root);
 const char *probe_name(enum probe_id id);
-/* NULL when the exec driver can work here, else the first missing fact as "name: reason"; `buf` of
- * at least 160 bytes holds it. */
-const char *probe_exec_missing(const struct probe *p, char *buf, unsigned long size);
+/* Can the exec driver work here? Else the first missing fact as "name: why". */
+void probe_exec(const struct probe *p, struct fact *ret);
 
 #endif

@@ -109,7 +109,7 @@ task_limits_pause(struct task_runner *tr, int on, client_done *done, void *arg)
     struct pause_op *op = mem_new(NULL, struct pause_op);
     *op = (struct pause_op){tr, done, arg, on != 0};
     hold_take(&tr->ar->hold);
-    warden_pause(tr->ar->g->warden, tr->ar->id, tr->sm.t->name, on != 0, on_paused, op);
+    (on != 0 ? warden_pause : warden_resume)(tr->ar->g->warden, tr->ar->id, tr->sm.t->name, on_paused, op);
 }
 
 void

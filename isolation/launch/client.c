@@ -160,23 +160,11 @@ set_failed(struct warden_client *c, struct pending *p, int code, const char *why
 
 /* ---- requests that connections were lost with ------------------------------------------------- */
 
-/* Those that carry what a job says, and start or change something. What ends a task, or looks, is asked
- * again for ever. */
 static uint64_t
 request_key(const struct warden_request *q)
 {
-    switch (q->op) {
-    case WARDEN_ALLOC_MAKE:
-    case WARDEN_LAUNCH:
-    case WARDEN_NET_MAKE:
-    case WARDEN_PUT:
-    case WARDEN_RESIZE:
-    case WARDEN_WATCH:
-    case WARDEN_EXEC:
-        break;
-    default:
+    if (!proto_suspect(q->op))
         return 0;
-    }
     const struct warden_request id = {.op = q->op,
                                       .alloc_id = q->spec != NULL ? q->spec->alloc_id : q->alloc_id,
                                       .task_name = q->spec != NULL ? q->spec->task_name : q->task_name};
@@ -277,7 +265,7 @@ warden_client_connect(struct warden_client *c, struct err *e)
 
 /* Its answer says that the warden has read what went before, and lives. */
 static void
-ask_alive(struct warden_client *c)
+request_alive(struct warden_client *c)
 {
     struct warden_request q = {.op = WARDEN_INFO, .seq = c->alone | ALIVE};
     auto_buf struct buf b = BUF_INIT(4096);
@@ -307,7 +295,7 @@ flush(struct warden_client *c)
         mem_free(p->packet);
         if (r == 0 && p->alone) {
             c->alone = p->seq;
-            ask_alive(c);
+            request_alive(c);
         }
     }
     return 0;
@@ -493,178 +481,20 @@ submit(struct warden_client *c, struct warden_request *q, warden_done *done, voi
         c->changed(c->changed_arg);
 }
 
-void
-warden_info(struct warden_client *c, warden_done *done, void *arg)
+/* ---- the stubs --------------------------------------------------------------------------------- */
+
+static const char *
+or_null(const char *s)
 {
-    submit(c, &(struct warden_request){.op = WARDEN_INFO}, done, arg);
+    return str_empty(s) ? NULL : s;
 }
 
-void
-warden_alloc_make(struct warden_client *c, const struct warden_alloc *a, warden_done *done,
-                  void *arg)
-{
-    struct warden_request q = {
-        .op = WARDEN_ALLOC_MAKE,
-        .alloc_id = a->id,
-        .tasks = {.v = (struct warden_task **)(uintptr_t)a->tasks, .n = a->n},
-        .disk_mb = a->disk_mb,
-    };
-    submit(c, &q, done, arg);
-}
-
-void
-warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg)
-{
-    submit(c, &(struct warden_request){.op = WARDEN_ALLOC_REMOVE, .alloc_id = alloc_id}, done, arg);
-}
-
-void
-warden_net_make(struct warden_client *c, const char *alloc_id, const struct net_request *net,
-                warden_done *done, void *arg)
-{
-    struct warden_request q = {.op = WARDEN_NET_MAKE,
-                               .alloc_id = alloc_id,
-                               .network = (struct net_request *)(uintptr_t)net};
-    submit(c, &q, done, arg);
-}
-
-void
-warden_net_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg)
-{
-    submit(c, &(struct warden_request){.op = WARDEN_NET_REMOVE, .alloc_id = alloc_id}, done, arg);
-}
-
-void
-warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done, void *arg)
-{
-    struct warden_request q = {.op = WARDEN_LAUNCH, .spec = (struct launch_spec *)(uintptr_t)spec};
-    submit(c, &q, done, arg);
-}
-
-void
-warden_exec(struct warden_client *c, const char *alloc_id, const char *task,
-            const struct exec_request *x, warden_done *done, void *arg)
-{
-    struct warden_request q = {.op = WARDEN_EXEC,
-                               .alloc_id = alloc_id,
-                               .task_name = task,
-                               .exec = (struct exec_request *)(uintptr_t)x};
-    submit(c, &q, done, arg);
-}
-
-void
-warden_signal(struct warden_client *c, const char *alloc_id, const char *task, int sig,
-              warden_done *done, void *arg)
-{
-    struct warden_request q = {
-        .op = WARDEN_SIGNAL, .alloc_id = alloc_id, .task_name = task, .signal = sig};
-    submit(c, &q, done, arg);
-}
-
-static void
-task_request(struct warden_client *c, enum warden_op op, const char *alloc_id, const char *task,
-             warden_done *done, void *arg)
-{
-    struct warden_request q = {.op = op, .alloc_id = alloc_id, .task_name = task};
-    submit(c, &q, done, arg);
-}
-
-void
-warden_kill(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
-            void *arg)
-{
-    task_request(c, WARDEN_KILL, alloc_id, task, done, arg);
-}
-
-void
-warden_destroy(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
-               void *arg)
-{
-    task_request(c, WARDEN_DESTROY, alloc_id, task, done, arg);
-}
-
-void
-warden_adopt(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
-             void *arg)
-{
-    task_request(c, WARDEN_ADOPT, alloc_id, task, done, arg);
-}
-
-void
-warden_list(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
-            void *arg)
-{
-    task_request(c, WARDEN_LIST, alloc_id, task, done, arg);
-}
-
-void
-warden_pause(struct warden_client *c, const char *alloc_id, const char *task, bool on,
-             warden_done *done, void *arg)
-{
-    task_request(c, on ? WARDEN_PAUSE : WARDEN_RESUME, alloc_id, task, done, arg);
-}
-
-void
-warden_resize(struct warden_client *c, const struct launch_spec *s, warden_done *done, void *arg)
-{
-    struct warden_request q = {.op = WARDEN_RESIZE,
-                                     .alloc_id = s->alloc_id,
-                                     .task_name = s->task_name,
-                                     .limits = s->limits,
-                                     .isolation = s->isolation};
-    submit(c, &q, done, arg);
-}
-
-void
-warden_pressure(struct warden_client *c, const char *alloc_id, const char *task,
-                const struct task_pressure *p, warden_done *done, void *arg)
-{
-    struct task_isolation i = {.pressure = (struct task_pressure *)(uintptr_t)p};
-    struct warden_request q = {
-        .op = WARDEN_WATCH, .alloc_id = alloc_id, .task_name = task, .isolation = &i};
-    submit(c, &q, done, arg);
-}
-
-static void
-path_request(struct warden_client *c, struct warden_request q, const char *path, warden_done *done,
-             void *arg)
-{
-    q.path = str_empty(path) ? NULL : path;
-    submit(c, &q, done, arg);
-}
-
-void
-warden_open(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
-            void *arg)
-{
-    path_request(c, (struct warden_request){.op = WARDEN_OPEN, .alloc_id = alloc_id}, path, done,
-                 arg);
-}
-
-void
-warden_stat(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
-            void *arg)
-{
-    path_request(c, (struct warden_request){.op = WARDEN_STAT, .alloc_id = alloc_id}, path, done,
-                 arg);
-}
-
-void
-warden_readdir(struct warden_client *c, const char *alloc_id, const char *path, int64_t offset,
-               warden_done *done, void *arg)
-{
-    struct warden_request q = {.op = WARDEN_READDIR, .alloc_id = alloc_id, .offset = offset};
-    path_request(c, q, path, done, arg);
-}
-
-void
-warden_put(struct warden_client *c, const struct warden_put *p, warden_done *done, void *arg)
-{
-    struct warden_request q = {.op = WARDEN_PUT,
-                               .alloc_id = p->alloc_id,
-                               .task_name = p->task,
-                               .offset = p->offset,
-                               .data = {.v = p->data, .n = p->n},
-                               .mode = p->mode};
-    path_request(c, q, p->path, done, arg);
-}
+#define TASK .alloc_id = alloc_id, .task_name = task
+#define OURS(p) ((void *)(uintptr_t)(p)) /* submit() only reads */
+#define BARE(...) __VA_ARGS__
+#define OP(nr, ID, name, must, may, phases, handler, stub, params, request)                        \
+    void warden_##stub(struct warden_client *c, WARDEN_PARAMS params warden_done *done, void *arg) \
+    {                                                                                              \
+        submit(c, &(struct warden_request){.op = WARDEN_##ID, BARE request}, done, arg);           \
+    }
+#include "isolation/launch/ops.def"

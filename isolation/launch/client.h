@@ -75,79 +75,12 @@ void warden_client_on_change(struct warden_client *c, void (*fn)(void *arg), voi
  */
 int warden_client_drain(struct warden_client *c, int timeout_ms);
 
-/* What the warden can do here; msg->info. */
-void warden_info(struct warden_client *c, warden_done *done, void *arg);
 struct warden_alloc {
     const char *id;
     const struct warden_task *const *tasks;
     size_t n;
     int64_t disk_mb; /* what it may have on disk, where the policy and the disk let it be limited */
 };
-/* <alloc_dir>/<id>/{alloc/{data,logs,tmp},<task>/{local,secrets,tmp}} with owners and modes;
- * making what exists is fine. */
-void warden_alloc_make(struct warden_client *c, const struct warden_alloc *a, warden_done *done,
-                       void *arg);
-/* Removes the directory tree. ERR_BUSY while a task of it runs. */
-void warden_alloc_remove(struct warden_client *c, const char *alloc_id, warden_done *done,
-                         void *arg);
-/* The network that the allocation's tasks share, for launches without share_net; msg->network tells
- * the address in mode bridge. Its directory is there. Made already: the same answer. */
-void warden_net_make(struct warden_client *c, const char *alloc_id, const struct net_request *net,
-                     warden_done *done, void *arg);
-/* After its last task. Unknown: 0. */
-void warden_net_remove(struct warden_client *c, const char *alloc_id, warden_done *done, void *arg);
-/* Starts the task; completes when the payload's execve succeeded (ended, cgroup, record) or failed
- * (the error names the step and nothing is left behind). At most one per (allocation, task):
- * ERR_CONFLICT while one runs; the record of a finished one is replaced. */
-void warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done,
-                   void *arg);
-/* Runs a command in a running task, as its user and confined as it is. Completes when its execve
- * succeeded or failed. The exit socket then tells one struct exec_exit (isolation/launch/plan.h) when it has
- * ended; who closes it before kills the process, and what that started in its session.
- * ERR_NOT_FOUND when the task does not run, ERR_CONFLICT when it is paused, ERR_BUSY over the bounds. */
-void warden_exec(struct warden_client *c, const char *alloc_id, const char *task,
-                 const struct exec_request *x, warden_done *done, void *arg);
-/* To the payload (not to its children). ERR_NOT_FOUND when it does not run. */
-void warden_signal(struct warden_client *c, const char *alloc_id, const char *task, int sig,
-                   warden_done *done, void *arg);
-/* SIGKILL to everything in the task (cgroup.kill); completes at once, `ended` tells the end. */
-void warden_kill(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
-                 void *arg);
-/* Stops all processes of the task where they are, or lets them go on. */
-void warden_pause(struct warden_client *c, const char *alloc_id, const char *task, bool on,
-                  warden_done *done, void *arg);
-/* The limits of `s` for the running task of its name: what they do not set is not limited.
- * msg->warning as in a launch. */
-void warden_resize(struct warden_client *c, const struct launch_spec *s, warden_done *done,
-                   void *arg);
-/* Descriptors that tell of waits of a running task longer than `p` has it. */
-void warden_pressure(struct warden_client *c, const char *alloc_id, const char *task,
-                     const struct task_pressure *p, warden_done *done, void *arg);
-/* After the end: forgets the task: kills what is left, removes its cgroup and record. Unknown task:
- * 0. */
-void warden_destroy(struct warden_client *c, const char *alloc_id, const char *task,
-                    warden_done *done, void *arg);
-/* The living or finished task again, after a restart: ended (living only), cgroup, record fd, and
- * msg->records.v[0]. ERR_NOT_FOUND when nothing is known of it. */
-void warden_adopt(struct warden_client *c, const char *alloc_id, const char *task,
-                  warden_done *done, void *arg);
-/* All tasks that the warden knows; msg->records. */
-/* Records in order of (allocation, task), from the first one behind `alloc_id`, `task` (NULL: all);
- * msg->next != 0: there are more, ask behind the last one. */
-void warden_list(struct warden_client *c, const char *alloc_id, const char *task, warden_done *done,
-                 void *arg);
-/* A regular file or directory below the allocation's directory, read-only. Symlinks and everything
- * below <task>/secrets and <task>/private are refused (ERR_FORBIDDEN). */
-void warden_open(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
-                 void *arg);
-/* msg->files: one element, name is the last component. Same refusals. */
-void warden_stat(struct warden_client *c, const char *alloc_id, const char *path, warden_done *done,
-                 void *arg);
-/* `alloc_id` NULL: the directories of the allocations themselves, beside others.
- * msg->files from entry `offset` on, at most some hundred; msg->next is the next offset or 0. */
-void warden_readdir(struct warden_client *c, const char *alloc_id, const char *path, int64_t offset,
-                    warden_done *done, void *arg);
-
 struct warden_put {
     const char *alloc_id;
     const char *task; /* owner of the file; and the path must begin with it or with "alloc/" */
@@ -157,6 +90,12 @@ struct warden_put {
     int64_t offset; /* 0 truncates first */
     unsigned mode;  /* 0: 0644 */
 };
-void warden_put(struct warden_client *c, const struct warden_put *p, warden_done *done, void *arg);
+
+/* The requests: warden_info(c, done, arg), warden_signal(c, alloc_id, task, sig, done, arg) and so
+ * on; each is described where its row is. */
+#define WARDEN_PARAMS(...) __VA_ARGS__ __VA_OPT__(, )
+#define OP(nr, ID, name, must, may, phases, handler, stub, params, request)                        \
+    void warden_##stub(struct warden_client *c, WARDEN_PARAMS params warden_done *done, void *arg);
+#include "isolation/launch/ops.def"
 
 #endif

@@ -21,81 +21,72 @@ _Static_assert(JOB_ENV_MAX + 96 <= PLAN_ARGS_MAX, "a registered task's environme
 
 enum { DEVICE_MAX = 1 << 20 }; /* of both numbers */
 
-/* Which fields of a request a row knows. */
+/* Which fields of a request a row knows, and when one is there. */
+#define FIELDS(X)                                                                                  \
+    X(ALLOC, alloc_id != NULL)                                                                     \
+    X(TASK, task_name != NULL)                                                                     \
+    X(PATH, path != NULL)                                                                          \
+    X(SPEC, spec != NULL)                                                                          \
+    X(SIGNAL, signal != 0)                                                                         \
+    X(OFFSET, offset != 0)                                                                         \
+    X(DATA, data.n != 0)                                                                           \
+    X(MODE, mode != 0)                                                                             \
+    X(TASKS, tasks.n != 0)                                                                         \
+    X(OWNER, owner != NULL)                                                                        \
+    X(NETWORK, network != NULL)                                                                    \
+    X(LIMITS, limits != NULL)                                                                      \
+    X(DISK, disk_mb != 0)                                                                          \
+    X(EXEC, exec != NULL)                                                                          \
+    X(ISOLATION, isolation != NULL)
+
 enum {
-    R_ALLOC = 1 << 0,
-    R_TASK = 1 << 1,
-    R_PATH = 1 << 2,
-    R_SPEC = 1 << 3,
-    R_SIGNAL = 1 << 4,
-    R_OFFSET = 1 << 5,
-    R_DATA = 1 << 6,
-    R_MODE = 1 << 7,
-    R_TASKS = 1 << 8,
-    R_OWNER = 1 << 9,
-    R_NETWORK = 1 << 10,
-    R_LIMITS = 1 << 11,
-    R_DISK = 1 << 12,
-    R_EXEC = 1 << 13,
-    R_ISOLATION = 1 << 14,
+#define BIT(name, there) BIT_##name,
+    FIELDS(BIT)
+#undef BIT
+};
+enum {
+#define MASK(name, there) R_##name = 1 << BIT_##name,
+    FIELDS(MASK)
+#undef MASK
 };
 
-struct row {
+enum { ANY_TIME = PROTO_READY | PROTO_STOPPING };
+
+static const struct row {
     const char *name;
     unsigned must;   /* fields that have to be there */
     unsigned may;    /* others that can be */
     unsigned phases; /* enum proto_phase */
+} rows[] = {
+#define OP(nr, ID, name, must, may, phases, handler, stub, params, request)                        \
+    [WARDEN_##ID] = {name, must, may, phases},
+#include "isolation/launch/ops.def"
 };
-
-static const struct row rows[WARDEN_OP_END] = {
-    [WARDEN_INFO] = {"info", 0, 0, PROTO_HELLO | PROTO_READY | PROTO_STOPPING},
-    [WARDEN_ALLOC_MAKE] = {"alloc-make", R_ALLOC, R_TASKS | R_DISK, PROTO_READY},
-    [WARDEN_ALLOC_REMOVE] = {"alloc-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_LAUNCH] = {"launch", R_SPEC, 0, PROTO_READY},
-    [WARDEN_SIGNAL] = {"signal", R_ALLOC | R_TASK | R_SIGNAL, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_KILL] = {"kill", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_DESTROY] = {"destroy", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_ADOPT] = {"adopt", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_LIST] = {"list", 0, R_ALLOC | R_TASK, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_OPEN] = {"open", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_STAT] = {"stat", R_ALLOC, R_PATH, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_READDIR] = {"readdir", 0, R_ALLOC | R_PATH | R_OFFSET, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_PUT] = {"put", R_ALLOC | R_TASK | R_PATH, R_OFFSET | R_DATA | R_MODE | R_OWNER,
-                    PROTO_READY},
-    [WARDEN_NET_MAKE] = {"net-make", R_ALLOC | R_NETWORK, 0, PROTO_READY},
-    [WARDEN_NET_REMOVE] = {"net-remove", R_ALLOC, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_RESIZE] = {"resize", R_ALLOC | R_TASK | R_LIMITS, R_ISOLATION, PROTO_READY},
-    [WARDEN_PAUSE] = {"pause", R_ALLOC | R_TASK, 0, PROTO_READY},
-    [WARDEN_WATCH] = {"watch", R_ALLOC | R_TASK | R_ISOLATION, 0, PROTO_READY | PROTO_STOPPING},
-    [WARDEN_EXEC] = {"exec", R_ALLOC | R_TASK | R_EXEC, 0, PROTO_READY},
-    [WARDEN_RESUME] = {"resume", R_ALLOC | R_TASK, 0, PROTO_READY | PROTO_STOPPING},
-};
+/* Numbers are given out without a gap, so no request finds an empty row but 0. */
+#define OP(nr, ID, name, must, may, phases, handler, stub, params, request) +1
+_Static_assert(WARDEN_OP_END == 1
+#include "isolation/launch/ops.def"
+               , "each operation has the next number");
 
 const char *
 proto_op_name(uint64_t op)
 {
-    return op < WARDEN_OP_END && rows[op].name != NULL ? rows[op].name : "?";
+    return op > 0 && op < WARDEN_OP_END ? rows[op].name : "?";
+}
+
+bool
+proto_suspect(uint64_t op)
+{
+    return op > 0 && op < WARDEN_OP_END && (rows[op].phases & PROTO_SUSPECT) != 0;
 }
 
 static unsigned
 fields(const struct warden_request *r)
 {
     unsigned f = 0;
-    f |= r->alloc_id != NULL ? R_ALLOC : 0;
-    f |= r->task_name != NULL ? R_TASK : 0;
-    f |= r->path != NULL ? R_PATH : 0;
-    f |= r->spec != NULL ? R_SPEC : 0;
-    f |= r->signal != 0 ? R_SIGNAL : 0;
-    f |= r->offset != 0 ? R_OFFSET : 0;
-    f |= r->data.n != 0 ? R_DATA : 0;
-    f |= r->mode != 0 ? R_MODE : 0;
-    f |= r->tasks.n != 0 ? R_TASKS : 0;
-    f |= r->owner != NULL ? R_OWNER : 0;
-    f |= r->network != NULL ? R_NETWORK : 0;
-    f |= r->limits != NULL ? R_LIMITS : 0;
-    f |= r->disk_mb != 0 ? R_DISK : 0;
-    f |= r->exec != NULL ? R_EXEC : 0;
-    f |= r->isolation != NULL ? R_ISOLATION : 0;
+#define THERE(name, there) f |= r->there ? R_##name : 0u;
+    FIELDS(THERE)
+#undef THERE
     return f;
 }
 

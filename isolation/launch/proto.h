@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The warden's wire: one msgpack struct warden_request per packet of a SOCK_SEQPACKET unix socket,
- * one struct warden_response per answer, file descriptors beside it. A row per request says which
- * fields it may and must carry and in which phase of a connection it is allowed; anything else
- * closes the connection (the agent's side is hostile). Pure.
+ * one struct warden_response per answer, file descriptors beside it. A row of ops.def per request
+ * says which fields it may and must carry and in which phase of a connection it is allowed;
+ * anything else closes the connection (the agent's side is hostile). Pure.
  */
 #ifndef PADDOCK_ISOLATION_LAUNCH_PROTO_H
 #define PADDOCK_ISOLATION_LAUNCH_PROTO_H
@@ -17,26 +17,8 @@
 #include "isolation/limits.h"
 
 enum warden_op {
-    WARDEN_INFO = 1,
-    WARDEN_ALLOC_MAKE = 2,
-    WARDEN_ALLOC_REMOVE = 3,
-    WARDEN_LAUNCH = 4,
-    WARDEN_SIGNAL = 5,
-    WARDEN_KILL = 6,
-    WARDEN_DESTROY = 7,
-    WARDEN_ADOPT = 8,
-    WARDEN_LIST = 9,
-    WARDEN_OPEN = 10,
-    WARDEN_STAT = 11,
-    WARDEN_READDIR = 12,
-    WARDEN_PUT = 13,
-    WARDEN_NET_MAKE = 14,
-    WARDEN_NET_REMOVE = 15,
-    WARDEN_RESIZE = 16,
-    WARDEN_PAUSE = 17,
-    WARDEN_RESUME = 18,
-    WARDEN_WATCH = 19,
-    WARDEN_EXEC = 20,
+#define OP(nr, ID, name, must, may, phases, handler, stub, params, request) WARDEN_##ID = (nr),
+#include "isolation/launch/ops.def"
     WARDEN_OP_END
 };
 
@@ -63,9 +45,17 @@ enum warden_fd {
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */
-enum proto_phase { PROTO_HELLO = 1, PROTO_READY = 2, PROTO_STOPPING = 4 };
+enum proto_phase {
+    PROTO_HELLO = 1,
+    PROTO_READY = 2,
+    PROTO_STOPPING = 4,
+    PROTO_SUSPECT = 8 /* no phase: of a row, see proto_suspect() */
+};
 
 const char *proto_op_name(uint64_t op); /* "launch"; "?" */
+/* It carries what a job says, and starts or changes something: a connection that was lost with it
+ * may have been lost because of it. What ends a task, or looks, is none. */
+bool proto_suspect(uint64_t op);
 
 /* The request is one that this phase allows, carries what its row asks for and nothing else, and
  * every name, path and number is well-formed. -ERR_INVALID: the connection must be closed. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a network is: the bridge that a client's allocations share, and what one allocation has of it.
+ * What a network is: the bridge that a client's allocations share, and what one allocation has of
+ * it.
  */
 #ifndef PADDOCK_ISOLATION_NETWORK_NETWORK_H
 #define PADDOCK_ISOLATION_NETWORK_NETWORK_H

@@ -5,7 +5,7 @@
  * removals that were under way are brought to their end; cgroups of ours without a record are
  * removed.
  */
-#include "isolation/warden/warden.h"
+#include "isolation/warden/adopt.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,6 +26,10 @@
 #include "isolation/launch/policy.h"
 #include "isolation/limits.h"
 #include "isolation/proc.h"
+#include "isolation/warden/bpf.h"
+#include "isolation/warden/loop.h"
+#include "isolation/warden/task.h"
+#include "isolation/warden/userns.h"
 
 #define ROOM "warden"
 
@@ -71,7 +75,7 @@ find_payload(const struct wtask *t, pid_t inner)
 }
 
 void
-task_find_payload(struct wtask *t)
+adopt_payload(struct wtask *t)
 {
     struct record r;
     if (record_read_raw(t->record, &r) < 0)
@@ -104,7 +108,7 @@ open_shim(int record, pid_t *ret_pid)
 /* --- launches that an earlier warden began --------------------------------------------------- */
 
 bool
-task_launched(const struct wtask *t)
+adopt_launched(const struct wtask *t)
 {
     struct record r;
     return record_read_raw(t->record, &r) == 0 && r.run.state != RECORD_LAUNCHING;
@@ -112,12 +116,12 @@ task_launched(const struct wtask *t)
 
 /* Answers who asked meanwhile. */
 void
-task_decided(struct warden *w, struct wtask *t, bool launched)
+adopt_decided(struct warden *w, struct wtask *t, bool launched)
 {
-    struct warden_waiter to = t->launch;
+    struct waiter to = t->launch;
     if (to.conn == 0 || t->failure != NULL) /* which is told when all is removed */
         return;
-    t->launch = (struct warden_waiter){0};
+    t->launch = (struct waiter){0};
     if (launched)
         task_answer(w, to, t);
     else
@@ -125,15 +129,15 @@ task_decided(struct warden *w, struct wtask *t, bool launched)
 }
 
 bool
-task_await_launch(struct warden *w, struct wtask *t, int64_t now)
+adopt_await(struct warden *w, struct wtask *t, int64_t now)
 {
     if (t->state != TASK_LAUNCHING || t->status.fd >= 0 || t->destroying || t->forgotten)
         return false;
-    if (task_launched(t)) {
+    if (adopt_launched(t)) {
         t->state = TASK_RUNNING;
-        task_find_payload(t);
+        adopt_payload(t);
         task_deadline(w, t, 0);
-        task_decided(w, t, true);
+        adopt_decided(w, t, true);
         return true;
     }
     if (now >= t->launch_by_ns)
@@ -166,11 +170,11 @@ take_over(struct warden *w, struct wtask *t, const struct record *r)
                   "stopped, but its exit status will not be known",
                   "alloc_id", t->alloc, "task", t->name, "version", LOG_U64(r->version), "known",
                   LOG_U64(SHIM_VERSION), NULL);
-    warden_bpf_adopt(w, t);
+    bpf_adopt(w, t);
     t->state = TASK_LAUNCHING;
     t->launch_by_ns = clock_mono_ns() + WARDEN_LAUNCH_MS * NS_PER_MS;
-    (void)task_await_launch(w, t, clock_mono_ns());
-    if (warden_watch(w, &t->shim, EPOLLIN) < 0)
+    (void)adopt_await(w, t, clock_mono_ns());
+    if (loop_watch(w, &t->shim, EPOLLIN) < 0)
         log_error(ROOM, "cannot watch an adopted task", "alloc_id", t->alloc, "task", t->name,
                   NULL);
 }
@@ -195,7 +199,7 @@ remove_stray(struct warden *w, struct wtask *t)
         (void)cgroup_task_open(&w->cgroup, t->alloc, t->name, &t->cgroup, NULL);
     if (t->record >= 0 && t->shim.fd < 0)
         t->shim.fd = open_shim(t->record, &t->shim_pid);
-    if (t->shim.fd >= 0 && warden_watch(w, &t->shim, EPOLLIN) < 0)
+    if (t->shim.fd >= 0 && loop_watch(w, &t->shim, EPOLLIN) < 0)
         fd_close(&t->shim.fd);
     task_kill_now(w, t);
     if (t->shim.fd < 0)
@@ -268,7 +272,7 @@ stray_cgroup(void *arg, const char *alloc, const char *name)
 }
 
 int
-task_recover(struct warden *w, struct err *e)
+adopt_all(struct warden *w, struct err *e)
 {
     auto_mem void *ctx = mem_ctx("records");
     struct str_list files = {0};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Network accounting and policy of tasks, and what else programs count for them. Counting that cannot
- * be had is absent and says why; a policy that somebody asked for (the job, or the operator's isolation
- * block) and that cannot be enforced keeps the task from starting. The built-in refusals, of cloud
- * metadata and of where the agent listens, are enforced where they can be.
+ * Network accounting and policy of tasks, and what else programs count for them. Counting that
+ * cannot be had is absent and says why; a policy that somebody asked for (the job, or the
+ * operator's isolation block) and that cannot be enforced keeps the task from starting. The
+ * built-in refusals, of cloud metadata and of where the agent listens, are enforced where they can
+ * be.
  */
-#include "isolation/warden/warden.h"
+#include "isolation/warden/bpf.h"
 
 #include <string.h>
 
@@ -13,24 +14,28 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/bpf/netrules.h"
+#include "isolation/warden/loop.h"
 
 #define ROOM "warden"
 
+/* What came of a try; the log has what is missing. `quiet`: how the host is, the node's attributes
+ * say so. */
 static void
-missing(char *to, size_t size, const struct warden *w, const struct err *e, const char *what)
+tell(const struct warden *w, struct fact *f, const struct err *e, bool quiet, const char *what)
 {
-    str_copy(to, size, e->text);
-    if (w->root && e->code == -ERR_UNSUPPORTED) /* a kind of host, and no fault */
+    fact_of(f, e);
+    if (f->ok || !w->root || quiet)
+        return;
+    if (e->code == -ERR_UNSUPPORTED) /* a kind of host, and no fault */
         log_info(ROOM, what, "error", e->text, NULL);
-    else if (w->root)
+    else
         log_warn(ROOM, what, "error", e->text, NULL);
 }
 
 void
-warden_bpf_start(struct warden *w)
+bpf_start(struct warden *w)
 {
     struct err net = ERR_INIT, run = ERR_INIT, block = ERR_INIT;
-    w->net_missing[0] = w->run_missing[0] = w->block_missing[0] = '\0';
     if (!w->root || w->cgroup.fd < 0) {
         err_set(&net, -ERR_UNSUPPORTED, "%s",
                 w->root ? "no cgroup2 file system is mounted" : "paddock runs without root");
@@ -45,34 +50,26 @@ warden_bpf_start(struct warden *w)
         else
             (void)bpf_rows_open(&w->block, &bpf_rows_block, w->cgroup.fd, &block);
     }
-    if (net.code != 0)
-        missing(w->net_missing, sizeof(w->net_missing), w, &net,
-                "no network accounting, and no task with a network policy starts");
-    if (run.code != 0)
-        missing(w->run_missing, sizeof(w->run_missing), w, &run, "no accounting of waits and ends");
-    if (block.code == -ERR_UNSUPPORTED) /* how the host is: the node's attributes say so */
-        str_copy(w->block_missing, sizeof(w->block_missing), block.text);
-    else if (block.code != 0)
-        missing(w->block_missing, sizeof(w->block_missing), w, &block,
-                "no accounting of requests to disks");
+    tell(w, &w->can.bpf_net, &net, false,
+         "no network accounting, and no task with a network policy starts");
+    tell(w, &w->can.bpf_run, &run, false, "no accounting of waits and ends");
+    tell(w, &w->can.bpf_block, &block, block.code == -ERR_UNSUPPORTED,
+         "no accounting of requests to disks");
 }
 
 void
-warden_bpf_info(struct warden *w, const void *ctx, struct warden_info *info, struct warden_answer *a)
+bpf_fds(struct warden *w, const void *ctx, struct answer *a)
 {
-    str_map_set(ctx, &info->facts, "bpf_net", w->net_missing[0] ? w->net_missing : "true");
-    str_map_set(ctx, &info->facts, "bpf_run", w->run_missing[0] ? w->run_missing : "true");
-    str_map_set(ctx, &info->facts, "bpf_block", w->block_missing[0] ? w->block_missing : "true");
-    answer_fd(ctx, a, WARDEN_FD_COUNTERS, w->net.net);
-    answer_fd(ctx, a, WARDEN_FD_RUNS, w->run.map);
-    answer_fd(ctx, a, WARDEN_FD_BLOCKS, w->block.map);
-    answer_fd(ctx, a, WARDEN_FD_KEEP_BLOCK, w->block.links[0]);
+    loop_answer_fd(ctx, a, WARDEN_FD_COUNTERS, w->net.net);
+    loop_answer_fd(ctx, a, WARDEN_FD_RUNS, w->run.map);
+    loop_answer_fd(ctx, a, WARDEN_FD_BLOCKS, w->block.map);
+    loop_answer_fd(ctx, a, WARDEN_FD_KEEP_BLOCK, w->block.links[0]);
     for (int i = 0; i < BPF_LINKS_MAX; i++)
-        answer_fd(ctx, a, (enum warden_fd)(WARDEN_FD_KEEP + i), w->run.links[i]);
+        loop_answer_fd(ctx, a, (enum warden_fd)(WARDEN_FD_KEEP + i), w->run.links[i]);
 }
 
 void
-warden_bpf_remove(struct warden *w, const struct wtask *t)
+bpf_remove(struct warden *w, const struct wtask *t)
 {
     bpf_net_remove(&w->net, t->cgroup.id);
     bpf_rows_remove(&w->run, t->cgroup.id);
@@ -80,20 +77,20 @@ warden_bpf_remove(struct warden *w, const struct wtask *t)
 }
 
 static bool
-asked(const struct warden *w, const struct launch_spec *s)
+polices(const struct warden *w, const struct launch_spec *s)
 {
     return s->egress != NULL || s->bind != NULL || w->policy->egress != NULL ||
            w->policy->bind != NULL;
 }
 
 int
-warden_bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, struct err *e)
+bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, struct err *e)
 {
-    if (!asked(w, s))
+    if (!polices(w, s))
         return 0;
     if (!bpf_net_works(&w->net))
         return err_set(e, -ERR_UNSUPPORTED, "a network policy cannot be enforced here: %s",
-                       w->net_missing);
+                       w->can.bpf_net.why);
     if (!s->isolated && u->uid == 0)
         return err_set(e, -ERR_POLICY,
                        "a network policy does not bind root outside a sandbox: use the driver exec, "
@@ -138,21 +135,21 @@ compile_both(const struct warden *w, const void *ctx, const struct launch_spec *
 }
 
 int
-warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e)
+bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e)
 {
     auto_mem void *ctx = mem_ctx("netrules");
     if (w->cgroup.fd >= 0 && !bpf_net_is_for(&w->net, w->cgroup.fd)) { /* it was made anew */
         bpf_net_close(&w->net);
         bpf_rows_close(&w->run);
         bpf_rows_close(&w->block);
-        warden_bpf_start(w);
-        if (asked(w, s) && !bpf_net_works(&w->net))
-            return warden_bpf_check(w, s, NULL, e);
+        bpf_start(w);
+        if (polices(w, s) && !bpf_net_works(&w->net))
+            return bpf_check(w, s, NULL, e);
     }
     (void)bpf_rows_add(&w->run, t->cgroup.id);
     (void)bpf_rows_add(&w->block, t->cgroup.id);
     if (!bpf_net_works(&w->net))
-        return 0; /* nobody asked: see warden_bpf_check */
+        return 0; /* nobody asked: see bpf_check */
     bool own = s->egress != NULL || s->bind != NULL;
     struct task_rules *rules = own ? NULL : w->rules;
     if (rules == NULL) {
@@ -167,7 +164,7 @@ warden_bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec
 
 /* Launched when nothing counted here; what it was launched without it goes on without. */
 void
-warden_bpf_adopt(struct warden *w, const struct wtask *t)
+bpf_adopt(struct warden *w, const struct wtask *t)
 {
     struct err e = ERR_INIT;
     (void)bpf_rows_add(&w->run, t->cgroup.id);

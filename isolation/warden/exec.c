@@ -5,7 +5,7 @@
  * forks a joiner (shim/join.c), which reports that the program runs on the socket that the agent
  * then gets: from there on the session is between those two, and survives the warden.
  */
-#include "isolation/warden/warden.h"
+#include "isolation/warden/exec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +27,12 @@
 #include "isolation/cgroup/levels.h"
 #include "isolation/launch/policy.h"
 #include "isolation/proc.h"
+#include "isolation/warden/launch.h"
+#include "isolation/warden/loop.h"
+#include "isolation/warden/pad.h"
+#include "isolation/warden/table.h"
+#include "isolation/warden/task.h"
+#include "isolation/warden/userns.h"
 
 #define ROOM "warden"
 
@@ -105,7 +111,7 @@ authorise(struct warden *w, struct join *j, struct err *e)
         s->isolation->seccomp->mode = "enforce";
     r = proto_check_spec(s, e);
     if (r == 0)
-        r = warden_authorise(w, s, &j->launched->userns, &j->user, &j->caps, e);
+        r = launch_authorise(w, s, &j->launched->userns, &j->user, &j->caps, e);
     if (r < 0)
         return r;
     const struct userns *u = NULL;
@@ -130,7 +136,7 @@ make_plan(struct warden *w, struct join *j, struct err *e)
 {
     const struct launch_spec *s = j->launched->spec;
     const struct seccomp_program *filter;
-    int r = warden_filter(w, s, j->launched->no_setuid, &filter, e);
+    int r = launch_filter(w, s, j->launched->no_setuid, &filter, e);
     if (r < 0)
         return r;
     struct plan_input in = {
@@ -169,13 +175,13 @@ clone_joiner(struct warden *w, struct join *j, struct wexec *x, int status, stru
     j->fds[SHIM_FD_HOST] = j->launched->spec->isolated ? -1 : w->host_mnt;
     int pidfd = -1;
     (void)launch_settle(w);
-    int pid = pad_ask(w, &q, status, t->cgroup.shim_fd, e);
+    int pid = pad_request(w, &q, status, t->cgroup.shim_fd, e);
     if (pid == 0)
         pid = pad_take(w, &pidfd, e);
     if (pid < 0)
         return pid;
     x->joiner.fd = pidfd;
-    int r = warden_watch(w, &x->joiner, EPOLLIN);
+    int r = loop_watch(w, &x->joiner, EPOLLIN);
     if (r < 0)
         return err_errno(e, -r, "watch the joiner");
     return pad_work(x->status.fd, j->fds, NULL, 0, e);
@@ -197,14 +203,14 @@ started(struct warden *w, struct wexec *x, const struct err *e)
 {
     deadline(w, x, 0);
     mem_free(x->plan);
-    warden_unwatch(w, &x->status);
+    loop_unwatch(w, &x->status);
     if (e == NULL)
         return;
     if (x->joiner.fd >= 0)
         (void)pidfd_signal(x->joiner.fd, SIGKILL);
     struct err told = *e;
     err_prefix(&told, "task \"%s\"", x->task);
-    warden_reply_err(w, x->to, &told);
+    loop_refuse(w, x->to, &told);
 }
 
 static void
@@ -218,12 +224,12 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
     if (!pad_report(watch->fd, "joiner", x->plan, x->tty ? 1 : 3, fds, &n_fds, &e))
         return;
     auto_mem void *ctx = mem_ctx("exec");
-    struct warden_answer a = {0};
+    struct answer a = {0};
     if (e.code == 0) {
         for (size_t i = 0; i < n_fds; i++)
-            answer_fd(ctx, &a, (enum warden_fd)(WARDEN_FD_EXEC + (x->tty ? 1 : i)), fds[i]);
-        answer_fd(ctx, &a, WARDEN_FD_EXIT, x->status.fd);
-        warden_reply(w, x->to, &a);
+            loop_answer_fd(ctx, &a, (enum warden_fd)(WARDEN_FD_EXEC + (x->tty ? 1 : i)), fds[i]);
+        loop_answer_fd(ctx, &a, WARDEN_FD_EXIT, x->status.fd);
+        loop_answer(w, x->to, &a);
     }
     started(w, x, e.code != 0 ? &e : NULL);
     for (size_t i = 0; i < n_fds; i++)
@@ -240,7 +246,7 @@ joiner_event(struct warden *w, struct watch *watch, uint32_t events)
     siginfo_t info = {0};
     if (waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
         return;
-    warden_unwatch(w, watch);
+    loop_unwatch(w, watch);
     x->used = false;
 }
 
@@ -301,12 +307,12 @@ run(struct warden *w, struct join *j, struct wexec *x, struct err *e)
     r = clone_joiner(w, j, x, status, e);
     if (r < 0)
         return r;
-    r = warden_watch(w, &x->status, EPOLLIN);
+    r = loop_watch(w, &x->status, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "watch the joiner") : 0;
 }
 
 void
-task_exec(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+exec_start(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     auto_mem void *ctx = mem_ctx("join");
     struct err e = ERR_INIT;
@@ -325,7 +331,7 @@ task_exec(struct warden *w, struct warden_waiter to, const struct warden_request
         x = take_slot(w, j.task, &e);
     if (x == NULL) {
         err_prefix(&e, "task \"%s\"", q->task_name);
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
         return;
     }
     *x = (struct wexec){.used = true, .to = to, .tty = q->exec->tty};

@@ -10,7 +10,7 @@
  *     TASK/local/ TASK/tmp/   0755, 1777
  *     TASK/secrets/           the task's user 0700; never readable through the API
  */
-#include "isolation/warden/warden.h"
+#include "isolation/warden/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,6 +29,12 @@
 #include "common/str.h"
 #include "isolation/root/quota.h"
 #include "isolation/root/verity.h"
+#include "isolation/warden/launch.h"
+#include "isolation/warden/loop.h"
+#include "isolation/warden/net.h"
+#include "isolation/warden/table.h"
+#include "isolation/warden/task.h"
+#include "isolation/warden/userns.h"
 
 #define ROOM "warden"
 #define LOGS_DIR "alloc/logs"
@@ -78,7 +84,7 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
 {
     struct user user = {0};
     struct launch_spec as = {.user = t->user, .isolated = !driver_unboxed(t->driver)};
-    int r = w->root ? warden_user(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
+    int r = w->root ? launch_user(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
     if (r < 0) {
         err_prefix(e, "task \"%s\"", t->name);
         return r;
@@ -111,8 +117,8 @@ files_probe(struct warden *w)
         (void)quota_probe(w->alloc_dir, &quota);
         (void)verity_probe(w->alloc_dir, &verity);
     }
-    str_copy(w->quota_missing, sizeof(w->quota_missing), quota.text);
-    str_copy(w->verity_missing, sizeof(w->verity_missing), verity.text);
+    fact_of(&w->can.quota, &quota);
+    fact_of(&w->can.verity, &verity);
 }
 
 /* Before anything is in the directory: what is made in it counts from then on. */
@@ -121,10 +127,10 @@ limit_disk(struct warden *w, int alloc, const struct warden_request *q, struct e
 {
     const char *mode = str_or(w->policy->disk_quota, "");
     bool required = str_eq(mode, "required");
-    if (str_eq(mode, "off") || (!required && (q->disk_mb == 0 || w->quota_missing[0] != '\0')))
+    if (str_eq(mode, "off") || (!required && (q->disk_mb == 0 || !w->can.quota.ok)))
         return 0;
     int r = q->disk_mb == 0               ? err_set(e, -ERR_POLICY, "it names no size")
-            : w->quota_missing[0] != '\0' ? err_set(e, -ERR_POLICY, "%s", w->quota_missing)
+            : !w->can.quota.ok ? err_set(e, -ERR_POLICY, "%s", w->can.quota.why)
                                           : quota_set(alloc, q->disk_mb, &w->quota_next, e);
     if (r == -ERR_CONFLICT && !required) {
         log_warn(ROOM, "an allocation has no limit on disk", "alloc_id", q->alloc_id, "why",
@@ -139,10 +145,10 @@ limit_disk(struct warden *w, int alloc, const struct warden_request *q, struct e
 }
 
 void
-files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+files_alloc_make(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
-    struct warden_answer a = {0};
+    struct answer a = {0};
     /* Nobody of the host comes by: what tasks write there is theirs, and a file that root of a user
      * namespace makes setuid is setuid on the disk. Sandboxes get in by mounts. */
     auto_fd int alloc = make_dir(w, w->alloc_dir, q->alloc_id, 0700, NO_ID, NO_ID);
@@ -159,9 +165,9 @@ files_alloc_make(struct warden *w, struct warden_waiter to, const struct warden_
         (void)userns_get(w, q->alloc_id, &u, &why); /* the launch tells */
     }
     if (r < 0)
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
     else
-        warden_reply(w, to, &a);
+        loop_answer(w, to, &a);
 }
 
 /* In a child. Our log says what stays and why; it is tried again later. */
@@ -181,30 +187,30 @@ remove_tree(struct warden *w, void *arg)
 }
 
 void
-files_alloc_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+files_alloc_remove(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     auto_mem void *ctx = mem_ctx("remove");
     struct err e = ERR_INIT;
-    struct warden_answer a = {0};
+    struct answer a = {0};
     char *trash = mem_printf(ctx, TRASH "%s-%016llx", q->alloc_id, (unsigned long long)rand_u64());
     if (task_alloc_busy(w, q->alloc_id)) {
         err_set(&e, -ERR_BUSY, "a task of allocation \"%s\" still runs", q->alloc_id);
-    } else if (!warden_can_fork(w)) { /* before anything is moved: the agent asks again */
+    } else if (!loop_can_fork(w)) { /* before anything is moved: the agent asks again */
         err_set(&e, -ERR_BUSY, "more than %d removals at once", WARDEN_JOBS_MAX);
     } else if (net_forget(w, q->alloc_id, &e) < 0) {
         /* asked again */
     } else if (renameat(w->alloc_dir, q->alloc_id, w->alloc_dir, trash) < 0) {
         if (errno == ENOENT) {
-            warden_reply(w, to, &a);
+            loop_answer(w, to, &a);
             return;
         }
         err_errno(&e, errno, "remove the directory of allocation \"%s\"", q->alloc_id);
     } else {
         userns_drop(w, q->alloc_id);
-        (void)warden_fork(w, to, "remove the allocation's directory", remove_tree, trash, &e);
+        (void)loop_fork(w, to, "remove the allocation's directory", remove_tree, trash, &e);
     }
     if (e.code != 0)
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
 }
 
 static int
@@ -228,7 +234,7 @@ void
 files_empty_trash(struct warden *w)
 {
     w->trash_ns = 0;
-    if (warden_fork(w, (struct warden_waiter){0}, "empty the trash", empty_trash, NULL, NULL) < 0)
+    if (loop_fork(w, (struct waiter){0}, "empty the trash", empty_trash, NULL, NULL) < 0)
         files_trash_later(w);
 }
 
@@ -317,18 +323,18 @@ open_readable(struct warden *w, const struct warden_request *q, struct err *e)
 }
 
 void
-files_open(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+files_open(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
     auto_mem void *ctx = mem_ctx("open");
     auto_fd int fd = open_readable(w, q, &e);
     if (fd < 0) {
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
         return;
     }
-    struct warden_answer a = {0};
-    answer_fd(ctx, &a, WARDEN_FD_FILE, fd);
-    warden_reply(w, to, &a);
+    struct answer a = {0};
+    loop_answer_fd(ctx, &a, WARDEN_FD_FILE, fd);
+    loop_answer(w, to, &a);
 }
 
 /* As Go prints an os.FileMode: "drwxr-xr-x", "-rw-r--r--", "dtrwxrwxrwx", "Lrwxrwxrwx". */
@@ -375,27 +381,27 @@ file_info(const void *ctx, const char *name, const struct stat *st)
 }
 
 void
-files_stat(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+files_stat(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
     struct stat st;
     auto_mem void *ctx = mem_ctx("stat");
     auto_fd int fd = open_checked(w, q, &st, &e);
     if (fd < 0) {
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
         return;
     }
     const char *slash = q->path != NULL ? strrchr(q->path, '/') : NULL;
-    struct warden_answer a = {0};
+    struct answer a = {0};
     list_add(ctx, a.msg.files,
              file_info(ctx, slash != NULL ? slash + 1 : str_or(q->path, "/"), &st));
-    warden_reply(w, to, &a);
+    loop_answer(w, to, &a);
 }
 
 /* The offset is where the file system says that the next entry is: no page reads what is before it.
  */
 void
-files_readdir(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+files_readdir(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
     auto_mem void *ctx = mem_ctx("readdir");
@@ -409,10 +415,10 @@ files_readdir(struct warden *w, struct warden_waiter to, const struct warden_req
         fd_close(&dup);
         if (e.code == 0)
             err_errno(&e, errno, "list \"%s\"", str_or(q->path, "."));
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
         return;
     }
-    struct warden_answer a = {0};
+    struct answer a = {0};
     int64_t last = 0;
     for (struct dirent *de; (de = readdir(d)) != NULL; last = de->d_off) {
         struct stat st;
@@ -426,7 +432,7 @@ files_readdir(struct warden *w, struct warden_waiter to, const struct warden_req
             list_add(ctx, a.msg.files, file_info(ctx, de->d_name, &st));
     }
     closedir(d);
-    warden_reply(w, to, &a);
+    loop_answer(w, to, &a);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
@@ -473,10 +479,10 @@ put_file(struct warden *w, int dir, const char *name, const struct warden_reques
 }
 
 void
-files_put(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+files_put(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
-    struct warden_answer a = {0};
+    struct answer a = {0};
     size_t n = strlen(q->task_name);
     bool own = str_prefix(q->path, q->task_name) && q->path[n] == '/';
     bool shared = str_prefix(q->path, "alloc/") && !str_prefix(q->path, LOGS_DIR);
@@ -497,9 +503,9 @@ files_put(struct warden *w, struct warden_waiter to, const struct warden_request
             err_errno(&e, -r, "write \"%s\"", q->path);
     }
     if (e.code != 0)
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
     else
-        warden_reply(w, to, &a);
+        loop_answer(w, to, &a);
 }
 
 /* --- logs ------------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
  * cgroup -> plan -> work for the shim, and while that starts the payload: record -> limits ->
  * network policy -> mounts -> the rest of the work. The shim's report comes through the loop.
  */
-#include "isolation/warden/warden.h"
+#include "isolation/warden/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +32,17 @@
 #include "isolation/proc.h"
 #include "isolation/root/mounts.h"
 #include "isolation/root/mounts_apply.h"
+#include "isolation/warden/adopt.h"
+#include "isolation/warden/bpf.h"
+#include "isolation/warden/exec.h"
+#include "isolation/warden/files.h"
+#include "isolation/warden/loop.h"
+#include "isolation/warden/net.h"
+#include "isolation/warden/pad.h"
+#include "isolation/warden/resources.h"
+#include "isolation/warden/table.h"
+#include "isolation/warden/task.h"
+#include "isolation/warden/userns.h"
 
 #define ROOM "warden"
 
@@ -82,7 +93,7 @@ open_dirs(struct warden *w, const struct launch *l, struct err *e)
 }
 
 int
-warden_user(struct warden *w, const struct launch_spec *s, bool inside, struct user *ret,
+launch_user(struct warden *w, const struct launch_spec *s, bool inside, struct user *ret,
             struct err *e)
 {
     static const char *const files[2] = {"/etc/passwd", "/etc/group"};
@@ -122,19 +133,19 @@ check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
         return err_set(e, -ERR_UNSUPPORTED,
                        "landlock: ports need version %d of the kernel's Landlock, here it is %d",
                        LANDLOCK_ABI_NET, w->probe.landlock_abi);
-    const struct probe_fact *core = &w->probe.facts[PROBE_CORE_SCHED];
+    const struct fact *core = &w->probe.facts[PROBE_CORE_SCHED];
     if (iso->core_sched && !core->ok)
-        return err_set(e, -ERR_UNSUPPORTED, "core_sched: %s", core->reason);
-    if (iso->verity.n > 0 && w->verity_missing[0] != '\0')
-        return err_set(e, -ERR_UNSUPPORTED, "verity: %s", w->verity_missing);
-    const struct probe_fact *audit = &w->probe.facts[PROBE_SECCOMP_AUDIT];
+        return err_set(e, -ERR_UNSUPPORTED, "core_sched: %s", core->why);
+    if (iso->verity.n > 0 && !w->can.verity.ok)
+        return err_set(e, -ERR_UNSUPPORTED, "verity: %s", w->can.verity.why);
+    const struct fact *audit = &w->probe.facts[PROBE_SECCOMP_AUDIT];
     if (seccomp_audits(iso->seccomp) && !audit->ok)
-        return err_set(e, -ERR_UNSUPPORTED, "seccomp: mode \"audit\": %s", audit->reason);
-    const struct probe_fact *apparmor = &w->probe.facts[PROBE_APPARMOR];
+        return err_set(e, -ERR_UNSUPPORTED, "seccomp: mode \"audit\": %s", audit->why);
+    const struct fact *apparmor = &w->probe.facts[PROBE_APPARMOR];
     const char *profile = policy_apparmor(w->policy, s);
     if (profile[0] != '\0' && !apparmor->ok)
         return err_set(e, -ERR_UNSUPPORTED, "AppArmor profile \"%s\": %s", profile,
-                       apparmor->reason);
+                       apparmor->why);
     return 0;
 }
 
@@ -147,15 +158,15 @@ goes_inside(const struct warden *w, const struct launch_spec *s, uint64_t caps)
 }
 
 int
-warden_authorise(struct warden *w, const struct launch_spec *s, const bool *inside,
+launch_authorise(struct warden *w, const struct launch_spec *s, const bool *inside,
                  struct user *user, uint64_t *caps, struct err *e)
 {
     int r = policy_check_launch(w->policy, s, e);
     if (r < 0)
         return r;
-    if (s->isolated && w->exec_missing[0] != '\0')
+    if (s->isolated && !w->can.exec.ok)
         return err_set(e, -ERR_UNSUPPORTED, "driver \"%s\" cannot work here: %s", s->driver,
-                       w->exec_missing);
+                       w->can.exec.why);
     r = check_kernel(w, s, e);
     if (r < 0)
         return r;
@@ -163,7 +174,7 @@ warden_authorise(struct warden *w, const struct launch_spec *s, const bool *insi
     if (r < 0)
         return r;
     if (w->root)
-        r = warden_user(w, s, inside != NULL ? *inside : goes_inside(w, s, *caps), user, e);
+        r = launch_user(w, s, inside != NULL ? *inside : goes_inside(w, s, *caps), user, e);
     else if (!str_empty(s->user) && !str_eq(s->user, w->policy->agent_user))
         r = err_set(e, -ERR_POLICY,
                     "user \"%s\": paddock runs without root and cannot change users", s->user);
@@ -174,9 +185,9 @@ static int
 authorise(struct warden *w, struct launch *l, struct err *e)
 {
     const struct launch_spec *s = l->spec;
-    int r = warden_authorise(w, s, NULL, &l->user, &l->caps, e);
+    int r = launch_authorise(w, s, NULL, &l->user, &l->caps, e);
     if (r == 0)
-        r = warden_bpf_check(w, s, &l->user, e);
+        r = bpf_check(w, s, &l->user, e);
     if (r == 0 && !s->share_net) {
         l->netns = net_of(w, s->alloc_id, e);
         r = l->netns < 0 ? l->netns : 0;
@@ -194,11 +205,11 @@ make_userns(struct warden *w, struct launch *l, struct err *e)
         str_eq(isolation_of(l->spec->isolation)->userns, "host"))
         return 0;
     bool required = str_eq(p->userns, "required");
-    if (w->userns_missing[0] != '\0')
+    if (!w->can.userns.ok)
         return required
                    ? err_set(e, -ERR_UNSUPPORTED,
                              "this client requires user namespaces, which do not work here: %s",
-                             w->userns_missing)
+                             w->can.userns.why)
                    : 0;
     if (caps_need_host(l->caps))
         return required ? err_set(e, -ERR_POLICY,
@@ -272,11 +283,11 @@ set_limits(struct warden *w, struct launch *l, struct err *e)
 {
     struct wtask *t = l->task;
     struct cgroup_plan plan;
-    warden_plan_limits(w, l->spec->limits, l->spec->isolation, &plan);
+    resources_plan(w, l->spec->limits, l->spec->isolation, &plan);
     int r = cgroup_task_limit(&w->cgroup, t->alloc, t->name, &plan, &t->cgroup, e);
     if (r < 0)
         return r;
-    warden_limits_warn(t, &plan);
+    resources_warn(t, &plan);
     if ((w->cgroup.controllers & CGROUP_MEMORY) != 0)
         l->fds[SHIM_FD_OOM] =
             openat(t->cgroup.task_fd, "memory.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -335,7 +346,7 @@ make_resolv(struct warden *w, struct launch *l, struct err *e)
 
 /* The default filter, or that of a job which changes it: compiled once for each change. */
 int
-warden_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
+launch_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
               const struct seccomp_program **ret, struct err *e)
 {
     *ret = NULL;
@@ -387,7 +398,7 @@ make_plan(struct warden *w, struct launch *l, struct err *e)
             return r;
     }
     const struct seccomp_program *filter;
-    r = warden_filter(w, s, policy_no_setuid(w->policy, s), &filter, e);
+    r = launch_filter(w, s, policy_no_setuid(w->policy, s), &filter, e);
     if (r < 0)
         return r;
     const struct task_seccomp *rules = isolation_of(s->isolation)->seccomp;
@@ -438,7 +449,7 @@ open_trees(struct launch *l, uint32_t upto, struct err *e)
 }
 
 static int
-ask_for_shim(struct warden *w, struct launch *l, struct err *e)
+request_shim(struct warden *w, struct launch *l, struct err *e)
 {
     const struct launch_spec *s = l->spec;
     struct pad_request q = {.want = PAD_SHIM};
@@ -446,7 +457,7 @@ ask_for_shim(struct warden *w, struct launch *l, struct err *e)
     if (s->isolated)
         q.clone_flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
     int r = pad_socket(l->status, e);
-    return r < 0 ? r : pad_ask(w, &q, l->status[1], l->task->cgroup.shim_fd, e);
+    return r < 0 ? r : pad_request(w, &q, l->status[1], l->task->cgroup.shim_fd, e);
 }
 
 /* For statistics, without cgroups; who holds the lock on the record is the shim in any case. */
@@ -467,7 +478,7 @@ take_shim(struct warden *w, struct wtask *t, struct err *e)
         return pid;
     t->shim.fd = pidfd;
     t->shim_pid = pid;
-    int r = warden_watch(w, &t->shim, EPOLLIN);
+    int r = loop_watch(w, &t->shim, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "watch the shim") : record_shim(t, e);
 }
 
@@ -497,7 +508,7 @@ prepare_rest(struct warden *w, struct launch *l, struct err *e)
         l->task->warning = mem_strdup(l->task, "limits not enforced: Paddock runs without root, and so "
                                                "without cgroups");
     if (r == 0 && w->cgroup.fd >= 0)
-        r = warden_bpf_add(w, l->task, l->spec, e);
+        r = bpf_add(w, l->task, l->spec, e);
     return r == 0 ? open_trees(l, MOUNTS_TREES_MAX, e) : r;
 }
 
@@ -529,7 +540,7 @@ give_rest(struct launch *l, struct err *e)
 static void
 finish_launch(struct warden *w, struct wtask *t)
 {
-    warden_unwatch(w, &t->status);
+    loop_unwatch(w, &t->status);
     mem_free(t->plan);
     if (t->resolv != NULL)
         (void)unlink(t->resolv);
@@ -579,11 +590,11 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
         launch_failed(w, t, &e);
         return;
     }
-    t->launch_ns = clock_mono_ns() - t->asked_ns;
+    t->launch_ns = clock_mono_ns() - t->requested_ns;
     t->state = TASK_RUNNING;
     t->pid = proc_pidfd_pid(t->payload);
     (void)shutdown(watch->fd, SHUT_WR); /* nobody has a word for the shim */
-    task_decided(w, t, true);
+    adopt_decided(w, t, true);
     finish_launch(w, t);
     log_debug(ROOM, "task started", "alloc_id", t->alloc, "task", t->name, "pid", LOG_I64(t->pid),
               NULL);
@@ -618,9 +629,9 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
     int r = make_userns(w, l, e);
     if (r == 0)
         r = make_shim_leaf(w, t, e);
-    t->asked_ns = clock_mono_ns();
+    t->requested_ns = clock_mono_ns();
     if (r == 0)
-        r = ask_for_shim(w, l, e);
+        r = request_shim(w, l, e);
     if (r < 0)
         return r;
     w->unsettled = t;
@@ -642,7 +653,7 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
         return r;
     t->status = (struct watch){TAKE_FD(l->status[0]), status_event};
     t->plan = TAKE(l->plan);
-    r = warden_watch(w, &t->status, EPOLLIN);
+    r = loop_watch(w, &t->status, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "watch the shim") : 0;
 }
 
@@ -683,8 +694,9 @@ make_room(struct warden *w, const struct launch_spec *s, struct err *e)
 }
 
 void
-warden_launch_task(struct warden *w, struct warden_waiter to, const struct launch_spec *s)
+launch_task(struct warden *w, struct waiter to, const struct warden_request *q)
 {
+    const struct launch_spec *s = q->spec;
     auto_mem void *ctx = mem_ctx("launch");
     struct err e = ERR_INIT;
     struct launch l = {.ctx = ctx, .spec = s, .status = {-1, -1}, .userns = -1, .netns = -1};
@@ -697,7 +709,7 @@ warden_launch_task(struct warden *w, struct warden_waiter to, const struct launc
         r = make_room(w, s, &e);
     if (r < 0) {
         err_prefix(&e, "task \"%s\"", s->task_name);
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
         return;
     }
     l.task = task_add(w, s->alloc_id, s->task_name);

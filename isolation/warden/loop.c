@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The warden's loop: connections of the agent, the dispatch of the request table, children that do
- * blocking work. One event is taken at a time, so nothing that an event freed can be met again.
+ * In this order: watches, connections and answers, children that do blocking work, the turns.
  */
-#include "isolation/warden/warden.h"
+#include "isolation/warden/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,19 +29,25 @@
 #include "isolation/launch/policy.h"
 #include "isolation/packet.h"
 #include "isolation/proc.h"
+#include "isolation/warden/exec.h"
+#include "isolation/warden/files.h"
+#include "isolation/warden/launch.h"
+#include "isolation/warden/net.h"
+#include "isolation/warden/table.h"
+#include "isolation/warden/task.h"
 
 #define ROOM "warden"
 enum { ACCEPT_PAUSE_MS = 50 };
 
 int
-warden_watch(struct warden *w, struct watch *watch, uint32_t events)
+loop_watch(struct warden *w, struct watch *watch, uint32_t events)
 {
     struct epoll_event ev = {.events = events, .data = {.ptr = watch}};
     return epoll_ctl(w->epoll, EPOLL_CTL_ADD, watch->fd, &ev) < 0 ? -errno : 0;
 }
 
 void
-warden_unwatch(struct warden *w, struct watch *watch)
+loop_unwatch(struct warden *w, struct watch *watch)
 {
     if (watch->fd >= 0)
         (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
@@ -62,7 +67,7 @@ out_free(struct out *o)
 static void
 conn_close(struct warden *w, struct conn *c)
 {
-    warden_unwatch(w, &c->watch);
+    loop_unwatch(w, &c->watch);
     while (c->out != NULL) {
         struct out *o = c->out;
         c->out = o->next;
@@ -91,7 +96,7 @@ conn_events(struct warden *w, struct conn *c)
 }
 
 static void
-conn_queue(struct warden *w, struct conn *c, const struct buf *b, const struct warden_answer *a)
+conn_queue(struct warden *w, struct conn *c, const struct buf *b, const struct answer *a)
 {
     if (c->out_bytes + sizeof(struct out) + b->len > WARDEN_OUT_MAX) {
         log_warn(ROOM, "the agent does not read its answers: connection closed", NULL);
@@ -140,7 +145,7 @@ conn_flush(struct warden *w, struct conn *c)
 }
 
 void
-answer_fd(const void *ctx, struct warden_answer *a, enum warden_fd kind, int fd)
+loop_answer_fd(const void *ctx, struct answer *a, enum warden_fd kind, int fd)
 {
     if (fd < 0)
         return;
@@ -150,7 +155,7 @@ answer_fd(const void *ctx, struct warden_answer *a, enum warden_fd kind, int fd)
 }
 
 void
-warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a)
+loop_answer(struct warden *w, struct waiter to, struct answer *a)
 {
     struct conn *c = NULL;
     for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
@@ -164,7 +169,7 @@ warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a)
     if (buf_error(&b) < 0) {
         struct err e = ERR_INIT;
         err_set(&e, -ERR_LIMIT, "the answer is larger than a packet");
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
         return;
     }
     int r = c->out != NULL ? -EAGAIN : packet_send(c->watch.fd, b.data, b.len, a->fds, a->n_fds);
@@ -175,133 +180,11 @@ warden_reply(struct warden *w, struct warden_waiter to, struct warden_answer *a)
 }
 
 void
-warden_reply_err(struct warden *w, struct warden_waiter to, const struct err *e)
+loop_refuse(struct warden *w, struct waiter to, const struct err *e)
 {
-    struct warden_answer a = {
+    struct answer a = {
         .msg = {.code = e->code != 0 ? -(int64_t)e->code : ERR_INTERNAL, .error = e->text}};
-    warden_reply(w, to, &a);
-}
-
-static void
-fact(const void *ctx, struct warden_info *info, const char *name, const char *mode,
-     const char *missing)
-{
-    const char *without = str_eq(mode, "off") ? "off by the client's policy" : missing;
-    str_map_set(ctx, &info->facts, name, without[0] != '\0' ? without : "true");
-}
-
-/* What works here, and why not: attributes of the node. */
-static void
-info_facts(struct warden *w, const void *ctx, struct warden_info *info)
-{
-    for (int i = 0; i < PROBE_N; i++) {
-        const struct probe_fact *f = &w->probe.facts[i];
-        str_map_set(ctx, &info->facts, probe_name((enum probe_id)i), f->ok ? "true" : f->reason);
-    }
-    /* not what the kernel can, but what tasks get */
-    uint32_t all =
-        CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET | CGROUP_HUGETLB;
-    uint32_t absent = w->cgroup.fd < 0 ? all : all & ~w->cgroup.controllers;
-    const char *limits = absent == 0 ? "true"
-                                     : mem_printf(ctx, "tasks have no limits of: %s",
-                                                  cgroup_controllers_text(ctx, absent));
-    str_map_set(ctx, &info->facts, "limits", limits);
-    fact(ctx, info, "userns", w->policy->userns, w->userns_missing);
-    fact(ctx, info, "disk_quota", w->policy->disk_quota, w->quota_missing);
-    fact(ctx, info, "verity", NULL, w->verity_missing);
-    if (w->root && w->policy->raw_exec)
-        str_map_set(ctx, &info->facts, "raw_exec_user", policy_raw_user(w->policy, NULL));
-}
-
-static void
-do_info(struct warden *w, struct warden_waiter to, const struct warden_request *q)
-{
-    (void)q;
-    auto_mem void *ctx = mem_ctx("info");
-    struct warden_info info = {.version = PACKAGE_VERSION,
-                               .protocol = PROTO_VERSION,
-                               .pid = getpid(),
-                               .root = w->root,
-                               .raw_exec = w->policy->raw_exec,
-                               .alloc_dir = w->policy->alloc_dir};
-    if (w->cgroup.fd >= 0) {
-        static const struct {
-            uint32_t bit;
-            const char *name;
-        } names[] = {{CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"},
-                     {CGROUP_IO, "io"},   {CGROUP_CPUSET, "cpuset"}, {CGROUP_HUGETLB, "hugetlb"}};
-        info.cgroup_root = w->policy->cgroup_root;
-        for (size_t i = 0; i < ARRAY_LEN(names); i++)
-            if ((w->cgroup.controllers & names[i].bit) != 0)
-                list_add(ctx, info.controllers, names[i].name);
-    }
-    if (w->exec_missing[0] != '\0')
-        list_add(ctx, info.missing, w->exec_missing);
-    for (int i = 0; i < PROBE_N; i++)
-        if (w->probe.facts[i].ok)
-            list_add(ctx, info.features, probe_name((enum probe_id)i));
-    for (size_t i = 0; i < w->n_tasks; i++)
-        info.tasks += w->tasks[i]->state != TASK_FINISHED;
-    info_facts(w, ctx, &info);
-    struct warden_answer a = {.msg = {.info = &info}};
-    warden_bpf_info(w, ctx, &info, &a);
-    net_info(w, ctx, &info);
-    warden_reply(w, to, &a);
-}
-
-static void
-do_launch(struct warden *w, struct warden_waiter to, const struct warden_request *q)
-{
-    warden_launch_task(w, to, q->spec);
-}
-
-/* The handlers of the request table (its rows are in proto.c). */
-static void (*const handlers[WARDEN_OP_END])(struct warden *, struct warden_waiter,
-                                             const struct warden_request *) = {
-    [WARDEN_INFO] = do_info,
-    [WARDEN_ALLOC_MAKE] = files_alloc_make,
-    [WARDEN_ALLOC_REMOVE] = files_alloc_remove,
-    [WARDEN_LAUNCH] = do_launch,
-    [WARDEN_SIGNAL] = task_signal,
-    [WARDEN_KILL] = task_kill,
-    [WARDEN_DESTROY] = task_destroy,
-    [WARDEN_ADOPT] = task_adopt,
-    [WARDEN_LIST] = task_list,
-    [WARDEN_OPEN] = files_open,
-    [WARDEN_STAT] = files_stat,
-    [WARDEN_READDIR] = files_readdir,
-    [WARDEN_PUT] = files_put,
-    [WARDEN_NET_MAKE] = net_make,
-    [WARDEN_NET_REMOVE] = net_remove,
-    [WARDEN_RESIZE] = task_resize,
-    [WARDEN_PAUSE] = task_pause,
-    [WARDEN_RESUME] = task_resume,
-    [WARDEN_WATCH] = task_watch,
-    [WARDEN_EXEC] = task_exec,
-};
-
-static void
-conn_request(struct warden *w, struct conn *c, size_t n)
-{
-    auto_mem void *ctx = mem_ctx("request");
-    struct warden_request *q = NULL;
-    struct err e = ERR_INIT;
-    if (proto_decode(ctx, w->in, n, c->phase, &q, &e) < 0) {
-        log_warn(ROOM, "bad request: connection closed", "error", e.text, NULL);
-        conn_break(w, c);
-        return;
-    }
-    c->phase = PROTO_READY;
-    log_trace(ROOM, "request", "op", proto_op_name(q->op), "alloc_id", q->alloc_id, "task",
-              q->task_name, NULL);
-    struct warden_waiter to = {c->id, q->seq};
-    if (!w->stop_tasks || proto_check(q, PROTO_STOPPING, &e) == 0) {
-        handlers[q->op](w, to, q);
-        return;
-    }
-    err_clear(&e); /* who asks need not know that it stops */
-    err_set(&e, -ERR_UNAVAILABLE, "the warden is stopping");
-    warden_reply_err(w, to, &e);
+    loop_answer(w, to, &a);
 }
 
 static void
@@ -316,7 +199,8 @@ conn_event(struct warden *w, struct watch *watch, uint32_t events)
     if (n == -EAGAIN)
         return;
     if (n > 0) {
-        conn_request(w, c, (size_t)n);
+        if (!table_serve(w, c->id, &c->phase, (size_t)n))
+            conn_break(w, c);
         return;
     }
     if (n == -ERR_LIMIT)
@@ -355,12 +239,12 @@ listener_event(struct warden *w, struct watch *watch, uint32_t events)
     c->out_tail = &c->out;
     packet_buffers(c->watch.fd);
     w->conns[i] = c;
-    if (warden_watch(w, &c->watch, EPOLLIN) < 0)
+    if (loop_watch(w, &c->watch, EPOLLIN) < 0)
         conn_break(w, c);
 }
 
 int
-warden_listen(struct warden *w, struct err *e)
+loop_listen(struct warden *w, struct err *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char path[PATH_MAX];
@@ -383,7 +267,7 @@ warden_listen(struct warden *w, struct err *e)
     if (w->root && (chown(path, 0, (gid_t)w->policy->agent_gid) < 0 || chmod(path, 0660) < 0))
         return err_errno(e, errno, "give the agent access to \"%s\"", path);
     w->listener = (struct watch){TAKE_FD(fd), listener_event};
-    r = warden_watch(w, &w->listener, EPOLLIN);
+    r = loop_watch(w, &w->listener, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "watch \"%s\"", path) : 0;
 }
 
@@ -397,9 +281,9 @@ job_event(struct warden *w, struct watch *watch, uint32_t events)
     siginfo_t info = {0};
     if (waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
         return;
-    warden_unwatch(w, watch);
+    loop_unwatch(w, watch);
     j->used = false;
-    struct warden_answer a = {0};
+    struct answer a = {0};
     struct err e = ERR_INIT;
     if (info.si_code != CLD_EXITED)
         err_set(&e, -ERR_INTERNAL, "%s: the helper was killed", j->what);
@@ -414,9 +298,9 @@ job_event(struct warden *w, struct watch *watch, uint32_t events)
     if (j->waiter.conn == 0)
         return;
     if (e.code != 0)
-        warden_reply_err(w, j->waiter, &e);
+        loop_refuse(w, j->waiter, &e);
     else
-        warden_reply(w, j->waiter, &a);
+        loop_answer(w, j->waiter, &a);
 }
 
 static size_t
@@ -429,13 +313,13 @@ free_job(const struct warden *w)
 }
 
 bool
-warden_can_fork(const struct warden *w)
+loop_can_fork(const struct warden *w)
 {
     return free_job(w) < WARDEN_JOBS_MAX;
 }
 
 int
-warden_fork(struct warden *w, struct warden_waiter to, const char *what,
+loop_fork(struct warden *w, struct waiter to, const char *what,
             int (*fn)(struct warden *w, void *arg), void *arg, struct err *e)
 {
     size_t i = free_job(w);
@@ -452,7 +336,7 @@ warden_fork(struct warden *w, struct warden_waiter to, const char *what,
     struct wjob *j = &w->jobs[i];
     *j = (struct wjob){.watch = {pidfd, job_event}, .waiter = to, .used = true};
     str_copy(j->what, sizeof(j->what), what);
-    int r = warden_watch(w, &j->watch, EPOLLIN);
+    int r = loop_watch(w, &j->watch, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "%s: watch", what) : 0;
 }
 
@@ -571,7 +455,7 @@ next_timeout(struct warden *w)
 }
 
 int
-warden_signals(struct warden *w, struct err *e)
+loop_signals(struct warden *w, struct err *e)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -581,13 +465,13 @@ warden_signals(struct warden *w, struct err *e)
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     w->signals = (struct watch){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_event};
-    if (w->signals.fd < 0 || warden_watch(w, &w->signals, EPOLLIN) < 0)
+    if (w->signals.fd < 0 || loop_watch(w, &w->signals, EPOLLIN) < 0)
         return err_errno(e, errno, "watch signals");
     return 0;
 }
 
 int
-warden_loop(struct warden *w, struct err *e)
+loop_run(struct warden *w, struct err *e)
 {
     (void)notify_send("READY=1\nSTATUS=Ready");
     while (!w->stop && !(w->stop_tasks && w->n_tasks == 0)) {
@@ -615,15 +499,15 @@ warden_loop(struct warden *w, struct err *e)
 }
 
 void
-warden_done_free(struct warden *w)
+loop_done(struct warden *w)
 {
     for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
         if (w->conns[i] != NULL)
             conn_close(w, w->conns[i]);
     while (w->n_tasks > 0)
         task_free(w, w->tasks[w->n_tasks - 1]);
-    warden_unwatch(w, &w->listener);
-    warden_unwatch(w, &w->signals);
+    loop_unwatch(w, &w->listener);
+    loop_unwatch(w, &w->signals);
     bpf_net_close(&w->net);
     bpf_rows_close(&w->run);
     bpf_rows_close(&w->block);

@@ -27,7 +27,13 @@
 #include "isolation/launch/policy.h"
 #include "isolation/proc.h"
 #include "isolation/supervisor.h"
-#include "isolation/warden/warden.h"
+#include "isolation/warden/adopt.h"
+#include "isolation/warden/bpf.h"
+#include "isolation/warden/files.h"
+#include "isolation/warden/loop.h"
+#include "isolation/warden/net.h"
+#include "isolation/warden/pad.h"
+#include "isolation/warden/userns.h"
 
 #define ROOM "warden"
 #define SHIM_NAME "paddock-shim"
@@ -207,21 +213,17 @@ prepare(struct warden *w, struct err *e)
         r = compile_filters(w, e);
     if (r < 0)
         return r;
-    warden_bpf_start(w);
+    bpf_start(w);
     probe_run(&w->probe, w->cgroup.fd >= 0 ? w->policy->cgroup_root : NULL);
-    const char *missing = probe_exec_missing(&w->probe, w->exec_missing, sizeof(w->exec_missing));
-    if (missing == NULL)
-        w->exec_missing[0] = '\0';
-    else if (missing != w->exec_missing)
-        str_copy(w->exec_missing, sizeof(w->exec_missing), missing);
-    if (!w->root && missing == NULL)
-        str_copy(w->exec_missing, sizeof(w->exec_missing), "root: paddock runs without root");
+    probe_exec(&w->probe, &w->can.exec);
+    if (!w->root && w->can.exec.ok)
+        fact_no(&w->can.exec, "root: paddock runs without root");
     w->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (w->epoll < 0)
         return err_errno(e, errno, "make an epoll set");
     w->in = mem_array(w, uint8_t, PROTO_PACKET_MAX);
     r = open_dirs(w, e);
-    if (r == 0 && w->root && missing == NULL)
+    if (r == 0 && w->can.exec.ok)
         r = make_base(w, helpers, e);
     if (r == 0 && w->root) /* again: those of before are of the host's mount namespace */
         r = open_dirs(w, e);
@@ -246,24 +248,24 @@ run(const char *policy, struct err *e)
     if (r == 0)
         r = prepare(w, e);
     if (r == 0)
-        r = task_recover(w, e);
+        r = adopt_all(w, e);
     if (r == 0)
         r = net_recover(w, e);
     if (r == 0)
-        r = warden_signals(w, e);
+        r = loop_signals(w, e);
     if (r == 0)
-        r = warden_listen(w, e);
+        r = loop_listen(w, e);
     if (r < 0)
         return r; /* the program ends */
     files_empty_trash(w);
     log_info(ROOM, "ready", "run_dir", w->policy->run_dir, "exec",
-             w->exec_missing[0] != '\0' ? w->exec_missing : "yes", "cgroup",
+             w->can.exec.ok ? "yes" : w->can.exec.why, "cgroup",
              str_or(w->policy->cgroup_root, "none"), NULL);
-    r = warden_loop(w, e);
+    r = loop_run(w, e);
     net_clear(w);
     if (w->stop_tasks && w->cgroup.fd >= 0)
         (void)rmdir(w->policy->cgroup_root); /* nothing is left behind */
-    warden_done_free(w);
+    loop_done(w);
     return r;
 }
 

@@ -8,6 +8,8 @@
  * The namespace itself is held by an fd here and by the tasks in it: a warden that starts takes it
  * from a living task, or makes another with the same address.
  */
+#include "isolation/warden/net.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +33,9 @@
 #include "isolation/network/worker.h"
 #include "isolation/packet.h"
 #include "isolation/proc.h"
-#include "isolation/warden/warden.h"
+#include "isolation/warden/loop.h"
+#include "isolation/warden/table.h"
+#include "isolation/warden/task.h"
 
 #define ROOM "warden"
 #define RECORD_TEMP ".new"
@@ -45,7 +49,7 @@ struct wnet {
     int ns;            /* -1: none */
     uint32_t seq;      /* of the request to the worker whose answer is waited for */
     struct wnet *next; /* whose request waits to be sent after this one's */
-    struct warden_waiter waiter;
+    struct waiter waiter;
     struct net_record rec;
 };
 
@@ -55,16 +59,14 @@ struct warden_nets {
     int home; /* our own network namespace */
     struct watch worker;
     uint32_t seq;
-    size_t asked;       /* requests that the worker has not answered */
+    size_t requested;   /* requests that the worker has not answered */
     struct wnet *first; /* whose request waits until it has answered some */
     struct wnet **last;
     struct wnet **v;
     size_t n;
     int spares[NET_SPARES_MAX];
     size_t n_spares;
-    size_t spares_asked;
-    char netns_missing[192]; /* "" when they work */
-    char bridge_missing[192];
+    size_t spares_requested;
 };
 
 /* --- records --------------------------------------------------------------------------------- */
@@ -136,9 +138,9 @@ read_record(struct warden *w, const char *file, struct net_record *rec)
 /* --- the network worker ------------------------------------------------------------------------ */
 
 static int
-ask(struct warden *w, enum work_op op, const struct net_record *rec, int fd, uint32_t *ret_seq)
+request(struct warden *w, enum work_op op, const struct net_record *rec, int fd, uint32_t *ret_seq)
 {
-    if (w->nets->asked >= NET_ASKED_MAX)
+    if (w->nets->requested >= NET_ASKED_MAX)
         return -EAGAIN;
     struct work_request q = {.op = op, .seq = ++w->nets->seq};
     if (rec != NULL)
@@ -146,17 +148,17 @@ ask(struct warden *w, enum work_op op, const struct net_record *rec, int fd, uin
     int r = packet_send(w->nets->worker.fd, &q, sizeof(q), &fd, fd >= 0);
     if (r == 0 && ret_seq != NULL)
         *ret_seq = q.seq;
-    w->nets->asked += r == 0;
+    w->nets->requested += r == 0;
     return r;
 }
 
 static void
-ask_spares(struct warden *w)
+request_spares(struct warden *w)
 {
     struct warden_nets *nets = w->nets;
-    while (nets->n_spares + nets->spares_asked < NET_SPARES_MAX &&
-           ask(w, WORK_SPARE, NULL, -1, NULL) == 0)
-        nets->spares_asked++;
+    while (nets->n_spares + nets->spares_requested < NET_SPARES_MAX &&
+           request(w, WORK_SPARE, NULL, -1, NULL) == 0)
+        nets->spares_requested++;
 }
 
 /* Not while the launch that took one goes on, but before there is none. */
@@ -164,7 +166,7 @@ static void
 refill(struct warden *w)
 {
     if (w->nets->n_spares <= NET_SPARES_MAX / 2)
-        ask_spares(w);
+        request_spares(w);
     else if (w->nets_ns == 0)
         w->nets_ns = clock_mono_ns() + NET_REFILL_MS * NS_PER_MS;
 }
@@ -173,7 +175,7 @@ void
 net_tick(struct warden *w)
 {
     w->nets_ns = 0;
-    ask_spares(w);
+    request_spares(w);
 }
 
 static uint64_t
@@ -186,7 +188,7 @@ inode(int ns)
 static void
 answer(struct warden *w, struct wnet *n)
 {
-    struct warden_answer a = {0};
+    struct answer a = {0};
     struct alloc_network_status s = {0};
     char text[INET_ADDRSTRLEN];
     if (n->rec.addr != 0) {
@@ -195,8 +197,8 @@ answer(struct warden *w, struct wnet *n)
         s.address = inet_ntop(AF_INET, &in, text, sizeof(text));
     }
     a.msg.network = &s;
-    warden_reply(w, n->waiter, &a);
-    n->waiter = (struct warden_waiter){0};
+    loop_answer(w, n->waiter, &a);
+    n->waiter = (struct waiter){0};
 }
 
 static void
@@ -220,13 +222,13 @@ failed(struct warden *w, struct wnet *n, const char *what, const struct work_ans
     struct err e = ERR_INIT;
     err_errno(&e, -a->code, "%s the network of allocation \"%s\": %s", what, n->alloc, a->what);
     log_warn(ROOM, e.text, NULL);
-    struct warden_waiter to = n->waiter;
-    n->waiter = (struct warden_waiter){0};
+    struct waiter to = n->waiter;
+    n->waiter = (struct waiter){0};
     if (n->state == NET_MAKING) /* first: whoever hears of it may look */
         drop(w, n);
     else
         n->state = NET_READY; /* asked for again with the directory, or by the next warden */
-    warden_reply_err(w, to, &e);
+    loop_refuse(w, to, &e);
 }
 
 /* A whole answer of the worker; `fd` is taken or left to be closed. */
@@ -235,7 +237,7 @@ worker_answered(struct warden *w, const struct work_answer *a, int *fd)
 {
     struct warden_nets *nets = w->nets;
     if (a->op == WORK_SPARE) {
-        nets->spares_asked--;
+        nets->spares_requested--;
         if (*fd >= 0 && nets->n_spares < NET_SPARES_MAX)
             nets->spares[nets->n_spares++] = TAKE_FD(*fd);
         return;
@@ -251,10 +253,10 @@ worker_answered(struct warden *w, const struct work_answer *a, int *fd)
     } else if (n->state == NET_MAKING) {
         failed(w, n, "make", a);
     } else if (a->code == 0) {
-        struct warden_answer done = {0};
-        struct warden_waiter to = n->waiter;
+        struct answer done = {0};
+        struct waiter to = n->waiter;
         drop(w, n);
-        warden_reply(w, to, &done);
+        loop_answer(w, to, &done);
     } else {
         failed(w, n, "remove", a);
     }
@@ -275,7 +277,7 @@ worker_receive(struct warden *w)
         log_error(ROOM, "the network worker is gone: the warden has to start again", NULL);
         _exit(1);
     }
-    w->nets->asked--;
+    w->nets->requested--;
     a.what[sizeof(a.what) - 1] = '\0';
     int fd = n_fds > 0 ? fds[0] : -1;
     worker_answered(w, &a, &fd);
@@ -287,13 +289,13 @@ worker_receive(struct warden *w)
 
 /* Sends what waits, as far as the worker takes it; its next answer goes on. */
 static void
-ask_waiting(struct warden *w)
+request_waiting(struct warden *w)
 {
     struct warden_nets *nets = w->nets;
     for (struct wnet *n; (n = nets->first) != NULL;) {
         bool making = n->state == NET_MAKING;
-        int r = ask(w, making ? WORK_MAKE : WORK_REMOVE, &n->rec, making ? n->ns : -1, &n->seq);
-        if (r == -EAGAIN && nets->asked > 0)
+        int r = request(w, making ? WORK_MAKE : WORK_REMOVE, &n->rec, making ? n->ns : -1, &n->seq);
+        if (r == -EAGAIN && nets->requested > 0)
             return;
         nets->first = n->next;
         if (nets->first == NULL)
@@ -307,12 +309,12 @@ ask_waiting(struct warden *w)
 
 /* In the order of the requests: what is made may have the ports of what is removed before it. */
 static void
-ask_in_turn(struct warden *w, struct wnet *n)
+request_in_turn(struct warden *w, struct wnet *n)
 {
     n->next = NULL;
     *w->nets->last = n;
     w->nets->last = &n->next;
-    ask_waiting(w);
+    request_waiting(w);
 }
 
 static void
@@ -321,7 +323,7 @@ worker_event(struct warden *w, struct watch *watch, uint32_t events)
     (void)watch;
     (void)events;
     (void)worker_receive(w);
-    ask_waiting(w);
+    request_waiting(w);
 }
 
 static int
@@ -344,7 +346,7 @@ worker_start(struct warden *w, struct err *e)
         return err_errno(e, -pid, "make the network worker");
     }
     w->nets->worker = (struct watch){pair[0], worker_event};
-    int r = warden_watch(w, &w->nets->worker, EPOLLIN);
+    int r = loop_watch(w, &w->nets->worker, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "watch the network worker") : 0;
 }
 
@@ -375,8 +377,8 @@ net_start(struct warden *w, struct err *e)
     nets->dir = nets->home = nets->worker.fd = -1;
     nets->last = &nets->first;
     if (!w->root) {
-        str_copy(nets->netns_missing, sizeof(nets->netns_missing), "paddock runs without root");
-        str_copy(nets->bridge_missing, sizeof(nets->bridge_missing), nets->netns_missing);
+        fact_no(&w->can.netns, "paddock runs without root");
+        w->can.bridge = w->can.netns;
         return 0;
     }
     policy_bridge(w->policy, &nets->conf);
@@ -384,13 +386,13 @@ net_start(struct warden *w, struct err *e)
     if (nets->home < 0)
         return err_errno(e, errno, "open /proc/self/ns/net");
     auto_fd int ns = netns_make(nets->home, &what);
-    if (ns < 0)
-        (void)snprintf(nets->netns_missing, sizeof(nets->netns_missing), "%s: %s", what,
-                       strerror(-ns));
     struct work_answer a = {0};
+    fact_yes(&w->can.netns);
+    fact_yes(&w->can.bridge);
+    if (ns < 0)
+        fact_no(&w->can.netns, "%s: %s", what, strerror(-ns));
     if (worker_probe(&nets->conf, &a) < 0)
-        (void)snprintf(nets->bridge_missing, sizeof(nets->bridge_missing), "%s: %s", a.what,
-                       strerror(-a.code));
+        fact_no(&w->can.bridge, "%s: %s", a.what, strerror(-a.code));
     return open_records(w, e);
 }
 
@@ -475,14 +477,14 @@ net_recover(struct warden *w, struct err *e)
     int r = worker_start(w, e);
     auto_fd int all = r < 0 ? -1 : records_memfd(w);
     if (r == 0)
-        r = all < 0 ? all : ask(w, WORK_RESET, NULL, all, NULL);
+        r = all < 0 ? all : request(w, WORK_RESET, NULL, all, NULL);
     /* what is missing is there before the first launch */
     for (size_t i = 0; i < nets->n && r == 0; i++) {
         struct wnet *n = nets->v[i];
         if (n->state != NET_MAKING)
             continue;
         struct pollfd p = {.fd = nets->worker.fd, .events = POLLIN};
-        while ((r = ask(w, WORK_MAKE, &n->rec, -1, &n->seq)) == -EAGAIN &&
+        while ((r = request(w, WORK_MAKE, &n->rec, -1, &n->seq)) == -EAGAIN &&
                poll(&p, 1, NET_WORKER_MS) > 0)
             (void)worker_receive(w);
     }
@@ -495,7 +497,7 @@ net_recover(struct warden *w, struct err *e)
     }
     if (r < 0)
         return e->code != 0 ? r : err_errno(e, -r, "restore the networks of allocations");
-    ask_spares(w);
+    request_spares(w);
     return 0;
 }
 
@@ -615,12 +617,12 @@ authorise(struct warden *w, const struct warden_request *q, struct err *e)
 {
     const char *mode = q->network->mode;
     bool bridge = str_eq(mode, "bridge");
-    const char *missing = bridge ? w->nets->bridge_missing : w->nets->netns_missing;
+    const struct fact *can = bridge ? &w->can.bridge : &w->can.netns;
     if (!policy_network(w->policy, mode))
         return err_set(e, -ERR_POLICY, "network mode \"%s\" is not allowed on this client", mode);
-    if (missing[0] != '\0')
+    if (!can->ok)
         return err_set(e, -ERR_UNSUPPORTED, "network mode \"%s\" cannot work here: %s", mode,
-                       missing);
+                       can->why);
     if (!has_directory(w, q->alloc_id))
         return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no directory here", q->alloc_id);
     if (w->nets->n >= WARDEN_NETS_MAX)
@@ -637,7 +639,7 @@ same(const struct net_record *a, const struct net_record *b)
 
 /* It is there, or is being made: for an agent that was restarted. */
 static int
-again(struct warden *w, struct wnet *n, struct warden_waiter to, const struct net_record *want,
+again(struct warden *w, struct wnet *n, struct waiter to, const struct net_record *want,
       struct err *e)
 {
     if (!same(&n->rec, want))
@@ -652,7 +654,7 @@ again(struct warden *w, struct wnet *n, struct warden_waiter to, const struct ne
 }
 
 static int
-make_new(struct warden *w, const struct warden_request *q, struct warden_waiter to,
+make_new(struct warden *w, const struct warden_request *q, struct waiter to,
          const struct net_record *want, struct err *e)
 {
     struct warden_nets *nets = w->nets;
@@ -681,12 +683,12 @@ make_new(struct warden *w, const struct warden_request *q, struct warden_waiter 
     if (n->ns >= 0 && addr == 0)
         made(w, n, &n->ns);
     else
-        ask_in_turn(w, n);
+        request_in_turn(w, n);
     return 0;
 }
 
 void
-net_make(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+net_make(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
     struct net_record want;
@@ -694,25 +696,25 @@ net_make(struct warden *w, struct warden_waiter to, const struct warden_request 
     struct wnet *n = find(w, q->alloc_id);
     int r = n != NULL ? again(w, n, to, &want, &e) : make_new(w, q, to, &want, &e);
     if (r < 0)
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
 }
 
 /* Its last process is gone. `to` (conn 0: nobody) hears when everything of it is. */
 static int
-remove_net(struct warden *w, struct wnet *n, struct warden_waiter to, struct err *e)
+remove_net(struct warden *w, struct wnet *n, struct waiter to, struct err *e)
 {
-    struct warden_answer done = {0};
+    struct answer done = {0};
     if (n->state != NET_READY)
         return err_set(e, -ERR_BUSY, "the network of allocation \"%s\" is being %s", n->alloc,
                        n->state == NET_MAKING ? "made" : "removed");
     if (n->rec.addr == 0) {
         drop(w, n);
-        warden_reply(w, to, &done);
+        loop_answer(w, to, &done);
         return 0;
     }
     n->state = NET_REMOVING;
     n->waiter = to;
-    ask_in_turn(w, n);
+    request_in_turn(w, n);
     return 0;
 }
 
@@ -731,19 +733,19 @@ lives(const struct warden *w, const char *alloc)
 }
 
 void
-net_remove(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+net_remove(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
-    struct warden_answer done = {0};
+    struct answer done = {0};
     struct wnet *n = w->root ? find(w, q->alloc_id) : NULL;
     if (n == NULL)
-        warden_reply(w, to, &done);
+        loop_answer(w, to, &done);
     else if (lives(w, q->alloc_id))
         err_set(&e, -ERR_BUSY, "a task of allocation \"%s\" still runs", q->alloc_id);
     else
         (void)remove_net(w, n, to, &e);
     if (e.code != 0)
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
 }
 
 int
@@ -751,7 +753,7 @@ net_forget(struct warden *w, const char *alloc, struct err *e)
 {
     struct wnet *n = w->root ? find(w, alloc) : NULL;
     return n == NULL || n->state == NET_REMOVING ? 0
-                                                 : remove_net(w, n, (struct warden_waiter){0}, e);
+                                                 : remove_net(w, n, (struct waiter){0}, e);
 }
 
 int
@@ -764,21 +766,10 @@ net_of(struct warden *w, const char *alloc, struct err *e)
     return n->ns;
 }
 
-void
-net_info(struct warden *w, const void *ctx, struct warden_info *info)
+const char *
+net_bridge(const struct warden *w)
 {
-    const struct warden_nets *nets = w->nets;
-    static const struct {
-        const char *mode, *fact;
-    } rows[] = {{"none", "netns"}, {"bridge", "bridge"}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const char *why = i == 0 ? nets->netns_missing : nets->bridge_missing;
-        if (why[0] == '\0')
-            why = policy_network(w->policy, rows[i].mode) ? "true" : "off by the client's policy";
-        str_map_set(ctx, &info->facts, rows[i].fact, why);
-    }
-    if (w->root)
-        info->bridge = nets->conf.bridge;
+    return w->root ? w->nets->conf.bridge : NULL;
 }
 
 void
@@ -789,7 +780,7 @@ net_clear(struct warden *w)
     struct pollfd p = {.fd = w->nets->worker.fd, .events = POLLIN};
     uint32_t seq;
     int r;
-    while ((r = ask(w, WORK_CLEAR, NULL, -1, &seq)) == -EAGAIN && poll(&p, 1, NET_WORKER_MS) > 0)
+    while ((r = request(w, WORK_CLEAR, NULL, -1, &seq)) == -EAGAIN && poll(&p, 1, NET_WORKER_MS) > 0)
         (void)worker_receive(w);
     for (struct work_answer a = {0}; r == 0 && a.op != WORK_CLEAR;) {
         if (poll(&p, 1, NET_WORKER_MS) <= 0 || read(p.fd, &a, sizeof(a)) != (ssize_t)sizeof(a))

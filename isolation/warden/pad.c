@@ -4,6 +4,8 @@
  * it die. One request at a time; the answer comes within the time of one fork, in which the warden
  * goes on with what the shim will need.
  */
+#include "isolation/warden/pad.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +20,6 @@
 #include "isolation/confine/raw.h"
 #include "isolation/packet.h"
 #include "isolation/proc.h"
-#include "isolation/warden/warden.h"
 
 #define ROOM "warden"
 
@@ -151,7 +152,7 @@ pad_socket(int pair[2], struct err *e)
     return 0;
 }
 
-/* Without an answer: should the pad be gone, pad_ask() finds out. */
+/* Without an answer: should the pad be gone, pad_request() finds out. */
 void
 pad_wake(struct warden *w)
 {
@@ -159,7 +160,7 @@ pad_wake(struct warden *w)
 }
 
 int
-pad_ask(struct warden *w, const struct pad_request *q, int status, int leaf, struct err *e)
+pad_request(struct warden *w, const struct pad_request *q, int status, int leaf, struct err *e)
 {
     const int fds[PAD_FDS_MAX] = {[PAD_STATUS] = status, [PAD_LEAF] = leaf};
     size_t n_fds = leaf >= 0 ? PAD_LEAF + 1 : PAD_STATUS + 1;

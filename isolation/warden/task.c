@@ -3,7 +3,7 @@
  * The tasks that the warden knows: one entry and one record file each, from launch to destroy. The
  * record is there before anything of a task may run, and goes after everything else.
  */
-#include "isolation/warden/warden.h"
+#include "isolation/warden/task.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,8 +24,15 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/proc.h"
+#include "isolation/warden/adopt.h"
+#include "isolation/warden/bpf.h"
+#include "isolation/warden/launch.h"
+#include "isolation/warden/loop.h"
+#include "isolation/warden/table.h"
 
 #define ROOM "warden"
+
+static void shim_event(struct warden *w, struct watch *watch, uint32_t events);
 
 static uint64_t
 hash(const char *alloc, const char *name)
@@ -86,7 +93,7 @@ task_add(struct warden *w, const char *alloc, const char *name)
     str_copy(t->alloc, sizeof(t->alloc), alloc);
     str_copy(t->name, sizeof(t->name), name);
     t->hash = hash(alloc, name);
-    t->shim = (struct watch){-1, task_shim_event};
+    t->shim = (struct watch){-1, shim_event};
     t->status.fd = t->payload = t->record = -1;
     t->cgroup = (struct cgroup_task){.shim_fd = -1, .task_fd = -1};
     if (w->n_tasks == w->n_buckets)
@@ -107,8 +114,8 @@ task_free(struct warden *w, struct wtask *t)
         at = &(*at)->same_bucket;
     *at = t->same_bucket;
     task_deadline(w, t, 0);
-    warden_unwatch(w, &t->shim);
-    warden_unwatch(w, &t->status);
+    loop_unwatch(w, &t->shim);
+    loop_unwatch(w, &t->status);
     fd_close(&t->payload);
     fd_close(&t->record);
     cgroup_task_close(&t->cgroup);
@@ -145,12 +152,12 @@ gone(struct warden *w, struct wtask *t)
 {
     t->gone = true;
     w->sweep = true;
-    warden_bpf_remove(w, t);
+    bpf_remove(w, t);
     if (t->failure != NULL)
-        warden_reply_err(w, t->launch, t->failure);
-    struct warden_answer a = {0};
+        loop_refuse(w, t->launch, t->failure);
+    struct answer a = {0};
     if (t->destroying)
-        warden_reply(w, t->destroy, &a);
+        loop_answer(w, t->destroy, &a);
 }
 
 /* To requests the task is unknown from here on; its processes and cgroup go as fast as the kernel
@@ -289,8 +296,8 @@ task_settle(struct warden *w, struct wtask *t, uint32_t why)
 }
 
 /* The shim has ended: so has the task. */
-void
-task_shim_event(struct warden *w, struct watch *watch, uint32_t events)
+static void
+shim_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)events;
     struct wtask *t = WATCH_OWNER(watch, struct wtask, shim);
@@ -299,13 +306,13 @@ task_shim_event(struct warden *w, struct watch *watch, uint32_t events)
                      EPOLLIN); /* its report, or the end of the socket, comes first */
     siginfo_t info = {0};
     (void)waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG); /* ECHILD after adoption */
-    bool launched = t->state != TASK_LAUNCHING || task_launched(t);
+    bool launched = t->state != TASK_LAUNCHING || adopt_launched(t);
     task_settle(w, t, 0);
-    warden_unwatch(w, watch);
+    loop_unwatch(w, watch);
     fd_close(&t->payload);
     if (!t->forgotten)
         log_debug(ROOM, "task ended", "alloc_id", t->alloc, "task", t->name, NULL);
-    task_decided(w, t, launched);
+    adopt_decided(w, t, launched);
     if (t->destroying || t->forgotten || !launched)
         task_forget(w, t);
 }
@@ -326,7 +333,7 @@ task_find_now(struct warden *w, const char *alloc, const char *name)
     struct pollfd p = {.fd = t != NULL ? t->shim.fd : -1, .events = POLLIN};
     if (t == NULL || p.fd < 0 || poll(&p, 1, 0) != 1)
         return t;
-    task_shim_event(w, &t->shim, EPOLLIN);
+    shim_event(w, &t->shim, EPOLLIN);
     return task_find(w, alloc, name);
 }
 
@@ -355,7 +362,7 @@ task_deadlines(struct warden *w, int64_t now)
             task_forget(w, t);
             continue;
         }
-        if (task_await_launch(w, t, now))
+        if (adopt_await(w, t, now))
             continue;
         log_warn(ROOM, "a task does not launch or end in time: its shim is killed", "alloc_id",
                  t->alloc, "task", t->name, NULL);
@@ -367,29 +374,29 @@ task_deadlines(struct warden *w, int64_t now)
 /* --- answers --------------------------------------------------------------------------------- */
 
 void
-task_unknown(struct warden *w, struct warden_waiter to, const char *alloc, const char *name)
+task_unknown(struct warden *w, struct waiter to, const char *alloc, const char *name)
 {
     struct err e = ERR_INIT;
     err_set(&e, -ERR_NOT_FOUND, "no task \"%s\" of allocation \"%s\" is here", name, alloc);
-    warden_reply_err(w, to, &e);
+    loop_refuse(w, to, &e);
 }
 
 static void
-not_found(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+not_found(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     task_unknown(w, to, q->alloc_id, q->task_name);
 }
 
 static void
-answer_busy(struct warden *w, struct warden_waiter to, const struct wtask *t)
+answer_busy(struct warden *w, struct waiter to, const struct wtask *t)
 {
     struct err e = ERR_INIT;
     err_set(&e, -ERR_BUSY, "task \"%s\" is being %s", t->name,
             t->destroying ? "destroyed" : "launched");
-    warden_reply_err(w, to, &e);
+    loop_refuse(w, to, &e);
 }
 
-static void export(const void *ctx, struct wtask *t, struct warden_answer *a)
+static void export(const void *ctx, struct wtask *t, struct answer *a)
 {
     struct record r;
     if (record_read_raw(t->record, &r) < 0)
@@ -403,31 +410,31 @@ static void export(const void *ctx, struct wtask *t, struct warden_answer *a)
 
 /* The task's record and fds. */
 void
-task_answer(struct warden *w, struct warden_waiter to, struct wtask *t)
+task_answer(struct warden *w, struct waiter to, struct wtask *t)
 {
     auto_mem void *ctx = mem_ctx("task");
-    struct warden_answer a = {0};
+    struct answer a = {0};
     char name[256];
     task_record_name(name, t->alloc, t->name);
     auto_fd int record = openat(w->records, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     export(ctx, t, &a);
     a.msg.warning = t->warning;
     /* a task that has just been launched: what its shim closes first when it ends */
-    answer_fd(ctx, &a, WARDEN_FD_ENDED, t->status.fd >= 0 ? t->status.fd : t->shim.fd);
-    answer_fd(ctx, &a, WARDEN_FD_CGROUP, t->cgroup.task_fd);
-    answer_fd(ctx, &a, WARDEN_FD_RECORD, record);
-    warden_reply(w, to, &a);
+    loop_answer_fd(ctx, &a, WARDEN_FD_ENDED, t->status.fd >= 0 ? t->status.fd : t->shim.fd);
+    loop_answer_fd(ctx, &a, WARDEN_FD_CGROUP, t->cgroup.task_fd);
+    loop_answer_fd(ctx, &a, WARDEN_FD_RECORD, record);
+    loop_answer(w, to, &a);
 }
 
 void
-task_adopt(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+task_adopt(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
     if (t == NULL || t->destroying)
         not_found(w, to, q);
     else if (t->state != TASK_LAUNCHING)
         task_answer(w, to, t);
-    else if (t->status.fd < 0) /* begun by an earlier warden: task_decided() answers */
+    else if (t->status.fd < 0) /* begun by an earlier warden: adopt_decided() answers */
         t->launch = to;
     else
         answer_busy(w, to, t);
@@ -450,10 +457,10 @@ compare_tasks(const void *a, const void *b)
 /* A page of the tasks behind the one that the request names, in order of their names: tasks that
  * come and go between two pages move no other. */
 void
-task_list(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+task_list(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     auto_mem void *ctx = mem_ctx("list");
-    struct warden_answer a = {0};
+    struct answer a = {0};
     struct wtask **v = mem_array(ctx, struct wtask *, w->n_tasks);
     const char *alloc = str_or(q->alloc_id, ""), *name = str_or(q->task_name, "");
     size_t n = 0;
@@ -468,11 +475,11 @@ task_list(struct warden *w, struct warden_waiter to, const struct warden_request
     for (size_t i = 0; i < n && i < PROTO_LIST_MAX; i++)
         export(ctx, v[i], &a);
     a.msg.next = n > PROTO_LIST_MAX;
-    warden_reply(w, to, &a);
+    loop_answer(w, to, &a);
 }
 
 void
-task_signal(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+task_signal(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
     struct err e = ERR_INIT;
@@ -481,21 +488,21 @@ task_signal(struct warden *w, struct warden_waiter to, const struct warden_reque
         return;
     }
     if (t->payload < 0)
-        task_find_payload(t); /* adopted before it was there */
+        adopt_payload(t); /* adopted before it was there */
     int r = t->payload >= 0 ? pidfd_signal(t->payload, (int)q->signal) : -ESRCH;
-    struct warden_answer a = {0};
+    struct answer a = {0};
     if (r < 0 && r != -ESRCH) {
         err_errno(&e, -r, "signal %lld to task \"%s\"", (long long)q->signal, t->name);
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
     } else if (r < 0) {
         not_found(w, to, q);
     } else {
-        warden_reply(w, to, &a);
+        loop_answer(w, to, &a);
     }
 }
 
 void
-task_kill(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+task_kill(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
     if (t == NULL) {
@@ -503,17 +510,17 @@ task_kill(struct warden *w, struct warden_waiter to, const struct warden_request
         return;
     }
     kill_tree(t, false);
-    struct warden_answer a = {0};
-    warden_reply(w, to, &a);
+    struct answer a = {0};
+    loop_answer(w, to, &a);
 }
 
 void
-task_destroy(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+task_destroy(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
-    struct warden_answer a = {0};
+    struct answer a = {0};
     if (t == NULL) {
-        warden_reply(w, to, &a);
+        loop_answer(w, to, &a);
         return;
     }
     if (t->destroying || t->state == TASK_LAUNCHING) {

@@ -16,6 +16,8 @@
  * uid on the host): nothing on disk depends on it. A warden that starts finds the namespace itself
  * with a task that runs in it, for the next one, and for what joins it.
  */
+#include "isolation/warden/userns.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -40,7 +42,6 @@
 #include "isolation/confine/raw.h"
 #include "isolation/launch/policy.h"
 #include "isolation/proc.h"
-#include "isolation/warden/warden.h"
 
 #define ROOM "warden"
 
@@ -134,24 +135,18 @@ make_namespace(uint32_t base, const char **what)
 
 /* --- is it possible here? -------------------------------------------------------------------- */
 
-static void
-missing(struct warden *w, const char *what, int r)
-{
-    (void)snprintf(w->userns_missing, sizeof(w->userns_missing), "%s: %s", what, strerror(-r));
-}
-
 void
 userns_probe(struct warden *w)
 {
     const char *what = "";
-    w->userns_missing[0] = '\0';
-    if (!w->root || w->exec_missing[0] != '\0') {
-        str_copy(w->userns_missing, sizeof(w->userns_missing), "no driver here uses them");
+    fact_yes(&w->can.userns);
+    if (!w->root || !w->can.exec.ok) {
+        fact_no(&w->can.userns, "no driver here uses them");
         return;
     }
     auto_fd int ns = make_namespace(policy_range_base(w->policy), &what);
     if (ns < 0) {
-        missing(w, what, ns);
+        fact_no(&w->can.userns, "%s: %s", what, strerror(-ns));
         return;
     }
     auto_fd int tree = (int)RAW(SYS_open_tree, w->alloc_dir, "",
@@ -159,13 +154,14 @@ userns_probe(struct warden *w)
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)(unsigned)ns};
     long r = tree < 0 ? tree : RAW(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr));
     if (r < 0)
-        missing(w, "the file system of alloc_dir takes no id-mapped mount", (int)r);
+        fact_no(&w->can.userns, "the file system of alloc_dir takes no id-mapped mount: %s",
+                strerror((int)-r));
 }
 
 bool
 userns_wanted(const struct warden *w)
 {
-    return !str_eq(w->policy->userns, "off") && w->userns_missing[0] == '\0';
+    return !str_eq(w->policy->userns, "off") && w->can.userns.ok;
 }
 
 /* --- ranges of allocations ------------------------------------------------------------------- */

@@ -27,8 +27,8 @@ START_TEST(probe_tells_what_is_here)
     probe_run(&p, NULL);
     for (int i = 0; i < PROBE_N; i++) {
         printf("# %s: %s%s\n", probe_name((enum probe_id)i), p.facts[i].ok ? "yes" : "no, ",
-               p.facts[i].reason);
-        ck_assert(p.facts[i].ok == (p.facts[i].reason[0] == 0));
+               p.facts[i].why);
+        ck_assert(p.facts[i].ok == (p.facts[i].why[0] == 0));
     }
     ck_assert(p.facts[PROBE_CLONE3].ok);
     ck_assert(p.facts[PROBE_OPENAT2].ok);
@@ -102,8 +102,9 @@ START_TEST(probe_as_root)
     open_root(ctx, &r);
     struct probe p;
     probe_run(&p, root_path);
-    char buf[160];
-    ck_assert_msg(probe_exec_missing(&p, buf, sizeof(buf)) == NULL, "%s", buf);
+    struct fact exec;
+    probe_exec(&p, &exec);
+    ck_assert_msg(exec.ok, "%s", exec.why);
     ck_assert(p.facts[PROBE_CGROUP_KILL].ok);
     cgroup_root_close(&r);
     ck_assert_int_eq(rmdir(root_path), 0); /* the probe left nothing in it */

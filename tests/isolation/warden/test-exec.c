@@ -370,7 +370,7 @@ static void
 pause_task(struct rig *r, bool on)
 {
     struct got g = {0};
-    warden_pause(r->client, rig_id, "web", on, rig_got, &g);
+    (on ? warden_pause : warden_resume)(r->client, rig_id, "web", rig_got, &g);
     rig_wait(r, &g);
     ck_assert_msg(g.err.code == 0, "%s", g.err.text);
     got_free(&g);

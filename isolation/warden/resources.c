@@ -2,6 +2,8 @@
  *
  * Limits of a task: from the agent's numbers to cgroup files, at its launch and while it runs.
  */
+#include "isolation/warden/resources.h"
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -12,7 +14,9 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/policy.h"
-#include "isolation/warden/warden.h"
+#include "isolation/warden/loop.h"
+#include "isolation/warden/table.h"
+#include "isolation/warden/task.h"
 
 #define ROOM "warden"
 
@@ -31,8 +35,8 @@ plan_io(const struct task_isolation *iso, struct cgroup_limits *ret)
 }
 
 void
-warden_plan_limits(const struct warden *w, const struct launch_limits *l,
-                   const struct task_isolation *iso, struct cgroup_plan *ret)
+resources_plan(const struct warden *w, const struct launch_limits *l,
+               const struct task_isolation *iso, struct cgroup_plan *ret)
 {
     iso = isolation_of(iso);
     struct cgroup_limits lim = {
@@ -62,7 +66,7 @@ warden_plan_limits(const struct warden *w, const struct launch_limits *l,
 }
 
 void
-warden_limits_warn(struct wtask *t, const struct cgroup_plan *plan)
+resources_warn(struct wtask *t, const struct cgroup_plan *plan)
 {
     auto_mem void *tmp = mem_ctx("limits");
     const char *missing = cgroup_plan_missing(tmp, plan), *unheld = cgroup_plan_unheld(tmp, plan);
@@ -81,7 +85,7 @@ warden_limits_warn(struct wtask *t, const struct cgroup_plan *plan)
 }
 
 static struct wtask *
-find_running(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+find_running(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
     struct wtask *t = task_find_now(w, q->alloc_id, q->task_name);
@@ -92,58 +96,58 @@ find_running(struct warden *w, struct warden_waiter to, const struct warden_requ
     if (t->cgroup.task_fd >= 0)
         return t;
     err_set(&e, -ERR_UNSUPPORTED, "task \"%s\" has no cgroup: paddock runs without root", t->name);
-    warden_reply_err(w, to, &e);
+    loop_refuse(w, to, &e);
     return NULL;
 }
 
 void
-task_resize(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+resources_resize(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
     struct wtask *t = find_running(w, to, q);
     if (t == NULL)
         return;
     struct cgroup_plan plan;
-    struct warden_answer a = {0};
+    struct answer a = {0};
     int r = policy_check_limits(w->policy, q->isolation, &e);
     if (r == 0) {
-        warden_plan_limits(w, q->limits, q->isolation, &plan);
+        resources_plan(w, q->limits, q->isolation, &plan);
         r = cgroup_task_resize(&w->cgroup, t->alloc, t->name, &plan, &e);
     }
     if (r < 0) {
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
         return;
     }
-    warden_limits_warn(t, &plan);
+    resources_warn(t, &plan);
     a.msg.warning = t->warning;
-    warden_reply(w, to, &a);
+    loop_answer(w, to, &a);
 }
 
 static void
-freeze(struct warden *w, struct warden_waiter to, const struct warden_request *q, bool on)
+freeze(struct warden *w, struct waiter to, const struct warden_request *q, bool on)
 {
     struct err e = ERR_INIT;
-    struct warden_answer a = {0};
+    struct answer a = {0};
     struct wtask *t = find_running(w, to, q);
     if (t == NULL)
         return;
     int r = cgroup_freeze(t->cgroup.task_fd, on);
     if (r < 0) {
         err_errno(&e, -r, "%s task \"%s\"", on ? "pause" : "resume", t->name);
-        warden_reply_err(w, to, &e);
+        loop_refuse(w, to, &e);
         return;
     }
-    warden_reply(w, to, &a);
+    loop_answer(w, to, &a);
 }
 
 void
-task_pause(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+resources_pause(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     freeze(w, to, q, true);
 }
 
 void
-task_resume(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+resources_resume(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     freeze(w, to, q, false);
 }
@@ -151,14 +155,14 @@ task_resume(struct warden *w, struct warden_waiter to, const struct warden_reque
 /* The kernel tells whoever holds the descriptor, which only root can make. It goes with the agent.
  */
 void
-task_watch(struct warden *w, struct warden_waiter to, const struct warden_request *q)
+resources_watch(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct wtask *t = find_running(w, to, q);
     const struct task_pressure *p = q->isolation->pressure;
     if (t == NULL)
         return;
     auto_mem void *ctx = mem_ctx("watch");
-    struct warden_answer a = {0};
+    struct answer a = {0};
     const int64_t waits[] = {p ? p->cpu : 0, p ? p->memory : 0, p ? p->io : 0};
     int fds[ARRAY_LEN(waits)];
     for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
@@ -169,9 +173,9 @@ task_watch(struct warden *w, struct warden_waiter to, const struct warden_reques
             a.msg.warning =
                 mem_printf(ctx, "pressure cannot be watched on this client: %s", err_name(fds[i]));
         else
-            answer_fd(ctx, &a, (enum warden_fd)(WARDEN_FD_PRESSURE + i), fds[i]);
+            loop_answer_fd(ctx, &a, (enum warden_fd)(WARDEN_FD_PRESSURE + i), fds[i]);
     }
-    warden_reply(w, to, &a);
+    loop_answer(w, to, &a);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
         fd_close(&fds[i]);
 }
