@@ -11,7 +11,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "isolation/cgroup/cgroup.h"
-#include "isolation/cgroup/levels.h"
+#include "isolation/cgroup/dir.h"
 #include "isolation/launch/policy.h"
 #include "isolation/limits.h"
 

@@ -21,47 +21,15 @@
 #include "common/mounts.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/cgroup/levels.h"
+#include "isolation/cgroup/dir.h"
+#include "isolation/cgroup/levels_int.h"
 #include "isolation/cgroup/numa.h"
 #include "isolation/limits.h"
 
 #define OWNER_XATTR "trusted.paddock.owner"
 
-static const struct {
-    uint32_t bit;
-    const char *name;
-} controllers[] = {
-    {CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"},
-    {CGROUP_IO, "io"},   {CGROUP_CPUSET, "cpuset"}, {CGROUP_HUGETLB, "hugetlb"},
-};
-
 /* What tasks use; the others stay where they are. */
 static const uint32_t wanted = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET;
-
-uint32_t
-cgroup_parse_controllers(const char *text)
-{
-    uint32_t mask = 0;
-    for (const char *p = text; *p != 0;) {
-        size_t n = strcspn(p, " \n");
-        for (size_t i = 0; i < ARRAY_LEN(controllers); i++)
-            if (strlen(controllers[i].name) == n && strncmp(p, controllers[i].name, n) == 0)
-                mask |= controllers[i].bit;
-        p += n;
-        p += strspn(p, " \n");
-    }
-    return mask;
-}
-
-const char *
-cgroup_controllers_text(const void *ctx, uint32_t mask)
-{
-    char *s = mem_strdup(ctx, "");
-    for (size_t i = 0; i < ARRAY_LEN(controllers); i++)
-        if (mask & controllers[i].bit)
-            s = mem_printf(ctx, "%s%s%s", s, *s ? " " : "", controllers[i].name);
-    return s;
-}
 
 static uint32_t
 read_controllers(int dirfd, const char *file)
@@ -95,19 +63,6 @@ cgroup_find(const void *ctx, struct cgroup_info *ret, struct err *e)
                    "no cgroup2 file system is mounted: isolation needs one (mount -t cgroup2)");
 }
 
-int
-cgroup_read(int dirfd, const char *name, char *buf, size_t size)
-{
-    auto_fd int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = fd_read_full(fd, buf, size - 1);
-    if (n < 0)
-        return (int)n;
-    buf[n] = 0;
-    return 0;
-}
-
 /* --- tree
  * -------------------------------------------------------------------------------------------- */
 
@@ -119,17 +74,17 @@ enable_controllers(int dirfd, uint32_t which)
     uint32_t have = read_controllers(dirfd, "cgroup.controllers") & which;
     uint32_t done = have ? read_controllers(dirfd, "cgroup.subtree_control") : 0;
     char all[96] = "", one[16];
-    for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
+    for (size_t i = 0; i < CGROUP_CONTROLLERS_N; i++) {
         size_t n = strlen(all);
-        if (have & ~done & controllers[i].bit)
-            (void)snprintf(all + n, sizeof(all) - n, "%s+%s", n ? " " : "", controllers[i].name);
+        if (have & ~done & cgroup_controllers[i].bit)
+            (void)snprintf(all + n, sizeof(all) - n, "%s+%s", n ? " " : "", cgroup_controllers[i].name);
     }
     if (all[0] == '\0' || file_put(dirfd, "cgroup.subtree_control", all) == 0)
         return;
-    for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
-        if (!(have & ~done & controllers[i].bit))
+    for (size_t i = 0; i < CGROUP_CONTROLLERS_N; i++) {
+        if (!(have & ~done & cgroup_controllers[i].bit))
             continue;
-        (void)snprintf(one, sizeof(one), "+%s", controllers[i].name);
+        (void)snprintf(one, sizeof(one), "+%s", cgroup_controllers[i].name);
         (void)file_put(dirfd, "cgroup.subtree_control", one);
     }
 }
@@ -250,13 +205,6 @@ check_names(const char *alloc, const char *task, struct err *e)
     if (is_component(alloc) && is_component(task))
         return 0;
     return err_set(e, -ERR_INVALID, "\"%.64s/%.64s\" cannot be the name of a cgroup", alloc, task);
-}
-
-int
-cgroup_open_dir(int dirfd, const char *name)
-{
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return fd < 0 ? -errno : fd;
 }
 
 /* A directory for inner nodes, with controllers handed down where there are any. */
@@ -560,21 +508,6 @@ is_ours(const struct cgroup_root *r, int fd, bool *ret_marked)
 }
 
 void
-cgroup_dirs(const void *ctx, int dirfd, struct str_list *ret)
-{
-    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (dir == NULL) {
-        fd_close(&fd);
-        return;
-    }
-    for (struct dirent *d; (d = readdir(dir)) != NULL;)
-        if (d->d_type == DT_DIR && d->d_name[0] != '.')
-            list_add(ctx, *ret, mem_strdup(ctx, d->d_name));
-    (void)closedir(dir);
-}
-
-void
 cgroup_each_task(const struct cgroup_root *r,
                  void (*fn)(void *arg, const char *alloc, const char *task), void *arg)
 {
@@ -679,17 +612,6 @@ cgroup_wait_empty(int dirfd, int timeout_ms)
         if (poll(&p, 1, (int)left) < 0 && errno != EINTR)
             return -errno;
     }
-}
-
-int64_t
-cgroup_oom_kills(int dirfd)
-{
-    char text[512];
-    int r = cgroup_read(dirfd, "memory.events", text, sizeof(text));
-    if (r < 0)
-        return r;
-    int64_t v;
-    return cgroup_parse_flat(text, "oom_kill", &v) ? v : -EPROTO;
 }
 
 int

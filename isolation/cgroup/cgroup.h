@@ -26,6 +26,11 @@ enum {
     CGROUP_CPUSET = 16,
     CGROUP_HUGETLB = 32,
 };
+enum { CGROUP_CONTROLLERS_N = 6 };
+extern const struct cgroup_controller {
+    uint32_t bit;
+    const char *name;
+} cgroup_controllers[CGROUP_CONTROLLERS_N];
 
 /* Where cgroup2 is mounted (first one in /proc/self/mounts that is a cgroup2), and what it offers.
  * -ERR_NOT_FOUND without a cgroup2 mount. `mount` owned by ctx. */
@@ -170,8 +175,6 @@ int cgroup_wait_empty(int dirfd, int timeout_ms);
  * in it: kills what lives there and waits, `timeout_ms` at most. Without such a cgroup: 0. A holder
  * that lives is -ERR_CONFLICT, and nothing is touched. Blocking. */
 int cgroup_clear(const char *run_dir, int timeout_ms, struct err *e);
-/* memory.events: oom_kill count of the leaf, or -errno where memory is not controlled. */
-int64_t cgroup_oom_kills(int dirfd);
 
 /* A descriptor that is ready (POLLPRI), at most once in two seconds, when some process of the
  * cgroup waited for more than `us` of each second, over two; it ends with POLLERR when the cgroup

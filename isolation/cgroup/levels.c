@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "isolation/cgroup/levels.h"
+#include "isolation/cgroup/levels_int.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/cgroup/dir.h"
 
 /* "100", "default 100", "max" (as much as there is). */
 static bool

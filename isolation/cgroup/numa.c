@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/fd.h"
-#include "isolation/cgroup/levels.h"
+#include "isolation/cgroup/dir.h"
 
 static bool
 read_list(int dirfd, const char *name, struct cgroup_cpus *ret)

@@ -19,6 +19,36 @@ enum {
     CPU_QUOTA_MIN_US = 1000,
 };
 
+const struct cgroup_controller cgroup_controllers[CGROUP_CONTROLLERS_N] = {
+    {CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"},
+    {CGROUP_IO, "io"},   {CGROUP_CPUSET, "cpuset"}, {CGROUP_HUGETLB, "hugetlb"},
+};
+
+uint32_t
+cgroup_parse_controllers(const char *text)
+{
+    uint32_t mask = 0;
+    for (const char *p = text; *p != 0;) {
+        size_t n = strcspn(p, " \n");
+        for (size_t i = 0; i < CGROUP_CONTROLLERS_N; i++)
+            if (strlen(cgroup_controllers[i].name) == n && strncmp(p, cgroup_controllers[i].name, n) == 0)
+                mask |= cgroup_controllers[i].bit;
+        p += n;
+        p += strspn(p, " \n");
+    }
+    return mask;
+}
+
+const char *
+cgroup_controllers_text(const void *ctx, uint32_t mask)
+{
+    char *s = mem_strdup(ctx, "");
+    for (size_t i = 0; i < CGROUP_CONTROLLERS_N; i++)
+        if (mask & cgroup_controllers[i].bit)
+            s = mem_printf(ctx, "%s%s%s", s, *s ? " " : "", cgroup_controllers[i].name);
+    return s;
+}
+
 /* Linear, so that two tasks share a busy machine in the ratio of what they asked for. */
 int64_t
 cgroup_weight_from_shares(int64_t shares)

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define RAW_INLINE static inline __attribute__((always_inline))
 

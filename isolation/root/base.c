@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "common/fd.h"
 #include "common/mem.h"
@@ -29,8 +30,8 @@ enum {
     REFRESH_NS = 1000 * 1000 * 1000,
 };
 
-const char *const base_default_roots[] = {"/bin",    "/sbin", "/lib", "/lib32", "/lib64",
-                                          "/libx32", "/usr",  "/etc", NULL};
+static const char *const default_roots[] = {"/bin",    "/sbin", "/lib", "/lib32",
+                                            "/lib64", "/libx32", "/usr", "/etc"};
 
 /* Small files of /etc that programs read at start, by content: so a symbolic link into /run
  * (resolv.conf) or a rename on the host does no harm. Nothing here is readable by root only. */
@@ -480,8 +481,8 @@ int
 base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("base_make");
-    const char *const *roots = conf->bind_roots ? conf->bind_roots : base_default_roots;
-    size_t n = conf->bind_roots ? conf->n_bind_roots : ARRAY_LEN(base_default_roots) - 1;
+    const char *const *roots = conf->bind_roots ? conf->bind_roots : default_roots;
+    size_t n = conf->bind_roots ? conf->n_bind_roots : ARRAY_LEN(default_roots);
     int r = make_dir(conf->dir, 0711, e);
     if (r < 0)
         return r;

@@ -23,7 +23,7 @@
 
 struct base_conf {
     const char *dir;               /* RunDir/base: made if missing, a tmpfs goes on it */
-    const char *const *bind_roots; /* NULL: base_default_roots */
+    const char *const *bind_roots; /* NULL: /bin /lib ... /usr /etc ... */
     size_t n_bind_roots;
     const char *const *keep; /* paths that must stay reachable: alloc dir, run dir, state dir,
                                 cgroup root, allowed job binds, directory of the helpers */
@@ -39,8 +39,6 @@ struct base {
     int64_t refreshed_ns;
     uint32_t proc_absent; /* of the kernel's /proc, for mounts_plan(); a module may add to it */
 };
-
-extern const char *const base_default_roots[]; /* NULL-terminated: /bin /lib ... /usr /etc ... */
 
 /* Leaves the process in a new mount namespace. *ret is filled, strings owned by ctx. */
 int base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struct err *e);

@@ -35,59 +35,6 @@
 
 /* --- processes ------------------------------------------------------------------------------- */
 
-/* Whether `pid` is the payload of a task: the process that the shim calls `inner` and is parent of.
- * 0: the record does not say (a newer one): the oldest child, `best` being the oldest so far. */
-static bool
-is_payload(const struct wtask *t, pid_t pid, pid_t inner, uint64_t *best)
-{
-    struct proc_stat s;
-    if (proc_stat(pid, &s) < 0 || s.parent != t->shim_pid)
-        return false;
-    if (inner != 0)
-        return proc_inner_pid(pid) == inner;
-    if (*best != 0 && s.start >= *best)
-        return false;
-    *best = s.start;
-    return true;
-}
-
-static pid_t
-find_payload(const struct wtask *t, pid_t inner)
-{
-    if (t->cgroup.task_fd < 0)
-        return proc_parent(inner) == t->shim_pid ? inner : 0;
-    auto_mem void *ctx = mem_ctx("procs");
-    char *text = NULL;
-    uint64_t best = 0;
-    pid_t found = 0;
-    if (file_read(ctx, t->cgroup.task_fd, "cgroup.procs", 1 << 20, &text, NULL) < 0)
-        return 0;
-    for (char *p = text; *p != '\0';) {
-        pid_t pid = 0;
-        for (; *p >= '0' && *p <= '9' && pid < INT32_MAX / 10; p++)
-            pid = pid * 10 + (*p - '0');
-        while (*p != '\0' && (*p < '0' || *p > '9'))
-            p++;
-        if (is_payload(t, pid, inner, &best))
-            found = pid;
-    }
-    return found;
-}
-
-void
-adopt_payload(struct wtask *t)
-{
-    struct record r;
-    if (record_read_raw(t->record, &r) < 0)
-        return;
-    t->pid = find_payload(t, r.run.pid);
-    if (t->pid <= 0)
-        return;
-    t->payload = pidfd_open_pid(t->pid);
-    if (t->payload >= 0 && proc_parent(t->pid) != t->shim_pid)
-        fd_close(&t->payload);
-}
-
 /* A pidfd of the shim, or -1. The holder is asked again once the pidfd is there: a pid that was
  * used anew meanwhile does not hold the lock. */
 static int
@@ -103,47 +50,6 @@ open_shim(int record, pid_t *ret_pid)
             return TAKE_FD(fd);
         }
     }
-}
-
-/* --- launches that an earlier warden began --------------------------------------------------- */
-
-bool
-adopt_launched(const struct wtask *t)
-{
-    struct record r;
-    return record_read_raw(t->record, &r) == 0 && r.run.state != RECORD_LAUNCHING;
-}
-
-/* Answers who asked meanwhile. */
-void
-adopt_decided(struct warden *w, struct wtask *t, bool launched)
-{
-    struct waiter to = t->launch;
-    if (to.conn == 0 || t->failure != NULL) /* which is told when all is removed */
-        return;
-    t->launch = (struct waiter){0};
-    if (launched)
-        task_answer(w, to, t);
-    else
-        task_unknown(w, to, t->alloc, t->name);
-}
-
-bool
-adopt_await(struct warden *w, struct wtask *t, int64_t now)
-{
-    if (t->state != TASK_LAUNCHING || t->status.fd >= 0 || t->destroying || t->forgotten)
-        return false;
-    if (adopt_launched(t)) {
-        t->state = TASK_RUNNING;
-        adopt_payload(t);
-        task_deadline(w, t, 0);
-        adopt_decided(w, t, true);
-        return true;
-    }
-    if (now >= t->launch_by_ns)
-        return false;
-    task_deadline(w, t, now + WARDEN_RETRY_MS * NS_PER_MS);
-    return true;
 }
 
 /* --- records --------------------------------------------------------------------------------- */
@@ -173,7 +79,7 @@ take_over(struct warden *w, struct wtask *t, const struct record *r)
     bpf_adopt(w, t);
     t->state = TASK_LAUNCHING;
     t->launch_by_ns = clock_mono_ns() + WARDEN_LAUNCH_MS * NS_PER_MS;
-    (void)adopt_await(w, t, clock_mono_ns());
+    (void)task_await(w, t, clock_mono_ns());
     if (loop_watch(w, &t->shim, EPOLLIN) < 0)
         log_error(ROOM, "cannot watch an adopted task", "alloc_id", t->alloc, "task", t->name,
                   NULL);

@@ -24,13 +24,13 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/cgroup/levels.h"
+#include "isolation/cgroup/dir.h"
 #include "isolation/launch/policy.h"
 #include "isolation/proc.h"
+#include "isolation/warden/handlers.h"
 #include "isolation/warden/launch.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/pad.h"
-#include "isolation/warden/table.h"
 #include "isolation/warden/task.h"
 #include "isolation/warden/userns.h"
 
@@ -51,24 +51,6 @@ struct join {
 };
 
 /* --- what confines it ------------------------------------------------------------------------ */
-
-void
-exec_record_tail(struct buf *out, const struct policy *p, const struct launch_spec *s, bool userns)
-{
-    struct launch_spec own = *s;
-    own.command = own.work_dir = NULL;
-    own.args = own.env = (struct str_list){0};
-    own.mounts = (struct launch_mount_list){0};
-    struct task_isolation iso = *isolation_of(s->isolation);
-    iso.verity = (struct task_verity_list){0}; /* of files, not of who looks at them */
-    own.isolation = &iso;
-    own.logs = NULL;
-    own.resolv = NULL;
-    own.egress = own.bind = NULL; /* the kernel has them, for the whole cgroup */
-    const struct launched_task t = {
-        .spec = &own, .userns = userns, .no_setuid = policy_no_setuid(p, s)};
-    mp_encode(out, &type_launched_task, &t);
-}
 
 static int
 other_version(struct err *e)

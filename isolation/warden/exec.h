@@ -8,9 +8,6 @@
 
 #include "isolation/warden/warden.h"
 
-/* What a record has behind struct record: what this launch is confined by. */
-void exec_record_tail(struct buf *out, const struct policy *p, const struct launch_spec *s,
-                      bool userns);
 int64_t exec_deadline(const struct warden *w); /* the next one; 0: none */
 void exec_deadlines(struct warden *w, int64_t now);
 

@@ -29,11 +29,11 @@
 #include "common/str.h"
 #include "isolation/root/quota.h"
 #include "isolation/root/verity.h"
-#include "isolation/warden/launch.h"
+#include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/net.h"
-#include "isolation/warden/table.h"
 #include "isolation/warden/task.h"
+#include "isolation/warden/user.h"
 #include "isolation/warden/userns.h"
 
 #define ROOM "warden"
@@ -84,7 +84,7 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
 {
     struct user user = {0};
     struct launch_spec as = {.user = t->user, .isolated = !driver_unboxed(t->driver)};
-    int r = w->root ? launch_user(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
+    int r = w->root ? user_get(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
     if (r < 0) {
         err_prefix(e, "task \"%s\"", t->name);
         return r;
@@ -186,6 +186,27 @@ remove_tree(struct warden *w, void *arg)
     return r;
 }
 
+static void
+trash_later(struct warden *w)
+{
+    w->trash_pause_ms = w->trash_pause_ms == 0 ? WARDEN_TRASH_MS : w->trash_pause_ms * 2;
+    if (w->trash_pause_ms > WARDEN_TRASH_MAX_MS)
+        w->trash_pause_ms = WARDEN_TRASH_MAX_MS;
+    w->trash_ns = clock_mono_ns() + w->trash_pause_ms * NS_PER_MS;
+}
+
+/* A removal is over, of what is in the trash. */
+static void
+removed(struct warden *w, const struct err *e)
+{
+    if (e->code != 0) {
+        log_warn(ROOM, "not everything was removed: tried again", "error", e->text, NULL);
+        trash_later(w);
+    } else if (w->trash_ns == 0) {
+        w->trash_pause_ms = 0;
+    }
+}
+
 void
 files_alloc_remove(struct warden *w, struct waiter to, const struct warden_request *q)
 {
@@ -207,7 +228,9 @@ files_alloc_remove(struct warden *w, struct waiter to, const struct warden_reque
         err_errno(&e, errno, "remove the directory of allocation \"%s\"", q->alloc_id);
     } else {
         userns_drop(w, q->alloc_id);
-        (void)loop_fork(w, to, "remove the allocation's directory", remove_tree, trash, &e);
+        const struct loop_work work = {"remove the allocation's directory", remove_tree, trash,
+                                       removed};
+        (void)loop_fork(w, to, &work, &e);
     }
     if (e.code != 0)
         loop_refuse(w, to, &e);
@@ -234,17 +257,9 @@ void
 files_empty_trash(struct warden *w)
 {
     w->trash_ns = 0;
-    if (loop_fork(w, (struct waiter){0}, "empty the trash", empty_trash, NULL, NULL) < 0)
-        files_trash_later(w);
-}
-
-void
-files_trash_later(struct warden *w)
-{
-    w->trash_pause_ms = w->trash_pause_ms == 0 ? WARDEN_TRASH_MS : w->trash_pause_ms * 2;
-    if (w->trash_pause_ms > WARDEN_TRASH_MAX_MS)
-        w->trash_pause_ms = WARDEN_TRASH_MAX_MS;
-    w->trash_ns = clock_mono_ns() + w->trash_pause_ms * NS_PER_MS;
+    const struct loop_work work = {"empty the trash", empty_trash, NULL, removed};
+    if (loop_fork(w, (struct waiter){0}, &work, NULL) < 0)
+        trash_later(w);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

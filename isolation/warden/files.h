@@ -14,6 +14,5 @@ int files_logs(struct warden *w, const struct launch_spec *s, int *ret_dir, uint
                uint32_t first[2], struct err *e);
 /* Removes what earlier wardens, or a helper that was killed, did not get to. */
 void files_empty_trash(struct warden *w);
-void files_trash_later(struct warden *w);
 
 #endif

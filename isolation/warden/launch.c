@@ -32,16 +32,15 @@
 #include "isolation/proc.h"
 #include "isolation/root/mounts.h"
 #include "isolation/root/mounts_apply.h"
-#include "isolation/warden/adopt.h"
 #include "isolation/warden/bpf.h"
-#include "isolation/warden/exec.h"
 #include "isolation/warden/files.h"
+#include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/net.h"
 #include "isolation/warden/pad.h"
 #include "isolation/warden/resources.h"
-#include "isolation/warden/table.h"
 #include "isolation/warden/task.h"
+#include "isolation/warden/user.h"
 #include "isolation/warden/userns.h"
 
 #define ROOM "warden"
@@ -89,38 +88,6 @@ open_dirs(struct warden *w, const struct launch *l, struct err *e)
         fd_open_beneath(w->alloc_dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, false);
     if (fd < 0)
         return err_errno(e, -fd, "the task's directory \"%s/%s\"", w->policy->alloc_dir, path);
-    return 0;
-}
-
-int
-launch_user(struct warden *w, const struct launch_spec *s, bool inside, struct user *ret,
-            struct err *e)
-{
-    static const char *const files[2] = {"/etc/passwd", "/etc/group"};
-    struct user_cache *c = &w->users;
-    struct stat st[2] = {0};
-    for (int i = 0; i < 2; i++) {
-        (void)stat(files[i], &st[i]);
-        if (memcmp(&st[i].st_ctim, &c->stamp[i], sizeof(c->stamp[i])) != 0)
-            c->n = 0;
-    }
-    /* nobody named: not the same user for raw_exec; no user's name has a colon */
-    const char *spec = str_or(s->user, s->isolated ? "" : ":raw_exec");
-    for (size_t i = 0; i < c->n; i++) {
-        if (c->v[i].inside == inside && str_eq(c->v[i].spec, spec)) {
-            *ret = c->v[i].user;
-            return 0;
-        }
-    }
-    int r = policy_user(w->policy, s, inside, NULL, ret, e);
-    if (r < 0 || strlen(spec) > USERS_NAME_MAX)
-        return r;
-    c->n %= ARRAY_LEN(c->v);
-    c->stamp[0] = st[0].st_ctim;
-    c->stamp[1] = st[1].st_ctim;
-    (void)str_copy(c->v[c->n].spec, sizeof(c->v[c->n].spec), spec);
-    c->v[c->n].inside = inside;
-    c->v[c->n++].user = *ret;
     return 0;
 }
 
@@ -174,7 +141,7 @@ launch_authorise(struct warden *w, const struct launch_spec *s, const bool *insi
     if (r < 0)
         return r;
     if (w->root)
-        r = launch_user(w, s, inside != NULL ? *inside : goes_inside(w, s, *caps), user, e);
+        r = user_get(w, s, inside != NULL ? *inside : goes_inside(w, s, *caps), user, e);
     else if (!str_empty(s->user) && !str_eq(s->user, w->policy->agent_user))
         r = err_set(e, -ERR_POLICY,
                     "user \"%s\": paddock runs without root and cannot change users", s->user);
@@ -233,6 +200,25 @@ make_userns(struct warden *w, struct launch *l, struct err *e)
     return 0;
 }
 
+/* What a record has behind struct record: what this launch is confined by, and what joins it. */
+static void
+put_tail(struct buf *out, const struct policy *p, const struct launch_spec *s, bool userns)
+{
+    struct launch_spec own = *s;
+    own.command = own.work_dir = NULL;
+    own.args = own.env = (struct str_list){0};
+    own.mounts = (struct launch_mount_list){0};
+    struct task_isolation iso = *isolation_of(s->isolation);
+    iso.verity = (struct task_verity_list){0}; /* of files, not of who looks at them */
+    own.isolation = &iso;
+    own.logs = NULL;
+    own.resolv = NULL;
+    own.egress = own.bind = NULL; /* the kernel has them, for the whole cgroup */
+    const struct launched_task t = {
+        .spec = &own, .userns = userns, .no_setuid = policy_no_setuid(p, s)};
+    mp_encode(out, &type_launched_task, &t);
+}
+
 static int
 make_record(struct warden *w, struct launch *l, struct err *e)
 {
@@ -257,7 +243,7 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     str_copy(r.boot_id, sizeof(r.boot_id), w->boot_id);
     auto_buf struct buf b = BUF_INIT(PROTO_PACKET_MAX);
     buf_put(&b, &r, sizeof(r));
-    exec_record_tail(&b, w->policy, l->spec, l->userns >= 0);
+    put_tail(&b, w->policy, l->spec, l->userns >= 0);
     int rc = buf_error(&b) < 0 ? -E2BIG : fd_pwrite_full(t->record, b.data, b.len, 0);
     return rc < 0 ? err_errno(e, -rc, "write the task's record") : 0;
 }
@@ -594,7 +580,7 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
     t->state = TASK_RUNNING;
     t->pid = proc_pidfd_pid(t->payload);
     (void)shutdown(watch->fd, SHUT_WR); /* nobody has a word for the shim */
-    adopt_decided(w, t, true);
+    task_decided(w, t, true);
     finish_launch(w, t);
     log_debug(ROOM, "task started", "alloc_id", t->alloc, "task", t->name, "pid", LOG_I64(t->pid),
               NULL);

@@ -17,8 +17,5 @@ int launch_authorise(struct warden *w, const struct launch_spec *s, const bool *
 /* Its system call filter; NULL: none. Good until the next call. */
 int launch_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
                   const struct seccomp_program **ret, struct err *e);
-/* policy_user() with a cache. */
-int launch_user(struct warden *w, const struct launch_spec *s, bool inside, struct user *ret,
-                struct err *e);
 
 #endif

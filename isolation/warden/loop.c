@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In this order: watches, connections and answers, children that do blocking work, the turns.
+ * In this order: watches, connections and answers, children that do blocking work.
  */
 #include "isolation/warden/loop.h"
 
@@ -8,11 +8,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,18 +20,10 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/notify.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/policy.h"
 #include "isolation/packet.h"
 #include "isolation/proc.h"
-#include "isolation/warden/exec.h"
-#include "isolation/warden/files.h"
-#include "isolation/warden/launch.h"
-#include "isolation/warden/net.h"
-#include "isolation/warden/table.h"
-#include "isolation/warden/task.h"
 
 #define ROOM "warden"
 enum { ACCEPT_PAUSE_MS = 50 };
@@ -42,6 +31,7 @@ enum { ACCEPT_PAUSE_MS = 50 };
 int
 loop_watch(struct warden *w, struct watch *watch, uint32_t events)
 {
+    ASSERT(watch->fn != NULL);
     struct epoll_event ev = {.events = events, .data = {.ptr = watch}};
     return epoll_ctl(w->epoll, EPOLL_CTL_ADD, watch->fd, &ev) < 0 ? -errno : 0;
 }
@@ -199,7 +189,7 @@ conn_event(struct warden *w, struct watch *watch, uint32_t events)
     if (n == -EAGAIN)
         return;
     if (n > 0) {
-        if (!table_serve(w, c->id, &c->phase, (size_t)n))
+        if (!w->serve(w, c->id, &c->phase, (size_t)n))
             conn_break(w, c);
         return;
     }
@@ -244,7 +234,7 @@ listener_event(struct warden *w, struct watch *watch, uint32_t events)
 }
 
 int
-loop_listen(struct warden *w, struct err *e)
+loop_listen(struct warden *w, loop_serve *serve, struct err *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char path[PATH_MAX];
@@ -266,9 +256,27 @@ loop_listen(struct warden *w, struct err *e)
         return err_errno(e, r < 0 ? -r : errno, "listen on \"%s\"", path);
     if (w->root && (chown(path, 0, (gid_t)w->policy->agent_gid) < 0 || chmod(path, 0660) < 0))
         return err_errno(e, errno, "give the agent access to \"%s\"", path);
+    w->serve = serve;
     w->listener = (struct watch){TAKE_FD(fd), listener_event};
     r = loop_watch(w, &w->listener, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "watch \"%s\"", path) : 0;
+}
+
+void
+loop_sweep(struct warden *w)
+{
+    for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
+        if (w->conns[i] != NULL && w->conns[i]->broken)
+            conn_close(w, w->conns[i]);
+}
+
+void
+loop_close(struct warden *w)
+{
+    for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
+        if (w->conns[i] != NULL)
+            conn_close(w, w->conns[i]);
+    loop_unwatch(w, &w->listener);
 }
 
 /* --- blocking work in children --------------------------------------------------------------- */
@@ -289,12 +297,8 @@ job_event(struct warden *w, struct watch *watch, uint32_t events)
         err_set(&e, -ERR_INTERNAL, "%s: the helper was killed", j->what);
     else if (info.si_status != 0)
         err_errno(&e, info.si_status, "%s", j->what);
-    if (e.code != 0) { /* all jobs are removals, of what is in the trash by then */
-        log_warn(ROOM, "not everything was removed: tried again", "error", e.text, NULL);
-        files_trash_later(w);
-    } else if (w->trash_ns == 0) {
-        w->trash_pause_ms = 0;
-    }
+    if (j->done != NULL)
+        j->done(w, &e);
     if (j->waiter.conn == 0)
         return;
     if (e.code != 0)
@@ -319,10 +323,11 @@ loop_can_fork(const struct warden *w)
 }
 
 int
-loop_fork(struct warden *w, struct waiter to, const char *what,
-            int (*fn)(struct warden *w, void *arg), void *arg, struct err *e)
+loop_fork(struct warden *w, struct waiter to, const struct loop_work *work, struct err *e)
 {
+    const char *what = work->what;
     size_t i = free_job(w);
+    ASSERT(work->fn != NULL);
     if (i == WARDEN_JOBS_MAX)
         return err_set(e, -ERR_BUSY, "%s: more than %d children at once", what, WARDEN_JOBS_MAX);
     int pidfd = -1;
@@ -330,187 +335,13 @@ loop_fork(struct warden *w, struct waiter to, const char *what,
     if (pid < 0)
         return err_errno(e, -pid, "%s: clone", what);
     if (pid == 0) {
-        int r = fn(w, arg);
+        int r = work->fn(w, work->arg);
         _exit(r < 0 ? (-r < 200 ? -r : EIO) : 0);
     }
     struct wjob *j = &w->jobs[i];
-    *j = (struct wjob){.watch = {pidfd, job_event}, .waiter = to, .used = true};
+    *j = (struct wjob){
+        .watch = {pidfd, job_event}, .waiter = to, .done = work->done, .used = true};
     str_copy(j->what, sizeof(j->what), what);
     int r = loop_watch(w, &j->watch, EPOLLIN);
     return r < 0 ? err_errno(e, -r, "%s: watch", what) : 0;
-}
-
-/* --- the loop -------------------------------------------------------------------------------- */
-
-static bool
-same_list(const struct str_list *a, const struct str_list *b)
-{
-    bool same = a->n == b->n;
-    for (size_t i = 0; same && i < a->n; i++)
-        same = str_eq(a->v[i], b->v[i]);
-    return same;
-}
-
-/* A path that was not allowed at start may lie on a mount that our namespace has let go of: what is
- * beneath it there is not what the operator means. True when nothing had to be left out. */
-static bool
-keep_known(struct str_list *l, const struct str_list *known)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < l->n; i++)
-        for (size_t k = 0; k < known->n; k++)
-            if (str_eq(l->v[i], known->v[k])) {
-                l->v[n++] = l->v[i];
-                break;
-            }
-    bool all = n == l->n;
-    l->n = n;
-    return all;
-}
-
-/* SIGHUP: a changed policy binds the launches from here on. What was built at start from the old
- * one (directories, cgroup, tasks' root, the agent's ids) stays until the warden is started again.
- */
-static void
-reload(struct warden *w)
-{
-    struct policy *p = NULL, *old = w->policy;
-    struct err e = ERR_INIT;
-    (void)notify_send("RELOADING=1");
-    if (policy_load(w, w->policy_path, &p, &e) < 0) {
-        log_error(ROOM, "reload failed: the old policy stays", "error", e.text, NULL);
-        (void)notify_send("READY=1");
-        return;
-    }
-    bool same = str_eq(p->data_dir, old->data_dir) && str_eq(p->run_dir, old->run_dir) &&
-                str_eq(p->state_dir, old->state_dir) && p->agent_uid == old->agent_uid &&
-                p->agent_gid == old->agent_gid && same_list(&p->bind_roots, &old->bind_roots) &&
-                str_eq(p->bridge_name, old->bridge_name) &&
-                str_eq(p->bridge_subnet, old->bridge_subnet);
-    same = keep_known(&p->bind_allowed, &old->bind_allowed) && same;
-    p->data_dir = mem_strdup(p, old->data_dir);
-    p->run_dir = mem_strdup(p, old->run_dir);
-    p->state_dir = mem_strdup(p, old->state_dir);
-    p->alloc_dir = mem_strdup(p, old->alloc_dir); /* resolved at start */
-    p->cgroup_root = mem_strdup(p, old->cgroup_root);
-    p->agent_uid = old->agent_uid;
-    p->agent_gid = old->agent_gid;
-    p->agent_user = mem_strdup(p, old->agent_user);
-    w->policy = p;
-    w->rules = NULL;
-    w->users.n = 0;
-    mem_free(old);
-    log_info(ROOM, "policy reloaded", "raw_exec", p->raw_exec ? "yes" : "no", NULL);
-    if (!same)
-        log_warn(
-            ROOM,
-            "directories, bind paths, the bridge or the agent's user changed: restart the warden",
-            NULL);
-    (void)notify_send("READY=1");
-}
-
-static void
-signal_event(struct warden *w, struct watch *watch, uint32_t events)
-{
-    (void)events;
-    struct signalfd_siginfo s;
-    if (read(watch->fd, &s, sizeof(s)) != (ssize_t)sizeof(s))
-        return;
-    if (s.ssi_signo == SIGHUP) {
-        reload(w);
-    } else if (s.ssi_signo == SIGUSR1) { /* from the supervisor, or its death: end all tasks, then yourself */
-        w->stop_tasks = true;
-        task_kill_all(w);
-    } else {
-        (void)notify_send("STOPPING=1");
-        w->stop = true;
-    }
-}
-
-static void
-sweep(struct warden *w)
-{
-    w->sweep = false;
-    for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
-        if (w->conns[i] != NULL && w->conns[i]->broken)
-            conn_close(w, w->conns[i]);
-    task_sweep(w);
-}
-
-/* Milliseconds; -1: nothing waits for time. */
-static int
-next_timeout(struct warden *w)
-{
-    const int64_t at[] = {w->trash_ns, w->nets_ns, exec_deadline(w)};
-    if (w->due == NULL && at[0] == 0 && at[1] == 0 && at[2] == 0)
-        return -1;
-    int64_t now = clock_mono_ns();
-    int next = task_timeout(w, now);
-    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
-        int left = at[i] <= now ? 0 : (int)((at[i] - now) / NS_PER_MS) + 1;
-        if (at[i] != 0 && (next < 0 || left < next))
-            next = left;
-    }
-    return next;
-}
-
-int
-loop_signals(struct warden *w, struct err *e)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGUSR1);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    w->signals = (struct watch){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_event};
-    if (w->signals.fd < 0 || loop_watch(w, &w->signals, EPOLLIN) < 0)
-        return err_errno(e, errno, "watch signals");
-    return 0;
-}
-
-int
-loop_run(struct warden *w, struct err *e)
-{
-    (void)notify_send("READY=1\nSTATUS=Ready");
-    while (!w->stop && !(w->stop_tasks && w->n_tasks == 0)) {
-        struct epoll_event ev;
-        int n = epoll_wait(w->epoll, &ev, 1, next_timeout(w));
-        if (n < 0 && errno != EINTR)
-            return err_errno(e, errno, "wait for events");
-        /* an event of what is gone now comes again or not at all */
-        if (launch_settle(w) && n > 0) {
-            struct watch *watch = ev.data.ptr;
-            watch->fn(w, watch, ev.events);
-        }
-        if (w->due != NULL)
-            task_deadlines(w, clock_mono_ns());
-        if (w->n_exec_deadlines > 0)
-            exec_deadlines(w, clock_mono_ns());
-        if (w->trash_ns != 0 && w->trash_ns <= clock_mono_ns())
-            files_empty_trash(w);
-        if (w->nets_ns != 0 && w->nets_ns <= clock_mono_ns())
-            net_tick(w);
-        if (w->sweep)
-            sweep(w);
-    }
-    return 0;
-}
-
-void
-loop_done(struct warden *w)
-{
-    for (size_t i = 0; i < WARDEN_CONNS_MAX; i++)
-        if (w->conns[i] != NULL)
-            conn_close(w, w->conns[i]);
-    while (w->n_tasks > 0)
-        task_free(w, w->tasks[w->n_tasks - 1]);
-    loop_unwatch(w, &w->listener);
-    loop_unwatch(w, &w->signals);
-    bpf_net_close(&w->net);
-    bpf_rows_close(&w->run);
-    bpf_rows_close(&w->block);
-    cgroup_root_close(&w->cgroup);
-    mem_free(w);
 }

@@ -33,6 +33,8 @@
 #include "isolation/warden/loop.h"
 #include "isolation/warden/net.h"
 #include "isolation/warden/pad.h"
+#include "isolation/warden/table.h"
+#include "isolation/warden/turn.h"
 #include "isolation/warden/userns.h"
 
 #define ROOM "warden"
@@ -252,20 +254,20 @@ run(const char *policy, struct err *e)
     if (r == 0)
         r = net_recover(w, e);
     if (r == 0)
-        r = loop_signals(w, e);
+        r = turn_signals(w, e);
     if (r == 0)
-        r = loop_listen(w, e);
+        r = loop_listen(w, table_serve, e);
     if (r < 0)
         return r; /* the program ends */
     files_empty_trash(w);
     log_info(ROOM, "ready", "run_dir", w->policy->run_dir, "exec",
              w->can.exec.ok ? "yes" : w->can.exec.why, "cgroup",
              str_or(w->policy->cgroup_root, "none"), NULL);
-    r = loop_run(w, e);
+    r = turn_run(w, e);
     net_clear(w);
     if (w->stop_tasks && w->cgroup.fd >= 0)
         (void)rmdir(w->policy->cgroup_root); /* nothing is left behind */
-    loop_done(w);
+    turn_done(w);
     return r;
 }
 

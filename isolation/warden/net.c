@@ -33,8 +33,8 @@
 #include "isolation/network/worker.h"
 #include "isolation/packet.h"
 #include "isolation/proc.h"
+#include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
-#include "isolation/warden/table.h"
 #include "isolation/warden/task.h"
 
 #define ROOM "warden"
@@ -311,6 +311,7 @@ request_waiting(struct warden *w)
 static void
 request_in_turn(struct warden *w, struct wnet *n)
 {
+    ASSERT(n->state != NET_READY);
     n->next = NULL;
     *w->nets->last = n;
     w->nets->last = &n->next;

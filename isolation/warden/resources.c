@@ -14,8 +14,8 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/policy.h"
+#include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
-#include "isolation/warden/table.h"
 #include "isolation/warden/task.h"
 
 #define ROOM "warden"

@@ -9,6 +9,7 @@
 #include "common/str.h"
 #include "isolation/launch/policy.h"
 #include "isolation/warden/bpf.h"
+#include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/net.h"
 
@@ -59,15 +60,10 @@ table_info(struct warden *w, struct waiter to, const struct warden_request *q)
                                .raw_exec = w->policy->raw_exec,
                                .alloc_dir = w->policy->alloc_dir};
     if (w->cgroup.fd >= 0) {
-        static const struct {
-            uint32_t bit;
-            const char *name;
-        } names[] = {{CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"},
-                     {CGROUP_IO, "io"},   {CGROUP_CPUSET, "cpuset"}, {CGROUP_HUGETLB, "hugetlb"}};
         info.cgroup_root = w->policy->cgroup_root;
-        for (size_t i = 0; i < ARRAY_LEN(names); i++)
-            if ((w->cgroup.controllers & names[i].bit) != 0)
-                list_add(ctx, info.controllers, names[i].name);
+        for (size_t i = 0; i < CGROUP_CONTROLLERS_N; i++)
+            if ((w->cgroup.controllers & cgroup_controllers[i].bit) != 0)
+                list_add(ctx, info.controllers, cgroup_controllers[i].name);
     }
     if (!w->can.exec.ok)
         list_add(ctx, info.missing, w->can.exec.why);
@@ -106,6 +102,7 @@ table_serve(struct warden *w, uint64_t conn, enum proto_phase *phase, size_t n)
               q->task_name, NULL);
     struct waiter to = {conn, q->seq};
     if (!w->stop_tasks || proto_check(q, PROTO_STOPPING, &e) == 0) {
+        ASSERT(handlers[q->op] != NULL);
         handlers[q->op](w, to, q);
         return true;
     }

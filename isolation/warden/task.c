@@ -24,11 +24,10 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "isolation/proc.h"
-#include "isolation/warden/adopt.h"
 #include "isolation/warden/bpf.h"
-#include "isolation/warden/launch.h"
+#include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
-#include "isolation/warden/table.h"
+#include "isolation/warden/payload.h"
 
 #define ROOM "warden"
 
@@ -89,6 +88,7 @@ grow(struct warden *w)
 struct wtask *
 task_add(struct warden *w, const char *alloc, const char *name)
 {
+    ASSERT(task_find(w, alloc, name) == NULL);
     struct wtask *t = mem_new(NULL, struct wtask);
     str_copy(t->alloc, sizeof(t->alloc), alloc);
     str_copy(t->name, sizeof(t->name), name);
@@ -107,6 +107,7 @@ task_add(struct warden *w, const char *alloc, const char *name)
 void
 task_free(struct warden *w, struct wtask *t)
 {
+    ASSERT(t->at < w->n_tasks && w->tasks[t->at] == t);
     w->tasks[t->at] = w->tasks[--w->n_tasks];
     w->tasks[t->at]->at = t->at;
     struct wtask **at = &w->buckets[t->hash & (w->n_buckets - 1)];
@@ -132,6 +133,7 @@ void
 task_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
 {
     if (t->deadline_ns != 0) {
+        ASSERT(*t->due_at == t); /* in warden.due exactly when it has one */
         *t->due_at = t->due_next;
         if (t->due_next != NULL)
             t->due_next->due_at = t->due_at;
@@ -144,6 +146,47 @@ task_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
     if (w->due != NULL)
         w->due->due_at = &t->due_next;
     w->due = t;
+}
+
+/* --- launches that an earlier warden began --------------------------------------------------- */
+
+bool
+task_launched(const struct wtask *t)
+{
+    struct record r;
+    return record_read_raw(t->record, &r) == 0 && r.run.state != RECORD_LAUNCHING;
+}
+
+/* Answers who asked meanwhile. */
+void
+task_decided(struct warden *w, struct wtask *t, bool launched)
+{
+    struct waiter to = t->launch;
+    if (to.conn == 0 || t->failure != NULL) /* which is told when all is removed */
+        return;
+    t->launch = (struct waiter){0};
+    if (launched)
+        task_answer(w, to, t);
+    else
+        task_unknown(w, to, t->alloc, t->name);
+}
+
+bool
+task_await(struct warden *w, struct wtask *t, int64_t now)
+{
+    if (t->state != TASK_LAUNCHING || t->status.fd >= 0 || t->destroying || t->forgotten)
+        return false;
+    if (task_launched(t)) {
+        t->state = TASK_RUNNING;
+        payload_find(t);
+        task_deadline(w, t, 0);
+        task_decided(w, t, true);
+        return true;
+    }
+    if (now >= t->launch_by_ns)
+        return false;
+    task_deadline(w, t, now + WARDEN_RETRY_MS * NS_PER_MS);
+    return true;
 }
 
 /* Everything is removed: whoever waits for that is told. */
@@ -306,13 +349,13 @@ shim_event(struct warden *w, struct watch *watch, uint32_t events)
                      EPOLLIN); /* its report, or the end of the socket, comes first */
     siginfo_t info = {0};
     (void)waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG); /* ECHILD after adoption */
-    bool launched = t->state != TASK_LAUNCHING || adopt_launched(t);
+    bool launched = t->state != TASK_LAUNCHING || task_launched(t);
     task_settle(w, t, 0);
     loop_unwatch(w, watch);
     fd_close(&t->payload);
     if (!t->forgotten)
         log_debug(ROOM, "task ended", "alloc_id", t->alloc, "task", t->name, NULL);
-    adopt_decided(w, t, launched);
+    task_decided(w, t, launched);
     if (t->destroying || t->forgotten || !launched)
         task_forget(w, t);
 }
@@ -362,7 +405,7 @@ task_deadlines(struct warden *w, int64_t now)
             task_forget(w, t);
             continue;
         }
-        if (adopt_await(w, t, now))
+        if (task_await(w, t, now))
             continue;
         log_warn(ROOM, "a task does not launch or end in time: its shim is killed", "alloc_id",
                  t->alloc, "task", t->name, NULL);
@@ -434,7 +477,7 @@ task_adopt(struct warden *w, struct waiter to, const struct warden_request *q)
         not_found(w, to, q);
     else if (t->state != TASK_LAUNCHING)
         task_answer(w, to, t);
-    else if (t->status.fd < 0) /* begun by an earlier warden: adopt_decided() answers */
+    else if (t->status.fd < 0) /* begun by an earlier warden: task_decided() answers */
         t->launch = to;
     else
         answer_busy(w, to, t);
@@ -488,7 +531,7 @@ task_signal(struct warden *w, struct waiter to, const struct warden_request *q)
         return;
     }
     if (t->payload < 0)
-        adopt_payload(t); /* adopted before it was there */
+        payload_find(t); /* adopted before it was there */
     int r = t->payload >= 0 ? pidfd_signal(t->payload, (int)q->signal) : -ESRCH;
     struct answer a = {0};
     if (r < 0 && r != -ESRCH) {

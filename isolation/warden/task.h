@@ -15,6 +15,11 @@ struct wtask *task_find(struct warden *w, const char *alloc, const char *name);
 struct wtask *task_find_now(struct warden *w, const char *alloc, const char *name);
 /* Whether its record is complete: its shim is gone, or about to be. */
 bool task_ended(const struct wtask *t);
+bool task_launched(const struct wtask *t); /* the record says that the payload ran */
+/* A launch of an earlier warden: looks whether it is over; false when it is none, or overdue. */
+bool task_await(struct warden *w, struct wtask *t, int64_t now);
+/* Whether the payload runs is known: answers whose launch it is, or who adopted it meanwhile. */
+void task_decided(struct warden *w, struct wtask *t, bool launched);
 struct wtask *task_add(struct warden *w, const char *alloc, const char *name);
 void task_forget(struct warden *w, struct wtask *t); /* record and cgroup too */
 void task_free(struct warden *w, struct wtask *t);

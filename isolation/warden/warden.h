@@ -101,6 +101,7 @@ struct wtask {
 struct wjob {
     struct watch watch; /* pidfd */
     struct waiter waiter;
+    void (*done)(struct warden *w, const struct err *e); /* may be NULL */
     char what[128];
     bool used;
 };
@@ -187,6 +188,8 @@ struct warden {
     struct seccomp_program audit_filter; /* of a shim that answers what its task is denied */
     struct seccomp_program join_filter;
     struct watch listener;
+    /* takes a request: table_serve() */
+    bool (*serve)(struct warden *w, uint64_t conn, enum proto_phase *phase, size_t n);
     struct watch signals;
     struct conn *conns[WARDEN_CONNS_MAX];
     uint64_t conn_last;
