@@ -57,6 +57,34 @@ START_TEST(checks)
 }
 END_TEST
 
+/* The table of rows and that of files are one. */
+START_TEST(what_a_row_says_its_file_does)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    for (size_t i = 0; i < DRIVERS_N; i++) {
+        const struct driver *d = drivers[i];
+        ck_assert_ptr_eq(d->can, &drivers_can[i]);
+        ck_assert_ptr_eq(driver_can(d->can->name), d->can);
+        ck_assert_ptr_eq(driver_find(d->can->name), d);
+        ck_assert_int_eq(driver_unboxed(d->can->name), !d->can->isolation);
+        struct task task = {.name = "web"};
+        struct str_list env = {0};
+        struct driver_input in = {.alloc_id = "12345678-aaaa-bbbb-cccc-0123456789ab",
+                                  .task = &task,
+                                  .config = config(ctx, "{\"command\":\"x\"}"),
+                                  .env = &env};
+        struct launch_spec *s = NULL;
+        struct err e = ERR_INIT;
+        ck_assert_int_eq(d->can->launch, d->spec != NULL);
+        ck_assert_int_eq(d->spec(ctx, &in, &s, &e), 0);
+        ck_assert_str_eq(s->driver, d->can->name);
+        ck_assert_int_eq(s->isolated, d->can->isolation);
+    }
+    ck_assert_ptr_null(driver_can("docker"));
+    ck_assert(!driver_unboxed("docker"));
+}
+END_TEST
+
 static const char *host; /* name of the next spec's */
 
 static int
@@ -248,5 +276,6 @@ START_TEST(mock)
 }
 END_TEST
 
-TEST_SUITE("driver", checks, a_hostname_that_was_put_in_is_looked_at_again, exec_spec,
-           refused_specs, raw_exec_denies_variables, fingerprints, signals, mock)
+TEST_SUITE("driver", checks, what_a_row_says_its_file_does,
+           a_hostname_that_was_put_in_is_looked_at_again, exec_spec, refused_specs,
+           raw_exec_denies_variables, fingerprints, signals, mock)
