@@ -159,14 +159,15 @@ rows_add(struct rows *l, const void *row)
         list_add(l->r->ctx, l->rows, (void *)(uintptr_t)row);
     } else {
         unsigned pretty = l->r->list->part == 2 ? JSON_PRETTY : 0;
-        auto_buf struct buf b = BUF_INIT(RPC_FRAME_MAX - ROW_ROOM);
-        json_encode_row(&b, l->type, row, JSON_HIDE_SECRETS | pretty);
-        if (buf_error(&b) != 0 || l->json.len + b.len > RPC_FRAME_MAX - ROW_ROOM) {
+        size_t before = l->json.len;
+        json_encode_row(&l->json, l->type, row, JSON_HIDE_SECRETS | pretty);
+        if (buf_error(&l->json) != 0) { /* what was written of it goes again */
+            l->json.error = 0;
+            l->json.len = before;
             l->too_large = m->n == 0;
             end_before_this(l);
             return;
         }
-        buf_put(&l->json, b.data, b.len);
     }
     m->n++;
     read_saw(l->r, text_at(l, l->id_at), number_at(l, l->index_at));
