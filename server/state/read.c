@@ -55,18 +55,6 @@ state_get_row(struct state_txn *t, const void *ctx, enum state_table table, stru
     return row_get(t, table, &k, &v) ? row_decode(t, ctx, table, v) : NULL;
 }
 
-struct job *
-state_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
-{
-    return state_get(t, ctx, JOBS, ns, id);
-}
-
-struct job *
-state_job_at(struct state_txn *t, const void *ctx, const char *ns, const char *id, uint64_t jmi)
-{
-    return state_get(t, ctx, JOB_VERSIONS, ns, id, jmi);
-}
-
 bool
 state_has_job_at(struct state_txn *t, const char *ns, const char *id, uint64_t jmi)
 {
@@ -92,37 +80,6 @@ state_job_version(struct state_txn *t, const void *ctx, const char *ns, const ch
     }
     table_scan_end(s);
     return found;
-}
-
-struct job_summary *
-state_summary(struct state_txn *t, const void *ctx, const char *ns, const char *id)
-{
-    return state_get(t, ctx, SUMMARIES, ns, id);
-}
-
-struct job_submission *
-state_submission(struct state_txn *t, const void *ctx, const char *ns, const char *id,
-                 uint64_t version)
-{
-    return state_get(t, ctx, SUBMISSIONS, ns, id, version);
-}
-
-struct node *
-state_node(struct state_txn *t, const void *ctx, const char *id)
-{
-    return state_get(t, ctx, NODES, id);
-}
-
-struct allocation *
-state_alloc(struct state_txn *t, const void *ctx, const char *id)
-{
-    return state_get(t, ctx, ALLOCS, id);
-}
-
-struct evaluation *
-state_eval(struct state_txn *t, const void *ctx, const char *id)
-{
-    return state_get(t, ctx, EVALS, id);
 }
 
 struct scheduler_configuration *
@@ -279,45 +236,25 @@ state_jobs(struct state_txn *t, const void *ctx, const char *ns, const char *pre
 }
 
 struct state_iter *
-state_jobs_by_type(struct state_txn *t, const void *ctx, const char *type)
+state_by_rows(struct state_txn *t, const void *ctx, enum state_by index, const char *const *texts,
+              size_t n)
 {
-    return iter_new(t, ctx, T_JOBS_BY_TYPE, key1(type));
+    struct key k = {.n = 0};
+    for (size_t i = 0; i < n; i++)
+        key_part(&k, texts[i]);
+    return iter_new(t, ctx, T_INDEXES + index, k);
 }
 
-static bool
-any_of(struct state_txn *t, unsigned table, const char *ns, const char *id)
+bool
+state_any(struct state_txn *t, enum state_by index, const char *ns, const char *id)
 {
     struct key k = key2(ns, id);
-    struct table_scan *s = table_scan(t->t, t->s->t[table], KEY_SLICE(k));
+    struct table_scan *s = table_scan(t->t, t->s->t[T_INDEXES + index], KEY_SLICE(k));
     bool any = table_next(s);
     if (s->error != 0)
         state_fatal(t->s, "a list", s->error);
     table_scan_end(s);
     return any;
-}
-
-bool
-state_has_live_allocs(struct state_txn *t, const char *ns, const char *id)
-{
-    return any_of(t, T_LIVE_ALLOCS, ns, id);
-}
-
-bool
-state_has_allocs(struct state_txn *t, const char *ns, const char *id)
-{
-    return any_of(t, T_ALLOCS_BY_JOB, ns, id);
-}
-
-bool
-state_has_open_evals(struct state_txn *t, const char *ns, const char *id)
-{
-    return any_of(t, T_OPEN_EVALS, ns, id);
-}
-
-bool
-state_has_evals(struct state_txn *t, const char *ns, const char *id)
-{
-    return any_of(t, T_EVALS_BY_JOB, ns, id);
 }
 
 struct state_iter *
@@ -328,7 +265,7 @@ state_live_named(struct state_txn *t, const void *ctx, const struct allocation *
     key_hash(&k, like->name);
     if (node_id != NULL)
         key_hash(&k, node_id);
-    struct state_iter *it = iter_new(t, ctx, T_LIVE_ALLOCS, k);
+    struct state_iter *it = iter_new(t, ctx, T_INDEXES + STATE_LIVE_ALLOCS, k);
     it->name = mem_strdup(it, like->name);
     return it;
 }
@@ -338,7 +275,7 @@ state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns, const 
 {
     struct key k = key2(ns, id);
     key_part(&k, EVAL_BLOCKED);
-    return iter_new(t, ctx, T_OPEN_EVALS, k);
+    return iter_new(t, ctx, T_INDEXES + STATE_OPEN_EVALS, k);
 }
 
 struct state_iter *
@@ -372,45 +309,9 @@ state_allocs(struct state_txn *t, const void *ctx, const char *prefix)
 }
 
 struct state_iter *
-state_allocs_by_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
-{
-    return iter_new(t, ctx, T_ALLOCS_BY_JOB, key2(ns, id));
-}
-
-struct state_iter *
-state_allocs_by_node(struct state_txn *t, const void *ctx, const char *node_id)
-{
-    return iter_new(t, ctx, T_ALLOCS_BY_NODE, key1(node_id));
-}
-
-struct state_iter *
-state_allocs_by_eval(struct state_txn *t, const void *ctx, const char *eval_id)
-{
-    return iter_new(t, ctx, T_ALLOCS_BY_EVAL, key1(eval_id));
-}
-
-struct state_iter *
-state_allocs_by_create(struct state_txn *t, const void *ctx)
-{
-    return iter_new(t, ctx, T_ALLOCS_BY_CREATE, (struct key){.n = 0});
-}
-
-struct state_iter *
-state_evals_by_create(struct state_txn *t, const void *ctx)
-{
-    return iter_new(t, ctx, T_EVALS_BY_CREATE, (struct key){.n = 0});
-}
-
-struct state_iter *
 state_evals(struct state_txn *t, const void *ctx, const char *prefix)
 {
     return iter_id(t, ctx, STATE_EVALS, prefix);
-}
-
-struct state_iter *
-state_evals_by_job(struct state_txn *t, const void *ctx, const char *ns, const char *id)
-{
-    return iter_new(t, ctx, T_EVALS_BY_JOB, key2(ns, id));
 }
 
 void

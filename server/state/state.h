@@ -41,6 +41,13 @@ enum state_table {
 #undef ROW
     STATE_TABLES
 };
+/* Indexes of them, in the same file. */
+enum state_by {
+#define INDEX(NAME, TABLE, name, key, holds) STATE_##NAME,
+    STATE_INDEXES(INDEX)
+#undef INDEX
+    STATE_INDEXES_N
+};
 #define STATE_BIT(table) (1U << (table))
 
 /* --- snapshots --- */
@@ -72,23 +79,20 @@ struct state_types {
     ((__typeof__(((struct state_types *)0)->TABLE))state_get_row(         \
         (t), (ctx), STATE_##TABLE, (struct state_key){__VA_ARGS__}))
 #define state_list(t, ctx, TABLE) state_list_rows((t), (ctx), STATE_##TABLE)
-struct job *state_job(struct state_txn *t, const void *ctx, const char *ns, const char *id);
+#define state_job(t, ctx, ns, id) state_get(t, ctx, JOBS, ns, id)
 /* By version number; also versions that only allocations still refer to. */
 struct job *state_job_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
                               uint64_t version);
 /* By JobModifyIndex, which names one specification of one job for ever. */
-struct job *state_job_at(struct state_txn *t, const void *ctx, const char *ns, const char *id,
-                         uint64_t job_modify_index);
+#define state_job_at(t, ctx, ns, id, job_modify_index) \
+    state_get(t, ctx, JOB_VERSIONS, ns, id, job_modify_index)
 bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
                       uint64_t job_modify_index);
-struct job_summary *state_summary(struct state_txn *t, const void *ctx, const char *ns,
-                                  const char *id);
-struct job_submission *state_submission(struct state_txn *t, const void *ctx, const char *ns,
-                                        const char *id, uint64_t version);
-struct node *state_node(struct state_txn *t, const void *ctx, const char *id);
-/* Without Job; see state_alloc_job(). */
-struct allocation *state_alloc(struct state_txn *t, const void *ctx, const char *id);
-struct evaluation *state_eval(struct state_txn *t, const void *ctx, const char *id);
+#define state_summary(t, ctx, ns, id) state_get(t, ctx, SUMMARIES, ns, id)
+#define state_submission(t, ctx, ns, id, version) state_get(t, ctx, SUBMISSIONS, ns, id, version)
+#define state_node(t, ctx, id) state_get(t, ctx, NODES, id)
+#define state_alloc(t, ctx, id) state_get(t, ctx, ALLOCS, id) /* without Job; see state_alloc_job() */
+#define state_eval(t, ctx, id) state_get(t, ctx, EVALS, id)
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
 
@@ -103,14 +107,21 @@ uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
 struct state_iter *state_list_rows(struct state_txn *t, const void *ctx, enum state_table table);
 struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *ns,
                               const char *prefix);
+/* By an index, those whose key begins with the given texts: state_by(t, ctx, ALLOCS_BY_JOB, ns, id). */
+#define state_by(t, ctx, INDEX, ...)                                                 \
+    state_by_rows((t), (ctx), STATE_##INDEX, (const char *const[]){__VA_ARGS__},      \
+                  ARRAY_LEN(((const char *const[]){__VA_ARGS__})))
+struct state_iter *state_by_rows(struct state_txn *t, const void *ctx, enum state_by index,
+                                 const char *const *texts, size_t n);
 /* Of all namespaces. */
-struct state_iter *state_jobs_by_type(struct state_txn *t, const void *ctx, const char *type);
+#define state_jobs_by_type(t, ctx, type) state_by(t, ctx, JOBS_BY_TYPE, type)
 /* What there is of a job, without reading it all. Live: terminal on neither side; open: pending or
  * blocked. */
-bool state_has_live_allocs(struct state_txn *t, const char *ns, const char *id);
-bool state_has_allocs(struct state_txn *t, const char *ns, const char *id);
-bool state_has_open_evals(struct state_txn *t, const char *ns, const char *id);
-bool state_has_evals(struct state_txn *t, const char *ns, const char *id);
+bool state_any(struct state_txn *t, enum state_by index, const char *ns, const char *id);
+#define state_has_live_allocs(t, ns, id) state_any(t, STATE_LIVE_ALLOCS, ns, id)
+#define state_has_allocs(t, ns, id) state_any(t, STATE_ALLOCS_BY_JOB, ns, id)
+#define state_has_open_evals(t, ns, id) state_any(t, STATE_OPEN_EVALS, ns, id)
+#define state_has_evals(t, ns, id) state_any(t, STATE_EVALS_BY_JOB, ns, id)
 /* Live allocations of a job that bear the name; only those on the node unless that is NULL. */
 struct state_iter *state_live_named(struct state_txn *t, const void *ctx, const struct allocation *like,
                                     const char *node_id);
@@ -122,16 +133,14 @@ struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, cons
 struct state_iter *state_summaries(struct state_txn *t, const void *ctx, const char *ns);
 struct state_iter *state_nodes(struct state_txn *t, const void *ctx, const char *prefix);
 struct state_iter *state_allocs(struct state_txn *t, const void *ctx, const char *prefix);
-struct state_iter *state_allocs_by_job(struct state_txn *t, const void *ctx, const char *ns,
-                                       const char *id);
-struct state_iter *state_allocs_by_node(struct state_txn *t, const void *ctx, const char *node_id);
-struct state_iter *state_allocs_by_eval(struct state_txn *t, const void *ctx, const char *eval_id);
+#define state_allocs_by_job(t, ctx, ns, id) state_by(t, ctx, ALLOCS_BY_JOB, ns, id)
+#define state_allocs_by_node(t, ctx, node_id) state_by(t, ctx, ALLOCS_BY_NODE, node_id)
+#define state_allocs_by_eval(t, ctx, eval_id) state_by(t, ctx, ALLOCS_BY_EVAL, eval_id)
 struct state_iter *state_evals(struct state_txn *t, const void *ctx, const char *prefix);
-struct state_iter *state_evals_by_job(struct state_txn *t, const void *ctx, const char *ns,
-                                      const char *id);
+#define state_evals_by_job(t, ctx, ns, id) state_by(t, ctx, EVALS_BY_JOB, ns, id)
 /* In the order in which they were made: CreateIndex, then id. */
-struct state_iter *state_allocs_by_create(struct state_txn *t, const void *ctx);
-struct state_iter *state_evals_by_create(struct state_txn *t, const void *ctx);
+#define state_allocs_by_create(t, ctx) state_by_rows(t, ctx, STATE_ALLOCS_BY_CREATE, NULL, 0)
+#define state_evals_by_create(t, ctx) state_by_rows(t, ctx, STATE_EVALS_BY_CREATE, NULL, 0)
 /* Before the first row: starts at the one that `token` names, or where it would be ("" or NULL: at the
  * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation, ids
  * elsewhere. */

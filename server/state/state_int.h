@@ -19,15 +19,7 @@
 #include "server/state/write.h"
 
 /* Physical tables: those of enum state_table, what is not the log's but ours, then the indexes. */
-enum {
-    T_META = STATE_TABLES,
-    T_INDEXES,
-    T_LAST_ = T_META,
-#define INDEX(NAME, TABLE, name, key, holds) T_##NAME,
-    STATE_INDEXES(INDEX)
-#undef INDEX
-    T_ALL
-};
+enum { T_META = STATE_TABLES, T_INDEXES, T_ALL = T_INDEXES + STATE_INDEXES_N };
 
 enum part_kind { PART_END, PART_STR, PART_HASH, PART_OLDEST, PART_NEWEST, PART_WORD };
 enum { KEY_PARTS = 5, TABLE_WATCHES = 4, TABLE_ID_META = 8 };
@@ -56,7 +48,7 @@ struct index_row {
     bool (*holds)(const void *obj);
 };
 extern const struct table_row table_rows[STATE_TABLES];
-extern const struct index_row index_rows[T_ALL - T_INDEXES];
+extern const struct index_row index_rows[STATE_INDEXES_N];
 
 /* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
 enum { STATE_FORMAT = 4 };

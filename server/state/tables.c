@@ -40,9 +40,9 @@ const struct table_row table_rows[STATE_TABLES] = {
 #undef ROW
 };
 
-const struct index_row index_rows[T_ALL - T_INDEXES] = {
+const struct index_row index_rows[STATE_INDEXES_N] = {
 #define INDEX(NAME, TABLE, name, key, holds) \
-    [T_##NAME - T_INDEXES] = {name, STATE_##TABLE, key, holds},
+    [STATE_##NAME] = {name, STATE_##TABLE, key, holds},
     STATE_INDEXES(INDEX)
 #undef INDEX
 };

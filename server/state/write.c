@@ -163,7 +163,7 @@ version_in_use(struct state_txn *t, const char *ns, const char *id, uint64_t jmi
 {
     struct key k = key2(ns, id);
     bool used = false;
-    struct table_scan *s = table_scan(t->t, t->s->t[T_ALLOCS_BY_JOB], KEY_SLICE(k));
+    struct table_scan *s = table_scan(t->t, t->s->t[T_INDEXES + STATE_ALLOCS_BY_JOB], KEY_SLICE(k));
     while (!used && table_next(s)) {
         struct slice row;
         int rc = table_get(t->t, t->s->t[STATE_ALLOCS], s->val, &row);
