@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making evaluations: what each of them has. The strings are borrowed from what it is made of.
+ * Evaluations (api/eval.h) with an id and the time of the server.
  */
 #ifndef PADDOCK_SERVER_EVAL_H
 #define PADDOCK_SERVER_EVAL_H
@@ -11,7 +11,7 @@
 /* A pending one, of a job. Any thread. */
 struct evaluation *eval_of_job(const void *ctx, const struct env *env, const struct job *j,
                                const char *trigger);
-/* One that comes after another of the same job; it has no status yet. Any thread. */
+/* One that comes after another of the same job. Any thread. */
 struct evaluation *eval_after(const void *ctx, const struct env *env, const struct evaluation *e,
                               const char *trigger);
 

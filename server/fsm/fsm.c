@@ -9,6 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "api/eval.h"
 #include "server/fsm/fsm_int.h"
 
 int
@@ -55,17 +56,8 @@ next_eval_id(struct apply *a)
 struct evaluation *
 apply_new_eval(struct apply *a, const struct job *j, const char *trigger)
 {
-    struct evaluation *ev = type_new(a->ctx, &type_evaluation);
-    ev->id = next_eval_id(a);
-    ev->namespace = mem_strdup(ev, j->namespace);
-    ev->job_id = mem_strdup(ev, j->id);
-    ev->priority = j->priority.set ? j->priority.v : 50;
-    ev->type = mem_strdup(ev, j->type);
-    ev->triggered_by = trigger;
-    ev->status = EVAL_PENDING;
-    ev->job_modify_index = j->job_modify_index;
-    ev->create_time = ev->modify_time = a->now;
-    return ev;
+    struct eval_args x = {.id = next_eval_id(a), .job = j, .trigger = trigger, .now = a->now};
+    return eval_new(a->ctx, &x);
 }
 
 static void

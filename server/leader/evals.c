@@ -62,7 +62,6 @@ fail_undeliverable(struct leader *l, void *tmp, struct evaluation_list *out)
 {
     for (struct evaluation *e; (e = broker_take_failed(l->broker, tmp)) != NULL;) {
         struct evaluation *f = eval_after(tmp, l->env, e, TRIGGER_FAILED_FOLLOW_UP);
-        f->status = EVAL_PENDING;
         f->wait_until = f->create_time + FOLLOW_UP_MIN + (int64_t)(env_random(l->env) % FOLLOW_UP_SPREAD);
         e->next_eval = f->id;
         e->status = EVAL_FAILED;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/eval.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/sched/names.h"
@@ -348,18 +349,14 @@ followups_make(const struct recon_in *in, struct recon *out)
         struct evaluation *e = l[i].eval;
         if (cur == NULL || e->wait_until - cur->wait_until > RESCHEDULE_BATCH_WINDOW) {
             char id[UUID_TEXT];
-            e->id = mem_strdup(out, rng_uuid(in->rng, id));
-            e->namespace = in->job->namespace;
-            e->priority = in->eval->priority;
-            e->type = in->job->type;
-            e->triggered_by = TRIGGER_ALLOC_RESCHEDULE;
-            e->job_id = in->job_id;
-            e->job_modify_index = in->job->modify_index;
-            e->status = EVAL_PENDING;
-            e->status_description = "created for delayed rescheduling";
-            e->previous_eval = in->eval->id;
-            cur = e;
-            out->followups.v[kept++] = e;
+            struct eval_args x = {.id = mem_strdup(out, rng_uuid(in->rng, id)),
+                                  .after = in->eval,
+                                  .trigger = TRIGGER_ALLOC_RESCHEDULE};
+            cur = eval_new(out, &x);
+            cur->job_modify_index = in->job->modify_index;
+            cur->status_description = "created for delayed rescheduling";
+            cur->wait_until = e->wait_until;
+            out->followups.v[kept++] = cur;
         }
         l[i].mark->eval_id = cur->id;
     }
