@@ -98,8 +98,6 @@ struct type {
     bool one_of;             /* a union: exactly one of its objects is set (codec_member) */
 };
 
-/* Named limits of every decoder (doc: paddock-api(7)). */
-
 enum {
     JSON_PRETTY = 1 << 0,       /* four-space indentation, as Nomad's ?pretty */
     JSON_REFUSE_UNKNOWN = 1 << 1, /* decode: unknown field is an error with a suggestion */

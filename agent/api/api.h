@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The HTTP API: one table of routes over the RPC methods and the client role. Rules of parameters,
- * headers, blocking and errors are Nomad's (paddock-api(7)).
+ * headers, blocking and errors are Nomad's; what differs is in paddock-nomad(7).
  *
  * A request becomes a `struct ask`, owned by its http_req. A route either answers at once or makes an
  * RPC call (ask_call) and answers in its completion; when the client of the request goes away, the

@@ -3,7 +3,7 @@
  * The node's standing with the servers: registration, then heartbeats at the pace the server sets.
  * A heartbeat that the server answers with "not found" or "permission denied" registers again. One
  * that changed something there (index not 0) is followed by a full report and another heartbeat, so
- * that the server's gate for returning nodes opens (reconnect rules S4 and S7).
+ * that the server's gate for returning nodes opens (doc/reconnect.md, S4 and S7).
  */
 #ifndef PADDOCK_CLIENT_NODE_REGISTER_H
 #define PADDOCK_CLIENT_NODE_REGISTER_H

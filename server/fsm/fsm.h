@@ -2,7 +2,7 @@
  *
  * The state machine: applies intents (api/schema/fsm.schema) to the state. Deterministic: same entry,
  * same state, same result; it reads no clock and makes no id. What an entry does is decided here,
- * from the state at its index (reconnect.md, rules S1-S19), not by who proposed it.
+ * from the state at its index (doc/reconnect.md, rules S1-S19), not by who proposed it.
  */
 #ifndef PADDOCK_SERVER_FSM_FSM_H
 #define PADDOCK_SERVER_FSM_FSM_H

@@ -72,7 +72,7 @@ void apply_put_alloc(struct apply *a, struct allocation *al, const struct alloca
 void apply_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s);
 /* lost_after of the allocation's group in ns, 0: none. */
 int64_t apply_lost_after(struct apply *a, struct allocation *al);
-/* Records a change of client status (reconnect.md 2.2). */
+/* Records a change of client status (doc/reconnect.md 2.2). */
 void apply_append_state(struct apply *a, struct allocation *al, const char *value);
 
 /* --- jobs --- */
@@ -89,7 +89,7 @@ void apply_finish(struct apply *a);
 /* Appended to those of the node; `message` and `subsystem` are constants. */
 void apply_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem);
 void apply_put_node(struct apply *a, struct node *n);
-/* One evaluation for every job that has work on the node, or should have (1.6). */
+/* One evaluation for every job that has work on the node, or should have (doc/reconnect.md 1.6). */
 void apply_node_evals(struct apply *a, const char *node_id);
 
 void apply_reap_job(struct apply *a, const struct job_ref *ref);
@@ -102,7 +102,7 @@ bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);
 INTENTS(APPLY)
 #undef APPLY
 
-/* Wanted by the server and not finished by the client (reconnect.md 1.4). */
+/* Wanted by the server and not finished by the client (doc/reconnect.md 1.4). */
 static inline bool
 alloc_live(const struct allocation *al)
 {

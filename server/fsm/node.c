@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state machine: nodes. The next status is decided here, from the state at the entry's index
- * (reconnect.md 1.13; rule numbers below are its).
+ * (doc/reconnect.md 1.13; rule numbers below are its).
  */
 #include "common/num.h"
 #include "server/fsm/fsm_int.h"
@@ -12,7 +12,7 @@ struct on_node {
     struct allocation **live;
     size_t n_live;
     bool unknown;   /* a live one is unknown */
-    bool may_wait;  /* one asked to survive a disconnect and its time is not over (1.8(3)) */
+    bool may_wait;  /* one asked to survive a disconnect and its time is not over (doc/reconnect.md 1.8) */
     struct allocation **all;
     size_t n;
 };
@@ -129,7 +129,7 @@ system_evals(struct apply *a, const char *node_id, const struct str_list *seen)
         put_node_eval(a, jobs.v[i], node_id);
 }
 
-/* One evaluation per job that has work on the node, or should have (1.6). */
+/* One evaluation per job that has work on the node, or should have (doc/reconnect.md 1.6). */
 static void
 node_evals(struct apply *a, const char *node_id, const struct on_node *o)
 {
@@ -197,7 +197,7 @@ no_node(struct apply *a, const char *id)
     return apply_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(id, ""));
 }
 
-/* What decides where work may go (1.5). Driver health counts, its time stamps do not. */
+/* What decides where work may go (doc/reconnect.md 1.5). Driver health counts, its time stamps do not. */
 static bool
 same_facts(void *tmp, const struct node *x, const struct node *y)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What moves next off the nodes that drain (scheduler.md 2.9, reconnect.md 1.12): a pure function of
+ * What moves next off the nodes that drain (doc/scheduling.md 2.9, doc/reconnect.md 1.12): a pure function of
  * one moment of the state. It only says which allocations get a flag; the scheduler stops and places.
  *
  *   service   as many of a group as its migrate block allows: at most max_parallel of the wanted count

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One evaluation from the broker to its final status (scheduler.md 1.6, 1.7). Steps run on the core
+ * One evaluation from the broker to its final status (doc/scheduling.md 1.6, 1.7). Steps run on the core
  * thread except the scheduling itself, which is a worker's; waiting is done by callbacks.
  */
 #include <string.h>

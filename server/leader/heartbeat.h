@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Heartbeat timers of the nodes (reconnect.md 1.7): one heap, and one timer of the loop for its top.
+ * Heartbeat timers of the nodes (doc/reconnect.md 1.7): one heap, and one timer of the loop for its top.
  * Loop thread only. Nothing of it is stored: a new leader gives every node the fail-over TTL.
  */
 #ifndef PADDOCK_SERVER_LEADER_HEARTBEAT_H

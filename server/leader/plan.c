@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plan verification (see plan.h; scheduler.md 1.8, reconnect.md 1.11).
+ * Plan verification (see plan.h; doc/scheduling.md 1.8, doc/reconnect.md 1.11).
  */
 #include "server/leader/plan.h"
 

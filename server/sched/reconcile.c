@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reconciler (see reconcile.h; scheduler.md section 2).
+ * The reconciler (see reconcile.h; doc/scheduling.md 2.3, 2.4).
  */
 #include "server/sched/reconcile.h"
 
@@ -142,7 +142,7 @@ of_older(const struct group_run *g, const struct allocation *a)
            a->job->create_index != job->create_index;
 }
 
-/* First match decides (scheduler.md 2.3, 2.4). */
+/* First match decides (doc/scheduling.md 2.3, 2.4). */
 static enum class
 classify(struct group_run *g, const struct allocation *a)
 {

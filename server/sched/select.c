@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing nodes (see select.h). Scores: the plain mean of the parts that apply (scheduler.md 3.7).
+ * Choosing nodes (see select.h). Scores: the plain mean of the parts that apply (doc/scheduling.md 3.7).
  */
 #include "server/sched/select.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: the node rules of reconnect.md (worked examples of 1.3 and the S-rules).
+ * The state machine: the node rules of doc/reconnect.md (worked examples of 1.3 and the S-rules).
  */
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,7 @@ expect(struct fx *f, const char *status, uint64_t lmh)
     ck_assert_uint_eq(n->last_missed_heartbeat_index, lmh);
 }
 
-/* The worked example of reconnect.md 1.3, with the S-rules in place. */
+/* The worked example of doc/reconnect.md 1.3, with the S-rules in place. */
 START_TEST(missed_heartbeat_index)
 {
     struct fx *f = fx_new();

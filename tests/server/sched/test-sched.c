@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scheduler by table: operators, versions, fit scores (the vectors of scheduler.md section 4),
+ * The scheduler by table: operators, versions, fit scores (the vectors of doc/scheduling.md 4),
  * ports, reschedule arithmetic.
  */
 #include "tests/lib/test.h"
