@@ -136,6 +136,7 @@ static void
 proposal_release(struct core *c, const struct proposal *p)
 {
     pthread_mutex_lock(&c->mutex);
+    ASSERT(c->n_proposals > 0 && c->proposal_bytes >= p->bytes);
     c->n_proposals--;
     c->proposal_bytes -= p->bytes;
     pthread_mutex_unlock(&c->mutex);
@@ -234,6 +235,7 @@ entries_cut(struct core *c, uint64_t index)
 static void
 append(struct core *c, const struct consensus_update *u)
 {
+    ASSERT(u->first > c->applied); /* what is applied is committed, and never replaced */
     if (u->first <= raft_log_last(c->log)) {
         raft_log_truncate(c->log, u->first);
         entries_cut(c, u->first);
@@ -339,6 +341,7 @@ batch_consensus(struct core *c, struct batch *b)
 static void
 begin_leading(struct core *c)
 {
+    ASSERT(c->role == CONSENSUS_LEADER && !c->leading);
     c->leading = true;
     atomic_store(&c->leader, true);
     if (c->hooks.on_leader != NULL) {
@@ -389,7 +392,7 @@ batch_take(struct core *c)
     while (c->entries != NULL && c->entries->index <= to && b->n < CORE_APPLY_BATCH) {
         struct entry *en = c->entries;
         c->entries = en->next;
-        ASSERT(en->index == c->applied + 1 + b->n);
+        ASSERT(en->index == c->applied + 1 + b->n && c->unapplied >= en->n);
         c->unapplied -= en->n;
         b->v[b->n++] = en;
     }
@@ -413,6 +416,7 @@ batch_give_back(struct core *c, struct batch *b)
 static int
 batch_apply(struct core *c, struct batch *b, const void *ctx)
 {
+    ASSERT(b->n > 0 && b->v[0]->index == c->applied + 1);
     struct state_txn *t = state_write_begin(c->state, ctx);
     for (size_t i = 0; i < b->n; i++)
         apply_one(t, b, i);

@@ -17,6 +17,7 @@ apply_refuse(struct apply *a, int code, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
+    ASSERT(code < 0 && !a->res->changed && a->res->evals.n == 0 && a->res->allocs.n == 0);
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
@@ -28,6 +29,7 @@ apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t n
 {
     struct place_of *p;
     HASH_FIND_STR(*all, key, p);
+    ASSERT(p == NULL || p->at <= next);
     if (p != NULL)
         return p->at;
     p = mem_new(a->tmp, struct place_of);
@@ -213,6 +215,7 @@ count_alloc(struct apply *a, const struct allocation *al, const struct allocatio
 void
 apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old, uint64_t jmi)
 {
+    ASSERT(al->job == NULL && jmi != 0 && (old == NULL || str_eq(old->id, al->id)));
     al->create_index = old != NULL ? old->create_index : a->index;
     al->modify_index = a->index;
     al->modify_time = a->now;
@@ -396,7 +399,10 @@ fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct int
     res->index = index;
     struct apply a = {
         .ctx = res, .tmp = tmp, .t = t, .index = index, .now = in->time, .res = res};
-    if (dispatch(&a, in) == 0)
+    ASSERT(index > state_applied(t)); /* each entry once, in their order */
+    int rc = dispatch(&a, in);
+    ASSERT((rc == 0) == (res->err.code == 0));
+    if (rc == 0)
         apply_finish(&a);
     HASH_CLEAR(hh, a.at_jobs);
     HASH_CLEAR(hh, a.at_evals);

@@ -57,6 +57,7 @@ load_node(struct apply *a, const char *id)
         list_add(a->tmp, live, al);
         o.unknown |= str_eq(al->client_status, ALLOC_UNKNOWN);
     }
+    ASSERT(live.n <= all.n);
     for (size_t i = 0; i < live.n && !o.may_wait; i++)
         o.may_wait = may_wait(a, live.v[i]);
     o.live = live.v;
@@ -291,6 +292,7 @@ set_status(struct apply *a, struct node *n, const char *to, const char *why)
     bool was_responsive = node_responsive(n);
     bool stays = str_eq(n->status, to);
     n->status = to;
+    ASSERT(node_responsive(n) || str_eq(to, NODE_DOWN) || str_eq(to, NODE_DISCONNECTED));
     if (!stays)
         n->status_updated_at = a->now / NS_PER_S;
     if (was_responsive && !node_responsive(n)) /* S5 */
@@ -317,6 +319,7 @@ missed(struct apply *a, struct node *n, uint64_t seen)
         return 0;
     }
     set_status(a, n, o.may_wait ? NODE_DISCONNECTED : NODE_DOWN, "Node heartbeat missed");
+    ASSERT(n->last_missed_heartbeat_index != 0); /* the gate is closed (S5) */
     node_evals(a, n->id, &o);
     return 0;
 }

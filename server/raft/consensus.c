@@ -195,6 +195,7 @@ step(struct consensus *c, struct raft_event *ev)
     memset(&in, 0, sizeof(in));
     uint64_t term = c->r.current_term;
     uint64_t vote = c->r.voted_for;
+    uint64_t commit = ev->type != RAFT_START ? raft_commit_index(&c->r) : 0;
     int rv = raft_step(&c->r, ev, &in);
     if (rv != 0)
         return code_of(rv);
@@ -225,6 +226,10 @@ step(struct consensus *c, struct raft_event *ev)
         u.install = &snap;
     }
     u.commit = raft_commit_index(&c->r);
+    if (ev->type != RAFT_START) { /* what the paper promises, whatever the library did */
+        ASSERT(u.term >= term && (u.term > term || vote == 0 || u.vote == vote));
+        ASSERT(u.first == 0 || u.first > commit); /* nothing committed is replaced */
+    }
     u.timeout_ms = next_timeout(c);
     c->on_update(c->arg, &u);
     /* What became leader by election may have appended the library's barrier: its data is ours. */
@@ -557,6 +562,7 @@ receive_split(struct consensus *c, int64_t now, const struct peer_msg *m)
             return rc;
         from += n;
     } while (from < m->n);
+    ASSERT(from == m->n);
     return 0;
 }
 

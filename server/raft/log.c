@@ -95,6 +95,7 @@ remove_old(struct raft_log *l, uint64_t index)
 {
     pthread_mutex_lock(&l->mutex);
     size_t n = 0;
+    ASSERT(l->n_segs > 0);
     while (n + 1 < l->n_segs && l->segs[n + 1].first <= index + 1)
         n++;
     struct segment *old = mem_dup(NULL, l->segs, (n + 1) * sizeof(*old));
@@ -150,6 +151,8 @@ void
 raft_log_set_hard(struct raft_log *l, uint64_t term, uint64_t vote)
 {
     const char *what = "";
+    ASSERT(term >= l->hard.term); /* and one vote in a term */
+    ASSERT(term > l->hard.term || l->hard.vote == 0 || vote == l->hard.vote);
     int rc = hard_set(&l->hard, term, vote, &what);
     if (rc < 0)
         disk_fatal(l, what, -rc);
@@ -172,6 +175,7 @@ spare_make(struct raft_log *l)
 static int
 spare_use(struct raft_log *l, const char *name)
 {
+    ASSERT(l->spare);
     if (renameat(l->dirfd, SPARE, l->dirfd, name) != 0)
         return -errno;
     l->spare = false;
@@ -213,6 +217,7 @@ static bool
 segment_create(struct raft_log *l, uint64_t first, size_t need)
 {
     size_t size = l->segment_bytes;
+    ASSERT(first > 0);
     if (size < need + SEGMENT_HEAD)
         size = need + SEGMENT_HEAD;
     int rc;
@@ -443,6 +448,7 @@ static bool
 write_range(struct raft_log *l, const uint8_t *p, size_t n)
 {
     int rc;
+    ASSERT(l->fd >= 0 && l->off + n <= l->segs[l->n_segs - 1].size);
     /* Space is reserved, but a file system that copies on write may lack it all the same. */
     while ((rc = fd_pwrite_full(l->fd, p, n, (off_t)l->off)) < 0) {
         if (!errno_is_shortage(-rc))
@@ -668,7 +674,7 @@ queue_put(struct raft_log *l, const struct record *r)
 void
 raft_log_append(struct raft_log *l, const struct record *r)
 {
-    ASSERT(r->index == l->last + 1);
+    ASSERT(r->index == l->last + 1 && r->type != RECORD_TRUNCATE);
     pthread_mutex_lock(&l->mutex);
     queue_put(l, r);
     l->queue_last = r->index;
@@ -715,6 +721,7 @@ void
 raft_log_reset(struct raft_log *l, uint64_t index)
 {
     raft_log_sync(l);
+    ASSERT(l->queue.len == 0 && !l->busy); /* the files are ours alone */
     uint64_t keep = index + 1;
     for (size_t i = 0; i < l->n_segs; i++) {
         char name[40];
@@ -734,6 +741,7 @@ raft_log_reset(struct raft_log *l, uint64_t index)
 void
 raft_log_compact(struct raft_log *l, uint64_t index)
 {
+    ASSERT(index <= l->last);
     pthread_mutex_lock(&l->mutex);
     size_t n = 0;
     while (n + 1 < l->n_segs && l->segs[n + 1].first <= index + 1)

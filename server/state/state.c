@@ -345,6 +345,7 @@ void
 state_set_applied(struct state_txn *t, uint64_t index, uint64_t term)
 {
     uint8_t v[16];
+    ASSERT(t->write && index > state_applied(t) && term >= state_applied_term(t));
     be64_put(v, index);
     be64_put(v + 8, term);
     int rc = table_put(t->t, t->s->t[T_META], SLICE(applied_key, sizeof(applied_key)),

@@ -18,6 +18,7 @@ changed(struct state_txn *t, enum state_table table, uint64_t index, uint64_t ke
     uint8_t v[8];
     if (index == 0)
         return;
+    ASSERT(index >= t->touched[table]);
     if (t->touched[table] != index) {
         be64_put(v, index);
         int rc = table_put(t->t, t->s->t[T_META], SLICE(k, sizeof(k)), SLICE(v, sizeof(v)));
