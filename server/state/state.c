@@ -43,62 +43,6 @@ state_fatal(const struct state *s, const char *what, int code)
     log_fatal_exit();
 }
 
-/* --- watch keys: as the rows of tables.h have them --- */
-
-static uint64_t
-watch_key(char kind, struct key about)
-{
-    return key_watch(kind, &about);
-}
-
-uint64_t
-state_key_job(const char *ns, const char *id)
-{
-    return watch_key('j', key2(ns, id));
-}
-
-uint64_t
-state_key_node(const char *id)
-{
-    return watch_key('n', key1(id));
-}
-
-uint64_t
-state_key_alloc(const char *id)
-{
-    return watch_key('a', key1(id));
-}
-
-uint64_t
-state_key_eval(const char *id)
-{
-    return watch_key('e', key1(id));
-}
-
-uint64_t
-state_key_job_allocs(const char *ns, const char *id)
-{
-    return watch_key('J', key2(ns, id));
-}
-
-uint64_t
-state_key_job_evals(const char *ns, const char *id)
-{
-    return watch_key('V', key2(ns, id));
-}
-
-uint64_t
-state_key_node_allocs(const char *node_id)
-{
-    return watch_key('N', key1(node_id));
-}
-
-uint64_t
-state_key_eval_allocs(const char *eval_id)
-{
-    return watch_key('E', key1(eval_id));
-}
-
 /* --- opening --- */
 
 #define MAP_SPARE ((size_t)1 << 30)

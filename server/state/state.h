@@ -27,6 +27,7 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "common/str.h"
 #include "server/limits.h"
 #include "server/state/tables.h"
 
@@ -155,13 +156,14 @@ struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
 void state_iter_end(struct state_iter *it);
 
 /* --- watch keys: what a blocking query can wait for besides whole tables (server/state/watch.h) --- */
-uint64_t state_key_job(const char *ns, const char *id);         /* job, its summary, versions */
-uint64_t state_key_node(const char *id);
-uint64_t state_key_alloc(const char *id);
-uint64_t state_key_eval(const char *id);
-uint64_t state_key_job_allocs(const char *ns, const char *id);
-uint64_t state_key_job_evals(const char *ns, const char *id);
-uint64_t state_key_node_allocs(const char *node_id);
-uint64_t state_key_eval_allocs(const char *eval_id);
+uint64_t state_watch_key(char kind, const char *a, const char *b); /* b NULL: nothing more */
+#define state_key_job(ns, id) state_watch_key('j', ns, str_or(id, "")) /* job, its summary, versions */
+#define state_key_node(id) state_watch_key('n', id, NULL)
+#define state_key_alloc(id) state_watch_key('a', id, NULL)
+#define state_key_eval(id) state_watch_key('e', id, NULL)
+#define state_key_job_allocs(ns, id) state_watch_key('J', ns, str_or(id, ""))
+#define state_key_job_evals(ns, id) state_watch_key('V', ns, str_or(id, ""))
+#define state_key_node_allocs(node_id) state_watch_key('N', node_id, NULL)
+#define state_key_eval_allocs(eval_id) state_watch_key('E', eval_id, NULL)
 
 #endif

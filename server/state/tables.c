@@ -184,3 +184,11 @@ key_watch(char kind, const struct key *about)
     uint64_t h = XXH3_64bits_withSeed(about->b, about->n, (uint64_t)kind);
     return h != 0 ? h : 1; /* 0 is none */
 }
+
+uint64_t
+state_watch_key(char kind, const char *a, const char *b)
+{
+    struct key about = b != NULL ? key2(a, b) : key1(a);
+
+    return key_watch(kind, &about);
+}
