@@ -37,8 +37,7 @@ inherit(struct opt_i64 *o, const struct opt_i64 *from)
         *o = *from;
 }
 
-/* --- constraints ---------------------------------------------------------------------------------
- */
+/* --- constraints --- */
 
 static void
 affinities(struct affinity_list *l)
@@ -54,8 +53,7 @@ spreads(struct spread_list *l)
         set_opt(&l->v[i]->weight, 50);
 }
 
-/* --- policies ------------------------------------------------------------------------------------
- */
+/* --- policies --- */
 
 static struct restart_policy *
 restart(const void *ctx, struct restart_policy *p, bool batch)
@@ -153,8 +151,7 @@ update(const void *ctx, struct update_strategy *u, const struct update_strategy 
     return u;
 }
 
-/* --- group and task ------------------------------------------------------------------------------
- */
+/* --- group and task --- */
 
 static void
 network(const void *ctx, struct network_resource *n)
@@ -251,8 +248,7 @@ drop_empty(const struct type *t, void *obj)
     }
 }
 
-/* --- what Nomad's own JSON says without meaning anything
- * ------------------------------------------- */
+/* --- what Nomad's own JSON says without meaning anything --- */
 
 static const char *
 text_of(const struct value *map, const char *key)
@@ -381,8 +377,7 @@ job_canonicalize(const void *ctx, struct job *j)
     j->migrate = NULL;
 }
 
-/* --- implied constraints
- * --------------------------------------------------------------------------- */
+/* --- implied constraints --- */
 
 static bool
 constrains(const struct constraint_list *l, const char *attribute)

@@ -59,8 +59,7 @@ one_of(const char *s, const char *const *words, size_t n)
     one_of((s), (const char *const[]){__VA_ARGS__},                                                \
            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
-/* --- constraints
- * ----------------------------------------------------------------------------------- */
+/* --- constraints --- */
 
 /* What a node can be asked for; anything else would hold on no node, or on all of them. */
 static void
@@ -119,8 +118,7 @@ constraints(struct check *c, const struct constraint_list *l)
         constraint(c, l->v[i]);
 }
 
-/* --- policies
- * -------------------------------------------------------------------------------------- */
+/* --- policies --- */
 
 static void
 restart(struct check *c, const struct restart_policy *p)
@@ -195,8 +193,7 @@ migrate(struct check *c, const struct migrate_strategy *m)
         complain(c, "migrate: min_healthy_time must be shorter than healthy_deadline");
 }
 
-/* --- networks
- * -------------------------------------------------------------------------------------- */
+/* --- networks --- */
 
 static bool
 label_valid(const char *s)
@@ -318,8 +315,7 @@ network(struct check *c, const struct network_resource *n)
         }
 }
 
-/* --- task
- * ------------------------------------------------------------------------------------------ */
+/* --- task --- */
 
 static void
 task_name(struct check *c, const struct task *t)
@@ -431,8 +427,7 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     c->task = NULL;
 }
 
-/* --- group and job
- * --------------------------------------------------------------------------------- */
+/* --- group and job --- */
 
 static void
 group_tasks(struct check *c, const struct task_group *g, const struct job_limits *limits)

@@ -56,7 +56,7 @@ config_list(struct check *c, const char *name, const char *field)
         complain(c, "%s has %zu elements: at most %zu are allowed", name, v->list.n, most(field));
 }
 
-/* ---- how large it is -------------------------------------------------------------------------- */
+/* --- how large it is --- */
 
 enum {
     HEAD = 3,              /* bytes in front of a text on its way */
@@ -173,7 +173,7 @@ load(struct check *c, const struct launch_load *shared)
                  l.bytes, JOB_LAUNCH_MAX);
 }
 
-/* ---- the task --------------------------------------------------------------------------------- */
+/* --- the task --- */
 
 /* Of the drivers whose config becomes a launch; what another one's means, that one knows. */
 static void

@@ -79,17 +79,6 @@ api_ask(struct cmd *c, const char *method, const char *target)
     return ask;
 }
 
-int
-api_status(const struct err *e)
-{
-    const char *p = strstr(e->text, "Unexpected response code: ");
-    int64_t code = 0;
-    char t[4] = "";
-    if (p && str_copy(t, sizeof(t), p + 26))
-        return 0;
-    return p && num_parse_i64(t, &code) == 0 ? (int)code : 0;
-}
-
 static int
 fetch(struct cmd *c, const struct http_ask *ask, struct http_resp **ret, struct err *e)
 {

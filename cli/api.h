@@ -30,8 +30,6 @@ int api_get_value(struct cmd *c, const char *target, struct value **ret, struct 
 /* Sends `body` (of type bt, NULL: none) and decodes the answer (NULL: ignored). */
 int api_send(struct cmd *c, const char *method, const char *target, const struct type *bt,
              const void *body, const struct type *t, void **ret, struct err *e);
-/* Status of the last failed request; 0: there was no answer. */
-int api_status(const struct err *e);
 /* The ask that carries our headers, for streams. Owned by c. */
 struct http_ask *api_ask(struct cmd *c, const char *method, const char *target);
 

@@ -200,13 +200,6 @@ fmt_join(struct cmd *c, const struct str_list *l, const char *sep)
     return mem_strdup(c, buf_str(&b));
 }
 
-const char *
-fmt_limit(struct cmd *c, const char *s, size_t max)
-{
-    s = str_or(s, "");
-    return strlen(s) <= max ? s : mem_printf(c, "%.*s...", (int)max - 3, s);
-}
-
 /* --- JSON and templates --- */
 
 bool

@@ -40,7 +40,6 @@ const char *fmt_time(struct cmd *c, int64_t ns);
 /* "3m20s ago", "25s from now" */
 const char *fmt_ago(struct cmd *c, int64_t ns);
 const char *fmt_join(struct cmd *c, const struct str_list *l, const char *sep);
-const char *fmt_limit(struct cmd *c, const char *s, size_t max);
 
 /* --- -json and -t --- */
 struct output {

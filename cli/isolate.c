@@ -80,7 +80,7 @@ await(struct run *x)
     return r < 0 ? err_set(&x->err, r, "the warden does not answer") : x->err.code;
 }
 
-/* --- the spec -------------------------------------------------------------------------------- */
+/* --- the spec --- */
 
 static int
 read_spec(struct cmd *c, const char *path, struct launch_spec **ret, struct err *e)
@@ -124,7 +124,7 @@ make_spec(struct cmd *c, bool command, struct launch_spec **ret, struct err *e)
     return 0;
 }
 
-/* --- a warden of our own ---------------------------------------------------------------------- */
+/* --- a warden of our own --- */
 
 static int
 make_policy(struct run *x, char **ret_path, struct err *e)
@@ -240,7 +240,7 @@ stop_warden(struct run *x)
     (void)dir_remove(AT_FDCWD, x->dir, NULL);
 }
 
-/* --- the task -------------------------------------------------------------------------------- */
+/* --- the task --- */
 
 static void
 copy_logs(struct run *x)

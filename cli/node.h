@@ -9,8 +9,6 @@
 
 /* Full id from a prefix; NULL when that was said and *ret_code set. */
 const char *node_find(struct cmd *c, const char *prefix, int *ret_code);
-/* Id of the node that the addressed agent is; NULL when it is none, which was said. */
-const char *node_self(struct cmd *c);
 /* The node that is named, or with `self` the agent's. */
 const char *node_arg(struct cmd *c, bool self, int *ret_code);
 

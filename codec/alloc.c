@@ -71,7 +71,7 @@ arena_bytes(struct arena *a, size_t n)
     return p;
 }
 
-void *
+static void *
 arena_aligned(struct arena *a, size_t n)
 {
     size_t pad = (8 - ((uintptr_t)a->p & 7)) & 7;

@@ -111,8 +111,9 @@ const struct field *type_field(const struct type *t, const char *wire, size_t le
 const struct field *type_field_hcl(const struct type *t, const char *hcl);
 void *type_new(const void *ctx, const struct type *t);
 
-/* --- JSON --- (RFC 8259, exact int64; durations as integer ns, or as Go text when reading; times as
- * RFC 3339; bytes as base64). Errors name the path ("Job.TaskGroups[0].Count"), line and column. */
+/* --- JSON --- */
+/* RFC 8259, exact int64; durations as integer ns, or as Go text when reading; times as RFC 3339; bytes as
+ * base64. Errors name the path ("Job.TaskGroups[0].Count"), line and column. */
 int json_decode(const void *ctx, const struct type *t, const char *s, size_t n, unsigned flags,
                 struct budget *b, void **ret, struct err *e);
 /* A JSON list of objects (null: none). Any list of structs can be cast to and from it; ret->v, a
@@ -132,8 +133,9 @@ int json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b
 void json_encode_value(struct buf *out, const struct value *v, unsigned flags);
 void json_put_string(struct buf *out, const char *s, size_t n); /* quoted and escaped */
 
-/* --- msgpack --- objects are maps from field id to value; zero, NULL and unset fields are left out;
- * unknown ids are skipped (forward compatibility). */
+/* --- msgpack --- */
+/* Objects are maps from field id to value; zero, NULL and unset fields are left out; unknown ids are skipped
+ * (forward compatibility). */
 int mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
               void **ret, struct err *e);
 /* The same, but an unknown id of the outermost object is -ERR_UNSUPPORTED, named: it says more than we

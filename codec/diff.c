@@ -300,7 +300,7 @@ flatten(struct differ *d, const char *name, const struct value *old, const struc
     }
 }
 
-struct diff_object *
+static struct diff_object *
 diff_values(const void *ctx, const struct diff_rules *r, const char *name, const struct value *old,
             const struct value *new)
 {

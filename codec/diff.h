@@ -44,8 +44,6 @@ struct diff_rules {
 /* Either of old and new may be NULL (added, deleted), not both. All is owned by ctx. */
 struct diff_object *diff_structs(const void *ctx, const struct diff_rules *r, const char *name,
                                  const struct type *t, const void *old, const void *new);
-struct diff_object *diff_values(const void *ctx, const struct diff_rules *r, const char *name,
-                                const struct value *old, const struct value *new);
 const char *diff_type_name(enum diff_type t); /* "None", "Added", "Deleted", "Edited" */
 
 #endif

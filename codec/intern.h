@@ -123,9 +123,9 @@ field_empty(const struct field *f, const void *p)
     }
 }
 
-/* --- allocation of one object tree ---
- * Structs, arrays and containers of values are talloc chunks owned directly by the root, strings
- * and scalar values lie in blocks owned by the root. */
+/* --- allocation of one object tree --- */
+/* Structs, arrays and containers of values are talloc chunks owned directly by the root, strings and scalar
+ * values lie in blocks owned by the root. */
 struct arena {
     const void *root;
     char *p;
@@ -139,7 +139,6 @@ void *arena_root(struct arena *a, const void *ctx, const struct type *t, size_t 
 /* All return NULL when the budget is spent. */
 void *arena_zalloc(struct arena *a, size_t size, const char *type);
 char *arena_bytes(struct arena *a, size_t n);   /* not aligned, not zeroed */
-void *arena_aligned(struct arena *a, size_t n); /* 8-byte aligned, zeroed */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 /* Room for element n of a growing array; new elements are zeroed. Capacities are powers of two, as
  * list_add and codec_map_put expect. */

@@ -33,15 +33,6 @@ fd_cleanup(int *fd)
     fd_close(fd);
 }
 
-int
-fd_set_nonblock(int fd)
-{
-    int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return -errno;
-    return 0;
-}
-
 bool
 fd_near_limit(int fd, unsigned kept)
 {

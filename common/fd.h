@@ -25,7 +25,6 @@ void fd_cleanup(int *fd);
 /* Closes if >= 0 and sets to -1; keeps errno. */
 void fd_close(int *fd);
 
-int fd_set_nonblock(int fd);
 /* The kernel gives the lowest number that is free, so a new fd that is one of the last `kept` below the
  * limit of open files (fewer where that is below 256) says that nearly all are taken. */
 bool fd_near_limit(int fd, unsigned kept);

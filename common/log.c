@@ -52,7 +52,7 @@ log_set_level(enum log_level level)
     level_now = (int)level;
 }
 
-bool
+static bool
 log_enabled(enum log_level level)
 {
     return (int)level >= level_now || (int)level >= tap.level;

@@ -39,8 +39,7 @@ driver_extra(void)
     return extra;
 }
 
-/* ---- checks -----------------------------------------------------------------------------------
- */
+/* --- checks --- */
 
 static const char *
 wanted(enum driver_option_kind k)
@@ -158,8 +157,7 @@ driver_check(const struct driver *d, const struct value *config, struct err *e)
     return 0;
 }
 
-/* ---- readers ----------------------------------------------------------------------------------
- */
+/* --- readers --- */
 
 const char *
 driver_string(const struct value *config, const char *name, const char *dflt)

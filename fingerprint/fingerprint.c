@@ -32,7 +32,7 @@ fingerprint_set_int(struct node *node, const char *name, int64_t value)
     fingerprint_set(node, name, mem_printf(tmp, "%lld", (long long)value));
 }
 
-void
+static void
 fingerprint_nomad(struct node *node, const struct fingerprint_config *cfg)
 {
     fingerprint_set(node, "nomad.version", NOMAD_VERSION);

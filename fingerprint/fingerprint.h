@@ -29,23 +29,22 @@ struct fingerprint_config { /* zeros and NULLs: detect */
 /* All families, into node->attributes and node->node_resources (made when NULL), owned by `node`. */
 void fingerprint_run(struct node *node, const struct fingerprint_config *cfg);
 
-/* --- the families ------------------------------------------------------------------------------- */
+/* --- the families --- */
 void fingerprint_cpu(struct node *node, const struct fingerprint_config *cfg);
 void fingerprint_memory(struct node *node, const struct fingerprint_config *cfg);
 void fingerprint_storage(struct node *node, const struct fingerprint_config *cfg);
 void fingerprint_network(struct node *node, const struct fingerprint_config *cfg);
 void fingerprint_host(struct node *node, const struct fingerprint_config *cfg);
 void fingerprint_cgroup(struct node *node, const struct fingerprint_config *cfg);
-void fingerprint_nomad(struct node *node, const struct fingerprint_config *cfg);
 
-/* --- helpers of the families -------------------------------------------------------------------- */
+/* --- helpers of the families --- */
 /* NULL or "" deletes. */
 void fingerprint_set(struct node *node, const char *name, const char *value);
 void fingerprint_set_int(struct node *node, const char *name, int64_t value);
 /* The memory nodes of sysfs, which tests have elsewhere. */
 void fingerprint_numa(struct node *node, const char *dir);
 
-/* --- parsers, pure ------------------------------------------------------------------------------- */
+/* --- parsers, pure --- */
 struct fingerprint_cpuinfo {
     int64_t cores;
     int64_t mhz;          /* of the fastest core; 0: not told */

@@ -12,8 +12,7 @@
 #include "common/str.h"
 #include "jobspec/eval.h"
 
-/* --- scalars
- * --------------------------------------------------------------------------------------- */
+/* --- scalars --- */
 
 /* The shortest decimal that reads back as the same number. */
 static const char *
@@ -91,8 +90,7 @@ value_sort_cmp(const void *a, const void *b)
     return value_compare(*(struct value *const *)a, *(struct value *const *)b);
 }
 
-/* --- type constraints
- * ------------------------------------------------------------------------------ */
+/* --- type constraints --- */
 
 static const struct vtype vt_any = {.kind = VT_ANY};
 
@@ -199,7 +197,7 @@ vtype_parse(struct hcl_eval *ev, const struct expr *e)
     return parse_simple(ev, &e->r, "");
 }
 
-const char *
+static const char *
 vtype_name(const struct vtype *t)
 {
     static const char *const names[] = {"a value", "a string", "a number",  "a bool", "a list",
@@ -207,8 +205,7 @@ vtype_name(const struct vtype *t)
     return names[t->kind];
 }
 
-/* --- conversion to a type
- * -------------------------------------------------------------------------- */
+/* --- conversion to a type --- */
 
 struct conv {
     struct hcl_eval *ev;

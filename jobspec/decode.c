@@ -10,6 +10,19 @@
 #include "common/str.h"
 #include "jobspec/parse.h"
 
+/* Decodes into obj, going on after errors. `r`: what is named when something is missing. False
+ * after a diagnostic. */
+static bool decode_body(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
+                        const struct type *t, void *obj, const struct hcl_range *r);
+typedef bool decode_each(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
+                         void *arg);
+/* Calls fn for each block with `dynamic` ones expanded; false when any call or the expansion fails. */
+static bool decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
+                          decode_each *fn, void *arg);
+/* A body without schema: blocks in it become lists of maps. NULL after a diagnostic. */
+static struct value *decode_value(struct decoder *dc, const struct hcl_body *body,
+                                  const struct hcl_scope *sc);
+
 enum { FIELDS_MAX = 128, NAMES_MAX = 200, COPY_COST = 1024 };
 
 /* The state of one body while it is decoded. */
@@ -55,8 +68,7 @@ measure(struct decoder *dc, const struct hcl_range *r, const struct value *v)
            ev_charge(dc->ev, r, 0, (steps - dc->ev->steps_left) * COPY_COST);
 }
 
-/* --- names
- * ----------------------------------------------------------------------------------------- */
+/* --- names --- */
 
 static bool
 refuse_unknown(struct decoder *dc, const struct type *t, const struct hcl_range *r,
@@ -99,10 +111,10 @@ check_later(struct decoder *dc, const struct field *f, const struct target *to,
     return refuse_value(dc, r, f);
 }
 
-/* --- blocks
- * ---------------------------------------------------------------------------------------- */
+/* --- blocks --- */
 
-void
+/* Appends to a list field of struct pointers. */
+static void
 decode_append(const void *ctx, void *list, void *elem)
 {
     struct {
@@ -300,8 +312,7 @@ block_from_expr(struct decoder *dc, const struct attr *a, const struct expr *e,
     return take_block(dc, &b, sc, f, to);
 }
 
-/* --- attributes
- * ------------------------------------------------------------------------------------ */
+/* --- attributes --- */
 
 /* In loose files a map may be a list of maps. What is no such list comes back as it is. */
 static struct value *
@@ -387,7 +398,7 @@ check_required(struct decoder *dc, const struct target *to)
     return ok;
 }
 
-bool
+static bool
 decode_body(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
             const struct type *t, void *obj, const struct hcl_range *r)
 {
@@ -400,8 +411,7 @@ decode_body(struct decoder *dc, const struct hcl_body *body, const struct hcl_sc
     return check_required(dc, &to) && ok;
 }
 
-/* --- dynamic
- * --------------------------------------------------------------------------------------- */
+/* --- dynamic --- */
 
 struct dynamic {
     const struct expr *for_each, *labels;
@@ -494,7 +504,7 @@ expand(struct decoder *dc, const struct block *b, const struct hcl_scope *sc, de
     return ok;
 }
 
-bool
+static bool
 decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
               decode_each *fn, void *arg)
 {
@@ -509,8 +519,7 @@ decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_
     return ok && !dc->ev->exhausted;
 }
 
-/* --- free form
- * ------------------------------------------------------------------------------------- */
+/* --- free form --- */
 
 static bool
 value_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc, void *arg)
@@ -538,7 +547,7 @@ value_block(struct decoder *dc, const struct block *b, const struct hcl_scope *s
     return true;
 }
 
-struct value *
+static struct value *
 decode_value(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc)
 {
     struct value *v = value_map(dc->ctx);
@@ -552,8 +561,7 @@ decode_value(struct decoder *dc, const struct hcl_body *body, const struct hcl_s
     return decode_blocks(dc, body, sc, value_block, v) && ok ? v : NULL;
 }
 
-/* --- public
- * ---------------------------------------------------------------------------------------- */
+/* --- public --- */
 
 int
 hcl_decode(const void *ctx, const struct hcl_body *body, const struct type *t, unsigned flags,

@@ -31,25 +31,10 @@ struct decoder {
     size_t blocks;
 };
 
-/* Decodes into obj, going on after errors. `r`: what is named when something is missing. False
- * after a diagnostic. */
-bool decode_body(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
-                 const struct type *t, void *obj, const struct hcl_range *r);
 /* As decode_body for a block, labels too. */
 bool decode_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
                   const struct type *t, void *obj);
-/* A body without schema: blocks in it become lists of maps. NULL after a diagnostic. */
-struct value *decode_value(struct decoder *dc, const struct hcl_body *body,
-                           const struct hcl_scope *sc);
-/* Calls fn for each block with `dynamic` ones expanded; false when any call or the expansion fails.
- */
-typedef bool decode_each(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
-                         void *arg);
-bool decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
-                   decode_each *fn, void *arg);
 bool decode_refuse_later(struct decoder *dc, const struct hcl_range *r, const char *name);
-/* Appends to a list field of struct pointers. */
-void decode_append(const void *ctx, void *list, void *elem);
 
 /* decode_set.c: one value into one field. */
 bool decode_set(struct decoder *dc, const struct field *f, void *obj, const struct value *v,

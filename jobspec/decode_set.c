@@ -213,8 +213,7 @@ decode_set(struct decoder *dc, const struct field *f, void *obj, const struct va
     return true;
 }
 
-/* --- defaults
- * -------------------------------------------------------------------------------------- */
+/* --- defaults --- */
 
 static bool
 int_at_default(const struct field *f, int64_t v)

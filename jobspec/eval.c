@@ -10,7 +10,7 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "jobspec/eval_in.h"
+#include "jobspec/eval_int.h"
 #include "jobspec/func/func.h"
 #include "jobspec/lex.h"
 
@@ -49,8 +49,7 @@ fail(struct hcl_eval *ev, const struct hcl_range *r, const char *summary, const 
     return NULL;
 }
 
-/* --- making values
- * --------------------------------------------------------------------------------- */
+/* --- making values --- */
 
 enum { VALUE_COST = 160 }; /* a value with the head of its allocation */
 
@@ -173,8 +172,7 @@ ev_get(const struct value *map, const char *key)
     return NULL;
 }
 
-/* --- references
- * ------------------------------------------------------------------------------------ */
+/* --- references --- */
 
 static const struct hcl_scope *
 find(const struct hcl_scope *sc, const char *name)
@@ -408,8 +406,7 @@ eval_splat(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
     return out;
 }
 
-/* --- operators
- * ------------------------------------------------------------------------------------- */
+/* --- operators --- */
 
 struct value *
 ev_bad_operand(struct hcl_eval *ev, const struct expr *e, const struct value *v, const char *need)
@@ -543,8 +540,7 @@ eval_cond(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     return ev_expr(ev, sc, b ? e->b : e->c);
 }
 
-/* --- collections
- * ----------------------------------------------------------------------------------- */
+/* --- collections --- */
 
 static struct value *
 eval_tuple(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
@@ -699,8 +695,7 @@ for_object(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
     return out;
 }
 
-/* --- all
- * ------------------------------------------------------------------------------------------- */
+/* --- all --- */
 
 static struct value *
 eval_kind(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)

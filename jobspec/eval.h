@@ -52,8 +52,7 @@ bool ev_charge(struct hcl_eval *ev, const struct hcl_range *r, size_t steps, siz
 /* True when e refers to a name that is not bound: known at run time only. */
 bool ev_is_runtime(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e);
 
-/* --- values
- * ---------------------------------------------------------------------------------------- */
+/* --- values --- */
 
 /* Collections of known size: fill v[0..n). Charged; NULL after a diagnostic. */
 struct value *ev_list(struct hcl_eval *ev, const struct hcl_range *r, size_t n);
@@ -76,8 +75,7 @@ bool value_integer(const struct value *v, int64_t *ret);
 bool value_truth(const struct value *v, bool *ret); /* true, false, "true", "false" */
 int value_sort_cmp(const void *a, const void *b);   /* qsort over struct value * */
 
-/* --- type constraints: string, list(number), object({a = string}) …
- * ------------------------------- */
+/* --- type constraints: string, list(number), object({a = string}) … --- */
 
 enum vtype_kind {
     VT_ANY,
@@ -105,6 +103,5 @@ const struct vtype *vtype_parse(struct hcl_eval *ev, const struct expr *e);
 /* NULL when v does not fit, with the reason in `why` ("at element 2: a number is needed"). */
 struct value *vtype_convert(struct hcl_eval *ev, const struct hcl_range *r, const struct vtype *t,
                             struct value *v, char *why, size_t why_size);
-const char *vtype_name(const struct vtype *t);
 
 #endif

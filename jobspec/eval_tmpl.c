@@ -6,7 +6,7 @@
 
 #include "common/buf.h"
 #include "common/mem.h"
-#include "jobspec/eval_in.h"
+#include "jobspec/eval_int.h"
 
 /* The source of "${…}" without "~". */
 static void

@@ -15,8 +15,7 @@
 #include "jobspec/parse.h"
 #include "jobspec/vars.h"
 
-/* --- constraints
- * ----------------------------------------------------------------------------------- */
+/* --- constraints --- */
 
 static int
 constraint_sugar(struct decoder *dc, const char **ltarget, const char **rtarget,
@@ -46,8 +45,7 @@ constraint_sugar(struct decoder *dc, const char **ltarget, const char **rtarget,
     return 1;
 }
 
-/* --- networks
- * -------------------------------------------------------------------------------------- */
+/* --- networks --- */
 
 static int
 network_port(struct decoder *dc, struct network_resource *net, const struct block *b,
@@ -63,8 +61,7 @@ network_port(struct decoder *dc, struct network_resource *net, const struct bloc
     return 1;
 }
 
-/* --- hooks
- * ----------------------------------------------------------------------------------------- */
+/* --- hooks --- */
 
 static int
 hook_attr(struct decoder *dc, const struct type *t, void *obj, const struct attr *a,
@@ -138,8 +135,7 @@ hook_names(const struct type *t)
 
 static const struct decode_hooks hooks = {hook_attr, hook_block, hook_names};
 
-/* --- the file
- * -------------------------------------------------------------------------------------- */
+/* --- the file --- */
 
 static void
 name_equals(const struct constraint_list *l)

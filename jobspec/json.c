@@ -286,8 +286,7 @@ parse_json_file(const void *ctx, const struct hcl_source *src, struct hcl_sink *
     return body_of_object(ctx, e, sink);
 }
 
-/* --- objects as bodies ---------------------------------------------------------------------------
- */
+/* --- objects as bodies --- */
 
 struct hcl_body *
 body_of_object(const void *ctx, const struct expr *e, struct hcl_sink *sink)

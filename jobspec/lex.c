@@ -58,8 +58,7 @@ lex_token_name(enum tok_type t)
     return token_names[t];
 }
 
-/* --- characters ----------------------------------------------------------------------------------
- */
+/* --- characters --- */
 
 static int
 peek(const struct lexer *lx, size_t ahead)
@@ -144,8 +143,7 @@ lex_is_ident(const char *s, size_t n)
     return n > 0 && ident_len(s, n) == n;
 }
 
-/* --- tokens --------------------------------------------------------------------------------------
- */
+/* --- tokens --- */
 
 static void
 fail(struct lexer *lx, struct token *t, struct hcl_pos from, const char *summary,

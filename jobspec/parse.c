@@ -101,7 +101,8 @@ parse_push(struct parser *p, struct expr *e, struct expr *child)
     e->list[e->n++] = child;
 }
 
-const char *
+/* A quoted string without templates: block labels and names. NULL after a diagnostic. */
+static const char *
 parse_plain_string(struct parser *p, struct hcl_range *ret_r)
 {
     struct hcl_range at = p->tok.r;
@@ -116,8 +117,7 @@ parse_plain_string(struct parser *p, struct hcl_range *ret_r)
     return e->value->str.s;
 }
 
-/* --- bodies --------------------------------------------------------------------------------------
- */
+/* --- bodies --- */
 
 static struct hcl_body *parse_body(struct parser *p, enum tok_type end);
 

@@ -51,7 +51,5 @@ char *parse_text(struct parser *p, const struct hcl_range *r);
 void parse_expected(struct parser *p, const char *summary, const char *what);
 void parse_error(struct parser *p, const struct hcl_range *r, const char *summary,
                  const char *detail);
-/* A quoted string without templates: block labels and names. NULL after a diagnostic. */
-const char *parse_plain_string(struct parser *p, struct hcl_range *ret_r);
 
 #endif

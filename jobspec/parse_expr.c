@@ -315,8 +315,7 @@ parse_primary(struct parser *p)
     }
 }
 
-/* --- what follows a value: .name .0 .* [i] [*] ---------------------------------------------------
- */
+/* --- what follows a value: .name .0 .* [i] [*] --- */
 
 static struct expr *
 attr_of(struct parser *p, struct expr *e)
@@ -440,8 +439,7 @@ parse_postfix(struct parser *p, struct expr *e)
     return NULL;
 }
 
-/* --- operators -----------------------------------------------------------------------------------
- */
+/* --- operators --- */
 
 static struct expr *
 parse_unary(struct parser *p)

@@ -39,8 +39,7 @@ add_part(struct parser *p, struct parts *ps, enum part_kind kind, const struct h
     return q;
 }
 
-/* --- escapes -------------------------------------------------------------------------------------
- */
+/* --- escapes --- */
 
 static void
 bad_escape(struct parser *p, const struct hcl_range *r, size_t at, size_t n, const char *detail)
@@ -148,8 +147,7 @@ unescape(struct parser *p, const struct hcl_range *r, bool quoted, const char **
     return true;
 }
 
-/* --- reading parts -------------------------------------------------------------------------------
- */
+/* --- reading parts --- */
 
 static bool
 word(struct parser *p, const char *w)
@@ -244,8 +242,7 @@ read_parts(struct parser *p, struct parts *ps, enum tok_type end)
     return true;
 }
 
-/* --- stripping -----------------------------------------------------------------------------------
- */
+/* --- stripping --- */
 
 static size_t
 indent_of(const struct part *q)
@@ -313,8 +310,7 @@ strip_tilde(struct parts *ps)
     }
 }
 
-/* --- nesting -------------------------------------------------------------------------------------
- */
+/* --- nesting --- */
 
 static struct expr *nest(struct parser *p, struct parts *ps, const struct hcl_range *r);
 

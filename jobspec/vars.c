@@ -69,8 +69,7 @@ declare(struct vars *vs, const char *name, const struct hcl_range *r)
     return v;
 }
 
-/* --- declarations
- * ---------------------------------------------------------------------------------- */
+/* --- declarations --- */
 
 static void
 read_validation(struct vars *vs, struct var *v, const struct block *b)
@@ -164,8 +163,7 @@ read_locals(struct vars *vs, const struct block *b)
             b->body->blocks[i]->type);
 }
 
-/* --- values
- * ---------------------------------------------------------------------------------------- */
+/* --- values --- */
 
 /* Converts to the declared type and keeps it. */
 static void

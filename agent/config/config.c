@@ -43,7 +43,8 @@ parse(const void *ctx, const struct config_file *f, struct agent_config **ret,
             (parent)->member = mem_new(ctx, struct T);       \
     } while (0)
 
-void
+/* Sub-blocks that the rest of the agent may rely on to exist. */
+static void
 config_blocks(const void *ctx, struct agent_config *c)
 {
     NEED_BLOCK(c, ports, agent_ports);
@@ -60,7 +61,8 @@ config_blocks(const void *ctx, struct agent_config *c)
     NEED_BLOCK(c->server, default_scheduler_config, agent_scheduler_config);
 }
 
-void
+/* What -dev sets before any file. */
+static void
 config_dev(const void *ctx, struct agent_config *c)
 {
     config_blocks(ctx, c);

@@ -20,7 +20,8 @@ struct node_opts {
 
 /* --- this node --- */
 
-const char *
+/* Id of the node that the addressed agent is; NULL when it is none, which was said. */
+static const char *
 node_self(struct cmd *c)
 {
     struct value *v = NULL;

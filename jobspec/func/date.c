@@ -75,8 +75,7 @@ fn_timeadd(struct call *c)
     return ret_str(c, out);
 }
 
-/* --- formatdate
- * ------------------------------------------------------------------------------------ */
+/* --- formatdate --- */
 
 static const char *const months[] = {"January",   "February", "March",    "April",
                                      "May",       "June",     "July",     "August",

@@ -99,8 +99,7 @@ fn_urlencode(struct call *c)
     return ret_buf(c, &b);
 }
 
-/* --- CSV (RFC 4180)
- * -------------------------------------------------------------------------------- */
+/* --- CSV (RFC 4180) --- */
 
 struct csv {
     const char *s;

@@ -83,8 +83,7 @@ fn_fileset(struct call *c)
     return out;
 }
 
-/* --- paths
- * ----------------------------------------------------------------------------------------- */
+/* --- paths --- */
 
 static struct value *
 fn_basename(struct call *c)

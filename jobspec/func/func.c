@@ -109,8 +109,7 @@ func_call(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     return c.failed ? NULL : v;
 }
 
-/* --- arguments
- * ------------------------------------------------------------------------------------- */
+/* --- arguments --- */
 
 void *
 arg_error(struct call *c, size_t i, const char *fmt, ...)
@@ -220,8 +219,7 @@ call_charge(struct call *c, size_t steps, size_t bytes)
     return ev_charge(c->ev, &c->e->r, steps, bytes);
 }
 
-/* --- try, can, convert
- * ----------------------------------------------------------------------------- */
+/* --- try, can, convert --- */
 
 /* Evaluates with diagnostics thrown away. */
 static struct value *

@@ -11,8 +11,7 @@
 #include "common/str.h"
 #include "jobspec/func/func.h"
 
-/* --- code points
- * ----------------------------------------------------------------------------------- */
+/* --- code points --- */
 
 /* Values are valid UTF-8, as sources are. */
 static size_t
@@ -118,8 +117,7 @@ fn_title(struct call *c)
     return ret_buf(c, &b);
 }
 
-/* --- cutting
- * --------------------------------------------------------------------------------------- */
+/* --- cutting --- */
 
 static struct value *
 fn_chomp(struct call *c)
@@ -238,8 +236,7 @@ fn_strrev(struct call *c)
     return ret_strn(c, out, n);
 }
 
-/* --- joining
- * --------------------------------------------------------------------------------------- */
+/* --- joining --- */
 
 static struct value *
 fn_join(struct call *c)
@@ -298,8 +295,7 @@ fn_indent(struct call *c)
     return ret_buf(c, &b);
 }
 
-/* --- format
- * ---------------------------------------------------------------------------------------- */
+/* --- format --- */
 
 struct spec {
     char flags[6];

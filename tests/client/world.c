@@ -16,7 +16,7 @@
 #include "common/str.h"
 #include "tests/lib/test.h"
 
-/* ---- servers ---------------------------------------------------------------------------------- */
+/* --- servers --- */
 
 static void
 on_register(void *arg, struct rpc_call *call, const void *req)
@@ -215,7 +215,7 @@ static const struct rpc_service services[] = {
     {RPC_NODE_UPDATE_ALLOC, on_update},
 };
 
-/* ---- the world -------------------------------------------------------------------------------- */
+/* --- the world --- */
 
 void
 world_start(struct world *w, unsigned uid)
@@ -385,7 +385,7 @@ world_on_done(void *arg, const struct err *e)
         d->e = *e;
 }
 
-/* ---- streams ---------------------------------------------------------------------------------- */
+/* --- streams --- */
 
 struct reader {
     struct client_stream *s;

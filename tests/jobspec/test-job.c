@@ -282,8 +282,7 @@ START_TEST(dynamic_blocks)
 }
 END_TEST
 
-/* --- variables
- * --------------------------------------------------------------------------------------- */
+/* --- variables --- */
 
 static const char vars_text[] =
     "variable \"s\" {\n type = string\n default = \"d\"\n}\n"

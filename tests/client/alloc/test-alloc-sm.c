@@ -250,7 +250,7 @@ START_TEST(failed_poststop_kills_nothing)
 }
 END_TEST
 
-/* ---- random walks ----------------------------------------------------------------------------- */
+/* --- random walks --- */
 
 static uint64_t
 next(uint64_t *seed)

@@ -2,8 +2,8 @@
  *
  * What eval.c and eval_tmpl.c share.
  */
-#ifndef PADDOCK_JOBSPEC_EVAL_IN_H
-#define PADDOCK_JOBSPEC_EVAL_IN_H
+#ifndef PADDOCK_JOBSPEC_EVAL_INT_H
+#define PADDOCK_JOBSPEC_EVAL_INT_H
 
 #include "jobspec/eval.h"
 
