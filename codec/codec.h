@@ -110,6 +110,8 @@ const struct field *type_field(const struct type *t, const char *wire, size_t le
 /* Field by HCL name. */
 const struct field *type_field_hcl(const struct type *t, const char *hcl);
 void *type_new(const void *ctx, const struct type *t);
+/* The address in an object of the member of that wire name; NULL when its type has none. */
+void *type_member(const struct type *t, const void *obj, const char *wire);
 
 /* --- JSON --- */
 /* RFC 8259, exact int64; durations as integer ns, or as Go text when reading; times as RFC 3339; bytes as

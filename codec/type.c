@@ -80,6 +80,13 @@ type_new(const void *ctx, const struct type *t)
     return mem_zalloc(ctx, t->size, t->name);
 }
 
+void *
+type_member(const struct type *t, const void *obj, const char *wire)
+{
+    const struct field *f = type_field(t, wire, strlen(wire));
+    return f != NULL ? field_ptr(f, obj) : NULL;
+}
+
 bool
 codec_field_empty(const struct field *f, const void *obj)
 {

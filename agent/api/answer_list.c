@@ -4,9 +4,6 @@
  * few milliseconds each; here they are put together. A short list is answered whole; a longer one is
  * streamed, each part asked for when the reader has taken the one before.
  */
-
-#include <string.h>
-
 #include "agent/api/api.h"
 #include "agent/limits.h"
 #include "common/mem.h"
@@ -17,7 +14,6 @@
 struct listing {
     enum rpc_id id;
     const void *req;
-    uint32_t meta_at;       /* of the Meta in the response */
     struct query_meta meta; /* of the first part; NextToken of the last */
     struct buf held;        /* not written yet */
     int64_t wanted;         /* rows of the page that are still to come */
@@ -146,7 +142,7 @@ static void
 on_part(struct ask *a, const void *resp)
 {
     struct listing *g = a->listing;
-    const struct query_meta *m = *(void *const *)((const char *)resp + g->meta_at);
+    const struct query_meta *m = *(void *const *)type_member(rpc_method_by_id(g->id)->resp, resp, "Meta");
     bool paged = a->list.per_page > 0;
 
     if (g->meta.index == 0)
@@ -180,13 +176,12 @@ ask_list(struct ask *a, enum rpc_id id, void *req)
     if (!ask_filter_ok(a, m->of))
         return;
     *g = (struct listing){.id = id, .req = req, .wanted = a->list.per_page};
-    g->meta_at = type_field(m->resp, "Meta", strlen("Meta"))->offset;
     buf_init(&g->held, SIZE_MAX);
     talloc_set_destructor(g, listing_free);
     a->listing = g;
     a->on_error = on_error;
     a->asked = a->list;
     a->asked.part = a->pretty ? 2 : 1;
-    *(struct list_options **)((char *)req + type_field(m->req, "List", strlen("List"))->offset) = &a->asked;
+    *(struct list_options **)type_member(m->req, req, "List") = &a->asked;
     ask_part(a);
 }

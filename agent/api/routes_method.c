@@ -12,18 +12,10 @@
 #define ROUTE(verb, path, suffix, id) {VERB_##verb, path, suffix, ask_method, id},
 const struct route routes_method[] = {RPC_ROUTES(ROUTE){0, NULL, NULL, NULL, 0}};
 
-/* The member of that name, or NULL. */
-static const void *
-member(const struct type *t, const void *obj, const char *wire)
-{
-    const struct field *f = type_field(t, wire, strlen(wire));
-    return f != NULL ? (const char *)obj + f->offset : NULL;
-}
-
 static uint64_t
 number(const struct type *t, const void *obj, const char *wire)
 {
-    const uint64_t *n = member(t, obj, wire);
+    const uint64_t *n = type_member(t, obj, wire);
     return n != NULL ? *n : 0;
 }
 
@@ -60,7 +52,7 @@ ask_method(struct ask *a)
         ask_list(a, a->route->rpc, req);
         return;
     }
-    struct list_options **list = (struct list_options **)(uintptr_t)member(m->req, req, "List");
+    struct list_options **list = type_member(m->req, req, "List");
     if (list != NULL) { /* one object, as JSON */
         a->asked.part = a->pretty ? 2 : 1;
         *list = &a->asked;
@@ -82,10 +74,10 @@ method_done(struct ask *a, const void *resp)
 {
     const struct rpc_method *m = rpc_method_by_id(a->method);
     const struct type *t = m->resp;
-    const struct query_meta *const *meta = member(t, resp, "Meta");
+    const struct query_meta *const *meta = type_member(t, resp, "Meta");
 
     if (meta != NULL) {
-        const void *obj = *(void *const *)member(t, resp, t->fields[0].wire);
+        const void *obj = *(void *const *)type_member(t, resp, t->fields[0].wire);
         ask_object(a, t->fields[0].sub, obj, *meta, missing(a, m));
         return;
     }
@@ -94,7 +86,7 @@ method_done(struct ask *a, const void *resp)
         index = number(t, resp, "JobModifyIndex") | number(t, resp, "NodeModifyIndex");
     if (m->flags & RPC_READ)
         ask_meta(a, &(struct query_meta){.index = index, .known_leader = true});
-    else if (member(t, resp, "Index") != NULL)
+    else if (type_member(t, resp, "Index") != NULL)
         ask_index(a, index);
     ask_json(a, t, resp);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The RPC endpoints: server/endpoint_*.c. Their argument is the struct server.
+ * The RPC methods of a server (endpoint_int.h). Their argument is the struct server.
  */
 #ifndef PADDOCK_SERVER_RPC_ENDPOINT_H
 #define PADDOCK_SERVER_RPC_ENDPOINT_H

@@ -155,14 +155,6 @@ wait_ms(const struct read *r)
     return ms + (int64_t)(env_random(server_env(r->s)) % (uint64_t)(ms / 16 + 1));
 }
 
-/* The member of a request or response of that name, if it has one. */
-static void *
-member(const struct type *t, const void *obj, const char *wire)
-{
-    const struct field *f = type_field(t, wire, strlen(wire));
-    return f != NULL ? (char *)(uintptr_t)obj + f->offset : NULL;
-}
-
 void
 read_start(struct server *s, struct rpc_call *call, const void *req, const struct read_row *row)
 {
@@ -175,7 +167,7 @@ read_start(struct server *s, struct rpc_call *call, const void *req, const struc
     r->row = row;
     r->req = req;
     r->env = rpc_call_envelope(call);
-    const struct list_options *const *list = member(r->method->req, req, "List");
+    const struct list_options *const *list = type_member(r->method->req, req, "List");
     r->list = list != NULL && *list != NULL ? *list : &no_options;
     r->key = row->key != NULL ? row->key(r) : 0;
     r->gate = gate_ref(server_gate(s));
@@ -208,7 +200,7 @@ void *
 read_resp(struct read *r)
 {
     r->resp = type_new(r->ctx, r->method->resp);
-    struct query_meta **meta = member(r->method->resp, r->resp, "Meta");
+    struct query_meta **meta = type_member(r->method->resp, r->resp, "Meta");
     if (meta != NULL)
         *meta = r->meta;
     return r->resp;
@@ -242,10 +234,10 @@ read_one(struct read *r, struct state_txn *t, struct err *e)
     void *obj = r->row->get(r, t);
 
     (void)e;
-    void **to = member(r->method->resp, read_resp(r), f->wire);
+    void **to = type_member(r->method->resp, read_resp(r), f->wire);
     if (obj == NULL || r->list->part == 0 || !put_json(r, f->sub, obj))
         *to = obj;
-    r->index = obj != NULL ? *(const uint64_t *)member(f->sub, obj, "ModifyIndex")
+    r->index = obj != NULL ? *(const uint64_t *)type_member(f->sub, obj, "ModifyIndex")
                            : state_index(t, r->row->tables);
     return 0;
 }

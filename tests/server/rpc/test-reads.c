@@ -358,7 +358,7 @@ found(struct world *w, enum rpc_id rpc, const char *filter)
 
     if (r == NULL)
         return SIZE_MAX;
-    return (*(struct query_meta *const *)(r + type_field(t, "Meta", 4)->offset))->n;
+    return (*(struct query_meta *const *)type_member(t, r, "Meta"))->n;
 }
 
 /* Filters see what is stored, of which the rows are a part. */
