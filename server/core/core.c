@@ -405,6 +405,8 @@ batch_take(struct core *c)
 static void
 batch_give_back(struct core *c, struct batch *b)
 {
+    for (size_t i = 0; i < b->n; i++)
+        c->unapplied += b->v[i]->n;
     if (c->entries == NULL)
         c->entries_last = &b->v[b->n - 1]->next;
     b->v[b->n - 1]->next = c->entries;
