@@ -115,7 +115,7 @@ static void
 client_rows(const void *ctx, const uint8_t *p, size_t n)
 {
     static struct loop *loop;
-    struct state *s;
+    struct local *s;
     struct err e = ERR_INIT;
     char path[128];
     if (!loop)
