@@ -293,7 +293,7 @@ START_TEST(an_object_comes_as_json)
     auto_buf struct buf b = BUF_INIT(1 << 20);
 
     node_up(w);
-    run_job(w, the_job(w, "j", 0));
+    await_eval(w, run_job(w, the_job(w, "j", 0))->eval_id); /* the status of the job follows it */
     json_encode(&b, &type_job, CALL(w, RPC_JOB_GET_JOB, job_response, &job)->job, JSON_HIDE_SECRETS);
     job.list = &as_json;
     const struct job_response *r = CALL(w, RPC_JOB_GET_JOB, job_response, &job);
