@@ -199,6 +199,8 @@ step(struct consensus *c, struct raft_event *ev)
     int rv = raft_step(&c->r, ev, &in);
     if (rv != 0)
         return code_of(rv);
+    if (c->r.commit_index < commit) /* Guard 8. */
+        c->r.commit_index = commit;
     auto_mem void *tmp = mem_ctx("consensus update");
     struct consensus_update u = {.term = c->r.current_term, .vote = c->r.voted_for};
     /* Compared, not read from the flags: START sets none. */
@@ -229,6 +231,7 @@ step(struct consensus *c, struct raft_event *ev)
     if (ev->type != RAFT_START) { /* what the paper promises, whatever the library did */
         ASSERT(u.term >= term && (u.term > term || vote == 0 || u.vote == vote));
         ASSERT(u.first == 0 || u.first > commit); /* nothing committed is replaced */
+        ASSERT(u.commit >= commit);
     }
     u.timeout_ms = next_timeout(c);
     c->on_update(c->arg, &u);

@@ -8,14 +8,15 @@
  * and vote durable; truncate and append entries (durable later: consensus_persisted); send messages;
  * apply entries that are committed *and* persisted; arm the timer.
  *
- * Seven defects of the library are contained here (each pinned by tests/server/raft/test-consensus.c):
+ * Eight defects of the library are contained here (each pinned by tests/server/raft/test-consensus.c):
  *  1 a received AppendEntries is split so that a config change is alone in its part;
  *  2 one that starts below our own snapshot is clamped to it;
  *  3 no config change before an entry of the current term is committed;
  *  4 a follower answers RequestVote whatever its own config says about itself;
  *  5 a denied pre-vote carries our real term;
  *  6 a leader does not remove or demote itself: it transfers first;
- *  7 a rejection overtaken by an acknowledgement is dropped.
+ *  7 a rejection overtaken by an acknowledgement is dropped;
+ *  8 an append that ends before what is known to be committed does not take the commit index back.
  * Its asserts are compiled out, so every field of a peer's message is checked before a step.
  */
 #ifndef PADDOCK_SERVER_RAFT_CONSENSUS_H

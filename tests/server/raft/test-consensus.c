@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Consensus, driven message by message through raft_step(): a sole server, an election, the old-term
- * commit rule (figure 8 of the Raft dissertation), each of the seven guards of consensus.h, and peer
+ * commit rule (figure 8 of the Raft dissertation), each of the eight guards of consensus.h, and peer
  * messages that make no sense.
  */
 #include <string.h>
@@ -460,6 +460,25 @@ START_TEST(guard7_stale_rejection_does_not_wedge_a_peer)
 }
 END_TEST
 
+/* A probe at an earlier entry, as a leader sends that has lost answers, takes nothing back. */
+START_TEST(guard8_commit_does_not_fall_back)
+{
+    struct sim *s = sim_start(1, 3, 1, NULL, 0);
+    struct record r[] = {command(1), command(1), command(1)};
+    struct peer_msg m = append_msg(2, 1, 1, 1, r, ARRAY_LEN(r));
+    m.commit = 4;
+    ck_assert_int_eq(receive(s, m), 0);
+    ck_assert_uint_eq(s->commit, 4); /* before it is durable here */
+    m = append_msg(2, 1, 2, 1, NULL, 0);
+    m.commit = 5;
+    ck_assert_int_eq(receive(s, m), 0);
+    ck_assert_uint_eq(s->commit, 4);
+    persist(s);
+    ck_assert_uint_eq(s->commit, 4);
+    sim_free(s);
+}
+END_TEST
+
 /* A leader whose only peers are new has a quorum clock that stood still: it must not step down. */
 START_TEST(sole_leader_takes_a_second_server)
 {
@@ -619,7 +638,7 @@ TEST_SUITE("consensus", sole_server_leads_without_a_timer, restarted_sole_server
            guard2_entries_below_the_snapshot_are_clamped,
            guard3_no_change_before_an_entry_of_the_term, guard4_votes_whatever_its_own_config_says,
            guard5_denied_pre_vote_tells_the_real_term, guard6_leader_does_not_remove_itself,
-           guard7_stale_rejection_does_not_wedge_a_peer,
+           guard7_stale_rejection_does_not_wedge_a_peer, guard8_commit_does_not_fall_back,
            sole_leader_takes_a_second_server, senseless_messages_are_refused,
            second_leader_of_a_term_is_refused, late_vote_result_is_dropped,
            snapshot_install_is_asked_for, configurations_round_trip_and_reject_garbage)

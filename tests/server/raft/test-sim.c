@@ -185,6 +185,7 @@ on_update(void *arg, const struct consensus_update *u)
         s->install_term = u->install->term;
         s->install_at = w.now + 5 + (int64_t)rnd(100);
     }
+    CHECK(u->commit >= s->commit);
     s->commit = u->commit;
     s->timeout = u->timeout_ms;
 }
