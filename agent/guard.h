@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #include "codec/codec.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 struct guard {
     struct str_list own;   /* names of this machine and agent */

@@ -24,7 +24,7 @@
 #include "common/mem.h"
 #include "common/opt.h"
 #include "common/str.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 struct cmd;
 

@@ -14,7 +14,7 @@
 
 #include "agent/guard.h"
 #include "api/api.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "net/loop.h"
 #include "net/rpc.h"
 

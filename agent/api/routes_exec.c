@@ -18,7 +18,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "net/ws.h"
+#include "net/http/ws.h"
 
 enum { HANDSHAKE_VERSION = 1, STDOUT = 1 };
 

@@ -10,7 +10,7 @@
 #include "cli/alloc/alloc.h"
 #include "cli/api.h"
 #include "cli/escape.h"
-#include "net/ws.h"
+#include "net/http/ws.h"
 
 enum {
     CHUNK = 16 << 10,            /* bytes of input in a message */

@@ -10,7 +10,7 @@
 
 #include "agent/api/api.h"
 #include "common/mem.h"
-#include "net/ws.h"
+#include "net/http/ws.h"
 #include "tests/agent/fakes.h"
 #include "tests/lib/test.h"
 

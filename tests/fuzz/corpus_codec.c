@@ -8,7 +8,7 @@
 #include "api/api.h"
 #include "isolation/launch/proto.h"
 #include "net/rpc_wire.h"
-#include "net/ws_frame.h"
+#include "net/http/ws_frame.h"
 #include "server/raft/consensus.h"
 #include "server/raft/segment.h"
 #include "tests/codec/filler.h"

@@ -14,7 +14,7 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

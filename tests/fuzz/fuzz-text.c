@@ -12,7 +12,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "net/addr.h"
-#include "net/http_scan.h"
+#include "net/http/scan_int.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

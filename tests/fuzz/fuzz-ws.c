@@ -10,7 +10,7 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "net/ws_frame.h"
+#include "net/http/ws_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

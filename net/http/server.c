@@ -8,7 +8,7 @@
 
 #include "common/mem.h"
 #include "common/num.h"
-#include "net/http_conn.h"
+#include "net/http/conn_int.h"
 #include "net/limits.h"
 
 void

@@ -8,7 +8,7 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "net/stream.h"
 
 struct exchange {

@@ -3,14 +3,14 @@
  * The strict check of HTTP header bytes that comes before llhttp, which takes some malformed lines
  * (a lone CR, folded lines, blanks before the colon). Pure. Private to net/.
  */
-#ifndef PADDOCK_NET_HTTP_SCAN_H
-#define PADDOCK_NET_HTTP_SCAN_H
+#ifndef PADDOCK_NET_HTTP_SCAN_INT_H
+#define PADDOCK_NET_HTTP_SCAN_INT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/http.h"
+#include "net/http/http.h"
 
 /* Why a message is refused: the status that answers it and a static text. */
 struct http_bad {

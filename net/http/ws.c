@@ -3,7 +3,7 @@
  * WebSocket connections: messages over a tunnel of the HTTP server or client, and both handshakes
  * (RFC 6455, section 4).
  */
-#include "net/ws.h"
+#include "net/http/ws.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "net/http_scan.h"
+#include "net/http/scan_int.h"
 
 enum { KEY_BYTES = 16, KEY_TEXT = 24, ACCEPT_TEXT = 28 };
 

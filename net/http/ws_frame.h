@@ -7,8 +7,8 @@
  * Nothing is reserved before it has come: a header that announces much costs nothing, one that
  * announces more than the limit is refused at once. Without a message under way no memory is held.
  */
-#ifndef PADDOCK_NET_WS_FRAME_H
-#define PADDOCK_NET_WS_FRAME_H
+#ifndef PADDOCK_NET_HTTP_WS_FRAME_H
+#define PADDOCK_NET_HTTP_WS_FRAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "net/http.h"
-#include "net/http_gzip.h"
+#include "net/http/http.h"
+#include "net/http/gzip_int.h"
 #include "tests/lib/test.h"
 
 static struct loop *loop;

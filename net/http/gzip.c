@@ -2,7 +2,7 @@
  *
  * One-shot gzip over zlib.
  */
-#include "net/http_gzip.h"
+#include "net/http/gzip_int.h"
 
 #include <errno.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "net/ws.h"
+#include "net/http/ws.h"
 #include "tests/lib/test.h"
 
 /* --- frames --- */

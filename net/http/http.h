@@ -10,8 +10,8 @@
  * sets `on_close` to learn that the client went away, cancels its work, and still answers.
  * Malformed input never reaches the handler: it gets a 4xx text and the connection closes.
  */
-#ifndef PADDOCK_NET_HTTP_H
-#define PADDOCK_NET_HTTP_H
+#ifndef PADDOCK_NET_HTTP_HTTP_H
+#define PADDOCK_NET_HTTP_HTTP_H
 
 #include <stdbool.h>
 #include <stddef.h>

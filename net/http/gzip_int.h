@@ -2,8 +2,8 @@
  *
  * One-shot gzip (RFC 1952). Any thread. Private to net/.
  */
-#ifndef PADDOCK_NET_HTTP_GZIP_H
-#define PADDOCK_NET_HTTP_GZIP_H
+#ifndef PADDOCK_NET_HTTP_GZIP_INT_H
+#define PADDOCK_NET_HTTP_GZIP_INT_H
 
 #include "common/buf.h"
 

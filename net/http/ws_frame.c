@@ -2,7 +2,7 @@
  *
  * WebSocket frames (RFC 6455, section 5).
  */
-#include "net/ws_frame.h"
+#include "net/http/ws_frame.h"
 
 #include <string.h>
 

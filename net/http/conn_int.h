@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Private to the HTTP server: a connection and its open request. http_server.c owns life and timers,
- * http_parse.c turns bytes into requests, http_reply.c sends answers.
+ * Private to the HTTP server: a connection and its open request. server.c owns life and timers,
+ * parse.c turns bytes into requests, reply.c sends answers.
  *
  * A connection handles one request at a time: READ_HEAD -> READ_BODY -> OPEN (with the handler) ->
  * READ_HEAD ... -> CLOSING. While one is OPEN, bytes that follow are kept (up to HTTP_PIPELINE_MAX) and
  * the end of the connection is noticed. A request outlives its connection until it is answered.
  */
-#ifndef PADDOCK_NET_HTTP_CONN_H
-#define PADDOCK_NET_HTTP_CONN_H
+#ifndef PADDOCK_NET_HTTP_CONN_INT_H
+#define PADDOCK_NET_HTTP_CONN_INT_H
 
 #include <llhttp.h>
 
-#include "net/http.h"
-#include "net/http_scan.h"
+#include "net/http/http.h"
+#include "net/http/scan_int.h"
 #include "net/stream.h"
 
 enum http_state { HTTP_READ_HEAD, HTTP_READ_BODY, HTTP_OPEN, HTTP_CLOSING };
@@ -79,7 +79,7 @@ struct http_server {
     int64_t date_s;
 };
 
-/* http_server.c */
+/* server.c */
 void http_server_unref(struct http_server *s);
 void http_conn_deadline(struct http_conn *c, int64_t delay_ms); /* < 0: none */
 /* Answers a malformed message and closes the connection. */
@@ -94,11 +94,11 @@ void http_conn_later(struct http_conn *c);
 void http_conn_next(struct http_conn *c, bool keep_alive);
 const char *http_server_date(struct http_server *s);
 
-/* http_parse.c */
+/* parse.c */
 void http_process(struct http_conn *c);
 void http_feed_body(struct http_conn *c, const uint8_t *p, size_t n);
 
-/* http_reply.c */
+/* reply.c */
 const char *http_status_text(int status);
 void http_request_drop(struct http_request *r); /* one that no handler has seen */
 

@@ -7,7 +7,7 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "net/http_conn.h"
+#include "net/http/conn_int.h"
 #include "net/limits.h"
 
 static int

@@ -8,11 +8,11 @@
  * nothing of it may be touched and no callback comes. Callbacks come on the loop, never from inside
  * ws_accept() or ws_connect().
  */
-#ifndef PADDOCK_NET_WS_H
-#define PADDOCK_NET_WS_H
+#ifndef PADDOCK_NET_HTTP_WS_H
+#define PADDOCK_NET_HTTP_WS_H
 
-#include "net/http.h"
-#include "net/ws_frame.h"
+#include "net/http/http.h"
+#include "net/http/ws_frame.h"
 
 struct ws;
 

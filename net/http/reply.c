@@ -8,8 +8,8 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "net/http_conn.h"
-#include "net/http_gzip.h"
+#include "net/http/conn_int.h"
+#include "net/http/gzip_int.h"
 #include "net/limits.h"
 
 const char *

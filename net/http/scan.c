@@ -2,7 +2,7 @@
  *
  * The strict check of HTTP header bytes: RFC 9112 sections 2.2, 3, 5 and 6.
  */
-#include "net/http_scan.h"
+#include "net/http/scan_int.h"
 
 #include <stdio.h>
 #include <string.h>
