@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/isolation.h"
 
-#include "common/mem.h"
-#include "common/str.h"
-
 const struct task_isolation *
 isolation_of(const struct task_isolation *i)
 {
@@ -11,27 +8,15 @@ isolation_of(const struct task_isolation *i)
     return i ? i : &none;
 }
 
-size_t
-isolation_box(const struct task_isolation *i, const char *names[ISOLATION_BOX_MAX])
+const char *
+isolation_box(const struct task_isolation *i, size_t *at)
 {
-    const struct {
-        const char *name;
-        bool asked;
-    } rows[] = {
-        {"userns", !str_empty(i->userns)},
-        {"seccomp", i->seccomp != NULL},
-        {"landlock", i->landlock != NULL},
-        {"proc", !str_empty(i->proc)},
-        {"core_sched", i->core_sched},
-        {"apparmor", !str_empty(i->apparmor)},
-        {"verity", i->verity.n > 0},
-    };
-    _Static_assert(ARRAY_LEN(rows) <= ISOLATION_BOX_MAX, "names has room");
-    size_t n = 0;
-    for (size_t k = 0; k < ARRAY_LEN(rows); k++)
-        if (rows[k].asked)
-            names[n++] = rows[k].name;
-    return n;
+    while (*at < type_task_isolation.n_fields) {
+        const struct field *f = &type_task_isolation.fields[(*at)++];
+        if ((f->flags & F_BOX) && !codec_field_empty(f, i))
+            return f->hcl;
+    }
+    return NULL;
 }
 
 bool

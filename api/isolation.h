@@ -12,9 +12,9 @@
 /* `i`, or for NULL one that asks for nothing. */
 const struct task_isolation *isolation_of(const struct task_isolation *i);
 
-enum { ISOLATION_BOX_MAX = 8 };
-/* Names of what it asks for that only a box gives: a driver that does not isolate has none of it. */
-size_t isolation_box(const struct task_isolation *i, const char *names[ISOLATION_BOX_MAX]);
+/* The next option from *at on (first 0) that it asks for and that only a box gives, as its schema line says
+ * (`box`); NULL: no more. A driver that does not isolate has none of them. */
+const char *isolation_box(const struct task_isolation *i, size_t *at);
 
 /* Landlock has ports to hold it to. */
 bool isolation_ports(const struct task_isolation *i);

@@ -148,10 +148,9 @@ static void
 box(struct check *c)
 {
     const struct task_isolation *i = c->iso;
-    const char *names[ISOLATION_BOX_MAX];
-    size_t n = driver_unboxed(c->task->driver) ? isolation_box(i, names) : 0;
-    for (size_t k = 0; k < n; k++)
-        complain(c, "%s is without effect: driver \"%s\" does not isolate", names[k], c->task->driver);
+    size_t at = driver_unboxed(c->task->driver) ? 0 : type_task_isolation.n_fields;
+    for (const char *name; (name = isolation_box(i, &at)) != NULL;)
+        complain(c, "%s is without effect: driver \"%s\" does not isolate", name, c->task->driver);
     if (!str_empty(i->userns) && !str_eq(i->userns, "host"))
         complain(c, "userns \"%s\" is not \"host\"", i->userns);
     if (i->landlock) {

@@ -69,7 +69,8 @@ enum {
     F_LATER = 1 << 9,       /* known, no effect yet: must stay at its default (codec_check_later) */
     F_REQUIRED = 1 << 10,   /* must be present in HCL */
     F_DEPRECATED = 1 << 11,
-    F_FULL = 1 << 12        /* JSON: {} or [] when empty, where another list or map is null */
+    F_BOX = 1 << 12,        /* of a task: only a driver that isolates can give it (isolation_box) */
+    F_FULL = 1 << 13        /* JSON: {} or [] when empty, where another list or map is null */
 };
 
 struct type;

@@ -239,9 +239,10 @@ check_isolation(const struct task_isolation *iso, struct err *e)
 static int
 check_box(const struct launch_spec *s, struct err *e)
 {
-    const char *names[ISOLATION_BOX_MAX];
-    if (!s->isolated && isolation_box(isolation_of(s->isolation), names) > 0)
-        return err_set(e, -ERR_INVALID, "launch: %s is of isolated tasks", names[0]);
+    size_t at = 0;
+    const char *name = s->isolated ? NULL : isolation_box(isolation_of(s->isolation), &at);
+    if (name != NULL)
+        return err_set(e, -ERR_INVALID, "launch: %s is of isolated tasks", name);
     return check_isolation(s->isolation, e);
 }
 
