@@ -3,8 +3,8 @@
  * What the modules of the client stand on. Everything lives on the loop's thread.
  *
  *   struct hold         counts what is under way for an object; a hold above counts it as well
- *   struct ground       of the client: handles that stay as client_new made them, and how far it
- * goes down struct alloc_core   of an allocation: what its tasks and hooks see of it
+ *   struct ground       of the client: handles that stay as client_new made them, how far it goes down
+ *   struct alloc_core   of an allocation: what its tasks and hooks see of it
  *
  * Whoever starts something asynchronous takes the hold of what it needs, and releases it in the
  * completion. Modules call those below them; what those above must know goes up by a table of

@@ -58,7 +58,7 @@ struct alloc_runner {
         void *arg;
         struct alloc_runner *next;
     } gc;
-    struct {          /* network.c */
+    struct {          /* hook_network.c */
         bool waiting; /* for ports that another allocation has, which is about to end */
         bool removing;
         bool gone;

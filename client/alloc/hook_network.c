@@ -121,8 +121,8 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
     } else if (!e) {
         ar->network.gone = true;
         wake_waiting(ar->in);
-    } else if (e->code ==
-               -ERR_BUSY) { /* the warden does not know yet that the last task has ended */
+    } else if (e->code == -ERR_BUSY) {
+        /* the warden does not know yet that the last task has ended */
         ar->network.timer = timer_start(ar->a.g->loop, CLIENT_AGAIN_MS, on_again, ar);
     } else if (e->code != -ERR_UNAVAILABLE && e->code != -ERR_CLOSED) { /* else link_up comes */
         log_warn("client", "network was not removed: it goes with the allocation's directory",

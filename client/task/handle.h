@@ -6,8 +6,7 @@
  *
  *   launch:  begin, clear, (the intent is made durable), start   -> started or failed
  *   end:     exited or vanished -> close, (the outcome is made durable), destroy
- *   restart of the agent: adopt                                  -> adopted, not_launched or
- * vanished
+ *   restart of the agent: adopt       -> adopted, not_launched or vanished
  *
  * A member that is NULL has nothing to do, or, of those at the end, cannot be asked for.
  */
@@ -18,8 +17,8 @@
 
 struct task_handle {
     bool (*begin)(struct task_runner *tr); /* what takes long; false: it failed already */
-    bool (*clear)(
-        struct task_runner *tr); /* no trace of an earlier launch is left; else go_on comes */
+    /* No trace of an earlier launch is left; else go_on comes. */
+    bool (*clear)(struct task_runner *tr);
     void (*start)(struct task_runner *tr); /* or what it waits for; called again after go_on */
     bool (*abort)(struct task_runner *tr); /* it need not start; false: it may have */
     void (*adopt)(struct task_runner *tr);

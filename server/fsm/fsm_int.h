@@ -10,7 +10,6 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/fsm/fsm.h"
-#include "server/fsm/intents.h"
 #include "server/state/write.h"
 
 /* A job whose status and summary the entry touched. */
@@ -96,10 +95,10 @@ void apply_reap_job(struct apply *a, const struct job_ref *ref);
 /* GC of a node (rule S14); false when it may not go. */
 bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);
 
-/* --- intents: server/fsm/intents.h has their rows --- */
-#define APPLY(ID, member, room) \
+/* --- intents: a function for each member of Intent in api/schema/fsm.schema --- */
+#define APPLY(id, member) \
     int apply_##member(struct apply *a, const __typeof__(*((struct intent *)0)->member) *in);
-INTENTS(APPLY)
+INTENT_MEMBERS(APPLY)
 #undef APPLY
 
 /* Wanted by the server and not finished by the client (doc/reconnect.md 1.4). */
