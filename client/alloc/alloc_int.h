@@ -29,6 +29,9 @@ struct allocs {
     bool sweeping; /* sweep.c */
 };
 
+/* What it has besides its tasks (hooks.h), in the order in which it is made: hook_NAME of hook_NAME.c. */
+#define ALLOC_HOOKS(X) X(dirs) X(network)
+
 struct alloc_runner {
     struct alloc_core a; /* the first: what its tasks see */
     UT_hash_handle hh;

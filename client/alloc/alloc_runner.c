@@ -7,6 +7,7 @@
 #include "client/alloc/hooks.h"
 #include "client/limits.h"
 #include "client/local.h"
+#include "client/task/hooks.h"
 #include "client/task/limits_int.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -324,7 +325,7 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
         tr->limits_new = tr->limits_new || resize;
         if (resize && tr->handle->resize) {
             tr->handle->resize(tr);
-            tr->handle->events(tr);
+            task_hooks_poststart(tr);
         }
     }
     talloc_free(old);

@@ -7,7 +7,8 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-static const struct alloc_hook *const rows[] = {&hook_dirs, &hook_network};
+#define ROW(name) &hook_##name,
+static const struct alloc_hook *const rows[] = {ALLOC_HOOKS(ROW)};
 
 static bool
 launching(const struct alloc_runner *ar)

@@ -14,12 +14,13 @@ struct alloc_hook {
     const char *name;
     bool (*wanted)(const struct alloc_runner *ar); /* NULL: always */
     void (*prestart)(struct alloc_runner *ar);     /* hooks_done() follows */
-    void (*exited)(
-        struct alloc_runner *ar);          /* all tasks have ended; comes more than once; or NULL */
-    void (*stop)(struct alloc_runner *ar); /* no timer is left; or NULL */
+    void (*exited)(struct alloc_runner *ar);       /* all tasks have ended; comes more than once; or NULL */
+    void (*stop)(struct alloc_runner *ar);         /* no timer is left; or NULL */
 };
 
-extern const struct alloc_hook hook_dirs, hook_network;
+#define DECLARE(name) extern const struct alloc_hook hook_##name;
+ALLOC_HOOKS(DECLARE)
+#undef DECLARE
 
 /* Tasks wait for them: makes what is wanted; task_runner_dirs() follows. */
 void hooks_prestart(struct alloc_runner *ar);

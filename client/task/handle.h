@@ -4,7 +4,7 @@
  * The runner asks through a row of functions and is told through another; it knows no more of
  * either.
  *
- *   launch:  begin, clear, (the intent is made durable), start   -> started or failed
+ *   launch:  begin, clear, (the intent is made durable, hooks), start   -> started or failed
  *   end:     exited or vanished -> close, (the outcome is made durable), destroy
  *   restart of the agent: adopt       -> adopted, not_launched or vanished
  *
@@ -19,7 +19,7 @@ struct task_handle {
     bool (*begin)(struct task_runner *tr); /* what takes long; false: it failed already */
     /* No trace of an earlier launch is left; else go_on comes. */
     bool (*clear)(struct task_runner *tr);
-    void (*start)(struct task_runner *tr); /* or what it waits for; called again after go_on */
+    void (*start)(struct task_runner *tr); /* when its hooks are ready (hooks.h) */
     bool (*abort)(struct task_runner *tr); /* it need not start; false: it may have */
     void (*adopt)(struct task_runner *tr);
     void (*stop)(struct task_runner *tr, int sig); /* politely */
@@ -31,7 +31,6 @@ struct task_handle {
     void (*signal)(struct task_runner *tr, int sig, warden_done *done, void *arg);
     void (*pause)(struct task_runner *tr, int on, client_done *done, void *arg);
     void (*resize)(struct task_runner *tr); /* its job has other limits */
-    void (*events)(struct task_runner *tr); /* of what it waits for, where the job wants them */
     /* Its environment and directory are filled in. */
     int (*exec)(struct task_runner *tr, const struct exec_request *x, warden_done *done, void *arg,
                 struct err *e);

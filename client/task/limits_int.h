@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to a task while it runs: new limits after an update in place, pause, and events of
- * what it has to wait for and of what it is denied.
+ * What is done to a task while it runs: new limits after an update in place, pause.
  */
 #ifndef PADDOCK_CLIENT_TASK_LIMITS_INT_H
 #define PADDOCK_CLIENT_TASK_LIMITS_INT_H
@@ -14,11 +13,6 @@ void task_limits_warn(struct task_runner *tr, const char *warning);
 void task_limits_resize(struct task_runner *tr);
 /* Freezes (`on`), or lets go on, and notes it. */
 void task_limits_pause(struct task_runner *tr, int on, client_done *done, void *arg);
-/* Events of what it waits for, where its job wants them. */
-void task_limits_watch(struct task_runner *tr);
-void task_limits_unwatch(struct task_runner *tr);
-/* An event, when the record counts more denied system calls than were told. */
-void task_limits_denied(struct task_runner *tr, const struct task_record *rec);
 /* Before a signal that the task is to obey. */
 void task_limits_wake(struct task_runner *tr);
 /* The allocation was updated: is this to be resized? */

@@ -88,7 +88,6 @@ ask_again(struct task_runner *tr)
 static void
 close_fds(struct task_runner *tr)
 {
-    task_limits_unwatch(tr);
     watch_stop(tr->proc.watch);
     tr->proc.watch = NULL;
     fd_close(&tr->proc.ended);
@@ -144,7 +143,8 @@ ended_with(struct task_runner *tr, const struct task_record *rec)
     struct task_exit x = {.code = rec->exit_code,
                           .signal = rec->signal,
                           .oom_killed = rec->oom_killed,
-                          .error = str_empty(rec->error) ? NULL : rec->error};
+                          .error = str_empty(rec->error) ? NULL : rec->error,
+                          .record = rec};
     struct bpf_run_counts n;
     if (bpf_read_run(&tr->ar->g->link->counters, process_cgroup_id(tr), &tr->runs_at, &n) &&
         n.ooms > 0) {
@@ -156,7 +156,6 @@ ended_with(struct task_runner *tr, const struct task_record *rec)
     }
     if (x.signal != 0 && x.code == 0)
         x.code = 128 + x.signal;
-    task_limits_denied(tr, rec); /* the last word of it */
     log_info("client", "task ended", "alloc_id", tr->ar->id, "task", name_of(tr), "exit_code",
              LOG_I64(x.code), "signal", LOG_I64(x.signal), NULL);
     tr->up->exited(tr, &x);
@@ -257,7 +256,6 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
         tr->up->started(tr, started != 0 ? started : clock_wall_ns());
         task_limits_warn(tr, r->msg->warning);
-        task_limits_watch(tr);
     } else if (unreachable(e)) {
         /* It may have happened: ask when the warden is back. */
         tr->proc.want_adopt = true;
@@ -273,7 +271,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
 }
 
 static void
-ask_launch(struct task_runner *tr)
+process_start(struct task_runner *tr)
 {
     auto_mem void *tmp = mem_ctx("launch");
     struct err e = ERR_INIT;
@@ -285,20 +283,6 @@ ask_launch(struct task_runner *tr)
     tr->asked = true;
     hold_take(&tr->ar->hold);
     warden_launch(tr->ar->g->warden, spec, on_launched, tr);
-}
-
-static void
-process_start(struct task_runner *tr)
-{
-    struct alloc_core *ar = tr->ar;
-    if (ar->dirs == DIRS_READY) {
-        ask_launch(tr);
-    } else if (ar->dirs == DIRS_FAILED) {
-        tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, ar->dirs_error, ar->dirs_again);
-        ar->dirs = DIRS_NONE;
-    } else if (ar->dirs == DIRS_NONE && ar->g->link->up) {
-        tr->events->need_dirs(ar);
-    }
 }
 
 static bool
@@ -323,8 +307,6 @@ adopted_running(struct task_runner *tr, struct warden_reply *r, const struct tas
         vanished(tr);
     else if (tr->task->isolation) /* they may have changed since the agent was told */
         task_limits_resize(tr);
-    if (tr->proc.watch)
-        task_limits_watch(tr);
 }
 
 static void
@@ -478,6 +460,5 @@ const struct task_handle handle_process = {
     .signal = process_signal,
     .pause = task_limits_pause,
     .resize = task_limits_resize,
-    .events = task_limits_watch,
     .exec = process_exec,
 };

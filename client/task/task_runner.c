@@ -9,6 +9,7 @@
 #include "client/task/task_runner.h"
 #include "client/local.h"
 #include "client/task/handle.h"
+#include "client/task/hooks.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -41,6 +42,7 @@ end_is_durable(void *arg, int code)
 static void
 after_end(struct task_runner *tr, unsigned acts)
 {
+    task_hooks_stop(tr);
     tr->handle->close(tr);
     task_runner_act(tr, acts);
     if (tr->handle->destroy && !tr->launching) {
@@ -52,6 +54,7 @@ after_end(struct task_runner *tr, unsigned acts)
 static void
 exited(struct task_runner *tr, const struct task_exit *x)
 {
+    task_hooks_exited(tr, x);
     after_end(tr, task_sm_exited(&tr->sm, clock_wall_ns(), rand_u64(), x));
 }
 
@@ -79,6 +82,7 @@ started(struct task_runner *tr, int64_t started_ns)
     tr->launching = false;
     tr->sm.t->state->paused = "";
     task_runner_act(tr, task_sm_started(&tr->sm, clock_wall_ns(), started_ns));
+    task_hooks_poststart(tr);
 }
 
 static void
@@ -115,7 +119,8 @@ launch_continue(struct task_runner *tr)
     if (tr->handle->clear && !tr->handle->clear(tr))
         return;
     if (tr->persisted) {
-        tr->handle->start(tr);
+        if (task_hooks_prestart(tr))
+            tr->handle->start(tr);
         return;
     }
     tr->asked = true;
@@ -125,10 +130,10 @@ launch_continue(struct task_runner *tr)
 }
 
 static void
-launch_begin(struct task_runner *tr)
+launch_begin(struct task_runner *tr, bool persisted)
 {
     tr->launching = true;
-    tr->persisted = false;
+    tr->persisted = persisted;
     if (!tr->driver) {
         auto_mem void *tmp = mem_ctx("driver");
         launch_failed(
@@ -192,7 +197,7 @@ task_runner_act(struct task_runner *tr, unsigned acts)
     if (acts & TASK_ACT_TIMER)
         rearm(tr);
     if (acts & TASK_ACT_LAUNCH)
-        launch_begin(tr);
+        launch_begin(tr, false);
     else if (tr->launching && tr->sm.t->kill)
         launch_continue(tr); /* killed while it waits for something */
     if (acts & TASK_ACT_REPORT)
@@ -227,16 +232,15 @@ adopted(struct task_runner *tr, int64_t started_ns, bool over)
         if (tr->sm.t->phase != TASK_FORCED)
             rearm(tr);
     }
+    if (!over)
+        task_hooks_poststart(tr);
 }
 
 /* The intent is durable, the launch did not happen. */
 static void
 not_launched(struct task_runner *tr)
 {
-    tr->launching = true;
-    tr->persisted = true;
-    if (!tr->handle->begin || tr->handle->begin(tr))
-        launch_continue(tr);
+    launch_begin(tr, true);
 }
 
 static const struct handle_events handle_events = {
@@ -295,6 +299,7 @@ task_runner_done(struct task_runner *tr)
 {
     timer_stop(tr->timer);
     tr->timer = NULL;
+    task_hooks_stop(tr);
     tr->handle->close(tr);
 }
 

@@ -62,6 +62,7 @@ struct task_exit {
     uint64_t oom_pid;     /* of the last process that the kernel ended for want of memory; 0: not known */
     const char *oom_comm; /* its name; a task chose it */
     const char *error; /* NULL: none */
+    const struct task_record *record; /* what the warden knows of it; NULL: nothing */
 };
 
 enum task_kill_reason {

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the hooks of its allocation make is there before a task of the warden's starts.
+ */
+#include "client/link.h"
+#include "client/task/handle.h"
+#include "client/task/hooks.h"
+
+static bool
+prestart(struct task_runner *tr)
+{
+    struct alloc_core *ar = tr->ar;
+    if (!tr->driver->can->launch || ar->dirs == DIRS_READY)
+        return true;
+    if (ar->dirs == DIRS_FAILED) {
+        tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, ar->dirs_error, ar->dirs_again);
+        ar->dirs = DIRS_NONE;
+    } else if (ar->dirs == DIRS_NONE && ar->g->link->up) {
+        tr->events->need_dirs(ar);
+    }
+    return false;
+}
+
+const struct task_hook task_hook_alloc = {.prestart = prestart};

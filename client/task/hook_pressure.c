@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Events of what a task has to wait for, where its job wants them.
+ */
+#include "api/isolation.h"
+#include "client/task/hooks.h"
+#include "client/task/limits_int.h"
+#include "common/fd.h"
+#include "common/mem.h"
+
+struct pressure_watch {
+    struct task_runner *tr;
+    struct watch *watch;
+    int fd;
+    int64_t told_ns;
+    const char *what;
+};
+
+static void
+unwatch(struct pressure_watch *p)
+{
+    watch_stop(p->watch);
+    p->watch = NULL;
+    fd_close(&p->fd);
+}
+
+static int64_t
+threshold(const struct task_runner *tr, size_t i)
+{
+    const struct task_pressure *p = isolation_of(tr->task->isolation)->pressure;
+    return !p ? 0 : i == 0 ? p->cpu : i == 1 ? p->memory : p->io;
+}
+
+static void
+on_pressure(void *arg, int fd, unsigned events)
+{
+    struct pressure_watch *p = arg;
+    struct task_runner *tr = p->tr;
+    (void)fd;
+    if (!(events & WATCH_PRIORITY)) { /* its cgroup is gone */
+        unwatch(p);
+        return;
+    }
+    int64_t now = clock_wall_ns();
+    if (p->told_ns != 0 && now - p->told_ns < HOOK_QUIET_NS)
+        return;
+    p->told_ns = now;
+    auto_mem void *tmp = mem_ctx("pressure");
+    char limit[DURATION_TEXT];
+    (void)duration_format(threshold(tr, (size_t)(p - tr->pressure)), limit);
+    tr->act(tr, task_sm_note(&tr->sm, now, TASK_EVENT_PRESSURE,
+                             mem_printf(tmp, "Task waited for %s longer than %s in a second",
+                                        p->what, limit)));
+}
+
+static void
+on_watched(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct task_runner *tr = arg;
+    static const char *const names[] = {"the processor", "memory", "disks"};
+    if (!tr->ar->stopped && !e && tr->proc.watch) {
+        if (!tr->pressure)
+            tr->pressure = mem_array(tr->ar->rec, struct pressure_watch, ARRAY_LEN(names));
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+            struct pressure_watch *p = &tr->pressure[i];
+            if (p->tr)
+                unwatch(p);
+            *p = (struct pressure_watch){.tr = tr, .fd = TAKE_FD(r->pressure[i]), .what = names[i]};
+            if (p->fd >= 0)
+                p->watch = watch_fd(tr->ar->g->loop, p->fd, WATCH_PRIORITY, on_pressure, p);
+        }
+        task_limits_warn(tr, r->msg->warning);
+    }
+    hold_release(&tr->ar->hold);
+}
+
+static void
+poststart(struct task_runner *tr)
+{
+    if (!tr->pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 && threshold(tr, 2) <= 0)
+        return;
+    if (tr->proc.cgroup < 0 || !task_sm_process(tr->sm.t))
+        return;
+    hold_take(&tr->ar->hold);
+    warden_pressure(tr->ar->g->warden, tr->ar->id, tr->sm.t->name,
+                    isolation_of(tr->task->isolation)->pressure, on_watched, tr);
+}
+
+static void
+stop(struct task_runner *tr)
+{
+    for (size_t i = 0; tr->pressure && i < 3; i++)
+        if (tr->pressure[i].tr)
+            unwatch(&tr->pressure[i]);
+    mem_free(tr->pressure);
+    tr->pressure = NULL;
+}
+
+const struct task_hook task_hook_pressure = {.poststart = poststart, .stop = stop};

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is done around the run of a task: a row per thing, the list is TASK_HOOKS of task_int.h. They
+ * are called whatever stands behind the task. A restart of the agent comes to poststart, as a start does;
+ * what a hook must know after it is in the task's record (struct client_task).
+ */
+#ifndef PADDOCK_CLIENT_TASK_HOOKS_H
+#define PADDOCK_CLIENT_TASK_HOOKS_H
+
+#include "client/task/task_int.h"
+#include "common/num.h"
+
+#define HOOK_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
+
+/* A member that is NULL has nothing to do. */
+struct task_hook {
+    /* Before each launch, whose intent is durable; true: it may begin. Else go_on or failed of tr->up
+     * follows, and it is asked again. */
+    bool (*prestart)(struct task_runner *tr);
+    /* It runs: started, adopted, or with an updated job. */
+    void (*poststart)(struct task_runner *tr);
+    void (*exited)(struct task_runner *tr, const struct task_exit *x);
+    void (*stop)(struct task_runner *tr); /* it has ended, or the agent does: no timer is left */
+};
+
+#define DECLARE(name) extern const struct task_hook task_hook_##name;
+TASK_HOOKS(DECLARE)
+#undef DECLARE
+
+bool task_hooks_prestart(struct task_runner *tr);
+void task_hooks_poststart(struct task_runner *tr);
+void task_hooks_exited(struct task_runner *tr, const struct task_exit *x);
+void task_hooks_stop(struct task_runner *tr);
+
+#endif
