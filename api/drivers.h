@@ -17,7 +17,7 @@
 
 struct driver_can {
     const char *name;
-    bool launch;    /* its config becomes a launch spec: the warden starts a process */
+    bool launch;    /* its config becomes a launch spec: the warden starts a process; else it has an engine */
     bool isolation; /* ... in a box, with capabilities, mounts and paths of its own: /local, /alloc */
     bool opt_in;    /* only where the operator turns it on */
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Task drivers. A driver turns a task and its (interpolated) configuration into a launch spec: pure, no
- * I/O. What it must know of the host comes in as `struct driver_host` and `struct driver_input`.
+ * Task drivers. A driver turns a task and its (interpolated) configuration into a launch spec, pure, no
+ * I/O; or it has an engine that runs tasks. What it must know of the host comes in as `struct driver_host`
+ * and `struct driver_input`.
  *
  * Adding one: a row of api/drivers.h, a file here with its `const struct driver`, its options in
  * paddock-job(5).
@@ -16,6 +17,8 @@
 #include "api/api.h"
 #include "api/drivers.h"
 #include "common/err.h"
+
+struct loop;
 
 enum {
     DRIVER_RESOLV_MAX = 4096, /* bytes of a task's resolv.conf */
@@ -60,16 +63,25 @@ struct driver_input {
     double core_mhz;                  /* of one processor of this node; 0: not known */
 };
 
-/* What mock_driver does instead of a process (test builds). */
-struct driver_sim {
-    int64_t run_for_ns;     /* < 0: for ever */
-    int64_t start_delay_ns;
-    int64_t kill_after_ns;  /* how long it ignores the kill signal */
-    int exit_code;
-    int exit_signal;
-    const char *start_error; /* NULL: starts */
-    bool start_recoverable;
-    const char *exit_error;
+/* How a driver that launches nothing runs tasks: by an engine, such as a daemon with an API of its own.
+ * All on the loop's thread; nothing is told from inside a call, but what is told may end in close. To find
+ * tasks again after a restart of the agent comes with the first engine that outlives it: today they have
+ * vanished then. */
+struct engine_task; /* the driver's: what stands behind one task */
+
+struct engine_events {
+    void (*started)(void *arg);
+    void (*failed)(void *arg, const char *why, bool recoverable); /* it did not start */
+    void (*exited)(void *arg, int code, int sig, const char *error); /* error NULL: none */
+};
+
+struct engine {
+    /* `in` is gone afterwards. NULL: *e says why not. */
+    struct engine_task *(*start)(struct loop *loop, const struct driver_input *in,
+                                 const struct engine_events *up, void *arg, struct err *e);
+    void (*stop)(struct engine_task *t, int sig); /* politely */
+    void (*kill)(struct engine_task *t);
+    void (*close)(struct engine_task *t); /* it has ended, or the agent goes down: frees */
 };
 
 struct driver {
@@ -79,11 +91,10 @@ struct driver {
     int kill_signal;  /* default of kill_signal */
     /* Fills Detected, Healthy, HealthDescription and Attributes of `ret`; ctx owns what it adds. */
     void (*fingerprint)(const void *ctx, const struct driver_host *host, struct driver_info *ret);
-    /* The launch spec, owned by ctx. */
+    /* One of them. The launch spec, owned by ctx: */
     int (*spec)(const void *ctx, const struct driver_input *in, struct launch_spec **ret,
                 struct err *e);
-    int (*simulate)(const void *ctx, const struct driver_input *in, struct driver_sim *ret,
-                    struct err *e);
+    const struct engine *engine;
 };
 
 /* NULL when there is no such driver in this build. */

@@ -4,5 +4,5 @@
 const struct task_handle *
 handle_of(const struct driver *d)
 {
-    return d && !d->can->launch ? &handle_sim : &handle_process;
+    return d && !d->can->launch ? &handle_engine : &handle_process;
 }

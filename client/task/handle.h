@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands behind a task: a process of the warden's (process.c), or nothing but timers (sim.c).
+ * What stands behind a task: a process of the warden's (process.c), or its driver's engine (engine.c).
  * The runner asks through a row of functions and is told through another; it knows no more of
  * either.
  *
@@ -48,7 +48,7 @@ struct handle_events {
     void (*end_it)(struct task_runner *tr); /* what was asked for was lost: stop or kill it again */
 };
 
-extern const struct task_handle handle_process, handle_sim;
+extern const struct task_handle handle_process, handle_engine;
 
 /* `d` NULL: an earlier release may have started it. */
 const struct task_handle *handle_of(const struct driver *d);

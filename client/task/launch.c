@@ -207,22 +207,20 @@ find_disks(const struct ground *g, struct task_isolation *iso, struct err *e)
     return 0;
 }
 
+const struct driver_input *
+launch_input(const void *ctx, struct task_runner *tr, struct err *e)
+{
+    struct prepared *p = mem_new(ctx, struct prepared);
+    return prepare(p, tr, p, e) < 0 ? NULL : &p->in;
+}
+
 struct launch_spec *
 launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
 {
-    struct prepared *p = mem_new(ctx, struct prepared);
+    const struct driver_input *in = launch_input(ctx, tr, e);
     struct launch_spec *spec = NULL;
-    if (prepare(p, tr, p, e) < 0 || tr->driver->spec(ctx, &p->in, &spec, e) < 0 ||
+    if (!in || tr->driver->spec(ctx, in, &spec, e) < 0 ||
         find_disks(tr->ar->g, spec->isolation, e) < 0)
         return NULL;
     return spec;
-}
-
-int
-launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret, struct err *e)
-{
-    auto_mem void *tmp = mem_ctx("simulate");
-    struct prepared *p = mem_new(tmp, struct prepared);
-    int r = prepare(tmp, tr, p, e);
-    return r < 0 ? r : tr->driver->simulate(ctx, &p->in, ret, e);
 }

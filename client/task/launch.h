@@ -9,8 +9,8 @@
 
 /* The task's user, resolved; "" for the driver's default. */
 const char *launch_user(const void *ctx, struct task_runner *tr);
+/* NULL: *e says why. */
+const struct driver_input *launch_input(const void *ctx, struct task_runner *tr, struct err *e);
 struct launch_spec *launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e);
-int launch_simulation(const void *ctx, struct task_runner *tr, struct driver_sim *ret,
-                      struct err *e);
 
 #endif

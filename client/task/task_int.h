@@ -58,7 +58,7 @@ struct task_runner { /* an element of the array of its allocation */
     const struct task_handle *handle;
     const struct handle_events *up; /* what the handle reports */
     struct process proc;
-    struct sim *sim;   /* sim.c, instead */
+    struct engine_task *engine; /* engine.c, instead */
     bool limits_new;   /* an update changed them: say so */
     char *limits_told; /* which of them do not hold: the last event of that; NULL: none */
     struct cpu_sample cpu;           /* io/stats.c */
