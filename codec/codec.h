@@ -171,6 +171,21 @@ struct projection;
 const struct projection *projection_new(const void *ctx, const struct type *dst, const struct type *src);
 /* A new object of `dst`, owned by ctx. It shares what `src` refers to and must not outlive it. */
 void *codec_project(const void *ctx, const struct projection *p, const void *src);
+/* A projection as JSON without decoding what it is made of. Made once for many objects: of an encoded
+ * `src` only the members that `needs` names (separated by spaces) are decoded; of `dst` those that `makes`
+ * names are taken from a struct, and the others are written from the bytes. It belongs to one thread. */
+struct lean;
+struct lean *lean_new(const void *ctx, const struct type *dst, const struct type *src,
+                      const char *needs, const char *makes);
+/* A new object of `src`, owned by ctx, with the members that are needed. The bytes must stay until it is
+ * written. */
+int lean_open(const void *ctx, struct lean *l, const void *p, size_t n, struct budget *b, void **ret,
+              struct err *e);
+/* Of a map of strings in the opened object that was not decoded; NULL: it is not there. Owned by ctx. */
+const char *lean_text(const void *ctx, const struct lean *l, const char *wire, const char *key);
+/* As json_encode and json_encode_row, of an object of `dst`, of which the members that are made count. */
+void lean_write(struct buf *out, const struct lean *l, const void *obj, unsigned flags);
+void lean_write_row(struct buf *out, const struct lean *l, const void *obj, unsigned flags);
 /* True for zero, NULL, "", null, empty list or map, unset. */
 bool codec_field_empty(const struct field *f, const void *obj);
 

@@ -8,45 +8,17 @@
 #include <stdlib.h>
 
 #include "codec/base64.h"
-#include "codec/intern.h"
-#include "codec/out.h"
+#include "codec/json_int.h"
 #include "common/num.h"
 #include "common/str.h"
-
-struct writer {
-    struct out o;
-    unsigned flags;
-    unsigned depth;
-};
 
 static void write_object(struct writer *w, const struct type *t, const void *obj);
 static void write_value(struct writer *w, const struct value *v);
 
-#define PUT(w, text) out_put(&(w)->o, text, sizeof(text) - 1)
-
 /* --- scalars --- */
 
-static void
-put_u64(struct writer *w, uint64_t v, bool neg)
-{
-    char t[24], *p = t + sizeof(t);
-    do {
-        *--p = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
-    if (neg)
-        *--p = '-';
-    out_put(&w->o, p, (size_t)(t + sizeof(t) - p));
-}
-
-static void
-put_i64(struct writer *w, int64_t v)
-{
-    put_u64(w, v < 0 ? ~(uint64_t)v + 1 : (uint64_t)v, v < 0);
-}
-
-static void
-put_f64(struct writer *w, double v)
+void
+json_put_f64(struct writer *w, double v)
 {
     if (!isfinite(v)) {
         PUT(w, "null");
@@ -116,8 +88,18 @@ put_odd(struct out *o, const unsigned char *s, size_t n)
     }
 }
 
-static void
-put_string(struct out *o, const char *str, size_t n)
+/* Eight of them: the high bit of a byte of the sum is set where it is not plain (and of some behind
+ * it). */
+static bool
+all_plain(uint64_t v)
+{
+    const uint64_t ones = 0x0101010101010101, high = ones << 7;
+    uint64_t quote = v ^ ones * '"', slash = v ^ ones * '\\';
+    return ((v | (v - ones * 0x20) | (quote - ones) | (slash - ones)) & high) == 0;
+}
+
+void
+json_put_text(struct out *o, const char *str, size_t n)
 {
     const unsigned char *s = (const unsigned char *)str;
     if (n > SIZE_MAX / 2 || !out_need(o, n + 2))
@@ -125,6 +107,12 @@ put_string(struct out *o, const char *str, size_t n)
     uint8_t *p = o->p;
     *p++ = '"';
     size_t i = 0;
+    for (uint64_t v; n - i >= sizeof(v); i += sizeof(v), p += sizeof(v)) {
+        memcpy(&v, s + i, sizeof(v));
+        if (!all_plain(v))
+            break;
+        memcpy(p, &v, sizeof(v));
+    }
     while (i < n && plain(s[i]))
         *p++ = s[i++];
     o->p = p;
@@ -138,77 +126,14 @@ json_put_string(struct buf *out, const char *s, size_t n)
 {
     struct out o;
     out_begin(&o, out);
-    put_string(&o, s, n);
+    json_put_text(&o, s, n);
     out_end(&o);
 }
 
 static void
 put_str(struct writer *w, const char *s)
 {
-    put_string(&w->o, s ? s : "", s ? strlen(s) : 0);
-}
-
-static void
-put_bool(struct writer *w, bool b)
-{
-    if (b)
-        PUT(w, "true");
-    else
-        PUT(w, "false");
-}
-
-/* --- layout --- */
-
-static void
-newline(struct writer *w)
-{
-    if (!(w->flags & JSON_PRETTY))
-        return;
-    out_putc(&w->o, '\n');
-    for (unsigned i = 0; i < w->depth; i++)
-        PUT(w, "    ");
-}
-
-/* False when the tree is deeper than any decoder accepts: the buffer then holds the error. */
-static bool
-open_with(struct writer *w, char c)
-{
-    if (w->depth >= CODEC_DEPTH_MAX) {
-        out_end(&w->o);
-        w->o.b->error = -ERR_LIMIT;
-        w->o.p = w->o.end = NULL;
-        return false;
-    }
-    out_putc(&w->o, c);
-    w->depth++;
-    return true;
-}
-
-static void
-close_with(struct writer *w, char c, bool any)
-{
-    w->depth--;
-    if (any)
-        newline(w);
-    out_putc(&w->o, c);
-}
-
-static void
-separate(struct writer *w, bool *any)
-{
-    if (*any)
-        out_putc(&w->o, ',');
-    *any = true;
-    newline(w);
-}
-
-static void
-put_colon(struct writer *w)
-{
-    if (w->flags & JSON_PRETTY)
-        PUT(w, ": ");
-    else
-        out_putc(&w->o, ':');
+    json_put_text(&w->o, s ? s : "", s ? strlen(s) : 0);
 }
 
 /* --- fields --- */
@@ -230,8 +155,8 @@ write_strings(struct writer *w, const struct str_list *l)
     close_with(w, ']', any);
 }
 
-static void
-write_bytes(struct writer *w, const struct bytes *b)
+void
+json_write_bytes(struct writer *w, const struct bytes *b)
 {
     if (!b->v) {
         PUT(w, "null");
@@ -244,8 +169,8 @@ write_bytes(struct writer *w, const struct bytes *b)
     out_putc(&w->o, '"');
 }
 
-static void
-write_time(struct writer *w, int64_t ns)
+void
+json_write_time(struct writer *w, int64_t ns)
 {
     char t[TIME_TEXT];
     if (ns == 0) {
@@ -273,16 +198,16 @@ write_elem(struct writer *w, const struct field *f, const void *p)
         put_u64(w, *(const uint64_t *)p, false);
         break;
     case FT_FLOAT:
-        put_f64(w, *(const double *)p);
+        json_put_f64(w, *(const double *)p);
         break;
     case FT_TIME:
-        write_time(w, *(const int64_t *)p);
+        json_write_time(w, *(const int64_t *)p);
         break;
     case FT_STRING:
         put_str(w, *(const char *const *)p);
         break;
     case FT_BYTES:
-        write_bytes(w, p);
+        json_write_bytes(w, p);
         break;
     case FT_VALUE:
         write_value(w, *(struct value *const *)p);
@@ -317,12 +242,13 @@ write_list(struct writer *w, const struct field *f, const struct any_list *l)
     close_with(w, map ? '}' : ']', any);
 }
 
-static void
-write_field(struct writer *w, const struct field *f, const void *p)
+const char json_zero[32];
+
+void
+json_write_field(struct writer *w, const struct field *f, const void *p)
 {
-    static const char zero[32]; /* what any hidden field looks like */
     if ((w->flags & JSON_HIDE_SECRETS) && (f->flags & F_SECRET))
-        p = zero;
+        p = json_zero;
     if (f->shape != FS_ONE)
         write_list(w, f, p);
     else if (!(f->flags & F_OPT))
@@ -331,19 +257,6 @@ write_field(struct writer *w, const struct field *f, const void *p)
         write_elem(w, f, opt_value(f, p));
     else
         PUT(w, "null");
-}
-
-static void
-put_name(struct writer *w, const struct field *f)
-{
-    size_t n = f->wire_len;
-    if (out_need(&w->o, n + 2)) {
-        w->o.p[0] = '"';
-        memcpy(w->o.p + 1, f->wire, n);
-        w->o.p[n + 1] = '"';
-        w->o.p += n + 2;
-    }
-    put_colon(w);
 }
 
 static void
@@ -360,9 +273,8 @@ write_object(struct writer *w, const struct type *t, const void *obj)
         const struct field *f = &t->fields[i];
         if ((f->flags & F_OMIT) && !(w->flags & JSON_NO_OMIT) && field_empty(f, field_ptr(f, obj)))
             continue;
-        separate(w, &any);
-        put_name(w, f);
-        write_field(w, f, field_ptr(f, obj));
+        put_name(w, &any, f);
+        json_write_field(w, f, field_ptr(f, obj));
     }
     close_with(w, '}', any);
 }
@@ -409,10 +321,10 @@ write_value(struct writer *w, const struct value *v)
         put_i64(w, v->i);
         break;
     case VALUE_FLOAT:
-        put_f64(w, v->f);
+        json_put_f64(w, v->f);
         break;
     case VALUE_STRING:
-        put_string(&w->o, v->str.s, v->str.n);
+        json_put_text(&w->o, v->str.s, v->str.n);
         break;
     case VALUE_LIST:
         write_value_list(w, v);

@@ -8,29 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "codec/intern.h"
-
-enum kind { K_NIL, K_BOOL, K_INT, K_UINT, K_FLOAT, K_STR, K_BIN, K_ARRAY, K_MAP, K_EXT };
-
-/* One decoded header. Strings and binaries: `p` and `n`; arrays and maps: `n` elements. */
-struct token {
-    enum kind kind;
-    const uint8_t *at;
-    const uint8_t *p;
-    size_t n;
-    union {
-        bool b;
-        int64_t i;  /* K_INT: negative */
-        uint64_t u; /* K_UINT */
-        double f;
-    };
-};
-
-struct reader {
-    struct decoder d;
-    const uint8_t *s, *p, *end;
-    bool strict; /* the outermost object may hold nothing unknown */
-};
+#include "codec/mp_int.h"
 
 static int read_object(struct reader *r, const struct type *t, void *obj, const struct token *tok);
 static int read_list(struct reader *r, const struct field *f, struct any_list *l,
@@ -45,8 +23,8 @@ fail_with(struct reader *r, int code, const uint8_t *at, const char *text)
     return err_set(r->d.e, code, "msgpack: %s (byte %zu): %s", path, (size_t)(at - r->s), text);
 }
 
-static int __attribute__((format(printf, 3, 4)))
-fail(struct reader *r, const uint8_t *at, const char *fmt, ...)
+int
+mp_fail(struct reader *r, const uint8_t *at, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -62,57 +40,16 @@ no_memory(struct reader *r)
     return fail_with(r, -ERR_LIMIT, r->p, "the message needs more memory than one may take");
 }
 
-static int
-expected(struct reader *r, const struct token *tok, const char *what)
+int
+mp_expected(struct reader *r, const struct token *tok, const char *what)
 {
-    static const char *const names[] = {"nil", "a boolean", "an integer", "an integer", "a float",
-                                        "a string", "binary data", "a list", "a map",
-                                        "an extension"};
-    return fail(r, tok->at, "expected %s, found %s", what, names[tok->kind]);
+    static const char *const names[] = {"nil",     "a boolean",   "an integer",  "an integer",
+                                        "a float", "a string",    "binary data", "a list",
+                                        "a map",   "an extension"};
+    return mp_fail(r, tok->at, "expected %s, found %s", what, names[tok->kind]);
 }
 
 /* --- headers --- */
-
-static int
-body(struct reader *r, struct token *t, enum kind kind, size_t n)
-{
-    t->kind = kind;
-    t->n = n;
-    if ((size_t)(r->end - r->p) < n)
-        return fail(r, t->at, "truncated: %zu bytes announced, %zu there", n,
-                    (size_t)(r->end - r->p));
-    if (kind != K_EXT && n > CODEC_STRING_MAX)
-        return fail(r, t->at, "%zu bytes are more than %d", n, CODEC_STRING_MAX);
-    t->p = r->p;
-    r->p += n;
-    return 0;
-}
-
-/* Each element takes at least one byte (each pair two): more cannot be there. */
-static int
-count(struct reader *r, struct token *t, enum kind kind, size_t n)
-{
-    size_t left = (size_t)(r->end - r->p);
-    t->kind = kind;
-    t->n = n;
-    if (n > CODEC_COUNT_MAX)
-        return fail(r, t->at, "%zu elements are more than %d", n, CODEC_COUNT_MAX);
-    if (n > (kind == K_MAP ? left / 2 : left))
-        return fail(r, t->at, "truncated: %zu elements announced, %zu bytes there", n, left);
-    return 0;
-}
-
-static void
-set_int(struct token *t, int64_t v)
-{
-    if (v < 0) {
-        t->kind = K_INT;
-        t->i = v;
-    } else {
-        t->kind = K_UINT;
-        t->u = (uint64_t)v;
-    }
-}
 
 static void
 set_float(struct token *t, uint64_t bits, size_t n)
@@ -132,12 +69,12 @@ set_float(struct token *t, uint64_t bits, size_t n)
 static const uint8_t arg_size[32] = {0, 0, 0, 0, 1, 2, 4, 1, 2, 4, 4, 8, 1, 2, 4, 8,
                                      1, 2, 4, 8, 0, 0, 0, 0, 0, 1, 2, 4, 2, 4, 2, 4};
 
-static int
-long_token(struct reader *r, uint8_t c, struct token *t)
+int
+mp_long_token(struct reader *r, uint8_t c, struct token *t)
 {
     size_t n = arg_size[c - 0xc0];
     if ((size_t)(r->end - r->p) < n)
-        return fail(r, t->at, "truncated");
+        return mp_fail(r, t->at, "truncated");
     uint64_t v = big_endian(r->p, n);
     r->p += n;
     switch (c) {
@@ -150,9 +87,9 @@ long_token(struct reader *r, uint8_t c, struct token *t)
         t->b = c == 0xc3;
         return 0;
     case 0xc4 ... 0xc6:
-        return body(r, t, K_BIN, v);
+        return mp_body(r, t, K_BIN, v);
     case 0xc7 ... 0xc9:
-        return body(r, t, K_EXT, v + 1);
+        return mp_body(r, t, K_EXT, v + 1);
     case 0xca:
     case 0xcb:
         set_float(t, v, n);
@@ -162,57 +99,37 @@ long_token(struct reader *r, uint8_t c, struct token *t)
         t->u = v;
         return 0;
     case 0xd0:
-        set_int(t, (int8_t)v);
+        mp_set_int(t, (int8_t)v);
         return 0;
     case 0xd1:
-        set_int(t, (int16_t)v);
+        mp_set_int(t, (int16_t)v);
         return 0;
     case 0xd2:
-        set_int(t, (int32_t)v);
+        mp_set_int(t, (int32_t)v);
         return 0;
     case 0xd3:
-        set_int(t, (int64_t)v);
+        mp_set_int(t, (int64_t)v);
         return 0;
     case 0xd4 ... 0xd8:
-        return body(r, t, K_EXT, ((size_t)1 << (c - 0xd4)) + 1);
+        return mp_body(r, t, K_EXT, ((size_t)1 << (c - 0xd4)) + 1);
     case 0xd9 ... 0xdb:
-        return body(r, t, K_STR, v);
+        return mp_body(r, t, K_STR, v);
     case 0xdc:
     case 0xdd:
-        return count(r, t, K_ARRAY, v);
+        return mp_count(r, t, K_ARRAY, v);
     case 0xde:
     case 0xdf:
-        return count(r, t, K_MAP, v);
+        return mp_count(r, t, K_MAP, v);
     default:
-        return fail(r, t->at, "byte 0x%02x is no msgpack", c);
+        return mp_fail(r, t->at, "byte 0x%02x is no msgpack", c);
     }
-}
-
-static int
-next(struct reader *r, struct token *t)
-{
-    t->at = r->p;
-    if (r->p >= r->end)
-        return fail(r, r->p, "truncated");
-    uint8_t c = *r->p++;
-    if (c < 0x80 || c >= 0xe0) {
-        set_int(t, (int8_t)c);
-        return 0;
-    }
-    if (c < 0x90)
-        return count(r, t, K_MAP, c & 15);
-    if (c < 0xa0)
-        return count(r, t, K_ARRAY, c & 15);
-    if (c < 0xc0)
-        return body(r, t, K_STR, c & 31);
-    return long_token(r, c, t);
 }
 
 static int
 enter(struct reader *r, const struct token *t)
 {
     if (r->d.depth >= CODEC_DEPTH_MAX)
-        return fail(r, t->at, "nested deeper than %d levels", CODEC_DEPTH_MAX);
+        return mp_fail(r, t->at, "nested deeper than %d levels", CODEC_DEPTH_MAX);
     r->d.depth++;
     r->d.path[r->d.depth].kind = STEP_NONE;
     return 0;
@@ -224,9 +141,31 @@ leave(struct reader *r)
     r->d.depth--;
 }
 
+/* Small integers and short strings, which most tokens are. */
+static bool
+skip_short(struct reader *r)
+{
+    size_t left = (size_t)(r->end - r->p), n;
+    if (left < 2)
+        return false;
+    uint8_t c = *r->p;
+    if (c < 0x80 || c >= 0xe0)
+        n = 1;
+    else if (c >= 0xa0 && c < 0xc0)
+        n = 1 + (c & 31U);
+    else if (c == 0xd9)
+        n = 2 + (size_t)r->p[1];
+    else
+        return false;
+    if (n > left)
+        return false;
+    r->p += n;
+    return true;
+}
+
 /* Anything, whole, without recursion: elements still to come are counted. */
-static int
-skip(struct reader *r)
+int
+mp_skip(struct reader *r)
 {
     size_t open[CODEC_DEPTH_MAX + 1];
     unsigned depth = r->d.depth;
@@ -240,13 +179,15 @@ skip(struct reader *r)
             depth--;
         }
         open[depth]--;
-        int rc = next(r, &t);
+        if (skip_short(r))
+            continue;
+        int rc = mp_next(r, &t);
         if (rc)
             return rc;
         if (t.kind != K_ARRAY && t.kind != K_MAP)
             continue;
         if (depth >= CODEC_DEPTH_MAX)
-            return fail(r, t.at, "nested deeper than %d levels", CODEC_DEPTH_MAX);
+            return mp_fail(r, t.at, "nested deeper than %d levels", CODEC_DEPTH_MAX);
         open[++depth] = t.kind == K_MAP ? t.n * 2 : t.n;
     }
 }
@@ -257,9 +198,9 @@ static int
 copy_string(struct reader *r, const struct token *t, const char **ret)
 {
     if (t->kind != K_STR)
-        return expected(r, t, "a string");
+        return mp_expected(r, t, "a string");
     if (t->n && memchr(t->p, 0, t->n))
-        return fail(r, t->at, "string holds a zero byte");
+        return mp_fail(r, t->at, "string holds a zero byte");
     char *s = arena_strndup(&r->d.a, (const char *)t->p, t->n);
     if (!s)
         return no_memory(r);
@@ -272,7 +213,7 @@ read_string(struct reader *r, const struct field *f, const struct token *t, cons
 {
     size_t max = field_max(f, CODEC_STRING_MAX);
     if (t->kind == K_STR && f && f->shape == FS_ONE && t->n > max)
-        return fail(r, t->at, "%zu bytes are more than the %zu allowed", t->n, max);
+        return mp_fail(r, t->at, "%zu bytes are more than the %zu allowed", t->n, max);
     return copy_string(r, t, ret);
 }
 
@@ -284,9 +225,9 @@ read_int(struct reader *r, const struct token *t, int64_t *p)
     else if (t->kind == K_UINT && t->u <= INT64_MAX)
         *p = (int64_t)t->u;
     else if (t->kind == K_UINT)
-        return fail(r, t->at, "integer does not fit 63 bits");
+        return mp_fail(r, t->at, "integer does not fit 63 bits");
     else
-        return expected(r, t, "an integer");
+        return mp_expected(r, t, "an integer");
     return 0;
 }
 
@@ -294,9 +235,9 @@ static int
 read_uint(struct reader *r, const struct token *t, uint64_t *p)
 {
     if (t->kind == K_INT)
-        return fail(r, t->at, "must not be negative");
+        return mp_fail(r, t->at, "must not be negative");
     if (t->kind != K_UINT)
-        return expected(r, t, "an integer");
+        return mp_expected(r, t, "an integer");
     *p = t->u;
     return 0;
 }
@@ -311,7 +252,7 @@ read_float(struct reader *r, const struct token *t, double *p)
     else if (t->kind == K_UINT)
         *p = (double)t->u;
     else
-        return expected(r, t, "a number");
+        return mp_expected(r, t, "a number");
     return 0;
 }
 
@@ -319,7 +260,7 @@ static int
 read_bytes(struct reader *r, const struct token *t, struct bytes *b)
 {
     if (t->kind != K_BIN)
-        return expected(r, t, "binary data");
+        return mp_expected(r, t, "binary data");
     char *p = arena_strndup(&r->d.a, (const char *)t->p, t->n);
     if (!p)
         return no_memory(r);
@@ -340,7 +281,7 @@ static int
 read_struct(struct reader *r, const struct field *f, const struct token *t, any_ptr *p)
 {
     if (t->kind != K_MAP)
-        return expected(r, t, "a map");
+        return mp_expected(r, t, "a map");
     void *obj = arena_zalloc(&r->d.a, f->sub->size, f->sub->name);
     if (!obj)
         return no_memory(r);
@@ -354,7 +295,7 @@ read_elem(struct reader *r, const struct field *f, const struct token *t, void *
     switch ((enum field_type)f->type) {
     case FT_BOOL:
         if (t->kind != K_BOOL)
-            return expected(r, t, "a boolean");
+            return mp_expected(r, t, "a boolean");
         *(bool *)p = t->b;
         return 0;
     case FT_INT:
@@ -376,7 +317,7 @@ read_elem(struct reader *r, const struct field *f, const struct token *t, void *
     case FT_STRINGS:
         return read_strings(r, t, p);
     }
-    return fail(r, t->at, "unknown field type");
+    return mp_fail(r, t->at, "unknown field type");
 }
 
 static int
@@ -385,9 +326,9 @@ read_list(struct reader *r, const struct field *f, struct any_list *l, const str
     size_t cap = 0, size = elem_size(f), max = field_max(f, CODEC_COUNT_MAX);
     void *v = NULL;
     if (tok->kind != K_ARRAY)
-        return expected(r, tok, "a list");
+        return mp_expected(r, tok, "a list");
     if (tok->n > max)
-        return fail(r, tok->at, "%zu elements are more than the %zu allowed", tok->n, max);
+        return mp_fail(r, tok->at, "%zu elements are more than the %zu allowed", tok->n, max);
     int rc = enter(r, tok);
     if (rc)
         return rc;
@@ -398,7 +339,7 @@ read_list(struct reader *r, const struct field *f, struct any_list *l, const str
         decoder_at(&r->d, STEP_INDEX, NULL, i);
         if (!arena_grow(&r->d.a, &v, &cap, i, size))
             return no_memory(r);
-        rc = next(r, &t);
+        rc = mp_next(r, &t);
         rc = rc ? rc : read_elem(r, f, &t, (char *)v + i * size);
         if (rc)
             return rc;
@@ -413,7 +354,7 @@ static int
 read_key(struct reader *r, const char **ret)
 {
     struct token t;
-    int rc = next(r, &t);
+    int rc = mp_next(r, &t);
     if (rc)
         return rc;
     decoder_at(&r->d, STEP_NONE, NULL, 0);
@@ -430,9 +371,9 @@ read_map(struct reader *r, const struct field *f, struct any_list *l, const stru
     size_t cap = 0, stride = map_stride(f), max = field_max(f, CODEC_COUNT_MAX);
     void *v = NULL;
     if (tok->kind != K_MAP)
-        return expected(r, tok, "a map");
+        return mp_expected(r, tok, "a map");
     if (tok->n > max)
-        return fail(r, tok->at, "%zu entries are more than the %zu allowed", tok->n, max);
+        return mp_fail(r, tok->at, "%zu entries are more than the %zu allowed", tok->n, max);
     int rc = enter(r, tok);
     if (rc)
         return rc;
@@ -444,7 +385,7 @@ read_map(struct reader *r, const struct field *f, struct any_list *l, const stru
             return no_memory(r);
         char *pair = (char *)v + i * stride;
         rc = read_key(r, (const char **)(void *)pair);
-        rc = rc ? rc : next(r, &t);
+        rc = rc ? rc : mp_next(r, &t);
         rc = rc ? rc : read_elem(r, f, &t, pair + sizeof(char *));
         if (rc)
             return rc;
@@ -452,17 +393,17 @@ read_map(struct reader *r, const struct field *f, struct any_list *l, const stru
     leave(r);
     const char *dup = map_sort(v, tok->n, stride);
     if (dup)
-        return fail(r, tok->at, "key \"%.64s\" is there twice", dup);
+        return mp_fail(r, tok->at, "key \"%.64s\" is there twice", dup);
     l->v = v;
     l->n = tok->n;
     return 0;
 }
 
-static int
-read_field(struct reader *r, const struct field *f, void *p)
+int
+mp_read_field(struct reader *r, const struct field *f, void *p)
 {
     struct token t;
-    int rc = next(r, &t);
+    int rc = mp_next(r, &t);
     if (rc || t.kind == K_NIL) {
         /* a value that is null is not an absent one */
         if (!rc && f->type == FT_VALUE && f->shape == FS_ONE)
@@ -481,45 +422,6 @@ read_field(struct reader *r, const struct field *f, void *p)
     return rc;
 }
 
-static const struct field *
-field_by_id(const struct type *t, uint64_t id)
-{
-    /* most schemas number their fields from 1 in order */
-    if (id - 1 < t->n_fields && t->fields[id - 1].id == id)
-        return &t->fields[id - 1];
-    size_t lo = 0, hi = t->n_fields;
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        const struct field *f = &t->fields[t->by_id[mid]];
-        if (f->id == id)
-            return f;
-        if (f->id < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return NULL;
-}
-
-/* The next field id; unknown ones give NULL. */
-static int
-read_id(struct reader *r, const struct type *t, const struct field **ret)
-{
-    struct token key;
-    if (r->p < r->end && *r->p < 0x80) {
-        *ret = field_by_id(t, *r->p++);
-        return 0;
-    }
-    decoder_at(&r->d, STEP_NONE, NULL, 0);
-    int rc = next(r, &key);
-    if (rc)
-        return rc;
-    if (key.kind != K_UINT && key.kind != K_INT)
-        return expected(r, &key, "a field id");
-    *ret = key.kind == K_UINT ? field_by_id(t, key.u) : NULL;
-    return 0;
-}
-
 /* The id at `at` is none that we know. */
 static int
 unknown_id(struct reader *r, const uint8_t *at)
@@ -527,7 +429,7 @@ unknown_id(struct reader *r, const uint8_t *at)
     struct token key;
     char text[64];
     r->p = at;
-    int rc = next(r, &key);
+    int rc = mp_next(r, &key);
     if (rc)
         return rc;
     snprintf(text, sizeof(text), "field %llu is not known to this release", (unsigned long long)key.u);
@@ -540,26 +442,26 @@ read_object(struct reader *r, const struct type *t, void *obj, const struct toke
     uint64_t seen[TYPE_FIELDS_MAX / 64] = {0};
     ASSERT(t->n_fields <= TYPE_FIELDS_MAX);
     if (tok->kind != K_MAP)
-        return expected(r, tok, "a map");
+        return mp_expected(r, tok, "a map");
     int rc = enter(r, tok);
     if (rc)
         return rc;
     for (size_t n = 0; n < tok->n; n++) {
-        const struct field *f;
+        const struct field *f = NULL;
         const uint8_t *at = r->p;
-        rc = read_id(r, t, &f);
+        rc = mp_read_id(r, t, &f);
         if (rc)
             return rc;
         if (f) {
             size_t i = (size_t)(f - t->fields);
             decoder_at(&r->d, STEP_FIELD, f->wire, f->wire_len);
             if (seen[i / 64] & UINT64_C(1) << i % 64)
-                return fail(r, at, "field is there twice");
+                return mp_fail(r, at, "field is there twice");
             seen[i / 64] |= UINT64_C(1) << i % 64;
         } else if (r->strict && r->d.depth == 1) {
             return unknown_id(r, at);
         }
-        rc = f ? read_field(r, f, field_ptr(f, obj)) : skip(r);
+        rc = f ? mp_read_field(r, f, field_ptr(f, obj)) : mp_skip(r);
         if (rc)
             return rc;
     }
@@ -582,7 +484,7 @@ read_value_list(struct reader *r, const struct token *tok, struct value *list)
         decoder_at(&r->d, STEP_INDEX, NULL, i);
         if (!arena_grow(&r->d.a, &arr, &cap, i, sizeof(struct value *)))
             return no_memory(r);
-        rc = next(r, &t);
+        rc = mp_next(r, &t);
         rc = rc ? rc : read_value(r, &t, &((struct value **)arr)[i]);
         if (rc)
             return rc;
@@ -607,7 +509,7 @@ read_value_map(struct reader *r, const struct token *tok, struct value *map)
             return no_memory(r);
         struct value_pair *pair = &((struct value_pair *)arr)[i];
         rc = read_key(r, &pair->k);
-        rc = rc ? rc : next(r, &t);
+        rc = rc ? rc : mp_next(r, &t);
         rc = rc ? rc : read_value(r, &t, &pair->v);
         if (rc)
             return rc;
@@ -617,7 +519,7 @@ read_value_map(struct reader *r, const struct token *tok, struct value *map)
     map->map.n = tok->n;
     const char *dup = value_map_duplicate(map);
     if (dup)
-        return fail(r, tok->at, "key \"%.64s\" is there twice", dup);
+        return mp_fail(r, tok->at, "key \"%.64s\" is there twice", dup);
     return 0;
 }
 
@@ -653,7 +555,7 @@ read_value(struct reader *r, const struct token *tok, struct value **ret)
         [K_NIL] = VALUE_NULL,  [K_BOOL] = VALUE_BOOL,   [K_INT] = VALUE_INT,  [K_UINT] = VALUE_INT,
         [K_FLOAT] = VALUE_FLOAT, [K_STR] = VALUE_STRING, [K_ARRAY] = VALUE_LIST, [K_MAP] = VALUE_MAP};
     if (tok->kind == K_BIN || tok->kind == K_EXT)
-        return expected(r, tok, "a value");
+        return mp_expected(r, tok, "a value");
     struct value *v = arena_value(&r->d.a, kinds[tok->kind]);
     if (!v)
         return no_memory(r);
@@ -674,12 +576,12 @@ decode(struct reader *r, const void *ctx, size_t n, struct budget *b, void **ret
     void *obj = arena_root(&r->d.a, ctx, t, n * 8);
     if (!obj)
         return no_memory(r);
-    int rc = next(r, &tok);
+    int rc = mp_next(r, &tok);
     rc = rc ? rc : read_object(r, t, obj, &tok);
     if (!rc && r->p < r->end)
-        rc = fail(r, r->p, "%zu bytes left over", (size_t)(r->end - r->p));
+        rc = mp_fail(r, r->p, "%zu bytes left over", (size_t)(r->end - r->p));
     if (!rc && r->strict && t->one_of && codec_member(t, obj) == 0)
-        rc = fail(r, r->s, "exactly one of its members is to be set");
+        rc = mp_fail(r, r->s, "exactly one of its members is to be set");
     if (rc) {
         talloc_free(obj);
         return rc;

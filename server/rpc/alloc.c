@@ -38,13 +38,22 @@ list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
         s->task_states = (struct task_state_map){0};
 }
 
+static bool
+list_whole(const struct read *r)
+{
+    const struct list_request *req = r->req;
+    return req->resources || !req->task_states;
+}
+
 const struct read_row read_alloc_list = {.tables = STATE_BIT(STATE_ALLOCS),
                                          .run = read_list,
                                          .order = ORDER_CREATE,
                                          .hex = true,
                                          .rows = list_rows,
                                          .takes = list_takes,
-                                         .finish = list_finish};
+                                         .finish = list_finish,
+                                         ALLOC_ROWS_LEAN,
+                                         .whole = list_whole};
 
 static uint64_t
 alloc_key(const struct read *r)
@@ -225,7 +234,8 @@ const struct read_row read_eval_list = {.tables = STATE_BIT(STATE_EVALS),
                                         .order = ORDER_CREATE,
                                         .hex = true,
                                         .rows = eval_list_rows,
-                                        .takes = eval_list_takes};
+                                        .takes = eval_list_takes,
+                                        .needs = "Status JobID"};
 
 /* Evaluations linked to `e` in either direction. */
 static void
@@ -253,15 +263,25 @@ eval_key(const struct read *r)
 static void *
 eval_get(struct read *r, struct state_txn *t)
 {
-    struct evaluation *e = state_eval(t, r->ctx, read_id(r));
+    struct evaluation *e = read_object(r, t, STATE_EVALS, (struct state_key){.a = read_id(r)});
 
     if (e != NULL && ((const struct id_request *)r->req)->related)
         fill_related(t, r->ctx, e);
     return e;
 }
 
-const struct read_row read_eval_get_eval = {
-    .tables = STATE_BIT(STATE_EVALS), .key = eval_key, .run = read_one, .get = eval_get};
+static bool
+eval_whole(const struct read *r)
+{
+    return ((const struct id_request *)r->req)->related;
+}
+
+const struct read_row read_eval_get_eval = {.tables = STATE_BIT(STATE_EVALS),
+                                            .key = eval_key,
+                                            .run = read_one,
+                                            .get = eval_get,
+                                            .needs = "",
+                                            .whole = eval_whole};
 
 static uint64_t
 eval_allocs_key(const struct read *r)
@@ -279,4 +299,5 @@ const struct read_row read_eval_allocations = {.tables = STATE_BIT(STATE_ALLOCS)
                                                .key = eval_allocs_key,
                                                .run = read_list,
                                                .rows = eval_allocs_rows,
-                                               .finish = endpoint_alloc_row};
+                                               .finish = endpoint_alloc_row,
+                                               ALLOC_ROWS_LEAN};

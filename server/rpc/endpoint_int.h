@@ -51,6 +51,10 @@ struct read_row {
     bool (*takes)(const struct read *r, const void *whole); /* NULL: all */
     /* What is no projection; new memory goes under `whole`. NULL: nothing. */
     void (*finish)(struct read *r, struct state_txn *t, void *whole, void *row);
+    /* Answers in JSON are made lean (codec.h): all that the functions above look at in an object, beside the
+     * members that every table has, and all that `finish` makes. NULL: it is decoded whole, ... */
+    const char *needs, *makes;
+    bool (*whole)(const struct read *r); /* ... and so when a request asks for more */
 };
 
 struct read {
@@ -65,6 +69,7 @@ struct read {
     /* given to run */
     void *ctx;
     struct query_meta *meta; /* index is filled in afterwards */
+    struct lean *lean;       /* how objects are read; NULL: whole */
     const struct job *job;   /* the row's own */
     /* set by it */
     void *resp;
@@ -86,6 +91,10 @@ struct read {
 void read_start(struct server *s, struct rpc_call *call, const void *req, const struct read_row *row);
 
 read_fn read_one, read_list;
+/* From the table of the row, lean where the answer is. */
+void *read_object(struct read *r, struct state_txn *t, enum state_table table, struct state_key key);
+/* How the objects of an answer in JSON are read. */
+struct lean *read_lean(struct read *r, const struct type *dst, const struct type *src);
 /* A response of the method's type with its Meta. */
 void *read_resp(struct read *r);
 /* Of a list: what its answer depends on beside its rows. Its index is that of its tables, which deletions
@@ -110,6 +119,8 @@ bool secret_equal(const char *a, const char *b);
 void endpoint_alloc_totals(void *ctx, struct allocation *a);
 /* Of lists of allocations: what a projection to AllocListStub leaves open. */
 void endpoint_alloc_row(struct read *r, struct state_txn *t, void *whole, void *row);
+#define ALLOC_ROWS_LEAN \
+    .needs = "JobID DesiredTransition", .makes = "JobType JobVersion AllocatedResources DesiredTransition"
 
 /* --- the methods --- */
 #define DECLARE_READ(id, name) extern const struct read_row read_##name;

@@ -21,11 +21,11 @@ job_key(const struct read *r)
 static void *
 get(struct read *r, struct state_txn *t)
 {
-    return state_job(t, r->ctx, read_ns(r), read_id(r));
+    return read_object(r, t, STATE_JOBS, (struct state_key){read_ns(r), read_id(r), 0});
 }
 
 const struct read_row read_job_get_job = {
-    .tables = STATE_BIT(STATE_JOBS), .key = job_key, .run = read_one, .get = get};
+    .tables = STATE_BIT(STATE_JOBS), .key = job_key, .run = read_one, .get = get, .needs = ""};
 
 static struct state_iter *
 list_rows(struct read *r, struct state_txn *t)
@@ -46,11 +46,20 @@ list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
         s->meta = (struct str_map){0};
 }
 
+static bool
+list_whole(const struct read *r)
+{
+    return ((const struct list_request *)r->req)->meta;
+}
+
 const struct read_row read_job_list = {.tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_SUMMARIES),
                                        .run = read_list,
                                        .order = ORDER_NS,
                                        .rows = list_rows,
-                                       .finish = list_finish};
+                                       .finish = list_finish,
+                                       .needs = "",
+                                       .makes = "JobSummary Meta",
+                                       .whole = list_whole};
 
 static uint64_t
 allocs_key(const struct read *r)
@@ -80,7 +89,8 @@ const struct read_row read_job_allocations = {.tables = STATE_BIT(STATE_ALLOCS),
                                               .run = read_list,
                                               .rows = allocs_rows,
                                               .takes = allocs_takes,
-                                              .finish = endpoint_alloc_row};
+                                              .finish = endpoint_alloc_row,
+                                              ALLOC_ROWS_LEAN};
 
 static uint64_t
 evals_key(const struct read *r)
@@ -97,16 +107,20 @@ evals_rows(struct read *r, struct state_txn *t)
 const struct read_row read_job_evaluations = {.tables = STATE_BIT(STATE_EVALS),
                                               .key = evals_key,
                                               .run = read_list,
-                                              .rows = evals_rows};
+                                              .rows = evals_rows,
+                                              .needs = ""};
 
 static void *
 summary_get(struct read *r, struct state_txn *t)
 {
-    return state_summary(t, r->ctx, read_ns(r), read_id(r));
+    return read_object(r, t, STATE_SUMMARIES, (struct state_key){read_ns(r), read_id(r), 0});
 }
 
-const struct read_row read_job_summary = {
-    .tables = STATE_BIT(STATE_SUMMARIES), .key = job_key, .run = read_one, .get = summary_get};
+const struct read_row read_job_summary = {.tables = STATE_BIT(STATE_SUMMARIES),
+                                          .key = job_key,
+                                          .run = read_one,
+                                          .get = summary_get,
+                                          .needs = ""};
 
 /* One version, or with Diffs the difference to the one before it, in each answer: together they may be
  * larger than an answer may. NextToken: "N", or "N.diff". */

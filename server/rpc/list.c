@@ -20,6 +20,7 @@ struct rows {
     void *row_ctx; /* of the row that is made, in a part */
     const struct type *type;
     const struct projection *project; /* NULL: rows are whole */
+    struct lean *job;                 /* of allocations, where they are lean */
     struct filter *filter;            /* NULL: none */
     uint32_t id_at, ns_at, create_at, index_at; /* members of what is listed */
     uint64_t max, seen;
@@ -86,6 +87,9 @@ rows_begin(struct rows *l, struct read *r, struct err *e)
                                    : r->list->per_page < 0 ? 0 : UINT64_MAX;
     l->end_ns = env_mono_ns(server_env(r->s)) + LIST_PART_NS;
     buf_init(&l->json, RPC_FRAME_MAX - ROW_ROOM);
+    r->lean = read_lean(r, list->sub, whole);
+    if (r->lean != NULL && whole == &type_allocation)
+        l->job = lean_new(r->ctx, &type_job, &type_job, "Type Version CreateIndex", "");
     if (list->sub != whole)
         l->project = projection_new(r->ctx, list->sub, whole);
     l->ret = (char *)read_resp(r) + list->offset;
@@ -151,7 +155,7 @@ rows_take(struct rows *l, const void *whole)
 }
 
 static void
-rows_add(struct rows *l, const void *row)
+rows_add(struct rows *l, struct state_txn *t, const void *row)
 {
     struct query_meta *m = l->r->meta;
 
@@ -160,7 +164,12 @@ rows_add(struct rows *l, const void *row)
     } else {
         unsigned pretty = l->r->list->part == 2 ? JSON_PRETTY : 0;
         size_t before = l->json.len;
-        json_encode_row(&l->json, l->type, row, JSON_HIDE_SECRETS | pretty);
+        if (l->r->lean != NULL)
+            lean_write_row(&l->json, l->r->lean, row, JSON_HIDE_SECRETS | pretty);
+        else
+            json_encode_row(&l->json, l->type, row, JSON_HIDE_SECRETS | pretty);
+        if (buf_error(&l->json) == -ERR_CORRUPT)
+            state_damaged(t, l->type->name);
         if (buf_error(&l->json) != 0) { /* what was written of it goes again */
             l->json.error = 0;
             l->json.len = before;
@@ -208,15 +217,19 @@ read_list(struct read *r, struct state_txn *t, struct err *e)
     state_iter_seek(it, r->list->next_token, r->list->reverse);
     for (;;) {
         void *ctx = rows_ctx(&l), *whole;
-        whole = allocs ? state_next_with_job(it, ctx) : state_next(it, ctx);
+        whole = state_next_lean(it, ctx, r->lean);
         if (whole == NULL || !rows_see(&l, whole))
             break;
+        if (l.job != NULL)
+            state_alloc_job_lean(t, whole, l.job);
+        else if (allocs)
+            state_alloc_job(t, whole);
         if (!rows_take(&l, whole))
             continue;
         void *one = l.project != NULL ? codec_project(whole, l.project, whole) : whole;
         if (row->finish != NULL)
             row->finish(r, t, whole, one);
-        rows_add(&l, one);
+        rows_add(&l, t, one);
     }
     return rows_end(&l, t, e);
 }

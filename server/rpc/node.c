@@ -284,7 +284,7 @@ node_key(const struct read *r)
 static void *
 node_get(struct read *r, struct state_txn *t)
 {
-    struct node *n = state_node(t, r->ctx, read_id(r));
+    struct node *n = read_object(r, t, STATE_NODES, (struct state_key){.a = read_id(r)});
 
     if (n != NULL)
         n->secret_id = NULL;
@@ -304,7 +304,8 @@ const struct read_row read_node_get_node = {.tables = STATE_BIT(STATE_NODES),
                                             .key = node_key,
                                             .run = read_one,
                                             .get = node_get,
-                                            .more = node_more};
+                                            .more = node_more,
+                                            .needs = "DrainStrategy"};
 
 static struct state_iter *
 list_rows(struct read *r, struct state_txn *t)
@@ -334,7 +335,8 @@ list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
         if (*c == ':')
             host = (size_t)(c - n->http_addr);
     s->address = host ? mem_strndup(whole, n->http_addr, host) : n->http_addr;
-    s->version = str_map_get(&n->attributes, "nomad.version");
+    s->version = r->lean != NULL ? lean_text(whole, r->lean, "Attributes", "nomad.version")
+                                 : str_map_get(&n->attributes, "nomad.version");
     s->drain = n->drain_strategy != NULL;
     s->attributes = (struct str_map){0};
     if (req->os)
@@ -345,11 +347,22 @@ list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
     }
 }
 
+static bool
+list_whole(const struct read *r)
+{
+    const struct list_request *req = r->req;
+    return req->os || req->resources;
+}
+
 const struct read_row read_node_list = {.tables = STATE_BIT(STATE_NODES),
                                         .run = read_list,
                                         .hex = true,
                                         .rows = list_rows,
-                                        .finish = list_finish};
+                                        .finish = list_finish,
+                                        .needs = "HTTPAddr DrainStrategy",
+                                        .makes = "Address Version Drain Attributes NodeResources "
+                                                 "ReservedResources",
+                                        .whole = list_whole};
 
 static uint64_t
 allocs_key(const struct read *r)

@@ -206,16 +206,42 @@ read_resp(struct read *r)
     return r->resp;
 }
 
+void *
+read_object(struct read *r, struct state_txn *t, enum state_table table, struct state_key key)
+{
+    return state_get_lean(t, r->ctx, table, key, r->lean);
+}
+
+struct lean *
+read_lean(struct read *r, const struct type *dst, const struct type *src)
+{
+    static const char every[] = "ID Namespace CreateIndex ModifyIndex ";
+    const struct read_row *row = r->row;
+
+    if (r->list->part == 0 || row->needs == NULL || !str_empty(r->list->filter) ||
+        (row->whole != NULL && row->whole(r)))
+        return NULL;
+    return lean_new(r->ctx, dst, src, mem_printf(r->ctx, "%s%s", every, row->needs),
+                    str_or(row->makes, ""));
+}
+
 /* The object as JSON, made here and not on the loop. False: it is too large, and goes as it is. */
 static bool
-put_json(struct read *r, const struct type *type, const void *obj)
+put_json(struct read *r, struct state_txn *t, const struct type *type, const void *obj)
 {
     bool pretty = r->list->part == 2;
     const char *value, *name = r->row->more != NULL ? r->row->more(obj, &value) : NULL;
     auto_buf struct buf b = BUF_INIT(RPC_FRAME_MAX / 2);
 
-    json_encode(&b, type, obj, JSON_HIDE_SECRETS | (pretty ? JSON_PRETTY : 0));
-    if (name != NULL && buf_error(&b) == 0) { /* before the last brace; no object of ours is empty */
+    unsigned flags = JSON_HIDE_SECRETS | (pretty ? JSON_PRETTY : 0);
+    if (r->lean != NULL)
+        lean_write(&b, r->lean, obj, flags);
+    else
+        json_encode(&b, type, obj, flags);
+    if (buf_error(&b) == -ERR_CORRUPT)
+        state_damaged(t, type->name);
+    if (name != NULL &&
+        buf_error(&b) == 0) { /* before the last brace; no object of ours is empty */
         b.len -= pretty ? 2 : 1;
         buf_printf(&b, pretty ? ",\n    \"%s\": %s\n}" : ",\"%s\":%s}", name, value);
     }
@@ -231,12 +257,16 @@ int
 read_one(struct read *r, struct state_txn *t, struct err *e)
 {
     const struct field *f = &r->method->resp->fields[0];
-    void *obj = r->row->get(r, t);
 
     (void)e;
+    r->lean = read_lean(r, f->sub, f->sub);
+    void *obj = r->row->get(r, t);
     void **to = type_member(r->method->resp, read_resp(r), f->wire);
-    if (obj == NULL || r->list->part == 0 || !put_json(r, f->sub, obj))
+    if (obj != NULL && (r->list->part == 0 || !put_json(r, t, f->sub, obj))) {
+        if (TAKE(r->lean) != NULL)
+            obj = r->row->get(r, t);
         *to = obj;
+    }
     r->index = obj != NULL ? *(const uint64_t *)type_member(f->sub, obj, "ModifyIndex")
                            : state_index(t, r->row->tables);
     return 0;

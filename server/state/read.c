@@ -33,8 +33,9 @@ row_get(struct state_txn *t, unsigned table, const struct key *k, struct slice *
     return rc == 0;
 }
 
-void *
-row_decode(struct state_txn *t, const void *ctx, unsigned table, struct slice row)
+/* All of it, or what `lean` needs. */
+static void *
+row_open(struct state_txn *t, const void *ctx, unsigned table, struct slice row, struct lean *lean)
 {
     const struct type *type = table_rows[table].type;
     size_t head = row_head(table);
@@ -42,17 +43,40 @@ row_decode(struct state_txn *t, const void *ctx, unsigned table, struct slice ro
     void *obj = NULL;
     if (row.n < head)
         state_fatal(t->s, "the head of a row", -ERR_CORRUPT);
-    if (mp_decode(ctx, type, (const uint8_t *)row.p + head, row.n - head, BUDGET(ROW_BUDGET), &obj, &e) < 0)
+    const uint8_t *p = (const uint8_t *)row.p + head;
+    size_t n = row.n - head;
+    int rc = lean != NULL ? lean_open(ctx, lean, p, n, BUDGET(ROW_BUDGET), &obj, &e)
+                          : mp_decode(ctx, type, p, n, BUDGET(ROW_BUDGET), &obj, &e);
+    if (rc < 0)
         state_fatal(t->s, type->name, e.code);
     return obj;
 }
 
 void *
+row_decode(struct state_txn *t, const void *ctx, unsigned table, struct slice row)
+{
+    return row_open(t, ctx, table, row, NULL);
+}
+
+void
+state_damaged(struct state_txn *t, const char *what)
+{
+    state_fatal(t->s, what, -ERR_CORRUPT);
+}
+
+void *
 state_get_row(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key)
+{
+    return state_get_lean(t, ctx, table, key, NULL);
+}
+
+void *
+state_get_lean(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key,
+               struct lean *lean)
 {
     struct key k = key_from(table_rows[table].key, &key);
     struct slice v;
-    return row_get(t, table, &k, &v) ? row_decode(t, ctx, table, v) : NULL;
+    return row_get(t, table, &k, &v) ? row_open(t, ctx, table, v, lean) : NULL;
 }
 
 bool
@@ -127,6 +151,13 @@ state_alloc_job(struct state_txn *t, struct allocation *a)
     const struct job *j = jmi != 0 ? cached_job(t, a->namespace, a->job_id, jmi) : NULL;
     a->job = (struct job *)(uintptr_t)j;
     return j;
+}
+
+void
+state_alloc_job_lean(struct state_txn *t, struct allocation *a, struct lean *lean)
+{
+    struct state_key key = {a->namespace, a->job_id, state_alloc_job_index(t, a->id)};
+    a->job = key.n != 0 ? state_get_lean(t, a, STATE_JOB_VERSIONS, key, lean) : NULL;
 }
 
 /* --- lists --- */
@@ -352,9 +383,15 @@ next_row(struct state_iter *it, struct slice *ret)
 void *
 state_next(struct state_iter *it, const void *ctx)
 {
+    return state_next_lean(it, ctx, NULL);
+}
+
+void *
+state_next_lean(struct state_iter *it, const void *ctx, struct lean *lean)
+{
     struct slice row;
     while (it->left > 0 && next_row(it, &row)) {
-        void *obj = row_decode(it->t, ctx, it->table, row);
+        void *obj = row_open(it->t, ctx, it->table, row, lean);
         bool other = it->prefix != NULL && !str_prefix(row_id(it, obj), it->prefix);
         if (it->create_index != 0)
             other |= ((const struct job *)obj)->create_index != it->create_index;

@@ -69,6 +69,11 @@ struct state_key {
     uint64_t n;
 };
 void *state_get_row(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key);
+/* The same, but only what `lean` needs is decoded, and its bytes are those of the snapshot (NULL: all is). */
+void *state_get_lean(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key,
+                     struct lean *lean);
+/* Ends the process: a row is not what its table holds. */
+_Noreturn void state_damaged(struct state_txn *t, const char *what);
 /* The type of each table's rows. */
 struct state_types {
 #define ROW(NAME, id, type, name, key, watches, gone) struct type *NAME;
@@ -100,6 +105,8 @@ struct scheduler_configuration *state_scheduler_config(struct state_txn *t, cons
 /* Sets a->job (shared, immutable) to the version the row refers to and returns it. NULL only for an
  * allocation that is not stored. */
 const struct job *state_alloc_job(struct state_txn *t, struct allocation *a);
+/* The same, not cached, with what `lean` needs; it goes with the allocation. */
+void state_alloc_job_lean(struct state_txn *t, struct allocation *a, struct lean *lean);
 /* The JobModifyIndex of the version that the stored allocation refers to; 0 when not stored. */
 uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
 
@@ -150,6 +157,8 @@ void state_iter_seek(struct state_iter *it, const char *token, bool back);
 void state_iter_live_only(struct state_iter *it);
 /* The next row decoded into ctx, or NULL at the end (the iterator is then closed). */
 void *state_next(struct state_iter *it, const void *ctx);
+/* The same as state_get_lean. */
+void *state_next_lean(struct state_iter *it, const void *ctx, struct lean *lean);
 /* As state_next, with alloc->job filled; allocation iterators only. */
 struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
 /* Closes early. NULL is fine. */

@@ -316,6 +316,84 @@ START_TEST(an_object_comes_as_json)
 }
 END_TEST
 
+/* What the rows of a list are as JSON, or the object. */
+static void
+same_as_json(struct world *w, enum rpc_id id, const void *req, struct list_options *q)
+{
+    const struct rpc_method *m = rpc_method_by_id(id);
+    const struct field *f = &m->resp->fields[0];
+
+    for (unsigned part = 1; part <= 2; part++) {
+        auto_buf struct buf want = BUF_INIT(1 << 20);
+        unsigned flags = JSON_HIDE_SECRETS | (part == 2 ? JSON_PRETTY : 0);
+        q->part = 0;
+        const char *resp = call(w, id, req);
+        ck_assert_msg(resp != NULL, "%s: %s", m->name, w->err.text);
+        const void *at = resp + f->offset;
+        const struct object_list *l = at;
+        if (f->shape == FS_ONE)
+            json_encode(&want, f->sub, *(void *const *)at, flags);
+        for (size_t i = 0; f->shape != FS_ONE && i < l->n; i++)
+            json_encode_row(&want, f->sub, l->v[i], flags);
+        q->part = part;
+        resp = call(w, id, req);
+        const struct query_meta *meta = *(void *const *)type_member(m->resp, resp, "Meta");
+        ck_assert_uint_gt(meta->rows.n, 2);
+        ck_assert_str_eq(mem_strndup(w, (const char *)meta->rows.v, meta->rows.n), buf_str(&want));
+    }
+}
+
+/* Answers that are made of bytes, without decoding what they are made of. */
+START_TEST(json_is_that_of_the_objects)
+{
+    struct world *w = world_open(tmp_dir());
+    struct job *j = the_job(w, "web", 2);
+    struct list_options q = {0};
+
+    node_up(w);
+    str_map_set(w, &j->meta, "a", "b\"\n");
+    const char *eval = run_job(w, j)->eval_id;
+    await_eval(w, eval);
+    await_eval(w, run_job(w, the_job(w, "two", 1))->eval_id);
+    const struct alloc_list_response *al = allocs_of(w, "web");
+    report(w, al->allocations.v[0]->id, ALLOC_COMPLETE);
+    struct id_request web = {.id = "web", .list = &q}, ev = {.id = eval, .list = &q},
+                      node = {.id = node_id, .list = &q};
+    for (unsigned i = 0; i < 16; i++) {
+        const char *prefix = (const char *[]){NULL, "we"}[i & 1];
+        struct list_request req = {.list = &q,
+                                   .meta = i & 2,
+                                   .os = i & 2,
+                                   .task_states = i & 4,
+                                   .resources = i & 8};
+        q = (struct list_options){.prefix = prefix, .reverse = i & 2};
+        same_as_json(w, RPC_JOB_LIST, &req, &q);
+        q.prefix = i & 1 ? mem_strndup(w, node_id, 2) : NULL;
+        same_as_json(w, RPC_NODE_LIST, &req, &q);
+        q.prefix = i & 1 ? mem_strndup(w, al->allocations.v[0]->id, 2) : NULL;
+        same_as_json(w, RPC_ALLOC_LIST, &req, &q);
+        q.filter = i & 1 ? NULL : "Job.Type == \"service\"";
+        same_as_json(w, RPC_ALLOC_LIST, &req, &q);
+        q.filter = NULL;
+        q.prefix = i & 1 ? mem_strndup(w, eval, 2) : NULL;
+        same_as_json(w, RPC_EVAL_LIST, &req, &q);
+        req.job_id = "web";
+        same_as_json(w, RPC_EVAL_LIST, &req, &q);
+        q.prefix = NULL;
+        web.all = i & 2;
+        same_as_json(w, RPC_JOB_ALLOCATIONS, &web, &q);
+        same_as_json(w, RPC_JOB_EVALUATIONS, &web, &q);
+        same_as_json(w, RPC_JOB_SUMMARY, &web, &q);
+        same_as_json(w, RPC_JOB_GET_JOB, &web, &q);
+        ev.related = i & 2;
+        same_as_json(w, RPC_EVAL_GET_EVAL, &ev, &q);
+        same_as_json(w, RPC_EVAL_ALLOCATIONS, &ev, &q);
+        same_as_json(w, RPC_NODE_GET_ALLOCS, &node, &q);
+    }
+    world_close(w);
+}
+END_TEST
+
 /* Six of them, of three megabytes each, are more than an answer may be; so are their differences.
  */
 START_TEST(versions_of_a_large_job)
@@ -441,5 +519,5 @@ TEST_SUITE_TIMEOUT("reads", 60, a_call_for_others_is_refused_before_its_method,
                    allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
                    a_purge_wakes_lists_of_its_prefix_only,
                    evaluations_of_a_job_wake_for_that_job_only, indexes_and_pages,
-                   lists_come_in_parts, an_object_comes_as_json,
+                   lists_come_in_parts, an_object_comes_as_json, json_is_that_of_the_objects,
                    versions_of_a_large_job, filters_see_whole_objects)
