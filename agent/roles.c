@@ -235,6 +235,21 @@ start_client(struct roles *r, struct err *e)
     return 0;
 }
 
+/* Client.Http: the call becomes a connection of the API. */
+static void
+serve_http(void *arg, struct rpc_call *call, const void *p)
+{
+    struct roles *r = arg;
+    const struct client_http_request *req = p;
+    struct stream *st = rpc_call_stream(call, req->peer);
+    struct empty resp = {0};
+
+    rpc_reply(call, &resp);
+    http_server_serve(r->passed_on, st);
+}
+
+static const struct rpc_service node_services[] = {{RPC_CLIENT_HTTP, serve_http}};
+
 /* --- HTTP --- */
 
 static int
@@ -277,6 +292,9 @@ start_http(struct roles *r, struct err *e)
     list_add(r, r->api.guard.own, r->name);
     list_add(r, r->api.guard.own, host_name(r));
     r->http = r->api.http = http_server_new(r->rc.loop, &hc);
+    hc.handler = api_handle_passed_on;
+    r->passed_on = http_server_new(r->rc.loop, &hc);
+    rpc_serve(r->servers, node_services, ARRAY_LEN(node_services), r);
     if (addr_parse(r->http_bind, 0, &a, e) < 0)
         return e->code;
     if (http_server_listen(r->http, a.host, a.port, e) < 0)
@@ -423,6 +441,9 @@ roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg)
     r->stopping = true;
     r->stopped = stopped;
     r->stopped_arg = arg;
+    if (r->servers)
+        rpc_serve(r->servers, NULL, 0, NULL); /* what is under way ends with its connections */
+    http_server_close(TAKE(r->passed_on));
     http_server_close(TAKE(r->http));
     r->api.client = NULL; /* requests that are still open find no role */
     r->api.server = NULL;

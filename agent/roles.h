@@ -29,6 +29,7 @@ struct roles {
     struct warden_client *warden;
     struct client *client;
     struct http_server *http;
+    struct http_server *passed_on; /* of what servers pass on to this node */
     const char *region, *datacenter, *name, *node_id;
     const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise, *serf_advertise; /* "host:port" */
     struct drain_wait *drain_waits; /* who waits for the end of a drain */

@@ -49,6 +49,10 @@ enum {
     RPC_FRAME_MS = 120 * 1000,           /* the rest of a call that has begun */
     RPC_INFLIGHT_MAX = 4096,             /* calls open on a connection */
     RPC_INFLIGHT_LOCAL_MAX = 65536,      /* calls open within the process */
+    RPC_STREAMS_MAX = 256,               /* streams open each way on a connection */
+    RPC_STREAMS_LOCAL_MAX = 8192,        /* streams open each way within the process */
+    RPC_STREAM_WINDOW = 256 << 10,       /* bytes of a stream that its reader has not taken yet */
+    RPC_STREAM_FRAME = 64 << 10,         /* bytes of a stream that are sent before another has its turn */
     RPC_CONNS_MAX = 8192,                /* connections */
     RPC_CONNS_PER_PEER = 256,            /* connections of one address */
     RPC_IDENTIFY_MS = 10 * 1000,         /* a new connection to name its protocol */

@@ -9,9 +9,18 @@
  *
  * all big-endian, 20 bytes of head. Kinds: 1 call (u16 length of the envelope, envelope, request; both
  * in msgpack by their types), 2 reply (response in msgpack), 3 error (u32 code, text), 4 cancel (no
- * body). `deadline ms` is the time the caller still waits, so clocks need not agree. Bodies are at most
- * RPC_FRAME_MAX, envelopes RPC_ENVELOPE_MAX; anything malformed closes the connection, a body that does
- * not decode answers its call with ERR_INVALID.
+ * body). Calls go both ways over a connection: what its server calls, the side that dialled serves.
+ *
+ * A method whose line says `stream` goes on after the call: its bytes are frames of kind 5 from the caller,
+ * 7 back to it (RPC_STREAM_FRAME at most, without a body there are none). Of each direction
+ * RPC_STREAM_WINDOW bytes may be on their way; a grant (6, 8; u32) allows so many more, when a reader has
+ * taken them: more than was granted closes the connection. It ends with kind 9 (no body: the end of what
+ * comes back), an error or a cancel. Streams take turns by frame; calls, answers and grants go before
+ * them, so that a stream, read or not, delays no heartbeat.
+ *
+ * `deadline ms` is the time the caller still waits for the answer, so clocks need not agree. Bodies are
+ * at most RPC_FRAME_MAX, envelopes RPC_ENVELOPE_MAX; anything malformed closes the connection, a body that
+ * does not decode answers its call with ERR_INVALID.
  *
  * Head and error are the same in every version: a call of another version is answered with an error of
  * that version, so that its caller can read why.
@@ -32,7 +41,10 @@
 #include "net/loop.h"
 
 #define RPC_PROTOCOL_BYTE 'P'
-enum { RPC_VERSION = 1 }; /* 0 had no envelope */
+enum { RPC_VERSION = 2 }; /* 0 had no envelope, 1 no streams and no calls to the side that dialled */
+
+struct rpc_link; /* a connection, by either side; private: rpc_link_int.h */
+struct stream;   /* net/stream.h */
 
 /* --- serving --- */
 struct rpc_call;
@@ -62,6 +74,13 @@ void rpc_fail(struct rpc_call *call, const struct err *e);
 void rpc_failf(struct rpc_call *call, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Of a method with `stream`, once, before the call is answered: its bytes, for a new owner
+ * (stream_accept), who may read and write at once and ends it after the answer. rpc_fail() ends it as well.
+ * `peer`: as whom stream_peer() shows the other side; NULL: as the connection's. */
+struct stream *rpc_call_stream(struct rpc_call *call, const char *peer);
+/* The connection that the call came over, to call back; NULL: it has gone. */
+struct rpc_link *rpc_call_link(const struct rpc_call *call);
+
 /* The table is borrowed. Port 0: any free one. */
 struct rpc_server *rpc_listen(struct loop *l, const char *addr, uint16_t port,
                               const struct rpc_service *services, size_t n, void *arg,
@@ -81,6 +100,8 @@ struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, stru
 /* In process; the same frames are encoded and decoded, nothing is shared. */
 struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services, size_t n,
                              void *arg);
+/* What the other side may call, over the same connection. The table is borrowed. */
+void rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, void *arg);
 /* Calls still open complete with -ERR_CANCELED before this returns. NULL is fine. */
 void rpc_client_close(struct rpc_client *c);
 
@@ -100,6 +121,19 @@ struct rpc_request {
 uint64_t rpc_send(struct rpc_client *c, const struct rpc_request *r, rpc_done *done, void *arg);
 /* Gives up: done comes with -ERR_CANCELED in a later turn. Unknown ids are ignored. */
 void rpc_cancel(struct rpc_client *c, uint64_t call_id);
+
+/* --- on a link: that of a client, or of a call --- */
+struct rpc_link *rpc_client_link(struct rpc_client *c);
+/* A talloc context that goes with the connection (of a client: with it). */
+void *rpc_link_ctx(struct rpc_link *l);
+uint64_t rpc_link_send(struct rpc_link *l, const struct rpc_request *r, rpc_done *done, void *arg);
+void rpc_link_cancel(struct rpc_link *l, uint64_t call_id);
+/* A call of a method with `stream`: its bytes, for a new owner (stream_accept), who may write at once. They
+ * end cleanly when the other side has ended them, and with a code after `opened` was told an error. When the
+ * owner closes the stream, the call is cancelled, and `opened` does not come any more. The time-out is that
+ * of the answer alone. */
+struct stream *rpc_link_open(struct rpc_link *l, const struct rpc_request *r, rpc_done *opened,
+                             void *arg);
 
 const struct rpc_method *rpc_method_by_id(enum rpc_id id); /* NULL when unknown */
 

@@ -1,39 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RPC client: pending calls, one connection that is made when needed, or a session in process.
+ * RPC client: a link over one connection that is made when needed, or two links in process.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "common/hash.h"
 
 #include "common/mem.h"
 #include "common/num.h"
-#include "net/rpc_wire.h"
-#include "net/stream.h"
+#include "net/rpc_link_int.h"
 
-struct pending {
-    struct rpc_client *client;
-    uint64_t id;
-    const struct rpc_method *method;
-    rpc_done *done;
-    void *arg;
-    struct buf frame; /* kept until sent */
-    bool sent;
-    int code;          /* what the timer completes with */
-    const char *why;   /* static */
-    int64_t queued_ms;
-    struct timer *timer;
-    UT_hash_handle hh; /* insertion order is kept */
-};
-
-enum link { LINK_DOWN, LINK_CONNECTING, LINK_UP };
+enum way { WAY_DOWN, WAY_CONNECTING, WAY_UP };
 
 struct rpc_client {
     struct loop *loop;
-    struct pending *pending;
-    uint64_t next_id;
+    struct rpc_link *link;
     size_t refs; /* owner and connection */
     bool closed;
     struct rpc_reader reader;
@@ -41,13 +21,12 @@ struct rpc_client {
     struct addr *servers;
     size_t n_servers, current;
     struct stream *stream;
-    enum link link;
+    enum way way;
     int64_t backoff_ms;
     struct timer *retry;
     char last_error[256];
     /* in process */
-    bool local;
-    struct rpc_session *session;
+    struct rpc_link *there; /* the server's side */
     struct rpc_reader serve;
     struct buf to_server, to_client;
     struct timer *pump;
@@ -65,75 +44,22 @@ client_unref(struct rpc_client *c)
     }
 }
 
-/* Completes and frees; `e` NULL is success. */
-static void
-finish(struct pending *p, const struct err *e, const void *resp)
-{
-    rpc_done *done = p->done;
-    void *arg = p->arg;
-
-    HASH_DEL(p->client->pending, p);
-    timer_stop(p->timer);
-    buf_done(&p->frame);
-    free(p);
-    if (done)
-        done(arg, e, resp);
-}
-
-static void
-fail(struct pending *p, int code, const char *why)
-{
-    struct err e = ERR_INIT;
-    err_set(&e, code, "rpc %s: %s", p->method->name, why);
-    finish(p, &e, NULL);
-}
-
-/* --- frames in --- */
-
 static bool
 on_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
 {
     struct rpc_client *c = arg;
-    struct pending *p = NULL;
-    struct err e = ERR_INIT;
-    void *resp = NULL;
 
-    HASH_FIND(hh, c->pending, &h->id, sizeof(h->id), p);
-    if (!p)
-        return true; /* given up meanwhile */
-    if (h->kind != RPC_KIND_REPLY && h->kind != RPC_KIND_ERROR) {
+    if (!rpc_link_frame(c->link, h, body)) {
+        ASSERT(c->closed || c->stream != NULL); /* in process they are our own */
         if (c->stream)
             stream_close(c->stream);
-        return true;
     }
-    void *ctx = mem_ctx("rpc response");
-    if (h->version != RPC_VERSION)
-        err_set(&e, -ERR_METHOD,
-                "rpc %s: the server speaks version %u of the RPC protocol, this agent %d: run the same "
-                "release on both",
-                p->method->name, h->version, RPC_VERSION);
-    else if (h->kind == RPC_KIND_ERROR)
-        rpc_get_error(body, h->len, &e);
-    else if (rpc_decode(ctx, p->method->resp, body, h->len, &resp, &e) < 0)
-        err_prefix(&e, "rpc %s: response", p->method->name);
-    c->refs++;
-    finish(p, e.code ? &e : NULL, resp);
-    talloc_free(ctx);
-    bool go_on = !c->closed;
-    client_unref(c);
-    return go_on;
+    return !c->closed;
 }
 
 /* --- in process --- */
 
 static void pump_cb(void *arg);
-
-static void
-pump_soon(struct rpc_client *c)
-{
-    if (!c->pump && !c->closed)
-        c->pump = timer_start(c->loop, 0, pump_cb, c);
-}
 
 /* The first frame of a turn is taken as it is. */
 static void
@@ -148,21 +74,41 @@ pump_put(struct rpc_client *c, struct buf *to, struct buf *frame)
         buf_put(to, frame->data, frame->len);
     }
     buf_done(frame);
-    pump_soon(c);
+    if (!c->pump && !c->closed)
+        c->pump = timer_start(c->loop, 0, pump_cb, c);
 }
 
 static void
-local_carrier(void *arg, struct buf *frame)
+send_there(void *arg, struct buf *frame)
+{
+    struct rpc_client *c = arg;
+    pump_put(c, &c->to_server, frame);
+}
+
+static void
+send_here(void *arg, struct buf *frame)
 {
     struct rpc_client *c = arg;
     pump_put(c, &c->to_client, frame);
+}
+
+static size_t
+queued_there(void *arg)
+{
+    return ((struct rpc_client *)arg)->to_server.len;
+}
+
+static size_t
+queued_here(void *arg)
+{
+    return ((struct rpc_client *)arg)->to_client.len;
 }
 
 static bool
 on_serve_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
 {
     struct rpc_client *c = arg;
-    bool ok = rpc_session_frame(c->session, h, body);
+    bool ok = rpc_link_frame(c->there, h, body);
     ASSERT(ok || c->closed); /* our own frames */
     return !c->closed;
 }
@@ -185,6 +131,10 @@ pump_cb(void *arg)
     c->refs++;
     pump_one(c, &c->to_server, &c->serve);
     pump_one(c, &c->to_client, &c->reader);
+    if (!c->closed)
+        rpc_link_drained(c->link);
+    if (!c->closed)
+        rpc_link_drained(c->there);
     client_unref(c);
 }
 
@@ -193,12 +143,16 @@ pump_cb(void *arg)
 static void connect_next(struct rpc_client *c);
 
 static void
-put_out(struct rpc_client *c, struct buf *frame)
+send_out(void *arg, struct buf *frame)
 {
-    if (c->local)
-        pump_put(c, &c->to_server, frame);
-    else
-        stream_write(c->stream, frame, 1);
+    struct rpc_client *c = arg;
+    stream_write(c->stream, frame, 1);
+}
+
+static size_t
+queued_out(void *arg)
+{
+    return stream_queued(((struct rpc_client *)arg)->stream);
 }
 
 static void
@@ -207,16 +161,12 @@ on_connect(void *arg)
     struct rpc_client *c = arg;
     struct buf hello = BUF_INIT(1);
 
-    c->link = LINK_UP;
+    c->way = WAY_UP;
     c->backoff_ms = RPC_BACKOFF_MIN_MS;
     c->last_error[0] = 0;
     buf_put_u8(&hello, RPC_PROTOCOL_BYTE);
     stream_write(c->stream, &hello, 1);
-    for (struct pending *p = c->pending; p; p = p->hh.next)
-        if (!p->sent && !p->code) {
-            p->sent = true;
-            put_out(c, &p->frame);
-        }
+    rpc_link_up(c->link);
 }
 
 static void
@@ -230,6 +180,13 @@ on_data(void *arg, const uint8_t *p, size_t n)
 }
 
 static void
+on_drain(void *arg)
+{
+    struct rpc_client *c = arg;
+    rpc_link_drained(c->link);
+}
+
+static void
 retry_cb(void *arg)
 {
     struct rpc_client *c = arg;
@@ -237,42 +194,22 @@ retry_cb(void *arg)
     connect_next(c);
 }
 
-/* Fails the calls that a broken connection takes with it: those that were sent, and those that have
- * waited too long for one. */
-static void
-link_lost(struct rpc_client *c, bool was_up)
-{
-    int64_t now = loop_now_ms(c->loop);
-    struct pending *p;
-    char why[320];
-
-    snprintf(why, sizeof(why), "%s", was_up ? "connection to the server closed" : c->last_error);
-    do { /* completions may do anything to the table: start again after each */
-        for (p = c->pending; p; p = p->hh.next)
-            if (!p->code && (p->sent || now - p->queued_ms >= RPC_PATIENCE_MS))
-                break;
-        if (p)
-            fail(p, p->sent ? -ERR_CLOSED : -ERR_UNAVAILABLE, why);
-    } while (p && !c->closed);
-}
-
 static void
 on_close(void *arg, int code)
 {
     struct rpc_client *c = arg;
-    bool was_up = c->link == LINK_UP;
     char text[ADDR_TEXT];
 
-    c->link = LINK_DOWN;
+    c->way = WAY_DOWN;
     c->stream = NULL;
     rpc_reader_done(&c->reader);
     if (!c->closed) {
         snprintf(c->last_error, sizeof(c->last_error), "no server reachable: %s: %s",
                  addr_format(&c->servers[c->current], text), err_name(code));
         c->current = (c->current + 1) % c->n_servers;
-        link_lost(c, was_up);
+        rpc_link_down(c->link, c->last_error);
     }
-    if (!c->closed && c->pending && !c->retry && c->link == LINK_DOWN) {
+    if (!c->closed && c->link->pending && !c->retry && c->way == WAY_DOWN) {
         /* half fixed, half random, so that clients of a lost server do not come in step */
         int64_t d = c->backoff_ms / 2 + (int64_t)(rand_u64() % (uint64_t)c->backoff_ms);
         c->backoff_ms = c->backoff_ms * 2 > RPC_BACKOFF_MAX_MS ? RPC_BACKOFF_MAX_MS : c->backoff_ms * 2;
@@ -282,149 +219,76 @@ on_close(void *arg, int code)
 }
 
 static const struct stream_ops client_ops = {
-    .on_connect = on_connect, .on_data = on_data, .on_close = on_close};
+    .on_connect = on_connect, .on_data = on_data, .on_drain = on_drain, .on_close = on_close};
 
 static void
 connect_next(struct rpc_client *c)
 {
-    if (c->closed || c->link != LINK_DOWN || c->retry || !c->pending)
+    if (c->closed || c->way != WAY_DOWN || c->retry || !c->link->pending)
         return;
-    c->link = LINK_CONNECTING;
+    c->way = WAY_CONNECTING;
     c->refs++;
     c->stream = stream_connect(c->loop, &c->servers[c->current], &client_ops, c);
 }
 
-/* --- calls out --- */
-
-/* Tells the server, if it knows of the call. */
 static void
-send_cancel(struct pending *p)
+wanted(void *arg)
 {
-    struct rpc_client *c = p->client;
-    struct rpc_head h = {
-        .kind = RPC_KIND_CANCEL, .version = RPC_VERSION, .method = p->method->id, .id = p->id};
-    struct buf b = BUF_INIT(RPC_HEAD);
-
-    if (!p->sent || !(c->local || c->link == LINK_UP))
-        return;
-    rpc_frame_end(&b, rpc_frame_begin(&b, &h));
-    put_out(c, &b);
+    connect_next(arg);
 }
 
-static void
-expire_cb(void *arg)
+/* --- calls --- */
+
+struct rpc_link *
+rpc_client_link(struct rpc_client *c)
 {
-    struct pending *p = arg;
-    struct rpc_client *c = p->client;
-
-    p->timer = NULL;
-    if (!p->code)
-        send_cancel(p);
-    if (p->code)
-        fail(p, p->code, p->why);
-    else if (p->sent)
-        fail(p, -ERR_TIMEOUT, "no answer in time");
-    else
-        fail(p, -ERR_UNAVAILABLE, c->last_error[0] ? c->last_error : "no connection in time");
-}
-
-static void
-fail_soon(struct pending *p, int code, const char *why)
-{
-    p->code = code;
-    p->why = why;
-    timer_stop(p->timer);
-    p->timer = timer_start(p->client->loop, 0, expire_cb, p);
-}
-
-/* The frame of a call; on failure with what it fails. */
-static int
-put_call(struct pending *p, const struct rpc_request *r, uint32_t deadline_ms, const char **why)
-{
-    struct rpc_head h = {.kind = RPC_KIND_CALL,
-                         .version = RPC_VERSION,
-                         .method = p->method->id,
-                         .id = p->id,
-                         .deadline_ms = deadline_ms};
-
-    buf_init(&p->frame, RPC_HEAD + RPC_FRAME_MAX);
-    size_t at = rpc_frame_begin(&p->frame, &h);
-    *why = "its region, namespace and token are over 32 KiB";
-    if (rpc_put_envelope(&p->frame, r->env) < 0)
-        return -ERR_LIMIT;
-    mp_encode(&p->frame, p->method->req, r->req);
-    rpc_frame_end(&p->frame, at);
-    *why = "the request is over 16 MiB";
-    return buf_error(&p->frame) ? -ERR_LIMIT : 0;
+    return c->link;
 }
 
 uint64_t
 rpc_send(struct rpc_client *c, const struct rpc_request *r, rpc_done *done, void *arg)
 {
-    struct pending *p = calloc(1, sizeof(*p));
-    int64_t timeout_ms = r->timeout_ms > 0 ? r->timeout_ms : RPC_TIMEOUT_DEFAULT_MS;
-    const char *why;
-
-    ASSERT(p != NULL);
-    if (timeout_ms > RPC_TIMEOUT_MAX_MS)
-        timeout_ms = RPC_TIMEOUT_MAX_MS;
-    p->client = c;
-    p->id = ++c->next_id;
-    p->method = rpc_method_by_id(r->id);
-    p->done = done;
-    p->arg = arg;
-    p->queued_ms = loop_now_ms(c->loop);
-    ASSERT(p->method != NULL && !c->closed);
-    bool full = HASH_COUNT(c->pending) >= (c->local ? RPC_INFLIGHT_LOCAL_MAX : RPC_INFLIGHT_MAX);
-    HASH_ADD(hh, c->pending, id, sizeof(p->id), p);
-    int code = put_call(p, r, (uint32_t)timeout_ms, &why);
-    if (code < 0) {
-        fail_soon(p, code, why);
-        return p->id;
-    }
-    if (full) {
-        fail_soon(p, -ERR_BUSY, "too many calls wait for the server");
-        return p->id;
-    }
-    p->timer = timer_start(c->loop, timeout_ms, expire_cb, p);
-    if (c->local || c->link == LINK_UP) {
-        p->sent = true;
-        put_out(c, &p->frame);
-    } else {
-        connect_next(c);
-    }
-    return p->id;
+    return rpc_link_send(c->link, r, done, arg);
 }
 
 void
 rpc_cancel(struct rpc_client *c, uint64_t call_id)
 {
-    struct pending *p = NULL;
+    rpc_link_cancel(c->link, call_id);
+}
 
-    HASH_FIND(hh, c->pending, &call_id, sizeof(call_id), p);
-    if (!p || p->code)
-        return;
-    send_cancel(p);
-    fail_soon(p, -ERR_CANCELED, "canceled");
+void
+rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, void *arg)
+{
+    c->link->cfg.services = services;
+    c->link->cfg.n = n;
+    c->link->cfg.arg = arg;
 }
 
 /* --- life --- */
 
 static struct rpc_client *
-client_make(struct loop *l)
+client_make(struct loop *l, const struct rpc_link_config *cfg)
 {
     struct rpc_client *c = mem_new(NULL, struct rpc_client);
-    c->loop = l;
+    struct rpc_link_config own = *cfg;
+
+    c->loop = own.loop = l;
     c->refs = 1;
     c->backoff_ms = RPC_BACKOFF_MIN_MS;
     rpc_reader_init(&c->reader, on_frame, c);
+    own.carrier = c;
+    c->link = rpc_link_new(&own);
     return c;
 }
 
 struct rpc_client *
 rpc_dial(struct loop *l, const struct str_list *servers, struct err *e)
 {
-    struct rpc_client *c = client_make(l);
+    struct rpc_client *c = client_make(l, &(struct rpc_link_config){.peer = "server",
+                                                                    .send = send_out,
+                                                                    .queued = queued_out,
+                                                                    .wanted = wanted});
 
     if (servers->n == 0)
         err_set(e, -ERR_INVALID, "no server address given");
@@ -434,7 +298,7 @@ rpc_dial(struct loop *l, const struct str_list *servers, struct err *e)
             break;
     c->n_servers = servers->n;
     if (e->code) {
-        client_unref(c);
+        rpc_client_close(c);
         return NULL;
     }
     return c;
@@ -443,23 +307,23 @@ rpc_dial(struct loop *l, const struct str_list *servers, struct err *e)
 struct rpc_client *
 rpc_local(struct loop *l, const struct rpc_service *services, size_t n, void *arg)
 {
-    struct rpc_client *c = client_make(l);
-    struct rpc_session_config cfg = {
-        .loop = l,
-        .services = services,
-        .n = n,
-        .arg = arg,
-        .peer = "local",
-        .inflight_max = RPC_INFLIGHT_LOCAL_MAX,
-        .local = true,
-        .send = local_carrier,
-        .carrier = c,
-    };
-    c->local = true;
+    struct rpc_link_config cfg = {
+        .peer = "local", .local = true, .send = send_there, .queued = queued_there};
+    struct rpc_client *c = client_make(l, &cfg);
+
     buf_init(&c->to_server, SIZE_MAX);
     buf_init(&c->to_client, SIZE_MAX);
     rpc_reader_init(&c->serve, on_serve_frame, c);
-    c->session = rpc_session_new(&cfg);
+    cfg = (struct rpc_link_config){.loop = l,
+                                   .services = services,
+                                   .n = n,
+                                   .arg = arg,
+                                   .peer = "local",
+                                   .local = true,
+                                   .send = send_here,
+                                   .queued = queued_here,
+                                   .carrier = c};
+    c->there = rpc_link_new(&cfg);
     return c;
 }
 
@@ -473,8 +337,8 @@ rpc_client_close(struct rpc_client *c)
     timer_stop(TAKE(c->pump));
     if (c->stream)
         stream_close(c->stream);
-    while (c->pending)
-        fail(c->pending, -ERR_CANCELED, "the agent stops");
-    rpc_session_free(TAKE(c->session));
+    rpc_link_close(c->link, -ERR_CANCELED, "the agent stops");
+    rpc_link_close(c->there, -ERR_CLOSED, "the agent stops");
+    c->link = c->there = NULL;
     client_unref(c);
 }

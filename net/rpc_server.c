@@ -4,13 +4,12 @@
  */
 #include "common/log.h"
 #include "common/mem.h"
-#include "net/rpc_wire.h"
-#include "net/stream.h"
+#include "net/rpc_link_int.h"
 
 struct conn {
     struct rpc_server *server;
     struct stream *stream;
-    struct rpc_session *session; /* NULL until the protocol byte came */
+    struct rpc_link *link; /* NULL until the protocol byte came */
     struct rpc_reader reader;
     struct timer *identify;
     struct timer *rest;     /* a frame has begun */
@@ -46,30 +45,37 @@ carrier_send(void *arg, struct buf *frame)
         stream_read(c->stream, false); /* until on_drain: the caller does not read its answers */
 }
 
+static size_t
+carrier_queued(void *arg)
+{
+    return stream_queued(((struct conn *)arg)->stream);
+}
+
 static bool
 on_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
 {
     struct conn *c = arg;
     c->frames++;
-    if (!rpc_session_frame(c->session, h, body))
+    if (!rpc_link_frame(c->link, h, body))
         stream_close(c->stream);
-    return c->session != NULL; /* a handler may have closed the server */
+    return c->link != NULL; /* a handler may have closed the server */
 }
 
 static void
-session_start(struct conn *c)
+link_start(struct conn *c)
 {
-    struct rpc_session_config cfg = {
+    struct rpc_link_config cfg = {
         .loop = c->server->loop,
         .services = c->server->services,
         .n = c->server->n,
         .arg = c->server->arg,
         .peer = stream_peer(c->stream),
         .send = carrier_send,
+        .queued = carrier_queued,
         .carrier = c,
     };
     timer_stop(TAKE(c->identify));
-    c->session = rpc_session_new(&cfg);
+    c->link = rpc_link_new(&cfg);
 }
 
 static void
@@ -109,17 +115,17 @@ on_data(void *arg, const uint8_t *p, size_t n)
 {
     struct conn *c = arg;
 
-    if (!c->session) {
+    if (!c->link) {
         if (p[0] != RPC_PROTOCOL_BYTE) {
             stream_close(c->stream);
             return;
         }
-        session_start(c);
+        link_start(c);
         p++;
         n--;
     }
     int r = rpc_reader_feed(&c->reader, p, n);
-    if (c->session && (r < 0 || !hold(c)))
+    if (c->link && (r < 0 || !hold(c)))
         stream_close(c->stream);
 }
 
@@ -128,6 +134,7 @@ on_drain(void *arg)
 {
     struct conn *c = arg;
     stream_read(c->stream, true);
+    rpc_link_drained(c->link);
 }
 
 static void
@@ -135,7 +142,7 @@ conn_stop(struct conn *c)
 {
     timer_stop(TAKE(c->identify));
     timer_stop(TAKE(c->rest));
-    rpc_session_free(TAKE(c->session));
+    rpc_link_close(TAKE(c->link), -ERR_CLOSED, "its connection closed");
 }
 
 static void

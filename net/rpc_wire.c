@@ -60,7 +60,7 @@ rpc_head_parse(const uint8_t p[RPC_HEAD], struct rpc_head *ret)
         .id = big_endian(p + 8, 8),
         .deadline_ms = (uint32_t)big_endian(p + 16, 4),
     };
-    if (h.len > RPC_FRAME_MAX || p[4] < RPC_KIND_CALL || p[4] > RPC_KIND_CANCEL || h.id == 0)
+    if (h.len > RPC_FRAME_MAX || p[4] < RPC_KIND_CALL || p[4] > RPC_KIND_BACK_END || h.id == 0)
         return -ERR_INVALID;
     *ret = h;
     return 0;

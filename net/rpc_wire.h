@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RPC frames as bytes (layout: rpc.h), and the serving side of one connection, whatever carries it.
- * Private to net/.
+ * RPC frames as bytes (layout: rpc.h). Private to net/.
  */
 #ifndef PADDOCK_NET_RPC_WIRE_H
 #define PADDOCK_NET_RPC_WIRE_H
@@ -10,7 +9,19 @@
 #include "net/rpc.h"
 
 enum { RPC_HEAD = 20 };
-enum rpc_kind { RPC_KIND_CALL = 1, RPC_KIND_REPLY, RPC_KIND_ERROR, RPC_KIND_CANCEL };
+enum rpc_kind {
+    RPC_KIND_CALL = 1,
+    RPC_KIND_REPLY,
+    RPC_KIND_ERROR,
+    RPC_KIND_CANCEL,
+    /* of a call that goes on: its caller's ... */
+    RPC_KIND_DATA,
+    RPC_KIND_GRANT,
+    /* ... and back to it */
+    RPC_KIND_BACK_DATA,
+    RPC_KIND_BACK_GRANT,
+    RPC_KIND_BACK_END
+};
 
 struct rpc_head {
     uint32_t len;
@@ -51,26 +62,5 @@ int rpc_get_envelope(const void *ctx, const uint8_t *p, size_t n, const struct r
 /* Decodes a body by its type into a new object owned by ctx. */
 int rpc_decode(const void *ctx, const struct type *t, const uint8_t *p, size_t n, void **ret,
                struct err *e);
-
-/* --- the serving side of one connection --- */
-struct rpc_session;
-
-struct rpc_session_config {
-    struct loop *loop;
-    const struct rpc_service *services;
-    size_t n;
-    void *arg;
-    const char *peer;
-    unsigned inflight_max; /* 0: RPC_INFLIGHT_MAX */
-    bool local; /* the caller's clock is ours: its cancel ends a call, no second timer */
-    void (*send)(void *carrier, struct buf *frame); /* takes the memory */
-    void *carrier;
-};
-
-struct rpc_session *rpc_session_new(const struct rpc_session_config *cfg);
-/* False: malformed, close the connection. */
-bool rpc_session_frame(struct rpc_session *s, const struct rpc_head *h, const uint8_t *body);
-/* Cancels what is open; nothing is sent any more. */
-void rpc_session_free(struct rpc_session *s);
 
 #endif

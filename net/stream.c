@@ -102,7 +102,7 @@ static void
 stall_watch(struct stream *s)
 {
     size_t left = stream_queued(s);
-    if (s->stall || left == 0)
+    if (s->stall || left == 0 || s->t->patient)
         return;
     s->stall_goal = s->enqueued - left + (left < STREAM_STALL_BYTES ? left : STREAM_STALL_BYTES);
     s->stall = timer_start(s->loop, STREAM_STALL_MS, stall_cb, s);

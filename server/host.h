@@ -27,6 +27,7 @@ struct leader;
 struct server;
 struct state;
 struct state_txn;
+struct ways;
 
 /* What a server is started with (server.h); strings are copied. */
 struct server_config {
@@ -63,6 +64,8 @@ struct state *server_state(const struct server *s);
 struct gate *server_gate(const struct server *s);
 /* What runs while we lead, for the endpoints (server/leader/leader.h). */
 struct leader *server_leader(const struct server *s);
+/* The connections of nodes (server/rpc/endpoint.h). */
+struct ways *server_ways(const struct server *s);
 
 /* --- leadership (any thread) --- */
 bool server_is_leader(const struct server *s);

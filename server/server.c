@@ -27,6 +27,7 @@ struct server {
     struct core *core;
     struct watches *watches;
     struct leader *leader;
+    struct ways *ways;
     bool stopping;
     void (*stopped)(void *arg);
     void *stopped_arg;
@@ -129,6 +130,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         return err_prefix(e, "start the server");
     }
     s->gate = gate_new();
+    s->ways = ways_new(s);
     s->leader = leader_new(s);
     core_set_hooks(s->core, &leader_hooks, s->leader);
     *ret = s;
@@ -221,6 +223,12 @@ struct leader *
 server_leader(const struct server *s)
 {
     return s->leader;
+}
+
+struct ways *
+server_ways(const struct server *s)
+{
+    return s->ways;
 }
 
 struct state *

@@ -49,6 +49,7 @@ struct ask {
     struct list_options asked;  /* what ask_list asks for */
     struct id_request by_id;    /* ask_by_id */
     bool pretty;
+    bool passed_on; /* by another agent */
     uint64_t call;            /* the open RPC call, 0: none */
     struct rpc_client *called;
     enum rpc_id method;
@@ -75,6 +76,8 @@ struct route {
 
 /* The handler of the HTTP server; arg is a struct api. */
 void api_handle(void *arg, struct http_req *req);
+/* The same, of what another agent passed on to this node (agent/api/forward.h). */
+void api_handle_passed_on(void *arg, struct http_req *req);
 size_t api_body_max(void *arg, enum http_method m, const char *path);
 
 /* --- parameters --- */

@@ -6,12 +6,10 @@
 
 #include <string.h>
 
+#include "agent/limits.h"
 #include "client/client.h"
 #include "common/mem.h"
 #include "common/str.h"
-
-/* Passed on once at most: a node that does not know its own allocation says so. */
-static const char hop_header[] = "x-paddock-forwarded";
 
 /* Of both sides of a WebSocket's handshake. */
 static bool
@@ -25,6 +23,7 @@ struct forward {
     struct ask *ask; /* NULL: the asking client has gone and was answered */
     struct http_client *client;
     bool started;
+    struct err err; /* why there is no way to the node */
 };
 
 static void
@@ -110,6 +109,8 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
             http_stream_cut(a->req);
         else
             http_stream_end(a->req);
+    } else if (a && f->err.code) {
+        ask_error(a, &f->err);
     } else if (a && e) {
         ask_fail(a, 500, "%s", e->text);
     } else if (a) {
@@ -135,39 +136,65 @@ on_gone(struct ask *a)
     http_client_close(c); /* on_done comes with -ERR_CANCELED */
 }
 
-/* What goes on beside the request itself: the headers of a WebSocket's handshake, if it is one. */
+/* What goes on beside the request itself: who asks, and a WebSocket's handshake if it is one. */
+static bool
+passes(const struct http_req *r, const char *name)
+{
+    return strcmp(name, "x-nomad-token") == 0 || strcmp(name, "authorization") == 0 ||
+           (http_header(r, "sec-websocket-key") && ws_header(name));
+}
+
 static size_t
 pass_headers(struct ask *a, struct http_pair **ret)
 {
     const struct http_req *r = a->req;
-    struct http_pair *v = mem_array(a, struct http_pair, r->n_headers + 1);
+    struct http_pair *v = mem_array(a, struct http_pair, r->n_headers);
     size_t n = 0;
 
-    v[n++] = (struct http_pair){hop_header, "1"};
     for (size_t i = 0; i < r->n_headers; i++)
-        if (http_header(r, "sec-websocket-key") && ws_header(r->headers[i].k))
+        if (passes(r, r->headers[i].k))
             v[n++] = r->headers[i];
     *ret = v;
     return n;
 }
 
 static void
-pass_on(struct ask *a, const char *addr)
+opened(void *arg, const struct err *e, const void *resp)
 {
-    struct err e = ERR_INIT;
-    struct forward *f = mem_new(NULL, struct forward);
-    struct http_pair *headers;
-    size_t n_headers = pass_headers(a, &headers);
+    struct forward *f = arg;
 
-    f->ask = a;
-    f->client = http_client_new(a->api->loop, addr, &e);
-    if (!f->client) {
-        talloc_free(f);
-        ask_fail(a, 404, "No path to node");
+    (void)resp;
+    if (e)
+        f->err = *e;
+}
+
+static struct http_client *
+connect_node(struct forward *f, const char *node_id)
+{
+    struct ask *a = f->ask;
+    struct client_http_request r = {.node_id = node_id, .peer = a->req->peer};
+    struct rpc_envelope env = {.region = a->env.region, .auth_token = a->env.auth_token};
+    struct rpc_request q = {RPC_CLIENT_HTTP, &r, &env, API_CALL_MS};
+
+    return http_client_over(a->api->loop,
+                            rpc_link_open(rpc_client_link(a->api->servers), &q, opened, f));
+}
+
+void
+forward_node(struct ask *a, const char *node_id)
+{
+    struct http_pair *headers;
+
+    if (a->passed_on || !a->api->servers) {
+        ask_fail(a, 404, "Unknown node \"%s\"", node_id);
         return;
     }
+    struct forward *f = mem_new(NULL, struct forward);
+    f->ask = a;
+    f->client = connect_node(f, node_id);
     a->user = f;
     a->gone = on_gone;
+    size_t n_headers = pass_headers(a, &headers);
     struct http_ask ask = {
         .method = http_method_name(a->req->method),
         .target = a->req->target,
@@ -187,40 +214,13 @@ pass_on(struct ask *a, const char *addr)
 }
 
 static void
-node_done(struct ask *a, const void *resp)
-{
-    const struct node_response *r = resp;
-
-    if (!r->node)
-        ask_fail(a, 404, "Unknown node \"%s\"", (const char *)a->user);
-    else if (str_empty(r->node->http_addr))
-        ask_fail(a, 404, "No path to node");
-    else if (a->api->client && str_eq(r->node->id, client_node_id(a->api->client)))
-        ask_fail(a, 404, "Unknown allocation \"%s\"", str_or(a->id, ""));
-    else
-        pass_on(a, r->node->http_addr);
-}
-
-void
-forward_node(struct ask *a, const char *node_id)
-{
-    struct id_request *r = mem_new(a, struct id_request);
-
-    if (http_header(a->req, hop_header)) {
-        ask_fail(a, 404, "Unknown node \"%s\"", node_id);
-        return;
-    }
-    a->user = mem_strdup(a, node_id);
-    r->id = node_id;
-    ask_call(a, RPC_NODE_GET_NODE, r, node_done);
-}
-
-static void
 alloc_done(struct ask *a, const void *resp)
 {
     const struct alloc_response *r = resp;
+    const struct client *c = a->api->client;
 
-    if (!r->alloc)
+    /* a node that does not know its own allocation says so */
+    if (!r->alloc || (c && str_eq(r->alloc->node_id, client_node_id(c))))
         ask_fail(a, 404, "Unknown allocation \"%s\"", a->id);
     else
         forward_node(a, mem_strdup(a, r->alloc->node_id));
@@ -229,7 +229,7 @@ alloc_done(struct ask *a, const void *resp)
 void
 forward_alloc(struct ask *a)
 {
-    if (http_header(a->req, hop_header)) {
+    if (a->passed_on) {
         ask_fail(a, 404, "Unknown allocation \"%s\"", a->id);
         return;
     }

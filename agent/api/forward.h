@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests for the client role of another node: looked up at the servers and passed on to that node's
- * HTTP address, the answer streamed back. (With the cluster's TLS they go over the RPC connection of
- * the node instead, in the other direction.)
+ * Requests for the client role of another node: passed on by the servers, over the connection that the node
+ * made to them (Client.Http), as HTTP, and answered there by the same routes. Once at most: a node that is
+ * asked so passes nothing on.
  */
 #ifndef PADDOCK_AGENT_API_FORWARD_H
 #define PADDOCK_AGENT_API_FORWARD_H

@@ -283,15 +283,16 @@ find(struct ask *a, unsigned verb, bool *wrong_method)
     return NULL;
 }
 
-void
-api_handle(void *arg, struct http_req *req)
+static void
+handle(struct api *api, struct http_req *req, bool passed_on)
 {
     struct ask *a = mem_new(req, struct ask);
     unsigned verb = verb_of(req->method);
     bool wrong_method = false;
 
-    a->api = arg;
+    a->api = api;
     a->req = req;
+    a->passed_on = passed_on;
     req->user = a;
     req->on_close = on_close;
     if (!guard_host(&a->api->guard, req) || redirect(a) || route_later(a, verb))
@@ -309,6 +310,18 @@ api_handle(void *arg, struct http_req *req)
         http_fail(req, 405, "Invalid method");
     else
         not_found(a);
+}
+
+void
+api_handle(void *arg, struct http_req *req)
+{
+    handle(arg, req, false);
+}
+
+void
+api_handle_passed_on(void *arg, struct http_req *req)
+{
+    handle(arg, req, true);
 }
 
 size_t

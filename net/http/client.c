@@ -37,6 +37,7 @@ struct http_client {
     struct addr addr;
     struct link *link; /* NULL: none */
     bool up, closed;
+    bool once; /* it has no address to connect to again */
     bool fresh; /* nothing was exchanged on this connection yet */
     size_t refs;
     struct exchange *queue, **tail; /* the first one is on the wire */
@@ -377,6 +378,10 @@ start(struct http_client *c)
 
     if (!x || x->sent || c->closed)
         return;
+    if (!c->link && c->once) {
+        fail(x, -ERR_CLOSED, "the connection has gone");
+        return;
+    }
     if (!c->link) {
         c->refs++;
         c->link = mem_new(NULL, struct link);
@@ -448,15 +453,11 @@ http_send(struct http_client *c, const struct http_ask *ask)
         c->kick = timer_start(c->loop, 0, kick_cb, c);
 }
 
-struct http_client *
-http_client_new(struct loop *l, const char *addr, struct err *e)
+static struct http_client *
+client_make(struct loop *l)
 {
     struct http_client *c = mem_new(NULL, struct http_client);
 
-    if (addr_parse(addr, 4646, &c->addr, e) < 0) {
-        talloc_free(c);
-        return NULL;
-    }
     c->loop = l;
     c->refs = 1;
     c->tail = &c->queue;
@@ -466,6 +467,32 @@ http_client_new(struct loop *l, const char *addr, struct err *e)
     c->settings.on_headers_complete = on_headers_complete;
     c->settings.on_body = on_body;
     c->settings.on_message_complete = on_message_complete;
+    return c;
+}
+
+struct http_client *
+http_client_new(struct loop *l, const char *addr, struct err *e)
+{
+    struct addr a;
+
+    if (addr_parse(addr, 4646, &a, e) < 0)
+        return NULL;
+    struct http_client *c = client_make(l);
+    c->addr = a;
+    return c;
+}
+
+struct http_client *
+http_client_over(struct loop *l, struct stream *st)
+{
+    struct http_client *c = client_make(l);
+
+    c->addr = (struct addr){.host = "the other side", .is_unix = true};
+    c->once = c->up = c->fresh = true;
+    c->refs++;
+    c->link = mem_new(NULL, struct link);
+    *c->link = (struct link){c, st};
+    stream_accept(st, &client_ops, c->link);
     return c;
 }
 

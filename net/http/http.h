@@ -75,12 +75,15 @@ struct http_server_config {
 };
 
 struct http_server;
+struct stream;
 
 /* Stays until http_server_close; the config is copied. */
 struct http_server *http_server_new(struct loop *l, const struct http_server_config *cfg);
 /* Listens on "host" + port (0: any free one) or "unix:///path"; may be called several times. */
 int http_server_listen(struct http_server *s, const char *addr, uint16_t port, struct err *e);
 uint16_t http_server_port(const struct http_server *s); /* of the first TCP listener */
+/* A connection that came in some other way; `st` is the server's from now on. */
+void http_server_serve(struct http_server *s, struct stream *st);
 /* Stops listening and closes every connection (on_close is called for open requests, which must still
  * be answered). `s` is gone for the caller. */
 void http_server_close(struct http_server *s);
@@ -156,6 +159,8 @@ struct http_ask {
 
 /* "http://host:port", "host:port", "unix:///path". https is refused (its issue comes). */
 struct http_client *http_client_new(struct loop *l, const char *addr, struct err *e);
+/* Over a connection that there is, and no other when that has gone; `st` is the client's from now on. */
+struct http_client *http_client_over(struct loop *l, struct stream *st);
 /* Open exchanges complete with -ERR_CANCELED before this returns. Fine inside done(), not inside
  * on_body (return false there). */
 void http_client_close(struct http_client *c);

@@ -291,10 +291,9 @@ make_room(void *arg, const struct stream *st)
     return true;
 }
 
-static void
-on_accept(void *arg, struct stream *st)
+void
+http_server_serve(struct http_server *s, struct stream *st)
 {
-    struct http_server *s = arg;
     struct http_conn *c = mem_new(NULL, struct http_conn);
 
     c->server = s;
@@ -310,6 +309,12 @@ on_accept(void *arg, struct stream *st)
     c->since_ms = loop_now_ms(s->loop);
     http_conn_deadline(c, s->cfg.header_ms);
     stream_accept(st, &conn_ops, c);
+}
+
+static void
+on_accept(void *arg, struct stream *st)
+{
+    http_server_serve(arg, st);
 }
 
 /* --- the server --- */

@@ -39,7 +39,7 @@ check_place(struct server *s, const struct rpc_method *m, const struct rpc_envel
             struct err *e)
 {
     const char *ours = str_or(server_cfg(s)->region, "global");
-    bool anybody = (m->flags & RPC_LOCAL) || ((m->flags & RPC_READ) && env->stale);
+    bool anybody = (m->flags & (RPC_LOCAL | RPC_CLIENT)) || ((m->flags & RPC_READ) && env->stale);
 
     if (env->hops > SERVER_HOPS_MAX)
         return err_set(e, -ERR_INVALID, "passed on by more than %d servers", SERVER_HOPS_MAX);

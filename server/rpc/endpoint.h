@@ -10,4 +10,7 @@
 /* Every method of api/schema/rpc.schema that servers answer; what server_services() returns. */
 const struct rpc_service *endpoint_services(size_t *ret_n);
 
+/* The ways to nodes, which a server has one of; it is empty when all connections have gone. */
+struct ways *ways_new(const void *ctx);
+
 #endif

@@ -3,8 +3,8 @@
  * What the endpoints share. A call comes to endpoint_call() (endpoint.c), which does what all methods need
  * by the flags of their lines in api/schema/rpc.schema; then
  *
- *   read           its row read_NAME is run: on a worker thread of the loop, with a snapshot of its own
- *   write, local   its function call_NAME: on the loop thread
+ *   read                   its row read_NAME is run: on a worker thread of the loop, with its own snapshot
+ *   write, local, client   its function call_NAME: on the loop thread
  *
  * A method whose row or function is missing does not link.
  */
@@ -114,6 +114,8 @@ void endpoint_write(struct server *s, struct rpc_call *call, struct intent *in, 
                     void *arg);
 
 /* --- what several need --- */
+/* The node has proved itself in this call: it is reached over the connection of that. Loop thread. */
+void way_note(struct server *s, struct rpc_call *call, const char *node_id);
 bool secret_equal(const char *a, const char *b);
 /* Fills Resources, SharedResources and TaskResources from AllocatedResources. */
 void endpoint_alloc_totals(void *ctx, struct allocation *a);

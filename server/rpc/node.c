@@ -47,6 +47,8 @@ node_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
     resp.node_modify_index = res->node_modify_index;
     fill_evals(&resp, rpc_call_ctx(call), index, res);
     if (res->node != NULL) {
+        if (rpc_call_method(call)->id == RPC_NODE_REGISTER)
+            way_note(s, call, res->node->id);
         resp.scheduling_eligibility = res->node->scheduling_eligibility;
         if (!str_eq(res->node->status, NODE_DOWN))
             resp.heartbeat_ttl = leader_heartbeat(server_leader(s), res->node->id);
@@ -131,6 +133,7 @@ call_node_update_status(void *arg, struct rpc_call *call, const void *p)
                   str_or(req->status, ""));
         return;
     }
+    way_note(s, call, n->id);
     bool heard = leader_node_heard(server_leader(s), n->id);
     if (!str_eq(n->status, NODE_DOWN)) /* however long it takes to write what it asks for */
         (void)leader_heartbeat(server_leader(s), n->id);

@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "jobspec/jobspec.h"
+#include "net/http/http.h"
 #include "server/rpc/filter.h"
 #include "server/server.h"
 #include "tests/lib/test.h"
@@ -19,6 +20,7 @@ struct rpc_envelope fake_env;
 char fake_text[256], fake_token[64];
 bool fake_canceled, fake_parked;
 unsigned fake_fails_at;
+struct http_server *fake_node;
 
 static struct query_meta *
 meta(void *ctx)
@@ -250,11 +252,30 @@ gc(void *arg, struct rpc_call *call, const void *req)
 static void
 alloc_get(void *arg, struct rpc_call *call, const void *req)
 {
+    const struct id_request *r = req;
     struct alloc_response *resp = mem_new(rpc_call_ctx(call), struct alloc_response);
     (void)arg;
-    (void)req;
     resp->meta = meta(resp);
+    if (str_eq(r->id, FAKE_ALLOC) || str_eq(r->id, FAKE_FAR)) {
+        resp->alloc = mem_new(resp, struct allocation);
+        resp->alloc->node_id = FAKE_NODE;
+    }
     rpc_reply(call, resp);
+}
+
+static void
+client_http(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct client_http_request *r = req;
+    struct empty resp = {0};
+    (void)arg;
+    if (!fake_node || !str_eq(r->node_id, FAKE_NODE)) {
+        rpc_failf(call, -ERR_NOT_FOUND, "No path to node");
+        return;
+    }
+    remember(call);
+    http_server_serve(fake_node, rpc_call_stream(call, r->peer));
+    rpc_reply(call, &resp);
 }
 
 static void
@@ -310,6 +331,7 @@ fake_call(void *arg, struct rpc_call *call, const void *req)
         [RPC_STATUS_LEADER] = leader,
         [RPC_SYSTEM_GC] = gc,
         [RPC_ALLOC_GET_ALLOC] = alloc_get,
+        [RPC_CLIENT_HTTP] = client_http,
         [RPC_NODE_GET_NODE] = node_get,
         [RPC_NODE_UPDATE_DRAIN] = node_drain,
         [RPC_NODE_GET_ALLOCS] = node_allocs,

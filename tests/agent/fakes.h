@@ -15,6 +15,11 @@
 
 extern const struct rpc_service fake_services[];
 extern const size_t fake_services_n;
+/* What answers as node FAKE_NODE, asked through the server; other nodes there is no way to. FAKE_FAR is an
+ * allocation of it, if it is asked there. */
+extern struct http_server *fake_node;
+#define FAKE_NODE "22222222-2222-3333-4444-555555555555"
+#define FAKE_FAR "33333333-2222-3333-4444-555555555555"
 /* What the last request said. */
 extern struct rpc_envelope fake_env;
 extern char fake_text[256], fake_token[64];

@@ -240,7 +240,7 @@ START_TEST(node_metadata)
     ck_assert_str_eq(got.body, want);
     ck_assert_str_eq(fake_text, "null");
     ck_assert_int_eq(status("POST", "/v1/client/metadata", "{\"NodeID\":"), 400);
-    /* another node's is asked for there; this one has no address */
+    /* another node's is asked for there, over the connection that it made to a server */
     ck_assert_int_eq(status("GET", "/v1/client/metadata?node_id=n2", NULL), 404);
     ck_assert_str_eq(got.body, "No path to node");
 }

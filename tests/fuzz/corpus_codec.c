@@ -85,6 +85,16 @@ put_frame(struct buf *b, enum rpc_kind kind, const struct rpc_method *m, uint64_
 }
 
 static void
+put_bytes(struct buf *b, enum rpc_kind kind, uint64_t call, const char *body, size_t n)
+{
+    struct rpc_head h = {
+        .kind = kind, .version = RPC_VERSION, .method = RPC_CLIENT_HTTP, .id = call};
+    size_t at = rpc_frame_begin(b, &h);
+    buf_put(b, body, n);
+    rpc_frame_end(b, at);
+}
+
+static void
 rpc(void)
 {
     auto_mem void *ctx = mem_ctx("rpc");
@@ -104,6 +114,22 @@ rpc(void)
     put_frame(&b, RPC_KIND_CANCEL, get, 2, NULL);
     b.data[0] = 128;
     seed("fuzz-rpc", "many", b.data, b.len);
+    const struct rpc_method *http = rpc_method_by_id(RPC_CLIENT_HTTP);
+    struct client_http_request way = {.peer = "10.0.0.1:4000"};
+    buf_reset(&b);
+    buf_put_u8(&b, 200);
+    put_frame(&b, RPC_KIND_CALL, http, 1, &way);
+    put_bytes(&b, RPC_KIND_DATA, 1, "what comes back", 15);
+    put_bytes(&b, RPC_KIND_GRANT, 1, "\0\0\0\x0f", 4);
+    put_bytes(&b, RPC_KIND_DATA, 1, "\xfe" "held", 5);
+    put_bytes(&b, RPC_KIND_REPLY, 1, "\x80", 1); /* to the stream that it has open itself */
+    put_bytes(&b, RPC_KIND_BACK_DATA, 1, "answer", 6);
+    put_bytes(&b, RPC_KIND_BACK_GRANT, 1, "\0\0\0\6", 4);
+    put_bytes(&b, RPC_KIND_BACK_END, 1, "", 0);
+    put_frame(&b, RPC_KIND_CALL, http, 2, &way);
+    put_bytes(&b, RPC_KIND_DATA, 2, "\xfd" "end", 4);
+    put_bytes(&b, RPC_KIND_CANCEL, 1, "", 0);
+    seed("fuzz-rpc", "streams", b.data, b.len);
     for (size_t i = 0; i < api_methods_n && i < 8; i++) { /* not served there: an error each */
         buf_reset(&b);
         buf_put_u8(&b, (uint8_t)(i * 30));

@@ -294,10 +294,10 @@ START_TEST(hostile_bytes_close_the_connection)
 {
     struct rpc_client *c = client_new(false);
     static const uint8_t wrong[] = "GET / HTTP/1.1\r\n\r\n";
-    static const uint8_t huge[] = "P\xff\xff\xff\xff\x01\x01\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
-    static const uint8_t kind[] = "P\0\0\0\0\x09\x01\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
-    static const uint8_t zero[] = "P\0\0\0\0\x01\x01\x00\x0e\0\0\0\0\0\0\0\0\0\0\0\0";
-    static const uint8_t reply[] = "P\0\0\0\0\x02\x01\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    static const uint8_t huge[] = "P\xff\xff\xff\xff\x01\x02\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    static const uint8_t kind[] = "P\0\0\0\0\x0a\x02\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
+    static const uint8_t zero[] = "P\0\0\0\0\x01\x02\x00\x0e\0\0\0\0\0\0\0\0\0\0\0\0";
+    static const uint8_t reply[] = "P\0\0\0\0\x02\x02\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
     ck_assert(closes(server, wrong, sizeof(wrong) - 1));
     ck_assert(closes(server, huge, sizeof(huge) - 1));
     ck_assert(closes(server, kind, sizeof(kind) - 1));
@@ -317,10 +317,10 @@ START_TEST(hostile_bytes_close_the_connection)
         {4, {0, 1, 0xc1, 0x80}, "envelope"},       {2, {0, 0}, "rpc Job.GetJob"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        uint8_t frame[64] = "P\0\0\0\0\x01\x01\x00\x0e\0\0\0\0\0\0\0\1";
+        uint8_t frame[64] = "P\0\0\0\0\x01\x02\x00\x0e\0\0\0\0\0\0\0\1";
         frame[4] = bad[i].n;
         memcpy(frame + 1 + RPC_HEAD, bad[i].body, bad[i].n);
-        ck_assert_ptr_nonnull(strstr(refused(frame, 1 + RPC_HEAD + bad[i].n, 1), bad[i].why));
+        ck_assert_ptr_nonnull(strstr(refused(frame, 1 + RPC_HEAD + bad[i].n, RPC_VERSION), bad[i].why));
     }
     rpc_client_close(c);
 }
@@ -330,7 +330,7 @@ END_TEST
 START_TEST(a_caller_of_another_version_is_refused_with_words)
 {
     struct rpc_client *c = client_new(false);
-    static const uint8_t versions[] = {0, 2, 255};
+    static const uint8_t versions[] = {0, 1, 3, 255};
     for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
         /* a request of version 0: {1: "web"} */
         uint8_t frame[] = "P\0\0\0\6\x01\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0\x81\1\xa3web";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The serving side of one RPC connection: calls from frames to handlers and back.
+ * Calls that came in over a link: from frames to handlers and back.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,52 +10,42 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "net/rpc_wire.h"
+#include "net/rpc_link_int.h"
 
 struct rpc_call {
-    struct rpc_session *session; /* NULL: nobody waits */
+    struct rpc_link *link; /* NULL: nobody waits */
     uint64_t id;
     const struct rpc_method *method;
     const struct rpc_envelope *env;
     int64_t deadline_ms;
     const char *peer;
     struct timer *timer;
+    struct rpc_stream *stream; /* until the handler takes it */
     loop_fn *cancel;
     void *cancel_arg;
     bool in_handler, answered;
     UT_hash_handle hh;
 };
 
-struct rpc_session {
-    struct rpc_session_config cfg;
-    char *peer;
-    struct rpc_call *calls;
-};
-
-struct rpc_session *
-rpc_session_new(const struct rpc_session_config *cfg)
-{
-    struct rpc_session *s = mem_new(NULL, struct rpc_session);
-    s->cfg = *cfg;
-    s->peer = mem_strdup(s, cfg->peer);
-    if (s->cfg.inflight_max == 0)
-        s->cfg.inflight_max = RPC_INFLIGHT_MAX;
-    return s;
-}
-
-/* The call leaves its session: its answer will be dropped. */
+/* The call leaves its link: its answer will be dropped. */
 static void
 call_detach(struct rpc_call *c)
 {
-    HASH_DEL(c->session->calls, c);
-    c->session = NULL;
+    HASH_DEL(c->link->calls, c);
+    c->link = NULL;
     timer_stop(TAKE(c->timer));
     c->peer = mem_strdup(c, c->peer);
+    if (c->stream)
+        rpc_stream_drop(TAKE(c->stream));
 }
 
 static void
 call_cancel(struct rpc_call *c)
 {
+    struct rpc_stream *s = rpc_stream_find(c->link, c->id, false);
+
+    if (s && !c->stream)
+        rpc_stream_over(s, -ERR_CANCELED);
     call_detach(c);
     loop_fn *fn = TAKE(c->cancel);
     if (fn)
@@ -71,21 +61,17 @@ deadline_cb(void *arg)
 }
 
 void
-rpc_session_free(struct rpc_session *s)
+rpc_serve_end(struct rpc_link *l)
 {
     struct rpc_call *c, *tmp;
 
-    if (!s)
-        return;
-    s->cfg.send = NULL;
-    HASH_ITER (hh, s->calls, c, tmp)
+    HASH_ITER (hh, l->calls, c, tmp)
         call_cancel(c);
-    talloc_free(s);
 }
 
 /* The answer to a call of that head. */
-static void
-send_error(struct rpc_session *s, const struct rpc_head *to, const struct err *e)
+void
+rpc_link_put_error(struct rpc_link *l, const struct rpc_head *to, const struct err *e)
 {
     struct rpc_head h = {
         .kind = RPC_KIND_ERROR, .version = to->version, .method = to->method, .id = to->id};
@@ -94,33 +80,43 @@ send_error(struct rpc_session *s, const struct rpc_head *to, const struct err *e
     size_t at = rpc_frame_begin(&b, &h);
     rpc_put_error(&b, e->code ? e->code : -ERR_INTERNAL, e->text);
     rpc_frame_end(&b, at);
-    s->cfg.send(s->cfg.carrier, &b);
+    rpc_link_put(l, &b);
 }
 
 static const struct rpc_service *
-service_find(const struct rpc_session *s, uint16_t method)
+service_find(const struct rpc_link *l, uint16_t method)
 {
-    for (size_t i = 0; i < s->cfg.n; i++)
-        if ((uint16_t)s->cfg.services[i].id == method)
-            return &s->cfg.services[i];
+    for (size_t i = 0; i < l->cfg.n; i++)
+        if ((uint16_t)l->cfg.services[i].id == method)
+            return &l->cfg.services[i];
     return NULL;
 }
 
+static int
+check_room(const struct rpc_link *l, const struct rpc_method *m, struct err *e)
+{
+    if (HASH_COUNT(l->calls) >= rpc_link_calls_max(l))
+        return err_set(e, -ERR_BUSY, "more than %u calls are open on this connection",
+                       rpc_link_calls_max(l));
+    if ((m->flags & RPC_STREAM) && rpc_stream_count(l, false) >= rpc_link_streams_max(l))
+        return err_set(e, -ERR_BUSY, "more than %u streams are open on this connection",
+                       rpc_link_streams_max(l));
+    return 0;
+}
+
 static void
-call_start(struct rpc_session *s, const struct rpc_head *h, const uint8_t *body, struct err *e)
+call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, struct err *e)
 {
     const struct rpc_method *m = rpc_method_by_id((enum rpc_id)h->method);
-    const struct rpc_service *svc = service_find(s, h->method);
+    const struct rpc_service *svc = service_find(l, h->method);
     void *req;
 
     if (!m || !svc) {
         err_set(e, -ERR_METHOD, "rpc method %u is not served here", h->method);
         return;
     }
-    if (HASH_COUNT(s->calls) >= s->cfg.inflight_max) {
-        err_set(e, -ERR_BUSY, "more than %u calls are open on this connection", s->cfg.inflight_max);
+    if (check_room(l, m, e) < 0)
         return;
-    }
     struct rpc_call *c = mem_new(NULL, struct rpc_call);
     size_t used;
     if (rpc_get_envelope(c, body, h->len, &c->env, &used, e) < 0 ||
@@ -132,45 +128,57 @@ call_start(struct rpc_session *s, const struct rpc_head *h, const uint8_t *body,
     int64_t wait = h->deadline_ms ? h->deadline_ms : RPC_TIMEOUT_DEFAULT_MS;
     if (wait > RPC_TIMEOUT_MAX_MS)
         wait = RPC_TIMEOUT_MAX_MS;
-    c->session = s;
+    c->link = l;
     c->id = h->id;
     c->method = m;
-    c->peer = s->peer;
-    c->deadline_ms = loop_now_ms(s->cfg.loop) + wait;
-    HASH_ADD(hh, s->calls, id, sizeof(c->id), c);
+    c->peer = l->cfg.peer;
+    c->deadline_ms = loop_now_ms(l->cfg.loop) + wait;
+    if (m->flags & RPC_STREAM)
+        c->stream = rpc_stream_new(l, m->id, c->id, false);
+    HASH_ADD(hh, l->calls, id, sizeof(c->id), c);
     c->in_handler = true;
-    svc->handle(s->cfg.arg, c, req);
+    svc->handle(l->cfg.arg, c, req);
     c->in_handler = false;
     if (c->answered)
         talloc_free(c);
-    else if (c->session && !s->cfg.local)
-        c->timer = timer_start(s->cfg.loop, wait, deadline_cb, c);
+    else if (c->link && !l->cfg.local)
+        c->timer = timer_start(l->cfg.loop, wait, deadline_cb, c);
 }
 
 bool
-rpc_session_frame(struct rpc_session *s, const struct rpc_head *h, const uint8_t *body)
+rpc_serve_call(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body)
 {
     struct err e = ERR_INIT;
     struct rpc_call *c = NULL;
 
-    HASH_FIND(hh, s->calls, &h->id, sizeof(h->id), c);
-    if (h->kind == RPC_KIND_CANCEL) {
-        if (c)
-            call_cancel(c);
-        return true;
-    }
-    if (h->kind != RPC_KIND_CALL || c)
-        return false; /* not for a server, or an id used twice */
+    HASH_FIND(hh, l->calls, &h->id, sizeof(h->id), c);
+    if (c || rpc_stream_find(l, h->id, false))
+        return false; /* an id used twice */
+    if (h->id > l->last_id)
+        l->last_id = h->id;
     if (h->version != RPC_VERSION)
         err_set(&e, -ERR_METHOD,
                 "the caller speaks version %u of the RPC protocol, this server %d: run the same release "
                 "on both",
                 h->version, RPC_VERSION);
     else
-        call_start(s, h, body, &e);
+        call_start(l, h, body, &e);
     if (e.code)
-        send_error(s, h, &e);
+        rpc_link_put_error(l, h, &e);
     return true;
+}
+
+void
+rpc_serve_cancel(struct rpc_link *l, uint64_t id)
+{
+    struct rpc_stream *s = rpc_stream_find(l, id, false);
+    struct rpc_call *c = NULL;
+
+    HASH_FIND(hh, l->calls, &id, sizeof(id), c);
+    if (c)
+        call_cancel(c);
+    else if (s)
+        rpc_stream_over(s, -ERR_CANCELED);
 }
 
 static struct rpc_head
@@ -219,10 +227,23 @@ rpc_call_on_cancel(struct rpc_call *c, loop_fn *fn, void *arg)
     c->cancel_arg = arg;
 }
 
+struct rpc_link *
+rpc_call_link(const struct rpc_call *c)
+{
+    return c->link;
+}
+
+struct stream *
+rpc_call_stream(struct rpc_call *c, const char *peer)
+{
+    ASSERT(c->stream != NULL);
+    return rpc_stream_take(TAKE(c->stream), peer);
+}
+
 static void
 call_end(struct rpc_call *c)
 {
-    if (c->session)
+    if (c->link)
         call_detach(c);
     c->answered = true;
     c->cancel = NULL;
@@ -233,10 +254,10 @@ call_end(struct rpc_call *c)
 void
 rpc_reply(struct rpc_call *c, const void *resp)
 {
-    struct rpc_session *s = c->session;
+    struct rpc_link *l = c->link;
 
-    ASSERT(!c->answered);
-    if (s) {
+    ASSERT(!c->answered && !c->stream);
+    if (l) {
         struct rpc_head h = call_head(c, RPC_KIND_REPLY);
         struct buf b = BUF_INIT(RPC_HEAD + RPC_FRAME_MAX);
         size_t at = rpc_frame_begin(&b, &h);
@@ -248,9 +269,9 @@ rpc_reply(struct rpc_call *c, const void *resp)
             err_set(&e, -ERR_LIMIT,
                     "the answer to %s is over 16 MiB: ask for pages (per_page), or without diff",
                     c->method->name);
-            send_error(s, &h, &e);
+            rpc_link_put_error(l, &h, &e);
         } else {
-            s->cfg.send(s->cfg.carrier, &b);
+            rpc_link_put(l, &b);
         }
     }
     call_end(c);
@@ -261,8 +282,11 @@ rpc_fail(struct rpc_call *c, const struct err *e)
 {
     ASSERT(!c->answered);
     struct rpc_head h = call_head(c, RPC_KIND_ERROR);
-    if (c->session)
-        send_error(c->session, &h, e);
+    struct rpc_stream *s = c->link && !c->stream ? rpc_stream_find(c->link, c->id, false) : NULL;
+    if (c->link)
+        rpc_link_put_error(c->link, &h, e);
+    if (s)
+        rpc_stream_over(s, -ERR_CANCELED);
     call_end(c);
 }
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Private to net/: a link is one RPC connection, whoever made it and whatever carries it, with what is
+ * under way over it in both directions. Ids are the caller's and the kind of a frame says whose it is, so
+ * the two directions need not agree on them.
+ *
+ *   rpc_link.c     frames in, whose turn it is to send, life
+ *   rpc_serve.c    calls that came in
+ *   rpc_calls.c    calls that went out
+ *   rpc_stream.c   the bytes of a call that goes on: a transport
+ */
+#ifndef PADDOCK_NET_RPC_LINK_INT_H
+#define PADDOCK_NET_RPC_LINK_INT_H
+
+#include "net/rpc_wire.h"
+#include "net/stream.h"
+
+struct rpc_pending;
+struct rpc_stream;
+
+struct rpc_link_config {
+    struct loop *loop;
+    const struct rpc_service *services;
+    size_t n;
+    void *arg;
+    const char *peer;
+    bool local; /* the caller's clock is ours: its cancel ends a call, no second timer */
+    void (*send)(void *carrier, struct buf *frame); /* takes the memory */
+    size_t (*queued)(void *carrier); /* bytes sent that wait; rpc_link_drained() tells of less */
+    void (*wanted)(void *carrier); /* a call waits for the connection; NULL: there is one */
+    void *carrier;
+};
+
+struct rpc_link {
+    struct rpc_link_config cfg;
+    bool up; /* frames can be sent */
+    bool closed;
+    size_t refs;
+    void *ctx; /* of others: goes when it is closed */
+    struct rpc_call *calls;        /* came in, not answered */
+    struct rpc_pending *pending;   /* went out, not answered */
+    struct rpc_stream *streams[2]; /* by whether the call went out */
+    struct rpc_stream *first, *last; /* those with bytes to send that may be sent, by turns */
+    uint64_t next_id; /* the last of a call that went out ... */
+    uint64_t last_id; /* ... and the highest of one that came in */
+    const char *why; /* there is no connection, of the carrier; NULL */
+};
+
+struct rpc_link *rpc_link_new(const struct rpc_link_config *cfg);
+/* False: malformed, close the connection. The link may be closed in it. */
+bool rpc_link_frame(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
+/* There is a connection: what waits is sent. */
+void rpc_link_up(struct rpc_link *l);
+/* It broke: what went over it ends, and calls that wait for one longer than RPC_PATIENCE_MS. */
+void rpc_link_down(struct rpc_link *l, const char *why);
+/* Less than STREAM_LOW_WATER waits to be sent. */
+void rpc_link_drained(struct rpc_link *l);
+void rpc_link_unref(struct rpc_link *l); /* of refs++ */
+/* Everything open ends with that code; nothing is sent any more. NULL is fine. */
+void rpc_link_close(struct rpc_link *l, int code, const char *why);
+void rpc_link_put(struct rpc_link *l, struct buf *frame); /* takes it; dropped when not up */
+/* A frame without a body. */
+void rpc_link_put_head(struct rpc_link *l, const struct rpc_head *h);
+/* The error that answers what has this head. */
+void rpc_link_put_error(struct rpc_link *l, const struct rpc_head *to, const struct err *e);
+/* Of calls, or of streams, each way. */
+unsigned rpc_link_calls_max(const struct rpc_link *l);
+unsigned rpc_link_streams_max(const struct rpc_link *l);
+
+/* rpc_serve.c */
+bool rpc_serve_call(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
+void rpc_serve_cancel(struct rpc_link *l, uint64_t id);
+void rpc_serve_end(struct rpc_link *l); /* cancels all */
+
+/* rpc_calls.c */
+/* False: no such call was made. */
+bool rpc_calls_answer(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
+void rpc_calls_up(struct rpc_link *l);
+void rpc_calls_down(struct rpc_link *l);
+void rpc_calls_end(struct rpc_link *l, int code, const char *why); /* completes all */
+bool rpc_calls_open(const struct rpc_link *l, uint64_t id);
+void rpc_calls_forget(struct rpc_link *l, uint64_t id); /* without a completion */
+
+/* rpc_stream.c */
+struct rpc_stream *rpc_stream_new(struct rpc_link *l, uint16_t method, uint64_t id, bool ours);
+struct rpc_stream *rpc_stream_find(const struct rpc_link *l, uint64_t id, bool ours); /* or NULL */
+unsigned rpc_stream_count(const struct rpc_link *l, bool ours);
+struct stream *rpc_stream_take(struct rpc_stream *s, const char *peer);
+void rpc_stream_drop(struct rpc_stream *s); /* one that nobody took */
+/* Frames of its call. False: malformed, or more than was granted. */
+bool rpc_stream_frame(struct rpc_stream *s, const struct rpc_head *h, const uint8_t *body);
+/* Nothing comes or goes any more. 0: the peer's end of file, behind what has come; else an error. */
+void rpc_stream_over(struct rpc_stream *s, int status);
+void rpc_stream_over_all(struct rpc_link *l, int status); /* but those whose calls wait */
+/* Sends from the streams of the link, by turns, while there is room. */
+void rpc_stream_turns(struct rpc_link *l);
+
+#endif

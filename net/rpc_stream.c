@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The bytes of a call that goes on, as a transport of streams. Each side sends what the other has granted
+ * and no more; a grant follows what was taken by whoever reads, not what arrived, so a reader that stalls
+ * costs a window. What may not be sent yet waits in the stream, and only then counts as queued.
+ */
+#include "common/hash.h"
+
+#include "common/mem.h"
+#include "net/rpc_link_int.h"
+#include "net/stream_int.h"
+
+enum { CALLER_KINDS = RPC_KIND_BACK_DATA - RPC_KIND_DATA };
+
+struct rpc_stream {
+    struct transport base; /* first */
+    struct rpc_link *link; /* NULL: it is over */
+    struct loop *loop;
+    uint64_t id;
+    uint16_t method;
+    bool ours; /* the call went out from here */
+    struct buf out;
+    size_t credit; /* bytes that the peer takes */
+    struct buf in; /* came while nobody read */
+    size_t room;   /* bytes that the peer may send */
+    size_t taken;  /* by the reader, not granted again yet */
+    bool reading, closing, turn, told;
+    int status; /* of its end */
+    struct timer *soon;
+    struct rpc_stream *next; /* of those that have a turn */
+    UT_hash_handle hh;
+};
+
+static struct rpc_stream *
+self(const struct transport *t)
+{
+    return (struct rpc_stream *)(uintptr_t)t;
+}
+
+static struct rpc_head
+head(const struct rpc_stream *s, enum rpc_kind caller_kind)
+{
+    unsigned kind = s->ours ? caller_kind : (unsigned)caller_kind + CALLER_KINDS;
+    return (struct rpc_head){
+        .kind = kind, .version = RPC_VERSION, .method = s->method, .id = s->id};
+}
+
+/* --- turns --- */
+
+static void
+turn_add(struct rpc_stream *s)
+{
+    struct rpc_link *l = s->link;
+
+    if (s->turn || s->out.len == 0 || s->credit == 0)
+        return;
+    s->turn = true;
+    s->next = NULL;
+    if (l->first != NULL)
+        l->last->next = s;
+    else
+        l->first = s;
+    l->last = s;
+}
+
+static void
+turn_drop(struct rpc_stream *s)
+{
+    struct rpc_link *l = s->link;
+    struct rpc_stream *before = NULL;
+
+    if (!s->turn)
+        return;
+    s->turn = false;
+    for (struct rpc_stream *at = l->first; at != s; at = at->next)
+        before = at;
+    if (before != NULL)
+        before->next = s->next;
+    else
+        l->first = s->next;
+    if (l->last == s)
+        l->last = before;
+}
+
+static bool
+has_room(struct rpc_link *l)
+{
+    return l->up && l->cfg.queued(l->cfg.carrier) < STREAM_LOW_WATER;
+}
+
+/* One frame. */
+static void
+send_some(struct rpc_stream *s)
+{
+    struct rpc_head h = head(s, RPC_KIND_DATA);
+    struct buf b = BUF_INIT(RPC_HEAD + RPC_STREAM_FRAME);
+    size_t n = s->out.len < s->credit ? s->out.len : s->credit;
+
+    if (n > RPC_STREAM_FRAME)
+        n = RPC_STREAM_FRAME;
+    size_t at = rpc_frame_begin(&b, &h);
+    buf_put(&b, s->out.data, n);
+    rpc_frame_end(&b, at);
+    s->credit -= n;
+    if (n == s->out.len)
+        buf_done(&s->out); /* a stream that is followed is idle most of the time */
+    else
+        buf_consume(&s->out, n);
+    rpc_link_put(s->link, &b);
+}
+
+void
+rpc_stream_turns(struct rpc_link *l)
+{
+    while (l->first != NULL && has_room(l)) {
+        struct rpc_stream *s = l->first;
+        turn_drop(s);
+        send_some(s);
+        turn_add(s);
+        s->base.up->wrote(s->base.arg, 0); /* may end it, or the link, which leaves no first */
+    }
+}
+
+/* --- life --- */
+
+static void
+detach(struct rpc_stream *s)
+{
+    if (s->link == NULL)
+        return;
+    turn_drop(s);
+    HASH_DEL(s->link->streams[s->ours], s);
+    s->link = NULL;
+    buf_done(&s->out);
+}
+
+struct rpc_stream *
+rpc_stream_find(const struct rpc_link *l, uint64_t id, bool ours)
+{
+    struct rpc_stream *s = NULL;
+    HASH_FIND(hh, l->streams[ours], &id, sizeof(id), s);
+    return s;
+}
+
+unsigned
+rpc_stream_count(const struct rpc_link *l, bool ours)
+{
+    return HASH_COUNT(l->streams[ours]);
+}
+
+static void soon_cb(void *arg);
+
+static void
+soon(struct rpc_stream *s)
+{
+    if (s->soon == NULL)
+        s->soon = timer_start(s->loop, 0, soon_cb, s);
+}
+
+/* The reader has so many bytes more. */
+static void
+took(struct rpc_stream *s, size_t n)
+{
+    struct rpc_head h = head(s, RPC_KIND_GRANT);
+    struct buf b = BUF_INIT(RPC_HEAD + 4);
+
+    s->taken += n;
+    if (s->link == NULL || s->taken < RPC_STREAM_WINDOW / 2)
+        return;
+    size_t at = rpc_frame_begin(&b, &h);
+    buf_put_u32(&b, (uint32_t)s->taken);
+    rpc_frame_end(&b, at);
+    s->room += s->taken;
+    s->taken = 0;
+    rpc_link_put(s->link, &b);
+}
+
+static void
+tell_end(struct rpc_stream *s)
+{
+    bool now = s->link == NULL && !s->closing && !s->told && s->base.up != NULL;
+
+    if (!now || (s->status == 0 && (s->in.len > 0 || !s->reading)))
+        return;
+    s->told = true;
+    s->base.up->ended(s->base.arg, s->status);
+}
+
+/* What came while nobody read, in pieces as a socket has them. */
+static void
+deliver(struct rpc_stream *s)
+{
+    struct buf in = s->in;
+    size_t done = 0;
+
+    buf_init(&s->in, in.max);
+    while (done < in.len && s->reading && !s->closing) {
+        size_t n = in.len - done < STREAM_READ_SIZE ? in.len - done : STREAM_READ_SIZE;
+        s->base.up->got(s->base.arg, in.data + done, n);
+        done += n;
+        took(s, n);
+    }
+    buf_put(&s->in, in.data + done, in.len - done);
+    buf_done(&in);
+    tell_end(s);
+}
+
+static void
+soon_cb(void *arg)
+{
+    struct rpc_stream *s = arg;
+
+    s->soon = NULL;
+    if (!s->closing) {
+        deliver(s);
+        return;
+    }
+    buf_done(&s->in);
+    s->base.up->closed(s->base.arg);
+}
+
+void
+rpc_stream_over(struct rpc_stream *s, int status)
+{
+    detach(s);
+    s->status = status;
+    tell_end(s);
+}
+
+void
+rpc_stream_over_all(struct rpc_link *l, int status)
+{
+    struct rpc_stream *s, *tmp;
+
+    for (int ours = 0; ours < 2; ours++)
+        HASH_ITER (hh, l->streams[ours], s, tmp)
+            if (!ours || !rpc_calls_open(l, s->id))
+                rpc_stream_over(s, status);
+}
+
+bool
+rpc_stream_frame(struct rpc_stream *s, const struct rpc_head *h, const uint8_t *body)
+{
+    bool end = h->kind == RPC_KIND_BACK_END;
+    bool grant = h->kind == RPC_KIND_GRANT || h->kind == RPC_KIND_BACK_GRANT;
+    uint64_t more = grant && h->len == 4 ? big_endian(body, 4) : 0;
+
+    if (end) {
+        if (h->len == 0)
+            rpc_stream_over(s, 0);
+        return h->len == 0;
+    }
+    if (grant) {
+        if (more == 0 || more > RPC_STREAM_WINDOW - s->credit)
+            return false;
+        s->credit += more;
+        turn_add(s);
+        rpc_stream_turns(s->link);
+        return true;
+    }
+    if (h->len == 0 || h->len > s->room)
+        return false;
+    s->room -= h->len;
+    if (s->in.len > 0 || !s->reading) {
+        buf_put(&s->in, body, h->len);
+        return true;
+    }
+    s->base.up->got(s->base.arg, body, h->len);
+    took(s, h->len);
+    return true;
+}
+
+/* --- the transport --- */
+
+static int
+stream_read_op(struct transport *t, bool on)
+{
+    struct rpc_stream *s = self(t);
+
+    s->reading = on;
+    if (on && (s->in.len > 0 || s->link == NULL))
+        soon(s);
+    return 0;
+}
+
+static int
+stream_write_op(struct transport *t, struct buf *bufs, size_t n)
+{
+    struct rpc_stream *s = self(t);
+
+    for (size_t i = 0; i < n; i++) {
+        if (s->link != NULL) /* else the peer has had enough */
+            buf_put(&s->out, bufs[i].data, bufs[i].len);
+        buf_done(&bufs[i]);
+    }
+    if (s->link == NULL)
+        return 0;
+    if (buf_error(&s->out))
+        return buf_error(&s->out);
+    /* who waits for a turn goes first; without one of those there is no `wrote` to come from in here */
+    while (s->link->first == NULL && s->out.len > 0 && s->credit > 0 && has_room(s->link))
+        send_some(s);
+    turn_add(s);
+    return 0;
+}
+
+static size_t
+stream_queued_op(const struct transport *t)
+{
+    return self(t)->out.len;
+}
+
+static int
+stream_shutdown_op(struct transport *t)
+{
+    (void)t;
+    return -ERR_UNSUPPORTED; /* an end is that of the call */
+}
+
+/* The caller's end is a cancel; the other's, a clean end of file if all of it went out. */
+static void
+stream_close_op(struct transport *t)
+{
+    struct rpc_stream *s = self(t);
+    struct rpc_link *l = s->link;
+
+    s->closing = true;
+    soon(s);
+    if (l == NULL)
+        return;
+    struct rpc_head h = head(s, RPC_KIND_DATA);
+    h.kind = s->ours ? RPC_KIND_CANCEL : RPC_KIND_BACK_END;
+    if (s->ours)
+        rpc_calls_forget(l, s->id);
+    if (!s->ours && s->out.len > 0) {
+        struct err e = ERR_INIT;
+        err_set(&e, -ERR_CLOSED, "the other side ended in the middle");
+        rpc_link_put_error(l, &h, &e);
+    } else {
+        rpc_link_put_head(l, &h);
+    }
+    detach(s);
+}
+
+static const struct transport_ops ops = {
+    .read = stream_read_op,
+    .write = stream_write_op,
+    .queued = stream_queued_op,
+    .shutdown = stream_shutdown_op,
+    .close = stream_close_op,
+};
+
+struct rpc_stream *
+rpc_stream_new(struct rpc_link *l, uint16_t method, uint64_t id, bool ours)
+{
+    struct rpc_stream *s = mem_new(NULL, struct rpc_stream);
+
+    s->base.ops = &ops;
+    s->base.patient = true;
+    s->link = l;
+    s->loop = l->cfg.loop;
+    s->id = id;
+    s->method = method;
+    s->ours = ours;
+    s->credit = s->room = RPC_STREAM_WINDOW;
+    buf_init(&s->out, SIZE_MAX);
+    buf_init(&s->in, RPC_STREAM_WINDOW);
+    HASH_ADD(hh, l->streams[ours], id, sizeof(s->id), s);
+    return s;
+}
+
+struct stream *
+rpc_stream_take(struct rpc_stream *s, const char *peer)
+{
+    struct stream *st = stream_make(s->loop, &s->base);
+
+    st->peer = mem_strdup(st, peer != NULL ? peer : s->link->cfg.peer);
+    return st;
+}
+
+void
+rpc_stream_drop(struct rpc_stream *s)
+{
+    detach(s);
+    buf_done(&s->in);
+    talloc_free(s);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Client.*: what the client role of a node answers, asked over the connection that the node made. Any
+ * server passes it on; the way to a node is the connection over which it last proved itself.
+ */
+#include <string.h>
+
+#include "common/hash.h"
+
+#include "common/mem.h"
+#include "net/splice.h"
+#include "server/rpc/endpoint_int.h"
+
+/* --- ways --- */
+
+struct way { /* of the link's memory, and gone with it */
+    struct ways *ways;
+    struct rpc_link *link;
+    char *node_id;
+    UT_hash_handle hh;
+};
+
+struct ways {
+    struct way *by_node;
+};
+
+struct ways *
+ways_new(const void *ctx)
+{
+    return mem_new(ctx, struct ways);
+}
+
+static struct way *
+way_find(struct server *s, const char *node_id)
+{
+    struct way *w = NULL;
+    HASH_FIND_STR(server_ways(s)->by_node, node_id, w);
+    return w;
+}
+
+static int
+way_gone(struct way *w)
+{
+    HASH_DEL(w->ways->by_node, w);
+    return 0;
+}
+
+void
+way_note(struct server *s, struct rpc_call *call, const char *node_id)
+{
+    struct rpc_link *link = rpc_call_link(call);
+    struct way *w = way_find(s, node_id);
+
+    if (link == NULL || (w != NULL && w->link == link))
+        return;
+    talloc_free(w);
+    w = mem_new(rpc_link_ctx(link), struct way);
+    w->ways = server_ways(s);
+    w->link = link;
+    w->node_id = mem_strdup(w, node_id);
+    HASH_ADD_KEYPTR(hh, w->ways->by_node, w->node_id, strlen(w->node_id), w);
+    talloc_set_destructor(w, way_gone);
+}
+
+/* --- passing on --- */
+
+struct relay {
+    struct rpc_call *call; /* NULL: answered */
+};
+
+static void
+relay_opened(void *arg, const struct err *e, const void *resp)
+{
+    struct relay *r = arg;
+    struct rpc_call *call = TAKE(r->call);
+
+    if (call == NULL)
+        return;
+    rpc_call_on_cancel(call, NULL, NULL);
+    if (e != NULL)
+        rpc_fail(call, e);
+    else
+        rpc_reply(call, resp);
+}
+
+/* Its stream has ended with it, and takes the way to the node along. */
+static void
+relay_cancelled(void *arg)
+{
+    struct relay *r = arg;
+    rpc_failf(TAKE(r->call), -ERR_CANCELED, "canceled");
+}
+
+static void
+relay_ended(void *arg)
+{
+    talloc_free(arg);
+}
+
+void
+call_client_http(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct client_http_request *req = p;
+    struct server *s = arg;
+    const char *id = str_or(req->node_id, "");
+    struct way *w = way_find(s, id);
+
+    if (w == NULL) {
+        auto_mem void *ctx = mem_ctx("node");
+        struct state_txn *t = state_read_begin(server_state(s), ctx);
+        bool known = *id != '\0' && state_node(t, ctx, id) != NULL;
+        state_read_end(t);
+        if (known)
+            rpc_failf(call, -ERR_NOT_FOUND, "No path to node");
+        else
+            rpc_failf(call, -ERR_NOT_FOUND, "Unknown node \"%.64s\"", id);
+        return;
+    }
+    struct rpc_envelope env = *rpc_call_envelope(call);
+    struct relay *r = mem_new(NULL, struct relay);
+    env.hops++;
+    r->call = call;
+    rpc_call_on_cancel(call, relay_cancelled, r);
+    struct rpc_request q = {RPC_CLIENT_HTTP, req, &env, 0};
+    splice(rpc_call_stream(call, NULL), rpc_link_open(w->link, &q, relay_opened, r), relay_ended, r);
+}
