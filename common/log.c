@@ -20,11 +20,6 @@ static const char *const names[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "
 static _Atomic int level_now = LOG_INFO;
 static _Atomic bool json_now = false;
 static _Atomic int fd_now = STDERR_FILENO;
-static struct {
-    void (*_Atomic fn)(void *, const char *);
-    void *_Atomic arg;
-    _Atomic int level;
-} tap = {.level = LOG_OFF}; /* clang 14 takes no initialiser for an atomic pointer */
 
 enum log_level
 log_level_parse(const char *s)
@@ -50,22 +45,6 @@ void
 log_set_level(enum log_level level)
 {
     level_now = (int)level;
-}
-
-static bool
-log_enabled(enum log_level level)
-{
-    return (int)level >= level_now || (int)level >= tap.level;
-}
-
-void
-log_set_tap(void (*fn)(void *arg, const char *line), void *arg, enum log_level level)
-{
-    tap.level = LOG_OFF;
-    tap.arg = arg;
-    tap.fn = fn;
-    if (fn)
-        tap.level = (int)level;
 }
 
 const char *
@@ -182,25 +161,14 @@ format(struct buf *b, bool json, enum log_level level, const char *room, const c
     buf_putc(b, '}');
 }
 
-static bool
-tapped(enum log_level level)
-{
-    return tap.fn && (int)level >= tap.level;
-}
-
 static void
-to_lines(enum log_level level, bool write_it, const char *room, const char *msg, va_list ap)
+to_lines(enum log_level level, const char *room, const char *msg, va_list ap)
 {
     auto_buf struct buf b = BUF_INIT(LOG_LINE_MAX);
     format(&b, json_now, level, room, msg, ap);
     b.error = 0; /* a line that is too long is cut */
     if (b.len == b.max)
         b.len--;
-    void (*fn)(void *, const char *) = tap.fn;
-    if (fn && (int)level >= tap.level)
-        fn(tap.arg, buf_str(&b));
-    if (!write_it)
-        return;
     buf_putc(&b, '\n');
     ssize_t r = write(fd_now, b.data, b.len); /* a full disk must not stop the agent */
     (void)r;
@@ -209,19 +177,16 @@ to_lines(enum log_level level, bool write_it, const char *room, const char *msg,
 void
 log_write(enum log_level level, const char *room, const char *msg, ...)
 {
-    if (!log_enabled(level))
+    if ((int)level < level_now)
         return;
-    bool write_it = (int)level >= level_now;
     va_list ap;
-    if (write_it && journal_active()) {
-        va_start(ap, msg);
-        write_it = !to_journal(level, room, msg, ap);
-        va_end(ap);
-    }
-    if (!write_it && !tapped(level))
+    va_start(ap, msg);
+    bool taken = journal_active() && to_journal(level, room, msg, ap);
+    va_end(ap);
+    if (taken)
         return;
     va_start(ap, msg);
-    to_lines(level, write_it, room, msg, ap);
+    to_lines(level, room, msg, ap);
     va_end(ap);
 }
 

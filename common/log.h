@@ -23,9 +23,6 @@ void log_setup(enum log_level level, bool json, int fd);
  * (MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, PADDOCK_ROOM, and PADDOCK_<KEY> per pair: PADDOCK_ALLOC_ID),
  * unless JSON is asked for. Without log_setup: text of level info to stderr. */
 void log_set_level(enum log_level level);
-/* Called with every formatted line (without newline) that passes `level`; for agent/monitor. NULL
- * removes it. Runs on the logging thread: must not block or log. */
-void log_set_tap(void (*tap)(void *arg, const char *line), void *arg, enum log_level level);
 
 void log_write(enum log_level level, const char *room, const char *msg, ...)
     __attribute__((sentinel));

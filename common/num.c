@@ -198,36 +198,6 @@ duration_format(int64_t ns, char out[DURATION_TEXT])
     return out;
 }
 
-int
-size_parse(const char *s, uint64_t *ret_bytes)
-{
-    static const char prefixes[] = "kmgtp";
-    uint64_t whole, frac;
-    int r = parse_decimal(&s, &whole, &frac);
-    if (r < 0)
-        return r;
-    while (*s == ' ')
-        s++;
-    uint64_t unit = 1;
-    const char *p = *s ? strchr(prefixes, *s | 0x20) : NULL;
-    if (p) {
-        bool binary = (s[1] | 0x20) == 'i';
-        for (const char *q = prefixes; q <= p; q++)
-            unit *= binary ? 1024 : 1000;
-        s += binary ? 2 : 1;
-    }
-    if ((*s | 0x20) == 'b')
-        s++;
-    if (*s)
-        return -EINVAL;
-    uint64_t v;
-    if (__builtin_mul_overflow(whole, unit, &v) ||
-        __builtin_add_overflow(v, (uint64_t)((__uint128_t)frac * unit / 1000000000000000u), &v))
-        return -ERANGE;
-    *ret_bytes = v;
-    return 0;
-}
-
 const char *
 size_format(uint64_t bytes, char out[SIZE_TEXT])
 {

@@ -25,8 +25,6 @@ int duration_parse(const char *s, int64_t *ret_ns);
 /* Go's Duration.String: "1h30m0s", "1.5s", "0s". Returns `out`. */
 const char *duration_format(int64_t ns, char out[DURATION_TEXT]);
 
-/* "10MB", "1.5 GiB", "512", "64k": bytes; decimal (kB MB GB TB) and binary (KiB …) units. */
-int size_parse(const char *s, uint64_t *ret_bytes);
 #define SIZE_TEXT 32
 /* "300 MiB" */
 const char *size_format(uint64_t bytes, char out[SIZE_TEXT]);

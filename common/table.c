@@ -347,13 +347,6 @@ table_del(struct table_txn *t, unsigned table, struct slice key)
     return code_of(mdb_del(t->txn, table, &k, NULL));
 }
 
-uint64_t
-table_count(struct table_txn *t, unsigned table)
-{
-    MDB_stat st;
-    return mdb_stat(t->txn, table, &st) == 0 ? st.ms_entries : 0;
-}
-
 struct table_scan *
 table_scan_from(struct table_txn *t, unsigned table, struct slice prefix, struct slice from)
 {

@@ -64,7 +64,6 @@ int table_get(struct table_txn *t, unsigned table, struct slice key, struct slic
 int table_put(struct table_txn *t, unsigned table, struct slice key, struct slice val);
 /* -ERR_NOT_FOUND when absent. */
 int table_del(struct table_txn *t, unsigned table, struct slice key);
-uint64_t table_count(struct table_txn *t, unsigned table);
 
 /* Rows whose key starts with `prefix`, in byte order:
  *   for (struct table_scan *s = table_scan(t, table, prefix); table_next(s);) use s->key, s->val

@@ -150,12 +150,15 @@ task_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
 
 /* --- launches that an earlier warden began --------------------------------------------------- */
 
-bool
+/* The record says that the payload ran. */
+static bool
 task_launched(const struct wtask *t)
 {
     struct record r;
     return record_read_raw(t->record, &r) == 0 && r.run.state != RECORD_LAUNCHING;
 }
+
+static void task_answer(struct warden *w, struct waiter to, struct wtask *t);
 
 /* Answers who asked meanwhile. */
 void
@@ -452,7 +455,7 @@ static void export(const void *ctx, struct wtask *t, struct answer *a)
 }
 
 /* The task's record and fds. */
-void
+static void
 task_answer(struct warden *w, struct waiter to, struct wtask *t)
 {
     auto_mem void *ctx = mem_ctx("task");

@@ -15,7 +15,6 @@ struct wtask *task_find(struct warden *w, const char *alloc, const char *name);
 struct wtask *task_find_now(struct warden *w, const char *alloc, const char *name);
 /* Whether its record is complete: its shim is gone, or about to be. */
 bool task_ended(const struct wtask *t);
-bool task_launched(const struct wtask *t); /* the record says that the payload ran */
 /* A launch of an earlier warden: looks whether it is over; false when it is none, or overdue. */
 bool task_await(struct warden *w, struct wtask *t, int64_t now);
 /* Whether the payload runs is known: answers whose launch it is, or who adopted it meanwhile. */
@@ -28,8 +27,6 @@ bool task_alloc_busy(struct warden *w, const char *alloc);
 bool task_remains(struct warden *w, const char *alloc, const char *name);
 #define RECORD_DOOMED '-' /* first character of the file name of a record whose task is removed */
 void task_record_name(char out[256], const char *alloc, const char *name);
-/* Its record and fds; ERR_NOT_FOUND. */
-void task_answer(struct warden *w, struct waiter to, struct wtask *t);
 void task_unknown(struct warden *w, struct waiter to, const char *alloc, const char *name);
 void task_deadline(struct warden *w, struct wtask *t, int64_t at_ns); /* 0: none */
 void task_deadlines(struct warden *w, int64_t now);

@@ -108,12 +108,27 @@ cancel_blocked(struct apply *a, const struct evaluation *by)
         apply_cancel_eval(a, ids.v[i], why);
 }
 
+/* The group's counters, made when missing; NULL when the job has no summary. */
+static struct task_group_summary *
+summary_of(struct apply *a, const char *ns, const char *id, const char *group)
+{
+    struct touched_job *j = apply_touch_job(a, ns, id);
+    if (j->summary == NULL)
+        j->summary = state_summary(a->t, a->tmp, ns, id);
+    if (j->summary == NULL)
+        return NULL;
+    __auto_type row = map_put(a->tmp, j->summary->summary, group);
+    if (row->v == NULL)
+        row->v = type_new(a->tmp, &type_task_group_summary);
+    return row->v;
+}
+
 static void
 count_queued(struct apply *a, const struct evaluation *ev)
 {
     for (size_t i = 0; i < ev->queued_allocations.n; i++) {
         struct task_group_summary *s =
-            apply_summary(a, ev->namespace, ev->job_id, ev->queued_allocations.v[i].k);
+            summary_of(a, ev->namespace, ev->job_id, ev->queued_allocations.v[i].k);
         if (s == NULL || s->queued == ev->queued_allocations.v[i].v)
             continue;
         s->queued = ev->queued_allocations.v[i].v;
@@ -164,20 +179,6 @@ apply_touch_job(struct apply *a, const char *ns, const char *id)
     return j;
 }
 
-struct task_group_summary *
-apply_summary(struct apply *a, const char *ns, const char *id, const char *group)
-{
-    struct touched_job *j = apply_touch_job(a, ns, id);
-    if (j->summary == NULL)
-        j->summary = state_summary(a->t, a->tmp, ns, id);
-    if (j->summary == NULL)
-        return NULL;
-    __auto_type row = map_put(a->tmp, j->summary->summary, group);
-    if (row->v == NULL)
-        row->v = type_new(a->tmp, &type_task_group_summary);
-    return row->v;
-}
-
 static int64_t *
 counter(struct task_group_summary *s, const char *client_status)
 {
@@ -199,7 +200,7 @@ count_alloc(struct apply *a, const struct allocation *al, const struct allocatio
 {
     if (old != NULL && str_eq(old->client_status, al->client_status))
         return;
-    struct task_group_summary *s = apply_summary(a, al->namespace, al->job_id, al->task_group);
+    struct task_group_summary *s = summary_of(a, al->namespace, al->job_id, al->task_group);
     if (s == NULL)
         return;
     /* What completed or failed did so for ever, even when the client changes its mind. */
@@ -275,8 +276,9 @@ job_status(struct apply *a, const struct job *j)
     return over ? JOB_STATUS_DEAD : JOB_STATUS_PENDING;
 }
 
-void
-apply_finish(struct apply *a)
+/* Status and summaries of everything touched; last. */
+static void
+finish(struct apply *a)
 {
     for (size_t i = 0; i < a->n_jobs; i++) {
         struct touched_job *tj = &a->jobs[i];
@@ -408,7 +410,7 @@ fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct int
     int rc = dispatch(&a, in);
     ASSERT((rc == 0) == (res->err.code == 0));
     if (rc == 0)
-        apply_finish(&a);
+        finish(&a);
     HASH_CLEAR(hh, a.at_jobs);
     HASH_CLEAR(hh, a.at_evals);
     HASH_CLEAR(hh, a.at_allocs);

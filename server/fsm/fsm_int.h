@@ -78,11 +78,6 @@ void apply_append_state(struct apply *a, struct allocation *al, const char *valu
 /* The job as stored before the entry touched it, or NULL; cheap for runs of the same one. */
 const struct job *apply_job(struct apply *a, const char *ns, const char *id);
 struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
-/* The group's counters, made when missing; NULL when the job has no summary. */
-struct task_group_summary *apply_summary(struct apply *a, const char *ns, const char *id,
-                                         const char *group);
-/* Status and summaries of everything touched; last. */
-void apply_finish(struct apply *a);
 
 /* --- nodes --- */
 /* Appended to those of the node; `message` and `subsystem` are constants. */

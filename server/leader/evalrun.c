@@ -16,6 +16,8 @@ static void run_attempt(struct run *r);
 static void run_finish(struct run *r);
 static bool run_propose_part(struct run *r);
 
+static void next_plan(struct leader *l);
+
 static void
 attempt_free(void *ctx)
 {
@@ -161,7 +163,7 @@ run_plan(struct run *r)
         at = &(*at)->next;
     r->next = *at;
     *at = r;
-    leader_next_plan(l);
+    next_plan(l);
 }
 
 static void
@@ -331,7 +333,7 @@ run_committed(struct run *r, int code, struct fsm_result *res)
     } else {
         run_plan_result(r, r->refused || r->conflicts, r->progress);
     }
-    leader_next_plan(l);
+    next_plan(l);
 }
 
 /* The next part of the plan; false when all of it is done. Other writes come between two parts, but no
@@ -351,8 +353,8 @@ run_propose_part(struct run *r)
 
 /* Checks the best waiting plan and puts what holds into the log. One at a time: the next one is
  * checked against what this one leaves. */
-void
-leader_next_plan(struct leader *l)
+static void
+next_plan(struct leader *l)
 {
     while (!l->plan_busy && l->plans != NULL && !atomic_load(&l->retired)) {
         struct run *r = l->plans;

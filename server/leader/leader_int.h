@@ -8,7 +8,6 @@
 
 #include <stdatomic.h>
 
-#include "common/num.h"
 #include "server/fsm/fsm.h"
 #include "server/gate.h"
 #include "server/host.h"
@@ -112,7 +111,5 @@ void run_start(struct leader *l, const struct evaluation *e, uint64_t token);
 void runs_drop(struct leader *l);
 /* Hands out what is ready, cancels what is superfluous, sets the alarm. */
 void leader_work(struct leader *l);
-/* The next plan, if none is in the log already. */
-void leader_next_plan(struct leader *l);
 
 #endif

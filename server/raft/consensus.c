@@ -279,19 +279,6 @@ consensus_free(struct consensus *c)
     mem_free(c);
 }
 
-void
-consensus_set_timeouts(struct consensus *c, unsigned election_ms, unsigned heartbeat_ms)
-{
-    raft_set_election_timeout(&c->r, election_ms);
-    raft_set_heartbeat_timeout(&c->r, heartbeat_ms);
-}
-
-void
-consensus_set_pre_vote(struct consensus *c, bool on)
-{
-    raft_set_pre_vote(&c->r, on);
-}
-
 /* --- entries in --- */
 
 static enum raft_entry_type
@@ -755,26 +742,9 @@ consensus_term(const struct consensus *c)
 }
 
 uint64_t
-consensus_commit(const struct consensus *c)
-{
-    return c->r.commit_index;
-}
-
-uint64_t
 consensus_last(const struct consensus *c)
 {
     return raft_last_index((struct raft *)(uintptr_t)&c->r);
-}
-
-uint64_t
-consensus_leader(const struct consensus *c, const char **ret_addr)
-{
-    raft_id id = 0;
-    const char *addr = NULL;
-    raft_leader((struct raft *)(uintptr_t)&c->r, &id, &addr);
-    if (ret_addr != NULL)
-        *ret_addr = addr;
-    return id;
 }
 
 const struct peer_list *

@@ -119,8 +119,6 @@ struct consensus_start {
 struct consensus *consensus_new(uint64_t id, const char *addr, uint32_t seed,
                                 consensus_update_fn *on_update, void *arg);
 void consensus_free(struct consensus *c);
-void consensus_set_timeouts(struct consensus *c, unsigned election_ms, unsigned heartbeat_ms);
-void consensus_set_pre_vote(struct consensus *c, bool on);
 
 /* A sole voter is leader when this returns. */
 int consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *s);
@@ -146,10 +144,7 @@ int consensus_transfer(struct consensus *c, int64_t now, uint64_t id);
 
 enum consensus_role consensus_role(const struct consensus *c);
 uint64_t consensus_term(const struct consensus *c);
-uint64_t consensus_commit(const struct consensus *c);
 uint64_t consensus_last(const struct consensus *c);
-/* Id of the leader and its address, 0 when unknown. */
-uint64_t consensus_leader(const struct consensus *c, const char **ret_addr);
 /* Servers in the current configuration, borrowed until the next call. */
 const struct peer_list *consensus_peers(struct consensus *c);
 

@@ -37,14 +37,14 @@ node_facts_new(const struct node *n)
     return f;
 }
 
-struct node_facts *
+static struct node_facts *
 node_facts_ref(struct node_facts *f)
 {
     __atomic_add_fetch(&f->refs, 1, __ATOMIC_RELAXED);
     return f;
 }
 
-void
+static void
 node_facts_unref(struct node_facts *f)
 {
     if (f != NULL && __atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) == 0)

@@ -70,8 +70,6 @@ struct node_table {
 
 /* Takes a deep copy of `n`. */
 struct node_facts *node_facts_new(const struct node *n);
-struct node_facts *node_facts_ref(struct node_facts *f);
-void node_facts_unref(struct node_facts *f);
 
 struct node_table *node_table_new(const void *ctx); /* talloc; its set goes with it */
 struct node_table *node_table_copy(const void *ctx, const struct node_table *t);

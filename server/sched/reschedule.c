@@ -6,10 +6,10 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 
-int64_t
-reschedule_fail_time(const struct allocation *a)
+/* The latest finish of its tasks, else its last change. */
+static int64_t
+fail_time(const struct allocation *a)
 {
     int64_t t = 0;
 
@@ -60,7 +60,7 @@ reschedule_delay(const struct reschedule_policy *p, const struct allocation *a)
     if (p->max_delay.v <= 0 || d <= p->max_delay.v || str_eq(p->delay_function, "constant"))
         return d;
     /* it ran well for longer than the cap since the last attempt: forgiven */
-    if (last != NULL && reschedule_fail_time(a) - last->reschedule_time > p->max_delay.v)
+    if (last != NULL && fail_time(a) - last->reschedule_time > p->max_delay.v)
         return p->delay.v;
     return p->max_delay.v;
 }
@@ -80,7 +80,7 @@ reschedule_allowed(const struct reschedule_policy *p, const struct allocation *a
 {
     if (p == NULL || (!p->unlimited.v && p->attempts.v <= 0))
         return false;
-    int64_t fail = reschedule_fail_time(a), delay = reschedule_delay(p, a);
+    int64_t fail = fail_time(a), delay = reschedule_delay(p, a);
     if (!p->unlimited.v) {
         if (delay >= p->interval.v)
             return false;

@@ -9,13 +9,10 @@
 
 #include "api/api.h"
 
-#define RESCHEDULE_DELAY_MIN (5 * NS_PER_S)
 #define RESCHEDULE_NOW_WINDOW (1 * NS_PER_S)   /* due within this: now */
 #define RESCHEDULE_BATCH_WINDOW (5 * NS_PER_S) /* later ones this close share an evaluation */
 #define RESCHEDULE_EVENTS_KEPT 5               /* of an unlimited policy */
 
-/* When the allocation failed: the latest finish of its tasks, else its last change. */
-int64_t reschedule_fail_time(const struct allocation *a);
 /* Delay before the next attempt, from the tracker's past events. */
 int64_t reschedule_delay(const struct reschedule_policy *p, const struct allocation *a);
 /* Whether the policy allows another attempt; *ret_at is its time. */

@@ -9,13 +9,6 @@
 #include "server/sched/reschedule.h"
 #include "server/sched/sched_int.h"
 
-bool
-sched_knows(const char *type)
-{
-    return str_eq(type, JOB_SERVICE) || str_eq(type, JOB_BATCH) || str_eq(type, JOB_SYSTEM) ||
-           str_eq(type, JOB_SYSBATCH);
-}
-
 int
 sched_attempts(const char *type)
 {
@@ -73,7 +66,7 @@ attempt_update(struct attempt *t, const struct allocation *a)
     list_add(t->plan, t->plan->node_allocation, u);
 }
 
-void
+static void
 attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metric *m)
 {
     __auto_type f = map_put(t->out, t->out->failed, tg->name);

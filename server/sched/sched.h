@@ -37,7 +37,4 @@ struct sched_out {
 struct sched_out *sched_attempt(const void *ctx, const struct sched_in *in);
 int sched_attempts(const char *eval_type);
 
-/* Evaluation types that are scheduled here. */
-bool sched_knows(const char *type);
-
 #endif

@@ -25,7 +25,6 @@ void attempt_mark(struct attempt *t, const struct allocation *a, const char *fol
 void attempt_update(struct attempt *t, const struct allocation *a);
 /* False: no place; the metrics are noted and the group counts as failed. */
 bool attempt_place(struct attempt *t, const struct recon_place *p, const char *only_node);
-void attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metric *m);
 
 void generic_attempt(struct attempt *t);
 void system_attempt(struct attempt *t);

@@ -88,24 +88,6 @@ state_has_job_at(struct state_txn *t, const char *ns, const char *id, uint64_t j
     return row_get(t, STATE_JOB_VERSIONS, &k, &v);
 }
 
-struct job *
-state_job_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
-                  uint64_t version)
-{
-    struct job *found = NULL;
-    struct key k = key2(ns, id);
-    struct table_scan *s = table_scan(t->t, t->s->t[STATE_JOB_VERSIONS], KEY_SLICE(k));
-    while (found == NULL && table_next(s)) {
-        struct job *j = row_decode(t, ctx, STATE_JOB_VERSIONS, s->val);
-        if (j->version == version)
-            found = j;
-        else
-            mem_free(j);
-    }
-    table_scan_end(s);
-    return found;
-}
-
 struct scheduler_configuration *
 state_scheduler_config(struct state_txn *t, const void *ctx)
 {
@@ -255,12 +237,6 @@ iter_id(struct state_txn *t, const void *ctx, unsigned table, const char *prefix
 }
 
 struct state_iter *
-state_list_rows(struct state_txn *t, const void *ctx, enum state_table table)
-{
-    return iter_new(t, ctx, table, (struct key){.n = 0});
-}
-
-struct state_iter *
 state_jobs(struct state_txn *t, const void *ctx, const char *ns, const char *prefix)
 {
     return iter_ns(t, ctx, STATE_JOBS, ns, prefix);
@@ -319,12 +295,6 @@ state_job_versions(struct state_txn *t, const void *ctx, const char *ns, const c
     it->create_index = j != NULL ? j->create_index : UINT64_MAX;
     mem_free(j);
     return it;
-}
-
-struct state_iter *
-state_summaries(struct state_txn *t, const void *ctx, const char *ns)
-{
-    return iter_ns(t, ctx, STATE_SUMMARIES, ns, NULL);
 }
 
 struct state_iter *

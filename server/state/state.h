@@ -80,22 +80,17 @@ struct state_types {
     STATE_ROWS(ROW)
 #undef ROW
 };
-/* state_get(t, ctx, JOBS, ns, id); all rows: state_list(t, ctx, NODES). Of some there is more below. */
+/* state_get(t, ctx, JOBS, ns, id). */
 #define state_get(t, ctx, TABLE, ...)                                     \
     ((__typeof__(((struct state_types *)0)->TABLE))state_get_row(         \
         (t), (ctx), STATE_##TABLE, (struct state_key){__VA_ARGS__}))
-#define state_list(t, ctx, TABLE) state_list_rows((t), (ctx), STATE_##TABLE)
 #define state_job(t, ctx, ns, id) state_get(t, ctx, JOBS, ns, id)
-/* By version number; also versions that only allocations still refer to. */
-struct job *state_job_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
-                              uint64_t version);
 /* By JobModifyIndex, which names one specification of one job for ever. */
 #define state_job_at(t, ctx, ns, id, job_modify_index) \
     state_get(t, ctx, JOB_VERSIONS, ns, id, job_modify_index)
 bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
                       uint64_t job_modify_index);
 #define state_summary(t, ctx, ns, id) state_get(t, ctx, SUMMARIES, ns, id)
-#define state_submission(t, ctx, ns, id, version) state_get(t, ctx, SUBMISSIONS, ns, id, version)
 #define state_node(t, ctx, id) state_get(t, ctx, NODES, id)
 #define state_alloc(t, ctx, id) state_get(t, ctx, ALLOCS, id) /* without Job; see state_alloc_job() */
 #define state_eval(t, ctx, id) state_get(t, ctx, EVALS, id)
@@ -112,7 +107,6 @@ uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
 
 /* --- lists, in key order; the iterator is a child of ctx and must be used before state_read_end ---
  * `ns` NULL or "*": all namespaces. `prefix` NULL or "": all. */
-struct state_iter *state_list_rows(struct state_txn *t, const void *ctx, enum state_table table);
 struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *ns,
                               const char *prefix);
 /* By an index, those whose key begins with the given texts: state_by(t, ctx, ALLOCS_BY_JOB, ns, id). */
@@ -138,7 +132,6 @@ struct state_iter *state_blocked_evals(struct state_txn *t, const void *ctx, con
 /* Newest first, at most STATE_JOB_VERSIONS_KEPT. */
 struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, const char *ns,
                                       const char *id);
-struct state_iter *state_summaries(struct state_txn *t, const void *ctx, const char *ns);
 struct state_iter *state_nodes(struct state_txn *t, const void *ctx, const char *prefix);
 struct state_iter *state_allocs(struct state_txn *t, const void *ctx, const char *prefix);
 #define state_allocs_by_job(t, ctx, ns, id) state_by(t, ctx, ALLOCS_BY_JOB, ns, id)

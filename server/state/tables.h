@@ -2,7 +2,7 @@
  *
  * The tables of the state, a row each, and their indexes. Put, delete, loading from a snapshot, dump and
  * the lists work by these rows (tables.c, write.c, read.c): a new table is a row here and a struct in
- * api/schema, and is used by state_put(), state_get(), state_del() and state_list().
+ * api/schema, and is used by state_put(), state_get() and state_del().
  *
  *   ROW(NAME, id, type, name, key, watches, gone)
  *     id       in snapshots: permanent, never reused; TABLE_ID_META is taken

@@ -8,7 +8,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/str.h"
 #include "server/state/state_int.h"
 
 static void

@@ -36,12 +36,9 @@ static void
 amounts(const char *s)
 {
     int64_t d, again, t;
-    uint64_t n;
     char text[128];
     if (duration_parse(s, &d) == 0)
         ASSERT(duration_parse(duration_format(d, text), &again) == 0 && d == again);
-    if (size_parse(s, &n) == 0)
-        (void)size_format(n, text);
     (void)time_parse(s, strlen(s), &t);
 }
 

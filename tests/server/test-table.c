@@ -39,6 +39,18 @@ put(struct table_env *env, unsigned t, const char *k, const char *v)
     ck_assert_int_eq(table_commit(x), 0);
 }
 
+static size_t
+count(struct table_txn *t, unsigned table)
+{
+    struct table_scan *s = table_scan(t, table, (struct slice){NULL, 0});
+    size_t n = 0;
+
+    while (table_next(s))
+        n++;
+    table_scan_end(s);
+    return n;
+}
+
 START_TEST(snapshots_do_not_move)
 {
     unsigned t;
@@ -52,7 +64,7 @@ START_TEST(snapshots_do_not_move)
     ck_assert_int_eq(table_get(old, t, str("a"), &v), 0);
     ck_assert_mem_eq(v.p, "1", 1);
     ck_assert_int_eq(table_get(old, t, str("b"), &v), -ERR_NOT_FOUND);
-    ck_assert_uint_eq(table_count(old, t), 1);
+    ck_assert_uint_eq(count(old, t), 1);
     table_end(old);
     struct table_txn *now = table_read_begin(env, &rc);
     ck_assert_int_eq(table_get(now, t, str("a"), &v), 0);
@@ -64,7 +76,7 @@ START_TEST(snapshots_do_not_move)
     ck_assert_int_eq(table_del(w, t, str("zzz")), -ERR_NOT_FOUND);
     table_end(w);
     now = table_read_begin(env, &rc);
-    ck_assert_uint_eq(table_count(now, t), 2);
+    ck_assert_uint_eq(count(now, t), 2);
     table_end(now);
     table_env_close(env);
 }
@@ -125,7 +137,7 @@ START_TEST(scans_by_prefix)
     table_scan_end(s);
     ck_assert_int_eq(table_commit(w), 0);
     r = table_read_begin(env, &rc);
-    ck_assert_uint_eq(table_count(r, t), 4);
+    ck_assert_uint_eq(count(r, t), 4);
     table_end(r);
     table_env_close(env);
 }

@@ -12,6 +12,18 @@
 
 /* --- jobs --- */
 
+/* NULL: the job has no such version. */
+static struct job *
+job_version(struct state_txn *t, const void *ctx, uint64_t version)
+{
+    struct state_iter *it = state_job_versions(t, ctx, "default", "web");
+    struct job *j;
+
+    while ((j = state_next(it, ctx)) != NULL && j->version != version)
+        ;
+    return j;
+}
+
 START_TEST(versions_change_only_with_the_spec)
 {
     struct fx *f = fx_new();
@@ -37,7 +49,7 @@ START_TEST(versions_change_only_with_the_spec)
     ck_assert_uint_eq(j->version, 1);
     ck_assert_uint_eq(j->create_index, 1000);
     ck_assert_uint_eq(j->job_modify_index, 1002);
-    struct job *old = READ(f, struct job *, state_job_version(rt, f->ctx, "default", "web", 0));
+    struct job *old = READ(f, struct job *, job_version(rt, f->ctx, 0));
     ck_assert_int_eq(old->task_groups.v[0]->count.v, 1);
     fx_free(f);
 }
@@ -76,7 +88,7 @@ START_TEST(six_versions_and_those_in_use_are_kept)
     ck_assert_ptr_nonnull(of);
     ck_assert_uint_eq(of->version, 0);
     ck_assert_ptr_null(
-        READ(f, struct job *, state_job_version(rt, f->ctx, "default", "web", 2)));
+        READ(f, struct job *, job_version(rt, f->ctx, 2)));
     /* Purged and registered anew: the old one's versions are not its own. */
     stop_job(f, "web", true, "e1");
     put_job(f, make_job(f, "web", 3), NULL);
