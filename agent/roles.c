@@ -14,10 +14,8 @@
 #include <unistd.h>
 
 #include "agent/config/config.h"
-#include "agent/policy.h"
 #include "api/terms.h"
 #include "client/client.h"
-#include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"

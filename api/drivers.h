@@ -9,7 +9,6 @@
 #define PADDOCK_API_DRIVERS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #define DRIVERS(X)                                                                                 \
     X(exec, .launch = true, .isolation = true)                                                     \

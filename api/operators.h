@@ -6,8 +6,6 @@
 #ifndef PADDOCK_API_OPERATORS_H
 #define PADDOCK_API_OPERATORS_H
 
-#include <stddef.h>
-
 /* X(name, what it takes, its words...). Words of OPERATORS_KEYS may stand for "operator" in a job file:
  * constraint { version = ">= 2" }. */
 #define OPERATORS_KEYS(X) \

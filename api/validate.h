@@ -7,7 +7,6 @@
 
 #include "api/api.h"
 #include "api/limits.h"
-#include "common/err.h"
 
 /* Limits that the operator may set (server block); zero means the default. */
 struct job_limits {

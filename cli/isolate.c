@@ -17,7 +17,6 @@
 #include "cli/command.h"
 #include "codec/codec.h"
 #include "common/fd.h"
-#include "common/num.h"
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/launch/client.h"
 #include "isolation/launch/policy.h"

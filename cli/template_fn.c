@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/num.h"
-#include "common/str.h"
 
 enum { TEXT_MAX = 16 << 20, WIDTH_MAX = 1000 };
 

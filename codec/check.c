@@ -7,7 +7,6 @@
 
 #include "codec/intern.h"
 #include "common/num.h"
-#include "common/str.h"
 
 /* --- defaults --- */
 

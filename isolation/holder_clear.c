@@ -4,7 +4,6 @@
 #include <ftw.h>
 #include <limits.h>
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/fd.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "jobspec/parse.h"
 
 /* Decodes into obj, going on after errors. `r`: what is named when something is missing. False

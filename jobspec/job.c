@@ -9,7 +9,6 @@
 
 #include "api/operators.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "jobspec/decode.h"
 #include "jobspec/parse.h"

@@ -7,7 +7,6 @@
 
 #include "common/mem.h"
 #include "common/num.h"
-#include "common/str.h"
 #include "jobspec/parse.h"
 
 struct json {

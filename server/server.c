@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "common/fd.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 /* Flags of Nomad that belong to what does not exist yet: named when they are given. */

@@ -6,7 +6,6 @@
 
 #include "cli/api.h"
 #include "cli/format.h"
-#include "cli/job/job.h"
 #include "cli/monitor.h"
 
 /* --- stop --- */

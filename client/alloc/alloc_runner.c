@@ -5,7 +5,6 @@
 
 #include "api/terms.h"
 #include "client/alloc/hooks.h"
-#include "client/limits.h"
 #include "client/local.h"
 #include "client/task/hooks.h"
 #include "client/task/limits_int.h"

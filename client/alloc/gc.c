@@ -7,7 +7,6 @@
 #include "client/link.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/str.h"
 
 enum { RETRY_MS = 2000 /* an allocation's directory was not removed */ };
 

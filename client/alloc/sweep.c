@@ -6,7 +6,6 @@
 #include "client/link.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/str.h"
 
 struct sweep {
     struct allocs *allocs;

@@ -5,7 +5,6 @@
 #include "client/node/node.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/str.h"
 
 static void send_register(struct registration *r);
 static void send_heartbeat(struct registration *r);

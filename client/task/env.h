@@ -10,9 +10,6 @@
 #ifndef PADDOCK_CLIENT_TASK_ENV_H
 #define PADDOCK_CLIENT_TASK_ENV_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "api/api.h"
 #include "client/limits.h"
 

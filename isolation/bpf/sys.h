@@ -7,7 +7,6 @@
 #define PADDOCK_ISOLATION_BPF_SYS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { BPF_NAME = 16, BPF_ATTACHED_MAX = 64, BPF_PROG_MAPS_MAX = 16 };

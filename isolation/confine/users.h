@@ -6,7 +6,6 @@
 #ifndef PADDOCK_ISOLATION_CONFINE_USERS_H
 #define PADDOCK_ISOLATION_CONFINE_USERS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "common/str.h"
 
 int
 netns_enter(int ns)

@@ -16,7 +16,6 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/mounts.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/confine/raw.h"
 #include "isolation/limits.h"

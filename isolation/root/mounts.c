@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 
 enum {
     SECRETS_DEFAULT_BYTES = 1024 * 1024,

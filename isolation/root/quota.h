@@ -13,7 +13,6 @@
 #ifndef PADDOCK_ISOLATION_ROOT_QUOTA_H
 #define PADDOCK_ISOLATION_ROOT_QUOTA_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"

@@ -23,7 +23,6 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "isolation/launch/policy.h"
 #include "isolation/limits.h"
 #include "isolation/proc.h"
 #include "isolation/warden/bpf.h"

@@ -12,7 +12,6 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "common/str.h"
 #include "isolation/launch/policy.h"
 #include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"

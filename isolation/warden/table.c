@@ -5,7 +5,6 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/policy.h"
 #include "isolation/warden/bpf.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/policy.h"
 

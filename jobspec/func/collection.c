@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "jobspec/func/func.h"
 #include "jobspec/limits.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 
 static const struct func *const tables[] = {
     func_numeric, func_string, func_regex,   func_collection, func_set, func_encoding,

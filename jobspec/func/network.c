@@ -8,7 +8,6 @@
 
 #include "common/mem.h"
 #include "common/num.h"
-#include "common/str.h"
 #include "jobspec/func/func.h"
 
 struct prefix {

@@ -2,7 +2,6 @@
  *
  * The state machine: allocations. Plans write the desired half, clients the other.
  */
-#include "common/num.h"
 #include "server/fsm/fsm_int.h"
 
 /* --- plan results --- */

@@ -10,7 +10,6 @@
 #ifndef PADDOCK_SERVER_LEADER_BLOCKED_H
 #define PADDOCK_SERVER_LEADER_BLOCKED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -9,7 +9,6 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/leader/leader_int.h"
 
 struct debt {

@@ -4,7 +4,6 @@
  */
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/rpc/endpoint_int.h"
 
 enum { GET_ALLOCS_ROOM = 64 << 10 }; /* of a frame, for what is between allocations */

@@ -9,7 +9,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 /* --- before a method --- */
 

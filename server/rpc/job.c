@@ -9,8 +9,6 @@
 #include "api/terms.h"
 #include "api/validate.h"
 #include "common/mem.h"
-#include "common/num.h"
-#include "server/leader/leader.h"
 #include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
 #include "server/sched/constraint.h"

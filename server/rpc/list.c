@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "server/rpc/endpoint_int.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 
 int64_t
 name_index(const char *name)

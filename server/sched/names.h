@@ -5,7 +5,6 @@
 #ifndef PADDOCK_SERVER_SCHED_NAMES_H
 #define PADDOCK_SERVER_SCHED_NAMES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

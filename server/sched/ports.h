@@ -6,8 +6,6 @@
 #ifndef PADDOCK_SERVER_SCHED_PORTS_H
 #define PADDOCK_SERVER_SCHED_PORTS_H
 
-#include <stdbool.h>
-
 #include "api/api.h"
 #include "server/sched/rng.h"
 
