@@ -91,7 +91,7 @@ void *ask_body(struct ask *a, const struct type *t, bool optional);
 struct id_request *ask_by_id(struct ask *a);
 /* `done` NULL: what the server answers is the answer, by the table of its type. */
 void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
-/* agent/api/routes_method.c. Calls the method of the route, with the request that path and query are. */
+/* agent/api/routes_schema.c. Calls the method of the route, with the request that path and query are. */
 void ask_method(struct ask *a);
 ask_done method_done;
 
@@ -117,7 +117,7 @@ void ask_meta(struct ask *a, const struct query_meta *m);
 
 /* --- the routes --- */
 extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
-    routes_agent[], routes_client[], routes_method[];
+    routes_agent[], routes_client[], routes_schema[];
 
 /* agent/api/routes_later.c: true: it is Nomad's and not ours (yet), and was answered. */
 bool route_later(struct ask *a, unsigned verb);

@@ -15,7 +15,7 @@
 
 enum { WAIT_DEFAULT_S = 300 };
 
-static const struct route *const tables[] = {routes_method, routes_deployment, routes_job, routes_node,
+static const struct route *const tables[] = {routes_schema, routes_deployment, routes_job, routes_node,
                                              routes_alloc,  routes_agent,      routes_client};
 
 static unsigned

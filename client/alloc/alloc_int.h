@@ -6,6 +6,7 @@
 #define PADDOCK_CLIENT_ALLOC_ALLOC_INT_H
 
 #include "client/alloc/alloc_sm.h"
+#include "client/alloc/hooks.h"
 #include "client/ground.h"
 #include "client/task/task_runner.h"
 #include "common/hash.h"
@@ -28,9 +29,6 @@ struct allocs {
     bool crowded;  /* gc.c: too many wait to be removed, what is new waits for its directories */
     bool sweeping; /* sweep.c */
 };
-
-/* What it has besides its tasks (hooks.h), in the order in which it is made: hook_NAME of hook_NAME.c. */
-#define ALLOC_HOOKS(X) X(dirs) X(network)
 
 struct alloc_runner {
     struct alloc_core a; /* the first: what its tasks see */
@@ -61,12 +59,7 @@ struct alloc_runner {
         void *arg;
         struct alloc_runner *next;
     } gc;
-    struct {          /* hook_network.c */
-        bool waiting; /* for ports that another allocation has, which is about to end */
-        bool removing;
-        bool gone;
-        struct timer *timer;
-    } network;
+    void *hook[ALLOC_HOOKS_N]; /* hooks.h: what each keeps; NULL: nothing */
 };
 
 /* Each of them; the one at hand may go meanwhile. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/terms.h"
-#include "client/alloc/hooks.h"
+#include "client/alloc/hooks_run.h"
 #include "client/local.h"
 #include "client/task/hooks.h"
 #include "client/task/limits_int.h"

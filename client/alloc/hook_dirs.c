@@ -2,7 +2,7 @@
  *
  * The directories of an allocation and its tasks, made by the warden; they go with the allocation.
  */
-#include "client/alloc/hooks.h"
+#include "client/alloc/hooks_run.h"
 #include "client/task/launch.h"
 #include "common/mem.h"
 

@@ -8,13 +8,27 @@
 #include <string.h>
 
 #include "client/alloc/alloc_runner.h"
-#include "client/alloc/hooks.h"
+#include "client/alloc/hooks_run.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
+struct network {
+    bool waiting; /* for ports that another allocation has, which is about to end */
+    bool removing;
+    bool gone;
+    struct timer *timer;
+};
+
 static void network_make(struct alloc_runner *ar);
 static void network_remove(struct alloc_runner *ar);
+
+static struct network *
+network_of(struct alloc_runner *ar)
+{
+    struct network *n = ar->hook[ALLOC_HOOK_network];
+    return n ? n : (ar->hook[ALLOC_HOOK_network] = mem_new(ar, struct network));
+}
 
 static int
 fill_ports(struct net_request *q, const struct allocation *a, struct err *e)
@@ -39,10 +53,10 @@ fill_ports(struct net_request *q, const struct allocation *a, struct err *e)
 
 /* Another one is about to give its ports back. The servers give them away as soon as it is to stop. */
 static bool
-somebody_leaves(const struct alloc_runner *ar)
+somebody_leaves(struct alloc_runner *ar)
 {
     ALLOCS_EACH(ar->in, other)
-        if (other != ar && alloc_network(&other->a) && !other->network.gone &&
+        if (other != ar && alloc_network(&other->a) && !network_of(other)->gone &&
             (other->a.rec->stopping || alloc_runner_terminal(other)))
             return true;
     return false;
@@ -52,9 +66,9 @@ static void
 wake_waiting(struct allocs *allocs)
 {
     ALLOCS_EACH(allocs, ar) {
-        if (!ar->network.waiting)
+        if (!network_of(ar)->waiting)
             continue;
-        ar->network.waiting = false;
+        network_of(ar)->waiting = false;
         if (!ar->a.stopped && !alloc_runner_terminal(ar))
             network_make(ar);
     }
@@ -67,7 +81,7 @@ on_made(void *arg, const struct err *e, struct warden_reply *r)
     if (e && e->code == -ERR_CONFLICT && !ar->a.stopped && somebody_leaves(ar)) {
         log_info("client", "network waits for another allocation to end", "alloc_id", ar->a.id,
                  "reason", e->text, NULL);
-        ar->network.waiting = true;
+        network_of(ar)->waiting = true;
         hold_release(&ar->a.hold);
         return;
     }
@@ -97,7 +111,7 @@ network_make(struct alloc_runner *ar)
         hooks_done(ar, &hook_network, &e);
         return;
     }
-    ar->network.gone = false;
+    network_of(ar)->gone = false;
     hold_take(&ar->a.hold);
     warden_net_make(ar->a.g->warden, ar->a.id, q, on_made, ar);
 }
@@ -106,7 +120,7 @@ static void
 on_again(void *arg)
 {
     struct alloc_runner *ar = arg;
-    ar->network.timer = NULL;
+    network_of(ar)->timer = NULL;
     network_remove(ar);
 }
 
@@ -115,19 +129,19 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
 {
     (void)r;
     struct alloc_runner *ar = arg;
-    ar->network.removing = false;
+    network_of(ar)->removing = false;
     if (ar->a.stopped) {
         /* the next agent does it */
     } else if (!e) {
-        ar->network.gone = true;
+        network_of(ar)->gone = true;
         wake_waiting(ar->in);
     } else if (e->code == -ERR_BUSY) {
         /* the warden does not know yet that the last task has ended */
-        ar->network.timer = timer_start(ar->a.g->loop, CLIENT_AGAIN_MS, on_again, ar);
+        network_of(ar)->timer = timer_start(ar->a.g->loop, CLIENT_AGAIN_MS, on_again, ar);
     } else if (e->code != -ERR_UNAVAILABLE && e->code != -ERR_CLOSED) { /* else link_up comes */
         log_warn("client", "network was not removed: it goes with the allocation's directory",
                  "alloc_id", ar->a.id, "error", e->text, NULL);
-        ar->network.gone = true;
+        network_of(ar)->gone = true;
         wake_waiting(ar->in);
     }
     hold_release(&ar->a.hold);
@@ -136,10 +150,10 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
 static void
 network_remove(struct alloc_runner *ar)
 {
-    if (ar->network.gone || ar->network.removing || ar->network.timer ||
+    if (network_of(ar)->gone || network_of(ar)->removing || network_of(ar)->timer ||
         ar->a.stopped || !ar->a.g->warden || !alloc_runner_terminal(ar))
         return;
-    ar->network.removing = true;
+    network_of(ar)->removing = true;
     ar->a.dirs = DIRS_NONE;
     hold_take(&ar->a.hold);
     warden_net_remove(ar->a.g->warden, ar->a.id, on_removed, ar);
@@ -148,8 +162,7 @@ network_remove(struct alloc_runner *ar)
 static void
 network_stop(struct alloc_runner *ar)
 {
-    timer_stop(ar->network.timer);
-    ar->network.timer = NULL;
+    timer_stop(TAKE(network_of(ar)->timer));
 }
 
 static bool

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an allocation has besides its tasks: a row per thing, made in the order of the rows before
- * the first task starts. All of it can be asked for again, which is how it comes back after a
- * restart of agent or warden: made already is fine. What a hook has to keep is in the allocation's
- * record (alloc_runner_persist).
+ * What an allocation has besides its tasks: a name in the list per thing, and its file hook_NAME.c; made
+ * in the order of the list before the first task starts (hooks_run.h). All of it can be asked for again,
+ * which is how it comes back after a restart of agent or warden: made already is fine. What a hook has to
+ * keep for that is in the allocation's record (alloc_runner_persist).
  */
 #ifndef PADDOCK_CLIENT_ALLOC_HOOKS_H
 #define PADDOCK_CLIENT_ALLOC_HOOKS_H
 
-#include "client/alloc/alloc_int.h"
+#include <stdbool.h>
+
+struct alloc_runner;
+struct err;
+
+/* In the order in which they are made. What a hook keeps is ar->hook[ALLOC_HOOK_name], its own. */
+#define ALLOC_HOOKS(X) X(dirs) X(network)
 
 struct alloc_hook {
     const char *name;
@@ -21,14 +27,8 @@ struct alloc_hook {
 #define DECLARE(name) extern const struct alloc_hook hook_##name;
 ALLOC_HOOKS(DECLARE)
 #undef DECLARE
-
-/* Tasks wait for them: makes what is wanted; task_runner_dirs() follows. */
-void hooks_prestart(struct alloc_runner *ar);
-/* What `h` was asked for is there (`e` NULL) or not. */
-void hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e);
-/* A launch waits, and they were not asked for. */
-void hooks_resume(struct alloc_runner *ar);
-void hooks_exited(struct alloc_runner *ar);
-void hooks_stop(struct alloc_runner *ar);
+#define NUMBER(name) ALLOC_HOOK_##name,
+enum { ALLOC_HOOKS(NUMBER) ALLOC_HOOKS_N };
+#undef NUMBER
 
 #endif

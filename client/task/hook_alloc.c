@@ -4,7 +4,6 @@
  */
 #include "client/link.h"
 #include "client/task/handle.h"
-#include "client/task/hooks.h"
 
 static bool
 prestart(struct task_runner *tr)

@@ -3,7 +3,7 @@
  * Events of the system calls that a task was denied, where its job wants them (seccomp mode "audit").
  */
 #include "api/isolation.h"
-#include "client/task/hooks.h"
+#include "client/task/task_int.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/confine/seccomp.h"
@@ -11,19 +11,33 @@
 
 #define DENIED_LOOK_MS 2000
 
+struct denied {
+    struct timer *timer;
+    int64_t times;   /* how many an event told of, in this run */
+    int64_t told_ns; /* ... and when; 0: never */
+};
+
+static struct denied *
+denied_of(struct task_runner *tr)
+{
+    struct denied *d = tr->hook[TASK_HOOK_denied];
+    return d ? d : (tr->hook[TASK_HOOK_denied] = mem_new(tr->ar, struct denied));
+}
+
 static void
 note(struct task_runner *tr, const struct task_record *rec)
 {
+    struct denied *d = denied_of(tr);
     int64_t times = 0;
     for (size_t i = 0; i < rec->denied.n; i++)
         if (__builtin_add_overflow(times, rec->denied.v[i]->times, &times))
             times = INT64_MAX;
-    if (times == tr->denied)
+    if (times == d->times)
         return;
-    tr->denied = times;
-    tr->denied_ns = clock_wall_ns();
+    d->times = times;
+    d->told_ns = clock_wall_ns();
     auto_mem void *tmp = mem_ctx("denied");
-    tr->act(tr, task_sm_note(&tr->sm, tr->denied_ns, TASK_EVENT_DENIED,
+    tr->act(tr, task_sm_note(&tr->sm, d->told_ns, TASK_EVENT_DENIED,
                              mem_printf(tmp, "Denied system calls: %s",
                                         str_or(record_denied(tmp, rec), "none"))));
 }
@@ -31,13 +45,14 @@ note(struct task_runner *tr, const struct task_record *rec)
 /* The record has no descriptor that would say when it changes: who may not write it may not watch
  * it either. */
 static void
-look_denied(void *arg)
+look(void *arg)
 {
     struct task_runner *tr = arg;
+    struct denied *d = denied_of(tr);
     auto_mem void *tmp = mem_ctx("record");
     struct task_record *rec = NULL;
-    tr->denied_timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look_denied, tr);
-    bool quiet = tr->denied_ns != 0 && clock_wall_ns() - tr->denied_ns < HOOK_QUIET_NS;
+    d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look, tr);
+    bool quiet = d->told_ns != 0 && clock_wall_ns() - d->told_ns < HOOK_QUIET_NS;
     if (!quiet && record_read(tmp, tr->proc.record, &rec) == 0)
         note(tr, rec);
 }
@@ -45,10 +60,11 @@ look_denied(void *arg)
 static void
 poststart(struct task_runner *tr)
 {
-    if (tr->proc.record < 0 || tr->denied_timer ||
-        !seccomp_audits(isolation_of(tr->task->isolation)->seccomp))
+    if (tr->proc.record < 0 || !seccomp_audits(isolation_of(tr->task->isolation)->seccomp))
         return;
-    tr->denied_timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look_denied, tr);
+    struct denied *d = denied_of(tr);
+    if (!d->timer)
+        d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look, tr);
 }
 
 /* The last word of it. */
@@ -62,8 +78,10 @@ exited(struct task_runner *tr, const struct task_exit *x)
 static void
 stop(struct task_runner *tr)
 {
-    timer_stop(TAKE(tr->denied_timer));
-    tr->denied = tr->denied_ns = 0;
+    struct denied *d = TAKE(tr->hook[TASK_HOOK_denied]);
+    if (d)
+        timer_stop(d->timer);
+    mem_free(d);
 }
 
 const struct task_hook task_hook_denied = {.poststart = poststart, .exited = exited, .stop = stop};

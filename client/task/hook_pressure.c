@@ -3,16 +3,18 @@
  * Events of what a task has to wait for, where its job wants them.
  */
 #include "api/isolation.h"
-#include "client/task/hooks.h"
 #include "client/task/limits_int.h"
 #include "common/fd.h"
 #include "common/mem.h"
+
+enum { WATCHES = 3 };
 
 struct pressure_watch {
     struct task_runner *tr;
     struct watch *watch;
     int fd;
     int64_t told_ns;
+    size_t i;
     const char *what;
 };
 
@@ -47,7 +49,7 @@ on_pressure(void *arg, int fd, unsigned events)
     p->told_ns = now;
     auto_mem void *tmp = mem_ctx("pressure");
     char limit[DURATION_TEXT];
-    (void)duration_format(threshold(tr, (size_t)(p - tr->pressure)), limit);
+    (void)duration_format(threshold(tr, p->i), limit);
     tr->act(tr, task_sm_note(&tr->sm, now, TASK_EVENT_PRESSURE,
                              mem_printf(tmp, "Task waited for %s longer than %s in a second",
                                         p->what, limit)));
@@ -57,15 +59,18 @@ static void
 on_watched(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct task_runner *tr = arg;
-    static const char *const names[] = {"the processor", "memory", "disks"};
+    static const char *const names[WATCHES] = {"the processor", "memory", "disks"};
     if (!tr->ar->stopped && !e && tr->proc.watch) {
-        if (!tr->pressure)
-            tr->pressure = mem_array(tr->ar->rec, struct pressure_watch, ARRAY_LEN(names));
-        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-            struct pressure_watch *p = &tr->pressure[i];
+        struct pressure_watch *all = tr->hook[TASK_HOOK_pressure];
+        if (!all)
+            tr->hook[TASK_HOOK_pressure] = all =
+                mem_array(tr->ar->rec, struct pressure_watch, WATCHES);
+        for (size_t i = 0; i < WATCHES; i++) {
+            struct pressure_watch *p = &all[i];
             if (p->tr)
                 unwatch(p);
-            *p = (struct pressure_watch){.tr = tr, .fd = TAKE_FD(r->pressure[i]), .what = names[i]};
+            *p = (struct pressure_watch){
+                .tr = tr, .i = i, .fd = TAKE_FD(r->pressure[i]), .what = names[i]};
             if (p->fd >= 0)
                 p->watch = watch_fd(tr->ar->g->loop, p->fd, WATCH_PRIORITY, on_pressure, p);
         }
@@ -77,7 +82,8 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
 static void
 poststart(struct task_runner *tr)
 {
-    if (!tr->pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 && threshold(tr, 2) <= 0)
+    if (!tr->hook[TASK_HOOK_pressure] && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 &&
+        threshold(tr, 2) <= 0)
         return;
     if (tr->proc.cgroup < 0 || !task_sm_process(tr->sm.t))
         return;
@@ -89,11 +95,10 @@ poststart(struct task_runner *tr)
 static void
 stop(struct task_runner *tr)
 {
-    for (size_t i = 0; tr->pressure && i < 3; i++)
-        if (tr->pressure[i].tr)
-            unwatch(&tr->pressure[i]);
-    mem_free(tr->pressure);
-    tr->pressure = NULL;
+    struct pressure_watch *all = TAKE(tr->hook[TASK_HOOK_pressure]);
+    for (size_t i = 0; all && i < WATCHES; i++)
+        unwatch(&all[i]);
+    mem_free(all);
 }
 
 const struct task_hook task_hook_pressure = {.poststart = poststart, .stop = stop};

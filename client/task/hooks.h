@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done around the run of a task: a row per thing, the list is TASK_HOOKS of task_int.h. They
- * are called whatever stands behind the task. A restart of the agent comes to poststart, as a start does;
- * what a hook must know after it is in the task's record (struct client_task).
+ * What is done around the run of a task: a name in the list per thing, and its file hook_NAME.c. They are
+ * called whatever stands behind the task. A restart of the agent comes to poststart, as a start does; what
+ * a hook must know after it is in the task's record (struct client_task).
  */
 #ifndef PADDOCK_CLIENT_TASK_HOOKS_H
 #define PADDOCK_CLIENT_TASK_HOOKS_H
 
-#include "client/task/task_int.h"
+#include <stdbool.h>
+
 #include "common/num.h"
+
+struct task_exit;
+struct task_runner;
+
+/* In this order. What a hook keeps while its task runs is tr->hook[TASK_HOOK_name], its own. */
+#define TASK_HOOKS(X) X(alloc) X(denied) X(pressure)
 
 #define HOOK_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
 
@@ -20,12 +27,15 @@ struct task_hook {
     /* It runs: started, adopted, or with an updated job. */
     void (*poststart)(struct task_runner *tr);
     void (*exited)(struct task_runner *tr, const struct task_exit *x);
-    void (*stop)(struct task_runner *tr); /* it has ended, or the agent does: no timer is left */
+    void (*stop)(struct task_runner *tr); /* it ended, did not start, or the agent ends: no timer is left */
 };
 
 #define DECLARE(name) extern const struct task_hook task_hook_##name;
 TASK_HOOKS(DECLARE)
 #undef DECLARE
+#define NUMBER(name) TASK_HOOK_##name,
+enum { TASK_HOOKS(NUMBER) TASK_HOOKS_N };
+#undef NUMBER
 
 bool task_hooks_prestart(struct task_runner *tr);
 void task_hooks_poststart(struct task_runner *tr);

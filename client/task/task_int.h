@@ -6,6 +6,7 @@
 #define PADDOCK_CLIENT_TASK_TASK_INT_H
 
 #include "client/ground.h"
+#include "client/task/hooks.h"
 #include "client/task/task_sm.h"
 #include "drivers/driver.h"
 
@@ -41,9 +42,6 @@ struct process { /* process.c: -1 while there is none */
     bool want_resize;    /* ... nor told of new limits */
 };
 
-/* What is done around its run (hooks.h), in this order: task_hook_NAME of hook_NAME.c. */
-#define TASK_HOOKS(X) X(alloc) X(denied) X(pressure)
-
 struct task_runner { /* an element of the array of its allocation */
     struct alloc_core *ar;
     const struct task_events *events;
@@ -62,10 +60,7 @@ struct task_runner { /* an element of the array of its allocation */
     bool limits_new;   /* an update changed them: say so */
     char *limits_told; /* which of them do not hold: the last event of that; NULL: none */
     struct cpu_sample cpu;           /* io/stats.c */
-    struct pressure_watch *pressure; /* hook_pressure.c: three, where the job wants to know; else NULL */
-    struct timer *denied_timer;      /* hook_denied.c: looks for system calls that were denied */
-    int64_t denied;                  /* how many an event told of, in this run */
-    int64_t denied_ns;               /* ... and when; 0: never */
+    void *hook[TASK_HOOKS_N];        /* hooks.h: what each keeps; NULL: nothing */
     size_t counters_at;              /* bpf_read_net */
     size_t runs_at;                  /* bpf_read_run */
     size_t blocks_at;                /* bpf_read_block */

@@ -70,6 +70,7 @@ static void
 launch_failed(struct task_runner *tr, const char *type, const char *why, bool recoverable)
 {
     tr->launching = false;
+    task_hooks_stop(tr);
     log_warn("client", "task did not start", "alloc_id", tr->ar->id, "task", name_of(tr), "error",
              why, NULL);
     task_runner_act(
@@ -113,6 +114,7 @@ launch_continue(struct task_runner *tr)
         if (tr->handle->abort && !tr->handle->abort(tr))
             return;
         tr->launching = false;
+        task_hooks_stop(tr);
         task_runner_act(tr, task_sm_aborted(&tr->sm, clock_wall_ns()));
         return;
     }

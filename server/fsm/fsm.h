@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: applies intents (api/schema/fsm.schema) to the state. Deterministic: same entry,
+ * The state machine: applies intents (api/schema/intents.schema) to the state. Deterministic: same entry,
  * same state, same result; it reads no clock and makes no id. What an entry does is decided here,
  * from the state at its index (doc/reconnect.md, rules S1-S19), not by who proposed it.
  */

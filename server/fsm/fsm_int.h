@@ -90,7 +90,7 @@ void apply_reap_job(struct apply *a, const struct job_ref *ref);
 /* GC of a node (rule S14); false when it may not go. */
 bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);
 
-/* --- intents: a function for each member of Intent in api/schema/fsm.schema --- */
+/* --- intents: a function for each member of Intent in api/schema/intents.schema --- */
 #define APPLY(id, member) \
     int apply_##member(struct apply *a, const __typeof__(*((struct intent *)0)->member) *in);
 INTENT_MEMBERS(APPLY)

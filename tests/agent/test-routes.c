@@ -737,7 +737,7 @@ END_TEST
 
 START_TEST(nothing_that_is_built_is_said_to_come_later)
 {
-    static const struct route *const tables[] = {routes_method, routes_job, routes_node, routes_alloc,
+    static const struct route *const tables[] = {routes_schema, routes_job, routes_node, routes_alloc,
                                                  routes_agent,  routes_client, routes_deployment};
     size_t n = 0;
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)

@@ -10,7 +10,7 @@
 #include "common/str.h"
 
 #define ROUTE(verb, path, suffix, id) {VERB_##verb, path, suffix, ask_method, id},
-const struct route routes_method[] = {RPC_ROUTES(ROUTE){0, NULL, NULL, NULL, 0}};
+const struct route routes_schema[] = {RPC_ROUTES(ROUTE){0, NULL, NULL, NULL, 0}};
 
 static uint64_t
 number(const struct type *t, const void *obj, const char *wire)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/alloc/hooks.h"
+#include "client/alloc/hooks_run.h"
 
 #include <string.h>
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs the hooks of an allocation (hooks.h), and is told by them.
+ */
+#ifndef PADDOCK_CLIENT_ALLOC_HOOKS_RUN_H
+#define PADDOCK_CLIENT_ALLOC_HOOKS_RUN_H
+
+#include "client/alloc/alloc_int.h"
+
+/* Tasks wait for them: makes what is wanted; task_runner_dirs() follows. */
+void hooks_prestart(struct alloc_runner *ar);
+/* What `h` was asked for is there (`e` NULL) or not. */
+void hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e);
+/* A launch waits, and they were not asked for. */
+void hooks_resume(struct alloc_runner *ar);
+void hooks_exited(struct alloc_runner *ar);
+void hooks_stop(struct alloc_runner *ar);
+
+#endif
