@@ -65,9 +65,9 @@ static int
 parse_command(struct command *c, int argc, char **argv, const char *text)
 {
     const struct opt own[] = {
-        {"supervised", OPT_STRING, &c->supervised, "dir", NULL, NULL},
-        {"out", OPT_STRING, &c->out, "file", NULL, NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL},
+        {"supervised", OPT_STRING, &c->supervised, "dir", NULL},
+        {"out", OPT_STRING, &c->out, "file", NULL},
+        {0},
     };
     const struct opt *config = config_options(c->ctx, &c->flags);
     const struct opt *const tables[] = {config, own};

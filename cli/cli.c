@@ -109,28 +109,24 @@ client_opts(struct cmd *c)
     const struct opt opts[] = {
         {"address", OPT_STRING, &c->address, "<addr>",
          "Address of the agent, http://host:port or unix:///path (NOMAD_ADDR; default "
-         "http://127.0.0.1:4646).", NULL},
+         "http://127.0.0.1:4646)."},
         {"region", OPT_STRING, &c->region, "<region>",
-         "Region to forward to (NOMAD_REGION; default the agent's).", NULL},
+         "Region to forward to (NOMAD_REGION; default the agent's)."},
         {"namespace", OPT_STRING, &c->namespace, "<namespace>",
-         "Namespace to work in, \"*\" for all where lists allow it (NOMAD_NAMESPACE).", NULL},
-        {"token", OPT_STRING, &c->token, "<token>", "Access token to send (NOMAD_TOKEN).", NULL},
-        {"no-color", OPT_BOOL, &c->no_color, NULL,
-         "Never colour the output (NOMAD_CLI_NO_COLOR).", NULL},
+         "Namespace to work in, \"*\" for all where lists allow it (NOMAD_NAMESPACE)."},
+        {"token", OPT_STRING, &c->token, "<token>", "Access token to send (NOMAD_TOKEN)."},
+        {"no-color", OPT_BOOL, &c->no_color, NULL, "Never colour the output (NOMAD_CLI_NO_COLOR)."},
         {"force-color", OPT_BOOL, &c->force_color, NULL,
-         "Colour the output also when it is not a terminal (NOMAD_CLI_FORCE_COLOR).", NULL},
-        {"ca-cert", OPT_STRING, &c->tls_file, "<path>", "Refused: TLS comes in a later release.",
-         NULL},
-        {"ca-path", OPT_STRING, &c->tls_file, "<path>", "Refused: TLS comes in a later release.",
-         NULL},
+         "Colour the output also when it is not a terminal (NOMAD_CLI_FORCE_COLOR)."},
+        {"ca-cert", OPT_STRING, &c->tls_file, "<path>", "Refused: TLS comes in a later release."},
+        {"ca-path", OPT_STRING, &c->tls_file, "<path>", "Refused: TLS comes in a later release."},
         {"client-cert", OPT_STRING, &c->tls_file, "<path>",
-         "Refused: TLS comes in a later release.", NULL},
+         "Refused: TLS comes in a later release."},
         {"client-key", OPT_STRING, &c->tls_file, "<path>",
-         "Refused: TLS comes in a later release.", NULL},
-        {"tls-server-name", OPT_STRING, &c->tls_name, "<name>", "Without effect until TLS comes.",
-         NULL},
-        {"tls-skip-verify", OPT_BOOL, &c->tls_skip, NULL, "Without effect until TLS comes.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "Refused: TLS comes in a later release."},
+        {"tls-server-name", OPT_STRING, &c->tls_name, "<name>", "Without effect until TLS comes."},
+        {"tls-skip-verify", OPT_BOOL, &c->tls_skip, NULL, "Without effect until TLS comes."},
+        {0}};
     return mem_dup(c, opts, sizeof(opts));
 }
 

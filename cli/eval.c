@@ -163,11 +163,11 @@ cmd_eval_status(struct cmd *c)
     bool monitor = false, verbose = false, ui = false;
     struct output out = {false, NULL};
     const struct opt opts[] = {
-        {"monitor", OPT_BOOL, &monitor, NULL, "Watch the evaluation until it ends.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more.", NULL},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        {"monitor", OPT_BOOL, &monitor, NULL, "Watch the evaluation until it ends."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
         OUTPUT_OPTS(out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -197,16 +197,15 @@ cmd_eval_list(struct cmd *c)
     int64_t per_page = 0;
     struct output out = {false, NULL};
     const struct opt opts[] = {
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
-        {"per-page", OPT_INT, &per_page, "<n>", "List so many per page.", NULL},
-        {"page-token", OPT_STRING, &token, "<token>", "Where the page starts.", NULL},
-        {"filter", OPT_STRING, &filter, "<expression>", "List only evaluations that match.", NULL},
-        {"job", OPT_STRING, &job, "<job>", "List only evaluations of this job.", NULL},
-        {"status", OPT_STRING, &status, "<status>", "List only evaluations with this status.",
-         NULL},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
+        {"per-page", OPT_INT, &per_page, "<n>", "List so many per page."},
+        {"page-token", OPT_STRING, &token, "<token>", "Where the page starts."},
+        {"filter", OPT_STRING, &filter, "<expression>", "List only evaluations that match."},
+        {"job", OPT_STRING, &job, "<job>", "List only evaluations of this job."},
+        {"status", OPT_STRING, &status, "<status>", "List only evaluations with this status."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
         OUTPUT_OPTS(out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;

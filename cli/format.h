@@ -47,8 +47,8 @@ struct output {
     const char *tmpl;
 };
 #define OUTPUT_OPTS(o)                                                                          \
-    {"json", OPT_BOOL, &(o).json, NULL, "Output in JSON format.", NULL},                        \
-    {"t", OPT_STRING, &(o).tmpl, "<template>", "Format the JSON output by a Go template.", NULL}
+    {"json", OPT_BOOL, &(o).json, NULL, "Output in JSON format."},                        \
+    {"t", OPT_STRING, &(o).tmpl, "<template>", "Format the JSON output by a Go template."}
 /* True when asked for: `v` was printed (or the mistake), return *ret_code. */
 bool output_value(struct cmd *c, const struct output *o, const struct value *v, int *ret_code);
 /* The same, for a described object or list of them. */

@@ -331,7 +331,7 @@ cmd_isolate_run(struct cmd *c)
     const char *network = "host";
     const struct opt opts[] = {
         {"network", OPT_STRING, &network, "<mode>",
-         "\"host\", the default, or \"none\": a loopback of its own and nothing else.", NULL},
+         "\"host\", the default, or \"none\": a loopback of its own and nothing else."},
         {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.min = 1, .max = command ? 4096 : 1}, &rc))

@@ -18,15 +18,15 @@ struct jobfile_opts {
 #define JOBFILE_OPTS_INIT {.strict = true}
 #define JOBFILE_OPTS(o)                                                                           \
     {"json", OPT_BOOL, &(o).json, NULL,                                                          \
-     "The file is a job in the API's JSON.", NULL},                                              \
+     "The file is a job in the API's JSON."},                                              \
     {"hcl2-strict", OPT_BOOL, &(o).strict, NULL,                                                 \
-     "Variables that the file does not declare are an error (default true).", NULL},             \
+     "Variables that the file does not declare are an error (default true)."},             \
     {"var", OPT_LIST, &(o).vars, "<name=value>",                                                 \
-     "Value of an input variable; may be repeated (also NOMAD_VAR_<name>).", NULL},              \
+     "Value of an input variable; may be repeated (also NOMAD_VAR_<name>)."},              \
     {"var-file", OPT_LIST, &(o).var_files, "<path>",                                             \
-     "File with values of input variables; may be repeated.", NULL},                             \
+     "File with values of input variables; may be repeated."},                             \
     {"vault-namespace", OPT_STRING, &(o).vault_namespace, "<namespace>",                         \
-     "Stored with the job; without effect here.", NULL}
+     "Stored with the job; without effect here."}
 
 struct jobfile {
     struct job *job;

@@ -130,14 +130,12 @@ cmd_operator_api(struct cmd *c)
 {
     struct api_opts o = {.filter = NULL};
     const struct opt opts[] = {
-        {"X", OPT_STRING, &o.method, "<method>", "Method (default GET; POST with a body).", NULL},
-        {"H", OPT_LIST, &o.headers, "<name: value>", "A header; may be repeated.", NULL},
-        {"filter", OPT_STRING, &o.filter, "<expression>", "Only what matches, of a list.", NULL},
-        {"dryrun", OPT_BOOL, &o.dry_run, NULL, "Print the same request for curl(1), send nothing.",
-         NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show request and headers on standard error.",
-         NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"X", OPT_STRING, &o.method, "<method>", "Method (default GET; POST with a body)."},
+        {"H", OPT_LIST, &o.headers, "<name: value>", "A header; may be repeated."},
+        {"filter", OPT_STRING, &o.filter, "<expression>", "Only what matches, of a list."},
+        {"dryrun", OPT_BOOL, &o.dry_run, NULL, "Print the same request for curl(1), send nothing."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show request and headers on standard error."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -164,10 +162,10 @@ cmd_operator_metrics(struct cmd *c)
     const char *format = NULL;
     struct output out = {false, NULL};
     const struct opt opts[] = {
-        {"format", OPT_STRING, &format, "<format>", "Another format: prometheus.", NULL},
-        {"pretty", OPT_BOOL, &pretty, NULL, "Indent the JSON.", NULL},
+        {"format", OPT_STRING, &format, "<format>", "Another format: prometheus."},
+        {"pretty", OPT_BOOL, &pretty, NULL, "Indent the JSON."},
         OUTPUT_OPTS(out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
@@ -217,7 +215,7 @@ int
 cmd_operator_scheduler_get(struct cmd *c)
 {
     struct output out = {false, NULL};
-    const struct opt opts[] = {OUTPUT_OPTS(out), {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    const struct opt opts[] = {OUTPUT_OPTS(out), {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
@@ -285,24 +283,20 @@ cmd_operator_scheduler_set(struct cmd *c)
     const char *batch = NULL, *service = NULL, *sysbatch = NULL, *system = NULL;
     int64_t limit = -1;
     const struct opt opts[] = {
-        {"check-index", OPT_STRING, &index, "<index>", "Only if the modify index is this one.",
-         NULL},
+        {"check-index", OPT_STRING, &index, "<index>", "Only if the modify index is this one."},
         {"scheduler-algorithm", OPT_STRING, &algorithm, "<binpack|spread>",
-         "Fill nodes one after another, or all alike.", NULL},
+         "Fill nodes one after another, or all alike."},
         {"memory-oversubscription", OPT_STRING, &oversub, "<bool>",
-         "Whether memory_max of a task has an effect.", NULL},
-        {"reject-job-registration", OPT_STRING, &reject, "<bool>", "Refuse every job.", NULL},
-        {"pause-eval-broker", OPT_STRING, &pause, "<bool>", "Leave evaluations waiting.", NULL},
-        {"preempt-batch-scheduler", OPT_STRING, &batch, "<bool>", "Preemption for batch jobs.",
-         NULL},
-        {"preempt-service-scheduler", OPT_STRING, &service, "<bool>", "... for service jobs.",
-         NULL},
-        {"preempt-sysbatch-scheduler", OPT_STRING, &sysbatch, "<bool>", "... for sysbatch jobs.",
-         NULL},
-        {"preempt-system-scheduler", OPT_STRING, &system, "<bool>", "... for system jobs.", NULL},
+         "Whether memory_max of a task has an effect."},
+        {"reject-job-registration", OPT_STRING, &reject, "<bool>", "Refuse every job."},
+        {"pause-eval-broker", OPT_STRING, &pause, "<bool>", "Leave evaluations waiting."},
+        {"preempt-batch-scheduler", OPT_STRING, &batch, "<bool>", "Preemption for batch jobs."},
+        {"preempt-service-scheduler", OPT_STRING, &service, "<bool>", "... for service jobs."},
+        {"preempt-sysbatch-scheduler", OPT_STRING, &sysbatch, "<bool>", "... for sysbatch jobs."},
+        {"preempt-system-scheduler", OPT_STRING, &system, "<bool>", "... for system jobs."},
         {"node-limit-for-feasibility-checks", OPT_INT, &limit, "<n>",
-         "Nodes to weigh for a job with spreads or affinities.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "Nodes to weigh for a job with spreads or affinities."},
+        {0}};
     int rc;
     uint64_t want = 0;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))

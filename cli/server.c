@@ -90,11 +90,11 @@ cmd_server_members(struct cmd *c)
     bool detailed = false, verbose = false, ui = false;
     struct output out = {false, NULL};
     const struct opt opts[] = {
-        {"detailed", OPT_BOOL, &detailed, NULL, "Older spelling of -verbose.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show protocol and tags too.", NULL},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        {"detailed", OPT_BOOL, &detailed, NULL, "Older spelling of -verbose."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show protocol and tags too."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
         OUTPUT_OPTS(out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
@@ -153,7 +153,7 @@ int
 cmd_agent_info(struct cmd *c)
 {
     struct output out = {false, NULL};
-    const struct opt opts[] = {OUTPUT_OPTS(out), {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    const struct opt opts[] = {OUTPUT_OPTS(out), {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
@@ -175,7 +175,7 @@ cmd_agent_info(struct cmd *c)
 int
 cmd_version(struct cmd *c)
 {
-    const struct opt opts[] = {{NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    const struct opt opts[] = {{0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.max = 0}, &rc))
         return rc;
@@ -187,7 +187,7 @@ cmd_version(struct cmd *c)
 int
 cmd_system_gc(struct cmd *c)
 {
-    const struct opt opts[] = {{NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    const struct opt opts[] = {{0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;

@@ -60,9 +60,9 @@ cmd_status(struct cmd *c)
 {
     bool verbose = false, ui = false;
     const struct opt opts[] = {
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more.", NULL},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;

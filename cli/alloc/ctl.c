@@ -15,11 +15,11 @@ cmd_alloc_stop(struct cmd *c)
 {
     bool detach = false, verbose = false, no_delay = false;
     const struct opt opts[] = {
-        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation.", NULL},
+        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation."},
         {"no-shutdown-delay", OPT_BOOL, &no_delay, NULL,
-         "Do not wait for the shutdown delay of the group and its tasks.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "Do not wait for the shutdown delay of the group and its tasks."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -48,10 +48,10 @@ cmd_alloc_restart(struct cmd *c)
     bool all = false, verbose = false;
     const char *task = NULL;
     const struct opt opts[] = {
-        {"all-tasks", OPT_BOOL, &all, NULL, "Restart tasks that have ended too.", NULL},
-        {"task", OPT_STRING, &task, "<task>", "The task to restart.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"all-tasks", OPT_BOOL, &all, NULL, "Restart tasks that have ended too."},
+        {"task", OPT_STRING, &task, "<task>", "The task to restart."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 2}, &rc))
         return rc;
@@ -75,10 +75,10 @@ cmd_alloc_signal(struct cmd *c)
     const char *task = NULL, *signal = "SIGKILL";
     bool verbose = false;
     const struct opt opts[] = {
-        {"s", OPT_STRING, &signal, "<signal>", "The signal (default SIGKILL).", NULL},
-        {"task", OPT_STRING, &task, "<task>", "The task; default: all that run.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"s", OPT_STRING, &signal, "<signal>", "The signal (default SIGKILL)."},
+        {"task", OPT_STRING, &task, "<task>", "The task; default: all that run."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 2}, &rc))
         return rc;
@@ -146,11 +146,11 @@ cmd_alloc_pause(struct cmd *c)
     bool status = false, verbose = false;
     const struct opt opts[] = {
         {"state", OPT_STRING, &state, "<state>",
-         "What is to be: pause (the default), or run for it to go on.", NULL},
-        {"status", OPT_BOOL, &status, NULL, "Change nothing, show which tasks are paused.", NULL},
-        {"task", OPT_STRING, &task, "<task>", "The task; default: all that run.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "What is to be: pause (the default), or run for it to go on."},
+        {"status", OPT_BOOL, &status, NULL, "Change nothing, show which tasks are paused."},
+        {"task", OPT_STRING, &task, "<task>", "The task; default: all that run."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 2}, &rc))
         return rc;

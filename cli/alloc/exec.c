@@ -294,16 +294,16 @@ cmd_alloc_exec(struct cmd *c)
 {
     struct exec_opts o = {.in = true, .escape = "~"};
     const struct opt opts[] = {
-        {"i", OPT_BOOL, &o.in, NULL, "Pass standard input on (the default); -i=false gives none.", NULL},
+        {"i", OPT_BOOL, &o.in, NULL, "Pass standard input on (the default); -i=false gives none."},
         {"t", OPT_BOOL, &o.tty, NULL,
          "Give the command a terminal; default: when input and output are terminals.", &o.tty_given},
         {"e", OPT_STRING, &o.escape, "<char>",
          "The escape character of a terminal session (default ~), or none. At the beginning of a line it "
-         "ends the session when a dot follows.", NULL},
-        {"task", OPT_STRING, &o.task, "<task>", "The task.", NULL},
-        {"job", OPT_BOOL, &o.job, NULL, "The argument is a job; one of its allocations is used.", NULL},
-        {"group", OPT_STRING, &o.group, "<group>", "With -job: the group.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "ends the session when a dot follows."},
+        {"task", OPT_STRING, &o.task, "<task>", "The task."},
+        {"job", OPT_BOOL, &o.job, NULL, "The argument is a job; one of its allocations is used."},
+        {"group", OPT_STRING, &o.group, "<group>", "With -job: the group."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 2, .max = SIZE_MAX, .verbatim = true},
                    &rc))

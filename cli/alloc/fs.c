@@ -215,17 +215,16 @@ cmd_alloc_fs(struct cmd *c)
 {
     struct fs_opts o = {.lines = -1, .bytes = -1};
     const struct opt opts[] = {
-        {"H", OPT_BOOL, &o.bytes_only, NULL, "Sizes in bytes, for programs.", NULL},
-        {"stat", OPT_BOOL, &o.stat, NULL, "Show what the path is instead of what is in it.", NULL},
-        {"f", OPT_BOOL, &o.follow, NULL, "Follow: go on as the file grows.", NULL},
-        {"tail", OPT_BOOL, &o.tail, NULL, "Start near the end (10 lines).", NULL},
-        {"n", OPT_INT, &o.lines, "<lines>", "Start so many lines before the end.", NULL},
-        {"c", OPT_INT, &o.bytes, "<bytes>", "Start so many bytes before the end.", NULL},
-        {"job", OPT_BOOL, &o.job, NULL, "The argument is a job; one of its allocations is used.",
-         NULL},
-        {"group", OPT_STRING, &o.group, "<group>", "With -job: the group.", NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"H", OPT_BOOL, &o.bytes_only, NULL, "Sizes in bytes, for programs."},
+        {"stat", OPT_BOOL, &o.stat, NULL, "Show what the path is instead of what is in it."},
+        {"f", OPT_BOOL, &o.follow, NULL, "Follow: go on as the file grows."},
+        {"tail", OPT_BOOL, &o.tail, NULL, "Start near the end (10 lines)."},
+        {"n", OPT_INT, &o.lines, "<lines>", "Start so many lines before the end."},
+        {"c", OPT_INT, &o.bytes, "<bytes>", "Start so many bytes before the end."},
+        {"job", OPT_BOOL, &o.job, NULL, "The argument is a job; one of its allocations is used."},
+        {"group", OPT_STRING, &o.group, "<group>", "With -job: the group."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 2}, &rc))
         return rc;

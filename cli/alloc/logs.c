@@ -160,19 +160,18 @@ cmd_alloc_logs(struct cmd *c)
 {
     struct log_opts o = {.lines = -1, .bytes = -1};
     const struct opt opts[] = {
-        {"stdout", OPT_BOOL, &o.out, NULL, "Standard output (the default; -f alone: both).", NULL},
-        {"stderr", OPT_BOOL, &o.err, NULL, "Standard error.", NULL},
+        {"stdout", OPT_BOOL, &o.out, NULL, "Standard output (the default; -f alone: both)."},
+        {"stderr", OPT_BOOL, &o.err, NULL, "Standard error."},
         {"f", OPT_BOOL, &o.follow, NULL,
-         "Follow: go on as the log grows. Alone it shows both streams, from now on.", NULL},
-        {"tail", OPT_BOOL, &o.tail, NULL, "Start near the end (10 lines).", NULL},
-        {"n", OPT_INT, &o.lines, "<lines>", "Start so many lines before the end.", NULL},
-        {"c", OPT_INT, &o.bytes, "<bytes>", "Start so many bytes before the end.", NULL},
-        {"task", OPT_STRING, &o.task, "<task>", "The task.", NULL},
-        {"job", OPT_BOOL, &o.job, NULL, "The argument is a job; one of its allocations is used.",
-         NULL},
-        {"group", OPT_STRING, &o.group, "<group>", "With -job: the group.", NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "Follow: go on as the log grows. Alone it shows both streams, from now on."},
+        {"tail", OPT_BOOL, &o.tail, NULL, "Start near the end (10 lines)."},
+        {"n", OPT_INT, &o.lines, "<lines>", "Start so many lines before the end."},
+        {"c", OPT_INT, &o.bytes, "<bytes>", "Start so many bytes before the end."},
+        {"task", OPT_STRING, &o.task, "<task>", "The task."},
+        {"job", OPT_BOOL, &o.job, NULL, "The argument is a job; one of its allocations is used."},
+        {"group", OPT_STRING, &o.group, "<group>", "With -job: the group."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 2}, &rc))
         return rc;

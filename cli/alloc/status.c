@@ -269,12 +269,12 @@ cmd_alloc_status(struct cmd *c)
 {
     struct status_opts o = {.brief = false};
     const struct opt opts[] = {
-        {"short", OPT_BOOL, &o.brief, NULL, "Only the name and one line per task.", NULL},
-        {"stats", OPT_BOOL, &o.stats, NULL, "Show the resources that tasks use.", NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids and placement metrics.", NULL},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        {"short", OPT_BOOL, &o.brief, NULL, "Only the name and one line per task."},
+        {"stats", OPT_BOOL, &o.stats, NULL, "Show the resources that tasks use."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids and placement metrics."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
         OUTPUT_OPTS(o.out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;

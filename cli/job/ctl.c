@@ -55,17 +55,16 @@ cmd_job_stop(struct cmd *c)
 {
     struct stop_opts o = {.detach = false};
     const struct opt opts[] = {
-        {"detach", OPT_BOOL, &o.detach, NULL, "Return at once, with the id of the evaluation.",
-         NULL},
+        {"detach", OPT_BOOL, &o.detach, NULL, "Return at once, with the id of the evaluation."},
         {"eval-priority", OPT_INT, &o.eval_priority, "<priority>",
-         "Priority of the evaluation, 1 to 100 (default the job's).", NULL},
-        {"global", OPT_BOOL, &o.global, NULL, "Stop a multiregion job everywhere.", NULL},
+         "Priority of the evaluation, 1 to 100 (default the job's)."},
+        {"global", OPT_BOOL, &o.global, NULL, "Stop a multiregion job everywhere."},
         {"no-shutdown-delay", OPT_BOOL, &o.no_shutdown_delay, NULL,
-         "Do not wait for the shutdown delay of groups and tasks.", NULL},
-        {"purge", OPT_BOOL, &o.purge, NULL, "Forget the job too.", NULL},
-        {"yes", OPT_BOOL, &o.yes, NULL, "Do not ask.", NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "Do not wait for the shutdown delay of groups and tasks."},
+        {"purge", OPT_BOOL, &o.purge, NULL, "Forget the job too."},
+        {"yes", OPT_BOOL, &o.yes, NULL, "Do not ask."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = SIZE_MAX}, &rc))
         return rc;
@@ -84,11 +83,11 @@ cmd_job_eval(struct cmd *c)
 {
     bool detach = false, verbose = false, force = false;
     const struct opt opts[] = {
-        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation.", NULL},
+        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation."},
         {"force-reschedule", OPT_BOOL, &force, NULL,
-         "Place failed allocations again now, whatever their reschedule block says.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "Place failed allocations again now, whatever their reschedule block says."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -118,9 +117,9 @@ cmd_job_start(struct cmd *c)
 {
     bool detach = false, verbose = false;
     const struct opt opts[] = {
-        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;

@@ -40,9 +40,9 @@ cmd_job_inspect(struct cmd *c)
     struct output out = {false, NULL};
     const char *version = NULL;
     const struct opt opts[] = {{"version", OPT_STRING, &version, "<version>",
-                                "Show this version (default the latest).", NULL},
+                                "Show this version (default the latest)."},
                                OUTPUT_OPTS(out),
-                               {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+                               {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -136,15 +136,15 @@ cmd_job_history(struct cmd *c)
 {
     struct history_opts o = {.diff = false};
     const struct opt opts[] = {
-        {"p", OPT_BOOL, &o.diff, NULL, "Show what each version changed.", NULL},
-        {"full", OPT_BOOL, &o.full, NULL, "Show each version in full, as JSON.", NULL},
-        {"version", OPT_STRING, &o.version, "<version>", "Show this version only.", NULL},
+        {"p", OPT_BOOL, &o.diff, NULL, "Show what each version changed."},
+        {"full", OPT_BOOL, &o.full, NULL, "Show each version in full, as JSON."},
+        {"version", OPT_STRING, &o.version, "<version>", "Show this version only."},
         {"diff-tag", OPT_STRING, &o.diff_tag, "<tag>",
-         "With -p: the difference to the version with this tag.", NULL},
+         "With -p: the difference to the version with this tag."},
         {"diff-version", OPT_STRING, &o.diff_version, "<version>",
-         "With -p: the difference to this version.", NULL},
+         "With -p: the difference to this version."},
         OUTPUT_OPTS(o.out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -182,10 +182,10 @@ cmd_job_allocs(struct cmd *c)
     bool all = false, verbose = false;
     struct output out = {false, NULL};
     const struct opt opts[] = {
-        {"all", OPT_BOOL, &all, NULL, "Allocations of an earlier job of this id too.", NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more.", NULL},
+        {"all", OPT_BOOL, &all, NULL, "Allocations of an earlier job of this id too."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more."},
         OUTPUT_OPTS(out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;

@@ -215,14 +215,13 @@ cmd_job_plan(struct cmd *c)
     struct output out = {false, NULL};
     bool diff = true, verbose = false, policy = false;
     const struct opt opts[] = {
-        {"diff", OPT_BOOL, &diff, NULL, "Show the difference to the running job (default true).",
-         NULL},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show unchanged parts and scores too.", NULL},
-        {"policy-override", OPT_BOOL, &policy, NULL, "Sent along; without effect here.", NULL},
-        {"json-output", OPT_BOOL, &out.json, NULL, "Output the plan in JSON format.", NULL},
-        {"t", OPT_STRING, &out.tmpl, "<template>", "Format the plan by a Go template.", NULL},
+        {"diff", OPT_BOOL, &diff, NULL, "Show the difference to the running job (default true)."},
+        {"verbose", OPT_BOOL, &verbose, NULL, "Show unchanged parts and scores too."},
+        {"policy-override", OPT_BOOL, &policy, NULL, "Sent along; without effect here."},
+        {"json-output", OPT_BOOL, &out.json, NULL, "Output the plan in JSON format."},
+        {"t", OPT_STRING, &out.tmpl, "<template>", "Format the plan by a Go template."},
         JOBFILE_OPTS(o),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts,
                    &(struct cmd_args){.client = true, .min = 1, .max = 1, .usage_code = EXIT_ERROR},

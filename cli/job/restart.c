@@ -334,22 +334,21 @@ cmd_job_restart(struct cmd *c)
 {
     struct restart r = {.c = c, .batch_size = "1", .batch_wait = "0s", .on_error = "ask"};
     const struct opt opts[] = {
-        {"all-tasks", OPT_BOOL, &r.all_tasks, NULL, "Restart tasks that have ended too.", NULL},
-        {"batch-size", OPT_STRING, &r.batch_size, "<n|n%>", "Allocations at once (default 1).",
-         NULL},
+        {"all-tasks", OPT_BOOL, &r.all_tasks, NULL, "Restart tasks that have ended too."},
+        {"batch-size", OPT_STRING, &r.batch_size, "<n|n%>", "Allocations at once (default 1)."},
         {"batch-wait", OPT_STRING, &r.batch_wait, "<duration|ask>",
-         "Wait so long between batches, or ask (default 0s).", NULL},
-        {"group", OPT_LIST, &r.groups, "<group>", "Only this group; may be repeated.", NULL},
+         "Wait so long between batches, or ask (default 0s)."},
+        {"group", OPT_LIST, &r.groups, "<group>", "Only this group; may be repeated."},
         {"no-shutdown-delay", OPT_BOOL, &r.no_delay, NULL,
-         "With -reschedule: do not wait for shutdown delays.", NULL},
+         "With -reschedule: do not wait for shutdown delays."},
         {"on-error", OPT_STRING, &r.on_error, "<ask|fail>",
-         "What to do when a batch fails (default ask).", NULL},
+         "What to do when a batch fails (default ask)."},
         {"reschedule", OPT_BOOL, &r.reschedule, NULL,
-         "Stop each allocation, and wait until the one that replaces it runs.", NULL},
-        {"task", OPT_LIST, &r.tasks, "<task>", "Only this task; may be repeated.", NULL},
-        {"yes", OPT_BOOL, &r.yes, NULL, "Do not ask.", NULL},
-        {"verbose", OPT_BOOL, &r.verbose, NULL, "Show full ids.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "Stop each allocation, and wait until the one that replaces it runs."},
+        {"task", OPT_LIST, &r.tasks, "<task>", "Only this task; may be repeated."},
+        {"yes", OPT_BOOL, &r.yes, NULL, "Do not ask."},
+        {"verbose", OPT_BOOL, &r.verbose, NULL, "Show full ids."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;

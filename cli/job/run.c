@@ -98,25 +98,24 @@ cmd_job_run(struct cmd *c)
     struct run_opts o = {.file = JOBFILE_OPTS_INIT};
     const struct opt opts[] = {
         {"check-index", OPT_STRING, &o.check_index, "<index>",
-         "Register only if the job's modify index is this one; 0: only if it is new.", NULL},
+         "Register only if the job's modify index is this one; 0: only if it is new."},
         {"detach", OPT_BOOL, &o.detach, NULL,
-         "Return after registration, with the id of the evaluation.", NULL},
+         "Return after registration, with the id of the evaluation."},
         {"eval-priority", OPT_INT, &o.eval_priority, "<priority>",
-         "Priority of the evaluation, 1 to 100 (default the job's).", NULL},
+         "Priority of the evaluation, 1 to 100 (default the job's)."},
         {"output", OPT_BOOL, &o.output, NULL,
-         "Print the JSON that would be submitted, and submit nothing.", NULL},
-        {"policy-override", OPT_BOOL, &o.policy_override, NULL,
-         "Sent along; without effect here.", NULL},
+         "Print the JSON that would be submitted, and submit nothing."},
+        {"policy-override", OPT_BOOL, &o.policy_override, NULL, "Sent along; without effect here."},
         {"preserve-counts", OPT_BOOL, &o.preserve_counts, NULL,
-         "Keep the counts of groups as they are now.", NULL},
+         "Keep the counts of groups as they are now."},
         {"preserve-resources", OPT_BOOL, &o.preserve_resources, NULL,
-         "Keep the resources of tasks as they are now.", NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids.", NULL},
+         "Keep the resources of tasks as they are now."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids."},
         {"consul-namespace", OPT_STRING, &o.consul_namespace, "<namespace>",
-         "Stored with the job; without effect here.", NULL},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet.", NULL},
+         "Stored with the job; without effect here."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
         JOBFILE_OPTS(o.file),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -155,7 +154,7 @@ int
 cmd_job_validate(struct cmd *c)
 {
     struct jobfile_opts o = JOBFILE_OPTS_INIT;
-    const struct opt opts[] = {JOBFILE_OPTS(o), {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+    const struct opt opts[] = {JOBFILE_OPTS(o), {0}};
     int rc;
     if (!cmd_parse(c, opts,
                    &(struct cmd_args){.client = true, .min = 1, .max = 1, .usage_code = 255}, &rc))
@@ -273,8 +272,8 @@ cmd_job_init(struct cmd *c)
 {
     bool brief = false;
     const struct opt opts[] = {
-        {"short", OPT_BOOL, &brief, NULL, "Write a minimal file without comments.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"short", OPT_BOOL, &brief, NULL, "Write a minimal file without comments."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.max = 1}, &rc))
         return rc;

@@ -281,14 +281,13 @@ cmd_job_status(struct cmd *c)
 {
     struct status_opts o = {.brief = false};
     const struct opt opts[] = {
-        {"short", OPT_BOOL, &o.brief, NULL, "Only the head, no allocations.", NULL},
-        {"evals", OPT_BOOL, &o.evals, NULL, "Show the evaluations.", NULL},
-        {"all-allocs", OPT_BOOL, &o.all, NULL, "Allocations of an earlier job of this id too.",
-         NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids and more.", NULL},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        {"short", OPT_BOOL, &o.brief, NULL, "Only the head, no allocations."},
+        {"evals", OPT_BOOL, &o.evals, NULL, "Show the evaluations."},
+        {"all-allocs", OPT_BOOL, &o.all, NULL, "Allocations of an earlier job of this id too."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids and more."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
         OUTPUT_OPTS(o.out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;

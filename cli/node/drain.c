@@ -236,25 +236,25 @@ cmd_node_drain(struct cmd *c)
 {
     struct drain_opts o = {.enable = false};
     const struct opt opts[] = {
-        {"enable", OPT_BOOL, &o.enable, NULL, "Drain the node.", NULL},
+        {"enable", OPT_BOOL, &o.enable, NULL, "Drain the node."},
         {"disable", OPT_BOOL, &o.disable, NULL,
-         "End the drain; the node takes new allocations again.", NULL},
+         "End the drain; the node takes new allocations again."},
         {"deadline", OPT_DURATION, &o.deadline, "<duration>",
-         "What is left after this time is stopped; default 1h.", NULL},
-        {"force", OPT_BOOL, &o.force, NULL, "Stop everything at once.", NULL},
-        {"no-deadline", OPT_BOOL, &o.no_deadline, NULL, "Wait for as long as it takes.", NULL},
+         "What is left after this time is stopped; default 1h."},
+        {"force", OPT_BOOL, &o.force, NULL, "Stop everything at once."},
+        {"no-deadline", OPT_BOOL, &o.no_deadline, NULL, "Wait for as long as it takes."},
         {"ignore-system", OPT_BOOL, &o.ignore_system, NULL,
-         "Leave allocations of system jobs running.", NULL},
+         "Leave allocations of system jobs running."},
         {"keep-ineligible", OPT_BOOL, &o.keep_ineligible, NULL,
-         "With -disable: the node goes on taking no new allocations.", NULL},
-        {"self", OPT_BOOL, &o.self, NULL, "The node that the agent is.", NULL},
-        {"m", OPT_STRING, &o.message, "<message>", "Kept with the drain, as \"message\".", NULL},
-        {"meta", OPT_LIST, &o.meta, "<key>=<value>", "Kept with the drain; may be repeated.", NULL},
-        {"monitor", OPT_BOOL, &o.monitor, NULL, "Watch a drain that is under way.", NULL},
-        {"detach", OPT_BOOL, &o.detach, NULL, "Return at once instead of watching the drain.", NULL},
-        {"yes", OPT_BOOL, &o.yes, NULL, "Do not ask.", NULL},
-        {"json", OPT_BOOL, &o.json, NULL, "Output the answer in JSON format; do not watch.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+         "With -disable: the node goes on taking no new allocations."},
+        {"self", OPT_BOOL, &o.self, NULL, "The node that the agent is."},
+        {"m", OPT_STRING, &o.message, "<message>", "Kept with the drain, as \"message\"."},
+        {"meta", OPT_LIST, &o.meta, "<key>=<value>", "Kept with the drain; may be repeated."},
+        {"monitor", OPT_BOOL, &o.monitor, NULL, "Watch a drain that is under way."},
+        {"detach", OPT_BOOL, &o.detach, NULL, "Return at once instead of watching the drain."},
+        {"yes", OPT_BOOL, &o.yes, NULL, "Do not ask."},
+        {"json", OPT_BOOL, &o.json, NULL, "Output the answer in JSON format; do not watch."},
+        {0}};
     int rc = 1;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;

@@ -29,9 +29,9 @@ cmd_node_meta_apply(struct cmd *c)
 {
     const char *node = NULL, *drop = NULL;
     const struct opt opts[] = {
-        {"node-id", OPT_STRING, &node, "<node>", "The node; default the agent's own.", NULL},
-        {"unset", OPT_STRING, &drop, "<key>[,<key>...]", "Keys to take away.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"node-id", OPT_STRING, &node, "<node>", "The node; default the agent's own."},
+        {"unset", OPT_STRING, &drop, "<key>[,<key>...]", "Keys to take away."},
+        {0}};
     int rc = 1;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = SIZE_MAX}, &rc))
         return rc;
@@ -62,9 +62,9 @@ cmd_node_meta_read(struct cmd *c)
     const char *node = NULL;
     struct output out = {.json = false};
     const struct opt opts[] = {
-        {"node-id", OPT_STRING, &node, "<node>", "The node; default the agent's own.", NULL},
+        {"node-id", OPT_STRING, &node, "<node>", "The node; default the agent's own."},
         OUTPUT_OPTS(out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc = 1;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;

@@ -413,19 +413,19 @@ cmd_node_status(struct cmd *c)
 {
     struct node_opts o = {.brief = false};
     const struct opt opts[] = {
-        {"short", OPT_BOOL, &o.brief, NULL, "Only the head and the allocations.", NULL},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids, attributes and more.", NULL},
-        {"allocs", OPT_BOOL, &o.allocs, NULL, "Count running allocations in the list.", NULL},
-        {"self", OPT_BOOL, &o.self, NULL, "Show the node that the agent is.", NULL},
-        {"stats", OPT_BOOL, &o.stats, NULL, "Show CPU, memory and disks of the host.", NULL},
-        {"quiet", OPT_BOOL, &o.quiet, NULL, "List ids only, in full.", NULL},
-        {"os", OPT_BOOL, &o.os, NULL, "Show the operating system in the list.", NULL},
-        {"filter", OPT_STRING, &o.filter, "<expression>", "List only nodes that match.", NULL},
-        {"per-page", OPT_INT, &o.per_page, "<n>", "List so many per page.", NULL},
-        {"page-token", OPT_STRING, &o.page_token, "<token>", "Where the page starts.", NULL},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet.", NULL},
+        {"short", OPT_BOOL, &o.brief, NULL, "Only the head and the allocations."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids, attributes and more."},
+        {"allocs", OPT_BOOL, &o.allocs, NULL, "Count running allocations in the list."},
+        {"self", OPT_BOOL, &o.self, NULL, "Show the node that the agent is."},
+        {"stats", OPT_BOOL, &o.stats, NULL, "Show CPU, memory and disks of the host."},
+        {"quiet", OPT_BOOL, &o.quiet, NULL, "List ids only, in full."},
+        {"os", OPT_BOOL, &o.os, NULL, "Show the operating system in the list."},
+        {"filter", OPT_STRING, &o.filter, "<expression>", "List only nodes that match."},
+        {"per-page", OPT_INT, &o.per_page, "<n>", "List so many per page."},
+        {"page-token", OPT_STRING, &o.page_token, "<token>", "Where the page starts."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
         OUTPUT_OPTS(o.out),
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;
@@ -440,10 +440,10 @@ cmd_node_eligibility(struct cmd *c)
 {
     bool enable = false, disable = false, self = false;
     const struct opt opts[] = {
-        {"enable", OPT_BOOL, &enable, NULL, "The node takes new allocations.", NULL},
-        {"disable", OPT_BOOL, &disable, NULL, "The node takes no new allocations.", NULL},
-        {"self", OPT_BOOL, &self, NULL, "The node that the agent is.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"enable", OPT_BOOL, &enable, NULL, "The node takes new allocations."},
+        {"disable", OPT_BOOL, &disable, NULL, "The node takes no new allocations."},
+        {"self", OPT_BOOL, &self, NULL, "The node that the agent is."},
+        {0}};
     int rc = 1;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;
@@ -466,10 +466,10 @@ int
 cmd_node_config(struct cmd *c)
 {
     bool servers = false, update = false;
-    const struct opt opts[] = {{"servers", OPT_BOOL, &servers, NULL, "List the servers.", NULL},
+    const struct opt opts[] = {{"servers", OPT_BOOL, &servers, NULL, "List the servers."},
                                {"update-servers", OPT_BOOL, &update, NULL,
-                                "Refused: change servers in the client's configuration.", NULL},
-                               {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+                                "Refused: change servers in the client's configuration."},
+                               {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = SIZE_MAX}, &rc))
         return rc;

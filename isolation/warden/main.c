@@ -277,10 +277,10 @@ main(int argc, char **argv)
     const char *policy = NULL, *level = "info";
     bool json = false;
     const struct opt table[] = {
-        {"policy", OPT_STRING, &policy, "FILE", "The compiled policy (paddock policy).", NULL},
-        {"log-level", OPT_STRING, &level, "LEVEL", "trace, debug, info, warn or error.", NULL},
-        {"log-json", OPT_BOOL, &json, NULL, "Log as JSON.", NULL},
-        {NULL, OPT_BOOL, NULL, NULL, NULL, NULL}};
+        {"policy", OPT_STRING, &policy, "FILE", "The compiled policy (paddock policy)."},
+        {"log-level", OPT_STRING, &level, "LEVEL", "trace, debug, info, warn or error."},
+        {"log-json", OPT_BOOL, &json, NULL, "Log as JSON."},
+        {0}};
     const struct opt *const tables[] = {table};
     struct err e = ERR_INIT;
     auto_mem void *ctx = mem_ctx("args");
