@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/terms.h"
 #include "codec/diff.h"
 #include "common/str.h"
 
@@ -174,15 +175,6 @@ diff_task(const void *ctx, const struct diff_rules *r, const struct task *old,
     return d;
 }
 
-static const struct task *
-find_task(const struct task_group *tg, const char *task)
-{
-    for (size_t i = 0; tg && i < tg->tasks.n; i++)
-        if (str_eq(tg->tasks.v[i]->name, task))
-            return tg->tasks.v[i];
-    return NULL;
-}
-
 static int
 task_diff_cmp(const void *a, const void *b)
 {
@@ -202,9 +194,9 @@ diff_group(const void *ctx, const struct diff_rules *r, const struct task_group 
     mem_free(o);
     for (size_t i = 0; old && i < old->tasks.n; i++)
         list_add(d, d->tasks,
-                 diff_task(d, r, old->tasks.v[i], find_task(new, old->tasks.v[i]->name)));
+                 diff_task(d, r, old->tasks.v[i], group_task(new, old->tasks.v[i]->name)));
     for (size_t i = 0; new && i < new->tasks.n; i++)
-        if (!find_task(old, new->tasks.v[i]->name))
+        if (!group_task(old, new->tasks.v[i]->name))
             list_add(d, d->tasks, diff_task(d, r, NULL, new->tasks.v[i]));
     for (size_t i = 0; i < d->tasks.n && !changed; i++)
         changed = !str_eq(d->tasks.v[i]->type, "None");
@@ -212,15 +204,6 @@ diff_group(const void *ctx, const struct diff_rules *r, const struct task_group 
         qsort(d->tasks.v, d->tasks.n, sizeof(*d->tasks.v), task_diff_cmp);
     d->type = node_type(old, new, changed);
     return d;
-}
-
-static const struct task_group *
-find_group(const struct job *j, const char *group)
-{
-    for (size_t i = 0; j && i < j->task_groups.n; i++)
-        if (str_eq(j->task_groups.v[i]->name, group))
-            return j->task_groups.v[i];
-    return NULL;
 }
 
 static int
@@ -244,10 +227,10 @@ job_diff(const void *ctx, const struct job *old, const struct job *new, bool con
     changed |= server_field(d, "Stop", old ? &old->stop : NULL, new ? &new->stop : NULL);
     for (size_t i = 0; old && i < old->task_groups.n; i++) {
         const struct task_group *tg = old->task_groups.v[i];
-        list_add(d, d->task_groups, diff_group(d, &rules, tg, find_group(new, tg->name)));
+        list_add(d, d->task_groups, diff_group(d, &rules, tg, job_group(new, tg->name)));
     }
     for (size_t i = 0; new && i < new->task_groups.n; i++)
-        if (!find_group(old, new->task_groups.v[i]->name))
+        if (!job_group(old, new->task_groups.v[i]->name))
             list_add(d, d->task_groups, diff_group(d, &rules, NULL, new->task_groups.v[i]));
     for (size_t i = 0; i < d->task_groups.n && !changed; i++)
         changed = !str_eq(d->task_groups.v[i]->type, "None");
@@ -294,7 +277,7 @@ job_diff_annotate(struct job_diff *d, const struct job *old, const struct job *n
 {
     for (size_t i = 0; i < d->task_groups.n; i++) {
         struct task_group_diff *g = d->task_groups.v[i];
-        const struct task_group *a = find_group(old, g->name), *b = find_group(new, g->name);
+        const struct task_group *a = job_group(old, g->name), *b = job_group(new, g->name);
         const __auto_type e = ann ? map_get(ann->desired_tg_updates, g->name) : NULL;
         const struct desired_updates *u = e ? e->v : NULL;
         if (u) {
@@ -309,7 +292,7 @@ job_diff_annotate(struct job_diff *d, const struct job *old, const struct job *n
         }
         annotate_count(g, a, b);
         for (size_t j = 0; a && b && j < g->tasks.n; j++)
-            annotate_task(g->tasks.v[j], find_task(a, g->tasks.v[j]->name),
-                          find_task(b, g->tasks.v[j]->name));
+            annotate_task(g->tasks.v[j], group_task(a, g->tasks.v[j]->name),
+                          group_task(b, g->tasks.v[j]->name));
     }
 }

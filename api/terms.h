@@ -13,6 +13,8 @@
 
 #define NOMAD_VERSION "2.0.4" /* the release of Nomad whose interface we have */
 
+#define DRAIN_DEADLINE_NS (3600 * INT64_C(1000000000)) /* of a drain that names none */
+
 #define NS_DEFAULT "default"
 #define NS_ALL "*"
 #define POOL_DEFAULT "default"
@@ -125,6 +127,25 @@ alloc_ran_successfully(const struct allocation *a)
             return false;
     }
     return true;
+}
+
+/* Those of the name; NULL: there is none, or no job or group. */
+static inline const struct task_group *
+job_group(const struct job *j, const char *name)
+{
+    for (size_t i = 0; j != NULL && i < j->task_groups.n; i++)
+        if (str_eq(j->task_groups.v[i]->name, name))
+            return j->task_groups.v[i];
+    return NULL;
+}
+
+static inline const struct task *
+group_task(const struct task_group *tg, const char *name)
+{
+    for (size_t i = 0; tg != NULL && i < tg->tasks.n; i++)
+        if (str_eq(tg->tasks.v[i]->name, name))
+            return tg->tasks.v[i];
+    return NULL;
 }
 
 #endif

@@ -83,22 +83,23 @@ copy_config(struct ground *g, const struct client_config *from)
     copy_map(g, &cfg->meta, &from->meta);
     copy_map(g, &cfg->options, &from->options);
     cfg->reserved = codec_clone(g, &type_node_reserved_resources, from->reserved);
-    if (cfg->min_dynamic_port <= 0)
-        cfg->min_dynamic_port = 20000;
-    if (cfg->max_dynamic_port <= 0)
-        cfg->max_dynamic_port = 32000;
-    if (cfg->max_kill_timeout_ns <= 0)
-        cfg->max_kill_timeout_ns = 30 * NS_PER_S;
-    if (cfg->gc_max_allocs <= 0)
-        cfg->gc_max_allocs = 50;
-    if (cfg->gc_interval_ns <= 0)
-        cfg->gc_interval_ns = 60 * NS_PER_S;
-    if (cfg->gc_parallel_destroys <= 0)
-        cfg->gc_parallel_destroys = 2;
+    struct agent_client d = {0};
+    codec_defaults(g, &type_agent_client, &d);
+    struct {
+        int64_t *at, usual;
+    } rows[] = {{&cfg->min_dynamic_port, d.min_dynamic_port},
+                {&cfg->max_dynamic_port, d.max_dynamic_port},
+                {&cfg->max_kill_timeout_ns, d.max_kill_timeout},
+                {&cfg->gc_max_allocs, d.gc_max_allocs},
+                {&cfg->gc_interval_ns, d.gc_interval},
+                {&cfg->gc_parallel_destroys, d.gc_parallel_destroys}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (*rows[i].at <= 0)
+            *rows[i].at = rows[i].usual;
     if (cfg->gc_disk_usage_threshold <= 0)
-        cfg->gc_disk_usage_threshold = 80;
+        cfg->gc_disk_usage_threshold = d.gc_disk_usage_threshold;
     if (cfg->gc_inode_usage_threshold <= 0)
-        cfg->gc_inode_usage_threshold = 70;
+        cfg->gc_inode_usage_threshold = d.gc_inode_usage_threshold;
 }
 
 /* --- what modules report --- */

@@ -11,7 +11,8 @@
 #include "api/api.h"
 #include "common/err.h"
 
-/* Copied by client_new. NULL strings and zeros take the default in brackets. */
+/* Copied by client_new. NULL strings and zeros take the default in brackets, else that of
+ * api/schema/config.schema. */
 struct client_config {
     const char *state_dir;  /* node id, secret and the state database; made 0700; required */
     const char *alloc_dir;  /* host path of the allocation directories (the warden's); required */
@@ -28,15 +29,15 @@ struct client_config {
     int64_t cpu_total_compute;     /* MHz [detected] */
     int64_t memory_total_mb;       /* [detected] */
     int64_t disk_total_mb;         /* [detected] */
-    int64_t min_dynamic_port;      /* [20000] */
-    int64_t max_dynamic_port;      /* [32000] */
+    int64_t min_dynamic_port;
+    int64_t max_dynamic_port;
     struct node_reserved_resources *reserved;
-    int64_t max_kill_timeout_ns;    /* [30 s] */
-    int64_t gc_max_allocs;          /* beyond so many the oldest that ended goes [50] */
-    int64_t gc_interval_ns;         /* how soon after an end to look at that and the disk [1 min] */
-    int64_t gc_parallel_destroys;   /* [2] */
-    double gc_disk_usage_threshold; /* percent of the file system of alloc_dir [80] */
-    double gc_inode_usage_threshold; /* [70] */
+    int64_t max_kill_timeout_ns;
+    int64_t gc_max_allocs;          /* beyond so many the oldest that ended goes */
+    int64_t gc_interval_ns;         /* how soon after an end to look at that and the disk */
+    int64_t gc_parallel_destroys;
+    double gc_disk_usage_threshold; /* percent of the file system of alloc_dir */
+    double gc_inode_usage_threshold;
     int64_t node_max_allocs;         /* 0: unlimited */
     bool dev;                        /* loopback fingerprint */
     bool stop_tasks; /* client_stop ends all tasks and removes their directories (-dev) */

@@ -41,14 +41,14 @@ struct server_config {
     const char *http_addr;
     const char *version;    /* shown in members */
     bool dev;               /* small log segments and map */
-    /* 0: default. Documented in paddock-agent(8). */
+    /* 0: the default of api/schema/config.schema. */
     uint64_t state_max;          /* bytes that the state may use; default 16 GiB (dev: 1 GiB) */
-    uint64_t snapshot_entries;   /* local snapshot after so many entries; default 8192 */
+    uint64_t snapshot_entries;   /* local snapshot after so many entries */
     uint64_t snapshot_bytes;     /* or so many bytes of log; default 64 MiB */
-    int64_t heartbeat_min_ms;    /* default 10000 */
-    int64_t heartbeat_grace_ms;  /* default 10000 */
-    int64_t failover_ttl_ms;     /* default 300000 */
-    int64_t max_heartbeats_per_s; /* default 50 */
+    int64_t heartbeat_min_ms;
+    int64_t heartbeat_grace_ms;
+    int64_t failover_ttl_ms;
+    int64_t max_heartbeats_per_s;
     /* ages at which what has ended is collected (server/leader/gc.h) */
     int64_t gc_interval_ns, gc_job_ns, gc_eval_ns, gc_batch_eval_ns, gc_node_ns;
     unsigned workers;            /* scheduler workers; 0: default */

@@ -46,31 +46,27 @@ copy_config(struct server *s, const struct server_config *in)
         *strings[i] = mem_strdup(s, *strings[i]);
     if (c->state_max == 0)
         c->state_max = (uint64_t)(c->dev ? 1 : 16) << 30;
+    /* What is not set is as an agent's configuration has it. */
+    struct agent_server d = {0};
+    codec_defaults(s, &type_agent_server, &d);
     if (c->snapshot_entries == 0)
-        c->snapshot_entries = 8192;
+        c->snapshot_entries = (uint64_t)d.raft_snapshot_threshold;
     if (c->snapshot_bytes == 0)
         c->snapshot_bytes = 64 << 20;
     struct {
-        int64_t *ms, dflt;
-    } beats[] = {{&c->heartbeat_min_ms, 10000},
-                 {&c->heartbeat_grace_ms, 10000},
-                 {&c->failover_ttl_ms, 300000},
-                 {&c->max_heartbeats_per_s, 50}};
-    for (size_t i = 0; i < ARRAY_LEN(beats); i++)
-        if (*beats[i].ms <= 0)
-            *beats[i].ms = beats[i].dflt;
-    if (c->gc_interval_ns <= 0)
-        c->gc_interval_ns = GC_INTERVAL_NS;
-    const struct gc_ages *d = &gc_ages_default;
-    struct {
-        int64_t *ns, dflt_s;
-    } ages[] = {{&c->gc_eval_ns, d->eval_s},
-                {&c->gc_batch_eval_ns, d->batch_eval_s},
-                {&c->gc_job_ns, d->job_s},
-                {&c->gc_node_ns, d->node_s}};
-    for (size_t i = 0; i < ARRAY_LEN(ages); i++)
-        if (*ages[i].ns <= 0)
-            *ages[i].ns = ages[i].dflt_s * NS_PER_S;
+        int64_t *at, usual;
+    } rows[] = {{&c->heartbeat_min_ms, d.min_heartbeat_ttl / NS_PER_MS},
+                {&c->heartbeat_grace_ms, d.heartbeat_grace / NS_PER_MS},
+                {&c->failover_ttl_ms, d.failover_heartbeat_ttl / NS_PER_MS},
+                {&c->max_heartbeats_per_s, (int64_t)d.max_heartbeats_per_second},
+                {&c->gc_interval_ns, d.job_gc_interval},
+                {&c->gc_eval_ns, d.eval_gc_threshold},
+                {&c->gc_batch_eval_ns, d.batch_eval_gc_threshold},
+                {&c->gc_job_ns, d.job_gc_threshold},
+                {&c->gc_node_ns, d.node_gc_threshold}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (*rows[i].at <= 0)
+            *rows[i].at = rows[i].usual;
 }
 
 /* The id that members show: made once, kept beside the log. */

@@ -11,6 +11,7 @@
 
 #include "agent/guard.h"
 #include "api/drivers.h"
+#include "api/terms.h"
 #include "common/log.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -304,7 +305,6 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
     return r;
 }
 
-#define DRAIN_DEFAULT (3600 * NS_PER_S)
 #define DRAIN_REPORTS (15 * NS_PER_S) /* what comes after the last task's end */
 
 bool
@@ -314,7 +314,7 @@ config_drain(const struct agent_config *c, struct drain_spec *ret)
 
     if (!d || !c->client->enabled || c->dev_mode)
         return false;
-    int64_t deadline = d->deadline.set ? d->deadline.v : DRAIN_DEFAULT;
+    int64_t deadline = d->deadline.set ? d->deadline.v : DRAIN_DEADLINE_NS;
     *ret = (struct drain_spec){.deadline = d->force ? -1 : deadline,
                                .ignore_system_jobs = d->ignore_system_jobs};
     return true;

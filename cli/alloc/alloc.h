@@ -11,7 +11,6 @@
 struct allocation *alloc_find(struct cmd *c, const char *prefix);
 /* With -job: some running allocation of a job (and group); NULL when it was said what is wrong. */
 struct allocation *alloc_of_job(struct cmd *c, const char *job, const char *group);
-const struct task_group *alloc_group(const struct allocation *a); /* NULL: the job does not tell */
 /* `name`, or the only task when it is empty; NULL when it was said what is wrong. */
 const char *alloc_task(struct cmd *c, const struct allocation *a, const char *name);
 

@@ -76,19 +76,10 @@ alloc_of_job(struct cmd *c, const char *job, const char *group)
     return get(c, best->id);
 }
 
-const struct task_group *
-alloc_group(const struct allocation *a)
-{
-    for (size_t i = 0; a->job && i < a->job->task_groups.n; i++)
-        if (str_eq(a->job->task_groups.v[i]->name, a->task_group))
-            return a->job->task_groups.v[i];
-    return NULL;
-}
-
 const char *
 alloc_task(struct cmd *c, const struct allocation *a, const char *name)
 {
-    const struct task_group *g = alloc_group(a);
+    const struct task_group *g = job_group(a->job, a->task_group);
     if (!g || g->tasks.n == 0) {
         cmd_fail(c, "Could not find allocation task: the allocation does not name its group");
         return NULL;
@@ -127,7 +118,7 @@ reschedule_time(struct cmd *c, const struct allocation *a)
 static void
 row_reschedules(struct cmd *c, struct table *t, const struct allocation *a)
 {
-    const struct task_group *g = alloc_group(a);
+    const struct task_group *g = job_group(a->job, a->task_group);
     const struct reschedule_policy *p = g ? g->reschedule_policy : NULL;
     const struct reschedule_tracker *r = a->reschedule_tracker;
     long long n = 0;

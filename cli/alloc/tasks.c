@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "api/terms.h"
 #include "cli/alloc/alloc.h"
 #include "cli/format.h"
 #include "common/num.h"
@@ -32,7 +33,7 @@ task_cmp(const void *a, const void *b)
 static size_t
 task_rows(struct cmd *c, const struct allocation *a, struct task_row **ret)
 {
-    const struct task_group *g = alloc_group(a);
+    const struct task_group *g = job_group(a->job, a->task_group);
     size_t n = g ? g->tasks.n : a->task_states.n;
     struct task_row *rows = mem_array(c, struct task_row, n + 1);
     for (size_t i = 0; i < n; i++) {

@@ -11,8 +11,6 @@
 #include "cli/node.h"
 #include "common/num.h"
 
-#define DEADLINE_DEFAULT (3600 * NS_PER_S)
-
 enum { POLL_MS = 500 };
 
 struct drain_opts {
@@ -209,7 +207,7 @@ change(struct cmd *c, const struct drain_opts *o, const char *id)
     if (fill_meta(c, o, &req.meta))
         return 1;
     if (o->enable) {
-        spec.deadline = o->deadline ? o->deadline : DEADLINE_DEFAULT;
+        spec.deadline = o->deadline ? o->deadline : DRAIN_DEADLINE_NS;
         if (o->force || o->no_deadline)
             spec.deadline = o->force ? -1 : 0;
         req.drain_spec = &spec;

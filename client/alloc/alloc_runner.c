@@ -185,15 +185,6 @@ need_dirs(struct alloc_core *a)
 
 /* --- making --- */
 
-static const struct task_group *
-group_of(const struct allocation *a)
-{
-    for (size_t i = 0; a->job && i < a->job->task_groups.n; i++)
-        if (str_eq(a->job->task_groups.v[i]->name, a->task_group))
-            return a->job->task_groups.v[i];
-    return NULL;
-}
-
 static struct client_task *
 record_for(struct client_task **tasks, size_t n, const char *name)
 {
@@ -207,7 +198,7 @@ record_for(struct client_task **tasks, size_t n, const char *name)
 static struct alloc_runner *
 make(struct allocs *in, struct client_alloc *rec, struct client_task **tasks, size_t n)
 {
-    const struct task_group *tg = group_of(rec->alloc);
+    const struct task_group *tg = job_group(rec->alloc->job, rec->alloc->task_group);
     if (!tg || !uuid_valid(rec->alloc->id) || tg->tasks.n == 0) {
         log_error("client", "allocation without its task group is ignored", "alloc_id",
                   str_or(rec->alloc->id, ""), NULL);
@@ -301,7 +292,7 @@ allocs_link_up(struct allocs *in)
 void
 alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
 {
-    const struct task_group *tg = group_of(a);
+    const struct task_group *tg = job_group(a->job, a->task_group);
     if (a->alloc_modify_index <= ar->a.rec->server_index || !tg)
         return;
     /* A group of another shape is another allocation: the server replaces, it does not update. */
@@ -316,7 +307,7 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
         ar->a.rec->alloc->network_status =
             codec_clone(ar->a.rec->alloc, &type_alloc_network_status, old->network_status);
     ar->a.rec->server_index = a->alloc_modify_index;
-    ar->a.tg = tg = group_of(ar->a.rec->alloc);
+    ar->a.tg = tg = job_group(ar->a.rec->alloc->job, ar->a.rec->alloc->task_group);
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *tr = alloc_runner_task(ar, tg->tasks.v[i]->name);
         bool resize = task_limits_differ(tr->task, tg->tasks.v[i]);

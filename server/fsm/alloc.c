@@ -235,18 +235,12 @@ apply_plan_result(struct apply *a, const struct plan_result *in)
 static bool
 may_reschedule(struct apply *a, struct allocation *al)
 {
-    const struct job *j = state_alloc_job(a->t, al);
+    const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
+    /* system jobs have no policy: what fails there waits for the next change of its node or job */
+    const struct reschedule_policy *p = tg != NULL ? tg->reschedule_policy : NULL;
     al->job = NULL;
-    for (size_t i = 0; j != NULL && i < j->task_groups.n; i++) {
-        const struct task_group *tg = j->task_groups.v[i];
-        if (!str_eq(tg->name, al->task_group))
-            continue;
-        const struct reschedule_policy *p = tg->reschedule_policy;
-        /* system jobs have none: what fails there waits for the next change of its node or job */
-        return p != NULL && ((p->unlimited.set && p->unlimited.v) ||
-                             (p->attempts.set && p->attempts.v > 0));
-    }
-    return false;
+    return p != NULL &&
+           ((p->unlimited.set && p->unlimited.v) || (p->attempts.set && p->attempts.v > 0));
 }
 
 /* Why a report calls for an evaluation of the job; NULL: it does not. */

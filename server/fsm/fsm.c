@@ -234,17 +234,11 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
 int64_t
 apply_lost_after(struct apply *a, struct allocation *al)
 {
-    const struct job *j = state_alloc_job(a->t, al);
+    const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
     al->job = NULL;
-    for (size_t i = 0; j != NULL && i < j->task_groups.n; i++) {
-        const struct task_group *tg = j->task_groups.v[i];
-        if (!str_eq(tg->name, al->task_group))
-            continue;
-        if (tg->disconnect != NULL && tg->disconnect->lost_after.set)
-            return tg->disconnect->lost_after.v;
-        return tg->max_client_disconnect.set ? tg->max_client_disconnect.v : 0;
-    }
-    return 0;
+    if (tg != NULL && tg->disconnect != NULL && tg->disconnect->lost_after.set)
+        return tg->disconnect->lost_after.v;
+    return tg != NULL && tg->max_client_disconnect.set ? tg->max_client_disconnect.v : 0;
 }
 
 void

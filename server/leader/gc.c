@@ -10,9 +10,6 @@
 #include "common/num.h"
 #include "server/leader/leader_int.h"
 
-const struct gc_ages gc_ages_default = {
-    .eval_s = 3600, .batch_eval_s = 86400, .job_s = 4 * 3600, .node_s = 86400};
-
 struct find {
     const void *ctx;
     void *tmp;

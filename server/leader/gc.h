@@ -12,8 +12,6 @@
 #include "server/fsm/fsm.h"
 #include "server/state/state.h"
 
-#define GC_INTERVAL_NS (300 * INT64_C(1000000000)) /* job_gc_interval */
-
 enum {
     GC_BATCH = 2048, /* objects of an entry */
     GC_ROUNDS = 1024 /* entries of a pass */
@@ -23,7 +21,6 @@ enum {
 struct gc_ages {
     int64_t eval_s, batch_eval_s, job_s, node_s;
 };
-extern const struct gc_ages gc_ages_default;
 
 /* What may go, from a snapshot; owned by ctx. NULL: nothing. Pure but for reading. *ret_due_ns: when
  * something else may go that has ended already; INT64_MAX: there is nothing. */

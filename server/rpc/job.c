@@ -74,15 +74,6 @@ pool_exists(struct state_txn *t, void *ctx, const char *pool)
     return found;
 }
 
-static const struct task_group *
-group_named(const struct job *job, const char *name)
-{
-    for (size_t i = 0; i < job->task_groups.n; i++)
-        if (str_eq(job->task_groups.v[i]->name, name))
-            return job->task_groups.v[i];
-    return NULL;
-}
-
 /* The JSON of an update says one at a time, which takes deployments. */
 static void
 warn_of_all_at_once(const void *ctx, const struct job *old, const struct job *job,
@@ -90,7 +81,7 @@ warn_of_all_at_once(const void *ctx, const struct job *old, const struct job *jo
 {
     bool runs = old != NULL && !old->stop && !job->stop && str_eq(job->type, JOB_SERVICE);
     for (size_t i = 0; runs && i < job->task_groups.n; i++) {
-        const struct task_group *tg = job->task_groups.v[i], *was = group_named(old, tg->name);
+        const struct task_group *tg = job->task_groups.v[i], *was = job_group(old, tg->name);
         if (was == NULL || was->count.v < 2 || tg->update->max_parallel.v == 0 ||
             tg->update->max_parallel.v >= was->count.v ||
             recon_change(old, job, tg) != CHANGE_DESTRUCTIVE)
@@ -173,16 +164,16 @@ preserve(void *ctx, struct job *job, const struct job *old, const struct job_reg
 {
     for (size_t g = 0; old != NULL && !old->stop && g < job->task_groups.n; g++) {
         struct task_group *tg = job->task_groups.v[g];
-        const struct task_group *was = group_named(old, tg->name);
+        const struct task_group *was = job_group(old, tg->name);
         if (was == NULL)
             continue;
         if (req->preserve_counts)
             tg->count = was->count;
-        for (size_t t = 0; req->preserve_resources && t < tg->tasks.n; t++)
-            for (size_t k = 0; k < was->tasks.n; k++)
-                if (str_eq(was->tasks.v[k]->name, tg->tasks.v[t]->name))
-                    tg->tasks.v[t]->resources =
-                        codec_clone(ctx, &type_resources, was->tasks.v[k]->resources);
+        for (size_t t = 0; req->preserve_resources && t < tg->tasks.n; t++) {
+            const struct task *task = group_task(was, tg->tasks.v[t]->name);
+            if (task != NULL)
+                tg->tasks.v[t]->resources = codec_clone(ctx, &type_resources, task->resources);
+        }
     }
 }
 

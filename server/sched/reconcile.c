@@ -59,15 +59,6 @@ recon_node_lost(const struct node_table *nodes, const struct allocation *a)
     return str_eq(st, NODE_DOWN) || str_eq(st, NODE_DISCONNECTED);
 }
 
-const struct task_group *
-recon_group(const struct job *job, const char *name)
-{
-    for (size_t i = 0; job != NULL && i < job->task_groups.n; i++)
-        if (str_eq(job->task_groups.v[i]->name, name))
-            return job->task_groups.v[i];
-    return NULL;
-}
-
 static bool
 str_map_equal(const struct str_map *a, const struct str_map *b)
 {
@@ -86,7 +77,7 @@ recon_change(const struct job *from, const struct job *to, const struct task_gro
         return CHANGE_DESTRUCTIVE;
     if (from->job_modify_index == to->job_modify_index && from->create_index == to->create_index)
         return CHANGE_NONE;
-    const struct task_group *old = recon_group(from, tg->name);
+    const struct task_group *old = job_group(from, tg->name);
     if (old == NULL || !codec_equal_but_inplace(&type_task_group, old, tg))
         return CHANGE_DESTRUCTIVE;
     /* the task's environment holds the job's metadata */
@@ -388,7 +379,7 @@ reconcile(const void *ctx, const struct recon_in *in)
 
     for (size_t i = 0; i < in->n_allocs; i++) {
         const struct allocation *a = in->allocs[i];
-        if (stopped || recon_group(in->job, a->task_group) == NULL)
+        if (stopped || job_group(in->job, a->task_group) == NULL)
             stop_all(out, in, a);
         else if (alloc_server_terminal(a) && !alloc_client_terminal(a) &&
                  recon_node_lost(in->nodes, a))

@@ -74,6 +74,5 @@ bool recon_node_lost(const struct node_table *nodes, const struct allocation *a)
 enum recon_change { CHANGE_NONE, CHANGE_INPLACE, CHANGE_DESTRUCTIVE };
 enum recon_change recon_change(const struct job *from, const struct job *to,
                                const struct task_group *tg);
-const struct task_group *recon_group(const struct job *job, const char *name);
 
 #endif

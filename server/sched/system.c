@@ -141,7 +141,7 @@ system_attempt(struct attempt *t)
     __auto_type desired = &t->out->annotations->desired_tg_updates;
     for (size_t i = 0; i < t->n_allocs; i++) {
         const struct allocation *a = t->allocs[i];
-        if (!stopped && recon_group(t->job, a->task_group) != NULL)
+        if (!stopped && job_group(t->job, a->task_group) != NULL)
             continue;
         bool lost = recon_node_lost(t->in->view->nodes, a);
         if (alloc_client_terminal(a) || (alloc_server_terminal(a) && !lost))

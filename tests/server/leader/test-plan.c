@@ -414,7 +414,7 @@ reaps(const struct str_list *l, const char *id)
 START_TEST(garbage)
 {
     struct world *w = world_new();
-    static const struct gc_ages none = {0};
+    static const struct gc_ages none = {0}, ages = {3600, 86400, 14400, 86400};
 
     put_eval(w, "old", JOB_SERVICE, EVAL_COMPLETE, 4000);
     put_eval(w, "young", JOB_SERVICE, EVAL_COMPLETE, 100);
@@ -425,9 +425,9 @@ START_TEST(garbage)
     struct allocation *a = existing(w, "a", "n1", 1, 0);
     w->txn = state_read_begin(w->state, w);
     int64_t due = 0;
-    struct intent_reap *r = gc_find(w, w->txn, &gc_ages_default, 1000000 * NS_PER_S, &due);
+    struct intent_reap *r = gc_find(w, w->txn, &ages, 1000000 * NS_PER_S, &due);
     /* the young one is the next */
-    ck_assert_int_eq(due, (1000000 - 100 + gc_ages_default.eval_s) * NS_PER_S);
+    ck_assert_int_eq(due, (1000000 - 100 + ages.eval_s) * NS_PER_S);
     ck_assert_uint_eq(r->evals.n, 1);
     ck_assert(reaps(&r->evals, "old"));
     ck_assert_uint_eq(r->allocs.n, 0);
@@ -443,7 +443,7 @@ START_TEST(garbage)
     state_put_alloc(t, ++w->index, a, 1);
     state_commit(t);
     w->txn = state_read_begin(w->state, w);
-    r = gc_find(w, w->txn, &gc_ages_default, 1000000 * NS_PER_S, &due);
+    r = gc_find(w, w->txn, &ages, 1000000 * NS_PER_S, &due);
     ck_assert(reaps(&r->evals, "eval-1") && reaps(&r->allocs, "a"));
     world_free(w);
 }
