@@ -458,13 +458,15 @@ banner(const struct run *run, const struct str_list *files)
 }
 
 /* Eight threads that mostly sleep: an arena for each would keep what its thread took at its busiest.
- * Big blocks go back when they are freed: a threshold that is set does not grow. */
+ * Big blocks go back when they are freed: a threshold that is set does not grow. Answers of lists are
+ * smaller: pages that come and go with each cost more than the answer; what a burst leaves goes back when
+ * it is over (net/loop_quiet.c). */
 static void
 tune_allocator(void)
 {
     (void)mallopt(M_ARENA_MAX, 2);
-    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    (void)mallopt(M_TRIM_THRESHOLD, 512 << 10);
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 2 << 20);
 }
 
 /* Ours is data_dir; the directories above it are somebody else's. */

@@ -120,7 +120,7 @@ put_name(struct writer *w, bool *any, const struct field *f)
         *p = ',';
         p += comma;
         *p++ = '"';
-        memcpy(p, f->wire, n);
+        copy_short(p, f->wire, n);
         p += n;
         *p++ = '"';
         *p++ = ':';

@@ -98,6 +98,29 @@ all_plain(uint64_t v)
     return ((v | (v - ones * 0x20) | (quote - ones) | (slash - ones)) & high) == 0;
 }
 
+/* How many bytes at the start are. */
+static size_t
+plain_prefix(const unsigned char *s, size_t n)
+{
+    size_t i = 0;
+    uint64_t v;
+    if (n >= sizeof(v)) {
+        for (; n - i >= sizeof(v); i += sizeof(v)) {
+            memcpy(&v, s + i, sizeof(v));
+            if (!all_plain(v))
+                break;
+        }
+        if (n - i < sizeof(v)) { /* the rest, with some before it once more */
+            memcpy(&v, s + n - sizeof(v), sizeof(v));
+            if (all_plain(v))
+                return n;
+        }
+    }
+    while (i < n && plain(s[i]))
+        i++;
+    return i;
+}
+
 void
 json_put_text(struct out *o, const char *str, size_t n)
 {
@@ -106,15 +129,12 @@ json_put_text(struct out *o, const char *str, size_t n)
         return;
     uint8_t *p = o->p;
     *p++ = '"';
-    size_t i = 0;
-    for (uint64_t v; n - i >= sizeof(v); i += sizeof(v), p += sizeof(v)) {
-        memcpy(&v, s + i, sizeof(v));
-        if (!all_plain(v))
-            break;
-        memcpy(p, &v, sizeof(v));
-    }
-    while (i < n && plain(s[i]))
-        *p++ = s[i++];
+    size_t i = plain_prefix(s, n);
+    if (n <= 64)
+        copy_short(p, s, i);
+    else
+        memcpy(p, s, i);
+    p += i;
     o->p = p;
     if (i < n)
         put_odd(o, s + i, n - i);

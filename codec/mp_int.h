@@ -97,6 +97,8 @@ mp_next(struct reader *r, struct token *t)
         return mp_count(r, t, K_ARRAY, c & 15);
     if (c < 0xc0)
         return mp_body(r, t, K_STR, c & 31);
+    if (c == 0xd9 && r->p < r->end)
+        return mp_body(r, t, K_STR, *r->p++);
     return mp_long_token(r, c, t);
 }
 

@@ -75,7 +75,13 @@ mp_long_token(struct reader *r, uint8_t c, struct token *t)
     size_t n = arg_size[c - 0xc0];
     if ((size_t)(r->end - r->p) < n)
         return mp_fail(r, t->at, "truncated");
-    uint64_t v = big_endian(r->p, n);
+    uint64_t v = 0;
+    if (n > 0 && (size_t)(r->end - r->p) >= sizeof(v)) {
+        memcpy(&v, r->p, sizeof(v));
+        v = __builtin_bswap64(v) >> (64 - 8 * n);
+    } else {
+        v = big_endian(r->p, n);
+    }
     r->p += n;
     switch (c) {
     case 0xc0:

@@ -50,6 +50,32 @@ out_need(struct out *o, size_t n)
     return true;
 }
 
+/* A short text to where there is room for it: without a call. */
+static inline void
+copy_short(uint8_t *to, const void *from, size_t n)
+{
+    const uint8_t *p = from;
+    uint64_t a, b;
+    uint32_t c, d;
+
+    if (n >= 8) {
+        for (size_t i = 0; i + 8 < n; i += 8) {
+            memcpy(&a, p + i, 8);
+            memcpy(to + i, &a, 8);
+        }
+        memcpy(&b, p + n - 8, 8);
+        memcpy(to + n - 8, &b, 8);
+    } else if (n >= 4) {
+        memcpy(&c, p, 4);
+        memcpy(&d, p + n - 4, 4);
+        memcpy(to, &c, 4);
+        memcpy(to + n - 4, &d, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            to[i] = p[i];
+    }
+}
+
 static inline void
 out_put(struct out *o, const void *p, size_t n)
 {

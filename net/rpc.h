@@ -70,6 +70,11 @@ const char *rpc_call_peer(const struct rpc_call *call); /* "10.0.0.7:4321", "loc
 void rpc_call_on_cancel(struct rpc_call *call, loop_fn *fn, void *arg);
 /* `resp` is of the method's response type; encoded before the function returns. */
 void rpc_reply(struct rpc_call *call, const void *resp);
+/* The same, but a caller in this process gets `resp` itself, which owns all that it refers to and is no
+ * larger than a frame. */
+void rpc_hand_over(struct rpc_call *call, const void *resp);
+/* The how many-th call of its connection it is in this turn of the loop. */
+unsigned rpc_call_in_turn(const struct rpc_call *call);
 void rpc_fail(struct rpc_call *call, const struct err *e);
 void rpc_failf(struct rpc_call *call, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -97,7 +102,7 @@ struct rpc_client;
 /* One connection to one of "host:port", made when there is a call to send; a broken one is remade
  * with jittered backoff, to the next server, only while calls wait. The list is copied. */
 struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, struct err *e);
-/* In process; the same frames are encoded and decoded, nothing is shared. */
+/* In process; the same frames are encoded and decoded, nothing is shared but what is handed over. */
 struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services, size_t n,
                              void *arg);
 /* What the other side may call, over the same connection. The table is borrowed. */

@@ -123,6 +123,14 @@ rpc_calls_answer(struct rpc_link *l, const struct rpc_head *h, const uint8_t *bo
     return true;
 }
 
+void
+rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp)
+{
+    struct rpc_pending *p = find(l, id);
+    if (p)
+        finish(p, NULL, resp);
+}
+
 /* --- the connection --- */
 
 void

@@ -92,6 +92,14 @@ send_here(void *arg, struct buf *frame)
     pump_put(c, &c->to_client, frame);
 }
 
+static void
+hand_here(void *arg, uint64_t id, const void *resp)
+{
+    struct rpc_client *c = arg;
+    if (!c->closed)
+        rpc_calls_hand(c->link, id, resp);
+}
+
 static size_t
 queued_there(void *arg)
 {
@@ -321,6 +329,7 @@ rpc_local(struct loop *l, const struct rpc_service *services, size_t n, void *ar
                                    .peer = "local",
                                    .local = true,
                                    .send = send_here,
+                                   .hand = hand_here,
                                    .queued = queued_here,
                                    .carrier = c};
     c->there = rpc_link_new(&cfg);

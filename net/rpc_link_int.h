@@ -26,6 +26,7 @@ struct rpc_link_config {
     const char *peer;
     bool local; /* the caller's clock is ours: its cancel ends a call, no second timer */
     void (*send)(void *carrier, struct buf *frame); /* takes the memory */
+    void (*hand)(void *carrier, uint64_t id, const void *resp); /* local: an answer as it is, at once */
     size_t (*queued)(void *carrier); /* bytes sent that wait; rpc_link_drained() tells of less */
     void (*wanted)(void *carrier); /* a call waits for the connection; NULL: there is one */
     void *carrier;
@@ -43,6 +44,8 @@ struct rpc_link {
     struct rpc_stream *first, *last; /* those with bytes to send that may be sent, by turns */
     uint64_t next_id; /* the last of a call that went out ... */
     uint64_t last_id; /* ... and the highest of one that came in */
+    int64_t turn_ms;  /* of the loop, as far as its clock tells ... */
+    unsigned in_turn; /* ... and the calls that came in it */
     const char *why; /* there is no connection, of the carrier; NULL */
 };
 
@@ -75,6 +78,7 @@ void rpc_serve_end(struct rpc_link *l); /* cancels all */
 /* rpc_calls.c */
 /* False: no such call was made. */
 bool rpc_calls_answer(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
+void rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp);
 void rpc_calls_up(struct rpc_link *l);
 void rpc_calls_down(struct rpc_link *l);
 void rpc_calls_end(struct rpc_link *l, int code, const char *why); /* completes all */

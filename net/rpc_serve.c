@@ -18,6 +18,7 @@ struct rpc_call {
     const struct rpc_method *method;
     const struct rpc_envelope *env;
     int64_t deadline_ms;
+    unsigned in_turn;
     const char *peer;
     struct timer *timer;
     struct rpc_stream *stream; /* until the handler takes it */
@@ -132,7 +133,10 @@ call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, st
     c->id = h->id;
     c->method = m;
     c->peer = l->cfg.peer;
-    c->deadline_ms = loop_now_ms(l->cfg.loop) + wait;
+    int64_t now = loop_now_ms(l->cfg.loop);
+    c->in_turn = l->in_turn = l->turn_ms == now ? l->in_turn + 1 : 1;
+    l->turn_ms = now;
+    c->deadline_ms = now + wait;
     if (m->flags & RPC_STREAM)
         c->stream = rpc_stream_new(l, m->id, c->id, false);
     HASH_ADD(hh, l->calls, id, sizeof(c->id), c);
@@ -208,6 +212,12 @@ rpc_call_envelope(const struct rpc_call *c)
     return c->env;
 }
 
+unsigned
+rpc_call_in_turn(const struct rpc_call *c)
+{
+    return c->in_turn;
+}
+
 int64_t
 rpc_call_deadline_ms(const struct rpc_call *c)
 {
@@ -274,6 +284,21 @@ rpc_reply(struct rpc_call *c, const void *resp)
             rpc_link_put(l, &b);
         }
     }
+    call_end(c);
+}
+
+void
+rpc_hand_over(struct rpc_call *c, const void *resp)
+{
+    struct rpc_link *l = c->link;
+
+    if (l == NULL || l->cfg.hand == NULL) {
+        rpc_reply(c, resp);
+        return;
+    }
+    ASSERT(!c->answered && !c->stream);
+    call_detach(c); /* the caller may close its link */
+    l->cfg.hand(l->cfg.carrier, c->id, resp);
     call_end(c);
 }
 

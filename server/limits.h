@@ -25,6 +25,8 @@ enum {
     FILTER_REGEX_MAX = 512,       /* bytes of its regular expressions */
     FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
     LIST_PART_BYTES = 64 << 10,   /* bytes of JSON at which a part of a list ends */
+    READ_HERE_BYTES = 16 << 10,   /* bytes of an object that is read where it is asked for, not by a worker */
+    READ_HERE_MAX = 32,           /* objects read so before others have a turn */
     LIST_PART_ROWS = 4096,        /* rows that are looked at for a part of a list */
     LIST_PART_NS = 10 * 1000 * 1000, /* ns of work for a part of a list */
     PAGE_TOKEN_MAX = 2200,        /* bytes of a next_token */

@@ -3,7 +3,8 @@
  * What the endpoints share. A call comes to endpoint_call() (endpoint.c), which does what all methods need
  * by the flags of their lines in api/schema/rpc.schema; then
  *
- *   read                   its row read_NAME is run: on a worker thread of the loop, with its own snapshot
+ *   read                   its row read_NAME is run: on a worker thread of the loop, with its own snapshot;
+ *                          one small object as JSON where the call came, if nobody waits for news
  *   write, local, client   its function call_NAME: on the loop thread
  *
  * A method whose row or function is missing does not link.
@@ -84,6 +85,7 @@ struct read {
     struct server_watch *watch;
     uint64_t waits_for; /* the print of the answer that was not news: another one is */
     bool last, cancelled;
+    bool here, too_large; /* run on the loop; what is asked for is too large for that */
 };
 
 /* Runs the row now, and again each time its tables (or its key) change while the index is not above
@@ -93,6 +95,8 @@ void read_start(struct server *s, struct rpc_call *call, const void *req, const 
 read_fn read_one, read_list;
 /* From the table of the row, lean where the answer is. */
 void *read_object(struct read *r, struct state_txn *t, enum state_table table, struct state_key key);
+/* Memory of the answer. */
+struct buf *read_buf(struct read *r, size_t max, size_t guess);
 /* How the objects of an answer in JSON are read. */
 struct lean *read_lean(struct read *r, const struct type *dst, const struct type *src);
 /* A response of the method's type with its Meta. */

@@ -12,7 +12,10 @@
 #include "common/str.h"
 #include "server/rpc/endpoint_int.h"
 
-enum { ROW_ROOM = 64 << 10 }; /* of a frame, for what is beside the rows */
+enum {
+    ROW_ROOM = 64 << 10, /* of a frame, for what is beside the rows */
+    ROW_BYTES = 8 << 10  /* of a part, for the row that ends it */
+};
 
 struct rows {
     struct read *r;
@@ -26,7 +29,7 @@ struct rows {
     int64_t end_ns;
     const char *whole; /* that was seen last */
     bool over, too_large;
-    struct buf json;
+    struct buf *json;
     struct object_list rows;
     void *ret; /* where they belong in the response */
 };
@@ -85,7 +88,7 @@ rows_begin(struct rows *l, struct read *r, struct err *e)
     l->max = r->list->per_page > 0 ? (uint64_t)r->list->per_page
                                    : r->list->per_page < 0 ? 0 : UINT64_MAX;
     l->end_ns = env_mono_ns(server_env(r->s)) + LIST_PART_NS;
-    buf_init(&l->json, RPC_FRAME_MAX - ROW_ROOM);
+    l->json = read_buf(r, RPC_FRAME_MAX - ROW_ROOM, r->list->part != 0 ? LIST_PART_BYTES + ROW_BYTES : 0);
     r->lean = read_lean(r, list->sub, whole);
     if (r->lean != NULL && whole == &type_allocation)
         l->job = lean_new(r->ctx, &type_job, &type_job, "Type Version CreateIndex", "");
@@ -117,11 +120,11 @@ end_before_this(struct rows *l)
     const char *id = text_at(l, l->id_at);
 
     if (r->row->order == ORDER_NS)
-        r->meta->next_token = mem_printf(r->ctx, "%s.%s", text_at(l, l->ns_at), id);
+        r->meta->next_token = mem_printf(r->meta, "%s.%s", text_at(l, l->ns_at), id);
     else if (r->row->order == ORDER_CREATE && str_empty(r->list->prefix))
-        r->meta->next_token = mem_printf(r->ctx, "%" PRIu64 ".%s", number_at(l, l->create_at), id);
+        r->meta->next_token = mem_printf(r->meta, "%" PRIu64 ".%s", number_at(l, l->create_at), id);
     else
-        r->meta->next_token = mem_strdup(r->ctx, id);
+        r->meta->next_token = mem_strdup(r->meta, id);
     l->over = true;
 }
 
@@ -130,7 +133,7 @@ static bool
 rows_see(struct rows *l, const void *whole)
 {
     l->whole = whole;
-    bool long_enough = l->json.len >= LIST_PART_BYTES || l->seen >= LIST_PART_ROWS ||
+    bool long_enough = l->json->len >= LIST_PART_BYTES || l->seen >= LIST_PART_ROWS ||
                        env_mono_ns(server_env(l->r->s)) > l->end_ns;
     if (!l->over && l->r->list->part != 0 && l->seen > 0 && long_enough)
         end_before_this(l);
@@ -162,16 +165,16 @@ rows_add(struct rows *l, struct state_txn *t, const void *row)
         list_add(l->r->ctx, l->rows, (void *)(uintptr_t)row);
     } else {
         unsigned pretty = l->r->list->part == 2 ? JSON_PRETTY : 0;
-        size_t before = l->json.len;
+        size_t before = l->json->len;
         if (l->r->lean != NULL)
-            lean_write_row(&l->json, l->r->lean, row, JSON_HIDE_SECRETS | pretty);
+            lean_write_row(l->json, l->r->lean, row, JSON_HIDE_SECRETS | pretty);
         else
-            json_encode_row(&l->json, l->type, row, JSON_HIDE_SECRETS | pretty);
-        if (buf_error(&l->json) == -ERR_CORRUPT)
+            json_encode_row(l->json, l->type, row, JSON_HIDE_SECRETS | pretty);
+        if (buf_error(l->json) == -ERR_CORRUPT)
             state_damaged(t, l->type->name);
-        if (buf_error(&l->json) != 0) { /* what was written of it goes again */
-            l->json.error = 0;
-            l->json.len = before;
+        if (buf_error(l->json) != 0) { /* what was written of it goes again */
+            l->json->error = 0;
+            l->json->len = before;
             l->too_large = m->n == 0;
             end_before_this(l);
             return;
@@ -188,12 +191,10 @@ rows_end(struct rows *l, struct state_txn *t, struct err *e)
     struct query_meta *m = r->meta;
 
     if (l->too_large) {
-        buf_done(&l->json);
         return err_set(e, -ERR_LIMIT, "'%s' alone is larger than %d MiB", m->next_token, RPC_FRAME_MAX >> 20);
     }
     if (r->list->part != 0)
-        m->rows = (struct bytes){mem_dup(r->ctx, l->json.data, l->json.len), l->json.len};
-    buf_done(&l->json);
+        m->rows = (struct bytes){l->json->data, l->json->len};
     memcpy(l->ret, &l->rows, sizeof(l->rows));
     r->index = state_index(t, r->row->tables);
     if (!str_empty(m->next_token))

@@ -9,7 +9,7 @@
 #include "common/num.h"
 #include "server/rpc/endpoint_int.h"
 
-enum { QUERY_TIME_DEFAULT_MS = 300000 };
+enum { QUERY_TIME_DEFAULT_MS = 300000, OBJECT_BYTES = 4096 };
 
 /* Under the context of this try, if there is one: a worker must not touch that of the call. */
 static void
@@ -32,6 +32,8 @@ read_answer(struct read *r)
         rpc_failf(call, -ERR_CANCELED, "canceled");
     else if (r->err != NULL)
         rpc_fail(call, r->err);
+    else if (r->meta != NULL && r->meta->rows.n > 0)
+        rpc_hand_over(call, r->resp);
     else
         rpc_reply(call, r->resp);
     talloc_free(ctx);
@@ -135,11 +137,43 @@ read_work(void *arg)
     gate_leave(r->gate);
 }
 
+static bool
+is_lean(const struct read *r)
+{
+    const struct read_row *row = r->row;
+
+    return r->list->part != 0 && row->needs != NULL && str_empty(r->list->filter) &&
+           (row->whole == NULL || !row->whole(r));
+}
+
+/* On the loop if it costs less than to ask a worker: one object of the snapshot, of which few are read in one
+ * turn, and none when all who wait are woken at once. */
+static bool
+read_here(struct read *r)
+{
+    if (r->row->run != read_one || !is_lean(r) || r->env->min_index != 0 ||
+        rpc_call_in_turn(r->call) > READ_HERE_MAX)
+        return false;
+    r->here = true;
+    read_work(r);
+    r->here = false;
+    if (r->too_large) {
+        talloc_free(r->ctx);
+        r->ctx = mem_ctx("read");
+    }
+    return !r->too_large;
+}
+
 static void
 read_try(struct read *r)
 {
     r->ctx = mem_ctx("read");
     r->index = r->print = 0;
+    if (read_here(r)) {
+        read_done(r);
+        return;
+    }
+    r->index = 0;
     env_work(server_env(r->s), read_work, read_done, r);
 }
 
@@ -202,14 +236,33 @@ read_resp(struct read *r)
     r->resp = type_new(r->ctx, r->method->resp);
     struct query_meta **meta = type_member(r->method->resp, r->resp, "Meta");
     if (meta != NULL)
-        *meta = r->meta;
+        *meta = talloc_steal(r->resp, r->meta);
     return r->resp;
 }
 
 void *
 read_object(struct read *r, struct state_txn *t, enum state_table table, struct state_key key)
 {
-    return state_get_lean(t, r->ctx, table, key, r->lean);
+    r->too_large = r->here && state_row_bytes(t, table, key) > READ_HERE_BYTES;
+    return !r->too_large ? state_get_lean(t, r->ctx, table, key, r->lean) : NULL;
+}
+
+static int
+buf_free(struct buf *b)
+{
+    buf_done(b);
+    return 0;
+}
+
+struct buf *
+read_buf(struct read *r, size_t max, size_t guess)
+{
+    struct buf *b = mem_new(r->meta, struct buf);
+
+    buf_init(b, max);
+    buf_reserve(b, guess);
+    talloc_set_destructor(b, buf_free);
+    return b;
 }
 
 struct lean *
@@ -218,36 +271,34 @@ read_lean(struct read *r, const struct type *dst, const struct type *src)
     static const char every[] = "ID Namespace CreateIndex ModifyIndex ";
     const struct read_row *row = r->row;
 
-    if (r->list->part == 0 || row->needs == NULL || !str_empty(r->list->filter) ||
-        (row->whole != NULL && row->whole(r)))
+    if (!is_lean(r))
         return NULL;
     return lean_new(r->ctx, dst, src, mem_printf(r->ctx, "%s%s", every, row->needs),
                     str_or(row->makes, ""));
 }
 
-/* The object as JSON, made here and not on the loop. False: it is too large, and goes as it is. */
+/* The object as JSON. False: it is too large, and goes as it is. */
 static bool
 put_json(struct read *r, struct state_txn *t, const struct type *type, const void *obj)
 {
     bool pretty = r->list->part == 2;
-    const char *value, *name = r->row->more != NULL ? r->row->more(obj, &value) : NULL;
-    auto_buf struct buf b = BUF_INIT(RPC_FRAME_MAX / 2);
-
     unsigned flags = JSON_HIDE_SECRETS | (pretty ? JSON_PRETTY : 0);
+    const char *value, *name = r->row->more != NULL ? r->row->more(obj, &value) : NULL;
+    struct buf *b = read_buf(r, RPC_FRAME_MAX / 2, OBJECT_BYTES);
+
     if (r->lean != NULL)
-        lean_write(&b, r->lean, obj, flags);
+        lean_write(b, r->lean, obj, flags);
     else
-        json_encode(&b, type, obj, flags);
-    if (buf_error(&b) == -ERR_CORRUPT)
+        json_encode(b, type, obj, flags);
+    if (buf_error(b) == -ERR_CORRUPT)
         state_damaged(t, type->name);
-    if (name != NULL &&
-        buf_error(&b) == 0) { /* before the last brace; no object of ours is empty */
-        b.len -= pretty ? 2 : 1;
-        buf_printf(&b, pretty ? ",\n    \"%s\": %s\n}" : ",\"%s\":%s}", name, value);
+    if (name != NULL && buf_error(b) == 0) { /* before the last brace; no object of ours is empty */
+        b->len -= pretty ? 2 : 1;
+        buf_printf(b, pretty ? ",\n    \"%s\": %s\n}" : ",\"%s\":%s}", name, value);
     }
-    if (buf_error(&b) != 0)
+    if (buf_error(b) != 0)
         return false;
-    r->meta->rows = (struct bytes){mem_dup(r->ctx, b.data, b.len), b.len};
+    r->meta->rows = (struct bytes){b->data, b->len};
     r->meta->n = 1;
     return true;
 }

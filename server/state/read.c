@@ -79,6 +79,14 @@ state_get_lean(struct state_txn *t, const void *ctx, enum state_table table, str
     return row_get(t, table, &k, &v) ? row_open(t, ctx, table, v, lean) : NULL;
 }
 
+size_t
+state_row_bytes(struct state_txn *t, enum state_table table, struct state_key key)
+{
+    struct key k = key_from(table_rows[table].key, &key);
+    struct slice v;
+    return row_get(t, table, &k, &v) ? v.n : 0;
+}
+
 bool
 state_has_job_at(struct state_txn *t, const char *ns, const char *id, uint64_t jmi)
 {

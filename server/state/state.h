@@ -72,6 +72,8 @@ void *state_get_row(struct state_txn *t, const void *ctx, enum state_table table
 /* The same, but only what `lean` needs is decoded, and its bytes are those of the snapshot (NULL: all is). */
 void *state_get_lean(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key,
                      struct lean *lean);
+/* As it is stored; 0: it is not there. */
+size_t state_row_bytes(struct state_txn *t, enum state_table table, struct state_key key);
 /* Ends the process: a row is not what its table holds. */
 _Noreturn void state_damaged(struct state_txn *t, const char *what);
 /* The type of each table's rows. */
