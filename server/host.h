@@ -4,9 +4,9 @@
  * writes, watches. It is below all of them; server.c, on top, puts them together and implements it.
  * Functions are called on the loop thread unless they say otherwise.
  *
- * Threads: the loop (endpoints, watches, completions), the core (server/core/core.h: raft_step, apply,
- * leader's machines), the log writer. A write travels
- *   server_propose -> core -> log (fsync, group commit) -> fsm apply -> done() on the loop
+ * Threads: the loop (endpoints, watches, completions); those of server/core/core.h: raft (consensus) and
+ * apply (state and leader's machines); the log writer. A write travels
+ *   server_propose -> raft -> log (fsync, group commit) -> raft -> apply -> done() on the loop
  * and is durable and readable (state_read_begin) when done() is called without error.
  */
 #ifndef PADDOCK_SERVER_HOST_H
@@ -78,6 +78,7 @@ bool server_leader_addr(const struct server *s, char *out, size_t size);
 struct server_figures {
     size_t evals_ready, evals_unacked, evals_pending, evals_waiting; /* of the broker */
     size_t evals_blocked, plans, heartbeats;
+    int64_t raft_turn_ns, apply_turn_ns; /* the longest so far of these threads; leading or not */
 };
 
 /* --- writes --- */
@@ -104,21 +105,23 @@ struct server_watch *server_watch(struct server *s, unsigned tables, uint64_t ke
 /* fn() does not come any more. NULL is fine. */
 void server_watch_cancel(struct server_watch *w);
 
-/* --- what follows the log while this server leads (leader/) ---
- * Called on the core thread; must not block. */
+/* --- what follows the log, above all while this server leads (leader/) ---
+ * Called on the apply thread; must not block. */
 struct leader_hooks {
+    /* Before everything else: the state as it was found. */
+    void (*on_open)(void *arg, struct state_txn *t);
     /* The first entry of our own term is applied: rebuild from state. */
     void (*on_leader)(void *arg, struct state_txn *t);
     void (*on_lose)(void *arg);
-    /* After the commit of the entry to the state, while leading, in log order, once per entry. `in`
+    /* After the commit of the entry to the state, leading or not, in log order, once per entry. `in`
      * and `res` live during the call. */
     void (*on_applied)(void *arg, uint64_t index, const struct intent *in,
                        const struct fsm_result *res);
-    /* After each batch of on_applied: a good place to hand out work. */
+    /* After each batch of on_applied, while leading: a good place to hand out work. */
     void (*on_batch)(void *arg);
 };
-/* Any thread: runs fn(arg) on the core thread, in order with applies. After server_stop began: not
- * run any more, `arg` stays with its owner. Returns false then. */
-bool server_post_core(struct server *s, void (*fn)(void *arg), void *arg);
+/* Any thread: runs fn(arg) on the apply thread, between two batches, behind what was posted before. After
+ * server_stop began: not run any more, `arg` stays with its owner. Returns false then. */
+bool server_post_apply(struct server *s, void (*fn)(void *arg), void *arg);
 
 #endif

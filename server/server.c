@@ -249,6 +249,7 @@ void
 server_figures(struct server *s, struct server_figures *ret)
 {
     leader_figures(s->leader, ret);
+    core_turns(s->core, &ret->raft_turn_ns, &ret->apply_turn_ns);
 }
 
 uint64_t
@@ -281,7 +282,7 @@ server_watch(struct server *s, unsigned tables, uint64_t key, uint64_t seen, int
 }
 
 bool
-server_post_core(struct server *s, void (*fn)(void *arg), void *arg)
+server_post_apply(struct server *s, void (*fn)(void *arg), void *arg)
 {
     return core_post(s->core, fn, arg);
 }

@@ -337,6 +337,8 @@ add_server(struct gauges *g, struct server *s)
     add(g, "nomad.nomad.blocked_evals.total_blocked", (double)f.evals_blocked);
     add(g, "nomad.nomad.plan.queue_depth", (double)f.plans);
     add(g, "nomad.nomad.heartbeat.active", (double)f.heartbeats);
+    add(g, "nomad.raft.thread.main.longest_ms", (double)f.raft_turn_ns / 1e6);
+    add(g, "nomad.raft.thread.fsm.longest_ms", (double)f.apply_turn_ns / 1e6);
     add(g, "nomad.raft.appliedIndex", (double)server_applied(s));
 }
 

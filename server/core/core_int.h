@@ -1,6 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What core.c (the step), thread.c (the thread around it) and open.c (opening, replay, snapshots) share.
+ * The core in two halves, each a thread with data of its own and an inbox that others fill. It takes all
+ * that is in it at once, works for a bounded turn (core_step, apply_step) and looks again.
+ *
+ *   raft half   core.c: consensus, log, entries that are in the log and not handed over. Larger entries
+ *               make no turn of it longer, but for the log's copy of them.
+ *   apply half  apply.c, snapshot.c: the state, what was handed over and is not applied, the leader's
+ *               hooks (controllers, live tables), local snapshots.
+ *
+ * To the raft half, in core_input:
+ *   proposals   of any thread, admitted at the door (queue.c), proposed in order, a bounded part per
+ *               turn. While the state waits for space (`short_of`) they stay in the inbox.
+ *   durable     from the log's writer.
+ *   snapshot    from the apply half: it is stored, the log may be cut.
+ * To the apply half, in apply_input:
+ *   entries     committed and durable here, in order of the log, each once, with the proposal that waits
+ *               for it. They are never taken back: what cannot be applied for want of space stays with
+ *               the apply half, which tries again. A configuration is told to consensus when it is
+ *               handed over; that needs no state. `begins` marks the barrier of our own leadership: once
+ *               that is applied, hooks hear on_leader. An entry that is replaced takes its mark with it.
+ *   lost        before all else: hooks hear on_lose, and no entry that is not applied has a proposal or
+ *               a mark any more (the raft half clears those of its list and of the inbox), so nothing of
+ *               the old leadership begins or completes after it. `leader` is false from the loss on; it
+ *               becomes true under the inbox's lock, and only when no loss is waiting there.
+ *   calls       core_post(): in order, between two batches; not while the state waits for space.
+ * Both read, without asking: `unapplied`, bytes in the log, which the raft half adds, and the apply half
+ * takes off behind the commit that makes `used` grow (who admits reads them in the other order, so that
+ * what is on its way is counted once at least); `reserve`, `disk_short`.
+ *
+ * Bounds: proposals by number and bytes at the door, until they are applied or failed, wherever they
+ * are. Stop: the door closes; the raft half proposes what it has and ends; the apply half applies what
+ * was handed over, runs its calls and ends; the log becomes durable; what is left completes with
+ * -ERR_CANCELED.
+ *
+ * Locks: an inbox's own, for moments; the apply half's before the raft half's.
  */
 #ifndef PADDOCK_SERVER_CORE_CORE_INT_H
 #define PADDOCK_SERVER_CORE_CORE_INT_H
@@ -13,7 +46,21 @@
 #include "server/raft/consensus.h"
 #include "server/raft/log.h"
 
+enum {
+    /* of one turn */
+    CORE_PROPOSE_N = 256,
+    CORE_PROPOSE_BYTES = 1 << 20,
+    CORE_APPLY_BATCH = 1024,
+    CORE_APPLY_BYTES = 1 << 20,
+    CORE_APPLY_CALLS = 16,
+    CORE_QUEUE_BYTES_MAX = 256 << 20, /* at the door */
+    /* A snapshot for want of space frees so much of the log and of the one before it, or is not tried. */
+    CORE_SPACE_RETRY_MS = 100,
+    CORE_SHORT_GAIN = 8 << 20,
+};
+
 struct proposal {
+    struct proposal *next;
     propose_fn *done;
     void *arg;
     struct buf data;
@@ -21,10 +68,8 @@ struct proposal {
     enum intent_room room;
 };
 
-/* One of both. */
-struct item {
-    struct item *next;
-    struct proposal *proposal;
+struct call {
+    struct call *next;
     void (*fn)(void *arg);
     void *arg;
 };
@@ -35,90 +80,175 @@ struct entry {
     uint64_t index;
     uint64_t term;
     enum record_type type;
-    void *data; /* owned */
+    bool begins;      /* our leadership, once it is applied */
+    const void *data; /* owned, or the proposal's */
     size_t n;
+    struct buf given; /* the proposal's data, which outlives it */
     struct proposal *proposal; /* ours, waiting; NULL: from the log or a peer */
+};
+
+/* First in, first out; *last is where the next one goes. */
+#define FIFO(T)     \
+    struct {        \
+        T *first;   \
+        T **last;   \
+    }
+#define fifo_init(l) ((l)->first = NULL, (l)->last = &(l)->first)
+#define fifo_add(l, x) (*(l)->last = (x), (l)->last = &(x)->next)
+/* The first one, which is there. */
+#define fifo_take(l)                            \
+    ({                                          \
+        __typeof__((l)->first) _x = (l)->first; \
+        if (((l)->first = _x->next) == NULL)    \
+            (l)->last = &(l)->first;            \
+        _x->next = NULL;                        \
+        _x;                                     \
+    })
+/* All of `from` behind what is in `l`. */
+#define fifo_join(l, from)                \
+    do {                                  \
+        if ((from)->first != NULL) {      \
+            *(l)->last = (from)->first;   \
+            (l)->last = (from)->last;     \
+        }                                 \
+        fifo_init(from);                  \
+    } while (0)
+
+typedef FIFO(struct proposal) proposals;
+typedef FIFO(struct call) calls;
+typedef FIFO(struct entry) entries;
+
+struct raft_half {
+    uint64_t id;
+    struct raft_log *log;
+    struct consensus *consensus;
+    /* what consensus starts from; dropped after core_begin() */
+    struct consensus_start start;
+    void *start_ctx;
+    int64_t now_ms;
+    enum consensus_role role;
+    bool role_new;  /* became leader: propose a barrier */
+    bool beginning; /* it is being proposed */
+    uint64_t commit;
+    uint64_t stored; /* durable here */
+    uint64_t handed; /* over to the apply half */
+    int64_t timeout_ms;
+    proposals todo;
+    entries tail; /* in the log, not handed over */
+    struct proposal *batch[CORE_PROPOSE_N];
+    size_t batch_n;
+};
+
+struct apply_half {
+    struct leader_hooks hooks;
+    void *hooks_arg;
+    int64_t now_ms;
+    int64_t space_ms; /* the state waits for space until then; 0: it does not */
+    bool opened;      /* hooks were told */
+    bool leading;     /* hooks were told */
+    uint64_t applied;
+    uint64_t applied_term;
+    struct peer_list conf; /* as of `applied` */
+    uint64_t conf_index;
+    entries todo;
+    calls calls;
+    /* local snapshots */
+    uint64_t since_snapshot;       /* entries, */
+    uint64_t bytes_since_snapshot; /* and their bytes, since one was begun */
+    size_t began_used;             /* what the state used then */
+    bool snapshotting;
+    pthread_t snapshot_thread;
 };
 
 struct core {
     struct core_opts o; /* strings owned */
-    uint64_t id;
-    struct raft_log *log;
-    struct state *state;
-    struct consensus *consensus;
     const struct env *env;
-    struct leader_hooks hooks;
-    void *hooks_arg;
-    /* what consensus starts from; dropped after core_begin() */
-    struct consensus_start start;
-    void *start_ctx;
-    /* of core_step() */
-    int64_t now_ms;
-    int64_t space_ms; /* the state waits for space until then; 0: it does not */
-    enum consensus_role role;
-    bool role_new;  /* became leader: propose a barrier */
-    bool leading;   /* hooks were told */
-    uint64_t barrier;
-    uint64_t commit;
-    uint64_t stored; /* durable here */
-    uint64_t applied;
-    uint64_t applied_term;
-    size_t unapplied; /* bytes of `entries` */
-    int64_t timeout_ms;
-    struct peer_list conf; /* as of `applied` */
-    uint64_t conf_index;
-    struct entry *entries;
-    struct entry **entries_last;
-    struct proposal *batch[256];
-    size_t batch_n;
-    /* local snapshots */
-    uint64_t since_snapshot;
-    uint64_t bytes_since_snapshot;
-    bool snapshotting;
-    bool disk_short;      /* work is refused, the disk is nearly full: a snapshot may make room */
-    uint64_t began_bytes; /* raft_log_bytes() when the last snapshot was begun, */
-    size_t began_used;    /* and what the state used then */
-    pthread_t snapshot_thread;
-    struct snapshot_job *job;
-    /* shared */
-    pthread_mutex_t mutex;
-    pthread_cond_t wake;
-    pthread_t thread;
-    bool started;
-    atomic_bool stopping; /* written with the lock held */
-    struct item *queue;
-    struct item **queue_last;
-    uint64_t durable;
-    bool durable_news;
-    size_t n_proposals;
-    size_t proposal_bytes;
+    struct state *state; /* written by the apply half */
+    struct raft_half raft;
+    struct apply_half apply;
+    /* both */
     atomic_bool leader;
-    atomic_bool short_of; /* space: committed entries wait */
+    atomic_bool stopping;
+    atomic_bool short_of;   /* space: committed entries wait. Written with the lock of `raft_in` held */
+    atomic_bool disk_short; /* work is refused, the disk is nearly full: a snapshot may make room */
+    atomic_size_t unapplied;
+    atomic_size_t used;
+    atomic_bool reserve;
+    atomic_int_fast64_t turn_ns[2]; /* the longest */
+    struct {
+        pthread_mutex_t mutex;
+        pthread_cond_t wake;
+        proposals proposals;
+        uint64_t durable;
+        bool durable_news;
+        struct consensus_snapshot *snapshot;
+        size_t n_proposals; /* admitted, and neither applied nor failed */
+        size_t proposal_bytes;
+    } raft_in;
+    struct {
+        pthread_mutex_t mutex;
+        pthread_cond_t wake;
+        entries entries;
+        calls calls;
+        bool lost;
+        bool look; /* disk_short is new */
+        bool last; /* nothing comes any more */
+    } apply_in;
+    pthread_t threads[2];
+    bool started[2];
 };
-
-/* A snapshot for want of space frees so much of the log and of the one before it, or is not tried. */
-enum { CORE_SPACE_RETRY_MS = 100, CORE_SHORT_GAIN = 8 << 20 };
 
 /* What has come in since the last step. */
 struct core_input {
-    struct item *items; /* the step frees them */
-    uint64_t durable;   /* 0: nothing new */
+    proposals proposals;                 /* the step takes them, */
+    struct consensus_snapshot *snapshot; /* and this */
+    uint64_t durable;                    /* 0: nothing new */
 };
-/* Takes what has come in, applies what is committed. Does not wait; the caller is the only one inside. */
-void core_step(struct core *c, int64_t now_ms, const struct core_input *in);
-/* Waits until there is something to step for; false when the core is to end. */
-bool core_wait(struct core *c, struct core_input *ret);
-/* False: the core is stopping, `it` stays the caller's. */
-bool core_enqueue(struct core *c, struct item *it);
-/* Completes what was proposed here and is not applied. */
-void core_fail_entries(struct core *c, int code, const char *why);
+struct apply_input {
+    entries entries; /* the step takes them, */
+    calls calls;     /* and these */
+    bool lost;
+};
 
-/* raft_log_opts.on_durable */
-void core_durable(void *arg, uint64_t index);
-/* consensus' on_update */
-void core_update(void *arg, const struct consensus_update *u);
 /* Before the first step: starts consensus from what was loaded. */
 void core_begin(struct core *c, int64_t now_ms);
+/* A turn of each half: it does not wait; the caller is the only one inside. */
+void core_step(struct core *c, int64_t now_ms, struct core_input *in);
+void apply_step(struct core *c, int64_t now_ms, struct apply_input *in);
+/* Waits until there is something to step for; false when the half is to end. */
+bool core_wait(struct core *c, struct core_input *ret);
+bool apply_wait(struct core *c, struct apply_input *ret);
+
+/* --- queue.c --- */
+struct completion;
+typedef FIFO(struct completion) completions;
+/* Frees the proposal; without `res` it failed. */
+void completions_add(struct core *c, completions *l, struct proposal *p, int code, const char *why,
+                     struct fsm_result *res);
+void completions_post(struct core *c, completions *l);
+void core_fail(struct core *c, struct proposal *p, int code, const char *why);
+/* What was proposed here and is in the list completes; nothing in it begins a leadership any more. */
+void core_disown(struct core *c, entries *l, completions *done, int code, const char *why);
+struct entry *entry_new(const struct record *r, struct proposal *p);
+void entries_free(entries *l);
+/* Between the halves. */
+void core_hand_over(struct core *c, entries *l);
+void core_lose(struct core *c, completions *done, const char *why);
+void core_snapshot_stored(struct core *c, struct consensus_snapshot *s);
+/* `leader` becomes true, unless this leadership is lost already. */
+void core_lead(struct core *c);
+/* The end: first nothing more is admitted, then nothing more is handed over. */
+void core_close_door(struct core *c);
+void core_nothing_comes(struct core *c);
+void core_short_of(struct core *c, bool yes);
+void core_look(struct core *c);
+/* raft_log_opts.on_durable */
+void core_durable(void *arg, uint64_t index);
+
+/* consensus' on_update */
+void core_update(void *arg, const struct consensus_update *u);
+/* What the state uses, for who admits writes. */
+void apply_measure(struct core *c);
 void core_maybe_snapshot(struct core *c);
 void core_join_snapshot(struct core *c);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The alarm: the core thread has no timers, the loop wakes it. One that fires early finds nothing due and is
+ * The alarm: the apply thread has no timers, the loop wakes it. One that fires early finds nothing due and is
  * set again.
  */
 #include "common/mem.h"
 #include "server/leader/leader_int.h"
 
 struct alarm {
-    int64_t at_ms; /* core thread: when the loop wakes us; INT64_MAX: never */
+    int64_t at_ms; /* apply thread: when the loop wakes us; INT64_MAX: never */
     struct timer *timer;
 };
 
@@ -31,7 +31,7 @@ alarm_fired(void *arg)
     struct leader *l = arg;
 
     l->alarm->timer = NULL;
-    server_post_core(l->s, alarm_core, l);
+    server_post_apply(l->s, alarm_core, l);
 }
 
 static void

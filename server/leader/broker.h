@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The evaluation broker: which evaluation is worked on next, and by whom. Pure: time comes in, what
- * to do comes out; the leader's core thread drives it. It can be rebuilt from the stored evaluations
+ * to do comes out; the leader's apply thread drives it. It can be rebuilt from the stored evaluations
  * at any time.
  *
  * Invariants: of one job at most one evaluation is ready or outstanding; an id that is known is not

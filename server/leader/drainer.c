@@ -20,7 +20,7 @@ enum {
 
 struct drainer {
     struct leader *l;
-    /* core thread */
+    /* apply thread */
     size_t draining; /* nodes, as of the last entry */
     bool news;       /* of them, or of allocations while there are some */
     /* loop thread */

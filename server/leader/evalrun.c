@@ -102,7 +102,7 @@ run_start(struct leader *l, const struct evaluation *e, uint64_t token)
     run_attempt(r);
 }
 
-/* --- answers of the log come on the loop; they are carried to the core thread --- */
+/* --- answers of the log come on the loop; they are carried to the apply thread --- */
 
 struct answer {
     struct run *run;
@@ -129,7 +129,7 @@ answer_loop(void *arg, const struct err *e, uint64_t index, struct fsm_result *r
     a->code = e ? e->code : 0;
     a->res = talloc_steal(a, res);
     /* after the stop nobody is left to hear it: the run goes with it */
-    if (!server_post_core(a->run->l->s, answer_core, a)) {
+    if (!server_post_apply(a->run->l->s, answer_core, a)) {
         run_free(a->run);
         talloc_free(a);
     }
@@ -239,7 +239,7 @@ run_work(void *arg)
     r->heavy = took > NS_PER_MS;
     note_time(r->out, took);
     state_read_end(TAKE(r->txn));
-    if (!server_post_core(r->l->s, run_scheduled, r))
+    if (!server_post_apply(r->l->s, run_scheduled, r))
         run_free(r);
 }
 

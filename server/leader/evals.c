@@ -155,7 +155,7 @@ capacity_of_row(struct leader *l, uint32_t row, uint64_t index)
     const struct node_facts *f = l->live->nodes->facts[row];
     char class[CLASS_TEXT];
 
-    if (f->takes_work)
+    if (l->leading && f->takes_work)
         blocked_capacity(l->blocked, class_name(f->node, class), index);
 }
 
@@ -181,7 +181,7 @@ seen_node(struct leader *l, const struct node *n, uint64_t index)
 }
 
 static void
-row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
+row_on_entry(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
 {
     for (size_t i = 0; i < res->purged_nodes.n; i++)
         live_node_gone(l->live, res->purged_nodes.v[i]);
@@ -193,6 +193,12 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const 
     if (in->reap != NULL)
         for (size_t i = 0; i < in->reap->allocs.n; i++)
             live_alloc_gone(l->live, in->reap->allocs.v[i], index);
+}
+
+static void
+row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
+{
+    (void)index;
     for (size_t i = 0; i < res->evals.n; i++)
         seen_eval(l, res->evals.v[i]);
     if (in->scheduler_config != NULL)
@@ -215,12 +221,17 @@ row_init(struct leader *l)
 }
 
 static void
+row_on_open(struct leader *l, struct state_txn *t)
+{
+    live_load(l->live, t);
+}
+
+static void
 row_on_leader(struct leader *l, struct state_txn *t)
 {
     auto_mem void *tmp = mem_ctx("load evaluations");
     struct state_iter *it = state_evals(t, tmp, NULL);
 
-    live_load(l->live, t);
     broker_pause(l->broker, state_scheduler_config(t, tmp)->pause_eval_broker);
     for (struct evaluation *e; (e = state_next(it, tmp)) != NULL; talloc_free(e)) {
         /* what became free between its snapshot and this election is not known: look again */
@@ -237,11 +248,12 @@ row_on_lose(struct leader *l)
     l->n_running = 0;
     broker_clear(l->broker);
     blocked_clear(l->blocked);
-    live_clear(l->live);
 }
 
 const struct controller evals_row = {
     .init = row_init,
+    .on_open = row_on_open,
+    .on_entry = row_on_entry,
     .on_leader = row_on_leader,
     .on_applied = row_on_applied,
     .on_batch = leader_work,

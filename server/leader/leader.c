@@ -36,7 +36,7 @@ end(void *arg)
         c->end(l);
 }
 
-/* --- hooks of the core thread, in log order --- */
+/* --- hooks of the apply thread, in log order --- */
 
 void
 leader_batch(void *arg)
@@ -47,6 +47,13 @@ leader_batch(void *arg)
         return;
     EACH_ROW(c, on_batch)
         c->on_batch(l);
+}
+
+static void
+on_open(void *arg, struct state_txn *t)
+{
+    EACH_ROW(c, on_open)
+        c->on_open(arg, t);
 }
 
 static void
@@ -65,10 +72,16 @@ on_leader(void *arg, struct state_txn *t)
 static void
 on_applied(void *arg, uint64_t index, const struct intent *in, const struct fsm_result *res)
 {
+    struct leader *l = arg;
+
     if (!res->changed)
         return;
+    EACH_ROW(c, on_entry)
+        c->on_entry(l, index, in, res);
+    if (!l->leading)
+        return;
     EACH_ROW(c, on_applied)
-        c->on_applied(arg, index, in, res);
+        c->on_applied(l, index, in, res);
 }
 
 static void
@@ -84,6 +97,7 @@ on_lose(void *arg)
 }
 
 const struct leader_hooks leader_hooks = {
+    .on_open = on_open,
     .on_leader = on_leader,
     .on_lose = on_lose,
     .on_applied = on_applied,

@@ -4,7 +4,7 @@
  * heartbeat timers, drainer, garbage collection. Rebuilt from state on election, dropped on its loss.
  *
  * server_new() calls leader_new() and gives leader_hooks to the core; server_stop() calls leader_stop()
- * before the core thread ends, and leader_free() after it has. Endpoints reach it by server_leader().
+ * before the core ends, and leader_free() after it has. Endpoints reach it by server_leader().
  */
 #ifndef PADDOCK_SERVER_LEADER_LEADER_H
 #define PADDOCK_SERVER_LEADER_LEADER_H

@@ -54,7 +54,7 @@ struct leader {
     const struct env *env;
     struct gate *gate;
     struct workers *workers;
-    atomic_size_t figures[FIGURES]; /* of the core thread, for metrics */
+    atomic_size_t figures[FIGURES]; /* of the apply thread, for metrics */
     atomic_bool retired;            /* loop thread sets it */
 
     bool leading;
@@ -81,8 +81,14 @@ struct leader {
 /* What the leader does besides placing: a file, and a row in leader.c. What it does not define is NULL. */
 struct controller {
     void (*init)(struct leader *l); /* with the server */
-    /* Core thread, as leader_hooks: rebuild from the state; an entry that changed something; after a batch of
-     * them, after on_leader and when the alarm rings; drop what was built. */
+    /* Apply thread, leading or not: the state as it was found; an entry that changed something. What follows
+     * the log by these (live tables) is there when an election is won. */
+    void (*on_open)(struct leader *l, struct state_txn *t);
+    void (*on_entry)(struct leader *l, uint64_t index, const struct intent *in,
+                     const struct fsm_result *res);
+    /* Apply thread, while leading: rebuild from the state; an entry that changed something, behind on_entry;
+     * after a batch of them, after on_leader and when the alarm rings; drop what was built. Each does a
+     * bounded part: the rest goes on by server_post_apply(). */
     void (*on_leader)(struct leader *l, struct state_txn *t);
     void (*on_applied)(struct leader *l, uint64_t index, const struct intent *in,
                        const struct fsm_result *res);
@@ -98,11 +104,11 @@ struct controller {
 #define CONTROLLER_DECLARE(n) extern const struct controller n##_row;
 CONTROLLERS(CONTROLLER_DECLARE)
 
-/* Core thread: on_batch of each row. */
+/* Apply thread: on_batch of each row. */
 void leader_batch(void *leader);
-/* Core thread: leader_batch() is called at this time, or before. */
+/* Apply thread: leader_batch() is called at this time, or before. */
 void leader_alarm(struct leader *l, int64_t at_ms);
-/* Core thread: a write that nobody waits for (owed.h). */
+/* Apply thread: a write that nobody waits for (owed.h). */
 void leader_owe(struct leader *l, const struct intent *in);
 
 /* Begins work on an evaluation that the broker handed out. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plan applier's judgement: what of a plan still holds against the live node table and the
- * newest state. Workers plan on snapshots that may be old; here, on the core thread, plans are
+ * newest state. Workers plan on snapshots that may be old; here, on the apply thread, plans are
  * checked one after the other, each after the commit of the one before, so that no node is ever
  * over-committed.
  *
@@ -30,7 +30,7 @@ struct plan_at {
 bool plan_part(const struct plan_result *all, size_t max, struct plan_at *at,
                struct plan_result *ret);
 
-/* `t`: a snapshot of now. Core thread. */
+/* `t`: a snapshot of now. Apply thread. */
 void plan_verify(const void *ctx, const struct live *live, struct state_txn *t,
                  const struct plan *plan, struct plan_verdict *ret);
 

@@ -25,24 +25,7 @@ struct live_mark {
     UT_hash_handle hh;
 };
 
-static int
-live_done(struct live *l)
-{
-    live_clear(l);
-    return 0;
-}
-
-struct live *
-live_new(const void *ctx)
-{
-    struct live *l = mem_new(ctx, struct live);
-
-    l->nodes = node_table_new(l);
-    talloc_set_destructor(l, live_done);
-    return l;
-}
-
-void
+static void
 live_clear(struct live *l)
 {
     struct live_alloc *a, *na;
@@ -59,6 +42,23 @@ live_clear(struct live *l)
     mem_free(l->nodes);
     l->nodes = node_table_new(l);
     l->n_draining = 0;
+}
+
+static int
+live_done(struct live *l)
+{
+    live_clear(l);
+    return 0;
+}
+
+struct live *
+live_new(const void *ctx)
+{
+    struct live *l = mem_new(ctx, struct live);
+
+    l->nodes = node_table_new(l);
+    talloc_set_destructor(l, live_done);
+    return l;
 }
 
 static void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The live node table of the leader, and the scheduler's view over the state. The live table follows
- * the log on the core thread (leader.c); a worker gets a snapshot of the state and a copy of the
+ * The live node table, and the scheduler's view over the state. The live table follows the log on the apply
+ * thread of every server, leading or not; a worker gets a snapshot of the state and a copy of the
  * table of the same moment.
  */
 #ifndef PADDOCK_SERVER_SCHED_VIEW_ADAPTER_H
@@ -10,7 +10,7 @@
 #include "server/sched/view.h"
 #include "server/state/state.h"
 
-/* --- live: core thread only --- */
+/* --- live: apply thread only --- */
 struct live {
     struct node_table *nodes;
     size_t n_draining; /* of them */
@@ -19,14 +19,13 @@ struct live {
 };
 
 struct live *live_new(const void *ctx);
-void live_clear(struct live *l);
 void live_load(struct live *l, struct state_txn *t);
 void live_node(struct live *l, const struct node *n);
 void live_node_gone(struct live *l, const char *id);
 /* The allocation as stored now, at `index`. */
 void live_alloc(struct live *l, const struct allocation *a, uint64_t index);
 void live_alloc_gone(struct live *l, const char *id, uint64_t index);
-/* Index of the last change of an allocation on the node, or of the node; 0: none since election. */
+/* Index of the last change of an allocation on the node, or of the node; 0: none since the start. */
 uint64_t live_changed(const struct live *l, const char *node_id);
 
 /* The allocation is counted on that node; *ret_u is what it holds. */

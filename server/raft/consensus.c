@@ -321,6 +321,19 @@ entries_free(struct raft_entry *e, bool batch)
     raft_free(e);
 }
 
+/* Borrowed: submitted entries stay ours, and the library reads their data where it is a configuration. */
+static struct raft_entry *
+entries_lent(const struct record *r, size_t n, uint64_t term)
+{
+    struct raft_entry *e = raft_malloc(n * sizeof(*e));
+    ASSERT(e != NULL);
+    for (size_t i = 0; i < n; i++)
+        e[i] = (struct raft_entry){.term = term,
+                                   .type = type_in(r[i].type),
+                                   .buf = {.base = (void *)(uintptr_t)r[i].data, .len = r[i].n}};
+    return e;
+}
+
 static int
 metadata_in(const struct consensus_snapshot *s, struct raft_snapshot_metadata *m)
 {
@@ -381,10 +394,10 @@ consensus_propose(struct consensus *c, int64_t now, const struct record *r, size
         return -ERR_NOT_LEADER;
     ASSERT(n > 0);
     struct raft_event ev = event(RAFT_SUBMIT, now);
-    ev.submit.entries = entries_in(r, n, c->r.current_term, true);
+    ev.submit.entries = entries_lent(r, n, c->r.current_term);
     ev.submit.n = (unsigned)n;
     int rc = step(c, &ev);
-    entries_free(ev.submit.entries, true);
+    entries_free(ev.submit.entries, false);
     return rc;
 }
 
@@ -733,18 +746,6 @@ enum consensus_role
 consensus_role(const struct consensus *c)
 {
     return role_of(c->r.state);
-}
-
-uint64_t
-consensus_term(const struct consensus *c)
-{
-    return c->r.current_term;
-}
-
-uint64_t
-consensus_last(const struct consensus *c)
-{
-    return raft_last_index((struct raft *)(uintptr_t)&c->r);
 }
 
 const struct peer_list *

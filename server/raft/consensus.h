@@ -4,7 +4,7 @@
  * out (on_update, synchronously, in order); it does no I/O and reads no clock. consensus.c alone
  * includes <raft.h>, so the core can be replaced.
  *
- * The owner of a struct consensus (the core thread) does what an update says, in this order: make term
+ * The owner of a struct consensus (the raft thread) does what an update says, in this order: make term
  * and vote durable; truncate and append entries (durable later: consensus_persisted); send messages;
  * apply entries that are committed *and* persisted; arm the timer.
  *
@@ -143,8 +143,6 @@ int consensus_change(struct consensus *c, int64_t now, const struct peer_list *c
 int consensus_transfer(struct consensus *c, int64_t now, uint64_t id);
 
 enum consensus_role consensus_role(const struct consensus *c);
-uint64_t consensus_term(const struct consensus *c);
-uint64_t consensus_last(const struct consensus *c);
 /* Servers in the current configuration, borrowed until the next call. */
 const struct peer_list *consensus_peers(struct consensus *c);
 

@@ -50,7 +50,6 @@ struct raft_log {
     struct raft_log_opts opts;
     uint64_t first;
     uint64_t last;
-    uint64_t bytes;
     struct hard hard;
     /* segments, oldest first; the last one is written to by the writer */
     struct segment *segs;
@@ -636,12 +635,6 @@ raft_log_vote(const struct raft_log *l)
     return l->hard.vote;
 }
 
-uint64_t
-raft_log_bytes(const struct raft_log *l)
-{
-    return l->bytes;
-}
-
 int
 raft_log_room(const struct raft_log *l, size_t elsewhere, struct err *e)
 {
@@ -680,7 +673,6 @@ raft_log_append(struct raft_log *l, const struct record *r)
     l->queue_last = r->index;
     pthread_mutex_unlock(&l->mutex);
     l->last = r->index;
-    l->bytes += record_size(r->n);
 }
 
 void

@@ -6,8 +6,8 @@
  * until there is some; any other failed write, and every failed sync, ends the process: after a failed
  * fsync nobody knows what is on disk.
  *
- * Threads: open, replay, set_hard and close on the owner's (core) thread; append, truncate and compact
- * on the core thread; on_durable is called on the writer thread with the log's lock held and only posts.
+ * Threads: open, replay, set_hard and close on the owner's (raft) thread; append, truncate and compact
+ * on the raft thread; on_durable is called on the writer thread with the log's lock held and only posts.
  */
 #ifndef PADDOCK_SERVER_RAFT_LOG_H
 #define PADDOCK_SERVER_RAFT_LOG_H
@@ -61,7 +61,5 @@ void raft_log_compact(struct raft_log *l, uint64_t index);
 int raft_log_room(const struct raft_log *l, size_t elsewhere, struct err *e);
 /* A segment is in reserve: what ends work can still be written when the disk is full. */
 bool raft_log_spare(const struct raft_log *l);
-/* Bytes of entries appended since open. */
-uint64_t raft_log_bytes(const struct raft_log *l);
 
 #endif

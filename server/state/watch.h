@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Parked blocking queries (server_watch() of server.h): an entry in a table on the loop, no thread.
- * The core thread calls watches_changed() after each commit; the loop is only bothered when somebody
+ * The apply thread calls watches_changed() after each commit; the loop is only bothered when somebody
  * waits.
  */
 #ifndef PADDOCK_SERVER_STATE_WATCH_H
@@ -18,7 +18,7 @@ struct watches *watches_new(const struct env *env);
 void watches_stop(struct watches *w);
 /* After the last posted function of the core has run. */
 void watches_free(struct watches *w);
-/* Core thread. */
+/* Apply thread. */
 void watches_changed(void *w, uint64_t index, const struct state_change *v, size_t n);
 
 struct server_watch *watches_park(struct watches *w, unsigned tables, uint64_t key, uint64_t seen,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core thread: propose -> durable -> applied -> readable; restart; crash; snapshots.
+ * The core: propose -> durable -> applied -> readable; restart; crash; snapshots.
  */
 #include <dirent.h>
 #include <errno.h>

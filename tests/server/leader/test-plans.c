@@ -369,7 +369,7 @@ END_TEST
 
 /* --- losing and winning --- */
 
-/* Core thread: as if another server had led for a moment. */
+/* Apply thread: as if another server had led for a moment. */
 static void
 lose_and_win(void *arg)
 {
@@ -413,7 +413,7 @@ START_TEST(who_loses_and_wins_is_as_a_new_leader)
         struct intent *in = job_intent(mem_printf(f, "job-%d", i), 10);
         server_propose(f->s, in, written, &done[i]);
         mem_free(in);
-        ck_assert(server_post_core(f->s, lose_and_win, f));
+        ck_assert(server_post_apply(f->s, lose_and_win, f));
         run_for(f, i % 4);
     }
     for (int i = 0; i < JOBS; i++) {

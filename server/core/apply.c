@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The apply half of the core (core_int.h): apply_step(), from entries that were handed over to
+ * completions, a transaction per batch, then the leader's hooks. Nothing here waits or looks at a
+ * clock.
+ */
+#include "common/log.h"
+#include "common/mem.h"
+#include "server/core/core_int.h"
+
+/* --- leadership --- */
+
+static void
+lose(struct core *c)
+{
+    struct apply_half *a = &c->apply;
+    completions done;
+    fifo_init(&done);
+    if (a->leading && a->hooks.on_lose != NULL)
+        a->hooks.on_lose(a->hooks_arg);
+    a->leading = false;
+    core_disown(c, &a->todo, &done, -ERR_NOT_LEADER,
+                "the leadership was lost; the write may still be committed");
+    completions_post(c, &done);
+}
+
+typedef void state_hook(void *arg, struct state_txn *t);
+
+static void
+tell_state(struct core *c, state_hook *hook)
+{
+    if (hook == NULL)
+        return;
+    auto_mem void *tmp = mem_ctx("hook");
+    struct state_txn *t = state_read_begin(c->state, tmp);
+    hook(c->apply.hooks_arg, t);
+    state_read_end(t);
+}
+
+static void
+begin_leading(struct core *c, uint64_t term)
+{
+    ASSERT(!c->apply.leading);
+    c->apply.leading = true;
+    core_lead(c);
+    tell_state(c, c->apply.hooks.on_leader);
+    log_info("core", "leading", "term", LOG_U64(term), "index", LOG_U64(c->apply.applied), NULL);
+}
+
+/* --- a batch --- */
+
+struct batch {
+    completions done;
+    struct entry *v[CORE_APPLY_BATCH];
+    struct intent *in[CORE_APPLY_BATCH];
+    struct fsm_result *res[CORE_APPLY_BATCH];
+    size_t n;
+    size_t bytes;
+};
+
+static void
+apply_one(struct state_txn *t, struct batch *b, size_t i)
+{
+    struct entry *en = b->v[i];
+    if (en->type == RECORD_COMMAND) {
+        struct err e = ERR_INIT;
+        void *obj = NULL;
+        int rc = mp_decode_strict(en, &type_intent, en->data, en->n, BUDGET(SIZE_MAX), &obj, &e);
+        if (rc < 0) {
+            /* applied as nothing, or in part, the state would not be that of the others any more */
+            const char *why =
+                rc == -ERR_UNSUPPORTED
+                    ? "an entry of the Raft log is of a newer release, which knows its "
+                      "intent: upgrade this server to that release"
+                    : "an entry of the Raft log does not decode";
+            log_error("core", why, "index", LOG_U64(en->index), "error", e.text, NULL);
+            log_fatal_exit();
+        }
+        b->in[i] = obj;
+        b->res[i] = fsm_apply(NULL, t, en->index, obj);
+    }
+    state_set_applied(t, en->index, en->term);
+}
+
+static void
+batch_hooks(struct core *c, struct batch *b)
+{
+    struct apply_half *a = &c->apply;
+    bool any = false;
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->res[i] == NULL)
+            continue;
+        any = true;
+        if (a->hooks.on_applied != NULL)
+            a->hooks.on_applied(a->hooks_arg, b->v[i]->index, b->in[i], b->res[i]);
+    }
+    if (any && a->leading && a->hooks.on_batch != NULL)
+        a->hooks.on_batch(a->hooks_arg);
+}
+
+static void
+take_conf(struct core *c, const struct entry *en)
+{
+    struct apply_half *a = &c->apply;
+    mem_free(a->conf.v);
+    if (consensus_conf_decode(c, en->data, en->n, &a->conf) == 0)
+        a->conf_index = en->index;
+}
+
+static void
+batch_finish(struct core *c, struct batch *b)
+{
+    uint64_t begins = 0; /* the term */
+    batch_hooks(c, b);
+    for (size_t i = 0; i < b->n; i++) {
+        struct entry *en = b->v[i];
+        c->apply.since_snapshot++;
+        c->apply.bytes_since_snapshot += en->n;
+        begins = en->begins ? en->term : begins;
+        if (en->type == RECORD_CONFIG)
+            take_conf(c, en);
+        if (en->proposal != NULL)
+            completions_add(c, &b->done, TAKE(en->proposal), 0, NULL, TAKE(b->res[i]));
+        mem_free(b->res[i]);
+        mem_free(b->v[i]);
+    }
+    completions_post(c, &b->done);
+    if (begins != 0)
+        begin_leading(c, begins);
+}
+
+static struct batch *
+batch_take(struct core *c)
+{
+    struct apply_half *a = &c->apply;
+    if (a->todo.first == NULL)
+        return NULL;
+    struct batch *b = mem_new(NULL, struct batch);
+    fifo_init(&b->done);
+    while (a->todo.first != NULL && b->n < CORE_APPLY_BATCH && b->bytes < CORE_APPLY_BYTES) {
+        struct entry *en = fifo_take(&a->todo);
+        ASSERT(en->index == a->applied + 1 + b->n);
+        b->bytes += en->n;
+        b->v[b->n++] = en;
+    }
+    return b;
+}
+
+/* The batch could not be applied: a later step does, or the next start. */
+static void
+batch_give_back(struct core *c, struct batch *b)
+{
+    entries l;
+    fifo_init(&l);
+    for (size_t i = 0; i < b->n; i++)
+        fifo_add(&l, b->v[i]);
+    fifo_join(&l, &c->apply.todo);
+    fifo_join(&c->apply.todo, &l);
+    mem_free(b);
+}
+
+void
+apply_measure(struct core *c)
+{
+    size_t used, max;
+    state_usage(c->state, &used, &max);
+    atomic_store(&c->used, used);
+    atomic_store(&c->reserve, state_reserve(c->state));
+}
+
+/* All of it in one transaction: 0, or -ENOSPC when nothing of it was done. */
+static int
+batch_apply(struct core *c, struct batch *b, const void *ctx)
+{
+    ASSERT(b->n > 0 && b->v[0]->index == c->apply.applied + 1);
+    struct state_txn *t = state_write_begin(c->state, ctx);
+    for (size_t i = 0; i < b->n; i++)
+        apply_one(t, b, i);
+    size_t n = 0;
+    const struct state_change *ch = state_changes(t, &n);
+    struct state_change *copy = n > 0 ? mem_dup(ctx, ch, n * sizeof(*ch)) : NULL;
+    int rc = state_commit(t);
+    for (size_t i = 0; rc < 0 && i < b->n; i++) {
+        mem_free(b->res[i]);
+        mem_free(b->in[i]);
+    }
+    if (rc < 0)
+        return rc;
+    apply_measure(c);
+    atomic_fetch_sub(&c->unapplied, b->bytes);
+    c->apply.applied = b->v[b->n - 1]->index;
+    c->apply.applied_term = b->v[b->n - 1]->term;
+    if (n > 0 && c->o.on_changes != NULL)
+        c->o.on_changes(c->o.on_changes_arg, c->apply.applied, copy, n);
+    return 0;
+}
+
+/* When the disk of the state is full, what is committed is applied when there is space again. */
+static void
+apply_batch(struct core *c)
+{
+    struct apply_half *a = &c->apply;
+    struct batch *b = a->now_ms >= a->space_ms ? batch_take(c) : NULL;
+    if (b == NULL)
+        return;
+    auto_mem void *tmp = mem_ctx("apply batch");
+    int rc = batch_apply(c, b, tmp);
+    if (rc < 0) {
+        batch_give_back(c, b);
+        a->space_ms = a->now_ms + CORE_SPACE_RETRY_MS;
+        if (!c->short_of)
+            log_error("core", "the state waits for space; new writes are refused", "dir", c->o.dir,
+                      "error", err_name(rc), NULL);
+        core_short_of(c, true);
+        return;
+    }
+    a->space_ms = 0;
+    if (c->short_of) {
+        core_short_of(c, false);
+        log_info("core", "the state has space again", "dir", c->o.dir, NULL);
+    }
+    batch_finish(c, b);
+    mem_free(b);
+}
+
+/* --- a step --- */
+
+static void
+run_calls(struct core *c)
+{
+    struct apply_half *a = &c->apply;
+    for (int i = 0; i < CORE_APPLY_CALLS && a->calls.first != NULL; i++) {
+        struct call *k = fifo_take(&a->calls);
+        k->fn(k->arg);
+        mem_free(k);
+    }
+}
+
+void
+apply_step(struct core *c, int64_t now_ms, struct apply_input *in)
+{
+    struct apply_half *a = &c->apply;
+    a->now_ms = now_ms;
+    if (!a->opened)
+        tell_state(c, a->hooks.on_open);
+    a->opened = true;
+    if (in->lost)
+        lose(c);
+    fifo_join(&a->todo, &in->entries);
+    fifo_join(&a->calls, &in->calls);
+    if (a->space_ms == 0 || c->stopping)
+        run_calls(c);
+    apply_batch(c);
+    core_maybe_snapshot(c);
+}
