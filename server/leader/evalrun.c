@@ -235,6 +235,8 @@ run_work(void *arg)
     r->snapshot_index = v.view.index;
     int64_t start = env_mono_ns(r->l->env);
     r->out = sched_attempt(r->ctx, &in);
+    if (r->out->plan != NULL)
+        plan_sort(r->out->plan);
     int64_t took = env_mono_ns(r->l->env) - start;
     r->heavy = took > NS_PER_MS;
     note_time(r->out, took);
@@ -351,33 +353,53 @@ run_propose_part(struct run *r)
     return true;
 }
 
-/* Checks the best waiting plan and puts what holds into the log. One at a time: the next one is
- * checked against what this one leaves. */
+/* A part of the check; then what holds goes into the log. */
+static void
+run_check(void *arg)
+{
+    struct run *r = arg;
+    struct leader *l = r->l;
+    struct plan_verdict v;
+
+    if (run_stale(r))
+        return;
+    struct state_txn *t = state_read_begin(server_state(l->s), r->ctx);
+    bool done = plan_check_step(r->check, t, PLAN_STEP, &v);
+    state_read_end(t);
+    if (!done) {
+        if (!server_post_apply(l->s, run_check, r))
+            run_free(r);
+        return;
+    }
+    if (v.rejected.n > 0)
+        log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id", v.rejected.v[0],
+                  "why", v.why, NULL);
+    r->conflicts = v.rejected.n > 0;
+    r->refused = r->progress = false;
+    if (v.result == NULL) {
+        l->plan_busy = false;
+        run_plan_result(r, true, false);
+        next_plan(l);
+        return;
+    }
+    r->verdict = v.result;
+    r->at = (struct plan_at){0};
+    r->part_max = r->out->plan->all_at_once ? SIZE_MAX : PLAN_PART_MAX;
+    l->plan_busy = run_propose_part(r);
+}
+
+/* Checks the best waiting plan. One at a time: the next one is checked against what this one leaves. */
 static void
 next_plan(struct leader *l)
 {
-    while (!l->plan_busy && l->plans != NULL && !atomic_load(&l->retired)) {
-        struct run *r = l->plans;
-        struct plan_verdict v;
-        l->plans = r->next;
-        r->next = NULL;
-        struct state_txn *t = state_read_begin(server_state(l->s), r->ctx);
-        plan_verify(r->ctx, l->live, t, r->out->plan, &v);
-        state_read_end(t);
-        if (v.rejected.n > 0)
-            log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id",
-                      v.rejected.v[0], "why", v.why, NULL);
-        r->conflicts = v.rejected.n > 0;
-        r->refused = r->progress = false;
-        if (v.result == NULL) {
-            run_plan_result(r, true, false);
-            continue;
-        }
-        r->verdict = v.result;
-        r->at = (struct plan_at){0};
-        r->part_max = r->out->plan->all_at_once ? SIZE_MAX : PLAN_PART_MAX;
-        l->plan_busy = run_propose_part(r);
-    }
+    struct run *r = l->plans;
+
+    if (l->plan_busy || r == NULL || atomic_load(&l->retired))
+        return;
+    l->plans = TAKE(r->next);
+    l->plan_busy = true;
+    r->check = plan_check_new(r->ctx, l->live, r->out->plan);
+    run_check(r);
 }
 
 /* --- the end --- */

@@ -22,13 +22,24 @@ struct part {
     bool dropped;
 };
 
-struct verify {
+/* The parts of one node: v[from .. to). */
+struct span {
+    size_t from, to;
+    bool rejected;
+};
+
+struct plan_check {
     const void *ctx;
     const struct live *live;
-    struct state_txn *txn;
+    struct state_txn *txn; /* of this step */
     const struct plan *plan;
     struct part *v; /* sorted by node */
     size_t n;
+    struct span *spans;
+    size_t n_spans;
+    size_t checked;       /* of the spans */
+    struct plan_at at;    /* what is loaded of the plan */
+    const char *why;      /* of the first rejection */
     struct stop_at *stops; /* sorted by id; made for the first rejection */
 };
 
@@ -38,44 +49,63 @@ struct stop_at {
     size_t span, part;
 };
 
-/* The parts of one node: v[from .. to). */
-struct span {
-    size_t from, to;
-    bool rejected;
-};
-
 static int
-part_cmp(const void *pa, const void *pb)
+alloc_cmp(const void *pa, const void *pb)
 {
-    const struct part *a = pa, *b = pb;
-    int c = strcmp(str_or(a->a->node_id, ""), str_or(b->a->node_id, ""));
+    const struct allocation *a = *(struct allocation *const *)pa, *b = *(struct allocation *const *)pb;
+    int c = strcmp(str_or(a->node_id, ""), str_or(b->node_id, ""));
 
-    if (c != 0)
-        return c;
-    if (a->stop != b->stop)
-        return a->stop ? -1 : 1;
-    return strcmp(a->a->id, b->a->id);
+    return c != 0 ? c : strcmp(a->id, b->id);
 }
 
-static void
-parts_load(struct verify *v)
+void
+plan_sort(struct plan *p)
 {
-    const struct allocation_list *stops = &v->plan->node_update, *places = &v->plan->node_allocation;
-    struct usage u;
+    if (p->node_update.n > 0)
+        qsort(p->node_update.v, p->node_update.n, sizeof(*p->node_update.v), alloc_cmp);
+    if (p->node_allocation.n > 0)
+        qsort(p->node_allocation.v, p->node_allocation.n, sizeof(*p->node_allocation.v), alloc_cmp);
+}
 
-    v->v = mem_array(v->ctx, struct part, stops->n + places->n);
-    for (size_t i = 0; i < stops->n; i++)
-        v->v[v->n++] = (struct part){.a = stops->v[i], .stop = true};
-    for (size_t i = 0; i < places->n; i++)
-        v->v[v->n++] = (struct part){
-            .a = places->v[i],
-            .existing = live_holds(v->live, places->v[i]->id, places->v[i]->node_id, &u),
-        };
-    qsort(v->v, v->n, sizeof(*v->v), part_cmp);
+static const char *
+node_at(const struct allocation_list *l, size_t i)
+{
+    return i < l->n ? str_or(l->v[i]->node_id, "") : NULL;
+}
+
+/* The next change of two sorted lists, node by node, stops first; `at` moves behind it. NULL: no more. */
+static struct allocation *
+next_change(const struct allocation_list *stops, const struct allocation_list *places, struct plan_at *at,
+            bool *ret_stop)
+{
+    const char *s = node_at(stops, at->stops), *p = node_at(places, at->places);
+
+    if (s == NULL && p == NULL)
+        return NULL;
+    *ret_stop = p == NULL || (s != NULL && strcmp(s, p) <= 0);
+    return *ret_stop ? stops->v[at->stops++] : places->v[at->places++];
+}
+
+/* The next change becomes a part of its span; false: there is none. */
+static bool
+part_load(struct plan_check *v)
+{
+    struct usage u;
+    bool stop;
+    struct allocation *a = next_change(&v->plan->node_update, &v->plan->node_allocation, &v->at, &stop);
+
+    if (a == NULL)
+        return false;
+    if (v->n == 0 || !str_eq(a->node_id, v->v[v->n - 1].a->node_id))
+        v->spans[v->n_spans++].from = v->n;
+    v->v[v->n++] = (struct part){
+        .a = a, .stop = stop, .existing = !stop && live_holds(v->live, a->id, a->node_id, &u)};
+    v->spans[v->n_spans - 1].to = v->n;
+    return true;
 }
 
 static bool
-stopped_here(const struct verify *v, const struct span *s, const char *id)
+stopped_here(const struct plan_check *v, const struct span *s, const char *id)
 {
     for (size_t i = s->from; i < s->to && v->v[i].stop; i++)
         if (!v->v[i].dropped && str_eq(v->v[i].a->id, id))
@@ -128,7 +158,7 @@ take_cores(uint64_t *used, const struct allocation *a)
 
 /* Ports and cores, exactly: against every allocation that holds something on the node. */
 static const char *
-exact_check(struct verify *v, const struct span *s, const struct node *n)
+exact_check(struct plan_check *v, const struct span *s, const struct node *n)
 {
     auto_mem void *tmp = mem_ctx("plan");
     struct ports *ports = ports_new(tmp, n);
@@ -156,7 +186,7 @@ exact_check(struct verify *v, const struct span *s, const struct node *n)
 
 /* Whether what the plan adds fits what is left. */
 static const char *
-fit_check(struct verify *v, const struct span *s, uint32_t row)
+fit_check(struct plan_check *v, const struct span *s, uint32_t row)
 {
     const struct node_table *t = v->live->nodes;
     const struct node_facts *f = t->facts[row];
@@ -190,7 +220,7 @@ fit_check(struct verify *v, const struct span *s, uint32_t row)
 }
 
 static const char *
-span_check(struct verify *v, const struct span *s)
+span_check(struct plan_check *v, const struct span *s)
 {
     bool places = false, new = false;
 
@@ -222,13 +252,14 @@ stop_cmp(const void *pa, const void *pb)
 }
 
 static struct span *
-span_of(struct verify *v, struct span *spans, size_t n, const char *stop_id, struct part **ret)
+span_of(struct plan_check *v, const char *stop_id, struct part **ret)
 {
+    struct span *spans = v->spans;
     size_t n_stops = v->plan->node_update.n, k = 0;
 
     if (v->stops == NULL) {
         v->stops = mem_array(v->ctx, struct stop_at, n_stops + 1);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < v->n_spans; i++)
             for (size_t p = spans[i].from; p < spans[i].to; p++)
                 if (v->v[p].stop)
                     v->stops[k++] = (struct stop_at){v->v[p].a->id, i, p};
@@ -253,7 +284,7 @@ tied(const struct allocation *stop)
 /* Rejects the span and the stops that its placements were to follow; a node that loses such a stop
  * may not have the room it was promised, so its placements go too. True when another span fell. */
 static bool
-span_reject(struct verify *v, struct span *spans, size_t n, struct span *s)
+span_reject(struct plan_check *v, struct span *s)
 {
     bool more = false;
 
@@ -265,7 +296,7 @@ span_reject(struct verify *v, struct span *spans, size_t n, struct span *s)
         p->dropped = true;
         if (p->existing || str_empty(p->a->previous_allocation))
             continue;
-        struct span *other = span_of(v, spans, n, p->a->previous_allocation, &stop);
+        struct span *other = span_of(v, p->a->previous_allocation, &stop);
         if (other == NULL || stop->dropped || !tied(stop->a))
             continue;
         stop->dropped = true;
@@ -291,79 +322,80 @@ job_ref_of(const void *ctx, const struct job *job)
 }
 
 static struct plan_result *
-result_make(struct verify *v)
+result_make(struct plan_check *v)
 {
     struct plan_result *r = mem_new(v->ctx, struct plan_result);
 
     r->eval_id = v->plan->eval_id;
     r->job = job_ref_of(v->ctx, v->plan->job);
+    r->stopped.v = mem_array(v->ctx, struct allocation *, v->plan->node_update.n);
+    r->placed.v = mem_array(v->ctx, struct allocation *, v->plan->node_allocation.n);
     for (size_t i = 0; i < v->n; i++) {
-        if (v->v[i].dropped)
-            continue;
-        if (v->v[i].stop)
-            list_add(v->ctx, r->stopped, v->v[i].a);
-        else
-            list_add(v->ctx, r->placed, v->v[i].a);
+        struct allocation_list *l = v->v[i].stop ? &r->stopped : &r->placed;
+        if (!v->v[i].dropped)
+            l->v[l->n++] = v->v[i].a;
     }
     return r->stopped.n + r->placed.n > 0 ? r : NULL;
 }
 
-void
-plan_verify(const void *ctx, const struct live *live, struct state_txn *t, const struct plan *plan,
-            struct plan_verdict *ret)
+struct plan_check *
+plan_check_new(const void *ctx, const struct live *live, const struct plan *plan)
 {
-    struct verify v = {.ctx = ctx, .live = live, .txn = t, .plan = plan};
-    struct span *spans;
-    size_t n = 0;
+    struct plan_check *v = mem_new(ctx, struct plan_check);
+    size_t n = plan->node_update.n + plan->node_allocation.n;
 
-    *ret = (struct plan_verdict){0};
-    parts_load(&v);
-    spans = mem_array(ctx, struct span, v.n);
-    for (size_t i = 0; i < v.n; i++) {
-        if (i == 0 || !str_eq(v.v[i].a->node_id, v.v[i - 1].a->node_id))
-            spans[n++].from = i;
-        spans[n - 1].to = i + 1;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const char *why = span_check(&v, &spans[i]);
-        spans[i].rejected = why != NULL;
-        if (why != NULL && ret->why == NULL)
-            ret->why = why;
-    }
-    for (bool more = true; more;) {
-        more = false;
-        for (size_t i = 0; i < n; i++)
-            if (spans[i].rejected)
-                more |= span_reject(&v, spans, n, &spans[i]);
-    }
-    for (size_t i = 0; i < n; i++)
-        if (spans[i].rejected)
-            list_add(ctx, ret->rejected, v.v[spans[i].from].a->node_id);
-    if (plan->all_at_once && ret->rejected.n > 0)
-        return;
-    ret->result = result_make(&v);
+    *v = (struct plan_check){.ctx = ctx, .live = live, .plan = plan};
+    v->v = mem_array(ctx, struct part, n);
+    v->spans = mem_array(ctx, struct span, n);
+    return v;
 }
 
-static const char *
-node_at(const struct allocation_list *l, size_t i)
+static void
+verdict(struct plan_check *v, struct plan_verdict *ret)
 {
-    return i < l->n ? str_or(l->v[i]->node_id, "") : NULL;
+    *ret = (struct plan_verdict){.why = v->why};
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < v->n_spans; i++)
+            if (v->spans[i].rejected)
+                more |= span_reject(v, &v->spans[i]);
+    }
+    for (size_t i = 0; i < v->n_spans; i++)
+        if (v->spans[i].rejected)
+            list_add(v->ctx, ret->rejected, v->v[v->spans[i].from].a->node_id);
+    if (!v->plan->all_at_once || ret->rejected.n == 0)
+        ret->result = result_make(v);
+}
+
+bool
+plan_check_step(struct plan_check *v, struct state_txn *t, size_t max, struct plan_verdict *ret)
+{
+    size_t done = 0;
+
+    v->txn = t;
+    while (done < max && part_load(v))
+        done++;
+    while (done < max && v->checked < v->n_spans) {
+        struct span *s = &v->spans[v->checked++];
+        const char *why = span_check(v, s);
+        s->rejected = why != NULL;
+        v->why = v->why == NULL ? why : v->why;
+        done += s->to - s->from;
+    }
+    if (done >= max)
+        return false;
+    verdict(v, ret);
+    return true;
 }
 
 bool
 plan_part(const struct plan_result *all, size_t max, struct plan_at *at, struct plan_result *ret)
 {
     struct plan_at from = *at;
+    bool stop;
 
-    for (size_t n = 0; n < max; n++) {
-        const char *s = node_at(&all->stopped, at->stops), *p = node_at(&all->placed, at->places);
-        if (s == NULL && p == NULL)
-            break;
-        if (p == NULL || (s != NULL && strcmp(s, p) <= 0))
-            at->stops++;
-        else
-            at->places++;
-    }
+    for (size_t n = 0; n < max && next_change(&all->stopped, &all->placed, at, &stop) != NULL; n++)
+        ;
     *ret = (struct plan_result){
         .eval_id = all->eval_id,
         .job = all->job,

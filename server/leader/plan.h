@@ -30,8 +30,14 @@ struct plan_at {
 bool plan_part(const struct plan_result *all, size_t max, struct plan_at *at,
                struct plan_result *ret);
 
-/* `t`: a snapshot of now. Apply thread. */
-void plan_verify(const void *ctx, const struct live *live, struct state_txn *t,
-                 const struct plan *plan, struct plan_verdict *ret);
+/* Each list by node: what a check begins with. On the worker that made the plan. */
+void plan_sort(struct plan *p);
+/* The check of a sorted plan, apply thread; owned by ctx. */
+struct plan_check;
+struct plan_check *plan_check_new(const void *ctx, const struct live *live, const struct plan *plan);
+/* Some `max` changes more; true when that was all and `ret` is filled. `t`: a snapshot of now. The log goes
+ * on between two steps, as it does between the check and the commit: no write but a plan takes room, there is
+ * one plan at a time, and what has become of a node is looked at again when the plan is applied. */
+bool plan_check_step(struct plan_check *v, struct state_txn *t, size_t max, struct plan_verdict *ret);
 
 #endif
