@@ -39,7 +39,7 @@ static bool
 recoverable(int code)
 {
     switch (-code) {
-    case ERR_BUSY:
+    case ERR_LIMIT: /* of the node: another task may end */
     case ERR_UNAVAILABLE:
     case ERR_TIMEOUT:
     case ERR_INTERNAL: /* the shim was killed during the start */
@@ -261,6 +261,9 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         tr->proc.want_adopt = true;
     } else if (e->code == -ERR_CONFLICT) {
         ask_adopt(tr);
+    } else if (e->code == -ERR_BUSY) {
+        tr->proc.clean = false;
+        ask_again(tr); /* the last run is being removed */
     } else {
         tr->proc.clean = false;
         if (alloc_network(tr->ar))

@@ -225,6 +225,7 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     struct wtask *t = l->task;
     char name[256];
     task_record_name(name, t->alloc, t->name);
+    task_record_unlink_doomed(w, t); /* of a run whose removal was given up: the cgroup is this one's now */
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     t->record = openat(w->records, name, flags, 0600);
     if (t->record < 0 && errno == EEXIST && unlinkat(w->records, name, 0) == 0)
@@ -348,7 +349,7 @@ launch_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
     buf_put(&key, &no_setuid, sizeof(no_setuid));
     mp_encode(&key, &type_task_seccomp, rules);
     if (buf_error(&key) < 0)
-        return err_set(e, -ERR_LIMIT, "seccomp: too many names");
+        return err_set(e, -ERR_INVALID, "seccomp: too many names");
     for (size_t i = 0; i < WARDEN_FILTERS_MAX; i++) {
         struct filter_set *f = &w->filters[i];
         *ret = &f->program;
@@ -662,7 +663,7 @@ make_room(struct warden *w, const struct launch_spec *s, struct err *e)
 {
     struct wtask *t = find_ended(w, s);
     if (t == NULL && w->n_tasks >= WARDEN_TASKS_MAX)
-        return err_set(e, -ERR_BUSY, "%d tasks are here already", WARDEN_TASKS_MAX);
+        return err_set(e, -ERR_LIMIT, "%d tasks are here already", WARDEN_TASKS_MAX);
     if (task_remains(w, s->alloc_id, s->task_name))
         return err_set(e, -ERR_BUSY, "the last run of task \"%s\" is still being removed",
                        s->task_name);

@@ -206,6 +206,14 @@ gone(struct warden *w, struct wtask *t)
         loop_answer(w, t->destroy, &a);
 }
 
+void
+task_record_unlink_doomed(struct warden *w, const struct wtask *t)
+{
+    char doomed[256 + 1];
+    (void)snprintf(doomed, sizeof(doomed), "%c%s.%s", RECORD_DOOMED, t->alloc, t->name);
+    (void)unlinkat(w->records, doomed, 0);
+}
+
 /* To requests the task is unknown from here on; its processes and cgroup go as fast as the kernel
  * lets them, without anybody waiting in the loop. Its record goes last, under another name: a
  * warden that starts in our place meanwhile goes on with the removal. */
@@ -237,9 +245,7 @@ task_forget(struct warden *w, struct wtask *t)
         log_warn(ROOM, "a cgroup is left behind until the warden starts again", "alloc_id",
                  t->alloc, "task", t->name, "error", e.text, NULL);
     } else {
-        char doomed[256 + 1];
-        (void)snprintf(doomed, sizeof(doomed), "%c%s.%s", RECORD_DOOMED, t->alloc, t->name);
-        (void)unlinkat(w->records, doomed, 0);
+        task_record_unlink_doomed(w, t);
     }
     gone(w, t);
 }

@@ -27,6 +27,7 @@ bool task_alloc_busy(struct warden *w, const char *alloc);
 bool task_remains(struct warden *w, const char *alloc, const char *name);
 #define RECORD_DOOMED '-' /* first character of the file name of a record whose task is removed */
 void task_record_name(char out[256], const char *alloc, const char *name);
+void task_record_unlink_doomed(struct warden *w, const struct wtask *t);
 void task_unknown(struct warden *w, struct waiter to, const char *alloc, const char *name);
 void task_deadline(struct warden *w, struct wtask *t, int64_t at_ns); /* 0: none */
 void task_deadlines(struct warden *w, int64_t now);

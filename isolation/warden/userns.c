@@ -282,7 +282,7 @@ userns_get(struct warden *w, const char *alloc, const struct userns **ret, struc
         base = choose(w, alloc);
     }
     if (base == 0)
-        return err_set(e, -ERR_BUSY, "no range of user ids is left for allocation \"%s\"", alloc);
+        return err_set(e, -ERR_LIMIT, "no range of user ids is left for allocation \"%s\"", alloc);
     const char *what = "";
     int fd = adopt_namespace(w, alloc, base);
     if (fd < 0)

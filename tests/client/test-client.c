@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client with a real warden and pretended servers: runs, ends, restarts, adoption, kill -9 at any
- * instant.
+ * The client with a real warden and pretended servers: runs, ends, restarts, adoption, kill -9 at
+ * any instant.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -69,7 +69,8 @@ START_TEST(batch_task_completes)
 {
     struct world w;
     world_start(&w, geteuid());
-    struct world_alloc *x = world_script(&w, "batch", "echo out; echo err >&2; test $NOMAD_TASK_NAME = t");
+    struct world_alloc *x =
+        world_script(&w, "batch", "echo out; echo err >&2; test $NOMAD_TASK_NAME = t");
     world_client(&w);
     world_until(&w, world_status(x, "complete"));
     const struct task_state *s = world_task(x);
@@ -78,8 +79,11 @@ START_TEST(batch_task_completes)
     ck_assert_ptr_nonnull(event(x, "Received"));
     ck_assert_ptr_nonnull(event(x, "Started"));
     ck_assert_str_eq(event(x, "Terminated")->display_message, "Exit Code: 0");
-    struct client_stream_request req = {
-        .kind = CLIENT_STREAM_LOGS, .alloc_id = x->a->id, .task = "t", .log_type = "stdout", .plain = true};
+    struct client_stream_request req = {.kind = CLIENT_STREAM_LOGS,
+                                        .alloc_id = x->a->id,
+                                        .task = "t",
+                                        .log_type = "stdout",
+                                        .plain = true};
     ck_assert_str_eq(world_read(&w, &req), "out\n");
     req.log_type = "stderr";
     req.follow = true;
@@ -106,7 +110,8 @@ START_TEST(failure_has_its_exit_code)
     ck_assert_int_eq(event(y, "Terminated")->signal, SIGTERM);
     ck_assert_int_eq(event(y, "Terminated")->exit_code, 128 + SIGTERM);
     ck_assert_ptr_nonnull(event(z, "Driver Failure"));
-    ck_assert_ptr_nonnull(strstr(event(k, "Driver Failure")->display_message, "did you mean \"command\""));
+    ck_assert_ptr_nonnull(
+        strstr(event(k, "Driver Failure")->display_message, "did you mean \"command\""));
     world_stop(&w);
 }
 END_TEST
@@ -158,8 +163,8 @@ START_TEST(restart_and_signal)
 {
     struct world w;
     world_start(&w, geteuid());
-    struct world_alloc *x =
-        world_script(&w, "service", "trap 'echo hup' HUP; echo start; while :; do sleep 0.05; done");
+    struct world_alloc *x = world_script(
+        &w, "service", "trap 'echo hup' HUP; echo start; while :; do sleep 0.05; done");
     world_client(&w);
     world_until(&w, world_status(x, "running") && world_lines(&w, x, "alloc/logs/t.stdout.0") == 1);
     struct world_done d = {0};
@@ -271,7 +276,8 @@ START_TEST(killed_at_any_instant)
     for (int i = 0; i < N; i++) {
         world_until(&w, world_status(x[i], "running"));
         world_until(&w, world_lines(&w, x[i], "alloc/logs/t.stdout.0") >= 1);
-        ck_assert_msg(world_lines(&w, x[i], "alloc/logs/t.stdout.0") == 1, "task %d started twice", i);
+        ck_assert_msg(world_lines(&w, x[i], "alloc/logs/t.stdout.0") == 1, "task %d started twice",
+                      i);
         ck_assert_uint_eq(world_task(x[i])->restarts, 0);
     }
     world_stop(&w);
@@ -313,15 +319,18 @@ START_TEST(exec_in_the_box)
     TEST_NEED("root");
     TEST_NEED("cgroup2");
     world_start(&w, 0);
-    struct world_alloc *x = world_add(
-        &w, "batch", "exec",
-        "{\"command\":\"sh\",\"args\":[\"-c\",\"id -u; hostname; echo $NOMAD_TASK_DIR; echo x >local/f; "
-        "cat /local/f; pwd\"]}",
-        "");
+    struct world_alloc *x = world_add(&w, "batch", "exec",
+                                      "{\"command\":\"sh\",\"args\":[\"-c\",\"id -u; hostname; "
+                                      "echo $NOMAD_TASK_DIR; echo x >local/f; "
+                                      "cat /local/f; pwd\"]}",
+                                      "");
     world_client(&w);
     world_until(&w, world_status(x, "complete") || world_status(x, "failed"));
-    struct client_stream_request req = {
-        .kind = CLIENT_STREAM_LOGS, .alloc_id = x->a->id, .task = "t", .log_type = "stdout", .plain = true};
+    struct client_stream_request req = {.kind = CLIENT_STREAM_LOGS,
+                                        .alloc_id = x->a->id,
+                                        .task = "t",
+                                        .log_type = "stdout",
+                                        .plain = true};
     char host[256] = "";
     ck_assert_int_eq(gethostname(host, sizeof(host) - 1), 0);
     ck_assert_str_eq(world_read(&w, &req), mem_printf(w.ctx, "65534\n%s\n/local\nx\n/\n", host));
@@ -334,7 +343,8 @@ START_TEST(updates_in_place)
 {
     struct world w;
     world_start(&w, geteuid());
-    struct world_alloc *x = world_script(&w, "service", "while [ ! -e go ]; do sleep 0.02; done; exit 3");
+    struct world_alloc *x =
+        world_script(&w, "service", "while [ ! -e go ]; do sleep 0.02; done; exit 3");
     world_client(&w);
     world_until(&w, world_status(x, "running"));
     /* One restart is allowed now; the task runs on. */
@@ -385,7 +395,8 @@ START_TEST(full_disk_is_relieved)
     w.cfg.gc_interval_ns = 20 * NS_PER_MS;
     world_client(&w);
     struct world_alloc *stays = world_script(&w, "service", "sleep 1000");
-    struct world_alloc *x = world_script(&w, "batch", "true"), *y = world_script(&w, "batch", "true");
+    struct world_alloc *x = world_script(&w, "batch", "true"),
+                       *y = world_script(&w, "batch", "true");
     world_until(&w, world_status(x, "complete") && world_status(y, "complete"));
     world_until(&w, !client_has_alloc(w.client, x->a->id) && !client_has_alloc(w.client, y->a->id));
     world_until(&w, world_status(stays, "running"));
@@ -505,7 +516,8 @@ START_TEST(follow_and_rotation)
     struct world_alloc *x = world_add(
         &w, "batch", "raw_exec",
         "{\"command\":\"/bin/sh\",\"args\":[\"-c\",\"i=0; while [ $i -lt 30000 ]; do echo "
-        "line-$i-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; "
+        "line-$i-"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; "
         "i=$((i+1)); done\"]}",
         "");
     struct task *t = x->a->job->task_groups.v[0]->tasks.v[0];
@@ -534,8 +546,10 @@ START_TEST(follow_and_rotation)
     ck_assert_uint_eq(strlen(world_read(&w, &req)), 10);
     req.plain = false;
     ck_assert_ptr_nonnull(strstr(world_read(&w, &req), "\"File\":\"alloc/logs/t.stdout."));
-    struct client_stream_request cat = {
-        .kind = CLIENT_STREAM_FILE, .alloc_id = x->a->id, .path = "/alloc/logs/t.stdout.0", .limit = 6};
+    struct client_stream_request cat = {.kind = CLIENT_STREAM_FILE,
+                                        .alloc_id = x->a->id,
+                                        .path = "/alloc/logs/t.stdout.0",
+                                        .limit = 6};
     ck_assert_str_eq(world_read(&w, &cat), "line-0");
     cat.path = "t/secrets/x";
     ck_assert_ptr_nonnull(strstr(world_read(&w, &cat), "secrets"));
@@ -559,7 +573,8 @@ START_TEST(mock_restarts)
     struct world_alloc *y = world_add(&w, "batch", "mock_driver", "{\"start_error\":\"boom\"}", "");
     struct world_alloc *z = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}", "");
     world_client(&w);
-    world_until(&w, world_status(x, "failed") && world_status(y, "failed") && world_status(z, "running"));
+    world_until(&w, world_status(x, "failed") && world_status(y, "failed") &&
+                        world_status(z, "running"));
     ck_assert_uint_eq(world_task(x)->restarts, 2);
     ck_assert_str_eq(event(y, "Driver Failure")->display_message, "boom");
     z->a->desired_status = "stop";
@@ -620,26 +635,32 @@ START_TEST(one_that_cannot_be_fetched_fails_alone)
 }
 END_TEST
 
-/* The linker puts it between the client and the warden (--wrap). */
-static int net_code;       /* of the next answers; 0: the warden's own */
-static unsigned net_times; /* so many of them */
-static unsigned net_asked;
+/* The linker puts these between the client and the warden (--wrap). */
+static struct refusal {
+    int code;       /* of the next answers */
+    unsigned times; /* so many of them */
+    unsigned asked;
+} of_net, of_launch;
 
 void __real_warden_net_make(struct warden_client *c, const char *alloc_id,
                             const struct net_request *net, warden_done *done, void *arg);
 void __wrap_warden_net_make(struct warden_client *c, const char *alloc_id,
                             const struct net_request *net, warden_done *done, void *arg);
+void __real_warden_launch(struct warden_client *c, const struct launch_spec *spec,
+                          warden_done *done, void *arg);
+void __wrap_warden_launch(struct warden_client *c, const struct launch_spec *spec,
+                          warden_done *done, void *arg);
 
-struct net_refused {
+struct refused {
     warden_done *done;
     void *arg;
     int code;
 };
 
 static void
-net_refuse(void *arg, const struct err *e, struct warden_reply *r)
+refuse(void *arg, const struct err *e, struct warden_reply *r)
 {
-    struct net_refused *x = arg;
+    struct refused *x = arg;
     struct err refused = ERR_INIT;
     (void)e;
     (void)r;
@@ -648,26 +669,38 @@ net_refuse(void *arg, const struct err *e, struct warden_reply *r)
     talloc_free(x);
 }
 
+static bool
+refused(struct refusal *by, struct warden_client *c, warden_done *done, void *arg)
+{
+    if (by->asked++ >= by->times)
+        return false;
+    struct refused *x = mem_new(NULL, struct refused);
+    *x = (struct refused){done, arg, by->code};
+    warden_info(c, refuse, x); /* an answer that comes later, as all do */
+    return true;
+}
+
 void
 __wrap_warden_net_make(struct warden_client *c, const char *alloc_id, const struct net_request *net,
                        warden_done *done, void *arg)
 {
-    if (net_asked++ >= net_times) {
+    if (!refused(&of_net, c, done, arg))
         __real_warden_net_make(c, alloc_id, net, done, arg);
-        return;
-    }
-    struct net_refused *x = mem_new(NULL, struct net_refused);
-    *x = (struct net_refused){done, arg, net_code};
-    warden_info(c, net_refuse, x); /* an answer that comes later, as all do */
+}
+
+void
+__wrap_warden_launch(struct warden_client *c, const struct launch_spec *spec, warden_done *done,
+                     void *arg)
+{
+    if (!refused(&of_launch, c, done, arg))
+        __real_warden_launch(c, spec, done, arg);
 }
 
 static struct world_alloc *
-network_refused(struct world *w, int code, unsigned times)
+refused_job(struct world *w, struct refusal *by, int code, unsigned times)
 {
     world_start(w, 0);
-    net_code = code;
-    net_times = times;
-    net_asked = 0;
+    *by = (struct refusal){code, times, 0};
     struct world_alloc *x = world_add(w, "batch", "exec", "{\"command\":\"/bin/true\"}",
                                       ",\"Networks\":[{\"Mode\":\"none\"}],\"RestartPolicy\":{"
                                       "\"Attempts\":0,\"Mode\":\"fail\"}");
@@ -675,34 +708,62 @@ network_refused(struct world *w, int code, unsigned times)
     return x;
 }
 
-START_TEST(a_busy_warden_is_asked_again)
+static void
+busy_is_asked_again(struct refusal *by)
 {
     struct world w;
-    TEST_NEED("root");
-    TEST_NEED("cgroup2");
-    struct world_alloc *x = network_refused(&w, -ERR_BUSY, 2);
+    struct world_alloc *x = refused_job(&w, by, -ERR_BUSY, 2);
     world_until(&w, world_status(x, "complete") || world_status(x, "failed"));
     ck_assert(world_status(x, "complete"));
-    ck_assert_uint_eq(net_asked, 3);
+    ck_assert_uint_eq(by->asked, 3);
     ck_assert_uint_eq(world_task(x)->restarts, 0);
     world_stop(&w);
+}
+
+static void
+busy_can_be_stopped(struct refusal *by)
+{
+    struct world w;
+    struct world_alloc *x = refused_job(&w, by, -ERR_BUSY, UINT_MAX);
+    world_until(&w, by->asked > 1);
+    ck_assert(!world_status(x, "failed"));
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_status(x, "complete"));
+    unsigned asked = by->asked;
+    world_stop(&w);
+    ck_assert_uint_eq(by->asked, asked);
+}
+
+START_TEST(a_busy_warden_is_asked_again)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    busy_is_asked_again(&of_net);
+}
+END_TEST
+
+START_TEST(a_launch_that_is_busy_is_asked_again)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    busy_is_asked_again(&of_launch);
 }
 END_TEST
 
 START_TEST(who_waits_for_a_busy_warden_can_be_stopped)
 {
-    struct world w;
     TEST_NEED("root");
     TEST_NEED("cgroup2");
-    struct world_alloc *x = network_refused(&w, -ERR_BUSY, UINT_MAX);
-    world_until(&w, net_asked > 1);
-    ck_assert(!world_status(x, "failed"));
-    x->a->desired_status = "stop";
-    world_changed(&w, x);
-    world_until(&w, world_status(x, "complete"));
-    unsigned asked = net_asked;
-    world_stop(&w);
-    ck_assert_uint_eq(net_asked, asked);
+    busy_can_be_stopped(&of_net);
+}
+END_TEST
+
+START_TEST(who_waits_for_a_launch_can_be_stopped)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    busy_can_be_stopped(&of_launch);
 }
 END_TEST
 
@@ -711,20 +772,20 @@ START_TEST(what_is_used_up_fails_the_allocation)
     struct world w;
     TEST_NEED("root");
     TEST_NEED("cgroup2");
-    struct world_alloc *x = network_refused(&w, -ERR_LIMIT, UINT_MAX);
+    struct world_alloc *x = refused_job(&w, &of_net, -ERR_LIMIT, UINT_MAX);
     world_until(&w, world_status(x, "failed"));
-    ck_assert_uint_eq(net_asked, 1);
+    ck_assert_uint_eq(of_net.asked, 1);
     world_stop(&w);
 }
 END_TEST
 
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
-                   failure_has_its_exit_code, stop_kills_and_purge_removes, deletion_without_an_index,
-                   restart_and_signal,
-                   tasks_are_adopted, killed_at_any_instant, works_without_root, exec_in_the_box,
-                   updates_in_place,
+                   failure_has_its_exit_code, stop_kills_and_purge_removes,
+                   deletion_without_an_index, restart_and_signal, tasks_are_adopted,
+                   killed_at_any_instant, works_without_root, exec_in_the_box, updates_in_place,
                    old_allocations_are_collected, full_disk_is_relieved, new_waits_for_removals,
-                   dev_ends_its_tasks, reports_are_sent_again, drains_its_node,
-                   follow_and_rotation, mock_restarts, a_job_is_fetched_once,
-                   one_that_cannot_be_fetched_fails_alone, a_busy_warden_is_asked_again,
-                   who_waits_for_a_busy_warden_can_be_stopped, what_is_used_up_fails_the_allocation)
+                   dev_ends_its_tasks, reports_are_sent_again, drains_its_node, follow_and_rotation,
+                   mock_restarts, a_job_is_fetched_once, one_that_cannot_be_fetched_fails_alone,
+                   a_busy_warden_is_asked_again, a_launch_that_is_busy_is_asked_again,
+                   who_waits_for_a_busy_warden_can_be_stopped,
+                   who_waits_for_a_launch_can_be_stopped, what_is_used_up_fails_the_allocation)
