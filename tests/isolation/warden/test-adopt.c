@@ -358,6 +358,32 @@ strays(bool lost)
     rig_stop(&r);
 }
 
+/* The removal of an earlier run was given up, and its record stayed: the next launch is another task. */
+START_TEST(a_removal_given_up_ends_no_later_run)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct got g, again = {0};
+    rig_start(&r, 0);
+    const char *doomed = record_path(&r, "-", "web");
+    write_file(doomed, "garbage", 7);
+    rig_alloc(&r, rig_id, "web", "exec");
+    rig_launch(&r, rig_spec(&r, rig_id, "web", true, "sleep 1000"), &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    ck_assert_int_ne(access(doomed, F_OK), 0);
+    got_free(&g);
+    restart(&r);
+    warden_adopt(r.client, rig_id, "web", rig_got, &again);
+    rig_wait(&r, &again);
+    ck_assert_msg(again.err.code == 0, "%s", again.err.text);
+    ck_assert(!again.rec->lost && again.ended >= 0);
+    destroy(&r, "web");
+    got_free(&again);
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(ends_strays)
 {
     TEST_NEED("root");
@@ -648,6 +674,7 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("adopt", 300, a_second_warden_on_a_data_dir_takes_nothing_over,
                    killed_at_a_step_of_a_launch, killed_at_a_step_of_a_removal, ends_strays,
+                   a_removal_given_up_ends_no_later_run,
                    removes_empty_cgroups_that_bear_no_mark,
                    a_task_with_the_name_of_a_cgroup_file_leaves_no_cgroup, finishes_removals,
                    adopts_a_newer_version, tells_a_reboot, makes_a_lost_cgroup_again,
