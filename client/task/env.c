@@ -16,6 +16,7 @@
 struct env {
     struct str_map vars;
     const struct env_input *in;
+    const char *too_long; /* the first text that was, before its references were resolved */
 };
 
 /* --- names --- */
@@ -310,10 +311,11 @@ reference_at(const void *ctx, const char *s, const char **ret_name)
 }
 
 const char *
-env_interpolate(const void *ctx, const struct env *env, const char *s)
+env_interpolate(const void *ctx, struct env *env, const char *s)
 {
     if (!s || !strstr(s, "${"))
         return s;
+    const char *whole = s;
     auto_mem void *tmp = mem_ctx("interpolate");
     auto_buf struct buf out = BUF_INIT(ENV_VALUE_MAX);
     while (*s) {
@@ -327,11 +329,22 @@ env_interpolate(const void *ctx, const struct env *env, const char *s)
             buf_putc(&out, *s++);
         }
     }
+    if (buf_error(&out) < 0 && !env->too_long)
+        env->too_long = mem_strndup(env, whole, 64);
     return mem_strdup(ctx, buf_str(&out));
 }
 
+int
+env_check(const struct env *env, struct err *e)
+{
+    return env->too_long ? err_set(e, -ERR_INVALID,
+                                   "with its references resolved \"%s...\" is longer than %d bytes",
+                                   env->too_long, ENV_VALUE_MAX)
+                         : 0;
+}
+
 static struct value *
-interpolate_at(const void *ctx, const struct env *env, const struct value *v, int depth)
+interpolate_at(const void *ctx, struct env *env, const struct value *v, int depth)
 {
     if (!v)
         return NULL;
@@ -355,7 +368,7 @@ interpolate_at(const void *ctx, const struct env *env, const struct value *v, in
 }
 
 struct value *
-env_interpolate_value(const void *ctx, const struct env *env, const struct value *v)
+env_interpolate_value(const void *ctx, struct env *env, const struct value *v)
 {
     return interpolate_at(ctx, env, v, 0);
 }

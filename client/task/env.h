@@ -39,9 +39,12 @@ struct env *env_build(const void *ctx, const struct env_input *in);
 void env_list(const void *ctx, const struct env *env, struct str_list *ret);
 const char *env_get(const struct env *env, const char *name);
 
-/* Replaces what resolves. The result is owned by ctx (or is `s` when nothing was replaced). */
-const char *env_interpolate(const void *ctx, const struct env *env, const char *s);
+/* Replaces what resolves. The result is owned by ctx (or is `s` when nothing was replaced); it is cut
+ * after ENV_VALUE_MAX bytes, which env_check() tells. */
+const char *env_interpolate(const void *ctx, struct env *env, const char *s);
 /* Strings at any depth; map keys stay. NULL stays NULL. */
-struct value *env_interpolate_value(const void *ctx, const struct env *env, const struct value *v);
+struct value *env_interpolate_value(const void *ctx, struct env *env, const struct value *v);
+/* -ERR_INVALID: a text was too long, the environment's own included; to be asked before any is used. */
+int env_check(const struct env *env, struct err *e);
 
 #endif

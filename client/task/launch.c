@@ -110,7 +110,7 @@ find_policies(const struct task_runner *tr, struct driver_input *in)
 
 /* What the group's network block says of names; a file of the host's is small. */
 static int
-find_names(const void *ctx, const struct task_runner *tr, const struct env *env,
+find_names(const void *ctx, const struct task_runner *tr, struct env *env,
            struct driver_input *in, struct err *e)
 {
     const struct network_resource *n =
@@ -174,6 +174,7 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
     p->in.own_network = alloc_network(tr->ar);
     find_policies(tr, &p->in);
     int r = find_names(ctx, tr, p->env, &p->in, e);
+    r = r < 0 ? r : env_check(p->env, e);
     return r < 0 ? r : driver_check(tr->driver, p->in.config, e);
 }
 

@@ -26,7 +26,7 @@ host_words(const void *ctx, const char *host, const char *keyword, bool last, st
 
 /* The job's own, looked at again: it is only now known what they are. */
 static int
-own_words(const void *ctx, const struct env *env, const struct str_list *own, bool addresses,
+own_words(const void *ctx, struct env *env, const struct str_list *own, bool addresses,
           struct str_list *out, struct err *e)
 {
     for (size_t i = 0; i < own->n; i++) {
@@ -52,7 +52,7 @@ add(const void *ctx, char *text, const char *keyword, const struct str_list *wor
 }
 
 const char *
-resolv_text(const void *ctx, const struct env *env, const struct dns_config *dns, const char *host,
+resolv_text(const void *ctx, struct env *env, const struct dns_config *dns, const char *host,
             struct err *e)
 {
     const struct {

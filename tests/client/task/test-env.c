@@ -192,6 +192,26 @@ START_TEST(interpolation)
 }
 END_TEST
 
+START_TEST(a_text_that_grows_too_long_is_told)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct err err = ERR_INIT;
+    struct fixture *f = fixture(ctx);
+    char *half = mem_array(ctx, char, ENV_VALUE_MAX / 2 + 1);
+    memset(half, 'x', ENV_VALUE_MAX / 2);
+    str_map_set(ctx, &f->task.meta, "half", half);
+    struct env *e = env_build(ctx, &f->in);
+    (void)env_interpolate(ctx, e, "${NOMAD_META_half}${NOMAD_META_half}");
+    ck_assert_int_eq(env_check(e, &err), 0);
+    (void)env_interpolate(ctx, e, "more: ${NOMAD_META_half}${NOMAD_META_half}");
+    ck_assert_int_eq(env_check(e, &err), -ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "\"more: ${NOMAD_META_half}"));
+
+    str_map_set(ctx, &f->task.env, "GROWS", "${NOMAD_META_half}${NOMAD_META_half}.");
+    ck_assert_int_eq(env_check(env_build(ctx, &f->in), &err), -ERR_INVALID);
+}
+END_TEST
+
 START_TEST(values_at_any_depth)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -349,6 +369,7 @@ END_TEST
 
 TEST_SUITE("env", ids_and_limits, meta_layers, ports,
            ports_and_meta_make_as_many_variables_as_registration_counts,
-           own_variables_are_resolved, interpolation, values_at_any_depth, resolv_of_a_group,
+           own_variables_are_resolved, interpolation, a_text_that_grows_too_long_is_told,
+           values_at_any_depth, resolv_of_a_group,
            what_is_put_into_resolv_conf_is_looked_at_again, log_names, log_seek, log_followed,
            cpu_rate_when_the_clock_is_set_back)
