@@ -44,6 +44,7 @@ recoverable(int code)
     case ERR_TIMEOUT:
     case ERR_INTERNAL: /* the shim was killed during the start */
     case EAGAIN:
+    case ETXTBSY: /* a file to seal is open for writing */
     case ENOMEM:
     case ENOSPC:
     case EMFILE:

@@ -60,7 +60,7 @@ why(const char *step, int error)
 static int
 code(int error)
 {
-    return error == ETXTBSY                     ? -ERR_BUSY
+    return error == ETXTBSY                     ? -ETXTBSY
            : error == ENOSPC || error == EDQUOT ? -ENOSPC
                                                 : -ERR_POLICY;
 }
