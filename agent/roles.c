@@ -239,7 +239,8 @@ serve_http(void *arg, struct rpc_call *call, const void *p)
 {
     struct roles *r = arg;
     const struct client_http_request *req = p;
-    struct stream *st = rpc_call_stream(call, req->peer);
+    bool named = strlen(str_or(req->peer, "")) < ADDR_TEXT;
+    struct stream *st = rpc_call_stream(call, named ? req->peer : NULL);
     struct empty resp = {0};
 
     rpc_reply(call, &resp);

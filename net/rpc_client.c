@@ -28,9 +28,21 @@ struct rpc_client {
     /* in process */
     struct rpc_link *there; /* the server's side */
     struct rpc_reader serve;
-    struct buf to_server, to_client;
+    struct pipe {
+        struct buf *v; /* pieces of frames */
+        size_t n, bytes;
+    } to_server, to_client;
     struct timer *pump;
 };
+
+static void
+pipe_drop(struct pipe *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        buf_done(&p->v[i]);
+    mem_free(p->v);
+    p->n = p->bytes = 0;
+}
 
 static void
 client_unref(struct rpc_client *c)
@@ -38,8 +50,8 @@ client_unref(struct rpc_client *c)
     if (--c->refs == 0) {
         rpc_reader_done(&c->reader);
         rpc_reader_done(&c->serve);
-        buf_done(&c->to_server);
-        buf_done(&c->to_client);
+        pipe_drop(&c->to_server);
+        pipe_drop(&c->to_client);
         talloc_free(c);
     }
 }
@@ -61,35 +73,32 @@ on_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
 
 static void pump_cb(void *arg);
 
-/* The first frame of a turn is taken as it is. */
 static void
-pump_put(struct rpc_client *c, struct buf *to, struct buf *frame)
+pipe_put(struct rpc_client *c, struct pipe *to, struct buf *bufs, size_t n)
 {
-    if (to->len == 0) {
-        struct buf spare = *to;
-        *to = *frame;
-        to->max = SIZE_MAX;
-        *frame = spare;
-    } else {
-        buf_put(to, frame->data, frame->len);
+    mem_resize(c, to->v, struct buf, to->n + n);
+    for (size_t i = 0; i < n; i++) {
+        to->v[to->n++] = bufs[i];
+        to->bytes += bufs[i].len;
+        ASSERT(buf_error(&bufs[i]) == 0);
+        buf_init(&bufs[i], bufs[i].max);
     }
-    buf_done(frame);
     if (!c->pump && !c->closed)
         c->pump = timer_start(c->loop, 0, pump_cb, c);
 }
 
 static void
-send_there(void *arg, struct buf *frame)
+send_there(void *arg, struct buf *bufs, size_t n)
 {
     struct rpc_client *c = arg;
-    pump_put(c, &c->to_server, frame);
+    pipe_put(c, &c->to_server, bufs, n);
 }
 
 static void
-send_here(void *arg, struct buf *frame)
+send_here(void *arg, struct buf *bufs, size_t n)
 {
     struct rpc_client *c = arg;
-    pump_put(c, &c->to_client, frame);
+    pipe_put(c, &c->to_client, bufs, n);
 }
 
 static void
@@ -103,13 +112,13 @@ hand_here(void *arg, uint64_t id, const void *resp)
 static size_t
 queued_there(void *arg)
 {
-    return ((struct rpc_client *)arg)->to_server.len;
+    return ((struct rpc_client *)arg)->to_server.bytes;
 }
 
 static size_t
 queued_here(void *arg)
 {
-    return ((struct rpc_client *)arg)->to_client.len;
+    return ((struct rpc_client *)arg)->to_client.bytes;
 }
 
 static bool
@@ -122,13 +131,14 @@ on_serve_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
 }
 
 static void
-pump_one(struct rpc_client *c, struct buf *from, struct rpc_reader *to)
+pump_one(struct rpc_client *c, struct pipe *from, struct rpc_reader *to)
 {
-    struct buf b = *from;
-    buf_init(from, b.max);
-    if (b.len > 0 && !c->closed)
-        ASSERT(rpc_reader_feed(to, b.data, b.len) >= 0);
-    buf_done(&b);
+    struct pipe p = *from;
+
+    *from = (struct pipe){0};
+    for (size_t i = 0; i < p.n && !c->closed; i++)
+        ASSERT(rpc_reader_feed(to, p.v[i].data, p.v[i].len) >= 0);
+    pipe_drop(&p);
 }
 
 static void
@@ -151,10 +161,10 @@ pump_cb(void *arg)
 static void connect_next(struct rpc_client *c);
 
 static void
-send_out(void *arg, struct buf *frame)
+send_out(void *arg, struct buf *bufs, size_t n)
 {
     struct rpc_client *c = arg;
-    stream_write(c->stream, frame, 1);
+    stream_write(c->stream, bufs, n);
 }
 
 static size_t
@@ -319,8 +329,6 @@ rpc_local(struct loop *l, const struct rpc_service *services, size_t n, void *ar
         .peer = "local", .local = true, .send = send_there, .queued = queued_there};
     struct rpc_client *c = client_make(l, &cfg);
 
-    buf_init(&c->to_server, SIZE_MAX);
-    buf_init(&c->to_client, SIZE_MAX);
     rpc_reader_init(&c->serve, on_serve_frame, c);
     cfg = (struct rpc_link_config){.loop = l,
                                    .services = services,

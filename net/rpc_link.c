@@ -29,7 +29,7 @@ void
 rpc_link_put(struct rpc_link *l, struct buf *frame)
 {
     if (l->up)
-        l->cfg.send(l->cfg.carrier, frame);
+        l->cfg.send(l->cfg.carrier, frame, 1);
     else
         buf_done(frame);
 }

@@ -25,7 +25,8 @@ struct rpc_link_config {
     void *arg;
     const char *peer;
     bool local; /* the caller's clock is ours: its cancel ends a call, no second timer */
-    void (*send)(void *carrier, struct buf *frame); /* takes the memory */
+    /* A frame in at most TRANSPORT_BUFS_MAX pieces; takes their memory. */
+    void (*send)(void *carrier, struct buf *bufs, size_t n);
     void (*hand)(void *carrier, uint64_t id, const void *resp); /* local: an answer as it is, at once */
     size_t (*queued)(void *carrier); /* bytes sent that wait; rpc_link_drained() tells of less */
     void (*wanted)(void *carrier); /* a call waits for the connection; NULL: there is one */

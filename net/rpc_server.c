@@ -37,10 +37,10 @@ server_unref(struct rpc_server *s)
 }
 
 static void
-carrier_send(void *arg, struct buf *frame)
+carrier_send(void *arg, struct buf *bufs, size_t n)
 {
     struct conn *c = arg;
-    stream_write(c->stream, frame, 1);
+    stream_write(c->stream, bufs, n);
     if (stream_queued(c->stream) > RPC_PAUSE_BYTES)
         stream_read(c->stream, false); /* until on_drain: the caller does not read its answers */
 }

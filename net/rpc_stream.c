@@ -12,6 +12,12 @@
 
 enum { CALLER_KINDS = RPC_KIND_BACK_DATA - RPC_KIND_DATA };
 
+/* Bytes that are put in at the end and taken at the front. */
+struct fifo {
+    struct buf b;
+    size_t at;
+};
+
 struct rpc_stream {
     struct transport base; /* first */
     struct rpc_link *link; /* NULL: it is over */
@@ -19,9 +25,9 @@ struct rpc_stream {
     uint64_t id;
     uint16_t method;
     bool ours; /* the call went out from here */
-    struct buf out;
+    struct fifo out;
     size_t credit; /* bytes that the peer takes */
-    struct buf in; /* came while nobody read */
+    struct fifo in; /* came while nobody read */
     size_t room;   /* bytes that the peer may send */
     size_t taken;  /* by the reader, not granted again yet */
     bool reading, closing, turn, told;
@@ -45,6 +51,37 @@ head(const struct rpc_stream *s, enum rpc_kind caller_kind)
         .kind = kind, .version = RPC_VERSION, .method = s->method, .id = s->id};
 }
 
+static size_t
+fifo_len(const struct fifo *f)
+{
+    return f->b.len - f->at;
+}
+
+static void
+fifo_put(struct fifo *f, const void *p, size_t n)
+{
+    if (f->at > f->b.len / 2) {
+        buf_consume(&f->b, f->at);
+        f->at = 0;
+    }
+    buf_put(&f->b, p, n);
+}
+
+static void
+fifo_drop(struct fifo *f)
+{
+    buf_done(&f->b);
+    f->at = 0;
+}
+
+static void
+fifo_took(struct fifo *f, size_t n)
+{
+    f->at += n;
+    if (f->at == f->b.len)
+        fifo_drop(f); /* a stream that is followed is idle most of the time */
+}
+
 /* --- turns --- */
 
 static void
@@ -52,7 +89,7 @@ turn_add(struct rpc_stream *s)
 {
     struct rpc_link *l = s->link;
 
-    if (s->turn || s->out.len == 0 || s->credit == 0)
+    if (s->turn || fifo_len(&s->out) == 0 || s->credit == 0)
         return;
     s->turn = true;
     s->next = NULL;
@@ -93,20 +130,22 @@ static void
 send_some(struct rpc_stream *s)
 {
     struct rpc_head h = head(s, RPC_KIND_DATA);
-    struct buf b = BUF_INIT(RPC_HEAD + RPC_STREAM_FRAME);
-    size_t n = s->out.len < s->credit ? s->out.len : s->credit;
+    struct buf v[2] = {BUF_INIT(RPC_HEAD), BUF_INIT(RPC_STREAM_FRAME)};
+    size_t n = fifo_len(&s->out) < s->credit ? fifo_len(&s->out) : s->credit;
 
     if (n > RPC_STREAM_FRAME)
         n = RPC_STREAM_FRAME;
-    size_t at = rpc_frame_begin(&b, &h);
-    buf_put(&b, s->out.data, n);
-    rpc_frame_end(&b, at);
+    h.len = (uint32_t)n;
+    (void)rpc_frame_begin(&v[0], &h);
+    if (n == s->out.b.len) { /* all there is, as it is */
+        v[1] = s->out.b;
+        buf_init(&s->out.b, v[1].max);
+    } else {
+        buf_put(&v[1], s->out.b.data + s->out.at, n);
+        fifo_took(&s->out, n);
+    }
     s->credit -= n;
-    if (n == s->out.len)
-        buf_done(&s->out); /* a stream that is followed is idle most of the time */
-    else
-        buf_consume(&s->out, n);
-    rpc_link_put(s->link, &b);
+    s->link->cfg.send(s->link->cfg.carrier, v, 2);
 }
 
 void
@@ -131,7 +170,7 @@ detach(struct rpc_stream *s)
     turn_drop(s);
     HASH_DEL(s->link->streams[s->ours], s);
     s->link = NULL;
-    buf_done(&s->out);
+    fifo_drop(&s->out);
 }
 
 struct rpc_stream *
@@ -180,7 +219,7 @@ tell_end(struct rpc_stream *s)
 {
     bool now = s->link == NULL && !s->closing && !s->told && s->base.up != NULL;
 
-    if (!now || (s->status == 0 && (s->in.len > 0 || !s->reading)))
+    if (!now || (s->status == 0 && (fifo_len(&s->in) > 0 || !s->reading)))
         return;
     s->told = true;
     s->base.up->ended(s->base.arg, s->status);
@@ -190,18 +229,12 @@ tell_end(struct rpc_stream *s)
 static void
 deliver(struct rpc_stream *s)
 {
-    struct buf in = s->in;
-    size_t done = 0;
-
-    buf_init(&s->in, in.max);
-    while (done < in.len && s->reading && !s->closing) {
-        size_t n = in.len - done < STREAM_READ_SIZE ? in.len - done : STREAM_READ_SIZE;
-        s->base.up->got(s->base.arg, in.data + done, n);
-        done += n;
+    while (fifo_len(&s->in) > 0 && s->reading && !s->closing) {
+        size_t n = fifo_len(&s->in) < STREAM_READ_SIZE ? fifo_len(&s->in) : STREAM_READ_SIZE;
+        s->base.up->got(s->base.arg, s->in.b.data + s->in.at, n);
+        fifo_took(&s->in, n);
         took(s, n);
     }
-    buf_put(&s->in, in.data + done, in.len - done);
-    buf_done(&in);
     tell_end(s);
 }
 
@@ -215,7 +248,7 @@ soon_cb(void *arg)
         deliver(s);
         return;
     }
-    buf_done(&s->in);
+    fifo_drop(&s->in);
     s->base.up->closed(s->base.arg);
 }
 
@@ -261,8 +294,8 @@ rpc_stream_frame(struct rpc_stream *s, const struct rpc_head *h, const uint8_t *
     if (h->len == 0 || h->len > s->room)
         return false;
     s->room -= h->len;
-    if (s->in.len > 0 || !s->reading) {
-        buf_put(&s->in, body, h->len);
+    if (fifo_len(&s->in) > 0 || !s->reading) {
+        fifo_put(&s->in, body, h->len);
         return true;
     }
     s->base.up->got(s->base.arg, body, h->len);
@@ -278,9 +311,33 @@ stream_read_op(struct transport *t, bool on)
     struct rpc_stream *s = self(t);
 
     s->reading = on;
-    if (on && (s->in.len > 0 || s->link == NULL))
+    if (on && (fifo_len(&s->in) > 0 || s->link == NULL))
         soon(s);
     return 0;
+}
+
+/* The buffers as they are, if they are one frame that may go now. */
+static bool
+send_whole(struct rpc_stream *s, struct buf *bufs, size_t n)
+{
+    struct rpc_head h = head(s, RPC_KIND_DATA);
+    struct buf v[TRANSPORT_BUFS_MAX] = {BUF_INIT(RPC_HEAD)};
+    size_t total = 0;
+
+    for (size_t i = 0; i < n; i++)
+        total += bufs[i].len;
+    if (n >= TRANSPORT_BUFS_MAX || fifo_len(&s->out) > 0 || s->link->first != NULL || total == 0 ||
+        total > s->credit || total > RPC_STREAM_FRAME || !has_room(s->link))
+        return false;
+    h.len = (uint32_t)total;
+    (void)rpc_frame_begin(&v[0], &h);
+    for (size_t i = 0; i < n; i++) {
+        v[i + 1] = bufs[i];
+        buf_init(&bufs[i], bufs[i].max);
+    }
+    s->credit -= total;
+    s->link->cfg.send(s->link->cfg.carrier, v, n + 1);
+    return true;
 }
 
 static int
@@ -288,17 +345,19 @@ stream_write_op(struct transport *t, struct buf *bufs, size_t n)
 {
     struct rpc_stream *s = self(t);
 
+    if (s->link != NULL && send_whole(s, bufs, n))
+        return 0;
     for (size_t i = 0; i < n; i++) {
         if (s->link != NULL) /* else the peer has had enough */
-            buf_put(&s->out, bufs[i].data, bufs[i].len);
+            fifo_put(&s->out, bufs[i].data, bufs[i].len);
         buf_done(&bufs[i]);
     }
     if (s->link == NULL)
         return 0;
-    if (buf_error(&s->out))
-        return buf_error(&s->out);
+    if (buf_error(&s->out.b))
+        return buf_error(&s->out.b);
     /* who waits for a turn goes first; without one of those there is no `wrote` to come from in here */
-    while (s->link->first == NULL && s->out.len > 0 && s->credit > 0 && has_room(s->link))
+    while (s->link->first == NULL && fifo_len(&s->out) > 0 && s->credit > 0 && has_room(s->link))
         send_some(s);
     turn_add(s);
     return 0;
@@ -307,7 +366,7 @@ stream_write_op(struct transport *t, struct buf *bufs, size_t n)
 static size_t
 stream_queued_op(const struct transport *t)
 {
-    return self(t)->out.len;
+    return fifo_len(&self(t)->out);
 }
 
 static int
@@ -332,7 +391,7 @@ stream_close_op(struct transport *t)
     h.kind = s->ours ? RPC_KIND_CANCEL : RPC_KIND_BACK_END;
     if (s->ours)
         rpc_calls_forget(l, s->id);
-    if (!s->ours && s->out.len > 0) {
+    if (!s->ours && fifo_len(&s->out) > 0) {
         struct err e = ERR_INIT;
         err_set(&e, -ERR_CLOSED, "the other side ended in the middle");
         rpc_link_put_error(l, &h, &e);
@@ -363,8 +422,8 @@ rpc_stream_new(struct rpc_link *l, uint16_t method, uint64_t id, bool ours)
     s->method = method;
     s->ours = ours;
     s->credit = s->room = RPC_STREAM_WINDOW;
-    buf_init(&s->out, SIZE_MAX);
-    buf_init(&s->in, RPC_STREAM_WINDOW);
+    buf_init(&s->out.b, SIZE_MAX);
+    buf_init(&s->in.b, 3 * (size_t)RPC_STREAM_WINDOW); /* at most half of it is taken already */
     HASH_ADD(hh, l->streams[ours], id, sizeof(s->id), s);
     return s;
 }
@@ -382,6 +441,6 @@ void
 rpc_stream_drop(struct rpc_stream *s)
 {
     detach(s);
-    buf_done(&s->in);
+    fifo_drop(&s->in);
     talloc_free(s);
 }

@@ -10,7 +10,7 @@ size_t
 rpc_frame_begin(struct buf *b, const struct rpc_head *h)
 {
     size_t at = b->len;
-    buf_put_u32(b, 0);
+    buf_put_u32(b, h->len);
     buf_put_u8(b, (uint8_t)h->kind);
     buf_put_u8(b, h->version);
     buf_put_u16(b, h->method);
@@ -79,21 +79,27 @@ void
 rpc_reader_done(struct rpc_reader *r)
 {
     buf_done(&r->in);
+    r->data.len = 0;
 }
 
-/* Frames of p[0..n); *used counts the bytes of whole ones. */
+/* Whole frames of p[0..n); *used counts their bytes. Of the next one at most the head, if it brings bytes
+ * of a stream. */
 static int
 frames(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
 {
     struct rpc_head h;
 
-    *used = 0;
     while (n - *used >= RPC_HEAD) {
         const uint8_t *at = p + *used;
         if (rpc_head_parse(at, &h) < 0)
             return -ERR_INVALID;
-        if (n - *used - RPC_HEAD < h.len)
+        if (n - *used - RPC_HEAD < h.len) {
+            if (h.kind != RPC_KIND_DATA && h.kind != RPC_KIND_BACK_DATA)
+                break;
+            r->data = h;
+            *used += RPC_HEAD;
             break;
+        }
         *used += RPC_HEAD + h.len;
         if (!r->frame(r->arg, &h, at + RPC_HEAD))
             return 1;
@@ -101,27 +107,60 @@ frames(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
     return 0;
 }
 
+/* Of the frame that has begun: no byte more is copied than must be. */
+static int
+more_frame(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
+{
+    struct buf *in = &r->in;
+    size_t body = in->len < RPC_HEAD ? 0 : (size_t)big_endian(in->data, 4);
+    size_t want = RPC_HEAD + body - in->len, done = 0;
+    struct rpc_head h;
+
+    *used = want < n ? want : n;
+    if (in->len == RPC_HEAD && want <= n) {
+        (void)rpc_head_parse(in->data, &h);
+        buf_done(in);
+        return r->frame(r->arg, &h, p) ? 0 : 1;
+    }
+    buf_put(in, p, *used);
+    if (buf_error(in) || *used < want)
+        return buf_error(in) ? -ERR_LIMIT : 0;
+    int rc = frames(r, in->data, in->len, &done);
+    if (rc == 0 && done > 0)
+        buf_done(in);
+    return rc;
+}
+
+/* Bytes of a stream are passed on as they come. */
+static int
+more_data(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
+{
+    struct rpc_head h = r->data;
+
+    if (h.len > n)
+        h.len = (uint32_t)n;
+    *used = h.len;
+    r->data.len -= h.len;
+    return r->frame(r->arg, &h, p) ? 0 : 1;
+}
+
 int
 rpc_reader_feed(struct rpc_reader *r, const uint8_t *p, size_t n)
 {
-    size_t used;
-
-    if (r->in.len == 0) { /* the common case: whole frames, no copy */
-        int rc = frames(r, p, n, &used);
-        if (rc == 0)
-            buf_put(&r->in, p + used, n - used);
-        return rc == 0 && buf_error(&r->in) ? -ERR_LIMIT : rc;
+    while (n > 0) {
+        size_t used = 0;
+        int rc = r->data.len > 0 ? more_data(r, p, n, &used)
+                 : r->in.len > 0 ? more_frame(r, p, n, &used)
+                                 : frames(r, p, n, &used);
+        if (rc != 0)
+            return rc;
+        if (used == 0) { /* the begin of one */
+            buf_put(&r->in, p, n);
+            return buf_error(&r->in) ? -ERR_LIMIT : 0;
+        }
+        p += used;
+        n -= used;
     }
-    buf_put(&r->in, p, n);
-    if (buf_error(&r->in))
-        return -ERR_LIMIT;
-    int rc = frames(r, r->in.data, r->in.len, &used);
-    if (rc != 0)
-        return rc;
-    if (used == r->in.len)
-        buf_done(&r->in);
-    else if (used > 0)
-        buf_consume(&r->in, used);
     return 0;
 }
 

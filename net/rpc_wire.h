@@ -32,7 +32,7 @@ struct rpc_head {
     uint32_t deadline_ms;
 };
 
-/* Appends a head whose length rpc_frame_end fills in once the body is appended. Returns its offset. */
+/* Appends a head, whose length rpc_frame_end sets once the body is appended. Returns its offset. */
 size_t rpc_frame_begin(struct buf *b, const struct rpc_head *h);
 void rpc_frame_end(struct buf *b, size_t at);
 void rpc_put_error(struct buf *b, int code, const char *text);
@@ -40,9 +40,10 @@ void rpc_get_error(const uint8_t *p, size_t n, struct err *e);
 /* -ERR_INVALID for a malformed head. */
 int rpc_head_parse(const uint8_t p[RPC_HEAD], struct rpc_head *ret);
 
-/* Collects bytes into frames. */
+/* Collects bytes into frames. One with bytes of a stream may come in parts, each as a frame. */
 struct rpc_reader {
     struct buf in;
+    struct rpc_head data; /* a frame of these that has begun; len: what is still to come */
     /* False: stop, the reader may be gone. `body` is valid during the call. */
     bool (*frame)(void *arg, const struct rpc_head *h, const uint8_t *body);
     void *arg;

@@ -41,6 +41,8 @@ struct read_row {
     unsigned tables;                       /* what it depends on */
     uint64_t (*key)(const struct read *r); /* state_key_*(): of them only this; NULL: any row */
     read_fn *run;                          /* read_one, read_list, or one of its own */
+    /* The node that asks, as which `run` has proved it. NULL: no node asks. */
+    const char *(*node)(const struct read *r);
     /* read_one: the object, NULL when there is none. The index is that of its last change. */
     void *(*get)(struct read *r, struct state_txn *t);
     /* ... and as JSON: a member beside those of its type, its name and *value. NULL: none. */

@@ -426,11 +426,19 @@ client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
     return 0;
 }
 
+static const char *
+client_allocs_node(const struct read *r)
+{
+    return str_or(((const struct node_client_allocs_request *)r->req)->node_id, "");
+}
+
 static uint64_t
 client_allocs_key(const struct read *r)
 {
-    return state_key_node_allocs(str_or(((const struct node_client_allocs_request *)r->req)->node_id, ""));
+    return state_key_node_allocs(client_allocs_node(r));
 }
 
-const struct read_row read_node_get_client_allocs = {
-    .tables = STATE_BIT(STATE_ALLOCS), .key = client_allocs_key, .run = client_allocs_run};
+const struct read_row read_node_get_client_allocs = {.tables = STATE_BIT(STATE_ALLOCS),
+                                                     .key = client_allocs_key,
+                                                     .run = client_allocs_run,
+                                                     .node = client_allocs_node};

@@ -111,6 +111,8 @@ read_done(void *arg)
 {
     struct read *r = arg;
 
+    if (r->row->node != NULL && r->err == NULL && !gate_is_closed(r->gate))
+        way_note(r->s, r->call, r->row->node(r));
     if (!read_parks(r))
         read_answer(r);
 }

@@ -134,10 +134,15 @@ opened(void *arg, const struct err *e, const void *resp)
 /* --- frames --- */
 
 static void
-on_send(void *carrier, struct buf *frame)
+on_send(void *carrier, struct buf *frame, size_t n)
 {
     struct rpc_head h;
     (void)carrier;
+    for (size_t i = 1; i < n; i++) {
+        frame->max = SIZE_MAX;
+        buf_put(frame, frame[i].data, frame[i].len);
+        buf_done(&frame[i]);
+    }
     ASSERT(frame->len >= RPC_HEAD && rpc_head_parse(frame->data, &h) == 0);
     ASSERT(h.len + (size_t)RPC_HEAD == frame->len);
     answers += h.kind == RPC_KIND_REPLY || h.kind == RPC_KIND_ERROR;
