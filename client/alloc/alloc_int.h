@@ -59,7 +59,11 @@ struct alloc_runner {
         void *arg;
         struct alloc_runner *next;
     } gc;
-    void *hook[ALLOC_HOOKS_N]; /* hooks.h: what each keeps; NULL: nothing */
+    struct { /* what each of hooks.h keeps; NULL: nothing */
+#define STATE(name) struct name##_hook *name;
+        ALLOC_HOOKS(STATE)
+#undef STATE
+    } hook;
 };
 
 /* Each of them; the one at hand may go meanwhile. */

@@ -13,7 +13,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-struct network {
+struct network_hook {
     bool waiting; /* for ports that another allocation has, which is about to end */
     bool removing;
     bool gone;
@@ -23,11 +23,12 @@ struct network {
 static void network_make(struct alloc_runner *ar);
 static void network_remove(struct alloc_runner *ar);
 
-static struct network *
+static struct network_hook *
 network_of(struct alloc_runner *ar)
 {
-    struct network *n = ar->hook[ALLOC_HOOK_network];
-    return n ? n : (ar->hook[ALLOC_HOOK_network] = mem_new(ar, struct network));
+    if (!ar->hook.network)
+        ar->hook.network = mem_new(ar, struct network_hook);
+    return ar->hook.network;
 }
 
 static int

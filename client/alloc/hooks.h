@@ -13,7 +13,8 @@
 struct alloc_runner;
 struct err;
 
-/* In the order in which they are made. What a hook keeps is ar->hook[ALLOC_HOOK_name], its own. */
+/* In the order in which they are made. What a hook keeps is ar->hook.NAME, a struct NAME_hook of its
+ * own. */
 #define ALLOC_HOOKS(X) X(dirs) X(network)
 
 struct alloc_hook {
@@ -27,8 +28,5 @@ struct alloc_hook {
 #define DECLARE(name) extern const struct alloc_hook hook_##name;
 ALLOC_HOOKS(DECLARE)
 #undef DECLARE
-#define NUMBER(name) ALLOC_HOOK_##name,
-enum { ALLOC_HOOKS(NUMBER) ALLOC_HOOKS_N };
-#undef NUMBER
 
 #endif

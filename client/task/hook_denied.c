@@ -11,23 +11,24 @@
 
 #define DENIED_LOOK_MS 2000
 
-struct denied {
+struct denied_hook {
     struct timer *timer;
     int64_t times;   /* how many an event told of, in this run */
     int64_t told_ns; /* ... and when; 0: never */
 };
 
-static struct denied *
+static struct denied_hook *
 denied_of(struct task_runner *tr)
 {
-    struct denied *d = tr->hook[TASK_HOOK_denied];
-    return d ? d : (tr->hook[TASK_HOOK_denied] = mem_new(tr->ar, struct denied));
+    if (!tr->hook.denied)
+        tr->hook.denied = mem_new(tr->ar, struct denied_hook);
+    return tr->hook.denied;
 }
 
 static void
 note(struct task_runner *tr, const struct task_record *rec)
 {
-    struct denied *d = denied_of(tr);
+    struct denied_hook *d = denied_of(tr);
     int64_t times = 0;
     for (size_t i = 0; i < rec->denied.n; i++)
         if (__builtin_add_overflow(times, rec->denied.v[i]->times, &times))
@@ -48,7 +49,7 @@ static void
 look(void *arg)
 {
     struct task_runner *tr = arg;
-    struct denied *d = denied_of(tr);
+    struct denied_hook *d = denied_of(tr);
     auto_mem void *tmp = mem_ctx("record");
     struct task_record *rec = NULL;
     d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look, tr);
@@ -62,7 +63,7 @@ poststart(struct task_runner *tr)
 {
     if (tr->proc.record < 0 || !seccomp_audits(isolation_of(tr->task->isolation)->seccomp))
         return;
-    struct denied *d = denied_of(tr);
+    struct denied_hook *d = denied_of(tr);
     if (!d->timer)
         d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look, tr);
 }
@@ -78,7 +79,7 @@ exited(struct task_runner *tr, const struct task_exit *x)
 static void
 stop(struct task_runner *tr)
 {
-    struct denied *d = TAKE(tr->hook[TASK_HOOK_denied]);
+    struct denied_hook *d = TAKE(tr->hook.denied);
     if (d)
         timer_stop(d->timer);
     mem_free(d);

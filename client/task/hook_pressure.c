@@ -9,7 +9,7 @@
 
 enum { WATCHES = 3 };
 
-struct pressure_watch {
+struct pressure_hook {
     struct task_runner *tr;
     struct watch *watch;
     int fd;
@@ -19,7 +19,7 @@ struct pressure_watch {
 };
 
 static void
-unwatch(struct pressure_watch *p)
+unwatch(struct pressure_hook *p)
 {
     watch_stop(p->watch);
     p->watch = NULL;
@@ -36,7 +36,7 @@ threshold(const struct task_runner *tr, size_t i)
 static void
 on_pressure(void *arg, int fd, unsigned events)
 {
-    struct pressure_watch *p = arg;
+    struct pressure_hook *p = arg;
     struct task_runner *tr = p->tr;
     (void)fd;
     if (!(events & WATCH_PRIORITY)) { /* its cgroup is gone */
@@ -61,15 +61,14 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
     struct task_runner *tr = arg;
     static const char *const names[WATCHES] = {"the processor", "memory", "disks"};
     if (!tr->ar->stopped && !e && tr->proc.watch) {
-        struct pressure_watch *all = tr->hook[TASK_HOOK_pressure];
+        struct pressure_hook *all = tr->hook.pressure;
         if (!all)
-            tr->hook[TASK_HOOK_pressure] = all =
-                mem_array(tr->ar->rec, struct pressure_watch, WATCHES);
+            all = tr->hook.pressure = mem_array(tr->ar->rec, struct pressure_hook, WATCHES);
         for (size_t i = 0; i < WATCHES; i++) {
-            struct pressure_watch *p = &all[i];
+            struct pressure_hook *p = &all[i];
             if (p->tr)
                 unwatch(p);
-            *p = (struct pressure_watch){
+            *p = (struct pressure_hook){
                 .tr = tr, .i = i, .fd = TAKE_FD(r->pressure[i]), .what = names[i]};
             if (p->fd >= 0)
                 p->watch = watch_fd(tr->ar->g->loop, p->fd, WATCH_PRIORITY, on_pressure, p);
@@ -82,8 +81,7 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
 static void
 poststart(struct task_runner *tr)
 {
-    if (!tr->hook[TASK_HOOK_pressure] && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 &&
-        threshold(tr, 2) <= 0)
+    if (!tr->hook.pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 && threshold(tr, 2) <= 0)
         return;
     if (tr->proc.cgroup < 0 || !task_sm_process(tr->sm.t))
         return;
@@ -95,7 +93,7 @@ poststart(struct task_runner *tr)
 static void
 stop(struct task_runner *tr)
 {
-    struct pressure_watch *all = TAKE(tr->hook[TASK_HOOK_pressure]);
+    struct pressure_hook *all = TAKE(tr->hook.pressure);
     for (size_t i = 0; all && i < WATCHES; i++)
         unwatch(&all[i]);
     mem_free(all);

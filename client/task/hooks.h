@@ -14,7 +14,7 @@
 struct task_exit;
 struct task_runner;
 
-/* In this order. What a hook keeps while its task runs is tr->hook[TASK_HOOK_name], its own. */
+/* In this order. What a hook keeps while its task runs is tr->hook.NAME, a struct NAME_hook of its own. */
 #define TASK_HOOKS(X) X(alloc) X(denied) X(pressure)
 
 #define HOOK_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
@@ -33,9 +33,6 @@ struct task_hook {
 #define DECLARE(name) extern const struct task_hook task_hook_##name;
 TASK_HOOKS(DECLARE)
 #undef DECLARE
-#define NUMBER(name) TASK_HOOK_##name,
-enum { TASK_HOOKS(NUMBER) TASK_HOOKS_N };
-#undef NUMBER
 
 bool task_hooks_prestart(struct task_runner *tr);
 void task_hooks_poststart(struct task_runner *tr);

@@ -60,7 +60,11 @@ struct task_runner { /* an element of the array of its allocation */
     bool limits_new;   /* an update changed them: say so */
     char *limits_told; /* which of them do not hold: the last event of that; NULL: none */
     struct cpu_sample cpu;           /* io/stats.c */
-    void *hook[TASK_HOOKS_N];        /* hooks.h: what each keeps; NULL: nothing */
+    struct { /* what each of hooks.h keeps; NULL: nothing */
+#define STATE(name) struct name##_hook *name;
+        TASK_HOOKS(STATE)
+#undef STATE
+    } hook;
     size_t counters_at;              /* bpf_read_net */
     size_t runs_at;                  /* bpf_read_run */
     size_t blocks_at;                /* bpf_read_block */

@@ -13,6 +13,7 @@
 #include "server/host.h"
 #include "server/leader/blocked.h"
 #include "server/leader/broker.h"
+#include "server/leader/controllers.h"
 #include "server/leader/heartbeat.h"
 #include "server/leader/leader.h"
 #include "server/leader/owed.h"
@@ -70,40 +71,13 @@ struct leader {
     /* loop thread */
     bool on; /* between begin and end */
     bool stopping;
-    struct owed *owed;
     struct heartbeats *beats;
 
-    /* of their controllers alone */
-    struct alarm *alarm;
-    struct gc *gc;
-    struct drainer *drainer;
+    /* what each controller keeps, its own: struct NAME, NULL: nothing */
+#define STATE(name) struct name *name;
+    CONTROLLERS(STATE)
+#undef STATE
 };
-
-/* What the leader does besides placing: a file, and a row in leader.c. What it does not define is NULL. */
-struct controller {
-    void (*init)(struct leader *l); /* with the server */
-    /* Apply thread, leading or not: the state as it was found; an entry that changed something. What follows
-     * the log by these (live tables) is there when an election is won. */
-    void (*on_open)(struct leader *l, struct state_txn *t);
-    void (*on_entry)(struct leader *l, uint64_t index, const struct intent *in,
-                     const struct fsm_result *res);
-    /* Apply thread, while leading: rebuild from the state; an entry that changed something, behind on_entry;
-     * after a batch of them, after on_leader and when the alarm rings; drop what was built. Each does a
-     * bounded part: the rest goes on by server_post_apply(). */
-    void (*on_leader)(struct leader *l, struct state_txn *t);
-    void (*on_applied)(struct leader *l, uint64_t index, const struct intent *in,
-                       const struct fsm_result *res);
-    void (*on_batch)(struct leader *l);
-    void (*on_lose)(struct leader *l);
-    /* Loop thread: before what on_leader posts, and behind on_lose or when the server stops; after that no
-     * timer of it is left. */
-    void (*begin)(struct leader *l);
-    void (*end)(struct leader *l);
-};
-/* The rows, in the order in which they are called: each sees what those before it have made of the entry. */
-#define CONTROLLERS(X) X(alarm) X(owed) X(evals) X(alive) X(gc) X(drainer)
-#define CONTROLLER_DECLARE(n) extern const struct controller n##_row;
-CONTROLLERS(CONTROLLER_DECLARE)
 
 /* Apply thread: on_batch of each row. */
 void leader_batch(void *leader);
