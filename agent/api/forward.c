@@ -36,8 +36,12 @@ pull(void *user)
 }
 
 static void
-start_answer(struct forward *f, const struct http_resp *r)
+on_head(void *arg, const struct http_resp *r)
 {
+    struct forward *f = arg;
+
+    if (!f->ask || f->started)
+        return;
     f->started = true;
     http_stream_start(f->ask->req, r->status, http_resp_header(r, "content-type"), pull);
 }
@@ -88,8 +92,7 @@ on_body(void *arg, const struct http_resp *r, const void *p, size_t n)
 
     if (!f->ask)
         return false;
-    if (!f->started)
-        start_answer(f, r);
+    on_head(f, r); /* of a status that is not 200 */
     http_stream_write(f->ask->req, p, n);
     if (http_stream_queued(f->ask->req) >= STREAM_LOW_WATER)
         http_client_read(f->client, false); /* until pull */
@@ -202,6 +205,7 @@ forward_node(struct ask *a, const char *node_id)
         .n_headers = n_headers,
         .body = a->req->body,
         .body_len = a->req->body_len,
+        .on_head = on_head,
         .on_body = on_body,
         .on_tunnel = on_tunnel,
         .on_drain = tunnel_drain,

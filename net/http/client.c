@@ -162,6 +162,8 @@ on_headers_complete(llhttp_t *p)
     p->upgrade = 0;
     x->resp.status = llhttp_get_status_code(p);
     x->headers_done = true;
+    if (x->resp.status == 200 && !x->head && x->ask.on_head)
+        x->ask.on_head(x->ask.arg, &x->resp);
     return x->head ? 1 : 0;
 }
 

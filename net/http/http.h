@@ -144,6 +144,8 @@ struct http_ask {
     size_t body_len;
     const char *content_type; /* NULL: none */
     int64_t timeout_ms;       /* whole exchange; 0: no limit */
+    /* Given: told of a 200, before its body, which may be long in coming. `r` has status and headers. */
+    void (*on_head)(void *arg, const struct http_resp *r);
     /* Given: the body arrives here piece by piece (for statuses below 300), and false stops the
      * exchange (done gets -ERR_CANCELED). `r` has status and headers. */
     bool (*on_body)(void *arg, const struct http_resp *r, const void *p, size_t n);
