@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "cli/api.h"
-#include "cli/cli.h"
 #include "cli/limits.h"
 #include "common/num.h"
 

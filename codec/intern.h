@@ -85,13 +85,6 @@ pow2_ceil(size_t n)
     return c;
 }
 
-/* An integral double that int64 holds exactly. */
-static inline bool
-float_is_int(double f)
-{
-    return f >= -9223372036854775808.0 && f < 9223372036854775808.0 && f == (double)(int64_t)f;
-}
-
 static inline bool
 field_empty(const struct field *f, const void *p)
 {
@@ -145,8 +138,6 @@ char *arena_strndup(struct arena *a, const char *s, size_t n);
 bool arena_grow(struct arena *a, void **v, size_t *cap, size_t n, size_t elem);
 struct value *arena_value(struct arena *a, enum value_kind kind);
 struct value *value_clone_into(struct arena *a, const struct value *v);
-/* Pointers to the pairs in key order; the caller frees the array. */
-const struct value_pair **value_map_sorted(const struct value *map);
 
 /* --- where a decoder is, for errors --- */
 enum step_kind { STEP_NONE, STEP_FIELD, STEP_INDEX, STEP_KEY };
@@ -175,8 +166,6 @@ decoder_at(struct decoder *d, enum step_kind kind, const char *s, size_t n)
 
 /* Sorts the pairs {key, value} of a map; returns a key that is there twice, or NULL. */
 const char *map_sort(void *v, size_t n, size_t stride);
-/* A key that an insertion-ordered value map holds twice, or NULL. */
-const char *value_map_duplicate(const struct value *map);
 /* Nearest wire name, or NULL. */
 const char *type_nearest(const struct type *t, const char *name, size_t len);
 

@@ -15,6 +15,61 @@
 
 static void clone_object(struct arena *a, const struct type *t, void *to, const void *from);
 
+/* Clones below `root`: flat ownership. Depth: values are built by bounded decoders. */
+static struct value *
+clone_node(struct arena *a, const struct value *v)
+{
+    struct value *c = arena_value(a, v->kind);
+    void *arr = NULL;
+    size_t cap = 0;
+    switch (v->kind) {
+    case VALUE_STRING:
+        c->str.s = arena_strndup(a, v->str.s, v->str.n);
+        c->str.n = v->str.n;
+        break;
+    case VALUE_LIST:
+        for (size_t i = 0; i < v->list.n; i++) {
+            arena_grow(a, &arr, &cap, i, sizeof(struct value *));
+            ((struct value **)arr)[i] = clone_node(a, v->list.v[i]);
+        }
+        c->list.v = arr;
+        c->list.n = v->list.n;
+        break;
+    case VALUE_MAP:
+        for (size_t i = 0; i < v->map.n; i++) {
+            arena_grow(a, &arr, &cap, i, sizeof(struct value_pair));
+            const struct value_pair *from = &v->map.v[i];
+            ((struct value_pair *)arr)[i] = (struct value_pair){
+                arena_strndup(a, from->k, strlen(from->k)), clone_node(a, from->v)};
+        }
+        c->map.v = arr;
+        c->map.n = v->map.n;
+        break;
+    default:
+        *c = *v;
+    }
+    return c;
+}
+
+struct value *
+value_clone_into(struct arena *a, const struct value *v)
+{
+    return v ? clone_node(a, v) : NULL;
+}
+
+struct value *
+value_clone(const void *ctx, const struct value *v)
+{
+    if (!v)
+        return NULL;
+    /* the top node is the owner, so it is a chunk of its own whatever its kind */
+    struct value *root = mem_new(ctx, struct value);
+    struct arena a = {.root = root};
+    struct value *c = clone_node(&a, v);
+    *root = *c;
+    return root;
+}
+
 static void
 clone_strings(struct arena *a, struct str_list *to, const struct str_list *from)
 {

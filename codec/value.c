@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dynamic values: making, changing, comparing, cloning.
+ * Dynamic values: making, changing, comparing.
  */
 #include "codec/value.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/intern.h"
+#include "common/mem.h"
 
 static struct value *
 make(const void *ctx, enum value_kind kind)
@@ -118,61 +118,6 @@ value_get(const struct value *map, const char *key)
         return NULL;
     struct value_pair *p = pair_find(map, key);
     return p ? p->v : NULL;
-}
-
-/* Clones below `root`: flat ownership. Depth: values are built by bounded decoders. */
-static struct value *
-clone(struct arena *a, const struct value *v)
-{
-    struct value *c = arena_value(a, v->kind);
-    void *arr = NULL;
-    size_t cap = 0;
-    switch (v->kind) {
-    case VALUE_STRING:
-        c->str.s = arena_strndup(a, v->str.s, v->str.n);
-        c->str.n = v->str.n;
-        break;
-    case VALUE_LIST:
-        for (size_t i = 0; i < v->list.n; i++) {
-            arena_grow(a, &arr, &cap, i, sizeof(struct value *));
-            ((struct value **)arr)[i] = clone(a, v->list.v[i]);
-        }
-        c->list.v = arr;
-        c->list.n = v->list.n;
-        break;
-    case VALUE_MAP:
-        for (size_t i = 0; i < v->map.n; i++) {
-            arena_grow(a, &arr, &cap, i, sizeof(struct value_pair));
-            const struct value_pair *from = &v->map.v[i];
-            ((struct value_pair *)arr)[i] = (struct value_pair){
-                arena_strndup(a, from->k, strlen(from->k)), clone(a, from->v)};
-        }
-        c->map.v = arr;
-        c->map.n = v->map.n;
-        break;
-    default:
-        *c = *v;
-    }
-    return c;
-}
-
-struct value *
-value_clone_into(struct arena *a, const struct value *v)
-{
-    return v ? clone(a, v) : NULL;
-}
-
-struct value *
-value_clone(const void *ctx, const struct value *v)
-{
-    if (!v)
-        return NULL;
-    /* the top node is the owner, so it is a chunk of its own whatever its kind */
-    struct value *root = make(ctx, v->kind);
-    struct arena a = {.root = root};
-    struct value *c = clone(&a, v);
-    *root = *c;
-    return root;
 }
 
 static int

@@ -62,4 +62,16 @@ bool value_equal(const struct value *a, const struct value *b);
 int value_compare(const struct value *a, const struct value *b);
 const char *value_kind_name(enum value_kind k); /* "string", "number", "bool", "list", "map", "null" */
 
+/* Pointers to the pairs in key order; the caller frees the array. */
+const struct value_pair **value_map_sorted(const struct value *map);
+/* A key that an insertion-ordered value map holds twice, or NULL. */
+const char *value_map_duplicate(const struct value *map);
+
+/* An integral double that int64 holds exactly. */
+static inline bool
+float_is_int(double f)
+{
+    return f >= -9223372036854775808.0 && f < 9223372036854775808.0 && f == (double)(int64_t)f;
+}
+
 #endif

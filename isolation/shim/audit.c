@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "isolation/confine/raw.h"
-#include "isolation/shim/shim.h"
+#include "isolation/shim/parts.h"
 
 int
 shim_audit_receive(int sock)

@@ -29,7 +29,7 @@
 #include "isolation/confine/confine.h"
 #include "isolation/confine/raw.h"
 #include "isolation/limits.h"
-#include "isolation/shim/shim.h"
+#include "isolation/shim/parts.h"
 #include "isolation/shim/start.h"
 
 enum { PROCS_BYTES = 1024, LOOK_PAUSE_MS = 10 };

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "isolation/confine/raw.h"
-#include "isolation/shim/shim.h"
+#include "isolation/shim/parts.h"
 
 enum { CHUNK = 65536, SCRATCH = 1024 };
 

@@ -21,7 +21,7 @@
 
 #include "isolation/confine/confine.h"
 #include "isolation/confine/raw.h"
-#include "isolation/shim/shim.h"
+#include "isolation/shim/parts.h"
 #include "isolation/shim/start.h"
 
 enum {

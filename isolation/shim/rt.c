@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "isolation/confine/raw.h"
-#include "isolation/shim/shim.h"
+#include "isolation/shim/parts.h"
 
 void *
 memcpy(void *restrict dst, const void *restrict src, size_t n)

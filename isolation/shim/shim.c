@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "isolation/shim/shim.h"
+#include "isolation/shim/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

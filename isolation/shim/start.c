@@ -17,7 +17,7 @@
 #include "isolation/confine/raw.h"
 #include "isolation/limits.h"
 #include "isolation/root/mounts_apply.h"
-#include "isolation/shim/shim.h"
+#include "isolation/shim/parts.h"
 
 enum { CHILDREN_BYTES = 1024, STACK_BYTES = 32 * 1024 };
 

@@ -143,3 +143,54 @@ leader_free(struct leader *l)
     runs_drop(l);
     mem_free(l);
 }
+
+/* --- what is owed (owed.h) --- */
+
+struct put {
+    struct leader *l;
+    struct intent *in;
+};
+
+static void
+put_loop(void *arg)
+{
+    struct put *p = arg;
+
+    owed_add(p->l->owed, p->in, NULL, NULL, NULL);
+    talloc_free(p);
+}
+
+void
+leader_owe(struct leader *l, const struct intent *in)
+{
+    struct put *p = mem_new(NULL, struct put);
+
+    *p = (struct put){l, codec_clone(p, &type_intent, in)};
+    env_post(l->env, put_loop, p);
+}
+
+static void
+propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
+{
+    server_propose(arg, in, done, done_arg);
+}
+
+static void
+owed_init(struct leader *l)
+{
+    l->owed = owed_new(l, l->env, propose, l->s);
+}
+
+static void
+owed_begin(struct leader *l)
+{
+    owed_start(l->owed);
+}
+
+static void
+owed_end(struct leader *l)
+{
+    owed_stop(l->owed);
+}
+
+const struct controller owed_row = {.init = owed_init, .begin = owed_begin, .end = owed_end};

@@ -9,7 +9,6 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "server/leader/leader_int.h"
 
 struct debt {
     struct owed *o;
@@ -228,54 +227,3 @@ owed_cancel(struct owed *o, const char *key)
     debt_free(d);
     return true;
 }
-
-/* --- the leader's --- */
-
-struct put {
-    struct leader *l;
-    struct intent *in;
-};
-
-static void
-put_loop(void *arg)
-{
-    struct put *p = arg;
-
-    owed_add(p->l->owed, p->in, NULL, NULL, NULL);
-    talloc_free(p);
-}
-
-void
-leader_owe(struct leader *l, const struct intent *in)
-{
-    struct put *p = mem_new(NULL, struct put);
-
-    *p = (struct put){l, codec_clone(p, &type_intent, in)};
-    env_post(l->env, put_loop, p);
-}
-
-static void
-propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
-{
-    server_propose(arg, in, done, done_arg);
-}
-
-static void
-row_init(struct leader *l)
-{
-    l->owed = owed_new(l, l->env, propose, l->s);
-}
-
-static void
-row_begin(struct leader *l)
-{
-    owed_start(l->owed);
-}
-
-static void
-row_end(struct leader *l)
-{
-    owed_stop(l->owed);
-}
-
-const struct controller owed_row = {.init = row_init, .begin = row_begin, .end = row_end};

@@ -14,8 +14,8 @@
  *   shim/join.c   the other life: a command in a task that runs already
  *   shim/rt.c     entry point, memory functions
  */
-#ifndef PADDOCK_ISOLATION_SHIM_SHIM_H
-#define PADDOCK_ISOLATION_SHIM_SHIM_H
+#ifndef PADDOCK_ISOLATION_SHIM_PARTS_H
+#define PADDOCK_ISOLATION_SHIM_PARTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
