@@ -137,7 +137,6 @@ char *arena_strndup(struct arena *a, const char *s, size_t n);
  * list_add and codec_map_put expect. */
 bool arena_grow(struct arena *a, void **v, size_t *cap, size_t n, size_t elem);
 struct value *arena_value(struct arena *a, enum value_kind kind);
-struct value *value_clone_into(struct arena *a, const struct value *v);
 
 /* --- where a decoder is, for errors --- */
 enum step_kind { STEP_NONE, STEP_FIELD, STEP_INDEX, STEP_KEY };

@@ -52,12 +52,6 @@ clone_node(struct arena *a, const struct value *v)
 }
 
 struct value *
-value_clone_into(struct arena *a, const struct value *v)
-{
-    return v ? clone_node(a, v) : NULL;
-}
-
-struct value *
 value_clone(const void *ctx, const struct value *v)
 {
     if (!v)
@@ -106,7 +100,8 @@ clone_elem(struct arena *a, const struct field *f, void *to, const void *from)
         break;
     }
     case FT_VALUE:
-        *(struct value **)to = value_clone_into(a, *(struct value *const *)from);
+        if (*(struct value *const *)from != NULL)
+            *(struct value **)to = clone_node(a, *(struct value *const *)from);
         break;
     case FT_STRUCT: {
         const void *sub = *(const any_ptr *)from;

@@ -7,7 +7,7 @@
 #ifndef PADDOCK_ISOLATION_CONFINE_RAW_H
 #define PADDOCK_ISOLATION_CONFINE_RAW_H
 
-#include <errno.h>
+#include <linux/errno.h>
 #include <linux/sched.h>
 #include <sys/syscall.h>
 

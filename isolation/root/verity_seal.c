@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <fcntl.h>
+#include <linux/errno.h>
 #include <linux/fsverity.h>
 #include <linux/openat2.h>
 #include <linux/stat.h>

@@ -3,9 +3,9 @@
  * Mode "audit" of a task's filter: what it denies comes here, is answered as the plain filter would
  * have answered, and counted. No call is ever let through: without us the kernel answers ENOSYS.
  */
-#include <errno.h>
+#include <linux/errno.h>
+#include <linux/poll.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <time.h>
 

@@ -11,14 +11,14 @@
  * program and what that has started in its session. For that it keeps CAP_KILL, which its filter
  * lets it use for SIGKILL by pidfd.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/errno.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <linux/poll.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>

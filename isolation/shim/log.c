@@ -4,10 +4,10 @@
  * below the log directory's fd with O_NOFOLLOW; the directory is root's, so the task cannot put
  * anything under these names.
  */
-#include <errno.h>
 #include <fcntl.h>
+#include <linux/errno.h>
+#include <linux/poll.h>
 #include <linux/stat.h>
-#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <time.h>

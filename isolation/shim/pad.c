@@ -10,8 +10,8 @@
  * warden hears of a launch, while it makes the cgroup: the pad enters new ones, the shim is born
  * there, and the pad goes home.
  */
-#include <errno.h>
 #include <fcntl.h>
+#include <linux/errno.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <signal.h>

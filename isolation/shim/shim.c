@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolation/shim/parts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/errno.h>
+#include <linux/poll.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/securebits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>

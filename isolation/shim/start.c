@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolation/shim/start.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <linux/errno.h>
 #include <linux/futex.h>
+#include <linux/mman.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/securebits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
