@@ -4,7 +4,7 @@
 #include <sys/statvfs.h>
 
 #include "client/limits.h"
-#include "client/link.h"
+#include "client/warden_link.h"
 #include "common/log.h"
 #include "common/mem.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/link.h"
+#include "client/warden_link.h"
 #include "common/log.h"
 #include "common/mem.h"
 

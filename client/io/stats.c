@@ -11,7 +11,7 @@
 
 #include "client/alloc/alloc_runner.h"
 #include "client/limits.h"
-#include "client/link.h"
+#include "client/warden_link.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"

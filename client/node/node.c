@@ -5,7 +5,7 @@
 #include <sys/statvfs.h>
 
 #include "api/terms.h"
-#include "client/link.h"
+#include "client/warden_link.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "drivers/driver.h"

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/link.h"
 #include "client/task/env.h"
 #include "client/task/launch.h"
 #include "client/task/resolv.h"
+#include "client/warden_link.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"

@@ -5,8 +5,8 @@
 #include "client/task/limits_int.h"
 
 #include "api/isolation.h"
-#include "client/link.h"
 #include "client/task/launch.h"
+#include "client/warden_link.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"

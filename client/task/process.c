@@ -9,10 +9,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "client/link.h"
 #include "client/task/handle.h"
 #include "client/task/launch.h"
 #include "client/task/limits_int.h"
+#include "client/warden_link.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"

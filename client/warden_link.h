@@ -3,8 +3,8 @@
  * The connection to the warden: made, watched, and made again when it breaks; and what the warden
  * said of itself.
  */
-#ifndef PADDOCK_CLIENT_LINK_H
-#define PADDOCK_CLIENT_LINK_H
+#ifndef PADDOCK_CLIENT_WARDEN_LINK_H
+#define PADDOCK_CLIENT_WARDEN_LINK_H
 
 #include "client/ground.h"
 #include "isolation/bpf/read.h"

@@ -2,8 +2,8 @@
  *
  * What the hooks of its allocation make is there before a task of the warden's starts.
  */
-#include "client/link.h"
 #include "client/task/handle.h"
+#include "client/warden_link.h"
 
 static bool
 prestart(struct task_runner *tr)
@@ -20,4 +20,4 @@ prestart(struct task_runner *tr)
     return false;
 }
 
-const struct task_hook task_hook_alloc = {.prestart = prestart};
+const struct task_hook task_hook_ready = {.prestart = prestart};

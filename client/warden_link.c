@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/link.h"
+#include "client/warden_link.h"
 
 #include <poll.h>
 #include <string.h>
