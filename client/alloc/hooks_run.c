@@ -52,8 +52,9 @@ hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err
 {
     struct alloc_core *a = &ar->a;
     size_t at = 0;
-    while (rows[at] != h)
+    while (at < ARRAY_LEN(rows) && rows[at] != h)
         at++;
+    ASSERT(at < ARRAY_LEN(rows));
     if (a->stopped)
         return;
     if (!e) {

@@ -277,6 +277,8 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
 static void
 process_start(struct task_runner *tr)
 {
+    ASSERT(tr->launching && tr->persisted && !tr->asked); /* else kill -9 would lose or double it */
+    ASSERT(tr->ar->dirs == DIRS_READY);
     auto_mem void *tmp = mem_ctx("launch");
     struct err e = ERR_INIT;
     struct launch_spec *spec = launch_spec_build(tmp, tr, &e);

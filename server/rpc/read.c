@@ -25,6 +25,7 @@ read_answer(struct read *r)
     struct rpc_call *call = r->call;
     void *ctx = TAKE(r->ctx);
 
+    ASSERT(r->watch == NULL); /* one that is parked is answered by who takes it */
     gate_unref(r->gate);
     rpc_call_on_cancel(call, NULL, NULL);
     /* `r` is memory of the call and goes with the answer */
@@ -131,7 +132,9 @@ read_work(void *arg)
     r->seen = state_applied(t);
     r->meta = mem_new(r->ctx, struct query_meta);
     r->meta->known_leader = true;
-    if (r->row->run(r, t, &e) < 0)
+    int rc = r->row->run(r, t, &e);
+    ASSERT((rc < 0) == (e.code != 0));
+    if (rc < 0)
         r->err = mem_dup(r->ctx, &e, sizeof(e));
     r->index = r->index > 0 ? r->index : 1; /* who waits for what comes after it must not get it at once */
     r->meta->index = r->index;
