@@ -17,6 +17,7 @@ struct rpc_call {
     uint64_t id;
     const struct rpc_method *method;
     const struct rpc_envelope *env;
+    struct rpc_envelope plain; /* env, where it has no strings */
     int64_t deadline_ms;
     unsigned in_turn;
     const char *peer;
@@ -125,6 +126,11 @@ call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, st
         err_prefix(e, "rpc %s", m->name);
         talloc_free(c);
         return;
+    }
+    if (used > 2 && !c->env->region && !c->env->namespace && !c->env->auth_token) {
+        c->plain = *c->env;
+        talloc_free((void *)(uintptr_t)c->env);
+        c->env = &c->plain;
     }
     int64_t wait = h->deadline_ms ? h->deadline_ms : RPC_TIMEOUT_DEFAULT_MS;
     if (wait > RPC_TIMEOUT_MAX_MS)

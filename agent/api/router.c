@@ -222,6 +222,10 @@ ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
     }
     if (!(rpc_method_by_id(id)->flags & RPC_NS))
         env.namespace = NULL;
+    if (a->api->server != NULL) { /* in process: what it takes for granted is not kept by who parks */
+        env.namespace = str_eq(env.namespace, NS_DEFAULT) ? NULL : env.namespace;
+        env.region = str_eq(env.region, a->api->region) ? NULL : env.region;
+    }
     a->done = done != NULL ? done : method_done;
     a->method = id;
     a->called = a->api->servers;

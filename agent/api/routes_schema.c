@@ -43,7 +43,8 @@ void
 ask_method(struct ask *a)
 {
     const struct rpc_method *m = rpc_method_by_id(a->route->rpc);
-    char *req = type_new(a, m->req);
+    auto_mem void *tmp = mem_ctx("request"); /* a list asks again, an object may park for minutes */
+    char *req = type_new(m->of != NULL ? (void *)a : tmp, m->req);
 
     for (size_t i = 0; i < m->req->n_fields; i++)
         if (!take_parameter(a, &m->req->fields[i], req + m->req->fields[i].offset))
@@ -57,7 +58,10 @@ ask_method(struct ask *a)
         a->asked.part = a->pretty ? 2 : 1;
         *list = &a->asked;
     }
+    bool parks = a->api->servers != NULL && a->env.min_index > 0; /* `a` may be gone afterwards if not */
     ask_call(a, a->route->rpc, req, NULL);
+    if (parks)
+        http_forget(a->req);
 }
 
 /* "Job.Summary": "job not found". */

@@ -59,9 +59,9 @@ struct http_request {
     void (*pull)(void *user);
     void (*on_data)(void *user, const void *p, size_t n); /* of a tunnel */
     struct timer *pull_timer;
-    /* In one piece with it, since a query waits for minutes and many do: headers, parameters, the head as
-     * it came, the decoded target. */
-    struct http_pair room[];
+    /* Headers, parameters, the head as it came, the decoded target: malloc'ed in one piece; NULL once the
+     * handler has read it (http_forget), since a query waits for minutes and many do. */
+    struct http_pair *room;
 };
 
 struct http_server {

@@ -89,6 +89,9 @@ void http_server_serve(struct http_server *s, struct stream *st);
 void http_server_close(struct http_server *s);
 size_t http_server_conns(const struct http_server *s);
 
+/* Target, path, parameters and headers of a request that is answered later are not looked at any more. */
+void http_forget(struct http_req *r);
+
 /* Header of the answer; before it is sent. Values with control characters are dropped. */
 void http_header_add(struct http_req *r, const char *name, const char *value);
 void http_reply(struct http_req *r, int status, const char *content_type, const void *p, size_t n);

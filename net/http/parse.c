@@ -3,6 +3,7 @@
  * HTTP server: from bytes to requests. The head is collected, scanned strictly, then given to llhttp,
  * which judges the request line and frames the body.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -190,8 +191,9 @@ request_new(const char *head, size_t hlen, char **ret_head)
     if (params > HTTP_QUERY_PARAMS_MAX)
         params = HTTP_QUERY_PARAMS_MAX;
     size_t pairs = (lines + params) * sizeof(struct http_pair);
-    struct http_request *r =
-        mem_zalloc(NULL, sizeof(*r) + pairs + hlen + 1 + line + 2, "struct http_request");
+    struct http_request *r = mem_new(NULL, struct http_request);
+    r->room = calloc(1, pairs + hlen + 1 + line + 2);
+    ASSERT(r->room != NULL);
     r->pub.query = r->room + lines;
     *ret_head = memcpy((char *)r->room + pairs, head, hlen);
     return r;

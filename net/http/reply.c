@@ -75,8 +75,20 @@ http_request_drop(struct http_request *r)
 
     s->body_bytes -= r->charged;
     buf_done(&r->body);
+    free(r->room);
     talloc_free(r);
     http_server_unref(s);
+}
+
+void
+http_forget(struct http_req *pub)
+{
+    struct http_request *r = request(pub);
+
+    free(TAKE(r->room));
+    pub->target = pub->path = "";
+    pub->query = pub->headers = NULL;
+    pub->n_query = pub->n_headers = 0;
 }
 
 bool

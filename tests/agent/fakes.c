@@ -162,7 +162,7 @@ job_register(void *arg, struct rpc_call *call, const void *req)
     const struct job_register_request *r = req;
     struct job_register_response *resp = mem_new(rpc_call_ctx(call), struct job_register_response);
     (void)arg;
-    snprintf(fake_text, sizeof(fake_text), "%s/%s/%s", str_or(rpc_call_envelope(call)->namespace, ""),
+    snprintf(fake_text, sizeof(fake_text), "%s/%s/%s", str_or(rpc_call_envelope(call)->namespace, "default"),
              str_or(r->job->namespace, ""), str_or(r->job->region, ""));
     if (str_eq(r->job->id, "invalid")) {
         rpc_failf(call, -ERR_INVALID, "1 error occurred:\n\t* Missing job task groups\n\n");
@@ -336,7 +336,7 @@ fake_call(void *arg, struct rpc_call *call, const void *req)
         [RPC_NODE_UPDATE_DRAIN] = node_drain,
         [RPC_NODE_GET_ALLOCS] = node_allocs,
     };
-    if (!str_eq(rpc_call_envelope(call)->region, "global"))
+    if (!str_eq(str_or(rpc_call_envelope(call)->region, "global"), "global"))
         rpc_failf(call, -ERR_NO_REGION, "No path to region");
     else if (fakes[rpc_call_method(call)->id])
         fakes[rpc_call_method(call)->id](arg, call, req);
