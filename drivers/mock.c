@@ -9,7 +9,6 @@
 
 #include "common/mem.h"
 #include "common/num.h"
-#include "common/str.h"
 #include "net/loop.h"
 
 static const struct driver_option options[] = {

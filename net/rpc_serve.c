@@ -8,7 +8,6 @@
 
 #include "common/hash.h"
 
-#include "common/log.h"
 #include "common/mem.h"
 #include "net/rpc_link_int.h"
 

@@ -9,7 +9,6 @@
 #include "common/err.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/str.h"
 #include "net/limits.h"
 #include "net/loop_uv.h"
 #include "net/transport.h"

@@ -14,7 +14,6 @@
 #include "common/str.h"
 #include "server/core/core.h"
 #include "server/gate.h"
-#include "server/leader/gc.h"
 #include "server/leader/leader.h"
 #include "server/rpc/endpoint.h"
 #include "server/state/watch.h"

@@ -7,7 +7,6 @@
 #include "agent/api/api.h"
 #include "agent/limits.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "server/rpc/filter.h"
 

@@ -11,7 +11,6 @@
 #include "agent/api/forward.h"
 #include "client/client.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 enum { CHUNK = 32 << 10 };

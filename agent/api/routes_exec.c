@@ -11,12 +11,10 @@
 #include <string.h>
 
 #include "agent/api/api.h"
-#include "agent/api/forward.h"
 #include "agent/limits.h"
 #include "client/client.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "net/http/ws.h"
 

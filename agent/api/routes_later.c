@@ -6,7 +6,6 @@
  */
 #include "agent/api/api.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 /* Searched first, so that "/scale" is no part of a job's name. A route that is built leaves this table. */
 static const struct {

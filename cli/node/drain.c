@@ -9,7 +9,6 @@
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/node.h"
-#include "common/num.h"
 
 enum { POLL_MS = 500 };
 

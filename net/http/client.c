@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "net/http/http.h"
 #include "net/stream.h"
 

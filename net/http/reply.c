@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "net/http/conn_int.h"
 #include "net/http/gzip_int.h"
 #include "net/limits.h"

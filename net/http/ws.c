@@ -12,7 +12,6 @@
 #include "codec/base64.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "common/str.h"
 #include "net/http/scan_int.h"
 
 enum { KEY_BYTES = 16, KEY_TEXT = 24, ACCEPT_TEXT = 28 };
