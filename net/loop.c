@@ -30,6 +30,8 @@ struct sig {
 struct loop {
     uv_loop_t uv;
     uv_async_t async;
+    uv_prepare_t before_wait;
+    struct wait *wait; /* of loop_run_until() */
     pthread_mutex_t lock; /* guards posts, n_posts, cap_posts */
     struct post *posts;
     size_t n_posts, cap_posts;
@@ -56,6 +58,27 @@ struct work {
     loop_fn *work, *done;
     void *arg;
 };
+
+struct wait {
+    const bool *flag;
+    bool over;
+};
+
+static bool
+wait_over(const struct wait *w)
+{
+    return *(const volatile bool *)w->flag || *(const volatile bool *)&w->over;
+}
+
+/* What is awaited came with a timer of this turn: libuv would wait for the next event all the same. */
+static void
+before_wait_cb(uv_prepare_t *h)
+{
+    const struct loop *l = h->data;
+
+    if (wait_over(l->wait))
+        uv_stop(h->loop);
+}
 
 /* Every libuv handle here is the first member of a talloc'ed object. */
 static void
@@ -97,7 +120,8 @@ loop_new(void)
     ASSERT(uv_loop_init(&l->uv) == 0);
     ASSERT(uv_async_init(&l->uv, &l->async, async_cb) == 0);
     ASSERT(pthread_mutex_init(&l->lock, NULL) == 0);
-    l->async.data = l;
+    ASSERT(uv_prepare_init(&l->uv, &l->before_wait) == 0);
+    l->async.data = l->before_wait.data = l;
     timers_init(&l->timers, &l->uv);
     signal(SIGPIPE, SIG_IGN);
     return l;
@@ -147,12 +171,17 @@ flag_set(void *arg)
 bool
 loop_run_until(struct loop *l, const bool *flag, int64_t timeout_ms)
 {
-    bool over = false;
-    struct timer *t = timeout_ms >= 0 ? timer_start(l, timeout_ms, flag_set, &over) : NULL;
+    struct wait w = {.flag = flag};
+    struct timer *t = timeout_ms >= 0 ? timer_start(l, timeout_ms, flag_set, &w.over) : NULL;
 
-    while (!*(const volatile bool *)flag && !*(volatile bool *)&over)
+    ASSERT(l->wait == NULL);
+    l->wait = &w;
+    ASSERT(uv_prepare_start(&l->before_wait, before_wait_cb) == 0);
+    while (!wait_over(&w))
         uv_run(&l->uv, UV_RUN_ONCE);
-    if (!over)
+    uv_prepare_stop(&l->before_wait);
+    l->wait = NULL;
+    if (!w.over)
         timer_stop(t);
     return *flag;
 }
@@ -175,8 +204,8 @@ struct walk {
 static bool
 is_ours(const struct loop *l, const uv_handle_t *h)
 {
-    return h == (const uv_handle_t *)&l->async || h == (const uv_handle_t *)&l->timers.clock ||
-           h == (const uv_handle_t *)&l->timers.soon;
+    return h == (const uv_handle_t *)&l->async || h == (const uv_handle_t *)&l->before_wait ||
+           h == (const uv_handle_t *)&l->timers.clock || h == (const uv_handle_t *)&l->timers.soon;
 }
 
 static void
@@ -222,6 +251,7 @@ loop_free(struct loop *l)
         uv_close((uv_handle_t *)&s->h, closed_cb);
     }
     uv_close((uv_handle_t *)&l->async, NULL);
+    uv_close((uv_handle_t *)&l->before_wait, NULL);
     timers_close(&l->timers);
     atomic_store(&l->stop, false);
     uv_run(&l->uv, UV_RUN_DEFAULT);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/num.h"
 #include "net/addr.h"
 #include "net/loop.h"
 #include "tests/lib/test.h"
@@ -107,6 +108,21 @@ START_TEST(timers_fire_in_order_and_stop)
     ck_assert_int_eq(n_order, 2);
     ck_assert_int_eq(order[0], 1);
     ck_assert_int_eq(order[1], 2);
+    loop_free(l);
+}
+END_TEST
+
+/* Due before the turn began: what it sets is seen before the loop waits for something else. */
+START_TEST(what_a_late_timer_sets_is_seen_at_once)
+{
+    struct loop *l = loop_new();
+    bool done = false;
+    timer_start(l, 1, set, &done);
+    int64_t from = clock_mono_ns();
+    while (clock_mono_ns() < from + 5000000)
+        ;
+    ck_assert(loop_run_until(l, &done, 20000));
+    ck_assert_int_lt(clock_mono_ns() - from, 10000000000);
     loop_free(l);
 }
 END_TEST
@@ -285,6 +301,7 @@ main(void)
     tcase_add_test(tc, posts_from_threads_all_arrive);
     tcase_add_test(tc, posts_left_are_run_by_free);
     tcase_add_test(tc, timers_fire_in_order_and_stop);
+    tcase_add_test(tc, what_a_late_timer_sets_is_seen_at_once);
     tcase_add_test(tc, run_until_gives_up);
     tcase_add_test(tc, watches_tell_of_readable_fds);
     tcase_add_test(tc, work_runs_elsewhere);
