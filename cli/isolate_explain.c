@@ -273,8 +273,13 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
                               .bind = t->network ? t->network->bind : NULL};
     struct launch_spec *s = NULL;
     struct err e = ERR_INIT;
-    if (!d || !d->spec || d->spec(c, &in, &s, &e) < 0) {
-        cmd_say(c, "    cannot be explained: %s", e.text[0] ? e.text : "no such driver here");
+    if (d == NULL || d->spec == NULL) {
+        cmd_say(c, "    cannot be explained: %s",
+                d == NULL ? "no such driver here" : "an engine isolates it, not this client");
+        return;
+    }
+    if (d->spec(c, &in, &s, &e) < 0) {
+        cmd_say(c, "    cannot be explained: %s", e.text);
         return;
     }
     if (s->isolated)

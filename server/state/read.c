@@ -120,7 +120,9 @@ state_alloc_job_index(struct state_txn *t, const char *alloc_id)
 static const struct job *
 cached_job(struct state_txn *t, const char *ns, const char *id, uint64_t jmi)
 {
-    for (struct cached_job *c = t->jobs; c != NULL; c = c->next) {
+    struct cached_job **first = &t->jobs[jmi % JOB_BUCKETS];
+
+    for (struct cached_job *c = *first; c != NULL; c = c->next) {
         if (c->jmi == jmi && str_eq(c->id, id) && str_eq(c->ns, ns))
             return c->job;
     }
@@ -129,8 +131,8 @@ cached_job(struct state_txn *t, const char *ns, const char *id, uint64_t jmi)
     c->id = mem_strdup(c, id);
     c->jmi = jmi;
     c->job = state_job_at(t, c, ns, id, jmi);
-    c->next = t->jobs;
-    t->jobs = c;
+    c->next = *first;
+    *first = c;
     return c->job;
 }
 

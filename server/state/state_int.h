@@ -63,6 +63,8 @@ struct state {
     size_t max_bytes;
 };
 
+enum { JOB_BUCKETS = 256 };
+
 struct cached_job {
     struct cached_job *next;
     const char *ns;
@@ -76,7 +78,7 @@ struct state_txn {
     struct table_txn *t;
     const void *ctx;
     bool write;
-    struct cached_job *jobs;
+    struct cached_job *jobs[JOB_BUCKETS]; /* by jmi */
     struct buf row; /* scratch of writes */
     struct state_change *changes;
     size_t n_changes;
