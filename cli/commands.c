@@ -52,6 +52,9 @@ const struct command commands[] = {
     {"job eval", "[options] <job>", "Evaluate a job anew",
      "Makes an evaluation of the job, which places what is missing. It is watched until it ends.",
      cmd_job_eval, NULL, false},
+    {"job explain", "[options] <job>", "Say why a job can be placed where, and not elsewhere",
+     "Says for each node whether one more allocation of the job could be placed there, and why not,\n"
+     "grouped by reason: also of a job that waits. Paddock's own.", cmd_job_explain, NULL, false},
     {"job history", "[options] <job>", "Show the versions of a job",
      "Shows the versions of a job that the servers keep, newest first.", cmd_job_history, NULL, false},
     {"job init", "[options] [file]", "Create an example job file",
@@ -91,6 +94,9 @@ const struct command commands[] = {
     {"node eligibility", "[options] <node>", "Allow or stop new work on a node",
      "Marks a node as eligible or not for new allocations. What runs there goes on.",
      cmd_node_eligibility, NULL, false},
+    {"node explain", "[options] <job> <node>", "Say why a node takes a job, or does not",
+     "Says whether one more allocation of the job could be placed on the node, and why not.\n"
+     "Paddock's own.", cmd_node_explain, NULL, false},
     {"node meta apply", "[options] <key>=<value>...", "Set metadata of a node",
      "Sets metadata of a node while it runs, over what its configuration says. It is kept across "
      "restarts of the agent.", cmd_node_meta_apply, NULL, false},
@@ -124,6 +130,9 @@ const struct command commands[] = {
     {"alloc stop", "[options] <allocation>", "Stop an allocation and place a new one",
      "Stops the allocation; the scheduler places another one. The evaluation is watched until it "
      "ends.", cmd_alloc_stop, NULL, false},
+    {"alloc why", "[options] <allocation>", "Say why an allocation is where it is",
+     "Shows what was known when the allocation was placed, and where one more of its group could go\n"
+     "now. Paddock's own.", cmd_alloc_why, NULL, false},
     /* eval */
     {"eval list", "[options]", "List evaluations", "Lists evaluations, newest first.",
      cmd_eval_list, NULL, false},

@@ -5,6 +5,7 @@
 #include "api/terms.h"
 #include "cli/alloc/alloc.h"
 #include "cli/api.h"
+#include "cli/explain.h"
 #include "cli/format.h"
 #include "cli/monitor.h"
 #include "cli/views.h"
@@ -289,4 +290,33 @@ cmd_alloc_status(struct cmd *c)
         monitor_print_metrics(c, a->metrics, true, "");
     }
     return 0;
+}
+
+int
+cmd_alloc_why(struct cmd *c)
+{
+    struct explain_opts o = {.group = NULL};
+    const struct opt opts[] = {
+        {"verbose", OPT_BOOL, &o.verbose, NULL, "Name all nodes, with full ids."}, {0}};
+    int rc;
+
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    const struct allocation *a = alloc_find(c, c->args[0]);
+    if (a == NULL)
+        return 1;
+    cmd_say(c, "Allocation \"%s\" of job \"%s\" is %s on node \"%s\"%s%s", fmt_id(c, a->id, o.verbose),
+            a->job_id, a->client_status, a->node_name, str_empty(a->desired_description) ? "" : ": ",
+            str_or(a->desired_description, ""));
+    if (a->metrics != NULL) {
+        cmd_say(c, "\nPlaced %s; of %lld nodes %lld were filtered and %lld exhausted:",
+                fmt_ago(c, a->create_time), (long long)a->metrics->nodes_evaluated,
+                (long long)a->metrics->nodes_filtered, (long long)a->metrics->nodes_exhausted);
+        monitor_print_metrics(c, a->metrics, true, "  ");
+    }
+    fputc('\n', c->out);
+    o.group = a->task_group;
+    if (!str_empty(a->namespace))
+        c->namespace = a->namespace;
+    return explain_job(c, a->job_id, &o);
 }

@@ -6,6 +6,7 @@
 
 #include "api/terms.h"
 #include "cli/api.h"
+#include "cli/explain.h"
 #include "cli/format.h"
 #include "cli/job/job.h"
 #include "cli/jobfile.h"
@@ -48,8 +49,8 @@ static void
 marker(struct cmd *c, const char *type, int indent, int width)
 {
     const char *m = mark(type), *color = color_of(c, type);
-    fprintf(c->out, "%*s%s%s%s%*s", indent, "", color, m, *color ? "\033[0m" : "",
-            pad(type, width), "");
+    fprintf(c->out, "%*s%s%s%s%*s", indent, "", color, m, *color ? "\033[0m" : "", pad(type, width),
+            "");
 }
 
 static int
@@ -173,7 +174,8 @@ print_dry_run(struct cmd *c, const struct job *j, const struct job_plan_response
         return;
     }
     cmd_say(c, "- WARNING: Failed to place %s.",
-            j->type && str_eq(j->type, JOB_SYSTEM) ? "allocations on all nodes" : "all allocations");
+            j->type && str_eq(j->type, JOB_SYSTEM) ? "allocations on all nodes"
+                                                   : "all allocations");
     monitor_print_failed(c, &r->failed_tg_allocs, verbose, "  ");
 }
 
@@ -213,8 +215,9 @@ cmd_job_plan(struct cmd *c)
 {
     struct jobfile_opts o = JOBFILE_OPTS_INIT;
     struct output out = {false, NULL};
-    bool diff = true, verbose = false, policy = false;
+    bool diff = true, verbose = false, policy = false, explain = false;
     const struct opt opts[] = {
+        {"explain", OPT_BOOL, &explain, NULL, "Say for each node why or why not."},
         {"diff", OPT_BOOL, &diff, NULL, "Show the difference to the running job (default true)."},
         {"verbose", OPT_BOOL, &verbose, NULL, "Show unchanged parts and scores too."},
         {"policy-override", OPT_BOOL, &policy, NULL, "Sent along; without effect here."},
@@ -230,7 +233,8 @@ cmd_job_plan(struct cmd *c)
     struct jobfile f = {NULL, NULL};
     if (jobfile_load(c, &o, c->args[0], &f))
         return EXIT_ERROR;
-    struct job_register_request req = {.job = f.job, .diff = diff, .policy_override = policy};
+    struct job_register_request req = {
+        .job = f.job, .diff = diff, .policy_override = policy, .explain = explain};
     struct err e = ERR_INIT;
     void *ret = NULL;
     if (api_send(c, "PUT", api_target(c, "/v1/job/%/plan", f.job->id, NULL),
@@ -245,6 +249,10 @@ cmd_job_plan(struct cmd *c)
     if (diff && r->diff)
         job_print_diff(c, r->diff, verbose);
     print_dry_run(c, f.job, r, verbose);
+    if (r->explanation != NULL) {
+        cmd_heading(c, "Placement Explanation");
+        explanation_print(c, r->explanation, verbose);
+    }
     if (!str_empty(r->warnings))
         cmd_say(c, "\nJob Warnings:\n%s", r->warnings);
     print_next(c, r, &o, c->args[0]);

@@ -12,6 +12,7 @@
 #include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
 #include "server/sched/constraint.h"
+#include "server/sched/explain.h"
 #include "server/sched/reconcile.h"
 #include "server/sched/sched.h"
 
@@ -439,6 +440,11 @@ plan_work(void *arg)
 
     plan_version(pc, old, state_applied(t));
     sched_view_init(&v, pc->ctx, t, sched_view_table(pc->ctx, t));
+    if (pc->req->explain) { /* before the attempt, which writes to the table */
+        struct explain_in xin = {
+            .view = &v.view, .job = pc->job, .rng = &rng, .n_named = EXPLAIN_NODES};
+        pc->resp.explanation = sched_explain(pc->ctx, &xin);
+    }
     struct evaluation *e = eval_of_job(pc->ctx, env, pc->job, TRIGGER_JOB_REGISTER);
     e->annotate_plan = true;
     struct sched_in in = {

@@ -10,7 +10,9 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
+#include "server/sched/explain.h"
 
 static uint64_t
 job_key(const struct read *r)
@@ -162,3 +164,33 @@ versions_run(struct read *r, struct state_txn *t, struct err *e)
 
 const struct read_row read_job_versions = {
     .tables = STATE_BIT(STATE_JOBS), .key = job_key, .run = versions_run};
+
+/* What would become of one more allocation; any change of nodes, allocations or the job may change it. */
+static int
+explain_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct job_explain_request *req = r->req;
+    struct job_explain_response *resp = read_resp(r);
+    const struct env *env = server_env(r->s);
+    struct rng rng = rng_seed(env_random(env), env_random(env));
+    struct sched_view_state v;
+
+    if (req->nodes < 0 || req->nodes > EXPLAIN_NODES_MAX)
+        return err_set(e, -ERR_INVALID, "nodes must be 0 to %d", EXPLAIN_NODES_MAX);
+    struct job *j = state_job(t, r->ctx, read_ns(r), req->job_id);
+    r->index = state_index(t, r->row->tables);
+    if (j == NULL)
+        return 0;
+    sched_view_init(&v, r->ctx, t, sched_view_table(r->ctx, t));
+    struct explain_in in = {.view = &v.view,
+                            .job = j,
+                            .rng = &rng,
+                            .group = req->group,
+                            .node = req->node,
+                            .n_named = req->nodes > 0 ? (size_t)req->nodes : EXPLAIN_NODES};
+    resp->explanation = sched_explain(r->ctx, &in);
+    return 0;
+}
+
+const struct read_row read_job_explain = {
+    .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_NODES) | STATE_BIT(STATE_ALLOCS), .run = explain_run};

@@ -608,6 +608,26 @@ select_may_stay(struct select *s, const struct task_group *tg, const char *node_
            class_ok(g, f, s->t->set->class_no[row], &why) && feasible_node(g->feas, f->node) == NULL;
 }
 
+const char *
+select_refusal(struct select *s, const struct task_group *tg, const char *node_id, double *ret_score)
+{
+    struct group *g = group_of(s, tg);
+    uint32_t row = node_table_find(s->view->nodes, node_id);
+    struct allocated_resources *got;
+    struct score_parts parts;
+
+    group_open(s, g);
+    const struct node *n = s->t->facts[row]->node;
+    const char *why = feasible_class(g->feas, n);
+    if (why == NULL && feasible_has_node_part(g->feas))
+        why = feasible_node(g->feas, n);
+    if (why == NULL)
+        why = row_verify(s, g, row, s, &got);
+    if (why == NULL)
+        *ret_score = row_score_exact(s, g, row, &no_req, &parts);
+    return why;
+}
+
 size_t
 select_feasible(struct select *s, const struct task_group *tg, const uint32_t **ret_rows)
 {

@@ -45,6 +45,11 @@ void select_book(struct select *s, const struct allocation *a);
 /* An existing allocation of `tg` may stay on its node under the current job. */
 bool select_may_stay(struct select *s, const struct task_group *tg, const char *node_id);
 
+/* Why the node (ready, of the job's pool and datacenters) cannot take one more of the group, or NULL and the
+ * score that it has. Books nothing. */
+const char *select_refusal(struct select *s, const struct task_group *tg, const char *node_id,
+                           double *ret_score);
+
 /* Adds what is known about classes to `elig` (true wins over false); false when some constraint
  * escapes classes, so that any change may help. */
 bool select_classes(struct select *s, const void *ctx, const struct task_group *tg,

@@ -263,7 +263,27 @@ START_TEST(operators)
 }
 END_TEST
 
-TEST_SUITE("cli jobs", status_as_json_is_a_list_of_parts, a_job_that_waits_for_its_next_place,
-           history_and_allocs, eval_and_start, restart_in_batches, restart_by_new_allocations,
-           restart_leaves_out_what_is_told_to_stop,
+START_TEST(an_explanation_is_one_line_per_reason)
+{
+    fake_answers((const struct answer[]){
+        FIND_JOB,
+        {"GET /v1/job/web/explain?group=a", 200,
+         "{\"JobID\":\"web\",\"Groups\":[{\"Name\":\"a\",\"Nodes\":4,\"Reasons\":[{\"Reason\":\"has room\","
+         "\"Fits\":true,\"Count\":1,\"Nodes\":[{\"ID\":\"" NODE_ID "\",\"Name\":\"n1\",\"Score\":0.5}]},"
+         "{\"Reason\":\"memory exhausted\",\"Count\":3,\"Nodes\":[{\"ID\":\"" NODE_ID
+         "\",\"Name\":\"n2\",\"Detail\":\"wants 9 MiB, 1 of 8 are free\"}]}]}]}"},
+        {NULL, 0, NULL}});
+    check_out("job explain -group a web", 0,
+              "Task Group \"a\": one more allocation on 4 nodes\n"
+              "  has room: 1 node\n"
+              "    cccccccc  n1  score 0.500\n"
+              "  memory exhausted: 3 nodes\n"
+              "    cccccccc  n2  wants 9 MiB, 1 of 8 are free\n"
+              "    and 2 more\n");
+}
+END_TEST
+
+TEST_SUITE("cli jobs", an_explanation_is_one_line_per_reason, status_as_json_is_a_list_of_parts,
+           a_job_that_waits_for_its_next_place, history_and_allocs, eval_and_start,
+           restart_in_batches, restart_by_new_allocations, restart_leaves_out_what_is_told_to_stop,
            evaluations, operators)

@@ -283,6 +283,23 @@ h_eval_as(struct harness *h, const char *job_id, const char *eval_id)
     return h->last;
 }
 
+struct job_explanation *
+h_explain(struct harness *h, const char *job_id, const char *group, const char *node)
+{
+    struct sched_view v = {.ops = &ops, .arg = h, .index = h->index, .config = &h->config};
+    struct explain_in in = {.view = &v,
+                            .job = h_latest(h, job_id),
+                            .rng = &h->rng,
+                            .group = group,
+                            .node = node,
+                            .n_named = 2};
+
+    mem_free(h->last_ctx);
+    h->last_ctx = mem_ctx("harness");
+    v.nodes = table(h, h->last_ctx);
+    return sched_explain(h->last_ctx, &in);
+}
+
 struct sched_out *
 h_eval(struct harness *h, const char *job_id)
 {

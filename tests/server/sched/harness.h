@@ -9,6 +9,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "server/sched/explain.h"
 #include "server/sched/resources.h"
 #include "server/sched/sched.h"
 
@@ -41,6 +42,9 @@ struct job *h_latest(struct harness *h, const char *id);
 
 /* One attempt for the job; its plan is applied. The result lives until the next one. */
 struct sched_out *h_eval(struct harness *h, const char *job_id);
+/* Why one more can be placed where; names two nodes for each reason. Lives as long. */
+struct job_explanation *h_explain(struct harness *h, const char *job_id, const char *group,
+                                  const char *node);
 struct sched_out *h_eval_as(struct harness *h, const char *job_id, const char *eval_id);
 
 /* Allocations of a job that the server wants to run and the client has not ended. */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Explanations (see explain.h): the checks of a placement, node by node, in the order in which they
+ * come there.
+ */
+#include "server/sched/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/sched/feasible.h"
+#include "server/sched/select.h"
+
+#define FITS "has room"
+
+static const char *
+node_refusal(const void *ctx, const struct job *job, const struct node *n)
+{
+    if (!str_eq(n->status, NODE_READY))
+        return mem_printf(ctx, "the node is %s", str_or(n->status, "unknown"));
+    if (n->drain_strategy != NULL)
+        return "the node drains";
+    if (!node_takes_work(n))
+        return "the node is marked as ineligible";
+    if (!feasible_pool(job, n))
+        return mem_printf(ctx, "in node pool \"%s\", not \"%s\"",
+                          str_or(n->node_pool, POOL_DEFAULT), str_or(job->node_pool, POOL_DEFAULT));
+    if (!feasible_datacenter(job, n))
+        return mem_printf(ctx, "in datacenter \"%s\"", str_or(n->datacenter, ""));
+    return NULL;
+}
+
+/* What is asked for and what there is, where the reason is a dimension. */
+static const char *
+detail(const void *ctx, const struct node_table *t, uint32_t row, const struct ask *ask,
+       const char *why)
+{
+    const struct usage *cap = &t->facts[row]->cap;
+    const struct {
+        const char *name, *unit;
+        int64_t want, used, cap;
+    } dims[] = {{"cpu", "MHz", ask->u.cpu, t->cpu[row], cap->cpu},
+                {"memory", "MiB", ask->u.mem, t->mem[row], cap->mem},
+                {"disk", "MiB", ask->u.disk, t->disk[row], cap->disk}};
+
+    for (size_t i = 0; i < ARRAY_LEN(dims); i++)
+        if (str_eq(why, dims[i].name))
+            return mem_printf(ctx, "wants %lld %s, %lld of %lld are free", (long long)dims[i].want,
+                              dims[i].unit, (long long)(dims[i].cap - dims[i].used),
+                              (long long)dims[i].cap);
+    return NULL;
+}
+
+static bool
+node_meant(const struct node *n, const char *word)
+{
+    return str_empty(word) || str_prefix(n->id, word) || str_eq(n->name, word);
+}
+
+static struct node_reason *
+reason_of(const void *ctx, struct group_explanation *g, const char *why, bool fits)
+{
+    for (size_t i = 0; i < g->reasons.n; i++)
+        if (g->reasons.v[i]->fits == fits && str_eq(g->reasons.v[i]->reason, why))
+            return g->reasons.v[i];
+    struct node_reason *r = mem_new(ctx, struct node_reason);
+    r->reason = why;
+    r->fits = fits;
+    list_add(ctx, g->reasons, r);
+    return r;
+}
+
+static int
+by_score(const void *a, const void *b)
+{
+    const struct reason_node *x = *(void *const *)a, *y = *(void *const *)b;
+    int by_id = strcmp(x->id, y->id);
+
+    return x->score != y->score ? (x->score < y->score) - (x->score > y->score) : by_id;
+}
+
+static int
+by_count(const void *a, const void *b)
+{
+    const struct node_reason *x = *(void *const *)a, *y = *(void *const *)b;
+    int by_text = strcmp(x->reason, y->reason);
+
+    if (x->fits != y->fits)
+        return (int)y->fits - (int)x->fits;
+    return x->count != y->count ? (x->count < y->count) - (x->count > y->count) : by_text;
+}
+
+static void
+explain_node(const void *ctx, const struct explain_in *in, struct select *s,
+             const struct task_group *tg, uint32_t row, struct group_explanation *g)
+{
+    const struct node_table *t = in->view->nodes;
+    const struct node *n = t->facts[row]->node;
+    struct reason_node *rn = mem_new(ctx, struct reason_node);
+    struct ask ask = resources_ask(tg);
+    const char *why = node_refusal(ctx, in->job, n);
+
+    if (why == NULL && (why = select_refusal(s, tg, n->id, &rn->score)) != NULL)
+        rn->detail = detail(ctx, t, row, &ask, why);
+    if (rn->detail != NULL)
+        why = mem_printf(ctx, "%s exhausted", why);
+    struct node_reason *r = reason_of(ctx, g, why != NULL ? why : FITS, why == NULL);
+    rn->id = n->id;
+    rn->name = n->name;
+    r->count++;
+    g->nodes++;
+    list_add(ctx, r->nodes, rn);
+}
+
+static struct group_explanation *
+explain_group(const void *ctx, const struct explain_in *in, struct select *s,
+              const struct task_group *tg)
+{
+    struct group_explanation *g = mem_new(ctx, struct group_explanation);
+    const struct node_table *t = in->view->nodes;
+
+    g->name = tg->name;
+    for (uint32_t row = 0; row < t->n; row++) /* a row that only allocations name has no status */
+        if (t->facts[row] != NULL && !str_empty(t->facts[row]->node->status) &&
+            node_meant(t->facts[row]->node, in->node))
+            explain_node(ctx, in, s, tg, row, g);
+    for (size_t i = 0; i < g->reasons.n; i++) {
+        struct reason_node_list *l = &g->reasons.v[i]->nodes;
+        qsort(l->v, l->n, sizeof(*l->v), by_score);
+        l->n = l->n < in->n_named ? l->n : in->n_named;
+    }
+    if (g->reasons.n > 0)
+        qsort(g->reasons.v, g->reasons.n, sizeof(*g->reasons.v), by_count);
+    return g;
+}
+
+struct job_explanation *
+sched_explain(const void *ctx, const struct explain_in *in)
+{
+    struct job_explanation *x = mem_new(ctx, struct job_explanation);
+    struct sched_view *v = in->view;
+    size_t n_allocs;
+    const struct allocation *const *allocs =
+        v->ops->allocs_by_job(v, in->job->namespace, in->job->id, &n_allocs);
+    struct select *s = select_new(x, v, in->job, allocs, n_allocs, in->rng);
+
+    x->namespace = in->job->namespace;
+    x->job_id = in->job->id;
+    for (size_t i = 0; i < in->job->task_groups.n; i++)
+        if (str_empty(in->group) || str_eq(in->group, in->job->task_groups.v[i]->name))
+            list_add(x, x->groups, explain_group(x, in, s, in->job->task_groups.v[i]));
+    return x;
+}

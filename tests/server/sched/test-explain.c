@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Explanations: each node has one reason, those of one reason are one line, and it is the scheduler's.
+ */
+#include "tests/lib/test.h"
+#include "tests/server/sched/harness.h"
+
+static const struct node_reason *
+reason(const struct job_explanation *x, const char *text)
+{
+    const struct group_explanation *g = x->groups.v[0];
+
+    for (size_t i = 0; i < g->reasons.n; i++)
+        if (str_eq(g->reasons.v[i]->reason, text))
+            return g->reasons.v[i];
+    ck_abort_msg("no reason \"%s\"", text);
+    return NULL;
+}
+
+static void
+constrain(struct job *j, const char *l, const char *op, const char *r)
+{
+    struct constraint *k = mem_new(j, struct constraint);
+
+    k->l_target = l;
+    k->operand = op;
+    k->r_target = r;
+    list_add(j, j->constraints, k);
+}
+
+START_TEST(each_node_has_a_reason)
+{
+    struct harness *h = h_new();
+    for (int i = 0; i < 12; i++)
+        h_node(h, mem_printf(h, "n%d", i));
+    h_find(h, "n0")->status = NODE_DOWN;
+    h_find(h, "n1")->scheduling_eligibility = NODE_INELIGIBLE;
+    h_find(h, "n2")->drain_strategy = mem_new(h, struct drain_strategy);
+    h_find(h, "n3")->node_pool = "gpu";
+    h_find(h, "n4")->datacenter = "east";
+    h_find(h, "n5")->node_resources->memory->memory_mb = 100;
+    str_map_set(h, &h_find(h, "n6")->attributes, "kernel.name", "plan9");
+    map_get(h_find(h, "n7")->drivers, "exec")->v->healthy = false;
+    map_get(h_find(h, "n7")->drivers, "raw_exec")->v->healthy = false;
+    struct job *j = h_job(h, "web", JOB_SERVICE, 1);
+    j->datacenters.v[0] = "dc1";
+    constrain(j, "${attr.kernel.name}", "=", "linux");
+    constrain(j, NULL, "distinct_hosts", NULL);
+    h_register(h, j);
+    h_eval(h, "web");
+    struct allocation *a = h_alloc(h, "web.web[0]");
+    const struct job_explanation *x = h_explain(h, "web", NULL, NULL);
+    ck_assert_uint_eq(x->groups.n, 1);
+    ck_assert_uint_eq(x->groups.v[0]->nodes, 12);
+    ck_assert_uint_eq(reason(x, "the node is down")->count, 1);
+    ck_assert_uint_eq(reason(x, "the node is marked as ineligible")->count, 1);
+    ck_assert_uint_eq(reason(x, "the node drains")->count, 1);
+    ck_assert_uint_eq(reason(x, "in node pool \"gpu\", not \"default\"")->count, 1);
+    ck_assert_uint_eq(reason(x, "in datacenter \"east\"")->count, 1);
+    ck_assert_uint_eq(reason(x, "${attr.kernel.name} = linux")->count, 1);
+    ck_assert_uint_eq(reason(x, "missing drivers")->count, 1);
+    ck_assert_str_eq(reason(x, "memory exhausted")->nodes.v[0]->detail,
+                     "wants 256 MiB, 100 of 100 are free");
+    ck_assert_str_eq(reason(x, "distinct_hosts")->nodes.v[0]->id, a->node_id);
+    const struct node_reason *first = x->groups.v[0]->reasons.v[0];
+    ck_assert(first->fits);
+    ck_assert_uint_eq(first->count, 3);
+    ck_assert_uint_eq(first->nodes.n, 2); /* of those that it may name */
+    h_free(h);
+}
+END_TEST
+
+/* The best that it names is the one that is taken. */
+START_TEST(the_best_is_the_next)
+{
+    struct harness *h = h_new();
+    for (int i = 0; i < 5; i++)
+        h_node(h, mem_printf(h, "n%d", i))->node_resources->memory->memory_mb = 8192 - 500 * i;
+    h_register(h, h_job(h, "web", JOB_SERVICE, 1));
+    const struct job_explanation *x = h_explain(h, "web", "web", NULL);
+    const char *best = mem_strdup(h, x->groups.v[0]->reasons.v[0]->nodes.v[0]->id);
+    double score = x->groups.v[0]->reasons.v[0]->nodes.v[0]->score;
+    ck_assert_uint_eq(h_explain(h, "web", "db", NULL)->groups.n, 0);
+    x = h_explain(h, "web", NULL, "n3");
+    ck_assert_uint_eq(x->groups.v[0]->nodes, 1);
+    ck_assert_str_eq(x->groups.v[0]->reasons.v[0]->nodes.v[0]->name, "n3");
+    h_eval(h, "web");
+    const struct allocation *a = h_alloc(h, "web.web[0]");
+    ck_assert_str_eq(a->node_id, best);
+    ck_assert_double_eq(a->metrics->score_meta_data.v[0]->norm_score, score);
+    h_free(h);
+}
+END_TEST
+
+TEST_SUITE("explain", each_node_has_a_reason, the_best_is_the_next)
