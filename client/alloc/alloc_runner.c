@@ -100,6 +100,8 @@ alloc_runner_report(const void *ctx, const struct alloc_runner *ar)
     r->client_status = ar->status;
     r->client_description = ar->description;
     r->network_status = a->network_status;
+    r->deployment_id = a->deployment_id; /* the one that the health is of */
+    r->deployment_status = a->deployment_status;
     for (size_t i = 0; i < ar->n; i++)
         map_put(r, r->task_states, ar->tasks[i].sm.t->name)->v = ar->tasks[i].sm.t->state;
     return r;
@@ -169,8 +171,9 @@ step(struct alloc_core *a)
         if (carry_out(ar, v))
             ar->again = true;
     }
-    ar->stepping = false;
     refresh_status(ar);
+    hooks_changed(ar); /* what it notes needs no further round */
+    ar->stepping = false;
     ar->in->events->changed(ar->in->arg, ar);
     if (alloc_runner_terminal(ar))
         after_terminal(ar);
@@ -283,11 +286,27 @@ link_up(struct alloc_runner *ar)
 void
 allocs_link_up(struct allocs *in)
 {
-    ALLOCS_EACH(in, ar)
+    ALLOCS_EACH (in, ar)
         link_up(ar);
 }
 
 /* --- changes from the server --- */
+
+/* What was said of its health stays said, until it is of another deployment. What the servers say
+ * of it themselves, for an operator, is told to nobody again. */
+static void
+keep_health(struct allocation *a, const struct allocation *old)
+{
+    const struct alloc_deployment_status *was = old->deployment_status;
+    if (!was || !was->healthy.set || !str_eq(a->deployment_id, old->deployment_id))
+        return;
+    if (!a->deployment_status)
+        a->deployment_status = type_new(a, &type_alloc_deployment_status);
+    if (a->deployment_status->healthy.set)
+        return;
+    a->deployment_status->healthy = was->healthy;
+    a->deployment_status->timestamp = was->timestamp;
+}
 
 void
 alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
@@ -306,6 +325,7 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
     if (old->network_status) /* the servers have it from here */
         ar->a.rec->alloc->network_status =
             codec_clone(ar->a.rec->alloc, &type_alloc_network_status, old->network_status);
+    keep_health(ar->a.rec->alloc, old);
     ar->a.rec->server_index = a->alloc_modify_index;
     ar->a.tg = tg = job_group(ar->a.rec->alloc->job, ar->a.rec->alloc->task_group);
     for (size_t i = 0; i < ar->n; i++) {
@@ -430,7 +450,7 @@ alloc_runner_detach(struct alloc_runner *ar)
 void
 allocs_free(struct allocs *in)
 {
-    ALLOCS_EACH(in, ar) {
+    ALLOCS_EACH (in, ar) {
         HASH_DEL(in->all, ar);
         talloc_free(ar);
     }

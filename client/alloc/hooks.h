@@ -15,12 +15,13 @@ struct err;
 
 /* In the order in which they are made. What a hook keeps is ar->hook.NAME, a struct NAME_hook of its
  * own. */
-#define ALLOC_HOOKS(X) X(dirs) X(network)
+#define ALLOC_HOOKS(X) X(dirs) X(network) X(health)
 
 struct alloc_hook {
     const char *name;
     bool (*wanted)(const struct alloc_runner *ar); /* NULL: always */
-    void (*prestart)(struct alloc_runner *ar);     /* hooks_done() follows */
+    void (*prestart)(struct alloc_runner *ar);     /* hooks_done() follows; or NULL */
+    void (*changed)(struct alloc_runner *ar);      /* a task, or what the servers want; or NULL */
     void (*exited)(struct alloc_runner *ar);       /* all tasks have ended; comes more than once; or NULL */
     void (*stop)(struct alloc_runner *ar);         /* no timer is left; or NULL */
 };

@@ -59,7 +59,7 @@ hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err
         return;
     if (!e) {
         while (++at < ARRAY_LEN(rows))
-            if (wanted(rows[at], ar)) {
+            if (rows[at]->prestart && wanted(rows[at], ar)) {
                 rows[at]->prestart(ar);
                 return;
             }
@@ -94,6 +94,14 @@ hooks_resume(struct alloc_runner *ar)
 {
     if (ar->a.dirs == DIRS_NONE && launching(ar))
         hooks_prestart(ar);
+}
+
+void
+hooks_changed(struct alloc_runner *ar)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i]->changed && wanted(rows[i], ar))
+            rows[i]->changed(ar);
 }
 
 void

@@ -13,6 +13,8 @@ void hooks_prestart(struct alloc_runner *ar);
 void hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e);
 /* A launch waits, and they were not asked for. */
 void hooks_resume(struct alloc_runner *ar);
+/* A task is otherwise, or the servers want something else of the allocation. */
+void hooks_changed(struct alloc_runner *ar);
 void hooks_exited(struct alloc_runner *ar);
 void hooks_stop(struct alloc_runner *ar);
 

@@ -275,6 +275,24 @@ drop_followup(struct apply *a, struct allocation *al)
         apply_cancel_eval(a, id, "the allocation reconnected");
 }
 
+/* Of an allocation's health a client says whether and when. What it says of an earlier deployment is not
+ * about this one. */
+static void
+merge_health(struct apply *a, struct allocation *al, const struct allocation *rep)
+{
+    const struct alloc_deployment_status *in = rep->deployment_status;
+    if (in == NULL || !in->healthy.set || !str_eq(rep->deployment_id, al->deployment_id))
+        return;
+    if (al->deployment_status == NULL)
+        al->deployment_status = type_new(al, &type_alloc_deployment_status);
+    struct alloc_deployment_status *d = al->deployment_status;
+    if (d->healthy.set && d->healthy.v == in->healthy.v)
+        return;
+    d->healthy = in->healthy;
+    d->timestamp = in->timestamp;
+    d->modify_index = a->index;
+}
+
 static struct allocation *
 merge_report(struct apply *a, const struct allocation *old, const struct allocation *in)
 {
@@ -286,6 +304,7 @@ merge_report(struct apply *a, const struct allocation *old, const struct allocat
         al->task_states = rep->task_states;
     if (rep->network_status != NULL)
         al->network_status = rep->network_status;
+    merge_health(a, al, rep);
     if (str_eq(old->client_status, ALLOC_UNKNOWN) &&
         !str_eq(al->client_status, ALLOC_UNKNOWN)) {
         if (al->alloc_states.n > 0)

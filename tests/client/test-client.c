@@ -22,16 +22,6 @@
 #include "tests/client/world.h"
 #include "tests/lib/test.h"
 
-static const struct task_event *
-event(const struct world_alloc *x, const char *type)
-{
-    const struct task_state *s = world_task(x);
-    for (size_t i = s ? s->events.n : 0; i > 0; i--)
-        if (strcmp(s->events.v[i - 1]->type, type) == 0)
-            return s->events.v[i - 1];
-    return NULL;
-}
-
 START_TEST(registers)
 {
     struct world w;
@@ -76,9 +66,9 @@ START_TEST(batch_task_completes)
     const struct task_state *s = world_task(x);
     ck_assert_str_eq(s->state, "dead");
     ck_assert(!s->failed);
-    ck_assert_ptr_nonnull(event(x, "Received"));
-    ck_assert_ptr_nonnull(event(x, "Started"));
-    ck_assert_str_eq(event(x, "Terminated")->display_message, "Exit Code: 0");
+    ck_assert_ptr_nonnull(world_event(x, "Received"));
+    ck_assert_ptr_nonnull(world_event(x, "Started"));
+    ck_assert_str_eq(world_event(x, "Terminated")->display_message, "Exit Code: 0");
     struct client_stream_request req = {.kind = CLIENT_STREAM_LOGS,
                                         .alloc_id = x->a->id,
                                         .task = "t",
@@ -105,13 +95,13 @@ START_TEST(failure_has_its_exit_code)
     world_client(&w);
     world_until(&w, world_status(x, "failed") && world_status(y, "failed") &&
                         world_status(z, "failed") && world_status(k, "failed"));
-    ck_assert_int_eq(event(x, "Terminated")->exit_code, 7);
-    ck_assert_str_eq(event(x, "Not Restarting")->restart_reason, "Policy allows no restarts");
-    ck_assert_int_eq(event(y, "Terminated")->signal, SIGTERM);
-    ck_assert_int_eq(event(y, "Terminated")->exit_code, 128 + SIGTERM);
-    ck_assert_ptr_nonnull(event(z, "Driver Failure"));
+    ck_assert_int_eq(world_event(x, "Terminated")->exit_code, 7);
+    ck_assert_str_eq(world_event(x, "Not Restarting")->restart_reason, "Policy allows no restarts");
+    ck_assert_int_eq(world_event(y, "Terminated")->signal, SIGTERM);
+    ck_assert_int_eq(world_event(y, "Terminated")->exit_code, 128 + SIGTERM);
+    ck_assert_ptr_nonnull(world_event(z, "Driver Failure"));
     ck_assert_ptr_nonnull(
-        strstr(event(k, "Driver Failure")->display_message, "did you mean \"command\""));
+        strstr(world_event(k, "Driver Failure")->display_message, "did you mean \"command\""));
     world_stop(&w);
 }
 END_TEST
@@ -129,8 +119,8 @@ START_TEST(stop_kills_and_purge_removes)
     x->a->desired_status = "stop";
     world_changed(&w, x);
     world_until(&w, world_status(x, "complete"));
-    ck_assert_ptr_nonnull(event(x, "Killed"));
-    ck_assert_int_eq(event(x, "Terminated")->signal, SIGINT);
+    ck_assert_ptr_nonnull(world_event(x, "Killed"));
+    ck_assert_int_eq(world_event(x, "Terminated")->signal, SIGINT);
     ck_assert_int_ge(world_lines(&w, x, "alloc/logs/t.stdout.0"), 0);
     /* Both are purged; one must be killed by force first. */
     x->listed = y->listed = false;
@@ -176,7 +166,7 @@ START_TEST(restart_and_signal)
     client_alloc_restart(w.client, x->a->id, "t", false, world_on_done, &d);
     world_until(&w, d.done && world_lines(&w, x, "alloc/logs/t.stdout.0") == 3);
     world_until(&w, world_status(x, "running") && world_task(x)->restarts == 1);
-    ck_assert_ptr_nonnull(event(x, "Restart Signaled"));
+    ck_assert_ptr_nonnull(world_event(x, "Restart Signaled"));
     memset(&d, 0, sizeof(d));
     client_alloc_signal(w.client, x->a->id, "nope", "SIGHUP", world_on_done, &d);
     world_until(&w, d.done);
@@ -229,7 +219,7 @@ START_TEST(tasks_are_adopted)
         (void)poll(NULL, 0, 5);
     world_client(&w);
     world_until(&w, world_status(y, "failed"));
-    ck_assert_int_eq(event(y, "Terminated")->exit_code, 9);
+    ck_assert_int_eq(world_event(y, "Terminated")->exit_code, 9);
     for (int i = 0; i < N; i++) {
         ck_assert(world_status(x[i], "running"));
         ck_assert_int_eq(world_task(x[i])->started_at, started[i]);
@@ -576,7 +566,7 @@ START_TEST(mock_restarts)
     world_until(&w, world_status(x, "failed") && world_status(y, "failed") &&
                         world_status(z, "running"));
     ck_assert_uint_eq(world_task(x)->restarts, 2);
-    ck_assert_str_eq(event(y, "Driver Failure")->display_message, "boom");
+    ck_assert_str_eq(world_event(y, "Driver Failure")->display_message, "boom");
     z->a->desired_status = "stop";
     world_changed(&w, z);
     world_until(&w, world_status(z, "complete"));

@@ -355,6 +355,16 @@ world_task(const struct world_alloc *x)
     return x->last && x->last->task_states.n > 0 ? x->last->task_states.v[0].v : NULL;
 }
 
+const struct task_event *
+world_event(const struct world_alloc *x, const char *type)
+{
+    const struct task_state *s = world_task(x);
+    for (size_t i = s ? s->events.n : 0; i > 0; i--)
+        if (strcmp(s->events.v[i - 1]->type, type) == 0)
+            return s->events.v[i - 1];
+    return NULL;
+}
+
 bool
 world_status(const struct world_alloc *x, const char *status)
 {

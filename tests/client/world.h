@@ -74,6 +74,8 @@ void world_turn(struct world *w); /* a few milliseconds of the loop */
     } while (0)
 
 const struct task_state *world_task(const struct world_alloc *x); /* of the last report; may be NULL */
+/* The last of that type; NULL: none. */
+const struct task_event *world_event(const struct world_alloc *x, const char *type);
 bool world_status(const struct world_alloc *x, const char *status);
 /* Number of lines of a file below the allocation's directory; -1: no file. */
 int world_lines(const struct world *w, const struct world_alloc *x, const char *path);

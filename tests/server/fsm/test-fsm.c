@@ -258,6 +258,53 @@ START_TEST(life_of_an_allocation)
 }
 END_TEST
 
+static void
+report_health(struct fx *f, const char *deployment, bool healthy)
+{
+    struct intent *in = intent_new(f, 0);
+    in->alloc_update = type_new(in, &type_intent_alloc_update);
+    in->alloc_update->node_id = "n1";
+    struct allocation *a = type_new(in, &type_allocation);
+    a->id = "a1";
+    a->client_status = ALLOC_RUNNING;
+    a->deployment_id = deployment;
+    a->deployment_status = type_new(a, &type_alloc_deployment_status);
+    a->deployment_status->healthy = (struct opt_bool){true, healthy};
+    a->deployment_status->timestamp = 7000 + f->now;
+    a->deployment_status->canary = !healthy; /* not the client's to say */
+    list_add(in, in->alloc_update->allocs, a);
+    apply(f, in);
+}
+
+/* Of its health a client says whether and when, and of the deployment that it knows of. */
+START_TEST(health_is_of_one_deployment)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    struct allocation *a = make_alloc(f, j, "a1", "n1");
+    a->deployment_id = "two";
+    a->deployment_status = type_new(a, &type_alloc_deployment_status);
+    a->deployment_status->canary = true;
+    place(f, a, NULL);
+    report_health(f, "one", false);
+    ck_assert(!get_alloc(f, "a1")->deployment_status->healthy.set);
+    report_health(f, "two", true);
+    const struct alloc_deployment_status *d = get_alloc(f, "a1")->deployment_status;
+    ck_assert(d->healthy.set && d->healthy.v && d->canary);
+    ck_assert_int_eq(d->timestamp, 7000 + f->now);
+    ck_assert_uint_eq(d->modify_index, f->index);
+    uint64_t at = f->index;
+    report_health(f, "two", true); /* said before */
+    ck_assert_uint_eq(get_alloc(f, "a1")->deployment_status->modify_index, at);
+    report_health(f, "two", false);
+    d = get_alloc(f, "a1")->deployment_status;
+    ck_assert(d->healthy.set && !d->healthy.v && d->canary);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(failure_makes_an_evaluation_with_the_entry)
 {
     struct fx *f = fx_new();
@@ -536,7 +583,8 @@ TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_
            enforced_index_and_stop_and_purge,
            a_stop_without_delay_says_so_to_what_lives, long_ids_and_prefixes,
            success_cancels_what_was_blocked, life_of_an_allocation,
-           failure_makes_an_evaluation_with_the_entry, reports_of_others_are_refused,
+           health_is_of_one_deployment, failure_makes_an_evaluation_with_the_entry,
+           reports_of_others_are_refused,
            plans_are_judged_again_at_apply, replacement_is_linked,
            refused_replacement_spares_its_original,
            garbage_collection_leaves_what_lives, apply_is_deterministic,
