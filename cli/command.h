@@ -130,6 +130,7 @@ int cmd_operator_api(struct cmd *c);
 int cmd_operator_metrics(struct cmd *c);
 int cmd_operator_scheduler_get(struct cmd *c);
 int cmd_operator_scheduler_set(struct cmd *c);
+int cmd_operator_scheduler_simulate(struct cmd *c);
 int cmd_server_members(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_system_gc(struct cmd *c);

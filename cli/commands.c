@@ -158,6 +158,9 @@ const struct command commands[] = {
      "Shows what all schedulers of the region keep to.", cmd_operator_scheduler_get, NULL, false},
     {"operator scheduler set-config", "[options]", "Change the configuration of the scheduler",
      "Changes what is given and leaves the rest as it is.", cmd_operator_scheduler_set, NULL, false},
+    {"operator scheduler simulate", "[options]", "Say what draining nodes would move, and where",
+     "Places what runs on the named nodes elsewhere, on a copy of the state: nothing changes. Exit code 2:\n"
+     "not everything would find a place. Paddock's own.", cmd_operator_scheduler_simulate, NULL, false},
     /* server, system */
     {"server members", "[options]", "List the servers", "Lists the known servers and the leader.",
      cmd_server_members, NULL, false},

@@ -36,6 +36,7 @@ enum {
     WORKERS_QUEUE_MAX = 256, /* evaluations that wait for one */
     PLAN_CORES_MAX = 1024,   /* cores of a node */
     PLAN_PART_MAX = 1000,    /* changes of a plan that are one entry of the log */
+    SIMULATE_NODES_MAX = 1000, /* nodes of a simulated drain */
     PLAN_STEP = 1000,        /* changes of a plan that are checked before others have their turn */
 
     /* --- server: state, Raft log and snapshots --- */

@@ -9,7 +9,9 @@
 #include "common/str.h"
 #include "net/addr.h"
 #include "server/leader/leader.h"
+#include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
+#include "server/sched/simulate.h"
 
 void
 call_status_leader(void *arg, struct rpc_call *call, const void *p)
@@ -106,6 +108,38 @@ scheduler_get_run(struct read *r, struct state_txn *t, struct err *e)
 
 const struct read_row read_operator_scheduler_get = {
     .tables = STATE_BIT(STATE_SCHEDULER_CONFIG), .run = scheduler_get_run};
+
+/* --- simulation --- */
+
+static int
+simulate_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct simulate_request *req = r->req;
+    struct simulate_response *resp = read_resp(r);
+    const struct env *env = server_env(r->s);
+    struct rng rng = rng_seed(env_random(env), env_random(env));
+    struct sched_view_state v;
+    struct str_list drain = {NULL, 0};
+
+    for (const char *p = str_or(req->drain, ""); *p != '\0'; p += *p == ',') {
+        size_t n = strcspn(p, ",");
+        if (n > 0)
+            list_add(r->ctx, drain, mem_strndup(r->ctx, p, n));
+        p += n;
+    }
+    if (drain.n == 0 || drain.n > SIMULATE_NODES_MAX)
+        return err_set(e, -ERR_INVALID, "drain names 1 to %d nodes", SIMULATE_NODES_MAX);
+    r->index = state_index(t, r->row->tables);
+    sched_view_init(&v, r->ctx, t, sched_view_table(r->ctx, t));
+    struct simulate_in in = {
+        .view = &v.view, .drain = drain.v, .n_drain = drain.n, .now = env_wall_ns(env), .rng = &rng};
+    return sched_simulate(r->ctx, &in, &resp->simulation, e);
+}
+
+const struct read_row read_operator_simulate = {
+    .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_NODES) | STATE_BIT(STATE_ALLOCS), .run = simulate_run};
+
+/* --- scheduler configuration --- */
 
 static void
 scheduler_set_done(struct server *s, struct rpc_call *call, void *arg, uint64_t index,

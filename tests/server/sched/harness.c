@@ -300,6 +300,19 @@ h_explain(struct harness *h, const char *job_id, const char *group, const char *
     return sched_explain(h->last_ctx, &in);
 }
 
+int
+h_simulate(struct harness *h, const char *node_id, struct simulation **ret, struct err *e)
+{
+    struct sched_view v = {.ops = &ops, .arg = h, .index = h->index, .config = &h->config};
+    struct simulate_in in = {
+        .view = &v, .drain = &node_id, .n_drain = 1, .now = h->now, .rng = &h->rng};
+
+    mem_free(h->last_ctx);
+    h->last_ctx = mem_ctx("harness");
+    v.nodes = table(h, h->last_ctx);
+    return sched_simulate(h->last_ctx, &in, ret, e);
+}
+
 struct sched_out *
 h_eval(struct harness *h, const char *job_id)
 {

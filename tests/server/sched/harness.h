@@ -12,6 +12,7 @@
 #include "server/sched/explain.h"
 #include "server/sched/resources.h"
 #include "server/sched/sched.h"
+#include "server/sched/simulate.h"
 
 struct harness {
     uint64_t index;
@@ -45,6 +46,8 @@ struct sched_out *h_eval(struct harness *h, const char *job_id);
 /* Why one more can be placed where; names two nodes for each reason. Lives as long. */
 struct job_explanation *h_explain(struct harness *h, const char *job_id, const char *group,
                                   const char *node);
+/* A drain of the node, on a copy. */
+int h_simulate(struct harness *h, const char *node_id, struct simulation **ret, struct err *e);
 struct sched_out *h_eval_as(struct harness *h, const char *job_id, const char *eval_id);
 
 /* Allocations of a job that the server wants to run and the client has not ended. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Explanations: each node has one reason, those of one reason are one line, and it is the scheduler's.
+ * Explanations: each node has one reason, those of one reason are one line, and it is the
+ * scheduler's.
  */
 #include "tests/lib/test.h"
 #include "tests/server/sched/harness.h"
@@ -92,4 +93,48 @@ START_TEST(the_best_is_the_next)
 }
 END_TEST
 
-TEST_SUITE("explain", each_node_has_a_reason, the_best_is_the_next)
+/* What the simulated drain moves is what a real one does, and nothing happens. */
+START_TEST(a_simulated_drain_moves_nothing)
+{
+    struct harness *h = h_new();
+    struct err e = ERR_INIT;
+    struct simulation *s;
+    for (int i = 0; i < 2; i++)
+        h_node(h, mem_printf(h, "n%d", i));
+    struct job *j = h_job(h, "web", JOB_SERVICE, 4);
+    j->task_groups.v[0]->tasks.v[0]->resources->memory_mb.v = 2600; /* three to a node, and sys */
+    constrain(j, "${attr.kernel.name}", "=", "linux");
+    h_register(h, j);
+    h_register(h, h_job(h, "sys", JOB_SYSTEM, 1));
+    struct task_group *big = codec_clone(j, &type_task_group, j->task_groups.v[0]);
+    big->name = "big"; /* waits with and without the drain */
+    big->tasks.v[0]->resources->memory_mb.v = 100000;
+    list_add(j, j->task_groups, big);
+    h_register(h, j);
+    h_eval(h, "web");
+    h_eval(h, "sys");
+    h_all_running(h);
+    size_t there = 0, n_allocs = h->allocs.n;
+    for (size_t i = 0; i < h->allocs.n; i++)
+        there += str_eq(h->allocs.v[i]->node_id, h_node_id("n0")) &&
+                 str_eq(h->allocs.v[i]->job_id, "web");
+    size_t room = 3 - (4 - there);
+    ck_assert_int_eq(h_simulate(h, h_node_id("n0"), &s, &e), 0);
+    ck_assert_uint_eq(s->stops, 1);
+    ck_assert_uint_eq(s->moves.n, room);
+    for (size_t i = 0; i < s->moves.n; i++) {
+        ck_assert_str_eq(s->moves.v[i]->from_node_id, h_node_id("n0"));
+        ck_assert_str_eq(s->moves.v[i]->to_node, "n1");
+    }
+    ck_assert_uint_eq(s->failures.n, 1);
+    ck_assert_int_eq(s->failures.v[0]->count, (int64_t)(there - room));
+    ck_assert_str_eq(s->failures.v[0]->task_group, "web");
+    ck_assert_uint_eq(h->allocs.n, n_allocs);
+    ck_assert_uint_eq(h_live(h, "web"), 4);
+    ck_assert_ptr_null(h_find(h, "n0")->drain_strategy);
+    ck_assert_int_eq(h_simulate(h, "no-such-node", &s, &e), -ERR_NOT_FOUND);
+    h_free(h);
+}
+END_TEST
+
+TEST_SUITE("explain", each_node_has_a_reason, the_best_is_the_next, a_simulated_drain_moves_nothing)
