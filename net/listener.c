@@ -20,7 +20,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "net/limits.h"
-#include "net/loop_uv.h"
+#include "net/loop_int.h"
 #include "net/stream_int.h"
 
 enum { ACCEPT_PAUSE_MS = 20 };

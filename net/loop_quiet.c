@@ -8,7 +8,7 @@
 #include <malloc.h>
 
 #include "common/mem.h"
-#include "net/loop_uv.h"
+#include "net/loop_int.h"
 
 enum {
     QUIET_WORK = 32,   /* since the last trim: a few heartbeats, or one big answer and its tail */

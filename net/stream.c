@@ -7,7 +7,7 @@
 
 #include "common/mem.h"
 #include "net/limits.h"
-#include "net/loop_uv.h"
+#include "net/loop_int.h"
 #include "net/stream_int.h"
 
 static const struct stream_ops no_ops;

@@ -10,7 +10,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "net/limits.h"
-#include "net/loop_uv.h"
+#include "net/loop_int.h"
 #include "net/transport.h"
 
 struct uv_transport {

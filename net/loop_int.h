@@ -2,15 +2,14 @@
  *
  * Private to net/: the libuv side of the loop.
  */
-#ifndef PADDOCK_NET_LOOP_UV_H
-#define PADDOCK_NET_LOOP_UV_H
+#ifndef PADDOCK_NET_LOOP_INT_H
+#define PADDOCK_NET_LOOP_INT_H
 
 #include <uv.h>
 
 #include "net/loop.h"
 
 uv_loop_t *loop_uv(struct loop *l);
-struct timers *loop_timers(struct loop *l);
 /* STREAM_READ_SIZE bytes shared by all reads of the loop: valid until the read callback returns. */
 char *loop_read_buffer(struct loop *l);
 /* A connection has gone: counts for loop_give_back(). */
