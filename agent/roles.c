@@ -162,9 +162,9 @@ dial_servers(struct roles *r, struct err *e)
     }
     if (all.n == 0)
         return err_set(e, -ERR_INVALID, "a client without the server role needs client.servers");
-    r->servers = rpc_dial(r->rc.loop, &all, e);
+    r->servers = rpc_dial(r->rc.loop, &all, NULL, e);
     if (r->servers)
-        r->api_servers = rpc_dial(r->rc.loop, &all, e);
+        r->api_servers = rpc_dial(r->rc.loop, &all, NULL, e);
     return r->api_servers ? 0 : err_prefix(e, "client.servers");
 }
 

@@ -402,7 +402,7 @@ register_nodes(uint16_t port, int count)
 
     if (n < 0 || json_decode(ctx, &type_node, text, (size_t)n, 0, &b, (void **)&node, &e) < 0)
         die("node: %s", e.text);
-    struct rpc_client *c = rpc_dial(l, &servers, &e);
+    struct rpc_client *c = rpc_dial(l, &servers, NULL, &e);
     for (int i = 0; i < count; i++) {
         struct node_register_request req = {.node = node};
         struct rpc_envelope env = {.region = "global"};

@@ -100,8 +100,9 @@ void rpc_server_close(struct rpc_server *s);
 struct rpc_client;
 
 /* One connection to one of "host:port", made when there is a call to send; a broken one is remade
- * with jittered backoff, to the next server, only while calls wait. The list is copied. */
-struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, struct err *e);
+ * with jittered backoff, to the next server, only while calls wait. The list is copied. `from`: a numeric
+ * address of this machine to connect from; NULL: the kernel chooses one. */
+struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struct err *e);
 /* In process; the same frames are encoded and decoded, nothing is shared but what is handed over. */
 struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services, size_t n,
                              void *arg);

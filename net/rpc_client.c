@@ -7,6 +7,7 @@
 
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
 #include "net/rpc_link_int.h"
 
 enum way { WAY_DOWN, WAY_CONNECTING, WAY_UP };
@@ -230,7 +231,8 @@ on_close(void *arg, int code)
     if (!c->closed && c->link->pending && !c->retry && c->way == WAY_DOWN) {
         /* half fixed, half random, so that clients of a lost server do not come in step */
         int64_t d = c->backoff_ms / 2 + (int64_t)(rand_u64() % (uint64_t)c->backoff_ms);
-        c->backoff_ms = c->backoff_ms * 2 > RPC_BACKOFF_MAX_MS ? RPC_BACKOFF_MAX_MS : c->backoff_ms * 2;
+        c->backoff_ms =
+            c->backoff_ms * 2 > RPC_BACKOFF_MAX_MS ? RPC_BACKOFF_MAX_MS : c->backoff_ms * 2;
         c->retry = timer_start(c->loop, d, retry_cb, c);
     }
     client_unref(c);
@@ -301,12 +303,11 @@ client_make(struct loop *l, const struct rpc_link_config *cfg)
 }
 
 struct rpc_client *
-rpc_dial(struct loop *l, const struct str_list *servers, struct err *e)
+rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struct err *e)
 {
-    struct rpc_client *c = client_make(l, &(struct rpc_link_config){.peer = "server",
-                                                                    .send = send_out,
-                                                                    .queued = queued_out,
-                                                                    .wanted = wanted});
+    struct rpc_client *c = client_make(
+        l, &(struct rpc_link_config){
+               .peer = "server", .send = send_out, .queued = queued_out, .wanted = wanted});
 
     if (servers->n == 0)
         err_set(e, -ERR_INVALID, "no server address given");
@@ -314,6 +315,8 @@ rpc_dial(struct loop *l, const struct str_list *servers, struct err *e)
     for (size_t i = 0; i < servers->n; i++)
         if (addr_parse(servers->v[i], 4647, &c->servers[i], e) < 0)
             break;
+        else if (!str_copy(c->servers[i].from, sizeof(c->servers[i].from), str_or(from, "")))
+            err_set(e, -ERR_INVALID, "address to connect from is too long");
     c->n_servers = servers->n;
     if (e->code) {
         rpc_client_close(c);

@@ -302,12 +302,26 @@ resolve(struct uv_transport *t, const struct addr *a)
     return r;
 }
 
+static int
+bind_from(struct uv_transport *t, const char *from)
+{
+    struct sockaddr_storage ss = {0};
+
+    if (uv_ip4_addr(from, 0, (struct sockaddr_in *)&ss) < 0 &&
+        uv_ip6_addr(from, 0, (struct sockaddr_in6 *)&ss) < 0)
+        return -ERR_INVALID;
+    return uv_tcp_bind(&t->h.tcp, (struct sockaddr *)&ss, 0);
+}
+
 int
 transport_connect(struct transport *base, const struct addr *a)
 {
     struct uv_transport *t = self(base);
     struct sockaddr_storage ss = {0};
+    int r = a->from[0] != '\0' && !a->is_unix ? bind_from(t, a->from) : 0;
 
+    if (r < 0)
+        return r;
     if (a->is_unix) {
         uv_pipe_connect(&connect_req(t)->req, &t->h.pipe, a->host, connect_cb);
         return 0;

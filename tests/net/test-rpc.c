@@ -106,7 +106,7 @@ client_new(bool local)
     snprintf(addr, sizeof(addr), "127.0.0.1:%u", rpc_server_port(server));
     const char *v[] = {addr};
     struct str_list l = {v, 1};
-    struct rpc_client *c = rpc_dial(loop, &l, &e);
+    struct rpc_client *c = rpc_dial(loop, &l, NULL, &e);
     ck_assert_ptr_nonnull(c);
     return c;
 }

@@ -166,7 +166,7 @@ start(bool local)
         server = rpc_listen(loop, "127.0.0.1", 0, services, ARRAY_LEN(services), &accepted[0], &e);
         ck_assert_msg(server != NULL, "%s", e.text);
         snprintf(addr, sizeof(addr), "127.0.0.1:%u", rpc_server_port(server));
-        client = rpc_dial(loop, &(struct str_list){v, 1}, &e);
+        client = rpc_dial(loop, &(struct str_list){v, 1}, NULL, &e);
     }
     rpc_serve(client, services, ARRAY_LEN(services), &accepted[1]);
 }
