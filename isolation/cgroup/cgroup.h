@@ -14,18 +14,11 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "isolation/cgroup/root.h"
 #include "isolation/limits.h"
 
 #define CGROUP_TASKS_DIR "paddock-tasks"
 
-enum {
-    CGROUP_CPU = 1,
-    CGROUP_MEMORY = 2,
-    CGROUP_PIDS = 4,
-    CGROUP_IO = 8,
-    CGROUP_CPUSET = 16,
-    CGROUP_HUGETLB = 32,
-};
 enum { CGROUP_CONTROLLERS_N = 6 };
 extern const struct cgroup_controller {
     uint32_t bit;
@@ -44,32 +37,8 @@ uint32_t cgroup_parse_controllers(const char *text);
 /* "cpu memory pids" in a fixed order; owned by ctx. */
 const char *cgroup_controllers_text(const void *ctx, uint32_t mask);
 
-/* Processors, by number. "0-3,7" as the kernel has it. */
-struct cgroup_cpus {
-    uint64_t bits[CGROUP_CPUS_MAX / 64];
-};
-void cgroup_cpus_add(struct cgroup_cpus *s, unsigned cpu); /* below CGROUP_CPUS_MAX */
-bool cgroup_cpus_has(const struct cgroup_cpus *s, unsigned cpu); /* likewise */
-unsigned cgroup_cpus_count(const struct cgroup_cpus *s);
-bool cgroup_cpus_parse(const char *text, struct cgroup_cpus *ret);
-const char *cgroup_cpus_text(const struct cgroup_cpus *s, char out[CGROUP_CPUS_TEXT_MAX]);
-
 /* The parent of all tasks: opened, made if `make`, controllers enabled down to it where possible.
  * `path` is absolute (ROOT). Use one per warden. */
-struct cgroup_root {
-    int fd;               /* directory */
-    uint32_t controllers; /* that tasks below can use */
-    const char *owner;    /* borrowed; marks what is made (trusted.paddock.owner). NULL: no marks */
-    bool hugetlb; /* set before: limit huge pages, which costs every launch, also on a machine that
-                     has none yet */
-    struct cgroup_huge { /* sizes of huge pages, as files have them: "2MB" */
-        char size[CGROUP_HUGE_MAX][8];
-        size_t n;
-    } huge;
-    bool top;                  /* nobody is above that could protect its memory */
-    bool cores;                /* some task has cores of its own: */
-    struct cgroup_cpus shared; /* what is left for those that have not */
-};
 int cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e);
 void cgroup_root_close(struct cgroup_root *r);
 /* It was removed meanwhile, as an empty one may be by anybody who may. */
@@ -98,7 +67,7 @@ struct cgroup_limits {    /* 0: not set, except where noted; bytes and microseco
     struct cgroup_io io[CGROUP_IO_MAX];
     size_t n_io;
 };
-enum { CGROUP_WEIGHT_MAX = 10000, CGROUP_PIDS_DEFAULT = 4096 };
+enum { CGROUP_PIDS_DEFAULT = 4096 };
 /* How much a file matters. BASE: what every task has; written where the controller is, and then a
  * failure is one. ASKED: the job asked for it by name. HINT: as good as it goes. */
 enum cgroup_need { CGROUP_BASE, CGROUP_ASKED, CGROUP_HINT };

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "isolation/cgroup/cgroup.h"
+#include "isolation/cgroup/root.h"
 
 /* After a change in the allocation `allocfd` (-1: it is gone). `kept`: protected memory is new or
  * other; without it the sums of memory are looked at only where there are any. */

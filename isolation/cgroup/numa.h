@@ -6,7 +6,9 @@
 #ifndef PADDOCK_ISOLATION_CGROUP_NUMA_H
 #define PADDOCK_ISOLATION_CGROUP_NUMA_H
 
-#include "isolation/cgroup/cgroup.h"
+#include <stddef.h>
+
+#include "isolation/cgroup/cpus.h"
 #include "isolation/limits.h"
 
 #define NUMA_DIR "/sys/devices/system/node"
