@@ -250,39 +250,22 @@ drop_empty(const struct type *t, void *obj)
 
 /* --- what Nomad's own JSON says without meaning anything --- */
 
-static const char *
-text_of(const struct value *map, const char *key)
-{
-    const struct value *v = value_get(map, key);
-    return v && v->kind == VALUE_STRING ? v->str.s : "";
-}
-
-static bool
-true_in(const struct value *map, const char *key)
-{
-    const struct value *v = value_get(map, key);
-    return v && v->kind == VALUE_BOOL && v->b;
-}
-
 /* `consul { cluster = "default" }`, which Nomad adds to every group. */
 static void
-drop_default_consul(struct value **v)
+drop_default_consul(struct consul **c)
 {
-    if (*v && (*v)->kind == VALUE_MAP && str_empty(text_of(*v, "Namespace")) &&
-        str_empty(text_of(*v, "Partition")) &&
-        str_eq(str_or(text_of(*v, "Cluster"), "default"), "default"))
-        *v = NULL;
+    if (*c && str_empty((*c)->namespace) && str_empty((*c)->partition) &&
+        str_eq(str_or((*c)->cluster, "default"), "default"))
+        *c = NULL;
 }
 
-/* The identity that Nomad gives every task, which nothing reads when it is in no file or variable.
- */
+/* The identity that Nomad gives every task, which nothing reads when it is in no file or variable. */
 static void
-drop_default_identity(struct value **v)
+drop_default_identity(struct workload_identity **w)
 {
-    if (*v && (*v)->kind == VALUE_MAP &&
-        str_eq(str_or(text_of(*v, "Name"), "default"), "default") && !true_in(*v, "Env") &&
-        !true_in(*v, "File") && str_empty(text_of(*v, "ServiceName")))
-        *v = NULL;
+    if (*w && str_eq(str_or((*w)->name, "default"), "default") && !(*w)->env && !(*w)->file &&
+        str_empty((*w)->service_name))
+        *w = NULL;
 }
 
 /* Nomad asks for CNI plugins wherever a group has a bridge; ours needs none. */

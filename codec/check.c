@@ -8,6 +8,9 @@
 #include "codec/intern.h"
 #include "common/num.h"
 
+/* Of the line that names what has no effect: an error's text holds it. */
+enum { LATER_TEXT_MAX = 300 };
+
 /* --- defaults --- */
 
 /* The default as a value of the field's type; schema mistakes abort (a test visits every field). */
@@ -153,37 +156,67 @@ label_of(const struct type *t, const void *obj)
     return NULL;
 }
 
-static int
-later_sub(const struct field *f, const void *sub, const char *key, struct err *e)
+struct later {
+    const void *ctx;
+    struct str_list *found;
+    const char *path; /* "group \"web\": ", or "" */
+};
+
+static void find_later(const struct later *l, const struct type *t, const void *obj);
+
+static void
+later_sub(const struct later *l, const struct field *f, const void *sub, const char *key)
 {
-    int rc = sub ? codec_check_later(f->sub, sub, e) : 0;
-    if (!rc)
-        return 0;
+    if (!sub)
+        return;
     const char *name = f->hcl ? f->hcl : f->wire, *label = key ? key : label_of(f->sub, sub);
-    return label ? err_prefix(e, "%s \"%.64s\"", name, label) : err_prefix(e, "%s", name);
+    struct later in = *l;
+    in.path = label ? mem_printf(l->ctx, "%s%s \"%.64s\": ", l->path, name, label)
+                    : mem_printf(l->ctx, "%s%s: ", l->path, name);
+    find_later(&in, f->sub, sub);
+}
+
+static void
+find_later(const struct later *l, const struct type *t, const void *obj)
+{
+    const char *names = NULL;
+    for (size_t i = 0; i < t->n_fields; i++) {
+        const struct field *f = &t->fields[i];
+        const char *name = f->hcl ? f->hcl : f->wire;
+        if (f->flags & F_LATER && !at_default(f, obj))
+            names = names ? mem_printf(l->ctx, "%s, %s", names, name) : name;
+    }
+    if (names)
+        list_add(l->ctx, *l->found, mem_printf(l->ctx, "%s%s", l->path, names));
+    for (size_t i = 0; i < t->n_fields; i++) {
+        const struct field *f = &t->fields[i];
+        const void *p = field_ptr(f, obj);
+        if (f->type != FT_STRUCT || f->flags & F_LATER)
+            continue;
+        const struct any_list *list = p;
+        if (f->shape == FS_ONE)
+            later_sub(l, f, *(const any_ptr *)p, NULL);
+        else
+            for (size_t j = 0; j < list->n; j++)
+                later_sub(l, f, *(const any_ptr *)elem_at(f, list, j),
+                          f->shape == FS_MAP ? key_at(f, list, j) : NULL);
+    }
 }
 
 int
 codec_check_later(const struct type *t, const void *obj, struct err *e)
 {
-    for (size_t i = 0; obj && i < t->n_fields; i++) {
-        const struct field *f = &t->fields[i];
-        const void *p = field_ptr(f, obj);
-        int rc = 0;
-        if (f->flags & F_LATER) {
-            if (!at_default(f, obj))
-                return err_set(e, -ERR_UNSUPPORTED, "%s: known, but without effect in this release; "
-                               "remove it", f->hcl ? f->hcl : f->wire);
-        } else if (f->type == FT_STRUCT && f->shape == FS_ONE) {
-            rc = later_sub(f, *(const any_ptr *)p, NULL, e);
-        } else if (f->type == FT_STRUCT) {
-            const struct any_list *l = p;
-            for (size_t j = 0; j < l->n && !rc; j++)
-                rc = later_sub(f, *(const any_ptr *)elem_at(f, l, j),
-                               f->shape == FS_MAP ? key_at(f, l, j) : NULL, e);
-        }
-        if (rc)
-            return rc;
-    }
-    return 0;
+    auto_mem void *ctx = mem_ctx("later");
+    struct str_list found = {NULL, 0};
+    find_later(&(struct later){ctx, &found, ""}, t, obj);
+    if (found.n == 0)
+        return 0;
+    const char *all = found.v[0];
+    size_t i = 1;
+    for (; i < found.n && strlen(all) + strlen(found.v[i]) < LATER_TEXT_MAX; i++)
+        all = mem_printf(ctx, "%s; %s", all, found.v[i]);
+    if (i < found.n)
+        all = mem_printf(ctx, "%.*s; and %zu more places", LATER_TEXT_MAX, all, found.n - i);
+    return err_set(e, -ERR_UNSUPPORTED, "%s: known, but without effect in this release; remove %s",
+                   all, found.n > 1 || strchr(all, ',') ? "them" : "it");
 }

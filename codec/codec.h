@@ -160,8 +160,8 @@ uint64_t codec_hash(const struct type *t, const void *obj, unsigned ignore); /* 
 void codec_defaults(const void *ctx, const struct type *t, void *obj);
 /* String and element limits of the schema. */
 int codec_check(const struct type *t, const void *obj, struct err *e);
-/* First F_LATER field that is not at its default: -ERR_UNSUPPORTED naming it by HCL path
- * ("group \"web\": task \"x\": template"). */
+/* F_LATER fields that are not at their default: -ERR_UNSUPPORTED naming all of them in one line by HCL path
+ * ("group \"web\": service; group \"web\": task \"x\": template, artifact: ..."). */
 int codec_check_later(const struct type *t, const void *obj, struct err *e);
 /* The id of the one object that is set in a union; 0: none is, or several. */
 unsigned codec_member(const struct type *t, const void *obj);

@@ -15,9 +15,10 @@ static bool decode_body(struct decoder *dc, const struct hcl_body *body, const s
                         const struct type *t, void *obj, const struct hcl_range *r);
 typedef bool decode_each(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
                          void *arg);
-/* Calls fn for each block with `dynamic` ones expanded; false when any call or the expansion fails. */
-static bool decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_scope *sc,
-                          decode_each *fn, void *arg);
+/* Calls fn for each block with `dynamic` ones expanded; false when any call or the expansion fails.
+ */
+static bool decode_blocks(struct decoder *dc, const struct hcl_body *body,
+                          const struct hcl_scope *sc, decode_each *fn, void *arg);
 /* A body without schema: blocks in it become lists of maps. NULL after a diagnostic. */
 static struct value *decode_value(struct decoder *dc, const struct hcl_body *body,
                                   const struct hcl_scope *sc);
@@ -38,11 +39,10 @@ loose(const struct decoder *dc)
     return (dc->flags & (HCL_LOOSE | HCL_JSON)) != 0;
 }
 
-bool
-decode_refuse_later(struct decoder *dc, const struct hcl_range *r, const char *name)
+static bool
+refuse_later(struct decoder *dc, const struct hcl_range *r, const char *name)
 {
-    diag_error(dc->sink, r, "Not supported yet",
-               "\"%s\" is not in this release: remove it.", name);
+    diag_error(dc->sink, r, "Not supported yet", "\"%s\" is not in this release: remove it.", name);
     return false;
 }
 
@@ -51,7 +51,7 @@ static bool
 refuse_value(struct decoder *dc, const struct hcl_range *r, const struct field *f)
 {
     if (f->dflt == NULL)
-        return decode_refuse_later(dc, r, f->hcl);
+        return refuse_later(dc, r, f->hcl);
     diag_error(dc->sink, r, "Not supported yet",
                "\"%s\" has no effect in this release: remove it, or say %s, which holds anyway.",
                f->hcl, f->dflt);
@@ -105,7 +105,7 @@ check_later(struct decoder *dc, const struct field *f, const struct target *to,
 {
     if ((f->flags & F_DEPRECATED) != 0)
         diag_warn(dc->sink, r, "Deprecated argument", "\"%s\" has no effect.", f->hcl);
-    if ((f->flags & F_LATER) == 0 || decode_at_default(f, to->obj))
+    if ((f->flags & F_LATER) == 0 || dc->later || decode_at_default(f, to->obj))
         return true;
     return refuse_value(dc, r, f);
 }
@@ -236,8 +236,8 @@ static bool
 take_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
            const struct field *f, struct target *to)
 {
-    if ((f->flags & F_LATER) != 0 && (f->type == FT_VALUE || f->type == FT_STRUCT))
-        return decode_refuse_later(dc, &b->r, f->hcl);
+    if ((f->flags & F_LATER) != 0 && !dc->later && (f->type == FT_VALUE || f->type == FT_STRUCT))
+        return refuse_later(dc, &b->r, f->hcl);
     if (f->type == FT_VALUE && f->shape == FS_ONE) {
         if (to->seen[f - to->t->fields])
             return duplicate(dc, b);
@@ -347,8 +347,8 @@ take_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc, 
                    a->name);
         return false;
     }
-    if ((f->flags & F_ATTR) == 0 && (f->flags & F_LATER) != 0)
-        return decode_refuse_later(dc, &a->name_r, a->name);
+    if ((f->flags & F_ATTR) == 0 && (f->flags & F_LATER) != 0 && !dc->later)
+        return refuse_later(dc, &a->name_r, a->name);
     to->seen[f - to->t->fields] = true;
     struct value *v = ev_expr(dc->ev, sc, a->expr);
     if (v == NULL || !measure(dc, &a->expr->r, v))

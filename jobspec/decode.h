@@ -29,12 +29,12 @@ struct decoder {
     struct hcl_eval *ev;
     const struct decode_hooks *hooks;
     size_t blocks;
+    bool later; /* fields that have no effect yet are taken: who registers the job refuses them */
 };
 
 /* As decode_body for a block, labels too. */
 bool decode_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
                   const struct type *t, void *obj);
-bool decode_refuse_later(struct decoder *dc, const struct hcl_range *r, const char *name);
 
 /* decode_set.c: one value into one field. */
 bool decode_set(struct decoder *dc, const struct field *f, void *obj, const struct value *v,

@@ -186,6 +186,10 @@ decode_map_entry(struct decoder *dc, const struct field *f, void *obj, const cha
             return false;
         map_put(dc->ctx, *(struct i64_map *)map, key)->v = i;
         return true;
+    case FT_STRINGS: {
+        struct field elem = {.hcl = f->hcl, .type = FT_STRING, .shape = FS_LIST};
+        return set_list(dc, &elem, &map_put(dc->ctx, *(struct strs_map *)map, key)->v, v, r);
+    }
     case FT_VALUE:
         map_put(dc->ctx, *(struct value_map *)map, key)->v = value_clone(dc->ctx, v);
         return true;

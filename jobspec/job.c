@@ -6,13 +6,29 @@
 #include "jobspec/jobspec.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "api/operators.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "jobspec/decode.h"
+#include "jobspec/normalize.h"
 #include "jobspec/parse.h"
 #include "jobspec/vars.h"
+
+struct group_shared {
+    const struct task_group *group;
+    struct job_shared shared;
+    struct group_shared *next;
+};
+
+/* The decoder with what a job file says for others than where it stands. */
+struct job_decoder {
+    struct decoder dc; /* first: hooks get its address */
+    struct job_shared job;
+    struct group_shared *groups;
+    struct task_group_list alone; /* tasks right below the job */
+};
 
 /* --- constraints --- */
 
@@ -25,7 +41,7 @@ constraint_sugar(struct decoder *dc, const char **ltarget, const char **rtarget,
         key++;
     if (*key == NULL)
         return 0;
-    const struct operator *op = operator_find(*key);
+    const struct operator* op = operator_find(*key);
     struct value *v = ev_expr(dc->ev, sc, a->expr);
     if (v == NULL)
         return -1;
@@ -82,52 +98,132 @@ hook_attr(struct decoder *dc, const struct type *t, void *obj, const struct attr
         ((struct log_config *)obj)->disabled = !on;
         return 1;
     }
-    if (t == &type_job &&
-        (strcmp(a->name, "consul_token") == 0 || strcmp(a->name, "vault_token") == 0))
-        return decode_refuse_later(dc, &a->name_r, a->name) ? 1 : -1;
+    if (t == &type_job && strcmp(a->name, "id") == 0) {
+        struct value *v = ev_expr(dc->ev, sc, a->expr);
+        return v != NULL && decode_set(dc, type_field(t, "ID", 2), obj, v, &a->expr->r) ? 1 : -1;
+    }
     return 0;
 }
 
+/* `vault` and `secret` of a job or group are those of its tasks. */
 static int
-job_block(struct decoder *dc, struct job *job, const struct block *b, const struct hcl_scope *sc)
+shared_block(struct decoder *dc, struct job_shared *s, const struct block *b,
+             const struct hcl_scope *sc)
 {
-    if (strcmp(b->type, "task") == 0) {
-        struct task_group *g = type_new(dc->ctx, &type_task_group);
-        struct task *task = type_new(dc->ctx, &type_task);
-        bool ok = decode_block(dc, b, sc, &type_task, task);
-        g->name = task->name;
-        list_add(dc->ctx, g->tasks, task);
-        list_add(dc->ctx, job->task_groups, g);
-        return ok ? 1 : -1;
+    if (strcmp(b->type, "secret") == 0) {
+        struct secret *x = type_new(dc->ctx, &type_secret);
+        list_add(dc->ctx, s->secrets, x);
+        return decode_block(dc, b, sc, &type_secret, x) ? 1 : -1;
     }
-    if (strcmp(b->type, "vault") == 0)
-        return decode_refuse_later(dc, &b->r, b->type) ? 1 : -1;
-    return 0;
+    if (s->vault != NULL) {
+        diag_error(dc->sink, &b->r, "Duplicate vault block",
+                   "Only one \"vault\" block is allowed here.");
+        return -1;
+    }
+    s->vault = type_new(dc->ctx, &type_vault);
+    return decode_block(dc, b, sc, &type_vault, s->vault) ? 1 : -1;
+}
+
+static bool
+is_shared(const struct block *b)
+{
+    return strcmp(b->type, "vault") == 0 || strcmp(b->type, "secret") == 0;
+}
+
+static int
+job_block(struct job_decoder *jd, const struct block *b, const struct hcl_scope *sc)
+{
+    struct decoder *dc = &jd->dc;
+    if (is_shared(b))
+        return shared_block(dc, &jd->job, b, sc);
+    if (strcmp(b->type, "task") != 0)
+        return 0;
+    struct task_group *g = type_new(dc->ctx, &type_task_group);
+    struct task *task = type_new(dc->ctx, &type_task);
+    bool ok = decode_block(dc, b, sc, &type_task, task);
+    g->name = task->name;
+    list_add(dc->ctx, g->tasks, task);
+    list_add(dc->ctx, jd->alone, g);
+    return ok ? 1 : -1;
+}
+
+static int
+group_block(struct job_decoder *jd, struct task_group *g, const struct block *b,
+            const struct hcl_scope *sc)
+{
+    if (!is_shared(b))
+        return 0;
+    struct group_shared *s = jd->groups;
+    if (s == NULL || s->group != g) { /* groups are decoded one after the other */
+        s = mem_new(jd->dc.ctx, struct group_shared);
+        *s = (struct group_shared){.group = g, .next = jd->groups};
+        jd->groups = s;
+    }
+    return shared_block(&jd->dc, &s->shared, b, sc);
+}
+
+/* scaling "cpu" { ... } of a task: the label is the policy's type. */
+static int
+task_block(struct decoder *dc, struct task *task, const struct block *b, const struct hcl_scope *sc)
+{
+    if (strcmp(b->type, "scaling") != 0)
+        return 0;
+    const char *type = b->n_labels != 1                         ? NULL
+                       : strcasecmp(b->labels[0].s, "cpu") == 0 ? "vertical_cpu"
+                       : strcasecmp(b->labels[0].s, "mem") == 0 ? "vertical_mem"
+                                                                : NULL;
+    if (type == NULL) {
+        diag_error(dc->sink, b->n_labels ? &b->labels[0].r : &b->r, "Invalid scaling policy name",
+                   "scaling policy name must be \"cpu\" or \"mem\"");
+        return -1;
+    }
+    for (size_t i = 0; i < task->scaling_policies.n; i++)
+        if (str_eq(task->scaling_policies.v[i]->type, type)) {
+            diag_error(dc->sink, &b->r, "Duplicate scaling block",
+                       "Only one scaling \"%s\" block is allowed.", b->labels[0].s);
+            return -1;
+        }
+    struct block bare = *b;
+    bare.n_labels = 0;
+    struct scaling_policy *p = type_new(dc->ctx, &type_scaling_policy);
+    list_add(dc->ctx, task->scaling_policies, p);
+    if (!decode_block(dc, &bare, sc, &type_scaling_policy, p))
+        return -1;
+    if (!str_empty(p->type) && !str_eq(p->type, type)) {
+        diag_error(dc->sink, &b->r, "Invalid scaling policy type",
+                   "Invalid policy type, expected \"%s\" but found \"%s\"", type, p->type);
+        return -1;
+    }
+    p->type = type;
+    return 1;
 }
 
 static int
 hook_block(struct decoder *dc, const struct type *t, void *obj, const struct block *b,
            const struct hcl_scope *sc)
 {
+    struct job_decoder *jd = (struct job_decoder *)dc;
     if (t == &type_job)
-        return job_block(dc, obj, b, sc);
+        return job_block(jd, b, sc);
     if (t == &type_network_resource && strcmp(b->type, "port") == 0)
         return network_port(dc, obj, b, sc);
-    if (t == &type_task_group && (strcmp(b->type, "vault") == 0 || strcmp(b->type, "secret") == 0))
-        return decode_refuse_later(dc, &b->r, b->type) ? 1 : -1;
-    return 0;
+    if (t == &type_task_group)
+        return group_block(jd, obj, b, sc);
+    return t == &type_task ? task_block(dc, obj, b, sc) : 0;
 }
 
 static const char *const *
 hook_names(const struct type *t)
 {
-    static const char *const job[] = {"task", "vault", NULL};
+    static const char *const job[] = {"id", "task", "vault", "secret", NULL};
     static const char *const group[] = {"vault", "secret", NULL};
+    static const char *const task[] = {"scaling", NULL};
     static const char *const network[] = {"port", NULL};
     if (t == &type_constraint || t == &type_affinity)
         return operator_keys;
     return t == &type_job                ? job
            : t == &type_task_group       ? group
+           : t == &type_task             ? task
            : t == &type_network_resource ? network
                                          : NULL;
 }
@@ -136,25 +232,20 @@ static const struct decode_hooks hooks = {hook_attr, hook_block, hook_names};
 
 /* --- the file --- */
 
+/* What jobs and groups said for their tasks, the nearest first; and tasks that are a group of their
+ * own. */
 static void
-name_equals(const struct constraint_list *l)
+spread_shared(struct job_decoder *jd, struct job *job)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (str_empty(l->v[i]->operand))
-            l->v[i]->operand = "=";
-}
-
-/* A constraint without an operator is "=" in a file; in JSON it is an error. */
-static void
-name_operands(struct job *job)
-{
-    name_equals(&job->constraints);
-    for (size_t g = 0; g < job->task_groups.n; g++) {
-        const struct task_group *tg = job->task_groups.v[g];
-        name_equals(&tg->constraints);
-        for (size_t t = 0; t < tg->tasks.n; t++)
-            name_equals(&tg->tasks.v[t]->constraints);
-    }
+    const void *ctx = jd->dc.ctx;
+    struct task_group_list groups = job->task_groups;
+    job->task_groups = jd->alone;
+    for (size_t i = 0; i < groups.n; i++)
+        list_add(ctx, job->task_groups, groups.v[i]);
+    for (const struct group_shared *s = jd->groups; s != NULL; s = s->next)
+        normalize_share(ctx, s->group, &s->shared);
+    for (size_t i = 0; i < job->task_groups.n; i++)
+        normalize_share(ctx, job->task_groups.v[i], &jd->job);
 }
 
 /* The one job block; names what else is at the top. */
@@ -215,15 +306,15 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
     ok = vars_load(&ev, body, in) && ok;
     if (b == NULL || (!ok && ev.exhausted))
         return -ERR_INVALID;
-    struct decoder dc = {.ctx = ctx, .sink = &sink, .ev = &ev, .hooks = &hooks};
+    struct job_decoder jd = {
+        .dc = {.ctx = ctx, .sink = &sink, .ev = &ev, .hooks = &hooks, .later = true}};
     struct job *job = type_new(ctx, &type_job);
     if (ok)
-        ok = decode_block(&dc, b, NULL, &type_job, job);
+        ok = decode_block(&jd.dc, b, NULL, &type_job, job);
     if (!ok)
         return ev.exhausted ? -ERR_LIMIT : -ERR_INVALID;
-    if (str_empty(job->name))
-        job->name = mem_strdup(ctx, job->id); /* also before it is canonical, as Nomad */
-    name_operands(job);
+    spread_shared(&jd, job);
+    normalize_job(ctx, job);
     *ret = job;
     return 0;
 }

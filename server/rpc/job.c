@@ -152,12 +152,15 @@ admit_or_fail(struct rpc_call *call, const struct job_register_request *req,
         rpc_failf(call, -ERR_INVALID, "%s", job_errors_text(ctx, &a->errors));
         return false;
     }
-    if (a->unsupported.code != 0) {
-        err_prefix(&a->unsupported, "job \"%.64s\"", a->job->id);
-        rpc_fail(call, &a->unsupported);
-        return false;
-    }
     return true;
+}
+
+/* To plan and to validate such a job tells more than to refuse it: only its registration is. */
+static void
+warn_of_unsupported(const void *ctx, struct admitted *a)
+{
+    if (a->unsupported.code != 0)
+        list_add(ctx, a->warnings, mem_printf(ctx, "not to be registered yet: %s", a->unsupported.text));
 }
 
 static void
@@ -217,6 +220,11 @@ call_job_register(void *arg, struct rpc_call *call, const void *p)
     state_read_end(t);
     if (!ok)
         return;
+    if (a.unsupported.code != 0) {
+        err_prefix(&a.unsupported, "job \"%.64s\"", a.job->id);
+        rpc_fail(call, &a.unsupported);
+        return;
+    }
     const struct job *old = a.old;
     if (a.cfg->reject_job_registration) {
         rpc_failf(call, -ERR_FORBIDDEN, "Job registration, dispatch, and scale are disabled by the "
@@ -270,8 +278,7 @@ call_job_validate(void *arg, struct rpc_call *call, const void *p)
     struct state_txn *t = state_read_begin(server_state(s), ctx);
     admit(call, req, t, &a);
     state_read_end(t);
-    if (a.unsupported.code != 0)
-        list_add(ctx, a.errors, mem_strdup(ctx, a.unsupported.text));
+    warn_of_unsupported(ctx, &a);
     resp.validation_errors = a.errors;
     if (a.errors.n > 0)
         resp.error = job_errors_text(ctx, &a.errors);
@@ -500,6 +507,7 @@ call_job_plan(void *arg, struct rpc_call *call, const void *p)
     pc->gate = gate_ref(server_gate(s));
     pc->ctx = mem_ctx("job plan");
     pc->job = codec_clone(pc->ctx, &type_job, a.job);
+    warn_of_unsupported(ctx, &a);
     pc->resp.warnings = job_warnings_text(ctx, &a.warnings);
     env_work(server_env(s), plan_work, plan_done, pc);
 }

@@ -112,11 +112,12 @@ START_TEST(fields_without_effect_are_named)
     t->name = "x";
     list_add(j, g->tasks, t);
     list_add(j, j->task_groups, g);
-    t->templates = value_list(j);
     ck_assert_int_eq(codec_check_later(&type_job, j, &e), 0);
-    value_list_add(t->templates, value_map(j));
+    list_add(j, t->templates, type_new(j, &type_template));
+    list_add(j, t->artifacts, type_new(j, &type_task_artifact));
+    list_add(j, g->services, type_new(j, &type_service));
     ck_assert_int_eq(codec_check_later(&type_job, j, &e), -ERR_UNSUPPORTED);
-    ck_assert(str_prefix(e.text, "group \"web\": task \"x\": template: "));
+    ck_assert(str_prefix(e.text, "group \"web\": service; group \"web\": task \"x\": template, artifact: "));
 }
 END_TEST
 

@@ -71,8 +71,8 @@ START_TEST(whole_job)
     ck_assert_str_eq(j->constraints.v[4]->l_target, "${meta.rack}");
     ck_assert_str_eq(j->constraints.v[4]->r_target, "2");
     ck_assert_uint_eq(j->task_groups.n, 2);
-    ck_assert_str_eq(j->task_groups.v[1]->name, "lone");
-    ck_assert_str_eq(j->task_groups.v[1]->tasks.v[0]->name, "lone");
+    ck_assert_str_eq(j->task_groups.v[0]->name, "lone"); /* before the groups, as in Nomad */
+    ck_assert_str_eq(j->task_groups.v[0]->tasks.v[0]->name, "lone");
     ck_assert_int_eq(j->reschedule->attempts.v, 3);
 }
 END_TEST
@@ -81,7 +81,7 @@ START_TEST(group_and_task)
 {
     auto_mem void *ctx = mem_ctx("test");
     struct job *j = help_job(ctx, whole, NULL);
-    const struct task_group *g = j->task_groups.v[0];
+    const struct task_group *g = j->task_groups.v[1];
     ck_assert_int_eq(g->count.v, 2);
     ck_assert_int_eq(g->restart_policy->delay.v, INT64_C(5000000000));
     ck_assert_int_eq(g->restart_policy->interval.v, INT64_C(60000000000));
@@ -106,6 +106,74 @@ START_TEST(group_and_task)
     ck_assert_int_eq(t->resources->memory_mb.v, 64);
     ck_assert(t->log_config->disabled);
     ck_assert(t->lifecycle->sidecar);
+}
+END_TEST
+
+static const char blocks[] =
+    "job \"web\" {\n"
+    "  id = \"site\"\n"
+    "  vault { role = \"of-job\" }\n"
+    "  secret \"all\" { provider = \"nomad\" }\n"
+    "  periodic { crons = [\"@daily\"] }\n"
+    "  group \"app\" {\n"
+    "    scaling {\n max = 4\n policy { check \"c\" { source = \"x\" } }\n }\n"
+    "    volume \"data\" {\n type = \"csi\"\n source = \"d\"\n mount_options { fs_type = \"ext4\" "
+    "}\n }\n"
+    "    service {\n"
+    "      name = \"s\"\n"
+    "      check {\n type = \"http\"\n interval = \"10s\"\n header { Accept = [\"a\", \"b\"] }\n "
+    "}\n"
+    "      connect { sidecar_service { proxy { upstreams { local_bind_port = 80 } } } }\n"
+    "    }\n"
+    "    task \"t\" {\n"
+    "      identity { env = true }\n"
+    "      identity {\n name = \"x\"\n aud = [\"a\"]\n ttl = \"1h\"\n }\n"
+    "      secret \"own\" { provider = \"vault\" }\n"
+    "      scaling \"cpu\" { max = 9 }\n"
+    "      template {\n data = \"d\"\n change_script { command = \"c\" }\n }\n"
+    "    }\n"
+    "    task \"u\" {\n vault { role = \"own\" }\n }\n"
+    "  }\n"
+    "}\n";
+
+/* What each says is in Nomad's places, with what Nomad's parser adds. */
+START_TEST(blocks_without_effect)
+{
+    static const char *const has[] = {
+        "\"ID\":\"site\"",
+        "\"SpecType\":\"cron\"",
+        "\"Type\":\"horizontal\",\"Target\":null,\"Policy\":{\"check\":[{\"c\":[{\"source\":\"x\"}]"
+        "}]}",
+        "\"Volumes\":{\"data\":{\"Name\":\"data\",\"Type\":\"csi\",\"Source\":\"d\"",
+        "\"MountOptions\":{\"FSType\":\"ext4\"",
+        "\"Header\":{\"Accept\":[\"a\",\"b\"]}",
+        "\"LocalBindPort\":80",
+        "\"Type\":\"vertical_cpu\"",
+        "\"ChangeMode\":\"restart\",\"ChangeSignal\":\"\",\"ChangeScript\":{\"Command\":\"c\","
+        "\"Args\":[],"
+        "\"Timeout\":5000000000,\"FailOnError\":false,\"RunOnFirstRender\":false}",
+        "\"Perms\":\"0644\"",
+        "\"TTL\":3600000000000"};
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = help_job(ctx, blocks, NULL);
+    ck_assert_ptr_nonnull(j);
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    json_encode(&b, &type_job, j, 0);
+    for (size_t i = 0; i < ARRAY_LEN(has); i++)
+        ck_assert_msg(strstr(buf_str(&b), has[i]) != NULL, "no %s in %s", has[i], buf_str(&b));
+    const struct task *t = j->task_groups.v[0]->tasks.v[0], *u = j->task_groups.v[0]->tasks.v[1];
+    ck_assert_str_eq(t->vault->role, "of-job");
+    ck_assert(t->vault->env.v);
+    ck_assert_str_eq(u->vault->role, "own");
+    ck_assert_uint_eq(t->secrets.n, 2);
+    ck_assert_str_eq(u->secrets.v[0]->name, "all");
+    ck_assert(t->identity->env);
+    ck_assert_uint_eq(t->identities.n, 1);
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(codec_check_later(&type_job, j, &e), -ERR_UNSUPPORTED);
+    ck_assert_msg(strstr(e.text, "group \"app\": task \"t\": ") && strstr(e.text, "template") &&
+                      strstr(e.text, "service, volume") && strstr(e.text, "task \"u\": vault"),
+                  "%s", e.text);
 }
 END_TEST
 
@@ -140,14 +208,6 @@ static const struct {
     {"job \"a\" { datacenters = [null] }",
      "j.hcl:1,25-31: Incorrect value type; Inappropriate value "
      "for \"datacenters\": a list without null is required."},
-    {"job \"a\" {\n group \"g\" { prevent_reschedule_on_lost = true }\n}",
-     "j.hcl:2,14-40: Not supported yet; \"prevent_reschedule_on_lost\" is not in this release: "
-     "remove it."},
-    {"job \"a\" {\n update { canary = 1 }\n}",
-     "j.hcl:2,11-17: Not supported yet; \"canary\" is not in this release: remove it."},
-    {"job \"a\" {\n update { max_parallel = 2 }\n}",
-     "j.hcl:2,11-23: Not supported yet; \"max_parallel\" has no effect in this release: remove it, or "
-     "say 1, which holds anyway."},
     {"job \"a\" { group = 1 }", "j.hcl:1,11-16: Unsupported argument; \"group\" is a block, not an "
                                 "argument: write group { ... } without \"=\"."},
     {"job \"a\" {\n type {}\n}",
@@ -156,17 +216,22 @@ static const struct {
     {"job \"a\" {\n update {}\n update {}\n}",
      "j.hcl:3,2-8: Duplicate block; Only one \"update\" block "
      "is allowed here."},
-    {"job \"a\" {\n group \"g\" {\n task \"t\" {}\n }\n}",
-     "j.hcl:3,2-10: Missing required argument; The argument \"driver\" is required, but it is not "
+    {"job \"a\" {\n group \"g\" {\n task \"t\" {\n lifecycle {}\n }\n }\n}",
+     "j.hcl:4,2-11: Missing required argument; The argument \"hook\" is required, but it is not "
      "set."},
+    {"job \"a\" {\n group \"g\" {\n scaling {}\n }\n}",
+     "j.hcl:3,2-9: Missing required argument; The argument \"max\" is required, but it is not "
+     "set."},
+    {"job \"a\" {\n task \"t\" {\n scaling \"disk\" {}\n }\n}",
+     "j.hcl:3,10-16: Invalid scaling policy name; scaling policy name must be \"cpu\" or \"mem\""},
     {"job \"a\" {\n task \"t\" {\n driver = \"x\"\n kill_timeout = \"soon\"\n }\n}",
      "j.hcl:4,17-23: Invalid duration; \"kill_timeout\" needs a duration such as \"30s\", \"5m\" "
      "or "
      "\"1h30m\", not \"soon\"."},
-    {"job \"a\" {\n task \"t\" {\n driver = \"x\"\n template {\n data = \"x\"\n }\n }\n}",
-     "j.hcl:4,2-10: Not supported yet; \"template\" is not in this release: remove it."},
-    {"job \"a\" { vault {} }",
-     "j.hcl:1,11-16: Not supported yet; \"vault\" is not in this release: remove it."},
+    {"job \"a\" {\n task \"t\" {\n driver = \"x\"\n template {\n dest = \"x\"\n }\n }\n}",
+     "j.hcl:5,2-6: Unsupported argument; An argument named \"dest\" is not expected here."},
+    {"job \"a\" {\n vault {}\n vault {}\n}",
+     "j.hcl:3,2-7: Duplicate vault block; Only one \"vault\" block is allowed here."},
     {"job \"a\" { meta { x = [1] } }",
      "j.hcl:1,22-25: Incorrect value type; Inappropriate value for "
      "\"meta\": a string is required."},
@@ -441,5 +506,5 @@ START_TEST(json_jobs)
 }
 END_TEST
 
-TEST_SUITE("jobs", whole_job, group_and_task, positions, source_and_caret, many_errors_are_bounded,
-           dynamic_blocks, variables, variable_errors, json_jobs)
+TEST_SUITE("jobs", whole_job, group_and_task, blocks_without_effect, positions, source_and_caret,
+           many_errors_are_bounded, dynamic_blocks, variables, variable_errors, json_jobs)
