@@ -13,6 +13,7 @@ enum {
     SERVER_WATCHES_MAX = 65536,   /* blocking queries */
     SERVER_HOPS_MAX = 2,          /* servers that pass a call on */
     QUERY_TIME_MAX_MS = 600000,   /* a blocking query */
+    JOB_SOURCE_MAX = 1000000,     /* bytes of the source of a job, with its variables, that are kept */
     UPDATE_ALLOCS_MAX = 4096,     /* allocations in one report of a client */
     GET_ALLOCS_MAX = 4096,        /* allocations that a client asks for at once */
     GET_ALLOCS_BYTES = 4 << 20,   /* bytes of those sent to it at once; it asks for the others then */

@@ -9,6 +9,7 @@
 #include "agent/limits.h"
 #include "api/canonical.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "jobspec/jobspec.h"
 
@@ -288,7 +289,104 @@ jobs_parse(struct ask *a)
     loop_work(a->api->loop, parse_work, parse_done, p);
 }
 
+/* --- one version --- */
+
+/* The body names the job of the path once more. */
+static bool
+same_job(struct ask *a, const char *job_id)
+{
+    if (str_empty(job_id))
+        ask_fail(a, 400, "JobID must be specified");
+    else if (!str_eq(job_id, a->id))
+        ask_fail(a, 400, "Job ID does not match");
+    else
+        return true;
+    return false;
+}
+
+static void
+job_revert(struct ask *a)
+{
+    struct job_revert_request *r = ask_body(a, &type_job_revert_request, false);
+
+    if (r != NULL && same_job(a, r->job_id))
+        ask_call(a, RPC_JOB_REVERT, r, NULL);
+}
+
+static void
+job_stable(struct ask *a)
+{
+    struct job_stability_request *r = ask_body(a, &type_job_stability_request, false);
+
+    if (r != NULL && same_job(a, r->job_id))
+        ask_call(a, RPC_JOB_STABLE, r, NULL);
+}
+
+/* "/v1/job/ID/versions/NAME/tag" */
+static struct job_apply_tag_request *
+tag_request(struct ask *a, struct job_apply_tag_request *r)
+{
+    const char *at = NULL;
+
+    for (const char *p = strstr(a->id, "/versions/"); p != NULL; p = strstr(p + 1, "/versions/"))
+        at = p;
+    if (at == NULL || at == a->id || at[strlen("/versions/")] == '\0') {
+        ask_fail(a, 404, "invalid job tag endpoint");
+        return NULL;
+    }
+    r->job_id = mem_strndup(a, a->id, (size_t)(at - a->id));
+    r->name = at + strlen("/versions/");
+    return r;
+}
+
+static void
+job_tag(struct ask *a)
+{
+    struct job_apply_tag_request *r = mem_new(a, struct job_apply_tag_request);
+
+    if (tag_request(a, r) == NULL)
+        return;
+    if (a->req->method == METHOD_DELETE) {
+        ask_call(a, RPC_JOB_TAG_VERSION, r, NULL);
+        return;
+    }
+    const struct tag_version_body *body = ask_body(a, &type_tag_version_body, false);
+    if (body == NULL)
+        return;
+    r->version = body->version;
+    r->latest = body->latest;
+    r->tag = mem_new(r, struct job_version_tag);
+    r->tag->name = r->name;
+    r->tag->description = body->description;
+    ask_call(a, RPC_JOB_TAG_VERSION, r, NULL);
+}
+
+static void
+submission_done(struct ask *a, const void *resp)
+{
+    const struct job_submission_response *r = resp;
+
+    ask_object(a, &type_job_submission, r->submission, r->meta, "job source not found");
+}
+
+static void
+job_submission(struct ask *a)
+{
+    struct job_submission_request *r = mem_new(a, struct job_submission_request);
+    const char *version = http_query(a->req, "version");
+
+    r->job_id = a->id;
+    if (str_empty(version) || num_parse_u64(version, &r->version) < 0)
+        ask_fail(a, 400, "Unable to parse job submission version parameter");
+    else
+        ask_call(a, RPC_JOB_SUBMISSION, r, submission_done);
+}
+
 const struct route routes_job[] = {
+    {VERB_WRITE, "/v1/job/", "/revert", job_revert, 0},
+    {VERB_WRITE, "/v1/job/", "/stable", job_stable, 0},
+    {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, 0},
+    {VERB_GET, "/v1/job/", "/submission", job_submission, 0},
     {VERB_WRITE, "/v1/jobs", NULL, jobs_register, 0},
     {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse, 0},
     {VERB_WRITE, "/v1/validate/job", NULL, job_validate_route, 0},

@@ -60,6 +60,7 @@ put_version(struct apply *a, struct job *j, const struct job *old)
     j->modify_index = a->index;
     j->job_modify_index = a->index;
     j->status = old != NULL ? old->status : JOB_STATUS_PENDING;
+    j->version_tag = NULL; /* stays with the version that has it */
     ASSERT(old == NULL || (j->version > old->version && j->job_modify_index > old->job_modify_index));
     state_put(a->t, a->index, JOBS, j);
     state_put(a->t, a->index, JOB_VERSIONS, j);

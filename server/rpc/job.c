@@ -183,6 +183,36 @@ preserve(void *ctx, struct job *job, const struct job *old, const struct job_reg
 
 /* --- register --- */
 
+/* As people write sizes: "33 B", "1.2 MB". */
+static const char *
+human(void *ctx, size_t bytes)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB"};
+    double v = (double)bytes;
+    size_t i = 0;
+
+    for (; v >= 1000 && i + 1 < ARRAY_LEN(units); i++)
+        v /= 1000;
+    return mem_printf(ctx, i > 0 && v < 10 ? "%.1f %s" : "%.0f %s", v, units[i]);
+}
+
+/* What is kept of the source that came with the job, or NULL, with a warning when it is too large. */
+static struct job_submission *
+source_of(void *ctx, const struct job_register_request *req, struct str_list *warnings)
+{
+    struct job_submission *s = req->submission;
+    size_t n = s == NULL ? 0 : strlen(str_or(s->source, "")) + strlen(str_or(s->variables, ""));
+
+    for (size_t i = 0; s != NULL && i < s->variable_flags.n; i++)
+        n += strlen(s->variable_flags.v[i].k) + strlen(s->variable_flags.v[i].v);
+    if (n <= JOB_SOURCE_MAX)
+        return s;
+    list_add(ctx, *warnings,
+             mem_printf(ctx, "job source size of %s exceeds maximum of %s and will be discarded",
+                        human(ctx, n), human(ctx, JOB_SOURCE_MAX)));
+    return NULL;
+}
+
 struct registered {
     const char *eval_id;
     const char *warnings;
@@ -248,7 +278,7 @@ call_job_register(void *arg, struct rpc_call *call, const void *p)
         .job = a.job,
         .enforce_index = req->enforce_index,
         .job_modify_index = req->job_modify_index,
-        .submission = req->submission,
+        .submission = source_of(ctx, req, &a.warnings),
     };
     struct registered *r = mem_new(ctx, struct registered);
     r->warnings = job_warnings_text(ctx, &a.warnings);

@@ -370,18 +370,21 @@ void *
 state_next_lean(struct state_iter *it, const void *ctx, struct lean *lean)
 {
     struct slice row;
-    while (it->left > 0 && next_row(it, &row)) {
+    bool versions = it->create_index != 0;
+    while ((it->left > 0 || versions) && next_row(it, &row)) {
         void *obj = row_open(it->t, ctx, it->table, row, lean);
         bool other = it->prefix != NULL && !str_prefix(row_id(it, obj), it->prefix);
-        if (it->create_index != 0)
-            other |= ((const struct job *)obj)->create_index != it->create_index;
+        if (versions) {
+            const struct job *j = obj;
+            other |= j->create_index != it->create_index || (it->left == 0 && j->version_tag == NULL);
+        }
         if (it->name != NULL)
             other |= !str_eq(((const struct allocation *)obj)->name, it->name);
         if (other) {
             mem_free(obj);
             continue;
         }
-        it->left--;
+        it->left -= it->left > 0;
         return obj;
     }
     state_iter_end(it);

@@ -131,7 +131,7 @@ struct state_iter *state_live_named(struct state_txn *t, const void *ctx, const 
                                     const char *node_id);
 struct state_iter *state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns,
                                        const char *id);
-/* Newest first, at most STATE_JOB_VERSIONS_KEPT. */
+/* Newest first: STATE_JOB_VERSIONS_KEPT, and those that bear a tag. */
 struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, const char *ns,
                                       const char *id);
 struct state_iter *state_nodes(struct state_txn *t, const void *ctx, const char *prefix);

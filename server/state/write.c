@@ -173,6 +173,17 @@ version_in_use(struct state_txn *t, const char *ns, const char *id, uint64_t jmi
     return used;
 }
 
+/* An old version that nobody has tagged; its source goes with it. */
+static bool
+version_goes(struct state_txn *t, uint64_t index, struct slice row)
+{
+    auto_mem struct job *j = row_decode(t, NULL, STATE_JOB_VERSIONS, row);
+
+    if (j->version_tag == NULL)
+        state_del(t, index, SUBMISSIONS, j->namespace, j->id, j->version);
+    return j->version_tag == NULL;
+}
+
 void
 state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, const char *id,
                         size_t keep)
@@ -185,7 +196,7 @@ state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, con
         if (n++ < keep || s->key.n < 8)
             continue;
         uint64_t jmi = ~be64_get((const uint8_t *)s->key.p + s->key.n - 8);
-        if (version_in_use(t, ns, id, jmi))
+        if (version_in_use(t, ns, id, jmi) || (keep > 0 && !version_goes(t, index, s->val)))
             continue;
         int rc = table_scan_del(s);
         if (rc < 0)
@@ -211,9 +222,11 @@ version_left(struct state_txn *t, uint64_t index, const struct allocation *a, ui
         newer++;
     }
     table_scan_end(s);
-    if (newer < keep || version_in_use(t, a->namespace, a->job_id, jmi))
-        return;
+    struct slice row;
     key_u64(&k, ~jmi);
+    if (newer < keep || version_in_use(t, a->namespace, a->job_id, jmi) ||
+        !row_get(t, STATE_JOB_VERSIONS, &k, &row) || (keep > 0 && !version_goes(t, index, row)))
+        return;
     del_raw(t, STATE_JOB_VERSIONS, &k);
     changed(t, STATE_JOB_VERSIONS, index, state_key_job(a->namespace, a->job_id));
 }

@@ -677,7 +677,7 @@ END_TEST
 START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
 {
     static const char *const gets[] = {
-        "jobs/statuses", "job/x/scale", "job/x/services", "job/x/submission", "job/x/actions", "job/x/action",
+        "jobs/statuses", "job/x/scale", "job/x/services", "job/x/actions", "job/x/action",
         "job/a/b/scale", "node/pools", "node/pool/x", "node/pool/x/nodes", "node/pool/x/jobs",
         "allocation/x/services", "allocation/x/checks", "deployment/allocations/x", "evaluations/count",
         "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
@@ -691,8 +691,8 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "operator/autopilot/configuration", "operator/autopilot/health", "operator/snapshot",
         "operator/keyring/keys", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
-        "job/x/periodic/force", "job/x/dispatch", "job/x/dispatch/payload", "job/x/revert", "job/x/stable",
-        "job/x/scale", "job/x/versions/t/tag", "node/pools", "node/pool/x", "deployment/fail/x",
+        "job/x/periodic/force", "job/x/dispatch", "job/x/dispatch/payload",
+        "job/x/scale", "node/pools", "node/pool/x", "deployment/fail/x",
         "deployment/pause/x", "deployment/promote/x", "deployment/allocation-health/x",
         "deployment/unblock/x", "client/identity/renew", "agent/join", "agent/servers", "agent/force-leave",
         "agent/keyring/install", "search", "search/fuzzy", "system/reconcile/summaries", "namespace",
@@ -707,7 +707,6 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         ck_assert_msg(strstr(got.body, " is not in Paddock 0.1") != NULL, "%s: %s", target, got.body);
     }
     ck_assert_int_eq(status("DELETE", "/v1/evaluations", NULL), 501);
-    ck_assert_int_eq(status("DELETE", "/v1/job/x/versions/t/tag", NULL), 501);
     ck_assert_int_eq(status("GET", "/.well-known/jwks.json", NULL), 501);
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/pause",
                             "{\"ScheduleState\":\"sideways\"}"), 400); /* that is built */

@@ -98,6 +98,81 @@ START_TEST(six_versions_and_those_in_use_are_kept)
 }
 END_TEST
 
+static int
+tag(struct fx *f, uint64_t version, const char *name, bool set)
+{
+    struct intent *in = intent_new(f, 0);
+    struct intent_job_tag *jt = in->job_tag = type_new(in, &type_intent_job_tag);
+    *jt = (struct intent_job_tag){
+        .namespace = "default", .job_id = "web", .job_version = version, .name = name};
+    if (set) {
+        jt->tag = type_new(jt, &type_job_version_tag);
+        jt->tag->name = name;
+    }
+    return apply(f, in)->err.code;
+}
+
+static struct job_submission *
+source_of(struct fx *f, uint64_t version)
+{
+    return READ(f, struct job_submission *,
+                state_get(rt, f->ctx, SUBMISSIONS, "default", "web", version));
+}
+
+/* A tagged version and its source stay until the tag goes; a tag is on one version. */
+START_TEST(tagged_versions_are_kept)
+{
+    struct fx *f = fx_new();
+    for (int i = 0; i <= 10; i++) {
+        struct intent *in = intent_new(f, 0);
+        in->job_register = type_new(in, &type_intent_job_register);
+        in->job_register->job = make_job(f, "web", i + 1);
+        in->job_register->submission = type_new(in, &type_job_submission);
+        in->job_register->submission->source = "job";
+        ck_assert_int_eq(apply(f, in)->err.code, 0);
+        if (i == 1)
+            ck_assert_int_eq(tag(f, 1, "golden", true), 0);
+    }
+    ck_assert_uint_eq(count_versions(f, "web"), 7);
+    ck_assert_ptr_nonnull(source_of(f, 1));
+    ck_assert_ptr_nonnull(source_of(f, 10));
+    ck_assert_ptr_null(source_of(f, 2));
+    ck_assert_int_eq(tag(f, 9, "golden", true), -ERR_INVALID);
+    ck_assert_int_eq(tag(f, 3, "other", true), -ERR_INVALID); /* is gone */
+    ck_assert_int_eq(tag(f, 10, "newest", true), 0);
+    ck_assert_str_eq(get_job(f, "web")->version_tag->name, "newest");
+    ck_assert_int_eq(tag(f, 0, "golden", false), 0);
+    ck_assert_int_eq(tag(f, 0, "golden", false), -ERR_INVALID);
+    put_job(f, make_job(f, "web", 99), NULL);
+    ck_assert_uint_eq(count_versions(f, "web"), 6);
+    ck_assert_ptr_null(source_of(f, 1));
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(stable_is_said_of_one_version)
+{
+    struct fx *f = fx_new();
+    struct intent *in = intent_new(f, 0);
+    put_job(f, make_job(f, "web", 1), NULL);
+    put_job(f, make_job(f, "web", 2), NULL);
+    struct intent_job_stable *js = in->job_stable = type_new(in, &type_intent_job_stable);
+    *js = (struct intent_job_stable){
+        .namespace = "default", .job_id = "web", .job_version = 0, .stable = true};
+    ck_assert_int_eq(apply(f, in)->err.code, 0);
+    ck_assert(READ(f, struct job *, job_version(rt, f->ctx, 0))->stable);
+    ck_assert(!get_job(f, "web")->stable);
+    js->job_version = 1;
+    ck_assert_int_eq(apply(f, in)->err.code, 0);
+    ck_assert(get_job(f, "web")->stable);
+    js->job_version = 77; /* gone: no matter */
+    ck_assert_int_eq(apply(f, in)->err.code, 0);
+    put_job(f, make_job(f, "web", 3), NULL);
+    ck_assert(!get_job(f, "web")->stable);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(enforced_index_and_stop_and_purge)
 {
     struct fx *f = fx_new();
@@ -580,7 +655,7 @@ START_TEST(a_stop_without_delay_says_so_to_what_lives)
 END_TEST
 
 TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_use_are_kept,
-           enforced_index_and_stop_and_purge,
+           tagged_versions_are_kept, stable_is_said_of_one_version, enforced_index_and_stop_and_purge,
            a_stop_without_delay_says_so_to_what_lives, long_ids_and_prefixes,
            success_cancels_what_was_blocked, life_of_an_allocation,
            health_is_of_one_deployment, failure_makes_an_evaluation_with_the_entry,
