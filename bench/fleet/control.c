@@ -6,8 +6,9 @@
  *   mark                          measurements begin anew
  *   stats                         -> an object of JSON
  *   check                         asks a server whom it calls down -> "ok N", wrong ones until now
- *   wait joined|running N         -> "ok N" once so many have answered heartbeats, or run and are
- * reported quit
+ *   wait joined|running|idle N    -> "ok N" once N have answered heartbeats, N allocations are told
+ *                                 to run, at most N are
+ *   quit
  *
  * WHICH: "all", "N", "P%", "rack=R", "class=C", "dc=D" or "node=A-B", of those that it can hit.
  * Which ones a number or a share means comes from the seed and how many commands there were.
@@ -199,9 +200,10 @@ wait_look(void *arg)
     struct peer *p = arg;
     const struct fleet *f = p->fleet;
     uint64_t now = strcmp(p->waits_for, "joined") == 0 ? f->n_joined : f->n_told;
+    bool idle = strcmp(p->waits_for, "idle") == 0;
 
     p->timer = NULL;
-    if (now >= p->at_least) {
+    if (idle ? now <= p->at_least : now >= p->at_least) {
         p->waits_for = NULL;
         say(p, "ok %llu\n", (unsigned long long)now);
         return;
@@ -224,18 +226,18 @@ checked(void *arg)
 static void
 wait_for(struct peer *p, const char *what, const char *n)
 {
-    static const char *const names[] = {"joined", "running"};
+    static const char *const names[] = {"joined", "running", "idle"};
     int64_t v;
 
     if (p->timer != NULL || n == NULL || !number(n, &v)) {
-        say(p, "error: wait joined|running N, one at a time\n");
+        say(p, "error: wait joined|running|idle N, one at a time\n");
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(names[i], what) == 0)
             p->waits_for = names[i];
     if (p->waits_for == NULL) {
-        say(p, "error: \"%s\": joined or running\n", what);
+        say(p, "error: \"%s\": joined, running or idle\n", what);
         return;
     }
     p->at_least = (uint64_t)v;
