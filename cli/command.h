@@ -108,6 +108,7 @@ int cmd_job_allocs(struct cmd *c);
 int cmd_job_eval(struct cmd *c);
 int cmd_job_restart(struct cmd *c);
 int cmd_job_start(struct cmd *c);
+int cmd_migrate_check(struct cmd *c);
 int cmd_node_status(struct cmd *c);
 int cmd_node_drain(struct cmd *c);
 int cmd_node_eligibility(struct cmd *c);

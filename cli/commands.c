@@ -36,6 +36,7 @@ const struct command commands[] = {
     {"isolate", "", "Run and explain isolation without a server", NULL, NULL, NULL, false},
     {"logs", "[options] <allocation> [task]", "Print the logs of a task", NULL, cmd_alloc_logs,
      "alloc logs", false},
+    {"migrate", "", "Come from Nomad", NULL, NULL, NULL, false},
     {"operator", "", "Look after the fleet", NULL, NULL, NULL, false},
     {"plan", "[options] <path>", "Show what running a job file would change", NULL, cmd_job_plan,
      "job plan", false},
@@ -83,6 +84,13 @@ const struct command commands[] = {
     {"job validate", "[options] <path>", "Check a job file",
      PATH_HELP "The file is parsed here and checked by a server. Exit code 1: it is not valid.",
      cmd_job_validate, NULL, false},
+    /* migrate */
+    {"migrate check", "[options] <address|path>...", "Check what of a Nomad runs here unchanged",
+     "Reads the jobs of a running Nomad by its API (http://host:4646), or job files and configurations of "
+     "agents from directories (*.nomad, *.hcl, *.json), and tells for each job whether it runs here "
+     "unchanged, differs or is refused, where, and what to do. Nothing is changed. Exit code 0: all "
+     "unchanged, 1: something differs, 2: something is refused, 255: something cannot be read.",
+     cmd_migrate_check, NULL, false},
     /* node */
     {"node config", "[options]", "Show the servers that a client knows",
      "With -servers: lists the servers that the addressed client talks to.", cmd_node_config, NULL, false},

@@ -201,28 +201,52 @@ open_dir_of(const char *path)
     return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* As jobfile_parse(); `vars` gets the text of the files of variables. */
+static int
+parse_text(struct cmd *c, const struct jobfile_opts *o, struct jobspec_input *in, struct buf *vars,
+           struct job **ret, struct hcl_diags *d)
+{
+    struct str_map env = {NULL, 0};
+    const struct str_list args = {o->vars.v, o->vars.n};
+    bool in_stdin = str_eq(in->name, "-");
+    auto_fd int dir = open_dir_of(in_stdin ? "" : in->name);
+    struct files files = {dir};
+    char cwd[4096];
+    const struct jobspec_fs fs = {&files, getcwd(cwd, sizeof(cwd)), cmd_env("HOME"), fs_read,
+                                  fs_exists, fs_glob};
+    if (in_stdin)
+        in->name = "<stdin>";
+    in->env_vars = &env;
+    in->vars = &args;
+    in->lenient = !o->strict;
+    in->fs = &fs;
+    env_vars(c, &env);
+    if (load_var_files(c, &o->var_files, in, vars))
+        return -1;
+    (void)jobspec_parse(c, in, ret, d);
+    return 0;
+}
+
+int
+jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s, size_t n,
+              struct job **ret, struct hcl_diags *d)
+{
+    auto_buf struct buf vars = BUF_INIT(64 << 20);
+    struct jobspec_input in = {.name = path, .s = s, .n = n};
+    return parse_text(c, o, &in, &vars, ret, d);
+}
+
 static int
 parse_hcl(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s, size_t n,
           struct jobfile *ret)
 {
     auto_buf struct buf vars = BUF_INIT(64 << 20);
     struct hcl_diags d = HCL_DIAGS_INIT;
-    struct str_map env = {NULL, 0};
-    const struct str_list args = {o->vars.v, o->vars.n};
-    bool in_stdin = str_eq(path, "-");
-    auto_fd int dir = open_dir_of(in_stdin ? "" : path);
-    struct files files = {dir};
-    char cwd[4096];
-    const struct jobspec_fs fs = {&files, getcwd(cwd, sizeof(cwd)), cmd_env("HOME"), fs_read,
-                                  fs_exists, fs_glob};
-    struct jobspec_input in = {.name = in_stdin ? "<stdin>" : path, .s = s, .n = n,
-                               .env_vars = &env, .vars = &args, .lenient = !o->strict, .fs = &fs};
-    env_vars(c, &env);
-    if (load_var_files(c, &o->var_files, &in, &vars))
+    struct jobspec_input in = {.name = path, .s = s, .n = n};
+    if (parse_text(c, o, &in, &vars, &ret->job, &d))
         return -1;
-    int rc = jobspec_parse(c, &in, &ret->job, &d);
     const char *text = hcl_diags_text(c, &d, true);
-    if (rc) {
+    if (d.errors > 0) {
         cmd_fail(c, "Error getting job struct: %s", text);
         return -1;
     }

@@ -220,3 +220,9 @@ codec_check_later(const struct type *t, const void *obj, struct err *e)
     return err_set(e, -ERR_UNSUPPORTED, "%s: known, but without effect in this release; remove %s",
                    all, found.n > 1 || strchr(all, ',') ? "them" : "it");
 }
+
+void
+codec_list_later(const void *ctx, const struct type *t, const void *obj, struct str_list *ret)
+{
+    find_later(&(struct later){ctx, ret, ""}, t, obj);
+}

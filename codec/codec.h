@@ -163,6 +163,8 @@ int codec_check(const struct type *t, const void *obj, struct err *e);
 /* F_LATER fields that are not at their default: -ERR_UNSUPPORTED naming all of them in one line by HCL path
  * ("group \"web\": service; group \"web\": task \"x\": template, artifact: ..."). */
 int codec_check_later(const struct type *t, const void *obj, struct err *e);
+/* The same as a list, however long: a line per path. */
+void codec_list_later(const void *ctx, const struct type *t, const void *obj, struct str_list *ret);
 /* The id of the one object that is set in a union; 0: none is, or several. */
 unsigned codec_member(const struct type *t, const void *obj);
 /* What of `src` goes to `dst`: fields of the same name and kind, the value of an optional scalar, and for

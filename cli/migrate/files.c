@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A directory of job files and configurations of agents. What a file is, its text tells: a block
+ * `job`, the API's JSON of a job, or arguments that only an agent knows.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/migrate/migrate.h"
+#include "common/fd.h"
+#include "jobspec/jobspec.h"
+
+/* --- what a text is --- */
+
+/* A line that begins with `word` as a block or an argument. */
+static bool
+has_line(const char *s, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) {
+        s += strspn(s, " \t");
+        if (strncmp(s, word, n) == 0 && s[n] != '\0' && strchr(" \t\"{=", s[n]))
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_agent_text(const char *s)
+{
+    static const char *const words[] = {"data_dir",   "bind_addr", "server",    "client",
+                                        "plugin_dir", "advertise", "ports",     "telemetry",
+                                        "acl",        "tls",       "datacenter"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (has_line(s, words[i]))
+            return true;
+    return false;
+}
+
+/* --- positions --- */
+
+/* The first line of [from, to) whose first word is `word`, with `name` in quotes behind it if there
+ * is one. */
+static const char *
+find_line(const char *from, const char *to, const char *word, const char *name)
+{
+    size_t n = strlen(word), m = name ? strlen(name) : 0;
+
+    for (const char *s = from; s && s < to;
+         s = memchr(s, '\n', (size_t)(to - s)), s = s ? s + 1 : NULL) {
+        const char *p = s + strspn(s, " \t");
+        if (p + n >= to || strncmp(p, word, n) != 0 || !strchr(" \t\"{=", p[n]))
+            continue;
+        if (!name)
+            return p;
+        p += n + strspn(p + n, " \t\"");
+        if (strncmp(p, name, m) == 0 && strchr("\" \t{", p[m]))
+            return p;
+    }
+    return NULL;
+}
+
+const char *
+checked_place(struct cmd *c, const struct checked *k, const char *group, const char *task,
+              const char *word)
+{
+    if (!k->src)
+        return k->where;
+    const char *at = k->src, *end = at + strlen(at), *found = find_line(at, end, "job", NULL);
+    const struct {
+        const char *word, *name;
+    } steps[] = {{"group", group}, {"task", task}};
+
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        const char *p = steps[i].name ? find_line(at, end, steps[i].word, steps[i].name) : NULL;
+        if (!p)
+            continue;
+        found = at = p;
+        const char *next = strchr(p, '\n');
+        next = next ? find_line(next, end, steps[i].word, NULL) : NULL;
+        end = next ? next : end;
+    }
+    const char *p = word ? find_line(at, end, word, NULL) : NULL;
+    found = p ? p : found;
+    unsigned line = 1;
+    for (const char *s = k->src; found && s < found; s++)
+        line += *s == '\n';
+    return found ? mem_printf(c, "%s:%u", k->where, line) : k->where;
+}
+
+/* The label of the block `job`, also of a file that cannot be read as one. */
+static const char *
+name_of(struct cmd *c, const char *s, const char *otherwise)
+{
+    const char *p = find_line(s, s + strlen(s), "job", NULL);
+
+    p = p ? p + strlen("job") : "";
+    p += strspn(p, " \t");
+    size_t n = *p == '"'
+                   ? strcspn(p + 1, "\"\n")
+                   : strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+    return n > 0 ? mem_strndup(c, p + (*p == '"'), n) : otherwise;
+}
+
+/* "web.hcl:3,5-12: Summary; Detail." as "web.hcl:3" and the rest of its first line. */
+static void
+add_diags(struct cmd *c, struct checked *k, const struct hcl_diags *d)
+{
+    size_t n = strlen(k->where);
+
+    for (size_t i = 0; i < d->n; i++) {
+        const char *text = mem_strndup(c, d->v[i].text, strcspn(d->v[i].text, "\n")),
+                   *where = k->where;
+        if (strncmp(text, k->where, n) == 0 && text[n] == ':') {
+            where = mem_strndup(c, text, n + 1 + strspn(text + n + 1, "0123456789"));
+            const char *rest = strstr(text + n, ": ");
+            text = rest ? rest + 2 : text;
+        }
+        const char *fix = "change it as it says", *end = strstr(text, ": remove it");
+        if (end) {
+            fix = end + 2;
+            text = mem_strndup(c, text, (size_t)(end - text));
+        }
+        checked_add(c, k, d->v[i].warning ? MIGRATE_DIFFERS : MIGRATE_REFUSED, where, text, fix);
+    }
+    if (d->errors > 0 && k->verdict != MIGRATE_REFUSED)
+        checked_add(c, k, MIGRATE_REFUSED, NULL, "it cannot be read",
+                    "change it as nomad fmt would");
+}
+
+/* --- files --- */
+
+static int
+check_hcl(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s, size_t n,
+          struct checked_list *l)
+{
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct job *job = NULL;
+    struct hcl_body *body;
+    void *config;
+
+    if (has_line(s, "job")) {
+        struct checked *k = checked_new(c, l, "job", path);
+        k->src = s;
+        k->name = name_of(c, s, path);
+        if (jobfile_parse(c, o, path, s, n, &job, &d))
+            return -1;
+        add_diags(c, k, &d);
+        if (job)
+            check_job(c, k, job);
+    } else if (is_agent_text(s)) {
+        struct checked *k = checked_new(c, l, "agent", path);
+        if (hcl_parse(c, path, s, n, HCL_LOOSE, &body, &d) == 0)
+            (void)hcl_decode(c, body, &type_agent_config, HCL_LOOSE, &config, &d);
+        add_diags(c, k, &d);
+    } else {
+        l->skipped++;
+    }
+    return 0;
+}
+
+static bool
+is_map(const struct value *v)
+{
+    return v && v->kind == VALUE_MAP;
+}
+
+static void
+check_json(struct cmd *c, const char *path, const char *s, size_t n, struct checked_list *l)
+{
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct err e = ERR_INIT;
+    struct value *v = NULL;
+    struct job *job = NULL;
+    struct hcl_body *body;
+    void *config;
+
+    if (json_decode_value(c, s, n, BUDGET(256 << 20), &v, &e) < 0 || v->kind != VALUE_MAP) {
+        l->skipped++;
+    } else if (value_get(v, "Job") || value_get(v, "TaskGroups")) {
+        struct checked *k = checked_new(c, l, "job", path);
+        if (jobspec_parse_json(c, s, n, &job, &e))
+            checked_add(c, k, MIGRATE_REFUSED, NULL, mem_strdup(c, e.text), "change it as it says");
+        else
+            check_job(c, k, job);
+    } else if (is_map(value_get(v, "server")) || is_map(value_get(v, "client")) ||
+               value_get(v, "data_dir")) {
+        struct checked *k = checked_new(c, l, "agent", path);
+        if (hcl_parse(c, path, s, n, HCL_LOOSE | HCL_JSON, &body, &d) == 0)
+            (void)hcl_decode(c, body, &type_agent_config, HCL_LOOSE | HCL_JSON, &config, &d);
+        add_diags(c, k, &d);
+    } else {
+        l->skipped++;
+    }
+}
+
+static int
+check_file(struct cmd *c, const struct jobfile_opts *o, const char *path, struct checked_list *l)
+{
+    char *s = NULL;
+    size_t n = 0;
+    int rc = file_read(c, AT_FDCWD, path, JOBFILE_MAX, &s, &n);
+
+    if (rc == -ERR_LIMIT) {
+        checked_add(c, checked_new(c, l, "job", path), MIGRATE_REFUSED, NULL,
+                    mem_printf(c, "larger than %d bytes", JOBFILE_MAX), "split it");
+        return 0;
+    }
+    if (rc < 0)
+        return cmd_fail(c, "Error reading \"%s\": %s", path, strerror(-rc)) ? -1 : 0;
+    if (str_suffix(path, ".json")) {
+        check_json(c, path, s, n, l);
+        return 0;
+    }
+    return check_hcl(c, o, path, s, n, l);
+}
+
+static bool
+wanted(const char *name)
+{
+    return str_suffix(name, ".nomad") || str_suffix(name, ".hcl") || str_suffix(name, ".json");
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int
+check_dir(struct cmd *c, const struct jobfile_opts *o, const char *path, int depth,
+          struct checked_list *l)
+{
+    struct dirent **v;
+    struct stat st;
+    int n = depth <= JOBFILE_GLOB_DEPTH_MAX ? scandir(path, &v, NULL, by_name) : 0, rc = 0;
+
+    if (n < 0)
+        return cmd_fail(c, "Error reading \"%s\": %s", path, strerror(errno)) ? -1 : 0;
+    for (int i = 0; i < n; i++) {
+        const char *at =
+            mem_printf(c, "%s%s%s", path, str_suffix(path, "/") ? "" : "/", v[i]->d_name);
+        if (!rc && v[i]->d_name[0] != '.' && lstat(at, &st) == 0) {
+            if (S_ISDIR(st.st_mode))
+                rc = check_dir(c, o, at, depth + 1, l);
+            else if (S_ISREG(st.st_mode) && wanted(at) && l->n + l->skipped >= JOBFILE_GLOB_MAX)
+                rc = cmd_fail(c, "Error: more than %d files below the directory", JOBFILE_GLOB_MAX)
+                         ? -1
+                         : 0;
+            else if (S_ISREG(st.st_mode) && wanted(at))
+                rc = check_file(c, o, at, l);
+        }
+        free(v[i]);
+    }
+    if (depth <= JOBFILE_GLOB_DEPTH_MAX)
+        free(v);
+    return rc;
+}
+
+int
+check_files(struct cmd *c, const struct jobfile_opts *o, const char *path, struct checked_list *l)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return cmd_fail(c, "Error reading \"%s\": %s", path, strerror(errno)) ? -1 : 0;
+    return S_ISDIR(st.st_mode) ? check_dir(c, o, path, 0, l) : check_file(c, o, path, l);
+}
