@@ -123,6 +123,7 @@ start_server(struct roles *r, struct err *e)
         .gc_eval_ns = s->eval_gc_threshold,
         .gc_batch_eval_ns = s->batch_eval_gc_threshold,
         .gc_node_ns = s->node_gc_threshold,
+        .gc_deployment_ns = s->deployment_gc_threshold,
         .workers = s->num_schedulers.set && s->num_schedulers.v > 0 && s->num_schedulers.v < 1024
                        ? (unsigned)s->num_schedulers.v
                        : 0,

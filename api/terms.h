@@ -65,6 +65,24 @@
 #define TRIGGER_MAX_DISCONNECT "max-disconnect-timeout"
 #define TRIGGER_RECONNECT "reconnect"
 
+#define DEPLOYMENT_RUNNING "running"
+#define DEPLOYMENT_PAUSED "paused"
+#define DEPLOYMENT_FAILED "failed"
+#define DEPLOYMENT_SUCCESSFUL "successful"
+#define DEPLOYMENT_CANCELLED "cancelled"
+
+/* StatusDescription of deployments, as Nomad's users know them. */
+#define DESC_DEPLOY_RUNNING "Deployment is running"
+#define DESC_DEPLOY_PROMOTE "Deployment is running but requires manual promotion"
+#define DESC_DEPLOY_AUTO_PROMOTE "Deployment is running pending automatic promotion"
+#define DESC_DEPLOY_PAUSED "Deployment is paused"
+#define DESC_DEPLOY_DONE "Deployment completed successfully"
+#define DESC_DEPLOY_STOPPED "Cancelled because job is stopped"
+#define DESC_DEPLOY_NEWER "Cancelled due to newer version of job"
+#define DESC_DEPLOY_UNHEALTHY "Failed due to unhealthy allocations"
+#define DESC_DEPLOY_DEADLINE "Failed due to progress deadline"
+#define DESC_DEPLOY_BY_USER "Deployment marked as failed"
+
 #define NODE_INIT "initializing"
 #define NODE_READY "ready"
 #define NODE_DOWN "down"
@@ -96,6 +114,44 @@ static inline bool
 alloc_terminal(const struct allocation *a)
 {
     return alloc_server_terminal(a) || alloc_client_terminal(a);
+}
+
+/* It may still go on. */
+static inline bool
+deployment_active(const struct deployment *d)
+{
+    return !str_eq(d->status, DEPLOYMENT_FAILED) && !str_eq(d->status, DEPLOYMENT_SUCCESSFUL) &&
+           !str_eq(d->status, DEPLOYMENT_CANCELLED);
+}
+
+static inline bool
+alloc_healthy(const struct allocation *a)
+{
+    return a->deployment_status != NULL && a->deployment_status->healthy.set &&
+           a->deployment_status->healthy.v;
+}
+
+static inline bool
+alloc_unhealthy(const struct allocation *a)
+{
+    return a->deployment_status != NULL && a->deployment_status->healthy.set &&
+           !a->deployment_status->healthy.v;
+}
+
+static inline bool
+alloc_canary(const struct allocation *a)
+{
+    return a->deployment_status != NULL && a->deployment_status->canary;
+}
+
+/* Canaries of it wait for somebody to promote them. */
+static inline bool
+deployment_wants_promotion(const struct deployment *d)
+{
+    for (size_t i = 0; i < d->task_groups.n && str_eq(d->status, DEPLOYMENT_RUNNING); i++)
+        if (d->task_groups.v[i].v->desired_canaries > 0 && !d->task_groups.v[i].v->promoted)
+            return true;
+    return false;
 }
 
 /* Takes placements: ready, eligible and not draining. */

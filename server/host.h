@@ -50,7 +50,8 @@ struct server_config {
     int64_t failover_ttl_ms;
     int64_t max_heartbeats_per_s;
     /* ages at which what has ended is collected (server/leader/gc.h) */
-    int64_t gc_interval_ns, gc_job_ns, gc_eval_ns, gc_batch_eval_ns, gc_node_ns;
+    int64_t gc_interval_ns, gc_job_ns, gc_eval_ns, gc_batch_eval_ns, gc_node_ns,
+        gc_deployment_ns;
     unsigned workers;            /* scheduler workers; 0: default */
     int64_t eval_nack_ms;        /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };

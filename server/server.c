@@ -62,7 +62,8 @@ copy_config(struct server *s, const struct server_config *in)
                 {&c->gc_eval_ns, d.eval_gc_threshold},
                 {&c->gc_batch_eval_ns, d.batch_eval_gc_threshold},
                 {&c->gc_job_ns, d.job_gc_threshold},
-                {&c->gc_node_ns, d.node_gc_threshold}};
+                {&c->gc_node_ns, d.node_gc_threshold},
+                {&c->gc_deployment_ns, d.deployment_gc_threshold}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (*rows[i].at <= 0)
             *rows[i].at = rows[i].usual;

@@ -26,8 +26,9 @@ listing_free(struct listing *g)
     return 0;
 }
 
-bool
-ask_filter_ok(struct ask *a, const struct type *whole)
+/* False: the filter is malformed, which was answered. */
+static bool
+filter_ok(struct ask *a, const struct type *whole)
 {
     struct err e = ERR_INIT;
 
@@ -172,7 +173,7 @@ ask_list(struct ask *a, enum rpc_id id, void *req)
     struct listing *g = mem_new(a, struct listing);
     const struct rpc_method *m = rpc_method_by_id(id);
 
-    if (!ask_filter_ok(a, m->of))
+    if (!filter_ok(a, m->of))
         return;
     *g = (struct listing){.id = id, .req = req, .wanted = a->list.per_page};
     buf_init(&g->held, SIZE_MAX);

@@ -109,8 +109,6 @@ void ask_object(struct ask *a, const struct type *t, const void *obj, const stru
 /* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a ListRequest
  * or IdRequest, whose List is filled in, and lives as long as `a`. */
 void ask_list(struct ask *a, enum rpc_id id, void *req);
-/* False: the filter is malformed, which was answered. */
-bool ask_filter_ok(struct ask *a, const struct type *whole);
 
 void ask_index(struct ask *a, uint64_t index); /* X-Nomad-Index */
 void ask_meta(struct ask *a, const struct query_meta *m);

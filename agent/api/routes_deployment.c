@@ -1,61 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: deployments. They have an issue of their own: there is none yet, which is answered as if
- * there might be one soon: who waits for one waits.
+ * HTTP API: deployments, where path and query are not all.
  */
+#include <string.h>
+
 #include "agent/api/api.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
-static const struct query_meta nothing_yet = {.index = 1, .known_leader = true};
+/* A job without one has null. */
+static void
+latest_done(struct ask *a, const void *resp)
+{
+    const struct deployment_response *r = resp;
+
+    ask_meta(a, r->meta);
+    ask_json(a, &type_deployment, r->deployment);
+}
 
 static void
-none(struct ask *a)
+latest(struct ask *a)
 {
-    bool list = str_suffix(a->req->path, "/deployments");
+    struct id_request *r = ask_by_id(a);
 
-    if (list && !ask_filter_ok(a, &type_deployment))
-        return;
-    ask_meta(a, &nothing_yet);
-    if (list)
-        http_reply(a->req, 200, "application/json", "[]", 2);
-    else if (a->id && str_suffix(a->req->path, "/deployment"))
-        ask_json(a, &type_deployment, NULL);
+    if (ask_bool(a, "all", &r->all))
+        ask_call(a, RPC_JOB_LATEST_DEPLOYMENT, r, latest_done);
+}
+
+/* The body, whose DeploymentID is that of the path. NULL: answered. */
+static void *
+body(struct ask *a, const struct type *t)
+{
+    void *r = ask_body(a, t, false);
+    const char *const *id = r != NULL ? type_member(t, r, "DeploymentID") : NULL;
+
+    if (r == NULL)
+        return NULL;
+    if (str_empty(*id))
+        ask_fail(a, 400, "DeploymentID must be specified");
+    else if (!str_eq(*id, a->id))
+        ask_fail(a, 400, "Deployment ID does not match");
     else
-        ask_fail(a, 404, "deployment not found");
+        return r;
+    return NULL;
 }
 
 static void
-waited(void *arg)
+change(struct ask *a)
 {
-    struct ask *a = arg;
-    a->user = NULL;
-    none(a);
-}
+    const struct rpc_method *m = rpc_method_by_id(a->route->rpc);
+    void *r = body(a, m->req);
 
-static void
-gone(struct ask *a)
-{
-    timer_stop(TAKE(a->user));
-    none(a);
-}
-
-static void
-deployments(struct ask *a)
-{
-    if (a->env.min_index == 0) {
-        none(a);
-        return;
-    }
-    a->gone = gone;
-    a->user = timer_start(a->api->loop, a->env.wait / NS_PER_MS, waited, a);
+    if (r != NULL)
+        ask_call(a, a->route->rpc, r, NULL);
 }
 
 const struct route routes_deployment[] = {
-    {VERB_GET | VERB_HERE, "/v1/deployments", NULL, deployments, 0},
-    {VERB_GET | VERB_HERE, "/v1/deployment/", "", deployments, 0},
-    {VERB_GET | VERB_HERE, "/v1/job/", "/deployments", deployments, 0},
-    {VERB_GET | VERB_HERE, "/v1/job/", "/deployment", deployments, 0},
+    {VERB_GET, "/v1/job/", "/deployment", latest, 0},
+    {VERB_WRITE, "/v1/deployment/pause/", "", change, RPC_DEPLOYMENT_PAUSE},
+    {VERB_WRITE, "/v1/deployment/promote/", "", change, RPC_DEPLOYMENT_PROMOTE},
+    {VERB_WRITE, "/v1/deployment/unblock/", "", change, RPC_DEPLOYMENT_UNBLOCK},
+    {VERB_WRITE, "/v1/deployment/allocation-health/", "", change, RPC_DEPLOYMENT_SET_ALLOC_HEALTH},
     {0, NULL, NULL, NULL, 0},
 };

@@ -34,12 +34,6 @@ static const struct {
     {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},
     {VERB_DELETE, "/v1/evaluations", NULL, "deleting evaluations"},
     {VERB_ANY, "/v1/evaluations/count", NULL, "counting evaluations"},
-    {VERB_ANY, "/v1/deployment/allocations/", "", "a deployment"},
-    {VERB_ANY, "/v1/deployment/fail/", "", "a deployment"},
-    {VERB_ANY, "/v1/deployment/pause/", "", "a deployment"},
-    {VERB_ANY, "/v1/deployment/promote/", "", "a deployment"},
-    {VERB_ANY, "/v1/deployment/allocation-health/", "", "a deployment"},
-    {VERB_ANY, "/v1/deployment/unblock/", "", "a deployment"},
     /* the agent */
     {VERB_ANY, "/v1/agent/join", NULL, "a cluster of several servers"},
     {VERB_ANY, "/v1/agent/force-leave", NULL, "a cluster of several servers"},

@@ -212,6 +212,7 @@ int
 apply_plan_result(struct apply *a, const struct plan_result *in)
 {
     struct judged d = {0};
+    apply_plan_deployments(a, in);
     find_rejected(a, in, &d);
     if (d.nodes != NULL)
         find_tied(a, in, &d);

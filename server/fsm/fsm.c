@@ -220,6 +220,7 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     al->create_index = old != NULL ? old->create_index : a->index;
     al->modify_index = a->index;
     al->modify_time = a->now;
+    apply_count_deployed(a, al, old);
     state_put_alloc(a->t, a->index, al, jmi);
     a->res->changed = true;
     apply_touch_job(a, al->namespace, al->job_id);
@@ -261,7 +262,8 @@ job_status(struct apply *a, const struct job *j)
     bool standing = str_eq(j->type, JOB_SYSTEM) || j->periodic != NULL || j->parameterized_job != NULL;
     if (standing)
         return j->stop ? JOB_STATUS_DEAD : JOB_STATUS_RUNNING;
-    if (state_has_live_allocs(a->t, j->namespace, j->id))
+    if (state_has_live_allocs(a->t, j->namespace, j->id) ||
+        state_has_active_deployment(a->t, j->namespace, j->id))
         return JOB_STATUS_RUNNING;
     if (!j->stop && state_has_open_evals(a->t, j->namespace, j->id))
         return JOB_STATUS_PENDING;
@@ -274,6 +276,7 @@ job_status(struct apply *a, const struct job *j)
 static void
 finish(struct apply *a)
 {
+    apply_store_deployments(a);
     for (size_t i = 0; i < a->n_jobs; i++) {
         struct touched_job *tj = &a->jobs[i];
         struct job *j = state_job(a->t, a->ctx, tj->ns, tj->id);
@@ -318,6 +321,8 @@ apply_reap(struct apply *a, const struct intent_reap *in)
         state_del(a->t, a->index, EVALS, in->evals.v[i]);
         a->res->changed = true;
     }
+    for (size_t i = 0; i < in->deployments.n; i++)
+        a->res->changed |= apply_reap_deployment(a, in->deployments.v[i]);
     for (size_t i = 0; i < in->jobs.n; i++)
         apply_reap_job(a, in->jobs.v[i]);
     for (size_t i = 0; i < in->nodes.n; i++) {

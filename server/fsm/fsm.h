@@ -22,6 +22,7 @@ struct fsm_result {
     bool changed;                  /* false: accepted without effect (e.g. heartbeat of a ready node) */
     struct evaluation_list evals;  /* as stored now: created or changed by this entry */
     struct allocation_list allocs; /* as stored now, without Job: changed by this entry */
+    struct deployment_list deployments; /* as stored now: created or changed by this entry */
     struct node *node;             /* as stored now (node intents); NULL after a purge */
     const char *node_was;          /* status before, NULL: the node is new */
     struct job *job;               /* as stored now (job intents); NULL after a purge */

@@ -20,6 +20,12 @@ struct touched_job {
     bool summary_changed;
 };
 
+/* A deployment that the entry looked at, as it will be stored. */
+struct touched_deployment {
+    struct deployment *d;
+    bool changed;
+};
+
 /* Where the entry put what it touched: position in a list, by id. */
 struct place_of {
     const char *key;
@@ -42,6 +48,8 @@ struct apply {
     struct place_of *at_jobs;       /* by "namespace\njob" */
     struct place_of *at_evals;      /* in res->evals */
     struct place_of *at_allocs;     /* in res->allocs */
+    struct touched_deployment *deployments;
+    size_t n_deployments;
     struct job *last_job; /* of apply_job() */
     const char *last_ns;
     const char *last_id;
@@ -78,6 +86,18 @@ void apply_append_state(struct apply *a, struct allocation *al, const char *valu
 /* The job as stored before the entry touched it, or NULL; cheap for runs of the same one. */
 const struct job *apply_job(struct apply *a, const char *ns, const char *id);
 struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
+
+/* Stores the specification as the newest version. */
+struct job *apply_put_version(struct apply *a, const struct job *spec);
+
+/* --- deployments --- */
+/* Counts what has become of an allocation in its deployment; `al` as it is about to be stored. */
+void apply_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old);
+/* Those of a plan: a new one, and changes of status of those that are not over. */
+void apply_plan_deployments(struct apply *a, const struct plan_result *in);
+bool apply_reap_deployment(struct apply *a, const char *id);
+/* Stores what was changed; before the status of jobs is looked at. */
+void apply_store_deployments(struct apply *a);
 
 /* --- nodes --- */
 /* Appended to those of the node; `message` and `subsystem` are constants. */

@@ -94,6 +94,21 @@ put_job_eval(struct apply *a, const struct evaluation *in, const struct job *j)
     apply_put_eval(a, ev);
 }
 
+struct job *
+apply_put_version(struct apply *a, const struct job *spec)
+{
+    const struct job *old = state_job(a->t, a->ctx, spec->namespace, spec->id);
+    struct job *j = codec_clone(a->ctx, &type_job, spec);
+
+    j->stable = false;
+    j->version_tag = NULL;
+    j->submit_time = a->now;
+    apply_touch_job(a, j->namespace, j->id);
+    put_version(a, j, old);
+    put_summary(a, j);
+    return j;
+}
+
 int
 apply_job_register(struct apply *a, const struct intent_job_register *in)
 {

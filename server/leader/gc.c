@@ -35,7 +35,7 @@ older(struct find *f, int64_t ns, int64_t age_s)
 static bool
 full(const struct intent_reap *r)
 {
-    return r->evals.n + r->allocs.n + r->jobs.n >= GC_BATCH;
+    return r->evals.n + r->allocs.n + r->jobs.n + r->deployments.n >= GC_BATCH;
 }
 
 /* An allocation that nobody needs: over on both sides, or on the client's with the server agreeing
@@ -134,6 +134,28 @@ find_jobs(struct find *f)
         state_iter_end(it);
 }
 
+/* Over, and none of its allocations lives. */
+static void
+find_deployments(struct find *f)
+{
+    struct state_iter *it = state_deployments(f->t, f->tmp, NULL);
+
+    for (struct deployment *d; !full(f->out) && (d = state_next(it, f->tmp)) != NULL; talloc_free(d)) {
+        if (deployment_active(d) || !older(f, d->modify_time, f->ages->deployment_s))
+            continue;
+        struct state_iter *allocs = state_allocs_by_deployment(f->t, f->tmp, d->id);
+        state_iter_live_only(allocs);
+        struct allocation *a = state_next(allocs, f->tmp);
+        if (a == NULL)
+            list_add(f->ctx, f->out->deployments, mem_strdup(f->ctx, d->id));
+        else
+            state_iter_end(allocs);
+        mem_free(a);
+    }
+    if (full(f->out))
+        state_iter_end(it);
+}
+
 static void
 find_nodes(struct find *f)
 {
@@ -156,9 +178,11 @@ gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_
     f.out->down_before = now_ns / NS_PER_S - ages->node_s; /* judged again at apply */
     find_evals(&f);
     find_jobs(&f);
+    find_deployments(&f);
     find_nodes(&f);
     *ret_due_ns = f.due;
-    return f.out->evals.n + f.out->allocs.n + f.out->jobs.n + f.out->nodes.n > 0 ? f.out : NULL;
+    return f.out->evals.n + f.out->allocs.n + f.out->jobs.n + f.out->nodes.n +
+                   f.out->deployments.n > 0 ? f.out : NULL;
 }
 
 /* --- the leader's pass: entry by entry, until nothing more may go --- */
@@ -286,7 +310,8 @@ gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), vo
         p->ages = (struct gc_ages){.eval_s = c->gc_eval_ns / NS_PER_S,
                                    .batch_eval_s = c->gc_batch_eval_ns / NS_PER_S,
                                    .job_s = c->gc_job_ns / NS_PER_S,
-                                   .node_s = c->gc_node_ns / NS_PER_S};
+                                   .node_s = c->gc_node_ns / NS_PER_S,
+                                   .deployment_s = c->gc_deployment_ns / NS_PER_S};
     atomic_store(&l->gc->noted, false); /* what ends from here on is not in the snapshot */
     pass_begin(p);
 }
@@ -323,6 +348,9 @@ ends_something(const struct fsm_result *res)
     for (size_t i = 0; i < res->evals.n; i++)
         if (!str_eq(res->evals.v[i]->status, EVAL_PENDING) &&
             !str_eq(res->evals.v[i]->status, EVAL_BLOCKED))
+            return true;
+    for (size_t i = 0; i < res->deployments.n; i++)
+        if (!deployment_active(res->deployments.v[i]))
             return true;
     return false;
 }

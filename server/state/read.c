@@ -325,6 +325,23 @@ state_evals(struct state_txn *t, const void *ctx, const char *prefix)
     return iter_id(t, ctx, STATE_EVALS, prefix);
 }
 
+struct state_iter *
+state_deployments(struct state_txn *t, const void *ctx, const char *prefix)
+{
+    return iter_id(t, ctx, STATE_DEPLOYMENTS, prefix);
+}
+
+struct deployment *
+state_latest_deployment(struct state_txn *t, const void *ctx, const char *ns, const char *id)
+{
+    struct state_iter *it = state_deployments_by_job(t, ctx, ns, str_or(id, ""));
+    struct deployment *d = state_next(it, ctx);
+
+    if (d != NULL)
+        state_iter_end(it);
+    return d;
+}
+
 void
 state_iter_live_only(struct state_iter *it)
 {

@@ -96,6 +96,7 @@ bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
 #define state_node(t, ctx, id) state_get(t, ctx, NODES, id)
 #define state_alloc(t, ctx, id) state_get(t, ctx, ALLOCS, id) /* without Job; see state_alloc_job() */
 #define state_eval(t, ctx, id) state_get(t, ctx, EVALS, id)
+#define state_deployment(t, ctx, id) state_get(t, ctx, DEPLOYMENTS, id)
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
 
@@ -141,8 +142,17 @@ struct state_iter *state_allocs(struct state_txn *t, const void *ctx, const char
 #define state_allocs_by_eval(t, ctx, eval_id) state_by(t, ctx, ALLOCS_BY_EVAL, eval_id)
 struct state_iter *state_evals(struct state_txn *t, const void *ctx, const char *prefix);
 #define state_evals_by_job(t, ctx, ns, id) state_by(t, ctx, EVALS_BY_JOB, ns, id)
+#define state_allocs_by_deployment(t, ctx, id) state_by(t, ctx, ALLOCS_BY_DEPLOYMENT, id)
+struct state_iter *state_deployments(struct state_txn *t, const void *ctx, const char *prefix);
+/* The newest first. */
+#define state_deployments_by_job(t, ctx, ns, id) state_by(t, ctx, DEPLOYMENTS_BY_JOB, ns, id)
+/* The newest of a job that has that id, or of one before it that was purged; NULL: none. */
+struct deployment *state_latest_deployment(struct state_txn *t, const void *ctx, const char *ns,
+                                           const char *id);
+#define state_has_active_deployment(t, ns, id) state_any(t, STATE_ACTIVE_DEPLOYMENTS, ns, id)
 /* In the order in which they were made: CreateIndex, then id. */
 #define state_allocs_by_create(t, ctx) state_by_rows(t, ctx, STATE_ALLOCS_BY_CREATE, NULL, 0)
+#define state_deployments_by_create(t, ctx) state_by_rows(t, ctx, STATE_DEPLOYMENTS_BY_CREATE, NULL, 0)
 #define state_evals_by_create(t, ctx) state_by_rows(t, ctx, STATE_EVALS_BY_CREATE, NULL, 0)
 /* Before the first row: starts at the one that `token` names, or where it would be ("" or NULL: at the
  * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation, ids
@@ -169,5 +179,8 @@ uint64_t state_watch_key(char kind, const char *a, const char *b); /* b NULL: no
 #define state_key_job_evals(ns, id) state_watch_key('V', ns, str_or(id, ""))
 #define state_key_node_allocs(node_id) state_watch_key('N', node_id, NULL)
 #define state_key_eval_allocs(eval_id) state_watch_key('E', eval_id, NULL)
+#define state_key_deployment(id) state_watch_key('d', id, NULL)
+#define state_key_job_deployments(ns, id) state_watch_key('D', ns, str_or(id, ""))
+#define state_key_deployment_allocs(id) state_watch_key('A', id, NULL)
 
 #endif

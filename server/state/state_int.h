@@ -22,7 +22,7 @@
 enum { T_META = STATE_TABLES, T_INDEXES, T_ALL = T_INDEXES + STATE_INDEXES_N };
 
 enum part_kind { PART_END, PART_STR, PART_HASH, PART_OLDEST, PART_NEWEST, PART_WORD };
-enum { KEY_PARTS = 5, TABLE_WATCHES = 4, TABLE_ID_META = 8 };
+enum { KEY_PARTS = 5, TABLE_WATCHES = 5, TABLE_ID_META = 8 };
 /* Of a key: what it is, and where in the object it stands. */
 struct part {
     enum part_kind kind;
@@ -51,7 +51,7 @@ extern const struct table_row table_rows[STATE_TABLES];
 extern const struct index_row index_rows[STATE_INDEXES_N];
 
 /* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
-enum { STATE_FORMAT = 4 };
+enum { STATE_FORMAT = 5 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };

@@ -24,6 +24,18 @@ eval_open(const void *obj)
     return str_eq(ev->status, EVAL_PENDING) || str_eq(ev->status, EVAL_BLOCKED);
 }
 
+static bool
+alloc_deployed(const void *obj)
+{
+    return !str_empty(((const struct allocation *)obj)->deployment_id);
+}
+
+static bool
+deployment_active_row(const void *obj)
+{
+    return deployment_active(obj);
+}
+
 #define KEY(...) {__VA_ARGS__}
 #define WATCHES(...) {__VA_ARGS__}
 #define ABOUT(kind, ...) {kind, {__VA_ARGS__}}

@@ -34,11 +34,16 @@
     ROW(ALLOCS, 5, allocation, "allocs", KEY(STR(allocation, id)),                                 \
         WATCHES(ABOUT('a', STR(allocation, id)),                                                   \
                 ABOUT('J', STR(allocation, namespace), STR(allocation, job_id)),                   \
-                ABOUT('N', STR(allocation, node_id)), ABOUT('E', STR(allocation, eval_id))),       \
+                ABOUT('N', STR(allocation, node_id)), ABOUT('E', STR(allocation, eval_id)),        \
+                ABOUT('A', STR(allocation, deployment_id))),                                       \
         alloc_gone)                                                                                \
     ROW(EVALS, 6, evaluation, "evals", KEY(STR(evaluation, id)),                                   \
         WATCHES(ABOUT('e', STR(evaluation, id)),                                                   \
                 ABOUT('V', STR(evaluation, namespace), STR(evaluation, job_id))),                  \
+        NULL)                                                                                      \
+    ROW(DEPLOYMENTS, 14, deployment, "deployments", KEY(STR(deployment, id)),                      \
+        WATCHES(ABOUT('d', STR(deployment, id)),                                                   \
+                ABOUT('D', STR(deployment, namespace), STR(deployment, job_id))),                  \
         NULL)                                                                                      \
     ROW(SCHEDULER_CONFIG, 7, scheduler_configuration, "scheduler_config", KEY(WORD("config")),     \
         WATCHES({0}), NULL)
@@ -67,6 +72,18 @@
     INDEX(OPEN_EVALS, EVALS, "open_evals",                                                         \
           KEY(STR(evaluation, namespace), STR(evaluation, job_id), STR(evaluation, status),        \
               STR(evaluation, id)),                                                                \
-          eval_open)
+          eval_open)                                                                               \
+    INDEX(ALLOCS_BY_DEPLOYMENT, ALLOCS, "allocs_by_deployment",                                    \
+          KEY(STR(allocation, deployment_id), STR(allocation, id)), alloc_deployed)                \
+    /* the newest first */                                                                         \
+    INDEX(DEPLOYMENTS_BY_JOB, DEPLOYMENTS, "deployments_by_job",                                   \
+          KEY(STR(deployment, namespace), STR(deployment, job_id),                                 \
+              NEWEST(deployment, create_index), STR(deployment, id)),                              \
+          NULL)                                                                                    \
+    INDEX(DEPLOYMENTS_BY_CREATE, DEPLOYMENTS, "deployments_by_create",                             \
+          KEY(OLDEST(deployment, create_index), STR(deployment, id)), NULL)                        \
+    INDEX(ACTIVE_DEPLOYMENTS, DEPLOYMENTS, "active_deployments",                                   \
+          KEY(STR(deployment, namespace), STR(deployment, job_id), STR(deployment, id)),           \
+          deployment_active_row)
 
 #endif

@@ -484,10 +484,6 @@ START_TEST(agent_routes)
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_nomad_broker_total_ready{host=\"n\"} 4\n"));
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_nomad_heartbeat_active{host=\"n\"} 5\n"));
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_raft_appliedIndex{host=\"n\"} 77\n"));
-    ck_assert_int_eq(status("GET", "/v1/deployments", NULL), 200);
-    ck_assert_str_eq(got.body, "[]");
-    ck_assert_int_eq(status("GET", "/v1/job/x/deployments", NULL), 200);
-    ck_assert_str_eq(got.body, "[]");
     ck_assert_int_eq(status("POST", "/v1/agent/reload", NULL), 501);
 }
 END_TEST
@@ -509,30 +505,6 @@ START_TEST(metrics_of_any_number_of_jobs)
     ck_assert_ptr_nonnull(queued);
     ck_assert_ptr_nonnull(strstr(queued, "\nnomad_nomad_job_summary_queued{host=\"n\",job=\"e\","
                                          "namespace=\"default\",task_group=\"g\"} 4\n"));
-}
-END_TEST
-
-/* There is none, and who waits for one waits. */
-START_TEST(deployments_block)
-{
-    static const struct {
-        const char *path, *body;
-        int status;
-    } all[] = {{"/v1/deployments", "[]", 200},
-               {"/v1/job/x/deployments", "[]", 200},
-               {"/v1/job/x/deployment", "null", 200},
-               {"/v1/deployment/11111111-1111-4111-8111-111111111111", "deployment not found", 404}};
-    char target[128];
-    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        ck_assert_int_eq(status("GET", all[i].path, NULL), all[i].status);
-        ck_assert_str_eq(got.body, all[i].body);
-        ck_assert_str_eq(got.index, "1");
-        snprintf(target, sizeof(target), "%s?index=1&wait=50ms", all[i].path);
-        int64_t begin = clock_mono_ns();
-        ck_assert_int_eq(status("GET", target, NULL), all[i].status);
-        ck_assert_int_ge(clock_mono_ns() - begin, 49 * NS_PER_MS);
-        ck_assert_str_eq(got.index, "1");
-    }
 }
 END_TEST
 
@@ -679,7 +651,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     static const char *const gets[] = {
         "jobs/statuses", "job/x/scale", "job/x/services", "job/x/actions", "job/x/action",
         "job/a/b/scale", "node/pools", "node/pool/x", "node/pool/x/nodes", "node/pool/x/jobs",
-        "allocation/x/services", "allocation/x/checks", "deployment/allocations/x", "evaluations/count",
+        "allocation/x/services", "allocation/x/checks", "evaluations/count",
         "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
         "client/identity", "agent/keyring/list", "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream", "services",
@@ -692,9 +664,8 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "operator/keyring/keys", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
         "job/x/periodic/force", "job/x/dispatch", "job/x/dispatch/payload",
-        "job/x/scale", "node/pools", "node/pool/x", "deployment/fail/x",
-        "deployment/pause/x", "deployment/promote/x", "deployment/allocation-health/x",
-        "deployment/unblock/x", "client/identity/renew", "agent/join", "agent/servers", "agent/force-leave",
+        "job/x/scale", "node/pools", "node/pool/x",
+        "client/identity/renew", "agent/join", "agent/servers", "agent/force-leave",
         "agent/keyring/install", "search", "search/fuzzy", "system/reconcile/summaries", "namespace",
         "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",
         "acl/login", "acl/oidc/auth-url", "operator/raft/transfer-leadership", "operator/keyring/rotate"};
@@ -789,7 +760,7 @@ TEST_SUITE_FIXTURE("routes", 30, setup, teardown, paths_and_methods, ids_may_hol
                    a_node_has_the_allocations_of_all_namespaces, draining, node_metadata,
                    parameters, lists, a_list_of_any_length_is_streamed, pretty,
                    versions_come_one_by_one, a_blocking_query_is_canceled_with_its_client, bodies,
-                   agent_routes, metrics_of_any_number_of_jobs, deployments_block, client_routes,
+                   agent_routes, metrics_of_any_number_of_jobs, client_routes,
                    a_page_of_another_origin_changes_nothing, a_name_that_is_not_ours_is_refused,
                    what_is_meant_for_another_region_is_not_done_here,
                    what_is_not_built_says_so_and_not_that_something_is_missing,

@@ -559,8 +559,15 @@ play(void)
     ready_node(f, "n2");
     struct job *j = patient_job(f, "web");
     put_job(f, j, "e1");
-    for (int i = 0; i < 10; i++)
-        place(f, make_alloc(f, j, mem_printf(f, "a%d", i), i % 2 == 0 ? "n1" : "n2"), NULL);
+    struct deployment d = {
+        .id = "d1", .namespace = "default", .job_id = "web", .status = DEPLOYMENT_RUNNING};
+    struct plan_result made = {.job = get_job(f, "web"), .deployment = &d};
+    apply(f, &(struct intent){.plan_result = &made});
+    for (int i = 0; i < 10; i++) {
+        struct allocation *al = make_alloc(f, j, mem_printf(f, "a%d", i), i % 2 == 0 ? "n1" : "n2");
+        al->deployment_id = "d1";
+        place(f, al, NULL);
+    }
     for (int i = 0; i < 10; i++)
         report(f, i % 2 == 0 ? "n1" : "n2", mem_printf(f, "a%d", i),
                i % 3 == 0 ? ALLOC_FAILED : ALLOC_RUNNING);

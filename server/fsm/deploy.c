@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine: deployments. Their counters follow the allocations; what becomes of one is proposed by
+ * the scheduler (plans), the leader's controller (server/leader/deploy.c) and people.
+ */
+#include "server/fsm/fsm_int.h"
+
+static struct touched_deployment *
+touch(struct apply *a, const char *id)
+{
+    for (size_t i = 0; i < a->n_deployments; i++)
+        if (str_eq(a->deployments[i].d->id, id))
+            return &a->deployments[i];
+    struct deployment *d = str_empty(id) ? NULL : state_deployment(a->t, a->ctx, id);
+    if (d == NULL)
+        return NULL;
+    mem_resize(a->tmp, a->deployments, struct touched_deployment, a->n_deployments + 1);
+    a->deployments[a->n_deployments] = (struct touched_deployment){d, false};
+    return &a->deployments[a->n_deployments++];
+}
+
+static struct deployment_state *
+group_state(const struct deployment *d, const char *group)
+{
+    __auto_type e = map_get(d->task_groups, group);
+    return e != NULL ? e->v : NULL;
+}
+
+/* --- counters --- */
+
+static void
+note_canary(struct deployment *d, struct deployment_state *s, const struct allocation *al)
+{
+    for (size_t i = 0; i < s->placed_canaries.n; i++)
+        if (str_eq(s->placed_canaries.v[i], al->id))
+            return;
+    list_add(d, s->placed_canaries, mem_strdup(d, al->id));
+}
+
+/* The first placement starts the time in which there must be progress, each healthy report starts it anew. */
+static void
+push_deadline(struct deployment_state *s, const struct allocation *al, bool placed, bool healthy)
+{
+    if (s->progress_deadline == 0)
+        return;
+    if (placed && s->require_progress_by == 0)
+        s->require_progress_by = al->modify_time + s->progress_deadline;
+    else if (healthy && al->deployment_status->timestamp + s->progress_deadline > s->require_progress_by)
+        s->require_progress_by = al->deployment_status->timestamp + s->progress_deadline;
+}
+
+void
+apply_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old)
+{
+    if (str_empty(al->deployment_id))
+        return;
+    bool placed = old == NULL || !str_eq(old->deployment_id, al->deployment_id);
+    bool was_healthy = !placed && alloc_healthy(old), was_bad = !placed && alloc_unhealthy(old);
+    bool healthy = alloc_healthy(al), bad = alloc_unhealthy(al);
+    /* what was unhealthy once is never counted as healthy */
+    bool turns = !placed && ((healthy && !was_healthy && !was_bad) || (bad && !was_bad));
+    struct touched_deployment *td = placed || turns ? touch(a, al->deployment_id) : NULL;
+    struct deployment_state *s = td != NULL ? group_state(td->d, al->task_group) : NULL;
+
+    if (s == NULL)
+        return;
+    td->changed = true;
+    s->placed_allocs += placed;
+    if (turns) {
+        al->deployment_status->modify_index = a->index;
+        s->healthy_allocs += healthy ? 1 : was_healthy ? -1 : 0;
+        s->unhealthy_allocs += bad;
+    }
+    if (alloc_canary(al))
+        note_canary(td->d, s, al);
+    push_deadline(s, al, placed, turns && healthy);
+}
+
+/* --- status --- */
+
+/* The version of the job that the deployment is of is one to come back to. */
+static void
+mark_stable(struct apply *a, const struct deployment *d)
+{
+    struct job *v = NULL;
+    struct state_iter *it = state_job_versions(a->t, a->tmp, d->namespace, d->job_id);
+
+    for (struct job *j; (j = state_next(it, a->ctx)) != NULL;)
+        if (j->version == d->job_version && j->create_index == d->job_create_index)
+            v = j;
+    if (v == NULL || v->stable)
+        return;
+    v->stable = true;
+    v->modify_index = a->index;
+    state_put(a->t, a->index, JOB_VERSIONS, v);
+    struct job *now = state_job(a->t, a->ctx, d->namespace, d->job_id);
+    if (now != NULL && now->job_modify_index == v->job_modify_index) {
+        now->stable = true;
+        now->modify_index = a->index;
+        state_put(a->t, a->index, JOBS, now);
+    }
+}
+
+static void
+set_status(struct apply *a, struct touched_deployment *td, const struct deployment_status_update *u)
+{
+    struct deployment *d = td->d;
+
+    d->status = mem_strdup(d, u->status);
+    d->status_description = mem_strdup(d, u->status_description);
+    td->changed = true;
+    bool goes_on = str_eq(d->status, DEPLOYMENT_RUNNING) || str_eq(d->status, DEPLOYMENT_PAUSED);
+    for (size_t i = 0; goes_on && i < d->task_groups.n; i++) {
+        struct deployment_state *s = d->task_groups.v[i].v;
+        if (s->progress_deadline != 0)
+            s->require_progress_by = a->now + s->progress_deadline;
+    }
+    if (str_eq(d->status, DEPLOYMENT_SUCCESSFUL))
+        mark_stable(a, d);
+}
+
+/* The deployment, or NULL: the entry is refused. */
+static struct touched_deployment *
+active(struct apply *a, const char *id)
+{
+    struct touched_deployment *td = touch(a, id);
+
+    if (td == NULL)
+        apply_refuse(a, -ERR_NOT_FOUND, "Deployment ID \"%s\" couldn't be updated as it does not exist",
+                     str_or(id, ""));
+    else if (!deployment_active(td->d))
+        apply_refuse(a, -ERR_CONFLICT, "Deployment \"%s\" has terminal status \"%s\":", td->d->id,
+                     td->d->status);
+    else
+        return td;
+    return NULL;
+}
+
+/* A job that was purged or changed meanwhile is not rolled back. */
+static void
+roll_back(struct apply *a, const struct deployment *d, const struct job *to)
+{
+    const struct job *now = to != NULL ? state_job(a->t, a->ctx, d->namespace, d->job_id) : NULL;
+
+    if (now != NULL && !now->stop && now->version == d->job_version &&
+        now->create_index == d->job_create_index)
+        apply_put_version(a, to);
+}
+
+int
+apply_deployment_update(struct apply *a, const struct intent_deployment_update *in)
+{
+    if (in->update == NULL)
+        return apply_refuse(a, -ERR_INVALID, "update a deployment: no status");
+    struct touched_deployment *td = active(a, in->update->deployment_id);
+    if (td == NULL)
+        return a->res->err.code;
+    set_status(a, td, in->update);
+    roll_back(a, td->d, in->job);
+    if (in->eval != NULL)
+        apply_put_eval(a, in->eval);
+    return 0;
+}
+
+/* --- promotion --- */
+
+static bool
+is_meant(const struct intent_deployment_promote *in, const char *group)
+{
+    for (size_t i = 0; !in->all && i < in->groups.n; i++)
+        if (str_eq(in->groups.v[i], group))
+            return true;
+    return in->all;
+}
+
+static bool
+is_placed_canary(const struct deployment *d, const struct allocation *al)
+{
+    const struct deployment_state *s = group_state(d, al->task_group);
+
+    for (size_t i = 0; s != NULL && i < s->placed_canaries.n; i++)
+        if (str_eq(s->placed_canaries.v[i], al->id))
+            return true;
+    return false;
+}
+
+/* Healthy canaries of the groups that are promoted. */
+static struct allocation_list
+promotable(struct apply *a, const struct deployment *d, const struct intent_deployment_promote *in)
+{
+    struct allocation_list l = {0};
+    struct state_iter *it = state_allocs_by_deployment(a->t, a->tmp, d->id);
+
+    state_iter_live_only(it);
+    for (struct allocation *al; (al = state_next(it, a->ctx)) != NULL;)
+        if (is_meant(in, al->task_group) && is_placed_canary(d, al) && alloc_healthy(al))
+            list_add(a->ctx, l, al);
+    return l;
+}
+
+/* Some group has too few of them: its words; NULL: none has. */
+static const char *
+too_few(struct apply *a, const struct deployment *d, const struct intent_deployment_promote *in,
+        const struct allocation_list *l)
+{
+    const char *text = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->task_groups.n; i++) {
+        const char *group = d->task_groups.v[i].k;
+        int64_t have = 0, need = d->task_groups.v[i].v->desired_canaries;
+        for (size_t k = 0; k < l->n; k++)
+            have += str_eq(l->v[k]->task_group, group);
+        if (!is_meant(in, group) || have >= need)
+            continue;
+        n++;
+        text = mem_printf(a->tmp, "%s\n\t* Task group \"%s\" has %lld/%lld healthy allocations",
+                          str_or(text, ""), group, (long long)have, (long long)need);
+    }
+    return n == 0 ? NULL
+                  : mem_printf(a->tmp, "%zu error%s occurred:%s\n\n", n, n > 1 ? "s" : "", text);
+}
+
+int
+apply_deployment_promote(struct apply *a, const struct intent_deployment_promote *in)
+{
+    struct touched_deployment *td = active(a, in->deployment_id);
+    if (td == NULL)
+        return a->res->err.code;
+    struct deployment *d = td->d;
+    struct allocation_list l = promotable(a, d, in);
+    const char *why = too_few(a, d, in, &l);
+    if (why != NULL)
+        return apply_refuse(a, -ERR_INVALID, "%s", why);
+    for (size_t i = 0; i < d->task_groups.n; i++) {
+        struct deployment_state *s = d->task_groups.v[i].v;
+        if (!is_meant(in, d->task_groups.v[i].k))
+            continue;
+        if (s->progress_deadline > 0 && s->require_progress_by != 0)
+            s->require_progress_by = a->now + s->progress_deadline;
+        s->promoted = true;
+    }
+    if (str_eq(d->status, DEPLOYMENT_RUNNING) && !deployment_wants_promotion(d))
+        d->status_description = DESC_DEPLOY_RUNNING;
+    td->changed = true;
+    for (size_t i = 0; i < l.n; i++) {
+        struct allocation *al = codec_clone(a->ctx, &type_allocation, l.v[i]);
+        al->deployment_status->canary = false;
+        al->deployment_status->modify_index = a->index;
+        al->alloc_modify_index = a->index;
+        apply_put_alloc(a, al, l.v[i], state_alloc_job_index(a->t, al->id));
+    }
+    if (in->eval != NULL)
+        apply_put_eval(a, in->eval);
+    return 0;
+}
+
+/* --- health, by an operator --- */
+
+static int
+check_health(struct apply *a, const struct intent_deployment_health *in, const struct str_list *ids)
+{
+    for (size_t i = 0; i < ids->n; i++) {
+        const struct allocation *al = state_alloc(a->t, a->tmp, str_or(ids->v[i], ""));
+        if (al == NULL)
+            return apply_refuse(a, -ERR_INVALID, "unknown alloc \"%s\"", str_or(ids->v[i], ""));
+        if (!str_eq(al->deployment_id, in->deployment_id))
+            return apply_refuse(a, -ERR_INVALID, "alloc \"%s\" is not part of deployment \"%s\"", al->id,
+                                in->deployment_id);
+    }
+    return 0;
+}
+
+static void
+set_health(struct apply *a, const struct str_list *ids, bool healthy)
+{
+    for (size_t i = 0; i < ids->n; i++) {
+        const struct allocation *old = state_alloc(a->t, a->ctx, ids->v[i]);
+        struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+        if (al->deployment_status == NULL)
+            al->deployment_status = type_new(al, &type_alloc_deployment_status);
+        al->deployment_status->healthy = (struct opt_bool){true, healthy};
+        al->deployment_status->timestamp = a->now;
+        al->deployment_status->modify_index = a->index;
+        apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+    }
+}
+
+int
+apply_deployment_health(struct apply *a, const struct intent_deployment_health *in)
+{
+    struct touched_deployment *td = active(a, in->deployment_id);
+    if (td == NULL || check_health(a, in, &in->healthy) < 0 || check_health(a, in, &in->unhealthy) < 0)
+        return a->res->err.code;
+    set_health(a, &in->healthy, true);
+    set_health(a, &in->unhealthy, false);
+    td = touch(a, in->deployment_id); /* the list may have grown */
+    if (in->update != NULL)
+        set_status(a, td, in->update);
+    roll_back(a, td->d, in->job);
+    if (in->eval != NULL)
+        apply_put_eval(a, in->eval);
+    return 0;
+}
+
+/* --- plans, garbage, the end of an entry --- */
+
+void
+apply_plan_deployments(struct apply *a, const struct plan_result *in)
+{
+    if (in->deployment != NULL && !str_empty(in->deployment->id) &&
+        touch(a, in->deployment->id) == NULL) {
+        struct deployment *d = codec_clone(a->ctx, &type_deployment, in->deployment);
+        d->create_index = a->index;
+        d->create_time = a->now;
+        mem_resize(a->tmp, a->deployments, struct touched_deployment, a->n_deployments + 1);
+        a->deployments[a->n_deployments++] = (struct touched_deployment){d, true};
+    }
+    for (size_t i = 0; i < in->deployment_updates.n; i++) {
+        struct touched_deployment *td = touch(a, in->deployment_updates.v[i]->deployment_id);
+        if (td != NULL && deployment_active(td->d))
+            set_status(a, td, in->deployment_updates.v[i]);
+    }
+}
+
+bool
+apply_reap_deployment(struct apply *a, const char *id)
+{
+    const struct deployment *d = state_deployment(a->t, a->tmp, id);
+
+    if (d == NULL || deployment_active(d))
+        return false;
+    state_del(a->t, a->index, DEPLOYMENTS, id);
+    return true;
+}
+
+void
+apply_store_deployments(struct apply *a)
+{
+    for (size_t i = 0; i < a->n_deployments; i++) {
+        struct deployment *d = a->deployments[i].d;
+        if (!a->deployments[i].changed)
+            continue;
+        d->modify_index = a->index;
+        d->modify_time = a->now;
+        state_put(a->t, a->index, DEPLOYMENTS, d);
+        apply_touch_job(a, d->namespace, d->job_id);
+        list_add(a->ctx, a->res->deployments, d);
+        a->res->changed = true;
+    }
+}
