@@ -308,9 +308,9 @@ static bool
 of_nomad(const char *name)
 {
     static const char *const names[] = {
-        "acl", "action", "alloc checks", "check", "client-config", "config", "debug", "deployment",
-        "eval delete", "fmt", "job action", "job deployments", "job dispatch", "job periodic",
-        "job promote", "job revert", "job scale", "job scaling-events", "job tag", "license", "login",
+        "acl", "action", "check", "client-config", "config", "debug",
+        "eval delete", "fmt", "job action", "job dispatch", "job periodic",
+        "job scale", "job scaling-events", "job tag", "license", "login",
         "monitor", "namespace", "node identity", "node intro", "node pool", "operator autopilot",
         "operator client-state", "operator debug", "operator gossip", "operator raft", "operator root",
         "operator snapshot", "operator utilization", "plugin", "quota", "recommendation", "scaling",

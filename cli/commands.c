@@ -24,6 +24,7 @@ const struct command commands[] = {
     {"agent-info", "[options]", "Show what the agent says of itself",
      "Prints the statistics of the agent at -address, one section per part.", cmd_agent_info, NULL,
      false},
+    {"deployment", "", "Interact with deployments", NULL, NULL, NULL, false},
     {"eval", "", "Interact with evaluations", NULL, NULL, NULL, false},
     {"exec", "[options] <allocation> <command> [args...]", "Run a command in a running task", NULL,
      cmd_alloc_exec, "alloc exec", false},
@@ -50,6 +51,8 @@ const struct command commands[] = {
     /* job */
     {"job allocs", "[options] <job>", "List the allocations of a job",
      "Lists the allocations of a job, newest first.", cmd_job_allocs, NULL, false},
+    {"job deployments", "[options] <job>", "List the deployments of a job",
+     "Lists the deployments of a job, newest first.", cmd_job_deployments, NULL, false},
     {"job eval", "[options] <job>", "Evaluate a job anew",
      "Makes an evaluation of the job, which places what is missing. It is watched until it ends.",
      cmd_job_eval, NULL, false},
@@ -66,9 +69,15 @@ const struct command commands[] = {
     {"job plan", "[options] <path>", "Show what running a job file would change",
      PATH_HELP "Nothing is submitted. Exit code 0: nothing would be created or destroyed, 1: "
      "something would, 255: an error.", cmd_job_plan, NULL, false},
+    {"job promote", "[options] <job>", "Promote the canaries of a job",
+     "Promotes the canaries of the job's latest deployment; see deployment promote.", cmd_job_promote, NULL,
+     false},
     {"job restart", "[options] <job>", "Restart the allocations of a job",
      "Restarts the running tasks of a job's allocations in place, or replaces the allocations, batch by "
      "batch.", cmd_job_restart, NULL, false},
+    {"job revert", "[options] <job> <version|tag>", "Go back to an earlier version of a job",
+     "Registers an earlier version of a job anew. The evaluation and its deployment are watched until they "
+     "end.", cmd_job_revert, NULL, false},
     {"job run", "[options] <path>", "Run a new job or update an existing one",
      PATH_HELP "The evaluation is watched until it ends. Exit code 1: an error, 2: not everything "
      "could be placed.", cmd_job_run, NULL, false},
@@ -115,6 +124,8 @@ const struct command commands[] = {
      "Lists all nodes, or shows one with its resources and allocations.", cmd_node_status, NULL,
      false},
     /* alloc */
+    {"alloc checks", "[options] <allocation>", "Show the checks of an allocation",
+     "Shows what the allocation's node knows of the checks of its services.", cmd_alloc_checks, NULL, false},
     {"alloc exec", "[options] <allocation> <command> [args...]", "Run a command in a running task",
      "Runs a command in a task, as the task's user and confined as the task is. Its output and exit code "
      "become this command's; it is killed when this command ends. Options end at the allocation. In a "
@@ -141,6 +152,26 @@ const struct command commands[] = {
     {"alloc why", "[options] <allocation>", "Say why an allocation is where it is",
      "Shows what was known when the allocation was placed, and where one more of its group could go\n"
      "now. Paddock's own.", cmd_alloc_why, NULL, false},
+    /* deployment */
+    {"deployment fail", "[options] <deployment>", "Mark a deployment as failed",
+     "Marks a deployment as failed: it places nothing more, and a job with auto_revert goes back to its "
+     "latest stable version.", cmd_deployment_fail, NULL, false},
+    {"deployment list", "[options]", "List deployments", "Lists deployments, newest first.",
+     cmd_deployment_list, NULL, false},
+    {"deployment pause", "[options] <deployment>", "Pause a deployment",
+     "Pauses a deployment: it places and stops nothing more until it is resumed.", cmd_deployment_pause,
+     NULL, false},
+    {"deployment promote", "[options] <deployment>", "Promote the canaries of a deployment",
+     "Promotes canaries that are healthy: they stay, and the other allocations of their groups are "
+     "updated. To go back instead: deployment fail, or job revert.", cmd_deployment_promote, NULL, false},
+    {"deployment resume", "[options] <deployment>", "Resume a paused deployment",
+     "Lets a paused deployment go on.", cmd_deployment_resume, NULL, false},
+    {"deployment status", "[options] [deployment]", "Show a deployment, or list all",
+     "Shows a deployment: how much of each group is placed and healthy. Without an id all are listed.",
+     cmd_deployment_status, NULL, false},
+    {"deployment unblock", "[options] <deployment>", "Unblock a blocked deployment",
+     "Lets a deployment of a multiregion job go on that waits for other regions.", cmd_deployment_unblock,
+     NULL, false},
     /* eval */
     {"eval list", "[options]", "List evaluations", "Lists evaluations, newest first.",
      cmd_eval_list, NULL, false},

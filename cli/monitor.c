@@ -9,6 +9,7 @@
 
 #include "api/terms.h"
 #include "cli/api.h"
+#include "cli/deployments.h"
 #include "cli/format.h"
 #include "cli/limits.h"
 #include "common/num.h"
@@ -20,6 +21,7 @@ struct monitor {
     bool verbose;
     const char *status;
     bool triggered;      /* the first line was printed */
+    const char *deployment; /* of the evaluation; NULL: none */
     struct str_map seen; /* allocation id -> client status */
 };
 
@@ -175,13 +177,16 @@ terminal(const char *status)
 static void
 show_trigger(struct monitor *m, const struct evaluation *ev)
 {
-    if (m->triggered)
-        return;
-    m->triggered = true;
-    if (!str_empty(ev->node_id) && str_eq(ev->triggered_by, TRIGGER_NODE_UPDATE))
+    if (!m->triggered && !str_empty(ev->node_id) && str_eq(ev->triggered_by, TRIGGER_NODE_UPDATE))
         line(m, STEP, "Evaluation triggered by node \"%s\"", fmt_id(m->c, ev->node_id, m->verbose));
-    else
+    else if (!m->triggered)
         line(m, STEP, "Evaluation triggered by job \"%s\"", str_or(ev->job_id, ""));
+    if (!m->deployment && !str_empty(ev->deployment_id))
+        line(m, STEP, "Evaluation within deployment: \"%s\"",
+             fmt_id(m->c, ev->deployment_id, m->verbose));
+    m->triggered = true;
+    if (!str_empty(ev->deployment_id))
+        m->deployment = ev->deployment_id;
 }
 
 /* Until the evaluation has a terminal status; NULL on error. */
@@ -220,9 +225,6 @@ static int
 finish(struct monitor *m, const struct evaluation *ev)
 {
     const char *id = fmt_id(m->c, ev->id, m->verbose);
-    if (!str_empty(ev->deployment_id))
-        line(m, STEP, "Evaluation within deployment: \"%s\"",
-             fmt_id(m->c, ev->deployment_id, m->verbose));
     if (ev->failed_tg_allocs.n == 0) {
         line(m, ARROW, "Evaluation \"%s\" finished with status \"%s\"%s%s", id, ev->status,
              str_empty(ev->status_description) ? "" : ": ", str_or(ev->status_description, ""));
@@ -238,17 +240,17 @@ finish(struct monitor *m, const struct evaluation *ev)
     return 2;
 }
 
-int
-monitor_eval(struct cmd *c, const char *eval_id, bool verbose)
+/* The evaluation, and those that follow it. */
+static int
+watch_evals(struct monitor *m, const char *eval_id)
 {
-    struct monitor *m = mem_new(c, struct monitor);
-    m->c = c;
-    m->verbose = verbose;
+    struct cmd *c = m->c;
     /* an evaluation that was put off names the one that follows */
     for (int hop = 0; hop < HOPS_MAX; hop++) {
-        line(m, ARROW, "Monitoring evaluation \"%s\"", fmt_id(c, eval_id, verbose));
+        line(m, ARROW, "Monitoring evaluation \"%s\"", fmt_id(c, eval_id, m->verbose));
         m->status = EVAL_PENDING; /* as every evaluation begins: its end is always a change */
         m->triggered = false;
+        m->deployment = NULL;
         struct evaluation *ev = wait_end(m, eval_id);
         if (!ev)
             return 1;
@@ -259,6 +261,26 @@ monitor_eval(struct cmd *c, const char *eval_id, bool verbose)
     }
     return cmd_fail(c, "The chain of evaluations does not end; see \"paddock eval status %s\"",
                     eval_id);
+}
+
+/* What was not placed at once may have been by its end. */
+static int
+watch_deployment(struct monitor *m, int code)
+{
+    if (!m->deployment || code == 1)
+        return code;
+    line(m, ARROW, "Monitoring deployment \"%s\"", fmt_id(m->c, m->deployment, m->verbose));
+    const char *status = deployments_watch(m->c, m->deployment, 0, m->verbose, ARROW);
+    return str_eq(status, "successful") ? 0 : 1;
+}
+
+int
+monitor_eval(struct cmd *c, const char *eval_id, bool verbose)
+{
+    struct monitor *m = mem_new(c, struct monitor);
+    m->c = c;
+    m->verbose = verbose;
+    return watch_deployment(m, watch_evals(m, eval_id));
 }
 
 /* --- a look at what runs --- */
@@ -294,15 +316,15 @@ look_at(struct monitor *m, const struct alloc_list_stub *a, bool *begun)
     return false;
 }
 
-int
-monitor_look(struct cmd *c, const char *eval_id, bool verbose)
+/* A look at what a finished evaluation has placed: RUN_LOOK_MS until it begins, then RUN_UP_MS. 2 when a
+ * task of it has crashed by then, which is said. */
+static int
+look(struct monitor *m, const char *eval_id)
 {
-    struct monitor *m = mem_new(c, struct monitor);
+    struct cmd *c = m->c;
     int64_t end = clock_mono_ns() + RUN_LOOK_MS * NS_PER_MS;
     uint64_t index = 0;
     bool up = false;
-    m->c = c;
-    m->verbose = verbose;
     for (;;) {
         struct alloc_list_stub_list l;
         struct err e = ERR_INIT;
@@ -328,4 +350,16 @@ monitor_look(struct cmd *c, const char *eval_id, bool verbose)
         if (!index || clock_mono_ns() >= end)
             return 0;
     }
+}
+
+int
+monitor_run(struct cmd *c, const char *eval_id, bool stays, bool verbose)
+{
+    struct monitor *m = mem_new(c, struct monitor);
+    m->c = c;
+    m->verbose = verbose;
+    int code = watch_evals(m, eval_id);
+    if (m->deployment)
+        return watch_deployment(m, code);
+    return code || !stays ? code : look(m, eval_id);
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Watching an evaluation until it ends, as `job run` does; and telling why something was not placed.
+ * Watching an evaluation and its deployment until they end, as `job run` does; and telling why something was
+ * not placed.
  */
 #ifndef PADDOCK_CLI_MONITOR_H
 #define PADDOCK_CLI_MONITOR_H
 
 #include "cli/command.h"
 
-/* Exit code: 0 done, 1 an error or a failed evaluation, 2 not everything was placed. */
+/* Exit code: 0 done, 1 an error, a failed evaluation or a deployment of it that does not succeed, 2 not
+ * everything was placed. */
 int monitor_eval(struct cmd *c, const char *eval_id, bool verbose);
-/* A look at what a finished evaluation has placed: RUN_LOOK_MS until it begins, then RUN_UP_MS. 2 when a
- * task of it has crashed by then, which is said. */
-int monitor_look(struct cmd *c, const char *eval_id, bool verbose);
+/* The same of a job that was submitted. Without a deployment, and if it `stays`, a look whether it does: 2
+ * when a task of it has crashed by then, which is said. */
+int monitor_run(struct cmd *c, const char *eval_id, bool stays, bool verbose);
 /* The lines that explain a failed placement, each with `prefix`. */
 void monitor_print_metrics(struct cmd *c, const struct alloc_metric *m, bool scores,
                            const char *prefix);

@@ -2,6 +2,8 @@
  *
  * job inspect, job history, job allocs: what the servers have of a job.
  */
+#include <stdlib.h>
+
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/job/job.h"
@@ -81,6 +83,24 @@ struct history_opts {
     struct output out;
 };
 
+/* Without the empty line that a plan has below. */
+static void
+print_change(struct cmd *c, const struct job_diff *d)
+{
+    FILE *out = c->out;
+    char *text = NULL;
+    size_t n = 0;
+    c->out = open_memstream(&text, &n);
+    ASSERT(c->out);
+    job_print_diff(c, d, false);
+    fclose(c->out);
+    c->out = out;
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    fprintf(out, "Diff        = \n%.*s\n", (int)n, text);
+    free(text);
+}
+
 /* `d`: from the version before it; NULL: not told. */
 static void
 print_version(struct cmd *c, const struct job *j, const struct job_diff *d, bool full)
@@ -95,10 +115,8 @@ print_version(struct cmd *c, const struct job *j, const struct job_diff *d, bool
     if (j->version_tag && !str_empty(j->version_tag->description))
         table_row(&t, "Tag Description", j->version_tag->description);
     table_print_kv(&t);
-    if (d && !str_eq(d->type, "None")) {
-        cmd_say(c, "Diff        =");
-        job_print_diff(c, d, false);
-    }
+    if (d && !str_eq(d->type, "None"))
+        print_change(c, d);
     if (full) {
         int rc;
         cmd_say(c, "Full        = JSON Job:");
@@ -128,7 +146,7 @@ print_versions(struct cmd *c, const struct history_opts *o, const struct job_ver
         print_version(c, j, i < r->diffs.n ? r->diffs.v[i] : NULL, o->full);
     }
     return found ? 0
-                 : cmd_fail(c, "Error printing job history: there is no version %s", o->version);
+                 : cmd_fail(c, "Error printing job history for non-existing job or job version");
 }
 
 int

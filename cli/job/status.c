@@ -6,6 +6,7 @@
 
 #include "api/terms.h"
 #include "cli/api.h"
+#include "cli/deployments.h"
 #include "cli/format.h"
 #include "cli/monitor.h"
 #include "cli/views.h"
@@ -245,6 +246,7 @@ show_job(struct cmd *c, const struct status_opts *o, struct job_list_stub *stub)
 {
     struct evaluation_list evals = {NULL, 0};
     struct alloc_list_stub_list allocs = {NULL, 0};
+    struct deployment *latest = NULL;
     struct err e = ERR_INIT;
     void *ret = NULL;
     const char *id = stub->id;
@@ -263,11 +265,17 @@ show_job(struct cmd *c, const struct status_opts *o, struct job_list_stub *stub)
     if (api_list(c, api_target(c, "/v1/job/%/allocations", id, "all", o->all ? "true" : NULL, NULL),
                  &type_alloc_list_stub, &allocs, NULL, &e))
         return cmd_fail(c, "Error querying job allocations: %s", e.text);
+    if (deployments_latest(c, id, &latest, &e))
+        return cmd_fail(c, "Error querying latest job deployment: %s", e.text);
     print_summary(c, id);
     if (o->evals || o->verbose)
         print_evals(c, &evals, o->verbose);
     print_failure(c, &evals);
     print_reschedules(c, &allocs, o->verbose);
+    if (latest) {
+        cmd_heading(c, "Latest Deployment");
+        deployments_show(c, latest, o->verbose, true);
+    }
     cmd_heading(c, "Allocations");
     if (allocs.n == 0)
         cmd_say(c, "No allocations placed");

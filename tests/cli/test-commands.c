@@ -37,6 +37,7 @@ START_TEST(job_single)
         {"GET /v1/job/web/allocations", 200, "[" ALLOC_STUB "]"},
         {"GET /v1/job/web/summary", 200,
          "{\"Summary\":{\"a\":{\"Queued\":1,\"Running\":1}}}"},
+        {"GET /v1/job/web/deployment", 200, "null"},
         {"GET /v1/job/web", 200,
          "{\"ID\":\"web\",\"Name\":\"web\",\"Type\":\"service\",\"Priority\":50,\"Datacenters\":"
          "[\"dc1\",\"dc2\"],\"Namespace\":\"default\",\"NodePool\":\"default\",\"Status\":"
@@ -134,7 +135,7 @@ START_TEST(commands_of_nomad_that_are_not_here)
     } rows[] = {
         {"var", "list", "paddock: \"var\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
         {"operator", "raft", "\"operator raft\" is a command of Nomad that is not in"},
-        {"alloc", "checks", "\"alloc checks\" is a command of Nomad that is not in"},
+        {"eval", "delete", "\"eval delete\" is a command of Nomad that is not in"},
         {"job", "statsu", "there is no command \"job statsu\", did you mean \"job status\"?"},
         {"jbo", NULL, "there is no command \"jbo\", did you mean \"job\"?"},
         {"xyz", NULL, "there is no command \"xyz\"; \"paddock -help\" lists them"},

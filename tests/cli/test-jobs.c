@@ -79,7 +79,7 @@ START_TEST(history_and_allocs)
     check_out("job history -version 0 web", 0, V("0", "false"));
     check_out("job history -t {{range.}}{{.Version}}{{end}} web", 0, "10\n");
     check_err("job history -version 7 web", 1,
-              "Error printing job history: there is no version 7\n");
+              "Error printing job history for non-existing job or job version\n");
     check_err("job history -json -p web", 1, "-json and -t are exclusive with -p and -full\n");
     check_err("job history -diff-version 1 web", 1,
               "-diff-tag and -diff-version can only be used with -p\n");
