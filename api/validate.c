@@ -118,6 +118,57 @@ constraints(struct check *c, const struct constraint_list *l)
         constraint(c, l->v[i]);
 }
 
+static bool
+constraint_distinct(const char *op)
+{
+    const struct operator *o = str_empty(op) ? NULL : operator_find(op);
+
+    return o != NULL && (o->takes == TAKES_SWITCH || o->takes == TAKES_COUNT);
+}
+
+static void
+affinities(struct check *c, const struct affinity_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct affinity *a = l->v[i];
+        struct constraint k = {
+            .l_target = a->l_target, .r_target = a->r_target, .operand = a->operand};
+        constraint(c, &k);
+        if (constraint_distinct(a->operand))
+            complain(c, "affinity: operator \"%s\" is one of constraints", a->operand);
+        if (a->weight.v < -100 || a->weight.v > 100 || a->weight.v == 0)
+            complain(c, "affinity: weight must be within the range [-100, 100] and not 0");
+    }
+}
+
+static void
+spreads(struct check *c, const struct spread_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct spread *s = l->v[i];
+        uint64_t sum = 0;
+        if (str_empty(s->attribute))
+            complain(c, "spread: the attribute is missing");
+        else
+            attribute(c, s->attribute);
+        if (s->weight.v < 1 || s->weight.v > 100)
+            complain(c, "spread: weight must be between 1 and 100");
+        for (size_t t = 0; t < s->spread_target.n; t++) {
+            const struct spread_target *x = s->spread_target.v[t];
+            sum += x->percent <= 100 ? x->percent : 0;
+            if (x->percent > 100)
+                complain(c, "spread: percent of target \"%s\" must be between 0 and 100",
+                         str_or(x->value, ""));
+            for (size_t k = 0; k < t; k++)
+                if (str_eq(s->spread_target.v[k]->value, x->value))
+                    complain(c, "spread: target \"%s\" is there twice", str_or(x->value, ""));
+        }
+        if (sum > 100)
+            complain(c, "spread: the percents of all targets sum to %llu, which is more than 100",
+                     (unsigned long long)sum);
+    }
+}
+
 /* --- policies --- */
 
 static void
@@ -399,6 +450,7 @@ task(struct check *c, const struct task_group *g, const struct task *t,
         complain(c, "kill_signal \"%s\" is no name such as SIGTERM", t->kill_signal);
     resources(c, t->resources, limits);
     constraints(c, &t->constraints);
+    affinities(c, &t->affinities);
     restart(c, t->restart_policy);
     lifecycle(c, t->lifecycle);
     env_names(c, &t->env);
@@ -474,6 +526,8 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
     for (size_t i = 0; i < g->networks.n; i++)
         network(c, g->networks.v[i]);
     constraints(c, &g->constraints);
+    affinities(c, &g->affinities);
+    spreads(c, &g->spreads);
     restart(c, g->restart_policy);
     reschedule(c, g->reschedule_policy);
     update(c, g->update, g->count.v);
@@ -545,6 +599,8 @@ job_head(struct check *c, const struct job_limits *limits)
     if (j->update && ONE_OF(j->type, JOB_BATCH, JOB_SYSBATCH))
         complain(c, "a %s job has no update block", j->type);
     constraints(c, &j->constraints);
+    affinities(c, &j->affinities);
+    spreads(c, &j->spreads);
 }
 
 int

@@ -12,7 +12,7 @@
 #include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
 #include "server/sched/constraint.h"
-#include "server/sched/explain.h"
+#include "server/sched/query/explain.h"
 #include "server/sched/reconcile.h"
 #include "server/sched/sched.h"
 

@@ -12,7 +12,7 @@
 #include "common/str.h"
 #include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
-#include "server/sched/explain.h"
+#include "server/sched/query/explain.h"
 
 static uint64_t
 job_key(const struct read *r)

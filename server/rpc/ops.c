@@ -11,7 +11,7 @@
 #include "server/leader/leader.h"
 #include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
-#include "server/sched/simulate.h"
+#include "server/sched/query/simulate.h"
 
 void
 call_status_leader(void *arg, struct rpc_call *call, const void *p)

@@ -28,6 +28,13 @@ metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, 
         map_put(ctx, m->class_exhausted, n->node_class)->v++;
 }
 
+static void
+score_part(struct node_score_meta *sm, const char *name, double v)
+{
+    sm->scores.v[sm->scores.n].k = name;
+    sm->scores.v[sm->scores.n++].v = v;
+}
+
 void
 metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
              const struct score_parts *p, double score)
@@ -37,15 +44,13 @@ metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
     sm->node_id = n->id;
     sm->norm_score = score;
     /* sorted by name, as a map must be */
-    sm->scores.n = 4;
-    sm->scores.v = mem_zalloc_array(ctx, sizeof(*sm->scores.v), 4, "scores");
-    sm->scores.v[0].k = "binpack";
-    sm->scores.v[0].v = p->binpack;
-    sm->scores.v[1].k = "job-anti-affinity";
-    sm->scores.v[1].v = p->anti;
-    sm->scores.v[2].k = "node-affinity";
-    sm->scores.v[3].k = "node-reschedule-penalty";
-    sm->scores.v[3].v = p->penalty;
+    sm->scores.v = mem_zalloc_array(ctx, sizeof(*sm->scores.v), 5, "scores");
+    if (p->spread != 0)
+        score_part(sm, "allocation-spread", p->spread);
+    score_part(sm, "binpack", p->binpack);
+    score_part(sm, "job-anti-affinity", p->anti);
+    score_part(sm, "node-affinity", p->affinity);
+    score_part(sm, "node-reschedule-penalty", p->penalty);
     list_add(ctx, m->score_meta_data, sm);
 }
 

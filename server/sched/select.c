@@ -8,6 +8,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "server/sched/affinity.h"
 #include "server/sched/select_int.h"
 
 /* --- a heap of candidates, best first --- */
@@ -74,6 +75,14 @@ heap_order(struct heap *h)
 
 /* --- the plan's world --- */
 
+static void
+group_count(struct group *g, uint32_t row, int sign)
+{
+    g->count[row] += sign;
+    if (g->spread != NULL)
+        spread_use(g->spread, row, sign);
+}
+
 /* Counts the allocations of the job, and of each group, on each row. */
 static void
 count_alloc(struct select *s, const struct allocation *a, uint32_t row, int sign)
@@ -83,7 +92,7 @@ count_alloc(struct select *s, const struct allocation *a, uint32_t row, int sign
     s->job_count[row] += sign;
     for (size_t i = 0; i < s->n_groups; i++)
         if (str_eq(s->groups[i].tg->name, a->task_group))
-            s->groups[i].count[row] += sign;
+            group_count(&s->groups[i], row, sign);
 }
 
 /* Datacenter and pool are decided once per place. */
@@ -231,7 +240,8 @@ group_open(struct select *s, struct group *g)
     g->why = mem_array(s, const char *, s->t->n);
     g->rows = mem_array(s, uint32_t, s->n_rows);
     g->class_ok = mem_array(s, uint8_t, s->t->set->classes.n);
-    g->heap.seed = s->tie_seed;
+    g->affinity = affinity_column(s, s->rx, s->t, s->job, g->tg);
+    g->spread = spread_new(s, s->t, s->job, g->tg, g->count);
     g->base->nodes_evaluated = (int64_t)s->n_rows;
     g->base->nodes_in_pool = s->in_pool;
     g->base->node_pool = str_or(s->job->node_pool, POOL_DEFAULT);
@@ -315,27 +325,54 @@ fit_exact(const struct select *s, const struct group *g, uint32_t row, bool spre
     return spread ? resources_score_spread(cap, &u) : resources_score_binpack(cap, &u);
 }
 
-/* Mean of the parts that apply, given the fit part. */
+/* The parts that apply, but the spread. */
+struct sum {
+    double v;
+    int n;
+};
+
+static struct sum
+row_sum(const struct select *s, const struct group *g, uint32_t row, const struct select_req *req,
+        struct score_parts *parts)
+{
+    int64_t count = g->tg->count.v > 0 ? g->tg->count.v : 1;
+    struct sum sum = {parts->binpack, 1};
+
+    parts->anti = parts->penalty = parts->affinity = parts->spread = 0;
+    if (g->count[row] > 0) {
+        parts->anti = -(double)(g->count[row] + 1) / (double)count;
+        sum.v += parts->anti;
+        sum.n++;
+    }
+    if (req->n_penalty > 0 && in_list(s->t->facts[row]->node->id, req->penalty, req->n_penalty)) {
+        parts->penalty = -1;
+        sum.v += parts->penalty;
+        sum.n++;
+    }
+    if (g->affinity != NULL) {
+        parts->affinity = g->affinity[row];
+        sum.v += parts->affinity;
+        sum.n++;
+    }
+    return sum;
+}
+
+/* A spread part of nothing is no part. */
+static double
+mean(struct sum sum, double spread)
+{
+    return spread != 0 ? (sum.v + spread) / (sum.n + 1) : sum.v / sum.n;
+}
+
 static double
 row_score(const struct select *s, const struct group *g, uint32_t row, const struct select_req *req,
           struct score_parts *parts)
 {
-    int64_t count = g->tg->count.v > 0 ? g->tg->count.v : 1;
-    double sum = parts->binpack;
-    int n = 1;
+    struct sum sum = row_sum(s, g, row, req, parts);
 
-    parts->anti = parts->penalty = 0;
-    if (g->count[row] > 0) {
-        parts->anti = -(double)(g->count[row] + 1) / (double)count;
-        sum += parts->anti;
-        n++;
-    }
-    if (req->n_penalty > 0 && in_list(s->t->facts[row]->node->id, req->penalty, req->n_penalty)) {
-        parts->penalty = -1;
-        sum += parts->penalty;
-        n++;
-    }
-    return sum / n;
+    if (g->spread != NULL)
+        parts->spread = g->spread->score[g->spread->bucket[row]];
+    return mean(sum, parts->spread);
 }
 
 static double
@@ -346,19 +383,53 @@ row_score_exact(const struct select *s, const struct group *g, uint32_t row,
     return row_score(s, g, row, req, parts);
 }
 
+static double
+fit(const struct select *s, const struct group *g, uint32_t row)
+{
+    bool spread = spreads(s);
+
+    return g->exact ? fit_exact(s, g, row, spread) : fit_fast(s, g, row, spread);
+}
+
 /* A candidate for the row; false when it has no room. */
 static bool
 row_cand(const struct select *s, const struct group *g, uint32_t row, const struct select_req *req,
          struct cand *ret)
 {
     struct score_parts parts;
-    bool spread = spreads(s);
 
     if (row_exhausted(s, g, row) != NULL)
         return false;
-    parts.binpack = g->exact ? fit_exact(s, g, row, spread) : fit_fast(s, g, row, spread);
+    parts.binpack = fit(s, g, row);
     *ret = (struct cand){row_score(s, g, row, req, &parts), row, s->stamp[row]};
     return true;
+}
+
+static const struct select_req no_req = {0};
+
+/* The heap of the group for a row, and its candidate there. */
+static struct heap *
+group_cand(const struct select *s, const struct group *g, uint32_t row, struct cand *ret)
+{
+    struct score_parts parts;
+
+    if (g->spread == NULL)
+        return row_cand(s, g, row, &no_req, ret) ? &g->heaps.v[0] : NULL;
+    if (row_exhausted(s, g, row) != NULL)
+        return NULL;
+    parts.binpack = fit(s, g, row);
+    *ret = (struct cand){row_sum(s, g, row, &no_req, &parts).v, row, s->stamp[row]};
+    return &g->heaps.v[2 * g->spread->bucket[row] + (g->count[row] > 0)];
+}
+
+static void
+group_offer(struct select *s, struct group *g, uint32_t row)
+{
+    struct cand c;
+    struct heap *h = group_cand(s, g, row, &c);
+
+    if (h != NULL)
+        heap_push(s, h, c);
 }
 
 static void
@@ -371,8 +442,6 @@ heap_offer(struct select *s, struct group *g, struct heap *h, uint32_t row,
         heap_push(s, h, c);
 }
 
-static const struct select_req no_req = {0};
-
 /* The plan changed what is on a row: every group that has a heap scores it again. */
 static void
 row_touch(struct select *s, uint32_t row)
@@ -384,7 +453,7 @@ row_touch(struct select *s, uint32_t row)
             continue;
         g->why[row] = NULL;
         if (g->heaped)
-            heap_offer(s, g, &g->heap, row, &no_req);
+            group_offer(s, g, row);
     }
 }
 
@@ -469,15 +538,49 @@ row_verify(struct select *s, struct group *g, uint32_t row, const void *ctx,
     return why ? why : grant(s, g, row, ctx, ret);
 }
 
-/* Takes candidates from the heap until one holds. NODES_NONE when none does. */
+static double
+whole_score(const struct group *g, const struct heap *h, const struct cand *c)
+{
+    return h->parts == 0 ? c->score
+                         : mean((struct sum){c->score, h->parts}, g->spread->score[h->bucket]);
+}
+
+/* The best candidate of all heaps, taken out of its own; false: there is none. */
+static bool
+heaps_pop(struct select *s, const struct group *g, struct heaps *hs, struct cand *ret,
+          struct heap **ret_from)
+{
+    struct heap *best = NULL;
+    struct cand top = {0};
+
+    for (size_t i = 0; i < hs->n; i++) {
+        struct heap *h = &hs->v[i];
+        while (h->n > 0 && h->v[0].stamp != s->stamp[h->v[0].row])
+            heap_pop(h);
+        if (h->n == 0)
+            continue;
+        struct cand c = {whole_score(g, h, &h->v[0]), h->v[0].row, h->v[0].stamp};
+        if (best == NULL || better(h, &c, &top)) {
+            best = h;
+            top = c;
+        }
+    }
+    if (best == NULL)
+        return false;
+    *ret = heap_pop(best);
+    *ret_from = best;
+    return true;
+}
+
+/* Takes candidates until one holds. NODES_NONE when none does. */
 static uint32_t
-take_best(struct select *s, struct group *g, struct heap *h, const void *ctx,
+take_best(struct select *s, struct group *g, struct heaps *hs, const void *ctx,
           struct allocated_resources **ret)
 {
-    while (h->n > 0) {
-        struct cand c = heap_pop(h);
-        if (c.stamp != s->stamp[c.row])
-            continue;
+    struct heap *from;
+    struct cand c;
+
+    while (heaps_pop(s, g, hs, &c, &from)) {
         g->why[c.row] = row_verify(s, g, c.row, ctx, ret);
         if (g->why[c.row] == NULL)
             return c.row;
@@ -509,32 +612,29 @@ metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m)
 }
 
 static void
-metric_scores(struct select *s, struct group *g, struct heap *h, uint32_t row,
+metric_scores(struct select *s, struct group *g, struct heaps *hs, uint32_t row,
               const struct select_req *req, struct alloc_metric *m)
 {
     struct cand kept[SCORES_KEPT];
+    struct heap *from[SCORES_KEPT];
     size_t n = 0;
     struct score_parts parts;
     double score = row_score_exact(s, g, row, req, &parts);
 
     metric_score(s, m, s->t->facts[row]->node, &parts, score);
-    while (n + 1 < SCORES_KEPT && h->n > 0) {
-        struct cand c = heap_pop(h);
-        if (c.stamp != s->stamp[c.row])
-            continue;
-        kept[n++] = c;
-        score = row_score_exact(s, g, c.row, req, &parts);
-        metric_score(s, m, s->t->facts[c.row]->node, &parts, score);
+    while (n + 1 < SCORES_KEPT && heaps_pop(s, g, hs, &kept[n], &from[n])) {
+        uint32_t other = kept[n++].row;
+        score = row_score_exact(s, g, other, req, &parts);
+        metric_score(s, m, s->t->facts[other]->node, &parts, score);
     }
     for (size_t i = 0; i < n; i++)
-        heap_push(s, h, kept[i]);
+        heap_push(s, from[i], kept[i]);
 }
 
-/* Scores every feasible row. */
+/* Scores every feasible row for one request. */
 static void
 heap_fill(struct select *s, struct group *g, struct heap *h, const struct select_req *req)
 {
-    h->seed = s->tie_seed;
     h->n = 0;
     heap_room(s, h, g->n_rows);
     for (size_t i = 0; i < g->n_rows; i++)
@@ -542,25 +642,58 @@ heap_fill(struct select *s, struct group *g, struct heap *h, const struct select
     heap_order(h);
 }
 
+/* The group's heaps, for all requests that say nothing of nodes. */
+static void
+group_heaps(struct select *s, struct group *g)
+{
+    struct heaps *hs = &g->heaps;
+
+    hs->n = g->spread ? 2 * g->spread->n_buckets : 1;
+    hs->v = mem_array(s, struct heap, hs->n);
+    for (size_t i = 0; i < hs->n; i++) {
+        hs->v[i].seed = s->tie_seed;
+        if (g->spread == NULL)
+            continue;
+        hs->v[i].bucket = (uint32_t)i / 2;
+        hs->v[i].parts = 1 + (int)(i % 2) + (g->affinity != NULL);
+    }
+    g->heaped = true;
+    if (g->spread == NULL) {
+        heap_fill(s, g, &hs->v[0], &no_req);
+        return;
+    }
+    for (size_t i = 0; i < g->n_rows; i++) {
+        struct cand c;
+        struct heap *h = group_cand(s, g, g->rows[i], &c);
+        if (h == NULL)
+            continue;
+        heap_room(s, h, h->n + 1);
+        h->v[h->n++] = c;
+    }
+    for (size_t i = 0; i < hs->n; i++)
+        heap_order(&hs->v[i]);
+}
+
 /* One node or none. */
 static uint32_t
 take_only(struct select *s, struct group *g, const struct select_req *req, const char *node_id,
-          struct heap *h, struct allocated_resources **ret)
+          struct heaps *hs, struct allocated_resources **ret)
 {
     uint32_t row = node_table_find(s->t, node_id);
 
-    h->n = 0;
+    hs->v[0].n = 0;
     if (row == NODES_NONE || !g->ok[row])
         return NODES_NONE;
-    heap_offer(s, g, h, row, req);
-    return take_best(s, g, h, s, ret);
+    heap_offer(s, g, &hs->v[0], row, req);
+    return take_best(s, g, hs, s, ret);
 }
 
 void
 select_place(struct select *s, const struct select_req *req, struct select_got *ret)
 {
     struct group *g = group_of(s, req->tg);
-    struct heap special = {0}, *h = &special;
+    struct heap special = {.seed = s->tie_seed};
+    struct heaps own = {&special, 1}, *h = &own;
     uint32_t row = NODES_NONE;
 
     *ret = (struct select_got){0};
@@ -570,11 +703,13 @@ select_place(struct select *s, const struct select_req *req, struct select_got *
     if (row == NODES_NONE && req->only != NULL) {
         row = take_only(s, g, req, req->only, h, &ret->resources);
     } else if (row == NODES_NONE) {
-        bool own = req->n_penalty > 0; /* scores of this request alone */
-        h = own ? h : &g->heap;
-        if (own || !g->heaped)
-            heap_fill(s, g, h, req);
-        g->heaped |= !own;
+        if (req->n_penalty > 0) { /* scores of this request alone */
+            heap_fill(s, g, &special, req);
+        } else {
+            h = &g->heaps;
+            if (!g->heaped)
+                group_heaps(s, g);
+        }
         row = take_best(s, g, h, s, &ret->resources);
     }
     ret->metrics = mem_new(s, struct alloc_metric);
@@ -588,7 +723,7 @@ select_place(struct select *s, const struct select_req *req, struct select_got *
         /* taken from the heap: offered again when it is booked, or now if the caller changes its mind */
         s->stamp[row]++;
         if (g->heaped)
-            heap_offer(s, g, &g->heap, row, &no_req);
+            group_offer(s, g, row);
     }
     mem_free(special.v);
 }

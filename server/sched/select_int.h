@@ -9,6 +9,7 @@
 #include "server/sched/feasible.h"
 #include "server/sched/resources.h"
 #include "server/sched/select.h"
+#include "server/sched/spread.h"
 
 enum { SCORES_KEPT = 5 };
 
@@ -22,10 +23,18 @@ struct heap {
     struct cand *v;
     size_t n, cap;
     uint64_t seed; /* equal scores: an order of rows that differs between evaluations */
+    uint32_t bucket; /* of the spread, whose part is not in the scores here: it changes for all of them */
+    int parts;       /* 0: scores are whole; else they are sums of so many parts */
+};
+
+/* One heap, or for a spread two for each bucket: rows without and with allocations of the group. */
+struct heaps {
+    struct heap *v;
+    size_t n;
 };
 
 struct score_parts {
-    double binpack, anti, penalty;
+    double binpack, anti, penalty, affinity, spread;
 };
 
 enum class_state { CLASS_UNKNOWN, CLASS_OK, CLASS_BAD };
@@ -45,7 +54,9 @@ struct group {
     uint32_t *rows;
     size_t n_rows;
     int32_t *count; /* row: allocations of the group in the plan's world */
-    struct heap heap;
+    double *affinity;          /* row: the part; NULL: nothing is liked */
+    struct spread_set *spread; /* NULL: none */
+    struct heaps heaps;
 };
 
 /* What the plan changes on a row, chained. */

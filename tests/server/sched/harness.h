@@ -9,10 +9,10 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "server/sched/explain.h"
+#include "server/sched/query/explain.h"
 #include "server/sched/resources.h"
 #include "server/sched/sched.h"
-#include "server/sched/simulate.h"
+#include "server/sched/query/simulate.h"
 
 struct harness {
     uint64_t index;

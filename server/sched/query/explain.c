@@ -3,7 +3,7 @@
  * Explanations (see explain.h): the checks of a placement, node by node, in the order in which they
  * come there.
  */
-#include "server/sched/explain.h"
+#include "server/sched/query/explain.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * migrate, and each of their jobs gets one attempt on the table that the attempts before it have
  * left.
  */
-#include "server/sched/simulate.h"
+#include "server/sched/query/simulate.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * Why a job's allocations can be where they are, and cannot be elsewhere: each node's reason,
  * grouped.
  */
-#ifndef PADDOCK_SERVER_SCHED_EXPLAIN_H
-#define PADDOCK_SERVER_SCHED_EXPLAIN_H
+#ifndef PADDOCK_SERVER_SCHED_QUERY_EXPLAIN_H
+#define PADDOCK_SERVER_SCHED_QUERY_EXPLAIN_H
 
 #include "server/sched/rng.h"
 #include "server/sched/view.h"

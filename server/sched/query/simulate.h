@@ -2,8 +2,8 @@
  *
  * What would happen to the allocations of some nodes if those drained: a dry run on a view, job by job.
  */
-#ifndef PADDOCK_SERVER_SCHED_SIMULATE_H
-#define PADDOCK_SERVER_SCHED_SIMULATE_H
+#ifndef PADDOCK_SERVER_SCHED_QUERY_SIMULATE_H
+#define PADDOCK_SERVER_SCHED_QUERY_SIMULATE_H
 
 #include "server/sched/rng.h"
 #include "server/sched/view.h"
