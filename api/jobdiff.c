@@ -288,7 +288,6 @@ job_diff_annotate(struct job_diff *d, const struct job *old, const struct job *n
             add_update(g, "canary", u->canary);
             add_update(g, "in-place update", u->in_place_update);
             add_update(g, "create/destroy update", u->destructive_update);
-            add_update(g, "preemptions", u->preemptions);
         }
         annotate_count(g, a, b);
         for (size_t j = 0; a && b && j < g->tasks.n; j++)

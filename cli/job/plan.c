@@ -191,6 +191,24 @@ exit_code(const struct job_plan_response *r)
     return EXIT_NONE;
 }
 
+/* Whose allocations end for it. */
+static void
+print_preemptions(struct cmd *c, const struct plan_annotations *a)
+{
+    struct table t;
+
+    if (a == NULL || a->preempted_allocs.n == 0)
+        return;
+    cmd_say(c, "\nPreemptions:\n");
+    table_init(&t, c, 3);
+    table_row(&t, "Alloc ID", "Job ID", "Task Group");
+    for (size_t i = 0; i < a->preempted_allocs.n; i++) {
+        const struct alloc_list_stub *s = a->preempted_allocs.v[i];
+        table_row(&t, s->id, s->job_id, s->task_group);
+    }
+    table_print(&t);
+}
+
 static void
 print_next(struct cmd *c, const struct job_plan_response *r, const struct jobfile_opts *o,
            const char *path)
@@ -249,6 +267,7 @@ cmd_job_plan(struct cmd *c)
     if (diff && r->diff)
         job_print_diff(c, r->diff, verbose);
     print_dry_run(c, f.job, r, verbose);
+    print_preemptions(c, r->annotations);
     if (r->explanation != NULL) {
         cmd_heading(c, "Placement Explanation");
         explanation_print(c, r->explanation, verbose);

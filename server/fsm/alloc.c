@@ -28,6 +28,7 @@ struct judged {
     struct place_of *nodes; /* nothing of the plan is written to them */
     struct place_of *spared; /* allocations that are neither stopped nor marked */
     struct place_of *staying; /* allocations that the plan stops, but whose node is among the above */
+    struct place_of *preempted; /* those that were */
 };
 
 static bool
@@ -193,12 +194,15 @@ place_alloc(struct apply *a, const struct allocation *in, const struct job *plan
 }
 
 static void
-apply_judged(struct apply *a, const struct plan_result *in, const struct judged *d)
+apply_judged(struct apply *a, const struct plan_result *in, struct judged *d)
 {
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *al = in->stopped.v[i];
-        if (!has(d->nodes, al->node_id) && !has(d->spared, al->id))
-            stop_alloc(a, al);
+        if (has(d->nodes, al->node_id) || has(d->spared, al->id))
+            continue;
+        stop_alloc(a, al);
+        if (!str_empty(al->preempted_by_allocation))
+            apply_place_of(a, &d->preempted, al->id, i);
     }
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
@@ -206,6 +210,31 @@ apply_judged(struct apply *a, const struct plan_result *in, const struct judged 
             !has(d->staying, al->previous_allocation))
             place_alloc(a, al, in->job);
     }
+}
+
+/* The jobs of what was preempted are looked at again, each once. Their ids are derived from the plan's. */
+static void
+preemption_evals(struct apply *a, const struct plan_result *in, const struct judged *d)
+{
+    const char *plan_eval = str_or(in->eval_id, "");
+    const struct str_list base = {&plan_eval, 1};
+    struct place_of *jobs = NULL;
+
+    a->eval_ids = &base;
+    a->n_eval_ids = 1; /* the first is the plan's own */
+    for (size_t i = 0; i < in->stopped.n; i++) {
+        const struct allocation *al = in->stopped.v[i];
+        if (!has(d->preempted, al->id))
+            continue;
+        const struct job *j = apply_job(a, al->namespace, al->job_id);
+        const char *key = mem_printf(a->tmp, "%s/%s", str_or(al->namespace, ""), al->job_id);
+        if (j == NULL || j->stop || has(jobs, key))
+            continue;
+        apply_place_of(a, &jobs, key, 0);
+        apply_put_eval(a, apply_new_eval(a, j, TRIGGER_PREEMPTION));
+    }
+    HASH_CLEAR(hh, jobs);
+    a->eval_ids = NULL;
 }
 
 int
@@ -217,6 +246,9 @@ apply_plan_result(struct apply *a, const struct plan_result *in)
     if (d.nodes != NULL)
         find_tied(a, in, &d);
     apply_judged(a, in, &d);
+    if (d.preempted != NULL)
+        preemption_evals(a, in, &d);
+    HASH_CLEAR(hh, d.preempted);
     HASH_CLEAR(hh, d.nodes);
     HASH_CLEAR(hh, d.spared);
     HASH_CLEAR(hh, d.staying);

@@ -291,6 +291,8 @@ span_reject(struct plan_check *v, struct span *s)
     s->rejected = true;
     for (size_t i = s->from; i < s->to; i++) {
         struct part *p = &v->v[i], *stop;
+        if (p->stop && !str_empty(p->a->preempted_by_allocation))
+            p->dropped = true; /* for nothing */
         if (p->stop || p->dropped)
             continue;
         p->dropped = true;

@@ -152,14 +152,6 @@ scheduler_set_done(struct server *s, struct rpc_call *call, void *arg, uint64_t 
     rpc_reply(call, &resp);
 }
 
-/* More than Nomad's default, which every tool sends back as it reads it. */
-static bool
-preempts(const struct preemption_config *p)
-{
-    return p != NULL && (p->sys_batch_scheduler_enabled || p->batch_scheduler_enabled ||
-                         p->service_scheduler_enabled);
-}
-
 void
 call_operator_scheduler_set(void *arg, struct rpc_call *call, const void *p)
 {
@@ -169,11 +161,6 @@ call_operator_scheduler_set(void *arg, struct rpc_call *call, const void *p)
         req->scheduler_config
             ? codec_clone(rpc_call_ctx(call), &type_scheduler_configuration, req->scheduler_config)
             : mem_new(rpc_call_ctx(call), struct scheduler_configuration);
-    if (preempts(c->preemption_config)) {
-        rpc_failf(call, -ERR_INVALID, "PreemptionConfig: nothing is preempted in this release: "
-                                          "only SystemSchedulerEnabled, the default, is taken");
-        return;
-    }
     c->scheduler_algorithm = str_or(c->scheduler_algorithm, "binpack");
     if (!str_eq(c->scheduler_algorithm, "binpack") && !str_eq(c->scheduler_algorithm, "spread")) {
         rpc_failf(call, -ERR_INVALID, "invalid scheduler algorithm \"%.64s\": binpack or spread",

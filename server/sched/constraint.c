@@ -12,7 +12,7 @@
 #include "common/regex.h"
 #include "common/str.h"
 #include "server/sched/class.h"
-#include "server/sched/version.h"
+#include "server/sched/compare/version.h"
 
 struct regexes {
     size_t n;

@@ -9,7 +9,10 @@
 enum {
     /* --- server: constraints --- */
     REGEX_MATCH_LIMIT = 100000, /* steps of one match; beyond, it does not match */
-    REGEX_CACHE_MAX = 256       /* compiled patterns that are kept */
+    REGEX_CACHE_MAX = 256,      /* compiled patterns that are kept */
+
+    /* --- server: scheduling --- */
+    PREEMPT_OPTIONS = 8 /* nodes that are compared for one preemption, each better than the one before */
 };
 
 #endif

@@ -19,13 +19,35 @@ metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, c
         map_put(ctx, m->class_filtered, n->node_class)->v += count;
 }
 
-void
+static void
 metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why)
 {
     m->nodes_exhausted++;
     map_put(ctx, m->dimension_exhausted, why)->v++;
     if (!str_empty(n->node_class))
         map_put(ctx, m->class_exhausted, n->node_class)->v++;
+}
+
+static bool
+is_filter(const char *why)
+{
+    return str_eq(why, FILTER_DISTINCT_HOSTS) || str_prefix(why, "distinct_property");
+}
+
+void
+metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m)
+{
+    for (size_t i = 0; i < g->n_rows; i++) {
+        uint32_t row = g->rows[i];
+        const struct node *n = s->t->facts[row]->node;
+        const char *why = g->why[row] ? g->why[row] : row_exhausted(s, g, row);
+        if (why == NULL)
+            continue;
+        if (is_filter(why))
+            metric_filtered(s, m, n, why, 1);
+        else
+            metric_exhausted(s, m, n, why);
+    }
 }
 
 static void
@@ -44,13 +66,15 @@ metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
     sm->node_id = n->id;
     sm->norm_score = score;
     /* sorted by name, as a map must be */
-    sm->scores.v = mem_zalloc_array(ctx, sizeof(*sm->scores.v), 5, "scores");
+    sm->scores.v = mem_zalloc_array(ctx, sizeof(*sm->scores.v), 6, "scores");
     if (p->spread != 0)
         score_part(sm, "allocation-spread", p->spread);
     score_part(sm, "binpack", p->binpack);
     score_part(sm, "job-anti-affinity", p->anti);
     score_part(sm, "node-affinity", p->affinity);
     score_part(sm, "node-reschedule-penalty", p->penalty);
+    if (p->preemption != 0)
+        score_part(sm, "preemption", p->preemption);
     list_add(ctx, m->score_meta_data, sm);
 }
 

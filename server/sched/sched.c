@@ -46,6 +46,33 @@ attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
     list_add(t->plan, t->plan->node_update, s);
 }
 
+/* It makes room for `by`. */
+static void
+attempt_preempt(struct attempt *t, const struct allocation *a, const struct allocation *by)
+{
+    struct allocation *s = stop_row(t->out, a);
+
+    s->desired_status = ALLOC_DESIRED_EVICT;
+    s->desired_description = mem_printf(t->out, "Preempted by alloc ID %s", by->id);
+    s->preempted_by_allocation = by->id;
+    list_add(t->plan, t->plan->node_update, s);
+    map_put(t->out, t->preempted, by->task_group)->v++;
+    struct alloc_list_stub *stub = mem_new(t->out, struct alloc_list_stub);
+    *stub = (struct alloc_list_stub){.id = a->id,
+                                     .name = a->name,
+                                     .namespace = a->namespace,
+                                     .eval_id = a->eval_id,
+                                     .node_id = a->node_id,
+                                     .node_name = a->node_name,
+                                     .job_id = a->job_id,
+                                     .task_group = a->task_group,
+                                     .desired_status = s->desired_status,
+                                     .desired_description = s->desired_description,
+                                     .client_status = a->client_status,
+                                     .preempted_by_allocation = by->id};
+    list_add(t->out, t->preempted_allocs, stub);
+}
+
 void
 attempt_mark(struct attempt *t, const struct allocation *a, const char *followup)
 {
@@ -165,6 +192,10 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
     if (staged)
         attempt_stop(t, p->prev, p->stop_desc, NULL);
     struct allocation *a = alloc_new(t, p, &got);
+    for (size_t i = 0; i < got.n_victims; i++) {
+        attempt_preempt(t, got.victims[i], a);
+        list_add(t->out, a->preempted_allocations, got.victims[i]->id);
+    }
     select_book(t->select, a);
     list_add(t->plan, t->plan->node_allocation, a);
     return true;
@@ -205,6 +236,13 @@ sched_attempt(const void *ctx, const struct sched_in *in)
         generic_attempt(&t);
     if (t.plan->node_update.n + t.plan->node_allocation.n > 0)
         out->plan = t.plan;
+    for (size_t i = 0; out->annotations && i < t.preempted.n; i++) {
+        __auto_type du = map_get(out->annotations->desired_tg_updates, t.preempted.v[i].k);
+        if (du != NULL && du->v != NULL)
+            du->v->preemptions = (uint64_t)t.preempted.v[i].v;
+    }
+    if (out->annotations)
+        out->annotations->preempted_allocs = t.preempted_allocs;
     t.plan->annotations = out->annotations;
     return out;
 }

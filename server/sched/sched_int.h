@@ -17,6 +17,8 @@ struct attempt {
     size_t n_allocs;
     struct select *select; /* NULL when the job is gone */
     struct plan *plan;
+    struct alloc_list_stub_list preempted_allocs; /* for annotations */
+    struct i64_map preempted; /* group -> what its placements have preempted */
 };
 
 void attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,

@@ -266,8 +266,7 @@ usage_with(const struct select *s, const struct group *g, uint32_t row)
     return u;
 }
 
-/* The first dimension in which the row is exhausted, or NULL. */
-static const char *
+const char *
 row_exhausted(const struct select *s, const struct group *g, uint32_t row)
 {
     const struct node_set *set = s->t->set;
@@ -375,12 +374,16 @@ row_score(const struct select *s, const struct group *g, uint32_t row, const str
     return mean(sum, parts->spread);
 }
 
-static double
+double
 row_score_exact(const struct select *s, const struct group *g, uint32_t row,
                 const struct select_req *req, struct score_parts *parts)
 {
     parts->binpack = fit_exact(s, g, row, spreads(s));
-    return row_score(s, g, row, req, parts);
+    double score = row_score(s, g, row, req, parts);
+    if (parts->preemption == 0)
+        return score;
+    int n = 1 + (parts->anti != 0) + (parts->penalty != 0) + (g->affinity != NULL) + (parts->spread != 0);
+    return (score * n + parts->preemption) / (n + 1);
 }
 
 static double
@@ -521,7 +524,7 @@ select_book(struct select *s, const struct allocation *a)
 }
 
 /* Why the row cannot take one more after all, or NULL and the resources it gives. */
-static const char *
+const char *
 row_verify(struct select *s, struct group *g, uint32_t row, const void *ctx,
            struct allocated_resources **ret)
 {
@@ -588,29 +591,6 @@ take_best(struct select *s, struct group *g, struct heaps *hs, const void *ctx,
     return NODES_NONE;
 }
 
-static bool
-is_filter(const char *why)
-{
-    return str_eq(why, FILTER_DISTINCT_HOSTS) || str_prefix(why, "distinct_property");
-}
-
-/* Adds what the plan and the snapshot exhaust to the static counts. */
-static void
-metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m)
-{
-    for (size_t i = 0; i < g->n_rows; i++) {
-        uint32_t row = g->rows[i];
-        const struct node *n = s->t->facts[row]->node;
-        const char *why = g->why[row] ? g->why[row] : row_exhausted(s, g, row);
-        if (why == NULL)
-            continue;
-        if (is_filter(why))
-            metric_filtered(s, m, n, why, 1);
-        else
-            metric_exhausted(s, m, n, why);
-    }
-}
-
 static void
 metric_scores(struct select *s, struct group *g, struct heaps *hs, uint32_t row,
               const struct select_req *req, struct alloc_metric *m)
@@ -618,7 +598,7 @@ metric_scores(struct select *s, struct group *g, struct heaps *hs, uint32_t row,
     struct cand kept[SCORES_KEPT];
     struct heap *from[SCORES_KEPT];
     size_t n = 0;
-    struct score_parts parts;
+    struct score_parts parts = {0};
     double score = row_score_exact(s, g, row, req, &parts);
 
     metric_score(s, m, s->t->facts[row]->node, &parts, score);
@@ -714,7 +694,12 @@ select_place(struct select *s, const struct select_req *req, struct select_got *
     }
     ret->metrics = mem_new(s, struct alloc_metric);
     *ret->metrics = *g->base; /* its maps are not written any more */
-    if (row == NODES_NONE) {
+    struct eviction ev = {0};
+    if (row == NODES_NONE && evict_choose(s, g, req, &ev)) {
+        ret->resources = ev.resources;
+        metric_score(s, ret->metrics, s->t->facts[ev.row]->node, &ev.parts, ev.score);
+        evict_apply(s, &ev, ret);
+    } else if (row == NODES_NONE) {
         ret->metrics = codec_clone(s, &type_alloc_metric, g->base);
         metric_exhaustion(s, g, ret->metrics);
     } else {
@@ -749,7 +734,7 @@ select_refusal(struct select *s, const struct task_group *tg, const char *node_i
     struct group *g = group_of(s, tg);
     uint32_t row = node_table_find(s->view->nodes, node_id);
     struct allocated_resources *got;
-    struct score_parts parts;
+    struct score_parts parts = {0};
 
     group_open(s, g);
     const struct node *n = s->t->facts[row]->node;

@@ -36,6 +36,8 @@ struct select_got {
     const struct node *node;               /* NULL: no place */
     struct allocated_resources *resources; /* owned by ctx */
     struct alloc_metric *metrics;          /* owned by ctx; also when there is no place */
+    const struct allocation **victims;     /* what is preempted for it: select_stop was called */
+    size_t n_victims;
 };
 
 void select_place(struct select *s, const struct select_req *req, struct select_got *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of select.c, grant.c and metric.c only.
+ * Inside of select.c, evict.c, grant.c and metric.c only.
  */
 #ifndef PADDOCK_SERVER_SCHED_SELECT_INT_H
 #define PADDOCK_SERVER_SCHED_SELECT_INT_H
@@ -34,7 +34,7 @@ struct heaps {
 };
 
 struct score_parts {
-    double binpack, anti, penalty, affinity, spread;
+    double binpack, anti, penalty, affinity, spread, preemption; /* preemption: 0 without victims */
 };
 
 enum class_state { CLASS_UNKNOWN, CLASS_OK, CLASS_BAD };
@@ -64,6 +64,7 @@ struct change {
     const struct allocation *alloc;
     int32_t next;
     bool stop;
+    bool preempted;
 };
 
 /* distinct_property of the job or a group: how often each value of the property is used. */
@@ -98,9 +99,36 @@ struct select {
     struct i64_map available;
 };
 
+struct preempt_cand;
+
+/* A row that is chosen with its victims. */
+struct eviction {
+    uint32_t row;
+    struct preempt_cand *v;
+    size_t n; /* 0: none is found */
+    double score;
+    struct score_parts parts;
+    struct allocated_resources *resources;
+};
+
+/* What must end so that one more of the group has room, where the configuration allows it. */
+bool evict_choose(struct select *s, struct group *g, const struct select_req *req, struct eviction *ret);
+/* Stops the victims and says so. */
+void evict_apply(struct select *s, const struct eviction *e, struct select_got *ret);
+
+/* The first dimension in which the row is exhausted, or NULL. */
+const char *row_exhausted(const struct select *s, const struct group *g, uint32_t row);
+const char *row_verify(struct select *s, struct group *g, uint32_t row, const void *ctx,
+                       struct allocated_resources **ret);
+/* `parts`: preemption is read, the others are set. */
+double row_score_exact(const struct select *s, const struct group *g, uint32_t row,
+                       const struct select_req *req, struct score_parts *parts);
+bool stopped_on(const struct select *s, uint32_t row, const char *id);
+
 void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why,
                      int64_t count);
-void metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why);
+/* Adds what the plan and the snapshot exhaust to the static counts. */
+void metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m);
 void metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
                   const struct score_parts *p, double score);
 

@@ -11,7 +11,7 @@
 #include "server/sched/class.h"
 #include "server/sched/constraint.h"
 #include "server/sched/resources.h"
-#include "server/sched/version.h"
+#include "server/sched/compare/version.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -490,6 +490,33 @@ START_TEST(refused_replacement_spares_its_original)
 }
 END_TEST
 
+/* Each job that lost something to a more important one is looked at again, once. */
+START_TEST(preemption_makes_an_evaluation)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *low = make_job(f, "low", 1), *high = make_job(f, "high", 1);
+    put_job(f, low, NULL);
+    put_job(f, high, NULL);
+    place(f, make_alloc(f, low, "a1", "n1"), NULL);
+    struct allocation *evict = type_new(f, &type_allocation);
+    evict->id = "a1";
+    evict->job_id = "low";
+    evict->namespace = NS_DEFAULT;
+    evict->node_id = "n1";
+    evict->desired_status = ALLOC_DESIRED_EVICT;
+    evict->preempted_by_allocation = "b1";
+    struct fsm_result *r = place(f, make_alloc(f, high, "b1", "n1"), evict);
+    ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_EVICT);
+    ck_assert_str_eq(get_alloc(f, "a1")->preempted_by_allocation, "b1");
+    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_PREEMPTION);
+    ck_assert_str_eq(r->evals.v[0]->job_id, "low");
+    ck_assert_str_eq(r->evals.v[0]->status, EVAL_PENDING);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(replacement_is_linked)
 {
     struct fx *f = fx_new();
@@ -667,7 +694,7 @@ TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_
            success_cancels_what_was_blocked, life_of_an_allocation,
            health_is_of_one_deployment, failure_makes_an_evaluation_with_the_entry,
            reports_of_others_are_refused,
-           plans_are_judged_again_at_apply, replacement_is_linked,
+           plans_are_judged_again_at_apply, preemption_makes_an_evaluation, replacement_is_linked,
            refused_replacement_spares_its_original,
            garbage_collection_leaves_what_lives, apply_is_deterministic,
            a_snapshot_gives_the_same_indexes)

@@ -240,6 +240,8 @@ apply(struct harness *h, const struct plan *p)
             a->desired_description = mem_strdup(h, s->desired_description);
         if (!str_empty(s->client_status))
             a->client_status = mem_strdup(h, s->client_status);
+        if (!str_empty(s->preempted_by_allocation))
+            a->preempted_by_allocation = mem_strdup(h, s->preempted_by_allocation);
         if (!str_empty(s->followup_eval_id))
             a->followup_eval_id = mem_strdup(h, s->followup_eval_id);
     }

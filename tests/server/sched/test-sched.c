@@ -12,7 +12,7 @@
 #include "server/sched/names.h"
 #include "server/sched/ports.h"
 #include "server/sched/reschedule.h"
-#include "server/sched/version.h"
+#include "server/sched/compare/version.h"
 #include "tests/server/sched/harness.h"
 
 START_TEST(operators)

@@ -3,7 +3,7 @@
  * Versions and version constraints (see version.h). Source: semver.org 2.0.0 and the operator table
  * of the reference.
  */
-#include "server/sched/version.h"
+#include "server/sched/compare/version.h"
 
 #include <stdint.h>
 #include <string.h>

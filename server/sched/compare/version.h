@@ -7,8 +7,8 @@
  *            a pre-release of the same numbers; metadata is ignored.
  *   semver   a pre-release behind "-" only; = != < <= > >=; precedence of SemVer 2.0, section 11.
  */
-#ifndef PADDOCK_SERVER_SCHED_VERSION_H
-#define PADDOCK_SERVER_SCHED_VERSION_H
+#ifndef PADDOCK_SERVER_SCHED_COMPARE_VERSION_H
+#define PADDOCK_SERVER_SCHED_COMPARE_VERSION_H
 
 #include <stdbool.h>
 
