@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/views.h"
@@ -213,8 +214,8 @@ show(struct watch *w, const struct deployment *d)
 static bool
 ended(const char *status)
 {
-    return str_eq(status, "failed") || str_eq(status, "successful") ||
-           str_eq(status, "cancelled") || str_eq(status, "blocked");
+    return str_eq(status, DEPLOYMENT_FAILED) || str_eq(status, DEPLOYMENT_SUCCESSFUL) ||
+           str_eq(status, DEPLOYMENT_CANCELLED) || str_eq(status, "blocked");
 }
 
 static bool
@@ -289,7 +290,7 @@ deployments_watch(struct cmd *c, const char *id, int64_t wait_ns, bool verbose, 
         if (!d)
             return status;
         status = status ? status : d->status;
-        const struct deployment *next = str_eq(d->status, "failed") ? rollback(&w, d) : NULL;
+        const struct deployment *next = str_eq(d->status, DEPLOYMENT_FAILED) ? rollback(&w, d) : NULL;
         id = next ? next->id : NULL;
         if (next)
             cmd_say(c, "%s", "");

@@ -271,7 +271,7 @@ watch_deployment(struct monitor *m, int code)
         return code;
     line(m, ARROW, "Monitoring deployment \"%s\"", fmt_id(m->c, m->deployment, m->verbose));
     const char *status = deployments_watch(m->c, m->deployment, 0, m->verbose, ARROW);
-    return str_eq(status, "successful") ? 0 : 1;
+    return str_eq(status, DEPLOYMENT_SUCCESSFUL) ? 0 : 1;
 }
 
 int

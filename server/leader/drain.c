@@ -168,8 +168,9 @@ settled_at(const struct allocation *a, const struct migrate_strategy *m)
 {
     if (a->deployment_status != NULL && a->deployment_status->healthy.set)
         return 0;
-    int64_t good = later(running_since(a),
-                         value(m->min_healthy_time, pace_default.min_healthy_time));
+    /* Within a deployment its update block says what healthy is, and the client alone when. */
+    int64_t since = str_empty(a->deployment_id) ? running_since(a) : INT64_MAX;
+    int64_t good = later(since, value(m->min_healthy_time, pace_default.min_healthy_time));
     int64_t given_up = later(a->create_time,
                              value(m->healthy_deadline, pace_default.healthy_deadline));
     return good < given_up ? good : given_up;

@@ -9,9 +9,9 @@
  *   system    when nothing else is left (not at all when the drain ignores them)
  *   deadline  whatever is left gets its flag at once
  *
- * An allocation is settled when its tasks have been running for min_healthy_time; one that is not
- * after healthy_deadline is not waited for any longer. (There are no health checks yet: health_check
- * "checks" and "task_states" are the same.)
+ * An allocation is settled when its client says whether it is healthy, or, if it is of no deployment, its
+ * tasks have been running for min_healthy_time; one that is not after healthy_deadline is not waited for
+ * any longer. (There are no health checks yet: health_check "checks" and "task_states" are the same.)
  *
  * Because each step looks at the state alone, a new leader goes on where the old one was.
  */

@@ -258,6 +258,26 @@ START_TEST(what_never_settles_is_given_up)
 }
 END_TEST
 
+/* Within a deployment the client alone says what settles an allocation. */
+START_TEST(health_within_a_deployment_is_told)
+{
+    struct world w = world(2);
+
+    on_first(&w, "web", JOB_SERVICE, 2);
+    drain(&w, "n1", 0, false);
+    carry_out(&w, look(&w));
+    run_all(&w);
+    struct allocation *last = w.h->allocs.v[w.h->allocs.n - 1];
+    last->deployment_id = "d";
+    w.h->now += 60 * SECOND;
+    ck_assert_uint_eq(look(&w)->move.allocs.n, 0);
+    last->deployment_status = type_new(last, &type_alloc_deployment_status);
+    last->deployment_status->healthy = (struct opt_bool){true, false};
+    ck_assert_uint_eq(look(&w)->move.allocs.n, 1);
+    world_free(&w);
+}
+END_TEST
+
 START_TEST(batch_waits_for_the_deadline)
 {
     struct world w = world(2);
@@ -574,5 +594,6 @@ START_TEST(simulation)
 END_TEST
 
 TEST_SUITE("drain", room, services_wait_for_each_other, what_never_settles_is_given_up,
+           health_within_a_deployment_is_told,
            batch_waits_for_the_deadline, system_is_last_or_left, force_takes_everything,
            unknown_holds_the_node, nodes_share_the_budget, migration_forgets_failures, simulation)
