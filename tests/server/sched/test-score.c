@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scores of placements: the worked examples of the reference (V14 to V31), by their numbers.
+ * Scores of placements: the worked examples of the reference (V14 to V31, V37, V38), by their
+ * numbers.
  */
 #include <math.h>
 
@@ -9,6 +10,26 @@
 #include "tests/server/sched/harness.h"
 
 #define V4 0.177519
+
+/* Somebody else's use of a node, by a job of one allocation that is there alone. */
+static void
+used(struct harness *h, const char *node, int64_t cpu, int64_t mem)
+{
+    char id[32];
+
+    snprintf(id, sizeof(id), "use-%s", node);
+    struct job *j = h_job(h, id, JOB_SERVICE, 1);
+    struct constraint *c = mem_new(j, struct constraint);
+    c->l_target = "${node.unique.name}";
+    c->operand = "=";
+    c->r_target = node;
+    list_add(j, j->constraints, c);
+    j->task_groups.v[0]->tasks.v[0]->resources->cpu.v = cpu;
+    j->task_groups.v[0]->tasks.v[0]->resources->memory_mb.v = mem;
+    h_register(h, j);
+    h_eval(h, id);
+    ck_assert_uint_eq(h_live(h, id), 1);
+}
 
 static bool
 near(double a, double b)
@@ -94,6 +115,90 @@ already(struct harness *h, const struct job *j, const char *node, size_t n)
         h->allocs.v[h->allocs.n++] = a;
     }
 }
+
+/* V14 and V15: how much a neighbour of the group costs depends on the count. */
+START_TEST(neighbours)
+{
+    static const struct {
+        int64_t count;
+        double part, final;
+    } row[] = {{4, -0.5, 0.043057}, {10, -0.2, 0.193057}};
+
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        struct harness *h = h_new();
+        struct job *j = h_job(h, "web", JOB_SERVICE, row[i].count);
+        h_node(h, "n1");
+        used(h, "n1", 1000, 2048);
+        h_register(h, j);
+        already(h, j, "n1", 1);
+        h_eval(h, "web");
+        const struct allocation *a = h->allocs.v[2];
+        ck_assert(near(part(a, "job-anti-affinity"), row[i].part));
+        ck_assert_msg(near(final(a), row[i].final), "%f", final(a));
+        h_free(h);
+    }
+}
+END_TEST
+
+/* V16 and V38: a node where it failed is left for another, and taken where there is no other. */
+START_TEST(penalties)
+{
+    struct harness *h = h_new();
+    struct job *j = h_job(h, "web", JOB_SERVICE, 1);
+
+    h_node(h, "q");
+    used(h, "q", 1000, 2048);
+    h_register(h, j);
+    h_eval(h, "web");
+    struct allocation *first = h_alloc(h, "web.web[0]");
+    ck_assert(near(final(first), 0.586114)); /* V5 */
+    h_all_running(h);
+    h_fail(h, first);
+    h_eval(h, "web");
+    h->now += 30 * NS_PER_S;
+    h_eval_as(h, "web", first->followup_eval_id);
+    struct allocation *second = h_alloc(h, "web.web[0]");
+    ck_assert_ptr_ne(second, first);
+    ck_assert(near(part(second, "node-reschedule-penalty"), -1));
+    ck_assert(near(final(second), (0.586114 - 1) / 2));
+    h_node(h, "r");
+    used(h, "r", 2000, 2048);
+    h_node(h, "p");
+    h_all_running(h);
+    h_fail(h, second);
+    h_eval(h, "web");
+    h->now += 60 * NS_PER_S;
+    h_eval_as(h, "web", second->followup_eval_id);
+    const struct allocation *third = h_alloc(h, "web.web[0]");
+    ck_assert_str_eq(third->node_name, "r");
+    ck_assert_msg(near(final(third), 0.688646), "%f", final(third));
+    h_free(h);
+}
+END_TEST
+
+/* V37: each value of the property once; a node without it is out. */
+START_TEST(distinct_racks)
+{
+    static const char *const racks[] = {"r1", "r1", "r2", NULL};
+    struct harness *h = h_new();
+    struct job *j = h_job(h, "web", JOB_SERVICE, 3);
+    struct constraint *c = mem_new(j, struct constraint);
+
+    for (size_t i = 0; i < 4; i++)
+        in_dc(h_node(h, mem_printf(h, "d%zu", i)), "dc1", racks[i]);
+    c->l_target = "${meta.rack}";
+    c->operand = "distinct_property";
+    list_add(j, j->constraints, c);
+    h_register(h, j);
+    struct sched_out *o = h_eval(h, "web");
+    ck_assert_uint_eq(h_live(h, "web"), 2);
+    const char *a = h_find(h, h->allocs.v[0]->node_name)->name;
+    const char *b = h_find(h, h->allocs.v[1]->node_name)->name;
+    ck_assert((str_eq(a, "d2")) != (str_eq(b, "d2")));
+    ck_assert_int_eq(map_get(o->failed, "web")->v->nodes_filtered, 4);
+    h_free(h);
+}
+END_TEST
 
 START_TEST(arithmetic)
 {
@@ -349,5 +454,6 @@ START_TEST(mean_of_all)
 }
 END_TEST
 
-TEST_SUITE("score", arithmetic, affinity_sums, affinity_chooses, spread_parts, spread_of_nothing,
-           spread_unnamed, spread_two, spread_trace, spread_evenly, mean_of_all)
+TEST_SUITE("score", neighbours, penalties, distinct_racks, arithmetic, affinity_sums,
+           affinity_chooses, spread_parts, spread_of_nothing, spread_unnamed, spread_two,
+           spread_trace, spread_evenly, mean_of_all)
