@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/canonical_blocks.h"
 #include "api/terms.h"
 
 #define SECOND INT64_C(1000000000)
@@ -205,6 +206,7 @@ static void
 group(const void *ctx, const struct job *j, struct task_group *g)
 {
     bool batch = is_batch(j), system = str_eq(j->type, JOB_SYSTEM) || str_eq(j->type, JOB_SYSBATCH);
+    canonical_count(g);
     set_opt(&g->count, 1);
     affinities(&g->affinities);
     spreads(&g->spreads);
@@ -226,6 +228,7 @@ group(const void *ctx, const struct job *j, struct task_group *g)
         network(ctx, g->networks.v[i]);
     for (size_t i = 0; i < g->tasks.n; i++)
         task(ctx, j, g, g->tasks.v[i]);
+    canonical_blocks(ctx, j, g);
 }
 
 /* Empty and null are the same to Nomad: null it is, everywhere, so that they compare equal. */

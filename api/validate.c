@@ -9,6 +9,7 @@
 #include "api/operators.h"
 #include "api/plain.h"
 #include "api/terms.h"
+#include "api/validate_blocks.h"
 #include "api/validate_isolation.h"
 #include "api/validate_launch.h"
 #include "common/buf.h"
@@ -457,6 +458,7 @@ task(struct check *c, const struct task_group *g, const struct task *t,
     struct str_list found = {0};
     validate_isolation(c->ctx, t, &found);
     validate_launch(c->ctx, t, &c->load, &found);
+    validate_task_blocks(c->ctx, g, t, &found);
     for (size_t i = 0; i < found.n; i++)
         complain(c, "%s", found.v[i]);
     if (t->network) {
@@ -538,6 +540,11 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
         complain(c, "shutdown_delay is negative");
     if (g->max_run_duration.set && (!batch || g->max_run_duration.v <= 0))
         complain(c, "max_run_duration must be positive, and is for batch jobs");
+    struct str_list found = {0};
+    validate_group_blocks(c->ctx, c->job, g, &found);
+    validate_group_warnings(c->ctx, g, c->warnings);
+    for (size_t i = 0; i < found.n; i++)
+        complain(c, "%s", found.v[i]);
     struct launch_load of_job = c->load;
     launch_load_meta(&c->load, &g->meta);
     for (size_t i = 0; i < g->networks.n; i++)

@@ -237,9 +237,7 @@ apply_lost_after(struct apply *a, struct allocation *al)
 {
     const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
     al->job = NULL;
-    if (tg != NULL && tg->disconnect != NULL && tg->disconnect->lost_after.set)
-        return tg->disconnect->lost_after.v;
-    return tg != NULL && tg->max_client_disconnect.set ? tg->max_client_disconnect.v : 0;
+    return tg != NULL && tg->disconnect != NULL ? tg->disconnect->lost_after.v : 0;
 }
 
 void

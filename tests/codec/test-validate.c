@@ -301,7 +301,8 @@ launch_errors(struct job *j)
         ck_assert_msg(*(text) ? strstr(told, text) != NULL : !*told, "%s", told);                  \
     } while (0)
 
-/* What no node could start is not registered: its variables are counted as the client makes them. */
+/* What no node could start is not registered: its variables are counted as the client makes them.
+ */
 START_TEST(an_environment_that_no_launch_takes_is_refused)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -443,7 +444,8 @@ START_TEST(errors_are_collected)
          "driver is missing"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Mode\":\"cni/x\"}]}]}",
          "is not host, none or bridge"},
-        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Mode\":\"none\",\"ReservedPorts\":"
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"Mode\":\"none\","
+         "\"ReservedPorts\":"
          "[{\"Label\":\"a\",\"Value\":70}]}]}]}",
          "nothing can reach"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"ReservedPorts\":"
@@ -460,16 +462,91 @@ START_TEST(errors_are_collected)
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"DNS\":{"
          "\"Servers\":[\"ns.example\"]}}]}]}",
          "server \"ns.example\" is not an IP"},
-        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"DNS\":{\"Searches\":[\"a b\"]}}]}]}",
+        {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Networks\":[{\"DNS\":{\"Searches\":[\"a "
+         "b\"]}}]}]}",
          "\"a b\" of searches is not one word"},
         {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"like\"}]}", "unknown operator \"like\""},
-        {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"distinct_property\",\"LTarget\":\"${meta.r}\","
+        {"{\"ID\":\"j\",\"Constraints\":[{\"Operand\":\"distinct_property\",\"LTarget\":\"${meta.r}"
+         "\","
          "\"RTarget\":\"0\"}]}",
          "distinct_property allows at least 1"},
         {"{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Count\":60000}]}", "50000"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         refused(rows[i].json, rows[i].text);
+}
+END_TEST
+
+/* Nomad's rules hold for blocks that have no effect yet. */
+START_TEST(blocks_are_checked)
+{
+    static const struct {
+        const char *group, *task, *text;
+    } rows[] = {
+        {"\"Disconnect\":{\"LostAfter\":1,\"StopOnClientAfter\":1}", "", "exclude each other"},
+        {"\"Disconnect\":{\"Reconcile\":\"x\"}", "", "reconcile \"x\""},
+        {"\"Scaling\":{\"Min\":3,\"Max\":2}", "", "max is less than min"},
+        {"\"Count\":4,\"Scaling\":{\"Min\":1,\"Max\":2}", "", "count is more than max"},
+        {"\"Count\":1,\"Scaling\":{\"Min\":2,\"Max\":3}", "", "count is less than min"},
+        {"\"Volumes\":{\"v\":{\"Name\":\"v\",\"Type\":\"csi\",\"Source\":\"s\"}}", "",
+         "needs an access_mode"},
+        {"\"Volumes\":{\"v\":{\"Name\":\"v\",\"Type\":\"nfs\",\"Source\":\"s\"}}", "",
+         "is not host or csi"},
+        {"\"Services\":[{\"Provider\":\"x\"}]", "", "provider \"x\""},
+        {"\"Services\":[{\"Checks\":[{\"Type\":\"http\",\"Path\":\"/\"}]}]", "", "at least 1s"},
+        {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"grpc\"}]}]", "",
+         "needs provider \"consul\""},
+        {"", "\"Templates\":[{\"DestPath\":\"x\"}]", "one of source and data"},
+        {"", "\"Templates\":[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"local/../../x\"}]",
+         "leaves the directory"},
+        {"", "\"Templates\":[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"x\",\"Perms\":\"9\"}]",
+         "octal"},
+        {"", "\"Artifacts\":[{}]", "source is missing"},
+        {"", "\"VolumeMounts\":[{\"Volume\":\"v\",\"Destination\":\"/v\"}]", "no volume \"v\""},
+        {"", "\"Resources\":{\"Devices\":[{\"Name\":\"gpu\",\"Count\":0}]}",
+         "count must be at least 1"},
+        {"", "\"Resources\":{\"NUMA\":{\"Affinity\":\"require\"}}", "needs cores"},
+        {"", "\"Identities\":[{\"Name\":\"x\"}]", "aud is missing"},
+        {"", "\"CSIPluginConfig\":{\"ID\":\"x\",\"Type\":\"y\"}", "controller, node or monolith"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("row");
+        const char *g = rows[i].group, *t = rows[i].task;
+        refused(mem_printf(
+                    ctx,
+                    "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\"%s%s,\"Tasks\":[{\"Name\":\"t\","
+                    "\"Driver\":\"exec\"%s%s}]}]}",
+                    *g ? "," : "", g, *t ? "," : "", t),
+                rows[i].text);
+    }
+}
+END_TEST
+
+START_TEST(blocks_have_defaults)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(
+        ctx, "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Scaling\":{\"Min\":3,\"Max\":5},"
+             "\"MaxClientDisconnect\":1,\"Disconnect\":{},\"Services\":[{\"CheckRestart\":"
+             "{\"Limit\":2},\"Checks\":[{\"Type\":\"tcp\",\"Interval\":1000000000,\"Timeout\":"
+             "1000000000}]}],\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"exec\",\"Artifacts\":"
+             "[{\"GetterSource\":\"http://x/y/z\",\"GetterMode\":\"file\"}],\"Templates\":"
+             "[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"x\",\"ChangeMode\":\"signal\"}]}]}]}");
+    const struct task_group *g = j->task_groups.v[0];
+    const struct service *s = g->services.v[0];
+    ck_assert_int_eq(g->count.v, 3);
+    ck_assert_str_eq(g->disconnect->reconcile, "best_score");
+    ck_assert(g->disconnect->replace.v);
+    ck_assert_str_eq(s->name, "j-g");
+    ck_assert_str_eq(s->checks.v[0]->on_update, "require_healthy");
+    ck_assert_int_eq(s->checks.v[0]->check_restart->limit, 2);
+    ck_assert_int_eq(s->checks.v[0]->check_restart->grace.v, NS_PER_S);
+    ck_assert_str_eq(g->tasks.v[0]->artifacts.v[0]->relative_dest, "local/z");
+    ck_assert_str_eq(g->tasks.v[0]->templates.v[0]->change_signal, "SIGHUP");
+    struct str_list errors = {0}, warnings = {0};
+    job_validate(ctx, j, NULL, &errors, &warnings);
+    ck_assert_msg(errors.n == 0, "%s", job_errors_text(ctx, &errors));
+    ck_assert_uint_eq(warnings.n, 1);
 }
 END_TEST
 
@@ -493,7 +570,7 @@ END_TEST
 
 TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, empty_is_null,
            bounds, sealed_files, an_environment_that_no_launch_takes_is_refused,
-           ports_count_with_every_variable_that_they_make, a_launch_larger_than_the_message_is_refused,
-           many_groups, at_once_is_bounded, errors_are_collected,
-           an_id_is_as_long_as_the_pages_say,
-           names_and_cores_are_bounded_as_paddock_limits_says)
+           ports_count_with_every_variable_that_they_make,
+           a_launch_larger_than_the_message_is_refused, many_groups, at_once_is_bounded,
+           errors_are_collected, blocks_are_checked, blocks_have_defaults,
+           an_id_is_as_long_as_the_pages_say, names_and_cores_are_bounded_as_paddock_limits_says)

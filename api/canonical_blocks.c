@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/canonical_blocks.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+
+#define SECOND INT64_C(1000000000)
+
+static void
+set_str(const void *ctx, const char **s, const char *v)
+{
+    if (str_empty(*s))
+        *s = mem_strdup(ctx, v);
+}
+
+static void
+set_bool(struct opt_bool *o, bool v)
+{
+    if (!o->set)
+        *o = (struct opt_bool){true, v};
+}
+
+static void
+set_opt(struct opt_i64 *o, int64_t v)
+{
+    if (!o->set)
+        *o = (struct opt_i64){true, v};
+}
+
+/* --- services --- */
+
+/* What the service says for its checks; what a check says goes before. */
+static void
+check_restart(const void *ctx, struct service_check *c, const struct check_restart *of_service)
+{
+    struct check_restart *own = c->check_restart;
+    if (!own) {
+        own = c->check_restart = codec_clone(ctx, &type_check_restart, of_service);
+    } else if (of_service) {
+        if (own->limit <= 0)
+            own->limit = of_service->limit;
+        if (!own->grace.set)
+            own->grace = of_service->grace;
+        own->ignore_warnings = own->ignore_warnings || of_service->ignore_warnings;
+    }
+    if (own)
+        set_opt(&own->grace, SECOND);
+}
+
+static void
+connect(const void *ctx, struct consul_connect *c)
+{
+    if (c && c->gateway && c->gateway->proxy)
+        set_opt(&c->gateway->proxy->connect_timeout, 5 * SECOND);
+    struct sidecar_task *t = c ? c->sidecar_task : NULL;
+    if (!t)
+        return;
+    set_opt(&t->kill_timeout, 5 * SECOND);
+    if (!t->log_config)
+        t->log_config = mem_new(ctx, struct log_config);
+    set_opt(&t->log_config->max_files, 10);
+    set_opt(&t->log_config->max_file_size_mb, 10);
+    if (!t->resources)
+        t->resources = mem_new(ctx, struct resources);
+    set_opt(&t->resources->cores, 0);
+    set_opt(&t->resources->cpu, t->resources->cores.v > 0 ? 0 : 100);
+    set_opt(&t->resources->memory_mb, 300);
+}
+
+static void
+service(const void *ctx, struct service *s, const char *name)
+{
+    set_str(ctx, &s->name, name);
+    set_str(ctx, &s->address_mode, "auto");
+    set_str(ctx, &s->on_update, "require_healthy");
+    set_str(ctx, &s->provider, "consul");
+    set_str(ctx, &s->cluster, "default");
+    connect(ctx, s->connect);
+    if (s->weights) {
+        s->weights->passing = s->weights->passing > 0 ? s->weights->passing : 1;
+        s->weights->warning = s->weights->warning > 0 ? s->weights->warning : 1;
+    }
+    for (size_t i = 0; i < s->checks.n; i++) {
+        struct service_check *c = s->checks.v[i];
+        check_restart(ctx, c, s->check_restart);
+        set_str(ctx, &c->on_update, s->on_update);
+    }
+}
+
+/* --- task --- */
+
+static void
+artifact(const void *ctx, struct task_artifact *a)
+{
+    set_str(ctx, &a->getter_mode, "any");
+    set_bool(&a->getter_insecure, false);
+    if (!str_empty(a->relative_dest))
+        return;
+    const char *source = str_or(a->getter_source, ""), *slash = strrchr(source, '/');
+    a->relative_dest = str_eq(a->getter_mode, "file")
+                           ? mem_printf(ctx, "local/%s", slash ? slash + 1 : source)
+                           : mem_strdup(ctx, "local/");
+}
+
+static const char *
+upper(const void *ctx, const char *s)
+{
+    char *up = mem_strdup(ctx, s);
+    for (char *p = up; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+    return up;
+}
+
+static void template(const void *ctx, struct template *t)
+{
+    set_str(ctx, &t->change_mode, "restart");
+    if (!str_empty(t->change_signal))
+        t->change_signal = upper(ctx, t->change_signal);
+    else if (str_eq(t->change_mode, "signal"))
+        t->change_signal = mem_strdup(ctx, "SIGHUP");
+    set_bool(&t->once, false);
+    set_opt(&t->splay, 5 * SECOND);
+    set_str(ctx, &t->perms, "0644");
+    set_str(ctx, &t->left_delim, "{{");
+    set_str(ctx, &t->right_delim, "}}");
+    set_bool(&t->envvars, false);
+    set_bool(&t->err_missing_key, false);
+    set_opt(&t->vault_grace, 0);
+    if (t->change_script) {
+        set_opt(&t->change_script->timeout, 5 * SECOND);
+        set_bool(&t->change_script->fail_on_error, false);
+        set_bool(&t->change_script->run_on_first_render, false);
+    }
+}
+
+static void
+vault(const void *ctx, struct vault *v)
+{
+    set_bool(&v->env, true);
+    set_bool(&v->disable_file, false);
+    set_str(ctx, &v->cluster, "default");
+    set_str(ctx, &v->change_mode, "restart");
+    set_str(ctx, &v->change_signal, "SIGHUP");
+    set_bool(&v->allow_token_expiration, false);
+}
+
+static void
+devices(struct resources *r, const void *ctx)
+{
+    for (size_t i = 0; i < r->devices.n; i++) {
+        struct requested_device *d = r->devices.v[i];
+        set_opt(&d->count, 1);
+        for (size_t k = 0; k < d->affinities.n; k++)
+            set_opt(&d->affinities.v[k]->weight, 50);
+    }
+    if (r->numa)
+        set_str(ctx, &r->numa->affinity, "none");
+}
+
+static void
+task(const void *ctx, const struct job *j, const struct task_group *g, struct task *t)
+{
+    for (size_t i = 0; i < t->services.n; i++)
+        service(ctx, t->services.v[i], mem_printf(ctx, "%s-%s-%s", j->name, g->name, t->name));
+    for (size_t i = 0; i < t->artifacts.n; i++)
+        artifact(ctx, t->artifacts.v[i]);
+    for (size_t i = 0; i < t->templates.n; i++)
+        template(ctx, t->templates.v[i]);
+    for (size_t i = 0; i < t->volume_mounts.n; i++) {
+        set_bool(&t->volume_mounts.v[i]->read_only, false);
+        set_str(ctx, &t->volume_mounts.v[i]->propagation_mode, "private");
+    }
+    if (t->vault)
+        vault(ctx, t->vault);
+    if (t->consul)
+        set_str(ctx, &t->consul->cluster, "default");
+    if (t->csi_plugin_config) {
+        struct task_csi_plugin_config *c = t->csi_plugin_config;
+        set_str(ctx, &c->mount_dir, "/csi");
+        set_str(ctx, &c->stage_publish_base_dir, "/local/csi");
+        c->health_timeout = c->health_timeout ? c->health_timeout : 30 * SECOND;
+    }
+    devices(t->resources, ctx);
+}
+
+/* --- group --- */
+
+void
+canonical_count(struct task_group *g)
+{
+    if (g->scaling && g->scaling->min.set)
+        set_opt(&g->count, g->scaling->min.v);
+}
+
+void
+canonical_blocks(const void *ctx, const struct job *j, struct task_group *g)
+{
+    if (g->scaling) {
+        set_bool(&g->scaling->enabled, true);
+        set_opt(&g->scaling->min, g->count.v);
+        set_str(ctx, &g->scaling->type, "horizontal");
+    }
+    if (g->consul)
+        set_str(ctx, &g->consul->cluster, "default");
+    if (g->disconnect) {
+        set_bool(&g->disconnect->replace, true);
+        set_str(ctx, &g->disconnect->reconcile, "best_score");
+    }
+    for (size_t i = 0; i < g->services.n; i++)
+        service(ctx, g->services.v[i], mem_printf(ctx, "%s-%s", j->name, g->name));
+    for (size_t i = 0; i < g->tasks.n; i++)
+        task(ctx, j, g, g->tasks.v[i]);
+}

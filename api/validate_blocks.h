@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules of blocks that a group or a task may have besides what it runs: Nomad's, whether the block has
+ * an effect here yet or not.
+ */
+#ifndef PADDOCK_API_VALIDATE_BLOCKS_H
+#define PADDOCK_API_VALIDATE_BLOCKS_H
+
+#include "api/api.h"
+
+/* Each appends one text per problem to *errors, owned by ctx. The job is canonical. */
+void validate_group_blocks(const void *ctx, const struct job *j, const struct task_group *g,
+                           struct str_list *errors);
+void validate_task_blocks(const void *ctx, const struct task_group *g, const struct task *t,
+                          struct str_list *errors);
+
+/* What is accepted and ignored. */
+void validate_group_warnings(const void *ctx, const struct task_group *g, struct str_list *warnings);
+
+#endif
