@@ -14,6 +14,7 @@
 
 #include "cli/limits.h"
 #include "common/fd.h"
+#include "common/num.h"
 #include "jobspec/jobspec.h"
 
 extern char **environ;
@@ -220,6 +221,7 @@ parse_text(struct cmd *c, const struct jobfile_opts *o, struct jobspec_input *in
     in->vars = &args;
     in->lenient = !o->strict;
     in->fs = &fs;
+    in->random = rand_bytes;
     env_vars(c, &env);
     if (load_var_files(c, &o->var_files, in, vars))
         return -1;

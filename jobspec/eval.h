@@ -37,6 +37,7 @@ struct hcl_eval {
     struct hcl_local *locals;
     size_t n_locals;
     const struct jobspec_fs *fs;
+    void (*random)(void *p, size_t n); /* NULL: none is at hand */
     struct value *item; /* EX_ITEM */
     size_t steps_left;
     size_t bytes_left;

@@ -303,6 +303,7 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
     struct hcl_eval ev;
     ev_init(&ev, ctx, &sink, 0);
     ev.fs = in->fs;
+    ev.random = in->random;
     ok = vars_load(&ev, body, in) && ok;
     if (b == NULL || (!ok && ev.exhausted))
         return -ERR_INVALID;

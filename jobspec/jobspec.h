@@ -44,6 +44,7 @@ struct jobspec_input {
     const struct str_list *vars; /* -var: "name=value"; may be NULL */
     bool lenient;                /* -hcl2-strict=false: undeclared variables are no error */
     const struct jobspec_fs *fs; /* may be NULL */
+    void (*random)(void *p, size_t n); /* for uuidv4(), which is refused without */
 };
 
 /* 0, or -ERR_INVALID / -ERR_LIMIT with diagnostics. Source texts must live as long as ctx. */

@@ -239,7 +239,7 @@ parse_work(void *arg)
     struct hcl_diags d = HCL_DIAGS_INIT;
     struct jobspec_file vars = {.name = "variables.hcl", .s = r->variables};
     struct jobspec_input in = {.name = "input.hcl", .s = r->job_hcl, .n = strlen(r->job_hcl),
-                               .lenient = true};
+                               .lenient = true, .random = rand_bytes};
     if (!str_empty(r->variables)) {
         vars.n = strlen(r->variables);
         in.var_files = &vars;

@@ -10,8 +10,8 @@
 #include "common/mem.h"
 
 static const struct func *const tables[] = {
-    func_numeric, func_string, func_regex,   func_collection, func_set, func_encoding,
-    func_date,    func_digest, func_network, func_file,       func_type};
+    func_numeric, func_string, func_regex, func_collection, func_set,  func_encoding,
+    func_date,    func_digest, func_yaml,  func_network,    func_file, func_type};
 
 static const struct func *
 lookup(const char *name)
@@ -26,8 +26,7 @@ lookup(const char *name)
 static struct value *
 unknown(struct hcl_eval *ev, const struct expr *e)
 {
-    static const char *const left_out[] = {"bcrypt",     "rsadecrypt", "uuidv4",
-                                           "yamldecode", "yamlencode", NULL};
+    static const char *const left_out[] = {"bcrypt", "yamldecode", NULL};
     for (size_t i = 0; left_out[i] != NULL; i++) {
         if (strcmp(left_out[i], e->name) != 0)
             continue;

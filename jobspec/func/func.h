@@ -34,6 +34,7 @@ extern const struct func func_set[];
 extern const struct func func_encoding[];
 extern const struct func func_date[];
 extern const struct func func_digest[];
+extern const struct func func_yaml[];
 extern const struct func func_network[];
 extern const struct func func_file[];
 extern const struct func func_type[];

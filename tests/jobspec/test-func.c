@@ -67,13 +67,15 @@ static const struct help_row strings[] = {
     {"regex_replace(\"key=val\", \"(?P<k>\\\\w+)=(\\\\w+)\", \"${k}:$2\")", "\"key:val\""},
     {"regex_replace(\"key=val\", \"(?P<k>\\\\w+)=(\\\\w+)\", \"$${k}:$2\")", "\"key:val\""},
     {"regex_replace(\"aXbX\", \"(a)?X\", \"[$1]\")", "\"[a]b[]\""},
-    {"strlen(regex_replace(join(\"\", [for i in range(1000) : \"ab\"]), \"a\", \"ccccc\"))", "6000"},
+    {"strlen(regex_replace(join(\"\", [for i in range(1000) : \"ab\"]), \"a\", \"ccccc\"))",
+     "6000"},
     {"regex_replace(\"a\", \"(\", \"x\")",
      "!Invalid function argument; regex_replace: regexp '(' at offset 1"},
     {"regex_replace(\"ab\", \"(?=b)\", \"x\")",
      "!Invalid function argument; regex_replace: regexp '(?=b)' uses a back-reference, lookaround"},
     {"regex_replace(\"aa\", \"(a)\\\\1\", \"x\")",
-     "!Invalid function argument; regex_replace: regexp '(a)\\1' uses a back-reference, lookaround"},
+     "!Invalid function argument; regex_replace: regexp '(a)\\1' uses a back-reference, "
+     "lookaround"},
     {"regex_replace(\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\", \"^(a+)+$\", \"x\")",
      "!Invalid function argument"},
     {"reverse(\"abc\")", "\"cba\""},
@@ -229,18 +231,66 @@ START_TEST(test_others)
 END_TEST
 
 /* Each function that the language has is called by a row above. */
+/* A key of 768 bits, made for this test, and "hello" for it. */
+#define KEY                                                                                        \
+    "-----BEGIN RSA PRIVATE KEY-----\\nMIIBzQIBAAJhANjyv2AGvEOuHEgwiM2SF9i6cBsgTtazvAwGaO"         \
+    "2g+h+yVJ5SNQ8N\\nbIHApSCfGxOCSYUx7g2ih1WPHNrR8U9QrL/syKDgnqdfziLahzBRuUCRFq1IVLoZ\\n"         \
+    "ryYofxGnKuytfwIDAQABAmEAopbqzjC+D4sBLykQneALdyXitrGz5Dy3hduX799h\\nFTg1KqI5mZpZ47RZD"         \
+    "OWxCSHuTmG5n77b/D9d97TKyNy0xWCiKYAkPNX9ZbSLS/CM\\nXx5b1/rMd5f+w6txPnq51bmhAjEA7MXSVw"         \
+    "n/MUBLrocUmaiBESq9BK/3mbSW6AZ0\\n4u3LodKsjtODrXqYfWwb9oyn6P9rAjEA6pDNQJcYOy6i2i0eenM"         \
+    "U4l8vBVFK2xQX\\n6rJ1VKV+1RT2ZaP5S6T0nXdU8I09cLM9AjEAoD8Gq9fdOjUcw6MyowhzSe4V/Y0m\\n0"         \
+    "4VwuNpd05RDRGN0XDn1Hb0iZYh8qHHr1nq/AjEA1oIXgjLrEOxEN5u9XKOzfJUp\\nLga6mwCUIqiSzhcOlx"         \
+    "S1hBvhVoECxqIjhlzTzCXNAjEA1+3wC/YCcvLf8Kj/mPl6\\nfcS2rnFPHRHefEd1IN+OenSxns/Km6lJsOU"         \
+    "NrzzYkWoL\\n-----END RSA PRIVATE KEY-----\\n"
+#define SECRET                                                                                     \
+    "MFTbUEI67fQtha4GQ/cCbLnBR8z3dr2H2kMcgf0b6DyALSjipZmocNLmh0amSu+Ym+fZxdOQK8n34u20VzSh"         \
+    "jKFOtnip7sRSd4x9SGBxzDlREBRRA4RmJNkd5AvqUjwo"
+
+/* As Nomad 2.0 writes them. */
+static const struct help_row yaml[] = {
+    {"yamlencode({b = [1, \"two\", true, null, 1.5], a = {e = {f = []}}, g = {}})",
+     "\"\\\"a\\\":\\n  \\\"e\\\":\\n    \\\"f\\\": []\\n\\\"b\\\":\\n- 1\\n- \\\"two\\\"\\n- "
+     "true\\n- null\\n- 1.5\\n"
+     "\\\"g\\\": {}\\n\""},
+    {"yamlencode([[1, 2], {a = 1, b = 2}])",
+     "\"- - 1\\n  - 2\\n- \\\"a\\\": 1\\n  \\\"b\\\": 2\\n\""},
+    {"yamlencode(\"a\\nb\")", "\"|-\\n  a\\n  b\\n\""},
+    {"yamlencode({k = \"\\na\\n\\n\"})", "\"\\\"k\\\": |2+\\n\\n  a\\n\\n\""},
+    {"yamlencode([\"a \\nb\", \"\\u0007\\t\"])",
+     "\"- \\\"a \\\\nb\\\"\\n- \\\"\\\\a\\\\t\\\"\\n\""},
+    {"yamlencode(null)", "\"null\\n...\\n\""},
+    {"yamlencode(1e30)", "\"1000000000000000000000000000000\\n...\\n\""},
+    {"yamlencode(0.0000001)", "\"0.0000001\\n...\\n\""},
+    {"yamlencode(join(\" \", [for i in range(40) : \"${i}\"]))",
+     "\"\\\"0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30\\n  "
+     "31 32 33 34 35 36 "
+     "37 38 39\\\"\\n\""},
+    {"rsadecrypt(\"" SECRET "\", \"" KEY "\")", "\"hello\""},
+    {"rsadecrypt(\"AAAA\", \"" KEY "\")", "!Invalid function argument"},
+    {"rsadecrypt(\"" SECRET "\", \"none\")",
+     "!Invalid function argument; rsadecrypt: this is no private RSA key"},
+    {"uuidv4()", "!Function not available"},
+};
+
+START_TEST(test_yaml_and_keys)
+{
+    help_check(yaml, ARRAY_LEN(yaml));
+}
+END_TEST
+
 START_TEST(all_are_tested)
 {
     static const struct func *const tables[] = {
-        func_numeric,  func_string, func_regex,  func_collection, func_set,
-        func_encoding, func_date,   func_digest, func_network,    func_type};
+        func_numeric, func_string, func_regex,   func_collection, func_set, func_encoding,
+        func_date,    func_digest, func_network, func_type,       func_yaml};
     static const struct {
         const struct help_row *v;
         size_t n;
     } rows[] = {{numeric, ARRAY_LEN(numeric)},
                 {strings, ARRAY_LEN(strings)},
                 {collections, ARRAY_LEN(collections)},
-                {others, ARRAY_LEN(others)}};
+                {others, ARRAY_LEN(others)},
+                {yaml, ARRAY_LEN(yaml)}};
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         for (const struct func *f = tables[t]; f->name != NULL; f++) {
             char call[40];
@@ -309,5 +359,23 @@ START_TEST(files)
 }
 END_TEST
 
-TEST_SUITE("functions", test_numeric, test_strings, test_collections, test_others, all_are_tested,
-           files)
+static void
+seven(void *p, size_t n)
+{
+    memset(p, 7, n);
+}
+
+START_TEST(chance_is_the_callers)
+{
+    static const char lines[] = "job \"j\" {\n meta { u = uuidv4() }\n}";
+    auto_mem void *ctx = mem_ctx("test");
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct jobspec_input in = {.name = "j", .s = lines, .n = sizeof(lines) - 1, .random = seven};
+    struct job *job;
+    ck_assert_msg(jobspec_parse(ctx, &in, &job, &d) == 0, "%s", hcl_diags_text(ctx, &d, true));
+    ck_assert_str_eq(job->meta.v[0].v, "07070707-0707-4707-8707-070707070707");
+}
+END_TEST
+
+TEST_SUITE("functions", test_numeric, test_strings, test_collections, test_others,
+           test_yaml_and_keys, chance_is_the_callers, all_are_tested, files)
