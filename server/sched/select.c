@@ -134,6 +134,7 @@ select_new(const void *ctx, struct sched_view *v, const struct job *job,
     s->view = v;
     s->t = t;
     s->job = job;
+    s->empty_first = v->config && str_eq(v->config->scheduler_algorithm, "spread");
     s->rng = rng;
     s->tie_seed = rng_u64(rng);
     s->rx = regexes_new(s);
@@ -293,12 +294,6 @@ in_list(const char *id, const char *const *l, size_t n)
     return false;
 }
 
-static bool
-spreads(const struct select *s)
-{
-    return s->view->config && str_eq(s->view->config->scheduler_algorithm, "spread");
-}
-
 static double
 clamp18(double x)
 {
@@ -378,7 +373,7 @@ double
 row_score_exact(const struct select *s, const struct group *g, uint32_t row,
                 const struct select_req *req, struct score_parts *parts)
 {
-    parts->binpack = fit_exact(s, g, row, spreads(s));
+    parts->binpack = fit_exact(s, g, row, s->empty_first);
     double score = row_score(s, g, row, req, parts);
     if (parts->preemption == 0)
         return score;
@@ -389,9 +384,7 @@ row_score_exact(const struct select *s, const struct group *g, uint32_t row,
 static double
 fit(const struct select *s, const struct group *g, uint32_t row)
 {
-    bool spread = spreads(s);
-
-    return g->exact ? fit_exact(s, g, row, spread) : fit_fast(s, g, row, spread);
+    return g->exact ? fit_exact(s, g, row, s->empty_first) : fit_fast(s, g, row, s->empty_first);
 }
 
 /* A candidate for the row; false when it has no room. */

@@ -78,6 +78,7 @@ struct distinct {
 struct select {
     struct sched_view *view;
     const struct job *job;
+    bool empty_first; /* the algorithm "spread" */
     struct rng *rng;
     uint64_t tie_seed;
     struct regexes *rx;
