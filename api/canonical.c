@@ -356,6 +356,8 @@ job_canonicalize(const void *ctx, struct job *j)
         list_add(ctx, j->datacenters, mem_strdup(ctx, "*"));
     affinities(&j->affinities);
     spreads(&j->spreads);
+    codec_defaults(ctx, &type_periodic_config, j->periodic);
+    codec_defaults(ctx, &type_parameterized_job_config, j->parameterized_job);
     for (size_t i = 0; i < j->task_groups.n; i++)
         group(ctx, j, j->task_groups.v[i]);
     job_update(ctx, j);

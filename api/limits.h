@@ -34,6 +34,8 @@ enum {
     JOB_WORD_MAX = 131071,           /* bytes of an argument, or of a variable with its name */
     JOB_SECRETS_MIB_MAX = 1024,      /* MiB of the secrets of a task */
     JOB_LOG_FILES_MAX = 10000,       /* log files of a stream of a task */
+    JOB_CRONS_MAX = 64,              /* expressions of a periodic block */
+    JOB_CRON_MAX = 1024,             /* bytes of one */
     JOB_ERRORS_MAX = 100,            /* errors that a validation reports */
     JOB_ERRORS_TEXT_MAX = 256 << 10, /* bytes of their text */
 };

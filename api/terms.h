@@ -30,6 +30,9 @@
 #define JOB_STATUS_RUNNING "running"
 #define JOB_STATUS_DEAD "dead"
 
+#define PERIODIC_INFIX "/periodic-" /* of a child's id: the seconds follow */
+#define DISPATCH_INFIX "/dispatch-"
+
 #define ALLOC_DESIRED_RUN "run"
 #define ALLOC_DESIRED_STOP "stop"
 #define ALLOC_DESIRED_EVICT "evict"
@@ -183,6 +186,28 @@ alloc_ran_successfully(const struct allocation *a)
             return false;
     }
     return true;
+}
+
+/* Runs nothing itself: it is dispatched, with a payload and meta. What was dispatched is none. */
+static inline bool
+job_parameterized(const struct job *j)
+{
+    return j->parameterized_job != NULL && !j->dispatched;
+}
+
+/* Children of it are launched when they are due. */
+static inline bool
+job_periodic_active(const struct job *j)
+{
+    return j->periodic != NULL && (!j->periodic->enabled.set || j->periodic->enabled.v) && !j->stop &&
+           !job_parameterized(j);
+}
+
+/* It is no work itself, but its children are: nothing of it is evaluated. */
+static inline bool
+job_is_parent(const struct job *j)
+{
+    return j->periodic != NULL || job_parameterized(j);
 }
 
 /* Those of the name; NULL: there is none, or no job or group. */

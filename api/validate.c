@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/children.h"
 #include "api/limits.h"
 #include "api/operators.h"
 #include "api/plain.h"
@@ -628,6 +629,7 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
     }
     durations(&c, &type_job, job);
     launch_load_meta(&c.load, &job->meta);
+    children_validate(ctx, job, errors, warnings);
     int64_t total = 0, max = limits && limits->max_count ? limits->max_count : 50000;
     for (size_t i = 0; i < job->task_groups.n; i++) {
         const struct task_group *g = job->task_groups.v[i];

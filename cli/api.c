@@ -237,14 +237,21 @@ api_find(struct cmd *c, const char *what, const char *path, const struct type *t
 enum api_found
 api_find_job(struct cmd *c, const char *prefix, struct job_list_stub **ret)
 {
+    return api_find_job_of(c, prefix, NULL, "", ret);
+}
+
+enum api_found
+api_find_job_of(struct cmd *c, const char *prefix, const char *filter, const char *kind,
+                struct job_list_stub **ret)
+{
     struct err e = ERR_INIT;
     struct job_list_stub_list l;
     if (str_empty(prefix)) { /* what a script's unset variable leaves */
         cmd_fail(c, "The job's id is empty.");
         return API_FAILED;
     }
-    if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, NULL), &type_job_list_stub, &l,
-                 NULL, &e)) {
+    if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, "filter", filter, NULL),
+                 &type_job_list_stub, &l, NULL, &e)) {
         cmd_fail(c, "Error querying job prefix \"%s\": %s", prefix, e.text);
         return API_FAILED;
     }
@@ -255,7 +262,7 @@ api_find_job(struct cmd *c, const char *prefix, struct job_list_stub **ret)
         }
     }
     if (l.n == 0) {
-        cmd_fail(c, "No job(s) with prefix or ID \"%s\" found", prefix);
+        cmd_fail(c, "No %sjob(s) with prefix or ID \"%s\" found", kind, prefix);
         return API_NONE;
     }
     cmd_warn(c, "Prefix matched multiple jobs\n");

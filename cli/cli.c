@@ -309,7 +309,7 @@ of_nomad(const char *name)
 {
     static const char *const names[] = {
         "acl", "action", "check", "client-config", "config", "debug",
-        "eval delete", "fmt", "job action", "job dispatch", "job periodic",
+        "eval delete", "fmt", "job action",
         "job scale", "job scaling-events", "job tag", "license", "login",
         "monitor", "namespace", "node identity", "node intro", "node pool", "operator autopilot",
         "operator client-state", "operator debug", "operator gossip", "operator raft", "operator root",

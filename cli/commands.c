@@ -53,6 +53,9 @@ const struct command commands[] = {
      "Lists the allocations of a job, newest first.", cmd_job_allocs, NULL, false},
     {"job deployments", "[options] <job>", "List the deployments of a job",
      "Lists the deployments of a job, newest first.", cmd_job_deployments, NULL, false},
+    {"job dispatch", "[options] <job> [input]", "Dispatch an instance of a parameterized job",
+     "Makes a job of a parameterized one. The input is its payload: the name of a file, or \"-\" for "
+     "standard input. The evaluation is watched until it ends.", cmd_job_dispatch, NULL, false},
     {"job eval", "[options] <job>", "Evaluate a job anew",
      "Makes an evaluation of the job, which places what is missing. It is watched until it ends.",
      cmd_job_eval, NULL, false},
@@ -66,6 +69,10 @@ const struct command commands[] = {
      "that exists is left alone.", cmd_job_init, NULL, false},
     {"job inspect", "[options] <job>", "Print a job as the servers have it",
      "Prints the job as the API has it, as JSON.", cmd_job_inspect, NULL, false},
+    {"job periodic", "", "Interact with periodic jobs", NULL, NULL, NULL, false},
+    {"job periodic force", "[options] <job>", "Launch a periodic job now",
+     "Launches an instance of a periodic job, whenever it is due and whatever runs of it. The "
+     "evaluation is watched until it ends.", cmd_job_periodic_force, NULL, false},
     {"job plan", "[options] <path>", "Show what running a job file would change",
      PATH_HELP "Nothing is submitted. Exit code 0: nothing would be created or destroyed, 1: "
      "something would, 255: an error.", cmd_job_plan, NULL, false},

@@ -18,6 +18,7 @@ enum {
     JOBFILE_MAX = 4 << 20,       /* bytes of a job file */
     JOBFILE_GLOB_MAX = 10000,    /* files that fileset() finds */
     JOBFILE_GLOB_DEPTH_MAX = 32, /* directories it goes down */
+    DISPATCH_INPUT_MAX = 1 << 20, /* bytes of the input of job dispatch; the servers take fewer */
     COMPLETE_IDS_MAX = 100,      /* identifiers that completion asks for */
     COMPLETE_LINE_MAX = 64 << 10, /* bytes of a command line that is completed */
     COMPLETE_WORDS_MAX = 256,    /* words of it */

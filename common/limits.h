@@ -26,6 +26,10 @@ enum {
     REGEX_DEPTH_MAX = 5000,   /* nesting of one match */
     REGEX_HEAP_KIB = 4096,    /* KiB of memory of one match */
 
+    /* --- time zones --- */
+    ZONE_BYTES_MAX = 64 << 10, /* bytes of the file of one */
+    ZONE_NAME_MAX = 128,       /* bytes of the name of one */
+
     /* --- removal of directories --- */
     REMOVE_LEVELS = 64,          /* directories open at once while a tree is removed */
     REMOVE_PASSES_MAX = 1 << 16, /* times a directory is read again while it is removed */

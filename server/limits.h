@@ -32,7 +32,12 @@ enum {
     LIST_PART_NS = 10 * 1000 * 1000, /* ns of work for a part of a list */
     PAGE_TOKEN_MAX = 2200,        /* bytes of a next_token */
 
+    DISPATCH_PAYLOAD_MAX = 16 << 10, /* bytes of the payload of a dispatch */
+    DISPATCH_ID_MAX = 900,           /* bytes of the id of its job and of its prefix, together */
+
     /* --- server: scheduling --- */
+    PERIODIC_LATE_MAX_S = 60, /* seconds; of times missed before them a periodic job makes up for the last */
+    PERIODIC_TURN = 64,       /* launches before others have their turn */
     WORKERS_MAX = 64,        /* scheduling threads */
     WORKERS_QUEUE_MAX = 256, /* evaluations that wait for one */
     PLAN_CORES_MAX = 1024,   /* cores of a node */

@@ -222,6 +222,33 @@ job_evaluate(struct ask *a)
     ask_call(a, RPC_JOB_EVALUATE, r, NULL);
 }
 
+static void
+job_dispatch(struct ask *a)
+{
+    struct job_dispatch_request *r = ask_body(a, &type_job_dispatch_request, false);
+    if (!r)
+        return;
+    if (!str_empty(r->job_id) && !str_eq(r->job_id, a->id)) {
+        ask_fail(a, 400, "Job ID does not match");
+        return;
+    }
+    r->job_id = a->id;
+    r->idempotency_token = http_query(a->req, "idempotency_token");
+    ask_call(a, RPC_JOB_DISPATCH, r, NULL);
+}
+
+/* The body is the payload. */
+static void
+job_dispatch_payload(struct ask *a)
+{
+    struct job_dispatch_request r = {
+        .job_id = a->id,
+        .payload = {(uint8_t *)(uintptr_t)a->req->body, a->req->body_len},
+        .idempotency_token = http_query(a->req, "idempotency_token"),
+    };
+    ask_call(a, RPC_JOB_DISPATCH, &r, NULL);
+}
+
 /* A file may take HCL_STEPS_MAX steps: not on the loop thread, and not on all of the others. */
 struct parse {
     struct ask *a;
@@ -392,6 +419,8 @@ const struct route routes_job[] = {
     {VERB_WRITE, "/v1/validate/job", NULL, job_validate_route, 0},
     {VERB_WRITE, "/v1/job/", "/plan", job_plan, 0},
     {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate, 0},
+    {VERB_WRITE, "/v1/job/", "/dispatch", job_dispatch, 0},
+    {VERB_WRITE, "/v1/job/", "/dispatch/payload", job_dispatch_payload, 0},
     {VERB_GET, "/v1/job/", "/versions", job_versions, 0},
     {VERB_WRITE, "/v1/job/", "", job_update, 0},
     {VERB_DELETE, "/v1/job/", "", job_delete, RPC_JOB_DEREGISTER},

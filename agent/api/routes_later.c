@@ -15,9 +15,6 @@ static const struct {
 } rows[] = {
     /* jobs */
     {VERB_ANY, "/v1/jobs/statuses", NULL, "the statuses of many jobs at once"},
-    {VERB_ANY, "/v1/job/", "/periodic/force", "forcing a periodic job"},
-    {VERB_ANY, "/v1/job/", "/dispatch", "dispatching a parameterized job"},
-    {VERB_ANY, "/v1/job/", "/dispatch/payload", "the payload of a dispatched job"},
     {VERB_ANY, "/v1/job/", "/scale", "scaling a job"},
     {VERB_ANY, "/v1/job/", "/services", "service discovery"},
     {VERB_ANY, "/v1/job/", "/actions", "actions of a job"},

@@ -4,8 +4,10 @@
  */
 #include <unistd.h>
 
+#include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
+#include "cli/job/job.h"
 #include "cli/monitor.h"
 
 /* --- stop --- */
@@ -141,10 +143,12 @@ cmd_job_start(struct cmd *c)
         !ret)
         return cmd_fail(c, "Error starting job \"%s\": %s", j->id, e.text);
     const struct job_register_response *r = ret;
-    if (!detach && !str_empty(r->eval_id))
+    if (!detach && !job_is_parent(j))
         return monitor_eval(c, r->eval_id, verbose);
     cmd_say(c, "Job start successful");
-    if (!str_empty(r->eval_id))
+    if (!job_is_parent(j))
         cmd_say(c, "Evaluation ID: %s", r->eval_id);
+    else if (!job_parameterized(j))
+        job_say_next_launch(c, j);
     return 0;
 }

@@ -179,6 +179,17 @@ print_dry_run(struct cmd *c, const struct job *j, const struct job_plan_response
     monitor_print_failed(c, &r->failed_tg_allocs, verbose, "  ");
 }
 
+static void
+print_launch(struct cmd *c, const struct job *j)
+{
+    struct err e = ERR_INIT;
+    const char *next;
+    if (job_next_launch(c, j, &next, &e) < 0)
+        cmd_say(c, "- Invalid time zone: %s", e.text);
+    else
+        cmd_say(c, "- If submitted now, next periodic launch would be at %s.", next);
+}
+
 static int
 exit_code(const struct job_plan_response *r)
 {
@@ -267,6 +278,8 @@ cmd_job_plan(struct cmd *c)
     if (diff && r->diff)
         job_print_diff(c, r->diff, verbose);
     print_dry_run(c, f.job, r, verbose);
+    if (r->next_periodic_launch != 0 && !job_parameterized(f.job))
+        print_launch(c, f.job);
     print_preemptions(c, r->annotations);
     if (r->explanation != NULL) {
         cmd_heading(c, "Placement Explanation");

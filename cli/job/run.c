@@ -10,6 +10,7 @@
 #include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
+#include "cli/job/job.h"
 #include "cli/jobfile.h"
 #include "cli/monitor.h"
 #include "common/fd.h"
@@ -79,8 +80,10 @@ submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
         return cmd_fail(c, "Error submitting job: the agent answered null");
     if (!str_empty(r->warnings))
         cmd_say(c, "Job Warnings:\n%s\n", r->warnings);
-    if (str_empty(r->eval_id)) {
+    if (job_is_parent(f->job)) {
         cmd_say(c, "Job registration successful");
+        if (!job_parameterized(f->job))
+            job_say_next_launch(c, f->job);
         return 0;
     }
     if (o->detach) {

@@ -8,6 +8,7 @@
 #include "cli/api.h"
 #include "cli/deployments.h"
 #include "cli/format.h"
+#include "cli/job/job.h"
 #include "cli/monitor.h"
 #include "cli/views.h"
 
@@ -119,8 +120,22 @@ list_jobs(struct cmd *c, const struct status_opts *o)
 /* --- one --- */
 
 static void
-print_summary(struct cmd *c, const char *id)
+print_children_summary(struct cmd *c, const struct job *j, const struct job_children_summary *s)
 {
+    struct table t;
+    if (!s || !job_is_parent(j))
+        return;
+    cmd_heading(c, job_parameterized(j) ? "Parameterized Job Summary" : "Children Job Summary");
+    table_init(&t, c, 3);
+    table_row(&t, "Pending", "Running", "Dead");
+    table_row(&t, fmt_i64(c, s->pending), fmt_i64(c, s->running), fmt_i64(c, s->dead));
+    table_print(&t);
+}
+
+static void
+print_summary(struct cmd *c, const struct job *j)
+{
+    const char *id = j->id;
     void *ret = NULL;
     struct err e = ERR_INIT;
     if (api_get(c, api_target(c, "/v1/job/%/summary", id, NULL), &type_job_summary, &ret, NULL,
@@ -129,6 +144,9 @@ print_summary(struct cmd *c, const char *id)
         return;
     }
     const struct job_summary *s = ret;
+    print_children_summary(c, j, s->children);
+    if (job_is_parent(j))
+        return;
     struct table t;
     cmd_heading(c, "Summary");
     table_init(&t, c, 8);
@@ -235,10 +253,53 @@ print_job_head(struct cmd *c, const struct job *j)
     table_row(&t, "Node Pool", j->node_pool);
     table_row(&t, "Status", status_text(c, j->status, j->stop));
     table_row(&t, "Periodic", fmt_bool(j->periodic != NULL));
-    table_row(&t, "Parameterized", fmt_bool(j->parameterized_job != NULL));
+    table_row(&t, "Parameterized", fmt_bool(job_parameterized(j)));
+    if (!str_empty(j->dispatch_idempotency_token))
+        table_row(&t, "Idempotency Token", j->dispatch_idempotency_token);
+    if (j->periodic && !job_parameterized(j)) {
+        struct err e = ERR_INIT;
+        const char *next = "none (job stopped)";
+        if (j->stop || job_next_launch(c, j, &next, &e) == 0)
+            table_row(&t, "Next Periodic Launch", next);
+    }
     if (!str_empty(j->status_description))
         table_row(&t, "Status Description", j->status_description);
     table_print_kv(&t);
+}
+
+static int
+show_parent(struct cmd *c, const struct job *j)
+{
+    bool dispatched = job_parameterized(j);
+    const struct parameterized_job_config *p = j->parameterized_job;
+    struct job_list_stub_list l;
+    struct err e = ERR_INIT;
+    struct table t;
+    if (dispatched) {
+        cmd_heading(c, "Parameterized Job");
+        table_init(&t, c, 2);
+        table_row(&t, "Payload", p->payload);
+        table_row(&t, "Required Metadata", fmt_join(c, &p->meta_required, ", "));
+        table_row(&t, "Optional Metadata", fmt_join(c, &p->meta_optional, ", "));
+        table_print_kv(&t);
+    }
+    print_summary(c, j);
+    const char *prefix = mem_printf(c, "%s%s", j->id, dispatched ? DISPATCH_INFIX : PERIODIC_INFIX);
+    if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, NULL), &type_job_list_stub, &l, NULL, &e))
+        return cmd_fail(c, "Error querying job: %s", e.text);
+    if (l.n == 0) {
+        cmd_say(c, "\nNo %s found",
+                dispatched ? "dispatched instances of parameterized job" : "instances of periodic job");
+        return 0;
+    }
+    cmd_heading(c, dispatched ? "Dispatched Jobs" : "Previously Launched Jobs");
+    table_init(&t, c, 2);
+    table_row(&t, "ID", "Status");
+    for (size_t i = 0; i < l.n; i++)
+        if (str_eq(l.v[i]->parent_id, j->id))
+            table_row(&t, l.v[i]->id, l.v[i]->status);
+    table_print(&t);
+    return 0;
 }
 
 static int
@@ -259,6 +320,8 @@ show_job(struct cmd *c, const struct status_opts *o, struct job_list_stub *stub)
     print_job_head(c, j);
     if (o->brief)
         return 0;
+    if (job_is_parent(j))
+        return show_parent(c, j);
     if (api_list(c, api_target(c, "/v1/job/%/evaluations", id, NULL), &type_evaluation, &evals,
                  NULL, &e))
         return cmd_fail(c, "Error querying job evaluations: %s", e.text);
@@ -267,7 +330,7 @@ show_job(struct cmd *c, const struct status_opts *o, struct job_list_stub *stub)
         return cmd_fail(c, "Error querying job allocations: %s", e.text);
     if (deployments_latest(c, id, &latest, &e))
         return cmd_fail(c, "Error querying latest job deployment: %s", e.text);
-    print_summary(c, id);
+    print_summary(c, j);
     if (o->evals || o->verbose)
         print_evals(c, &evals, o->verbose);
     print_failure(c, &evals);

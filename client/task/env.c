@@ -196,6 +196,16 @@ put_meta_layer(struct env *e, const struct str_map *meta)
     }
 }
 
+/* What a dispatch might have set and did not is empty. */
+static void
+put_optional_meta(struct env *e, const struct parameterized_job_config *p)
+{
+    struct str_map m = {0};
+    for (size_t i = 0; p && i < p->meta_optional.n; i++)
+        str_map_set(e, &m, p->meta_optional.v[i], "");
+    put_meta_layer(e, &m);
+}
+
 static bool
 denied(const struct env_input *in, const char *name)
 {
@@ -232,6 +242,7 @@ env_build(const void *ctx, const struct env_input *in)
     put_ids(e);
     put_limits(e);
     put_ports(e);
+    put_optional_meta(e, in->alloc->job->parameterized_job);
     put_meta_layer(e, &in->alloc->job->meta);
     put_meta_layer(e, &in->group->meta);
     put_meta_layer(e, &in->task->meta);

@@ -257,8 +257,7 @@ apply_append_state(struct apply *a, struct allocation *al, const char *value)
 static const char *
 job_status(struct apply *a, const struct job *j)
 {
-    bool standing = str_eq(j->type, JOB_SYSTEM) || j->periodic != NULL || j->parameterized_job != NULL;
-    if (standing)
+    if (str_eq(j->type, JOB_SYSTEM) || job_is_parent(j))
         return j->stop ? JOB_STATUS_DEAD : JOB_STATUS_RUNNING;
     if (state_has_live_allocs(a->t, j->namespace, j->id) ||
         state_has_active_deployment(a->t, j->namespace, j->id))
@@ -276,15 +275,16 @@ finish(struct apply *a)
 {
     apply_store_deployments(a);
     for (size_t i = 0; i < a->n_jobs; i++) {
-        struct touched_job *tj = &a->jobs[i];
-        struct job *j = state_job(a->t, a->ctx, tj->ns, tj->id);
+        struct job *j = state_job(a->t, a->ctx, a->jobs[i].ns, a->jobs[i].id);
         if (j == NULL)
             continue;
+        struct touched_job *tj = &a->jobs[i];
         if (tj->summary != NULL && tj->summary_changed) {
             tj->summary->modify_index = a->index;
             state_put(a->t, a->index, SUMMARIES, tj->summary);
         }
         const char *status = job_status(a, j);
+        apply_count_child(a, j, j->create_index == a->index ? NULL : j->status, status);
         if (!str_eq(j->status, status)) {
             j->status = status;
             j->modify_index = a->index;
@@ -382,6 +382,8 @@ fsm_room(const struct intent *in)
     ASSERT(member != 0); /* whoever proposes sets one */
     switch ((enum intent_member)member) {
     case INTENT_JOB_REGISTER:
+    case INTENT_PERIODIC_LAUNCH:
+    case INTENT_JOB_DISPATCH:
         return ROOM_ADDS;
     case INTENT_JOB_DEREGISTER:
         return in->job_deregister->purge ? ROOM_MAKES : ROOM_STOPS;

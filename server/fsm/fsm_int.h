@@ -86,6 +86,16 @@ void apply_append_state(struct apply *a, struct allocation *al, const char *valu
 /* The job as stored before the entry touched it, or NULL; cheap for runs of the same one. */
 const struct job *apply_job(struct apply *a, const char *ns, const char *id);
 struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
+/* Stores `j` as the newest version. */
+void apply_put_job(struct apply *a, struct job *j, const struct job *old);
+
+/* --- children of periodic and parameterized jobs (child.c) --- */
+/* A version of a job was stored: from now on it is launched when it is due, or it is not. */
+void apply_schedule(struct apply *a, const struct job *j);
+/* In the summary of the parent. `was` NULL: the child is new. */
+void apply_count_child(struct apply *a, const struct job *child, const char *was, const char *is);
+/* Into a summary that is made for a job whose children may be there before. */
+void apply_count_children(struct apply *a, const struct job *j, struct job_children_summary *s);
 
 /* Stores the specification as the newest version. */
 struct job *apply_put_version(struct apply *a, const struct job *spec);

@@ -37,6 +37,7 @@ put_summary(struct apply *a, const struct job *j)
         s->job_id = j->id;
         s->create_index = a->index;
         s->children = type_new(s, &type_job_children_summary);
+        apply_count_children(a, j, s->children);
     }
     for (size_t i = 0; i < j->task_groups.n; i++) {
         __auto_type row = map_put(s, s->summary, j->task_groups.v[i]->name);
@@ -51,9 +52,8 @@ put_summary(struct apply *a, const struct job *j)
     state_put(a->t, a->index, SUMMARIES, s);
 }
 
-/* Stores `j` as the newest version. */
-static void
-put_version(struct apply *a, struct job *j, const struct job *old)
+void
+apply_put_job(struct apply *a, struct job *j, const struct job *old)
 {
     j->version = old != NULL ? old->version + 1 : 0;
     j->create_index = old != NULL ? old->create_index : a->index;
@@ -65,6 +65,8 @@ put_version(struct apply *a, struct job *j, const struct job *old)
     state_put(a->t, a->index, JOBS, j);
     state_put(a->t, a->index, JOB_VERSIONS, j);
     state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
+    put_summary(a, j);
+    apply_schedule(a, j);
     a->res->job = j;
     a->res->job_changed = true;
     a->res->changed = true;
@@ -104,8 +106,7 @@ apply_put_version(struct apply *a, const struct job *spec)
     j->version_tag = NULL;
     j->submit_time = a->now;
     apply_touch_job(a, j->namespace, j->id);
-    put_version(a, j, old);
-    put_summary(a, j);
+    apply_put_job(a, j, old);
     return j;
 }
 
@@ -127,8 +128,7 @@ apply_job_register(struct apply *a, const struct intent_job_register *in)
         j->stable = false;
         if (j->submit_time == 0)
             j->submit_time = a->now;
-        put_version(a, j, old);
-        put_summary(a, j);
+        apply_put_job(a, j, old);
         put_submission(a, j, in->submission);
     }
     put_job_eval(a, in->eval, a->res->job);
@@ -159,6 +159,7 @@ apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
     if (in->no_shutdown_delay)
         skip_shutdown_delay(a, in);
     if (in->purge) {
+        apply_count_child(a, old, old->status, JOB_STATUS_DEAD);
         state_del(a->t, a->index, JOBS, in->namespace, in->job_id);
         a->res->changed = true;
         put_job_eval(a, in->eval, old);
@@ -170,7 +171,7 @@ apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
     } else {
         struct job *j = codec_clone(a->ctx, &type_job, old);
         j->stop = true;
-        put_version(a, j, old);
+        apply_put_job(a, j, old);
     }
     put_job_eval(a, in->eval, a->res->job);
     return 0;

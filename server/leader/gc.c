@@ -122,8 +122,8 @@ find_jobs(struct find *f)
     struct state_iter *it = state_jobs(f->t, f->tmp, NS_ALL, NULL);
 
     for (struct job *j; !full(f->out) && (j = state_next(it, f->tmp)) != NULL; talloc_free(j)) {
-        if (!str_eq(j->status, JOB_STATUS_DEAD) || j->parameterized_job != NULL ||
-            j->periodic != NULL || !older(f, j->submit_time, f->ages->job_s) || !job_is_free(f, j))
+        if (!str_eq(j->status, JOB_STATUS_DEAD) || (job_is_parent(j) && !j->stop) ||
+            !older(f, j->submit_time, f->ages->job_s) || !job_is_free(f, j))
             continue;
         struct job_ref *r = mem_new(f->ctx, struct job_ref);
         r->namespace = mem_strdup(f->ctx, j->namespace);

@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include "api/canonical.h"
+#include "api/cron.h"
 #include "api/jobdiff.h"
 #include "api/terms.h"
 #include "api/validate.h"
 #include "common/mem.h"
+#include "common/num.h"
+#include "common/zone.h"
 #include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
 #include "server/sched/constraint.h"
@@ -44,6 +47,33 @@ check_job_constraints(const void *ctx, const struct job *job, struct str_list *e
             check_constraints(ctx, where, &tg->tasks.v[t]->constraints, errors);
         }
     }
+}
+
+/* Of the files of this machine. */
+static void
+check_time_zone(const void *ctx, const struct job *job, struct str_list *errors)
+{
+    const struct zone *z;
+    struct err e = ERR_INIT;
+    if (job->periodic != NULL && job->periodic->enabled.v &&
+        zone_find(job->periodic->time_zone, &z, &e) < 0)
+        list_add(ctx, *errors, mem_printf(ctx, "Invalid time zone \"%.64s\": %s",
+                                          job->periodic->time_zone, e.text));
+}
+
+/* What may not become of a job that is there. */
+static const char *
+refuse_change(const struct job *old, const struct job *job)
+{
+    if (old->periodic != NULL && job->periodic == NULL)
+        return "cannot update periodic job to being non-periodic";
+    if (old->periodic == NULL && job->periodic != NULL)
+        return "cannot update non-periodic job to being periodic";
+    if (job_parameterized(old) && !job_parameterized(job))
+        return "cannot update parameterized job to being non-parameterized";
+    if (!job_parameterized(old) && job_parameterized(job))
+        return "cannot update non-parameterized job to being parameterized";
+    return NULL;
 }
 
 /* What only a server says of a job. Stop is the client's as well: such a job is registered stopped. */
@@ -130,6 +160,7 @@ admit(struct rpc_call *call, const struct job_register_request *req, struct stat
     if (codec_check(&type_job, a->job, &e) < 0)
         list_add(ctx, a->errors, mem_strdup(ctx, e.text));
     job_validate(ctx, a->job, &limits, &a->errors, &a->warnings);
+    check_time_zone(ctx, a->job, &a->errors);
     check_job_constraints(ctx, a->job, &a->errors);
     codec_check_later(&type_job, a->job, &a->unsupported);
     a->old = str_empty(a->job->id) ? NULL : state_job(t, ctx, a->job->namespace, a->job->id);
@@ -267,6 +298,11 @@ call_job_register(void *arg, struct rpc_call *call, const void *p)
                   old->type, a.job->type);
         return;
     }
+    const char *change = old != NULL ? refuse_change(old, a.job) : NULL;
+    if (change != NULL) {
+        rpc_failf(call, -ERR_INTERNAL, "%s", change);
+        return;
+    }
     if (req->eval_priority < 0 || req->eval_priority > 100) {
         rpc_failf(call, -ERR_INVALID, "EvalPriority %lld is outside 1..100",
                   (long long)req->eval_priority);
@@ -282,7 +318,7 @@ call_job_register(void *arg, struct rpc_call *call, const void *p)
     };
     struct registered *r = mem_new(ctx, struct registered);
     r->warnings = job_warnings_text(ctx, &a.warnings);
-    if (a.job->periodic == NULL && a.job->parameterized_job == NULL) {
+    if (!job_is_parent(a.job)) {
         jr.eval = eval_of_job(ctx, server_env(s), a.job, TRIGGER_JOB_REGISTER);
         if (req->eval_priority > 0)
             jr.eval->priority = req->eval_priority;
@@ -324,7 +360,7 @@ job_deregistered(struct server *s, struct rpc_call *call, void *arg, uint64_t in
 {
     struct job_deregister_response resp = {
         .eval_id = arg,
-        .eval_create_index = index,
+        .eval_create_index = arg != NULL ? index : 0,
         .job_modify_index = res->job ? res->job->job_modify_index : index,
         .index = index,
         .known_leader = true,
@@ -369,8 +405,9 @@ call_job_deregister(void *arg, struct rpc_call *call, const void *p)
     }
     if (j == NULL)
         return;
-    struct evaluation *e = eval_of_job(ctx, server_env(s), j, TRIGGER_JOB_DEREGISTER);
-    if (req->eval_priority > 0)
+    struct evaluation *e =
+        job_is_parent(j) ? NULL : eval_of_job(ctx, server_env(s), j, TRIGGER_JOB_DEREGISTER);
+    if (e != NULL && req->eval_priority > 0)
         e->priority = req->eval_priority;
     struct intent_job_deregister jd = {.namespace = j->namespace,
                                        .job_id = j->id,
@@ -378,7 +415,7 @@ call_job_deregister(void *arg, struct rpc_call *call, const void *p)
                                        .eval = e,
                                        .no_shutdown_delay = req->no_shutdown_delay};
     struct intent in = {.job_deregister = &jd};
-    endpoint_write(s, call, &in, job_deregistered, (void *)(uintptr_t)e->id);
+    endpoint_write(s, call, &in, job_deregistered, e != NULL ? (void *)(uintptr_t)e->id : NULL);
 }
 
 static void
@@ -408,7 +445,7 @@ call_job_evaluate(void *arg, struct rpc_call *call, const void *p)
 
     if (j == NULL)
         return;
-    if (j->periodic != NULL || j->parameterized_job != NULL) {
+    if (job_is_parent(j)) {
         rpc_failf(call, -ERR_INVALID, "can't evaluate periodic/parameterized job");
         return;
     }
@@ -463,6 +500,21 @@ plan_version(struct plan_call *pc, const struct job *old, uint64_t index)
 }
 
 static void
+plan_launch(struct plan_call *pc, const struct env *env)
+{
+    const struct periodic_config *p = pc->job->periodic;
+    const struct zone *z;
+    struct cron_set set;
+    struct err e = ERR_INIT;
+    if (p == NULL || !p->enabled.v || zone_find(p->time_zone, &z, &e) < 0 ||
+        cron_set_parse(pc->ctx, p, z, &set, &e) < 0)
+        return;
+    int64_t at = cron_set_next(&set, env_wall_ns(env) / NS_PER_S);
+    if (at != CRON_NEVER)
+        pc->resp.next_periodic_launch = at * NS_PER_S;
+}
+
+static void
 plan_work(void *arg)
 {
     struct plan_call *pc = arg;
@@ -498,6 +550,7 @@ plan_work(void *arg)
         job_diff_annotate(pc->resp.diff, was, pc->job, out->annotations);
     }
     state_read_end(t);
+    plan_launch(pc, env);
     pc->ran = true;
     gate_leave(pc->gate);
 }

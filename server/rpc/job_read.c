@@ -41,6 +41,7 @@ list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
     const struct job *j = whole;
     struct job_list_stub *s = row;
 
+    s->parameterized_job = job_parameterized(j);
     s->job_summary = state_summary(t, whole, j->namespace, j->id);
     if (s->job_summary != NULL)
         read_saw(r, j->namespace, s->job_summary->modify_index);
@@ -59,8 +60,8 @@ const struct read_row read_job_list = {.tables = STATE_BIT(STATE_JOBS) | STATE_B
                                        .order = ORDER_NS,
                                        .rows = list_rows,
                                        .finish = list_finish,
-                                       .needs = "",
-                                       .makes = "JobSummary Meta",
+                                       .needs = "ParameterizedJob Dispatched",
+                                       .makes = "JobSummary Meta ParameterizedJob",
                                        .whole = list_whole};
 
 static uint64_t

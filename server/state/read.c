@@ -288,6 +288,22 @@ state_live_named(struct state_txn *t, const void *ctx, const struct allocation *
 }
 
 struct state_iter *
+state_children(struct state_txn *t, const void *ctx, const char *ns, const char *parent,
+               const char *token)
+{
+    struct key k = key2(ns, parent);
+    if (!str_empty(token))
+        key_hash(&k, token);
+    return iter_new(t, ctx, T_INDEXES + STATE_JOBS_BY_PARENT, k);
+}
+
+struct state_iter *
+state_periodic_launches(struct state_txn *t, const void *ctx)
+{
+    return iter_ns(t, ctx, STATE_PERIODIC_LAUNCHES, NULL, NULL);
+}
+
+struct state_iter *
 state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns, const char *id)
 {
     struct key k = key2(ns, id);

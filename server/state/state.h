@@ -93,6 +93,7 @@ struct state_types {
 bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
                       uint64_t job_modify_index);
 #define state_summary(t, ctx, ns, id) state_get(t, ctx, SUMMARIES, ns, id)
+#define state_periodic_launch(t, ctx, ns, id) state_get(t, ctx, PERIODIC_LAUNCHES, ns, id)
 #define state_node(t, ctx, id) state_get(t, ctx, NODES, id)
 #define state_alloc(t, ctx, id) state_get(t, ctx, ALLOCS, id) /* without Job; see state_alloc_job() */
 #define state_eval(t, ctx, id) state_get(t, ctx, EVALS, id)
@@ -130,11 +131,16 @@ bool state_any(struct state_txn *t, enum state_by index, const char *ns, const c
 /* Live allocations of a job that bear the name; only those on the node unless that is NULL. */
 struct state_iter *state_live_named(struct state_txn *t, const void *ctx, const struct allocation *like,
                                     const char *node_id);
+/* Children of a job; with `token` (not empty) those whose dispatch may have borne it. */
+struct state_iter *state_children(struct state_txn *t, const void *ctx, const char *ns, const char *parent,
+                                  const char *token);
 struct state_iter *state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns,
                                        const char *id);
 /* Newest first: STATE_JOB_VERSIONS_KEPT, and those that bear a tag. */
 struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, const char *ns,
                                       const char *id);
+/* Of the periodic jobs that are active, in all namespaces. */
+struct state_iter *state_periodic_launches(struct state_txn *t, const void *ctx);
 struct state_iter *state_nodes(struct state_txn *t, const void *ctx, const char *prefix);
 struct state_iter *state_allocs(struct state_txn *t, const void *ctx, const char *prefix);
 #define state_allocs_by_job(t, ctx, ns, id) state_by(t, ctx, ALLOCS_BY_JOB, ns, id)

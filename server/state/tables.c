@@ -17,6 +17,12 @@ alloc_lives(const void *obj)
 }
 
 static bool
+job_is_child(const void *obj)
+{
+    return !str_empty(((const struct job *)obj)->parent_id);
+}
+
+static bool
 eval_open(const void *obj)
 {
     const struct evaluation *ev = obj;

@@ -46,11 +46,18 @@
                 ABOUT('D', STR(deployment, namespace), STR(deployment, job_id))),                  \
         NULL)                                                                                      \
     ROW(SCHEDULER_CONFIG, 7, scheduler_configuration, "scheduler_config", KEY(WORD("config")),     \
-        WATCHES({0}), NULL)
+        WATCHES({0}), NULL)                                                                        \
+    ROW(PERIODIC_LAUNCHES, 11, periodic_launch, "periodic_launches",                               \
+        KEY(STR(periodic_launch, namespace), STR(periodic_launch, id)), WATCHES({0}), NULL)
 
 #define STATE_INDEXES(INDEX)                                                                       \
     INDEX(JOBS_BY_TYPE, JOBS, "jobs_by_type",                                                      \
           KEY(STR(job, type), STR(job, namespace), STR(job, id)), NULL)                            \
+    /* children, of their parent; by token those of a dispatch that has one */                     \
+    INDEX(JOBS_BY_PARENT, JOBS, "jobs_by_parent",                                                  \
+          KEY(STR(job, namespace), STR(job, parent_id), HASH(job, dispatch_idempotency_token),     \
+              STR(job, id)),                                                                       \
+          job_is_child)                                                                            \
     INDEX(ALLOCS_BY_JOB, ALLOCS, "allocs_by_job",                                                  \
           KEY(STR(allocation, namespace), STR(allocation, job_id), STR(allocation, id)), NULL)     \
     INDEX(ALLOCS_BY_NODE, ALLOCS, "allocs_by_node",                                                \

@@ -239,6 +239,7 @@ job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi)
     bool any = false;
     (void)jmi;
     state_del(t, index, SUMMARIES, j->namespace, j->id);
+    state_del(t, index, PERIODIC_LAUNCHES, j->namespace, j->id);
     struct table_scan *s = table_scan(t->t, t->s->t[STATE_SUBMISSIONS], KEY_SLICE(k));
     for (; table_next(s); any = true) {
         int rc = table_scan_del(s);

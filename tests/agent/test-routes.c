@@ -663,7 +663,6 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "operator/autopilot/configuration", "operator/autopilot/health", "operator/snapshot",
         "operator/keyring/keys", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
-        "job/x/periodic/force", "job/x/dispatch", "job/x/dispatch/payload",
         "job/x/scale", "node/pools", "node/pool/x",
         "client/identity/renew", "agent/join", "agent/servers", "agent/force-leave",
         "agent/keyring/install", "search", "search/fuzzy", "system/reconcile/summaries", "namespace",

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What jobs say of their children: the blocks periodic, parameterized and dispatch_payload. Pure.
+ */
+#ifndef PADDOCK_API_CHILDREN_H
+#define PADDOCK_API_CHILDREN_H
+
+#include "api/api.h"
+
+/* What is wrong, in Nomad's words; the time zone is known only where its files are. */
+void children_validate(const void *ctx, const struct job *job, struct str_list *errors,
+                       struct str_list *warnings);
+
+/* Where below the allocation's directory the payload of a task goes: "web/local/input.json". NULL: nowhere
+ * there, or it is no path of a file. */
+char *children_payload_path(const void *ctx, const char *task, const char *file);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine: children of periodic and parameterized jobs. A child is made of its parent as that is
+ * when the entry is applied, so an entry is small, and whoever asked twice gets one child: a launch is for a
+ * time behind the last one, a dispatch for a token that no child bears.
+ */
+#include <inttypes.h>
+
+#include "common/num.h"
+#include "server/fsm/fsm_int.h"
+
+/* --- the summary of the parent --- */
+
+static int64_t *
+child_counter(struct job_children_summary *s, const char *status)
+{
+    if (str_eq(status, JOB_STATUS_PENDING))
+        return &s->pending;
+    return str_eq(status, JOB_STATUS_RUNNING) ? &s->running : &s->dead;
+}
+
+void
+apply_count_children(struct apply *a, const struct job *j, struct job_children_summary *s)
+{
+    struct state_iter *it = state_children(a->t, a->tmp, j->namespace, j->id, NULL);
+    for (struct job *c; (c = state_next(it, a->tmp)) != NULL; talloc_free(c))
+        ++*child_counter(s, c->status);
+}
+
+void
+apply_count_child(struct apply *a, const struct job *child, const char *was, const char *is)
+{
+    if (str_empty(child->parent_id) || (was != NULL && str_eq(was, is)))
+        return;
+    struct touched_job *parent = apply_touch_job(a, child->namespace, child->parent_id);
+    if (parent->summary == NULL)
+        parent->summary = state_summary(a->t, a->tmp, child->namespace, child->parent_id);
+    struct job_summary *s = parent->summary;
+    if (s == NULL)
+        return;
+    if (s->children == NULL)
+        s->children = type_new(s, &type_job_children_summary);
+    int64_t *from = was != NULL ? child_counter(s->children, was) : NULL;
+    if (from != NULL && *from > 0)
+        --*from;
+    ++*child_counter(s->children, is);
+    s->modify_index = a->index;
+    state_put(a->t, a->index, SUMMARIES, s);
+}
+
+/* --- when it is due --- */
+
+static void
+put_launch(struct apply *a, const struct job *j, int64_t at_s)
+{
+    struct periodic_launch *old = state_periodic_launch(a->t, a->tmp, j->namespace, j->id);
+    struct periodic_launch row = {.id = j->id,
+                                  .namespace = j->namespace,
+                                  .launch = old != NULL && old->launch > at_s ? old->launch : at_s,
+                                  .create_index = old != NULL ? old->create_index : a->index,
+                                  .modify_index = a->index};
+    state_put(a->t, a->index, PERIODIC_LAUNCHES, &row);
+}
+
+void
+apply_schedule(struct apply *a, const struct job *j)
+{
+    if (job_periodic_active(j))
+        put_launch(a, j, a->now / NS_PER_S);
+    else
+        state_del(a->t, a->index, PERIODIC_LAUNCHES, j->namespace, j->id);
+}
+
+/* --- children --- */
+
+/* The parent becomes the child. */
+static void
+derive(struct apply *a, struct job *j, const char *id)
+{
+    j->parent_id = j->id;
+    j->id = j->name = id;
+    j->status = j->status_description = NULL;
+    j->stable = false;
+    j->version_tag = NULL;
+    j->submit_time = a->now;
+}
+
+/* One that is there already is only evaluated again. The entry owns parts of `child`. */
+static void
+put_child(struct apply *a, const struct job *child, const char *eval_id, const char *trigger)
+{
+    struct job *old = state_job(a->t, a->ctx, child->namespace, child->id);
+    struct job *j = old != NULL ? old : codec_clone(a->ctx, &type_job, child);
+    if (old == NULL)
+        apply_put_job(a, j, NULL);
+    else
+        a->res->job = j;
+    apply_touch_job(a, j->namespace, j->id);
+    if (job_is_parent(j)) /* a dispatch of a periodic job: it has children of its own */
+        return;
+    struct str_list ids = {.v = &eval_id, .n = 1};
+    a->eval_ids = &ids;
+    apply_put_eval(a, apply_new_eval(a, j, trigger));
+    a->eval_ids = NULL;
+}
+
+/* What is not terminal; the parent's own summary says it. */
+static bool
+child_lives(struct apply *a, const struct job *j)
+{
+    const struct job_summary *s = state_summary(a->t, a->tmp, j->namespace, j->id);
+    return s != NULL && s->children != NULL && s->children->pending + s->children->running > 0;
+}
+
+int
+apply_periodic_launch(struct apply *a, const struct intent_periodic_launch *in)
+{
+    struct job *parent = state_job(a->t, a->tmp, in->namespace, in->job_id);
+    if (parent == NULL || !job_periodic_active(parent))
+        return in->force ? apply_refuse(a, -ERR_NOT_FOUND, "job \"%s\" is not periodic any more",
+                                        str_or(in->job_id, ""))
+                         : 0;
+    const struct periodic_launch *last =
+        state_periodic_launch(a->t, a->tmp, parent->namespace, parent->id);
+    if (!in->force && last != NULL && last->launch >= in->launch)
+        return 0;
+    bool skip = !in->force && parent->periodic->prohibit_overlap && child_lives(a, parent);
+    put_launch(a, parent, in->launch);
+    a->res->changed = true;
+    if (skip)
+        return 0;
+    derive(a, parent, mem_printf(a->tmp, "%s" PERIODIC_INFIX "%" PRId64, parent->id, in->launch));
+    parent->periodic = NULL;
+    put_child(a, parent, in->eval_id, TRIGGER_PERIODIC);
+    return 0;
+}
+
+static struct job *
+by_token(struct apply *a, const struct job *parent, const char *token)
+{
+    struct state_iter *it = state_children(a->t, a->tmp, parent->namespace, parent->id, token);
+    for (struct job *j; (j = state_next(it, a->ctx)) != NULL;)
+        if (str_eq(j->dispatch_idempotency_token, token)) {
+            state_iter_end(it);
+            return j;
+        }
+    return NULL;
+}
+
+int
+apply_job_dispatch(struct apply *a, const struct intent_job_dispatch *in)
+{
+    struct job *parent = state_job(a->t, a->tmp, in->namespace, in->job_id);
+    if (parent == NULL)
+        return apply_refuse(a, -ERR_INTERNAL, "parameterized job not found");
+    if (!job_parameterized(parent))
+        return apply_refuse(a, -ERR_INTERNAL, "Specified job \"%s\" is not a parameterized job",
+                            parent->id);
+    if (parent->stop)
+        return apply_refuse(a, -ERR_INTERNAL, "Specified job \"%s\" is stopped", parent->id);
+    struct job *same = str_empty(in->idempotency_token) ? NULL : by_token(a, parent, in->idempotency_token);
+    if (same != NULL) {
+        a->res->job = same;
+        return 0;
+    }
+    derive(a, parent, in->child_id);
+    parent->dispatched = true;
+    parent->dispatch_idempotency_token = in->idempotency_token;
+    parent->priority = (struct opt_i64){true, in->priority};
+    parent->payload = in->payload;
+    for (size_t i = 0; i < in->meta.n; i++)
+        str_map_set(parent, &parent->meta, in->meta.v[i].k, in->meta.v[i].v);
+    put_child(a, parent, in->eval_id, TRIGGER_JOB_REGISTER);
+    return 0;
+}
