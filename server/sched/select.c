@@ -365,7 +365,7 @@ row_score(const struct select *s, const struct group *g, uint32_t row, const str
     struct sum sum = row_sum(s, g, row, req, parts);
 
     if (g->spread != NULL)
-        parts->spread = g->spread->score[g->spread->bucket[row]];
+        parts->spread = spread_score(g->spread, g->spread->bucket[row]);
     return mean(sum, parts->spread);
 }
 
@@ -538,7 +538,7 @@ static double
 whole_score(const struct group *g, const struct heap *h, const struct cand *c)
 {
     return h->parts == 0 ? c->score
-                         : mean((struct sum){c->score, h->parts}, g->spread->score[h->bucket]);
+                         : mean((struct sum){c->score, h->parts}, spread_score(g->spread, h->bucket));
 }
 
 /* The best candidate of all heaps, taken out of its own; false: there is none. */

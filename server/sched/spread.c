@@ -208,5 +208,14 @@ spread_use(struct spread_set *s, uint32_t row, int sign)
         s->v[b].v[no].use += sign;
         s->v[b].v[no].used = true;
     }
-    score(s);
+    s->stale = true;
+}
+
+double
+spread_score(struct spread_set *s, uint32_t bucket)
+{
+    if (s->stale)
+        score(s);
+    s->stale = false;
+    return s->score[bucket];
 }

@@ -7,6 +7,8 @@
 #ifndef PADDOCK_SERVER_SCHED_SPREAD_H
 #define PADDOCK_SERVER_SCHED_SPREAD_H
 
+#include <stdbool.h>
+
 #include "api/api.h"
 #include "server/sched/nodes.h"
 
@@ -16,6 +18,7 @@ struct spread_set {
     double weights;   /* of all blocks */
     uint32_t *bucket; /* row: its bucket */
     uint32_t *of;     /* bucket * n + block: number of the value, PROP_NONE: none */
+    bool stale;       /* the uses have changed since the scores were made */
     double *score;    /* bucket: as the uses are now */
     size_t n_buckets;
 };
@@ -26,6 +29,8 @@ struct spread_set *spread_new(const void *ctx, const struct node_table *t, const
                               const struct task_group *tg, const int32_t *use);
 /* One more (1) or one less (-1) of the group is on the row. */
 void spread_use(struct spread_set *s, uint32_t row, int sign);
+/* As the uses are now. */
+double spread_score(struct spread_set *s, uint32_t bucket);
 
 /* The part of one block with targets: how much one more at a value that has `use` of `desired`
  * (above 0) helps, -1 .. 1 and below. */
