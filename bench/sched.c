@@ -77,7 +77,16 @@ view_none_on_node(struct sched_view *v, const char *id, size_t *ret_n)
     return view_none(v, id, NULL, ret_n);
 }
 
-static const struct sched_view_ops ops = {view_job, view_none, view_none_on_node};
+static const struct deployment *
+view_no_deployment(struct sched_view *v, const char *ns, const char *id)
+{
+    (void)v;
+    (void)ns;
+    (void)id;
+    return NULL;
+}
+
+static const struct sched_view_ops ops = {view_job, view_none, view_none_on_node, view_no_deployment};
 
 static struct job *
 make_job(const void *ctx, int64_t count, bool constrained, bool port)

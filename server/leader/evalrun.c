@@ -318,7 +318,7 @@ run_committed(struct run *r, int code, struct fsm_result *res)
     bool too_large = code == -ERR_LIMIT && res == NULL;
     if (code == 0) {
         r->refused |= res->rejected_nodes.n > 0 || res->names_taken > 0;
-        r->progress |= res->allocs.n > 0;
+        r->progress |= res->allocs.n + res->deployments.n > 0;
         r->at = r->next_at;
     }
     if ((code == 0 || (too_large && run_smaller(r))) && run_propose_part(r))
@@ -446,6 +446,8 @@ run_finish(struct run *r)
     e.failed_tg_allocs = r->out->failed;
     e.queued_allocations = r->out->queued;
     e.snapshot_index = r->snapshot_index;
+    if (!str_empty(r->out->deployment_id))
+        e.deployment_id = r->out->deployment_id;
     if (r->failure != NULL) {
         e.status = EVAL_FAILED;
         e.status_description = r->failure;

@@ -337,7 +337,9 @@ result_make(struct plan_check *v)
         if (!v->v[i].dropped)
             l->v[l->n++] = v->v[i].a;
     }
-    return r->stopped.n + r->placed.n > 0 ? r : NULL;
+    r->deployment = v->plan->deployment;
+    r->deployment_updates = v->plan->deployment_updates;
+    return r->stopped.n + r->placed.n + r->deployment_updates.n > 0 || r->deployment != NULL ? r : NULL;
 }
 
 struct plan_check *
@@ -404,5 +406,10 @@ plan_part(const struct plan_result *all, size_t max, struct plan_at *at, struct 
         .stopped = {all->stopped.v + from.stops, at->stops - from.stops},
         .placed = {all->placed.v + from.places, at->places - from.places},
     };
-    return ret->stopped.n + ret->placed.n > 0;
+    if (!from.begun) {
+        ret->deployment = all->deployment;
+        ret->deployment_updates = all->deployment_updates;
+    }
+    at->begun = true;
+    return ret->stopped.n + ret->placed.n + ret->deployment_updates.n > 0 || ret->deployment != NULL;
 }

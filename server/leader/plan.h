@@ -23,6 +23,7 @@ struct plan_verdict {
 /* How far a plan has been put into the log. */
 struct plan_at {
     size_t stops, places;
+    bool begun; /* its deployment is in */
 };
 
 /* The next part of a result: an entry of at most `max` changes. They come node by node, stops first, so

@@ -244,7 +244,16 @@ view_allocs_by_node(struct sched_view *v, const char *node_id, size_t *ret_n)
     return collect(s, state_allocs_by_node(s->txn, s->ctx, node_id), false, ret_n);
 }
 
+static const struct deployment *
+view_latest_deployment(struct sched_view *v, const char *ns, const char *id)
+{
+    struct sched_view_state *s = v->arg;
+
+    return state_latest_deployment(s->txn, s->ctx, ns, id);
+}
+
 static const struct sched_view_ops ops = {
+    .latest_deployment = view_latest_deployment,
     .job = view_job,
     .allocs_by_job = view_allocs_by_job,
     .allocs_by_node = view_allocs_by_node,

@@ -16,7 +16,6 @@
 #include "server/rpc/endpoint_int.h"
 #include "server/sched/constraint.h"
 #include "server/sched/query/explain.h"
-#include "server/sched/reconcile.h"
 #include "server/sched/sched.h"
 
 /* --- admission --- */
@@ -105,25 +104,6 @@ pool_exists(struct state_txn *t, void *ctx, const char *pool)
     return found;
 }
 
-/* The JSON of an update says one at a time, which takes deployments. */
-static void
-warn_of_all_at_once(const void *ctx, const struct job *old, const struct job *job,
-                    struct str_list *warnings)
-{
-    bool runs = old != NULL && !old->stop && !job->stop && str_eq(job->type, JOB_SERVICE);
-    for (size_t i = 0; runs && i < job->task_groups.n; i++) {
-        const struct task_group *tg = job->task_groups.v[i], *was = job_group(old, tg->name);
-        if (was == NULL || was->count.v < 2 || tg->update->max_parallel.v == 0 ||
-            tg->update->max_parallel.v >= was->count.v ||
-            recon_change(old, job, tg) != CHANGE_DESTRUCTIVE)
-            continue;
-        list_add(ctx, *warnings,
-                 mem_printf(ctx, "group \"%s\": its %lld allocations are replaced all at once: "
-                            "update is without effect until there are deployments",
-                            tg->name, (long long)was->count.v));
-    }
-}
-
 /* The job in canonical form, and everything that is wrong with it. */
 struct admitted {
     struct job *job;
@@ -164,7 +144,6 @@ admit(struct rpc_call *call, const struct job_register_request *req, struct stat
     check_job_constraints(ctx, a->job, &a->errors);
     codec_check_later(&type_job, a->job, &a->unsupported);
     a->old = str_empty(a->job->id) ? NULL : state_job(t, ctx, a->job->namespace, a->job->id);
-    warn_of_all_at_once(ctx, a->old, a->job, &a->warnings);
 }
 
 /* Fails the call when the job may not be registered. */

@@ -26,10 +26,18 @@ generic_attempt(struct attempt *t)
         .nodes = t->in->view->nodes,
         .now = t->in->now,
         .rng = t->in->rng,
+        .latest = t->in->view->ops->latest_deployment(
+            t->in->view, str_or(t->in->eval->namespace, NS_DEFAULT), t->in->eval->job_id),
         .may_stay = may_stay,
         .arg = t,
     };
     struct recon *r = reconcile(t->out, &in);
+    const struct deployment *d = r->made != NULL ? r->made : in.latest;
+
+    t->deployment = r->deployment;
+    t->out->deployment_id = d != NULL ? d->id : NULL;
+    t->plan->deployment = r->made;
+    t->plan->deployment_updates = r->status;
 
     for (size_t i = 0; i < r->stops.n; i++) {
         const struct recon_stop *s = &r->stops.v[i];

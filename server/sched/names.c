@@ -68,6 +68,12 @@ names_unset(struct names *x, int64_t index)
         x->bits[index / 64] &= ~(UINT64_C(1) << (index % 64));
 }
 
+bool
+names_has(const struct names *x, int64_t index)
+{
+    return index >= 0 && (size_t)index < x->n && (x->bits[index / 64] >> (index % 64) & 1) != 0;
+}
+
 int64_t
 names_next(struct names *x)
 {

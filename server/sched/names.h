@@ -5,6 +5,7 @@
 #ifndef PADDOCK_SERVER_SCHED_NAMES_H
 #define PADDOCK_SERVER_SCHED_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct names {
 /* Room for at least `count` indexes; owned by ctx. */
 struct names *names_new(const void *ctx, int64_t count);
 void names_set(struct names *x, int64_t index);
+bool names_has(const struct names *x, int64_t index);
 void names_unset(struct names *x, int64_t index);
 /* The lowest unset index, which is then set. */
 int64_t names_next(struct names *x);

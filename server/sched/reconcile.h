@@ -3,8 +3,9 @@
  * The reconciler of service and batch jobs: from what a job wants and what exists to what must
  * stop, start and change. A pure function; it chooses no nodes.
  *
- * Not here yet, with their own issues: deployments and pacing (destructive updates happen all at
- * once), canaries, disconnected clients (an allocation on a disconnected node is lost).
+ * Services with an update block are paced by their deployment.
+ *
+ * Not here yet, with their own issue: disconnected clients (an allocation on a disconnected node is lost).
  */
 #ifndef PADDOCK_SERVER_SCHED_RECONCILE_H
 #define PADDOCK_SERVER_SCHED_RECONCILE_H
@@ -30,6 +31,7 @@ struct recon_place {
     const struct allocation *prev; /* NULL: a new one */
     const char *stop_desc;         /* prev stops only if this one finds a place; NULL: no matter */
     bool reschedule;               /* prev failed: penalty for its nodes, tracker */
+    bool canary;
 };
 
 struct recon_update {
@@ -48,6 +50,9 @@ struct recon {
     struct { struct recon_update *v; size_t n; } updates;
     struct { struct recon_mark *v; size_t n; } marks;
     struct evaluation_list followups;
+    const struct deployment *deployment; /* that placements are of; NULL: none */
+    struct deployment *made;             /* it, when it is a new one */
+    struct deployment_status_update_list status; /* of the latest one */
     struct desired_updates_map desired; /* per group */
 };
 
@@ -58,6 +63,7 @@ struct recon_in {
     const struct allocation *const *allocs; /* of the job, with their job versions */
     size_t n_allocs;
     const struct node_table *nodes;
+    const struct deployment *latest; /* of the job, whatever its version; NULL: none */
     int64_t now;
     struct rng *rng;
     /* May an allocation of the group stay on its node under the new specification? */

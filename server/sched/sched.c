@@ -90,6 +90,11 @@ attempt_update(struct attempt *t, const struct allocation *a)
     *u = *a;
     u->job = NULL;
     u->eval_id = t->in->eval->id;
+    const char *of = t->deployment != NULL ? t->deployment->id : NULL;
+    if (!str_eq(u->deployment_id, of)) {
+        u->deployment_id = of;
+        u->deployment_status = NULL;
+    }
     list_add(t->plan, t->plan->node_allocation, u);
 }
 
@@ -151,6 +156,13 @@ alloc_new(struct attempt *t, const struct recon_place *p, const struct select_go
     a->desired_status = ALLOC_DESIRED_RUN;
     a->client_status = ALLOC_PENDING;
     a->create_time = a->modify_time = t->in->now;
+    if (t->deployment != NULL && deployment_active(t->deployment)) {
+        a->deployment_id = t->deployment->id;
+        if (p->canary) {
+            a->deployment_status = mem_new(t->out, struct alloc_deployment_status);
+            a->deployment_status->canary = true;
+        }
+    }
     if (p->prev != NULL) {
         a->previous_allocation = p->prev->id;
         if (p->reschedule)
@@ -234,7 +246,8 @@ sched_attempt(const void *ctx, const struct sched_in *in)
         system_attempt(&t);
     else
         generic_attempt(&t);
-    if (t.plan->node_update.n + t.plan->node_allocation.n > 0)
+    if (t.plan->node_update.n + t.plan->node_allocation.n + t.plan->deployment_updates.n > 0 ||
+        t.plan->deployment != NULL)
         out->plan = t.plan;
     for (size_t i = 0; out->annotations && i < t.preempted.n; i++) {
         __auto_type du = map_get(out->annotations->desired_tg_updates, t.preempted.v[i].k);

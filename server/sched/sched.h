@@ -31,6 +31,7 @@ struct sched_out {
     bool escaped;
     bool waits; /* something was not placed that room or a new node may help: not what filters keep out */
     struct plan_annotations *annotations;
+    const char *deployment_id; /* the newest of the job; NULL: none */
 };
 
 /* Result owned by ctx (points into the view as well). */

@@ -19,6 +19,7 @@ struct attempt {
     struct plan *plan;
     struct alloc_list_stub_list preempted_allocs; /* for annotations */
     struct i64_map preempted; /* group -> what its placements have preempted */
+    const struct deployment *deployment; /* what is placed or updated is of it; NULL: none */
 };
 
 void attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,

@@ -22,6 +22,8 @@ struct sched_view_ops {
     /* Allocations of a node that hold resources (not client-terminal). `job` may be NULL. */
     const struct allocation *const *(*allocs_by_node)(struct sched_view *v, const char *node_id,
                                                       size_t *ret_n);
+    /* The newest deployment of a job, whatever its version; NULL: there is none. */
+    const struct deployment *(*latest_deployment)(struct sched_view *v, const char *ns, const char *id);
 };
 
 struct sched_view {

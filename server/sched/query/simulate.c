@@ -77,7 +77,16 @@ overlay_allocs_by_node(struct sched_view *v, const char *node_id, size_t *ret_n)
     return o->under->ops->allocs_by_node(o->under, node_id, ret_n);
 }
 
+static const struct deployment *
+overlay_latest_deployment(struct sched_view *v, const char *ns, const char *id)
+{
+    struct overlay *o = v->arg;
+
+    return o->under->ops->latest_deployment(o->under, ns, id);
+}
+
 static const struct sched_view_ops ops = {
+    .latest_deployment = overlay_latest_deployment,
     .job = overlay_job,
     .allocs_by_job = overlay_allocs_by_job,
     .allocs_by_node = overlay_allocs_by_node,

@@ -25,6 +25,12 @@
         abort();                         \
     } while (0)
 
+static bool
+live(const struct allocation *a)
+{
+    return !alloc_terminal(a);
+}
+
 struct harness *
 h_new(void)
 {
@@ -136,6 +142,8 @@ h_job(struct harness *h, const char *id, const char *type, int64_t count)
     list_add(j, tg->tasks, t);
     list_add(j, j->task_groups, tg);
     job_canonicalize(j, j);
+    if (tg->update != NULL) /* paced by those tests that say so */
+        tg->update->max_parallel = (struct opt_i64){true, 0};
     return j;
 }
 
@@ -161,6 +169,17 @@ h_register(struct harness *h, const struct job *j)
     new->modify_index = new->job_modify_index = h->index;
     add(h, h->jobs, new);
     return new;
+}
+
+struct deployment *
+h_deployment(struct harness *h, const char *job_id)
+{
+    struct deployment *d = NULL;
+
+    for (size_t i = 0; i < h->deployments.n; i++)
+        if (str_eq(h->deployments.v[i]->job_id, job_id))
+            d = h->deployments.v[i];
+    return d;
 }
 
 /* --- the view --- */
@@ -201,7 +220,15 @@ view_allocs_by_node(struct sched_view *v, const char *id, size_t *ret_n)
     return l;
 }
 
-static const struct sched_view_ops ops = {view_job, view_allocs_by_job, view_allocs_by_node};
+static const struct deployment *
+view_latest_deployment(struct sched_view *v, const char *ns, const char *id)
+{
+    (void)ns;
+    return h_deployment(v->arg, id);
+}
+
+static const struct sched_view_ops ops = {view_job, view_allocs_by_job, view_allocs_by_node,
+                                          view_latest_deployment};
 
 static struct node_table *
 table(struct harness *h, const void *ctx)
@@ -228,9 +255,69 @@ by_id(struct harness *h, const char *id)
 }
 
 static void
+apply_deployments(struct harness *h, const struct plan *p)
+{
+    if (p->deployment != NULL)
+        add(h, h->deployments, codec_clone(h, &type_deployment, p->deployment));
+    for (size_t i = 0; i < p->deployment_updates.n; i++)
+        for (size_t k = 0; k < h->deployments.n; k++) {
+            struct deployment *d = h->deployments.v[k];
+            if (!str_eq(d->id, p->deployment_updates.v[i]->deployment_id))
+                continue;
+            d->status = mem_strdup(h, p->deployment_updates.v[i]->status);
+            d->status_description = mem_strdup(h, p->deployment_updates.v[i]->status_description);
+        }
+}
+
+static struct deployment_state *
+state_of(struct harness *h, const struct allocation *a)
+{
+    for (size_t k = 0; k < h->deployments.n; k++)
+        if (str_eq(h->deployments.v[k]->id, a->deployment_id))
+            return map_get(h->deployments.v[k]->task_groups, a->task_group)->v;
+    return NULL;
+}
+
+static void
+count_placed(struct harness *h, const struct allocation *a)
+{
+    struct deployment_state *s = str_empty(a->deployment_id) ? NULL : state_of(h, a);
+
+    if (s == NULL)
+        return;
+    s->placed_allocs++;
+    if (alloc_canary(a))
+        list_add(h, s->placed_canaries, a->id);
+}
+
+void
+h_healthy(struct harness *h, struct allocation *a, bool healthy)
+{
+    struct deployment_state *s = state_of(h, a);
+
+    if (a->deployment_status == NULL)
+        a->deployment_status = mem_new(h, struct alloc_deployment_status);
+    a->deployment_status->healthy = (struct opt_bool){true, healthy};
+    s->healthy_allocs += healthy;
+    s->unhealthy_allocs += !healthy;
+}
+
+void
+h_all_healthy(struct harness *h)
+{
+    h_all_running(h);
+    for (size_t i = 0; i < h->allocs.n; i++) {
+        struct allocation *a = h->allocs.v[i];
+        if (live(a) && !str_empty(a->deployment_id) && !alloc_healthy(a) && !alloc_unhealthy(a))
+            h_healthy(h, a, true);
+    }
+}
+
+static void
 apply(struct harness *h, const struct plan *p)
 {
     h->index++;
+    apply_deployments(h, p);
     for (size_t i = 0; i < p->node_update.n; i++) {
         const struct allocation *s = p->node_update.v[i];
         struct allocation *a = by_id(h, s->id);
@@ -258,6 +345,7 @@ apply(struct harness *h, const struct plan *p)
         }
         in->create_index = h->index;
         add(h, h->allocs, in);
+        count_placed(h, in);
         if (!str_empty(in->previous_allocation))
             by_id(h, in->previous_allocation)->next_allocation = in->id;
     }
@@ -322,12 +410,6 @@ h_eval(struct harness *h, const char *job_id)
 }
 
 /* --- looking and acting --- */
-
-static bool
-live(const struct allocation *a)
-{
-    return !alloc_terminal(a);
-}
 
 size_t
 h_live(struct harness *h, const char *job_id)

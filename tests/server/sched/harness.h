@@ -22,6 +22,7 @@ struct harness {
     struct { struct node **v; size_t n; } nodes;
     struct { struct job **v; size_t n; } jobs;     /* every version */
     struct { struct allocation **v; size_t n; } allocs;
+    struct { struct deployment **v; size_t n; } deployments;
     const char *rejects; /* a node whose placements are refused, as a plan applier would */
     struct sched_out *last;
     void *last_ctx;
@@ -49,6 +50,12 @@ struct job_explanation *h_explain(struct harness *h, const char *job_id, const c
 /* A drain of the node, on a copy. */
 int h_simulate(struct harness *h, const char *node_id, struct simulation **ret, struct err *e);
 struct sched_out *h_eval_as(struct harness *h, const char *job_id, const char *eval_id);
+
+/* The newest deployment of the job; NULL: none. */
+struct deployment *h_deployment(struct harness *h, const char *job_id);
+/* Its client says so; all: that run and of which nothing was said. */
+void h_healthy(struct harness *h, struct allocation *a, bool healthy);
+void h_all_healthy(struct harness *h);
 
 /* Allocations of a job that the server wants to run and the client has not ended. */
 size_t h_live(struct harness *h, const char *job_id);

@@ -632,7 +632,139 @@ START_TEST(sysbatch_runs_once)
 }
 END_TEST
 
-TEST_SUITE("reconcile", places_names_in_order, scales_from_the_top,
+/* --- deployments: behaviours 20, 21, 35, 52, 58 to 63 --- */
+
+static struct job *
+paced(struct harness *h, int64_t count, int64_t parallel, int64_t canary)
+{
+    struct job *j = h_job(h, "a", JOB_SERVICE, count);
+    struct update_strategy *u = j->task_groups.v[0]->update;
+
+    u->max_parallel = (struct opt_i64){true, parallel};
+    u->canary = canary;
+    h_register(h, j);
+    h_eval(h, "a");
+    h_all_healthy(h);
+    h_eval(h, "a");
+    return j;
+}
+
+static void
+change(struct harness *h, struct job *j, const char *value)
+{
+    str_map_set(j, &j->task_groups.v[0]->tasks.v[0]->env, "A", value);
+    h_register(h, j);
+}
+
+static size_t
+of_version(struct harness *h, uint64_t version)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->allocs.n; i++)
+        n += !alloc_terminal(h->allocs.v[i]) && h->allocs.v[i]->job->version == version;
+    return n;
+}
+
+START_TEST(updates_roll_by_health)
+{
+    struct harness *h = nodes(3);
+    struct job *j = paced(h, 5, 2, 0);
+
+    ck_assert_str_eq(h_deployment(h, "a")->status_description, DESC_DEPLOY_DONE); /* 63 */
+    ck_assert_ptr_null(h_eval(h, "a")->plan);                                    /* 58: no change, none */
+    change(h, j, "2");
+    struct sched_out *o = h_eval(h, "a");
+    ck_assert_uint_eq(updates(o)->destructive_update, 2); /* 20, 52 */
+    ck_assert_uint_eq(updates(o)->ignore, 3);
+    ck_assert_str_eq(h_deployment(h, "a")->status, DEPLOYMENT_RUNNING);
+    ck_assert_int_eq(h_deployment(h, "a")->task_groups.v[0].v->desired_total, 5);
+    ck_assert_ptr_null(h_eval(h, "a")->plan); /* 61: none is healthy yet */
+    h_all_healthy(h);
+    h_eval(h, "a");
+    ck_assert_uint_eq(of_version(h, 1), 4);
+    /* 61: one that is unhealthy stops it */
+    struct allocation *bad = NULL;
+    for (size_t i = 0; i < h->allocs.n; i++)
+        if (!alloc_terminal(h->allocs.v[i]) && h->allocs.v[i]->deployment_status == NULL)
+            bad = h->allocs.v[i];
+    h_healthy(h, bad, false);
+    ck_assert_ptr_null(h_eval(h, "a")->plan);
+    /* 58, 35: a newer version cancels it, a stop the next one */
+    struct deployment *d = h_deployment(h, "a");
+    change(h, j, "3");
+    h_eval(h, "a");
+    ck_assert_str_eq(d->status_description, DESC_DEPLOY_NEWER);
+    d = h_deployment(h, "a");
+    j->stop = true;
+    h_register(h, j);
+    h_eval(h, "a");
+    ck_assert_str_eq(d->status_description, DESC_DEPLOY_STOPPED);
+    h_check(h);
+    h_free(h);
+}
+END_TEST
+
+START_TEST(canaries_wait_and_replace)
+{
+    struct harness *h = nodes(3);
+    struct job *j = paced(h, 3, 1, 2);
+
+    change(h, j, "2");
+    struct sched_out *o = h_eval(h, "a");
+    ck_assert_uint_eq(updates(o)->canary, 2); /* 21, 60 */
+    ck_assert_uint_eq(updates(o)->destructive_update, 0);
+    ck_assert_uint_eq(of_version(h, 0), 3);
+    ck_assert_uint_eq(of_version(h, 1), 2);
+    struct deployment *d = h_deployment(h, "a");
+    ck_assert_str_eq(d->status_description, DESC_DEPLOY_PROMOTE);
+    h_all_healthy(h);
+    ck_assert_ptr_null(h_eval(h, "a")->plan);
+    d->task_groups.v[0].v->promoted = true;
+    for (int i = 0; i < 4; i++) {
+        h_eval(h, "a");
+        h_all_healthy(h);
+    }
+    ck_assert_uint_eq(of_version(h, 0), 0);
+    ck_assert_uint_eq(of_version(h, 1), 3);
+    ck_assert_str_eq(d->status, DEPLOYMENT_SUCCESSFUL);
+    /* those of a version that was not promoted go with it */
+    change(h, j, "3");
+    h_eval(h, "a");
+    ck_assert_uint_eq(of_version(h, 2), 2);
+    change(h, j, "4");
+    h_eval(h, "a");
+    ck_assert_uint_eq(of_version(h, 2), 0);
+    ck_assert_uint_eq(of_version(h, 3), 2);
+    ck_assert_uint_eq(of_version(h, 1), 3);
+    h_free(h);
+}
+END_TEST
+
+START_TEST(paused_and_failed_ones_place_nothing)
+{
+    for (int failed = 0; failed < 2; failed++) { /* 59 */
+        struct harness *h = nodes(3);
+        struct job *j = paced(h, 4, 1, 0);
+
+        change(h, j, "2");
+        h_eval(h, "a");
+        h_all_healthy(h);
+        h_deployment(h, "a")->status = failed ? DEPLOYMENT_FAILED : DEPLOYMENT_PAUSED;
+        ck_assert_ptr_null(h_eval(h, "a")->plan);
+        ck_assert_uint_eq(of_version(h, 1), 1);
+        /* 62: what is lost is replaced all the same */
+        h_find(h, "n1")->status = NODE_DOWN;
+        h_eval(h, "a");
+        ck_assert_uint_eq(h_live(h, "a"), 4);
+        h_free(h);
+    }
+}
+END_TEST
+
+TEST_SUITE("reconcile", updates_roll_by_health, canaries_wait_and_replace,
+           paused_and_failed_ones_place_nothing,
+           places_names_in_order, scales_from_the_top,
            in_place_keeps_destructive_replaces, destructive_fits_in_place_of_old,
            constraint_moves_what_no_longer_fits, stopped_and_purged_jobs_stop,
            group_that_left_is_stopped, lost_ones_are_replaced, stopping_on_a_dead_node_is_lost,
