@@ -164,12 +164,13 @@ START_TEST(what_is_no_json_is_refused)
         "{\"Priority\":-}", "{\"Priority\":nan}", "{\"Priority\":Infinity}", "{\"Stop\":tru}",
         "{\"Stop\":True}", "{\"Datacenters\":[1,]}", "{\"Datacenters\":[\"a\" \"b\"]}",
         "{\"Datacenters\":{\"a\":1}}", "{\"Meta\":[]}", "{\"TaskGroups\":[[]]}", "{\"x\":01}",
-        "{\"x\":[1,]}", "{\"x\":{\"a\"}}", "/* c */{}", "{\"Multiregion\":[1,}"};
+        "{\"x\":[1,]}", "{\"x\":{\"a\"}}", "/* c */{}", "{\"Config\":[1,}"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         auto_mem void *ctx = mem_ctx("test");
         struct err e = ERR_INIT;
         void *ret = NULL;
-        ck_assert_msg(decode(ctx, &type_job, bad[i], 0, &ret, &e) == -ERR_INVALID, "took %s", bad[i]);
+        const struct type *t = strstr(bad[i], "Config") != NULL ? &type_task : &type_job;
+        ck_assert_msg(decode(ctx, t, bad[i], 0, &ret, &e) == -ERR_INVALID, "took %s", bad[i]);
         ck_assert(str_prefix(e.text, "json: "));
     }
     refuse("{\n  \"TaskGroups\": [\n    {\"Count\": \"two\"}\n  ]\n}", 0,
@@ -177,8 +178,8 @@ START_TEST(what_is_no_json_is_refused)
     refuse("{\"ID\":\"a\",\"id\":\"b\"}", 0, "json: ID (line 1, column 16): field is there twice");
     refuse("{\"Meta\":{\"b\":\"1\",\"a\":\"2\",\"b\":\"3\"}}", 0,
            "json: Meta (line 1, column 9): key \"b\" is there twice");
-    refuse("{\"Multiregion\":{\"b\":1,\"b\":2}}", 0,
-           "json: Multiregion (line 1, column 16): key \"b\" is there twice");
+    refuse("{\"TaskGroups\":[{\"Tasks\":[{\"Config\":{\"b\":1,\"b\":2}}]}]}", 0,
+           "json: TaskGroups[0].Tasks[0].Config (line 1, column 36): key \"b\" is there twice");
 }
 END_TEST
 
@@ -197,14 +198,14 @@ repeat(const void *ctx, const char *open, size_t n, const char *middle, const ch
 START_TEST(depth_and_memory_are_bounded)
 {
     auto_mem void *ctx = mem_ctx("test");
-    static const char *const in[] = {"Multiregion", "unknown"};
+    static const char *const in[] = {"Config", "unknown"};
     for (int k = 0; k < 2; k++) {
         char *deep = repeat(ctx, "[", 100000, "", "]"), *ok = repeat(ctx, "[", 60, "", "]");
         struct err e = ERR_INIT;
         void *ret = NULL;
-        ck_assert_int_lt(decode(ctx, &type_job, mem_printf(ctx, "{\"%s\":%s}", in[k], deep), 0, &ret, &e), 0);
+        ck_assert_int_lt(decode(ctx, &type_task, mem_printf(ctx, "{\"%s\":%s}", in[k], deep), 0, &ret, &e), 0);
         ck_assert_ptr_nonnull(strstr(e.text, "nested deeper than 64 levels"));
-        ck_assert_int_eq(decode(ctx, &type_job, mem_printf(ctx, "{\"%s\":%s}", in[k], ok), 0, &ret, &e), 0);
+        ck_assert_int_eq(decode(ctx, &type_task, mem_printf(ctx, "{\"%s\":%s}", in[k], ok), 0, &ret, &e), 0);
     }
     /* 20,000 empty groups want far more memory than 1 MiB */
     char *wide = repeat(ctx, "{},", 20000, "{}", "");

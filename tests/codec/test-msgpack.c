@@ -124,15 +124,15 @@ END_TEST
 START_TEST(depth_and_memory_are_bounded)
 {
     auto_mem void *ctx = mem_ctx("test");
-    /* id 6 (Scaling) is a value, id 99 is unknown */
+    /* id 4 (Config) is a value, id 99 is unknown */
     for (int k = 0; k < 2; k++) {
         uint8_t *deep = mem_array(ctx, uint8_t, 100002);
         struct err e = ERR_INIT;
         void *ret = NULL;
         memset(deep, 0x91, 100002);
         deep[0] = 0x81;
-        deep[1] = k ? 6 : 99;
-        ck_assert_int_lt(decode(ctx, &type_task_group, deep, 100002, &ret, &e), 0);
+        deep[1] = k ? 4 : 99;
+        ck_assert_int_lt(decode(ctx, &type_task, deep, 100002, &ret, &e), 0);
         ck_assert_ptr_nonnull(strstr(e.text, "nested deeper than 64 levels"));
     }
     /* a list of empty tasks: one byte each on the wire, hundreds in memory */
