@@ -154,7 +154,22 @@ driver_check(const struct driver *d, const struct value *config, struct err *e)
             return err_set(e, -ERR_INVALID, "driver \"%s\" needs the option \"%s\" in config",
                            d->can->name, o->name);
     }
-    return 0;
+    return d->check ? d->check(config, e) : 0;
+}
+
+void
+driver_found(const void *ctx, const struct driver_host *host, const char *missing,
+             struct driver_info *ret)
+{
+    if (!ret->detected)
+        return;
+    if (!host->runtime) {
+        ret->detected = ret->healthy = false;
+        ret->health_description = missing;
+        return;
+    }
+    for (size_t i = 0; i < host->runtime->n; i++)
+        str_map_set(ctx, &ret->attributes, host->runtime->v[i].k, host->runtime->v[i].v);
 }
 
 /* --- readers --- */

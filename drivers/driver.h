@@ -5,7 +5,7 @@
  * and `struct driver_input`.
  *
  * Adding one: a row of api/drivers.h, a file here with its `const struct driver`, its options in
- * paddock-job(5).
+ * paddock-drivers(7).
  */
 #ifndef PADDOCK_DRIVERS_DRIVER_H
 #define PADDOCK_DRIVERS_DRIVER_H
@@ -46,6 +46,7 @@ struct driver_host {
     bool cgroup2;   /* a cgroup2 mount is there */
     bool raw_exec;  /* the operator allows it */
     const char *missing; /* what the warden's probe lacks for exec; NULL: nothing */
+    const struct str_map *runtime; /* attributes of the program that the driver runs; NULL: not here */
 };
 
 struct driver_input {
@@ -89,6 +90,8 @@ struct driver {
     const struct driver_option *options;
     size_t n_options;
     int kill_signal;  /* default of kill_signal */
+    /* What the table of options cannot say; NULL: nothing. `config` may be NULL. */
+    int (*check)(const struct value *config, struct err *e);
     /* Fills Detected, Healthy, HealthDescription and Attributes of `ret`; ctx owns what it adds. */
     void (*fingerprint)(const void *ctx, const struct driver_host *host, struct driver_info *ret);
     /* One of them. The launch spec, owned by ctx: */
@@ -110,6 +113,11 @@ const struct driver *driver_extra(void); /* NULL: none */
 /* Checks a task's config against the driver's options: unknown keys are refused by name with the
  * nearest known one, wrong types and missing required ones as well. `config` may be NULL. */
 int driver_check(const struct driver *d, const struct value *config, struct err *e);
+
+/* The end of a fingerprint whose driver runs a program of the host: its attributes, or that it is
+ * not here. */
+void driver_found(const void *ctx, const struct driver_host *host, const char *missing,
+                  struct driver_info *ret);
 
 /* Readers of a checked config; the default when absent. */
 const char *driver_string(const struct value *config, const char *name, const char *dflt);

@@ -32,6 +32,22 @@ fingerprint_set_int(struct node *node, const char *name, int64_t value)
     fingerprint_set(node, name, mem_printf(tmp, "%lld", (long long)value));
 }
 
+const struct str_map *
+fingerprint_runtime(const void *ctx, const char *driver)
+{
+    static const struct {
+        const char *driver, *program;
+        bool (*find)(const void *ctx, const char *program, struct str_map *ret);
+    } rows[] = {
+        {"java", "/usr/bin/java", fingerprint_java},
+    };
+    struct str_map *found = mem_new(ctx, struct str_map);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (str_eq(rows[i].driver, driver) && rows[i].find(found, rows[i].program, found))
+            return found;
+    return NULL;
+}
+
 static void
 fingerprint_nomad(struct node *node, const struct fingerprint_config *cfg)
 {

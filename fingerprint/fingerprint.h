@@ -37,6 +37,12 @@ void fingerprint_network(struct node *node, const struct fingerprint_config *cfg
 void fingerprint_host(struct node *node, const struct fingerprint_config *cfg);
 void fingerprint_cgroup(struct node *node, const struct fingerprint_config *cfg);
 
+/* --- programs that drivers run --- */
+/* Attributes of the one of a driver; NULL: none is here, or the driver needs none. */
+const struct str_map *fingerprint_runtime(const void *ctx, const char *driver);
+/* `program` is looked up; false: it is not there. What cannot be read of it is no attribute. */
+bool fingerprint_java(const void *ctx, const char *program, struct str_map *ret);
+
 /* --- helpers of the families --- */
 /* NULL or "" deletes. */
 void fingerprint_set(struct node *node, const char *name, const char *value);
@@ -57,6 +63,9 @@ int64_t fingerprint_parse_meminfo(const char *text, const char *key);
 bool fingerprint_parse_route(const char *text, char *ret, size_t size);
 /* Value of KEY in os-release, unquoted; false: not there. */
 bool fingerprint_parse_os_release(const char *text, const char *key, char *ret, size_t size);
+
+/* The file "release" of a JVM: driver.java.version, .runtime, .vm. */
+void fingerprint_parse_java(const void *ctx, const char *text, struct str_map *ret);
 
 struct fingerprint_mounts {
     char cgroup2[256]; /* where cgroup2 is mounted; "" none */

@@ -45,11 +45,15 @@ add_driver(struct ground *g, const struct driver *d, const struct driver_host *h
         in_list(option(g, "driver.denylist", "driver.blacklist"), d->can->name, false))
         return;
     struct driver_info *info = mem_new(g->node, struct driver_info);
-    d->fingerprint(info, host, info);
+    struct driver_host here = *host;
+    auto_mem void *tmp = mem_ctx("driver");
+    here.runtime = fingerprint_runtime(tmp, d->can->name);
+    d->fingerprint(info, &here, info);
     info->health_description = mem_strdup(info, str_or(info->health_description, ""));
     info->update_time = clock_wall_ns();
-    auto_mem void *tmp = mem_ctx("driver");
     char *attr = mem_printf(tmp, "driver.%s", d->can->name);
+    for (size_t i = 0; info->healthy && i < info->attributes.n; i++)
+        fingerprint_set(g->node, info->attributes.v[i].k, info->attributes.v[i].v);
     if (info->healthy)
         str_map_set(info, &info->attributes, attr, "true"); /* the one of the node is "1", as in Nomad */
     fingerprint_set(g->node, attr, info->healthy ? "1" : NULL);

@@ -40,6 +40,11 @@ START_TEST(checks)
         {"raw_exec", "{\"command\":\"x\",\"oom_score_adj\":5}",
          "option \"oom_score_adj\" of driver \"raw_exec\" has no effect yet: take it out"},
         {"raw_exec", "{\"command\":\"x\",\"args\":null}", NULL},
+        {"java", "{\"jar_path\":\"a.jar\"}", NULL},
+        {"java", "{\"class\":\"A\",\"jvm_options\":[\"-Xmx8m\"]}", NULL},
+        {"java", "{\"args\":[\"a\"]}", "driver \"java\" needs \"jar_path\" or \"class\" in config"},
+        {"java", "{\"jar_path\":\"\"}", "driver \"java\" needs \"jar_path\" or \"class\" in config"},
+        {"java", "{\"command\":\"x\"}", "driver \"java\" has no option \"command\""},
         {"raw_exec", "[]", "config of driver \"raw_exec\" must be a block"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -72,7 +77,7 @@ START_TEST(what_a_row_says_its_file_does)
         struct str_list env = {0};
         struct driver_input in = {.alloc_id = "12345678-aaaa-bbbb-cccc-0123456789ab",
                                   .task = &task,
-                                  .config = config(ctx, "{\"command\":\"x\"}"),
+                                  .config = config(ctx, "{\"command\":\"x\",\"class\":\"x\"}"),
                                   .env = &env};
         struct launch_spec *s = NULL;
         struct err e = ERR_INIT;
@@ -187,6 +192,54 @@ START_TEST(exec_spec)
 }
 END_TEST
 
+static const char *
+words(void *ctx, const struct launch_spec *s)
+{
+    const char *all = s->command;
+    for (size_t i = 0; i < s->args.n; i++)
+        all = mem_printf(ctx, "%s %s", all, s->args.v[i]);
+    return all;
+}
+
+START_TEST(java_spec)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    struct launch_spec *s = NULL;
+    struct task task = {.name = "web"};
+    static const struct {
+        const char *config, *words;
+    } rows[] = {
+        {"{\"jar_path\":\"local/a.jar\",\"args\":[\"x\",1],\"jvm_options\":[\"-Xmx8m\",\"-ea\"]}",
+         "/usr/bin/java -Xmx8m -ea -jar local/a.jar x 1"},
+        {"{\"class\":\"com.A\",\"class_path\":\"a:b\"}", "/usr/bin/java -cp a:b com.A"},
+        {"{\"class\":\"A\",\"jar_path\":\"j\",\"class_path\":\"c\",\"args\":[\"-jar\"]}",
+         "/usr/bin/java -cp c -jar j A -jar"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        ck_assert_msg(spec(ctx, "java", rows[i].config, &task, &s, &e) == 0, "%s", e.text);
+        ck_assert_str_eq(words(ctx, s), rows[i].words);
+        ck_assert(s->isolated);
+        ck_assert_int_eq(s->limits->memory_max, 64 << 20);
+    }
+    ck_assert_int_lt(spec(ctx, "java", "{\"class\":\"A\",\"ipc_mode\":\"x\"}", &task, &s, &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.text, "ipc_mode of driver \"java\""));
+
+    struct value *many = config(ctx, "{\"class\":\"A\",\"args\":[],\"jvm_options\":[\"-ea\"]}");
+    struct value *args = NULL; /* args; what is ours and an option make 6 of 4096 */
+    for (size_t i = 0; i < many->map.n; i++)
+        if (str_eq(many->map.v[i].k, "args"))
+            args = many->map.v[i].v;
+    while (args->list.n < 4090)
+        list_add(args, args->list, config(args, "\"a\""));
+    err_clear(&e);
+    ck_assert_msg(driver_check(driver_find("java"), many, &e) == 0, "%s", e.text);
+    list_add(args, args->list, config(args, "\"a\""));
+    ck_assert_int_lt(driver_check(driver_find("java"), many, &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.text, "4097 words: at most 4096"));
+}
+END_TEST
+
 START_TEST(refused_specs)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -230,7 +283,20 @@ START_TEST(fingerprints)
     struct driver_info i = {0};
     driver_find("exec")->fingerprint(ctx, &h, &i);
     ck_assert(i.detected && i.healthy);
+    struct driver_info none = {0}, java = {0};
+    driver_find("java")->fingerprint(ctx, &h, &none);
+    ck_assert(!none.detected && !none.healthy);
+    ck_assert_ptr_nonnull(strstr(none.health_description, "no JVM"));
+    struct str_map found = {0};
+    str_map_set(ctx, &found, "driver.java.version", "17.0.1");
+    h.runtime = &found;
+    driver_find("java")->fingerprint(ctx, &h, &java);
+    ck_assert(java.detected && java.healthy);
+    ck_assert_str_eq(str_map_get(&java.attributes, "driver.java.version"), "17.0.1");
     h.missing = "openat2: not there";
+    driver_find("java")->fingerprint(ctx, &h, &java);
+    ck_assert(!java.detected);
+    ck_assert_str_eq(java.health_description, "openat2: not there");
     driver_find("exec")->fingerprint(ctx, &h, &i);
     ck_assert(!i.detected);
     ck_assert_str_eq(i.health_description, "openat2: not there");
@@ -275,5 +341,5 @@ START_TEST(mock)
 END_TEST
 
 TEST_SUITE("driver", checks, what_a_row_says_its_file_does,
-           a_hostname_that_was_put_in_is_looked_at_again, exec_spec, refused_specs,
+           a_hostname_that_was_put_in_is_looked_at_again, exec_spec, java_spec, refused_specs,
            raw_exec_denies_variables, fingerprints, signals, mock)

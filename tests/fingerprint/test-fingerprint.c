@@ -54,6 +54,34 @@ START_TEST(meminfo)
 }
 END_TEST
 
+START_TEST(java)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct str_map m = {0}, sold = {0}, old = {0}, none = {0};
+    fingerprint_parse_java(ctx,
+                           "IMPLEMENTOR=\"Debian\"\nJAVA_RUNTIME_VERSION=\"17.0.15+6-Debian-1deb12u1\"\n"
+                           "JAVA_VERSION=\"17.0.15\"\nJAVA_VERSION_DATE=\"2025-04-15\"\n",
+                           &m);
+    ck_assert_str_eq(str_map_get(&m, "driver.java.version"), "17.0.15");
+    ck_assert_str_eq(str_map_get(&m, "driver.java.runtime"),
+                     "OpenJDK Runtime Environment (build 17.0.15+6-Debian-1deb12u1)");
+    ck_assert_str_eq(str_map_get(&m, "driver.java.vm"),
+                     "OpenJDK 64-Bit Server VM (build 17.0.15+6-Debian-1deb12u1)");
+    fingerprint_parse_java(
+        ctx, "JAVA_VERSION=\"21\"\nJAVA_RUNTIME_VERSION=\"21+35\"\nBUILD_TYPE=\"commercial\"\n", &sold);
+    ck_assert_str_eq(str_map_get(&sold, "driver.java.vm"),
+                     "Java HotSpot(TM) 64-Bit Server VM (build 21+35)");
+    fingerprint_parse_java(ctx, "JAVA_VERSION=\"1.8.0_442\"", &old);
+    ck_assert_uint_eq(old.n, 1);
+    fingerprint_parse_java(ctx, "JAVA_VERSION_DATE=\"x\"\nJAVA_VERSION=\n", &none);
+    ck_assert_uint_eq(none.n, 0);
+    ck_assert_ptr_null(fingerprint_runtime(ctx, "exec"));
+    ck_assert(!fingerprint_java(ctx, "/nonexistent/bin/java", &none));
+    ck_assert(fingerprint_java(ctx, "/proc/self/exe", &none)); /* a program without such a file */
+    ck_assert_uint_eq(none.n, 0);
+}
+END_TEST
+
 START_TEST(route)
 {
     static const char head[] = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n";
@@ -222,5 +250,5 @@ START_TEST(overrides)
 }
 END_TEST
 
-TEST_SUITE("fingerprint", cpuinfo, meminfo, route, os_release, mounts, memory_nodes, this_host,
+TEST_SUITE("fingerprint", cpuinfo, meminfo, java, route, os_release, mounts, memory_nodes, this_host,
            overrides)
