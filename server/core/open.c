@@ -322,7 +322,12 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
         core_free(c);
         return rc;
     }
-    c->raft.consensus = consensus_new(c->raft.id, c->o.addr, (uint32_t)env_random(c->env), core_update, c);
+    struct consensus_opts co = {.id = c->raft.id,
+                                .addr = c->o.addr,
+                                .seed = (uint32_t)env_random(c->env),
+                                .election_ms = CONSENSUS_ELECTION_MS,
+                                .heartbeat_ms = CONSENSUS_HEARTBEAT_MS};
+    c->raft.consensus = consensus_new(&co, core_update, c);
     *ret = c;
     return 0;
 }

@@ -16,14 +16,20 @@
 #include "common/mem.h"
 
 #if RAFT_VERSION_NUMBER != 2201
-#error "libraft 0.22.1 is needed: ownership and the guards below are written for exactly that version"
+#error                                                                                             \
+    "libraft 0.22.1 is needed: ownership and the guards below are written for exactly that version"
 #endif
+
+/* Guard 13: how long a peer to which a snapshot was sent may say nothing. */
+enum { SNAPSHOT_TIMEOUT_MS = 2000 };
 
 struct consensus {
     struct raft r;
     consensus_update_fn *on_update;
     void *arg;
-    uint64_t own_first; /* first entry proposed since we lead; 0: none */
+    bool new_term;          /* guard 9: the start made one */
+    int64_t heard_ms;       /* when a leader of the current term sent something; 0: never */
+    uint64_t own_first;     /* first entry proposed since we lead; 0: none */
     struct peer_list peers; /* answer of consensus_peers() */
 };
 
@@ -71,9 +77,8 @@ conf_to_raft(const struct peer_list *l, struct raft_configuration *ret)
 {
     raft_configuration_init(ret);
     for (size_t i = 0; i < l->n; i++) {
-        static const int roles[] = {[PEER_STANDBY] = RAFT_STANDBY,
-                                    [PEER_VOTER] = RAFT_VOTER,
-                                    [PEER_SPARE] = RAFT_SPARE};
+        static const int roles[] = {
+            [PEER_STANDBY] = RAFT_STANDBY, [PEER_VOTER] = RAFT_VOTER, [PEER_SPARE] = RAFT_SPARE};
         if (l->v[i].role > PEER_SPARE || l->v[i].addr == NULL ||
             raft_configuration_add(ret, l->v[i].id, l->v[i].addr, roles[l->v[i].role]) != 0) {
             raft_configuration_close(ret);
@@ -101,8 +106,7 @@ conf_from_raft(const void *ctx, const struct raft_configuration *c, struct peer_
 /* --- stepping --- */
 
 static void
-message_out(const void *ctx, const struct consensus *c, const struct raft_message *m,
-            struct peer_msg *o)
+message_out(const struct consensus *c, const struct raft_message *m, struct peer_msg *o)
 {
     *o = (struct peer_msg){.peer = m->server_id, .addr = m->server_address};
     switch (m->type) {
@@ -151,10 +155,10 @@ message_out(const void *ctx, const struct consensus *c, const struct raft_messag
         o->log_term = m->timeout_now.last_log_term;
         break;
     }
-    (void)ctx;
 }
 
-/* A leader without peers has nobody to send heartbeats to and no quorum to lose: it needs no timer. */
+/* A leader without peers has nobody to send heartbeats to and no quorum to lose: it needs no timer.
+ */
 static int64_t
 next_timeout(const struct consensus *c)
 {
@@ -204,7 +208,7 @@ step(struct consensus *c, struct raft_event *ev)
     auto_mem void *tmp = mem_ctx("consensus update");
     struct consensus_update u = {.term = c->r.current_term, .vote = c->r.voted_for};
     /* Compared, not read from the flags: START sets none. */
-    u.hard = ev->type != RAFT_START && (term != u.term || vote != u.vote);
+    u.hard = ev->type == RAFT_START ? c->new_term : term != u.term || vote != u.vote;
     u.role = role_of(c->r.state);
     u.role_changed = (in.flags & (RAFT_UPDATE_STATE)) != 0;
     if (u.role_changed)
@@ -214,9 +218,9 @@ step(struct consensus *c, struct raft_event *ev)
     if (in.flags & (RAFT_UPDATE_MESSAGES)) {
         struct peer_msg *msgs = mem_array(tmp, struct peer_msg, in.messages.n);
         for (unsigned i = 0; i < in.messages.n; i++)
-            message_out(tmp, c, &in.messages.batch[i], &msgs[i]);
+            if (in.messages.batch[i].server_id != 0) /* an answer to a leader that is forgotten */
+                message_out(c, &in.messages.batch[i], &msgs[u.n_msgs++]);
         u.msgs = msgs;
-        u.n_msgs = in.messages.n;
     }
     struct consensus_snapshot snap;
     if (in.flags & (RAFT_UPDATE_SNAPSHOT)) {
@@ -256,16 +260,18 @@ event(enum raft_event_type type, int64_t now)
 }
 
 struct consensus *
-consensus_new(uint64_t id, const char *addr, uint32_t seed, consensus_update_fn *on_update,
-              void *arg)
+consensus_new(const struct consensus_opts *o, consensus_update_fn *on_update, void *arg)
 {
     struct consensus *c = mem_new(NULL, struct consensus);
     c->on_update = on_update;
     c->arg = arg;
-    ASSERT(raft_init(&c->r, NULL, NULL, id, addr) == 0);
+    ASSERT(raft_init(&c->r, NULL, NULL, o->id, o->addr) == 0);
     c->r.tracer = NULL;
-    raft_seed(&c->r, seed);
+    raft_seed(&c->r, o->seed);
     raft_set_pre_vote(&c->r, true);
+    raft_set_election_timeout(&c->r, o->election_ms);
+    raft_set_heartbeat_timeout(&c->r, o->heartbeat_ms);
+    raft_set_install_snapshot_timeout(&c->r, SNAPSHOT_TIMEOUT_MS); /* guard 13 */
     raft_set_max_inflight_entries(&c->r, CONSENSUS_INFLIGHT_MAX);
     return c;
 }
@@ -321,7 +327,8 @@ entries_free(struct raft_entry *e, bool batch)
     raft_free(e);
 }
 
-/* Borrowed: submitted entries stay ours, and the library reads their data where it is a configuration. */
+/* Borrowed: submitted entries stay ours, and the library reads their data where it is a
+ * configuration. */
 static struct raft_entry *
 entries_lent(const struct record *r, size_t n, uint64_t term)
 {
@@ -345,13 +352,32 @@ metadata_in(const struct consensus_snapshot *s, struct raft_snapshot_metadata *m
     return conf_to_raft(&s->conf, &m->configuration);
 }
 
+/* Guard 9: this server is the only voter of the configuration that it starts with. */
+static bool
+sole_voter(const struct consensus *c, const struct consensus_start *s)
+{
+    auto_mem void *tmp = mem_ctx("sole voter");
+    struct peer_list conf = s->snapshot != NULL ? s->snapshot->conf : (struct peer_list){NULL, 0};
+    size_t voters = 0;
+    bool self = false;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->entries[i].type == RECORD_CONFIG)
+            consensus_conf_decode(tmp, s->entries[i].data, s->entries[i].n, &conf);
+    for (size_t i = 0; i < conf.n; i++) {
+        voters += conf.v[i].role == PEER_VOTER;
+        self |= conf.v[i].role == PEER_VOTER && conf.v[i].id == c->r.id;
+    }
+    return voters == 1 && self;
+}
+
 int
 consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *s)
 {
     struct raft_event ev = event(RAFT_START, now);
     struct raft_snapshot_metadata meta;
-    ev.start.term = s->term;
-    ev.start.voted_for = s->vote;
+    c->new_term = sole_voter(c, s);
+    ev.start.term = c->new_term ? s->term + 1 : s->term;
+    ev.start.voted_for = c->new_term ? c->r.id : s->vote;
     if (s->snapshot != NULL) {
         int rc = metadata_in(s->snapshot, &meta);
         if (rc < 0)
@@ -372,6 +398,10 @@ int
 consensus_timeout(struct consensus *c, int64_t now)
 {
     struct raft_event ev = event(RAFT_TIMEOUT, now);
+    if (c->r.state == RAFT_CANDIDATE && ev.time >= raft_timeout(&c->r)) { /* guard 14 */
+        c->r.candidate_state.in_pre_vote = true;
+        c->r.candidate_state.disrupt_leader = false;
+    }
     return step(c, &ev);
 }
 
@@ -439,83 +469,10 @@ consensus_installed(struct consensus *c, int64_t now, const struct consensus_sna
 /* --- messages in --- */
 
 static int
-bad(struct err *e, const struct peer_msg *m, const char *why)
-{
-    return err_set(e, -ERR_INVALID, "raft message of type %d from server %llu: %s", (int)m->type,
-                   (unsigned long long)m->peer, why);
-}
-
-static int
-check_append(const struct consensus *c, const struct peer_msg *m, struct err *e)
-{
-    if ((m->index == 0) != (m->log_term == 0))
-        return bad(e, m, "index and term of the entry before do not fit together");
-    if (m->log_term > m->term)
-        return bad(e, m, "the entry before is of a later term");
-    if (m->n > CONSENSUS_INFLIGHT_MAX || m->index > UINT64_MAX / 2)
-        return bad(e, m, "too many entries");
-    if (m->n > 0 && m->entries == NULL)
-        return bad(e, m, "the entries are missing");
-    if (m->term == c->r.current_term && c->r.state == RAFT_LEADER)
-        return bad(e, m, "it claims to lead the term that we lead");
-    uint64_t term = m->log_term;
-    for (size_t i = 0; i < m->n; i++) {
-        const struct record *r = &m->entries[i];
-        if (r->type != RECORD_COMMAND && r->type != RECORD_BARRIER && r->type != RECORD_CONFIG)
-            return bad(e, m, "an entry of unknown type");
-        if (r->term == 0 || r->term < term || r->term > m->term)
-            return bad(e, m, "terms of entries are out of order");
-        if (r->n > RECORD_DATA_MAX || (r->n > 0 && r->data == NULL))
-            return bad(e, m, "an entry is too large");
-        term = r->term;
-        auto_mem void *tmp = mem_ctx("check config");
-        struct peer_list l;
-        if (r->type == RECORD_CONFIG && consensus_conf_decode(tmp, r->data, r->n, &l) < 0)
-            return bad(e, m, "a configuration that does not decode");
-    }
-    return 0;
-}
-
-static int
-check_msg(const struct consensus *c, const struct peer_msg *m, struct err *e)
-{
-    if (m->peer == 0 || m->peer == c->r.id)
-        return bad(e, m, "not another server");
-    if (m->addr == NULL || strlen(m->addr) > CONSENSUS_ADDR_MAX)
-        return bad(e, m, "no address, or one too long");
-    if (m->term == 0 || m->term > UINT64_MAX / 2)
-        return bad(e, m, "no term, or one out of range");
-    bool leads = m->term == c->r.current_term && c->r.state == RAFT_LEADER;
-    switch (m->type) {
-    case MSG_APPEND:
-        return check_append(c, m, e);
-    case MSG_APPEND_RESULT:
-        return m->last > UINT64_MAX / 2 ? bad(e, m, "an index out of range") : 0;
-    case MSG_VOTE:
-        if ((m->index == 0) != (m->log_term == 0) || m->log_term > m->term)
-            return bad(e, m, "index and term of the last entry do not fit together");
-        return 0;
-    case MSG_VOTE_RESULT:
-        return 0;
-    case MSG_SNAPSHOT:
-        if (m->index == 0 || m->index > UINT64_MAX / 2 || m->log_term == 0 ||
-            m->log_term > m->term || m->conf_index == 0 || m->conf_index > m->index)
-            return bad(e, m, "indexes and terms do not fit together");
-        if (!consensus_conf_valid(&m->conf))
-            return bad(e, m, "its configuration is invalid");
-        return leads ? bad(e, m, "it claims to lead the term that we lead") : 0;
-    case MSG_TIMEOUT_NOW:
-        return m->log_term > m->term ? bad(e, m, "the last entry is of a later term") : 0;
-    }
-    return bad(e, m, "unknown type");
-}
-
-static int
 receive_append(struct consensus *c, int64_t now, const struct peer_msg *m, size_t from, size_t n)
 {
-    struct raft_message rm = {.type = RAFT_APPEND_ENTRIES,
-                              .server_id = m->peer,
-                              .server_address = m->addr};
+    struct raft_message rm = {
+        .type = RAFT_APPEND_ENTRIES, .server_id = m->peer, .server_address = m->addr};
     uint64_t prev = m->index + from;
     rm.append_entries = (struct raft_append_entries){
         .term = m->term,
@@ -569,6 +526,14 @@ receive_split(struct consensus *c, int64_t now, const struct peer_msg *m)
     return 0;
 }
 
+static void
+forget_leader(struct consensus *c)
+{
+    c->r.follower_state.current_leader.id = 0;
+    raft_free(c->r.follower_state.current_leader.address);
+    c->r.follower_state.current_leader.address = NULL;
+}
+
 /* Guard 4: while a vote is asked for, our own configuration says that we may vote. */
 static int
 receive_vote(struct consensus *c, struct raft_event *ev)
@@ -576,6 +541,10 @@ receive_vote(struct consensus *c, struct raft_event *ev)
     struct raft_configuration real = c->r.configuration;
     if (c->r.state != RAFT_FOLLOWER)
         return step(c, ev);
+    /* Guard 10. */
+    if ((int64_t)ev->time - c->heard_ms >= (int64_t)c->r.election_timeout &&
+        !c->r.snapshot.installing)
+        forget_leader(c);
     struct raft_server *servers = mem_array(NULL, struct raft_server, real.n + 1);
     bool found = false;
     for (unsigned i = 0; i < real.n; i++) {
@@ -642,10 +611,8 @@ receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
         if (m->pre_vote && m->granted && m->term > c->r.current_term + 1)
             return 0;
         rm.type = RAFT_REQUEST_VOTE_RESULT;
-        rm.request_vote_result = (struct raft_request_vote_result){.version = 2,
-                                                                   .term = m->term,
-                                                                   .vote_granted = m->granted,
-                                                                   .pre_vote = m->pre_vote};
+        rm.request_vote_result = (struct raft_request_vote_result){
+            .version = 2, .term = m->term, .vote_granted = m->granted, .pre_vote = m->pre_vote};
         return step(c, &ev);
     case MSG_SNAPSHOT:
         rm.type = RAFT_INSTALL_SNAPSHOT;
@@ -674,9 +641,12 @@ receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
 int
 consensus_receive(struct consensus *c, int64_t now, const struct peer_msg *m, struct err *e)
 {
-    int rc = check_msg(c, m, e);
+    uint64_t leads = c->r.state == RAFT_LEADER ? c->r.current_term : 0;
+    int rc = consensus_msg_check(c->r.id, leads, m, e);
     if (rc < 0)
         return rc;
+    if ((m->type == MSG_APPEND || m->type == MSG_SNAPSHOT) && m->term >= c->r.current_term)
+        c->heard_ms = now;
     if (m->type != MSG_APPEND) {
         rc = receive_other(c, now, m);
     } else {
@@ -691,6 +661,25 @@ consensus_receive(struct consensus *c, int64_t now, const struct peer_msg *m, st
 
 /* --- membership --- */
 
+/* Servers of `conf` that are not as they are in the configuration, and those that are not in it. */
+static size_t
+members_changed(const struct consensus *c, const struct peer_list *conf)
+{
+    auto_mem void *tmp = mem_ctx("members changed");
+    struct peer_list now;
+    conf_from_raft(tmp, &c->r.configuration, &now);
+    size_t changed = 0, same_ids = 0;
+    for (size_t i = 0; i < conf->n; i++) {
+        const struct peer *a = &conf->v[i], *b = NULL;
+        for (size_t k = 0; k < now.n; k++)
+            if (now.v[k].id == a->id)
+                b = &now.v[k];
+        changed += b == NULL || b->role != a->role || strcmp(b->addr, a->addr) != 0;
+        same_ids += b != NULL;
+    }
+    return changed + now.n - same_ids;
+}
+
 int
 consensus_change(struct consensus *c, int64_t now, const struct peer_list *conf, struct err *e)
 {
@@ -702,9 +691,15 @@ consensus_change(struct consensus *c, int64_t now, const struct peer_list *conf,
     for (size_t i = 0; i < conf->n; i++)
         stays |= conf->v[i].id == c->r.id && conf->v[i].role == PEER_VOTER;
     if (!stays)
-        return err_set(e, -ERR_CONFLICT,
-                       "change the servers: the leader cannot remove or demote itself; transfer the "
-                       "leadership to another server first");
+        return err_set(
+            e, -ERR_CONFLICT,
+            "change the servers: the leader cannot remove or demote itself; transfer the "
+            "leadership to another server first");
+    if (members_changed(c, conf) > 1) /* guard 12 */
+        return err_set(
+            e, -ERR_CONFLICT,
+            "change the servers: more than one would be added, removed or changed: do it "
+            "one after the other");
     if (c->own_first == 0 || c->r.commit_index < c->own_first)
         return err_set(e, -ERR_BUSY,
                        "change the servers: no entry of this term is committed yet; try again");
@@ -754,4 +749,37 @@ consensus_peers(struct consensus *c)
     mem_free(c->peers.v);
     conf_from_raft(c, &c->r.configuration, &c->peers);
     return &c->peers;
+}
+
+void
+consensus_status(struct consensus *c, struct consensus_status *ret)
+{
+    *ret = (struct consensus_status){.role = role_of(c->r.state),
+                                     .term = c->r.current_term,
+                                     .last = raft_last_index(&c->r),
+                                     .commit = c->r.commit_index,
+                                     .heard_ms = c->heard_ms};
+    if (c->r.state == RAFT_LEADER)
+        ret->leader = c->r.id;
+    else if (c->r.state == RAFT_FOLLOWER)
+        ret->leader = c->r.follower_state.current_leader.id;
+}
+
+uint64_t
+consensus_match(const struct consensus *c, uint64_t id)
+{
+    raft_index match = 0;
+    return c->r.state == RAFT_LEADER && raft_match_index(&c->r, id, &match) == 0 ? match : 0;
+}
+
+int64_t
+consensus_leader_gone(struct consensus *c, int64_t now, uint64_t id, unsigned after_ms)
+{
+    if (c->r.state != RAFT_FOLLOWER || id == 0 || c->r.follower_state.current_leader.id != id ||
+        c->r.snapshot.installing)
+        return next_timeout(c);
+    forget_leader(c);
+    c->r.election_timer_start =
+        (raft_time)now + after_ms - c->r.follower_state.randomized_election_timeout;
+    return next_timeout(c);
 }

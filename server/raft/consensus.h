@@ -8,7 +8,8 @@
  * and vote durable; truncate and append entries (durable later: consensus_persisted); send messages;
  * apply entries that are committed *and* persisted; arm the timer.
  *
- * Eight defects of the library are contained here (each pinned by tests/server/raft/test-consensus.c):
+ * Fourteen defects of the library are contained here (pinned by tests/server/raft/test-consensus.c, and 9,
+ * 10, 11, 14 by seeds of test-sim.c):
  *  1 a received AppendEntries is split so that a config change is alone in its part;
  *  2 one that starts below our own snapshot is clamped to it;
  *  3 no config change before an entry of the current term is committed;
@@ -16,7 +17,13 @@
  *  5 a denied pre-vote carries our real term;
  *  6 a leader does not remove or demote itself: it transfers first;
  *  7 a rejection overtaken by an acknowledgement is dropped;
- *  8 an append that ends before what is known to be committed does not take the commit index back.
+ *  8 an append that ends before what is known to be committed does not take the commit index back;
+ *  9 a sole voter begins in a new term: in its old one another may have led;
+ * 10 a follower that has heard no leader for an election timeout has none, and does not deny votes;
+ * 11 is the transport's: a configuration leaves only when it is durable here (struct peer_msg, entries);
+ * 12 a change is of one server;
+ * 13 a snapshot transfer that failed blocks its peer for 2 s, not for 30;
+ * 14 a candidate whose election ran out asks for pre-votes again, or a removed one deposes each leader.
  * Its asserts are compiled out, so every field of a peer's message is checked before a step.
  */
 #ifndef PADDOCK_SERVER_RAFT_CONSENSUS_H
@@ -70,6 +77,7 @@ struct peer_msg {
     bool pre_vote;     /* vote, vote result */
     bool granted;      /* vote result */
     /* Append. Outgoing: only `n`; the transport reads entries index + 1 .. index + n from the log.
+     * They end before a configuration that is not durable here (guard 11).
      * Incoming: borrowed for the call; record.index is not used. */
     const struct record *entries;
     size_t n;
@@ -115,12 +123,23 @@ struct consensus_start {
     size_t n;
 };
 
-/* All times are monotonic milliseconds. `seed`: of election timeouts. */
-struct consensus *consensus_new(uint64_t id, const char *addr, uint32_t seed,
-                                consensus_update_fn *on_update, void *arg);
+/* Of a server that runs. */
+enum { CONSENSUS_ELECTION_MS = 300, CONSENSUS_HEARTBEAT_MS = 50 };
+
+struct consensus_opts {
+    uint64_t id;
+    const char *addr;
+    uint32_t seed;         /* of election timeouts */
+    unsigned election_ms;  /* a follower stands after this to twice this without a leader */
+    unsigned heartbeat_ms; /* a leader says so much apart that it leads */
+};
+
+/* All times are monotonic milliseconds. */
+struct consensus *consensus_new(const struct consensus_opts *o, consensus_update_fn *on_update,
+                                void *arg);
 void consensus_free(struct consensus *c);
 
-/* A sole voter is leader when this returns. */
+/* A sole voter is leader when this returns, of a new term. */
 int consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *s);
 int consensus_timeout(struct consensus *c, int64_t now);
 /* Entries up to `index` are durable. Not called while a snapshot is being installed. */
@@ -138,13 +157,31 @@ int consensus_snapshot_taken(struct consensus *c, int64_t now, const struct cons
 /* The snapshot of update.install is stored and the state replaced by it. */
 int consensus_installed(struct consensus *c, int64_t now, const struct consensus_snapshot *s);
 
-/* Proposes a new configuration (one server added, removed or changed). Guards 3 and 6. */
+/* Proposes a new configuration (one server added, removed or changed). Guards 3, 6 and 12. */
 int consensus_change(struct consensus *c, int64_t now, const struct peer_list *conf, struct err *e);
 int consensus_transfer(struct consensus *c, int64_t now, uint64_t id);
 
 enum consensus_role consensus_role(const struct consensus *c);
 /* Servers in the current configuration, borrowed until the next call. */
 const struct peer_list *consensus_peers(struct consensus *c);
+
+struct consensus_status {
+    enum consensus_role role;
+    uint64_t leader; /* 0: none is known */
+    uint64_t term;
+    uint64_t last; /* entry of the log */
+    uint64_t commit;
+    int64_t heard_ms; /* when a leader was heard last; 0: never */
+};
+void consensus_status(struct consensus *c, struct consensus_status *ret);
+/* Of a leader: what that server is known to hold; 0: nothing, or we do not lead. */
+uint64_t consensus_match(const struct consensus *c, uint64_t id);
+/* The process of server `id` is gone (its host refuses connections). If it is the leader that we follow, it
+ * is forgotten, and we stand for election after `after_ms` more. Returns when to call consensus_timeout(). */
+int64_t consensus_leader_gone(struct consensus *c, int64_t now, uint64_t id, unsigned after_ms);
+
+/* Whether a message to server `id` makes sense; `lead_term`: of a leader, its term; else 0 (message.c). */
+int consensus_msg_check(uint64_t id, uint64_t lead_term, const struct peer_msg *m, struct err *e);
 
 /* --- configurations (conf.c) --- */
 /* 1..CONSENSUS_PEERS_MAX servers, ids unique and not 0, at least one voter. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Consensus, driven message by message through raft_step(): a sole server, an election, the old-term
- * commit rule (figure 8 of the Raft dissertation), each of the eight guards of consensus.h, and peer
+ * Consensus, driven message by message through raft_step(): a sole server, an election, the
+ * old-term commit rule (figure 8 of the Raft dissertation), each guard of consensus.h, and peer
  * messages that make no sense.
  */
 #include <string.h>
@@ -66,7 +66,8 @@ conf_of(const void *ctx, unsigned n)
 {
     struct peer_list l = {.v = mem_array(ctx, struct peer, n), .n = n};
     for (unsigned i = 0; i < n; i++)
-        l.v[i] = (struct peer){.id = i + 1, .addr = mem_printf(ctx, "s%u", i + 1), .role = PEER_VOTER};
+        l.v[i] =
+            (struct peer){.id = i + 1, .addr = mem_printf(ctx, "s%u", i + 1), .role = PEER_VOTER};
     return l;
 }
 
@@ -76,7 +77,12 @@ sim_new(uint64_t id)
     struct sim *s = mem_new(NULL, struct sim);
     s->ctx = s;
     s->now = 1000;
-    s->c = consensus_new(id, mem_printf(s, "s%u", (unsigned)id), 42, on_update, s);
+    struct consensus_opts o = {.id = id,
+                               .addr = mem_printf(s, "s%u", (unsigned)id),
+                               .seed = 42,
+                               .election_ms = 1000,
+                               .heartbeat_ms = 100};
+    s->c = consensus_new(&o, on_update, s);
     return s;
 }
 
@@ -232,8 +238,7 @@ START_TEST(three_servers_elect_and_replicate)
     ck_assert_int_eq(consensus_propose(s->c, s->now, &r, 1), 0);
     persist(s);
     ck_assert_uint_eq(s->commit, 1);
-    receive(s, (struct peer_msg){
-                   .type = MSG_APPEND_RESULT, .peer = 2, .term = 2, .last = s->last});
+    receive(s, (struct peer_msg){.type = MSG_APPEND_RESULT, .peer = 2, .term = 2, .last = s->last});
     ck_assert_uint_eq(s->commit, s->last);
     sim_free(s);
 }
@@ -352,12 +357,11 @@ START_TEST(guard4_votes_whatever_its_own_config_says)
         struct record r = conf_record(s, conf, 1);
         struct consensus_start st = {.term = 1, .first = 1, .entries = &r, .n = 1};
         ck_assert_int_eq(consensus_begin(s->c, s->now, &st), 0);
-        ck_assert_int_eq(receive(s, (struct peer_msg){.type = MSG_VOTE,
-                                                      .peer = 1,
-                                                      .term = 2,
-                                                      .index = 5,
-                                                      .log_term = 1}),
-                         0);
+        ck_assert_int_eq(
+            receive(s,
+                    (struct peer_msg){
+                        .type = MSG_VOTE, .peer = 1, .term = 2, .index = 5, .log_term = 1}),
+            0);
         ck_assert(last_out(s, MSG_VOTE_RESULT)->granted);
         ck_assert_uint_eq(s->term, 2);
         ck_assert_uint_eq(s->vote, 1);
@@ -385,11 +389,10 @@ START_TEST(guard5_denied_pre_vote_tells_the_real_term)
     asker->now = asker->timeout;
     ck_assert_int_eq(consensus_timeout(asker->c, asker->now), 0);
     ck_assert(last_out(asker, MSG_VOTE)->pre_vote);
-    ck_assert_int_eq(receive(asker, (struct peer_msg){.type = MSG_VOTE_RESULT,
-                                                      .peer = 1,
-                                                      .term = 7,
-                                                      .pre_vote = true}),
-                     0);
+    ck_assert_int_eq(
+        receive(asker,
+                (struct peer_msg){.type = MSG_VOTE_RESULT, .peer = 1, .term = 7, .pre_vote = true}),
+        0);
     ck_assert_uint_eq(asker->term, 7);
     ck_assert_int_eq(asker->role, CONSENSUS_FOLLOWER);
     sim_free(s);
@@ -426,8 +429,7 @@ START_TEST(guard7_stale_rejection_does_not_wedge_a_peer)
     struct sim *s = sim_start(1, 3, 2, (const uint64_t[]){2, 2, 2}, 3);
     elect(s, (const uint64_t[]){3}, 1);
     persist(s);
-    receive(s, (struct peer_msg){
-                   .type = MSG_APPEND_RESULT, .peer = 2, .term = s->term, .last = 4});
+    receive(s, (struct peer_msg){.type = MSG_APPEND_RESULT, .peer = 2, .term = s->term, .last = 4});
     /* Silence: the pipeline is given up, the leader probes at 5 (only 3 answers). */
     for (int i = 0; i < 12; i++) {
         s->now = s->timeout;
@@ -436,11 +438,9 @@ START_TEST(guard7_stale_rejection_does_not_wedge_a_peer)
                        .type = MSG_APPEND_RESULT, .peer = 3, .term = s->term, .last = s->last});
     }
     /* What 2 said before it had entry 4 arrives now. */
-    receive(s, (struct peer_msg){.type = MSG_APPEND_RESULT,
-                                 .peer = 2,
-                                 .term = s->term,
-                                 .rejected = 4,
-                                 .last = 1});
+    receive(s,
+            (struct peer_msg){
+                .type = MSG_APPEND_RESULT, .peer = 2, .term = s->term, .rejected = 4, .last = 1});
     struct record r = command(0);
     ck_assert_int_eq(consensus_propose(s->c, s->now, &r, 1), 0);
     persist(s);
@@ -475,6 +475,78 @@ START_TEST(guard8_commit_does_not_fall_back)
     ck_assert_uint_eq(s->commit, 4);
     persist(s);
     ck_assert_uint_eq(s->commit, 4);
+    sim_free(s);
+}
+END_TEST
+
+START_TEST(guard9_sole_server_begins_in_a_new_term)
+{
+    struct sim *s = sim_start(1, 1, 3, (const uint64_t[]){1, 2, 3}, 3);
+    ck_assert_uint_eq(s->term, 4);
+    ck_assert_uint_eq(s->vote, 1);
+    struct record r = command(0);
+    ck_assert_int_eq(consensus_propose(s->c, s->now, &r, 1), 0);
+    ck_assert_uint_eq(s->log[5].term, 4);
+    sim_free(s);
+}
+END_TEST
+
+START_TEST(guard10_votes_when_its_leader_is_silent)
+{
+    struct consensus_status st;
+    for (int late = 0; late < 2; late++) {
+        struct sim *s = sim_start(1, 3, 2, NULL, 0);
+        ck_assert_int_eq(receive(s, append_msg(2, 2, 1, 1, NULL, 0)), 0);
+        consensus_status(s->c, &st);
+        ck_assert_uint_eq(st.leader, 2);
+        ck_assert_int_eq(st.heard_ms, s->now);
+        s->now += late ? 1000 : 999;
+        ck_assert_int_eq(receive(s, (struct peer_msg){.type = MSG_VOTE,
+                                                      .peer = 3,
+                                                      .term = 3,
+                                                      .index = 1,
+                                                      .log_term = 1,
+                                                      .pre_vote = true}),
+                         0);
+        ck_assert_int_eq(last_out(s, MSG_VOTE_RESULT)->granted, late == 1);
+        consensus_status(s->c, &st);
+        ck_assert_uint_eq(st.leader, late ? 0 : 2);
+        s->n_out = 0;
+        persist(s); /* a report to no leader goes nowhere */
+        for (size_t i = 0; i < s->n_out; i++)
+            ck_assert_uint_ne(s->out[i].peer, 0);
+        sim_free(s);
+    }
+}
+END_TEST
+
+START_TEST(guard12_a_change_is_of_one_server)
+{
+    struct sim *s = sim_start(1, 1, 1, NULL, 0);
+    struct record r = command(0);
+    ck_assert_int_eq(consensus_propose(s->c, s->now, &r, 1), 0);
+    persist(s);
+    struct err e = ERR_INIT;
+    struct peer_list three = conf_of(s, 3);
+    ck_assert_int_eq(consensus_change(s->c, s->now, &three, &e), -ERR_CONFLICT);
+    three.n = 2;
+    ck_assert_int_eq(consensus_change(s->c, s->now, &three, &e), 0);
+    sim_free(s);
+}
+END_TEST
+
+START_TEST(who_hears_that_its_leader_is_gone_stands_soon)
+{
+    struct sim *s = sim_start(1, 3, 2, NULL, 0);
+    ck_assert_int_eq(receive(s, append_msg(2, 2, 1, 1, NULL, 0)), 0);
+    int64_t before = s->timeout;
+    ck_assert_int_ge(before, s->now + 1000);
+    ck_assert_int_eq(consensus_leader_gone(s->c, s->now, 3, 50), before); /* another one */
+    ck_assert_int_eq(consensus_leader_gone(s->c, s->now, 2, 50), s->now + 50);
+    s->now += 50;
+    ck_assert_int_eq(consensus_timeout(s->c, s->now), 0);
+    ck_assert_int_eq(s->role, CONSENSUS_CANDIDATE);
+    ck_assert(last_out(s, MSG_VOTE)->pre_vote);
     sim_free(s);
 }
 END_TEST
@@ -571,11 +643,10 @@ END_TEST
 START_TEST(late_vote_result_is_dropped)
 {
     struct sim *s = sim_start(1, 3, 1, NULL, 0);
-    ck_assert_int_eq(receive(s, (struct peer_msg){.type = MSG_VOTE_RESULT,
-                                                  .peer = 2,
-                                                  .term = 5,
-                                                  .granted = true}),
-                     0);
+    ck_assert_int_eq(
+        receive(s,
+                (struct peer_msg){.type = MSG_VOTE_RESULT, .peer = 2, .term = 5, .granted = true}),
+        0);
     ck_assert_uint_eq(s->term, 1);
     sim_free(s);
 }
@@ -614,7 +685,8 @@ START_TEST(configurations_round_trip_and_reject_garbage)
     ck_assert_uint_eq(l.n, 5);
     ck_assert_str_eq(l.v[4].addr, "s5");
     uint8_t *copy = mem_dup(tmp, r.data, r.n);
-    for (size_t n = 0; n < r.n; n++) /* cut anywhere but in the padding: refused, never read beyond */
+    for (size_t n = 0; n < r.n;
+         n++) /* cut anywhere but in the padding: refused, never read beyond */
         if (consensus_conf_decode(tmp, copy, n, &l) == 0)
             ck_assert_uint_gt(n, r.n - 8);
     for (size_t i = 0; i < r.n; i++) {
@@ -638,6 +710,8 @@ TEST_SUITE("consensus", sole_server_leads_without_a_timer, restarted_sole_server
            guard3_no_change_before_an_entry_of_the_term, guard4_votes_whatever_its_own_config_says,
            guard5_denied_pre_vote_tells_the_real_term, guard6_leader_does_not_remove_itself,
            guard7_stale_rejection_does_not_wedge_a_peer, guard8_commit_does_not_fall_back,
+           guard9_sole_server_begins_in_a_new_term, guard10_votes_when_its_leader_is_silent,
+           guard12_a_change_is_of_one_server, who_hears_that_its_leader_is_gone_stands_soon,
            sole_leader_takes_a_second_server, senseless_messages_are_refused,
            second_leader_of_a_term_is_refused, late_vote_result_is_dropped,
            snapshot_install_is_asked_for, configurations_round_trip_and_reject_garbage)
