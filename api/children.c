@@ -37,6 +37,15 @@ children_payload_path(const void *ctx, const char *task, const char *file)
     return plain_path(path) ? path : NULL;
 }
 
+size_t
+children_id_max(const struct job *j)
+{
+    enum { DIGITS = 20 }; /* of a time */
+    size_t max = job_parameterized(j) ? JOB_DISPATCH_ID_MAX : JOB_ID_MAX;
+
+    return j->periodic != NULL ? max - strlen(PERIODIC_INFIX) - DIGITS : max;
+}
+
 static bool
 runs_to_an_end(const struct job *j)
 {

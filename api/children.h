@@ -11,6 +11,9 @@
 void children_validate(const void *ctx, const struct job *job, struct str_list *errors,
                        struct str_list *warnings);
 
+/* The longest id that leaves room for those of its children, which are made of it. */
+size_t children_id_max(const struct job *job);
+
 /* Where below the allocation's directory the payload of a task goes: "web/local/input.json". NULL: nowhere
  * there, or it is no path of a file. */
 char *children_payload_path(const void *ctx, const char *task, const char *file);

@@ -25,6 +25,10 @@ enum {
     JOB_DNS_MAX = 16,                /* servers, searches or options of a network */
     JOB_HOSTNAME_MAX = 64,           /* bytes of the host name of a network */
     JOB_ID_MAX = 1024,               /* bytes of the id and name of a job, and a group's name */
+    JOB_DISPATCH_ID_MAX = 900,       /* bytes of the id of a parameterized job and IdPrefixTemplate */
+    JOB_TAG_MAX = 128,               /* bytes of the name of a tag of a version */
+    JOB_TAG_TEXT_MAX = 1000,         /* bytes of its description */
+    JOB_CONFIG_DEPTH_MAX = 32,       /* nested blocks and lists in the config of a task's driver */
     JOB_LABEL_MAX = 256,             /* bytes of the label of a port */
     JOB_TASK_NAME_MAX = 128,         /* bytes of the name of a task */
     JOB_PATH_MAX = 1024,             /* bytes of a path below the allocation's directory */

@@ -76,6 +76,22 @@ plain_word(const char *s)
 }
 
 bool
+plain_text(const char *s, size_t max)
+{
+    size_t n = s != NULL ? strlen(s) : 0;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+            return false;
+    return n > 0 && n <= max;
+}
+
+bool
+plain_job_id(const char *s)
+{
+    return plain_text(s, JOB_ID_MAX) && strchr(s, ' ') == NULL;
+}
+
+bool
 plain_address(const char *s)
 {
     unsigned char address[16];

@@ -22,6 +22,10 @@ bool plain_env_name(const char *s, size_t n);
 bool plain_hostname(const char *s);
 /* A word of resolv.conf(5): not empty, no blank, no control character. */
 bool plain_word(const char *s);
+/* A name that lists and logs show as it is, of 1 to `max` bytes: no control character. */
+bool plain_text(const char *s, size_t max);
+/* The id of a job: such a name of at most JOB_ID_MAX bytes, without blanks. */
+bool plain_job_id(const char *s);
 /* Of IPv4 or IPv6. */
 bool plain_address(const char *s);
 

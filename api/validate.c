@@ -514,8 +514,8 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
     c->group = str_or(g->name, "");
     if (str_empty(g->name))
         complain(c, "the group has no name");
-    else if (strlen(g->name) > JOB_ID_MAX)
-        complain(c, "the group's name is longer than %d bytes", JOB_ID_MAX);
+    else if (!plain_text(g->name, JOB_ID_MAX))
+        complain(c, "the group's name is longer than %d bytes, or holds a control character", JOB_ID_MAX);
     if (g->count.v < 0)
         complain(c, "count is negative");
     if (g->count.v > 1 && ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
@@ -547,9 +547,7 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
     for (size_t i = 0; i < found.n; i++)
         complain(c, "%s", found.v[i]);
     struct launch_load of_job = c->load;
-    launch_load_meta(&c->load, &g->meta);
-    for (size_t i = 0; i < g->networks.n; i++)
-        launch_load_network(&c->load, g->networks.v[i]);
+    launch_load_group(&c->load, g);
     group_tasks(c, g, limits);
     c->load = of_job;
     c->group = NULL;
@@ -561,10 +559,13 @@ job_id(struct check *c)
     const char *id = c->job->id;
     if (str_empty(id))
         complain(c, "the job has no ID");
-    else if (strlen(id) > JOB_ID_MAX)
-        complain(c, "the job's ID is longer than %d bytes", JOB_ID_MAX);
-    else if (strpbrk(id, " \t\n"))
-        complain(c, "the job's ID \"%s\" holds a blank", id);
+    else if (strlen(id) > children_id_max(c->job))
+        complain(c, "the job's ID is longer than %zu bytes%s", children_id_max(c->job),
+                 job_is_parent(c->job) ? ", which leave room for the IDs of its children" : "");
+    else if (!plain_job_id(id))
+        complain(c, "the job's ID holds a blank or a control character");
+    if (!str_empty(c->job->name) && !plain_text(c->job->name, JOB_ID_MAX))
+        complain(c, "the job's name is longer than %d bytes, or holds a control character", JOB_ID_MAX);
 }
 
 /* Every duration of the job, wherever it stands. */
@@ -628,7 +629,7 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
         return -ERR_INVALID;
     }
     durations(&c, &type_job, job);
-    launch_load_meta(&c.load, &job->meta);
+    launch_load_job(&c.load, job);
     children_validate(ctx, job, errors, warnings);
     int64_t total = 0, max = limits && limits->max_count ? limits->max_count : 50000;
     for (size_t i = 0; i < job->task_groups.n; i++) {

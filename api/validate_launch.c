@@ -82,23 +82,45 @@ load_word(struct launch_load *l, size_t n)
     return n <= JOB_WORD_MAX;
 }
 
-void
-launch_load_meta(struct launch_load *l, const struct str_map *meta)
+static void
+load_key(struct launch_load *l, const char *k, const char *value)
 {
-    for (size_t i = 0; i < meta->n; i++) {
-        const char *k = meta->v[i].k;
-        size_t n = strlen("NOMAD_META_=") + strlen(k) + literal(str_or(meta->v[i].v, ""));
-        bool capitals = true;
-        for (const char *p = k; *p; p++)
-            capitals = capitals && !(*p >= 'a' && *p <= 'z');
-        for (int times = capitals ? 1 : LAUNCH_META_VARS; times > 0; times--, l->vars++)
-            if (!load_word(l, n))
-                l->longest = k;
-    }
+    size_t n = strlen("NOMAD_META_=") + strlen(k) + literal(str_or(value, ""));
+    bool capitals = true;
+    for (const char *p = k; *p; p++)
+        capitals = capitals && !(*p >= 'a' && *p <= 'z');
+    for (int times = capitals ? 1 : LAUNCH_META_VARS; times > 0; times--, l->vars++)
+        if (!load_word(l, n))
+            l->longest = k;
+}
+
+static void
+load_meta(struct launch_load *l, const struct str_map *meta)
+{
+    for (size_t i = 0; i < meta->n; i++)
+        load_key(l, meta->v[i].k, meta->v[i].v);
+}
+
+static void
+load_keys(struct launch_load *l, const struct str_list *keys, const struct str_map *meta)
+{
+    for (size_t i = 0; i < keys->n; i++)
+        if (str_map_get(meta, keys->v[i]) == NULL)
+            load_key(l, keys->v[i], NULL);
 }
 
 void
-launch_load_network(struct launch_load *l, const struct network_resource *n)
+launch_load_job(struct launch_load *l, const struct job *j)
+{
+    load_meta(l, &j->meta);
+    if (j->parameterized_job == NULL)
+        return;
+    load_keys(l, &j->parameterized_job->meta_required, &j->meta);
+    load_keys(l, &j->parameterized_job->meta_optional, &j->meta);
+}
+
+static void
+load_network(struct launch_load *l, const struct network_resource *n)
 {
     bool own = str_eq(n->mode, "bridge");
     size_t vars = LAUNCH_PORT_VARS + (own ? LAUNCH_ALLOC_VARS : 0);
@@ -109,6 +131,14 @@ launch_load_network(struct launch_load *l, const struct network_resource *n)
             l->bytes += vars * (strlen(str_or(lists[k]->v[i]->label, "")) + 1 + HEAD) + PORT_BYTES +
                         (own ? ALLOC_BYTES : 0);
         }
+}
+
+void
+launch_load_group(struct launch_load *l, const struct task_group *g)
+{
+    load_meta(l, &g->meta);
+    for (size_t i = 0; i < g->networks.n; i++)
+        load_network(l, g->networks.v[i]);
 }
 
 static void
@@ -141,14 +171,14 @@ load(struct check *c, const struct launch_load *shared)
 {
     const struct task *t = c->task;
     struct launch_load l = *shared;
-    launch_load_meta(&l, &t->meta);
+    load_meta(&l, &t->meta);
     if (l.longest)
         complain(c,
                  "meta \"%.128s\" has more than %d bytes as a variable, which no kernel takes in one: "
                  "write it to a file",
                  l.longest, JOB_WORD_MAX);
     for (size_t i = 0; t->resources && i < t->resources->networks.n; i++)
-        launch_load_network(&l, t->resources->networks.v[i]);
+        load_network(&l, t->resources->networks.v[i]);
     for (size_t i = 0; i < t->env.n; i++)
         if (!load_word(&l, strlen(t->env.v[i].k) + 1 + literal(str_or(t->env.v[i].v, ""))))
             complain(c,
@@ -174,6 +204,19 @@ load(struct check *c, const struct launch_load *shared)
 }
 
 /* --- the task --- */
+
+/* Nesting of at most `left` levels; decoders bound how deep this goes. */
+static bool
+nested_within(const struct value *v, int left)
+{
+    bool list = v != NULL && v->kind == VALUE_LIST, map = v != NULL && v->kind == VALUE_MAP, ok = true;
+
+    for (size_t i = 0; list && ok && i < v->list.n; i++)
+        ok = nested_within(v->list.v[i], left - 1);
+    for (size_t i = 0; map && ok && i < v->map.n; i++)
+        ok = nested_within(v->map.v[i].v, left - 1);
+    return ok && (left > 0 || (!list && !map));
+}
 
 /* Of the drivers whose config becomes a launch; what another one's means, that one knows. */
 static void
@@ -210,6 +253,8 @@ validate_launch(const void *ctx, const struct task *t, const struct launch_load 
                 struct str_list *errors)
 {
     struct check c = {.ctx = ctx, .task = t, .errors = errors};
+    if (!nested_within(t->config, JOB_CONFIG_DEPTH_MAX))
+        complain(&c, "config is nested deeper than %d levels", JOB_CONFIG_DEPTH_MAX);
     text(&c, "user", t->user, "User");
     if (t->resources && t->resources->secrets_mb > JOB_SECRETS_MIB_MAX)
         complain(&c, "resources: secrets is more than %d MB", JOB_SECRETS_MIB_MAX);
@@ -218,4 +263,24 @@ validate_launch(const void *ctx, const struct task *t, const struct launch_load 
     config(&c, shared);
     if (t->isolation)
         verity(&c, t->isolation);
+}
+
+int
+validate_launches(const void *ctx, const struct job *j, struct err *e)
+{
+    struct launch_load of_job = {0};
+    launch_load_job(&of_job, j);
+    for (size_t g = 0; g < j->task_groups.n; g++) {
+        const struct task_group *tg = j->task_groups.v[g];
+        struct launch_load l = of_job;
+        launch_load_group(&l, tg);
+        for (size_t i = 0; i < tg->tasks.n; i++) {
+            struct str_list found = {0};
+            validate_launch(ctx, tg->tasks.v[i], &l, &found);
+            if (found.n > 0)
+                return err_set(e, -ERR_INVALID, "task group \"%.128s\": task \"%.128s\": %s", tg->name,
+                               tg->tasks.v[i]->name, found.v[0]);
+        }
+    }
+    return 0;
 }

@@ -22,11 +22,17 @@ struct launch_load {
     const char *longest; /* key of meta whose variable is beyond JOB_WORD_MAX; borrowed */
 };
 
-void launch_load_meta(struct launch_load *l, const struct str_map *meta);
-void launch_load_network(struct launch_load *l, const struct network_resource *n);
+/* Its meta, and what a dispatch may still say: a key counts without a value until then. */
+void launch_load_job(struct launch_load *l, const struct job *j);
+/* Its meta and networks. */
+void launch_load_group(struct launch_load *l, const struct task_group *g);
 
 /* Appends one text per problem, owned by ctx. */
 void validate_launch(const void *ctx, const struct task *t, const struct launch_load *shared,
                      struct str_list *errors);
+
+/* The same of all tasks of a job that changed since it was validated: a child, with what its dispatch said.
+ * -ERR_INVALID, with the first problem. */
+int validate_launches(const void *ctx, const struct job *j, struct err *e);
 
 #endif

@@ -145,6 +145,8 @@ int mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, st
  * can do; and a union with none or several of its objects is -ERR_INVALID. */
 int mp_decode_strict(const void *ctx, const struct type *t, const void *p, size_t n,
                      struct budget *b, void **ret, struct err *e);
+/* What mp_decode() would refuse (over a limit of the schema or of the codec) is not written: the buffer's
+ * error is -ERR_INVALID. codec_check() has the words for what the schema limits. */
 void mp_encode(struct buf *out, const struct type *t, const void *obj);
 
 /* --- generic operations --- */

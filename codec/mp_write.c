@@ -2,7 +2,8 @@
  *
  * The msgpack writer: an object is a map from field id to value, fields in schema order, smallest
  * integer forms, empty fields left out. The bytes of equal objects are equal (hashing relies on it
- * in canonical mode).
+ * in canonical mode). What the reader would refuse (over a limit of the schema or of the codec, a zero
+ * byte in a string) is not written, but in canonical mode, whose bytes nobody reads.
  */
 #include "codec/intern.h"
 #include "codec/out.h"
@@ -100,12 +101,6 @@ put_strn(struct out *o, const char *s, size_t n)
 }
 
 static void
-put_str(struct out *o, const char *s)
-{
-    put_strn(o, s ? s : "", s ? strlen(s) : 0);
-}
-
-static void
 put_bytes(struct out *o, const struct bytes *b)
 {
     if (b->n <= UINT8_MAX)
@@ -115,25 +110,48 @@ put_bytes(struct out *o, const struct bytes *b)
     out_put(o, b->v, b->n);
 }
 
+/* Nothing more is written: the buffer holds the error. */
+static bool
+refuse(struct writer *w)
+{
+    out_end(&w->o);
+    w->o.b->error = -ERR_INVALID;
+    w->o.p = w->o.end = NULL;
+    return false;
+}
+
 static bool
 enter(struct writer *w)
 {
-    if (w->depth >= CODEC_DEPTH_MAX) {
-        out_end(&w->o);
-        w->o.b->error = -ERR_LIMIT;
-        w->o.p = w->o.end = NULL;
-        return false;
-    }
+    if (w->depth >= CODEC_DEPTH_MAX)
+        return refuse(w);
     w->depth++;
     return true;
+}
+
+static bool
+fits(struct writer *w, size_t n, size_t max)
+{
+    return n <= max || w->canonical || refuse(w);
+}
+
+static void
+write_str(struct writer *w, const char *s, size_t max)
+{
+    size_t n = s ? strlen(s) : 0;
+    if (fits(w, n, max))
+        put_strn(&w->o, s ? s : "", n);
 }
 
 static void
 write_strings(struct writer *w, const struct str_list *l)
 {
+    if (!fits(w, l->n, CODEC_COUNT_MAX) || !enter(w))
+        return;
     put_size(&w->o, 0x90, 15, 0xdc, l->n);
     for (size_t i = 0; i < l->n; i++)
-        put_str(&w->o, l->v[i]);
+        write_str(w, l->v[i], CODEC_STRING_MAX);
+    w->depth--;
 }
 
 static void
@@ -155,10 +173,12 @@ write_elem(struct writer *w, const struct field *f, const void *p)
         put_f64(&w->o, *(const double *)p);
         break;
     case FT_STRING:
-        put_str(&w->o, *(const char *const *)p);
+        write_str(w, *(const char *const *)p,
+                  f->shape == FS_ONE ? field_max(f, CODEC_STRING_MAX) : CODEC_STRING_MAX);
         break;
     case FT_BYTES:
-        put_bytes(&w->o, p);
+        if (fits(w, ((const struct bytes *)p)->n, CODEC_STRING_MAX))
+            put_bytes(&w->o, p);
         break;
     case FT_VALUE:
         write_value(w, *(struct value *const *)p);
@@ -176,12 +196,12 @@ static void
 write_list(struct writer *w, const struct field *f, const struct any_list *l)
 {
     bool map = f->shape == FS_MAP;
-    if (!enter(w))
+    if (!fits(w, l->n, field_max(f, CODEC_COUNT_MAX)) || !enter(w))
         return;
     put_size(&w->o, map ? 0x80 : 0x90, 15, map ? 0xde : 0xdc, l->n);
     for (size_t i = 0; i < l->n; i++) {
         if (map)
-            put_str(&w->o, key_at(f, l, i));
+            write_str(w, key_at(f, l, i), CODEC_STRING_MAX);
         write_elem(w, f, elem_at(f, l, i));
     }
     w->depth--;
@@ -253,16 +273,40 @@ write_object(struct writer *w, const struct type *t, const void *obj)
 }
 
 static void
+write_value_list(struct writer *w, const struct value *v)
+{
+    if (!fits(w, v->list.n, CODEC_COUNT_MAX) || !enter(w))
+        return;
+    put_size(&w->o, 0x90, 15, 0xdc, v->list.n);
+    for (size_t i = 0; i < v->list.n; i++)
+        write_value(w, v->list.v[i]);
+    w->depth--;
+}
+
+static void
 write_value_map(struct writer *w, const struct value *v)
 {
+    if (!fits(w, v->map.n, CODEC_COUNT_MAX) || !enter(w))
+        return;
     const struct value_pair **sorted = w->canonical ? value_map_sorted(v) : NULL;
     put_size(&w->o, 0x80, 15, 0xde, v->map.n);
     for (size_t i = 0; i < v->map.n; i++) {
         const struct value_pair *p = sorted ? sorted[i] : &v->map.v[i];
-        put_str(&w->o, p->k);
+        write_str(w, p->k, CODEC_STRING_MAX);
         write_value(w, p->v);
     }
     mem_free(sorted);
+    w->depth--;
+}
+
+/* Its length is kept: it may hold anything. */
+static void
+write_value_string(struct writer *w, const struct value *v)
+{
+    if (!w->canonical && v->str.n > 0 && memchr(v->str.s, 0, v->str.n))
+        refuse(w);
+    else if (fits(w, v->str.n, CODEC_STRING_MAX))
+        put_strn(&w->o, v->str.s, v->str.n);
 }
 
 static void
@@ -285,21 +329,13 @@ write_value(struct writer *w, const struct value *v)
             put_f64(&w->o, v->f);
         break;
     case VALUE_STRING:
-        put_strn(&w->o, v->str.s, v->str.n);
+        write_value_string(w, v);
         break;
     case VALUE_LIST:
-        if (!enter(w))
-            break;
-        put_size(&w->o, 0x90, 15, 0xdc, v->list.n);
-        for (size_t i = 0; i < v->list.n; i++)
-            write_value(w, v->list.v[i]);
-        w->depth--;
+        write_value_list(w, v);
         break;
     case VALUE_MAP:
-        if (!enter(w))
-            break;
         write_value_map(w, v);
-        w->depth--;
         break;
     }
 }

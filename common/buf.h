@@ -15,7 +15,7 @@ struct buf {
     size_t len;
     size_t cap;
     size_t max; /* most bytes it may hold */
-    int error;  /* 0, -ENOMEM or -ERR_LIMIT */
+    int error;  /* 0, -ENOMEM or -ERR_LIMIT; a writer's own: codec.h */
 };
 
 #define BUF_INIT(max_bytes) {NULL, 0, 0, (max_bytes), 0}

@@ -33,7 +33,6 @@ enum {
     PAGE_TOKEN_MAX = 2200,        /* bytes of a next_token */
 
     DISPATCH_PAYLOAD_MAX = 16 << 10, /* bytes of the payload of a dispatch */
-    DISPATCH_ID_MAX = 900,           /* bytes of the id of its job and of its prefix, together */
 
     /* --- server: scheduling --- */
     PERIODIC_LATE_MAX_S = 60, /* seconds; of times missed before them a periodic job makes up for the last */
@@ -50,6 +49,7 @@ enum {
     STATE_NODE_EVENTS_KEPT = 10,   /* events of a node */
     ROW_MAX = 64 << 20,            /* bytes of a row */
     ROW_BUDGET = 256 << 20,        /* bytes of memory of a decoded row */
+    ROW_SURE_BYTES = 64 << 10,     /* bytes of a row that needs less memory than that whatever it holds */
     RECORD_DATA_MAX = 32 << 20,    /* bytes of a record of the log */
     SEGMENT_BYTES_MAX = 1 << 30,   /* bytes of a file of the log */
     LOG_QUEUE_MAX = 1 << 30,       /* bytes that wait to be written to the log */

@@ -77,7 +77,8 @@ apply_one(struct state_txn *t, struct batch *b, size_t i)
             log_fatal_exit();
         }
         b->in[i] = obj;
-        b->res[i] = fsm_apply(NULL, t, en->index, obj);
+        b->res[i] = en->refused != NULL ? fsm_refused(NULL, en->index, en->refused)
+                                        : fsm_apply(NULL, t, en->index, obj);
     }
     state_set_applied(t, en->index, en->term);
 }
@@ -146,17 +147,19 @@ batch_take(struct core *c)
     return b;
 }
 
-/* The batch could not be applied: a later step does, or the next start. */
+/* What could not be applied, from an entry on: a later step does, or the next start. */
 static void
-batch_give_back(struct core *c, struct batch *b)
+batch_give_back(struct core *c, struct batch *b, size_t from)
 {
     entries l;
     fifo_init(&l);
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = from; i < b->n; i++) {
+        b->bytes -= b->v[i]->n;
         fifo_add(&l, b->v[i]);
+    }
+    b->n = from;
     fifo_join(&l, &c->apply.todo);
     fifo_join(&c->apply.todo, &l);
-    mem_free(b);
 }
 
 void
@@ -168,24 +171,56 @@ apply_measure(struct core *c)
     atomic_store(&c->reserve, state_reserve(c->state));
 }
 
+static void
+batch_forget(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        mem_free(b->res[i]);
+        mem_free(b->in[i]);
+    }
+}
+
+/* The transaction in which all of the batch is applied. An entry that makes a row that could not be read
+ * again is refused as every other refusal, without effect: that is known when it was tried, so what came
+ * before it is done again, and it ends the batch. */
+static struct state_txn *
+batch_run(struct core *c, struct batch *b, const void *ctx)
+{
+    struct state_txn *t = state_write_begin(c->state, ctx);
+    struct err e = ERR_INIT;
+
+    for (size_t i = 0; i < b->n; i++) {
+        apply_one(t, b, i);
+        if (!state_refused(t, &e))
+            continue;
+        struct entry *en = b->v[i];
+        ASSERT(en->refused == NULL);
+        log_error("core", "an entry of the Raft log has no effect: what it makes cannot be stored", "index",
+                  LOG_U64(en->index), "error", e.text, NULL);
+        en->refused = mem_dup(en, &e, sizeof(e));
+        state_abort(t);
+        batch_forget(b);
+        batch_give_back(c, b, i + 1);
+        t = state_write_begin(c->state, ctx);
+        i = SIZE_MAX; /* from the first one */
+    }
+    return t;
+}
+
 /* All of it in one transaction: 0, or -ENOSPC when nothing of it was done. */
 static int
 batch_apply(struct core *c, struct batch *b, const void *ctx)
 {
     ASSERT(b->n > 0 && b->v[0]->index == c->apply.applied + 1);
-    struct state_txn *t = state_write_begin(c->state, ctx);
-    for (size_t i = 0; i < b->n; i++)
-        apply_one(t, b, i);
+    struct state_txn *t = batch_run(c, b, ctx);
     size_t n = 0;
     const struct state_change *ch = state_changes(t, &n);
     struct state_change *copy = n > 0 ? mem_dup(ctx, ch, n * sizeof(*ch)) : NULL;
     int rc = state_commit(t);
-    for (size_t i = 0; rc < 0 && i < b->n; i++) {
-        mem_free(b->res[i]);
-        mem_free(b->in[i]);
-    }
-    if (rc < 0)
+    if (rc < 0) {
+        batch_forget(b);
         return rc;
+    }
     apply_measure(c);
     atomic_fetch_sub(&c->unapplied, b->bytes);
     c->apply.applied = b->v[b->n - 1]->index;
@@ -206,7 +241,8 @@ apply_batch(struct core *c)
     auto_mem void *tmp = mem_ctx("apply batch");
     int rc = batch_apply(c, b, tmp);
     if (rc < 0) {
-        batch_give_back(c, b);
+        batch_give_back(c, b, 0);
+        mem_free(b);
         a->space_ms = a->now_ms + CORE_SPACE_RETRY_MS;
         if (!c->short_of)
             log_error("core", "the state waits for space; new writes are refused", "dir", c->o.dir,

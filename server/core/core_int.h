@@ -85,6 +85,7 @@ struct entry {
     size_t n;
     struct buf given; /* the proposal's data, which outlives it */
     struct proposal *proposal; /* ours, waiting; NULL: from the log or a peer */
+    struct err *refused;       /* its rows cannot be stored: it has no effect. NULL: not known yet */
 };
 
 /* First in, first out; *last is where the next one goes. */

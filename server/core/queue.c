@@ -111,6 +111,10 @@ core_disown(struct core *c, entries *l, completions *done, int code, const char 
 static int
 admit(struct core *c, const struct proposal *p, const char **ret_why)
 {
+    if (buf_error(&p->data) == -ERR_INVALID) {
+        *ret_why = "what is to be written is nested deeper than 64 levels";
+        return -ERR_INVALID;
+    }
     if (buf_error(&p->data) != 0 || p->data.len > SERVER_INTENT_MAX) {
         *ret_why = "the entry is larger than a Raft entry may be (16 MiB)";
         return -ERR_LIMIT;
@@ -173,7 +177,10 @@ core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
     p->bytes = p->data.len;
     p->room = fsm_room(in);
     const char *why = NULL;
+    struct err e = ERR_INIT;
     int rc = admit(c, p, &why);
+    if (rc == -ERR_INVALID && codec_check(&type_intent, in, &e) < 0)
+        why = e.text;
     if (rc < 0)
         refuse(c, p, rc, why);
     else if (!enqueue(c, p))

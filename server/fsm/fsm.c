@@ -398,6 +398,15 @@ fsm_room(const struct intent *in)
 }
 
 struct fsm_result *
+fsm_refused(const void *ctx, uint64_t index, const struct err *why)
+{
+    struct fsm_result *res = mem_new(ctx, struct fsm_result);
+    res->index = index;
+    res->err = *why;
+    return res;
+}
+
+struct fsm_result *
 fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct intent *in)
 {
     auto_mem void *tmp = mem_ctx("apply");

@@ -43,8 +43,12 @@ enum intent_room {
 enum intent_room fsm_room(const struct intent *in);
 
 /* Applies one decoded entry inside the write transaction. Never fails for a reason that differs
- * between servers; an error of the disk ends the process. */
+ * between servers; an error of the disk ends the process. When state_refused() afterwards, the result is
+ * void: the transaction is to be aborted, and the entry has no effect. */
 struct fsm_result *fsm_apply(const void *ctx, struct state_txn *t, uint64_t index,
                              const struct intent *in);
+
+/* Of an entry that state_refused() when it was applied: the result, without effect. */
+struct fsm_result *fsm_refused(const void *ctx, uint64_t index, const struct err *why);
 
 #endif

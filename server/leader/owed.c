@@ -153,10 +153,10 @@ answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
         if (d->stored != NULL)
             d->stored(d->arg, res);
         send_all(o);
-    } else if (ours && !d->cancelled && e->code == -ERR_LIMIT) {
-        if (halve(d))
+    } else if (ours && !d->cancelled && (e->code == -ERR_LIMIT || e->code == -ERR_INVALID)) {
+        if (e->code == -ERR_LIMIT && halve(d))
             return;
-        log_error("leader", "a write of the leader is larger than an entry may be", NULL);
+        log_error("leader", "a write of the leader cannot be an entry of the log", "error", e->text, NULL);
     } else if (ours && !d->cancelled && e->code != -ERR_NOT_LEADER && e->code != -ERR_CANCELED) {
         refused(o, d, e);
         return;

@@ -4,7 +4,10 @@
  */
 #include <inttypes.h>
 
+#include "api/limits.h"
+#include "api/plain.h"
 #include "api/terms.h"
+#include "api/validate_launch.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/rpc/endpoint_int.h"
@@ -77,12 +80,30 @@ request_ok(struct rpc_call *call, const struct job_dispatch_request *req, const 
                   PRIORITY_MAX);
         return false;
     }
-    if (strlen(j->id) + strlen(str_or(req->id_prefix_template, "")) > DISPATCH_ID_MAX) {
+    if (strlen(j->id) + strlen(str_or(req->id_prefix_template, "")) > JOB_DISPATCH_ID_MAX) {
         rpc_failf(call, -ERR_INVALID, "the id of the job and IdPrefixTemplate are longer than %d bytes",
-                  DISPATCH_ID_MAX);
+                  JOB_DISPATCH_ID_MAX);
+        return false;
+    }
+    if (!str_empty(req->id_prefix_template) && !plain_job_id(req->id_prefix_template)) {
+        rpc_failf(call, -ERR_INVALID, "IdPrefixTemplate holds a blank or a control character");
         return false;
     }
     return true;
+}
+
+/* With what the dispatch says it must start, as a job that says all of it itself. */
+static bool
+child_ok(struct rpc_call *call, const struct job_dispatch_request *req, struct job *j)
+{
+    struct err e = ERR_INIT;
+
+    for (size_t i = 0; i < req->meta.n; i++)
+        str_map_set(j, &j->meta, req->meta.v[i].k, req->meta.v[i].v);
+    if (validate_launches(rpc_call_ctx(call), j, &e) == 0)
+        return true;
+    rpc_fail(call, &e);
+    return false;
 }
 
 /* The job that can be dispatched, or the call is failed. */
@@ -136,9 +157,9 @@ call_job_dispatch(void *arg, struct rpc_call *call, const void *p)
     const struct env *env = server_env(s);
     void *ctx = rpc_call_ctx(call);
     char some[UUID_TEXT], eval[UUID_TEXT];
-    const struct job *j = template_or_fail(s, call, req->job_id);
+    struct job *j = template_or_fail(s, call, req->job_id);
 
-    if (j == NULL || !request_ok(call, req, j))
+    if (j == NULL || !request_ok(call, req, j) || !child_ok(call, req, j))
         return;
     int64_t now = env_wall_ns(env);
     const char *prefix = str_or(req->id_prefix_template, "");

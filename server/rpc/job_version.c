@@ -4,6 +4,8 @@
  */
 #include <inttypes.h>
 
+#include "api/limits.h"
+#include "api/plain.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/rpc/endpoint_int.h"
@@ -139,6 +141,15 @@ call_job_tag_version(void *arg, struct rpc_call *call, const void *p)
     if (req->latest && req->version > 0) {
         rpc_failf(call, -ERR_INVALID, "version must be zero when tagging latest, got: %" PRIu64,
                   req->version);
+        return;
+    }
+    if (req->tag != NULL && !plain_text(req->name, JOB_TAG_MAX)) {
+        rpc_failf(call, -ERR_INVALID, "the name of a tag has 1 to %d bytes and no control character",
+                  JOB_TAG_MAX);
+        return;
+    }
+    if (req->tag != NULL && strlen(str_or(req->tag->description, "")) > JOB_TAG_TEXT_MAX) {
+        rpc_failf(call, -ERR_INVALID, "the description of a tag has more than %d bytes", JOB_TAG_TEXT_MAX);
         return;
     }
     if (req->tag != NULL) {

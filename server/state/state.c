@@ -247,10 +247,18 @@ state_write_begin(struct state *s, const void *ctx)
     return txn_new(s, ctx, true);
 }
 
+bool
+state_refused(const struct state_txn *t, struct err *e)
+{
+    if (t->refused.code != 0)
+        *e = t->refused;
+    return t->refused.code != 0;
+}
+
 int
 state_commit(struct state_txn *t)
 {
-    ASSERT(t->write);
+    ASSERT(t->write && t->refused.code == 0);
     int rc = table_commit(t->t);
     if (rc < 0 && !errno_is_shortage(-rc))
         state_fatal(t->s, "commit", rc);

@@ -111,21 +111,60 @@ tell(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const
     }
 }
 
+/* Says of what is not stored which row it is, and why. */
+static void
+refuse(struct state_txn *t, unsigned table, const struct key *k, const void *obj)
+{
+    const struct table_row *r = &table_rows[table];
+    char name[80];
+    size_t n = 0;
+
+    for (; n < k->n && n + 1 < sizeof(name); n++)
+        name[n] = k->b[n] >= ' ' && k->b[n] < 0x7f ? (char)k->b[n] : ' ';
+    name[n] = '\0';
+    if (codec_check(r->type, obj, &t->refused) == 0)
+        err_set(&t->refused, -ERR_LIMIT, "larger, or nested deeper, than a row may be");
+    err_prefix(&t->refused, "%s \"%s\" cannot be stored", r->name, name);
+}
+
+/* The row as it will be read, in t->row. What may need much memory is decoded once: how much a small row
+ * can need is bounded by the structs of the schema (a test holds ROW_SURE_BYTES against them). */
+static bool
+row_encode(struct state_txn *t, unsigned table, const void *obj, const uint8_t *head)
+{
+    const struct type *type = table_rows[table].type;
+    size_t h = row_head(table);
+    void *again = NULL;
+    struct err e = ERR_INIT;
+
+    buf_reset(&t->row);
+    buf_put(&t->row, head, h);
+    mp_encode(&t->row, type, obj);
+    if (buf_error(&t->row) != 0)
+        return false;
+    if (t->row.len <= ROW_SURE_BYTES)
+        return true;
+    int rc = mp_decode(NULL, type, t->row.data + h, t->row.len - h, BUDGET(ROW_BUDGET), &again, &e);
+    mem_free(again);
+    return rc == 0;
+}
+
 static void
 put(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const uint8_t *head)
 {
     auto_mem void *old = NULL;
     struct key k;
     struct slice v;
+    if (t->refused.code != 0)
+        return;
     key_of(&k, table_rows[table].key, obj);
+    if (!row_encode(t, table, obj, head)) {
+        refuse(t, table, &k, obj);
+        return;
+    }
     if (has_indexes(table) && row_get(t, table, &k, &v))
         old = row_decode(t, NULL, table, v);
     reindex(t, table, &k, old, obj);
-    buf_reset(&t->row);
-    buf_put(&t->row, head, row_head(table));
-    mp_encode(&t->row, table_rows[table].type, obj);
-    if (buf_error(&t->row) != 0)
-        state_fatal(t->s, "encode a row", buf_error(&t->row));
     put_raw(t, table, &k, SLICE(t->row.data, t->row.len));
     tell(t, index, table, obj, NULL);
     if (old != NULL)

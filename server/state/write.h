@@ -28,6 +28,10 @@ void state_file(struct state *s, size_t *ret_used, size_t *ret_free);
 bool state_reserve(struct state *s);
 
 struct state_txn *state_write_begin(struct state *s, const void *ctx);
+/* True when a row was put that could not be read again (over a limit of the schema or of the codec, or
+ * over ROW_MAX or ROW_BUDGET): from there on nothing was written, and the transaction can only be
+ * aborted. *e names the row. It depends on what was to be stored alone, so every server says the same. */
+bool state_refused(const struct state_txn *t, struct err *e);
 /* Ends the transaction. -ENOSPC and the like (errno_is_shortage): nothing was written, do it again
  * later; any other failure ends the process. */
 int state_commit(struct state_txn *t);

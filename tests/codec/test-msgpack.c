@@ -264,7 +264,81 @@ START_TEST(msgpack_c_agrees)
 }
 END_TEST
 
-TEST_SUITE("msgpack", bytes_on_the_wire, other_writers_are_understood, a_union_has_one_member,
-           wrong_types_and_lies,
-           depth_and_memory_are_bounded, garbage_gives_one_error_or_an_object, mutations,
-           msgpack_c_agrees)
+/* What is written can be read, and what cannot be read is not written. */
+static void
+written_as_read(const void *ctx, const struct type *t, const void *obj, const struct field *f,
+                bool fits)
+{
+    auto_buf struct buf b = BUF_INIT(64 << 20);
+    struct err e = ERR_INIT;
+    void *back = NULL;
+    mp_encode(&b, t, obj);
+    ck_assert_msg(buf_error(&b) == (fits ? 0 : -ERR_INVALID), "%s.%s", t->name, f->wire);
+    ck_assert_msg((codec_check(t, obj, &e) == 0) == fits, "%s.%s", t->name, f->wire);
+    if (fits)
+        ck_assert_msg(mp_decode(ctx, t, b.data, b.len, BUDGET(64 << 20), &back, &e) == 0,
+                      "%s.%s: %s", t->name, f->wire, e.text);
+}
+
+static char *
+text_of(const void *ctx, size_t n)
+{
+    char *s = mem_printf(ctx, "%*s", (int)n, "");
+    memset(s, 'x', n);
+    return s;
+}
+
+START_TEST(limits_of_the_schema_hold_for_the_writer)
+{
+    size_t n = 0;
+    for (size_t i = 0; api_types[i] != NULL; i++) {
+        const struct type *t = api_types[i];
+        for (size_t k = 0; k < t->n_fields; k++) {
+            auto_mem void *ctx = mem_ctx("test");
+            const struct field *f = &t->fields[k];
+            void *obj = type_new(ctx, t), *p = (char *)obj + f->offset;
+            if (f->max == 0 || f->type != FT_STRING || (f->shape != FS_ONE && f->shape != FS_LIST))
+                continue;
+            struct str_list *l = p;
+            for (size_t over = 0; over < 2; over++) {
+                if (f->shape == FS_ONE)
+                    *(const char **)p = text_of(ctx, f->max + over);
+                else
+                    for (*l = (struct str_list){0}; l->n < f->max + over;)
+                        list_add(ctx, *l, "x");
+                written_as_read(ctx, t, obj, f, over == 0);
+            }
+            n++;
+        }
+    }
+    ck_assert_uint_gt(n, 30);
+}
+END_TEST
+
+START_TEST(what_the_reader_refuses_is_not_written)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct value zero = {.kind = VALUE_STRING, .str = {"a\0b", 3}}, *v = &zero;
+    for (int depth = 0; depth < CODEC_DEPTH_MAX + 2; depth++) {
+        struct task t = {.config = v};
+        auto_buf struct buf b = BUF_INIT(1 << 20);
+        struct err e = ERR_INIT;
+        void *back = NULL;
+        mp_encode(&b, &type_task, &t);
+        ck_assert_int_eq(buf_error(&b), depth == 0 || depth >= CODEC_DEPTH_MAX ? -ERR_INVALID : 0);
+        if (buf_error(&b) == 0)
+            ck_assert_msg(decode(ctx, &type_task, b.data, b.len, &back, &e) == 0, "%s", e.text);
+        if (depth == 0)
+            zero = (struct value){.kind = VALUE_NULL};
+        struct value *up = mem_new(ctx, struct value), **one = mem_new(ctx, struct value *);
+        *one = v;
+        *up = (struct value){.kind = VALUE_LIST, .list = {one, 1}};
+        v = up;
+    }
+}
+END_TEST
+
+TEST_SUITE("msgpack", limits_of_the_schema_hold_for_the_writer,
+           what_the_reader_refuses_is_not_written, bytes_on_the_wire, other_writers_are_understood,
+           a_union_has_one_member, wrong_types_and_lies, depth_and_memory_are_bounded,
+           garbage_gives_one_error_or_an_object, mutations, msgpack_c_agrees)

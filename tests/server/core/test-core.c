@@ -76,6 +76,53 @@ START_TEST(refusal_reaches_the_proposer)
 }
 END_TEST
 
+/* A child's id that is over the limit of an id: as all that a row cannot hold. Whatever comes before and
+ * after it in the same batch is applied, and so it is after a restart, with the state and without. */
+START_TEST(what_cannot_be_stored_has_no_effect)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *dir = tmp_dir(), *eval = "eeeeeeee-0000-4000-8000-000000000001";
+    char id[1025] = "";
+    memset(id, 'L', 1024);
+    struct bench *b = bench_open(dir, "boot-1");
+    struct intent *long_id = register_job(tmp, id, 1);
+    long_id->job_register->job->periodic = type_new(tmp, &type_periodic_config);
+    long_id->job_register->job->periodic->enabled = (struct opt_bool){true, true};
+    struct intent_periodic_launch pl = {
+        .namespace = "default", .job_id = id, .launch = 5000000000, .eval_id = eval, .force = true};
+    struct intent launch = {.time = 1, .periodic_launch = &pl};
+    bench_send(b, long_id);
+    bench_send(b, register_job(tmp, "before", 1));
+    for (int i = 0; i < 3; i++) {
+        pl.launch++;
+        bench_send(b, &launch);
+        bench_send(b, register_job(tmp, mem_printf(tmp, "between-%d", i), 1));
+    }
+    ck_assert_uint_eq(bench_wait(b), 5);
+    struct err e = ERR_INIT;
+    pl.launch++;
+    struct fsm_result *r = bench_apply(b, tmp, &launch, &e);
+    ck_assert_int_eq(e.code, -ERR_LIMIT);
+    ck_assert_uint_gt(r->index, 0);
+    ck_assert_msg(strstr(e.text, "cannot be stored: ID: 1044 bytes are more than the 1024 allowed") != NULL,
+                  "%s", e.text);
+    bench_close(b);
+    static const char *const boots[] = {"boot-1", "boot-2"};
+    for (size_t k = 0; k < ARRAY_LEN(boots); k++) {
+        b = bench_open(dir, boots[k]);
+        ck_assert(has_job(b, id) && has_job(b, "before"));
+        for (int i = 0; i < 3; i++)
+            ck_assert(has_job(b, mem_printf(tmp, "between-%d", i)));
+        struct state_txn *t = state_read_begin(core_state(b->core), tmp);
+        ck_assert_ptr_null(state_eval(t, tmp, eval));
+        const struct periodic_launch *p = state_periodic_launch(t, tmp, "default", id);
+        ck_assert(p == NULL || p->launch < 5000000000);
+        state_read_end(t);
+        bench_close(b);
+    }
+}
+END_TEST
+
 /* Same boot: the state is kept. Another boot: rebuilt. Neither loses anything. */
 START_TEST(restart_keeps_everything)
 {
@@ -427,6 +474,7 @@ START_TEST(a_full_state_tells_what_it_uses)
 END_TEST
 
 TEST_SUITE_TIMEOUT("core", 60, proposed_is_readable, refusal_reaches_the_proposer,
+                   what_cannot_be_stored_has_no_effect,
                    a_full_state_refuses_work_and_starts_again,
                    jobs_purged_from_a_full_disk_make_room, a_full_state_tells_what_it_uses,
                    restart_keeps_everything, snapshots_keep_the_log_short,

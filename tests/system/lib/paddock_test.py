@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+import urllib.parse
 
 TOP_BUILD = os.environ.get("top_builddir", os.getcwd())
 TOP_SRC = os.environ.get("top_srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."))
@@ -324,7 +325,7 @@ advertise {{
         try:
             if self.proc and self.proc.poll() is None and not self.dev:
                 for j in self.get("/v1/jobs"):
-                    self.request("DELETE", f"/v1/job/{j['ID']}?purge=true")
+                    self.request("DELETE", f"/v1/job/{urllib.parse.quote(j['ID'])}?purge=true")
                 if self.client:
                     self.until(lambda: all(a["ClientStatus"] not in ("running", "pending")
                                            for a in self.get("/v1/allocations")), "end of all tasks")
