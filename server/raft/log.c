@@ -28,6 +28,7 @@
 #include "common/str.h"
 #include "server/limits.h"
 #include "server/raft/hard.h"
+#include "server/raft/log_int.h"
 
 enum {
     SEGMENT_BYTES = 8 << 20,
@@ -80,12 +81,6 @@ disk_fatal(struct raft_log *l, const char *what, int errnum)
     log_error("raft", "the disk failed under the Raft log: nothing more can be acknowledged, leaving",
               "dir", l->dir, "at", what, "error", strerror(errnum), NULL);
     log_fatal_exit();
-}
-
-static void
-segment_name(char out[40], uint64_t seq)
-{
-    snprintf(out, 40, "log-%020" PRIu64, seq);
 }
 
 /* The writer's: segments that hold nothing but entries <= index. */
@@ -609,6 +604,23 @@ raft_log_close(struct raft_log *l)
     pthread_mutex_unlock(&l->mutex);
     pthread_join(l->thread, NULL);
     log_free(l);
+}
+
+size_t
+raft_log_files(struct raft_log *l, const void *ctx, uint64_t from, uint64_t **ret_seq, int *ret_dirfd)
+{
+    pthread_mutex_lock(&l->mutex);
+    size_t i = l->n_segs;
+    while (i > 0 && l->segs[i - 1].first > from)
+        i--;
+    i -= i > 0;
+    size_t n = l->n_segs - i;
+    *ret_seq = mem_array(ctx, uint64_t, n);
+    for (size_t k = 0; k < n; k++)
+        (*ret_seq)[k] = l->segs[i + k].seq;
+    pthread_mutex_unlock(&l->mutex);
+    *ret_dirfd = l->dirfd;
+    return n;
 }
 
 uint64_t

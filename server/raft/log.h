@@ -42,6 +42,10 @@ uint64_t raft_log_vote(const struct raft_log *l);
 /* Every entry from `from` on, truncations applied, in order; before anything is appended. */
 int raft_log_replay(struct raft_log *l, uint64_t from, segment_fn *fn, void *arg, struct err *e);
 
+/* Fills type and data (owned by ctx) of entries that are durable, of which index and term are given, without
+ * a gap: of how many, from the first on. Reads the files; the owner's thread. */
+size_t raft_log_read(struct raft_log *l, const void *ctx, struct record *v, size_t n);
+
 /* Durable when it returns. Ends the process when the disk fails. */
 void raft_log_set_hard(struct raft_log *l, uint64_t term, uint64_t vote);
 /* Queues an entry; r->index must be last + 1. The data is copied. */
