@@ -55,6 +55,8 @@ wanted(enum driver_option_kind k)
         return "true or false";
     case DRIVER_DURATION:
         return "a duration such as \"5s\"";
+    case DRIVER_MAP:
+        return "one block, or map, of names and texts";
     }
     return "?";
 }
@@ -63,6 +65,25 @@ static bool
 scalar_string(const struct value *v)
 {
     return v->kind == VALUE_STRING || v->kind == VALUE_INT || v->kind == VALUE_BOOL;
+}
+
+/* A block of a job file is a list of maps. */
+static const struct value *
+one_map(const struct value *v)
+{
+    if (v && v->kind == VALUE_LIST && v->list.n == 1)
+        v = v->list.v[0];
+    return v && v->kind == VALUE_MAP ? v : NULL;
+}
+
+static bool
+fits_map(const struct value *v)
+{
+    const struct value *map = one_map(v);
+    for (size_t i = 0; map && i < map->map.n; i++)
+        if (!map->map.v[i].v || !scalar_string(map->map.v[i].v))
+            return false;
+    return map || (v->kind == VALUE_LIST && v->list.n == 0);
 }
 
 static bool
@@ -89,6 +110,8 @@ fits(enum driver_option_kind k, const struct value *v)
     case DRIVER_DURATION:
         return v->kind == VALUE_INT ||
                (v->kind == VALUE_STRING && duration_parse(v->str.s, &n) == 0);
+    case DRIVER_MAP:
+        return fits_map(v);
     }
     return false;
 }
@@ -215,6 +238,12 @@ driver_duration(const struct value *config, const char *name, int64_t dflt)
     if (v && v->kind == VALUE_STRING && duration_parse(v->str.s, &n) == 0)
         return n;
     return dflt;
+}
+
+const struct value *
+driver_map(const struct value *config, const char *name)
+{
+    return one_map(value_get(config, name));
 }
 
 void

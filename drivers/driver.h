@@ -26,10 +26,11 @@ enum {
 
 enum driver_option_kind {
     DRIVER_STRING,
-    DRIVER_STRINGS,  /* list of strings */
+    DRIVER_STRINGS, /* list of strings */
     DRIVER_INT,
     DRIVER_BOOL,
-    DRIVER_DURATION  /* "5s" or ns */
+    DRIVER_DURATION, /* "5s" or ns */
+    DRIVER_MAP       /* names and texts, numbers or booleans; in job files also a block of them */
 };
 
 struct driver_option {
@@ -49,6 +50,13 @@ struct driver_host {
     const struct str_map *runtime; /* attributes of the program that the driver runs; NULL: not here */
 };
 
+struct driver_port { /* of the group, or of the task's own network */
+    const char *label;
+    const char *host_ip; /* "": every address of the host */
+    int value;           /* on the host */
+    int to;              /* inside of a network of the allocation's; 0: the same */
+};
+
 struct driver_input {
     const char *alloc_id;
     const struct task *task;          /* names, limits, user; not interpolated */
@@ -58,6 +66,8 @@ struct driver_input {
     const struct allocated_task_resources *resources; /* may be NULL */
     const struct net_policy *egress;  /* NULL: none but the client's */
     const struct net_policy *bind;
+    const struct driver_port *ports;
+    size_t n_ports;
     bool own_network; /* not the host's: that of the allocation */
     const char *hostname; /* of the group's network, interpolated; may be empty */
     const char *resolv;   /* text of the task's resolv.conf; NULL: the host's */
@@ -124,6 +134,8 @@ const char *driver_string(const struct value *config, const char *name, const ch
 int64_t driver_int(const struct value *config, const char *name, int64_t dflt);
 bool driver_bool(const struct value *config, const char *name, bool dflt);
 int64_t driver_duration(const struct value *config, const char *name, int64_t dflt);
+/* The names and values; NULL: none are given. */
+const struct value *driver_map(const struct value *config, const char *name);
 void driver_strings(const void *ctx, const struct value *config, const char *name,
                     struct str_list *ret);
 

@@ -40,6 +40,7 @@ fingerprint_runtime(const void *ctx, const char *driver)
         bool (*find)(const void *ctx, const char *program, struct str_map *ret);
     } rows[] = {
         {"java", "/usr/bin/java", fingerprint_java},
+        {"qemu", "/usr/bin/qemu-system-", fingerprint_qemu},
     };
     struct str_map *found = mem_new(ctx, struct str_map);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)

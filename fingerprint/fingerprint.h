@@ -42,6 +42,8 @@ void fingerprint_cgroup(struct node *node, const struct fingerprint_config *cfg)
 const struct str_map *fingerprint_runtime(const void *ctx, const char *driver);
 /* `program` is looked up; false: it is not there. What cannot be read of it is no attribute. */
 bool fingerprint_java(const void *ctx, const char *program, struct str_map *ret);
+/* `program`: how all emulators begin. */
+bool fingerprint_qemu(const void *ctx, const char *program, struct str_map *ret);
 
 /* --- helpers of the families --- */
 /* NULL or "" deletes. */
@@ -64,8 +66,6 @@ bool fingerprint_parse_route(const char *text, char *ret, size_t size);
 /* Value of KEY in os-release, unquoted; false: not there. */
 bool fingerprint_parse_os_release(const char *text, const char *key, char *ret, size_t size);
 
-/* The file "release" of a JVM: driver.java.version, .runtime, .vm. */
-void fingerprint_parse_java(const void *ctx, const char *text, struct str_map *ret);
 
 struct fingerprint_mounts {
     char cgroup2[256]; /* where cgroup2 is mounted; "" none */

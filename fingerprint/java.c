@@ -16,8 +16,9 @@
 
 enum { RELEASE_MAX = 64 << 10 }; /* bytes of it: it lists all modules */
 
-void
-fingerprint_parse_java(const void *ctx, const char *text, struct str_map *ret)
+/* driver.java.version, .runtime, .vm. */
+static void
+parse(const void *ctx, const char *text, struct str_map *ret)
 {
     char version[64] = "", build[128] = "", kind[32] = "";
     if (!fingerprint_parse_os_release(text, "JAVA_VERSION", version, sizeof(version)))
@@ -50,6 +51,6 @@ fingerprint_java(const void *ctx, const char *program, struct str_map *ret)
         *home = 0;
     if (file_read(tmp, AT_FDCWD, mem_printf(tmp, "%s/release", real), RELEASE_MAX, &text, NULL) ==
         0)
-        fingerprint_parse_java(ctx, text, ret);
+        parse(ctx, text, ret);
     return true;
 }

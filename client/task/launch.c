@@ -108,6 +108,43 @@ find_policies(const struct task_runner *tr, struct driver_input *in)
     in->bind = own && own->bind ? own->bind : group ? group->bind : NULL;
 }
 
+static void
+put_port(const void *ctx, struct driver_input *in, size_t *room, const struct driver_port *p)
+{
+    struct driver_port *all = (struct driver_port *)in->ports;
+    if (in->n_ports == *room) {
+        *room = *room ? 2 * *room : 8;
+        mem_resize(ctx, all, struct driver_port, *room);
+        in->ports = all;
+    }
+    all[in->n_ports++] = *p;
+}
+
+/* The group's, and those of the task's own network. */
+static void
+find_ports(const void *ctx, const struct task_runner *tr, struct driver_input *in)
+{
+    const struct allocated_resources *ar = tr->ar->rec->alloc->allocated_resources;
+    size_t room = 0;
+    for (size_t i = 0; ar && ar->shared && i < ar->shared->ports.n; i++) {
+        const struct allocated_port_mapping *p = ar->shared->ports.v[i];
+        put_port(
+            ctx, in, &room,
+            &(struct driver_port){p->label, str_or(p->host_ip, ""), (int)p->value, (int)p->to});
+    }
+    for (size_t i = 0; in->resources && i < in->resources->networks.n; i++) {
+        const struct network_resource *n = in->resources->networks.v[i];
+        const struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
+        for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+            for (size_t j = 0; j < lists[k]->n; j++) {
+                const struct port *p = lists[k]->v[j];
+                put_port(
+                    ctx, in, &room,
+                    &(struct driver_port){p->label, str_or(n->ip, ""), (int)p->value, (int)p->to});
+            }
+    }
+}
+
 /* What the group's network block says of names; a file of the host's is small. */
 static int
 find_names(const void *ctx, const struct task_runner *tr, struct env *env,
@@ -173,6 +210,7 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
     };
     p->in.own_network = alloc_network(tr->ar);
     find_policies(tr, &p->in);
+    find_ports(ctx, tr, &p->in);
     int r = find_names(ctx, tr, p->env, &p->in, e);
     r = r < 0 ? r : env_check(p->env, e);
     return r < 0 ? r : driver_check(tr->driver, p->in.config, e);

@@ -142,7 +142,7 @@ START_TEST(a_running_nomad_is_asked)
     fake_answers((const struct answer[]){
         {"GET /v1/agent/self", 200, "{\"config\":{\"ACL\":{\"Enabled\":true}}}"},
         {"GET /v1/nodes", 200,
-         "[{\"ID\":\"" NODE_ID "\",\"Name\":\"n\",\"Drivers\":{\"qemu\":{\"Healthy\":true}}}]"},
+         "[{\"ID\":\"" NODE_ID "\",\"Name\":\"n\",\"Drivers\":{\"lxc\":{\"Healthy\":true}}}]"},
         {"GET /v1/namespaces", 200, "[{\"Name\":\"default\"},{\"Name\":\"team\"}]"},
         {"GET /v1/node/pools", 200, "[{\"Name\":\"all\"},{\"Name\":\"default\"}]"},
         {"GET /v1/jobs", 200,
@@ -150,14 +150,14 @@ START_TEST(a_running_nomad_is_asked)
          "{\"ID\":\"b/periodic-1\",\"ParentID\":\"b\"}]"},
         {"GET /v1/job/a", 200, "{\"ID\":\"a\",\"Type\":\"service\"," GROUP("exec") "}"},
         {"GET /v1/job/b", 200,
-         "{\"ID\":\"b\",\"Type\":\"batch\",\"Namespace\":\"team\"," GROUP("qemu") "}"},
+         "{\"ID\":\"b\",\"Type\":\"batch\",\"Namespace\":\"team\"," GROUP("lxc") "}"},
         {NULL, 0, NULL}});
     ck_assert_int_eq(fake_run("migrate check http://127.0.0.1:4646"), 2);
     says("refused: access control is on");
-    says("note: nodes have the driver \"qemu\"");
+    says("note: nodes have the driver \"lxc\"");
     says("namespace \"team\" has to be made");
     says("job \"a\": unchanged\n");
-    says("job \"b\": refused: group \"g\": task \"t\": driver \"qemu\" is not in this release");
+    says("job \"b\": refused: group \"g\": task \"t\": driver \"lxc\" is not in this release");
     says("2 jobs: 1 unchanged, 0 differ, 1 refused");
     ck_assert_ptr_nonnull(strstr(fake_asked(), "GET /v1/job/b?namespace=team"));
     ck_assert_int_eq(fake_run("migrate check -json http://127.0.0.1:4646"), 2);

@@ -43,8 +43,26 @@ START_TEST(checks)
         {"java", "{\"jar_path\":\"a.jar\"}", NULL},
         {"java", "{\"class\":\"A\",\"jvm_options\":[\"-Xmx8m\"]}", NULL},
         {"java", "{\"args\":[\"a\"]}", "driver \"java\" needs \"jar_path\" or \"class\" in config"},
-        {"java", "{\"jar_path\":\"\"}", "driver \"java\" needs \"jar_path\" or \"class\" in config"},
+        {"java", "{\"jar_path\":\"\"}",
+         "driver \"java\" needs \"jar_path\" or \"class\" in config"},
         {"java", "{\"command\":\"x\"}", "driver \"java\" has no option \"command\""},
+        {"qemu", "{\"image_path\":\"a\",\"port_map\":[{\"ssh\":22}]}", NULL},
+        {"qemu", "{\"image_path\":\"a\",\"emulator\":\"qemu-system-i386\"}", NULL},
+        {"qemu", "{\"image_path\":\"a\",\"port_map\":{\"ssh\":\"22\"}}", NULL},
+        {"qemu", "{\"image_path\":\"a\",\"port_map\":[]}", NULL},
+        {"qemu", "{\"image_path\":\"a\",\"port_map\":[{\"ssh\":22},{}]}",
+         "option \"port_map\" of driver \"qemu\" is a list, "
+         "it must be one block, or map, of names and texts"},
+        {"qemu", "{\"image_path\":\"a\",\"port_map\":{\"ssh\":[1]}}",
+         "option \"port_map\" of driver \"qemu\" is a map, "
+         "it must be one block, or map, of names and texts"},
+        {"qemu", "{}", "driver \"qemu\" needs the option \"image_path\" in config"},
+        {"qemu", "{\"image_path\":\"a\",\"emulator\":\"../../bin/sh\"}",
+         "emulator \"../../bin/sh\" of driver \"qemu\" is not a name such as x86_64"},
+        {"qemu", "{\"image_path\":\"a\",\"machine_type\":\"pc,accel=kvm\"}",
+         "machine_type \"pc,accel=kvm\" of driver \"qemu\" is not a name such as pc"},
+        {"qemu", "{\"image_path\":\"a\",\"accelerator\":\"xen\"}",
+         "accelerator \"xen\" of driver \"qemu\" is not \"tcg\""},
         {"raw_exec", "[]", "config of driver \"raw_exec\" must be a block"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -75,10 +93,14 @@ START_TEST(what_a_row_says_its_file_does)
         ck_assert(d->can->launch ? d->spec && !d->engine : d->engine && !d->spec);
         struct task task = {.name = "web"};
         struct str_list env = {0};
-        struct driver_input in = {.alloc_id = "12345678-aaaa-bbbb-cccc-0123456789ab",
-                                  .task = &task,
-                                  .config = config(ctx, "{\"command\":\"x\",\"class\":\"x\"}"),
-                                  .env = &env};
+        struct allocated_memory_resources memory = {.memory_mb = 128};
+        struct allocated_task_resources some = {.memory = &memory};
+        struct driver_input in = {
+            .alloc_id = "12345678-aaaa-bbbb-cccc-0123456789ab",
+            .task = &task,
+            .config = config(ctx, "{\"command\":\"x\",\"class\":\"x\",\"image_path\":\"x\"}"),
+            .resources = &some,
+            .env = &env};
         struct launch_spec *s = NULL;
         struct err e = ERR_INIT;
         ck_assert_int_eq(d->can->launch, d->spec != NULL);
@@ -240,6 +262,82 @@ START_TEST(java_spec)
 }
 END_TEST
 
+static struct launch_spec *
+machine(void *ctx, const char *json, struct driver_input *in, struct err *e)
+{
+    static struct str_list env;
+    static struct task task = {.name = "vm"};
+    static struct allocated_memory_resources memory;
+    static struct allocated_task_resources res = {.memory = &memory};
+    static const struct driver_port ports[] = {{"ssh", "10.0.0.1", 2200, 0},
+                                               {"six", "::1", 2201, 99}};
+    memory = (struct allocated_memory_resources){.memory_mb = 256};
+    in->alloc_id = "12345678-aaaa-bbbb-cccc-0123456789ab";
+    in->task = &task;
+    in->env = &env;
+    in->resources = &res;
+    in->ports = ports;
+    in->n_ports = ARRAY_LEN(ports);
+    in->config = config(ctx, json);
+    struct launch_spec *s = NULL;
+    return driver_find("qemu")->spec(ctx, in, &s, e) < 0 ? NULL : s;
+}
+
+START_TEST(qemu_spec)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    struct driver_input in = {0};
+    struct launch_spec *s =
+        machine(ctx, "{\"image_path\":\"local/a,b.img\",\"args\":[\"-snapshot\"]}", &in, &e);
+    ck_assert_msg(s, "%s", e.text);
+    const char *w = words(ctx, s);
+    ck_assert_str_eq(s->command, "/usr/bin/qemu-system-x86_64");
+    ck_assert_ptr_nonnull(
+        strstr(w, "-name a,,b.img -m 256M -drive file=local/a,,b.img,if=ide,id=image0 "));
+    ck_assert_ptr_nonnull(strstr(w, " -sandbox on,"));
+    ck_assert(strlen(w) > 10 && str_eq(w + strlen(w) - 10, " -snapshot"));
+    ck_assert_int_eq(s->limits->memory_max, (256 + 192) << 20);
+    ck_assert_uint_eq(s->mounts.n, 0);
+    ck_assert(s->isolated);
+
+    s = machine(ctx, "{\"image_path\":\"/srv/a.img\",\"port_map\":[{\"ssh\":22,\"six\":\"80\"}]}",
+                &in, &e);
+    ck_assert_msg(s, "%s", e.text);
+    w = words(ctx, s);
+    ck_assert_uint_eq(s->mounts.n, 1);
+    ck_assert(s->mounts.v[0]->read_only);
+    ck_assert_str_eq(s->mounts.v[0]->source, "/srv/a.img");
+    ck_assert_ptr_nonnull(strstr(w, "id=image0,snapshot=on"));
+    ck_assert_str_eq(s->env.v[0], "TMPDIR=/local");
+    ck_assert_ptr_nonnull(strstr(w, "hostfwd=udp:10.0.0.1:2200-:22,hostfwd=tcp:10.0.0.1:2200-:22"));
+    ck_assert_ptr_nonnull(strstr(w, "hostfwd=tcp::2201-:80"));
+
+    in.own_network = true;
+    s = machine(ctx, "{\"image_path\":\"a\",\"port_map\":{\"six\":80},\"graceful_shutdown\":true}",
+                &in, &e);
+    ck_assert_msg(s, "%s", e.text);
+    ck_assert_str_eq(s->command, "/bin/sh");
+    ck_assert_ptr_nonnull(strstr(words(ctx, s), "hostfwd=tcp::99-:80"));
+    ck_assert_ptr_nonnull(strstr(words(ctx, s), "chardev=qmp,mode=control"));
+
+    static const struct {
+        const char *json, *why;
+    } bad[] = {
+        {"{\"image_path\":\"a\",\"port_map\":{\"web\":80}}", "no port \"web\""},
+        {"{\"image_path\":\"a\",\"port_map\":{\"ssh\":0}}", "not a port from 1"},
+        {"{\"image_path\":\"a\",\"port_map\":{\"ssh\":65536}}", "not a port from 1"},
+        {"{\"image_path\":\"a\",\"port_map\":{\"ssh\":\"x\"}}", "not a port from 1"},
+        {"{\"image_path\":\"a\",\"accelerator\":\"kvm\"}", "no /dev/kvm"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        err_clear(&e);
+        ck_assert_ptr_null(machine(ctx, bad[i].json, &in, &e));
+        ck_assert_msg(strstr(e.text, bad[i].why), "%s", e.text);
+    }
+}
+END_TEST
+
 START_TEST(refused_specs)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -341,5 +439,5 @@ START_TEST(mock)
 END_TEST
 
 TEST_SUITE("driver", checks, what_a_row_says_its_file_does,
-           a_hostname_that_was_put_in_is_looked_at_again, exec_spec, java_spec, refused_specs,
-           raw_exec_denies_variables, fingerprints, signals, mock)
+           a_hostname_that_was_put_in_is_looked_at_again, exec_spec, java_spec, qemu_spec,
+           refused_specs, raw_exec_denies_variables, fingerprints, signals, mock)

@@ -3,8 +3,11 @@
  * Parsers of kernel files on normal and hostile bytes; the readers on this host.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/fd.h"
 #include "common/mem.h"
@@ -54,30 +57,97 @@ START_TEST(meminfo)
 }
 END_TEST
 
+static const char *
+made(void *ctx, const char *dir, const char *name, size_t before, const char *text)
+{
+    const char *path = mem_printf(ctx, "%s/%s", dir, name);
+    FILE *f = fopen(path, "we");
+    ck_assert_ptr_nonnull(f);
+    for (size_t k = 0; k < before; k++)
+        fputc('Q', f);
+    fputs(text, f);
+    fputc(0, f);
+    fclose(f);
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    return path;
+}
+
 START_TEST(java)
 {
     auto_mem void *ctx = mem_ctx("t");
-    struct str_map m = {0}, sold = {0}, old = {0}, none = {0};
-    fingerprint_parse_java(ctx,
-                           "IMPLEMENTOR=\"Debian\"\nJAVA_RUNTIME_VERSION=\"17.0.15+6-Debian-1deb12u1\"\n"
-                           "JAVA_VERSION=\"17.0.15\"\nJAVA_VERSION_DATE=\"2025-04-15\"\n",
-                           &m);
-    ck_assert_str_eq(str_map_get(&m, "driver.java.version"), "17.0.15");
-    ck_assert_str_eq(str_map_get(&m, "driver.java.runtime"),
-                     "OpenJDK Runtime Environment (build 17.0.15+6-Debian-1deb12u1)");
-    ck_assert_str_eq(str_map_get(&m, "driver.java.vm"),
-                     "OpenJDK 64-Bit Server VM (build 17.0.15+6-Debian-1deb12u1)");
-    fingerprint_parse_java(
-        ctx, "JAVA_VERSION=\"21\"\nJAVA_RUNTIME_VERSION=\"21+35\"\nBUILD_TYPE=\"commercial\"\n", &sold);
-    ck_assert_str_eq(str_map_get(&sold, "driver.java.vm"),
-                     "Java HotSpot(TM) 64-Bit Server VM (build 21+35)");
-    fingerprint_parse_java(ctx, "JAVA_VERSION=\"1.8.0_442\"", &old);
-    ck_assert_uint_eq(old.n, 1);
-    fingerprint_parse_java(ctx, "JAVA_VERSION_DATE=\"x\"\nJAVA_VERSION=\n", &none);
+    static const struct {
+        const char *release, *version, *runtime, *vm;
+    } rows[] = {
+        {"IMPLEMENTOR=\"Debian\"\nJAVA_RUNTIME_VERSION=\"17.0.15+6-Debian\"\nJAVA_VERSION=\"17.0.15\"\n",
+         "17.0.15", "OpenJDK Runtime Environment (build 17.0.15+6-Debian)",
+         "OpenJDK 64-Bit Server VM (build 17.0.15+6-Debian)"},
+        {"JAVA_VERSION=\"21\"\nJAVA_RUNTIME_VERSION=\"21+35\"\nBUILD_TYPE=\"commercial\"\n", "21",
+         "Java(TM) SE Runtime Environment (build 21+35)",
+         "Java HotSpot(TM) 64-Bit Server VM (build 21+35)"},
+        {"JAVA_VERSION=\"1.8.0_442\"", "1.8.0_442", NULL, NULL},
+        {"JAVA_VERSION_DATE=\"x\"\nJAVA_VERSION=\n", NULL, NULL, NULL},
+        {"", NULL, NULL, NULL},
+    };
+    char dir[] = "/tmp/test-fingerprint.XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    const char *bin = mem_printf(ctx, "%s/bin", dir);
+    ck_assert_int_eq(mkdir(bin, 0755), 0);
+    const char *program = made(ctx, bin, "java", 0, "");
+    const char *release = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str_map m = {0};
+        release = made(ctx, dir, "release", 0, rows[i].release);
+        ck_assert(fingerprint_java(ctx, program, &m));
+        ck_assert(str_eq(str_map_get(&m, "driver.java.version"), rows[i].version));
+        ck_assert(str_eq(str_map_get(&m, "driver.java.runtime"), rows[i].runtime));
+        ck_assert(str_eq(str_map_get(&m, "driver.java.vm"), rows[i].vm));
+    }
+    unlink(release);
+    struct str_map none = {0};
+    ck_assert(fingerprint_java(ctx, program, &none)); /* a program without such a file */
+    unlink(program);
+    ck_assert(!fingerprint_java(ctx, program, &none));
     ck_assert_uint_eq(none.n, 0);
     ck_assert_ptr_null(fingerprint_runtime(ctx, "exec"));
-    ck_assert(!fingerprint_java(ctx, "/nonexistent/bin/java", &none));
-    ck_assert(fingerprint_java(ctx, "/proc/self/exe", &none)); /* a program without such a file */
+    rmdir(bin);
+    rmdir(dir);
+}
+END_TEST
+
+START_TEST(qemu)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    static const struct {
+        size_t before;
+        const char *text, *version; /* NULL: none */
+    } rows[] = {
+        {0, "QEMU emulator version 7.2.22 (Debian)", "7.2.22"},
+        {(256 << 10) - 30, "QEMU emulator version 8.0", "8.0"}, /* over the end of what is read at once */
+        {(256 << 10) - 5, "QEMU emulator version 9.1.2", "9.1.2"},
+        {(256 << 10) - 24, "QEMU emulator version 7.2.22", "7.2.22"},
+        {700 << 10, "QEMU emulator version 1", "1"},
+        {10, "QEMU emulator version", NULL},
+        {10, "QEMU emulator version %s", NULL},
+    };
+    char dir[] = "/tmp/test-fingerprint.XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    const char *prefix = mem_printf(ctx, "%s/qemu-system-", dir), *arm = NULL;
+    struct str_map none = {0}, two = {0};
+    ck_assert(!fingerprint_qemu(ctx, prefix, &none));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str_map m = {0};
+        arm = made(ctx, dir, "qemu-system-arm", rows[i].before, rows[i].text);
+        ck_assert(fingerprint_qemu(ctx, prefix, &m));
+        ck_assert(str_eq(str_map_get(&m, "driver.qemu.version"), rows[i].version));
+        ck_assert_str_eq(str_map_get(&m, "driver.qemu.emulators"), "arm");
+    }
+    const char *other = made(ctx, dir, "qemu-system-aarch64", 0, "QEMU emulator version 5.");
+    ck_assert(fingerprint_qemu(ctx, prefix, &two));
+    ck_assert_str_eq(str_map_get(&two, "driver.qemu.emulators"), "aarch64,arm");
+    unlink(arm);
+    unlink(other);
+    rmdir(dir);
+    ck_assert(!fingerprint_qemu(ctx, "/nonexistent/qemu-system-", &none));
     ck_assert_uint_eq(none.n, 0);
 }
 END_TEST
@@ -250,5 +320,5 @@ START_TEST(overrides)
 }
 END_TEST
 
-TEST_SUITE("fingerprint", cpuinfo, meminfo, java, route, os_release, mounts, memory_nodes, this_host,
-           overrides)
+TEST_SUITE("fingerprint", cpuinfo, meminfo, java, qemu, route, os_release, mounts, memory_nodes,
+           this_host, overrides)
