@@ -374,7 +374,7 @@ run_check(void *arg)
     if (v.rejected.n > 0)
         log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id", v.rejected.v[0],
                   "why", v.why, NULL);
-    r->conflicts = v.rejected.n > 0;
+    r->conflicts = v.rejected.n > 0 || r->out->more;
     r->refused = r->progress = false;
     if (v.result == NULL) {
         l->plan_busy = false;

@@ -205,13 +205,13 @@ view_job(struct sched_view *v, const char *ns, const char *id)
 }
 
 static const struct allocation *const *
-collect(struct sched_view_state *s, struct state_iter *it, bool with_job, size_t *ret_n)
+collect(const void *ctx, struct state_iter *it, bool with_job, size_t *ret_n)
 {
-    const struct allocation **v = mem_array(s->ctx, const struct allocation *, 16);
+    const struct allocation **v = mem_array(ctx, const struct allocation *, 16);
     size_t n = 0, cap = 16;
 
     for (;;) {
-        struct allocation *a = with_job ? state_next_with_job(it, s->ctx) : state_next(it, s->ctx);
+        struct allocation *a = with_job ? state_next_with_job(it, ctx) : state_next(it, ctx);
         if (a == NULL)
             break;
         if (!with_job && alloc_client_terminal(a)) {
@@ -220,7 +220,7 @@ collect(struct sched_view_state *s, struct state_iter *it, bool with_job, size_t
         }
         if (n == cap) {
             cap *= 2;
-            mem_resize(s->ctx, v, const struct allocation *, cap);
+            mem_resize(ctx, v, const struct allocation *, cap);
         }
         v[n++] = a;
     }
@@ -233,15 +233,15 @@ view_allocs_by_job(struct sched_view *v, const char *ns, const char *id, size_t 
 {
     struct sched_view_state *s = v->arg;
 
-    return collect(s, state_allocs_by_job(s->txn, s->ctx, ns, id), true, ret_n);
+    return collect(s->ctx, state_allocs_by_job(s->txn, s->ctx, ns, id), true, ret_n);
 }
 
 static const struct allocation *const *
-view_allocs_by_node(struct sched_view *v, const char *node_id, size_t *ret_n)
+view_allocs_by_node(struct sched_view *v, const void *ctx, const char *node_id, size_t *ret_n)
 {
     struct sched_view_state *s = v->arg;
 
-    return collect(s, state_allocs_by_node(s->txn, s->ctx, node_id), false, ret_n);
+    return collect(ctx, state_allocs_by_node(s->txn, ctx, node_id), false, ret_n);
 }
 
 static const struct deployment *

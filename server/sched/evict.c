@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/hash.h"
 #include "common/mem.h"
+#include "server/sched/limits.h"
 #include "server/sched/preempt.h"
 #include "server/sched/select_int.h"
 
@@ -30,94 +32,201 @@ enabled(const struct select *s)
     return str_eq(type, JOB_BATCH) ? p->batch_scheduler_enabled : p->service_scheduler_enabled;
 }
 
-/* Allocations of the victim's group that the plan has preempted. */
-static int64_t
-gone_of(const struct select *s, const struct allocation *a)
-{
-    int64_t n = 0;
+/* --- candidates: of a row, found once per attempt; no others than this plan's evictions take from them --- */
 
-    for (size_t i = 0; i < s->n_changes; i++) {
-        const struct allocation *o = s->changes[i].alloc;
-        n += s->changes[i].preempted && str_eq(o->job_id, a->job_id) &&
-             str_eq(o->namespace, a->namespace) && str_eq(o->task_group, a->task_group);
+/* A group of another job. */
+struct prey {
+    int64_t priority, max_parallel;
+    int64_t gone; /* of its allocations, by this plan */
+    bool may;     /* it matters so much less that its allocations may end */
+    const char *key;
+    UT_hash_handle hh;
+};
+
+/* An allocation of it, with what is needed of it in place of all that the state has. */
+struct prey_alloc {
+    struct allocation alloc;
+    struct usage u;
+    struct prey *of;
+};
+
+struct prey_row {
+    struct prey_alloc **v;
+    size_t n;
+    bool found;
+};
+
+struct evict {
+    struct prey *groups;
+    struct prey_row *rows;
+    struct preempt_cand *scratch;
+    size_t scratch_n;
+    size_t left; /* candidates that may still be kept */
+    bool spent;  /* there were more */
+};
+
+static struct evict *
+evict_of(struct select *s)
+{
+    if (s->evict == NULL) {
+        s->evict = mem_new(s, struct evict);
+        s->evict->rows = mem_array(s->evict, struct prey_row, s->t->n);
+        s->evict->left = PREEMPT_CANDIDATES;
     }
-    return n;
+    return s->evict;
 }
 
-/* May it be preempted, and what is it then. */
-static bool
-candidate(struct select *s, const struct allocation *a, struct preempt_cand *ret)
+static struct prey *
+prey_of(struct select *s, const struct allocation *a)
 {
-    if (alloc_terminal(a) ||
-        (str_eq(a->job_id, s->job->id) && str_eq(a->namespace, s->job->namespace)))
-        return false;
-    const struct job *j = a->job ? a->job : s->view->ops->job(s->view, a->namespace, a->job_id);
-    if (j == NULL || priority_of(s->job) - priority_of(j) < PREEMPT_DELTA)
-        return false;
-    const struct task_group *tg = job_group(j, a->task_group);
-    *ret = (struct preempt_cand){.alloc = a, .priority = priority_of(j), .gone = gone_of(s, a)};
-    ret->u = resources_of_alloc(a);
+    struct evict *e = s->evict;
+    struct prey *p;
+    auto_mem char *key = mem_printf(NULL, "%s\n%s\n%s", a->namespace, a->job_id, a->task_group);
+
+    HASH_FIND_STR(e->groups, key, p);
+    if (p != NULL)
+        return p;
+    p = mem_new(e, struct prey);
+    p->key = talloc_steal(p, TAKE(key));
+    const struct job *j = s->view->ops->job(s->view, a->namespace, a->job_id);
+    const struct task_group *tg = j != NULL ? job_group(j, a->task_group) : NULL;
+    p->priority = priority_of(j);
+    p->may = j != NULL && priority_of(s->job) - p->priority >= PREEMPT_DELTA;
     if (tg != NULL && tg->migrate != NULL)
-        ret->max_parallel = tg->migrate->max_parallel.v;
-    return true;
+        p->max_parallel = tg->migrate->max_parallel.v;
+    HASH_ADD_KEYPTR(hh, e->groups, p->key, strlen(p->key), p);
+    return p;
 }
 
+static struct prey_alloc *
+prey_alloc_new(const void *ctx, const struct allocation *a, struct prey *of)
+{
+    struct prey_alloc *p = mem_new(ctx, struct prey_alloc);
+
+    p->of = of;
+    p->u = resources_of_alloc(a);
+    p->alloc = (struct allocation){.id = mem_strdup(p, a->id),
+                                   .name = mem_strdup(p, a->name),
+                                   .namespace = mem_strdup(p, a->namespace),
+                                   .eval_id = mem_strdup(p, a->eval_id),
+                                   .node_id = mem_strdup(p, a->node_id),
+                                   .node_name = mem_strdup(p, a->node_name),
+                                   .job_id = mem_strdup(p, a->job_id),
+                                   .task_group = mem_strdup(p, a->task_group)};
+    return p;
+}
+
+static struct prey_row *
+prey_row(struct select *s, uint32_t row)
+{
+    struct evict *e = s->evict;
+    struct prey_row *r = &e->rows[row];
+    auto_mem void *tmp = mem_ctx("candidates");
+    size_t n;
+
+    if (r->found)
+        return r;
+    if (e->left == 0) {
+        e->spent = true;
+        return r;
+    }
+    r->found = true;
+    const struct allocation *const *all =
+        s->view->ops->allocs_by_node(s->view, tmp, s->t->facts[row]->node->id, &n);
+    r->v = mem_array(e, struct prey_alloc *, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct allocation *a = all[i];
+        if (alloc_terminal(a) || (str_eq(a->job_id, s->job->id) && str_eq(a->namespace, s->job->namespace)))
+            continue;
+        struct prey *of = prey_of(s, a);
+        if (of->may)
+            r->v[r->n++] = prey_alloc_new(r->v, a, of);
+    }
+    e->left -= r->n < e->left ? r->n : e->left;
+    return r;
+}
+
+/* --- victims on a row --- */
+
+/* In the scratch list, which the next row overwrites. */
 static size_t
-victims(struct select *s, const struct group *g, uint32_t row, struct preempt_cand **ret)
+victims(struct select *s, const struct group *g, uint32_t row)
 {
     const struct usage *cap = &s->t->facts[row]->cap;
     struct usage ask = g->ask.u;
-    size_t n, k = 0;
+    struct evict *e = s->evict;
+    const struct prey_row *r = prey_row(s, row);
 
     ask.cpu += g->ask.cores * s->t->facts[row]->core_mhz;
-    if (resources_exhausted(cap, &ask) != NULL)
+    if (r->n == 0 || resources_exhausted(cap, &ask) != NULL)
         return 0;
     struct usage left = {cap->cpu - s->t->cpu[row], cap->mem - s->t->mem[row],
                          cap->disk - s->t->disk[row]};
-    const struct allocation *const *all =
-        s->view->ops->allocs_by_node(s->view, s->t->facts[row]->node->id, &n);
-    *ret = mem_array(s, struct preempt_cand, n);
-    for (size_t i = 0; i < n; i++)
-        if (!stopped_on(s, row, all[i]->id))
-            k += candidate(s, all[i], &(*ret)[k]);
-    return preempt_choose(*ret, k, &left, &ask);
+    if (e->scratch_n < r->n) {
+        mem_resize(e, e->scratch, struct preempt_cand, r->n);
+        e->scratch_n = r->n;
+    }
+    for (size_t i = 0; i < r->n; i++)
+        e->scratch[i] = (struct preempt_cand){.alloc = &r->v[i]->alloc,
+                                              .u = r->v[i]->u,
+                                              .priority = r->v[i]->of->priority,
+                                              .max_parallel = r->v[i]->of->max_parallel,
+                                              .gone = r->v[i]->of->gone};
+    return preempt_choose(e->scratch, r->n, &left, &ask);
 }
 
+/* They are of other jobs: no count of this one's allocations changes. */
 static void
-preempt(struct select *s, const struct preempt_cand *v, size_t n)
+stop_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        select_stop(s, v[i].alloc);
-        s->changes[s->n_changes - 1].preempted = true;
+        node_table_use_row(s->t, row, &v[i].u, -1);
+        change_add(s, v[i].alloc, row, true);
     }
 }
 
+/* What was done last is undone. */
 static void
-spare(struct select *s, const struct preempt_cand *v, size_t n)
+spare_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        select_unstop(s, v[i].alloc);
+    for (size_t i = n; i-- > 0;) {
+        node_table_use_row(s->t, row, &v[i].u, 1);
+        s->first[row] = s->changes[--s->n_changes].next;
+    }
 }
 
-/* The row with these victims gone, if it then takes one more. */
+/* The row with the victims gone, if it then takes one more: kept when it is the best. */
 static bool
 row_option(struct select *s, struct group *g, uint32_t row, const struct select_req *req,
-           struct eviction *ret)
+           struct eviction *best)
 {
-    struct preempt_cand *v = NULL;
-    size_t n = victims(s, g, row, &v);
+    size_t n = victims(s, g, row);
+    const struct preempt_cand *v = s->evict->scratch;
     struct score_parts parts = {.preemption = preempt_score(v, n)};
+    struct allocated_resources *resources = NULL;
 
     if (n == 0)
         return false;
-    preempt(s, v, n);
-    bool fits = row_verify(s, g, row, s, &ret->resources) == NULL;
+    auto_mem void *ctx = talloc_new(s);
+    stop_victims(s, row, v, n);
+    bool fits = row_verify(s, g, row, ctx, &resources) == NULL;
     double score = row_score_exact(s, g, row, req, &parts);
-    spare(s, v, n);
-    if (!fits || (ret->n > 0 && score <= ret->score))
-        return false;
-    *ret = (struct eviction){row, v, n, score, parts, ret->resources};
-    return true;
+    spare_victims(s, row, v, n);
+    if (fits && (best->n == 0 || score > best->score)) {
+        mem_free(best->ctx);
+        *best = (struct eviction){.ctx = TAKE(ctx), .row = row, .n = n, .score = score, .parts = parts,
+                                  .resources = resources};
+        best->v = mem_array(best->ctx, struct preempt_cand, n);
+        memcpy(best->v, v, n * sizeof(*v));
+    }
+    return fits;
+}
+
+/* A row on which nothing helped is looked at again when the plan has changed something there. */
+static bool
+barren(const struct select *s, const struct group *g, uint32_t row)
+{
+    return g->barren[row] == s->stamp[row] + 1;
 }
 
 bool
@@ -129,19 +238,47 @@ evict_choose(struct select *s, struct group *g, const struct select_req *req, st
     *ret = (struct eviction){0};
     if (!enabled(s) || (req->only != NULL && (only == NODES_NONE || !g->ok[only])))
         return false;
+    struct evict *e = evict_of(s);
     if (req->only != NULL)
         return row_option(s, g, only, req, ret);
-    for (size_t i = 0; i < g->n_rows && options < PREEMPT_OPTIONS; i++)
-        options += row_option(s, g, g->rows[(from + i) % g->n_rows], req, ret);
+    if (g->barren == NULL)
+        g->barren = mem_array(s, uint32_t, s->t->n);
+    for (size_t i = 0; i < g->n_rows && options < PREEMPT_OPTIONS; i++) {
+        uint32_t row = g->rows[(from + i) % g->n_rows];
+        bool option = !barren(s, g, row) && row_option(s, g, row, req, ret);
+        if (!option && e->rows[row].found)
+            g->barren[row] = s->stamp[row] + 1;
+        options += option;
+    }
     return ret->n > 0;
 }
 
 void
 evict_apply(struct select *s, const struct eviction *e, struct select_got *ret)
 {
+    struct prey_row *r = &s->evict->rows[e->row];
+    size_t kept = 0;
+
     ret->node = s->t->facts[e->row]->node;
     ret->victims = mem_array(s, const struct allocation *, e->n);
     for (size_t i = 0; i < e->n; i++)
         ret->victims[ret->n_victims++] = e->v[i].alloc;
-    preempt(s, e->v, e->n);
+    stop_victims(s, e->row, e->v, e->n);
+    row_touch(s, e->row);
+    for (size_t i = 0; i < r->n; i++) {
+        size_t k = 0;
+        while (k < e->n && e->v[k].alloc != &r->v[i]->alloc)
+            k++;
+        if (k == e->n)
+            r->v[kept++] = r->v[i];
+        else
+            r->v[i]->of->gone++;
+    }
+    r->n = kept;
+}
+
+bool
+evict_spent(const struct select *s)
+{
+    return s->evict != NULL && s->evict->spent;
 }

@@ -20,9 +20,10 @@ stopped_on(const struct select *s, uint32_t row, const char *id)
 static void
 each_held(struct select *s, uint32_t row, void (*fn)(void *arg, const struct allocation *a), void *arg)
 {
+    auto_mem void *tmp = mem_ctx("held");
     const char *id = s->t->facts[row]->node->id;
     size_t n;
-    const struct allocation *const *v = s->view->ops->allocs_by_node(s->view, id, &n);
+    const struct allocation *const *v = s->view->ops->allocs_by_node(s->view, tmp, id, &n);
 
     for (size_t i = 0; i < n; i++)
         if (!alloc_client_terminal(v[i]) && !stopped_on(s, row, v[i]->id))

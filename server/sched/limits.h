@@ -12,7 +12,8 @@ enum {
     REGEX_CACHE_MAX = 256,      /* compiled patterns that are kept */
 
     /* --- server: scheduling --- */
-    PREEMPT_OPTIONS = 8 /* nodes that are compared for one preemption, each better than the one before */
+    PREEMPT_OPTIONS = 8, /* nodes that are compared for one preemption */
+    PREEMPT_CANDIDATES = 50000 /* allocations that an attempt considers for preemption; the next looks on */
 };
 
 #endif

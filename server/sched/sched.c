@@ -257,5 +257,6 @@ sched_attempt(const void *ctx, const struct sched_in *in)
     if (out->annotations)
         out->annotations->preempted_allocs = t.preempted_allocs;
     t.plan->annotations = out->annotations;
+    out->more = t.select != NULL && evict_spent(t.select);
     return out;
 }

@@ -438,8 +438,7 @@ heap_offer(struct select *s, struct group *g, struct heap *h, uint32_t row,
         heap_push(s, h, c);
 }
 
-/* The plan changed what is on a row: every group that has a heap scores it again. */
-static void
+void
 row_touch(struct select *s, uint32_t row)
 {
     s->stamp[row]++;
@@ -453,7 +452,7 @@ row_touch(struct select *s, uint32_t row)
     }
 }
 
-static void
+void
 change_add(struct select *s, const struct allocation *a, uint32_t row, bool stop)
 {
     if (s->n_changes == s->cap_changes) {

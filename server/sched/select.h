@@ -41,6 +41,8 @@ struct select_got {
 };
 
 void select_place(struct select *s, const struct select_req *req, struct select_got *ret);
+/* More nodes could have made room by preemption, but an attempt looks at so many allocations only. */
+bool evict_spent(const struct select *s);
 /* Books what select_place found: the allocation made of it. */
 void select_book(struct select *s, const struct allocation *a);
 

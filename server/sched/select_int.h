@@ -57,6 +57,7 @@ struct group {
     double *affinity;          /* row: the part; NULL: nothing is liked */
     struct spread_set *spread; /* NULL: none */
     struct heaps heaps;
+    uint32_t *barren;          /* row: 1 + its stamp when no eviction there helped; NULL: none was sought */
 };
 
 /* What the plan changes on a row, chained. */
@@ -64,7 +65,6 @@ struct change {
     const struct allocation *alloc;
     int32_t next;
     bool stop;
-    bool preempted;
 };
 
 /* distinct_property of the job or a group: how often each value of the property is used. */
@@ -98,12 +98,14 @@ struct select {
     size_t n_rows;
     int64_t in_pool;
     struct i64_map available;
+    struct evict *evict; /* NULL: no room was made by preemption yet */
 };
 
 struct preempt_cand;
 
 /* A row that is chosen with its victims. */
 struct eviction {
+    void *ctx; /* of what follows; lives as long as the select */
     uint32_t row;
     struct preempt_cand *v;
     size_t n; /* 0: none is found */
@@ -116,6 +118,10 @@ struct eviction {
 bool evict_choose(struct select *s, struct group *g, const struct select_req *req, struct eviction *ret);
 /* Stops the victims and says so. */
 void evict_apply(struct select *s, const struct eviction *e, struct select_got *ret);
+
+/* What the plan changes on a row; then every group that has a heap scores the row again. */
+void change_add(struct select *s, const struct allocation *a, uint32_t row, bool stop);
+void row_touch(struct select *s, uint32_t row);
 
 /* The first dimension in which the row is exhausted, or NULL. */
 const char *row_exhausted(const struct select *s, const struct group *g, uint32_t row);

@@ -19,9 +19,10 @@ struct sched_view_ops {
      * made from, or NULL when that version is not stored any more. Never NULL (may be empty). */
     const struct allocation *const *(*allocs_by_job)(struct sched_view *v, const char *ns,
                                                      const char *id, size_t *ret_n);
-    /* Allocations of a node that hold resources (not client-terminal). `job` may be NULL. */
-    const struct allocation *const *(*allocs_by_node)(struct sched_view *v, const char *node_id,
-                                                      size_t *ret_n);
+    /* Allocations of a node that hold resources (not client-terminal), which live as long as ctx. `job`
+     * may be NULL. */
+    const struct allocation *const *(*allocs_by_node)(struct sched_view *v, const void *ctx,
+                                                      const char *node_id, size_t *ret_n);
     /* The newest deployment of a job, whatever its version; NULL: there is none. */
     const struct deployment *(*latest_deployment)(struct sched_view *v, const char *ns, const char *id);
 };

@@ -70,11 +70,11 @@ overlay_allocs_by_job(struct sched_view *v, const char *ns, const char *id, size
 }
 
 static const struct allocation *const *
-overlay_allocs_by_node(struct sched_view *v, const char *node_id, size_t *ret_n)
+overlay_allocs_by_node(struct sched_view *v, const void *ctx, const char *node_id, size_t *ret_n)
 {
     struct overlay *o = v->arg;
 
-    return o->under->ops->allocs_by_node(o->under, node_id, ret_n);
+    return o->under->ops->allocs_by_node(o->under, ctx, node_id, ret_n);
 }
 
 static const struct deployment *
@@ -130,7 +130,7 @@ drain_node(struct overlay *o, const char *id, struct moved_jobs *jobs, struct si
     struct node node = *t->facts[row]->node;
     node.drain_strategy = &drain;
     node_table_put(t, node_facts_new(&node));
-    const struct allocation *const *all = o->under->ops->allocs_by_node(o->under, id, &n);
+    const struct allocation *const *all = o->under->ops->allocs_by_node(o->under, o->ctx, id, &n);
     for (size_t i = 0; i < n; i++) {
         const struct job *j = overlay_job(&o->view, all[i]->namespace, all[i]->job_id);
         if (j == NULL || alloc_terminal(all[i]))

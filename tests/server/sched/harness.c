@@ -207,10 +207,10 @@ view_allocs_by_job(struct sched_view *v, const char *ns, const char *id, size_t 
 }
 
 static const struct allocation *const *
-view_allocs_by_node(struct sched_view *v, const char *id, size_t *ret_n)
+view_allocs_by_node(struct sched_view *v, const void *ctx, const char *id, size_t *ret_n)
 {
     struct harness *h = v->arg;
-    const struct allocation **l = mem_array(h->last_ctx, const struct allocation *, h->allocs.n);
+    const struct allocation **l = mem_array(ctx, const struct allocation *, h->allocs.n);
     size_t n = 0;
 
     for (size_t i = 0; i < h->allocs.n; i++)

@@ -178,4 +178,38 @@ START_TEST(system_preempts)
 }
 END_TEST
 
-TEST_SUITE("preempt", arithmetic, victims, less_important_ends, as_few_as_possible, system_preempts)
+/* A victim of another job frees nothing of this one's distinct_property, though its group has the same name;
+ * and many placements by preemption are each on what the ones before them have left. */
+START_TEST(victims_count_for_their_own_job_only)
+{
+    struct harness *h = h_new();
+    struct constraint c = {.l_target = "${node.datacenter}", .operand = "distinct_property", .r_target = "3"};
+
+    h->config.preemption_config = &all;
+    for (int i = 0; i < 4; i++)
+        h_node(h, mem_printf(h, "n%d", i + 1));
+    job_of(h, "low", 20, 16, 2000);
+    h_eval(h, "low");
+    ck_assert_uint_eq(h_live(h, "low"), 16);
+    struct job *high = h_job(h, "high", JOB_SERVICE, 5);
+    high->priority = (struct opt_i64){true, 70};
+    high->task_groups.v[0]->tasks.v[0]->resources->memory_mb.v = 2000;
+    list_add(high, high->constraints, &c);
+    h_register(h, high);
+    h_eval(h, "high");
+    ck_assert_uint_eq(h_live(h, "high"), 3);
+    ck_assert_uint_eq(evicted(h, "low"), 3);
+    h_check(h);
+    high->constraints.n = 0;
+    high->task_groups.v[0]->count.v = 16;
+    h_register(h, high);
+    h_all_stopped(h);
+    h_eval(h, "high");
+    ck_assert_uint_eq(h_live(h, "high"), 16);
+    ck_assert_uint_eq(evicted(h, "low"), 16);
+    h_check(h);
+    h_free(h);
+}
+END_TEST
+
+TEST_SUITE("preempt", victims_count_for_their_own_job_only, arithmetic, victims, less_important_ends, as_few_as_possible, system_preempts)
