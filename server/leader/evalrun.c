@@ -14,6 +14,7 @@
 
 static void run_attempt(struct run *r);
 static void run_finish(struct run *r);
+static void run_stored(struct run *r, int code, struct fsm_result *res);
 static bool run_propose_part(struct run *r);
 
 static void next_plan(struct leader *l);
@@ -404,13 +405,33 @@ next_plan(struct leader *l)
 
 /* --- the end --- */
 
+/* Its outcome cannot be an entry of the log: that is its outcome. */
+static void
+run_store_failure(struct run *r)
+{
+    struct evaluation e = *r->eval, *v = &e;
+    struct intent_eval_update up = {.evals = {&v, 1}};
+    struct intent in = {.time = env_wall_ns(r->l->env), .eval_update = &up};
+
+    log_error("sched", "the outcome of an evaluation is larger than an entry of the log may be", "eval_id",
+              e.id, "job", e.job_id, NULL);
+    r->shortened = true;
+    e.modify_time = in.time;
+    e.status = EVAL_FAILED;
+    e.status_description = "its outcome is larger than an entry of the log may be: fewer groups";
+    e.failed_tg_allocs.n = e.queued_allocations.n = e.class_eligibility.n = 0;
+    run_propose(r, &in, run_stored);
+}
+
 static void
 run_stored(struct run *r, int code, struct fsm_result *res)
 {
-    (void)res;
     if (run_stale(r))
         return;
-    run_end(r, code == 0);
+    if ((code == -ERR_LIMIT || code == -ERR_INVALID) && res == NULL && !r->shortened)
+        run_store_failure(r);
+    else
+        run_end(r, code == 0);
 }
 
 static struct evaluation *

@@ -45,6 +45,7 @@ struct run {
     size_t part_max;             /* changes of a part */
     bool refused;                /* a part of it was not done as it was */
     bool progress;               /* something of it was done */
+    bool shortened;              /* its outcome could not be stored: that is stored */
     const char *failure;         /* why it is given up; NULL: it is not */
     struct run *next;         /* in the plan queue */
 };

@@ -2,30 +2,73 @@
  *
  * Placement metrics, and distinct_property (see select_int.h).
  */
+#include <string.h>
+
 #include "api/operators.h"
+#include "common/buf.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "api/terms.h"
+#include "server/sched/limits.h"
 #include "server/sched/select_int.h"
+
+/* Texts of jobs and nodes are cut, and of many reasons the last ones are one: a metric is stored with each
+ * allocation and evaluation. */
+static void
+count(const void *ctx, struct i64_map *m, const char *what, int64_t n)
+{
+    size_t len = strlen(what), at = METRIC_TEXT_MAX;
+
+    if (len > METRIC_TEXT_MAX) {
+        while (at > 0 && ((unsigned char)what[at] & 0xc0) == 0x80)
+            at--; /* not within a character */
+        what = mem_printf(ctx, "%.*s...", (int)at, what);
+    }
+    if (m->n >= METRIC_REASONS_MAX && map_get(*m, what) == NULL)
+        what = "others";
+    map_put(ctx, *m, what)->v += n;
+}
+
+size_t
+metric_bytes(const struct alloc_metric *m)
+{
+    auto_buf struct buf b = BUF_INIT(METRICS_BYTES_MAX);
+
+    mp_encode(&b, &type_alloc_metric, m);
+    return buf_error(&b) != 0 ? METRICS_BYTES_MAX : b.len;
+}
+
+struct alloc_metric *
+metric_numbers(const void *ctx, const struct alloc_metric *m)
+{
+    struct alloc_metric *n = mem_new(ctx, struct alloc_metric);
+
+    n->nodes_evaluated = m->nodes_evaluated;
+    n->nodes_filtered = m->nodes_filtered;
+    n->nodes_in_pool = m->nodes_in_pool;
+    n->nodes_exhausted = m->nodes_exhausted;
+    n->allocation_time = m->allocation_time;
+    return n;
+}
 
 void
 metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why,
-                int64_t count)
+                int64_t n_nodes)
 {
-    m->nodes_filtered += count;
-    map_put(ctx, m->constraint_filtered, why)->v += count;
+    m->nodes_filtered += n_nodes;
+    count(ctx, &m->constraint_filtered, why, n_nodes);
     if (!str_empty(n->node_class))
-        map_put(ctx, m->class_filtered, n->node_class)->v += count;
+        count(ctx, &m->class_filtered, n->node_class, n_nodes);
 }
 
 static void
 metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why)
 {
     m->nodes_exhausted++;
-    map_put(ctx, m->dimension_exhausted, why)->v++;
+    count(ctx, &m->dimension_exhausted, why, 1);
     if (!str_empty(n->node_class))
-        map_put(ctx, m->class_exhausted, n->node_class)->v++;
+        count(ctx, &m->class_exhausted, n->node_class, 1);
 }
 
 static bool

@@ -6,6 +6,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "server/sched/limits.h"
 #include "server/sched/reschedule.h"
 #include "server/sched/sched_int.h"
 
@@ -98,6 +99,14 @@ attempt_update(struct attempt *t, const struct allocation *a)
     list_add(t->plan, t->plan->node_allocation, u);
 }
 
+void
+attempt_note(struct attempt *t, const struct task_group *tg, struct alloc_metric *m)
+{
+    t->metrics_bytes += metric_bytes(m);
+    map_put(t->out, t->out->failed, tg->name)->v =
+        t->metrics_bytes <= METRICS_BYTES_MAX ? m : metric_numbers(t->out, m);
+}
+
 static void
 attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metric *m)
 {
@@ -109,7 +118,7 @@ attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metr
         f->v->coalesced_failures++;
         return;
     }
-    f->v = m;
+    attempt_note(t, tg, m);
     if (!select_classes(t->select, t->out, tg, &t->out->class_eligibility))
         t->out->escaped = true;
 }

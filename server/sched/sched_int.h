@@ -18,6 +18,7 @@ struct attempt {
     struct select *select; /* NULL when the job is gone */
     struct plan *plan;
     struct alloc_list_stub_list preempted_allocs; /* for annotations */
+    size_t metrics_bytes; /* of groups that found no place */
     struct i64_map preempted; /* group -> what its placements have preempted */
     const struct deployment *deployment; /* what is placed or updated is of it; NULL: none */
 };
@@ -28,6 +29,9 @@ void attempt_mark(struct attempt *t, const struct allocation *a, const char *fol
 void attempt_update(struct attempt *t, const struct allocation *a);
 /* False: no place; the metrics are noted and the group counts as failed. */
 bool attempt_place(struct attempt *t, const struct recon_place *p, const char *only_node);
+
+/* Why the group found no place, for the evaluation; of many groups the last ones have numbers only. */
+void attempt_note(struct attempt *t, const struct task_group *tg, struct alloc_metric *m);
 
 void generic_attempt(struct attempt *t);
 void system_attempt(struct attempt *t);

@@ -54,6 +54,11 @@ bool select_may_stay(struct select *s, const struct task_group *tg, const char *
 const char *select_refusal(struct select *s, const struct task_group *tg, const char *node_id,
                            double *ret_score);
 
+/* Bytes of a metric as it is stored. */
+size_t metric_bytes(const struct alloc_metric *m);
+/* Its numbers without any text. */
+struct alloc_metric *metric_numbers(const void *ctx, const struct alloc_metric *m);
+
 /* Adds what is known about classes to `elig` (true wins over false); false when some constraint
  * escapes classes, so that any change may help. */
 bool select_classes(struct select *s, const void *ctx, const struct task_group *tg,

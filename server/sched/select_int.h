@@ -133,7 +133,7 @@ double row_score_exact(const struct select *s, const struct group *g, uint32_t r
 bool stopped_on(const struct select *s, uint32_t row, const char *id);
 
 void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why,
-                     int64_t count);
+                     int64_t n_nodes);
 /* Adds what the plan and the snapshot exhaust to the static counts. */
 void metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m);
 void metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,

@@ -129,7 +129,7 @@ system_group(struct system_run *r)
     /* No blocked evaluation: a node that comes or changes gives each system job one of its own. */
     struct alloc_metric *m = n == 0 && !r->stays ? select_filtered(t->select, r->tg) : NULL;
     if (m != NULL && m->nodes_filtered > 0)
-        map_put(t->out, t->out->failed, r->tg->name)->v = m;
+        attempt_note(t, r->tg, m);
 }
 
 void
