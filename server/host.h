@@ -68,6 +68,11 @@ struct leader *server_leader(const struct server *s);
 /* The connections of nodes (server/rpc/endpoint.h). */
 struct ways *server_ways(const struct server *s);
 
+/* Explanations and simulations take a processor for a while: one at a time, whoever asks. False: one is being
+ * made. Any thread. */
+bool server_query_begin(struct server *s);
+void server_query_end(struct server *s);
+
 /* --- leadership (any thread) --- */
 bool server_is_leader(const struct server *s);
 /* The last entry that the state holds. */

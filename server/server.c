@@ -4,6 +4,8 @@
  */
 #include "server/server.h"
 
+#include <stdatomic.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -26,6 +28,7 @@ struct server {
     struct watches *watches;
     struct leader *leader;
     struct ways *ways;
+    atomic_bool querying;
     bool stopping;
     void (*stopped)(void *arg);
     void *stopped_arg;
@@ -224,6 +227,18 @@ struct ways *
 server_ways(const struct server *s)
 {
     return s->ways;
+}
+
+bool
+server_query_begin(struct server *s)
+{
+    return !atomic_exchange(&s->querying, true);
+}
+
+void
+server_query_end(struct server *s)
+{
+    atomic_store(&s->querying, false);
 }
 
 struct state *

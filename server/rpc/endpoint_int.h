@@ -58,6 +58,9 @@ struct read_row {
      * members that every table has, and all that `finish` makes. NULL: it is decoded whole, ... */
     const char *needs, *makes;
     bool (*whole)(const struct read *r); /* ... and so when a request asks for more */
+    /* What is asked of the scheduler (explanations, simulations) takes a processor for a while: one at
+     * a time, others are told to come again, and none waits for news. */
+    bool query;
 };
 
 struct read {

@@ -455,6 +455,7 @@ struct plan_call {
     void *ctx;
     struct job *job;
     bool ran;
+    struct err refused; /* its explanation is too large */
     struct job_plan_response resp;
 };
 
@@ -511,7 +512,7 @@ plan_work(void *arg)
     if (pc->req->explain) { /* before the attempt, which writes to the table */
         struct explain_in xin = {
             .view = &v.view, .job = pc->job, .rng = &rng, .n_named = EXPLAIN_NODES};
-        pc->resp.explanation = sched_explain(pc->ctx, &xin);
+        (void)sched_explain(pc->ctx, &xin, &pc->resp.explanation, &pc->refused);
     }
     struct evaluation *e = eval_of_job(pc->ctx, env, pc->job, TRIGGER_JOB_REGISTER);
     e->annotate_plan = true;
@@ -541,7 +542,9 @@ plan_done(void *arg)
     void *ctx = pc->ctx;
 
     gate_unref(pc->gate);
-    if (pc->ran)
+    if (pc->refused.code != 0)
+        rpc_fail(pc->call, &pc->refused);
+    else if (pc->ran)
         rpc_reply(pc->call, &pc->resp);
     else
         rpc_failf(pc->call, -ERR_UNAVAILABLE, "the server is stopping");

@@ -166,7 +166,7 @@ versions_run(struct read *r, struct state_txn *t, struct err *e)
 const struct read_row read_job_versions = {
     .tables = STATE_BIT(STATE_JOBS), .key = job_key, .run = versions_run};
 
-/* What would become of one more allocation; any change of nodes, allocations or the job may change it. */
+/* What would become of one more allocation. */
 static int
 explain_run(struct read *r, struct state_txn *t, struct err *e)
 {
@@ -189,9 +189,10 @@ explain_run(struct read *r, struct state_txn *t, struct err *e)
                             .group = req->group,
                             .node = req->node,
                             .n_named = req->nodes > 0 ? (size_t)req->nodes : EXPLAIN_NODES};
-    resp->explanation = sched_explain(r->ctx, &in);
-    return 0;
+    return sched_explain(r->ctx, &in, &resp->explanation, e);
 }
 
 const struct read_row read_job_explain = {
-    .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_NODES) | STATE_BIT(STATE_ALLOCS), .run = explain_run};
+    .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_NODES) | STATE_BIT(STATE_ALLOCS),
+    .run = explain_run,
+    .query = true};

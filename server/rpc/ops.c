@@ -137,7 +137,9 @@ simulate_run(struct read *r, struct state_txn *t, struct err *e)
 }
 
 const struct read_row read_operator_simulate = {
-    .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_NODES) | STATE_BIT(STATE_ALLOCS), .run = simulate_run};
+    .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_NODES) | STATE_BIT(STATE_ALLOCS),
+    .run = simulate_run,
+    .query = true};
 
 /* --- scheduler configuration --- */
 

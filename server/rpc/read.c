@@ -90,7 +90,7 @@ read_has_news(const struct read *r)
 static bool
 read_parks(struct read *r)
 {
-    if (r->err != NULL || r->cancelled || r->last || r->env->min_index == 0 ||
+    if (r->err != NULL || r->cancelled || r->last || r->env->min_index == 0 || r->row->query ||
         read_has_news(r) || gate_is_closed(r->gate))
         return false;
     int64_t left = r->deadline_ms - env_mono_ms(server_env(r->s));
@@ -132,7 +132,11 @@ read_work(void *arg)
     r->seen = state_applied(t);
     r->meta = mem_new(r->ctx, struct query_meta);
     r->meta->known_leader = true;
-    int rc = r->row->run(r, t, &e);
+    bool turn = !r->row->query || server_query_begin(r->s);
+    int rc = turn ? r->row->run(r, t, &e)
+                  : err_set(&e, -ERR_BUSY, "another explanation or simulation is being made: retry");
+    if (turn && r->row->query)
+        server_query_end(r->s);
     ASSERT((rc < 0) == (e.code != 0));
     if (rc < 0)
         r->err = mem_dup(r->ctx, &e, sizeof(e));

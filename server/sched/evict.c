@@ -32,7 +32,7 @@ enabled(const struct select *s)
     return str_eq(type, JOB_BATCH) ? p->batch_scheduler_enabled : p->service_scheduler_enabled;
 }
 
-/* --- candidates: of a row, found once per attempt; no others than this plan's evictions take from them --- */
+/* --- candidates: of a row, found once per attempt --- */
 
 /* A group of another job. */
 struct prey {
@@ -136,7 +136,8 @@ prey_row(struct select *s, uint32_t row)
     r->v = mem_array(e, struct prey_alloc *, n);
     for (size_t i = 0; i < n; i++) {
         const struct allocation *a = all[i];
-        if (alloc_terminal(a) || (str_eq(a->job_id, s->job->id) && str_eq(a->namespace, s->job->namespace)))
+        bool own = str_eq(a->job_id, s->job->id) && str_eq(a->namespace, s->job->namespace);
+        if (alloc_terminal(a) || own)
             continue;
         struct prey *of = prey_of(s, a);
         if (of->may)

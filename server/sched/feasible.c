@@ -10,7 +10,14 @@
 #include "common/num.h"
 #include "server/sched/ports.h"
 
+struct told {
+    const struct constraint *c;
+    const char *text;
+};
+
 struct feasible {
+    struct told *texts;
+    size_t n_texts;
     struct regexes *rx;
     const struct job *job;
     const struct task_group *tg;
@@ -59,6 +66,18 @@ feasible_new(const void *ctx, struct regexes *rx, const struct job *job, const s
     return f;
 }
 
+/* Told once for all nodes that it keeps out. */
+static const char *
+text_of(struct feasible *f, const struct constraint *c)
+{
+    for (size_t i = 0; i < f->n_texts; i++)
+        if (f->texts[i].c == c)
+            return f->texts[i].text;
+    mem_resize(f, f->texts, struct told, f->n_texts + 1);
+    f->texts[f->n_texts] = (struct told){c, constraint_text(f, c)};
+    return f->texts[f->n_texts++].text;
+}
+
 /* First constraint of the list that does not hold; `escaped` selects which half is looked at. */
 static const char *
 list_check(struct feasible *f, const struct node *n, const struct constraint_list *l, bool escaped)
@@ -68,7 +87,7 @@ list_check(struct feasible *f, const struct node *n, const struct constraint_lis
         if (constraint_is_distinct(c) || constraint_escapes(c) != escaped)
             continue;
         if (!constraint_holds(f->rx, n, c))
-            return constraint_text(f, c);
+            return text_of(f, c);
     }
     return NULL;
 }
@@ -87,15 +106,23 @@ driver_ok(const struct node *n, const char *name)
     return attr != NULL && num_parse_bool(attr, &on) == 0 && on;
 }
 
+const char *
+feasible_drivers(const struct feasible *f, const struct node *n)
+{
+    for (size_t i = 0; i < f->tg->tasks.n; i++)
+        if (!driver_ok(n, str_or(f->tg->tasks.v[i]->driver, "")))
+            return FILTER_DRIVERS;
+    return NULL;
+}
+
 static const char *
 group_check(struct feasible *f, const struct node *n, bool escaped)
 {
     const struct task_group *tg = f->tg;
     const char *why = list_check(f, n, &f->job->constraints, escaped);
 
-    for (size_t i = 0; why == NULL && !escaped && i < tg->tasks.n; i++)
-        if (!driver_ok(n, str_or(tg->tasks.v[i]->driver, "")))
-            why = FILTER_DRIVERS;
+    if (why == NULL && !escaped)
+        why = feasible_drivers(f, n);
     if (why == NULL)
         why = list_check(f, n, &tg->constraints, escaped);
     for (size_t i = 0; why == NULL && i < tg->tasks.n; i++)

@@ -7,7 +7,7 @@
 #include "server/sched/ports.h"
 #include "server/sched/select_int.h"
 
-bool
+static bool
 stopped_on(const struct select *s, uint32_t row, const char *id)
 {
     for (int32_t i = s->first[row]; i >= 0; i = s->changes[i].next)

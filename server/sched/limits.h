@@ -12,11 +12,12 @@ enum {
     REGEX_CACHE_MAX = 256,      /* compiled patterns that are kept */
 
     /* --- server: scheduling --- */
-    METRIC_TEXT_MAX = 256,      /* bytes of a reason in the metrics of a placement */
-    METRIC_REASONS_MAX = 64,    /* reasons of a kind there; further ones are "others" */
-    METRICS_BYTES_MAX = 2 << 20, /* bytes of the metrics of an evaluation; those of further groups are numbers */
+    METRIC_TEXT_MAX = 256,       /* bytes of a reason in the metrics of a placement */
+    METRIC_REASONS_MAX = 64,     /* reasons of a kind there; further ones are "others" */
+    METRICS_BYTES_MAX = 2 << 20, /* bytes of the metrics of an evaluation; further ones are numbers */
+    EXPLAIN_CHECKS_MAX = 1000000, /* groups times nodes of an explanation */
     PREEMPT_OPTIONS = 8, /* nodes that are compared for one preemption */
-    PREEMPT_CANDIDATES = 50000 /* allocations that an attempt considers for preemption; the next looks on */
+    PREEMPT_CANDIDATES = 50000 /* allocations that an attempt considers for preemption */
 };
 
 #endif

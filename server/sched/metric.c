@@ -173,7 +173,7 @@ distinct_count(struct select *s, const struct allocation *a, uint32_t row, int s
 }
 
 const char *
-distinct_refused(struct select *s, const struct group *g, uint32_t row)
+distinct_refused(struct select *s, const void *ctx, const struct group *g, uint32_t row)
 {
     for (size_t i = 0; i < s->n_distinct; i++) {
         struct distinct *d = &s->distinct[i];
@@ -181,10 +181,10 @@ distinct_refused(struct select *s, const struct group *g, uint32_t row)
         if (!distinct_concerns(d, g->tg->name))
             continue;
         if (!target_resolve(s->t->facts[row]->node, d->c->l_target, &value))
-            return mem_printf(s, "distinct_property: missing %s", str_or(d->c->l_target, ""));
+            return mem_printf(ctx, "distinct_property: missing %s", str_or(d->c->l_target, ""));
         __auto_type used = map_get(d->used, value);
         if ((used ? used->v : 0) >= d->limit)
-            return mem_printf(s, "distinct_property: %s=%s used by %lld allocs",
+            return mem_printf(ctx, "distinct_property: %s=%s used by %lld allocs",
                               str_or(d->c->l_target, ""), value,
                               (long long)(used ? used->v : 0));
     }

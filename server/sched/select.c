@@ -527,7 +527,7 @@ row_verify(struct select *s, struct group *g, uint32_t row, const void *ctx,
         if (there > 0)
             return FILTER_DISTINCT_HOSTS;
     }
-    why = distinct_refused(s, g, row);
+    why = distinct_refused(s, ctx, g, row);
     if (why == NULL)
         why = row_exhausted(s, g, row);
     return why ? why : grant(s, g, row, ctx, ret);
@@ -720,21 +720,38 @@ select_may_stay(struct select *s, const struct task_group *tg, const char *node_
            class_ok(g, f, s->t->set->class_no[row], &why) && feasible_node(g->feas, f->node) == NULL;
 }
 
+/* As class_ok(), with the reason for every node of the class. */
+static const char *
+class_refusal(struct select *s, struct group *g, uint32_t row)
+{
+    uint32_t no = s->t->set->class_no[row];
+
+    if (g->class_why == NULL)
+        g->class_why = mem_array(s, const char *, s->t->set->classes.n);
+    const struct node *n = s->t->facts[row]->node;
+    const char *why = feasible_drivers(g->feas, n);
+    if (why != NULL)
+        return why;
+    if (g->class_why[no] == NULL)
+        g->class_why[no] = str_or(feasible_class(g->feas, n), "");
+    return *g->class_why[no] != '\0' ? g->class_why[no] : NULL;
+}
+
 const char *
-select_refusal(struct select *s, const struct task_group *tg, const char *node_id, double *ret_score)
+select_refusal(struct select *s, const void *ctx, const struct task_group *tg, uint32_t row,
+               double *ret_score)
 {
     struct group *g = group_of(s, tg);
-    uint32_t row = node_table_find(s->view->nodes, node_id);
     struct allocated_resources *got;
     struct score_parts parts = {0};
 
     group_open(s, g);
     const struct node *n = s->t->facts[row]->node;
-    const char *why = feasible_class(g->feas, n);
+    const char *why = class_refusal(s, g, row);
     if (why == NULL && feasible_has_node_part(g->feas))
         why = feasible_node(g->feas, n);
     if (why == NULL)
-        why = row_verify(s, g, row, s, &got);
+        why = row_verify(s, g, row, ctx, &got);
     if (why == NULL)
         *ret_score = row_score_exact(s, g, row, &no_req, &parts);
     return why;

@@ -48,6 +48,7 @@ struct group {
     bool open, heaped, distinct;
     bool exact;        /* demand depends on the node (cores): no short cut for the score */
     uint8_t *class_ok; /* class number: enum class_state */
+    const char **class_why; /* class number: "" or why it is out; NULL: nobody asked */
     double *k_cpu, *k_mem; /* shape number: what the demand multiplies the terms of the score by */
     bool *ok;         /* row: passes the static filter */
     const char **why; /* row: why it was refused when it was verified */
@@ -130,7 +131,6 @@ const char *row_verify(struct select *s, struct group *g, uint32_t row, const vo
 /* `parts`: preemption is read, the others are set. */
 double row_score_exact(const struct select *s, const struct group *g, uint32_t row,
                        const struct select_req *req, struct score_parts *parts);
-bool stopped_on(const struct select *s, uint32_t row, const char *id);
 
 void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why,
                      int64_t n_nodes);
@@ -145,6 +145,6 @@ const char *grant(struct select *s, const struct group *g, uint32_t row, const v
 
 void distinct_open(struct select *s, const struct allocation *const *allocs, size_t n);
 void distinct_count(struct select *s, const struct allocation *a, uint32_t row, int sign);
-const char *distinct_refused(struct select *s, const struct group *g, uint32_t row);
+const char *distinct_refused(struct select *s, const void *ctx, const struct group *g, uint32_t row);
 
 #endif

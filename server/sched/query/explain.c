@@ -12,6 +12,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/sched/feasible.h"
+#include "server/sched/limits.h"
 #include "server/sched/select.h"
 
 #define FITS "has room"
@@ -60,19 +61,6 @@ node_meant(const struct node *n, const char *word)
     return str_empty(word) || str_prefix(n->id, word) || str_eq(n->name, word);
 }
 
-static struct node_reason *
-reason_of(const void *ctx, struct group_explanation *g, const char *why, bool fits)
-{
-    for (size_t i = 0; i < g->reasons.n; i++)
-        if (g->reasons.v[i]->fits == fits && str_eq(g->reasons.v[i]->reason, why))
-            return g->reasons.v[i];
-    struct node_reason *r = mem_new(ctx, struct node_reason);
-    r->reason = why;
-    r->fits = fits;
-    list_add(ctx, g->reasons, r);
-    return r;
-}
-
 static int
 by_score(const void *a, const void *b)
 {
@@ -93,26 +81,66 @@ by_count(const void *a, const void *b)
     return x->count != y->count ? (x->count < y->count) - (x->count > y->count) : by_text;
 }
 
+/* --- one group --- */
+
+static struct node_reason *
+reason_find(const struct group_explanation *g, const char *why, bool fits)
+{
+    for (size_t i = 0; i < g->reasons.n; i++)
+        if (g->reasons.v[i]->fits == fits && str_eq(g->reasons.v[i]->reason, why))
+            return g->reasons.v[i];
+    return NULL;
+}
+
+/* Of many reasons the last ones are one. */
+static struct node_reason *
+reason_of(const void *ctx, struct group_explanation *g, const char *why, bool fits)
+{
+    struct node_reason *r = reason_find(g, why, fits);
+
+    if (r == NULL && g->reasons.n >= METRIC_REASONS_MAX)
+        r = reason_find(g, why = "other reasons", fits);
+    if (r != NULL)
+        return r;
+    r = mem_new(ctx, struct node_reason);
+    r->reason = mem_strdup(r, why);
+    r->fits = fits;
+    list_add(ctx, g->reasons, r);
+    return r;
+}
+
+/* The best `n` stay, in their order. */
+static void
+keep_best(struct reason_node_list *l, size_t n)
+{
+    qsort(l->v, l->n, sizeof(*l->v), by_score);
+    while (l->n > n)
+        talloc_free(l->v[--l->n]);
+}
+
 static void
 explain_node(const void *ctx, const struct explain_in *in, struct select *s,
              const struct task_group *tg, uint32_t row, struct group_explanation *g)
 {
+    auto_mem void *tmp = mem_ctx("node");
     const struct node_table *t = in->view->nodes;
     const struct node *n = t->facts[row]->node;
-    struct reason_node *rn = mem_new(ctx, struct reason_node);
+    struct reason_node x = {.id = n->id, .name = n->name};
     struct ask ask = resources_ask(tg);
-    const char *why = node_refusal(ctx, in->job, n);
+    const char *why = node_refusal(tmp, in->job, n);
 
-    if (why == NULL && (why = select_refusal(s, tg, n->id, &rn->score)) != NULL)
-        rn->detail = detail(ctx, t, row, &ask, why);
-    if (rn->detail != NULL)
-        why = mem_printf(ctx, "%s exhausted", why);
+    if (why == NULL && (why = select_refusal(s, tmp, tg, row, &x.score)) != NULL)
+        x.detail = detail(tmp, t, row, &ask, why);
+    if (x.detail != NULL)
+        why = mem_printf(tmp, "%s exhausted", why);
     struct node_reason *r = reason_of(ctx, g, why != NULL ? why : FITS, why == NULL);
-    rn->id = n->id;
-    rn->name = n->name;
+    struct reason_node *kept = mem_dup(ctx, &x, sizeof(x));
+    kept->detail = mem_strdup(kept, x.detail);
     r->count++;
     g->nodes++;
-    list_add(ctx, r->nodes, rn);
+    list_add(ctx, r->nodes, kept);
+    if (r->nodes.n >= 2 * in->n_named + 16)
+        keep_best(&r->nodes, in->n_named);
 }
 
 static struct group_explanation *
@@ -127,30 +155,34 @@ explain_group(const void *ctx, const struct explain_in *in, struct select *s,
         if (t->facts[row] != NULL && !str_empty(t->facts[row]->node->status) &&
             node_meant(t->facts[row]->node, in->node))
             explain_node(ctx, in, s, tg, row, g);
-    for (size_t i = 0; i < g->reasons.n; i++) {
-        struct reason_node_list *l = &g->reasons.v[i]->nodes;
-        qsort(l->v, l->n, sizeof(*l->v), by_score);
-        l->n = l->n < in->n_named ? l->n : in->n_named;
-    }
+    for (size_t i = 0; i < g->reasons.n; i++)
+        keep_best(&g->reasons.v[i]->nodes, in->n_named);
     if (g->reasons.n > 0)
         qsort(g->reasons.v, g->reasons.n, sizeof(*g->reasons.v), by_count);
     return g;
 }
 
-struct job_explanation *
-sched_explain(const void *ctx, const struct explain_in *in)
+int
+sched_explain(const void *ctx, const struct explain_in *in, struct job_explanation **ret, struct err *e)
 {
-    struct job_explanation *x = mem_new(ctx, struct job_explanation);
     struct sched_view *v = in->view;
-    size_t n_allocs;
+    const struct task_group_list *groups = &in->job->task_groups;
+    size_t n_allocs, n = str_empty(in->group) ? groups->n : 1;
+
+    if (n > EXPLAIN_CHECKS_MAX / (v->nodes->n + 1))
+        return err_set(e, -ERR_LIMIT, "%zu groups on %zu nodes are more than the %d checks of an "
+                                      "explanation: ask for one group (group=)",
+                       n, (size_t)v->nodes->n, EXPLAIN_CHECKS_MAX);
+    struct job_explanation *x = mem_new(ctx, struct job_explanation);
     const struct allocation *const *allocs =
         v->ops->allocs_by_job(v, in->job->namespace, in->job->id, &n_allocs);
     struct select *s = select_new(x, v, in->job, allocs, n_allocs, in->rng);
 
     x->namespace = in->job->namespace;
     x->job_id = in->job->id;
-    for (size_t i = 0; i < in->job->task_groups.n; i++)
-        if (str_empty(in->group) || str_eq(in->group, in->job->task_groups.v[i]->name))
-            list_add(x, x->groups, explain_group(x, in, s, in->job->task_groups.v[i]));
-    return x;
+    for (size_t i = 0; i < groups->n; i++)
+        if (str_empty(in->group) || str_eq(in->group, groups->v[i]->name))
+            list_add(x, x->groups, explain_group(x, in, s, groups->v[i]));
+    *ret = x;
+    return 0;
 }

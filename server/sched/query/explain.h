@@ -9,7 +9,7 @@
 #include "server/sched/rng.h"
 #include "server/sched/view.h"
 
-enum { EXPLAIN_NODES = 5, EXPLAIN_NODES_MAX = 10000 };
+enum { EXPLAIN_NODES = 5, EXPLAIN_NODES_MAX = 10000 }; /* named for a reason */
 
 struct explain_in {
     struct sched_view *view;
@@ -20,8 +20,9 @@ struct explain_in {
     size_t n_named;    /* nodes per reason that are named */
 };
 
-/* Of one more allocation of each group, beside what exists. Result owned by ctx; points into the
- * view. */
-struct job_explanation *sched_explain(const void *ctx, const struct explain_in *in);
+/* Of one more allocation of each group, beside what exists. *ret is owned by ctx and points into the view.
+ * -ERR_LIMIT when groups times nodes are more than EXPLAIN_CHECKS_MAX: one group is to be asked for. */
+int sched_explain(const void *ctx, const struct explain_in *in, struct job_explanation **ret,
+                  struct err *e);
 
 #endif

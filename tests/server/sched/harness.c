@@ -377,6 +377,8 @@ struct job_explanation *
 h_explain(struct harness *h, const char *job_id, const char *group, const char *node)
 {
     struct sched_view v = {.ops = &ops, .arg = h, .index = h->index, .config = &h->config};
+    struct err e = ERR_INIT;
+    struct job_explanation *x = NULL;
     struct explain_in in = {.view = &v,
                             .job = h_latest(h, job_id),
                             .rng = &h->rng,
@@ -387,7 +389,8 @@ h_explain(struct harness *h, const char *job_id, const char *group, const char *
     mem_free(h->last_ctx);
     h->last_ctx = mem_ctx("harness");
     v.nodes = table(h, h->last_ctx);
-    return sched_explain(h->last_ctx, &in);
+    ASSERT(sched_explain(h->last_ctx, &in, &x, &e) == 0);
+    return x;
 }
 
 int

@@ -3,6 +3,7 @@
  * Explanations: each node has one reason, those of one reason are one line, and it is the
  * scheduler's.
  */
+#include "server/sched/limits.h"
 #include "tests/lib/test.h"
 #include "tests/server/sched/harness.h"
 
@@ -137,4 +138,38 @@ START_TEST(a_simulated_drain_moves_nothing)
 }
 END_TEST
 
-TEST_SUITE("explain", each_node_has_a_reason, the_best_is_the_next, a_simulated_drain_moves_nothing)
+/* What it keeps does not grow with the nodes of a reason, and what it would take too long for is refused. */
+START_TEST(many_groups_on_many_nodes_are_bounded)
+{
+    struct harness *h = h_new();
+    for (int i = 0; i < 200; i++)
+        h_node(h, mem_printf(h, "n%d", i));
+    struct job *j = h_job(h, "wide", JOB_SERVICE, 0);
+    struct task_group *tg = j->task_groups.v[0];
+    tg->tasks.v[0]->resources->cpu.v = 100000;
+    j->task_groups.n = 0;
+    for (int i = 0; i < 900; i++) {
+        struct task_group *g = codec_clone(j, &type_task_group, tg);
+        g->name = mem_printf(j, "g%d", i);
+        list_add(j, j->task_groups, g);
+    }
+    h_register(h, j);
+    const struct job_explanation *x = h_explain(h, "wide", NULL, NULL);
+    ck_assert_uint_eq(x->groups.n, 900);
+    ck_assert_int_eq(x->groups.v[899]->reasons.v[0]->count, 200);
+    ck_assert_uint_eq(x->groups.v[899]->reasons.v[0]->nodes.n, 2);
+    ck_assert_uint_lt(talloc_total_size(h->last_ctx), 24 << 20);
+
+    struct node_table many = {.n = EXPLAIN_CHECKS_MAX / 900};
+    struct sched_view v = {.nodes = &many};
+    struct explain_in in = {.view = &v, .job = h_latest(h, "wide")};
+    struct job_explanation *none = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(sched_explain(h, &in, &none, &e), -ERR_LIMIT);
+    ck_assert(strstr(e.text, "(group=)") != NULL);
+    h_free(h);
+}
+END_TEST
+
+TEST_SUITE("explain", many_groups_on_many_nodes_are_bounded, each_node_has_a_reason,
+           the_best_is_the_next, a_simulated_drain_moves_nothing)

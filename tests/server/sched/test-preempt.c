@@ -183,7 +183,8 @@ END_TEST
 START_TEST(victims_count_for_their_own_job_only)
 {
     struct harness *h = h_new();
-    struct constraint c = {.l_target = "${node.datacenter}", .operand = "distinct_property", .r_target = "3"};
+    struct constraint c = {
+        .l_target = "${node.datacenter}", .operand = "distinct_property", .r_target = "3"};
 
     h->config.preemption_config = &all;
     for (int i = 0; i < 4; i++)
@@ -212,4 +213,5 @@ START_TEST(victims_count_for_their_own_job_only)
 }
 END_TEST
 
-TEST_SUITE("preempt", victims_count_for_their_own_job_only, arithmetic, victims, less_important_ends, as_few_as_possible, system_preempts)
+TEST_SUITE("preempt", victims_count_for_their_own_job_only, arithmetic, victims,
+           less_important_ends, as_few_as_possible, system_preempts)
