@@ -56,6 +56,7 @@ struct batch {
     struct fsm_result *res[CORE_APPLY_BATCH];
     size_t n;
     size_t bytes;
+    int64_t newest_ns; /* time of an entry */
 };
 
 static void
@@ -77,6 +78,7 @@ apply_one(struct state_txn *t, struct batch *b, size_t i)
             log_fatal_exit();
         }
         b->in[i] = obj;
+        b->newest_ns = b->in[i]->time > b->newest_ns ? b->in[i]->time : b->newest_ns;
         b->res[i] = en->refused != NULL ? fsm_refused(NULL, en->index, en->refused)
                                         : fsm_apply(NULL, t, en->index, obj);
     }
@@ -223,6 +225,8 @@ batch_apply(struct core *c, struct batch *b, const void *ctx)
     }
     apply_measure(c);
     atomic_fetch_sub(&c->unapplied, b->bytes);
+    if (b->newest_ns > atomic_load(&c->newest_ns))
+        atomic_store(&c->newest_ns, b->newest_ns);
     c->apply.applied = b->v[b->n - 1]->index;
     c->apply.applied_term = b->v[b->n - 1]->term;
     if (n > 0 && c->o.on_changes != NULL)

@@ -8,7 +8,6 @@
 #include <errno.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "server/core/core_int.h"
 
 /* How much bigger than its entry a thing becomes in the state: a job is stored with its version and
@@ -55,6 +54,8 @@ append(struct core *c, const struct consensus_update *u)
     ASSERT(u->first > r->handed); /* what is handed over is committed, and never replaced */
     if (u->first <= raft_log_last(r->log)) {
         raft_log_truncate(r->log, u->first);
+        r->conf_new = true;
+        recent_cut(r->recent, u->first);
         tail_cut(c, u->first);
         /* Reports that are under way are about entries that are gone. */
         pthread_mutex_lock(&c->raft_in.mutex);
@@ -66,10 +67,15 @@ append(struct core *c, const struct consensus_update *u)
     }
     for (size_t i = 0; i < u->n; i++) {
         raft_log_append(r->log, &u->entries[i]);
+        if (r->alone)
+            recent_term_add(r->recent, u->entries[i].index, u->entries[i].term);
+        else
+            recent_add(r->recent, &u->entries[i]);
         struct entry *en = entry_new(&u->entries[i], i < r->batch_n ? TAKE(r->batch[i]) : NULL);
         en->begins = r->beginning;
         atomic_fetch_add(&c->unapplied, en->n);
         fifo_add(&r->tail, en);
+        r->conf_new |= en->type == RECORD_CONFIG;
     }
     raft_log_flush(r->log);
 }
@@ -89,8 +95,9 @@ core_update(void *arg, const struct consensus_update *u)
         append(c, u);
     r->commit = u->commit;
     r->timeout_ms = u->timeout_ms;
-    /* Peers, their messages and snapshot installation come with the cluster. */
-    ASSERT(u->install == NULL);
+    ASSERT(u->install == NULL); /* snapshots are not taken from others yet: core_take_msgs() */
+    for (size_t i = 0; i < u->n_msgs; i++)
+        core_send(c, &u->msgs[i]);
 }
 
 /* --- handing over --- */
@@ -117,6 +124,8 @@ hand_over_some(struct core *c)
     }
     if (l.first != NULL)
         core_hand_over(c, &l);
+    if (conf.index != 0)
+        r->alone = consensus_peers(r->consensus)->n <= 1;
     if (conf.index != 0) /* only now: it may end in a loss of the leadership */
         consensus_config_applied(r->consensus, r->now_ms, conf.index, conf.data, conf.n);
     return conf.index != 0;
@@ -241,8 +250,12 @@ propose_some(struct core *c)
 static void
 cut_log(struct core *c, struct consensus_snapshot *s)
 {
-    consensus_snapshot_taken(c->raft.consensus, c->raft.now_ms, s, 0);
-    raft_log_compact(c->raft.log, s->index);
+    uint64_t trailing = c->raft.alone ? 0 : CORE_TRAILING;
+    if (trailing >= s->index)
+        trailing = s->index - 1;
+    consensus_snapshot_taken(c->raft.consensus, c->raft.now_ms, s, (unsigned)trailing);
+    raft_log_compact(c->raft.log, s->index - trailing);
+    recent_drop(c->raft.recent, raft_log_first(c->raft.log));
     mem_free(s);
 }
 
@@ -258,6 +271,9 @@ core_step(struct core *c, int64_t now_ms, struct core_input *in)
     }
     if (in->snapshot != NULL)
         cut_log(c, TAKE(in->snapshot));
+    if (in->msgs.first != NULL)
+        core_take_msgs(c, &in->msgs);
+    hand_over(c);
     fifo_join(&r->todo, &in->proposals);
     propose_some(c);
     if (r->timeout_ms != CONSENSUS_NEVER && now_ms >= r->timeout_ms)
@@ -265,6 +281,7 @@ core_step(struct core *c, int64_t now_ms, struct core_input *in)
     if (r->role_new)
         propose_barrier(c);
     hand_over(c);
+    core_publish(c);
 }
 
 /* --- questions --- */
@@ -287,12 +304,6 @@ bool
 core_is_leader(const struct core *c)
 {
     return atomic_load(&c->leader);
-}
-
-bool
-core_leader_addr(const struct core *c, char *out, size_t size)
-{
-    return core_is_leader(c) && str_copy(out, size, c->o.addr);
 }
 
 void

@@ -18,10 +18,22 @@
 #include "common/err.h"
 #include "server/fsm/fsm.h"
 #include "server/host.h"
+#include "server/raft/consensus.h"
 #include "server/state/state.h"
 #include "server/state/write.h"
 
 struct core;
+struct core_msg;
+
+/* The way to the other servers. Called on the raft thread; must not block. */
+struct core_net {
+    /* Takes the memory of a body (server/raft/wire.h). False: too much waits for that server already; the
+     * body is dropped, which consensus survives. */
+    bool (*send)(void *arg, uint64_t to, const char *addr, struct buf *body);
+    /* The leader that this server follows is another one, or none, or it leads itself, or not any more. */
+    void (*leader_changed)(void *arg);
+    void *arg;
+};
 
 struct core_opts {
     const char *dir;     /* ours: raft/ and state/ are made below it */
@@ -31,6 +43,9 @@ struct core_opts {
     size_t segment_bytes;
     uint64_t snapshot_entries;
     uint64_t snapshot_bytes;
+    unsigned expect;      /* servers that found the cluster; 0, 1: this one alone does */
+    uint64_t id;          /* of a new server; 0: made by chance. One that is kept wins */
+    const struct core_net *net; /* NULL: there are no others. Borrowed */
     const struct env *env; /* its functions post to the loop thread; borrowed */
     /* Apply thread, after a commit: what changed up to `index`. May be NULL. */
     void (*on_changes)(void *arg, uint64_t index, const struct state_change *v, size_t n);
@@ -40,6 +55,10 @@ struct core_opts {
 /* Opens log and state and replays; strings are copied. */
 int core_open(const struct core_opts *o, struct core **ret, struct err *e);
 int core_start(struct core *c, struct err *e);
+/* Its log is empty and it is not to found a cluster alone: it waits for a leader's entries, or for: */
+bool core_is_new(const struct core *c);
+/* Before core_start(), of a new server: writes the first entry, durably: the configuration. */
+int core_found(struct core *c, const struct peer_list *conf, struct err *e);
 /* Ends the threads; what was proposed and not applied completes with -ERR_CANCELED (through post).
  * Blocks for milliseconds; not on the core's threads. Works on a core that was not started. */
 void core_stop(struct core *c);
@@ -51,7 +70,30 @@ void core_set_hooks(struct core *c, const struct leader_hooks *h,
 void core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg);
 bool core_post(struct core *c, void (*fn)(void *arg), void *arg);
 bool core_is_leader(const struct core *c);
+/* Any thread: the leader's RPC address, as its configuration has it; false: none is known. */
 bool core_leader_addr(const struct core *c, char *out, size_t size);
+uint64_t core_id(const struct core *c);
+
+struct core_status {
+    enum consensus_role role;
+    uint64_t leader; /* 0: none is known */
+    uint64_t term, last, commit;
+    int64_t heard_ms;     /* when a leader was heard last; 0: never. Of a leader: now */
+    struct peer_list conf; /* owned by ctx */
+    uint64_t match[CONSENSUS_PEERS_MAX]; /* of a leader: what the servers of conf hold */
+};
+/* Any thread. */
+void core_status(struct core *c, const void *ctx, struct core_status *ret);
+/* Milliseconds since the leader was heard, 0 when this server leads; INT64_MAX: never. */
+int64_t core_last_contact_ms(const struct core *c);
+
+/* --- from other servers (any thread) --- */
+/* A message of server `from`: `body` as it came. -ERR_INVALID: it does not decode, drop the connection.
+ * -ERR_BUSY: too many wait, it is dropped. */
+int core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *body, size_t n,
+                 struct err *e);
+/* The process of that server is gone: its host refuses connections. */
+void core_gone(struct core *c, uint64_t id);
 /* The longest turn of each thread so far, ns. */
 void core_turns(const struct core *c, int64_t *ret_raft_ns, int64_t *ret_apply_ns);
 

@@ -13,6 +13,9 @@
  *               turn. While the state waits for space (`short_of`) they stay in the inbox.
  *   durable     from the log's writer.
  *   snapshot    from the apply half: it is stored, the log may be cut.
+ *   messages    of other servers, decoded, in their order; a bounded amount, what is beyond is lost.
+ *   gone        servers whose process has ended.
+ * From it to other servers, by core_net: messages, behind what an update made durable or gave to the log.
  * To the apply half, in apply_input:
  *   entries     committed and durable here, in order of the log, each once, with the proposal that waits
  *               for it. They are never taken back: what cannot be applied for want of space stays with
@@ -45,6 +48,7 @@
 #include "server/core/core.h"
 #include "server/raft/consensus.h"
 #include "server/raft/log.h"
+#include "server/raft/recent.h"
 
 enum {
     /* of one turn */
@@ -54,6 +58,11 @@ enum {
     CORE_APPLY_BYTES = 1 << 20,
     CORE_APPLY_CALLS = 16,
     CORE_QUEUE_BYTES_MAX = 256 << 20, /* at the door */
+    CORE_MSGS_BYTES_MAX = 64 << 20,   /* messages of other servers that wait */
+    CORE_SEND_BYTES = 1 << 20,        /* of entries in one message, or one entry */
+    CORE_READ_N = 1024,               /* older entries that are read for one message */
+    CORE_TRAILING = 10240,            /* entries kept behind a snapshot, for servers that lag */
+    CORE_GONE_MS = 150,               /* a server whose leader has ended stands within that */
     /* A snapshot for want of space frees so much of the log and of the one before it, or is not tried. */
     CORE_SPACE_RETRY_MS = 100,
     CORE_SHORT_GAIN = 8 << 20,
@@ -88,6 +97,14 @@ struct entry {
     struct err *refused;       /* its rows cannot be stored: it has no effect. NULL: not known yet */
 };
 
+/* Of another server. */
+struct core_msg {
+    struct core_msg *next;
+    struct peer_msg m; /* all of it is memory of this */
+    size_t bytes;
+    uint64_t gone; /* not a message: that server's process has ended */
+};
+
 /* First in, first out; *last is where the next one goes. */
 #define FIFO(T)     \
     struct {        \
@@ -118,11 +135,17 @@ struct entry {
 typedef FIFO(struct proposal) proposals;
 typedef FIFO(struct call) calls;
 typedef FIFO(struct entry) entries;
+typedef FIFO(struct core_msg) core_msgs;
 
 struct raft_half {
     uint64_t id;
     struct raft_log *log;
     struct consensus *consensus;
+    struct recent *recent;
+    bool conf_new; /* the configuration changed since it was published */
+    bool alone;    /* the configuration has no other server */
+    bool is_new; /* no log, no configuration */
+    int64_t behind_told_ms;
     /* what consensus starts from; dropped after core_begin() */
     struct consensus_start start;
     void *start_ctx;
@@ -176,12 +199,21 @@ struct core {
     atomic_size_t used;
     atomic_bool reserve;
     atomic_int_fast64_t turn_ns[2]; /* the longest */
+    atomic_int_fast64_t newest_ns;  /* time of the newest entry applied: no entry of ours is older */
+    atomic_int_fast64_t heard_ms;   /* the leader; INT64_MAX: we lead; 0: never */
+    struct {
+        pthread_mutex_t mutex;
+        struct core_status v; /* conf: of a context of its own */
+        char leader_addr[CONSENSUS_ADDR_MAX + 1];
+    } status;
     struct {
         pthread_mutex_t mutex;
         pthread_cond_t wake;
         proposals proposals;
         uint64_t durable;
         bool durable_news;
+        core_msgs msgs;
+        size_t msgs_bytes;
         struct consensus_snapshot *snapshot;
         size_t n_proposals; /* admitted, and neither applied nor failed */
         size_t proposal_bytes;
@@ -203,6 +235,7 @@ struct core {
 struct core_input {
     proposals proposals;                 /* the step takes them, */
     struct consensus_snapshot *snapshot; /* and this */
+    core_msgs msgs;                      /* and these */
     uint64_t durable;                    /* 0: nothing new */
 };
 struct apply_input {
@@ -219,6 +252,15 @@ void apply_step(struct core *c, int64_t now_ms, struct apply_input *in);
 /* Waits until there is something to step for; false when the half is to end. */
 bool core_wait(struct core *c, struct core_input *ret);
 bool apply_wait(struct core *c, struct apply_input *ret);
+
+/* --- peer.c --- */
+/* A message of consensus to another server, with its entries. */
+void core_send(struct core *c, const struct peer_msg *m);
+/* Takes them. */
+void core_take_msgs(struct core *c, core_msgs *l);
+/* Tells other threads what consensus says now. */
+void core_publish(struct core *c);
+void core_msgs_free(core_msgs *l);
 
 /* --- queue.c --- */
 struct completion;

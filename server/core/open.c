@@ -46,9 +46,9 @@ load_id(struct core *c, const char *dir, struct err *e)
     }
     if (rc != -ENOENT)
         return err_errno(e, -rc, "read '%s'", path);
-    do
+    c->raft.id = c->o.id;
+    while (c->raft.id == 0)
         c->raft.id = env_random(c->env) >> 1;
-    while (c->raft.id == 0);
     text = mem_printf(tmp, "%" PRIu64 "\n", c->raft.id);
     rc = file_write_atomic(AT_FDCWD, path, text, strlen(text), 0600);
     return rc < 0 ? err_errno(e, -rc, "write '%s'", path) : 0;
@@ -174,6 +174,7 @@ take_entries(struct core *c, const struct replayed *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct record *r = &p->v[i];
+        recent_term_add(c->raft.recent, r->index, r->term);
         if (r->type == RECORD_CONFIG && r->index <= c->apply.applied) {
             mem_free(c->apply.conf.v);
             if (consensus_conf_decode(c, r->data, r->n, &c->apply.conf) == 0)
@@ -203,17 +204,15 @@ check_reach(struct core *c, const struct consensus_snapshot *snap, const char *d
                    dir, first, last, known);
 }
 
-/* The first server of a cluster writes the first configuration itself. */
+/* Who founds a cluster writes the first configuration. */
 static int
-bootstrap(struct core *c, struct err *e)
+bootstrap(struct core *c, const struct peer_list *conf, struct err *e)
 {
-    struct peer self = {.id = c->raft.id, .addr = c->o.addr, .role = PEER_VOTER};
-    struct peer_list conf = {&self, 1};
     struct record r = {.index = 1, .term = 1, .type = RECORD_CONFIG};
     void *data = NULL;
-    int rc = consensus_conf_encode(c->raft.start_ctx, &conf, &data, &r.n);
+    int rc = consensus_conf_encode(c->raft.start_ctx, conf, &data, &r.n);
     if (rc < 0)
-        return err_set(e, rc, "the server's address '%s' is invalid", c->o.addr);
+        return err_set(e, rc, "the servers' addresses (ours is '%s') are invalid", c->o.addr);
     r.data = data;
     rc = raft_log_room(c->raft.log, 0, e);
     if (rc < 0)
@@ -221,6 +220,37 @@ bootstrap(struct core *c, struct err *e)
     raft_log_set_hard(c->raft.log, 1, 0);
     raft_log_append(c->raft.log, &r);
     raft_log_sync(c->raft.log);
+    return 0;
+}
+
+/* The log, from which consensus starts, and what of it is not applied. */
+static int
+load_log(struct core *c, const char *raft_dir, const struct consensus_snapshot *snap, struct err *e)
+{
+    struct replayed p = {.c = c};
+    int rc = raft_log_replay(c->raft.log, 1, replay_record, &p, e);
+    if (rc < 0)
+        return rc;
+    uint64_t term = p.n > 0 ? p.v[p.n - 1].term : 0;
+    if (raft_log_term(c->raft.log) < term || (snap != NULL && raft_log_term(c->raft.log) < snap->term))
+        return err_set(e, -ERR_CORRUPT,
+                       "'%s/hard-state' (term and vote) is older than the log beside it; this server "
+                       "could vote twice. Restore the file, or remove the directory and let the "
+                       "server rejoin empty",
+                       raft_dir);
+    if (snap != NULL) {
+        consensus_conf_copy(c, &snap->conf, &c->apply.conf);
+        c->apply.conf_index = snap->conf_index;
+    }
+    take_entries(c, &p);
+    c->raft.handed = c->apply.applied;
+    c->raft.stored = raft_log_last(c->raft.log);
+    c->raft.start = (struct consensus_start){.term = raft_log_term(c->raft.log),
+                                             .vote = raft_log_vote(c->raft.log),
+                                             .snapshot = snap,
+                                             .first = raft_log_first(c->raft.log),
+                                             .entries = p.v,
+                                             .n = p.n};
     return 0;
 }
 
@@ -237,36 +267,36 @@ load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
     if (rc < 0)
         return rc;
     bool empty = raft_log_last(c->raft.log) == 0 && snap == NULL && c->apply.applied == 0;
-    rc = empty ? bootstrap(c, e) : check_reach(c, snap, raft_dir, e);
+    c->raft.is_new = empty && c->o.expect > 1;
+    struct peer self = {.id = c->raft.id, .addr = c->o.addr, .role = PEER_VOTER};
+    if (empty && !c->raft.is_new)
+        rc = bootstrap(c, &(struct peer_list){&self, 1}, e);
+    else if (!empty)
+        rc = check_reach(c, snap, raft_dir, e);
+    if (rc == 0)
+        rc = load_log(c, raft_dir, snap, e);
     if (rc < 0)
         return rc;
-    struct replayed p = {.c = c};
-    rc = raft_log_replay(c->raft.log, 1, replay_record, &p, e);
-    if (rc < 0)
-        return rc;
-    uint64_t term = p.n > 0 ? p.v[p.n - 1].term : 0;
-    if (raft_log_term(c->raft.log) < term || (snap != NULL && raft_log_term(c->raft.log) < snap->term))
-        return err_set(e, -ERR_CORRUPT,
-                       "'%s/hard-state' (term and vote) is older than the log beside it; this server "
-                       "could vote twice. Restore the file, or remove the directory and let the "
-                       "server rejoin empty",
-                       raft_dir);
-    if (snap != NULL) {
-        consensus_conf_copy(c, &snap->conf, &c->apply.conf);
-        c->apply.conf_index = snap->conf_index;
-    }
-    take_entries(c, &p);
-    c->raft.handed = c->apply.applied;
     apply_measure(c);
     c->apply.since_snapshot = c->apply.applied - (snap != NULL ? snap->index : 0);
-    c->raft.stored = raft_log_last(c->raft.log);
-    c->raft.start = (struct consensus_start){.term = raft_log_term(c->raft.log),
-                                        .vote = raft_log_vote(c->raft.log),
-                                        .snapshot = snap,
-                                        .first = raft_log_first(c->raft.log),
-                                        .entries = p.v,
-                                        .n = p.n};
     return 0;
+}
+
+bool
+core_is_new(const struct core *c)
+{
+    return c->raft.is_new;
+}
+
+int
+core_found(struct core *c, const struct peer_list *conf, struct err *e)
+{
+    ASSERT(c->raft.is_new && !c->started[0]);
+    int rc = bootstrap(c, conf, e);
+    if (rc == 0)
+        rc = load_log(c, c->o.dir, NULL, e);
+    c->raft.is_new = rc < 0;
+    return rc;
 }
 
 void
@@ -278,6 +308,8 @@ core_begin(struct core *c, int64_t now_ms)
         log_fatal_exit();
     }
     mem_free(c->raft.start_ctx);
+    c->raft.alone = consensus_peers(c->raft.consensus)->n <= 1;
+    core_publish(c);
 }
 
 int
@@ -294,13 +326,16 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     fifo_init(&c->apply.todo);
     fifo_init(&c->apply.calls);
     fifo_init(&c->raft_in.proposals);
+    fifo_init(&c->raft_in.msgs);
     fifo_init(&c->apply_in.entries);
     fifo_init(&c->apply_in.calls);
     c->raft.timeout_ms = CONSENSUS_NEVER;
+    c->raft.recent = recent_new(c);
     c->apply.began_used = SIZE_MAX / 2; /* the one before may be of any size */
     c->raft.start_ctx = mem_ctx("core start");
     pthread_mutex_init(&c->raft_in.mutex, NULL);
     pthread_mutex_init(&c->apply_in.mutex, NULL);
+    pthread_mutex_init(&c->status.mutex, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -344,6 +379,8 @@ core_free(struct core *c)
     mem_free(c->raft_in.snapshot);
     entries_free(&c->raft.tail);
     entries_free(&c->apply.todo);
+    core_msgs_free(&c->raft_in.msgs);
+    pthread_mutex_destroy(&c->status.mutex);
     pthread_mutex_destroy(&c->raft_in.mutex);
     pthread_cond_destroy(&c->raft_in.wake);
     pthread_mutex_destroy(&c->apply_in.mutex);

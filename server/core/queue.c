@@ -161,6 +161,14 @@ enqueue(struct core *c, struct proposal *p)
     return ok;
 }
 
+/* The clock of another leader may have been ahead of ours: time does not go back in the log. */
+static int64_t
+core_time(struct core *c)
+{
+    int64_t now = env_wall_ns(c->env), newest = atomic_load(&c->newest_ns);
+    return now > newest ? now : newest;
+}
+
 void
 core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
 {
@@ -171,7 +179,7 @@ core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
     p->done = done;
     p->arg = arg;
     if (in->time == 0)
-        in->time = env_wall_ns(c->env);
+        in->time = core_time(c);
     buf_init(&p->data, SERVER_INTENT_MAX + 1);
     mp_encode(&p->data, &type_intent, in);
     p->bytes = p->data.len;
@@ -291,18 +299,21 @@ core_wait(struct core *c, struct core_input *ret)
     __typeof__(c->raft_in) *in = &c->raft_in;
     *ret = (struct core_input){0};
     fifo_init(&ret->proposals);
+    fifo_init(&ret->msgs);
     pthread_mutex_lock(&in->mutex);
-    while ((c->short_of || in->proposals.first == NULL) && !in->durable_news &&
+    while ((c->short_of || in->proposals.first == NULL) && !in->durable_news && in->msgs.first == NULL &&
            in->snapshot == NULL && c->raft.todo.first == NULL && !c->stopping)
         if (!wait_until(&in->wake, &in->mutex, c->raft.timeout_ms))
             break;
     ret->durable = in->durable_news ? in->durable : 0;
     in->durable_news = false;
     ret->snapshot = TAKE(in->snapshot);
+    fifo_join(&ret->msgs, &in->msgs);
+    in->msgs_bytes = 0;
     if (!c->short_of || c->stopping)
         fifo_join(&ret->proposals, &in->proposals);
     bool end = c->stopping && ret->proposals.first == NULL && c->raft.todo.first == NULL &&
-               ret->durable == 0 && ret->snapshot == NULL;
+               ret->durable == 0 && ret->snapshot == NULL && ret->msgs.first == NULL;
     pthread_mutex_unlock(&in->mutex);
     return !end;
 }

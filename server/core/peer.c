@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The raft half and the other servers: messages out, with entries from the window or the files;
+ * messages in; what other threads are told about the cluster.
+ */
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "server/core/core_int.h"
+#include "server/raft/wire.h"
+
+enum { BEHIND_TELL_MS = 60000, BODY_EXTRA = 256 };
+
+/* --- out --- */
+
+/* How many of the entries from `index` on leave in one message, at most `n`: v is filled. They end
+ * before a configuration that is not durable here (guard 11). */
+static size_t
+collect(struct core *c, const void *ctx, uint64_t index, size_t n, struct record *v)
+{
+    struct raft_half *r = &c->raft;
+    size_t got = 0, bytes = 0;
+    n = n < CORE_READ_N ? n : CORE_READ_N;
+    while (got < n && recent_get(r->recent, index + got) != NULL) {
+        v[got] = *recent_get(r->recent, index + got);
+        got++;
+    }
+    if (got == 0) {
+        size_t old = 0;
+        while (old < n && recent_term(r->recent, index + old) != 0 && index + old <= r->stored) {
+            v[old] =
+                (struct record){.index = index + old, .term = recent_term(r->recent, index + old)};
+            old++;
+        }
+        got = raft_log_read(r->log, ctx, v, old);
+    }
+    for (size_t i = 0; i < got; i++) {
+        bytes += wire_entry_size(&v[i]);
+        if ((v[i].type == RECORD_CONFIG && v[i].index > r->stored) ||
+            (i > 0 && bytes > CORE_SEND_BYTES))
+            return i;
+    }
+    return got;
+}
+
+static bool
+send_one(struct core *c, const struct peer_msg *m)
+{
+    struct wire w = {.kind = WIRE_MSG, .msg = *m};
+    struct buf b = BUF_INIT(WIRE_BODY_MAX);
+    wire_put(&b, &w);
+    bool ok = buf_error(&b) == 0 && c->o.net->send(c->o.net->arg, m->peer, m->addr, &b);
+    buf_done(&b);
+    return ok;
+}
+
+static void
+tell_behind(struct core *c, uint64_t id)
+{
+    struct raft_half *r = &c->raft;
+    if (r->behind_told_ms != 0 && r->now_ms - r->behind_told_ms < BEHIND_TELL_MS)
+        return;
+    r->behind_told_ms = r->now_ms;
+    log_error(
+        "core",
+        "a server is further behind than the log that is kept, and stays out: it cannot be sent a "
+        "snapshot yet",
+        "server", LOG_U64(id), "first", LOG_U64(raft_log_first(r->log)), NULL);
+}
+
+void
+core_send(struct core *c, const struct peer_msg *m)
+{
+    if (c->o.net == NULL)
+        return;
+    if (m->type == MSG_SNAPSHOT)
+        tell_behind(c, m->peer);
+    if (m->type != MSG_APPEND || m->n == 0) {
+        send_one(c, m);
+        return;
+    }
+    auto_mem struct record *v = mem_array(NULL, struct record, CORE_READ_N);
+    struct peer_msg part = *m;
+    size_t sent = 0, n;
+    do {
+        auto_mem void *tmp = mem_ctx("send");
+        n = collect(c, tmp, m->index + 1 + sent, m->n - sent, v);
+        part.entries = v;
+        part.n = n;
+        if (n == 0 && sent > 0)
+            break;
+        /* without entries it is a heartbeat, which is due as well */
+        if (!send_one(c, &part) || n == 0)
+            break;
+        sent += n;
+        part.index = m->index + sent;
+        part.log_term = v[n - 1].term;
+    } while (sent < m->n);
+}
+
+/* --- in --- */
+
+int
+core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *body, size_t n,
+             struct err *e)
+{
+    struct core_msg *x = mem_new(NULL, struct core_msg);
+    struct wire w;
+    uint8_t *copy = n > 0 ? mem_dup(x, body, n) : NULL;
+    int rc = wire_get(x, copy, n, &w, e);
+    if (rc == 0 && w.kind != WIRE_MSG)
+        rc = err_set(e, -ERR_INVALID, "a frame that is not a message");
+    if (rc == 0) {
+        x->m = w.msg;
+        x->m.peer = from;
+        x->m.addr = mem_strdup(x, addr);
+        x->bytes = n;
+        pthread_mutex_lock(&c->raft_in.mutex);
+        if (c->stopping || c->raft_in.msgs_bytes + n > CORE_MSGS_BYTES_MAX)
+            rc = -ERR_BUSY;
+        else {
+            fifo_add(&c->raft_in.msgs, x);
+            c->raft_in.msgs_bytes += n;
+        }
+        pthread_mutex_unlock(&c->raft_in.mutex);
+        pthread_cond_signal(&c->raft_in.wake);
+    }
+    if (rc < 0)
+        mem_free(x);
+    return rc;
+}
+
+void
+core_gone(struct core *c, uint64_t id)
+{
+    struct core_msg *x = mem_new(NULL, struct core_msg);
+    x->gone = id;
+    pthread_mutex_lock(&c->raft_in.mutex);
+    fifo_add(&c->raft_in.msgs, x);
+    pthread_mutex_unlock(&c->raft_in.mutex);
+    pthread_cond_signal(&c->raft_in.wake);
+}
+
+static void
+take_one(struct core *c, const struct core_msg *x)
+{
+    struct raft_half *r = &c->raft;
+    struct err e = ERR_INIT;
+    if (x->gone != 0) {
+        unsigned after = (unsigned)(env_random(c->env) % CORE_GONE_MS);
+        r->timeout_ms = consensus_leader_gone(r->consensus, r->now_ms, x->gone, after);
+    } else if (x->m.type == MSG_SNAPSHOT) {
+        if (r->behind_told_ms == 0 || r->now_ms - r->behind_told_ms >= BEHIND_TELL_MS) {
+            r->behind_told_ms = r->now_ms;
+            log_error(
+                "core",
+                "this server is further behind than the log that the leader keeps, and stays out: "
+                "it cannot be sent a snapshot yet",
+                "leader", x->m.addr, "needs", LOG_U64(raft_log_last(r->log) + 1), NULL);
+        }
+    } else if (consensus_receive(r->consensus, r->now_ms, &x->m, &e) < 0) {
+        log_warn("core", "a message of another server is refused", "from", x->m.addr, "error",
+                 e.text, NULL);
+    }
+}
+
+void
+core_take_msgs(struct core *c, core_msgs *l)
+{
+    while (l->first != NULL) {
+        struct core_msg *x = fifo_take(l);
+        take_one(c, x);
+        mem_free(x);
+    }
+}
+
+void
+core_msgs_free(core_msgs *l)
+{
+    while (l->first != NULL)
+        talloc_free(fifo_take(l));
+}
+
+/* --- what others are told --- */
+
+static void
+copy_conf(struct core *c)
+{
+    struct core_status *v = &c->status.v;
+    mem_free(v->conf.v);
+    consensus_conf_copy(c, consensus_peers(c->raft.consensus), &v->conf);
+}
+
+void
+core_publish(struct core *c)
+{
+    struct raft_half *r = &c->raft;
+    struct consensus_status s;
+    consensus_status(r->consensus, &s);
+    atomic_store_explicit(&c->heard_ms, s.role == CONSENSUS_LEADER ? INT64_MAX : s.heard_ms,
+                          memory_order_relaxed);
+    pthread_mutex_lock(&c->status.mutex);
+    struct core_status *v = &c->status.v;
+    bool changed = v->leader != s.leader || v->role != s.role || v->term != s.term;
+    v->role = s.role;
+    v->leader = s.leader;
+    v->term = s.term;
+    v->last = s.last;
+    v->commit = s.commit;
+    v->heard_ms = s.heard_ms;
+    if (r->conf_new || v->conf.v == NULL)
+        copy_conf(c);
+    r->conf_new = false;
+    c->status.leader_addr[0] = '\0';
+    for (size_t i = 0; i < v->conf.n; i++) {
+        v->match[i] = consensus_match(r->consensus, v->conf.v[i].id);
+        if (v->conf.v[i].id == s.leader)
+            (void)str_copy(c->status.leader_addr, sizeof(c->status.leader_addr), v->conf.v[i].addr);
+    }
+    pthread_mutex_unlock(&c->status.mutex);
+    if (changed && c->o.net != NULL)
+        c->o.net->leader_changed(c->o.net->arg);
+}
+
+void
+core_status(struct core *c, const void *ctx, struct core_status *ret)
+{
+    pthread_mutex_lock(&c->status.mutex);
+    *ret = c->status.v;
+    consensus_conf_copy(ctx, &c->status.v.conf, &ret->conf);
+    pthread_mutex_unlock(&c->status.mutex);
+}
+
+bool
+core_leader_addr(const struct core *cc, char *out, size_t size)
+{
+    struct core *c = (struct core *)(uintptr_t)cc;
+    pthread_mutex_lock(&c->status.mutex);
+    bool ok = c->status.leader_addr[0] != '\0' && str_copy(out, size, c->status.leader_addr);
+    pthread_mutex_unlock(&c->status.mutex);
+    return ok;
+}
+
+int64_t
+core_last_contact_ms(const struct core *c)
+{
+    int64_t heard = atomic_load_explicit(&c->heard_ms, memory_order_relaxed);
+    if (heard == INT64_MAX)
+        return 0;
+    int64_t ms = env_mono_ms(c->env) - heard;
+    return heard == 0 ? INT64_MAX : ms < 0 ? 0 : ms;
+}
+
+uint64_t
+core_id(const struct core *c)
+{
+    return c->raft.id;
+}
