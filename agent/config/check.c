@@ -16,6 +16,13 @@
 #include "common/num.h"
 #include "common/str.h"
 
+struct looking {
+    const void *ctx;
+    struct agent_config *c;
+    struct str_list *warnings;
+    struct err *e;
+};
+
 static int
 check_dir(const char *key, const char *path, struct err *e)
 {
@@ -70,14 +77,16 @@ check_advertise(const char *key, const char *addr, struct err *e)
 }
 
 static int
-check_hosts(const struct str_list *hosts, struct err *e)
+check_hosts(struct looking *k)
 {
+    const struct str_list *hosts = &k->c->httpapi_hosts;
     for (size_t i = 0; i < hosts->n; i++)
         if (!guard_name_ok(hosts->v[i]))
-            return err_set(e, -ERR_INVALID,
-                           "http_api_hosts: \"%s\" is not a host name such as \"nomad.example.com\" or "
-                           "\"*.example.com\", without a port",
-                           hosts->v[i]);
+            return err_set(
+                k->e, -ERR_INVALID,
+                "http_api_hosts: \"%s\" is not a host name such as \"nomad.example.com\" or "
+                "\"*.example.com\", without a port",
+                hosts->v[i]);
     return 0;
 }
 
@@ -95,9 +104,11 @@ expand_addresses(const void *ctx, struct agent_config *c, struct err *e)
 }
 
 static int
-check_addresses(const struct agent_config *c, struct err *e)
+check_addresses(struct looking *k)
 {
+    const struct agent_config *c = k->c;
     const struct agent_addresses *a = c->addresses;
+    struct err *e = k->e;
     int r = check_address("bind_addr", c->bind_addr, e);
     r = r ? r : check_address("addresses.http", a->http, e);
     r = r ? r : check_address("addresses.rpc", a->rpc, e);
@@ -175,11 +186,12 @@ check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
 }
 
 static int
-check_plugins(const void *ctx, const struct agent_config *c, struct err *e)
+check_plugins(struct looking *k)
 {
+    const struct agent_config *c = k->c;
     int r = 0;
     for (size_t i = 0; i < c->plugins.n && r == 0; i++)
-        r = check_plugin(ctx, c->plugins.v[i], e);
+        r = check_plugin(k->ctx, c->plugins.v[i], k->e);
     return r;
 }
 
@@ -208,8 +220,10 @@ check_options(const struct str_map *options, struct err *e)
 }
 
 static int
-check_client(const struct agent_client *c, struct err *e)
+check_client(struct looking *k)
 {
+    const struct agent_client *c = k->c->client;
+    struct err *e = k->e;
     int r = check_dir("client.state_dir", c->state_dir, e);
     r = r ? r : check_reserved(c->reserved, e);
     r = r ? r : check_options(&c->options, e);
@@ -238,12 +252,12 @@ check_client(const struct agent_client *c, struct err *e)
 enum { STATE_MAX_MB_LEAST = 64, STATE_MAX_MB_MOST = 4 << 20 };
 
 static int
-check_server(const struct agent_config *c, struct str_list *warnings, const void *ctx,
-             struct err *e)
+check_server(struct looking *k)
 {
-    const struct agent_server *s = c->server;
+    const struct agent_server *s = k->c->server;
+    struct err *e = k->e;
     if (!s->enabled)
-        return s->bootstrap_expect > 0 && !c->dev_mode
+        return s->bootstrap_expect > 0 && !k->c->dev_mode
                    ? err_set(e, -ERR_INVALID,
                              "server.bootstrap_expect is set, but server.enabled is not")
                    : 0;
@@ -261,40 +275,58 @@ check_server(const struct agent_config *c, struct str_list *warnings, const void
     if (s->start_join.n + s->retry_join.n + s->server_join->start_join.n +
             s->server_join->retry_join.n >
         0)
-        list_add(ctx, *warnings,
+        list_add(k->ctx, *k->warnings,
                  "server: addresses to join have no effect yet: there is one server");
+    return 0;
+}
+
+/* Of the machine's own, and without effect. */
+static int
+check_rest(struct looking *k)
+{
+    struct agent_config *c = k->c;
+    if (log_level_parse(c->log_level) == LOG_LEVEL_INVALID)
+        return err_set(k->e, -ERR_INVALID,
+                       "log_level \"%s\" is not TRACE, DEBUG, INFO, WARN, ERROR or OFF",
+                       c->log_level);
+    if (strchr(c->datacenter, '*'))
+        return err_set(k->e, -ERR_INVALID, "datacenter \"%s\" may not hold '*'", c->datacenter);
+    int r = check_dir("data_dir", c->data_dir, k->e);
+    return r ? r : check_dir("isolation.run_dir", c->isolation->run_dir, k->e);
+}
+
+/* What is said is judged by these, wherever the rest of the configuration stands. */
+static int (*const checks[])(struct looking *k) = {check_rest,    check_addresses, check_hosts,
+                                                   check_plugins, check_client,    check_server};
+
+/* What must be said in one of the files. */
+static int
+check_whole(struct looking *k)
+{
+    struct agent_config *c = k->c;
+    if (str_empty(c->node_name)) {
+        char host[256] = "";
+        if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
+            return err_set(k->e, -ERR_INVALID, "this machine has no host name: set name");
+        c->node_name = mem_strdup(k->ctx, host);
+    }
+    if (!c->server->enabled && !c->client->enabled)
+        return err_set(k->e, -ERR_INVALID,
+                       "neither server nor client is enabled: set server { enabled "
+                       "= true }, client { enabled = true }, or use -dev");
     return 0;
 }
 
 int
 config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e)
 {
-    if (str_empty(c->node_name)) {
-        char host[256] = "";
-        if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
-            return err_set(e, -ERR_INVALID, "this machine has no host name: set name");
-        c->node_name = mem_strdup(ctx, host);
-    }
-    if (!c->server->enabled && !c->client->enabled)
-        return err_set(e, -ERR_INVALID,
-                       "neither server nor client is enabled: set server { enabled "
-                       "= true }, client { enabled = true }, or use -dev");
-    if (log_level_parse(c->log_level) == LOG_LEVEL_INVALID)
-        return err_set(e, -ERR_INVALID,
-                       "log_level \"%s\" is not TRACE, DEBUG, INFO, WARN, ERROR or OFF",
-                       c->log_level);
-    if (strchr(c->datacenter, '*'))
-        return err_set(e, -ERR_INVALID, "datacenter \"%s\" may not hold '*'", c->datacenter);
-    if (str_empty(c->data_dir) && !c->dev_mode)
-        return err_set(e, -ERR_INVALID, "data_dir is missing: set it, or use -dev");
-    int r = check_dir("data_dir", c->data_dir, e);
-    r = r ? r : check_dir("isolation.run_dir", c->isolation->run_dir, e);
+    struct looking k = {ctx, c, warnings, e};
+    int r = check_whole(&k);
     r = r ? r : expand_addresses(ctx, c, e);
-    r = r ? r : check_addresses(c, e);
-    r = r ? r : check_hosts(&c->httpapi_hosts, e);
-    r = r ? r : check_plugins(ctx, c, e);
-    r = r ? r : check_client(c->client, e);
-    r = r ? r : check_server(c, warnings, ctx, e);
+    for (size_t i = 0; i < ARRAY_LEN(checks) && r == 0; i++)
+        r = checks[i](&k);
+    if (r == 0 && str_empty(c->data_dir) && !c->dev_mode)
+        r = err_set(e, -ERR_INVALID, "data_dir is missing: set it, or use -dev");
     if (c->enable_debug && !c->dev_mode)
         list_add(ctx, *warnings, "enable_debug has no effect yet: there are no profiling endpoints");
     if (!str_empty(c->addresses->serf))
@@ -303,6 +335,47 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
         c->client->server_join->retry_join.n == 0)
         list_add(ctx, *warnings, "client: no servers are configured: set client.servers");
     return r;
+}
+
+/* An address template is of the machine that reads it: only its form can be looked at elsewhere. */
+static void
+judge_templates(const void *ctx, struct agent_config *c, struct str_list *errors)
+{
+    const char **all[] = {&c->bind_addr,
+                          &c->addresses->http,
+                          &c->addresses->rpc,
+                          &c->addresses->serf,
+                          &c->advertise_addrs->http,
+                          &c->advertise_addrs->rpc,
+                          &c->advertise_addrs->serf};
+    static const char *const keys[] = {"bind_addr",      "addresses.http", "addresses.rpc",
+                                       "addresses.serf", "advertise.http", "advertise.rpc",
+                                       "advertise.serf"};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        struct err e = ERR_INIT;
+        int r = config_expand_addr(ctx, keys[i], all[i], &e);
+        if (r < 0 && r != -ERR_NOT_FOUND)
+            list_add(ctx, *errors, mem_strdup(ctx, e.text));
+        if (r < 0)
+            *all[i] = NULL;
+    }
+}
+
+void
+config_judge(const void *ctx, struct agent_config *c, struct str_list *errors,
+             struct str_list *warnings)
+{
+    config_blocks(ctx, c);
+    codec_defaults(ctx, &type_agent_config, c);
+    c->server->enabled |= c->server->bootstrap_expect > 0;
+    if (c->server->bootstrap_expect == 0)
+        c->server->bootstrap_expect = c->server->enabled;
+    judge_templates(ctx, c, errors);
+    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+        struct err e = ERR_INIT;
+        if (checks[i](&(struct looking){ctx, c, warnings, &e}) < 0)
+            list_add(ctx, *errors, mem_strdup(ctx, e.text));
+    }
 }
 
 #define DRAIN_REPORTS (15 * NS_PER_S) /* what comes after the last task's end */

@@ -37,30 +37,6 @@ parse(const void *ctx, const struct config_file *f, struct agent_config **ret,
     return 0;
 }
 
-#define NEED_BLOCK(parent, member, T)                        \
-    do {                                                     \
-        if (!(parent)->member)                               \
-            (parent)->member = mem_new(ctx, struct T);       \
-    } while (0)
-
-/* Sub-blocks that the rest of the agent may rely on to exist. */
-static void
-config_blocks(const void *ctx, struct agent_config *c)
-{
-    NEED_BLOCK(c, ports, agent_ports);
-    NEED_BLOCK(c, addresses, agent_addresses);
-    NEED_BLOCK(c, advertise_addrs, agent_addresses);
-    NEED_BLOCK(c, limits, agent_limits);
-    NEED_BLOCK(c, telemetry, agent_telemetry);
-    NEED_BLOCK(c, isolation, agent_isolation);
-    NEED_BLOCK(c, client, agent_client);
-    NEED_BLOCK(c->client, reserved, agent_reserved);
-    NEED_BLOCK(c->client, server_join, agent_server_join);
-    NEED_BLOCK(c, server, agent_server);
-    NEED_BLOCK(c->server, server_join, agent_server_join);
-    NEED_BLOCK(c->server, default_scheduler_config, agent_scheduler_config);
-}
-
 /* What -dev sets before any file. */
 static void
 config_dev(const void *ctx, struct agent_config *c)

@@ -42,6 +42,13 @@ int config_load(const void *ctx, const struct config_flags *f, struct agent_conf
                 struct str_list *warnings, struct str_list *files, const char **ret_detail,
                 struct err *e);
 
+/* What the agent would refuse in `c`, which was decoded from one file and is changed: for a look
+ * (migrate check), not for a start. What other files may say need not be there, and interfaces are
+ * those of another machine. Complaints are added, at most one of each part; texts are owned by ctx.
+ */
+void config_judge(const void *ctx, struct agent_config *c, struct str_list *errors,
+                  struct str_list *warnings);
+
 /* Reads the files as the caller may, and leaves them in p->run_dir for the agent, whose user may not:
  * root's 0600 stays so. Parses nothing. Before each start of the agent, and before SIGHUP. */
 int config_files_install(const struct config_flags *f, const struct policy *p, struct err *e);

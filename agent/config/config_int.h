@@ -14,6 +14,9 @@ int config_files_read(const void *ctx, const struct config_flags *f, struct conf
 /* Lays `from` over `into` by the rules of paddock.hcl(5); memory of `from` is shared. */
 void config_merge(const void *ctx, struct agent_config *into, const struct agent_config *from);
 
+/* Makes the sub-blocks that the rest of the agent may rely on to exist. */
+void config_blocks(const void *ctx, struct agent_config *c);
+
 int config_apply_flags(const void *ctx, struct agent_config *c, const struct config_flags *f,
                        struct err *e);
 

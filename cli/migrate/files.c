@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/config/config.h"
 #include "cli/migrate/migrate.h"
 #include "common/fd.h"
 #include "jobspec/jobspec.h"
@@ -136,14 +137,45 @@ add_diags(struct cmd *c, struct checked *k, const struct hcl_diags *d)
 
 /* --- files --- */
 
+/* The key that a complaint begins with: "client.options: ..." has `options`, "plugin \"x\": ..."
+ * the plugin's block. */
+static const char *
+key_of(struct cmd *c, const char *text)
+{
+    const char *s = mem_strndup(c, text, strcspn(text, " :=")), *dot = strrchr(s, '.');
+    return dot ? dot + 1 : s;
+}
+
+static void
+check_agent(struct cmd *c, struct checked *k, const char *s, size_t n, unsigned flags)
+{
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct hcl_body *body;
+    struct str_list errors = {0}, notes = {0};
+    void *config = NULL;
+
+    k->src = s;
+    int r = hcl_parse(c, k->where, s, n, flags, &body, &d);
+    if (r == 0)
+        r = hcl_decode(c, body, &type_agent_config, flags, &config, &d);
+    add_diags(c, k, &d);
+    if (r < 0)
+        return;
+    config_judge(c, config, &errors, &notes);
+    for (size_t i = 0; i < errors.n; i++)
+        checked_add(c, k, MIGRATE_REFUSED, checked_place(c, k, NULL, NULL, key_of(c, errors.v[i])),
+                    errors.v[i], "change it as it says");
+    for (size_t i = 0; i < notes.n; i++)
+        checked_add(c, k, MIGRATE_DIFFERS, checked_place(c, k, NULL, NULL, key_of(c, notes.v[i])),
+                    notes.v[i], "nothing, if that is what you want");
+}
+
 static int
 check_hcl(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s, size_t n,
           struct checked_list *l)
 {
     struct hcl_diags d = HCL_DIAGS_INIT;
     struct job *job = NULL;
-    struct hcl_body *body;
-    void *config;
 
     if (has_line(s, "job")) {
         struct checked *k = checked_new(c, l, "job", path);
@@ -155,10 +187,7 @@ check_hcl(struct cmd *c, const struct jobfile_opts *o, const char *path, const c
         if (job)
             check_job(c, k, job);
     } else if (is_agent_text(s)) {
-        struct checked *k = checked_new(c, l, "agent", path);
-        if (hcl_parse(c, path, s, n, HCL_LOOSE, &body, &d) == 0)
-            (void)hcl_decode(c, body, &type_agent_config, HCL_LOOSE, &config, &d);
-        add_diags(c, k, &d);
+        check_agent(c, checked_new(c, l, "agent", path), s, n, HCL_LITERAL | HCL_LOOSE);
     } else {
         l->skipped++;
     }
@@ -174,12 +203,9 @@ is_map(const struct value *v)
 static void
 check_json(struct cmd *c, const char *path, const char *s, size_t n, struct checked_list *l)
 {
-    struct hcl_diags d = HCL_DIAGS_INIT;
     struct err e = ERR_INIT;
     struct value *v = NULL;
     struct job *job = NULL;
-    struct hcl_body *body;
-    void *config;
 
     if (json_decode_value(c, s, n, BUDGET(256 << 20), &v, &e) < 0 || v->kind != VALUE_MAP) {
         l->skipped++;
@@ -191,10 +217,7 @@ check_json(struct cmd *c, const char *path, const char *s, size_t n, struct chec
             check_job(c, k, job);
     } else if (is_map(value_get(v, "server")) || is_map(value_get(v, "client")) ||
                value_get(v, "data_dir")) {
-        struct checked *k = checked_new(c, l, "agent", path);
-        if (hcl_parse(c, path, s, n, HCL_LOOSE | HCL_JSON, &body, &d) == 0)
-            (void)hcl_decode(c, body, &type_agent_config, HCL_LOOSE | HCL_JSON, &config, &d);
-        add_diags(c, k, &d);
+        check_agent(c, checked_new(c, l, "agent", path), s, n, HCL_LITERAL | HCL_JSON);
     } else {
         l->skipped++;
     }

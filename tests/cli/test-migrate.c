@@ -132,6 +132,23 @@ START_TEST(other_files_are_told_apart)
 }
 END_TEST
 
+START_TEST(what_the_agent_refuses_is_refused)
+{
+    write_file("agent.hcl",
+               "data_dir = \"/x\"\nserver {\n  enabled = true\n  state_max_mb = 1\n}\n"
+               "plugin \"docker\" {\n  config {\n    allow_privileged = true\n  }\n}\n"
+               "bind_addr = \"{{ GetInterfaceIP \\\"of.another\\\" }}\"\n"
+               "client {\n  min_dynamic_port = 20000\n  options {\n    nonsense = \"1\"\n  }\n}\n");
+    ck_assert_int_eq(check("agent.hcl"), 2);
+    says("agent.hcl:4: refused: server.state_max_mb = 1");
+    says("agent.hcl:6: refused: plugin \"docker\": ");
+    says("agent.hcl:14: refused: client.options: \"nonsense\"");
+    ck_assert_ptr_null(strstr(fake_out(), "bind_addr"));
+    write_file("agent.hcl", "log_level = \"WARN\"\nserver {\n  enabled = true\n}\n");
+    ck_assert_int_eq(check("agent.hcl"), 0);
+}
+END_TEST
+
 START_TEST(a_running_nomad_is_asked)
 {
 #define GROUP(driver)                                                                              \
@@ -167,4 +184,5 @@ END_TEST
 
 TEST_SUITE_FIXTURE("cli migrate", 20, setup, teardown, the_exit_code_is_the_worst,
                    what_the_server_refuses_is_refused, what_comes_later_is_named_with_its_line,
-                   other_files_are_told_apart, a_running_nomad_is_asked)
+                   other_files_are_told_apart, what_the_agent_refuses_is_refused,
+                   a_running_nomad_is_asked)
