@@ -317,6 +317,9 @@ job_update(const void *ctx, struct job *j)
     j->update = mem_new(ctx, struct update_strategy);
     j->update->stagger = stagger;
     j->update->max_parallel = parallel;
+    set_opt(&j->update->min_healthy_time, 0);
+    set_opt(&j->update->healthy_deadline, 0);
+    set_opt(&j->update->progress_deadline, 0);
 }
 
 static void

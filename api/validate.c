@@ -216,6 +216,11 @@ update(struct check *c, const struct update_strategy *u, int64_t count)
 {
     if (!u)
         return;
+    if (ONE_OF(c->job->type, JOB_BATCH, JOB_SYSBATCH)) {
+        if (!c->job->update) /* which was said of the job */
+            complain(c, "a %s job has no update block", c->job->type);
+        return;
+    }
     if (!ONE_OF(u->health_check, "checks", "task_states", "manual"))
         complain(c, "update: health_check \"%s\" is not checks, task_states or manual",
                  u->health_check);
@@ -236,8 +241,10 @@ migrate(struct check *c, const struct migrate_strategy *m)
 {
     if (!m)
         return;
-    if (!str_eq(c->job->type, JOB_SERVICE))
+    if (!str_eq(c->job->type, JOB_SERVICE)) {
         complain(c, "a %s job has no migrate block", c->job->type);
+        return;
+    }
     if (!ONE_OF(m->health_check, "checks", "task_states"))
         complain(c, "migrate: health_check \"%s\" is not checks or task_states", m->health_check);
     if (m->max_parallel.v < 0)
@@ -522,8 +529,6 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
         complain(c, "count of a %s job is 1 per node, or 0", c->job->type);
     if (g->reschedule_policy && ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
         complain(c, "a %s job is not rescheduled: remove reschedule", c->job->type);
-    if (g->update && batch)
-        complain(c, "a %s job has no update block", c->job->type);
     if (g->networks.n > 1)
         complain(c, "only one network block is allowed");
     for (size_t i = 0; i < g->networks.n; i++)

@@ -45,11 +45,12 @@ interpolated(const char *s)
     return strstr(str_or(s, ""), "${") != NULL;
 }
 
-/* Below its directory whatever "..": what the client will check once more when it is there. */
+/* Out of the allocation's directory, from the task's in it (../alloc is inside): what the client
+ * will check once more when it is there. */
 static bool
 escapes(const char *path)
 {
-    int depth = 0;
+    int depth = 1;
     for (const char *p = path; *p && depth >= 0;) {
         size_t n = strcspn(p, "/");
         if (n == 2 && strncmp(p, "..", 2) == 0)
@@ -283,9 +284,6 @@ volume_mount(const struct check *c, const struct task_group *g, const struct vol
         complain(c, "volume_mount: the destination is missing");
     if (!of && !interpolated(m->volume))
         complain(c, "volume_mount: the group has no volume \"%s\"", str_or(m->volume, ""));
-    else if (of && of->v->read_only && m->read_only.set && !m->read_only.v &&
-             str_eq(of->v->type, "csi"))
-        complain(c, "volume_mount: volume \"%s\" is read_only", m->volume);
     if (!ONE_OF(m->propagation_mode, "", "private", "host-to-task", "bidirectional"))
         complain(
             c,

@@ -55,6 +55,22 @@ START_TEST(defaults_of_a_service)
 }
 END_TEST
 
+/* As Nomad prints it: the pace is the job's, the rest 0 and the groups'. */
+START_TEST(what_a_job_leaves_out_of_update_is_zero)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(ctx, "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\"}]}");
+    for (size_t again = 0; again < 2; again++) {
+        const struct update_strategy *u = j->update; /* made anew each time */
+        ck_assert(u->min_healthy_time.set && u->min_healthy_time.v == 0);
+        ck_assert(u->healthy_deadline.set && u->healthy_deadline.v == 0);
+        ck_assert(u->progress_deadline.set && u->progress_deadline.v == 0);
+        ck_assert_int_eq(j->task_groups.v[0]->update->progress_deadline.v, 600 * NS_PER_S);
+        job_canonicalize(ctx, j);
+    }
+}
+END_TEST
+
 START_TEST(batch_and_inheritance)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -477,6 +493,59 @@ START_TEST(errors_are_collected)
 }
 END_TEST
 
+START_TEST(an_update_of_a_batch_job_is_one_error)
+{
+    static const char *const jobs[] = {"{\"ID\":\"j\",\"Type\":\"batch\",%s\"TaskGroups\":[{"
+                                       "\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\","
+                                       "\"Driver\":\"exec\"}],\"Update\":{\"MaxParallel\":1}}]}",
+                                       "{\"ID\":\"j\",\"Type\":\"sysbatch\",%s\"TaskGroups\":[{"
+                                       "\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\","
+                                       "\"Driver\":\"exec\"}],\"Migrate\":{\"MaxParallel\":1}}]}"};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(jobs); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct str_list errors = {0}, warnings = {0};
+        const char *of_job = i == 2 ? "\"Update\":{\"MaxParallel\":1}," : "";
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        struct job *j = parse(ctx, mem_printf(ctx, jobs[i % 2], of_job));
+#pragma GCC diagnostic pop
+        job_validate(ctx, j, NULL, &errors, &warnings);
+        ck_assert_msg(errors.n == 1, "%s", job_errors_text(ctx, &errors));
+        ck_assert_ptr_nonnull(strstr(errors.v[0], i % 2 ? "no migrate block" : "no update block"));
+    }
+}
+END_TEST
+
+START_TEST(the_allocations_directory_is_inside)
+{
+    static const char text[] =
+        "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\",\"Driver\":"
+        "\"exec\","
+        "\"Artifacts\":[{\"GetterSource\":\"http://x/y\",\"RelativeDest\":\"../alloc/go.mod\"}],"
+        "\"Templates\":[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"${NOMAD_ALLOC_DIR}/x\"},"
+        "{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"local/../../alloc/x\"}]}]}]}";
+    auto_mem void *ctx = mem_ctx("test");
+    struct str_list errors = {0}, warnings = {0};
+    job_validate(ctx, parse(ctx, text), NULL, &errors, &warnings);
+    ck_assert_msg(errors.n == 0, "%s", job_errors_text(ctx, &errors));
+}
+END_TEST
+
+START_TEST(a_mount_of_a_read_only_volume_need_not_say_so)
+{
+    static const char text[] =
+        "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Volumes\":{\"v\":{\"Name\":\"v\",\"Type\":"
+        "\"csi\","
+        "\"Source\":\"s\",\"ReadOnly\":true,\"AccessMode\":\"single-node-reader-only\","
+        "\"AttachmentMode\":\"file-system\"}},\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"exec\","
+        "\"VolumeMounts\":[{\"Volume\":\"v\",\"Destination\":\"/v\",\"ReadOnly\":false}]}]}]}";
+    auto_mem void *ctx = mem_ctx("test");
+    struct str_list errors = {0}, warnings = {0};
+    job_validate(ctx, parse(ctx, text), NULL, &errors, &warnings);
+    ck_assert_msg(errors.n == 0, "%s", job_errors_text(ctx, &errors));
+}
+END_TEST
+
 /* Nomad's rules hold for blocks that have no effect yet. */
 START_TEST(blocks_are_checked)
 {
@@ -497,7 +566,7 @@ START_TEST(blocks_are_checked)
         {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"grpc\"}]}]", "",
          "needs provider \"consul\""},
         {"", "\"Templates\":[{\"DestPath\":\"x\"}]", "one of source and data"},
-        {"", "\"Templates\":[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"local/../../x\"}]",
+        {"", "\"Templates\":[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"local/../../../x\"}]",
          "leaves the directory"},
         {"", "\"Templates\":[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"x\",\"Perms\":\"9\"}]",
          "octal"},
@@ -572,5 +641,7 @@ TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, e
            bounds, sealed_files, an_environment_that_no_launch_takes_is_refused,
            ports_count_with_every_variable_that_they_make,
            a_launch_larger_than_the_message_is_refused, many_groups, at_once_is_bounded,
-           errors_are_collected, blocks_are_checked, blocks_have_defaults,
+           errors_are_collected, an_update_of_a_batch_job_is_one_error,
+           the_allocations_directory_is_inside, a_mount_of_a_read_only_volume_need_not_say_so,
+           what_a_job_leaves_out_of_update_is_zero, blocks_are_checked, blocks_have_defaults,
            an_id_is_as_long_as_the_pages_say, names_and_cores_are_bounded_as_paddock_limits_says)
