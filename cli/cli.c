@@ -327,6 +327,14 @@ of_nomad(const char *name)
 static int
 unknown(const char *name)
 {
+    if (name[0] == '-') {
+        fprintf(
+            stderr,
+            "paddock: options go after the command: paddock <command> %s ...; \"paddock -help\" "
+            "lists the commands\n",
+            name);
+        return EXIT_UNKNOWN;
+    }
     if (of_nomad(name)) {
         fprintf(stderr, "paddock: \"%s\" is a command of Nomad that is not in Paddock %s\n", name,
                 PACKAGE_VERSION);

@@ -133,11 +133,13 @@ START_TEST(commands_of_nomad_that_are_not_here)
     static const struct {
         const char *first, *second, *want;
     } rows[] = {
-        {"var", "list", "paddock: \"var\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
+        {"var", "list",
+         "paddock: \"var\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
         {"operator", "raft", "\"operator raft\" is a command of Nomad that is not in"},
         {"eval", "delete", "\"eval delete\" is a command of Nomad that is not in"},
         {"job", "statsu", "there is no command \"job statsu\", did you mean \"job status\"?"},
         {"jbo", NULL, "there is no command \"jbo\", did you mean \"job\"?"},
+        {"-address=X", NULL, "options go after the command: paddock <command> -address=X ..."},
         {"xyz", NULL, "there is no command \"xyz\"; \"paddock -help\" lists them"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
