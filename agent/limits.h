@@ -13,7 +13,6 @@ enum {
     API_BODY_MEMORY_MAX = 128 << 20, /* bytes of memory of any JSON body */
     API_BODY_EXTRA = 1 << 20,        /* bytes on top of that */
     API_ANSWER_MAX = 60 << 20,       /* bytes of an answer; ask for pages */
-    API_VERSIONS_MAX = 240 << 20,    /* bytes of the answer with all versions of a job */
     API_LIST_WHOLE = 1 << 20,        /* bytes of a list from which on it is streamed */
     API_PARSES_MAX = 2, /* job files that are parsed at the same time (429) */
 

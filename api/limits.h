@@ -26,6 +26,7 @@ enum {
     JOB_HOSTNAME_MAX = 64,           /* bytes of the host name of a network */
     JOB_ID_MAX = 1024,               /* bytes of the id and name of a job, and a group's name */
     JOB_DISPATCH_ID_MAX = 900,       /* bytes of the id of a parameterized job and IdPrefixTemplate */
+    JOB_TAGS_MAX = 64,               /* tagged versions of a job */
     JOB_TAG_MAX = 128,               /* bytes of the name of a tag of a version */
     JOB_TAG_TEXT_MAX = 1000,         /* bytes of its description */
     JOB_CONFIG_DEPTH_MAX = 32,       /* nested blocks and lists in the config of a task's driver */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: lists. The server makes them, with filter, order and pages, in parts of JSON that take it a
- * few milliseconds each; here they are put together. A short list is answered whole; a longer one is
- * streamed, each part asked for when the reader has taken the one before.
+ * HTTP API: answers in parts, and lists. The server makes lists, with filter, order and pages, in parts of
+ * JSON that take it a few milliseconds each; here they are put together.
  */
 #include "agent/api/api.h"
 #include "agent/limits.h"
@@ -10,20 +9,20 @@
 #include "common/str.h"
 #include "server/rpc/filter.h"
 
+enum { PIECE = 1 << 20 }; /* bytes written at once: a row may be larger than is queued */
+
 struct listing {
+    struct parts parts;
     enum rpc_id id;
     const void *req;
-    struct query_meta meta; /* of the first part; NextToken of the last */
-    struct buf held;        /* not written yet */
     int64_t wanted;         /* rows of the page that are still to come */
-    bool rows, streaming, complete;
+    bool rows;
 };
 
-static int
-listing_free(struct listing *g)
+static struct listing *
+listing_of(struct ask *a)
 {
-    buf_done(&g->held);
-    return 0;
+    return (struct listing *)(void *)a->parts;
 }
 
 /* False: the filter is malformed, which was answered. */
@@ -38,33 +37,14 @@ filter_ok(struct ask *a, const struct type *whole)
     return false;
 }
 
-static void on_part(struct ask *a, const void *resp);
-
-static void
-ask_part(struct ask *a)
-{
-    ask_call(a, a->listing->id, a->listing->req, on_part);
-}
-
-static void
-put_end(struct listing *g, bool pretty)
-{
-    if (!g->rows)
-        buf_putc(&g->held, '[');
-    else if (pretty)
-        buf_putc(&g->held, '\n');
-    buf_puts(&g->held, pretty ? "]\n" : "]");
-    g->complete = true;
-}
-
-/* --- a list that is streamed --- */
+/* --- parts --- */
 
 /* Writes what is held, as fast as it is read; then asks for more, or ends. */
 static void
 pump(void *user)
 {
     struct ask *a = user;
-    struct listing *g = a->listing;
+    struct parts *p = a->parts;
 
     if (a->call)
         return;
@@ -72,13 +52,26 @@ pump(void *user)
         http_stream_end(a->req);
         return;
     }
-    if (g->held.len > 0 && http_stream_queued(a->req) >= STREAM_LOW_WATER)
-        return; /* until it calls */
-    http_stream_write_buf(a->req, &g->held);
-    if (g->complete)
+    while (p->held.len > 0) {
+        if (http_stream_queued(a->req) >= STREAM_LOW_WATER)
+            return; /* until it calls */
+        size_t left = p->held.len - p->written;
+        if (p->written == 0 && left <= PIECE) {
+            http_stream_write_buf(a->req, &p->held);
+            break;
+        }
+        http_stream_write(a->req, p->held.data + p->written, left < PIECE ? left : PIECE);
+        p->written += left < PIECE ? left : PIECE;
+        if (p->written < p->held.len)
+            continue;
+        buf_done(&p->held);
+        buf_init(&p->held, SIZE_MAX);
+        p->written = 0;
+    }
+    if (p->complete)
         http_stream_end(a->req);
     else
-        ask_part(a);
+        p->ask(a);
 }
 
 static void
@@ -87,12 +80,12 @@ gone(struct ask *a)
     http_stream_end(a->req);
 }
 
-/* True: answered. A list that has begun is cut short, so that its reader knows. */
+/* True: answered. An answer that has begun is cut short, so that its reader knows. */
 static bool
 on_error(struct ask *a, const struct err *e)
 {
     (void)e;
-    if (!a->listing->streaming)
+    if (!a->parts->streaming)
         return false;
     http_stream_cut(a->req);
     return true;
@@ -101,13 +94,57 @@ on_error(struct ask *a, const struct err *e)
 static void
 stream(struct ask *a)
 {
-    a->listing->streaming = true;
+    a->parts->streaming = true;
     a->gone = gone;
-    struct query_meta m = a->listing->meta;
+    struct query_meta m = a->parts->meta;
     m.next_token = NULL;
     ask_meta(a, &m);
     http_stream_start(a->req, 200, "application/json", pump);
     pump(a);
+}
+
+static int
+parts_free(struct parts *p)
+{
+    buf_done(&p->held);
+    return 0;
+}
+
+void
+parts_begin(struct ask *a, struct parts *p)
+{
+    buf_init(&p->held, SIZE_MAX);
+    talloc_set_destructor(p, parts_free);
+    a->parts = p;
+    a->on_error = on_error;
+    p->ask(a);
+}
+
+void
+parts_more(struct ask *a)
+{
+    if (a->parts->streaming)
+        pump(a);
+    else if (a->parts->held.len >= API_LIST_WHOLE)
+        stream(a);
+    else
+        a->parts->ask(a);
+}
+
+void
+parts_end(struct ask *a)
+{
+    struct parts *p = a->parts;
+
+    p->complete = true;
+    if (p->streaming) {
+        pump(a);
+    } else if (p->held.len > API_ANSWER_MAX) { /* one part, which is larger than is queued at once */
+        stream(a);
+    } else {
+        ask_meta(a, &p->meta);
+        ask_text(a, &p->held, "application/json");
+    }
 }
 
 /* --- its parts --- */
@@ -115,56 +152,64 @@ stream(struct ask *a)
 static void
 take_rows(struct listing *g, const struct query_meta *m)
 {
+    struct buf *held = &g->parts.held;
+
     if (m->rows.n == 0)
         return;
-    size_t at = g->held.len;
-    buf_put(&g->held, m->rows.v, m->rows.n);
-    if (!g->rows && !buf_error(&g->held))
-        g->held.data[at] = '['; /* was the comma before the first */
+    size_t at = held->len;
+    buf_put(held, m->rows.v, m->rows.n);
+    if (!g->rows && !buf_error(held))
+        held->data[at] = '['; /* was the comma before the first */
     g->rows = true;
 }
 
 static void
 finish(struct ask *a)
 {
-    struct listing *g = a->listing;
+    struct listing *g = listing_of(a);
 
-    put_end(g, a->pretty);
-    if (g->streaming) {
-        pump(a);
-        return;
-    }
-    ask_meta(a, &g->meta);
-    ask_text(a, &g->held, "application/json");
+    if (!g->rows)
+        buf_putc(&g->parts.held, '[');
+    else if (a->pretty)
+        buf_putc(&g->parts.held, '\n');
+    buf_puts(&g->parts.held, a->pretty ? "]\n" : "]");
+    parts_end(a);
 }
 
 static void
 on_part(struct ask *a, const void *resp)
 {
-    struct listing *g = a->listing;
+    struct listing *g = listing_of(a);
+    struct parts *p = a->parts;
     const struct query_meta *m = *(void *const *)type_member(rpc_method_by_id(g->id)->resp, resp, "Meta");
     bool paged = a->list.per_page > 0;
 
-    if (g->meta.index == 0)
-        g->meta = (struct query_meta){
+    if (p->meta.index == 0)
+        p->meta = (struct query_meta){
             .index = m->index, .last_contact = m->last_contact, .known_leader = m->known_leader};
     take_rows(g, m);
-    g->meta.next_token = mem_strdup(g, m->next_token);
-    a->asked.next_token = g->meta.next_token;
+    p->meta.next_token = mem_strdup(g, m->next_token);
+    a->asked.next_token = p->meta.next_token;
     a->env.min_index = 0; /* the other parts are there */
     g->wanted -= (int64_t)m->n;
     a->asked.per_page = !paged ? 0 : g->wanted > 0 ? g->wanted : -1;
     if (str_empty(m->next_token) || (paged && m->full))
         finish(a);
-    else if (paged && g->held.len > API_ANSWER_MAX)
+    else if (paged && p->held.len > API_ANSWER_MAX)
         ask_fail(a, 413, "the page is larger than %d MiB: ask for smaller ones (per_page)",
                  API_ANSWER_MAX >> 20);
-    else if (g->streaming)
-        pump(a);
-    else if (!paged && g->held.len >= API_LIST_WHOLE)
-        stream(a);
+    else if (paged)
+        p->ask(a);
     else
-        ask_part(a);
+        parts_more(a);
+}
+
+static void
+ask_part(struct ask *a)
+{
+    const struct listing *g = listing_of(a);
+
+    ask_call(a, g->id, g->req, on_part);
 }
 
 void
@@ -175,13 +220,10 @@ ask_list(struct ask *a, enum rpc_id id, void *req)
 
     if (!filter_ok(a, m->of))
         return;
-    *g = (struct listing){.id = id, .req = req, .wanted = a->list.per_page};
-    buf_init(&g->held, SIZE_MAX);
-    talloc_set_destructor(g, listing_free);
-    a->listing = g;
-    a->on_error = on_error;
+    *g = (struct listing){
+        .parts = {.ask = ask_part}, .id = id, .req = req, .wanted = a->list.per_page};
     a->asked = a->list;
     a->asked.part = a->pretty ? 2 : 1;
     *(struct list_options **)type_member(m->req, req, "List") = &a->asked;
-    ask_part(a);
+    parts_begin(a, &g->parts);
 }

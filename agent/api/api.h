@@ -55,7 +55,7 @@ struct ask {
     enum rpc_id method;
     ask_done *done;
     bool (*on_error)(struct ask *a, const struct err *e); /* true: answered */
-    struct listing *listing; /* ask_list */
+    struct parts *parts; /* parts_begin */
     void (*gone)(struct ask *a);  /* the client left, for routes without RPC */
     const struct route *route;
     const char *stream_type; /* content type of a body that is streamed */
@@ -105,6 +105,21 @@ void ask_text(struct ask *a, struct buf *b, const char *content_type);
 /* An object from the server, which made JSON of it where it was asked to; 404 with `missing` when NULL. */
 void ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
                 const char *missing);
+
+/* An answer that is put together of calls, of any length: a short one is answered whole, a longer one is
+ * streamed, each part asked for when the reader has taken the one before. `ask` makes the next call; its
+ * completion adds to `held` and then calls one of the others. */
+struct parts {
+    struct query_meta meta; /* of the first part, for the headers */
+    struct buf held;        /* not written yet, */
+    size_t written;         /* but for that many bytes of it */
+    void (*ask)(struct ask *a);
+    bool streaming, complete;
+};
+/* Owned by `a`; `p` is zero but for `ask`. */
+void parts_begin(struct ask *a, struct parts *p);
+void parts_more(struct ask *a);
+void parts_end(struct ask *a);
 
 /* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a ListRequest
  * or IdRequest, whose List is filled in, and lives as long as `a`. */

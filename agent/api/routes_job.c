@@ -15,79 +15,84 @@
 
 /* --- versions --- */
 
-/* The versions of a job, and the differences between them: put together of one answer for each. */
+/* The versions of a job, then the differences between them: put together of one answer for each. */
 struct versions {
-    struct query_meta meta; /* of the first answer */
-    struct buf rows[2];     /* versions, differences */
+    struct parts parts;
+    struct id_request *req;
+    uint64_t newest;
+    bool diffs;         /* they are asked for */
+    bool begun, in_diffs;
 };
 
-static int
-versions_free(struct versions *v)
+static void
+end_versions(struct ask *a, struct versions *v)
 {
-    buf_done(&v->rows[0]);
-    buf_done(&v->rows[1]);
-    return 0;
+    const struct query_meta *m = &v->parts.meta;
+
+    buf_printf(&v->parts.held,
+               "%s,\"Index\":%" PRIu64 ",\"LastContact\":%" PRId64
+               ",\"KnownLeader\":%s,\"NextToken\":\"\"}%s",
+               !v->in_diffs ? ",\"Diffs\":null" : v->begun ? "]" : "null", m->index, m->last_contact,
+               m->known_leader ? "true" : "false", a->pretty ? "\n" : "");
+    parts_end(a);
 }
 
+/* After the comma that the encoder puts before a row. */
 static void
-put_rows(struct buf *out, const char *name, const struct buf *rows)
+put_row(struct ask *a, struct versions *v, const struct type *t, const void *obj)
 {
-    buf_printf(out, "\"%s\":", name);
-    if (rows->len == 0) {
-        buf_puts(out, "null,");
-        return;
-    }
-    buf_putc(out, '[');
-    buf_put(out, rows->data + 1, rows->len - 1); /* without the comma before the first */
-    buf_puts(out, "],");
-}
+    struct buf *b = &v->parts.held;
+    size_t at = b->len;
 
-static void
-send_versions(struct ask *a, const struct versions *v)
-{
-    struct buf out = BUF_INIT(API_VERSIONS_MAX);
-
-    ask_meta(a, &v->meta);
-    buf_putc(&out, '{');
-    put_rows(&out, "Versions", &v->rows[0]);
-    put_rows(&out, "Diffs", &v->rows[1]);
-    buf_printf(&out,
-               "\"Index\":%" PRIu64 ",\"LastContact\":%" PRId64 ",\"KnownLeader\":%s,\"NextToken\":\"\"}%s",
-               v->meta.index, v->meta.last_contact, v->meta.known_leader ? "true" : "false",
-               a->pretty ? "\n" : "");
-    if (buf_error(&out) || buf_error(&v->rows[0]) || buf_error(&v->rows[1])) {
-        buf_done(&out);
-        ask_fail(a, 413, "the versions of the job are larger than %d MiB", API_VERSIONS_MAX >> 20);
-        return;
-    }
-    ask_text(a, &out, "application/json");
+    json_encode_row(b, t, obj, JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0));
+    if (!v->begun && !buf_error(b))
+        b->data[at] = '[';
+    v->begun = true;
 }
 
 static void
 versions_part(struct ask *a, const void *resp)
 {
     const struct job_versions_response *r = resp;
-    const unsigned flags = JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0);
-    struct versions *v = a->user;
+    struct versions *v = (struct versions *)(void *)a->parts;
 
-    if (v->meta.index == 0)
-        v->meta = (struct query_meta){.index = r->index,
-                                      .last_contact = r->last_contact,
-                                      .known_leader = r->known_leader};
-    for (size_t i = 0; i < r->versions.n; i++)
-        json_encode_row(&v->rows[0], &type_job, r->versions.v[i], flags);
-    for (size_t i = 0; i < r->diffs.n; i++)
-        json_encode_row(&v->rows[1], &type_job_diff, r->diffs.v[i], flags);
-    a->asked.next_token = mem_strdup(v, r->next_token);
-    a->env.min_index = 0; /* the other parts are there */
-    if (!str_empty(r->next_token)) {
-        ask_call(a, RPC_JOB_VERSIONS, &a->by_id, versions_part);
-    } else if (v->rows[0].len == 0) {
-        ask_meta(a, &v->meta);
-        ask_fail(a, 404, "job versions not found");
-    } else {
-        send_versions(a, v);
+    if (v->parts.meta.index == 0) {
+        v->parts.meta = (struct query_meta){
+            .index = r->index, .last_contact = r->last_contact, .known_leader = r->known_leader};
+        if (r->versions.n == 0) {
+            ask_meta(a, &v->parts.meta);
+            ask_fail(a, 404, "job versions not found");
+            return;
+        }
+        v->newest = r->versions.v[0]->job_modify_index;
+        buf_puts(&v->parts.held, "{\"Versions\":");
     }
+    for (size_t i = 0; i < r->versions.n; i++)
+        put_row(a, v, &type_job, r->versions.v[i]);
+    for (size_t i = 0; i < r->diffs.n; i++)
+        put_row(a, v, &type_job_diff, r->diffs.v[i]);
+    a->env.min_index = 0; /* the other parts are there */
+    bool last = str_empty(r->next_token);
+    if (!last)
+        a->asked.next_token = mem_printf(v, "%s%s", r->next_token, v->in_diffs ? ".diff" : "");
+    if (last && !v->in_diffs)
+        buf_putc(&v->parts.held, ']');
+    if (last && !v->in_diffs && v->diffs) {
+        buf_puts(&v->parts.held, ",\"Diffs\":");
+        a->asked.next_token = mem_printf(v, "%" PRIu64 ".diff", v->newest);
+        v->in_diffs = true;
+        v->begun = last = false;
+    }
+    if (last)
+        end_versions(a, v);
+    else
+        parts_more(a);
+}
+
+static void
+ask_version(struct ask *a)
+{
+    ask_call(a, RPC_JOB_VERSIONS, ((struct versions *)(void *)a->parts)->req, versions_part);
 }
 
 static void
@@ -96,19 +101,17 @@ job_versions(struct ask *a)
     struct id_request *r = ask_by_id(a);
     struct versions *v = mem_new(a, struct versions);
 
-    if (!ask_bool(a, "diffs", &r->diffs))
+    if (!ask_bool(a, "diffs", &v->diffs))
         return;
-    if (r->diffs && (http_query(a->req, "diff_tag") || http_query(a->req, "diff_version"))) {
+    if (v->diffs && (http_query(a->req, "diff_tag") || http_query(a->req, "diff_version"))) {
         ask_fail(a, 501, "versions are compared with the one before them only: ask without diff_tag "
                          "and diff_version");
         return;
     }
-    buf_init(&v->rows[0], API_VERSIONS_MAX);
-    buf_init(&v->rows[1], API_VERSIONS_MAX);
-    talloc_set_destructor(v, versions_free);
-    a->user = v;
     r->list = &a->asked;
-    ask_call(a, RPC_JOB_VERSIONS, r, versions_part);
+    v->req = r;
+    v->parts.ask = ask_version;
+    parts_begin(a, &v->parts);
 }
 
 /* --- writes --- */

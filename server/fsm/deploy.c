@@ -78,16 +78,20 @@ apply_count_deployed(struct apply *a, struct allocation *al, const struct alloca
 
 /* --- status --- */
 
+static bool
+deployed_version(const struct job *j, const void *arg)
+{
+    const struct deployment *d = arg;
+
+    return j->version == d->job_version && j->create_index == d->job_create_index;
+}
+
 /* The version of the job that the deployment is of is one to come back to. */
 static void
 mark_stable(struct apply *a, const struct deployment *d)
 {
-    struct job *v = NULL;
-    struct state_iter *it = state_job_versions(a->t, a->tmp, d->namespace, d->job_id);
+    struct job *v = state_find_version(a->t, a->ctx, d->namespace, d->job_id, deployed_version, d);
 
-    for (struct job *j; (j = state_next(it, a->ctx)) != NULL;)
-        if (j->version == d->job_version && j->create_index == d->job_create_index)
-            v = j;
     if (v == NULL || v->stable)
         return;
     v->stable = true;

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "api/limits.h"
 #include "server/fsm/fsm_int.h"
 
 /* Where it is stored: among the versions, and if it is the newest as the job. */
@@ -21,49 +22,58 @@ put_again(struct apply *a, struct job *j)
     a->res->changed = true;
 }
 
+static bool
+of_number(const struct job *j, const void *arg)
+{
+    return j->version == *(const uint64_t *)arg;
+}
+
 int
 apply_job_stable(struct apply *a, const struct intent_job_stable *in)
 {
-    struct state_iter *it = state_job_versions(a->t, a->tmp, in->namespace, in->job_id);
+    struct job *j =
+        state_find_version(a->t, a->tmp, in->namespace, in->job_id, of_number, &in->job_version);
 
-    for (struct job *j; (j = state_next(it, a->tmp)) != NULL;) {
-        if (j->version != in->job_version)
-            continue;
-        if (j->stable != in->stable) {
-            j->stable = in->stable;
-            put_again(a, j);
-        }
-        break; /* one that is gone meanwhile: nothing to do */
+    if (j != NULL && j->stable != in->stable) { /* one that is gone meanwhile: nothing to do */
+        j->stable = in->stable;
+        put_again(a, j);
     }
     return 0;
 }
 
-static struct job *
-tagged(struct apply *a, const struct intent_job_tag *in, const char *name)
+static bool
+tagged(const struct job *j, const void *arg)
 {
-    struct state_iter *it = state_job_versions(a->t, a->tmp, in->namespace, in->job_id);
+    const struct intent_job_tag *in = arg;
 
-    for (struct job *j; (j = state_next(it, a->tmp)) != NULL;)
-        if (j->version_tag != NULL && str_eq(j->version_tag->name, name))
-            return j;
-    return NULL;
+    return j->version_tag != NULL && str_eq(j->version_tag->name, in->name);
 }
 
-static struct job *
-version_meant(struct apply *a, const struct intent_job_tag *in)
+static bool
+meant(const struct job *j, const void *arg)
+{
+    const struct intent_job_tag *in = arg;
+
+    return in->latest || j->version == in->job_version;
+}
+
+static size_t
+count_tags(struct apply *a, const struct intent_job_tag *in)
 {
     struct state_iter *it = state_job_versions(a->t, a->tmp, in->namespace, in->job_id);
+    struct lean *lean = state_version_lean(a->tmp);
+    size_t n = 0;
 
-    for (struct job *j; (j = state_next(it, a->tmp)) != NULL;) /* newest first */
-        if (in->latest || j->version == in->job_version)
-            return j;
-    return NULL;
+    for (struct job *j; (j = state_next_lean(it, a->tmp, lean)) != NULL; talloc_free(j))
+        n += j->version_tag != NULL;
+    return n;
 }
 
 int
 apply_job_tag(struct apply *a, const struct intent_job_tag *in)
 {
-    struct job *was = tagged(a, in, in->name), *j = version_meant(a, in);
+    struct job *was = state_find_version(a->t, a->tmp, in->namespace, in->job_id, tagged, in);
+    struct job *j = state_find_version(a->t, a->tmp, in->namespace, in->job_id, meant, in);
 
     if (in->tag == NULL) {
         if (was == NULL)
@@ -80,6 +90,9 @@ apply_job_tag(struct apply *a, const struct intent_job_tag *in)
         return apply_refuse(a, -ERR_INVALID,
                             "tag \"%s\" already exists on a different version of job \"%s\"",
                             str_or(in->name, ""), str_or(in->job_id, ""));
+    if (j->version_tag == NULL && count_tags(a, in) >= JOB_TAGS_MAX)
+        return apply_refuse(a, -ERR_LIMIT, "job \"%s\" has %d tagged versions already: remove a tag first",
+                            str_or(in->job_id, ""), JOB_TAGS_MAX);
     j->version_tag = in->tag;
     put_again(a, j);
     return 0;

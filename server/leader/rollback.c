@@ -10,26 +10,18 @@
 #include "common/mem.h"
 #include "server/eval.h"
 
-/* The newest stable version of the deployment's job. */
-static struct job *
-latest_stable(const void *ctx, struct state_txn *t, const struct deployment *d)
+static bool
+is_stable(const struct job *j, const void *arg)
 {
-    struct state_iter *it = state_job_versions(t, ctx, d->namespace, d->job_id);
-
-    for (struct job *j; (j = state_next(it, ctx)) != NULL; talloc_free(j)) {
-        if (!j->stable)
-            continue;
-        state_iter_end(it);
-        return j;
-    }
-    return NULL;
+    (void)arg;
+    return j->stable;
 }
 
 struct job *
 rollback_job(const void *ctx, struct state_txn *t, const struct deployment *d, const char *desc, bool revert,
              struct deployment_status_update *u)
 {
-    struct job *to = revert ? latest_stable(ctx, t, d) : NULL;
+    struct job *to = revert ? state_find_version(t, ctx, d->namespace, d->job_id, is_stable, NULL) : NULL;
     const struct job *now = to != NULL ? state_job(t, ctx, d->namespace, d->job_id) : NULL;
 
     u->deployment_id = d->id;

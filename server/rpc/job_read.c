@@ -125,39 +125,48 @@ const struct read_row read_job_summary = {.tables = STATE_BIT(STATE_SUMMARIES),
                                           .get = summary_get,
                                           .needs = ""};
 
-/* One version, or with Diffs the difference to the one before it, in each answer: together they may be
- * larger than an answer may. NextToken: "N", or "N.diff". */
+/* What the index of the first answer is: the others do not wait. */
+static uint64_t
+versions_index(const struct read *r, struct state_txn *t)
+{
+    auto_mem void *tmp = mem_ctx("versions");
+    struct lean *lean = state_version_lean(tmp);
+    struct state_iter *it = state_job_versions(t, tmp, read_ns(r), read_id(r));
+    uint64_t index = 0;
+
+    for (struct job *j; (j = state_next_lean(it, tmp, lean)) != NULL; talloc_free(j))
+        index = j->modify_index > index ? j->modify_index : index;
+    return index > 0 ? index : state_index(t, r->row->tables);
+}
+
+/* One version in each answer, or the difference to the one before it: together they may be larger than an
+ * answer may. NextToken: the JobModifyIndex of what comes; with ".diff" behind it the difference is asked
+ * for. */
 static int
 versions_run(struct read *r, struct state_txn *t, struct err *e)
 {
-    const struct id_request *req = r->req;
     struct job_versions_response *resp = read_resp(r);
     void *ctx = r->ctx;
     struct state_iter *it = state_job_versions(t, ctx, read_ns(r), read_id(r));
     const char *token = str_or(r->list->next_token, ""), *dot = strchr(token, '.');
-    struct job *this = NULL, *older = NULL;
+    struct lean *lean = dot == NULL ? state_version_lean(ctx) : NULL;
     uint64_t from = UINT64_MAX;
 
     if (*token && num_parse_u64(mem_strndup(ctx, token, strcspn(token, ".")), &from) < 0)
         return err_set(e, -ERR_INVALID, "next_token '%.64s' is not of this list", token);
-    for (struct job *j; (j = state_next(it, ctx)) != NULL;) {
-        r->index = j->modify_index > r->index ? j->modify_index : r->index;
-        struct job **at = this == NULL ? &this : &older;
-        if (j->version > from || *at != NULL)
-            talloc_free(j);
-        else
-            *at = j;
-    }
+    if (*token)
+        state_job_versions_seek(it, from);
+    struct job *this = state_next(it, ctx);
+    struct job *older = this != NULL ? state_next_lean(it, ctx, lean) : NULL;
+    if (older != NULL)
+        state_iter_end(it);
     if (dot == NULL && this != NULL)
         list_add(ctx, resp->versions, this);
     else if (older != NULL)
         list_add(ctx, resp->diffs, job_diff(ctx, older, this, true));
-    if (dot == NULL && older != NULL && req->diffs)
-        resp->next_token = mem_printf(ctx, "%" PRIu64 ".diff", this->version);
-    else if (older != NULL)
-        resp->next_token = mem_printf(ctx, "%" PRIu64, older->version);
-    if (r->index == 0)
-        r->index = state_index(t, r->row->tables);
+    if (older != NULL)
+        resp->next_token = mem_printf(ctx, "%" PRIu64, older->job_modify_index);
+    r->index = *token ? state_index(t, r->row->tables) : versions_index(r, t);
     resp->index = r->index;
     resp->known_leader = true;
     return 0;

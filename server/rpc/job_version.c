@@ -10,15 +10,16 @@
 #include "common/mem.h"
 #include "server/rpc/endpoint_int.h"
 
+static bool
+of_number(const struct job *j, const void *arg)
+{
+    return j->version == *(const uint64_t *)arg;
+}
+
 static struct job *
 version_of(struct state_txn *t, void *ctx, const char *ns, const char *id, uint64_t version)
 {
-    struct state_iter *it = state_job_versions(t, ctx, ns, id);
-
-    for (struct job *j; (j = state_next(it, ctx)) != NULL;)
-        if (j->version == version)
-            return j;
-    return NULL;
+    return state_find_version(t, ctx, ns, id, of_number, &version);
 }
 
 /* --- revert --- */

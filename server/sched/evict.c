@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/terms.h"
-#include "common/hash.h"
 #include "common/mem.h"
 #include "server/sched/limits.h"
 #include "server/sched/preempt.h"
@@ -39,8 +38,11 @@ struct prey {
     int64_t priority, max_parallel;
     int64_t gone; /* of its allocations, by this plan */
     bool may;     /* it matters so much less that its allocations may end */
-    const char *key;
-    UT_hash_handle hh;
+};
+
+struct prey_pair {
+    const char *k; /* namespace, job and group */
+    struct prey *v;
 };
 
 /* An allocation of it, with what is needed of it in place of all that the state has. */
@@ -57,7 +59,10 @@ struct prey_row {
 };
 
 struct evict {
-    struct prey *groups;
+    struct {
+        struct prey_pair *v;
+        size_t n;
+    } groups;
     struct prey_row *rows;
     struct preempt_cand *scratch;
     size_t scratch_n;
@@ -80,21 +85,19 @@ static struct prey *
 prey_of(struct select *s, const struct allocation *a)
 {
     struct evict *e = s->evict;
-    struct prey *p;
     auto_mem char *key = mem_printf(NULL, "%s\n%s\n%s", a->namespace, a->job_id, a->task_group);
+    struct prey_pair *known = map_get(e->groups, key);
 
-    HASH_FIND_STR(e->groups, key, p);
-    if (p != NULL)
-        return p;
-    p = mem_new(e, struct prey);
-    p->key = talloc_steal(p, TAKE(key));
+    if (known != NULL)
+        return known->v;
+    struct prey *p = mem_new(e, struct prey);
+    map_put(e, e->groups, key)->v = p;
     const struct job *j = s->view->ops->job(s->view, a->namespace, a->job_id);
     const struct task_group *tg = j != NULL ? job_group(j, a->task_group) : NULL;
     p->priority = priority_of(j);
     p->may = j != NULL && priority_of(s->job) - p->priority >= PREEMPT_DELTA;
     if (tg != NULL && tg->migrate != NULL)
         p->max_parallel = tg->migrate->max_parallel.v;
-    HASH_ADD_KEYPTR(hh, e->groups, p->key, strlen(p->key), p);
     return p;
 }
 

@@ -23,9 +23,9 @@ struct feasible *feasible_new(const void *ctx, struct regexes *rx, const struct 
                               const struct task_group *tg);
 /* What is the same for all nodes of a computed class. NULL: feasible. Else the reason, as
  * AllocMetric.ConstraintFiltered names it. */
+const char *feasible_class(struct feasible *f, const struct node *n);
 /* NULL, or that a driver of the group is not there or not healthy, which may differ within a class. */
 const char *feasible_drivers(const struct feasible *f, const struct node *n);
-const char *feasible_class(struct feasible *f, const struct node *n);
 /* The rest: constraints on unique keys, host networks. */
 bool feasible_has_node_part(const struct feasible *f);
 const char *feasible_node(struct feasible *f, const struct node *n);

@@ -323,6 +323,40 @@ state_job_versions(struct state_txn *t, const void *ctx, const char *ns, const c
     return it;
 }
 
+void
+state_job_versions_seek(struct state_iter *it, uint64_t jmi)
+{
+    struct key k = it->prefix_key;
+
+    key_u64(&k, ~jmi);
+    while (it->left > 0 && table_next(it->scan) && it->scan->key.n == k.n &&
+           memcmp(it->scan->key.p, k.b, k.n) < 0)
+        it->left--;
+    table_scan_end(it->scan);
+    it->scan = table_scan_from(it->t->t, it->t->s->t[it->scanned], KEY_SLICE(it->prefix_key), KEY_SLICE(k));
+}
+
+struct lean *
+state_version_lean(const void *ctx)
+{
+    return lean_new(ctx, &type_job, &type_job,
+                    "Version VersionTag Stable CreateIndex ModifyIndex JobModifyIndex", "");
+}
+
+struct job *
+state_find_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
+                   state_version_fn *is, const void *arg)
+{
+    auto_mem void *tmp = mem_ctx("versions");
+    struct lean *lean = state_version_lean(tmp);
+    struct state_iter *it = state_job_versions(t, tmp, ns, id);
+
+    for (struct job *j; (j = state_next_lean(it, tmp, lean)) != NULL; talloc_free(j))
+        if (is(j, arg))
+            return state_job_at(t, ctx, ns, id, j->job_modify_index);
+    return NULL;
+}
+
 struct state_iter *
 state_nodes(struct state_txn *t, const void *ctx, const char *prefix)
 {

@@ -139,6 +139,15 @@ struct state_iter *state_blocked_evals(struct state_txn *t, const void *ctx, con
 /* Newest first: STATE_JOB_VERSIONS_KEPT, and those that bear a tag. */
 struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, const char *ns,
                                       const char *id);
+/* The iterator goes on with that version (by JobModifyIndex), or the next older one. */
+void state_job_versions_seek(struct state_iter *it, uint64_t job_modify_index);
+/* The newest of these for which `is` is true, or NULL. It is asked about versions of which only numbers, tag
+ * and stability are decoded: a specification may have megabytes. */
+typedef bool state_version_fn(const struct job *j, const void *arg);
+struct job *state_find_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
+                               state_version_fn *is, const void *arg);
+/* For state_next_lean() of versions: as state_find_version() sees them. */
+struct lean *state_version_lean(const void *ctx);
 /* Of the periodic jobs that are active, in all namespaces. */
 struct state_iter *state_periodic_launches(struct state_txn *t, const void *ctx);
 struct state_iter *state_nodes(struct state_txn *t, const void *ctx, const char *prefix);

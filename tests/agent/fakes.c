@@ -98,25 +98,26 @@ job_list(void *arg, struct rpc_call *call, const void *req)
     rpc_reply(call, resp);
 }
 
-/* Versions 1 and 0, and their difference: in an answer each. */
+/* Versions 1 and 0, of JobModifyIndex 8 and 5, and their difference: in an answer each. */
 static void
 job_versions(void *arg, struct rpc_call *call, const void *req)
 {
     const struct id_request *r = req;
     const char *token = str_or(r->list->next_token, "");
-    struct job j = {.id = r->id, .version = *token == '0' ? 0 : 1}, *versions[] = {&j};
+    bool old = str_eq(token, "5") || str_eq(token, "5.diff"), diff = strchr(token, '.') != NULL;
+    struct job j = {.id = r->id, .version = !old, .job_modify_index = old ? 5 : 8}, *versions[] = {&j};
     struct job_diff d = {.type = "Edited"}, *diffs[] = {&d};
     struct job_versions_response resp = {.index = 42, .known_leader = true};
     (void)arg;
-    if (!str_eq(token, "1.diff") && !str_eq(r->id, "missing")) {
+    if (!diff && !str_eq(r->id, "missing")) {
         resp.versions.v = versions;
         resp.versions.n = 1;
-    } else if (!str_eq(r->id, "missing")) {
+    } else if (!old && !str_eq(r->id, "missing")) {
         resp.diffs.v = diffs;
         resp.diffs.n = 1;
     }
-    if (*token != '0' && !str_eq(r->id, "missing"))
-        resp.next_token = r->diffs && *token == 0 ? "1.diff" : "0";
+    if (!old && !str_eq(r->id, "missing"))
+        resp.next_token = "5";
     rpc_reply(call, &resp);
 }
 

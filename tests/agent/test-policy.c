@@ -115,7 +115,7 @@ START_TEST(raw_exec_is_off_unless_enabled)
     value_map_set(config, "enabled", value_bool(ctx, true));
     struct policy *p = policy(NULL);
     ck_assert(p->raw_exec);
-    ck_assert_uint_eq(p->drivers.n, 2);
+    ck_assert_uint_eq(p->drivers.n, 4); /* exec, java, qemu and this one */
     value_list_add(list, config);
     plugin->config = list;
     ck_assert(policy(NULL)->raw_exec);
