@@ -90,6 +90,10 @@ struct rpc_link *rpc_call_link(const struct rpc_call *call);
 struct rpc_server *rpc_listen(struct loop *l, const char *addr, uint16_t port,
                               const struct rpc_service *services, size_t n, void *arg,
                               struct err *e);
+/* Connections that name that protocol are given away: take(arg, fd, p, n) gets the socket, and what came over
+ * it behind the byte. They do not count any more. */
+typedef void rpc_take_fn(void *arg, int fd, const uint8_t *p, size_t n);
+void rpc_server_give(struct rpc_server *s, uint8_t protocol, rpc_take_fn *take, void *arg);
 uint16_t rpc_server_port(const struct rpc_server *s);
 /* Connections of one address, instead of RPC_CONNS_PER_PEER; 0: unlimited. */
 void rpc_server_limit(struct rpc_server *s, size_t per_peer);

@@ -2,9 +2,13 @@
  *
  * RPC server: sessions over accepted connections.
  */
+#include <errno.h>
+#include <string.h>
+
 #include "common/log.h"
 #include "common/mem.h"
 #include "net/rpc_link_int.h"
+#include "net/stream_int.h"
 
 struct conn {
     struct rpc_server *server;
@@ -23,6 +27,9 @@ struct rpc_server {
     const struct rpc_service *services;
     size_t n;
     void *arg;
+    uint8_t other; /* a protocol whose connections are given away; 0: none */
+    rpc_take_fn *take;
+    void *take_arg;
     struct listener *listener;
     struct conn *conns;
     size_t held; /* bytes of frames that are half received */
@@ -110,12 +117,29 @@ hold(struct conn *c)
     return false;
 }
 
+/* What follows the byte goes along; nothing more is read here. */
+static void
+give(struct conn *c, const uint8_t *p, size_t n)
+{
+    int fd = transport_give(c->stream->t);
+    if (fd >= 0)
+        c->server->take(c->server->take_arg, fd, p, n);
+    else
+        log_warn("rpc", "a connection of another server is lost", "peer", stream_peer(c->stream),
+                 "error", strerror(errno), NULL);
+    stream_close(c->stream);
+}
+
 static void
 on_data(void *arg, const uint8_t *p, size_t n)
 {
     struct conn *c = arg;
 
     if (!c->link) {
+        if (c->server->other != 0 && p[0] == c->server->other) {
+            give(c, p + 1, n - 1);
+            return;
+        }
         if (p[0] != RPC_PROTOCOL_BYTE) {
             stream_close(c->stream);
             return;
@@ -220,6 +244,14 @@ rpc_listen(struct loop *l, const char *addr, uint16_t port, const struct rpc_ser
         return NULL;
     }
     return s;
+}
+
+void
+rpc_server_give(struct rpc_server *s, uint8_t protocol, rpc_take_fn *take, void *arg)
+{
+    s->other = protocol;
+    s->take = take;
+    s->take_arg = arg;
 }
 
 uint16_t

@@ -2,6 +2,8 @@
  *
  * Transports over sockets, by libuv: TCP and unix.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,6 +358,27 @@ transport_accept(struct transport *base, uv_stream_t *listening)
     struct uv_transport *t = self(base);
 
     if (uv_accept(listening, &t->h.stream) < 0)
+        return false;
+    tune(t);
+    return true;
+}
+
+int
+transport_give(const struct transport *base)
+{
+    uv_os_fd_t fd;
+    if (uv_fileno(&self(base)->h.handle, &fd) != 0) {
+        errno = EBADF;
+        return -1;
+    }
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+bool
+transport_adopt(struct transport *base, int fd)
+{
+    struct uv_transport *t = self(base);
+    if (uv_tcp_open(&t->h.tcp, fd) < 0)
         return false;
     tune(t);
     return true;

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Connections of frames: see frame.h.
+ */
+#include "net/frame.h"
+
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+#include "net/limits.h"
+#include "net/stream_int.h"
+
+enum { HEAD = 4 };
+
+struct frame_conn {
+    struct frame_config cfg;
+    struct stream *stream;
+    struct buf in;      /* of a frame that is not whole, and what came before it was adopted */
+    struct timer *feed; /* that is looked at */
+    size_t limit;       /* bytes of a body now */
+    uint8_t protocol;
+    bool closed;
+};
+
+/* The frames that are whole. */
+static void
+take_frames(struct frame_conn *c)
+{
+    size_t at = 0;
+    while (!c->closed && c->in.len - at >= HEAD) {
+        size_t n = (size_t)big_endian(c->in.data + at, HEAD);
+        if (n > c->limit) {
+            stream_close(c->stream);
+            break;
+        }
+        if (c->in.len - at - HEAD < n)
+            break;
+        c->cfg.ops->on_frame(c->cfg.arg, c->in.data + at + HEAD, n);
+        at += HEAD + n;
+    }
+    buf_consume(&c->in, at);
+}
+
+static void
+on_data(void *arg, const uint8_t *p, size_t n)
+{
+    struct frame_conn *c = arg;
+    buf_put(&c->in, p, n);
+    if (buf_error(&c->in) != 0)
+        stream_close(c->stream);
+    else if (c->feed == NULL)
+        take_frames(c);
+}
+
+static void
+on_connect(void *arg)
+{
+    struct frame_conn *c = arg;
+    struct buf b = BUF_INIT(1);
+    buf_put_u8(&b, c->protocol);
+    stream_write(c->stream, &b, 1);
+    if (c->cfg.ops->on_open != NULL)
+        c->cfg.ops->on_open(c->cfg.arg);
+}
+
+static void
+on_close(void *arg, int code)
+{
+    struct frame_conn *c = arg;
+    const struct frame_config cfg = c->cfg;
+    timer_stop(c->feed);
+    buf_done(&c->in);
+    talloc_free(c);
+    cfg.ops->on_close(cfg.arg, code);
+}
+
+static const struct stream_ops ops = {
+    .on_connect = on_connect, .on_data = on_data, .on_close = on_close};
+
+static struct frame_conn *
+make(const struct frame_config *cfg)
+{
+    struct frame_conn *c = mem_new(NULL, struct frame_conn);
+    c->cfg = *cfg;
+    c->limit = cfg->body_max;
+    buf_init(&c->in, HEAD + cfg->body_max + STREAM_READ_SIZE);
+    return c;
+}
+
+struct frame_conn *
+frame_dial(const struct frame_config *cfg, const char *addr, const char *from, uint8_t protocol,
+           struct err *e)
+{
+    struct addr a;
+    if (addr_parse(addr, 0, &a, e) < 0)
+        return NULL;
+    if (!str_copy(a.from, sizeof(a.from), str_or(from, ""))) {
+        err_set(e, -ERR_INVALID, "address to connect from is too long");
+        return NULL;
+    }
+    struct frame_conn *c = make(cfg);
+    c->protocol = protocol;
+    c->stream = stream_connect(cfg->loop, &a, &ops, c);
+    return c;
+}
+
+static void
+feed_cb(void *arg)
+{
+    struct frame_conn *c = arg;
+    c->feed = NULL;
+    take_frames(c);
+}
+
+struct frame_conn *
+frame_adopt(const struct frame_config *cfg, int fd, const uint8_t *p, size_t n)
+{
+    struct frame_conn *c = make(cfg);
+    c->limit = FRAME_FIRST_MAX;
+    c->stream = stream_make(cfg->loop, transport_socket(cfg->loop, false));
+    bool ok = transport_adopt(c->stream->t, fd);
+    struct addr a;
+    char text[ADDR_TEXT];
+    transport_peer(c->stream->t, &a);
+    c->stream->peer = mem_strdup(c->stream, addr_format(&a, text));
+    buf_put(&c->in, p, n);
+    c->feed = timer_start(cfg->loop, 0, feed_cb, c);
+    stream_accept(c->stream, &ops, c);
+    if (!ok) {
+        (void)close(fd);
+        stream_close(c->stream);
+    }
+    return c;
+}
+
+void
+frame_trust(struct frame_conn *c)
+{
+    c->limit = c->cfg.body_max;
+}
+
+void
+frame_send(struct frame_conn *c, struct buf *body)
+{
+    struct buf v[2] = {BUF_INIT(HEAD)};
+    buf_put_u32(&v[0], (uint32_t)body->len);
+    v[1] = *body;
+    buf_init(body, 0);
+    stream_write(c->stream, v, ARRAY_LEN(v));
+}
+
+size_t
+frame_queued(const struct frame_conn *c)
+{
+    return stream_queued(c->stream);
+}
+
+const char *
+frame_peer(const struct frame_conn *c)
+{
+    return stream_peer(c->stream);
+}
+
+void
+frame_close(struct frame_conn *c)
+{
+    c->closed = true;
+    stream_close(c->stream);
+}
