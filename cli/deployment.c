@@ -116,6 +116,7 @@ cmd_deployment_status(struct cmd *c)
         deployments_watch(c, d->id, wait, verbose, "");
     } else {
         deployments_show(c, d, verbose, false);
+        deployments_troubles(c, d, &(struct death_told){NULL, 0}, verbose);
     }
     return 0;
 }

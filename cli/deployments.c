@@ -138,6 +138,82 @@ deployments_show(struct cmd *c, const struct deployment *d, bool verbose, bool b
     show_groups(c, &d->task_groups);
 }
 
+/* --- what it waits for --- */
+
+static bool
+runs(const struct deployment *d)
+{
+    return str_eq(d->status, DEPLOYMENT_RUNNING);
+}
+
+/* All canaries are there and healthy, and nobody but an operator goes on. */
+static bool
+waits_for_promotion(const struct deployment *d)
+{
+    bool waits = false;
+    for (size_t i = 0; i < d->task_groups.n; i++) {
+        const struct deployment_state *s = d->task_groups.v[i].v;
+        if (s->desired_canaries == 0 || s->promoted)
+            continue;
+        if (s->auto_promote || s->healthy_allocs < s->desired_canaries)
+            return false;
+        waits = true;
+    }
+    return waits;
+}
+
+/* Something of it is not placed, and an evaluation of the job waits for room. */
+static bool
+waits_for_room(struct cmd *c, const struct deployment *d)
+{
+    struct evaluation_list l;
+    struct err e = ERR_INIT;
+    bool missing = false;
+    for (size_t i = 0; i < d->task_groups.n; i++) {
+        const struct deployment_state *s = d->task_groups.v[i].v;
+        bool canaries = s->desired_canaries > 0 && !s->promoted;
+        missing |= s->placed_allocs < (canaries ? s->desired_canaries : s->desired_total);
+    }
+    if (!missing || api_list(c, api_target(c, "/v1/job/%/evaluations", d->job_id, NULL),
+                             &type_evaluation, &l, NULL, &e))
+        return false;
+    for (size_t i = 0; i < l.n; i++)
+        if (str_eq(l.v[i]->status, EVAL_BLOCKED))
+            return true;
+    return false;
+}
+
+void
+deployments_waits(struct cmd *c, const struct deployment *d)
+{
+    const char *id = fmt_id(c, d->id, false), *job = d->job_id;
+    if (str_eq(d->status, DEPLOYMENT_PAUSED))
+        cmd_say(c, "\nIt is paused. To go on: paddock deployment resume %s", id);
+    else if (runs(d) && waits_for_promotion(d))
+        cmd_say(c,
+                "\nIt waits for promotion. To go on: paddock job promote %s; to end it: paddock "
+                "deployment fail %s",
+                job, id);
+    else if (runs(d) && waits_for_room(c, d))
+        cmd_say(c,
+                "\nIt waits for capacity; whoever watches it may leave (Ctrl-C). Why: paddock job "
+                "explain %s",
+                job);
+}
+
+void
+deployments_troubles(struct cmd *c, const struct deployment *d, struct death_told *keep,
+                     bool verbose)
+{
+    struct alloc_list_stub_list l;
+    struct err e = ERR_INIT;
+    deployments_waits(c, d);
+    if ((runs(d) || str_eq(d->status, DEPLOYMENT_FAILED)) &&
+        api_list(c, api_target(c, "/v1/deployment/allocations/%", d->id, NULL),
+                 &type_alloc_list_stub, &l, NULL, &e) == 0)
+        (void)death_report(c, &l, keep, "Failures", verbose);
+}
+
 /* --- watching --- */
 
 struct watch {
@@ -145,6 +221,7 @@ struct watch {
     int64_t wait_ns;
     bool verbose;
     const char *mark;
+    struct death_told told;
     char *shown; /* what was printed last, without its time */
     size_t lines;
 };
@@ -196,6 +273,7 @@ show(struct watch *w, const struct deployment *d)
     deployments_show(c, d, w->verbose, false);
     if (w->verbose)
         show_allocs(c, d->id);
+    deployments_troubles(c, d, &w->told, w->verbose);
     fclose(c->out);
     c->out = out;
     if (!w->shown || strcmp(text, w->shown) != 0) {

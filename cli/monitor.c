@@ -9,6 +9,7 @@
 
 #include "api/terms.h"
 #include "cli/api.h"
+#include "cli/death.h"
 #include "cli/deployments.h"
 #include "cli/format.h"
 #include "cli/limits.h"
@@ -270,7 +271,8 @@ watch_deployment(struct monitor *m, int code)
     if (!m->deployment || code == 1)
         return code;
     line(m, ARROW, "Monitoring deployment \"%s\"", fmt_id(m->c, m->deployment, m->verbose));
-    const char *status = deployments_watch(m->c, m->deployment, 0, m->verbose, ARROW);
+    const char *status =
+        deployments_watch(m->c, m->deployment, DEPLOYMENT_ASK_MS * NS_PER_MS, m->verbose, ARROW);
     return str_eq(status, DEPLOYMENT_SUCCESSFUL) ? 0 : 1;
 }
 
@@ -285,35 +287,21 @@ monitor_eval(struct cmd *c, const char *eval_id, bool verbose)
 
 /* --- a look at what runs --- */
 
-/* The event with which a task ended badly; NULL: none has. */
-static const struct task_event *
-crash(const struct task_state *s)
-{
-    for (size_t i = s->events.n; i > 0; i--) {
-        const struct task_event *ev = s->events.v[i - 1];
-        if (str_eq(ev->type, "Terminated") && (ev->exit_code != 0 || ev->signal != 0))
-            return ev;
-        if (str_eq(ev->type, "Driver Failure") || str_eq(ev->type, "Setup Failure"))
-            return ev;
-    }
-    return NULL;
-}
-
-/* Prints the first crash of an allocation. *begun: it needs no further look. */
+/* Prints how the tasks of an allocation ended badly. *begun: it needs no further look. */
 static bool
 look_at(struct monitor *m, const struct alloc_list_stub *a, bool *begun)
 {
+    bool told = false;
+    struct death d;
     *begun = !str_eq(a->client_status, ALLOC_PENDING);
     for (size_t i = 0; i < a->task_states.n; i++) {
-        const struct task_event *ev = crash(a->task_states.v[i].v);
-        if (!ev)
+        if (!death_of(a->task_states.v[i].k, a->task_states.v[i].v, true, &d))
             continue;
-        line(m, STEP, "Allocation \"%s\" does not stay up: task \"%s\": %s: %s",
-             fmt_id(m->c, a->id, m->verbose), a->task_states.v[i].k, ev->type,
-             str_or(ev->display_message, str_or(ev->message, "no message")));
-        return true;
+        line(m, STEP, "%s", death_line(m->c, a->id, &d, m->verbose));
+        death_more(m->c, a->id, &d, STEP STEP);
+        told = true;
     }
-    return false;
+    return told;
 }
 
 /* A look at what a finished evaluation has placed: RUN_LOOK_MS until it begins, then RUN_UP_MS. 2 when a
@@ -332,16 +320,19 @@ look(struct monitor *m, const char *eval_id)
         char *target = api_target(c, "/v1/evaluation/%/allocations", eval_id, "index",
                                   index ? fmt_u64(c, index) : NULL, "wait",
                                   mem_printf(c, "%dms", RUN_UP_MS), NULL);
-        size_t waiting = 0, crashed = 0;
+        size_t waiting = 0, crashed = 0, done = 0;
         if (api_list(c, target, &type_alloc_list_stub, &l, &meta, &e))
             return 0;
         for (size_t i = 0; i < l.n; i++) {
-            bool begun;
-            crashed += look_at(m, l.v[i], &begun);
+            bool begun = true;
+            crashed += crashed < DEATHS_MAX && look_at(m, l.v[i], &begun);
             waiting += !begun;
+            done += str_eq(l.v[i]->client_status, ALLOC_COMPLETE);
         }
         if (crashed)
             return 2;
+        if (done == l.n)
+            return 0;
         index = meta.index;
         if (!waiting && !up) {
             up = true;
@@ -353,7 +344,7 @@ look(struct monitor *m, const char *eval_id)
 }
 
 int
-monitor_run(struct cmd *c, const char *eval_id, bool stays, bool verbose)
+monitor_run(struct cmd *c, const char *eval_id, bool verbose)
 {
     struct monitor *m = mem_new(c, struct monitor);
     m->c = c;
@@ -361,5 +352,5 @@ monitor_run(struct cmd *c, const char *eval_id, bool stays, bool verbose)
     int code = watch_evals(m, eval_id);
     if (m->deployment)
         return watch_deployment(m, code);
-    return code || !stays ? code : look(m, eval_id);
+    return code ? code : look(m, eval_id);
 }

@@ -11,9 +11,9 @@
 /* Exit code: 0 done, 1 an error, a failed evaluation or a deployment of it that does not succeed, 2 not
  * everything was placed. */
 int monitor_eval(struct cmd *c, const char *eval_id, bool verbose);
-/* The same of a job that was submitted. Without a deployment, and if it `stays`, a look whether it does: 2
- * when a task of it has crashed by then, which is said. */
-int monitor_run(struct cmd *c, const char *eval_id, bool stays, bool verbose);
+/* The same of a job that was submitted. Without a deployment, a look at what was placed: 2 when a
+ * task of it has crashed by then, which is said. */
+int monitor_run(struct cmd *c, const char *eval_id, bool verbose);
 /* The lines that explain a failed placement, each with `prefix`. */
 void monitor_print_metrics(struct cmd *c, const struct alloc_metric *m, bool scores,
                            const char *prefix);

@@ -5,7 +5,6 @@
 #include "api/terms.h"
 #include "cli/alloc/alloc.h"
 #include "cli/api.h"
-#include "cli/explain.h"
 #include "cli/format.h"
 #include "cli/monitor.h"
 #include "cli/views.h"
@@ -102,9 +101,8 @@ alloc_task(struct cmd *c, const struct allocation *a, const char *name)
 
 /* --- head --- */
 
-/* When a failed allocation is placed again, while that lies ahead; NULL otherwise. */
-static const char *
-reschedule_time(struct cmd *c, const struct allocation *a)
+const char *
+alloc_next_place(struct cmd *c, const struct allocation *a)
 {
     void *ret = NULL;
     struct err e = ERR_INIT;
@@ -192,7 +190,7 @@ print_head(struct cmd *c, const struct allocation *a, bool verbose)
         table_row(&t, "Replacement Of", fmt_id(c, a->previous_allocation, verbose));
     if (!str_empty(a->next_allocation))
         table_row(&t, "Replacement Alloc ID", fmt_id(c, a->next_allocation, verbose));
-    const char *when = reschedule_time(c, a);
+    const char *when = alloc_next_place(c, a);
     if (when)
         table_row(&t, "Reschedule Eligibility", when);
     if (verbose && a->metrics)
@@ -290,33 +288,4 @@ cmd_alloc_status(struct cmd *c)
         monitor_print_metrics(c, a->metrics, true, "");
     }
     return 0;
-}
-
-int
-cmd_alloc_why(struct cmd *c)
-{
-    struct explain_opts o = {.group = NULL};
-    const struct opt opts[] = {
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Name all nodes, with full ids."}, {0}};
-    int rc;
-
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
-        return rc;
-    const struct allocation *a = alloc_find(c, c->args[0]);
-    if (a == NULL)
-        return 1;
-    cmd_say(c, "Allocation \"%s\" of job \"%s\" is %s on node \"%s\"%s%s", fmt_id(c, a->id, o.verbose),
-            a->job_id, a->client_status, a->node_name, str_empty(a->desired_description) ? "" : ": ",
-            str_or(a->desired_description, ""));
-    if (a->metrics != NULL) {
-        cmd_say(c, "\nPlaced %s; of %lld nodes %lld were filtered and %lld exhausted:",
-                fmt_ago(c, a->create_time), (long long)a->metrics->nodes_evaluated,
-                (long long)a->metrics->nodes_filtered, (long long)a->metrics->nodes_exhausted);
-        monitor_print_metrics(c, a->metrics, true, "  ");
-    }
-    fputc('\n', c->out);
-    o.group = a->task_group;
-    if (!str_empty(a->namespace))
-        c->namespace = a->namespace;
-    return explain_job(c, a->job_id, &o);
 }

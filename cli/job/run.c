@@ -90,8 +90,7 @@ submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
         cmd_say(c, "Job registration successful\nEvaluation ID: %s", r->eval_id);
         return 0;
     }
-    bool stays = str_eq(str_or(f->job->type, JOB_SERVICE), JOB_SERVICE);
-    return monitor_run(c, r->eval_id, stays, o->verbose);
+    return monitor_run(c, r->eval_id, o->verbose);
 }
 
 int

@@ -6,6 +6,7 @@
 
 #include "api/terms.h"
 #include "cli/api.h"
+#include "cli/death.h"
 #include "cli/deployments.h"
 #include "cli/format.h"
 #include "cli/job/job.h"
@@ -338,12 +339,14 @@ show_job(struct cmd *c, const struct status_opts *o, struct job_list_stub *stub)
     if (latest) {
         cmd_heading(c, "Latest Deployment");
         deployments_show(c, latest, o->verbose, true);
+        deployments_waits(c, latest);
     }
     cmd_heading(c, "Allocations");
     if (allocs.n == 0)
         cmd_say(c, "No allocations placed");
     else
         view_allocs(c, &allocs, o->verbose);
+    (void)death_report(c, &allocs, NULL, "Failures", o->verbose);
     return 0;
 }
 

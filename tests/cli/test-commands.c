@@ -256,7 +256,7 @@ START_TEST(run_tells_failed_placement)
 }
 END_TEST
 
-/* A service that ends at once is told, not called complete. */
+/* What ends at once is told, with what it wrote, whatever the job's type. */
 START_TEST(run_tells_a_crash_at_once)
 {
     char line[128];
@@ -267,15 +267,68 @@ START_TEST(run_tells_a_crash_at_once)
         {"GET /v1/evaluation/" EVAL_ID "/allocations", 200,
          "[{\"ID\":\"" ALLOC_ID "\",\"ClientStatus\":\"pending\","
          "\"TaskStates\":{\"t\":{\"State\":\"pending\","
-         "\"Events\":[{\"Type\":\"Started\"},{\"Type\":\"Terminated\",\"ExitCode\":1,\"DisplayMessage\":"
+         "\"Events\":[{\"Type\":\"Started\"},{\"Type\":\"Terminated\",\"ExitCode\":1,"
+         "\"DisplayMessage\":"
          "\"Exit Code: 1\"},{\"Type\":\"Restarting\"}]}}}]"},
         {"GET /v1/evaluation/" EVAL_ID, 200,
          "{\"ID\":\"" EVAL_ID "\",\"JobID\":\"web\",\"Status\":\"complete\"}"},
+        {"GET /v1/client/fs/logs/" ALLOC_ID "?task=t&type=stderr", 200, "no config\n"},
         {NULL, 0, NULL}});
-    ck_assert_int_eq(fake_run(line), 2);
-    ck_assert_ptr_nonnull(strstr(fake_out(), "Allocation \"bbbbbbbb\" does not stay up: task \"t\": "
-                                             "Terminated: Exit Code: 1\n"));
+    for (int batch = 0; batch < 2; batch++) {
+        ck_assert_int_eq(fake_run(line), 2);
+        ck_assert_ptr_nonnull(strstr(fake_out(),
+                                     "Allocation \"bbbbbbbb\" does not stay up: task \"t\": "
+                                     "Terminated: Exit Code: 1\n"
+                                     "        the last lines of its stderr:\n"
+                                     "          no config\n"
+                                     "        Restarting: no message\n"
+                                     "        more: paddock alloc why bbbbbbbb\n"));
+        FILE *f = fopen(path, "we");
+        ck_assert_ptr_nonnull(f);
+        fputs("job \"web\" {\n  type = \"batch\"\n  group \"a\" {\n    task \"t\" {\n      driver "
+              "= \"exec\"\n"
+              "      config {\n        command = \"/bin/false\"\n      }\n    }\n  }\n}\n",
+              f);
+        fclose(f);
+    }
     unlink(path);
+}
+END_TEST
+
+/* Of what it died, what comes next, and where its job can be. */
+START_TEST(alloc_why_tells_death_and_placement)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/allocations?prefix=bbbbbbbb", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/allocation/" ALLOC_ID, 200,
+         "{\"ID\":\"" ALLOC_ID
+         "\",\"JobID\":\"web\",\"TaskGroup\":\"a\",\"ClientStatus\":\"failed\",\"NodeName\":"
+         "\"vm\",\"FollowupEvalID\":\"ffff\",\"Job\":{\"TaskGroups\":[{\"Name\":\"a\",\"Tasks\":[{"
+         "\"Name\":\"t\","
+         "\"RestartPolicy\":{\"Attempts\":3,\"Interval\":600000000000,\"Mode\":\"fail\"}}]}]},"
+         "\"TaskStates\":{\"t\":{\"State\":\"pending\",\"Restarts\":1,\"Events\":["
+         "{\"Type\":\"Started\"},{\"Type\":\"Denied System Call\",\"DisplayMessage\":\"Denied "
+         "system calls: "
+         "mount\"},{\"Type\":\"Terminated\",\"Time\":1795262395000000000,\"Signal\":9,"
+         "\"DisplayMessage\":"
+         "\"OOM Killed\"},"
+         "{\"Type\":\"Restarting\",\"Time\":1795262395000000000,\"DisplayMessage\":\"Task "
+         "restarting\"}]}}}"},
+        {"GET /v1/client/fs/logs/" ALLOC_ID "?task=t&type=stdout", 200, "hello\n"},
+        {"GET /v1/evaluation/ffff", 200,
+         "{\"ID\":\"ffff\",\"WaitUntil\":\"2026-11-21T12:00:25Z\"}"},
+        {"GET /v1/job/web/explain", 200, "{\"Groups\":[{\"Name\":\"a\",\"Nodes\":1}]}"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("alloc why bbbbbbbb"), 0);
+    static const char want[] = "\nTask \"t\" is pending, 1 restart\n"
+                               "  Denied System Call: Denied system calls: mount\n"
+                               "  Terminated, 5s ago: OOM Killed\n"
+                               "  the last lines of its stdout:\n    hello\n"
+                               "  Restarting, 5s ago: Task restarting\n"
+                               "  restarts left: 2 of 3 in 10m0s, then the allocation fails\n"
+                               "\nIt is placed anew 25s from now\n";
+    ck_assert_msg(strstr(fake_out(), want) != NULL, "%s%s", fake_out(), fake_err());
+    ck_assert_ptr_nonnull(strstr(fake_out(), "Task Group \"a\": one more allocation on"));
 }
 END_TEST
 
@@ -705,10 +758,9 @@ START_TEST(status_finds_the_kind)
 END_TEST
 
 TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage,
-           commands_of_nomad_that_are_not_here, dispatch, run_monitors,
-           run_tells_failed_placement, run_tells_a_crash_at_once, run_of_a_job_that_changed,
-           run_without_submitting, garbage_as_a_job_file, plan, plan_of_a_new_job,
-           init_writes_once, alloc_status, alloc_status_in_the_order_of_starting, alloc_exec,
-           the_escape_character, nodes_and_servers,
-           node_status_of_one, node_drain, node_drain_that_is_disabled, node_meta,
-           status_finds_the_kind)
+           commands_of_nomad_that_are_not_here, dispatch, run_monitors, run_tells_failed_placement,
+           run_tells_a_crash_at_once, alloc_why_tells_death_and_placement,
+           run_of_a_job_that_changed, run_without_submitting, garbage_as_a_job_file, plan,
+           plan_of_a_new_job, init_writes_once, alloc_status, alloc_status_in_the_order_of_starting,
+           alloc_exec, the_escape_character, nodes_and_servers, node_status_of_one, node_drain,
+           node_drain_that_is_disabled, node_meta, status_finds_the_kind)

@@ -51,13 +51,16 @@ START_TEST(lists_and_finds)
     check_out("deployment list -t {{range.}}{{.JobVersion}}{{end}}", 0, "21\n");
     check_out("deployment status " D1, 0,
               SHOWN("eeeeeeee", "1", "successful", "Deployment completed successfully"));
-    check_out("deployment status eeeeeeff1", 0, /* an odd digit is no part of it */
-              "ID          = eeeeeeff\nJob ID      = web\nJob Version = 2\nStatus      = running\n"
-              "Description = Deployment is running but requires manual promotion\n\nDeployed\n"
-              "Task Group  Auto Revert  Promoted  Desired  Canaries  Placed  Healthy  Unhealthy  "
-              "Progress Deadline\n"
-              "a           true         false     3        1         2       1        1          "
-              "2026-11-21T12:01:00Z\n");
+    check_out(
+        "deployment status eeeeeeff1", 0, /* an odd digit is no part of it */
+        "ID          = eeeeeeff\nJob ID      = web\nJob Version = 2\nStatus      = running\n"
+        "Description = Deployment is running but requires manual promotion\n\nDeployed\n"
+        "Task Group  Auto Revert  Promoted  Desired  Canaries  Placed  Healthy  Unhealthy  "
+        "Progress Deadline\n"
+        "a           true         false     3        1         2       1        1          "
+        "2026-11-21T12:01:00Z\n\n"
+        "It waits for promotion. To go on: paddock job promote web; to end it: paddock deployment "
+        "fail eeeeeeff\n");
     check_err("deployment status eeee", 1, "Prefix matched multiple deployments\n\n" TWO);
     check_err("deployment status abc", 1,
               "Error retrieving deployment: Deployment ID \"ab\" matched no deployments\n");
@@ -148,6 +151,96 @@ START_TEST(is_followed)
 }
 END_TEST
 
+START_TEST(what_waits_says_which_command_ends_it)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/deployment/" D1, 200, D(D1, "1", "paused", "Deployment is paused", "")},
+        {"GET /v1/deployment/" D2, 200, D(D2, "2", "running", "Deployment is running", "")},
+        {"GET /v1/job/web/evaluations", 200, "[{\"ID\":\"x\",\"Status\":\"blocked\"}]"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("deployment status " D1), 0);
+    ck_assert_ptr_nonnull(
+        strstr(fake_out(), "\nIt is paused. To go on: paddock deployment resume eeeeeeee\n"));
+    ck_assert_int_eq(fake_run("deployment status " D2), 0);
+    ck_assert_ptr_nonnull(strstr(fake_out(),
+                                 "\nIt waits for capacity; whoever watches it may leave (Ctrl-C). "
+                                 "Why: paddock job explain web\n"));
+}
+END_TEST
+
+/* Of a task that was told to end nothing is told; of one that runs again only who watches hears. */
+START_TEST(why_tasks_do_not_come_up)
+{
+#define STATE(id, desired, state, events)                                                          \
+    "{\"ID\":\"" id "\",\"DesiredStatus\":\"" desired                                              \
+    "\",\"ClientStatus\":\"pending\",\"TaskStates\":{"                                             \
+    "\"t\":{\"State\":\"" state "\",\"Events\":[" events "]}}}"
+#define CRASH                                                                                      \
+    "{\"Type\":\"Started\"},{\"Type\":\"Terminated\",\"ExitCode\":7,\"DisplayMessage\":\"Exit "    \
+    "Code: 7\"},"                                                                                  \
+    "{\"Type\":\"Restarting\",\"DisplayMessage\":\"Task restarting in 15s\"}"
+    const char *allocs =
+        "[" STATE("bbbbbbbb-1", "run", "pending", CRASH) "," STATE(
+            "cccccccc-1", "stop", "dead",
+            CRASH) "," STATE("dddddddd-1", "run", "running",
+                             CRASH
+                             ",{\"Type\":\"Started\"}") "," STATE("eeeeeeee-1", "run", "dead",
+                                                                  "{\"Type\":\"Killing\"},{"
+                                                                  "\"Type\":\"Terminated\","
+                                                                  "\"Signal\":9}") "," STATE("fffff"
+                                                                                             "fff-"
+                                                                                             "1",
+                                                                                             "run",
+                                                                                             "dead",
+                                                                                             "{\"Ty"
+                                                                                             "pe\":"
+                                                                                             "\"Dri"
+                                                                                             "ver "
+                                                                                             "Failu"
+                                                                                             "re\","
+                                                                                             "\"Dis"
+                                                                                             "playM"
+                                                                                             "essag"
+                                                                                             "e\":"
+                                                                                             "\"no "
+                                                                                             "such "
+                                                                                             "file"
+                                                                                             "\"}") "]";
+    fake_answers((const struct answer[]){
+        {"GET /v1/deployment/allocations/" D2, 200, allocs},
+        {"GET /v1/client/fs/logs/bbbbbbbb-1?task=t&type=stderr", 200,
+         "one\n2\n3\n4\n5\n\033[1msix"},
+        {"GET /v1/deployment/" D2, 200, D(D2, "2", "running", "Deployment is running", "")},
+        FIND_JOB,
+        {"GET /v1/job/web/evaluations", 200, "[]"},
+        {"GET /v1/job/web/allocations", 200, allocs},
+        {"GET /v1/job/web/summary", 200, "{}"},
+        {"GET /v1/job/web/deployment", 200, "null"},
+        {"GET /v1/job/web", 200, "{\"ID\":\"web\"}"},
+        {NULL, 0, NULL}});
+    static const char told[] =
+        "\nFailures\n"
+        "Allocation \"bbbbbbbb\" does not stay up: task \"t\": Terminated: Exit Code: 7\n"
+        "  the last lines of its stderr:\n"
+        "    2\n    3\n    4\n    5\n    ?[1msix\n"
+        "  Restarting: Task restarting in 15s\n"
+        "  more: paddock alloc why bbbbbbbb\n";
+    static const char missing[] =
+        "Allocation \"ffffffff\" does not stay up: task \"t\": Driver Failure: no such "
+        "file\n  more: paddock alloc why ffffffff\n";
+    static const char again[] = "Allocation \"dddddddd\" does not stay up";
+    static const char *const commands_of[] = {"deployment status " D2, "job status web"};
+    for (size_t i = 0; i < ARRAY_LEN(commands_of); i++) {
+        ck_assert_int_eq(fake_run(commands_of[i]), 0);
+        ck_assert_msg(strstr(fake_out(), told) != NULL, "%s", fake_out());
+        ck_assert_ptr_nonnull(strstr(fake_out(), missing));
+        ck_assert_int_eq(strstr(fake_out(), again) != NULL, i == 0);
+        ck_assert_ptr_null(strstr(fake_out(), "Allocation \"cccccccc\""));
+        ck_assert_ptr_null(strstr(fake_out(), "Allocation \"eeeeeeee\""));
+    }
+}
+END_TEST
+
 START_TEST(is_part_of_the_job)
 {
     fake_answers((const struct answer[]){FIND_JOB,
@@ -185,5 +278,6 @@ START_TEST(checks_of_an_allocation)
 }
 END_TEST
 
-TEST_SUITE("deployments", lists_and_finds, changes, is_followed, is_part_of_the_job,
+TEST_SUITE("deployments", lists_and_finds, changes, is_followed,
+           what_waits_says_which_command_ends_it, why_tasks_do_not_come_up, is_part_of_the_job,
            checks_of_an_allocation)
