@@ -46,6 +46,26 @@ children_id_max(const struct job *j)
     return j->periodic != NULL ? max - strlen(PERIODIC_INFIX) - DIGITS : max;
 }
 
+int
+children_may_become(const struct job *old, const struct job *job, struct err *e)
+{
+    if (old == NULL)
+        return 0;
+    if (!old->stop && !str_eq(old->type, job->type))
+        return err_set(e, -ERR_INVALID, "cannot update job type from \"%s\" to \"%s\"; stop and purge the "
+                                        "job first",
+                       str_or(old->type, ""), str_or(job->type, ""));
+    if (old->periodic != NULL && job->periodic == NULL)
+        return err_set(e, -ERR_INTERNAL, "cannot update periodic job to being non-periodic");
+    if (old->periodic == NULL && job->periodic != NULL)
+        return err_set(e, -ERR_INTERNAL, "cannot update non-periodic job to being periodic");
+    if (job_parameterized(old) && !job_parameterized(job))
+        return err_set(e, -ERR_INTERNAL, "cannot update parameterized job to being non-parameterized");
+    if (!job_parameterized(old) && job_parameterized(job))
+        return err_set(e, -ERR_INTERNAL, "cannot update non-parameterized job to being parameterized");
+    return 0;
+}
+
 static bool
 runs_to_an_end(const struct job *j)
 {

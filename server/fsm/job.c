@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "api/children.h"
 #include "server/fsm/fsm_int.h"
 
 static int
@@ -117,6 +118,8 @@ apply_job_register(struct apply *a, const struct intent_job_register *in)
         return apply_refuse(a, -ERR_INVALID, "register a job: it has no ID or namespace");
     struct job *old = state_job(a->t, a->ctx, in->job->namespace, in->job->id);
     int rc = check_index(a, in, old);
+    if (rc == 0)
+        rc = children_may_become(old, in->job, &a->res->err);
     if (rc < 0)
         return rc;
     apply_touch_job(a, in->job->namespace, in->job->id);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/canonical.h"
+#include "api/children.h"
 #include "api/cron.h"
 #include "api/jobdiff.h"
 #include "api/terms.h"
@@ -60,21 +61,6 @@ check_time_zone(const void *ctx, const struct job *job, struct str_list *errors)
                                           job->periodic->time_zone, e.text));
 }
 
-/* What may not become of a job that is there. */
-static const char *
-refuse_change(const struct job *old, const struct job *job)
-{
-    if (old->periodic != NULL && job->periodic == NULL)
-        return "cannot update periodic job to being non-periodic";
-    if (old->periodic == NULL && job->periodic != NULL)
-        return "cannot update non-periodic job to being periodic";
-    if (job_parameterized(old) && !job_parameterized(job))
-        return "cannot update parameterized job to being non-parameterized";
-    if (!job_parameterized(old) && job_parameterized(job))
-        return "cannot update non-parameterized job to being parameterized";
-    return NULL;
-}
-
 /* What only a server says of a job. Stop is the client's as well: such a job is registered stopped. */
 static void
 drop_server_fields(struct job *j)
@@ -120,13 +106,12 @@ admit(struct rpc_call *call, const struct job_register_request *req, struct stat
     void *ctx = rpc_call_ctx(call);
     const struct scheduler_configuration *cfg = state_scheduler_config(t, ctx);
     struct job_limits limits = {.memory_oversubscription = cfg->memory_oversubscription_enabled};
-    const char *ns = rpc_call_envelope(call)->namespace; /* none: that of the job */
     struct err e = ERR_INIT;
 
     *a = (struct admitted){.cfg = cfg, .unsupported = ERR_INIT};
     a->job = codec_clone(ctx, &type_job, req->job);
     drop_server_fields(a->job);
-    a->job->namespace = str_or(ns, str_or(a->job->namespace, NS_DEFAULT));
+    a->job->namespace = call_ns(call);
     job_canonicalize(ctx, a->job);
     job_imply_constraints(ctx, a->job);
     if (!str_eq(a->job->namespace, NS_DEFAULT))
@@ -155,6 +140,11 @@ admit_or_fail(struct rpc_call *call, const struct job_register_request *req,
 
     if (req->job == NULL || str_empty(req->job->id)) {
         rpc_failf(call, -ERR_INVALID, "Missing job ID for registration");
+        return false;
+    }
+    if (!str_eq(str_or(req->job->namespace, call_ns(call)), call_ns(call))) {
+        rpc_failf(call, -ERR_INVALID, "the job is of namespace \"%.64s\", the call of \"%.64s\"",
+                  req->job->namespace, call_ns(call));
         return false;
     }
     admit(call, req, t, a);
@@ -254,6 +244,7 @@ call_job_register(void *arg, struct rpc_call *call, const void *p)
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
     struct admitted a;
+    struct err e = ERR_INIT;
 
     struct state_txn *t = state_read_begin(server_state(s), ctx);
     bool ok = admit_or_fail(call, req, t, &a);
@@ -271,15 +262,8 @@ call_job_register(void *arg, struct rpc_call *call, const void *p)
                                         "scheduler configuration");
         return;
     }
-    if (old != NULL && !old->stop && !str_eq(old->type, a.job->type)) {
-        rpc_failf(call, -ERR_INVALID, "cannot update job type from \"%s\" to \"%s\"; stop and purge "
-                                      "the job first",
-                  old->type, a.job->type);
-        return;
-    }
-    const char *change = old != NULL ? refuse_change(old, a.job) : NULL;
-    if (change != NULL) {
-        rpc_failf(call, -ERR_INTERNAL, "%s", change);
+    if (children_may_become(old, a.job, &e) < 0) { /* early: it is decided when the entry is applied */
+        rpc_fail(call, &e);
         return;
     }
     if (req->eval_priority < 0 || req->eval_priority > 100) {

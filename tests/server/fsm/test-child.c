@@ -197,5 +197,28 @@ START_TEST(a_dispatch_makes_a_child)
 }
 END_TEST
 
-TEST_SUITE("child", a_time_is_launched_once, what_runs_prohibits_the_next,
+/* Two registrations that were admitted on the same snapshot: what is decided is decided here. */
+START_TEST(a_job_stays_what_it_is)
+{
+    struct fx *f = fx_new();
+    struct job *service = make_job(f, "cron", 1), *plain = make_job(f, "cron", 1);
+
+    put_job(f, periodic(f, false), NULL);
+    plain->type = periodic(f, false)->type;
+    struct fsm_result *r = put_job(f, plain, NULL);
+    ck_assert_int_eq(r->err.code, -ERR_INTERNAL);
+    ck_assert_str_eq(r->err.text, "cannot update periodic job to being non-periodic");
+    service->type = "sysbatch";
+    ck_assert_int_eq(put_job(f, service, NULL)->err.code, -ERR_INVALID);
+    ck_assert_ptr_nonnull(get_job(f, "cron")->periodic);
+    ck_assert_uint_eq(get_job(f, "cron")->version, 0);
+    struct job *par = make_job(f, "plain", 1);
+    put_job(f, make_job(f, "plain", 1), NULL);
+    par->parameterized_job = type_new(par, &type_parameterized_job_config);
+    ck_assert_int_eq(put_job(f, par, NULL)->err.code, -ERR_INTERNAL);
+    fx_free(f);
+}
+END_TEST
+
+TEST_SUITE("child", a_job_stays_what_it_is, a_time_is_launched_once, what_runs_prohibits_the_next,
            a_stopped_job_is_not_launched_and_its_children_live, a_dispatch_makes_a_child)

@@ -523,7 +523,24 @@ START_TEST(a_call_for_others_is_refused_before_its_method)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("reads", 60, a_call_for_others_is_refused_before_its_method,
+/* What the caller may do is asked of one namespace, and that is the one in which it is done. */
+START_TEST(a_job_is_of_the_namespace_of_its_call)
+{
+    struct world *w = world_open(tmp_dir());
+    struct job *j = the_job(w, "elsewhere", 0);
+    struct job_register_request req = {.job = j};
+    struct rpc_envelope env = {.namespace = "mine"};
+    j->namespace = "theirs";
+    ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &req));
+    ck_assert_str_eq(w->err.text, "the job is of namespace \"theirs\", the call of \"default\"");
+    ck_assert_ptr_null(call_with(w, RPC_JOB_PLAN, &req, &env));
+    ck_assert_str_eq(w->err.text, "the job is of namespace \"theirs\", the call of \"mine\"");
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("reads", 60, a_job_is_of_the_namespace_of_its_call,
+                   a_call_for_others_is_refused_before_its_method,
                    allocations_are_sent_in_parts, deletions_wake_and_move_the_index,
                    a_purge_wakes_lists_of_its_prefix_only,
                    evaluations_of_a_job_wake_for_that_job_only, indexes_and_pages,
