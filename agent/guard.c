@@ -2,12 +2,16 @@
 #include "agent/guard.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "common/str.h"
 
-enum { NAME_SIZE = 256 }; /* of a host name (RFC 1035, 2.3.4) and its NUL */
+enum {
+    NAME_SIZE = 256,           /* of a host name (RFC 1035, 2.3.4) and its NUL */
+    HOST_SIZE = NAME_SIZE + 8, /* with brackets and a port */
+};
 
 /* The name in "name", "name:port" or "[address]:port", without the dot that may end it. False: it is
  * none. */
@@ -54,11 +58,25 @@ listed(const struct str_list *l, const char *name)
     return false;
 }
 
+/* Whom the request is for: of an absolute target its authority, whatever its Host is (RFC 9112, 3.2.2). One
+ * that is too long is nobody's name. */
+static const char *
+host_of(const struct http_req *req, char room[HOST_SIZE])
+{
+    const char *at = req->target + strlen("http://");
+
+    if (strncasecmp(req->target, "http://", strlen("http://")) != 0)
+        return http_header(req, "host");
+    size_t n = strcspn(at, "/?#");
+    snprintf(room, HOST_SIZE, "%.*s", n < HOST_SIZE ? (int)n : 1, n < HOST_SIZE ? at : "?");
+    return room;
+}
+
 bool
 guard_host(const struct guard *g, struct http_req *req)
 {
-    const char *host = http_header(req, "host");
-    char name[NAME_SIZE];
+    char name[NAME_SIZE], room[HOST_SIZE];
+    const char *host = host_of(req, room);
 
     /* no browser speaks HTTP/1.0 without Host, or over a unix socket */
     if (!host || strcmp(req->peer, "unix") == 0)
@@ -75,8 +93,8 @@ guard_host(const struct guard *g, struct http_req *req)
 static bool
 origin_ours(const struct guard *g, const struct http_req *req, const char *origin)
 {
-    const char *host = http_header(req, "host"), *at = strstr(origin, "://");
-    char name[NAME_SIZE];
+    char name[NAME_SIZE], room[HOST_SIZE];
+    const char *host = host_of(req, room), *at = strstr(origin, "://");
 
     if (!at)
         return false; /* "null": a sandboxed page, a file */

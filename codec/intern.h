@@ -125,6 +125,7 @@ struct arena {
     size_t left;
     size_t block;
     struct budget *budget; /* NULL: not limited */
+    size_t allowed;        /* what was left of it at first */
 };
 
 /* The root of what a decoder makes, with `guess` bytes set aside for its parts. Zeroed. */

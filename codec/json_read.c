@@ -422,6 +422,7 @@ reader_init(struct json_reader *r, const char *s, size_t n, struct budget *b, st
     r->end = s + n;
     r->d.e = e;
     r->d.a.budget = b;
+    r->d.a.allowed = b ? b->left : 0;
     r->d.a.block = n / 2 < 4096 ? n / 2 : 4096;
 }
 

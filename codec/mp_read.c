@@ -37,7 +37,12 @@ mp_fail(struct reader *r, const uint8_t *at, const char *fmt, ...)
 static int
 no_memory(struct reader *r)
 {
-    return fail_with(r, -ERR_LIMIT, r->p, "the message needs more memory than one may take");
+    char text[200];
+    snprintf(text, sizeof(text),
+             "the message needs more memory than one may take: %zu KiB for %zu bytes; it has too many small "
+             "objects",
+             r->d.a.allowed >> 10, (size_t)(r->end - r->s));
+    return fail_with(r, -ERR_LIMIT, r->p, text);
 }
 
 int
@@ -578,6 +583,7 @@ decode(struct reader *r, const void *ctx, size_t n, struct budget *b, void **ret
     struct token tok;
     r->end = r->s + n;
     r->d.a.budget = b;
+    r->d.a.allowed = b ? b->left : 0;
     r->d.a.block = n < 4096 ? n : 4096;
     void *obj = arena_root(&r->d.a, ctx, t, n * 8);
     if (!obj)

@@ -50,6 +50,7 @@ enum {
     RPC_INFLIGHT_MAX = 4096,             /* calls open on a connection */
     RPC_INFLIGHT_LOCAL_MAX = 65536,      /* calls open within the process */
     RPC_STREAMS_MAX = 256,               /* streams open each way on a connection */
+    RPC_LONG_STREAMS_MAX = 192,          /* logs and files read at once of one node; the rest is for exec */
     RPC_STREAMS_LOCAL_MAX = 8192,        /* streams open each way within the process */
     RPC_STREAM_WINDOW = 256 << 10,       /* bytes of a stream that its reader has not taken yet */
     RPC_STREAM_FRAME = 64 << 10,         /* bytes of a stream that are sent before another has its turn */

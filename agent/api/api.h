@@ -35,6 +35,7 @@ struct api {
     void *reload_arg;
     int64_t started_ns;
     unsigned parsing; /* job files, on worker threads */
+    unsigned reading; /* logs and files of other nodes (VERB_LONG) */
 };
 
 struct ask;
@@ -64,7 +65,8 @@ struct ask {
 
 enum { VERB_GET = 1, VERB_PUT = 2, VERB_POST = 4, VERB_DELETE = 8, VERB_WRITE = VERB_PUT | VERB_POST,
        VERB_ANY = 15, VERB_UNSAFE = 16, /* a GET changes something, or is no mere read */
-       VERB_HERE = 32 /* no server is asked, who would refuse what is meant for another region */ };
+       VERB_HERE = 32, /* no server is asked, who would refuse what is meant for another region */
+       VERB_LONG = 64  /* the answer lasts as long as its reader likes */ };
 
 struct route {
     unsigned verbs;

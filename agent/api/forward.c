@@ -22,7 +22,9 @@ ws_header(const char *name)
 struct forward {
     struct ask *ask; /* NULL: the asking client has gone and was answered */
     struct http_client *client;
+    struct api *api;
     bool started;
+    bool reads; /* counts among those that last as long as their reader likes */
     struct err err; /* why there is no way to the node */
 };
 
@@ -119,6 +121,7 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
     } else if (a) {
         http_reply(a->req, r->status, http_resp_header(r, "content-type"), r->body, r->body_len);
     }
+    f->api->reading -= f->reads;
     talloc_free(f);
     if (a) /* else on_gone is closing it */
         http_client_close(c);
@@ -175,7 +178,7 @@ static struct http_client *
 connect_node(struct forward *f, const char *node_id)
 {
     struct ask *a = f->ask;
-    struct client_http_request r = {.node_id = node_id, .peer = a->req->peer};
+    struct client_http_request r = {.node_id = node_id, .peer = a->req->peer, .long_ = f->reads};
     struct rpc_envelope env = {.region = a->env.region, .auth_token = a->env.auth_token};
     struct rpc_request q = {RPC_CLIENT_HTTP, &r, &env, API_CALL_MS};
 
@@ -192,8 +195,17 @@ forward_node(struct ask *a, const char *node_id)
         ask_fail(a, 404, "Unknown node \"%s\"", node_id);
         return;
     }
+    bool reads = (a->route->verbs & VERB_LONG) != 0;
+    if (reads && !a->api->server && a->api->reading >= RPC_LONG_STREAMS_MAX) {
+        ask_fail(a, 429, "%d logs and files are read through this agent: close some, or ask another",
+                 RPC_LONG_STREAMS_MAX);
+        return;
+    }
     struct forward *f = mem_new(NULL, struct forward);
     f->ask = a;
+    f->reads = reads;
+    a->api->reading += reads;
+    f->api = a->api;
     f->client = connect_node(f, node_id);
     a->user = f;
     a->gone = on_gone;

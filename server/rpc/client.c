@@ -4,10 +4,12 @@
  * server passes it on; the way to a node is the connection over which it last proved itself.
  */
 #include <string.h>
+#include <utlist.h>
 
 #include "common/hash.h"
 
 #include "common/mem.h"
+#include "net/limits.h"
 #include "net/splice.h"
 #include "server/rpc/endpoint_int.h"
 
@@ -17,7 +19,15 @@ struct way { /* of the link's memory, and gone with it */
     struct ways *ways;
     struct rpc_link *link;
     char *node_id;
+    struct relay *reads; /* those that last as long as their reader likes, */
+    unsigned n_reads;    /* of which there are so many */
     UT_hash_handle hh;
+};
+
+struct relay {
+    struct rpc_call *call; /* NULL: answered */
+    struct way *way;       /* among whose reads it is; NULL: of none */
+    struct relay *prev, *next;
 };
 
 struct ways {
@@ -41,6 +51,10 @@ way_find(struct server *s, const char *node_id)
 static int
 way_gone(struct way *w)
 {
+    struct relay *r;
+
+    DL_FOREACH(w->reads, r)
+        r->way = NULL;
     HASH_DEL(w->ways->by_node, w);
     return 0;
 }
@@ -63,10 +77,6 @@ way_note(struct server *s, struct rpc_call *call, const char *node_id)
 }
 
 /* --- passing on --- */
-
-struct relay {
-    struct rpc_call *call; /* NULL: answered */
-};
 
 static void
 relay_opened(void *arg, const struct err *e, const void *resp)
@@ -94,7 +104,13 @@ relay_cancelled(void *arg)
 static void
 relay_ended(void *arg)
 {
-    talloc_free(arg);
+    struct relay *r = arg;
+
+    if (r->way != NULL) {
+        DL_DELETE(r->way->reads, r);
+        r->way->n_reads--;
+    }
+    talloc_free(r);
 }
 
 void
@@ -116,10 +132,20 @@ call_client_http(void *arg, struct rpc_call *call, const void *p)
             rpc_failf(call, -ERR_NOT_FOUND, "Unknown node \"%.64s\"", id);
         return;
     }
+    if (req->long_ && w->n_reads >= RPC_LONG_STREAMS_MAX) {
+        rpc_failf(call, -ERR_BUSY, "%d logs and files of node \"%.64s\" are read: close some",
+                  RPC_LONG_STREAMS_MAX, id);
+        return;
+    }
     struct rpc_envelope env = *rpc_call_envelope(call);
     struct relay *r = mem_new(NULL, struct relay);
     env.hops++;
     r->call = call;
+    if (req->long_) {
+        r->way = w;
+        w->n_reads++;
+        DL_APPEND(w->reads, r);
+    }
     rpc_call_on_cancel(call, relay_cancelled, r);
     struct rpc_request q = {RPC_CLIENT_HTTP, req, &env, 0};
     splice(rpc_call_stream(call, NULL), rpc_link_open(w->link, &q, relay_opened, r), relay_ended, r);

@@ -33,27 +33,28 @@ row_get(struct state_txn *t, unsigned table, const struct key *k, struct slice *
     return rc == 0;
 }
 
-/* All of it, or what `lean` needs. */
+/* All of it, or what `lean` needs. The key is told of a row that cannot be read. */
 static void *
-row_open(struct state_txn *t, const void *ctx, unsigned table, struct slice row, struct lean *lean)
+row_open(struct state_txn *t, const void *ctx, unsigned table, struct row r, struct lean *lean)
 {
+    struct slice row = r.val;
     const struct type *type = table_rows[table].type;
     size_t head = row_head(table);
     struct err e = ERR_INIT;
     void *obj = NULL;
     if (row.n < head)
-        state_fatal(t->s, "the head of a row", -ERR_CORRUPT);
+        row_fatal(t->s, table, r.key, "its head is missing");
     const uint8_t *p = (const uint8_t *)row.p + head;
     size_t n = row.n - head;
     int rc = lean != NULL ? lean_open(ctx, lean, p, n, BUDGET(ROW_BUDGET), &obj, &e)
                           : mp_decode(ctx, type, p, n, BUDGET(ROW_BUDGET), &obj, &e);
     if (rc < 0)
-        state_fatal(t->s, type->name, e.code);
+        row_fatal(t->s, table, r.key, e.text);
     return obj;
 }
 
 void *
-row_decode(struct state_txn *t, const void *ctx, unsigned table, struct slice row)
+row_decode(struct state_txn *t, const void *ctx, unsigned table, struct row row)
 {
     return row_open(t, ctx, table, row, NULL);
 }
@@ -76,7 +77,7 @@ state_get_lean(struct state_txn *t, const void *ctx, enum state_table table, str
 {
     struct key k = key_from(table_rows[table].key, &key);
     struct slice v;
-    return row_get(t, table, &k, &v) ? row_open(t, ctx, table, v, lean) : NULL;
+    return row_get(t, table, &k, &v) ? row_open(t, ctx, table, (struct row){KEY_SLICE(k), v}, lean) : NULL;
 }
 
 size_t
@@ -408,17 +409,17 @@ row_id(const struct state_iter *it, const void *obj)
 }
 
 static bool
-next_row(struct state_iter *it, struct slice *ret)
+next_row(struct state_iter *it, struct row *ret)
 {
     while (it->scan != NULL && table_next(it->scan)) {
-        *ret = it->scan->val;
+        *ret = (struct row){it->scan->key, it->scan->val};
         if (it->by_index) {
-            struct slice id = it->scan->val;
-            int rc = table_get(it->t->t, it->t->s->t[it->table], id, ret);
+            ret->key = it->scan->val;
+            int rc = table_get(it->t->t, it->t->s->t[it->table], ret->key, &ret->val);
             if (rc < 0)
                 state_fatal(it->t->s, "a row that an index names", rc);
         }
-        if (it->live_only && (ret->n < ROW_HEAD || ((const uint8_t *)ret->p)[1] != 0))
+        if (it->live_only && (ret->val.n < ROW_HEAD || ((const uint8_t *)ret->val.p)[1] != 0))
             continue;
         return true;
     }
@@ -436,7 +437,7 @@ state_next(struct state_iter *it, const void *ctx)
 void *
 state_next_lean(struct state_iter *it, const void *ctx, struct lean *lean)
 {
-    struct slice row;
+    struct row row;
     bool versions = it->create_index != 0;
     while ((it->left > 0 || versions) && next_row(it, &row)) {
         void *obj = row_open(it->t, ctx, it->table, row, lean);

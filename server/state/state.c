@@ -43,6 +43,28 @@ state_fatal(const struct state *s, const char *what, int code)
     log_fatal_exit();
 }
 
+const char *
+row_name(struct slice key, char out[ROW_NAME])
+{
+    const char *p = key.p;
+    size_t n = 0;
+
+    for (; n < key.n && n + 1 < ROW_NAME; n++)
+        out[n] = p[n] >= ' ' && p[n] < 0x7f ? p[n] : ' ';
+    out[n] = '\0';
+    return out;
+}
+
+void
+row_fatal(const struct state *s, unsigned table, struct slice key, const char *why)
+{
+    char name[ROW_NAME];
+
+    log_error("state", "a row cannot be read", "table", table_rows[table].name, "key", row_name(key, name),
+              "error", why, NULL);
+    state_fatal(s, table_rows[table].name, -ERR_CORRUPT);
+}
+
 /* --- opening --- */
 
 #define MAP_SPARE ((size_t)1 << 30)

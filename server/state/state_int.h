@@ -111,7 +111,16 @@ void be64_put(void *p, uint64_t v);
 _Noreturn void state_fatal(const struct state *s, const char *what, int code);
 /* The row, or false when absent. */
 bool row_get(struct state_txn *t, unsigned table, const struct key *k, struct slice *ret);
-void *row_decode(struct state_txn *t, const void *ctx, unsigned table, struct slice row);
+struct row {
+    struct slice key, val;
+};
+void *row_decode(struct state_txn *t, const void *ctx, unsigned table, struct row row);
+/* A key as people may read it, cut. */
+enum { ROW_NAME = 80 };
+const char *row_name(struct slice key, char out[ROW_NAME]);
+/* The same as state_fatal(), of a row that cannot be decoded: none such is written (state_refused()), so the
+ * file is damaged, or of a release that did write it and whose log this one gets past. */
+_Noreturn void row_fatal(const struct state *s, unsigned table, struct slice key, const char *why);
 /* What stands before an object in the rows of the table: ROW_HEAD bytes or none. */
 static inline size_t
 row_head(unsigned table)

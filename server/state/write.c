@@ -116,15 +116,12 @@ static void
 refuse(struct state_txn *t, unsigned table, const struct key *k, const void *obj)
 {
     const struct table_row *r = &table_rows[table];
-    char name[80];
-    size_t n = 0;
+    char name[ROW_NAME];
 
-    for (; n < k->n && n + 1 < sizeof(name); n++)
-        name[n] = k->b[n] >= ' ' && k->b[n] < 0x7f ? (char)k->b[n] : ' ';
-    name[n] = '\0';
     if (codec_check(r->type, obj, &t->refused) == 0)
         err_set(&t->refused, -ERR_LIMIT, "larger, or nested deeper, than a row may be");
-    err_prefix(&t->refused, "%s \"%s\" cannot be stored", r->name, name);
+    err_prefix(&t->refused, "%s \"%s\" cannot be stored", r->name,
+               row_name(KEY_SLICE(*k), name));
 }
 
 /* The row as it will be read, in t->row. What may need much memory is decoded once: how much a small row
@@ -163,7 +160,7 @@ put(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const 
         return;
     }
     if (has_indexes(table) && row_get(t, table, &k, &v))
-        old = row_decode(t, NULL, table, v);
+        old = row_decode(t, NULL, table, (struct row){KEY_SLICE(k), v});
     reindex(t, table, &k, old, obj);
     put_raw(t, table, &k, SLICE(t->row.data, t->row.len));
     tell(t, index, table, obj, NULL);
@@ -186,7 +183,7 @@ state_del_row(struct state_txn *t, uint64_t index, enum state_table table, struc
     struct slice v;
     if (!row_get(t, table, &k, &v))
         return;
-    auto_mem void *old = row_decode(t, NULL, table, v);
+    auto_mem void *old = row_decode(t, NULL, table, (struct row){KEY_SLICE(k), v});
     uint64_t jmi = row_head(table) > 0 ? be64_get((const uint8_t *)v.p + 8) : 0;
     reindex(t, table, &k, old, NULL);
     del_raw(t, table, &k);
@@ -214,7 +211,7 @@ version_in_use(struct state_txn *t, const char *ns, const char *id, uint64_t jmi
 
 /* An old version that nobody has tagged; its source goes with it. */
 static bool
-version_goes(struct state_txn *t, uint64_t index, struct slice row)
+version_goes(struct state_txn *t, uint64_t index, struct row row)
 {
     auto_mem struct job *j = row_decode(t, NULL, STATE_JOB_VERSIONS, row);
 
@@ -235,7 +232,8 @@ state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, con
         if (n++ < keep || s->key.n < 8)
             continue;
         uint64_t jmi = ~be64_get((const uint8_t *)s->key.p + s->key.n - 8);
-        if (version_in_use(t, ns, id, jmi) || (keep > 0 && !version_goes(t, index, s->val)))
+        struct row row = {s->key, s->val};
+        if (version_in_use(t, ns, id, jmi) || (keep > 0 && !version_goes(t, index, row)))
             continue;
         int rc = table_scan_del(s);
         if (rc < 0)
@@ -264,7 +262,8 @@ version_left(struct state_txn *t, uint64_t index, const struct allocation *a, ui
     struct slice row;
     key_u64(&k, ~jmi);
     if (newer < keep || version_in_use(t, a->namespace, a->job_id, jmi) ||
-        !row_get(t, STATE_JOB_VERSIONS, &k, &row) || (keep > 0 && !version_goes(t, index, row)))
+        !row_get(t, STATE_JOB_VERSIONS, &k, &row) ||
+        (keep > 0 && !version_goes(t, index, (struct row){KEY_SLICE(k), row})))
         return;
     del_raw(t, STATE_JOB_VERSIONS, &k);
     changed(t, STATE_JOB_VERSIONS, index, state_key_job(a->namespace, a->job_id));

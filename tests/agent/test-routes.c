@@ -601,6 +601,10 @@ START_TEST(a_name_that_is_not_ours_is_refused)
     }
     for (size_t i = 0; i < ARRAY_LEN(good); i++)
         ck_assert_int_eq(browser("GET", "/v1/jobs", good[i], NULL, NULL), 200);
+    /* an absolute target says who is meant, whatever Host says */
+    ck_assert_int_eq(browser("GET", "http://evil.example/v1/jobs", "127.0.0.1:4646", NULL, NULL), 403);
+    ck_assert_int_eq(browser("GET", "HTTP://evil.example?/v1/jobs", "127.0.0.1:4646", NULL, NULL), 403);
+    ck_assert_int_eq(browser("GET", "http://127.0.0.1:4646/v1/jobs", "evil.example", NULL, NULL), 200);
     for (size_t i = 0; i < ARRAY_LEN(named); i++)
         ck_assert_int_eq(browser("GET", "/v1/jobs", named[i], NULL, NULL), 403);
     api.guard = (struct guard){.own = {(const char **)own, 1}, .hosts = {(const char **)hosts, 2}};
