@@ -57,20 +57,22 @@ enum field_type {
 enum field_shape { FS_ONE, FS_LIST, FS_MAP };
 
 enum {
-    F_OPT = 1 << 0,         /* scalar whose absence differs from zero; null in JSON */
-    F_OMIT = 1 << 1,        /* JSON: left out when empty */
-    F_ATTR = 1 << 2,        /* HCL attribute `hcl` */
-    F_BLOCK = 1 << 3,       /* HCL block `hcl`; a map may be an attribute as well */
-    F_LABEL = 1 << 4,       /* HCL: taken from the block's label */
-    F_KEY = 1 << 5,         /* identifies an element of a list (diff, map-by-label); implied by label */
-    F_SERVER = 1 << 6,      /* set by the server: ignored by equality of specs and by diff */
-    F_SECRET = 1 << 7,      /* never logged, diffed as <sensitive> */
-    F_INPLACE = 1 << 8,     /* a change updates the allocation in place; otherwise it replaces it */
-    F_LATER = 1 << 9,       /* known, no effect yet: must stay at its default (codec_check_later) */
-    F_REQUIRED = 1 << 10,   /* must be present in HCL */
+    F_OPT = 1 << 0,     /* scalar whose absence differs from zero; null in JSON */
+    F_OMIT = 1 << 1,    /* JSON: left out when empty */
+    F_ATTR = 1 << 2,    /* HCL attribute `hcl` */
+    F_BLOCK = 1 << 3,   /* HCL block `hcl`; a map may be an attribute as well */
+    F_LABEL = 1 << 4,   /* HCL: taken from the block's label */
+    F_KEY = 1 << 5,     /* identifies an element of a list (diff, map-by-label); implied by label */
+    F_SERVER = 1 << 6,  /* set by the server: ignored by equality of specs and by diff */
+    F_SECRET = 1 << 7,  /* never logged, diffed as <sensitive> */
+    F_INPLACE = 1 << 8, /* a change updates the allocation in place; otherwise it replaces it */
+    F_LATER = 1 << 9,   /* known, no effect yet: must stay at its default (codec_check_later) */
+    F_REQUIRED = 1 << 10, /* must be present in HCL */
     F_DEPRECATED = 1 << 11,
-    F_BOX = 1 << 12,        /* of a task: only a driver that isolates can give it (isolation_box) */
-    F_FULL = 1 << 13        /* JSON: {} or [] when empty, where another list or map is null */
+    F_BOX = 1 << 12,  /* of a task: only a driver that isolates can give it (isolation_box) */
+    F_FULL = 1 << 13, /* JSON: {} or [] when empty, where another list or map is null */
+    F_UNSAID =
+        1 << 14 /* Nomad's command line writes it otherwise when it was not said: JSON_UNSAID */
 };
 
 struct type;
@@ -100,10 +102,12 @@ struct type {
 };
 
 enum {
-    JSON_PRETTY = 1 << 0,       /* four-space indentation, as Nomad's ?pretty */
+    JSON_PRETTY = 1 << 0,         /* four-space indentation, as Nomad's ?pretty */
     JSON_REFUSE_UNKNOWN = 1 << 1, /* decode: unknown field is an error with a suggestion */
     JSON_NO_OMIT = 1 << 2,
-    JSON_HIDE_SECRETS = 1 << 3  /* F_SECRET fields are written empty */
+    JSON_HIDE_SECRETS = 1 << 3, /* F_SECRET fields are written empty */
+    JSON_UNSAID = 1 << 4 /* of empty F_UNSAID fields scalars are null and objects left out; F_OMIT
+                            ones are there */
 };
 
 /* Field by wire name, case-insensitively as Nomad's JSON; NULL when unknown. */

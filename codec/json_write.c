@@ -279,6 +279,21 @@ json_write_field(struct writer *w, const struct field *f, const void *p)
         PUT(w, "null");
 }
 
+/* One that is empty, in an object that says what was said (JSON_UNSAID). */
+static bool
+unsaid(const struct writer *w, const struct field *f, const void *p)
+{
+    return (w->flags & JSON_UNSAID) && (f->flags & F_UNSAID) && field_empty(f, p);
+}
+
+static bool
+left_out(const struct writer *w, const struct field *f, const void *p)
+{
+    if (unsaid(w, f, p))
+        return f->type == FT_STRUCT && !(f->flags & F_OMIT);
+    return (f->flags & F_OMIT) && !(w->flags & JSON_NO_OMIT) && field_empty(f, p);
+}
+
 static void
 write_object(struct writer *w, const struct type *t, const void *obj)
 {
@@ -291,10 +306,14 @@ write_object(struct writer *w, const struct type *t, const void *obj)
         return;
     for (size_t i = 0; i < t->n_fields; i++) {
         const struct field *f = &t->fields[i];
-        if ((f->flags & F_OMIT) && !(w->flags & JSON_NO_OMIT) && field_empty(f, field_ptr(f, obj)))
+        const void *p = field_ptr(f, obj);
+        if (left_out(w, f, p))
             continue;
         put_name(w, &any, f);
-        json_write_field(w, f, field_ptr(f, obj));
+        if (unsaid(w, f, p) && !(f->flags & F_OMIT))
+            PUT(w, "null");
+        else
+            json_write_field(w, f, p);
     }
     close_with(w, '}', any);
 }

@@ -31,9 +31,9 @@ print_job(struct cmd *c, const struct job *j)
 {
     auto_buf struct buf b = BUF_INIT(64 << 20);
     struct job_register_request req = {.job = (struct job *)(uintptr_t)j};
-    /* only what the request body of the API has */
+    /* only what the request body of the API has; Nomad takes "" for said, and refuses it */
     buf_puts(&b, "{\"Job\":");
-    json_encode(&b, &type_job, req.job, 0);
+    json_encode(&b, &type_job, req.job, JSON_UNSAID);
     buf_putc(&b, '}');
     struct value *v = NULL;
     struct err e = ERR_INIT;

@@ -367,6 +367,34 @@ START_TEST(run_without_submitting)
 }
 END_TEST
 
+/* A Nomad takes "" for said, and refuses it: what was not said is null, as its own command prints
+ * it, and such JSON is taken here as well. */
+START_TEST(what_was_not_said_is_null_in_the_output)
+{
+    char line[128], path[] = "/tmp/paddock-cli-XXXXXX";
+    const char *hcl = job_file();
+    fake_answers(NULL);
+    snprintf(line, sizeof(line), "job run -output %s", hcl);
+    ck_assert_int_eq(fake_run(line), 0);
+    static const char *const there[] = {
+        "\"Type\": null",    "\"Region\": null",     "\"Version\": null", "\"Stop\": null",
+        "\"Migrate\": null", "\"Reschedule\": null", "\"User\": \"\"",    "\"Leader\": false"};
+    for (size_t i = 0; i < ARRAY_LEN(there); i++)
+        ck_assert_msg(strstr(fake_out(), there[i]) != NULL, "%s in %s", there[i], fake_out());
+    ck_assert_ptr_null(strstr(fake_out(), "CSIPluginConfig"));
+    char *first = strdup(fake_out());
+    int fd = mkstemp(path);
+    ck_assert_int_eq(write(fd, first, strlen(first)), (ssize_t)strlen(first));
+    close(fd);
+    snprintf(line, sizeof(line), "job run -json -output %s", path);
+    ck_assert_int_eq(fake_run(line), 0);
+    ck_assert_str_eq(fake_out(), first);
+    free(first);
+    unlink(path);
+    unlink(hcl);
+}
+END_TEST
+
 START_TEST(garbage_as_a_job_file)
 {
     char path[] = "/tmp/paddock-cli-XXXXXX", line[128];
@@ -760,7 +788,8 @@ END_TEST
 TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage,
            commands_of_nomad_that_are_not_here, dispatch, run_monitors, run_tells_failed_placement,
            run_tells_a_crash_at_once, alloc_why_tells_death_and_placement,
-           run_of_a_job_that_changed, run_without_submitting, garbage_as_a_job_file, plan,
-           plan_of_a_new_job, init_writes_once, alloc_status, alloc_status_in_the_order_of_starting,
-           alloc_exec, the_escape_character, nodes_and_servers, node_status_of_one, node_drain,
-           node_drain_that_is_disabled, node_meta, status_finds_the_kind)
+           run_of_a_job_that_changed, run_without_submitting, garbage_as_a_job_file,
+           what_was_not_said_is_null_in_the_output, plan, plan_of_a_new_job, init_writes_once,
+           alloc_status, alloc_status_in_the_order_of_starting, alloc_exec, the_escape_character,
+           nodes_and_servers, node_status_of_one, node_drain, node_drain_that_is_disabled,
+           node_meta, status_finds_the_kind)
