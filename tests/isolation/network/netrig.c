@@ -104,7 +104,8 @@ netrig_launch_policed(struct rig *r, const char *id, const char *task, const cha
     netrig_leaf = leaf.st_ino;
     netrig_pid = (pid_t)g.rec->pid;
     got_free(&g);
-    for (int i = 0; i < 2000; i++) {
+    /* a limit against what hangs: under emulation, beside other lanes, a script takes a minute */
+    for (int i = 0; i < 24000; i++) {
         char *text = rig_file(r, id, out) + st.st_size;
         if (str_suffix(text, "end\n"))
             return text;
