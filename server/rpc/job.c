@@ -78,16 +78,13 @@ drop_server_fields(struct job *j)
 static bool
 pool_exists(struct state_txn *t, void *ctx, const char *pool)
 {
-    bool found = str_eq(pool, POOL_DEFAULT) || str_eq(pool, POOL_ALL);
-    struct state_iter *it = found ? NULL : state_nodes(t, ctx, NULL);
-
-    for (struct node *n; !found && (n = state_next(it, ctx)) != NULL;) {
-        found = str_eq(n->node_pool, pool);
-        mem_free(n);
-    }
-    if (found && it != NULL)
+    if (str_eq(pool, POOL_DEFAULT) || str_eq(pool, POOL_ALL))
+        return true;
+    struct state_iter *it = state_by(t, ctx, NODES_BY_POOL, pool);
+    struct node *n = state_next(it, ctx);
+    if (n != NULL)
         state_iter_end(it);
-    return found;
+    return n != NULL;
 }
 
 /* The job in canonical form, and everything that is wrong with it. */
@@ -388,10 +385,12 @@ force_reschedule(struct server *s, struct rpc_call *call, const struct job *j,
     void *ctx = rpc_call_ctx(call);
     struct state_txn *t = state_read_begin(server_state(s), ctx);
     struct state_iter *it = state_allocs_by_job(t, ctx, j->namespace, j->id);
+    struct lean *lean = lean_new(ctx, &type_allocation, &type_allocation,
+                                 "ID ClientStatus DesiredStatus NextAllocation", "");
 
     at->transition = mem_new(ctx, struct desired_transition);
     at->transition->force_reschedule = (struct opt_bool){true, true};
-    for (struct allocation *a; (a = state_next(it, ctx)) != NULL;)
+    for (struct allocation *a; (a = state_next_lean(it, ctx, lean)) != NULL;)
         if (str_eq(a->client_status, ALLOC_FAILED) && !alloc_server_terminal(a) &&
             str_empty(a->next_allocation))
             list_add(ctx, at->alloc_ids, a->id);

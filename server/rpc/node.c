@@ -96,14 +96,18 @@ call_node_register(void *arg, struct rpc_call *call, const void *p)
     endpoint_write(s, call, &in, node_written, NULL);
 }
 
-/* The stored node of an authenticated request, or the call is failed. */
+/* The stored node of an authenticated request, or the call is failed: what a heartbeat asks of it, not its
+ * attributes. */
 static struct node *
 node_authenticated(struct server *s, struct rpc_call *call, const char *id, const char *secret)
 {
     void *ctx = rpc_call_ctx(call);
+    struct lean *lean =
+        lean_new(ctx, &type_node, &type_node, "ID SecretID Status SchedulingEligibility ModifyIndex", "");
 
     struct state_txn *t = state_read_begin(server_state(s), ctx);
-    struct node *n = str_empty(id) ? NULL : state_node(t, ctx, id);
+    struct node *n =
+        str_empty(id) ? NULL : state_get_lean(t, ctx, STATE_NODES, (struct state_key){id, NULL, 0}, lean);
     state_read_end(t);
     if (n == NULL) {
         rpc_failf(call, -ERR_NOT_FOUND, "node not found");

@@ -60,6 +60,7 @@
           job_is_child)                                                                            \
     INDEX(ALLOCS_BY_JOB, ALLOCS, "allocs_by_job",                                                  \
           KEY(STR(allocation, namespace), STR(allocation, job_id), STR(allocation, id)), NULL)     \
+    INDEX(NODES_BY_POOL, NODES, "nodes_by_pool", KEY(STR(node, node_pool), STR(node, id)), NULL)   \
     INDEX(ALLOCS_BY_NODE, ALLOCS, "allocs_by_node",                                                \
           KEY(STR(allocation, node_id), STR(allocation, id)), NULL)                                \
     INDEX(ALLOCS_BY_EVAL, ALLOCS, "allocs_by_eval",                                                \
