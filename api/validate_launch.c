@@ -153,16 +153,21 @@ load_object(struct launch_load *l, const struct type *type, const void *obj)
 static void
 load_config(struct check *c, struct launch_load *l)
 {
-    const struct value *command = value_get(c->task->config, "command");
-    const struct value *args = value_get(c->task->config, "args");
-    if (command && command->kind == VALUE_STRING)
-        l->bytes += literal(command->str.s) + HEAD;
-    for (size_t i = 0; args && args->kind == VALUE_LIST && i < args->list.n; i++)
-        if (args->list.v[i]->kind == VALUE_STRING && !load_word(l, literal(args->list.v[i]->str.s)))
-            complain(c,
-                     "args[%zu] has more than %d bytes, which no kernel takes in one: write it to a "
-                     "file",
-                     i, JOB_WORD_MAX);
+    const struct value *v = c->task->config;
+    for (size_t i = 0; v && v->kind == VALUE_MAP && i < v->map.n; i++) {
+        const char *name = v->map.v[i].k;
+        const struct value *x = v->map.v[i].v;
+        if (x && x->kind == VALUE_STRING && !load_word(l, literal(x->str.s)))
+            complain(c, "%.64s has more than %d bytes, which no kernel takes in one", name,
+                     JOB_WORD_MAX);
+        for (size_t k = 0; x && x->kind == VALUE_LIST && k < x->list.n; k++)
+            if (x->list.v[k]->kind == VALUE_STRING && !load_word(l, literal(x->list.v[k]->str.s)))
+                complain(c,
+                         "%.64s[%zu] has more than %d bytes, which no kernel takes in one: write "
+                         "it to a "
+                         "file",
+                         name, k, JOB_WORD_MAX);
+    }
 }
 
 /* What the client adds has its room: the limits leave it. */
