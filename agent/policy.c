@@ -36,6 +36,12 @@ value_true(const struct value *v, const char *key)
                  (x->kind == VALUE_INT && x->i == 1));
 }
 
+#define ENGINE_DEFAULT "unix:///var/run/docker.sock"
+/* As in Nomad: what a container may have without a word of the operator's. */
+static const char *const caps_default[] = {
+    "audit_write",      "chown",   "dac_override", "fowner",  "fsetid", "kill",      "mknod",
+    "net_bind_service", "setfcap", "setgid",       "setpcap", "setuid", "sys_chroot"};
+
 /* plugin "raw_exec" { config { enabled = true } }, or -dev. */
 static bool
 turned_on(const struct agent_config *cfg, const char *driver)
@@ -50,11 +56,47 @@ turned_on(const struct agent_config *cfg, const char *driver)
 }
 
 static void
+add_texts(const void *ctx, struct str_list *to, const struct value *v)
+{
+    for (size_t i = 0; v && v->kind == VALUE_LIST && i < v->list.n; i++)
+        if (v->list.v[i]->kind == VALUE_STRING)
+            list_add(ctx, *to, v->list.v[i]->str.s);
+}
+
+/* An engine is root on the host: it is on where its plugin block says so, and nowhere else, -dev
+ * included. NULL: off. */
+static struct engine_policy *
+set_engine(const struct policy *p, const struct agent_config *cfg, const char *driver)
+{
+    for (size_t i = 0; i < cfg->plugins.n; i++) {
+        const struct value *v = cfg->plugins.v[i]->config;
+        if (!str_eq(cfg->plugins.v[i]->name, driver) || !value_true(v, "enabled"))
+            continue;
+        if (v->kind == VALUE_LIST && v->list.n > 0)
+            v = v->list.v[0];
+        struct engine_policy *e = mem_new(p, struct engine_policy);
+        const struct value *at = value_get(v, "endpoint"), *caps = value_get(v, "allow_caps");
+        e->endpoint = at && at->kind == VALUE_STRING ? mem_strdup(e, at->str.s) : ENGINE_DEFAULT;
+        e->privileged = value_true(v, "allow_privileged");
+        add_texts(e, &e->caps, caps);
+        for (size_t k = 0; !caps && k < ARRAY_LEN(caps_default); k++)
+            list_add(e, e->caps, caps_default[k]);
+        return e;
+    }
+    return NULL;
+}
+
+static void
 set_drivers(struct policy *p, const struct agent_config *cfg)
 {
     for (size_t i = 0; i < DRIVERS_N; i++) {
         const struct driver_can *can = &drivers_can[i];
-        if (!can->launch || (can->opt_in && !turned_on(cfg, can->name)))
+        if (!can->launch) {
+            struct engine_policy *engine = set_engine(p, cfg, can->name);
+            p->docker = engine ? engine : p->docker;
+            continue;
+        }
+        if ((can->opt_in && !turned_on(cfg, can->name)))
             continue;
         list_add(p, p->drivers, can->name);
         p->raw_exec |= !can->isolation;

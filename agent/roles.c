@@ -195,8 +195,10 @@ start_client(struct roles *r, struct err *e)
     const struct agent_client *k = c->client;
     const struct policy *p = r->rc.policy;
     struct client_config cc = {
-        .state_dir = str_empty(k->state_dir) ? mem_printf(r, "%s/client", p->state_dir) : k->state_dir,
+        .state_dir =
+            str_empty(k->state_dir) ? mem_printf(r, "%s/client", p->state_dir) : k->state_dir,
         .alloc_dir = p->alloc_dir,
+        .hand = p->docker ? mem_printf(r, "unix://%s/" POLICY_HAND_SOCKET, p->run_dir) : NULL,
         .name = r->name,
         .region = r->region,
         .datacenter = r->datacenter,

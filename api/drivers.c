@@ -19,6 +19,13 @@ driver_can(const char *name)
 }
 
 bool
+driver_engine(const char *name)
+{
+    const struct driver_can *can = driver_can(name);
+    return can && !can->launch;
+}
+
+bool
 driver_unboxed(const char *name)
 {
     const struct driver_can *can = driver_can(name);

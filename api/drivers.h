@@ -12,6 +12,7 @@
 
 #define DRIVERS(X)                                                                                 \
     X(exec, .launch = true, .isolation = true)                                                     \
+    X(docker, .isolation = true, .opt_in = true)                                                   \
     X(java, .launch = true, .isolation = true)                                                     \
     X(qemu, .launch = true, .isolation = true)                                                     \
     X(raw_exec, .launch = true, .opt_in = true)
@@ -19,7 +20,8 @@
 struct driver_can {
     const char *name;
     bool launch;    /* its config becomes a launch spec: the warden starts a process; else it has an engine */
-    bool isolation; /* ... in a box, with capabilities, mounts and paths of its own: /local, /alloc */
+    bool isolation; /* it sees paths of its own, /local and /alloc; a launch: in a box, with
+                       capabilities and mounts */
     bool opt_in;    /* only where the operator turns it on */
 };
 
@@ -34,6 +36,8 @@ extern const struct driver_can drivers_can[DRIVERS_N];
 
 /* NULL: there is no such driver in this build. */
 const struct driver_can *driver_can(const char *name);
+/* One with an engine, which is told of no box: isolation blocks and the like are not for it. */
+bool driver_engine(const char *name);
 /* A driver that is known to run tasks as they are on the host. */
 bool driver_unboxed(const char *name);
 

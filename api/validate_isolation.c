@@ -148,7 +148,9 @@ static void
 box(struct check *c)
 {
     const struct task_isolation *i = c->iso;
-    size_t at = driver_unboxed(c->task->driver) ? 0 : type_task_isolation.n_fields;
+    size_t at = driver_unboxed(c->task->driver) || driver_engine(c->task->driver)
+                    ? 0
+                    : type_task_isolation.n_fields;
     for (const char *name; (name = isolation_box(i, &at)) != NULL;)
         complain(c, "%s is without effect: driver \"%s\" does not isolate", name, c->task->driver);
     if (!str_empty(i->userns) && !str_eq(i->userns, "host"))

@@ -15,6 +15,7 @@
 #include "client/alloc/sweep.h"
 #include "client/local.h"
 #include "client/node/drain.h"
+#include "client/node/engines.h"
 #include "client/node/node.h"
 #include "client/node/sync.h"
 #include "client/warden_link.h"
@@ -36,6 +37,7 @@ struct client {
     struct meta *meta;
     struct registration reg;
     struct sync *sync;
+    struct engines *engines;
     struct node_drain *drain; /* NULL but during one */
     struct streams *streams;
     struct execs *execs;
@@ -71,6 +73,7 @@ copy_config(struct ground *g, const struct client_config *from)
     if (gethostname(host, sizeof(host) - 1) < 0)
         host[0] = 0;
     cfg->state_dir = text(g, from->state_dir, "");
+    cfg->hand = mem_strdup(g, from->hand);
     cfg->alloc_dir = text(g, from->alloc_dir, "");
     cfg->name = text(g, from->name, str_or(host, "localhost"));
     cfg->region = text(g, from->region, "global");
@@ -199,6 +202,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     c->gc = gc_new(&c->allocs);
     c->reg = (struct registration){.g = g, .events = &register_events, .arg = c};
     c->sync = sync_new(&c->allocs, c->gc, &c->gone, &c->reg);
+    c->engines = engines_new(g, on_node_changed, c);
     c->streams = streams_new(&c->allocs);
     c->execs = execs_new(&c->allocs);
     if (local_open(loop, g->cfg.state_dir, (size_t)CLIENT_STATE_GIB << 30, &g->local, e) < 0 ||
@@ -226,6 +230,7 @@ client_start(struct client *c, struct err *e)
     ALLOCS_EACH(&c->allocs, ar)
         alloc_runner_resume(ar);
     link_start(c->link);
+    engines_start(c->engines);
     /* The warden's info comes within a turn or two and registers; without it, later and without
      * drivers. */
     register_start_in(&c->reg, c->g->warden ? LINK_FIRST_MS : 0);
@@ -239,6 +244,7 @@ stop_for_good(struct client *c)
 {
     c->g->stopping = true;
     register_stop(&c->reg);
+    engines_stop(c->engines);
     sync_stop(c->sync);
     gc_stop(c->gc);
     streams_stop(c->streams);

@@ -47,6 +47,8 @@ struct ground { /* a talloc context */
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
     struct node *node; /* as it was last registered: a talloc context of node/node.c */
+    const struct hand_info
+        *engine; /* of node/engines.h; NULL: no engine is turned on, or it was not asked yet */
     size_t adopting;   /* tasks whose fate at restart is not known yet */
     bool started;
     bool stopping;

@@ -47,6 +47,8 @@ struct driver_host {
     bool cgroup2;   /* a cgroup2 mount is there */
     bool raw_exec;  /* the operator allows it */
     const char *missing; /* what the warden's probe lacks for exec; NULL: nothing */
+    const struct hand_info
+        *engine;                   /* of a driver with an engine: what that says; NULL: it is off */
     const struct str_map *runtime; /* attributes of the program that the driver runs; NULL: not here */
 };
 
@@ -74,24 +76,45 @@ struct driver_input {
     double core_mhz;                  /* of one processor of this node; 0: not known */
 };
 
-/* How a driver that launches nothing runs tasks: by an engine, such as a daemon with an API of its own.
- * All on the loop's thread; nothing is told from inside a call, but what is told may end in close. To find
- * tasks again after a restart of the agent comes with the first engine that outlives it: today they have
- * vanished then. */
+/* How a driver that launches nothing runs tasks: by an engine, such as a daemon with an API of its
+ * own. All on the loop's thread; nothing is told from inside a call, but what is told may end in
+ * close. */
 struct engine_task; /* the driver's: what stands behind one task */
 
-struct engine_events {
-    void (*started)(void *arg);
-    void (*failed)(void *arg, const char *why, bool recoverable); /* it did not start */
-    void (*exited)(void *arg, int code, int sig, const char *error); /* error NULL: none */
+struct engine_place { /* where a task is to be, or is */
+    struct loop *loop;
+    const char *hand; /* address of the engine hand; NULL: no engine is turned on */
+    const char *alloc_id, *task;
 };
+
+struct engine_exit {
+    int code, sig;
+    bool oom_killed;
+    const char *error; /* NULL: none */
+};
+
+struct engine_events {
+    void (*started)(void *arg, int64_t started_ns);
+    void (*failed)(void *arg, const char *why, bool recoverable); /* it did not start */
+    void (*exited)(void *arg, const struct engine_exit *x);
+    void (*adopted)(void *arg, int64_t started_ns, bool over); /* `over`: `exited` follows */
+    void (*absent)(void *arg); /* there is nothing to adopt, or it vanished while it ran */
+};
+
+typedef void engine_done(void *arg, const struct err *e); /* e NULL: done */
 
 struct engine {
     /* `in` is gone afterwards. NULL: *e says why not. */
-    struct engine_task *(*start)(struct loop *loop, const struct driver_input *in,
+    struct engine_task *(*start)(const struct engine_place *p, const struct driver_input *in,
                                  const struct engine_events *up, void *arg, struct err *e);
-    void (*stop)(struct engine_task *t, int sig); /* politely */
+    /* What an earlier agent started. NULL member: it outlives none. */
+    struct engine_task *(*adopt)(const struct engine_place *p, const struct engine_events *up,
+                                 void *arg);
+    void (*signal)(struct engine_task *t, int sig, engine_done *done, void *arg); /* NULL: cannot */
+    void (*stop)(struct engine_task *t, int sig); /* politely; 0: as it wants */
     void (*kill)(struct engine_task *t);
+    /* Removes what has ended; until close. NULL member: nothing is left. */
+    struct engine_task *(*forget)(const struct engine_place *p);
     void (*close)(struct engine_task *t); /* it has ended, or the agent goes down: frees */
 };
 
@@ -99,7 +122,7 @@ struct driver {
     const struct driver_can *can;
     const struct driver_option *options;
     size_t n_options;
-    int kill_signal;  /* default of kill_signal */
+    int kill_signal; /* default of kill_signal; 0: what its engine knows */
     /* What the table of options cannot say; NULL: nothing. `config` may be NULL. */
     int (*check)(const struct value *config, struct err *e);
     /* Fills Detected, Healthy, HealthDescription and Attributes of `ret`; ctx owns what it adds. */

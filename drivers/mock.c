@@ -49,10 +49,11 @@ on_exit_time(void *arg)
 {
     struct engine_task *t = arg;
     t->timer = NULL;
-    if (t->killed)
-        t->up->exited(t->arg, 0, 0, NULL);
-    else
-        t->up->exited(t->arg, t->exit_code, t->exit_signal, t->exit_error);
+    struct engine_exit x = {0};
+    if (!t->killed)
+        x = (struct engine_exit){
+            .code = t->exit_code, .sig = t->exit_signal, .error = t->exit_error};
+    t->up->exited(t->arg, &x);
 }
 
 static void
@@ -66,7 +67,7 @@ on_start_time(void *arg)
     }
     if (t->run_for_ns >= 0)
         t->timer = timer_start(t->loop, t->run_for_ns / NS_PER_MS, on_exit_time, t);
-    t->up->started(t->arg);
+    t->up->started(t->arg, clock_wall_ns());
 }
 
 static const char *
@@ -77,13 +78,13 @@ text(const struct engine_task *t, const struct value *config, const char *option
 }
 
 static struct engine_task *
-start(struct loop *loop, const struct driver_input *in, const struct engine_events *up, void *arg,
-      struct err *e)
+start(const struct engine_place *p, const struct driver_input *in, const struct engine_events *up,
+      void *arg, struct err *e)
 {
     (void)e;
     struct engine_task *t = mem_new(NULL, struct engine_task);
     *t = (struct engine_task){
-        .loop = loop,
+        .loop = p->loop,
         .up = up,
         .arg = arg,
         .run_for_ns = driver_duration(in->config, "run_for", 0),
@@ -95,7 +96,7 @@ start(struct loop *loop, const struct driver_input *in, const struct engine_even
         .start_recoverable = driver_bool(in->config, "start_error_recoverable", false),
     };
     int64_t delay_ns = driver_duration(in->config, "start_block_for", 0);
-    t->timer = timer_start(loop, delay_ns / NS_PER_MS, on_start_time, t);
+    t->timer = timer_start(p->loop, delay_ns / NS_PER_MS, on_start_time, t);
     return t;
 }
 

@@ -29,6 +29,7 @@
 
 #define ROOM "supervisor"
 #define WARDEN_NAME "paddock-warden"
+#define HAND_NAME "paddock-hand"
 
 enum {
     PAUSE_FIRST_MS = 250,
@@ -58,12 +59,13 @@ struct run {
     struct policy *policy;
     const char *policy_path; /* of policy */
     char warden_exe[PATH_MAX];
+    char hand_exe[PATH_MAX];
     bool root;
     int self; /* our own program, or what was installed in its place */
     char self_path[PATH_MAX];
     int lock;    /* inherited by the agent: held until it has ended */
     int signals; /* signalfd */
-    struct child warden, agent;
+    struct child warden, agent, hand; /* the last one where an engine is turned on */
     enum phase phase;
     int64_t deadline_ns;
     int exit_code;
@@ -230,6 +232,17 @@ warden_child(struct run *u, pid_t parent)
 }
 
 static _Noreturn void
+hand_child(struct run *u, pid_t parent)
+{
+    char *argv[] = {(char *)(uintptr_t)HAND_NAME, (char *)(uintptr_t) "-policy",
+                    (char *)(uintptr_t)u->policy_path, NULL};
+    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+    child_begin(parent, SIGTERM);
+    execve(u->hand_exe, argv, envp);
+    child_failed(u->hand_exe, errno);
+}
+
+static _Noreturn void
 agent_child(struct run *u, pid_t parent)
 {
     const struct supervisor *s = u->conf;
@@ -310,6 +323,8 @@ start(struct run *u, struct child *c)
     if (pid == 0) {
         if (c == &u->warden)
             warden_child(u, parent);
+        if (c == &u->hand)
+            hand_child(u, parent);
         agent_child(u, parent);
     }
     c->restart_ns = 0;
@@ -368,6 +383,8 @@ reap(struct run *u)
             child_ended(u, &u->warden, status);
         else if (pid == u->agent.pid)
             child_ended(u, &u->agent, status);
+        else if (pid == u->hand.pid)
+            child_ended(u, &u->hand, status);
     }
 }
 
@@ -406,24 +423,28 @@ static int
 step(struct run *u)
 {
     int64_t now = clock_mono_ns(), next = INT64_MAX;
-    struct child *const both[] = {&u->warden, &u->agent};
+    struct child *const all[] = {&u->warden, &u->agent, &u->hand};
     if (u->phase == STOPPING_AGENT && u->agent.pid == 0) {
         u->phase = STOPPING_WARDEN;
         u->deadline_ns = now + WARDEN_STOP_MS * NS_PER_MS;
         if (u->warden.pid > 0)
             (void)kill(u->warden.pid, u->conf->stop_tasks ? SIGUSR1 : SIGTERM);
+        if (u->hand.pid > 0)
+            (void)kill(u->hand.pid, SIGTERM);
     }
-    for (size_t i = 0; i < 2 && u->phase != STOPPING_WARDEN; i++) {
-        if (both[i]->restart_ns != 0 && both[i]->restart_ns <= now)
-            (void)start(u, both[i]);
-        if (both[i]->restart_ns != 0 && both[i]->restart_ns < next)
-            next = both[i]->restart_ns;
+    for (size_t i = 0; i < ARRAY_LEN(all) && u->phase != STOPPING_WARDEN; i++) {
+        if (all[i]->restart_ns != 0 && all[i]->restart_ns <= now)
+            (void)start(u, all[i]);
+        if (all[i]->restart_ns != 0 && all[i]->restart_ns < next)
+            next = all[i]->restart_ns;
     }
-    if (u->phase == STOPPING_WARDEN && u->warden.pid == 0)
+    if (u->phase == STOPPING_WARDEN && u->warden.pid == 0 && u->hand.pid == 0)
         return -2;
     if (u->phase != RUNNING) {
         if (u->deadline_ns <= now) {
-            struct child *c = u->phase == STOPPING_AGENT ? &u->agent : &u->warden;
+            struct child *c = u->phase == STOPPING_AGENT ? &u->agent
+                              : u->warden.pid > 0        ? &u->warden
+                                                         : &u->hand;
             log_warn(ROOM, "does not stop: killed", "name", c->name, NULL);
             if (c->pid > 0)
                 (void)kill(c->pid, SIGKILL);
@@ -513,6 +534,8 @@ prepare(struct run *u, struct err *e)
         !str_copy(u->warden_exe, sizeof(u->warden_exe), mem_printf(u->ctx, "%s/" WARDEN_NAME, dir)))
         r = err_set(e, -ERR_LIMIT, "the path of " WARDEN_NAME " is too long");
     if (r == 0)
+        (void)str_copy(u->hand_exe, sizeof(u->hand_exe), mem_printf(u->ctx, "%s/" HAND_NAME, dir));
+    if (r == 0)
         r = compile_policy(u, e);
     if (r == 0)
         r = find_user(u, e);
@@ -554,6 +577,7 @@ supervisor_main(const struct supervisor *s)
                       .lock = -1,
                       .signals = -1,
                       .warden = {.name = "warden"},
+                      .hand = {.name = "hand"},
                       .agent = {.name = "agent"}};
     int r = prepare(u, &e);
     if (r == 0) {
@@ -561,6 +585,8 @@ supervisor_main(const struct supervisor *s)
         u->warden.restart_ns = 0;
         r = u->warden.pid > 0 ? await_warden(u, &e) : -ERR_UNAVAILABLE;
         if (r == 0) {
+            if (u->policy->docker != NULL)
+                (void)start(u, &u->hand);
             (void)start(u, &u->agent);
         } else {
             u->phase = STOPPING_WARDEN;

@@ -163,7 +163,8 @@ check_reserved(const struct agent_reserved *r, struct err *e)
 static int
 check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
 {
-    static const char *const options[] = {"enabled"};
+    static const char *const launched[] = {"enabled"};
+    static const char *const engines[] = {"enabled", "endpoint", "allow_privileged", "allow_caps"};
     const struct driver_can *can = driver_can(p->name);
     if (!can || !can->opt_in) {
         if (!p->config || p->config->kind != VALUE_MAP || p->config->map.n == 0)
@@ -173,16 +174,33 @@ check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
                        "launch policy is set in the isolation block",
                        p->name, p->config->map.v[0].k);
     }
+    const char *const *options = can->launch ? launched : engines;
+    size_t n = can->launch ? ARRAY_LEN(launched) : ARRAY_LEN(engines);
     for (size_t i = 0; p->config && p->config->kind == VALUE_MAP && i < p->config->map.n; i++) {
         const char *k = p->config->map.v[i].k;
-        if (str_eq(k, options[0]))
+        bool known = false;
+        for (size_t j = 0; j < n; j++)
+            known |= str_eq(k, options[j]);
+        if (known)
             continue;
-        const char *near = str_nearest(k, options, ARRAY_LEN(options));
+        const char *near = str_nearest(k, options, n);
         return err_set(e, -ERR_UNSUPPORTED,
                        "plugin \"%s\": option \"%s\" is unknown or not supported yet%s",
                        p->name, k, near ? mem_printf(ctx, ": did you mean \"%s\"?", near) : "");
     }
     return 0;
+}
+
+/* An engine elsewhere would take what tasks are made of over a network. */
+static int
+check_engine(const struct agent_plugin *p, struct err *e)
+{
+    const struct value *v = value_get(p->config, "endpoint");
+    if (!v || (v->kind == VALUE_STRING && strncmp(v->str.s, "unix:///", 8) == 0))
+        return 0;
+    return err_set(e, -ERR_INVALID,
+                   "plugin \"%s\": endpoint must be \"unix:///PATH\" of an engine on this machine",
+                   p->name);
 }
 
 static int
@@ -191,7 +209,8 @@ check_plugins(struct looking *k)
     const struct agent_config *c = k->c;
     int r = 0;
     for (size_t i = 0; i < c->plugins.n && r == 0; i++)
-        r = check_plugin(k->ctx, c->plugins.v[i], k->e);
+        r = check_plugin(k->ctx, c->plugins.v[i], k->e) < 0 ? k->e->code
+                                                            : check_engine(c->plugins.v[i], k->e);
     return r;
 }
 

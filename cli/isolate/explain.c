@@ -275,7 +275,10 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
     struct err e = ERR_INIT;
     if (d == NULL || d->spec == NULL) {
         cmd_say(c, "    cannot be explained: %s",
-                d == NULL ? "no such driver here" : "an engine isolates it, not this client");
+                d == NULL ? "no such driver here"
+                          : "its engine isolates it, and root in it is root of the host behind "
+                            "that; the agent "
+                            "cannot speak to the engine: paddock-drivers(7)");
         return;
     }
     if (d->spec(c, &in, &s, &e) < 0) {

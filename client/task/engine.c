@@ -7,11 +7,20 @@
 #include "common/mem.h"
 #include "common/num.h"
 
+static struct engine_place
+place(const struct task_runner *tr)
+{
+    const struct ground *g = tr->ar->g;
+    return (struct engine_place){g->loop, g->cfg.hand, tr->ar->id, tr->sm.t->name};
+}
+
+/* --- what the engine tells --- */
+
 static void
-on_started(void *arg)
+on_started(void *arg, int64_t started_ns)
 {
     struct task_runner *tr = arg;
-    tr->up->started(tr, clock_wall_ns());
+    tr->up->started(tr, started_ns);
 }
 
 static void
@@ -22,20 +31,67 @@ on_failed(void *arg, const char *why, bool recoverable)
 }
 
 static void
-on_exited(void *arg, int code, int sig, const char *error)
+on_exited(void *arg, const struct engine_exit *e)
 {
     struct task_runner *tr = arg;
-    struct task_exit x = {.code = code, .signal = sig, .error = error};
+    struct task_exit x = {
+        .code = e->code, .signal = e->sig, .oom_killed = e->oom_killed, .error = e->error};
     tr->up->exited(tr, &x);
 }
 
-static const struct engine_events events = {on_started, on_failed, on_exited};
+static void
+adoption_over(struct task_runner *tr)
+{
+    if (tr->adopting && tr->ar->g->adopting > 0)
+        tr->ar->g->adopting--;
+    tr->adopting = false;
+}
+
+static void
+on_adopted(void *arg, int64_t started_ns, bool over)
+{
+    struct task_runner *tr = arg;
+    adoption_over(tr);
+    tr->up->adopted(tr, started_ns, over);
+}
+
+static void
+on_absent(void *arg)
+{
+    struct task_runner *tr = arg;
+    bool restarted = tr->adopting;
+    adoption_over(tr);
+    if (restarted && tr->sm.t->phase == TASK_LAUNCHING)
+        tr->up->not_launched(tr);
+    else
+        tr->up->vanished(tr);
+}
+
+static const struct engine_events events = {on_started, on_failed, on_exited, on_adopted,
+                                            on_absent};
+
+/* --- what is asked of it --- */
 
 static void
 engine_close(struct task_runner *tr)
 {
+    adoption_over(tr);
     if (tr->engine)
         tr->driver->engine->close(TAKE(tr->engine));
+}
+
+/* One that binds the allocation's directories has them made first. */
+static bool
+engine_begin(struct task_runner *tr)
+{
+    if (!tr->driver->can->isolation)
+        return true;
+    if (!tr->ar->g->cfg.hand) {
+        tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, "the driver is off on this node", false);
+        return false;
+    }
+    tr->events->need_dirs(tr->ar);
+    return true;
 }
 
 static void
@@ -43,11 +99,12 @@ engine_start(struct task_runner *tr)
 {
     auto_mem void *tmp = mem_ctx("engine");
     struct err e = ERR_INIT;
+    struct engine_place p = place(tr);
     engine_close(tr);
     tr->launching = false;
     const struct driver_input *in = launch_input(tmp, tr, &e);
     if (in)
-        tr->engine = tr->driver->engine->start(tr->ar->g->loop, in, &events, tr, &e);
+        tr->engine = tr->driver->engine->start(&p, in, &events, tr, &e);
     if (!tr->engine)
         tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, e.text, false);
 }
@@ -69,11 +126,68 @@ engine_kill(struct task_runner *tr)
 static void
 engine_adopt(struct task_runner *tr)
 {
-    tr->up->vanished(tr);
+    struct engine_place p = place(tr);
+    if (!tr->driver->engine->adopt || !p.hand) {
+        tr->up->vanished(tr);
+        return;
+    }
+    engine_close(tr);
+    tr->adopting = true;
+    tr->ar->g->adopting++;
+    tr->engine = tr->driver->engine->adopt(&p, &events, tr);
 }
 
-const struct task_handle handle_engine = {.start = engine_start,
+static void
+engine_destroy(struct task_runner *tr)
+{
+    struct engine_place p = place(tr);
+    if (!tr->driver->engine->forget || !p.hand || tr->engine || tr->launching ||
+        task_sm_process(tr->sm.t))
+        return;
+    tr->engine = tr->driver->engine->forget(&p);
+}
+
+/* What has ended before the agent did, and was not removed any more. */
+static void
+engine_link_up(struct task_runner *tr)
+{
+    if (tr->sm.t->launches > 0)
+        engine_destroy(tr);
+}
+
+struct signal_op {
+    warden_done *done;
+    void *arg;
+};
+
+static void
+on_signaled(void *arg, const struct err *e)
+{
+    struct signal_op *op = arg;
+    op->done(op->arg, e, NULL);
+    talloc_free(op);
+}
+
+static void
+engine_signal(struct task_runner *tr, int sig, warden_done *done, void *arg)
+{
+    struct signal_op *op = mem_new(NULL, struct signal_op);
+    *op = (struct signal_op){done, arg};
+    if (tr->engine && tr->driver->engine->signal) {
+        tr->driver->engine->signal(tr->engine, sig, on_signaled, op);
+        return;
+    }
+    struct err e = ERR_INIT;
+    err_set(&e, -ERR_UNSUPPORTED, "driver \"%s\" cannot signal its tasks", tr->driver->can->name);
+    on_signaled(op, &e);
+}
+
+const struct task_handle handle_engine = {.begin = engine_begin,
+                                          .start = engine_start,
                                           .adopt = engine_adopt,
                                           .stop = engine_stop,
                                           .kill = engine_kill,
-                                          .close = engine_close};
+                                          .close = engine_close,
+                                          .destroy = engine_destroy,
+                                          .link_up = engine_link_up,
+                                          .signal = engine_signal};

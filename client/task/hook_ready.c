@@ -9,7 +9,7 @@ static bool
 prestart(struct task_runner *tr)
 {
     struct alloc_core *ar = tr->ar;
-    if (!tr->driver->can->launch || ar->dirs == DIRS_READY)
+    if ((!tr->driver->can->launch && !tr->driver->can->isolation) || ar->dirs == DIRS_READY)
         return true;
     if (ar->dirs == DIRS_FAILED) {
         tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, ar->dirs_error, ar->dirs_again);

@@ -184,12 +184,13 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .task = tr->task,
         .resources = resources_of(tr),
         .parent_cgroup = g->link->cgroup,
-        .host_env = (const char *const *)environ,
+        .host_env =
+            tr->driver->can->launch ? (const char *const *)environ : NULL, /* not an image's */
         .host_deny = host_deny(ctx, g),
     };
     prepare_dirs(ctx, tr, &p->ei);
     const char *user = str_or(tr->task->user, tr->driver->can->isolation ? "nobody" : raw_user(g));
-    if (user) {
+    if (user && tr->driver->can->launch) { /* else it is the image's */
         p->ei.user = user;
         struct user account;
         if (users_resolve(user, NULL, 0, NULL, &account, NULL) == 0)

@@ -18,6 +18,8 @@
 
 #define POLICY_FILE "policy"        /* in RunDir */
 #define POLICY_SOCKET "warden.sock" /* in RunDir */
+#define POLICY_HAND_SOCKET                                                                         \
+    "hand.sock"                /* in RunDir, of paddock-hand, where an engine is turned on */
 #define POLICY_CGROUP "cgroup" /* in RunDir: the path of the tasks' cgroup, by paddock-holder */
 #define HOLDER_LEAF "holder"   /* in that cgroup: where the holder itself is */
 

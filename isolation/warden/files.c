@@ -84,14 +84,19 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
 {
     struct user user = {0};
     struct launch_spec as = {.user = t->user, .isolated = !driver_unboxed(t->driver)};
-    int r = w->root ? user_get(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
+    /* A container's users are its image's, and nobody here knows them: its directories are for all
+     * of them, behind that of the allocation, which is for root alone. */
+    bool all = driver_engine(t->driver);
+    int r = w->root && !all ? user_get(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
     if (r < 0) {
         err_prefix(e, "task \"%s\"", t->name);
         return r;
     }
     auto_fd int task = make_task_dir(w, alloc, t->name, 0755, &user);
-    auto_fd int local = task < 0 ? task : make_task_dir(w, task, "local", 0755, &user);
-    auto_fd int secrets = local < 0 ? local : make_task_dir(w, task, "secrets", 0700, &user);
+    auto_fd int local =
+        task < 0 ? task : make_task_dir(w, task, "local", all ? 01777 : 0755, &user);
+    auto_fd int secrets =
+        local < 0 ? local : make_task_dir(w, task, "secrets", all ? 0777 : 0700, &user);
     auto_fd int tmp = secrets < 0 ? secrets : make_task_dir(w, task, "tmp", 01777, &user);
     return tmp < 0 ? err_errno(e, -tmp, "make the directories of task \"%s\"", t->name) : 0;
 }

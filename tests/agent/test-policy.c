@@ -106,6 +106,7 @@ START_TEST(raw_exec_is_off_unless_enabled)
     struct agent_plugin *plugin = mem_new(ctx, struct agent_plugin);
 
     ck_assert(!policy(NULL)->raw_exec);
+    size_t policy_drivers = policy(NULL)->drivers.n;
     plugin->name = "raw_exec";
     plugin->config = config;
     list_add(ctx, cfg->plugins, plugin);
@@ -115,7 +116,8 @@ START_TEST(raw_exec_is_off_unless_enabled)
     value_map_set(config, "enabled", value_bool(ctx, true));
     struct policy *p = policy(NULL);
     ck_assert(p->raw_exec);
-    ck_assert_uint_eq(p->drivers.n, 4); /* exec, java, qemu and this one */
+    ck_assert_uint_eq(p->drivers.n, policy_drivers + 1);
+    ck_assert(str_list_has(&p->drivers, "raw_exec") && !str_list_has(&p->drivers, "docker"));
     value_list_add(list, config);
     plugin->config = list;
     ck_assert(policy(NULL)->raw_exec);
@@ -123,6 +125,35 @@ START_TEST(raw_exec_is_off_unless_enabled)
     ck_assert(!policy(NULL)->raw_exec);
     cfg->dev_mode = true;
     ck_assert(policy(NULL)->raw_exec);
+}
+END_TEST
+
+START_TEST(an_engine_is_on_where_its_plugin_says_so)
+{
+    struct value *config = value_map(ctx), *caps = value_list(ctx);
+    struct agent_plugin *plugin = mem_new(ctx, struct agent_plugin);
+
+    cfg->dev_mode = true;
+    ck_assert_ptr_null(policy("/tmp/dev")->docker); /* it is as good as root on the host */
+    cfg->dev_mode = false;
+    plugin->name = "docker";
+    plugin->config = config;
+    list_add(ctx, cfg->plugins, plugin);
+    ck_assert_ptr_null(policy(NULL)->docker);
+    value_map_set(config, "enabled", value_bool(ctx, true));
+    const struct engine_policy *e = policy(NULL)->docker;
+    ck_assert_ptr_nonnull(e);
+    ck_assert_str_eq(e->endpoint, "unix:///var/run/docker.sock");
+    ck_assert(!e->privileged && e->caps.n == 13 && !str_list_has(&e->caps, "net_raw"));
+    value_map_set(config, "endpoint", value_str(ctx, "unix:///x.sock"));
+    value_map_set(config, "allow_privileged", value_bool(ctx, true));
+    value_map_set(config, "allow_caps", caps);
+    e = policy(NULL)->docker;
+    ck_assert_str_eq(e->endpoint, "unix:///x.sock");
+    ck_assert(e->privileged && e->caps.n == 0);
+    value_list_add(caps, value_str(ctx, "net_raw"));
+    ck_assert_uint_eq(policy(NULL)->docker->caps.n, 1);
+    ck_assert(!str_list_has(&policy(NULL)->drivers, "docker")); /* the warden starts none */
 }
 END_TEST
 
@@ -191,7 +222,7 @@ END_TEST
 TEST_SUITE_FIXTURE("agent-policy", 20, setup, teardown, directories,
                    an_empty_list_of_denied_users_is_not_none,
                    where_the_agent_listens_is_denied_to_tasks,
-                   raw_exec_is_off_unless_enabled,
+                   raw_exec_is_off_unless_enabled, an_engine_is_on_where_its_plugin_says_so,
                    the_old_option_of_raw_exec_is_read_in_all_spellings,
                    seccomp_is_on_unless_refused,
                    the_agent_has_a_user_and_it_is_not_root)

@@ -63,6 +63,13 @@ START_TEST(checks)
          "machine_type \"pc,accel=kvm\" of driver \"qemu\" is not a name such as pc"},
         {"qemu", "{\"image_path\":\"a\",\"accelerator\":\"xen\"}",
          "accelerator \"xen\" of driver \"qemu\" is not \"tcg\""},
+        {"docker", "{\"image\":\"redis:7\",\"labels\":[{\"a\":\"b\"}],\"ports\":[\"db\"]}", NULL},
+        {"docker", "{\"image\":\"x\",\"command\":\" sh\"}",
+         "command \" sh\" begins or ends with a blank"},
+        {"docker", "{\"image\":\"x\",\"volumes\":[\"/:/x\"]}",
+         "option \"volumes\" of driver \"docker\" has no effect yet: take it out"},
+        {"docker", "{\"command\":\"sh\"}",
+         "driver \"docker\" needs the option \"image\" in config"},
         {"raw_exec", "[]", "config of driver \"raw_exec\" must be a block"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -75,7 +82,7 @@ START_TEST(checks)
     }
     struct err e = ERR_INIT;
     ck_assert_int_lt(driver_check(driver_find("exec"), NULL, &e), 0);
-    ck_assert_ptr_null(driver_find("docker"));
+    ck_assert_ptr_null(driver_find("podman"));
     ck_assert_ptr_null(driver_find(NULL));
 }
 END_TEST
@@ -104,12 +111,15 @@ START_TEST(what_a_row_says_its_file_does)
         struct launch_spec *s = NULL;
         struct err e = ERR_INIT;
         ck_assert_int_eq(d->can->launch, d->spec != NULL);
+        ck_assert_int_eq(driver_engine(d->can->name), d->engine != NULL);
+        if (d->engine)
+            continue;
         ck_assert_int_eq(d->spec(ctx, &in, &s, &e), 0);
         ck_assert_str_eq(s->driver, d->can->name);
         ck_assert_int_eq(s->isolated, d->can->isolation);
     }
-    ck_assert_ptr_null(driver_can("docker"));
-    ck_assert(!driver_unboxed("docker"));
+    ck_assert_ptr_null(driver_can("podman"));
+    ck_assert(!driver_unboxed("podman") && !driver_engine("podman"));
 }
 END_TEST
 
@@ -391,6 +401,19 @@ START_TEST(fingerprints)
     driver_find("java")->fingerprint(ctx, &h, &java);
     ck_assert(java.detected && java.healthy);
     ck_assert_str_eq(str_map_get(&java.attributes, "driver.java.version"), "17.0.1");
+    struct driver_info off = {0}, sick = {0}, well = {0};
+    driver_find("docker")->fingerprint(ctx, &h, &off);
+    ck_assert(!off.detected && !off.healthy && strstr(off.health_description, "enabled = true"));
+    struct hand_info engine = {.version = "20.10", .description = "gone"};
+    str_map_set(ctx, &engine.attributes, "driver.docker.version", "20.10");
+    h.engine = &engine;
+    driver_find("docker")->fingerprint(ctx, &h, &sick);
+    ck_assert(sick.detected && !sick.healthy && sick.attributes.n == 0);
+    ck_assert_str_eq(sick.health_description, "gone");
+    engine.healthy = true;
+    driver_find("docker")->fingerprint(ctx, &h, &well);
+    ck_assert(well.healthy);
+    ck_assert_str_eq(str_map_get(&well.attributes, "driver.docker.version"), "20.10");
     h.missing = "openat2: not there";
     driver_find("java")->fingerprint(ctx, &h, &java);
     ck_assert(!java.detected);

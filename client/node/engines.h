@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the engine behind the engine hand says of itself: asked at start, again soon while it does
+ * not answer, and now and then while it does. g->engine has the last of it.
+ */
+#ifndef PADDOCK_CLIENT_NODE_ENGINES_H
+#define PADDOCK_CLIENT_NODE_ENGINES_H
+
+#include "client/ground.h"
+
+struct engines;
+/* `changed` comes when there is something else to register. Owned by g. */
+struct engines *engines_new(struct ground *g, void (*changed)(void *arg), void *arg);
+void engines_start(struct engines *n); /* nothing where no engine is turned on */
+void engines_stop(struct engines *n);
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A task of an engine, by way of the engine hand. It lives in these steps:
+ *
+ *   STARTING   the hand makes a container
+ *   LOOKING    what is there is asked for: after a restart of the agent, or when an answer was lost
+ *   WAITING    it runs: its end is awaited
+ *   FORGETTING it has ended: the container is removed
+ *   OVER       nothing is asked any more
+ *
+ * A hand or an engine that does not answer decides nothing: it is asked again until it does.
+ */
+#include "drivers/engine/hand.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+#include "net/http/http.h"
+
+enum {
+    AGAIN_MS = 1000,
+    START_MS = 300000,
+    ASK_MS = 20000,
+    ANSWER_MAX = 1 << 20, /* bytes of memory of a decoded answer */
+};
+
+enum step { STARTING, LOOKING, WAITING, FORGETTING, OVER };
+
+struct engine_task {
+    struct engine_place at; /* strings are the task's own */
+    const struct engine_events *up;
+    void *arg;
+    enum step step;
+    bool adopting;            /* ... of LOOKING: nothing was told yet */
+    bool closing;             /* nobody is told any more */
+    bool lost;                /* ... a start whose answer did not come */
+    int end_signal;           /* that it has to end was said by this signal; -1: not */
+    struct http_client *main; /* of the step: one request at a time */
+    struct http_client *side; /* signals */
+    struct timer *again, *end_again;
+};
+
+static void look(void *arg);
+static void await_end(struct engine_task *t);
+static void send_end(void *arg);
+
+/* --- asking --- */
+
+static void
+put_target(struct buf *b, const struct engine_place *p, const char *verb)
+{
+    buf_puts(b, "/v1/task/");
+    http_escape(b, p->alloc_id, false);
+    buf_puts(b, "/");
+    http_escape(b, p->task, false);
+    buf_puts(b, verb);
+}
+
+static void
+ask(struct engine_task *t, struct http_client **c, const char *method, const char *verb,
+    int64_t timeout_ms, const struct buf *body,
+    void (*done)(void *arg, const struct err *e, const struct http_resp *r))
+{
+    struct err e = ERR_INIT;
+    auto_buf struct buf target = BUF_INIT(4096);
+    put_target(&target, &t->at, verb);
+    if (!*c)
+        *c = http_client_new(t->at.loop, t->at.hand, &e);
+    ASSERT(*c); /* a path of ours */
+    http_send(*c, &(struct http_ask){.method = method,
+                                     .target = buf_str(&target),
+                                     .body = body ? body->data : NULL,
+                                     .body_len = body ? body->len : 0,
+                                     .content_type = body ? "application/json" : NULL,
+                                     .timeout_ms = timeout_ms,
+                                     .done = done,
+                                     .arg = t});
+}
+
+/* NULL: it is none. */
+static const struct hand_state *
+state_of(const void *ctx, const struct http_resp *r)
+{
+    void *s = NULL;
+    struct err e = ERR_INIT;
+    return json_decode(ctx, &type_hand_state, r->body, r->body_len, 0, BUDGET(ANSWER_MAX), &s, &e) <
+                   0
+               ? NULL
+               : s;
+}
+
+static void
+look_later(struct engine_task *t)
+{
+    t->step = LOOKING;
+    t->again = timer_start(t->at.loop, AGAIN_MS, look, t);
+}
+
+/* --- its end --- */
+
+static void
+tell_end(struct engine_task *t, const struct hand_state *s)
+{
+    auto_mem void *tmp = mem_ctx("exit");
+    struct engine_exit x = {.code = (int)s->exit_code, .oom_killed = s->oom_killed};
+    if (s->oom_killed)
+        x.error = "OOM Killed";
+    else if (!str_empty(s->error))
+        x.error = s->error;
+    else if (s->exit_code != 0)
+        x.error = mem_printf(tmp, "Docker container exited with non-zero exit code: %lld",
+                             (long long)s->exit_code);
+    t->step = OVER;
+    timer_stop(TAKE(t->end_again));
+    t->up->exited(t->arg, &x);
+}
+
+static void
+on_waited(void *arg, const struct err *e, const struct http_resp *r)
+{
+    struct engine_task *t = arg;
+    if (t->closing)
+        return;
+    auto_mem void *tmp = mem_ctx("state");
+    const struct hand_state *s = !e && r->status == 200 ? state_of(tmp, r) : NULL;
+    if (s && !s->running)
+        tell_end(t, s);
+    else if (!e && r->status == 404) {
+        t->step = OVER;
+        t->up->absent(t->arg);
+    } else {
+        look_later(t);
+    }
+}
+
+static void
+await_end(struct engine_task *t)
+{
+    t->step = WAITING;
+    ask(t, &t->main, "GET", "/wait", 0, NULL, on_waited);
+}
+
+/* --- what is there --- */
+
+static void
+looked(struct engine_task *t, const struct hand_state *s)
+{
+    bool there = s && s->started_at != 0; /* else it was made, and never started */
+    bool adopting = t->adopting, lost = t->lost;
+    t->adopting = t->lost = false;
+    if (there)
+        await_end(t);
+    else
+        t->step = OVER;
+    if (!there && lost)
+        t->up->failed(t->arg, "the engine hand went away while the container was started", true);
+    else if (!there)
+        t->up->absent(t->arg);
+    else if (lost)
+        t->up->started(t->arg, s->started_at);
+    else if (adopting)
+        t->up->adopted(t->arg, s->started_at, !s->running);
+}
+
+static void
+on_looked(void *arg, const struct err *e, const struct http_resp *r)
+{
+    struct engine_task *t = arg;
+    if (t->closing)
+        return;
+    auto_mem void *tmp = mem_ctx("state");
+    const struct hand_state *s = !e && r->status == 200 ? state_of(tmp, r) : NULL;
+    if (s || (!e && r->status == 404))
+        looked(t, s);
+    else
+        look_later(t);
+}
+
+static void
+look(void *arg)
+{
+    struct engine_task *t = arg;
+    t->again = NULL;
+    ask(t, &t->main, "GET", "", ASK_MS, NULL, on_looked);
+}
+
+/* --- its start --- */
+
+static void
+on_started(void *arg, const struct err *e, const struct http_resp *r)
+{
+    struct engine_task *t = arg;
+    if (t->closing)
+        return;
+    auto_mem void *tmp = mem_ctx("state");
+    const struct hand_state *s = !e && r->status == 200 ? state_of(tmp, r) : NULL;
+    if (s && s->started_at != 0) {
+        await_end(t);
+        t->up->started(t->arg, s->started_at);
+    } else if (e || r->status == 200) {
+        t->lost = true;
+        look_later(t);
+    } else {
+        t->step = OVER;
+        t->up->failed(t->arg, r->body, r->status == 503);
+    }
+}
+
+static struct engine_task *
+make(const struct engine_place *p, const struct engine_events *up, void *arg)
+{
+    struct engine_task *t = mem_new(NULL, struct engine_task);
+    *t = (struct engine_task){.at = *p, .up = up, .arg = arg, .end_signal = -1};
+    t->at.hand = mem_strdup(t, p->hand);
+    t->at.alloc_id = mem_strdup(t, p->alloc_id);
+    t->at.task = mem_strdup(t, p->task);
+    return t;
+}
+
+struct engine_task *
+hand_start(const struct engine_place *p, const struct hand_task *spec,
+           const struct engine_events *up, void *arg)
+{
+    struct engine_task *t = make(p, up, arg);
+    auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX);
+    json_encode(&body, &type_hand_task, spec, 0);
+    t->step = STARTING;
+    ask(t, &t->main, "PUT", "", START_MS, &body, on_started);
+    return t;
+}
+
+struct engine_task *
+hand_adopt(const struct engine_place *p, const struct engine_events *up, void *arg)
+{
+    struct engine_task *t = make(p, up, arg);
+    t->step = LOOKING;
+    t->adopting = true;
+    look(t);
+    return t;
+}
+
+/* --- what is asked of it --- */
+
+static void
+on_end_sent(void *arg, const struct err *e, const struct http_resp *r)
+{
+    struct engine_task *t = arg;
+    if (!t->closing && (e || r->status == 503) && t->step != OVER && t->end_signal >= 0 &&
+        !t->end_again)
+        t->end_again = timer_start(t->at.loop, AGAIN_MS, send_end, t);
+}
+
+static void
+send_end(void *arg)
+{
+    struct engine_task *t = arg;
+    auto_mem void *tmp = mem_ctx("verb");
+    t->end_again = NULL;
+    if (t->step != OVER)
+        ask(t, &t->side, "POST", mem_printf(tmp, "/signal?signal=%d", t->end_signal), ASK_MS, NULL,
+            on_end_sent);
+}
+
+void
+hand_stop(struct engine_task *t, int sig)
+{
+    t->end_signal = sig;
+    timer_stop(TAKE(t->end_again));
+    send_end(t);
+}
+
+void
+hand_kill(struct engine_task *t)
+{
+    hand_stop(t, SIGKILL);
+}
+
+struct signaling {
+    engine_done *done;
+    void *arg;
+    struct http_client *http;
+};
+
+static void
+on_signaled(void *arg, const struct err *e, const struct http_resp *r)
+{
+    struct signaling *s = arg;
+    struct err own = ERR_INIT;
+    if (!e && r->status != 200)
+        e = (err_set(&own, -ERR_UNAVAILABLE, "%s", r->body), &own);
+    s->done(s->arg, e);
+    http_client_close(s->http);
+    talloc_free(s);
+}
+
+void
+hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg)
+{
+    struct signaling *s = mem_new(NULL, struct signaling);
+    auto_mem void *tmp = mem_ctx("verb");
+    struct err e = ERR_INIT;
+    *s = (struct signaling){.done = done, .arg = arg};
+    s->http = http_client_new(t->at.loop, t->at.hand, &e);
+    ASSERT(s->http);
+    auto_buf struct buf target = BUF_INIT(4096);
+    put_target(&target, &t->at, mem_printf(tmp, "/signal?signal=%d", sig));
+    http_send(s->http, &(struct http_ask){.method = "POST",
+                                          .target = buf_str(&target),
+                                          .timeout_ms = ASK_MS,
+                                          .done = on_signaled,
+                                          .arg = s});
+}
+
+/* --- its removal --- */
+
+static void forget(void *arg);
+
+static void
+on_forgotten(void *arg, const struct err *e, const struct http_resp *r)
+{
+    struct engine_task *t = arg;
+    if (t->closing)
+        return;
+    if (e || r->status == 503)
+        t->again = timer_start(t->at.loop, AGAIN_MS, forget, t);
+    else
+        t->step = OVER;
+}
+
+static void
+forget(void *arg)
+{
+    struct engine_task *t = arg;
+    t->again = NULL;
+    ask(t, &t->main, "DELETE", "", ASK_MS, NULL, on_forgotten);
+}
+
+struct engine_task *
+hand_forget(const struct engine_place *p)
+{
+    struct engine_task *t = make(p, NULL, NULL);
+    t->step = FORGETTING;
+    forget(t);
+    return t;
+}
+
+void
+hand_close(struct engine_task *t)
+{
+    timer_stop(t->again);
+    timer_stop(t->end_again);
+    t->closing = true;
+    http_client_close(t->main);
+    http_client_close(t->side);
+    talloc_free(t);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of drivers/engine/: tasks of an engine behind the engine hand (hand/), which drivers of
+ * engines share. The members of `struct engine`, as they are there.
+ */
+#ifndef PADDOCK_DRIVERS_ENGINE_HAND_H
+#define PADDOCK_DRIVERS_ENGINE_HAND_H
+
+#include "drivers/driver.h"
+
+struct engine_task *hand_start(const struct engine_place *p, const struct hand_task *t,
+                               const struct engine_events *up, void *arg);
+struct engine_task *hand_adopt(const struct engine_place *p, const struct engine_events *up,
+                               void *arg);
+void hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg);
+void hand_stop(struct engine_task *t, int sig);
+void hand_kill(struct engine_task *t);
+struct engine_task *hand_forget(const struct engine_place *p);
+void hand_close(struct engine_task *t);
+
+#endif

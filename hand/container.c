@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a container that runs, or has: its output is pumped into the logs, its end awaited,
+ * both as often as the engine goes away and comes back. When the end is known and all output is
+ * written, who waits is told.
+ *
+ *   FOLLOWING  a call waits for the end, another brings output
+ *   ENDED      the end is known; output may still come
+ *   TOLD       both are complete: waits are answered at once
+ */
+#include <string.h>
+#include <utlist.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "hand/hand.h"
+
+struct container_wait {
+    struct container_wait *prev, *next;
+    struct container *c;
+    container_ended *fn;
+    void *arg;
+};
+
+struct container {
+    struct container *prev, *next;
+    struct hand *h;
+    char *alloc, *task, *id;
+    struct hand_log *log; /* NULL: its directory is gone */
+    struct engine_call *end, *output;
+    struct timer *end_again, *output_again, *linger;
+    struct container_wait *waits;
+    struct hand_state state; /* strings are the container's */
+    bool ended, drained, told, failing;
+};
+
+static void ask_end(void *arg);
+static void ask_output(void *arg);
+
+static void
+tell(struct container *c, const struct hand_state *s)
+{
+    while (c->waits) {
+        struct container_wait *w = c->waits;
+        DL_DELETE(c->waits, w);
+        w->fn(w->arg, s);
+        talloc_free(w);
+    }
+}
+
+static void
+step(struct container *c)
+{
+    if (!c->ended || !c->drained || c->told)
+        return;
+    c->told = true;
+    timer_stop(TAKE(c->linger));
+    tell(c, &c->state);
+}
+
+static void
+free_container(struct container *c, const struct hand_state *s)
+{
+    DL_DELETE(c->h->first, c);
+    engine_cancel(c->end);
+    engine_cancel(c->output);
+    timer_stop(c->end_again);
+    timer_stop(c->output_again);
+    timer_stop(c->linger);
+    tell(c, s);
+    log_close(c->log);
+    talloc_free(c);
+}
+
+/* --- its end --- */
+
+static void
+on_linger(void *arg)
+{
+    struct container *c = arg;
+    c->linger = NULL;
+    c->drained = true;
+    engine_cancel(TAKE(c->output));
+    timer_stop(TAKE(c->output_again));
+    step(c);
+}
+
+static void
+end_later(struct container *c)
+{
+    c->end_again = timer_start(c->h->loop, HAND_AGAIN_MS, ask_end, c);
+}
+
+static void
+on_inspected(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct container *c = arg;
+    struct hand_state s;
+    c->end = NULL;
+    if (!e && status == 404) {
+        free_container(c, NULL);
+        return;
+    }
+    if (e || status != 200 || !document_state(c, c->h, c->alloc, c->task, doc, &s) || s.running) {
+        end_later(c);
+        return;
+    }
+    c->state = s;
+    c->ended = true;
+    if (!c->drained)
+        c->linger = timer_start(c->h->loop, HAND_LINGER_MS, on_linger, c);
+    step(c);
+}
+
+static void
+on_waited(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct container *c = arg;
+    auto_mem void *tmp = mem_ctx("target");
+    (void)doc;
+    c->end = NULL;
+    if (e || (status != 200 && status != 404)) {
+        end_later(c); /* the engine has gone: what became of the container is not known yet */
+        return;
+    }
+    c->end = engine_ask(
+        c->h, &(struct engine_ask){.method = "GET",
+                                   .target = mem_printf(tmp, "/containers/%s/json", c->id),
+                                   .timeout_ms = HAND_ASK_MS,
+                                   .done = on_inspected,
+                                   .arg = c});
+}
+
+static void
+ask_end(void *arg)
+{
+    struct container *c = arg;
+    auto_mem void *tmp = mem_ctx("target");
+    c->end_again = NULL;
+    c->end = engine_ask(
+        c->h, &(struct engine_ask){
+                  .method = "POST",
+                  .target = mem_printf(tmp, "/containers/%s/wait?condition=not-running", c->id),
+                  .done = on_waited,
+                  .arg = c});
+}
+
+/* --- its output --- */
+
+static bool
+on_output(void *arg, const struct http_resp *r, const void *p, size_t n)
+{
+    struct container *c = arg;
+    (void)r;
+    int code = log_feed(c->log, p, n);
+    if (code == 0)
+        c->failing = false;
+    else if (!c->failing) {
+        c->failing = true;
+        log_warn("hand", "a container's output is not written: trying again", "container", c->id,
+                 "task", c->task, "error", err_name(code), NULL);
+    }
+    return code == 0;
+}
+
+static void
+on_output_over(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct container *c = arg;
+    (void)doc;
+    c->output = NULL;
+    /* it is complete if the engine ended it, and the container has ended */
+    if (!e && (c->ended || status == 404)) {
+        c->drained = true;
+        step(c);
+    } else {
+        c->output_again =
+            timer_start(c->h->loop, e || status >= 400 ? HAND_AGAIN_MS : 20, ask_output, c);
+    }
+}
+
+static void
+ask_output(void *arg)
+{
+    struct container *c = arg;
+    char since[48];
+    auto_mem void *tmp = mem_ctx("target");
+    c->output_again = NULL;
+    c->output = engine_ask(
+        c->h, &(struct engine_ask){
+                  .method = "GET",
+                  .target = mem_printf(
+                      tmp, "/containers/%s/logs?follow=%d&stdout=1&stderr=1&timestamps=1&since=%s",
+                      c->id, !c->ended, log_since(c->log, since)),
+                  .on_body = on_output,
+                  .done = on_output_over,
+                  .arg = c});
+}
+
+/* --- for those above --- */
+
+struct container *
+container_find(struct hand *h, const char *alloc, const char *task)
+{
+    struct container *c;
+    DL_FOREACH(h->first, c)
+    if (str_eq(c->alloc, alloc) && str_eq(c->task, task))
+        return c;
+    return NULL;
+}
+
+struct container *
+container_follow(struct hand *h, const char *alloc, const char *task, const char *id,
+                 int64_t log_files, int64_t log_bytes)
+{
+    struct container *c = container_find(h, alloc, task);
+    struct err e = ERR_INIT;
+    if (c && str_eq(c->id, id))
+        return c;
+    if (c)
+        free_container(c, NULL);
+    c = mem_new(NULL, struct container);
+    *c = (struct container){.h = h,
+                            .alloc = mem_strdup(c, alloc),
+                            .task = mem_strdup(c, task),
+                            .id = mem_strdup(c, id)};
+    DL_APPEND(h->first, c);
+    c->log = log_open(c, h, alloc, task, &e);
+    if (c->log) {
+        log_limits(c->log, log_files, log_bytes);
+        int r = log_of(c->log, id);
+        if (r < 0)
+            log_warn("hand", "notes of a log are not written", "task", task, "error", err_name(r),
+                     NULL);
+        ask_output(c);
+    } else {
+        log_warn("hand", "a container is without logs", "task", task, "error", e.text, NULL);
+        c->drained = true;
+    }
+    ask_end(c);
+    return c;
+}
+
+const struct hand_state *
+container_over(const struct container *c)
+{
+    return c->told ? &c->state : NULL;
+}
+
+struct container_wait *
+container_wait(struct container *c, container_ended *fn, void *arg)
+{
+    struct container_wait *w = mem_new(NULL, struct container_wait);
+    *w = (struct container_wait){.c = c, .fn = fn, .arg = arg};
+    DL_APPEND(c->waits, w);
+    return w;
+}
+
+void
+container_unwait(struct container_wait *w)
+{
+    DL_DELETE(w->c->waits, w);
+    talloc_free(w);
+}
+
+void
+container_forget(struct container *c)
+{
+    free_container(c, NULL);
+}
+
+/* --- after a start --- */
+
+static void find_again(void *arg);
+
+static void
+follow_row(struct hand *h, const struct value *row)
+{
+    const struct value *labels = value_get(row, "Labels");
+    const char *id = document_text(row, "Id"), *alloc = document_text(labels, HAND_LABEL_ALLOC);
+    const char *task = document_text(labels, HAND_LABEL_TASK);
+    int64_t files, bytes;
+    document_logs(labels, &files, &bytes);
+    if (*id && strlen(id) < HAND_ID_MAX && uuid_valid(alloc) && *task &&
+        !str_eq(document_text(row, "State"), "created"))
+        (void)container_follow(h, alloc, task, id, files, bytes);
+}
+
+static void
+on_listed(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct hand *h = arg;
+    if (e || status != 200 || !doc || doc->kind != VALUE_LIST) {
+        (void)timer_start(h->loop, HAND_AGAIN_MS, find_again, h);
+        return;
+    }
+    for (size_t i = 0; i < doc->list.n; i++)
+        follow_row(h, doc->list.v[i]);
+}
+
+static void
+find_again(void *arg)
+{
+    struct hand *h = arg;
+    auto_mem void *tmp = mem_ctx("target");
+    struct buf text = BUF_INIT(4096);
+    struct value *filter = value_map(tmp), *list = value_list(tmp);
+    value_list_add(list,
+                   value_str(tmp, mem_printf(tmp, HAND_LABEL_OWNER "=%s", h->policy->alloc_dir)));
+    value_map_set(filter, "label", list);
+    json_encode_value(&text, filter, 0);
+    struct buf target = BUF_INIT(16384);
+    buf_puts(&target, "/containers/json?all=1&filters=");
+    http_escape(&target, buf_str(&text), false);
+    (void)engine_ask(h, &(struct engine_ask){.method = "GET",
+                                             .target = buf_str(&target),
+                                             .timeout_ms = HAND_ASK_MS,
+                                             .done = on_listed,
+                                             .arg = h});
+    buf_done(&text);
+    buf_done(&target);
+}
+
+void
+containers_find(struct hand *h)
+{
+    find_again(h);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls of the engine's API: each has a connection of its own, so that one that waits is in
+ * nobody's way. What the engine answers is bounded and parsed as hostile.
+ */
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/str.h"
+#include "hand/hand.h"
+
+struct engine_call {
+    struct engine_ask ask;
+    struct http_client *http;
+    bool canceled;
+};
+
+static void
+on_done(void *arg, const struct err *e, const struct http_resp *r)
+{
+    struct engine_call *c = arg;
+    struct err own = ERR_INIT;
+    struct value *doc = NULL;
+    if (c->canceled)
+        return;
+    if (!e && r->body_len > 0 &&
+        json_decode_value(c, r->body, r->body_len, BUDGET(HAND_DOCUMENT_MAX), &doc, &own) < 0) {
+        doc = NULL;
+        if (r->status < 300 && !c->ask.on_body) {
+            err_prefix(&own, "the engine's answer to %s", c->ask.target);
+            e = &own;
+        }
+    }
+    c->ask.done(c->ask.arg, e ? 0 : r->status, e ? NULL : doc, e);
+    http_client_close(c->http);
+    talloc_free(c);
+}
+
+static bool
+on_body(void *arg, const struct http_resp *r, const void *p, size_t n)
+{
+    struct engine_call *c = arg;
+    return c->ask.on_body(c->ask.arg, r, p, n);
+}
+
+struct engine_call *
+engine_ask(struct hand *h, const struct engine_ask *ask)
+{
+    struct engine_call *c = mem_new(NULL, struct engine_call);
+    struct err e = ERR_INIT;
+    auto_buf struct buf body = BUF_INIT(HAND_DOCUMENT_MAX);
+    c->ask = *ask;
+    c->ask.target = mem_strdup(c, ask->target);
+    c->ask.body = NULL;
+    if (ask->body)
+        json_encode_value(&body, ask->body, 0);
+    c->http = http_client_new(h->loop, h->engine->endpoint, &e);
+    ASSERT(c->http); /* main() has looked at it */
+    http_send(c->http, &(struct http_ask){
+                           .method = ask->method,
+                           .target = c->ask.target,
+                           .body = body.data,
+                           .body_len = body.len,
+                           .content_type = ask->body ? "application/json" : NULL,
+                           .timeout_ms = ask->timeout_ms,
+                           .on_body = ask->on_body ? on_body : NULL,
+                           .done = on_done,
+                           .arg = c,
+                       });
+    return c;
+}
+
+void
+engine_cancel(struct engine_call *c)
+{
+    if (!c)
+        return;
+    c->canceled = true;
+    http_client_close(c->http);
+    talloc_free(c);
+}
+
+const char *
+engine_said(const struct value *doc)
+{
+    return str_or(document_text(doc, "message"), "no reason is given");
+}

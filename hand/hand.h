@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine hand: its parts see each other here. One thread, the loop's.
+ *
+ * A container is of one task: named TASK-ALLOC, with the label of this hand (`owner`: the directory
+ * of allocations, which no other agent on the machine has). The hand follows each that runs: it
+ * waits for its end, and writes its output into the files of the task's logs. All of that is found
+ * again after a restart of the hand, of the agent, or of the engine.
+ */
+#ifndef PADDOCK_HAND_HAND_H
+#define PADDOCK_HAND_HAND_H
+
+#include "api/api.h"
+#include "codec/value.h"
+#include "common/err.h"
+#include "hand/limits.h"
+#include "net/http/http.h"
+#include "net/loop.h"
+
+#define HAND_LABEL_OWNER "paddock.owner"
+#define HAND_LABEL_ALLOC "com.hashicorp.nomad.alloc_id" /* what tools of Nomad's users look for */
+#define HAND_LABEL_TASK "paddock.task"
+#define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES */
+
+struct hand {
+    struct loop *loop;
+    const struct policy *policy;
+    const struct engine_policy *engine;
+    int allocs; /* fd of the directory of allocations */
+    struct http_server *server;
+    struct container *first; /* those that are followed */
+};
+
+/* --- document.c: pure --- */
+/* "web-0123..." */
+const char *document_name(const void *ctx, const char *alloc, const char *task);
+/* What the engine is asked for; -ERR_POLICY, -ERR_INVALID. */
+int document_make(const void *ctx, const struct hand *h, const char *alloc, const char *task,
+                  const struct hand_task *t, struct value **ret, struct err *e);
+/* Of an engine's inspection; false: it is not this hand's container of the task, or is not to be
+ * understood. */
+bool document_state(const void *ctx, const struct hand *h, const char *alloc, const char *task,
+                    const struct value *doc, struct hand_state *ret);
+/* FILES:BYTES of the label of logs; zeros where there is none. */
+void document_logs(const struct value *labels, int64_t *files, int64_t *bytes);
+/* Texts, numbers and members of an engine's document; what is not of that kind is "", 0, NULL. */
+const char *document_text(const struct value *doc, const char *name);
+int64_t document_int(const struct value *doc, const char *name);
+
+/* --- engine.c --- */
+struct engine_call;
+struct engine_ask {
+    const char *method, *target;
+    const struct value *body; /* NULL: none */
+    int64_t timeout_ms;       /* 0: no limit */
+    bool (*on_body)(void *arg, const struct http_resp *r, const void *p,
+                    size_t n); /* NULL: a document */
+    /* Once, never from inside. `e`: there was no answer. `doc` may be NULL; it goes with the call.
+     */
+    void (*done)(void *arg, int status, const struct value *doc, const struct err *e);
+    void *arg;
+};
+struct engine_call *engine_ask(struct hand *h, const struct engine_ask *ask);
+void engine_cancel(struct engine_call *c); /* `done` does not come; NULL is fine */
+/* What the engine said went wrong. */
+const char *engine_said(const struct value *doc);
+
+/* --- log.c --- */
+struct hand_log;
+/* The files of a task, as they are; NULL: *e says why. Owned by ctx. */
+struct hand_log *log_open(const void *ctx, struct hand *h, const char *alloc, const char *task,
+                          struct err *e);
+void log_limits(struct hand_log *l, int64_t files, int64_t file_bytes);
+/* Whose output comes from now on; what is written of it is known from its notes. -errno. */
+int log_of(struct hand_log *l, const char *container);
+/* Where the engine is to begin: "SECONDS.NANOSECONDS". Forgets the rest of a message. */
+const char *log_since(struct hand_log *l, char ret[48]);
+/* Bytes of the engine's multiplexed stream with timestamps. -ERR_CORRUPT; -errno of a write: what
+ * is not written comes again after log_since(). */
+int log_feed(struct hand_log *l, const void *p, size_t n);
+void log_close(struct hand_log *l); /* NULL is fine */
+
+/* --- container.c --- */
+struct container;
+struct container_wait; /* who waits for its end */
+typedef void container_ended(void *arg,
+                             const struct hand_state *s); /* NULL: there is none any more */
+/* Follows it from now on, or does already. */
+struct container *container_follow(struct hand *h, const char *alloc, const char *task,
+                                   const char *id, int64_t log_files, int64_t log_bytes);
+struct container *container_find(struct hand *h, const char *alloc, const char *task);
+/* NULL: it has not ended, or not all of its output is written. */
+const struct hand_state *container_over(const struct container *c);
+struct container_wait *container_wait(struct container *c, container_ended *fn, void *arg);
+void container_unwait(struct container_wait *w);
+void container_forget(struct container *c); /* it is removed: who waits is told so */
+/* Those of before, after a start. */
+void containers_find(struct hand *h);
+
+/* --- serve.c --- */
+void hand_serve(void *arg, struct http_req *req); /* the handler; arg is the hand */
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every limit of hand/, named. `make check-docs` holds paddock-limits(7) against this file: the
+ * comment of each is its text there.
+ */
+#ifndef PADDOCK_HAND_LIMITS_H
+#define PADDOCK_HAND_LIMITS_H
+
+enum {
+    /* --- the engine hand and its engine --- */
+    HAND_CONNS_MAX = 16384,      /* requests of the agent at the same time */
+    HAND_ID_MAX = 128,           /* bytes of an engine's ids */
+    HAND_ASK_MS = 60000,         /* a call of the engine's that makes or asks */
+    HAND_AGAIN_MS = 1000,        /* until an engine that does not answer is asked again */
+    HAND_DOCUMENT_MAX = 8 << 20, /* bytes of memory of a decoded document of the engine's */
+    HAND_FRAME_MAX = 1 << 20,    /* bytes of one message of a container's output */
+    HAND_LINGER_MS =
+        3000, /* output after the end of its container, where something keeps it open */
+};
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * paddock-hand: starts, confines itself, serves the agent. See hand.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/opt.h"
+#include "common/str.h"
+#include "hand/hand.h"
+#include "isolation/confine/sandbox.h"
+#include "isolation/launch/policy.h"
+
+#define ROOM "hand"
+
+/* Root without a capability is the owner of root's files, and no more: what is left of that,
+ * Landlock takes. */
+static int
+give_up_caps(struct err *e)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+            return err_errno(e, errno, "give up a capability");
+    return syscall(SYS_capset, &head, none) < 0 ? err_errno(e, errno, "give up capabilities") : 0;
+}
+
+static int
+confine(const struct hand *h, struct err *e)
+{
+    /* the engine's and our own socket are no matter of Landlock's, which has no rule for connecting
+     */
+    const struct sandbox_path paths[] = {{h->policy->alloc_dir, true}};
+    struct err lack = ERR_INIT;
+    int r = geteuid() == 0 ? give_up_caps(e) : 0;
+#ifndef INSTRUMENTED /* the runtime of a sanitizer writes where it likes */
+    if (r == 0 && sandbox_files(paths, ARRAY_LEN(paths), &lack) < 0)
+        log_warn(ROOM, "goes without a part of its own confinement", "error", lack.text, NULL);
+    err_clear(&lack);
+    if (r == 0 && sandbox_calls(&lack) < 0)
+        log_warn(ROOM, "goes without a part of its own confinement", "error", lack.text, NULL);
+#else
+    (void)paths;
+    (void)lack;
+#endif
+    return r;
+}
+
+/* The socket is the agent's to use, and nobody else's. */
+static int
+listen_for_agent(struct hand *h, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("listen");
+    const char *path = mem_printf(tmp, "%s/" POLICY_HAND_SOCKET, h->policy->run_dir);
+    struct http_server_config cfg = {
+        .handler = hand_serve, .arg = h, .conns_max = HAND_CONNS_MAX, .conns_per_peer = SIZE_MAX};
+    h->server = http_server_new(h->loop, &cfg);
+    int r = http_server_listen(h->server, mem_printf(tmp, "unix://%s", path), 0, e);
+    if (r == 0 && geteuid() == 0 &&
+        chown(path, (uid_t)h->policy->agent_uid, (gid_t)h->policy->agent_gid) < 0)
+        r = err_errno(e, errno, "give the agent access to \"%s\"", path);
+    return r;
+}
+
+static int
+prepare(struct hand *h, const char *policy, struct err *e)
+{
+    struct policy *p = NULL;
+    int r = policy_load(h->loop, policy, &p, e);
+    if (r < 0)
+        return r;
+    h->policy = p;
+    h->engine = p->docker;
+    if (!h->engine || strncmp(str_or(h->engine->endpoint, ""), "unix:///", 8) != 0)
+        return err_set(e, -ERR_POLICY,
+                       "no engine is turned on, or its endpoint is no unix:///PATH");
+    h->allocs = open(p->alloc_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (h->allocs < 0)
+        return err_errno(e, errno, "open \"%s\"", p->alloc_dir);
+    r = listen_for_agent(h, e);
+    return r < 0 ? r : confine(h, e);
+}
+
+static void
+on_signal(void *arg, int sig)
+{
+    (void)sig;
+    loop_stop(arg);
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *policy = NULL, *level = "info";
+    bool json = false;
+    const struct opt table[] = {
+        {"policy", OPT_STRING, &policy, "FILE", "The compiled policy (paddock policy)."},
+        {"log-level", OPT_STRING, &level, "LEVEL", "trace, debug, info, warn or error."},
+        {"log-json", OPT_BOOL, &json, NULL, "Log as JSON."},
+        {0}};
+    const struct opt *const tables[] = {table};
+    struct err e = ERR_INIT;
+    auto_mem void *ctx = mem_ctx("args");
+    const char **args = NULL;
+    size_t n = 0;
+    int r = opt_parse(ctx, tables, 1, argc, argv, &args, &n, &e);
+    if (r != 0 || n > 0 || policy == NULL) {
+        fprintf(stderr,
+                "%s%susage: paddock-hand -policy FILE [-log-level LEVEL] [-log-json]\n"
+                "Started by systemd or by `paddock agent`, not by hand.\n",
+                e.text, e.text[0] != '\0' ? "\n" : "");
+        return r == 1 ? 0 : 1;
+    }
+    (void)umask(022);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    enum log_level l = log_level_parse(level);
+    log_setup(l == LOG_LEVEL_INVALID ? LOG_INFO : l, json, STDERR_FILENO);
+    struct hand *h = mem_new(ctx, struct hand);
+    h->loop = loop_new();
+    h->allocs = -1;
+    r = prepare(h, policy, &e);
+    if (r < 0) {
+        log_error(ROOM, e.text, NULL);
+        return 1;
+    }
+    loop_on_signal(h->loop, SIGTERM, on_signal, h->loop);
+    loop_on_signal(h->loop, SIGINT, on_signal, h->loop);
+    containers_find(h);
+    log_info(ROOM, "ready", "engine", h->engine->endpoint, NULL);
+    loop_run(h->loop);
+    return 0; /* what it followed is found again by the next one */
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The agent's requests, as routes:
+ *
+ *   GET    /v1/info                         is the engine there, and what is it: HandInfo
+ *   PUT    /v1/task/ALLOC/TASK              HandTask: made anew and started -> HandState
+ *   GET    /v1/task/ALLOC/TASK              HandState; 404: there is none
+ *   GET    /v1/task/ALLOC/TASK/wait         the same, when it has ended and its output is written
+ *   POST   /v1/task/ALLOC/TASK/signal       ?signal=N; 0: as its image wants to be stopped
+ *   DELETE /v1/task/ALLOC/TASK              whether it runs or not, or is not there
+ *
+ * Errors are a line of text. 503: the engine does not answer, or a moment was bad; 4xx: so it will
+ * stay.
+ */
+#include <string.h>
+
+#include "api/plain.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "hand/hand.h"
+
+enum { TRIES_MAX = 4, AGAIN_MS = 200, REQUEST_MAX = 4 << 20 };
+
+struct order { /* a request that is carried out; freed with its answer */
+    struct hand *h;
+    struct http_req *req;
+    struct engine_call *call;
+    struct container_wait *wait;
+    struct timer *again;
+    const char *alloc, *task, *name;
+    char *id;
+    struct hand_task *spec;
+    struct value *document;
+    struct hand_info info;
+    int tries;
+    int64_t signal;
+    bool gone; /* nobody waits any more */
+};
+
+static void create(struct order *j);
+static void remove_it(void *arg);
+
+/* --- answers --- */
+
+static void
+order_end(struct order *j)
+{
+    j->req->user = NULL;
+    timer_stop(j->again);
+    talloc_free(j);
+}
+
+static void
+answer(struct order *j, const struct type *type, const void *obj)
+{
+    struct buf b = BUF_INIT(1 << 20);
+    struct http_req *req = j->req;
+    if (obj)
+        json_encode(&b, type, obj, JSON_NO_OMIT);
+    order_end(j);
+    http_reply_buf(req, 200, "application/json", &b);
+}
+
+static void
+fail(struct order *j, int status, const char *why)
+{
+    struct http_req *req = j->req;
+    auto_mem void *tmp = mem_ctx("why");
+    const char *text = mem_strndup(tmp, why, 900);
+    order_end(j);
+    http_fail(req, status, "%s", text);
+}
+
+static int
+status_of(int code)
+{
+    return code == -ERR_POLICY ? 403 : code == -ERR_INVALID ? 400 : 503;
+}
+
+/* The engine's own word: 5xx may be otherwise the next time. */
+static void
+fail_engine(struct order *j, const char *what, int status, const struct value *doc,
+            const struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("why");
+    if (e)
+        fail(j, 503, mem_printf(tmp, "the engine does not answer: %s", e->text));
+    else
+        fail(j, status >= 500 ? 503 : 422, mem_printf(tmp, "%s: %s", what, engine_said(doc)));
+}
+
+static void
+ask(struct order *j, const char *method, const char *target, const struct value *body,
+    void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
+{
+    j->call = engine_ask(j->h, &(struct engine_ask){.method = method,
+                                                    .target = target,
+                                                    .body = body,
+                                                    .timeout_ms = HAND_ASK_MS,
+                                                    .done = done,
+                                                    .arg = j});
+}
+
+/* --- what is it --- */
+
+static void
+inspect(struct order *j,
+        void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
+{
+    ask(j, "GET", mem_printf(j, "/containers/%s/json", j->id ? j->id : j->name), NULL, done);
+}
+
+static void
+follow(struct order *j, const struct hand_state *s, const struct value *doc)
+{
+    int64_t files, bytes;
+    document_logs(value_get(value_get(doc, "Config"), "Labels"), &files, &bytes);
+    if (s->started_at != 0)
+        (void)container_follow(j->h, j->alloc, j->task, s->id, files, bytes);
+}
+
+static void
+on_state(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    struct hand_state s;
+    j->call = NULL;
+    if (!e && (status == 404 ||
+               (status == 200 && !document_state(j, j->h, j->alloc, j->task, doc, &s)))) {
+        fail(j, 404, "there is no such container");
+        return;
+    }
+    if (e || status != 200) {
+        fail_engine(j, "look at the container", status, doc, e);
+        return;
+    }
+    follow(j, &s, doc);
+    answer(j, &type_hand_state, &s);
+}
+
+/* --- its end --- */
+
+static void
+on_ended(void *arg, const struct hand_state *s)
+{
+    struct order *j = arg;
+    j->wait = NULL;
+    if (s)
+        answer(j, &type_hand_state, s);
+    else
+        fail(j, 404, "there is no such container any more");
+}
+
+static void
+await_end(struct order *j)
+{
+    struct container *c = container_find(j->h, j->alloc, j->task);
+    if (c && container_over(c))
+        answer(j, &type_hand_state, container_over(c));
+    else if (c)
+        j->wait = container_wait(c, on_ended, j);
+    else
+        fail(j, 503, "the container is not followed: look at it first");
+}
+
+/* --- its start --- */
+
+static void
+on_cleared(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    (void)status;
+    (void)doc;
+    (void)e;
+    j->call = NULL;
+    fail(j, 422, j->info.description);
+}
+
+static void
+on_started(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    j->call = NULL;
+    if (!e && (status == 204 || status == 304)) {
+        inspect(j, on_state);
+    } else if (e || status >= 500) {
+        /* the container stays: a new try begins by removing it */
+        fail_engine(j, "start the container", status, doc, e);
+    } else {
+        j->info.description = mem_printf(j, "start the container: %s", engine_said(doc));
+        ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL, on_cleared);
+    }
+}
+
+/* Where its output begins in the files is noted before there is any. */
+static int
+note_log(struct order *j, struct err *e)
+{
+    struct hand_log *l = log_open(NULL, j->h, j->alloc, j->task, e);
+    if (!l)
+        return e->code;
+    log_limits(l, j->spec->log_files, j->spec->log_file_bytes);
+    int r = log_of(l, j->id);
+    log_close(l);
+    return r < 0 ? err_errno(e, -r, "write the notes of the task's log") : 0;
+}
+
+static void
+on_created(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    struct err own = ERR_INIT;
+    const char *id = document_text(doc, "Id");
+    j->call = NULL;
+    if (!e && status == 409 && j->tries++ < TRIES_MAX) {
+        remove_it(j); /* what an earlier start left, or somebody else's: that is found out */
+        return;
+    }
+    if (!e && status == 404) {
+        fail(j, 422, mem_printf(j, "there is no image \"%s\" on this node", j->spec->image));
+        return;
+    }
+    if (e || status != 201 || !*id || strlen(id) >= HAND_ID_MAX || !plain_word(id)) {
+        fail_engine(j, "make the container", status, doc, e);
+        return;
+    }
+    j->id = mem_strdup(j, id);
+    if (note_log(j, &own) < 0)
+        fail(j, 503, own.text);
+    else
+        ask(j, "POST", mem_printf(j, "/containers/%s/start", j->id), NULL, on_started);
+}
+
+static void
+create(struct order *j)
+{
+    ask(j, "POST", mem_printf(j, "/containers/create?name=%s", j->name), j->document, on_created);
+}
+
+/* --- its removal --- */
+
+static void
+on_removed(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    j->call = NULL;
+    if (!e && status == 409 && j->tries++ < TRIES_MAX) { /* somebody removes it already */
+        j->again = timer_start(j->h->loop, AGAIN_MS, remove_it, j);
+    } else if (e || (status != 204 && status != 404)) {
+        fail_engine(j, "remove the container", status, doc, e);
+    } else if (j->spec) {
+        j->id = NULL;
+        create(j);
+    } else {
+        struct container *c = container_find(j->h, j->alloc, j->task);
+        if (c)
+            container_forget(c);
+        answer(j, NULL, NULL);
+    }
+}
+
+static void
+on_removable(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    struct hand_state s;
+    j->call = NULL;
+    if (e || (status != 200 && status != 404)) {
+        fail_engine(j, "look at the container", status, doc, e);
+    } else if (status == 404) {
+        on_removed(j, 404, NULL, NULL);
+    } else if (!document_state(j, j->h, j->alloc, j->task, doc, &s)) {
+        fail(j, 422, mem_printf(j, "the container \"%s\" is somebody else's", j->name));
+    } else if (j->gone && !j->spec) {
+        fail(j, 503, "nobody waits"); /* who asked starts another one by now */
+    } else {
+        j->id = mem_strdup(j, s.id);
+        ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL, on_removed);
+    }
+}
+
+static void
+remove_it(void *arg)
+{
+    struct order *j = arg;
+    j->again = NULL;
+    inspect(j, on_removable);
+}
+
+/* --- signals --- */
+
+static void
+on_signaled(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    j->call = NULL;
+    /* 409: it has ended */
+    if (e || (status != 204 && status != 304 && status != 404 && status != 409))
+        fail_engine(j, "signal the container", status, doc, e);
+    else
+        answer(j, NULL, NULL);
+}
+
+static void
+on_stopping(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    (void)arg; /* the end of the container is awaited elsewhere */
+    (void)status;
+    (void)doc;
+    (void)e;
+}
+
+static void
+on_signalable(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    struct hand_state s;
+    j->call = NULL;
+    if (e || (status != 200 && status != 404)) {
+        fail_engine(j, "look at the container", status, doc, e);
+    } else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, &s)) {
+        fail(j, 404, "there is no such container");
+    } else if (j->signal == 0) {
+        /* the engine knows the image's signal; it would wait for ever, and kills nothing */
+        (void)engine_ask(
+            j->h, &(struct engine_ask){.method = "POST",
+                                       .target = mem_printf(j, "/containers/%s/stop?t=-1", s.id),
+                                       .done = on_stopping});
+        answer(j, NULL, NULL);
+    } else {
+        ask(j, "POST", mem_printf(j, "/containers/%s/kill?signal=%lld", s.id, (long long)j->signal),
+            NULL, on_signaled);
+    }
+}
+
+/* --- the engine itself --- */
+
+static void
+on_info(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    const struct value *runtimes = value_get(doc, "Runtimes");
+    const char *all = "";
+    j->call = NULL;
+    if (e || status != 200) {
+        fail_engine(j, "ask the engine", status, doc, e);
+        return;
+    }
+    for (size_t i = 0; runtimes && runtimes->kind == VALUE_MAP && i < runtimes->map.n; i++)
+        all = mem_printf(j, "%s%s%s", all, *all ? "," : "", runtimes->map.v[i].k);
+    str_map_set(j, &j->info.attributes, "driver.docker.runtimes", all);
+    str_map_set(j, &j->info.attributes, "driver.docker.os_type", document_text(doc, "OSType"));
+    str_map_set(j, &j->info.attributes, "driver.docker.volumes.enabled", "false");
+    str_map_set(j, &j->info.attributes, "driver.docker.privileged.enabled",
+                j->h->engine->privileged ? "true" : NULL);
+    j->info.healthy = true;
+    j->info.description = "Healthy";
+    answer(j, &type_hand_info, &j->info);
+}
+
+static void
+on_version(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    j->call = NULL;
+    if (e || status != 200) {
+        fail_engine(j, "ask the engine", status, doc, e);
+        return;
+    }
+    j->info.version = mem_strndup(j, document_text(doc, "Version"), 60);
+    str_map_set(j, &j->info.attributes, "driver.docker.version", j->info.version);
+    ask(j, "GET", "/info", NULL, on_info);
+}
+
+/* --- requests --- */
+
+static void
+on_close(void *user)
+{
+    struct order *j = user;
+    j->gone = true;
+    if (j->wait) {
+        container_unwait(TAKE(j->wait));
+        fail(j, 503, "nobody waits");
+    }
+}
+
+static void
+route_task(struct order *j, const char *verb)
+{
+    struct err e = ERR_INIT;
+    const struct http_req *req = j->req;
+    const char *sig = http_query(req, "signal");
+    if (!*verb && req->method == METHOD_PUT) {
+        void *spec = NULL;
+        if (json_decode(j, &type_hand_task, req->body, req->body_len, JSON_REFUSE_UNKNOWN,
+                        BUDGET(REQUEST_MAX), &spec, &e) < 0 ||
+            document_make(j, j->h, j->alloc, j->task, spec, &j->document, &e) < 0) {
+            fail(j, status_of(e.code), e.text);
+            return;
+        }
+        j->spec = spec;
+        create(j);
+    } else if (!*verb && req->method == METHOD_GET) {
+        inspect(j, on_state);
+    } else if (!*verb && req->method == METHOD_DELETE) {
+        remove_it(j);
+    } else if (str_eq(verb, "wait") && req->method == METHOD_GET) {
+        await_end(j);
+    } else if (str_eq(verb, "signal") && req->method == METHOD_POST && sig &&
+               num_parse_i64(sig, &j->signal) == 0 && j->signal >= 0 && j->signal <= 64) {
+        inspect(j, on_signalable);
+    } else {
+        fail(j, 405, "there is no such request");
+    }
+}
+
+void
+hand_serve(void *arg, struct http_req *req)
+{
+    static const char prefix[] = "/v1/task/";
+    struct order *j = mem_new(req, struct order);
+    *j = (struct order){.h = arg, .req = req};
+    req->user = j;
+    req->on_close = on_close;
+    if (str_eq(req->path, "/v1/info") && req->method == METHOD_GET) {
+        ask(j, "GET", "/version", NULL, on_version);
+        return;
+    }
+    char *save = NULL, *rest = strncmp(req->path, prefix, strlen(prefix)) == 0
+                                   ? mem_strdup(j, req->path + strlen(prefix))
+                                   : NULL;
+    j->alloc = rest ? strtok_r(rest, "/", &save) : NULL;
+    j->task = rest ? strtok_r(NULL, "/", &save) : NULL;
+    const char *verb = rest ? strtok_r(NULL, "/", &save) : NULL;
+    if (!j->alloc || !j->task || !uuid_valid(j->alloc) || !plain_task_name(j->task)) {
+        fail(j, 404, "there is no such request");
+        return;
+    }
+    j->name = document_name(j, j->alloc, j->task);
+    route_task(j, str_or(verb, ""));
+}

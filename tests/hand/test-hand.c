@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine hand without an engine: what a task may have, what an engine's documents are taken
+ * for, and logs whose writer is killed anywhere.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "hand/hand.h"
+#include "tests/lib/test.h"
+
+#define ALLOC "12345678-aaaa-bbbb-cccc-0123456789ab"
+
+static struct engine_policy engine;
+static struct policy policy = {.alloc_dir = "/data/alloc", .docker = &engine};
+static struct hand hand = {.policy = &policy, .engine = &engine, .allocs = -1};
+
+static const char *
+made(void *ctx, const char *task, const char *json, struct err *e)
+{
+    void *t = NULL;
+    struct value *doc = NULL;
+    err_clear(e);
+    if (json_decode(ctx, &type_hand_task, json, strlen(json), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20),
+                    &t, e) < 0 ||
+        document_make(ctx, &hand, ALLOC, task, t, &doc, e) < 0)
+        return NULL;
+    struct buf b = BUF_INIT(1 << 20);
+    json_encode_value(&b, doc, 0);
+    const char *text = mem_strdup(ctx, buf_str(&b));
+    buf_done(&b);
+    return text;
+}
+
+START_TEST(what_a_task_may_have)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    static const char *caps[] = {"chown", "CAP_NET_RAW"}, *modes[] = {"bridge"};
+    static const struct {
+        const char *json, *why; /* NULL: it may */
+    } rows[] = {
+        {"{\"Image\":\"a\"}", NULL},
+        {"{\"Image\":\"a\",\"CapAdd\":[\"CAP_CHOWN\",\"net_raw\"]}", NULL},
+        {"{\"Image\":\"a\",\"CapAdd\":[\"sys_admin\"]}", "\"sys_admin\" is not allowed"},
+        {"{\"Image\":\"a\",\"CapAdd\":[\"all\"]}", "\"all\" is not allowed"},
+        {"{\"Image\":\"a\",\"CapAdd\":[\"CAP_all\"]}", "is not allowed"},
+        {"{\"Image\":\"a\",\"Privileged\":true}", "privileged is not allowed"},
+        {"{\"Image\":\"a\",\"NetworkMode\":\"container:x\"}", "not the name of a network"},
+        {"{\"Image\":\"a\",\"NetworkMode\":\"/proc/1/ns/net\"}", "not the name of a network"},
+        {"{\"Image\":\"a\",\"NetworkMode\":\"host\"}", "\"host\" is not allowed"},
+        {"{\"Image\":\"a\",\"NetworkMode\":\"mine\"}", NULL},
+        {"{\"Image\":\"a\",\"Ports\":[{\"Port\":80,\"HostPort\":70000}]}", "a port is not"},
+        {"{\"Image\":\"a\",\"HostConfig\":{\"Privileged\":true}}", "HostConfig"},
+        {"{}", "no image"},
+    };
+    engine.caps = (struct str_list){caps, 2};
+    policy.network_modes = (struct str_list){modes, 1};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *doc = made(ctx, "web", rows[i].json, &e);
+        ck_assert_msg((doc == NULL) == (rows[i].why != NULL), "row %zu: %s", i, e.text);
+        ck_assert_msg(!rows[i].why || strstr(e.text, rows[i].why), "row %zu: %s", i, e.text);
+    }
+    ck_assert_ptr_null(made(ctx, "../x", "{\"Image\":\"a\"}", &e));
+    ck_assert_ptr_null(made(ctx, "a/b", "{\"Image\":\"a\"}", &e));
+    const char *doc = made(ctx, "web",
+                           "{\"Image\":\"a\",\"Labels\":{\"paddock.owner\":\"evil\",\"mine\":\"1\"}"
+                           ",\"MemoryMax\":1024,"
+                           "\"Ports\":[{\"Port\":80,\"HostPort\":8080,\"HostIP\":\"10.0.0.1\"},{"
+                           "\"Port\":80,\"HostPort\":8081}]}",
+                           &e);
+    ck_assert_ptr_nonnull(doc);
+    ck_assert_ptr_null(strstr(doc, "evil"));
+    static const char *const has[] = {
+        "\"mine\":\"1\"",
+        "\"paddock.owner\":\"/data/alloc\"",
+        "\"Source\":\"/data/alloc/" ALLOC "/web/local\",\"Target\":\"/local\",\"ReadOnly\":false",
+        "\"Target\":\"/alloc/logs\",\"ReadOnly\":true",
+        "\"MemorySwap\":1024",
+        "\"80/udp\":[{\"HostIp\":\"10.0.0.1\",\"HostPort\":\"8080\"},{\"HostPort\":\"8081\"}]",
+        "\"Privileged\":false",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(has); i++)
+        ck_assert_msg(strstr(doc, has[i]), "%s is not in %s", has[i], doc);
+    engine.privileged = true;
+    ck_assert_ptr_nonnull(made(ctx, "web", "{\"Image\":\"a\",\"Privileged\":true}", &e));
+    engine.privileged = false;
+    policy.network_modes = (struct str_list){0};
+}
+END_TEST
+
+START_TEST(names)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    ck_assert_str_eq(document_name(ctx, ALLOC, "web"), "web-" ALLOC);
+    ck_assert_str_eq(document_name(ctx, ALLOC, "a b\xc3\xbc?x=&"), "a_b___x__-" ALLOC);
+    ck_assert_str_eq(document_name(ctx, ALLOC, "-x"), "t_x-" ALLOC);
+}
+END_TEST
+
+#define LABELS                                                                                     \
+    "\"Config\":{\"Labels\":{\"paddock.owner\":\"/data/"                                           \
+    "alloc\",\"paddock.task\":\"web\",\"com.hashicorp.nomad.alloc_id\":\"" ALLOC                   \
+    "\",\"paddock.logs\":\"3:4096\"}}"
+
+START_TEST(what_an_engine_says)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    static const struct {
+        const char *json;
+        bool ours;
+    } rows[] = {
+        {"{\"Id\":\"abc\",\"State\":{\"Running\":true,\"Pid\":7,\"StartedAt\":\"2026-11-24T22:00:"
+         "00.5Z\",\"FinishedAt\":\"0001-01-01T00:00:00Z\"}," LABELS "}",
+         true},
+        {"{\"Id\":\"abc\",\"State\":{}," LABELS "}", true},
+        {"{\"Id\":\"a/../b\\n\",\"State\":[]," LABELS "}", false},
+        {"{\"Id\":\"abc\"," LABELS "}", false},
+        {"{\"Id\":7,\"State\":{}," LABELS "}", false},
+        {"{\"Id\":\"abc\",\"State\":{},\"Config\":{\"Labels\":{\"paddock.owner\":\"/other\"}}}",
+         false},
+        {"{\"Id\":\"abc\",\"State\":{},\"Config\":{\"Labels\":[]}}", false},
+        {"{\"Id\":\"abc\",\"State\":{},\"Config\":7}", false},
+        {"[]", false},
+        {"null", false},
+        {"7", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct value *doc = NULL;
+        struct err e = ERR_INIT;
+        struct hand_state s = {0};
+        ck_assert_int_eq(
+            json_decode_value(ctx, rows[i].json, strlen(rows[i].json), BUDGET(1 << 20), &doc, &e),
+            0);
+        ck_assert_msg(document_state(ctx, &hand, ALLOC, "web", doc, &s) == rows[i].ours, "row %zu",
+                      i);
+        ck_assert(!document_state(ctx, &hand, ALLOC, "other", doc, &s));
+        if (i == 0) {
+            ck_assert(document_state(ctx, &hand, ALLOC, "web", doc, &s));
+            ck_assert(s.running && s.pid == 7 && s.finished_at == 0 &&
+                      s.started_at % NS_PER_S == 500000000);
+            int64_t files, bytes;
+            document_logs(value_get(value_get(doc, "Config"), "Labels"), &files, &bytes);
+            ck_assert(files == 3 && bytes == 4096);
+        }
+    }
+}
+END_TEST
+
+/* --- logs --- */
+
+enum { MESSAGES = 300, FILE_BYTES = 1000 };
+
+struct said {
+    int stream;
+    int64_t stamp;
+    char text[64];
+};
+
+static void
+put_message(struct buf *b, const struct said *m)
+{
+    char stamp[TIME_TEXT], line[160];
+    int n = snprintf(line, sizeof(line), "%s %s", time_format(m->stamp, stamp), m->text);
+    const uint8_t head[8] = {(uint8_t)(m->stream + 1), 0,         0, 0, 0, 0,
+                             (uint8_t)(n >> 8),        (uint8_t)n};
+    buf_put(b, head, sizeof(head));
+    buf_put(b, line, (size_t)n);
+}
+
+/* What an engine sends when it is asked for all since then. */
+static void
+send_since(struct buf *b, const struct said *all, size_t n, const char *since)
+{
+    long long s, ns;
+    ck_assert_int_eq(sscanf(since, "%lld.%lld", &s, &ns), 2);
+    buf_reset(b);
+    for (size_t i = 0; i < n; i++)
+        if (all[i].stamp >= s * NS_PER_S + ns)
+            put_message(b, &all[i]);
+}
+
+static char *
+whole(void *ctx, int dir, const char *stream)
+{
+    char *text = mem_strdup(ctx, "");
+    for (int i = 0; i < 1000; i++) {
+        char *more = NULL;
+        if (file_read(ctx, dir, mem_printf(ctx, "web.%s.%d", stream, i), 1 << 20, &more, NULL) < 0)
+            return text;
+        text = mem_printf(ctx, "%s%s", text, more);
+    }
+    return text;
+}
+
+static int
+make_logs(const char *dir)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    ck_assert_int_eq(dir_make(AT_FDCWD, mem_printf(ctx, "%s/" ALLOC "/alloc/logs", dir), 0755), 0);
+    fd_close(&hand.allocs);
+    hand.allocs = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return openat(hand.allocs, ALLOC "/alloc/logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The writer is killed after any piece, and its notes may be those of an earlier message. */
+static void
+lives(unsigned seed)
+{
+    static struct said all[MESSAGES];
+    char dir[] = "/tmp/test-hand.XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    auto_fd int logs = make_logs(dir);
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    char *want[2] = {mem_strdup(ctx, "before\n"), mem_strdup(ctx, "")};
+    int64_t stamp = INT64_C(1795558500) * NS_PER_S;
+    for (int i = 0; i < MESSAGES; i++) {
+        struct said *m = &all[i];
+        m->stream = rand_r(&seed) % 3 == 0;
+        stamp += rand_r(&seed) % 4 == 0 ? 0 : 1 + rand_r(&seed) % 1000;
+        m->stamp = stamp; /* some have the time of others */
+        snprintf(m->text, sizeof(m->text), "%d%.*s\n", i, rand_r(&seed) % 40,
+                 "........................................");
+        want[m->stream] = mem_printf(ctx, "%s%s", want[m->stream], m->text);
+    }
+    int fd = openat(logs, "web.stdout.0", O_WRONLY | O_CREAT | O_CLOEXEC,
+                    0644); /* of an earlier container */
+    ck_assert_int_eq(fd_write_full(fd, "before\n", 7), 0);
+    fd_close(&fd);
+    struct buf b = BUF_INIT(1 << 20);
+    char *old = NULL;
+    for (int life = 0; life < 40; life++) {
+        char since[48];
+        struct hand_log *l = log_open(ctx, &hand, ALLOC, "web", &e);
+        ck_assert_msg(l, "%s", e.text);
+        log_limits(l, 1000, FILE_BYTES);
+        ck_assert_int_eq(log_of(l, "abc"), 0);
+        send_since(&b, all, MESSAGES, log_since(l, since));
+        size_t most = life == 39 ? b.len : (size_t)rand_r(&seed) % (b.len + 1), at = 0;
+        most = life < 39 && most > 700 ? 700 : most;
+        while (at < most) {
+            size_t n = 1 + (size_t)rand_r(&seed) % 90;
+            n = n < most - at ? n : most - at;
+            ck_assert_int_eq(log_feed(l, b.data + at, n), 0);
+            at += n;
+            if (rand_r(&seed) % 5 == 0)
+                ck_assert_int_eq(file_read(ctx, logs, ".web.hand", 4096, &old, NULL), 0);
+        }
+        log_close(l);
+        if (old && rand_r(&seed) % 2 == 0)
+            ck_assert_int_eq(file_write_atomic(logs, ".web.hand", old, strlen(old), 0600), 0);
+    }
+    ck_assert_str_eq(whole(ctx, logs, "stdout"), want[0]);
+    ck_assert_str_eq(whole(ctx, logs, "stderr"), want[1]);
+    struct stat st;
+    ck_assert_int_eq(fstatat(logs, "web.stdout.0", &st, 0), 0);
+    ck_assert_int_eq(st.st_size, FILE_BYTES);
+    buf_done(&b);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, &e), 0);
+}
+
+START_TEST(logs_whose_writer_is_killed)
+{
+    for (unsigned seed = 1; seed <= 20; seed++)
+        lives(seed);
+}
+END_TEST
+
+START_TEST(logs_turn_over_and_are_no_way_out)
+{
+    char dir[] = "/tmp/test-hand.XXXXXX", since[48];
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    auto_fd int logs = make_logs(dir);
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    struct hand_log *l = log_open(ctx, &hand, ALLOC, "web", &e);
+    ck_assert_ptr_nonnull(l);
+    log_limits(l, 2, 10);
+    ck_assert_int_eq(log_of(l, "abc"), 0);
+    (void)log_since(l, since);
+    struct said m = {.stamp = NS_PER_S, .text = "0123456789abcdefghijklmnopqrstuvwxyz"};
+    struct buf b = BUF_INIT(1 << 20);
+    put_message(&b, &m);
+    ck_assert_int_eq(log_feed(l, b.data, b.len), 0);
+    char *text = NULL;
+    ck_assert_int_eq(file_read(ctx, logs, "web.stdout.3", 100, &text, NULL), 0);
+    ck_assert_str_eq(text, "uvwxyz");
+    ck_assert_int_eq(file_read(ctx, logs, "web.stdout.2", 100, &text, NULL), 0);
+    ck_assert_str_eq(text, "klmnopqrst");
+    ck_assert_int_lt(file_read(ctx, logs, "web.stdout.1", 100, &text, NULL), 0);
+    /* a link in the place of the next file */
+    ck_assert_int_eq(symlinkat("/etc/passwd", logs, "web.stdout.4"), 0);
+    m.stamp++;
+    buf_reset(&b);
+    put_message(&b, &m);
+    ck_assert_int_lt(log_feed(l, b.data, b.len), 0);
+    log_close(l);
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } hostile[] = {
+        {"\3\0\0\0\0\0\0\1x", 9}, {"\1\0\0\1\0\0\0\1x", 9},     {"\1\0\0\0\377\377\377\377", 8},
+        {"\1\0\0\0\0\0\0\0", 8},  {"\1\0\0\0\0\0\0\4nope", 12}, {"\1\0\0\0\0\0\0\5nope ", 13},
+        {"HTTP/1.1 200 OK", 15},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
+        l = log_open(ctx, &hand, ALLOC, "bad", &e);
+        ck_assert_ptr_nonnull(l);
+        ck_assert_int_eq(log_of(l, "abc"), 0);
+        (void)log_since(l, since);
+        ck_assert_msg(log_feed(l, hostile[i].bytes, hostile[i].n) < 0, "row %zu", i);
+        log_close(l);
+    }
+    ck_assert_ptr_null(log_open(ctx, &hand, "../" ALLOC, "web", &e));
+    buf_done(&b);
+    err_clear(&e);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, &e), 0);
+    fd_close(&hand.allocs);
+}
+END_TEST
+
+TEST_SUITE("hand", what_a_task_may_have, names, what_an_engine_says, logs_whose_writer_is_killed,
+           logs_turn_over_and_are_no_way_out)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A docker engine of a test's own: its directories, its sockets, a network and a mount namespace that go with it."""
+import glob
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+from paddock_test import need
+
+BUSYBOX = "/bin/busybox"
+
+
+class Docker:
+    def __init__(self):
+        for program in ("/usr/sbin/dockerd", BUSYBOX):
+            need(os.path.exists(program), "docker", f"there is no {program}: contrib/install-deps has it")
+        self.dir = tempfile.mkdtemp(prefix="paddock-docker-", dir="/var/tmp")  # overlayfs wants a real file system
+        self.socket, self.proc = f"{self.dir}/docker.sock", None
+        self.cgroup = os.path.basename(self.dir)
+
+    def start(self):
+        addresses = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
+        own = "".join(f"ip addr add {a}/32 dev lo; " for a in addresses if ":" not in a)  # ports are bound to them
+        script = (f"ip link set lo up; {own}exec /usr/sbin/dockerd -H unix://{self.socket} --data-root {self.dir}/data "
+                  f"--exec-root {self.dir}/exec --pidfile {self.dir}/pid --bip 10.213.0.1/24 "
+                  f"--cgroup-parent /{self.cgroup}")
+        self.proc = subprocess.Popen(["unshare", "-n", "-m", "--propagation", "private", "sh", "-c", script],
+                                     stdout=open(f"{self.dir}/log", "ab"), stderr=subprocess.STDOUT,
+                                     stdin=subprocess.DEVNULL, start_new_session=True)
+        end = time.monotonic() + 40
+        while self.run("version", check=False).returncode != 0:
+            log = open(f"{self.dir}/log", errors="replace").read().strip().splitlines()[-1:]
+            need(self.proc.poll() is None and time.monotonic() < end, "docker", f"dockerd does not start here: {log}")
+            time.sleep(0.05)
+        return self
+
+    def run(self, *args, check=True, **kw):
+        env = dict(os.environ, DOCKER_HOST=f"unix://{self.socket}", DOCKER_CONFIG=self.dir)
+        return subprocess.run(["/usr/bin/docker", *args], env=env, check=check, capture_output=True, timeout=60, **kw)
+
+    def text(self, *args, **kw):
+        return self.run(*args, **kw).stdout.decode().strip()
+
+    def image(self, name, *labels):
+        """From this machine's static busybox."""
+        root = f"{self.dir}/root"
+        os.makedirs(f"{root}/bin", exist_ok=True)
+        if not os.path.exists(f"{root}/bin/busybox"):
+            subprocess.run(["cp", BUSYBOX, f"{root}/bin/busybox"], check=True)
+            for a in "sh cat dd echo env id kill ls mkdir nc seq sleep true httpd".split():
+                os.symlink("busybox", f"{root}/bin/{a}")
+        tar = subprocess.run(["tar", "-C", root, "-c", "."], check=True, capture_output=True).stdout
+        changes = [x for label in labels for x in ("--change", f"LABEL {label}")]
+        self.run("import", *changes, "-", name, input=tar)
+
+    def kill(self):
+        """dockerd and containerd by -9: what runs in containers goes on."""
+        pids = [self.proc.pid] + self.children()
+        for p in pids:
+            try:
+                os.kill(p, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.proc.wait()
+        for f in glob.glob(f"{self.dir}/pid") + glob.glob(f"{self.dir}/exec/containerd/*.pid"):
+            os.unlink(f)
+
+    def children(self):
+        out = open(f"/proc/{self.proc.pid}/task/{self.proc.pid}/children").read().split()
+        return [int(p) for p in out]
+
+    def destroy(self):
+        if self.proc and self.proc.poll() is None:
+            for c in self.text("ps", "-aq", check=False).split():
+                self.run("rm", "-f", c, check=False)
+            self.proc.terminate()
+            try:
+                self.proc.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        for base in glob.glob("/sys/fs/cgroup/*/") + ["/sys/fs/cgroup/"]:
+            for where, _, _ in sorted(os.walk(base + self.cgroup), reverse=True):
+                try:
+                    os.rmdir(where)
+                except OSError:
+                    pass
+        subprocess.run(["rm", "-rf", "--one-file-system", self.dir], check=False)
