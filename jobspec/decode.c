@@ -53,7 +53,7 @@ refuse_value(struct decoder *dc, const struct hcl_range *r, const struct field *
     if (f->dflt == NULL)
         return refuse_later(dc, r, f->hcl);
     diag_error(dc->sink, r, "Not supported yet",
-               "\"%s\" has no effect in this release: remove it, or say %s, which holds anyway.",
+               "\"%s\" has no effect in this release: remove it. (Its default, %s, may be there.)",
                f->hcl, f->dflt);
     return false;
 }

@@ -159,30 +159,42 @@ check_reserved(const struct agent_reserved *r, struct err *e)
     return check_port_ranges("client.reserved.reserved_ports", r->reserved_ports, e);
 }
 
-/* Options of drivers, as Nomad's plugin blocks have them. What has no effect is refused. */
+/* Does the value of an option only deny? */
+static bool
+denies(const struct value *v)
+{
+    return v->kind == VALUE_NULL || (v->kind == VALUE_BOOL && !v->b);
+}
+
+/* Options of drivers, as Nomad's plugin blocks have them. What has no effect is refused; what
+ * denies something of a driver that is not here holds. */
 static int
 check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
 {
     static const char *const launched[] = {"enabled"};
     static const char *const engines[] = {"enabled", "endpoint", "allow_privileged", "allow_caps"};
     const struct driver_can *can = driver_can(p->name);
-    if (!can || !can->opt_in) {
-        if (!p->config || p->config->kind != VALUE_MAP || p->config->map.n == 0)
-            return 0;
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "plugin \"%s\": option \"%s\" is not supported yet: "
-                       "launch policy is set in the isolation block",
-                       p->name, p->config->map.v[0].k);
-    }
-    const char *const *options = can->launch ? launched : engines;
-    size_t n = can->launch ? ARRAY_LEN(launched) : ARRAY_LEN(engines);
+    const char *const *options = can && can->launch ? launched : engines;
+    size_t n = can && can->launch ? ARRAY_LEN(launched) : ARRAY_LEN(engines);
     for (size_t i = 0; p->config && p->config->kind == VALUE_MAP && i < p->config->map.n; i++) {
         const char *k = p->config->map.v[i].k;
         bool known = false;
         for (size_t j = 0; j < n; j++)
             known |= str_eq(k, options[j]);
-        if (known)
+        if (can ? can->opt_in && known : denies(p->config->map.v[i].v))
             continue;
+        if (!can)
+            return err_set(
+                e, -ERR_UNSUPPORTED,
+                "plugin \"%s\": there is no such driver in this release, so \"%s\" is promised in "
+                "vain: remove the block (what is false in it may stay)",
+                p->name, k);
+        if (!can->opt_in)
+            return err_set(
+                e, -ERR_UNSUPPORTED,
+                "plugin \"%s\": option \"%s\" is not supported: what tasks may do is said in the "
+                "isolation block",
+                p->name, k);
         const char *near = str_nearest(k, options, n);
         return err_set(e, -ERR_UNSUPPORTED,
                        "plugin \"%s\": option \"%s\" is unknown or not supported yet%s",
@@ -214,28 +226,72 @@ check_plugins(struct looking *k)
     return r;
 }
 
-/* Options that work; Nomad reads more of them, some of which promise to keep somebody out. */
+/* What Nomad calls the parts of the fingerprint that are here; what others find is not looked for.
+ */
+static const char *const detected[] = {"arch",  "bridge",   "cgroup", "cpu",
+                                       "host",  "landlock", "memory", "network",
+                                       "nomad", "signal",   "storage"};
+
+static bool
+in_list(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *s = list; *s; s += *s == ',') {
+        s += strspn(s, " ");
+        size_t len = strcspn(s, ", ");
+        if (len == n && strncmp(s, name, n) == 0)
+            return true;
+        s += strcspn(s, ",");
+    }
+    return false;
+}
+
+/* A list of parts of the fingerprint holds when none that is here should be left out. */
+static int
+check_fingerprints(const char *key, const char *list, bool deny, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(detected); i++)
+        if (in_list(list, detected[i]) == deny)
+            return err_set(e, -ERR_UNSUPPORTED,
+                           "client.options: \"%s\": \"%s\" is always detected: %s it", key,
+                           detected[i], deny ? "do not deny" : "name");
+    return 0;
+}
+
+/* Options that work, or deny what is not here; Nomad reads more of them, some of which promise to
+ * keep somebody out. */
+static int
+check_option(const char *k, const char *v, struct err *e)
+{
+    static const char *const known[] = {
+        "driver.allowlist",     "driver.whitelist",       "driver.denylist",
+        "driver.blacklist",     "driver.raw_exec.enable", "env.denylist",
+        "env.blacklist",        "fingerprint.allowlist",  "fingerprint.whitelist",
+        "fingerprint.denylist", "fingerprint.blacklist"};
+    bool on;
+    if (str_eq(k, "docker.privileged.enabled") && num_parse_bool(v, &on) == 0 && !on)
+        return 0;
+    for (size_t n = 0; n < ARRAY_LEN(known); n++)
+        if (str_eq(k, known[n]))
+            return str_prefix(k, "fingerprint.")
+                       ? check_fingerprints(k, v, strstr(k, "deny") || strstr(k, "black"), e)
+                       : 0;
+    const char *near = str_nearest(k, known, ARRAY_LEN(known));
+    return err_set(e, -ERR_UNSUPPORTED,
+                   "client.options: \"%s\" is unknown or not supported yet: %s%s%s", k,
+                   near                     ? "did you mean \""
+                   : str_prefix(k, "user.") ? "set isolation.denied_users"
+                                            : "remove it",
+                   near ? near : "", near ? "\"?" : "");
+}
+
 static int
 check_options(const struct str_map *options, struct err *e)
 {
-    static const char *const known[] = {"driver.allowlist", "driver.whitelist", "driver.denylist",
-                                        "driver.blacklist", "driver.raw_exec.enable", "env.denylist",
-                                        "env.blacklist"};
-    for (size_t i = 0; i < options->n; i++) {
-        const char *k = options->v[i].k;
-        bool works = false;
-        for (size_t n = 0; n < ARRAY_LEN(known); n++)
-            works |= str_eq(k, known[n]);
-        if (works)
-            continue;
-        const char *near = str_nearest(k, known, ARRAY_LEN(known));
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "client.options: \"%s\" is unknown or not supported yet: %s%s%s", k,
-                       near ? "did you mean \"" : str_prefix(k, "user.") ? "set isolation.denied_users" :
-                                                                            "remove it",
-                       near ? near : "", near ? "\"?" : "");
-    }
-    return 0;
+    int r = 0;
+    for (size_t i = 0; i < options->n && r == 0; i++)
+        r = check_option(options->v[i].k, str_or(options->v[i].v, ""), e);
+    return r;
 }
 
 static int

@@ -205,18 +205,22 @@ START_TEST(refusals_name_the_thing)
          "did you mean \"enabled\"?"},
         {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"docker\" { config { gc = {} } }\n",
          "plugin \"docker\""},
-        {"data_dir = \"/d\"\nclient { enabled = true\n drain_on_shutdown { force = true\n deadline = "
+        {"data_dir = \"/d\"\nclient { enabled = true\n drain_on_shutdown { force = true\n deadline "
+         "= "
          "\"1m\" } }\n",
          "exclude each other"},
         {"data_dir = \"/d\"\nclient { enabled = true }\nhttp_api_hosts = [\"a.b\", \"*\"]\n",
          "http_api_hosts: \"*\""},
         {"data_dir = \"/d\"\nclient { enabled = true }\nhttp_api_hosts = [\"a.b:80\"]\n",
          "without a port"},
-        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"user.denylist\" = \"root\" } }\n",
+        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"user.denylist\" = \"root\" } "
+         "}\n",
          "\"user.denylist\" is unknown or not supported yet: set isolation.denied_users"},
-        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"driver.allowlists\" = \"exec\" } }\n",
+        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"driver.allowlists\" = \"exec\" "
+         "} }\n",
          "did you mean \"driver.allowlist\"?"},
-        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"docker.volumes.enabled\" = \"0\" } }\n",
+        {"data_dir = \"/d\"\nclient { enabled = true\n options { \"docker.volumes.enabled\" = "
+         "\"1\" } }\n",
          "remove it"},
         {"log_level = \"LOUD\"\nclient { enabled = true }\n", "LOUD"},
     };
@@ -237,6 +241,56 @@ START_TEST(refusals_name_the_thing)
 }
 END_TEST
 
+/* What only denies what is not here is no promise. */
+START_TEST(what_denies_what_is_not_here_holds)
+{
+    static const char text[] =
+        "data_dir = \"/d\"\nclient {\n enabled = true\n cni_path = \"/opt/cni/bin\"\n "
+        "cpu_disable_dmidecode = true\n"
+        " options {\n  \"fingerprint.denylist\" = \"env_aws,env_gce,env_azure,env_digitalocean\"\n"
+        "  \"docker.privileged.enabled\" = \"false\"\n  \"fingerprint.allowlist\" = "
+        "\"arch,bridge,cgroup, cpu,host,"
+        "landlock,memory,network,nomad,signal,storage,vault\"\n }\n}\n"
+        "plugin \"podman\" {\n config {\n  recover_stopped = false\n }\n}\n"
+        "consul {\n auto_advertise = false\n client_auto_join = false\n}\n"
+        "telemetry {\n disable_hostname = true\n}\nacl {\n token_ttl = \"1m\"\n}\n"
+        "server {\n enable_event_broker = false\n root_key_gc_interval = \"1h\"\n search {\n  "
+        "fuzzy_enabled = false\n }\n}\n";
+    auto_mem void *ctx = mem_ctx("test");
+    struct agent_config *c;
+    struct err e = ERR_INIT;
+    setup();
+    ck_assert_msg(load(ctx, file(ctx, "x.hcl", text), &c, &e) == 0, "%s", e.text);
+}
+END_TEST
+
+START_TEST(what_promises_what_is_not_here_is_refused)
+{
+    static const struct {
+        const char *of_client, *of_top, *says;
+    } rows[] = {
+        {"options { \"fingerprint.denylist\" = \"env_aws, cpu\" }", "",
+         "\"cpu\" is always detected: do not deny it"},
+        {"options { \"fingerprint.allowlist\" = \"arch,cpu\" }", "",
+         "\"bridge\" is always detected: name it"},
+        {"", "plugin \"podman\" { config { recover_stopped = true } }",
+         "there is no such driver in this release, so \"recover_stopped\" is promised in vain"},
+        {"", "acl { enabled = true }", "x.hcl:"},
+    };
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct err e = ERR_INIT;
+        const char *text =
+            mem_printf(ctx, "data_dir = \"/d\"\nclient {\n enabled = true\n %s\n}\n%s\n",
+                       rows[i].of_client, rows[i].of_top);
+        ck_assert_msg(load(ctx, file(ctx, "x.hcl", text), &c, &e) < 0, "%s", text);
+        ck_assert_msg(strstr(e.text, rows[i].says) != NULL, "%s", e.text);
+    }
+}
+END_TEST
+
 START_TEST(address_templates)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -253,6 +307,6 @@ START_TEST(address_templates)
 }
 END_TEST
 
-TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes,
-           an_empty_list_is_not_none,
-           directory_merges_in_order, flags_and_dev, refusals_name_the_thing)
+TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_empty_list_is_not_none,
+           directory_merges_in_order, flags_and_dev, refusals_name_the_thing,
+           what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused)

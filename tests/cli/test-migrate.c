@@ -136,12 +136,12 @@ START_TEST(what_the_agent_refuses_is_refused)
 {
     write_file("agent.hcl",
                "data_dir = \"/x\"\nserver {\n  enabled = true\n  state_max_mb = 1\n}\n"
-               "plugin \"docker\" {\n  config {\n    allow_privileged = true\n  }\n}\n"
+               "plugin \"podman\" {\n  config {\n    recover_stopped = true\n  }\n}\n"
                "bind_addr = \"{{ GetInterfaceIP \\\"of.another\\\" }}\"\n"
                "client {\n  min_dynamic_port = 20000\n  options {\n    nonsense = \"1\"\n  }\n}\n");
     ck_assert_int_eq(check("agent.hcl"), 2);
     says("agent.hcl:4: refused: server.state_max_mb = 1");
-    says("agent.hcl:6: refused: plugin \"docker\": ");
+    says("agent.hcl:6: refused: plugin \"podman\": ");
     says("agent.hcl:14: refused: client.options: \"nonsense\"");
     ck_assert_ptr_null(strstr(fake_out(), "bind_addr"));
     write_file("agent.hcl", "log_level = \"WARN\"\nserver {\n  enabled = true\n}\n");
