@@ -60,6 +60,16 @@ regions(struct ask *a)
     strings(a, &a->api->region, 1);
 }
 
+/* The keys by which identities of workloads are checked: none is given out, so no signature is good. */
+static void
+jwks(struct ask *a)
+{
+    struct value *keys = value_map(a);
+
+    value_map_set(keys, "keys", value_list(keys));
+    ask_value(a, keys);
+}
+
 /* --- agent --- */
 
 static void
@@ -329,6 +339,7 @@ const struct route routes_agent[] = {
     {VERB_GET, "/v1/status/leader", NULL, status_leader, 0},
     {VERB_GET, "/v1/status/peers", NULL, status_peers, 0},
     {VERB_GET, "/v1/regions", NULL, regions, 0},
+    {VERB_GET, "/.well-known/jwks.json", NULL, jwks, 0},
     {VERB_GET, "/v1/agent/self", NULL, agent_self, 0},
     {VERB_GET, "/v1/agent/health", NULL, agent_health, 0},
     {VERB_GET, "/v1/agent/servers", NULL, agent_servers, 0},

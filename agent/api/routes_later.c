@@ -60,7 +60,7 @@ static const struct {
     {VERB_ANY, "/v1/volume", "", "a volume"},
     {VERB_ANY, "/v1/plugin", "", "a plugin for volumes"},
     {VERB_ANY, "/v1/acl/", "", "access control"},
-    {VERB_ANY, "/.well-known/", "", "the identity of workloads"},
+    {VERB_ANY, "/.well-known/openid-configuration", NULL, "the identity of workloads"},
     /* Enterprise */
     {VERB_ANY, "/v1/sentinel/", "", NULL},
     {VERB_ANY, "/v1/quota", "", NULL},

@@ -681,7 +681,9 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         ck_assert_msg(strstr(got.body, " is not in Paddock 0.1") != NULL, "%s: %s", target, got.body);
     }
     ck_assert_int_eq(status("DELETE", "/v1/evaluations", NULL), 501);
-    ck_assert_int_eq(status("GET", "/.well-known/jwks.json", NULL), 501);
+    ck_assert_int_eq(status("GET", "/.well-known/openid-configuration", NULL), 501);
+    ck_assert_int_eq(status("GET", "/.well-known/jwks.json", NULL), 200);
+    ck_assert_str_eq(got.body, "{\"keys\":[]}");
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/pause",
                             "{\"ScheduleState\":\"sideways\"}"), 400); /* that is built */
     ck_assert_int_eq(status("GET", "/v1/allocation/x/nope", NULL), 404);
