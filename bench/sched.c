@@ -314,7 +314,7 @@ main(void)
         printf("  bar missed: 780 placements by preemption in 1 s and 100 MB\n");
         return 1;
     }
-    /* the target of issue 3 is correctness; this bar only catches a change of order */
+    /* no target of its own: this bar only catches a change of order */
     if (large < 50000) {
         printf("  bar missed: 50,000 placements/s of large jobs\n");
         return 1;

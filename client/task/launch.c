@@ -2,6 +2,7 @@
  *
  * From a task of an allocation to what its driver needs: environment, interpolated config, limits.
  */
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -159,7 +160,7 @@ find_names(const void *ctx, const struct task_runner *tr, struct env *env,
         return 0;
     auto_mem void *tmp = mem_ctx("resolv");
     char *host = NULL;
-    (void)file_read(tmp, -100 /* AT_FDCWD */, "/etc/resolv.conf", RESOLV_MAX, &host, NULL);
+    (void)file_read(tmp, AT_FDCWD, "/etc/resolv.conf", RESOLV_MAX, &host, NULL);
     in->resolv = resolv_text(ctx, env, n->dns, host, e);
     return in->resolv ? 0 : e->code;
 }

@@ -11,7 +11,7 @@ enum {
     TTY_GID = 5,
 };
 
-/* What of procfs is hidden or made read-only (reference 1.2). */
+/* What of procfs is hidden or made read-only. */
 static const struct {
     const char *path;
     enum { HIDE_FILE, HIDE_DIR, READ_ONLY } how;

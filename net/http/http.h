@@ -162,7 +162,7 @@ struct http_ask {
     void *arg;
 };
 
-/* "http://host:port", "host:port", "unix:///path". https is refused (its issue comes). */
+/* "http://host:port", "host:port", "unix:///path". https is refused: there is no TLS yet. */
 struct http_client *http_client_new(struct loop *l, const char *addr, struct err *e);
 /* Over a connection that there is, and no other when that has gone; `st` is the client's from now on. */
 struct http_client *http_client_over(struct loop *l, struct stream *st);
