@@ -185,17 +185,30 @@ struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
 void state_iter_end(struct state_iter *it);
 
 /* --- watch keys: what a blocking query can wait for besides whole tables (server/state/watch.h) --- */
-uint64_t state_watch_key(char kind, const char *a, const char *b); /* b NULL: nothing more */
-#define state_key_job(ns, id) state_watch_key('j', ns, str_or(id, "")) /* job, its summary, versions */
-#define state_key_node(id) state_watch_key('n', id, NULL)
-#define state_key_alloc(id) state_watch_key('a', id, NULL)
-#define state_key_eval(id) state_watch_key('e', id, NULL)
-#define state_key_job_allocs(ns, id) state_watch_key('J', ns, str_or(id, ""))
-#define state_key_job_evals(ns, id) state_watch_key('V', ns, str_or(id, ""))
-#define state_key_node_allocs(node_id) state_watch_key('N', node_id, NULL)
-#define state_key_eval_allocs(eval_id) state_watch_key('E', eval_id, NULL)
-#define state_key_deployment(id) state_watch_key('d', id, NULL)
-#define state_key_job_deployments(ns, id) state_watch_key('D', ns, str_or(id, ""))
-#define state_key_deployment_allocs(id) state_watch_key('A', id, NULL)
+enum state_watch_kind {
+    WATCH_JOB = 1,
+    WATCH_NODE,
+    WATCH_ALLOC,
+    WATCH_EVAL,
+    WATCH_JOB_ALLOCS,
+    WATCH_JOB_EVALS,
+    WATCH_NODE_ALLOCS,
+    WATCH_EVAL_ALLOCS,
+    WATCH_DEPLOYMENT,
+    WATCH_JOB_DEPLOYMENTS,
+    WATCH_DEPLOYMENT_ALLOCS,
+};
+uint64_t state_watch_key(enum state_watch_kind kind, const char *a, const char *b); /* b NULL: no more */
+#define state_key_job(ns, id) state_watch_key(WATCH_JOB, ns, str_or(id, "")) /* job, its summary, versions */
+#define state_key_node(id) state_watch_key(WATCH_NODE, id, NULL)
+#define state_key_alloc(id) state_watch_key(WATCH_ALLOC, id, NULL)
+#define state_key_eval(id) state_watch_key(WATCH_EVAL, id, NULL)
+#define state_key_job_allocs(ns, id) state_watch_key(WATCH_JOB_ALLOCS, ns, str_or(id, ""))
+#define state_key_job_evals(ns, id) state_watch_key(WATCH_JOB_EVALS, ns, str_or(id, ""))
+#define state_key_node_allocs(node_id) state_watch_key(WATCH_NODE_ALLOCS, node_id, NULL)
+#define state_key_eval_allocs(eval_id) state_watch_key(WATCH_EVAL_ALLOCS, eval_id, NULL)
+#define state_key_deployment(id) state_watch_key(WATCH_DEPLOYMENT, id, NULL)
+#define state_key_job_deployments(ns, id) state_watch_key(WATCH_JOB_DEPLOYMENTS, ns, str_or(id, ""))
+#define state_key_deployment_allocs(id) state_watch_key(WATCH_DEPLOYMENT_ALLOCS, id, NULL)
 
 #endif

@@ -35,7 +35,7 @@ struct table_row {
     unsigned id;
     struct part key[KEY_PARTS];
     struct {
-        char kind;
+        enum state_watch_kind kind; /* 0: none */
         struct part about[KEY_PARTS];
     } watches[TABLE_WATCHES];
     /* `jmi` is what the head of the row says. */
@@ -103,7 +103,7 @@ struct key key2(const char *a, const char *b);
 /* Of an object, and of what names one. */
 void key_of(struct key *k, const struct part *parts, const void *obj);
 struct key key_from(const struct part *parts, const struct state_key *from);
-uint64_t key_watch(char kind, const struct key *about);
+uint64_t key_watch(enum state_watch_kind kind, const struct key *about);
 uint64_t be64_get(const void *p);
 void be64_put(void *p, uint64_t v);
 

@@ -197,14 +197,14 @@ key_from(const struct part *parts, const struct state_key *from)
 }
 
 uint64_t
-key_watch(char kind, const struct key *about)
+key_watch(enum state_watch_kind kind, const struct key *about)
 {
     uint64_t h = XXH3_64bits_withSeed(about->b, about->n, (uint64_t)kind);
     return h != 0 ? h : 1; /* 0 is none */
 }
 
 uint64_t
-state_watch_key(char kind, const char *a, const char *b)
+state_watch_key(enum state_watch_kind kind, const char *a, const char *b)
 {
     struct key about = b != NULL ? key2(a, b) : key1(a);
 

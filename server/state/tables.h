@@ -7,7 +7,8 @@
  *   ROW(NAME, id, type, name, key, watches, gone)
  *     id       in snapshots: permanent, never reused; TABLE_ID_META is taken
  *     key      of the row, from its object: strings but for a last number
- *     watches  what a blocking query may wait for: a letter for the kind, and what it is about
+ *     watches  what a blocking query may wait for: its kind (state.h, where who waits names it, too),
+ *              and what it is about
  *     gone     called when a row was removed: takes with it what belongs to it; or NULL
  *   INDEX(NAME, TABLE, name, key, holds)
  *     derived: what it says is the key of the row; holds(object) false: not in it; NULL: every row is
@@ -19,31 +20,32 @@
 
 #define STATE_ROWS(ROW)                                                                            \
     ROW(JOBS, 0, job, "jobs", KEY(STR(job, namespace), STR(job, id)),                              \
-        WATCHES(ABOUT('j', STR(job, namespace), STR(job, id))), job_gone)                          \
+        WATCHES(ABOUT(WATCH_JOB, STR(job, namespace), STR(job, id))), job_gone)                    \
     ROW(JOB_VERSIONS, 1, job, "job_versions",                                                      \
         KEY(STR(job, namespace), STR(job, id), NEWEST(job, job_modify_index)),                     \
-        WATCHES(ABOUT('j', STR(job, namespace), STR(job, id))), NULL)                              \
+        WATCHES(ABOUT(WATCH_JOB, STR(job, namespace), STR(job, id))), NULL)                        \
     ROW(SUBMISSIONS, 2, job_submission, "job_submissions",                                         \
         KEY(STR(job_submission, namespace), STR(job_submission, job_id),                           \
             NEWEST(job_submission, version)),                                                      \
-        WATCHES(ABOUT('j', STR(job_submission, namespace), STR(job_submission, job_id))), NULL)    \
+        WATCHES(ABOUT(WATCH_JOB, STR(job_submission, namespace), STR(job_submission, job_id))), NULL)\
     ROW(SUMMARIES, 3, job_summary, "job_summaries",                                                \
         KEY(STR(job_summary, namespace), STR(job_summary, job_id)),                                \
-        WATCHES(ABOUT('j', STR(job_summary, namespace), STR(job_summary, job_id))), NULL)          \
-    ROW(NODES, 4, node, "nodes", KEY(STR(node, id)), WATCHES(ABOUT('n', STR(node, id))), NULL)     \
+        WATCHES(ABOUT(WATCH_JOB, STR(job_summary, namespace), STR(job_summary, job_id))), NULL)    \
+    ROW(NODES, 4, node, "nodes", KEY(STR(node, id)), WATCHES(ABOUT(WATCH_NODE, STR(node, id))), NULL)\
     ROW(ALLOCS, 5, allocation, "allocs", KEY(STR(allocation, id)),                                 \
-        WATCHES(ABOUT('a', STR(allocation, id)),                                                   \
-                ABOUT('J', STR(allocation, namespace), STR(allocation, job_id)),                   \
-                ABOUT('N', STR(allocation, node_id)), ABOUT('E', STR(allocation, eval_id)),        \
-                ABOUT('A', STR(allocation, deployment_id))),                                       \
+        WATCHES(ABOUT(WATCH_ALLOC, STR(allocation, id)),                                           \
+                ABOUT(WATCH_JOB_ALLOCS, STR(allocation, namespace), STR(allocation, job_id)),      \
+                ABOUT(WATCH_NODE_ALLOCS, STR(allocation, node_id)),                                \
+                ABOUT(WATCH_EVAL_ALLOCS, STR(allocation, eval_id)),                                \
+                ABOUT(WATCH_DEPLOYMENT_ALLOCS, STR(allocation, deployment_id))),                   \
         alloc_gone)                                                                                \
     ROW(EVALS, 6, evaluation, "evals", KEY(STR(evaluation, id)),                                   \
-        WATCHES(ABOUT('e', STR(evaluation, id)),                                                   \
-                ABOUT('V', STR(evaluation, namespace), STR(evaluation, job_id))),                  \
+        WATCHES(ABOUT(WATCH_EVAL, STR(evaluation, id)),                                            \
+                ABOUT(WATCH_JOB_EVALS, STR(evaluation, namespace), STR(evaluation, job_id))),      \
         NULL)                                                                                      \
     ROW(DEPLOYMENTS, 14, deployment, "deployments", KEY(STR(deployment, id)),                      \
-        WATCHES(ABOUT('d', STR(deployment, id)),                                                   \
-                ABOUT('D', STR(deployment, namespace), STR(deployment, job_id))),                  \
+        WATCHES(ABOUT(WATCH_DEPLOYMENT, STR(deployment, id)),                                      \
+                ABOUT(WATCH_JOB_DEPLOYMENTS, STR(deployment, namespace), STR(deployment, job_id))),\
         NULL)                                                                                      \
     ROW(SCHEDULER_CONFIG, 7, scheduler_configuration, "scheduler_config", KEY(WORD("config")),     \
         WATCHES({0}), NULL)                                                                        \
