@@ -95,6 +95,37 @@ set_names(struct roles *r, struct err *e)
 
 /* --- server --- */
 
+/* All addresses of servers to join, however they are written. */
+static struct str_list
+to_join(struct roles *r, const struct agent_server *s)
+{
+    struct str_list all = {0};
+    const struct str_list *const from[] = {&s->start_join, &s->retry_join, &s->server_join->start_join,
+                                           &s->server_join->retry_join};
+
+    for (size_t i = 0; i < ARRAY_LEN(from); i++)
+        for (size_t k = 0; k < from[i]->n; k++)
+            list_add(r, all, from[i]->v[k]);
+    return all;
+}
+
+/* Where other servers are reached, and reach this one. */
+static int
+listen_to_servers(struct roles *r, struct err *e)
+{
+    struct addr a;
+    size_t n;
+    const struct rpc_service *join = server_join_services(r->server, &n);
+
+    rpc_server_give(r->rpc, SERVER_PEER_BYTE, server_peer_take, r->server);
+    if (r->rc.cfg->server->bootstrap_expect <= 1)
+        return 0;
+    if (addr_parse(config_serf_addr(r->rc.cfg), 0, &a, e) < 0)
+        return e->code;
+    r->join = rpc_listen(r->rc.loop, a.host, a.port, join, n, r->server, e);
+    return r->join ? 0 : err_prefix(e, "serf");
+}
+
 static int
 start_server(struct roles *r, struct err *e)
 {
@@ -111,6 +142,8 @@ start_server(struct roles *r, struct err *e)
         .serf_addr = r->serf_advertise,
         .http_addr = r->http_advertise,
         .version = NOMAD_VERSION,
+        .expect = (unsigned)s->bootstrap_expect,
+        .join = to_join(r, s),
         .dev = c->dev_mode,
         .state_max = (uint64_t)s->state_max_mb << 20,
         .snapshot_entries = s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,
@@ -129,7 +162,7 @@ start_server(struct roles *r, struct err *e)
                        : 0,
     };
 
-    if (server_new(r->rc.loop, &sc, &r->server, e) < 0 || server_start(r->server, e) < 0)
+    if (server_new(r->rc.loop, &sc, &r->server, e) < 0)
         return err_prefix(e, "server");
     const struct rpc_service *services = server_services(r->server, &n);
     if (addr_parse(r->rpc_bind, 0, &a, e) < 0)
@@ -137,6 +170,10 @@ start_server(struct roles *r, struct err *e)
     r->rpc = rpc_listen(r->rc.loop, a.host, a.port, services, n, r->server, e);
     if (!r->rpc)
         return err_prefix(e, "rpc");
+    if (listen_to_servers(r, e) < 0)
+        return e->code;
+    if (server_start(r->server, e) < 0)
+        return err_prefix(e, "server");
     if (c->limits && c->limits->rpc_max_conns_per_client.set &&
         c->limits->rpc_max_conns_per_client.v >= 0)
         rpc_server_limit(r->rpc, (size_t)c->limits->rpc_max_conns_per_client.v);
@@ -418,6 +455,7 @@ finished(void *arg)
 static void
 stop_server(struct roles *r)
 {
+    rpc_server_close(TAKE(r->join));
     rpc_server_close(TAKE(r->rpc));
     rpc_client_close(TAKE(r->api_servers));
     rpc_client_close(TAKE(r->servers));

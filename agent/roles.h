@@ -24,6 +24,7 @@ struct roles {
     struct api api;
     struct server *server;
     struct rpc_server *rpc;
+    struct rpc_server *join; /* of several servers: by which they become a cluster */
     struct rpc_client *servers;  /* of the client role: a flood of API requests does not fill it */
     struct rpc_client *api_servers; /* of the HTTP API */
     struct warden_client *warden;

@@ -112,6 +112,8 @@ struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services,
                              void *arg);
 /* What the other side may call, over the same connection. The table is borrowed. */
 void rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, void *arg);
+/* It has a connection: what is open was sent. */
+bool rpc_client_up(const struct rpc_client *c);
 /* Calls still open complete with -ERR_CANCELED before this returns. NULL is fine. */
 void rpc_client_close(struct rpc_client *c);
 

@@ -265,6 +265,12 @@ rpc_client_link(struct rpc_client *c)
     return c->link;
 }
 
+bool
+rpc_client_up(const struct rpc_client *c)
+{
+    return c->way == WAY_UP;
+}
+
 uint64_t
 rpc_send(struct rpc_client *c, const struct rpc_request *r, rpc_done *done, void *arg)
 {

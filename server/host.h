@@ -22,6 +22,7 @@
 #include "server/limits.h"
 
 struct fsm_result;
+struct forwards;
 struct gate;
 struct leader;
 struct server;
@@ -40,6 +41,8 @@ struct server_config {
     const char *serf_addr;  /* "ip:port" shown in members: nothing listens there yet */
     const char *http_addr;
     const char *version;    /* shown in members */
+    unsigned expect;        /* servers that found the cluster; 0, 1: this one alone */
+    struct str_list join;   /* where others are asked, "host[:port]"; borrowed until server_new() returns */
     bool dev;               /* small log segments and map */
     /* 0: the default of api/schema/config.schema. */
     uint64_t state_max;          /* bytes that the state may use; default 16 GiB (dev: 1 GiB) */
@@ -73,7 +76,25 @@ struct ways *server_ways(const struct server *s);
 bool server_query_begin(struct server *s);
 void server_query_end(struct server *s);
 
+/* Calls that other servers answer (server/rpc/forward.c). */
+struct forwards *server_forwards(const struct server *s);
+
+/* --- other servers (loop thread) --- */
+/* What this server says about itself, to `from`; NULL: it is alone, or stops. Owned by ctx. */
+struct server_hello *server_hello(struct server *s, const void *ctx, const struct server_hello *from);
+int server_consent(struct server *s, const struct server_consent_request *r, struct err *e);
+struct server_member {
+    const struct server_hello *hello;
+    bool alive;
+};
+/* With this one; owned by ctx. */
+struct server_member *server_members(struct server *s, const void *ctx, size_t *ret_n);
+struct core_status;
+void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);
+
 /* --- leadership (any thread) --- */
+/* Of the state here: 0 where this server leads; INT64_MAX: no leader was heard yet. */
+int64_t server_last_contact_ms(const struct server *s);
 bool server_is_leader(const struct server *s);
 /* The last entry that the state holds. */
 uint64_t server_applied(struct server *s);
@@ -99,7 +120,7 @@ void server_propose(struct server *s, struct intent *intent, propose_fn *done, v
 
 /* --- blocking queries --- */
 struct server_watch;
-enum wake_reason { WAKE_CHANGED, WAKE_TIMEOUT, WAKE_SHUTDOWN };
+enum wake_reason { WAKE_CHANGED, WAKE_TIMEOUT, WAKE_SHUTDOWN, WAKE_LEADER /* is another one, or none */ };
 typedef void wake_fn(void *arg, enum wake_reason why);
 /* Parks until something in `tables` (mask of STATE_BIT) changes after Raft index `seen`, which is
  * state_applied() of the snapshot that gave the unsatisfying answer, or until `timeout_ms` passes.

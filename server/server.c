@@ -11,12 +11,15 @@
 #include <string.h>
 
 #include "common/fd.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "server/core/core.h"
 #include "server/gate.h"
 #include "server/leader/leader.h"
+#include "server/peer/found.h"
+#include "server/peer/peers.h"
 #include "server/rpc/endpoint.h"
 #include "server/state/watch.h"
 
@@ -28,6 +31,11 @@ struct server {
     struct watches *watches;
     struct leader *leader;
     struct ways *ways;
+    struct forwards *forwards;
+    struct core_net net;
+    struct peers *peers; /* NULL: this server is alone */
+    struct found *found; /* the same */
+    bool led;
     atomic_bool querying;
     bool stopping;
     void (*stopped)(void *arg);
@@ -92,6 +100,134 @@ keep_id(struct server *s, const char *dir, struct err *e)
     return r < 0 ? err_set(e, r, "write \"%s\": %s", path, err_name(r)) : 0;
 }
 
+/* --- other servers --- */
+
+static bool
+net_send(void *arg, uint64_t to, const char *addr, struct buf *body)
+{
+    struct server *s = arg;
+    return s->peers != NULL && peers_send(s->peers, to, addr, body);
+}
+
+static void
+leader_is_new(void *arg)
+{
+    struct server *s = arg;
+    bool leads = server_is_leader(s);
+    if (s->stopping)
+        return;
+    if (s->led && !leads)
+        watches_leader_lost(s->watches);
+    s->led = leads;
+    forwards_leader_changed(s->forwards);
+}
+
+static void
+leader_changed(void *arg)
+{
+    struct server *s = arg;
+    env_post(&s->env, leader_is_new, s);
+}
+
+/* This server is of a cluster. */
+static void
+cluster_ready(void *arg, const char *cluster)
+{
+    struct server *s = arg;
+    struct err e = ERR_INIT;
+    peers_set_cluster(s->peers, cluster);
+    if (core_start(s->core, &e) == 0)
+        return;
+    log_error("server", "cannot start", "error", e.text, NULL);
+    log_fatal_exit();
+}
+
+static int
+open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
+{
+    const struct server_config *c = &s->cfg;
+    if (c->expect <= 1 && core_is_alone(s->core))
+        return 0;
+    struct peers_opts po = {core_id(s->core), c->rpc_addr, s->core};
+    s->peers = peers_start(&po, e);
+    if (s->peers == NULL)
+        return e->code;
+    struct found_opts fo = {.loop = loop,
+                            .env = &s->env,
+                            .core = s->core,
+                            .dir = mem_printf(s, "%s/raft", dir),
+                            .self = {.id = core_id(s->core),
+                                     .node = c->node_id,
+                                     .name = c->name,
+                                     .addr = c->rpc_addr,
+                                     .serf = c->serf_addr,
+                                     .expect = c->expect,
+                                     .region = c->region,
+                                     .datacenter = c->datacenter,
+                                     .build = c->version},
+                            .join = c->join,
+                            .ready = cluster_ready,
+                            .arg = s};
+    return found_new(&fo, &s->found, e);
+}
+
+struct server_hello *
+server_hello(struct server *s, const void *ctx, const struct server_hello *from)
+{
+    return s->found != NULL ? found_hello(s->found, ctx, from) : NULL;
+}
+
+int
+server_consent(struct server *s, const struct server_consent_request *r, struct err *e)
+{
+    if (s->found == NULL)
+        return err_set(e, -ERR_CONFLICT, "this server is a cluster of its own");
+    return found_consent(s->found, r, e);
+}
+
+struct server_member *
+server_members(struct server *s, const void *ctx, size_t *ret_n)
+{
+    const struct server_config *c = &s->cfg;
+    size_t n = 0;
+    struct found_member *known = s->found != NULL ? found_members(s->found, ctx, &n) : NULL;
+    struct server_member *v = mem_array(ctx, struct server_member, n + 1);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (struct server_member){known[i].hello, known[i].alive};
+    *ret_n = n;
+    if (n > 0)
+        return v;
+    struct server_hello *h = mem_new(ctx, struct server_hello);
+    *h = (struct server_hello){.id = core_id(s->core),
+                               .node = c->node_id,
+                               .name = c->name,
+                               .addr = c->rpc_addr,
+                               .serf = c->serf_addr,
+                               .expect = 1,
+                               .region = c->region,
+                               .datacenter = c->datacenter,
+                               .build = c->version};
+    v[0] = (struct server_member){h, true};
+    *ret_n = 1;
+    return v;
+}
+
+void
+server_raft_status(struct server *s, const void *ctx, struct core_status *ret)
+{
+    core_status(s->core, ctx, ret);
+}
+
+void
+server_peer_take(void *arg, int fd, const uint8_t *p, size_t n)
+{
+    struct server *s = arg;
+    if (s->peers != NULL)
+        peers_take(s->peers, fd, p, n);
+    else
+        fd_close(&fd);
+}
+
 int
 server_new(struct loop *loop, const struct server_config *cfg, struct server **ret, struct err *e)
 {
@@ -103,6 +239,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     env_of_loop(&s->env, loop);
     copy_config(s, cfg);
     s->watches = watches_new(&s->env);
+    s->net = (struct core_net){net_send, leader_changed, s};
     struct core_opts o = {
         .dir = mem_printf(s, "%s/server", s->cfg.data_dir),
         .addr = s->cfg.rpc_addr,
@@ -110,6 +247,8 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         .segment_bytes = s->cfg.dev ? 1 << 20 : 0,
         .snapshot_entries = s->cfg.snapshot_entries,
         .snapshot_bytes = s->cfg.snapshot_bytes,
+        .expect = s->cfg.expect,
+        .net = &s->net,
         .env = &s->env,
         .on_changes = watches_changed,
         .on_changes_arg = s->watches,
@@ -121,7 +260,10 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         return err_prefix(e, "start the server");
     }
     rc = str_empty(s->cfg.node_id) ? keep_id(s, o.dir, e) : 0;
+    if (rc == 0)
+        rc = open_peers(s, loop, o.dir, e);
     if (rc < 0) {
+        peers_stop(s->peers);
         core_free(s->core);
         watches_free(s->watches);
         mem_free(s);
@@ -129,6 +271,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     }
     s->gate = gate_new();
     s->ways = ways_new(s);
+    s->forwards = forwards_new(s, loop, s);
     s->leader = leader_new(s);
     core_set_hooks(s->core, &leader_hooks, s->leader);
     *ret = s;
@@ -138,7 +281,10 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
 int
 server_start(struct server *s, struct err *e)
 {
-    return core_start(s->core, e);
+    if (s->found == NULL)
+        return core_start(s->core, e);
+    found_start(s->found);
+    return 0;
 }
 
 static void
@@ -170,7 +316,9 @@ stop_wait(void *arg)
 static void
 stop_work(void *arg)
 {
-    core_stop(((struct server *)arg)->core);
+    struct server *s = arg;
+    core_stop(s->core);
+    peers_stop(TAKE(s->peers));
 }
 
 static void
@@ -193,6 +341,8 @@ server_stop(struct server *s, void (*done)(void *arg), void *arg)
     s->stopping = true;
     s->stopped = done;
     s->stopped_arg = arg;
+    found_free(TAKE(s->found));
+    forwards_stop(s->forwards);
     watches_stop(s->watches);
     leader_stop(s->leader);
     gate_close(s->gate);
@@ -241,6 +391,18 @@ server_query_end(struct server *s)
     atomic_store(&s->querying, false);
 }
 
+struct forwards *
+server_forwards(const struct server *s)
+{
+    return s->forwards;
+}
+
+int64_t
+server_last_contact_ms(const struct server *s)
+{
+    return core_last_contact_ms(s->core);
+}
+
 struct state *
 server_state(const struct server *s)
 {
@@ -252,6 +414,13 @@ server_services(struct server *s, size_t *ret_n)
 {
     (void)s;
     return endpoint_services(ret_n);
+}
+
+const struct rpc_service *
+server_join_services(struct server *s, size_t *ret_n)
+{
+    (void)s;
+    return endpoint_join_services(ret_n);
 }
 
 bool

@@ -25,6 +25,12 @@ void server_stop(struct server *s, void (*done)(void *arg), void *arg);
 /* Handlers of server/rpc/; their `arg` is the struct server *. */
 const struct rpc_service *server_services(struct server *s, size_t *ret_n);
 
+/* The two of them by which servers become a cluster, for the address at which they are asked. */
+const struct rpc_service *server_join_services(struct server *s, size_t *ret_n);
+/* rpc_take_fn, of WIRE_PROTOCOL_BYTE ('R'); `arg` is the struct server. */
+void server_peer_take(void *arg, int fd, const uint8_t *p, size_t n);
+enum { SERVER_PEER_BYTE = 'R' };
+
 /* For metrics. */
 void server_figures(struct server *s, struct server_figures *ret);
 

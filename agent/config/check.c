@@ -324,7 +324,45 @@ check_client(struct looking *k)
     return 0;
 }
 
+enum { BOOTSTRAP_EXPECT_MAX = 7 };
 enum { STATE_MAX_MB_LEAST = 64, STATE_MAX_MB_MOST = 4 << 20 };
+
+static size_t
+joins(const struct agent_server *s)
+{
+    return s->start_join.n + s->retry_join.n + s->server_join->start_join.n + s->server_join->retry_join.n;
+}
+
+static bool
+is_loopback(const char *addr)
+{
+    return str_prefix(addr, "127.") || str_prefix(addr, "[::1]") || str_eq(addr, "::1");
+}
+
+/* Several servers. */
+static int
+check_cluster(const struct agent_config *c, struct err *e)
+{
+    const struct agent_server *s = c->server;
+    const char *bound = config_rpc_addr(c), *told = c->advertise_addrs->rpc;
+
+    if (s->bootstrap_expect % 2 == 0 || s->bootstrap_expect > BOOTSTRAP_EXPECT_MAX)
+        return err_set(e, -ERR_INVALID,
+                       "server.bootstrap_expect = %" PRId64 ": use 1, 3, 5 or 7; an even number of servers "
+                       "survives no more failures than one less",
+                       s->bootstrap_expect);
+    if (joins(s) == 0)
+        return err_set(e, -ERR_INVALID,
+                       "server.bootstrap_expect = %" PRId64 " needs addresses of the other servers: set "
+                       "server.server_join.retry_join",
+                       s->bootstrap_expect);
+    if (s->plain_rpc || (is_loopback(bound) && (str_empty(told) || is_loopback(told))))
+        return 0;
+    return err_set(e, -ERR_UNSUPPORTED,
+                   "several servers speak to each other in plain text, and there is no TLS yet: whoever "
+                   "is on their network could read and change the state. Bind them to addresses of "
+                   "127.0.0.0/8, or, on a network that you trust, set server { plain_rpc = true }");
+}
 
 static int
 check_server(struct looking *k)
@@ -336,22 +374,18 @@ check_server(struct looking *k)
                    ? err_set(e, -ERR_INVALID,
                              "server.bootstrap_expect is set, but server.enabled is not")
                    : 0;
-    if (s->bootstrap_expect > 1)
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "server.bootstrap_expect = %" PRId64 ": several servers are not supported "
-                       "yet: use 1",
-                       s->bootstrap_expect);
     if (s->bootstrap_expect < 1)
-        return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 1");
+        return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 1, 3, 5 or 7");
+    if (s->bootstrap_expect > 1 && check_cluster(k->c, e) < 0)
+        return e->code;
     if (s->state_max_mb != 0 &&
         (s->state_max_mb < STATE_MAX_MB_LEAST || s->state_max_mb > STATE_MAX_MB_MOST))
         return err_set(e, -ERR_INVALID, "server.state_max_mb = %" PRId64 " is outside %d..%d",
                        s->state_max_mb, STATE_MAX_MB_LEAST, STATE_MAX_MB_MOST);
-    if (s->start_join.n + s->retry_join.n + s->server_join->start_join.n +
-            s->server_join->retry_join.n >
-        0)
+    if (s->bootstrap_expect == 1 && joins(s) > 0)
         list_add(k->ctx, *k->warnings,
-                 "server: addresses to join have no effect yet: there is one server");
+                 "server: addresses to join have no effect where bootstrap_expect is 1: this server is a "
+                 "cluster of its own");
     return 0;
 }
 

@@ -73,6 +73,8 @@ bool core_is_leader(const struct core *c);
 /* Any thread: the leader's RPC address, as its configuration has it; false: none is known. */
 bool core_leader_addr(const struct core *c, char *out, size_t size);
 uint64_t core_id(const struct core *c);
+/* Before core_start(): its log names no other server. */
+bool core_is_alone(const struct core *c);
 
 struct core_status {
     enum consensus_role role;

@@ -223,6 +223,17 @@ bootstrap(struct core *c, const struct peer_list *conf, struct err *e)
     return 0;
 }
 
+static size_t
+members(const struct consensus_snapshot *snap, const struct replayed *p)
+{
+    auto_mem void *tmp = mem_ctx("members");
+    struct peer_list conf = snap != NULL ? snap->conf : (struct peer_list){NULL, 0};
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i].type == RECORD_CONFIG)
+            (void)consensus_conf_decode(tmp, p->v[i].data, p->v[i].n, &conf);
+    return conf.n;
+}
+
 /* The log, from which consensus starts, and what of it is not applied. */
 static int
 load_log(struct core *c, const char *raft_dir, const struct consensus_snapshot *snap, struct err *e)
@@ -243,6 +254,7 @@ load_log(struct core *c, const char *raft_dir, const struct consensus_snapshot *
         c->apply.conf_index = snap->conf_index;
     }
     take_entries(c, &p);
+    c->raft.alone = members(snap, &p) <= 1;
     c->raft.handed = c->apply.applied;
     c->raft.stored = raft_log_last(c->raft.log);
     c->raft.start = (struct consensus_start){.term = raft_log_term(c->raft.log),
@@ -280,6 +292,12 @@ load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
     apply_measure(c);
     c->apply.since_snapshot = c->apply.applied - (snap != NULL ? snap->index : 0);
     return 0;
+}
+
+bool
+core_is_alone(const struct core *c)
+{
+    return c->raft.alone;
 }
 
 bool

@@ -120,8 +120,11 @@ call_client_http(void *arg, struct rpc_call *call, const void *p)
     struct server *s = arg;
     const char *id = str_or(req->node_id, "");
     struct way *w = way_find(s, id);
+    struct rpc_envelope env = *rpc_call_envelope(call);
+    /* a node proves itself to the leader, over the server that it is connected to */
+    struct rpc_link *link = w != NULL ? w->link : env.hops == 0 ? forward_link(s) : NULL;
 
-    if (w == NULL) {
+    if (link == NULL) {
         auto_mem void *ctx = mem_ctx("node");
         struct state_txn *t = state_read_begin(server_state(s), ctx);
         bool known = *id != '\0' && state_node(t, ctx, id) != NULL;
@@ -132,21 +135,20 @@ call_client_http(void *arg, struct rpc_call *call, const void *p)
             rpc_failf(call, -ERR_NOT_FOUND, "Unknown node \"%.64s\"", id);
         return;
     }
-    if (req->long_ && w->n_reads >= RPC_LONG_STREAMS_MAX) {
+    if (req->long_ && w != NULL && w->n_reads >= RPC_LONG_STREAMS_MAX) {
         rpc_failf(call, -ERR_BUSY, "%d logs and files of node \"%.64s\" are read: close some",
                   RPC_LONG_STREAMS_MAX, id);
         return;
     }
-    struct rpc_envelope env = *rpc_call_envelope(call);
     struct relay *r = mem_new(NULL, struct relay);
     env.hops++;
     r->call = call;
-    if (req->long_) {
+    if (req->long_ && w != NULL) {
         r->way = w;
         w->n_reads++;
         DL_APPEND(w->reads, r);
     }
     rpc_call_on_cancel(call, relay_cancelled, r);
     struct rpc_request q = {RPC_CLIENT_HTTP, req, &env, 0};
-    splice(rpc_call_stream(call, NULL), rpc_link_open(w->link, &q, relay_opened, r), relay_ended, r);
+    splice(rpc_call_stream(call, NULL), rpc_link_open(link, &q, relay_opened, r), relay_ended, r);
 }

@@ -12,8 +12,6 @@
 
 /* --- before a method --- */
 
-static rpc_handler endpoint_call;
-
 #define SERVICE(id, name) {id, endpoint_call},
 static const struct rpc_service services[] = {RPC_METHODS(SERVICE, SERVICE)};
 
@@ -31,20 +29,37 @@ endpoint_services(size_t *ret_n)
     return services;
 }
 
-/* Who is to answer: this server, or another, of another region or the leader of ours. Calls will be passed
- * on from here; today there is nobody to pass them to. */
+const struct rpc_service *
+endpoint_join_services(size_t *ret_n)
+{
+    static const struct rpc_service join[] = {{RPC_SERVER_HELLO, endpoint_call},
+                                              {RPC_SERVER_CONSENT, endpoint_call}};
+    *ret_n = ARRAY_LEN(join);
+    return join;
+}
+
+const struct rpc_service *
+endpoint_node_services(size_t *ret_n)
+{
+    static const struct rpc_service node[] = {{RPC_CLIENT_HTTP, endpoint_call}};
+    *ret_n = ARRAY_LEN(node);
+    return node;
+}
+
+/* Who is to answer: this server, or another, of another region or (`there`) the leader of ours. */
 static int
-check_place(struct server *s, const struct rpc_method *m, const struct rpc_envelope *env,
+check_place(struct server *s, const struct rpc_method *m, const struct rpc_envelope *env, bool *there,
             struct err *e)
 {
     const char *ours = str_or(server_cfg(s)->region, "global");
     bool anybody = (m->flags & (RPC_LOCAL | RPC_CLIENT)) || ((m->flags & RPC_READ) && env->stale);
 
+    *there = !anybody && !server_is_leader(s);
     if (env->hops > SERVER_HOPS_MAX)
         return err_set(e, -ERR_INVALID, "passed on by more than %d servers", SERVER_HOPS_MAX);
     if (!str_eq(str_or(env->region, ours), ours))
         return err_set(e, -ERR_NO_REGION, "No path to region");
-    if (!anybody && !server_is_leader(s))
+    if (*there && env->hops == SERVER_HOPS_MAX)
         return err_set(e, -ERR_NO_LEADER, "No cluster leader");
     return 0;
 }
@@ -61,16 +76,19 @@ check_allowed(const char *token, const char *cap, const char *ns, struct err *e)
     return 0;
 }
 
-static void
+void
 endpoint_call(void *arg, struct rpc_call *call, const void *req)
 {
     const struct rpc_method *m = rpc_call_method(call);
     const struct rpc_envelope *env = rpc_call_envelope(call);
     const char *ns = m->flags & RPC_NS ? call_ns(call) : NULL;
     struct err e = ERR_INIT;
+    bool there;
 
-    if (check_place(arg, m, env, &e) < 0 || check_allowed(env->auth_token, m->cap, ns, &e) < 0)
+    if (check_place(arg, m, env, &there, &e) < 0 || check_allowed(env->auth_token, m->cap, ns, &e) < 0)
         rpc_fail(call, &e);
+    else if (there)
+        forward_start(arg, call, req);
     else if (methods[m->id].read != NULL)
         read_start(arg, call, req, methods[m->id].read);
     else

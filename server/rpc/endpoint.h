@@ -10,6 +10,18 @@
 /* Every method of api/schema/rpc.schema that servers answer; what server_services() returns. */
 const struct rpc_service *endpoint_services(size_t *ret_n);
 
+/* Those by which servers become a cluster. */
+const struct rpc_service *endpoint_join_services(size_t *ret_n);
+
+/* --- calls that the leader answers (forward.c) --- */
+struct loop;
+struct server;
+struct forwards *forwards_new(const void *ctx, struct loop *l, struct server *s);
+/* Another leader, or none: calls that wait for one go on. */
+void forwards_leader_changed(struct forwards *f);
+/* Calls under way end. */
+void forwards_stop(struct forwards *f);
+
 /* The ways to nodes, which a server has one of; it is empty when all connections have gone. */
 struct ways *ways_new(const void *ctx);
 

@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "net/addr.h"
+#include "server/core/core.h"
 #include "server/leader/leader.h"
 #include "server/leader/view.h"
 #include "server/rpc/endpoint_int.h"
@@ -19,6 +20,7 @@ call_status_leader(void *arg, struct rpc_call *call, const void *p)
     struct server *s = arg;
     void *ctx = rpc_call_ctx(call);
     struct status_leader_response resp = {0};
+    struct core_status st;
     char addr[256];
 
     (void)p;
@@ -27,8 +29,46 @@ call_status_leader(void *arg, struct rpc_call *call, const void *p)
         return;
     }
     resp.leader = mem_strdup(ctx, addr);
-    list_add(ctx, resp.peers, resp.leader);
+    server_raft_status(s, ctx, &st);
+    for (size_t i = 0; i < st.conf.n; i++)
+        list_add(ctx, resp.peers, st.conf.v[i].addr);
     rpc_reply(call, &resp);
+}
+
+static struct agent_member *
+member_of(void *ctx, const struct server_member *sm)
+{
+    const struct server_hello *h = sm->hello;
+    struct agent_member *m = mem_new(ctx, struct agent_member);
+    struct addr rpc = {0}, serf = {0};
+
+    (void)addr_parse(str_or(h->addr, ""), 0, &rpc, NULL);
+    if (addr_parse(str_or(h->serf, ""), 0, &serf, NULL) < 0)
+        serf = rpc;
+    m->name = h->name;
+    m->addr = mem_strdup(ctx, serf.host);
+    m->port = serf.port;
+    m->status = sm->alive ? "alive" : "failed";
+    m->protocol_min = 1;
+    m->delegate_min = 2;
+    m->protocol_max = m->delegate_max = 5;
+    m->protocol_cur = 2;
+    m->delegate_cur = 4;
+    str_map_set(ctx, &m->tags, "role", "nomad");
+    str_map_set(ctx, &m->tags, "region", str_or(h->region, "global"));
+    str_map_set(ctx, &m->tags, "dc", str_or(h->datacenter, "dc1"));
+    str_map_set(ctx, &m->tags, "id", str_or(h->node, ""));
+    str_map_set(ctx, &m->tags, "build", str_or(h->build, ""));
+    str_map_set(ctx, &m->tags, "rpc_addr", mem_strdup(ctx, rpc.host));
+    str_map_set(ctx, &m->tags, "port", mem_printf(ctx, "%u", rpc.port));
+    str_map_set(ctx, &m->tags, "raft_vsn", "3");
+    if (h->expect <= 1)
+        str_map_set(ctx, &m->tags, "bootstrap", "1");
+    str_map_set(ctx, &m->tags, "expect",
+                mem_printf(ctx, "%lld", (long long)(h->expect > 0 ? h->expect : 1)));
+    str_map_set(ctx, &m->tags, "revision", "");
+    str_map_set(ctx, &m->tags, "vsn", "1");
+    return m;
 }
 
 void
@@ -37,38 +77,71 @@ call_status_members(void *arg, struct rpc_call *call, const void *p)
     const struct server_config *c = server_cfg(arg);
     void *ctx = rpc_call_ctx(call);
     struct server_members_response resp = {0};
-    struct agent_member *m = mem_new(ctx, struct agent_member);
-    struct addr rpc = {0}, serf = {0};
+    size_t n = 0;
+    struct server_member *v = server_members(arg, ctx, &n);
 
     (void)p;
-    (void)addr_parse(str_or(c->rpc_addr, ""), 0, &rpc, NULL);
-    if (addr_parse(str_or(c->serf_addr, ""), 0, &serf, NULL) < 0)
-        serf = rpc;
     resp.server_name = c->name;
     resp.server_region = str_or(c->region, "global");
     resp.server_dc = str_or(c->datacenter, "dc1");
-    m->name = c->name;
-    m->addr = mem_strdup(ctx, serf.host);
-    m->port = serf.port;
-    m->status = "alive";
-    m->protocol_min = 1;
-    m->delegate_min = 2;
-    m->protocol_max = m->delegate_max = 5;
-    m->protocol_cur = 2;
-    m->delegate_cur = 4;
-    str_map_set(ctx, &m->tags, "role", "nomad");
-    str_map_set(ctx, &m->tags, "region", resp.server_region);
-    str_map_set(ctx, &m->tags, "dc", resp.server_dc);
-    str_map_set(ctx, &m->tags, "id", str_or(c->node_id, ""));
-    str_map_set(ctx, &m->tags, "build", str_or(c->version, ""));
-    str_map_set(ctx, &m->tags, "rpc_addr", mem_strdup(ctx, rpc.host));
-    str_map_set(ctx, &m->tags, "port", mem_printf(ctx, "%u", rpc.port));
-    str_map_set(ctx, &m->tags, "raft_vsn", "3");
-    str_map_set(ctx, &m->tags, "bootstrap", "1");
-    str_map_set(ctx, &m->tags, "expect", "1");
-    str_map_set(ctx, &m->tags, "revision", "");
-    str_map_set(ctx, &m->tags, "vsn", "1");
-    list_add(ctx, resp.members, m);
+    for (size_t i = 0; i < n; i++)
+        list_add(ctx, resp.members, member_of(ctx, &v[i]));
+    rpc_reply(call, &resp);
+}
+
+/* --- other servers --- */
+
+void
+call_server_hello(void *arg, struct rpc_call *call, const void *p)
+{
+    struct server_hello *h = server_hello(arg, rpc_call_ctx(call), p);
+
+    if (h != NULL)
+        rpc_reply(call, h);
+    else
+        rpc_failf(call, -ERR_UNAVAILABLE, "this server is a cluster of its own, or stops");
+}
+
+void
+call_server_consent(void *arg, struct rpc_call *call, const void *p)
+{
+    struct empty resp = {0};
+    struct err e = ERR_INIT;
+
+    if (server_consent(arg, p, &e) < 0)
+        rpc_fail(call, &e);
+    else
+        rpc_reply(call, &resp);
+}
+
+void
+call_operator_raft_configuration(void *arg, struct rpc_call *call, const void *p)
+{
+    void *ctx = rpc_call_ctx(call);
+    struct raft_configuration resp = {0};
+    struct core_status st;
+    size_t n = 0;
+    struct server_member *known = server_members(arg, ctx, &n);
+
+    (void)p;
+    server_raft_status(arg, ctx, &st);
+    for (size_t i = 0; i < st.conf.n; i++) {
+        const struct peer *peer = &st.conf.v[i];
+        struct raft_server *r = mem_new(ctx, struct raft_server);
+        *r = (struct raft_server){.id = mem_printf(ctx, "%llu", (unsigned long long)peer->id),
+                                  .node = "(unknown)",
+                                  .address = peer->addr,
+                                  .leader = peer->id == st.leader,
+                                  .voter = peer->role == PEER_VOTER,
+                                  .raft_protocol = "3"};
+        for (size_t k = 0; k < n; k++)
+            if (known[k].hello->id == peer->id) {
+                r->id = str_or(known[k].hello->node, r->id);
+                r->node = known[k].hello->name;
+            }
+        list_add(ctx, resp.servers, r);
+    }
+    resp.index = st.commit;
     rpc_reply(call, &resp);
 }
 
@@ -106,8 +179,8 @@ scheduler_get_run(struct read *r, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct read_row read_operator_scheduler_get = {
-    .tables = STATE_BIT(STATE_SCHEDULER_CONFIG), .run = scheduler_get_run};
+const struct read_row read_operator_scheduler_get = {.tables = STATE_BIT(STATE_SCHEDULER_CONFIG),
+                                                     .run = scheduler_get_run};
 
 /* --- simulation --- */
 
@@ -131,8 +204,11 @@ simulate_run(struct read *r, struct state_txn *t, struct err *e)
         return err_set(e, -ERR_INVALID, "drain names 1 to %d nodes", SIMULATE_NODES_MAX);
     r->index = state_index(t, r->row->tables);
     sched_view_init(&v, r->ctx, t, sched_view_table(r->ctx, t));
-    struct simulate_in in = {
-        .view = &v.view, .drain = drain.v, .n_drain = drain.n, .now = env_wall_ns(env), .rng = &rng};
+    struct simulate_in in = {.view = &v.view,
+                             .drain = drain.v,
+                             .n_drain = drain.n,
+                             .now = env_wall_ns(env),
+                             .rng = &rng};
     return sched_simulate(r->ctx, &in, &resp->simulation, e);
 }
 

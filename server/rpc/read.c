@@ -53,6 +53,13 @@ read_woken(void *arg, enum wake_reason why)
         read_answer(r);
         return;
     }
+    if (why == WAKE_LEADER && !r->env->stale && !server_is_leader(r->s)) {
+        struct server *s = r->s;
+        struct rpc_call *call = r->call;
+        gate_unref(r->gate);
+        forward_start(s, call, r->req);
+        return;
+    }
     r->last = why == WAKE_TIMEOUT;
     read_try(r);
 }
@@ -131,7 +138,10 @@ read_work(void *arg)
     struct state_txn *t = state_read_begin(server_state(r->s), r->ctx);
     r->seen = state_applied(t);
     r->meta = mem_new(r->ctx, struct query_meta);
-    r->meta->known_leader = true;
+    char leader[CONSENSUS_ADDR_MAX + 1];
+    int64_t contact = server_last_contact_ms(r->s);
+    r->meta->known_leader = server_leader_addr(r->s, leader, sizeof(leader));
+    r->meta->last_contact = contact < INT64_MAX / NS_PER_MS ? contact * NS_PER_MS : INT64_MAX;
     bool turn = !r->row->query || server_query_begin(r->s);
     int rc = turn ? r->row->run(r, t, &e)
                   : err_set(&e, -ERR_BUSY, "another explanation or simulation is being made: retry");

@@ -175,11 +175,11 @@ watches_changed(void *arg, uint64_t index, const struct state_change *v, size_t 
 }
 
 static void
-wake_all(struct server_watch *x)
+wake_all(struct server_watch *x, enum wake_reason why)
 {
     while (x != NULL) {
         struct server_watch *next = x->next;
-        wake(x, WAKE_SHUTDOWN);
+        wake(x, why);
         x = next;
     }
 }
@@ -188,9 +188,17 @@ void
 watches_stop(struct watches *w)
 {
     w->stopped = true;
-    wake_all(w->any);
+    wake_all(w->any, WAKE_SHUTDOWN);
     for (size_t i = 0; i < BUCKETS; i++)
-        wake_all(w->keyed[i]);
+        wake_all(w->keyed[i], WAKE_SHUTDOWN);
+}
+
+void
+watches_leader_lost(struct watches *w)
+{
+    wake_all(w->any, WAKE_LEADER);
+    for (size_t i = 0; i < BUCKETS; i++)
+        wake_all(w->keyed[i], WAKE_LEADER);
 }
 
 size_t

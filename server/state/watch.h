@@ -23,6 +23,8 @@ void watches_changed(void *w, uint64_t index, const struct state_change *v, size
 
 struct server_watch *watches_park(struct watches *w, unsigned tables, uint64_t key, uint64_t seen,
                                   int64_t timeout_ms, wake_fn *fn, void *arg);
+/* Everybody is woken: this server does not lead any more. Loop thread. */
+void watches_leader_lost(struct watches *w);
 size_t watches_parked(const struct watches *w);
 
 #endif

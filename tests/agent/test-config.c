@@ -176,8 +176,6 @@ START_TEST(refusals_name_the_thing)
         {"server { enabled = true\n bootstrap_expect = 1 }\n", "data_dir is missing"},
         {"data_dir = \"d\"\nserver { enabled = true\n bootstrap_expect = 1 }\n", "absolute"},
         {"data_dir = \"/d\"\n", "neither server nor client"},
-        {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3 }\n",
-         "several servers"},
         {"data_dir = \"/d\"\nacl { enabled = true }\n", "enabled"},
         {"data_dir = \"/d\"\nclient { enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8 "
          "}\n",
@@ -238,6 +236,32 @@ START_TEST(refusals_name_the_thing)
     auto_mem void *ctx = mem_ctx("test");
     ck_assert_int_lt(load(ctx, "/nonexistent.hcl", &c, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.text, "/nonexistent.hcl"));
+}
+END_TEST
+
+/* Several servers. */
+START_TEST(clusters_that_cannot_be_are_refused)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 2 }\n", "1, 3, 5 or 7"},
+        {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3 }\n", "retry_join"},
+        {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3\n retry_join = [\"a\"] }\n",
+         "plain_rpc"},
+        {"data_dir = \"/d\"\nbind_addr = \"127.0.0.1\"\nadvertise { rpc = \"10.0.0.1\" }\nserver { enabled = "
+         "true\n bootstrap_expect = 3\n retry_join = [\"a\"] }\n",
+         "plain_rpc"},
+    };
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct err e = ERR_INIT;
+        ck_assert_msg(load(ctx, file(ctx, "x.hcl", rows[i].text), &c, &e) < 0, "%s", rows[i].text);
+        ck_assert_msg(strstr(e.text, rows[i].says) != NULL, "\"%s\" does not hold \"%s\"", e.text,
+                      rows[i].says);
+    }
 }
 END_TEST
 
@@ -309,4 +333,5 @@ END_TEST
 
 TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_empty_list_is_not_none,
            directory_merges_in_order, flags_and_dev, refusals_name_the_thing,
+           clusters_that_cannot_be_are_refused,
            what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused)

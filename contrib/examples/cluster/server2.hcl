@@ -1,0 +1,12 @@
+# One of three servers on one machine: 127.0.0.2. See paddock-cluster(7).
+name      = "server2"
+bind_addr = "127.0.0.2"
+
+server {
+  enabled          = true
+  bootstrap_expect = 3
+
+  server_join {
+    retry_join = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+  }
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Founding a cluster: see found.h. Order to read: what is kept, who is known, consents, rounds.
+ */
+#include "server/peer/found.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "net/addr.h"
+#include "net/rpc.h"
+#include "server/env.h"
+#include "server/limits.h"
+
+enum {
+    ROUND_MS = 500,        /* while there is no cluster */
+    ROUND_LATER_MS = 5000, /* then */
+    CALL_MS = 2000,
+    TELL_MS = 60000,
+    GOSSIP_PORT = 4648, /* where none is said */
+    KNOWN_MAX = 2 * CONSENSUS_PEERS_MAX,
+};
+
+/* A server, or an address at which there may be one. */
+struct known {
+    struct known *next;
+    struct found *f;
+    char *addr; /* asked at */
+    struct rpc_client *client;
+    struct server_hello *hello; /* its last; NULL: never */
+    int64_t heard_ms;
+    bool asked, consented;
+    bool ours; /* it is this server itself */
+};
+
+struct found {
+    struct found_opts o;
+    char *path;
+    char cluster[UUID_TEXT]; /* "": none */
+    uint64_t founder;        /* who has our consent; 0: nobody */
+    struct known *known;
+    size_t n_known;
+    struct timer *round;
+    int64_t told_ms;
+    bool is_ready;
+};
+
+/* Once a minute. */
+static void
+tell(struct found *f, const char *what, const char *name)
+{
+    int64_t now = env_mono_ms(f->o.env);
+    if (f->told_ms != 0 && now - f->told_ms < TELL_MS)
+        return;
+    f->told_ms = now;
+    log_warn("found", what, "server", name, "file", f->path, NULL);
+}
+
+static void
+ready(struct found *f)
+{
+    f->is_ready = true;
+    f->o.ready(f->o.arg, f->cluster);
+}
+
+/* --- what is kept --- */
+
+static int
+keep(struct found *f, const char *cluster, uint64_t founder, struct err *e)
+{
+    char text[128];
+    int n = snprintf(text, sizeof(text), "%s %" PRIu64 "\n", cluster, founder);
+    int rc = file_write_atomic(AT_FDCWD, f->path, text, (size_t)n, 0600);
+    if (rc < 0)
+        return err_errno(e, -rc, "write '%s'", f->path);
+    (void)str_copy(f->cluster, sizeof(f->cluster), cluster);
+    f->founder = founder;
+    return 0;
+}
+
+static int
+read_kept(struct found *f, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("founder");
+    char *text = NULL, cluster[UUID_TEXT];
+    size_t n = 0;
+    int rc = file_read(tmp, AT_FDCWD, f->path, 256, &text, &n);
+    if (rc == -ENOENT)
+        return 0;
+    if (rc < 0)
+        return err_errno(e, -rc, "read '%s'", f->path);
+    char *space = strchr(text, ' '), *line = strchr(text, '\n');
+    if (space != NULL && line != NULL) {
+        *space = *line = '\0';
+        if (str_copy(cluster, sizeof(cluster), text) && uuid_valid(cluster) &&
+            num_parse_u64(space + 1, &f->founder) == 0) {
+            (void)str_copy(f->cluster, sizeof(f->cluster), cluster);
+            return 0;
+        }
+    }
+    return err_set(e, -ERR_CORRUPT,
+                   "'%s' holds no cluster and founder: restore it; or, when no cluster was founded "
+                   "yet, remove it",
+                   f->path);
+}
+
+int
+found_consent(struct found *f, const struct server_consent_request *r, struct err *e)
+{
+    const char *cluster = str_or(r->cluster, "");
+    if (r->founder == 0 || !uuid_valid(cluster))
+        return err_set(e, -ERR_INVALID, "a consent names a founder and a cluster");
+    if (f->cluster[0] != '\0') {
+        if (f->founder == r->founder && str_eq(f->cluster, cluster))
+            return 0;
+        return err_set(e, -ERR_CONFLICT, "this server is of the cluster %s already", f->cluster);
+    }
+    if (!core_is_new(f->o.core))
+        return err_set(e, -ERR_CONFLICT, "this server has a log already");
+    int rc = keep(f, cluster, r->founder, e);
+    if (rc == 0 && r->founder != f->o.self.id)
+        ready(f);
+    return rc;
+}
+
+/* --- who is known --- */
+
+static struct known *
+known_at(struct found *f, const char *addr)
+{
+    for (struct known *k = f->known; k != NULL; k = k->next)
+        if (str_eq(k->addr, addr))
+            return k;
+    if (f->n_known == KNOWN_MAX || str_empty(addr))
+        return NULL;
+    struct known *k = mem_new(f, struct known);
+    k->f = f;
+    k->addr = mem_strdup(k, addr);
+    k->ours = str_eq(addr, f->o.self.serf);
+    k->next = f->known;
+    f->known = k;
+    f->n_known++;
+    return k;
+}
+
+/* With the port at which servers are asked. */
+static void
+join(struct found *f, const char *text)
+{
+    struct addr a;
+    char full[ADDR_TEXT];
+    struct err e = ERR_INIT;
+    if (addr_parse(text, GOSSIP_PORT, &a, &e) < 0)
+        log_warn("found", "an address to join is ignored", "address", text, "error", e.text, NULL);
+    else
+        (void)known_at(f, addr_format(&a, full));
+}
+
+static bool
+is_alive(const struct known *k)
+{
+    return k->hello != NULL && env_mono_ms(k->f->o.env) - k->heard_ms <
+                                   (k->f->is_ready ? 3 * ROUND_LATER_MS : 6 * ROUND_MS);
+}
+
+/* The first of several addresses of one server stands for it. */
+static bool
+is_first(const struct found *f, const struct known *k)
+{
+    for (const struct known *o = f->known; o != k; o = o->next)
+        if (o->hello != NULL && o->hello->id == k->hello->id && is_alive(o))
+            return false;
+    return true;
+}
+
+static void
+heard(struct known *k, const struct server_hello *h)
+{
+    struct found *f = k->f;
+    k->ours = h->id == f->o.self.id;
+    if (k->ours)
+        return;
+    mem_free(k->hello);
+    k->hello = codec_clone(k, &type_server_hello, h);
+    k->heard_ms = env_mono_ms(f->o.env);
+    for (size_t i = 0; i < h->seen.n; i++)
+        (void)known_at(f, str_or(h->seen.v[i]->serf, ""));
+}
+
+struct server_hello *
+found_hello(struct found *f, const void *ctx, const struct server_hello *from)
+{
+    struct server_hello *h = mem_new(ctx, struct server_hello);
+    *h = f->o.self;
+    h->cluster = mem_strdup(h, f->cluster);
+    h->seen.v = NULL;
+    h->seen.n = 0;
+    if (from != NULL && from->id != f->o.self.id)
+        (void)known_at(f, str_or(from->serf, ""));
+    struct server_seen *s = mem_new(h, struct server_seen);
+    *s = (struct server_seen){.id = h->id, .name = h->name, .addr = h->addr, .serf = h->serf};
+    list_add(h, h->seen, s);
+    for (struct known *k = f->known; k != NULL; k = k->next) {
+        if (k->ours || !is_alive(k) || !is_first(f, k))
+            continue;
+        s = mem_new(h, struct server_seen);
+        *s = (struct server_seen){.id = k->hello->id,
+                                  .name = mem_strdup(h, k->hello->name),
+                                  .addr = mem_strdup(h, k->hello->addr),
+                                  .serf = mem_strdup(h, k->hello->serf)};
+        list_add(h, h->seen, s);
+    }
+    return h;
+}
+
+struct found_member *
+found_members(struct found *f, const void *ctx, size_t *ret_n)
+{
+    struct found_member *v = mem_array(ctx, struct found_member, f->n_known + 1);
+    size_t n = 0;
+    v[n++] = (struct found_member){found_hello(f, ctx, NULL), true};
+    for (struct known *k = f->known; k != NULL; k = k->next) {
+        bool again = k->ours || k->hello == NULL;
+        for (size_t i = 0; i < n && !again; i++)
+            if (v[i].hello->id == k->hello->id) {
+                v[i].alive |= is_alive(k);
+                again = true;
+            }
+        if (!again)
+            v[n++] =
+                (struct found_member){codec_clone(ctx, &type_server_hello, k->hello), is_alive(k)};
+    }
+    *ret_n = n;
+    return v;
+}
+
+/* --- consents --- */
+
+static bool
+sees(const struct server_hello *h, uint64_t id)
+{
+    for (size_t i = 0; i < h->seen.n; i++)
+        if (h->seen.v[i]->id == id)
+            return true;
+    return false;
+}
+
+/* The servers that would found a cluster with this one: all others that are alive, and they are
+ * `expect`, and have heard each other. 0: not so (yet). */
+static size_t
+founders(struct found *f, struct known *v[KNOWN_MAX])
+{
+    size_t n = 0;
+    for (struct known *k = f->known; k != NULL; k = k->next)
+        if (!k->ours && is_alive(k) && is_first(f, k))
+            v[n++] = k;
+    for (size_t i = 0; i < n; i++) {
+        const struct server_hello *h = v[i]->hello;
+        const char *wrong = NULL;
+        if (!str_empty(h->cluster) && !str_eq(h->cluster, f->cluster))
+            wrong = "another server is of a cluster already, and this one of none: it waits. It "
+                    "cannot join that "
+                    "one yet; take it out of the addresses to join to found a new one";
+        else if (h->expect != f->o.self.expect)
+            wrong = "another server has a different bootstrap_expect: set the same one on all";
+        else if (!str_eq(h->region, f->o.self.region))
+            wrong = "another server is of a different region";
+        else if (str_eq(h->name, f->o.self.name))
+            wrong = "another server has the same name: set a different name for each";
+        if (wrong != NULL) {
+            tell(f, wrong, h->name);
+            return 0;
+        }
+    }
+    if (n + 1 > (size_t)f->o.self.expect)
+        tell(f, "more servers were found than bootstrap_expect says: they wait", v[0]->hello->name);
+    if (n + 1 != (size_t)f->o.self.expect)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i]->hello->seen.n != n + 1 || !sees(v[i]->hello, f->o.self.id))
+            return 0;
+        for (size_t k = 0; k < n; k++)
+            if (!sees(v[i]->hello, v[k]->hello->id))
+                return 0;
+    }
+    return n;
+}
+
+static void
+write_first(struct found *f, struct known *const *v, size_t n)
+{
+    struct peer p[CONSENSUS_PEERS_MAX];
+    struct err e = ERR_INIT;
+    p[0] = (struct peer){f->o.self.id, f->o.self.addr, PEER_VOTER};
+    for (size_t i = 0; i < n; i++)
+        p[i + 1] = (struct peer){v[i]->hello->id, v[i]->hello->addr, PEER_VOTER};
+    if (core_found(f->o.core, &(struct peer_list){p, n + 1}, &e) < 0) {
+        tell(f, e.text, f->o.self.name);
+        return;
+    }
+    log_info("found", "founded a cluster", "id", f->cluster, "servers", LOG_U64(n + 1), NULL);
+    ready(f);
+}
+
+static void
+consented(void *arg, const struct err *e, const void *resp)
+{
+    struct known *k = arg;
+    (void)resp;
+    k->asked = false;
+    k->consented = e == NULL;
+    if (e != NULL && e->code == -ERR_CONFLICT)
+        tell(k->f, e->text, str_or(k->hello->name, "?"));
+}
+
+static void
+try_found(struct found *f)
+{
+    struct known *v[KNOWN_MAX];
+    struct err e = ERR_INIT;
+    char id[UUID_TEXT];
+    if (f->is_ready || !core_is_new(f->o.core) || f->o.self.expect > CONSENSUS_PEERS_MAX)
+        return;
+    size_t n = founders(f, v), yes = 0;
+    for (size_t i = 0; i < n; i++)
+        if (v[i]->hello->id < f->o.self.id)
+            return;
+    if (n == 0)
+        return;
+    /* our own first: from now on nobody else can be the founder */
+    if (f->cluster[0] == '\0' && keep(f, env_id(f->o.env, id), f->o.self.id, &e) < 0) {
+        tell(f, e.text, f->o.self.name);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct server_consent_request r = {.founder = f->o.self.id, .cluster = f->cluster};
+        struct rpc_request q = {RPC_SERVER_CONSENT, &r, NULL, CALL_MS};
+        yes += v[i]->consented;
+        if (v[i]->consented || v[i]->asked)
+            continue;
+        v[i]->asked = true;
+        rpc_send(v[i]->client, &q, consented, v[i]);
+    }
+    if (yes == n)
+        write_first(f, v, n);
+}
+
+/* --- rounds --- */
+
+static void
+answered(void *arg, const struct err *e, const void *resp)
+{
+    struct known *k = arg;
+    k->asked = false;
+    if (e == NULL)
+        heard(k, resp);
+    if (e == NULL)
+        try_found(k->f);
+}
+
+static void
+ask(struct known *k)
+{
+    struct found *f = k->f;
+    struct err e = ERR_INIT;
+    struct str_list one = {(const char *[]){k->addr}, 1};
+    if (k->ours || k->asked)
+        return;
+    if (k->client == NULL)
+        k->client = rpc_dial(f->o.loop, &one, NULL, &e);
+    if (k->client == NULL)
+        return;
+    auto_mem void *tmp = mem_ctx("hello");
+    struct rpc_request q = {RPC_SERVER_HELLO, found_hello(f, tmp, NULL), NULL, CALL_MS};
+    k->asked = true;
+    rpc_send(k->client, &q, answered, k);
+}
+
+static void
+round_cb(void *arg)
+{
+    struct found *f = arg;
+    for (struct known *k = f->known; k != NULL; k = k->next)
+        ask(k);
+    try_found(f);
+    if (!f->is_ready && f->founder != 0 && f->founder != f->o.self.id)
+        tell(f,
+             "waits for the founder of its cluster; if that is lost for good, remove the file on "
+             "all",
+             "?");
+    f->round = env_timer(f->o.env, f->is_ready ? ROUND_LATER_MS : ROUND_MS, round_cb, f);
+}
+
+int
+found_new(const struct found_opts *o, struct found **ret, struct err *e)
+{
+    struct found *f = mem_new(NULL, struct found);
+    f->o = *o;
+    f->path = mem_printf(f, "%s/founder", o->dir);
+    int rc = read_kept(f, e);
+    char id[UUID_TEXT];
+    /* a server that began alone is a cluster of its own */
+    if (rc == 0 && f->cluster[0] == '\0' && !core_is_new(o->core))
+        rc = keep(f, env_id(o->env, id), o->self.id, e);
+    if (rc < 0) {
+        mem_free(f);
+        return rc;
+    }
+    for (size_t i = 0; i < o->join.n; i++)
+        join(f, o->join.v[i]);
+    *ret = f;
+    return 0;
+}
+
+void
+found_start(struct found *f)
+{
+    if (f->cluster[0] != '\0' && (!core_is_new(f->o.core) || f->founder != f->o.self.id))
+        ready(f);
+    f->round = env_timer(f->o.env, 0, round_cb, f);
+}
+
+void
+found_free(struct found *f)
+{
+    if (f == NULL)
+        return;
+    env_timer_stop(f->o.env, f->round);
+    for (struct known *k = f->known; k != NULL; k = k->next)
+        rpc_client_close(k->client);
+    mem_free(f);
+}

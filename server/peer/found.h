@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How several servers become one cluster, and how they know each other's names. Servers that are to be
+ * joined, and those they have heard, are asked for their hello. When exactly `expect` new servers, of one
+ * region and with different names, have heard each other, the one with the lowest id founds: it asks each
+ * for its consent, which is made durable ("raft/founder") before it is given, and is given to one founder
+ * only. With all consents it alone writes the first entry: the servers, as members of a cluster with an id.
+ * The others get that from it. So there cannot be two clusters, whatever fails meanwhile; a founder that is
+ * lost for good between the consents and that entry leaves servers that wait: they say so, and an operator
+ * removes the file.
+ *
+ * A server that is of a cluster founds none and joins none. Main loop thread.
+ */
+#ifndef PADDOCK_SERVER_PEER_FOUND_H
+#define PADDOCK_SERVER_PEER_FOUND_H
+
+#include "api/api.h"
+#include "common/err.h"
+#include "server/core/core.h"
+
+struct found;
+struct loop;
+
+struct found_opts {
+    struct loop *loop;
+    const struct env *env;
+    struct core *core;
+    const char *dir;       /* for the file "founder": that of the log */
+    struct server_hello self; /* without cluster and seen; Expect: as configured */
+    struct str_list join;  /* "host:port" or names of servers */
+    /* The cluster has this id from now on; the core is to be started if it is not. */
+    void (*ready)(void *arg, const char *cluster);
+    void *arg;
+};
+
+/* Borrows what `o` refers to. Reads the file; -ERR_CORRUPT. */
+int found_new(const struct found_opts *o, struct found **ret, struct err *e);
+/* Begins to ask; ready() comes in it if the cluster is known. */
+void found_start(struct found *f);
+/* What this server says; owned by ctx. `from`: who asks, NULL: nobody. */
+struct server_hello *found_hello(struct found *f, const void *ctx, const struct server_hello *from);
+/* Durable when it returns 0. -ERR_CONFLICT: given to another, or there is a cluster. */
+int found_consent(struct found *f, const struct server_consent_request *r, struct err *e);
+/* The servers that were heard at some time, with this one; `alive`: lately. Owned by ctx. */
+struct found_member {
+    const struct server_hello *hello;
+    bool alive;
+};
+struct found_member *found_members(struct found *f, const void *ctx, size_t *ret_n);
+/* NULL is fine. */
+void found_free(struct found *f);
+
+#endif
