@@ -155,6 +155,18 @@ has_variable(const struct str_list *env, const char *prefix)
     return false;
 }
 
+/* The list came whole, with no room behind it: list_add() is for lists that it has made. */
+static void
+add_variable(struct launch_spec *s, const char *text)
+{
+    struct str_list old = s->env;
+
+    s->env = (struct str_list){NULL, 0};
+    for (size_t i = 0; i < old.n; i++)
+        list_add(s, s->env, old.v[i]);
+    list_add(s, s->env, text);
+}
+
 /* An image of the host's is bound where it is, if the client's policy has its path, and only read: what the
  * machine writes goes into a file of the task's, which ends with the machine. */
 static void
@@ -176,7 +188,7 @@ put_image(struct line *l)
         .source = mem_strdup(m, path), .target = mem_strdup(m, path), .read_only = true};
     list_add(l->s, l->s->mounts, m);
     if (!has_variable(&l->s->env, "TMPDIR="))
-        list_add(l->s, l->s->env, "TMPDIR=/local");
+        add_variable(l->s, "TMPDIR=/local");
 }
 
 static const struct driver_port *
