@@ -103,8 +103,10 @@ check(const struct hand *h, const char *alloc, const char *task, const struct ha
     if (!uuid_valid(alloc) || !plain_task_name(task))
         return err_set(e, -ERR_INVALID, "\"%.64s\" and \"%.64s\" are no allocation and task", alloc,
                        task);
-    if (str_empty(t->image))
-        return err_set(e, -ERR_INVALID, "no image is named");
+    if (str_empty(t->image) ||
+        t->image[strspn(t->image,
+                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-")])
+        return err_set(e, -ERR_INVALID, "\"%.128s\" is no name of an image", str_or(t->image, ""));
     if (t->privileged && !h->engine->privileged)
         return err_set(
             e, -ERR_POLICY,

@@ -54,6 +54,7 @@ engine_ask(struct hand *h, const struct engine_ask *ask)
     c->ask.body = NULL;
     if (ask->body)
         json_encode_value(&body, ask->body, 0);
+    struct http_pair auth = {"X-Registry-Auth", ask->auth};
     c->http = http_client_new(h->loop, h->engine->endpoint, &e);
     ASSERT(c->http); /* main() has looked at it */
     http_send(c->http, &(struct http_ask){
@@ -61,6 +62,8 @@ engine_ask(struct hand *h, const struct engine_ask *ask)
                            .target = c->ask.target,
                            .body = body.data,
                            .body_len = body.len,
+                           .headers = &auth,
+                           .n_headers = ask->auth ? 1 : 0,
                            .content_type = ask->body ? "application/json" : NULL,
                            .timeout_ms = ask->timeout_ms,
                            .on_body = ask->on_body ? on_body : NULL,

@@ -52,6 +52,7 @@ struct engine_call;
 struct engine_ask {
     const char *method, *target;
     const struct value *body; /* NULL: none */
+    const char *auth;         /* X-Registry-Auth; NULL: none */
     int64_t timeout_ms;       /* 0: no limit */
     bool (*on_body)(void *arg, const struct http_resp *r, const void *p,
                     size_t n); /* NULL: a document */
@@ -64,6 +65,16 @@ struct engine_call *engine_ask(struct hand *h, const struct engine_ask *ask);
 void engine_cancel(struct engine_call *c); /* `done` does not come; NULL is fine */
 /* What the engine said went wrong. */
 const char *engine_said(const struct value *doc);
+
+/* --- pull.c --- */
+struct pull;
+/* Does a start of it ask the registry first? Its job says so, or its tag is that which moves. */
+bool pull_first(const struct hand_task *t);
+/* `done` comes once, never from inside: NULL when the image is there, else why not; `moment`: the
+ * next try may do better. */
+struct pull *pull_start(struct hand *h, const struct hand_task *t,
+                        void (*done)(void *arg, const char *why, bool moment), void *arg);
+void pull_cancel(struct pull *p); /* `done` does not come; NULL is fine */
 
 /* --- log.c --- */
 struct hand_log;

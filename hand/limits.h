@@ -8,9 +8,13 @@
 
 enum {
     /* --- the engine hand and its engine --- */
-    HAND_CONNS_MAX = 16384,      /* requests of the agent at the same time */
-    HAND_ID_MAX = 128,           /* bytes of an engine's ids */
-    HAND_ASK_MS = 60000,         /* a call of the engine's that makes or asks */
+    HAND_CONNS_MAX = 16384, /* requests of the agent at the same time */
+    HAND_ID_MAX = 128,      /* bytes of an engine's ids */
+    HAND_ASK_MS = 60000,    /* a call of the engine's that makes or asks */
+    HAND_PULL_MS =
+        300000, /* the pull of an image, unless its job says otherwise (image_pull_timeout) */
+    HAND_PULL_IDLE_MS = 120000,  /* without a word of the engine's about it */
+    HAND_PULL_LINE_MAX = 65536,  /* bytes of such a word */
     HAND_AGAIN_MS = 1000,        /* until an engine that does not answer is asked again */
     HAND_DOCUMENT_MAX = 8 << 20, /* bytes of memory of a decoded document of the engine's */
     HAND_FRAME_MAX = 1 << 20,    /* bytes of one message of a container's output */

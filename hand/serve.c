@@ -26,6 +26,7 @@ struct order { /* a request that is carried out; freed with its answer */
     struct hand *h;
     struct http_req *req;
     struct engine_call *call;
+    struct pull *pull;
     struct container_wait *wait;
     struct timer *again;
     const char *alloc, *task, *name;
@@ -35,6 +36,7 @@ struct order { /* a request that is carried out; freed with its answer */
     struct hand_info info;
     int tries;
     int64_t signal;
+    bool pulled;
     bool gone; /* nobody waits any more */
 };
 
@@ -193,6 +195,24 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
     }
 }
 
+static void
+on_pulled(void *arg, const char *why, bool moment)
+{
+    struct order *j = arg;
+    j->pull = NULL;
+    j->pulled = true;
+    if (why)
+        fail(j, moment ? 503 : 422, why);
+    else
+        create(j);
+}
+
+static void
+pull_image(struct order *j)
+{
+    j->pull = pull_start(j->h, j->spec, on_pulled, j);
+}
+
 /* Where its output begins in the files is noted before there is any. */
 static int
 note_log(struct order *j, struct err *e)
@@ -217,8 +237,8 @@ on_created(void *arg, int status, const struct value *doc, const struct err *e)
         remove_it(j); /* what an earlier start left, or somebody else's: that is found out */
         return;
     }
-    if (!e && status == 404) {
-        fail(j, 422, mem_printf(j, "there is no image \"%s\" on this node", j->spec->image));
+    if (!e && status == 404 && !j->pulled) {
+        pull_image(j);
         return;
     }
     if (e || status != 201 || !*id || strlen(id) >= HAND_ID_MAX || !plain_word(id)) {
@@ -380,7 +400,10 @@ on_close(void *user)
 {
     struct order *j = user;
     j->gone = true;
-    if (j->wait) {
+    if (j->pull) { /* nobody wants the image any more; what is here of it stays with the engine */
+        pull_cancel(TAKE(j->pull));
+        fail(j, 503, "nobody waits");
+    } else if (j->wait) {
         container_unwait(TAKE(j->wait));
         fail(j, 503, "nobody waits");
     }
@@ -401,7 +424,10 @@ route_task(struct order *j, const char *verb)
             return;
         }
         j->spec = spec;
-        create(j);
+        if (pull_first(j->spec))
+            pull_image(j);
+        else
+            create(j);
     } else if (!*verb && req->method == METHOD_GET) {
         inspect(j, on_state);
     } else if (!*verb && req->method == METHOD_DELETE) {

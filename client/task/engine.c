@@ -117,6 +117,12 @@ engine_stop(struct task_runner *tr, int sig)
 }
 
 static void
+engine_give_up(struct task_runner *tr)
+{
+    engine_stop(tr, tr->driver->kill_signal);
+}
+
+static void
 engine_kill(struct task_runner *tr)
 {
     if (tr->engine)
@@ -184,6 +190,7 @@ engine_signal(struct task_runner *tr, int sig, warden_done *done, void *arg)
 
 const struct task_handle handle_engine = {.begin = engine_begin,
                                           .start = engine_start,
+                                          .give_up = engine_give_up,
                                           .adopt = engine_adopt,
                                           .stop = engine_stop,
                                           .kill = engine_kill,

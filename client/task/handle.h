@@ -21,6 +21,7 @@ struct task_handle {
     bool (*clear)(struct task_runner *tr);
     void (*start)(struct task_runner *tr); /* when its hooks are ready (hooks.h) */
     bool (*abort)(struct task_runner *tr); /* it need not start; false: it may have */
+    void (*give_up)(struct task_runner *tr); /* it is to end, and still starts: that may take long */
     void (*adopt)(struct task_runner *tr);
     void (*stop)(struct task_runner *tr, int sig); /* politely */
     void (*kill)(struct task_runner *tr);

@@ -202,6 +202,8 @@ task_runner_act(struct task_runner *tr, unsigned acts)
         launch_begin(tr, false);
     else if (tr->launching && tr->sm.t->kill)
         launch_continue(tr); /* killed while it waits for something */
+    else if (tr->sm.t->kill && tr->sm.t->phase == TASK_LAUNCHING && tr->handle->give_up)
+        tr->handle->give_up(tr);
     if (acts & TASK_ACT_REPORT)
         tr->events->changed(tr->ar);
 }

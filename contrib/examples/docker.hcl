@@ -1,5 +1,5 @@
 # A container. The operator turns the driver on: plugin "docker" { config { enabled = true } } in the agent's
-# configuration. The image has to be on the node: docker pull busybox:1, or, without a registry,
+# configuration. The image is pulled where it is not on the node; without a registry it is made by
 #   tar -C / -c bin/busybox | docker import - busybox:1
 job "docker" {
   type = "service"

@@ -38,18 +38,18 @@ static const struct driver_option options[] = {
     {"sysctl", DRIVER_MAP},
     {"cpu_hard_limit", DRIVER_BOOL},
     {"memory_hard_limit", DRIVER_INT},
+    {"force_pull", DRIVER_BOOL},
+    {"image_pull_timeout", DRIVER_DURATION},
+    {"auth", DRIVER_MAP},
     /* of Nomad's, not there yet */
     {"advertise_ipv6_address", .later = true},
-    {"auth", .later = true},
     {"auth_soft_fail", .later = true},
     {"cgroupns", .later = true},
     {"container_exists_attempts", .later = true},
     {"cpu_cfs_period", .later = true},
     {"cpuset_cpus", .later = true},
     {"devices", .later = true},
-    {"force_pull", .later = true},
     {"healthchecks", .later = true},
-    {"image_pull_timeout", .later = true},
     {"interactive", .later = true},
     {"ipc_mode", .later = true},
     {"ipv4_address", .later = true},
@@ -196,6 +196,17 @@ put_map(struct hand_task *t, struct str_map *to, const struct value *map)
     }
 }
 
+static void
+put_auth(struct hand_task *t, const struct value *map)
+{
+    if (!map)
+        return;
+    t->auth = mem_new(t, struct hand_auth);
+    t->auth->username = mem_strdup(t, driver_string(map, "username", ""));
+    t->auth->password = mem_strdup(t, driver_string(map, "password", ""));
+    t->auth->server_address = mem_strdup(t, driver_string(map, "server_address", ""));
+}
+
 static int
 refuse(const struct driver_input *in, struct err *e)
 {
@@ -248,6 +259,9 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
     t->shm_bytes = driver_int(c, "shm_size", 0);
     t->log_files = log && log->max_files.set ? log->max_files.v : 0;
     t->log_file_bytes = log && log->max_file_size_mb.set ? log->max_file_size_mb.v << 20 : 0;
+    t->force_pull = driver_bool(c, "force_pull", false);
+    t->pull_timeout = driver_duration(c, "image_pull_timeout", 0);
+    put_auth(t, driver_map(c, "auth"));
     put_program(t, in);
     put_map(t, &t->labels, driver_map(c, "labels"));
     put_map(t, &t->sysctls, driver_map(c, "sysctl"));

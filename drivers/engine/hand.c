@@ -16,12 +16,14 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "net/http/http.h"
 
 enum {
     AGAIN_MS = 1000,
-    START_MS = 300000,
+    PULL_MS = 300000, /* as of the hand: hand/limits.h */
+    START_MS = 120000,
     ASK_MS = 20000,
     ANSWER_MAX = 1 << 20, /* bytes of memory of a decoded answer */
 };
@@ -227,7 +229,8 @@ hand_start(const struct engine_place *p, const struct hand_task *spec,
     auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX);
     json_encode(&body, &type_hand_task, spec, 0);
     t->step = STARTING;
-    ask(t, &t->main, "PUT", "", START_MS, &body, on_started);
+    int64_t pull_ms = spec->pull_timeout > 0 ? spec->pull_timeout / NS_PER_MS : PULL_MS;
+    ask(t, &t->main, "PUT", "", pull_ms + START_MS, &body, on_started);
     return t;
 }
 
@@ -268,7 +271,11 @@ hand_stop(struct engine_task *t, int sig)
 {
     t->end_signal = sig;
     timer_stop(TAKE(t->end_again));
-    send_end(t);
+    if (t->step == STARTING) /* which may pull an image for long: the hand gives it up, and what is
+                                there is found out */
+        http_client_close(TAKE(t->main));
+    else
+        send_end(t);
 }
 
 void

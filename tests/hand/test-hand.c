@@ -60,7 +60,10 @@ START_TEST(what_a_task_may_have)
         {"{\"Image\":\"a\",\"NetworkMode\":\"mine\"}", NULL},
         {"{\"Image\":\"a\",\"Ports\":[{\"Port\":80,\"HostPort\":70000}]}", "a port is not"},
         {"{\"Image\":\"a\",\"HostConfig\":{\"Privileged\":true}}", "HostConfig"},
-        {"{}", "no image"},
+        {"{}", "no name of an image"},
+        {"{\"Image\":\"a b\"}", "no name of an image"},
+        {"{\"Image\":\"a?tag=x&fromSrc=y\"}", "no name of an image"},
+        {"{\"Image\":\"r:5000/a/b:1@sha256:00\"}", NULL},
     };
     engine.caps = (struct str_list){caps, 2};
     policy.network_modes = (struct str_list){modes, 1};
@@ -94,6 +97,26 @@ START_TEST(what_a_task_may_have)
     ck_assert_ptr_nonnull(made(ctx, "web", "{\"Image\":\"a\",\"Privileged\":true}", &e));
     engine.privileged = false;
     policy.network_modes = (struct str_list){0};
+}
+END_TEST
+
+START_TEST(which_images_are_asked_for_first)
+{
+    static const struct {
+        struct hand_task task;
+        bool first;
+    } rows[] = {
+        {{.image = "a"}, true},
+        {{.image = "r:5000/a"}, true},
+        {{.image = "a:latest"}, true},
+        {{.image = "a:1"}, false},
+        {{.image = "r:5000/a:1"}, false},
+        {{.image = "a@sha256:00"}, false},
+        {{.image = "a:latest@sha256:00"}, false},
+        {{.image = "a:1", .force_pull = true}, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        ck_assert_msg(pull_first(&rows[i].task) == rows[i].first, "row %zu", i);
 }
 END_TEST
 
@@ -328,5 +351,5 @@ START_TEST(logs_turn_over_and_are_no_way_out)
 }
 END_TEST
 
-TEST_SUITE("hand", what_a_task_may_have, names, what_an_engine_says, logs_whose_writer_is_killed,
-           logs_turn_over_and_are_no_way_out)
+TEST_SUITE("hand", what_a_task_may_have, which_images_are_asked_for_first, names,
+           what_an_engine_says, logs_whose_writer_is_killed, logs_turn_over_and_are_no_way_out)

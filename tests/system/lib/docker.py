@@ -17,7 +17,7 @@ class Docker:
         for program in ("/usr/sbin/dockerd", BUSYBOX):
             need(os.path.exists(program), "docker", f"there is no {program}: contrib/install-deps has it")
         self.dir = tempfile.mkdtemp(prefix="paddock-docker-", dir="/var/tmp")  # overlayfs wants a real file system
-        self.socket, self.proc = f"{self.dir}/docker.sock", None
+        self.socket, self.proc, self.served = f"{self.dir}/docker.sock", None, None
         self.cgroup = os.path.basename(self.dir)
 
     def start(self):
@@ -55,6 +55,29 @@ class Docker:
         changes = [x for label in labels for x in ("--change", f"LABEL {label}")]
         self.run("import", *changes, "-", name, input=tar)
 
+    def inside(self, *args, **kw):
+        """A program in the engine's network."""
+        return subprocess.Popen(["nsenter", "-t", str(self.proc.pid), "-n", *args], stdin=subprocess.DEVNULL,
+                                start_new_session=True, **kw)
+
+    def registry(self, user, password):
+        """A registry with a password, at 127.0.0.1:5000 of the engine."""
+        for program in ("/usr/bin/docker-registry", "/usr/bin/htpasswd"):
+            need(os.path.exists(program), "docker", f"there is no {program}: contrib/install-deps has it")
+        hashed = subprocess.run(["/usr/bin/htpasswd", "-Bbn", user, password], check=True, capture_output=True).stdout
+        with open(f"{self.dir}/htpasswd", "wb") as f:
+            f.write(hashed)
+        with open(f"{self.dir}/registry.yml", "w") as f:
+            f.write(f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {self.dir}/registry\n"
+                    "http:\n  addr: 127.0.0.1:5000\n"
+                    f"auth:\n  htpasswd:\n    realm: test\n    path: {self.dir}/htpasswd\n")
+        self.served = self.inside("/usr/bin/docker-registry", "serve", f"{self.dir}/registry.yml",
+                                  stdout=open(f"{self.dir}/registry.log", "ab"), stderr=subprocess.STDOUT)
+        end = time.monotonic() + 20
+        while self.run("login", "-u", user, "-p", password, "127.0.0.1:5000", check=False).returncode != 0:
+            assert time.monotonic() < end, open(f"{self.dir}/registry.log", errors="replace").read()[-2000:]
+            time.sleep(0.05)
+
     def kill(self):
         """dockerd and containerd by -9: what runs in containers goes on."""
         pids = [self.proc.pid] + self.children()
@@ -72,6 +95,9 @@ class Docker:
         return [int(p) for p in out]
 
     def destroy(self):
+        if self.served:
+            self.served.kill()
+            self.served.wait()
         if self.proc and self.proc.poll() is None:
             for c in self.text("ps", "-aq", check=False).split():
                 self.run("rm", "-f", c, check=False)

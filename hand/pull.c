@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Images from registries: the engine pulls, and tells how it goes, one document a line; what goes
+ * wrong is told in such a line too, under a status of 200.
+ */
+#include <string.h>
+
+#include "codec/base64.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "hand/hand.h"
+
+struct pull {
+    struct hand *h;
+    struct engine_call *call;
+    struct timer *idle;
+    void (*done)(void *arg, const char *why, bool moment);
+    void *arg;
+    const char *image;
+    struct buf line;
+    char *error; /* the engine's own; NULL: none */
+};
+
+/* [HOST[:PORT]/]PATH[:TAG][@DIGEST]: the tag, or the digest, which counts more; "latest" where
+ * there is neither. */
+static const char *
+tag_of(const void *ctx, const char *image, const char **ret_name)
+{
+    const char *at = strchr(image, '@'), *end = at ? at : image + strlen(image);
+    const char *colon = end;
+    while (colon > image && *colon != ':' && *colon != '/')
+        colon--;
+    bool tag = *colon == ':' && colon > image;
+    *ret_name = mem_strndup(ctx, image, (size_t)((tag ? colon : end) - image));
+    if (at)
+        return mem_strdup(ctx, at + 1);
+    return tag ? mem_strndup(ctx, colon + 1, (size_t)(end - colon - 1)) : "latest";
+}
+
+bool
+pull_first(const struct hand_task *t)
+{
+    auto_mem void *tmp = mem_ctx("image");
+    const char *name;
+    return t->force_pull || str_eq(tag_of(tmp, t->image, &name), "latest");
+}
+
+static void
+pull_free(struct pull *p)
+{
+    timer_stop(p->idle);
+    buf_done(&p->line);
+    talloc_free(p);
+}
+
+static void
+finish(struct pull *p, const char *why, bool moment)
+{
+    auto_mem void *tmp = mem_ctx("why");
+    const char *text = why ? mem_printf(tmp, "Failed to pull `%s`: %s", p->image, why) : NULL;
+    void (*done)(void *arg, const char *why, bool moment) = p->done;
+    void *arg = p->arg;
+    pull_free(p);
+    done(arg, text, moment);
+}
+
+static void
+on_idle(void *arg)
+{
+    struct pull *p = arg;
+    p->idle = NULL;
+    engine_cancel(TAKE(p->call));
+    finish(p, "the engine says nothing about it any more", true);
+}
+
+static void
+rearm(struct pull *p)
+{
+    timer_stop(p->idle);
+    p->idle = timer_start(p->h->loop, HAND_PULL_IDLE_MS, on_idle, p);
+}
+
+static void
+take_line(struct pull *p)
+{
+    auto_mem void *tmp = mem_ctx("line");
+    struct value *doc = NULL;
+    struct err e = ERR_INIT;
+    if (p->line.len == 0 || json_decode_value(tmp, (const char *)p->line.data, p->line.len,
+                                              BUDGET(HAND_DOCUMENT_MAX), &doc, &e) < 0)
+        return;
+    const char *error = document_text(doc, "error");
+    if (*error && !p->error)
+        p->error = mem_strndup(p, error, 512);
+}
+
+static bool
+on_body(void *arg, const struct http_resp *r, const void *bytes, size_t n)
+{
+    struct pull *p = arg;
+    (void)r;
+    rearm(p);
+    for (const char *s = bytes, *end = s + n; s < end;) {
+        const char *nl = memchr(s, '\n', (size_t)(end - s));
+        buf_put(&p->line, s, (size_t)((nl ? nl : end) - s));
+        if (buf_error(&p->line))
+            return false;
+        if (!nl)
+            break;
+        take_line(p);
+        buf_reset(&p->line);
+        s = nl + 1;
+    }
+    return true;
+}
+
+/* What the next try will be told too. */
+static bool
+lasting(const char *error)
+{
+    static const char *const words[] = {"not found", "unknown",       "unauthorized",
+                                        "denied",    "no basic auth", "does not exist"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strstr(error, words[i]))
+            return true;
+    return false;
+}
+
+static void
+on_done(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct pull *p = arg;
+    auto_mem void *tmp = mem_ctx("error");
+    p->call = NULL;
+    take_line(p);
+    const char *error = p->error ? mem_strdup(tmp, p->error) : NULL;
+    if (e && e->code == -ERR_TIMEOUT)
+        finish(p, "it took longer than image_pull_timeout", true);
+    else if (e)
+        finish(p, e->text, true);
+    else if (status != 200)
+        finish(p, engine_said(doc), status >= 500 && !lasting(engine_said(doc)));
+    else
+        finish(p, error, error && !lasting(error));
+}
+
+/* Base64 for URLs of a document. NULL: there is nothing to tell. */
+static const char *
+auth_header(const void *ctx, const struct hand_auth *a)
+{
+    if (!a || (str_empty(a->username) && str_empty(a->password)))
+        return NULL;
+    struct value *v = value_map(ctx);
+    struct buf b = BUF_INIT(65536), out = BUF_INIT(131072);
+    value_map_set(v, "username", value_str(v, str_or(a->username, "")));
+    value_map_set(v, "password", value_str(v, str_or(a->password, "")));
+    value_map_set(v, "serveraddress", value_str(v, str_or(a->server_address, "")));
+    json_encode_value(&b, v, 0);
+    base64_encode(&out, b.data, b.len);
+    char *text = mem_strdup(ctx, buf_str(&out));
+    for (char *c = text; *c; c++)
+        *c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
+    buf_done(&b);
+    buf_done(&out);
+    return text;
+}
+
+struct pull *
+pull_start(struct hand *h, const struct hand_task *t,
+           void (*done)(void *arg, const char *why, bool moment), void *arg)
+{
+    struct pull *p = mem_new(NULL, struct pull);
+    auto_mem void *tmp = mem_ctx("pull");
+    auto_buf struct buf target = BUF_INIT(16384);
+    const char *name, *tag = tag_of(tmp, t->image, &name);
+    *p = (struct pull){.h = h, .done = done, .arg = arg, .image = mem_strdup(p, t->image)};
+    buf_init(&p->line, HAND_PULL_LINE_MAX);
+    buf_puts(&target, "/images/create?fromImage=");
+    http_escape(&target, name, false);
+    buf_puts(&target, "&tag=");
+    http_escape(&target, tag, false);
+    rearm(p);
+    p->call = engine_ask(h, &(struct engine_ask){.method = "POST",
+                                                 .target = buf_str(&target),
+                                                 .auth = auth_header(tmp, t->auth),
+                                                 .timeout_ms = t->pull_timeout > 0
+                                                                   ? t->pull_timeout / NS_PER_MS
+                                                                   : HAND_PULL_MS,
+                                                 .on_body = on_body,
+                                                 .done = on_done,
+                                                 .arg = p});
+    return p;
+}
+
+void
+pull_cancel(struct pull *p)
+{
+    if (!p)
+        return;
+    engine_cancel(p->call);
+    pull_free(p);
+}
