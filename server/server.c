@@ -23,6 +23,8 @@
 #include "server/rpc/endpoint.h"
 #include "server/state/watch.h"
 
+enum { HAND_OVER_MS = 1000 };
+
 struct server {
     struct env env;
     struct gate *gate;
@@ -36,6 +38,7 @@ struct server {
     struct peers *peers; /* NULL: this server is alone */
     struct found *found; /* the same */
     bool led;
+    struct timer *handing; /* the leadership over, before the stop */
     atomic_bool querying;
     bool stopping;
     void (*stopped)(void *arg);
@@ -102,6 +105,8 @@ keep_id(struct server *s, const char *dir, struct err *e)
 
 /* --- other servers --- */
 
+static void stop_begin(void *arg);
+
 static bool
 net_send(void *arg, uint64_t to, const char *addr, struct buf *body)
 {
@@ -119,6 +124,10 @@ leader_is_new(void *arg)
     if (s->led && !leads)
         watches_leader_lost(s->watches);
     s->led = leads;
+    if (s->handing != NULL && !leads) {
+        env_timer_stop(&s->env, TAKE(s->handing));
+        env_post(&s->env, stop_begin, s);
+    }
     forwards_leader_changed(s->forwards);
 }
 
@@ -334,19 +343,32 @@ server_retire(struct server *s)
     leader_retire(s->leader);
 }
 
-void
-server_stop(struct server *s, void (*done)(void *arg), void *arg)
+static void
+stop_begin(void *arg)
 {
-    ASSERT(!s->stopping);
+    struct server *s = arg;
+    s->handing = NULL;
     s->stopping = true;
-    s->stopped = done;
-    s->stopped_arg = arg;
     found_free(TAKE(s->found));
     forwards_stop(s->forwards);
     watches_stop(s->watches);
     leader_stop(s->leader);
     gate_close(s->gate);
     env_work(&s->env, stop_work, stop_done, s);
+}
+
+void
+server_stop(struct server *s, void (*done)(void *arg), void *arg)
+{
+    ASSERT(!s->stopping && s->handing == NULL);
+    s->stopped = done;
+    s->stopped_arg = arg;
+    if (s->peers != NULL && server_is_leader(s)) {
+        core_transfer(s->core);
+        s->handing = env_timer(&s->env, HAND_OVER_MS, stop_begin, s);
+    } else {
+        stop_begin(s);
+    }
 }
 
 const struct server_config *

@@ -44,6 +44,8 @@ begin_leading(struct core *c, uint64_t term)
     c->apply.leading = true;
     core_lead(c);
     tell_state(c, c->apply.hooks.on_leader);
+    if (c->o.net != NULL)
+        c->o.net->leader_changed(c->o.net->arg);
     log_info("core", "leading", "term", LOG_U64(term), "index", LOG_U64(c->apply.applied), NULL);
 }
 

@@ -25,12 +25,13 @@
 struct core;
 struct core_msg;
 
-/* The way to the other servers. Called on the raft thread; must not block. */
+/* The way to the other servers. Called on the core's threads; must not block. */
 struct core_net {
     /* Takes the memory of a body (server/raft/wire.h). False: too much waits for that server already; the
      * body is dropped, which consensus survives. */
     bool (*send)(void *arg, uint64_t to, const char *addr, struct buf *body);
-    /* The leader that this server follows is another one, or none, or it leads itself, or not any more. */
+    /* The leader that this server follows is another one, or none, or it leads itself (twice: when it is
+     * elected, and when it serves), or not any more. */
     void (*leader_changed)(void *arg);
     void *arg;
 };
@@ -94,6 +95,8 @@ int64_t core_last_contact_ms(const struct core *c);
  * -ERR_BUSY: too many wait, it is dropped. */
 int core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *body, size_t n,
                  struct err *e);
+/* Of a leader: another server, which holds most of the log, is to lead. It may not come to that. */
+void core_transfer(struct core *c);
 /* The process of that server is gone: its host refuses connections. */
 void core_gone(struct core *c, uint64_t id);
 /* The longest turn of each thread so far, ns. */

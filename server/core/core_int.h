@@ -102,7 +102,8 @@ struct core_msg {
     struct core_msg *next;
     struct peer_msg m; /* all of it is memory of this */
     size_t bytes;
-    uint64_t gone; /* not a message: that server's process has ended */
+    uint64_t gone; /* not a message: that server's process has ended; */
+    bool transfer; /* or we are to hand over the leadership */
 };
 
 /* First in, first out; *last is where the next one goes. */

@@ -131,15 +131,45 @@ core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *bod
     return rc;
 }
 
-void
-core_gone(struct core *c, uint64_t id)
+static void
+put(struct core *c, struct core_msg m)
 {
     struct core_msg *x = mem_new(NULL, struct core_msg);
-    x->gone = id;
+    *x = m;
     pthread_mutex_lock(&c->raft_in.mutex);
     fifo_add(&c->raft_in.msgs, x);
     pthread_mutex_unlock(&c->raft_in.mutex);
     pthread_cond_signal(&c->raft_in.wake);
+}
+
+void
+core_gone(struct core *c, uint64_t id)
+{
+    put(c, (struct core_msg){.gone = id});
+}
+
+void
+core_transfer(struct core *c)
+{
+    put(c, (struct core_msg){.transfer = true});
+}
+
+/* To the voter that is known to hold most. */
+static void
+transfer(struct core *c)
+{
+    struct raft_half *r = &c->raft;
+    const struct peer_list *l = consensus_peers(r->consensus);
+    uint64_t best = 0, most = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        uint64_t match = consensus_match(r->consensus, l->v[i].id);
+        if (l->v[i].id == r->id || l->v[i].role != PEER_VOTER || match < most)
+            continue;
+        best = l->v[i].id;
+        most = match;
+    }
+    if (best != 0 && consensus_transfer(r->consensus, r->now_ms, best) == 0)
+        log_info("core", "hands the leadership over", "to", LOG_U64(best), NULL);
 }
 
 static void
@@ -147,7 +177,9 @@ take_one(struct core *c, const struct core_msg *x)
 {
     struct raft_half *r = &c->raft;
     struct err e = ERR_INIT;
-    if (x->gone != 0) {
+    if (x->transfer) {
+        transfer(c);
+    } else if (x->gone != 0) {
         unsigned after = (unsigned)(env_random(c->env) % CORE_GONE_MS);
         r->timeout_ms = consensus_leader_gone(r->consensus, r->now_ms, x->gone, after);
     } else if (x->m.type == MSG_SNAPSHOT) {

@@ -124,7 +124,7 @@ struct consensus_start {
 };
 
 /* Of a server that runs. */
-enum { CONSENSUS_ELECTION_MS = 300, CONSENSUS_HEARTBEAT_MS = 50 };
+enum { CONSENSUS_ELECTION_MS = 300, CONSENSUS_HEARTBEAT_MS = 100 };
 
 struct consensus_opts {
     uint64_t id;
