@@ -3,14 +3,16 @@
  * A container's output becomes the files of its task's logs, TASK.stdout.N and TASK.stderr.N, each
  * of `file_bytes` but the last. No byte is lost and none is there twice, whoever is killed when:
  *
- *   at       bytes of the stream since the container began, up to the message that comes next; it
- * starts with what an earlier container of the task has left in the files written  bytes in the
- * files, ever: (number of the last one) * file_bytes + its size stamp    the engine's time of the
- * newest message, and `before`: what `at` was ahead of the first message of that time
+ *   at        bytes of the stream since the container began, up to the message that comes next;
+ *             starts with what an earlier container of the task has left in the files
+ *   written   bytes in the files, ever: (number of the last one) * file_bytes + its size
+ *   stamp     the engine's time of the newest message
+ *   before    what `at` was ahead of the first message of that time
  *
- * The notes (TASK.hand: container, stamp and before of both streams) are written after each
+ * The notes (.TASK.hand: container, stamp and before of both streams) are written after each
  * message. They may be older than the files, never newer: the engine is asked for all from `stamp`
- * on, and what is in the files already, `written - before` bytes of that, is left out.
+ * on, and what is in the files already, `written - before` bytes of that, is left out. Where the
+ * clock went back and the hand was killed as well, some lines may be there twice.
  *
  * Engines frame each message (8 bytes: stream, three zeros, length) and put its time in front.
  */
@@ -46,6 +48,7 @@ struct output {
     int64_t first; /* oldest that is there */
     int64_t size;  /* of the last file */
     int64_t at, stamp, before;
+    bool replayed; /* what comes is in the files, as long as it is older than `stamp` */
 };
 
 struct hand_log {
@@ -266,8 +269,10 @@ log_since(struct hand_log *l, char ret[48])
 {
     int64_t ns = l->out[OUT].stamp < l->out[ERR].stamp ? l->out[OUT].stamp : l->out[ERR].stamp;
     buf_reset(&l->frame);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         l->out[i].at = l->out[i].before;
+        l->out[i].replayed = true;
+    }
     snprintf(ret, 48, "%lld.%09lld", (long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S));
     return ret;
 }
@@ -284,9 +289,10 @@ message(struct hand_log *l, int i, const uint8_t *p, size_t n)
         return -ERR_CORRUPT;
     n -= (size_t)(blank + 1 - p);
     p = blank + 1;
-    if (stamp < o->stamp)
+    if (o->replayed && stamp < o->stamp)
         return 0; /* `before` has it */
-    if (stamp > o->stamp) {
+    o->replayed = false;
+    if (stamp != o->stamp) { /* a clock may go back */
         o->stamp = stamp;
         o->before = o->at;
     }

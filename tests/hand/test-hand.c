@@ -320,6 +320,17 @@ START_TEST(logs_turn_over_and_are_no_way_out)
     ck_assert_int_eq(file_read(ctx, logs, "web.stdout.2", 100, &text, NULL), 0);
     ck_assert_str_eq(text, "klmnopqrst");
     ck_assert_int_lt(file_read(ctx, logs, "web.stdout.1", 100, &text, NULL), 0);
+    /* a clock that goes back */
+    static const int64_t stamps[] = {9, 5, 6, 5};
+    for (size_t i = 0; i < ARRAY_LEN(stamps); i++) {
+        struct said t = {.stream = 1, .stamp = stamps[i] * NS_PER_S};
+        snprintf(t.text, sizeof(t.text), "%zu", i);
+        buf_reset(&b);
+        put_message(&b, &t);
+        ck_assert_int_eq(log_feed(l, b.data, b.len), 0);
+    }
+    ck_assert_int_eq(file_read(ctx, logs, "web.stderr.0", 100, &text, NULL), 0);
+    ck_assert_str_eq(text, "0123");
     /* a link in the place of the next file */
     ck_assert_int_eq(symlinkat("/etc/passwd", logs, "web.stdout.4"), 0);
     m.stamp++;
