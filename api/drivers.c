@@ -18,6 +18,15 @@ driver_can(const char *name)
     return NULL;
 }
 
+const char *
+driver_nearest(const char *name)
+{
+    const char *names[DRIVERS_N];
+    for (size_t i = 0; i < DRIVERS_N; i++)
+        names[i] = drivers_can[i].name;
+    return str_nearest(name, names, DRIVERS_N);
+}
+
 bool
 driver_engine(const char *name)
 {

@@ -36,6 +36,8 @@ extern const struct driver_can drivers_can[DRIVERS_N];
 
 /* NULL: there is no such driver in this build. */
 const struct driver_can *driver_can(const char *name);
+/* The name that somebody who wrote `name` may have meant; NULL: none is near. */
+const char *driver_nearest(const char *name);
 /* One with an engine, which is told of no box: isolation blocks and the like are not for it. */
 bool driver_engine(const char *name);
 /* A driver that is known to run tasks as they are on the host. */

@@ -15,6 +15,8 @@ struct explain_opts {
 
 /* Asks for the one of a job, by its whole id, and prints it; the exit code. */
 int explain_job(struct cmd *c, const char *job, const struct explain_opts *o);
-void explanation_print(struct cmd *c, const struct job_explanation *x, bool verbose);
+/* `job`: whose tasks need what a node lacks. */
+void explanation_print(struct cmd *c, const struct job_explanation *x, const struct job *job,
+                       bool verbose);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "cli/command.h"
 
-/* Full id from a prefix; NULL when that was said and *ret_code set. */
+/* Full id from a name, or a prefix of the id; NULL when that was said and *ret_code set. */
 const char *node_find(struct cmd *c, const char *prefix, int *ret_code);
 /* The node that is named, or with `self` the agent's. */
 const char *node_arg(struct cmd *c, bool self, int *ret_code);

@@ -12,7 +12,7 @@
 /* --- api --- */
 
 struct api_opts {
-    bool dry_run, verbose;
+    bool dry_run, verbose, fail;
     const char *filter, *method;
     struct opt_list headers;
 };
@@ -120,6 +120,8 @@ send_raw(struct cmd *c, const struct api_opts *o, const struct http_ask *ask)
         for (size_t i = 0; i < r->n_headers; i++)
             cmd_warn(c, "< %s: %s", r->headers[i].k, r->headers[i].v);
     }
+    if (r->status >= 300 && o->fail)
+        return cmd_fail(c, "%d: %.*s", r->status, (int)r->body_len, r->body);
     if (r->status >= 300) /* not streamed */
         fwrite(r->body, 1, r->body_len, c->out);
     return 0;
@@ -133,6 +135,8 @@ cmd_operator_api(struct cmd *c)
         {"X", OPT_STRING, &o.method, "<method>", "Method (default GET; POST with a body)."},
         {"H", OPT_LIST, &o.headers, "<name: value>", "A header; may be repeated."},
         {"filter", OPT_STRING, &o.filter, "<expression>", "Only what matches, of a list."},
+        {"fail", OPT_BOOL, &o.fail, NULL,
+         "An answer from 300 on is an error: to standard error, exit code 1."},
         {"dryrun", OPT_BOOL, &o.dry_run, NULL, "Print the same request for curl(1), send nothing."},
         {"verbose", OPT_BOOL, &o.verbose, NULL, "Show request and headers on standard error."},
         {0}};

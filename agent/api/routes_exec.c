@@ -17,8 +17,9 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "net/http/ws.h"
+#include "net/http/ws_frame.h"
 
-enum { HANDSHAKE_VERSION = 1, STDOUT = 1 };
+enum { HANDSHAKE_VERSION = 1, STDOUT = 1, STDERR = 2 };
 
 struct session { /* a talloc context, gone when the WebSocket is */
     struct api *api;
@@ -104,8 +105,17 @@ on_exited(void *arg, int code, int signal)
 static void
 on_failed(void *arg, const struct err *e)
 {
+    struct session *s = arg;
+    const char *why = str_or(e->text, err_name(e->code));
+    size_t n = strlen(why);
+    if (n > WS_REASON_MAX) { /* in full as what the command says; the frame has its beginning and
+                                its cause */
+        send_stream(s, STDERR, &(struct exec_stream){.data = {(const uint8_t *)why, n}});
+        send_stream(s, STDERR, &(struct exec_stream){.data = {(const uint8_t *)"\n", 1}});
+        why = mem_printf(s, "%.*s ... %s", WS_REASON_MAX / 2 - 5, why, why + n - WS_REASON_MAX / 2);
+    }
     unsigned code = err_http_status(e->code) >= 500 ? WS_INTERNAL : WS_POLICY;
-    finish(arg, code, str_or(e->text, err_name(e->code)));
+    finish(s, code, why);
 }
 
 static const struct client_exec_events task_events = {.output = on_output,

@@ -4,6 +4,7 @@
  */
 #include <stddef.h>
 
+#include "api/terms.h"
 #include "cli/alloc/alloc.h"
 #include "cli/api.h"
 #include "cli/format.h"
@@ -155,6 +156,16 @@ show_logs(struct log *l)
     return stream_get(l->c, "reading logs", target(l, type_of(o), o->follow, o->bytes), &s);
 }
 
+/* A task that never started has written nothing; who follows waits for it. */
+static bool
+not_started(const struct allocation *a, const char *task)
+{
+    const __auto_type e = map_get(a->task_states, task);
+    if (!e)
+        return str_eq(a->client_status, ALLOC_PENDING);
+    return e->v->started_at == 0 && !str_eq(e->v->state, "running");
+}
+
 int
 cmd_alloc_logs(struct cmd *c)
 {
@@ -180,6 +191,12 @@ cmd_alloc_logs(struct cmd *c)
     if (!a)
         return 1;
     const char *task = alloc_task(c, a, o.task ? o.task : c->n_args > 1 ? c->args[1] : NULL);
+    if (task && !o.follow && not_started(a, task))
+        return cmd_fail(
+            c,
+            "Error reading logs: task \"%s\" has not started yet. No logs available; why: "
+            "paddock alloc why %s",
+            task, fmt_id(c, a->id, false));
     struct log l = {c, &o, a->id, task};
     return task ? show_logs(&l) : 1;
 }

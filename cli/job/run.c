@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/drivers.h"
 #include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
@@ -151,11 +152,30 @@ check_drivers(struct cmd *c, const struct job *j, struct str_list *errors)
     return unknown;
 }
 
+/* What a registration would refuse beyond what validation says: a plan goes through the same
+ * checks. */
+static int
+refused_by_run(struct cmd *c, const struct job *j)
+{
+    struct job_register_request req = {.job = (struct job *)(uintptr_t)j};
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_send(c, "PUT", api_target(c, "/v1/job/%/plan", j->id, NULL), &type_job_register_request,
+                 &req, &type_job_plan_response, &ret, &e))
+        return cmd_fail(c, "Error validating job: %s", e.text);
+    return 0;
+}
+
 int
 cmd_job_validate(struct cmd *c)
 {
     struct jobfile_opts o = JOBFILE_OPTS_INIT;
-    const struct opt opts[] = {JOBFILE_OPTS(o), {0}};
+    bool strict = false;
+    const struct opt opts[] = {
+        JOBFILE_OPTS(o),
+        {"strict", OPT_BOOL, &strict, NULL,
+         "Fail on whatever job run would refuse, and on a driver that no node can have."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts,
                    &(struct cmd_args){.client = true, .min = 1, .max = 1, .usage_code = 255}, &rc))
@@ -182,11 +202,18 @@ cmd_job_validate(struct cmd *c)
             cmd_warn(c, "  * %s", errors.v[i]);
         return 1;
     }
+    const char *near = unknown ? driver_nearest(unknown) : NULL;
+    const char *driver = mem_printf(
+        c, "driver \"%s\" is not in this release: no node will take the job%s%s%s",
+        str_or(unknown, ""), near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    if (strict && unknown)
+        return cmd_fail(c, "Job validation errors:\n  * %s", driver);
+    if (strict && refused_by_run(c, f.job))
+        return 1;
     if (!str_empty(r->warnings))
         cmd_say(c, "Job Warnings:\n%s\n", r->warnings);
     if (unknown)
-        cmd_say(c, "Job Warnings:\ndriver \"%s\" is not in this release: no node will take the job\n",
-                unknown);
+        cmd_say(c, "Job Warnings:\n%s\n", driver);
     cmd_say(c, "Job validation successful");
     return 0;
 }

@@ -52,7 +52,15 @@ check_drivers(struct cmd *c, struct checked *k, const struct task_group *tg)
         const char *where = checked_place(c, k, tg->name, t->name, "driver");
         struct err e = ERR_INIT;
 
-        if (!d && !str_empty(t->driver))
+        const char *near = !d && t->driver ? driver_nearest(t->driver) : NULL;
+        if (near)
+            checked_add(c, k, MIGRATE_REFUSED, where,
+                        mem_printf(c,
+                                   "group \"%s\": task \"%s\": driver \"%s\" is not in this "
+                                   "release: no node takes the job",
+                                   tg->name, t->name, t->driver),
+                        mem_printf(c, "did you mean \"%s\"?", near));
+        else if (!d && !str_empty(t->driver))
             checked_add(
                 c, k, MIGRATE_REFUSED, where,
                 mem_printf(

@@ -372,12 +372,34 @@ show_node(struct cmd *c, const struct node_opts *o, const char *id)
     return 0;
 }
 
+/* Nodes of that name; an id is asked about as one. */
+static enum api_found
+by_name(struct cmd *c, const char *name, struct object_list *ret)
+{
+    struct err e = ERR_INIT;
+    size_t n = 0;
+    if (strlen(name) + 1 == UUID_TEXT || str_empty(name) || strpbrk(name, "\"\\"))
+        return API_NONE;
+    const char *filter = mem_printf(c, "Name == \"%s\"", name);
+    if (api_list(c, api_target(c, "/v1/nodes", "filter", filter, NULL), &type_node_list_stub, ret,
+                 NULL, &e))
+        return API_NONE;
+    for (size_t i = 0; i < ret->n; i++)
+        if (str_eq(((struct node_list_stub *)ret->v[i])->name, name))
+            ret->v[n++] = ret->v[i];
+    ret->n = n;
+    return n == 1 ? API_ONE : n > 1 ? API_MANY : API_NONE;
+}
+
 const char *
 node_find(struct cmd *c, const char *prefix, int *ret_code)
 {
     struct object_list found;
     *ret_code = 1;
-    switch (api_find(c, "node", "/v1/nodes", &type_node_list_stub, prefix, &found)) {
+    enum api_found how = by_name(c, prefix, &found);
+    if (how == API_NONE) /* whose words say what it was not found by */
+        how = api_find(c, "node", "/v1/nodes", &type_node_list_stub, prefix, &found);
+    switch (how) {
     case API_ONE:
         return ((struct node_list_stub *)found.v[0])->id;
     case API_MANY: {

@@ -71,7 +71,7 @@ hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err
         a->dirs = DIRS_NONE; /* link_up asks again */
     } else {
         a->dirs = DIRS_FAILED;
-        a->dirs_again = e->code != -ERR_INVALID;
+        a->dirs_again = e->code != -ERR_INVALID && e->code != -ERR_POLICY; /* it stays so */
         str_copy(a->dirs_error, sizeof(a->dirs_error), e->text);
     }
     ar->hooks.backoff_ms = 0;

@@ -228,7 +228,8 @@ on_cleared(void *arg, const struct err *e, struct warden_reply *r)
     } else if (e->code == -ERR_BUSY) {
         ask_again(tr); /* it is being removed already */
     } else {
-        tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, e->text, e->code != -ERR_INVALID);
+        tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, e->text,
+                       e->code != -ERR_INVALID && e->code != -ERR_POLICY);
     }
     hold_release(&tr->ar->hold);
 }

@@ -271,6 +271,24 @@ START_TEST(failures_are_told_by_a_close_frame)
 }
 END_TEST
 
+/* A close frame has 123 bytes for words: the beginning and the cause, the rest comes as the
+ * command's. */
+START_TEST(a_long_failure_is_told_in_full)
+{
+    struct err e = ERR_INIT;
+
+    open_session(GOOD);
+    err_set(&e, -ERR_NOT_FOUND, "execute \"nosuch\" (%0150d): No such file or directory", 0);
+    fake_exec.events->failed(fake_exec.arg, &e);
+    ck_assert(loop_run_until(loop, &peer.over, 5000));
+    ck_assert_ptr_eq(strstr(peer.why, "execute \"nosuch\""), peer.why);
+    ck_assert_ptr_nonnull(strstr(peer.why, ": No such file or directory"));
+    ck_assert_ptr_nonnull(
+        strstr(buf_str(&peer.got), "{\"stderr\":{\"data\":\"ZXhlY3V0ZSAibm9zdWNoI"));
+    turns(3);
+}
+END_TEST
+
 START_TEST(a_peer_that_does_not_read_holds_the_task)
 {
     static char block[32 << 10];
@@ -355,6 +373,7 @@ END_TEST
 
 TEST_SUITE_FIXTURE("exec", 30, setup, teardown, refusals_come_before_the_upgrade, a_session,
                    handshake_first, what_is_no_message_ends_the_session,
-                   failures_are_told_by_a_close_frame, a_peer_that_does_not_read_holds_the_task,
-                   a_task_that_does_not_read_holds_the_peer, a_client_that_forbids_commands_runs_none,
-                   who_leaves_ends_the_command)
+                   failures_are_told_by_a_close_frame, a_long_failure_is_told_in_full,
+                   a_peer_that_does_not_read_holds_the_task,
+                   a_task_that_does_not_read_holds_the_peer,
+                   a_client_that_forbids_commands_runs_none, who_leaves_ends_the_command)

@@ -295,43 +295,6 @@ START_TEST(run_tells_a_crash_at_once)
 }
 END_TEST
 
-/* Of what it died, what comes next, and where its job can be. */
-START_TEST(alloc_why_tells_death_and_placement)
-{
-    fake_answers((const struct answer[]){
-        {"GET /v1/allocations?prefix=bbbbbbbb", 200, "[" ALLOC_STUB "]"},
-        {"GET /v1/allocation/" ALLOC_ID, 200,
-         "{\"ID\":\"" ALLOC_ID
-         "\",\"JobID\":\"web\",\"TaskGroup\":\"a\",\"ClientStatus\":\"failed\",\"NodeName\":"
-         "\"vm\",\"FollowupEvalID\":\"ffff\",\"Job\":{\"TaskGroups\":[{\"Name\":\"a\",\"Tasks\":[{"
-         "\"Name\":\"t\","
-         "\"RestartPolicy\":{\"Attempts\":3,\"Interval\":600000000000,\"Mode\":\"fail\"}}]}]},"
-         "\"TaskStates\":{\"t\":{\"State\":\"pending\",\"Restarts\":1,\"Events\":["
-         "{\"Type\":\"Started\"},{\"Type\":\"Denied System Call\",\"DisplayMessage\":\"Denied "
-         "system calls: "
-         "mount\"},{\"Type\":\"Terminated\",\"Time\":1795262395000000000,\"Signal\":9,"
-         "\"DisplayMessage\":"
-         "\"OOM Killed\"},"
-         "{\"Type\":\"Restarting\",\"Time\":1795262395000000000,\"DisplayMessage\":\"Task "
-         "restarting\"}]}}}"},
-        {"GET /v1/client/fs/logs/" ALLOC_ID "?task=t&type=stdout", 200, "hello\n"},
-        {"GET /v1/evaluation/ffff", 200,
-         "{\"ID\":\"ffff\",\"WaitUntil\":\"2026-11-21T12:00:25Z\"}"},
-        {"GET /v1/job/web/explain", 200, "{\"Groups\":[{\"Name\":\"a\",\"Nodes\":1}]}"},
-        {NULL, 0, NULL}});
-    ck_assert_int_eq(fake_run("alloc why bbbbbbbb"), 0);
-    static const char want[] = "\nTask \"t\" is pending, 1 restart\n"
-                               "  Denied System Call: Denied system calls: mount\n"
-                               "  Terminated, 5s ago: OOM Killed\n"
-                               "  the last lines of its stdout:\n    hello\n"
-                               "  Restarting, 5s ago: Task restarting\n"
-                               "  restarts left: 2 of 3 in 10m0s, then the allocation fails\n"
-                               "\nIt is placed anew 25s from now\n";
-    ck_assert_msg(strstr(fake_out(), want) != NULL, "%s%s", fake_out(), fake_err());
-    ck_assert_ptr_nonnull(strstr(fake_out(), "Task Group \"a\": one more allocation on"));
-}
-END_TEST
-
 START_TEST(run_of_a_job_that_changed)
 {
     char line[128];
@@ -674,6 +637,19 @@ START_TEST(nodes_and_servers)
 }
 END_TEST
 
+START_TEST(a_node_is_found_by_its_name)
+{
+    fake_answers((const struct answer[]){{"GET /v1/nodes?filter=Name", 200, NODE_LIST},
+                                         {"GET /v1/nodes", 200, "[]"},
+                                         {"PUT /v1/node/" NODE_ID "/eligibility", 200, "{}"},
+                                         {NULL, 0, NULL}});
+    check_out("node eligibility -disable n1", 0,
+              "Node \"" NODE_ID "\" scheduling eligibility set: ineligible for scheduling\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "GET /v1/nodes?filter=Name%20%3D%3D%20%22n1%22"));
+    check_err("node eligibility -disable n2", 1, "No node(s) with prefix or id \"n2\" found\n");
+}
+END_TEST
+
 START_TEST(node_status_of_one)
 {
     fake_answers((const struct answer[]){
@@ -787,9 +763,8 @@ END_TEST
 
 TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage,
            commands_of_nomad_that_are_not_here, dispatch, run_monitors, run_tells_failed_placement,
-           run_tells_a_crash_at_once, alloc_why_tells_death_and_placement,
-           run_of_a_job_that_changed, run_without_submitting, garbage_as_a_job_file,
-           what_was_not_said_is_null_in_the_output, plan, plan_of_a_new_job, init_writes_once,
-           alloc_status, alloc_status_in_the_order_of_starting, alloc_exec, the_escape_character,
-           nodes_and_servers, node_status_of_one, node_drain, node_drain_that_is_disabled,
-           node_meta, status_finds_the_kind)
+           run_tells_a_crash_at_once, run_of_a_job_that_changed, run_without_submitting,
+           garbage_as_a_job_file, what_was_not_said_is_null_in_the_output, plan, plan_of_a_new_job,
+           init_writes_once, alloc_status, alloc_status_in_the_order_of_starting, alloc_exec,
+           the_escape_character, nodes_and_servers, node_status_of_one, a_node_is_found_by_its_name,
+           node_drain, node_drain_that_is_disabled, node_meta, status_finds_the_kind)

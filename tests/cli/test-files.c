@@ -40,6 +40,32 @@ START_TEST(alloc_logs_and_files)
 }
 END_TEST
 
+START_TEST(logs_that_are_not_there_say_why)
+{
+#define NEVER                                                                                      \
+    "{\"ID\":\"" ALLOC_ID                                                                          \
+    "\",\"TaskGroup\":\"a\",\"ClientStatus\":\"pending\",\"Job\":{\"TaskGroups\":[{"               \
+    "\"Name\":\"a\",\"Tasks\":[{\"Name\":\"t\"}]}]},\"TaskStates\":{\"t\":{\"State\":\"pending\"}" \
+    "}}"
+    fake_answers((const struct answer[]){
+        FIND_ALLOC,
+        {"GET /v1/client/fs/logs/", 404, "Unknown allocation \"" ALLOC_ID "\""},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("alloc logs bbbb"), 1);
+    ck_assert_msg(
+        strstr(fake_err(), "\nIts files are not on its node any more: they were collected there"),
+        "%s", fake_err());
+    fake_answers((const struct answer[]){{"GET /v1/allocations?prefix=", 200, "[" ALLOC_STUB "]"},
+                                         {"GET /v1/allocation/" ALLOC_ID, 200, NEVER},
+                                         {"GET /v1/client/fs/logs/", 200, ""},
+                                         {NULL, 0, NULL}});
+    check_err("alloc logs bbbb", 1,
+              "Error reading logs: task \"t\" has not started yet. No logs available; "
+              "why: paddock alloc why bbbbbbbb\n");
+    check_out("alloc logs -f -stdout bbbb", 0, "");
+}
+END_TEST
+
 /* What is there when following begins is printed from a line's beginning on. */
 START_TEST(following_begins_with_whole_lines)
 {
@@ -149,6 +175,7 @@ START_TEST(where_the_last_lines_begin)
 }
 END_TEST
 
-TEST_SUITE("cli files", alloc_logs_and_files, following_begins_with_whole_lines,
-           lines_longer_than_a_window, a_file_is_followed_from_a_line_on,
-           the_top_of_an_allocation_is_one_slash, a_pause_is_seen_when_it_returns, where_the_last_lines_begin)
+TEST_SUITE("cli files", alloc_logs_and_files, logs_that_are_not_there_say_why,
+           following_begins_with_whole_lines, lines_longer_than_a_window,
+           a_file_is_followed_from_a_line_on, the_top_of_an_allocation_is_one_slash,
+           a_pause_is_seen_when_it_returns, where_the_last_lines_begin)

@@ -256,6 +256,7 @@ START_TEST(operators)
               "-pause-eval-broker is true or false, not \"x\"\n");
     check_out("operator api -X GET -filter x -region y /v1/jobs", 0, "[1]");
     check_out("operator api -X GET http://10.0.0.1:4646/v1/nope", 0, "no such path"); /* as Nomad */
+    check_err("operator api -fail -X GET /v1/nope", 1, "404: no such path\n");
     check_out("operator api -dryrun -X PUT -H a:b -token t /v1/x", 0,
               "curl \\\n  -X PUT \\\n  -H \"X-Nomad-Token: ${NOMAD_TOKEN}\" \\\n  -H 'a: b' \\\n"
               "  'http://127.0.0.1:4646/v1/x'\n");
@@ -283,7 +284,82 @@ START_TEST(an_explanation_is_one_line_per_reason)
 }
 END_TEST
 
+START_TEST(a_missing_driver_is_named_with_the_nodes_reason)
+{
+    fake_answers((const struct answer[]){
+        FIND_JOB,
+        {"GET /v1/job/web/explain", 200,
+         "{\"Groups\":[{\"Name\":\"a\",\"Nodes\":1,\"Reasons\":[{\"Reason\":\"missing "
+         "drivers\",\"Count\":1,"
+         "\"Nodes\":[{\"ID\":\"" NODE_ID "\",\"Name\":\"n1\"}]}]}]}"},
+        {"GET /v1/job/web", 200,
+         "{\"ID\":\"web\",\"TaskGroups\":[{\"Name\":\"a\",\"Tasks\":[{\"Name\":\"t\",\"Driver\":"
+         "\"java\"}]}]}"},
+        {"GET /v1/node/" NODE_ID, 200,
+         "{\"ID\":\"" NODE_ID
+         "\",\"Drivers\":{\"java\":{\"HealthDescription\":\"there is no java in PATH\"}}}"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("job explain web"), 0);
+    ck_assert_msg(strstr(fake_out(), "cccccccc  n1  driver \"java\": there is no java in PATH\n") !=
+                      NULL,
+                  "%s", fake_out());
+}
+END_TEST
+
+/* Of what it died, what comes next, and where its job can be. */
+START_TEST(alloc_why_tells_death_and_placement)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/allocations?prefix=bbbbbbbb", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/allocation/" ALLOC_ID, 200,
+         "{\"ID\":\"" ALLOC_ID
+         "\",\"JobID\":\"web\",\"TaskGroup\":\"a\",\"ClientStatus\":\"failed\",\"NodeName\":"
+         "\"vm\",\"FollowupEvalID\":\"ffff\",\"Job\":{\"TaskGroups\":[{\"Name\":\"a\",\"Tasks\":[{"
+         "\"Name\":\"t\","
+         "\"RestartPolicy\":{\"Attempts\":3,\"Interval\":600000000000,\"Mode\":\"fail\"}}]}]},"
+         "\"TaskStates\":{\"t\":{\"State\":\"pending\",\"Restarts\":1,\"Events\":["
+         "{\"Type\":\"Started\"},{\"Type\":\"Denied System Call\",\"DisplayMessage\":\"Denied "
+         "system calls: "
+         "mount\"},{\"Type\":\"Terminated\",\"Time\":1795262395000000000,\"Signal\":9,"
+         "\"DisplayMessage\":"
+         "\"OOM Killed\"},"
+         "{\"Type\":\"Restarting\",\"Time\":1795262395000000000,\"DisplayMessage\":\"Task "
+         "restarting\"}]}}}"},
+        {"GET /v1/client/fs/logs/" ALLOC_ID "?task=t&type=stdout", 200, "hello\n"},
+        {"GET /v1/evaluation/ffff", 200,
+         "{\"ID\":\"ffff\",\"WaitUntil\":\"2026-11-21T12:00:25Z\"}"},
+        {"GET /v1/job/web/explain", 200, "{\"Groups\":[{\"Name\":\"a\",\"Nodes\":1}]}"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("alloc why bbbbbbbb"), 0);
+    static const char want[] = "\nTask \"t\" is pending, 1 restart\n"
+                               "  Denied System Call: Denied system calls: mount\n"
+                               "  Terminated, 5s ago: OOM Killed\n"
+                               "  the last lines of its stdout:\n    hello\n"
+                               "  Restarting, 5s ago: Task restarting\n"
+                               "  restarts left: 2 of 3 in 10m0s, then the allocation fails\n"
+                               "\nIt is placed anew 25s from now\n";
+    ck_assert_msg(strstr(fake_out(), want) != NULL, "%s%s", fake_out(), fake_err());
+    ck_assert_ptr_nonnull(strstr(fake_out(), "Task Group \"a\": one more allocation on"));
+}
+END_TEST
+
+/* "limits not enforced" comes with each start, after it. */
+START_TEST(a_note_on_limits_is_not_the_last_event)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/allocations?prefix=bbbb", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/allocation/" ALLOC_ID, 200,
+         "{\"ID\":\"" ALLOC_ID "\",\"TaskGroup\":\"a\",\"Job\":{\"TaskGroups\":[{\"Name\":\"a\","
+         "\"Tasks\":[{\"Name\":\"m\"}]}]},\"TaskStates\":{\"m\":{\"State\":\"running\",\"Events\":["
+         "{\"Type\":\"Started\"},{\"Type\":\"Driver\"}]}}}"},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("alloc status -short bbbb"), 0);
+    ck_assert_msg(strstr(fake_out(), "m     running  Started     ") != NULL, "%s", fake_out());
+}
+END_TEST
+
 TEST_SUITE("cli jobs", an_explanation_is_one_line_per_reason, status_as_json_is_a_list_of_parts,
            a_job_that_waits_for_its_next_place, history_and_allocs, eval_and_start,
            restart_in_batches, restart_by_new_allocations, restart_leaves_out_what_is_told_to_stop,
-           evaluations, operators)
+           evaluations, operators, alloc_why_tells_death_and_placement,
+           a_missing_driver_is_named_with_the_nodes_reason, a_note_on_limits_is_not_the_last_event)

@@ -97,6 +97,7 @@ START_TEST(what_the_server_refuses_is_refused)
     ck_assert_int_eq(check(""), 2);
     says("bad.nomad.hcl:9: refused: group \"g\": task \"t\": driver \"dockre\" is not in this "
          "release");
+    says("fix: did you mean \"docker\"?");
     says("bad.nomad.hcl:13: refused: group \"g\": task \"u\": ");
     says("bad.nomad.hcl:3: refused: group \"g\": constraint: ");
 }
