@@ -291,7 +291,7 @@ text_of(const void *ctx, size_t n)
 START_TEST(limits_of_the_schema_hold_for_the_writer)
 {
     size_t n = 0;
-    for (size_t i = 0; api_types[i] != NULL; i++) {
+    for (size_t i = 0; i < api_types_n; i++) {
         const struct type *t = api_types[i];
         for (size_t k = 0; k < t->n_fields; k++) {
             auto_mem void *ctx = mem_ctx("test");
