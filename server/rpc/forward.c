@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "server/rpc/endpoint_int.h"
 
-enum { RETRY_MS = 100, SPARE_MS = 500 };
+enum { RETRY_MS = 100, SPARE_MS = 500, LOST_MS = 500 };
 
 /* A connection to a server that leads or led. */
 struct to_leader {
@@ -28,7 +28,8 @@ struct forward {
     struct to_leader *to; /* sent; NULL: it is not */
     uint64_t id;
     int64_t sent_ms, until_ms;
-    bool again; /* it was not sent: its connection is given up */
+    bool again; /* asked of the next leader: it was not sent, or it reads */
+    bool lost;  /* sent to a leader that was lost, and does not answer */
 };
 
 struct forwards {
@@ -160,19 +161,25 @@ answered(void *arg, const struct err *e, const void *resp)
 {
     struct forward *f = arg;
     int64_t now = env_mono_ms(server_env(f->s));
+    struct err lost = ERR_INIT;
     list_out(f);
     f->to = NULL;
+    env_timer_stop(server_env(f->s), TAKE(f->timer));
+    if (e != NULL && f->lost)
+        err_set(&lost, -ERR_NOT_LEADER,
+                "the leadership was lost; the write may still be committed");
     if (e == NULL) {
         note_node(f);
         rpc_call_on_cancel(f->call, NULL, NULL);
         rpc_reply(f->call, resp);
     } else if (may_repeat(f, e) && !server_forwards(f->s)->stopping) {
-        f->again = false;
-        if (now - f->sent_ms >= FORWARD_WAIT_MS) /* that leader was lost now, not before */
+        if (f->again ||
+            now - f->sent_ms >= FORWARD_WAIT_MS) /* that leader was lost now, not before */
             f->until_ms = now + FORWARD_WAIT_MS;
+        f->again = false;
         wait_more(f);
     } else {
-        fail(f, e);
+        fail(f, f->lost ? &lost : e);
     }
 }
 
@@ -230,6 +237,28 @@ forward_start(struct server *s, struct rpc_call *call, const void *req)
 
 /* --- all --- */
 
+static void
+give_up(void *arg)
+{
+    struct forward *f = arg;
+    f->timer = NULL;
+    f->lost = true;
+    rpc_cancel(f->to->client, f->id);
+}
+
+/* What a leader was asked that does not lead any more. If it lives, it says so soon. It may stand
+ * still: then reads go to the next one at once, and who waits for a write is told a while later. */
+static void
+leave_old_leader(struct forward *f)
+{
+    if (rpc_call_method(f->call)->flags & RPC_READ) {
+        f->again = true;
+        rpc_cancel(f->to->client, f->id); /* answered() comes in a later turn */
+    } else if (f->timer == NULL) {
+        f->timer = env_timer(server_env(f->s), LOST_MS, give_up, f);
+    }
+}
+
 void
 forwards_leader_changed(struct forwards *all)
 {
@@ -247,6 +276,11 @@ forwards_leader_changed(struct forwards *all)
         mem_free(t);
         at = &all->leaders;
     }
+    char addr[256];
+    bool known = server_leader_addr(all->s, addr, sizeof(addr));
+    for (struct forward *f = all->sent; known && f != NULL; f = f->next)
+        if (!str_eq(f->to->addr, addr))
+            leave_old_leader(f);
     struct forward *f = TAKE(all->waiting);
     while (f != NULL) {
         struct forward *next = f->next;
