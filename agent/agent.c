@@ -121,7 +121,7 @@ load_policy(void *arg, const void *ctx, struct policy **ret, struct err *e)
 
     int r = load_config(c, &cfg, NULL);
     if (r < 0)
-        return err_set(e, r, "the configuration is not valid");
+        return r; /* what is wrong was told */
     return agent_policy(ctx, cfg, c->dev_dir, ret, e);
 }
 
@@ -136,7 +136,7 @@ load_and_hold(void *arg, const void *ctx, struct policy **ret, struct err *e)
 
     int r = load_config(c, &cfg, NULL);
     if (r < 0)
-        return err_set(e, r, "the configuration is not valid");
+        return r; /* what is wrong was told */
     r = agent_policy(ctx, cfg, c->dev_dir, ret, e);
     if (r < 0 || geteuid() != 0 || access("/run/systemd/system", F_OK) < 0 ||
         !str_empty((*ret)->cgroup_root) || !cfg->client || !cfg->client->enabled)
@@ -231,7 +231,8 @@ policy_main(int argc, char **argv)
         else if (r == 0)
             r = policy_compile(p, str_or(c.out, mem_printf(c.ctx, "%s/" POLICY_FILE, p->run_dir)), &e);
         if (r < 0)
-            fprintf(stderr, "paddock policy: %s\n", e.text);
+            fprintf(stderr, "paddock policy: %s\n",
+                    str_or(e.text, "the configuration is not valid"));
     }
     talloc_free(c.ctx);
     return r < 0 ? 1 : 0;
@@ -539,7 +540,8 @@ run_agent(struct command *c)
     } else {
         printf("==> Error starting agent: %s\n", e.text);
         fflush(stdout);
-        log_error("agent", "cannot start", "error", e.text, NULL);
+        if (!str_empty(run.cfg->log_file)) /* else it would be said twice in one place */
+            log_error("agent", "cannot start", "error", e.text, NULL);
         run.status = 1;
     }
     loop_free(run.loop);

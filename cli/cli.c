@@ -173,13 +173,27 @@ print_wrapped(FILE *f, const char *text, int indent)
         fputc('\n', f);
 }
 
+/* Nodes, servers and agents have no namespace: the option is taken, as Nomad's is, and not offered.
+ */
+static bool
+of_the_fleet(const struct command *m)
+{
+    static const char *const first[] = {"node ", "server ", "operator ", "system ", "agent-info"};
+    for (size_t i = 0; i < ARRAY_LEN(first); i++)
+        if (str_prefix(m->name, first[i]))
+            return true;
+    return false;
+}
+
 static void
-print_opts(FILE *f, const char *title, const struct opt *o)
+print_opts(FILE *f, const char *title, const struct opt *o, const char *without)
 {
     if (!o || !o->name)
         return;
     fprintf(f, "\n%s:\n", title);
     for (; o->name; o++) {
+        if (str_eq(o->name, without))
+            continue;
         if (o->arg)
             fprintf(f, "\n  -%s=%s\n", o->name, o->arg);
         else
@@ -194,8 +208,8 @@ print_help(struct cmd *c, FILE *f, const struct opt *opts, const struct opt *cli
     const struct command *m = c->command;
     fprintf(f, "Usage: paddock %s %s\n\n", m->name, m->args);
     print_wrapped(f, m->help, 2);
-    print_opts(f, "General options", client);
-    print_opts(f, "Options", opts);
+    print_opts(f, "General options", client, of_the_fleet(m) ? "namespace" : NULL);
+    print_opts(f, "Options", opts, NULL);
 }
 
 static int
@@ -254,17 +268,31 @@ cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, in
 
 /* --- overview --- */
 
+/* What stands in a list below the title: the words of the name that the title does not say. NULL:
+ * it is not of it. */
+static const char *
+listed(const struct command *m, const char *parent, bool common)
+{
+    size_t n = parent ? strlen(parent) : 0;
+    if (parent)
+        return strncmp(m->name, parent, n) == 0 && m->name[n] == ' ' ? m->name + n + 1 : NULL;
+    return m->common == common && !strchr(m->name, ' ') && m->brief ? m->name : NULL;
+}
+
 static void
 print_group(FILE *f, const char *title, const char *parent, bool common)
 {
-    size_t plen = parent ? strlen(parent) : 0;
+    int width = 15;
+    for (size_t i = 0; i < commands_n; i++) {
+        const char *name = listed(&commands[i], parent, common);
+        int n = name ? (int)strlen(name) : 0;
+        width = n > width ? n : width;
+    }
     fprintf(f, "%s:\n", title);
     for (size_t i = 0; i < commands_n; i++) {
-        const struct command *m = &commands[i];
-        if (parent ? strncmp(m->name, parent, plen) != 0 || m->name[plen] != ' '
-                   : m->common != common || strchr(m->name, ' ') || !m->brief)
-            continue;
-        fprintf(f, "    %-15s %s\n", parent ? m->name + plen + 1 : m->name, m->brief);
+        const char *name = listed(&commands[i], parent, common);
+        if (name)
+            fprintf(f, "    %-*s %s\n", width, name, commands[i].brief);
     }
 }
 
@@ -307,15 +335,48 @@ is_help(const char *s)
 static bool
 of_nomad(const char *name)
 {
-    static const char *const names[] = {
-        "acl", "action", "check", "client-config", "config", "debug",
-        "eval delete", "fmt", "job action",
-        "job scale", "job scaling-events", "job tag", "license", "login",
-        "monitor", "namespace", "node identity", "node intro", "node pool", "operator autopilot",
-        "operator client-state", "operator debug", "operator gossip", "operator raft", "operator root",
-        "operator snapshot", "operator utilization", "plugin", "quota", "recommendation", "scaling",
-        "sentinel", "server force-leave", "server join", "server-force-leave", "server-join", "service",
-        "setup", "system reconcile", "tls", "ui", "var", "volume"};
+    static const char *const names[] = {"acl",
+                                        "action",
+                                        "check",
+                                        "client-config",
+                                        "config",
+                                        "debug",
+                                        "eval delete",
+                                        "fmt",
+                                        "job action",
+                                        "job scale",
+                                        "job scaling-events",
+                                        "license",
+                                        "login",
+                                        "monitor",
+                                        "namespace",
+                                        "node identity",
+                                        "node intro",
+                                        "node pool",
+                                        "operator autopilot",
+                                        "operator client-state",
+                                        "operator debug",
+                                        "operator gossip",
+                                        "operator raft",
+                                        "operator root",
+                                        "operator snapshot",
+                                        "operator utilization",
+                                        "plugin",
+                                        "quota",
+                                        "recommendation",
+                                        "scaling",
+                                        "sentinel",
+                                        "server force-leave",
+                                        "server join",
+                                        "server-force-leave",
+                                        "server-join",
+                                        "service",
+                                        "setup",
+                                        "system reconcile",
+                                        "tls",
+                                        "ui",
+                                        "var",
+                                        "volume"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         size_t n = strlen(names[i]);
         if (strncmp(name, names[i], n) == 0 && (name[n] == '\0' || name[n] == ' '))

@@ -110,6 +110,8 @@ int cmd_job_deployments(struct cmd *c);
 int cmd_job_promote(struct cmd *c);
 int cmd_job_restart(struct cmd *c);
 int cmd_job_revert(struct cmd *c);
+int cmd_job_tag_apply(struct cmd *c);
+int cmd_job_tag_unset(struct cmd *c);
 int cmd_job_dispatch(struct cmd *c);
 int cmd_job_periodic_force(struct cmd *c);
 int cmd_job_start(struct cmd *c);

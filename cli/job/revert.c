@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job revert.
+ * job revert, job tag.
  */
 #include "cli/api.h"
 #include "cli/format.h"
@@ -62,5 +62,74 @@ cmd_job_revert(struct cmd *c)
     if (!detach)
         return monitor_eval(c, r->eval_id, verbose);
     cmd_say(c, "Evaluation ID: %s", r->eval_id);
+    return 0;
+}
+
+/* --- tags --- */
+
+/* The job that a tag command is about, by its whole id as Nomad's takes it, with the target of the
+ * tag. NULL: said, *ret_code set. */
+static char *
+tag_target(struct cmd *c, const struct opt *opts, const char *const *name, int *ret_code)
+{
+    struct job_list_stub *stub;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, ret_code))
+        return NULL;
+    *ret_code = 1;
+    if (str_empty(*name)) {
+        cmd_fail(c, "A version tag name must be specified using the '-name' flag");
+        return NULL;
+    }
+    if (api_find_job(c, c->args[0], &stub) != API_ONE)
+        return NULL;
+    c->namespace = str_or(stub->namespace, c->namespace);
+    c->args[0] = stub->id;
+    return api_target(c, "/v1/job/%/versions/%/tag", stub->id, *name, NULL);
+}
+
+int
+cmd_job_tag_apply(struct cmd *c)
+{
+    const char *name = NULL, *text = NULL, *version = NULL;
+    const struct opt opts[] = {
+        {"name", OPT_STRING, &name, "<tag>", "The name of the tag; required."},
+        {"description", OPT_STRING, &text, "<text>", "What people should know of that version."},
+        {"version", OPT_STRING, &version, "<version>", "The version; default the latest one."},
+        {0}};
+    struct tag_version_body body = {.version = 0};
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    int rc;
+    char *target = tag_target(c, opts, &name, &rc);
+    if (!target)
+        return rc;
+    body.description = text;
+    if (version && num_parse_u64(version, &body.version))
+        return cmd_fail(c, "Error parsing version: \"%s\" is no number", version);
+    if (!version &&
+        api_get(c, api_target(c, "/v1/job/%", c->args[0], NULL), &type_job, &ret, NULL, &e))
+        return cmd_fail(c, "Error retrieving job versions: %s", e.text);
+    if (!version) /* the one that is told is the one that is tagged */
+        body.version = ((const struct job *)ret)->version;
+    if (api_send(c, "PUT", target, &type_tag_version_body, &body, NULL, NULL, &e))
+        return cmd_fail(c, "Error tagging job version: %s", e.text);
+    cmd_say(c, "Job version %llu tagged with name \"%s\"", (unsigned long long)body.version, name);
+    return 0;
+}
+
+int
+cmd_job_tag_unset(struct cmd *c)
+{
+    const char *name = NULL;
+    const struct opt opts[] = {
+        {"name", OPT_STRING, &name, "<tag>", "The name of the tag; required."}, {0}};
+    struct err e = ERR_INIT;
+    int rc;
+    char *target = tag_target(c, opts, &name, &rc);
+    if (!target)
+        return rc;
+    if (api_send(c, "DELETE", target, NULL, NULL, NULL, NULL, &e))
+        return cmd_fail(c, "Error tagging job version: %s", e.text);
+    cmd_say(c, "Tag \"%s\" removed from job \"%s\"", name, c->args[0]);
     return 0;
 }

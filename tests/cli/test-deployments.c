@@ -91,6 +91,8 @@ START_TEST(changes)
         {"GET /v1/job/web/deployment", 200, OLD},
         {"GET /v1/job/web/versions", 200,
          "{\"Versions\":[{\"ID\":\"web\",\"Version\":7,\"VersionTag\":{\"Name\":\"good\"}}]}"},
+        {"PUT /v1/job/web/versions/x/tag", 200, "{}"},
+        {"DELETE /v1/job/web/versions/x/tag", 200, "{}"},
         {"PUT /v1/job/web/revert", 200, "{\"EvalID\":\"" EVAL_ID "\"}"},
         {NULL, 0, NULL}});
     check_out("deployment pause " D1, 0, "Deployment \"" D1 "\" paused\n");
@@ -108,6 +110,12 @@ START_TEST(changes)
     ck_assert_ptr_nonnull(strstr(fake_body(), "\"All\":false,\"Groups\":[\"a\",\"b\"]"));
     check_out("job revert -detach web good", 0, "Evaluation ID: " EVAL_ID "\n");
     ck_assert_ptr_nonnull(strstr(fake_body(), "\"JobVersion\":7"));
+    check_out("job tag apply -name x -version 7 -description why web", 0,
+              "Job version 7 tagged with name \"x\"\n");
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"Version\":7"));
+    check_out("job tag unset -name x web", 0, "Tag \"x\" removed from job \"web\"\n");
+    check_err("job tag unset web", 1,
+              "A version tag name must be specified using the '-name' flag\n");
     check_err("job revert web bad", 1,
               "Error retrieving job versions: version tag bad not found for job web\n");
 }
