@@ -51,9 +51,10 @@ mode(const struct driver *d, const struct value *config, const char *option, boo
 
 /* Not only a weight against others: never more than what resources.cpu asks for. */
 static int
-limit_cpu(const struct driver_input *in, struct launch_limits *l, int64_t burst_us, struct err *e)
+limit_cpu(const struct driver_input *in, struct launch_limits *l, int64_t burst_us, bool hard,
+          struct err *e)
 {
-    if (!driver_bool(in->config, "cpu_hard_limit", false) || l->cores.n > 0 || l->cpu_shares <= 0)
+    if (!hard || l->cores.n > 0 || l->cpu_shares <= 0)
         return 0; /* reserved cores are a limit themselves */
     if (in->core_mhz <= 0)
         return err_set(e, -ERR_UNSUPPORTED,
@@ -120,7 +121,8 @@ box_spec(const void *ctx, const struct driver *d, const struct driver_input *in,
     if (r == 0)
         r = names(s, in, e);
     if (r == 0)
-        r = limit_cpu(in, s->limits, iso->cpu_burst / NS_PER_US, e);
+        r = limit_cpu(in, s->limits, iso->cpu_burst / NS_PER_US,
+                      driver_bool(in->config, "cpu_hard_limit", d == &driver_exec2), e);
     if (r < 0) {
         talloc_free(s);
         return r;

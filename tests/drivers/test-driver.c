@@ -348,6 +348,42 @@ START_TEST(qemu_spec)
 }
 END_TEST
 
+START_TEST(exec2_spec)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    struct launch_spec *s = NULL;
+    struct task task = {.name = "web"};
+    int r =
+        spec(ctx, "exec2",
+             "{\"command\":\"x\",\"unveil\":[\"r:/etc/mime.types\",\"rwc:/local\",\"rx:/usr/bin\","
+             "\"r:/srv/a:b\",\"rwxc:/opt/data\"]}",
+             &task, &s, &e);
+    ck_assert_int_lt(r, 0); /* the last colon ends the letters */
+    ck_assert_ptr_nonnull(strstr(e.text, "r:/srv/a:b"));
+    err_clear(&e);
+    r = spec(ctx, "exec2",
+             "{\"command\":\"x\",\"unveil\":[\"r:/etc/x\",\"rwc:/local\",\"r:/srv\",\"rwxc:/opt/"
+             "data\"]}",
+             &task, &s, &e);
+    ck_assert_msg(r == 0, "%s", e.text);
+    ck_assert_int_eq(s->limits->cpu_max, 25000); /* hard: 250 of 1000 MHz */
+    ck_assert_uint_eq(s->mounts.n, 2);
+    ck_assert_str_eq(s->mounts.v[0]->source, "/srv");
+    ck_assert(s->mounts.v[0]->read_only && !s->mounts.v[1]->read_only && s->isolated);
+    static const char *const bad[] = {"/etc",          "q:/x",     "r:x",   ":/x",
+                                      "rw:/usr/share", "c:/etc/x", "r:/x:", ""};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        err_clear(&e);
+        ck_assert_msg(spec(ctx, "exec2",
+                           mem_printf(ctx, "{\"command\":\"x\",\"unveil\":[\"%s\"]}", bad[i]),
+                           &task, &s, &e) < 0,
+                      "%s", bad[i]);
+        ck_assert_ptr_nonnull(strstr(e.text, "unveil"));
+    }
+}
+END_TEST
+
 START_TEST(refused_specs)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -462,5 +498,5 @@ START_TEST(mock)
 END_TEST
 
 TEST_SUITE("driver", checks, what_a_row_says_its_file_does,
-           a_hostname_that_was_put_in_is_looked_at_again, exec_spec, java_spec, qemu_spec,
-           refused_specs, raw_exec_denies_variables, fingerprints, signals, mock)
+           a_hostname_that_was_put_in_is_looked_at_again, exec_spec, exec2_spec, java_spec,
+           qemu_spec, refused_specs, raw_exec_denies_variables, fingerprints, signals, mock)
