@@ -258,6 +258,8 @@ const struct command commands[] = {
     {"operator metrics", "[options]", "Print the metrics of an agent",
      "Prints the metrics of the addressed agent as the API has them.", cmd_operator_metrics, NULL,
      false},
+    {"operator raft list-peers", "[options]", "Show the servers of the cluster",
+     "Shows the servers that vote, and which of them leads.", cmd_operator_raft_list, NULL, false},
     {"operator scheduler get-config", "[options]", "Show the configuration of the scheduler",
      "Shows what all schedulers of the region keep to.", cmd_operator_scheduler_get, NULL, false},
     {"operator scheduler set-config", "[options]", "Change the configuration of the scheduler",

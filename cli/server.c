@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * server members, agent-info, version, system gc.
+ * server members, operator raft list-peers, agent-info, version, system gc.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +112,40 @@ cmd_server_members(struct cmd *c)
     print_members(c, r, lead, verbose || detailed);
     if (!lead || !*lead)
         return cmd_fail(c, "\nError determining leaders: the region has no leader");
+    return 0;
+}
+
+/* --- operator raft list-peers --- */
+
+int
+cmd_operator_raft_list(struct cmd *c)
+{
+    bool stale = false;
+    struct output out = {false, NULL};
+    const struct opt opts[] = {
+        {"stale", OPT_BOOL, &stale, NULL, "Without effect: any server answers."},
+        OUTPUT_OPTS(out),
+        {0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
+        return rc;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_get(c, api_target(c, "/v1/operator/raft/configuration", NULL), &type_raft_configuration,
+                &ret, NULL, &e))
+        return cmd_fail(c, "Error listing peers: %s", e.text);
+    const struct raft_configuration *r = ret;
+    if (output_object(c, &out, &type_raft_configuration, r, &rc))
+        return rc;
+    struct table t;
+    table_init(&t, c, 6);
+    table_row(&t, "Node", "ID", "Address", "State", "Voter", "RaftProtocol");
+    for (size_t i = 0; i < r->servers.n; i++) {
+        const struct raft_server *s = r->servers.v[i];
+        table_row(&t, s->node, s->id, s->address, s->leader ? "leader" : "follower",
+                  fmt_bool(s->voter), s->raft_protocol);
+    }
+    table_print(&t);
     return 0;
 }
 

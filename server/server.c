@@ -452,6 +452,29 @@ server_is_leader(const struct server *s)
 }
 
 void
+server_info(struct server *s, const void *ctx, struct server_info *ret)
+{
+    struct core_status st;
+    char addr[CONSENSUS_ADDR_MAX + 1] = "";
+    size_t n = 0;
+    struct server_member *m = server_members(s, ctx, &n);
+
+    core_status(s->core, ctx, &st);
+    (void)server_leader_addr(s, addr, sizeof(addr));
+    *ret = (struct server_info){.leader_addr = mem_strdup(ctx, addr),
+                                .expect = s->cfg.expect,
+                                .role = (unsigned)st.role,
+                                .peers = st.conf.n,
+                                .term = st.term,
+                                .last = st.last,
+                                .commit = st.commit,
+                                .members = n,
+                                .last_contact_ms = core_last_contact_ms(s->core)};
+    for (size_t i = 0; i < n; i++)
+        ret->failed += !m[i].alive;
+}
+
+void
 server_figures(struct server *s, struct server_figures *ret)
 {
     leader_figures(s->leader, ret);

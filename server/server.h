@@ -31,6 +31,16 @@ const struct rpc_service *server_join_services(struct server *s, size_t *ret_n);
 void server_peer_take(void *arg, int fd, const uint8_t *p, size_t n);
 enum { SERVER_PEER_BYTE = 'R' };
 
+/* For agent-info. */
+struct server_info {
+    const char *leader_addr; /* owned by ctx; "": none is known */
+    unsigned expect, role;   /* 0 follower, 1 candidate, 2 leader */
+    uint64_t peers;          /* servers of the cluster */
+    uint64_t term, last, commit, members, failed;
+    int64_t last_contact_ms; /* 0: this server leads; INT64_MAX: never */
+};
+void server_info(struct server *s, const void *ctx, struct server_info *ret);
+
 /* For metrics. */
 void server_figures(struct server *s, struct server_figures *ret);
 

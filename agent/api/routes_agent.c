@@ -84,29 +84,37 @@ set_u64(struct value *map, const char *k, uint64_t v)
     set(map, k, LOG_U64(v));
 }
 
-/* Of a server. As of a single one: it is its own peer, and knows nobody. */
+/* Of a server. */
 static void
 server_stats(struct ask *a, struct value *stats)
 {
+    static const char *const roles[] = {"Follower", "Candidate", "Leader"};
     struct api *api = a->api;
     struct value *s = value_map(stats), *raft = value_map(stats), *serf = value_map(stats);
-    char leader[256] = "";
-    bool known = server_leader_addr(api->server, leader, sizeof(leader));
-    bool leads = server_is_leader(api->server);
+    struct server_info i;
+    char contact[32];
 
+    server_info(api->server, a, &i);
     set(s, "server", "true");
-    set(s, "leader", leads ? "true" : "false");
-    set(s, "leader_addr", known ? leader : "");
-    set(s, "bootstrap", "true");
+    set(s, "leader", server_is_leader(api->server) ? "true" : "false");
+    set(s, "leader_addr", i.leader_addr);
+    set(s, "bootstrap", i.expect <= 1 ? "true" : "false");
     set(s, "known_regions", "1");
     value_map_set(stats, "nomad", s);
-    set(raft, "state", leads ? "Leader" : "Candidate");
-    set(raft, "num_peers", "0");
+    set(raft, "state", roles[i.role]);
+    set_u64(raft, "num_peers", i.peers > 0 ? i.peers - 1 : 0);
+    set_u64(raft, "term", i.term);
+    set_u64(raft, "last_log_index", i.last);
+    set_u64(raft, "commit_index", i.commit);
+    if (i.last_contact_ms == INT64_MAX)
+        set(raft, "last_contact", "never");
+    else if (snprintf(contact, sizeof(contact), "%lldms", (long long)i.last_contact_ms) > 0)
+        set(raft, "last_contact", i.last_contact_ms == 0 ? "0" : contact);
     set(raft, "protocol_version", "3");
     set_u64(raft, "applied_index", server_applied(api->server));
     value_map_set(stats, "raft", raft);
-    set(serf, "members", "1");
-    set(serf, "failed", "0");
+    set_u64(serf, "members", i.members);
+    set_u64(serf, "failed", i.failed);
     set(serf, "left", "0");
     value_map_set(stats, "serf", serf);
 }

@@ -663,7 +663,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x", "volume/host/x",
         "plugins", "plugin/csi/x", "acl/policies", "acl/policy/x", "acl/policy/self", "acl/tokens",
         "acl/token/x", "acl/token/self", "acl/roles", "acl/role/x", "acl/role/name/x", "acl/auth-methods",
-        "acl/auth-method/x", "acl/binding-rules", "acl/binding-rule/x", "operator/raft/configuration",
+        "acl/auth-method/x", "acl/binding-rules", "acl/binding-rule/x", "operator/raft/peer",
         "operator/autopilot/configuration", "operator/autopilot/health", "operator/snapshot",
         "operator/keyring/keys", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {

@@ -135,7 +135,7 @@ START_TEST(commands_of_nomad_that_are_not_here)
     } rows[] = {
         {"var", "list",
          "paddock: \"var\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
-        {"operator", "raft", "\"operator raft\" is a command of Nomad that is not in"},
+        {"operator", "snapshot", "\"operator snapshot\" is a command of Nomad that is not in"},
         {"eval", "delete", "\"eval delete\" is a command of Nomad that is not in"},
         {"job", "statsu", "there is no command \"job statsu\", did you mean \"job status\"?"},
         {"jbo", NULL, "there is no command \"jbo\", did you mean \"job\"?"},
