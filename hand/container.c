@@ -11,6 +11,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "api/plain.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -243,6 +244,12 @@ container_follow(struct hand *h, const char *alloc, const char *task, const char
     return c;
 }
 
+bool
+container_waited(const struct container *c)
+{
+    return c->waits != NULL;
+}
+
 const struct hand_state *
 container_over(const struct container *c)
 {
@@ -275,6 +282,19 @@ container_forget(struct container *c)
 
 static void find_again(void *arg);
 
+/* Labels may come from an image that somebody else runs: what we made has its name too. */
+static bool
+is_named(const struct value *row, const char *alloc, const char *task)
+{
+    auto_mem void *tmp = mem_ctx("name");
+    const struct value *all = value_get(row, "Names");
+    const char *name = mem_printf(tmp, "/%s", document_name(tmp, alloc, task));
+    for (size_t i = 0; all && all->kind == VALUE_LIST && i < all->list.n; i++)
+        if (all->list.v[i]->kind == VALUE_STRING && str_eq(all->list.v[i]->str.s, name))
+            return true;
+    return false;
+}
+
 static void
 follow_row(struct hand *h, const struct value *row)
 {
@@ -283,7 +303,8 @@ follow_row(struct hand *h, const struct value *row)
     const char *task = document_text(labels, HAND_LABEL_TASK);
     int64_t files, bytes;
     document_logs(labels, &files, &bytes);
-    if (*id && strlen(id) < HAND_ID_MAX && uuid_valid(alloc) && *task &&
+    if (*id && strlen(id) < HAND_ID_MAX && plain_word(id) && uuid_valid(alloc) &&
+        plain_task_name(task) && is_named(row, alloc, task) &&
         !str_eq(document_text(row, "State"), "created"))
         (void)container_follow(h, alloc, task, id, files, bytes);
 }

@@ -100,6 +100,7 @@ typedef void container_ended(void *arg,
 struct container *container_follow(struct hand *h, const char *alloc, const char *task,
                                    const char *id, int64_t log_files, int64_t log_bytes);
 struct container *container_find(struct hand *h, const char *alloc, const char *task);
+bool container_waited(const struct container *c); /* somebody waits for its end */
 /* NULL: it has not ended, or not all of its output is written. */
 const struct hand_state *container_over(const struct container *c);
 struct container_wait *container_wait(struct container *c, container_ended *fn, void *arg);

@@ -285,6 +285,7 @@ on_removable(void *arg, int status, const struct value *doc, const struct err *e
 {
     struct order *j = arg;
     struct hand_state s;
+    const struct container *c = container_find(j->h, j->alloc, j->task);
     j->call = NULL;
     if (e || (status != 200 && status != 404)) {
         fail_engine(j, "look at the container", status, doc, e);
@@ -292,7 +293,7 @@ on_removable(void *arg, int status, const struct value *doc, const struct err *e
         on_removed(j, 404, NULL, NULL);
     } else if (!document_state(j, j->h, j->alloc, j->task, doc, &s)) {
         fail(j, 422, mem_printf(j, "the container \"%s\" is somebody else's", j->name));
-    } else if (j->gone && !j->spec) {
+    } else if (j->gone && !j->spec && (s.running || (c && container_waited(c)))) {
         fail(j, 503, "nobody waits"); /* who asked starts another one by now */
     } else {
         j->id = mem_strdup(j, s.id);
