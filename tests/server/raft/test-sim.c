@@ -129,7 +129,9 @@ conf_add(const struct peer_list *l)
     void *data = NULL;
     size_t n = 0;
     CHECK(consensus_conf_encode(NULL, l, &data, &n) == 0);
-    return conf_id(data, n);
+    uint64_t id = conf_id(data, n);
+    mem_free(data);
+    return id;
 }
 
 /* --- network --- */
