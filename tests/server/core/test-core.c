@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "server/limits.h"
 #include "server/raft/log.h"
 #include "server/state/state.h"
 #include "tests/lib/test.h"
@@ -120,6 +121,16 @@ START_TEST(what_cannot_be_stored_has_no_effect)
         state_read_end(t);
         bench_close(b);
     }
+}
+END_TEST
+
+/* Up to ROW_SURE_BYTES a row is stored without being decoded first: the least that an object takes on
+ * disk is a byte; in memory it takes its struct and a place in a list, which may be twice as long. */
+START_TEST(a_small_row_needs_little_memory)
+{
+    for (size_t i = 0; i < api_types_n; i++)
+        ck_assert_msg(api_types[i]->size + 2 * sizeof(void *) + 64 < ROW_BUDGET / ROW_SURE_BYTES,
+                      "%s has %zu bytes", api_types[i]->name, (size_t)api_types[i]->size);
 }
 END_TEST
 
@@ -482,7 +493,7 @@ START_TEST(a_full_state_tells_what_it_uses)
 END_TEST
 
 TEST_SUITE_TIMEOUT("core", 60, proposed_is_readable, refusal_reaches_the_proposer,
-                   what_cannot_be_stored_has_no_effect,
+                   what_cannot_be_stored_has_no_effect, a_small_row_needs_little_memory,
                    a_full_state_refuses_work_and_starts_again,
                    jobs_purged_from_a_full_disk_make_room, a_full_state_tells_what_it_uses,
                    restart_keeps_everything, snapshots_keep_the_log_short,
