@@ -83,10 +83,7 @@ stream_bad_status(struct cmd *c, const char *what, const struct http_resp *r)
     bool gone = r->status == 404 && strstr(body, "nknown allocation");
     return cmd_fail(
         c, "Error %s: Unexpected response code: %d (%s)%s", what, r->status, body,
-        gone ? "\nIts files are not on its node any more: they were collected there "
-               "(gc_max_allocs and what else begins with gc_ in the client's configuration), or it "
-               "never came to run. Its events are still told: paddock alloc status"
-             : "");
+        gone ? "\nIts events are still told: paddock alloc status" : "");
 }
 
 static int

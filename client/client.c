@@ -120,7 +120,7 @@ on_alloc_ended(void *arg, struct alloc_runner *ar)
 {
     struct client *c = arg;
     if (ar->removed)
-        gc_collect(c->gc, ar, NULL, NULL);
+        gc_collect(c->gc, ar, GC_FORGOTTEN, NULL, NULL);
     else
         gc_wake(c->gc);
 }
@@ -130,7 +130,7 @@ on_alloc_gone(void *arg, struct alloc_runner *ar, const struct err *e)
 {
     struct client *c = arg;
     if (!e && !ar->removed)
-        gone_note(&c->gone, ar->a.id, ar->a.rec->server_index);
+        gone_collected(&c->gone, ar->a.id, ar->a.rec->server_index, ar->gc.why);
     gc_ended(c->gc, ar, e);
 }
 
@@ -352,6 +352,12 @@ client_has_alloc(const struct client *c, const char *alloc_id)
     return alloc_runner_find(&c->allocs, alloc_id) != NULL;
 }
 
+char *
+client_gone_words(const struct client *c, const void *ctx, const char *alloc_id)
+{
+    return gone_words(&c->gone, ctx, alloc_id, str_or(client_node(c)->name, ""));
+}
+
 bool
 client_has_task(const struct client *c, const char *alloc_id, const char *task)
 {
@@ -535,7 +541,7 @@ client_alloc_gc(struct client *c, const char *alloc_id, client_done *done, void 
     if (!target(op, alloc_id, NULL, &ar, &tr))
         return;
     op->left++;
-    if (!gc_collect(c->gc, ar, operation_part, op)) {
+    if (!gc_collect(c->gc, ar, GC_ASKED, operation_part, op)) {
         op->left--;
         err_set(&op->e, -ERR_CONFLICT, "allocation \"%s\" is not terminal: stop it first",
                 ar->a.id);
@@ -547,7 +553,7 @@ client_gc(struct client *c, client_done *done, void *arg)
 {
     struct operation *op = operation_new(c, done, arg);
     ALLOCS_EACH(&c->allocs, ar)
-        op->left += gc_collect(c->gc, ar, operation_part, op);
+        op->left += gc_collect(c->gc, ar, GC_ASKED, operation_part, op);
 }
 
 /* --- passed on to its modules --- */

@@ -77,6 +77,8 @@ void client_info(const struct client *c, struct client_info *ret);
 struct node_meta_response *client_meta(const struct client *c, const void *ctx);
 
 bool client_has_alloc(const struct client *c, const char *alloc_id);
+/* Of an allocation that is not here: why, in words that follow a colon; owned by ctx. */
+char *client_gone_words(const struct client *c, const void *ctx, const char *alloc_id);
 bool client_has_task(const struct client *c, const char *alloc_id, const char *task);
 
 /* --- operations on allocations: `e` NULL means done. --- */

@@ -229,6 +229,17 @@ forward_node(struct ask *a, const char *node_id)
         on_gone(a);
 }
 
+/* This node is the one, and has it no more. */
+static void
+ask_gone(struct ask *a)
+{
+    if (a->api->client)
+        ask_fail(a, 404, "Unknown allocation \"%s\": %s", a->id,
+                 client_gone_words(a->api->client, a, a->id));
+    else
+        ask_fail(a, 404, "Unknown allocation \"%s\"", a->id);
+}
+
 static void
 alloc_done(struct ask *a, const void *resp)
 {
@@ -236,8 +247,10 @@ alloc_done(struct ask *a, const void *resp)
     const struct client *c = a->api->client;
 
     /* a node that does not know its own allocation says so */
-    if (!r->alloc || (c && str_eq(r->alloc->node_id, client_node_id(c))))
+    if (!r->alloc)
         ask_fail(a, 404, "Unknown allocation \"%s\"", a->id);
+    else if (c && str_eq(r->alloc->node_id, client_node_id(c)))
+        ask_gone(a);
     else
         forward_node(a, mem_strdup(a, r->alloc->node_id));
 }
@@ -246,7 +259,7 @@ void
 forward_alloc(struct ask *a)
 {
     if (a->passed_on) {
-        ask_fail(a, 404, "Unknown allocation \"%s\"", a->id);
+        ask_gone(a);
         return;
     }
     ask_call(a, RPC_ALLOC_GET_ALLOC, ask_by_id(a), alloc_done);

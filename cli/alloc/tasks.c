@@ -361,16 +361,6 @@ alloc_print_tasks(struct cmd *c, const struct allocation *a, const struct alloc_
         print_task(c, a, u, &rows[i], stats);
 }
 
-/* A note on limits comes with each start: it is not what happened last. */
-static const struct task_event *
-last_event(const struct task_state *s)
-{
-    size_t i = s->events.n;
-    while (i > 1 && str_eq(s->events.v[i - 1]->type, "Driver"))
-        i--;
-    return i ? s->events.v[i - 1] : NULL;
-}
-
 void
 alloc_print_tasks_short(struct cmd *c, const struct allocation *a)
 {
@@ -383,7 +373,7 @@ alloc_print_tasks_short(struct cmd *c, const struct allocation *a)
     for (size_t i = 0; i < n; i++) {
         const __auto_type e = map_get(a->task_states, rows[i].name);
         const struct task_state *s = e ? e->v : NULL;
-        const struct task_event *last = s ? last_event(s) : NULL;
+        const struct task_event *last = s && s->events.n ? s->events.v[s->events.n - 1] : NULL;
         table_row(&t, rows[i].name, s ? s->state : "pending", last ? last->type : "",
                   last ? fmt_time(c, last->time) : "", lifecycle_text(c, &rows[i]));
     }

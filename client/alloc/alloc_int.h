@@ -55,6 +55,7 @@ struct alloc_runner {
         const char *told; /* status of the last report; a constant */
     } report;
     struct { /* gc.c: the queue of those to destroy */
+        const char *why;
         client_done *done;
         void *arg;
         struct alloc_runner *next;

@@ -20,6 +20,7 @@ struct gc {
     struct timer *retry_timer;
     bool looking; /* a worker measures the disk */
     bool full;    /* it was too full: measure again after the next one is gone */
+    const char *why_many, *why_full;
 };
 
 struct gc *
@@ -28,6 +29,11 @@ gc_new(struct allocs *allocs)
     struct gc *gc = mem_new(allocs->g, struct gc);
     gc->g = allocs->g;
     gc->allocs = allocs;
+    gc->why_many =
+        mem_printf(gc, "client gc_max_allocs = %lld", (long long)gc->g->cfg.gc_max_allocs);
+    gc->why_full = mem_printf(
+        gc, "the disk was full: client gc_disk_usage_threshold = %g, gc_inode_usage_threshold = %g",
+        gc->g->cfg.gc_disk_usage_threshold, gc->g->cfg.gc_inode_usage_threshold);
     return gc;
 }
 
@@ -90,11 +96,12 @@ pump(struct gc *gc)
 }
 
 bool
-gc_collect(struct gc *gc, struct alloc_runner *ar, client_done *done, void *arg)
+gc_collect(struct gc *gc, struct alloc_runner *ar, const char *why, client_done *done, void *arg)
 {
     if (!collectable(ar))
         return false;
     ar->collecting = true;
+    ar->gc.why = why;
     ar->gc.done = done;
     ar->gc.arg = arg;
     ar->gc.next = NULL;
@@ -124,7 +131,7 @@ on_retry(void *arg)
     gc->retry_timer = NULL;
     ALLOCS_EACH(gc->allocs, ar)
         if (ar->removed)
-            gc_collect(gc, ar, NULL, NULL);
+            gc_collect(gc, ar, GC_FORGOTTEN, NULL, NULL);
 }
 
 void
@@ -179,7 +186,7 @@ gc_make_room(struct gc *gc)
     struct alloc_runner *ar;
     int64_t n;
     while (!gc->g->stopping && (ar = oldest(gc, &n)) && n > gc->g->cfg.gc_max_allocs)
-        gc_collect(gc, ar, NULL, NULL);
+        gc_collect(gc, ar, gc->why_many, NULL, NULL);
 }
 
 void
@@ -222,7 +229,7 @@ measured(void *arg)
                  "the disk of the allocations is filling: collecting the oldest that ended",
                  "alloc_id", ar->a.id, "disk_percent", LOG_U64((uint64_t)l->disk_pct),
                  "inode_percent", LOG_U64((uint64_t)l->inode_pct), NULL);
-        gc_collect(gc, ar, NULL, NULL);
+        gc_collect(gc, ar, gc->why_full, NULL, NULL);
     } else {
         gc_wake(gc);
     }

@@ -2,6 +2,7 @@
 #include "client/node/gone.h"
 
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 static struct gone *
@@ -12,8 +13,8 @@ find(const struct gone_set *s, const char *id)
     return g;
 }
 
-void
-gone_note(struct gone_set *s, const char *id, uint64_t index)
+static struct gone *
+note(struct gone_set *s, const char *id, uint64_t index)
 {
     struct gone *g = find(s, id);
     if (!g) {
@@ -22,6 +23,36 @@ gone_note(struct gone_set *s, const char *id, uint64_t index)
         HASH_ADD_STR(s->all, id, g);
     }
     g->index = index;
+    return g;
+}
+
+void
+gone_note(struct gone_set *s, const char *id, uint64_t index)
+{
+    (void)note(s, id, index);
+}
+
+void
+gone_collected(struct gone_set *s, const char *id, uint64_t index, const char *why)
+{
+    struct gone *g = note(s, id, index);
+    g->collected_ns = clock_wall_ns();
+    mem_free(g->why);
+    g->why = mem_strdup(g, why);
+}
+
+char *
+gone_words(const struct gone_set *s, const void *ctx, const char *id, const char *node)
+{
+    const struct gone *g = find(s, id);
+    char at[TIME_TEXT];
+    if (!g || g->collected_ns == 0)
+        return mem_printf(ctx,
+                          "node \"%s\" has no files of it: they were collected before its agent "
+                          "started, or it never ran there",
+                          node);
+    return mem_printf(ctx, "its files were collected on node \"%s\" at %s (%s)", node,
+                      time_format(g->collected_ns, at), g->why);
 }
 
 bool

@@ -13,6 +13,8 @@ struct gone {
     UT_hash_handle hh;
     char id[UUID_TEXT];
     uint64_t index;
+    int64_t collected_ns; /* wall clock; 0: its files were not collected by this agent */
+    char *why;            /* then: the reason */
 };
 
 struct gone_set {
@@ -20,6 +22,9 @@ struct gone_set {
 };
 
 void gone_note(struct gone_set *s, const char *id, uint64_t index);
+void gone_collected(struct gone_set *s, const char *id, uint64_t index, const char *why);
+/* Where its files are, in words that follow a colon; owned by ctx. */
+char *gone_words(const struct gone_set *s, const void *ctx, const char *id, const char *node);
 /* As it was at that index, or before. */
 bool gone_has(const struct gone_set *s, const char *id, uint64_t index);
 void gone_forget(struct gone_set *s, struct gone *g);

@@ -256,8 +256,8 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         int64_t started = r->msg->records.n > 0 ? r->msg->records.v[0]->started_at : 0;
         take_fds(tr, r);
         log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
+        task_limits_warn(tr, r->msg->warning); /* before: what happened last is that it started */
         tr->up->started(tr, started != 0 ? started : clock_wall_ns());
-        task_limits_warn(tr, r->msg->warning);
     } else if (unreachable(e)) {
         /* It may have happened: ask when the warden is back. */
         tr->proc.want_adopt = true;

@@ -544,6 +544,14 @@ client_stream_close(struct client_stream *s)
 
 struct fake_exec fake_exec = {.in = BUF_INIT(256 << 20)};
 
+char *
+client_gone_words(const struct client *c, const void *ctx, const char *alloc_id)
+{
+    (void)c;
+    (void)alloc_id;
+    return mem_strdup(ctx, "its files were collected");
+}
+
 bool
 client_has_task(const struct client *c, const char *alloc_id, const char *task)
 {

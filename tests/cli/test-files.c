@@ -49,11 +49,11 @@ START_TEST(logs_that_are_not_there_say_why)
     "}}"
     fake_answers((const struct answer[]){
         FIND_ALLOC,
-        {"GET /v1/client/fs/logs/", 404, "Unknown allocation \"" ALLOC_ID "\""},
+        {"GET /v1/client/fs/logs/", 404, "Unknown allocation \"" ALLOC_ID "\": its files"},
         {NULL, 0, NULL}});
     ck_assert_int_eq(fake_run("alloc logs bbbb"), 1);
     ck_assert_msg(
-        strstr(fake_err(), "\nIts files are not on its node any more: they were collected there"),
+        strstr(fake_err(), "its files)\nIts events are still told: paddock alloc status"),
         "%s", fake_err());
     fake_answers((const struct answer[]){{"GET /v1/allocations?prefix=", 200, "[" ALLOC_STUB "]"},
                                          {"GET /v1/allocation/" ALLOC_ID, 200, NEVER},

@@ -343,23 +343,8 @@ START_TEST(alloc_why_tells_death_and_placement)
 }
 END_TEST
 
-/* "limits not enforced" comes with each start, after it. */
-START_TEST(a_note_on_limits_is_not_the_last_event)
-{
-    fake_answers((const struct answer[]){
-        {"GET /v1/allocations?prefix=bbbb", 200, "[" ALLOC_STUB "]"},
-        {"GET /v1/allocation/" ALLOC_ID, 200,
-         "{\"ID\":\"" ALLOC_ID "\",\"TaskGroup\":\"a\",\"Job\":{\"TaskGroups\":[{\"Name\":\"a\","
-         "\"Tasks\":[{\"Name\":\"m\"}]}]},\"TaskStates\":{\"m\":{\"State\":\"running\",\"Events\":["
-         "{\"Type\":\"Started\"},{\"Type\":\"Driver\"}]}}}"},
-        {NULL, 0, NULL}});
-    ck_assert_int_eq(fake_run("alloc status -short bbbb"), 0);
-    ck_assert_msg(strstr(fake_out(), "m     running  Started     ") != NULL, "%s", fake_out());
-}
-END_TEST
-
 TEST_SUITE("cli jobs", an_explanation_is_one_line_per_reason, status_as_json_is_a_list_of_parts,
            a_job_that_waits_for_its_next_place, history_and_allocs, eval_and_start,
            restart_in_batches, restart_by_new_allocations, restart_leaves_out_what_is_told_to_stop,
            evaluations, operators, alloc_why_tells_death_and_placement,
-           a_missing_driver_is_named_with_the_nodes_reason, a_note_on_limits_is_not_the_last_event)
+           a_missing_driver_is_named_with_the_nodes_reason)

@@ -289,11 +289,20 @@ START_TEST(works_without_root)
     TEST_NEED("root"); /* to become somebody else */
     world_start(&w, 65534);
     struct world_alloc *x = world_script(&w, "service", "echo up; exec sleep 1000");
+    struct allocated_task_resources *r = mem_new(w.ctx, struct allocated_task_resources);
+    r->memory = mem_new(w.ctx, struct allocated_memory_resources);
+    r->memory->memory_mb = 64;
+    x->a->allocated_resources = mem_new(w.ctx, struct allocated_resources);
+    map_put(w.ctx, x->a->allocated_resources->tasks, "t")->v = r;
     struct world_alloc *y = world_add(&w, "batch", "exec", "{\"command\":\"/bin/true\"}", "");
     world_client(&w);
     world_until(&w, world_status(x, "running") && world_status(y, "failed"));
     ck_assert(!map_get(w.node->drivers, "exec")->v->healthy);
     ck_assert_ptr_nonnull(strstr(map_get(w.node->drivers, "exec")->v->health_description, "root"));
+    /* What happened last is that it started, not the note on its limits. */
+    ck_assert_ptr_nonnull(strstr(world_event(x, "Driver")->driver_message, "limits not enforced"));
+    const struct task_event_list *all = &world_task(x)->events;
+    ck_assert_str_eq(all->v[all->n - 1]->type, "Started");
     /* From /proc: there is no cgroup. A task that runs by its first instant has no memory yet. */
     world_until(&w, resident(&w, x->a->id) > 0);
     x->a->desired_status = "stop";
@@ -366,6 +375,11 @@ START_TEST(old_allocations_are_collected)
     }
     world_until(&w, !client_has_alloc(w.client, x[N - 3]->a->id));
     ck_assert(client_has_alloc(w.client, x[N - 1]->a->id));
+    char *said = client_gone_words(w.client, w.ctx, x[0]->a->id);
+    ck_assert_ptr_nonnull(strstr(said, "its files were collected on node \""));
+    ck_assert_msg(strstr(said, "Z (client gc_max_allocs = 2)") != NULL, "%s", said);
+    said = client_gone_words(w.client, w.ctx, "nobodys");
+    ck_assert_ptr_nonnull(strstr(said, "were collected before its agent started, or it never ran"));
     ck_assert_int_eq(world_lines(&w, x[0], "alloc/logs/t.stdout.0"), -1);
     /* Still listed by the servers, and not run again. */
     for (int i = 0; i < N; i++)
