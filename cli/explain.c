@@ -9,39 +9,14 @@
 #include "cli/format.h"
 #include "cli/node.h"
 
-/* Which driver of the group a node does not have, in the node's own words; "" where it cannot be
- * asked. */
-static const char *
-missing_driver(struct cmd *c, const struct task_group *g, const char *id)
-{
-    void *ret = NULL;
-    struct err e = ERR_INIT;
-    if (!g || api_get(c, api_target(c, "/v1/node/%", id, NULL), &type_node, &ret, NULL, &e))
-        return "";
-    const struct node *node = ret;
-    for (size_t i = 0; i < g->tasks.n; i++) {
-        const char *driver = str_or(g->tasks.v[i]->driver, "");
-        const __auto_type d = map_get(node->drivers, driver);
-        if (!d)
-            return mem_printf(c, "driver \"%s\": the node does not know it", driver);
-        if (!d->v->detected || !d->v->healthy)
-            return mem_printf(
-                c, "driver \"%s\": %s", driver,
-                str_or(d->v->health_description, d->v->detected ? "not healthy" : "not detected"));
-    }
-    return "";
-}
-
 static void
-print_reason(struct cmd *c, const struct node_reason *r, const struct task_group *g, bool verbose)
+print_reason(struct cmd *c, const struct node_reason *r, bool verbose)
 {
     cmd_say(c, "  %s: %llu node%s%s", r->reason, (unsigned long long)r->count,
             r->count == 1 ? "" : "s", r->fits && r->nodes.n > 1 ? ", best first" : "");
     for (size_t i = 0; i < r->nodes.n; i++) {
         const struct reason_node *n = r->nodes.v[i];
         const char *more = r->fits ? mem_printf(c, "score %.3f", n->score) : str_or(n->detail, "");
-        if (str_eq(r->reason, "missing drivers") && !*more)
-            more = missing_driver(c, g, n->id);
         cmd_say(c, "    %s  %s%s%s", fmt_id(c, n->id, verbose), n->name, *more ? "  " : "", more);
     }
     if (r->count > r->nodes.n)
@@ -49,15 +24,14 @@ print_reason(struct cmd *c, const struct node_reason *r, const struct task_group
 }
 
 void
-explanation_print(struct cmd *c, const struct job_explanation *x, const struct job *job,
-                  bool verbose)
+explanation_print(struct cmd *c, const struct job_explanation *x, bool verbose)
 {
     for (size_t i = 0; i < x->groups.n; i++) {
         const struct group_explanation *g = x->groups.v[i];
         cmd_say(c, "%sTask Group \"%s\": one more allocation on %llu node%s", i ? "\n" : "",
                 g->name, (unsigned long long)g->nodes, g->nodes == 1 ? "" : "s");
         for (size_t k = 0; k < g->reasons.n; k++)
-            print_reason(c, g->reasons.v[k], job ? job_group(job, g->name) : NULL, verbose);
+            print_reason(c, g->reasons.v[k], verbose);
         if (g->nodes == 0)
             cmd_say(c, "  no node is known");
     }
@@ -79,9 +53,7 @@ explain_job(struct cmd *c, const char *job, const struct explain_opts *o)
         return rc;
     if (o->group != NULL && x->groups.n == 0)
         return cmd_fail(c, "Task group \"%s\" not found in job \"%s\"", o->group, job);
-    if (api_get(c, api_target(c, "/v1/job/%", job, NULL), &type_job, &ret, NULL, &e) < 0)
-        ret = NULL; /* what it says of drivers is missing then */
-    explanation_print(c, x, ret, o->verbose);
+    explanation_print(c, x, o->verbose);
     return 0;
 }
 

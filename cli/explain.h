@@ -15,8 +15,6 @@ struct explain_opts {
 
 /* Asks for the one of a job, by its whole id, and prints it; the exit code. */
 int explain_job(struct cmd *c, const char *job, const struct explain_opts *o);
-/* `job`: whose tasks need what a node lacks. */
-void explanation_print(struct cmd *c, const struct job_explanation *x, const struct job *job,
-                       bool verbose);
+void explanation_print(struct cmd *c, const struct job_explanation *x, bool verbose);
 
 #endif

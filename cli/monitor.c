@@ -102,6 +102,8 @@ monitor_print_metrics(struct cmd *c, const struct alloc_metric *m, bool scores, 
                     m->nodes_available.v[i].k);
     print_filtered(c, &m->class_filtered, prefix, "Class");
     print_filtered(c, &m->constraint_filtered, prefix, "Constraint");
+    for (size_t i = 0; i < m->drivers_missing.n; i++)
+        cmd_say(c, "%s      %s", prefix, m->drivers_missing.v[i].k);
     if (m->nodes_exhausted > 0)
         cmd_say(c, "%s  * Resources exhausted on %lld nodes", prefix,
                 (long long)m->nodes_exhausted);

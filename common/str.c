@@ -77,6 +77,16 @@ utf8_next(const uint8_t *p, size_t n, uint32_t *ret)
     return len;
 }
 
+size_t
+utf8_cut(const char *s, size_t max)
+{
+    size_t n = strnlen(s, max);
+    if (s[n] != '\0')
+        while (n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80)
+            n--;
+    return n;
+}
+
 bool
 utf8_valid(const char *s, size_t n)
 {

@@ -283,7 +283,7 @@ cmd_job_plan(struct cmd *c)
     print_preemptions(c, r->annotations);
     if (r->explanation != NULL) {
         cmd_heading(c, "Placement Explanation");
-        explanation_print(c, r->explanation, f.job, verbose);
+        explanation_print(c, r->explanation, verbose);
     }
     if (!str_empty(r->warnings))
         cmd_say(c, "\nJob Warnings:\n%s", r->warnings);

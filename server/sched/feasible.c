@@ -8,6 +8,8 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
+#include "server/sched/limits.h"
 #include "server/sched/ports.h"
 
 struct told {
@@ -112,6 +114,23 @@ feasible_drivers(const struct feasible *f, const struct node *n)
     for (size_t i = 0; i < f->tg->tasks.n; i++)
         if (!driver_ok(n, str_or(f->tg->tasks.v[i]->driver, "")))
             return FILTER_DRIVERS;
+    return NULL;
+}
+
+char *
+feasible_driver_words(const void *ctx, const struct task_group *tg, const struct node *n)
+{
+    for (size_t i = 0; i < tg->tasks.n; i++) {
+        const char *name = str_or(tg->tasks.v[i]->driver, "");
+        __auto_type d = map_get(n->drivers, name);
+        const char *why = "the node does not know it";
+        if (driver_ok(n, name))
+            continue;
+        if (d != NULL && d->v != NULL)
+            why = str_or(d->v->health_description, d->v->detected ? "not healthy" : "not detected");
+        return mem_printf(ctx, "driver \"%s\": %.*s", name, (int)utf8_cut(why, METRIC_TEXT_MAX / 2),
+                          why);
+    }
     return NULL;
 }
 

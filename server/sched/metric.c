@@ -18,13 +18,10 @@
 static void
 count(const void *ctx, struct i64_map *m, const char *what, int64_t n)
 {
-    size_t len = strlen(what), at = METRIC_TEXT_MAX;
+    size_t at = utf8_cut(what, METRIC_TEXT_MAX);
 
-    if (len > METRIC_TEXT_MAX) {
-        while (at > 0 && ((unsigned char)what[at] & 0xc0) == 0x80)
-            at--; /* not within a character */
+    if (what[at] != '\0')
         what = mem_printf(ctx, "%.*s...", (int)at, what);
-    }
     if (m->n >= METRIC_REASONS_MAX && map_get(*m, what) == NULL)
         what = "others";
     map_put(ctx, *m, what)->v += n;
@@ -60,6 +57,16 @@ metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, c
     count(ctx, &m->constraint_filtered, why, n_nodes);
     if (!str_empty(n->node_class))
         count(ctx, &m->class_filtered, n->node_class, n_nodes);
+}
+
+void
+metric_drivers(const void *ctx, struct alloc_metric *m, const struct node *n,
+               const struct task_group *tg)
+{
+    const char *words = feasible_driver_words(ctx, tg, n);
+
+    if (words != NULL)
+        count(ctx, &m->drivers_missing, words, 1);
 }
 
 static void

@@ -201,6 +201,8 @@ group_filter(struct select *s, struct group *g)
             why = node_part ? feasible_node(g->feas, set->facts[row]->node) : NULL;
         if (why != NULL) {
             metric_filtered(s, g->base, set->facts[row]->node, why, 1);
+            if (str_eq(why, FILTER_DRIVERS))
+                metric_drivers(s, g->base, set->facts[row]->node, g->tg);
             continue;
         }
         g->ok[row] = true;

@@ -134,6 +134,9 @@ double row_score_exact(const struct select *s, const struct group *g, uint32_t r
 
 void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why,
                      int64_t n_nodes);
+/* Of a node without a driver of the group: which, and why. */
+void metric_drivers(const void *ctx, struct alloc_metric *m, const struct node *n,
+                    const struct task_group *tg);
 /* Adds what the plan and the snapshot exhaust to the static counts. */
 void metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m);
 void metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,

@@ -32,7 +32,9 @@ START_TEST(job_single)
         {"GET /v1/jobs?prefix=web", 200, "[" JOB_STUB "]"},
         {"GET /v1/job/web/evaluations", 200,
          "[{\"ID\":\"" EVAL_ID "\",\"Status\":\"complete\",\"CreateIndex\":4,\"FailedTGAllocs\":"
-         "{\"a\":{\"NodesEvaluated\":2,\"ConstraintFiltered\":{\"${attr.x} = 1\":2}}}},"
+         "{\"a\":{\"NodesEvaluated\":2,\"ConstraintFiltered\":{\"${attr.x} = 1\":2},"
+         "\"DriversMissing\":{\"driver \\\"java\\\": none in "
+         "PATH\":1}}}},"
          "{\"ID\":\"dddd\",\"Status\":\"blocked\"}]"},
         {"GET /v1/job/web/allocations", 200, "[" ALLOC_STUB "]"},
         {"GET /v1/job/web/summary", 200,
@@ -61,6 +63,7 @@ START_TEST(job_single)
               "\nPlacement Failure\n"
               "Task Group \"a\":\n"
               "  * Constraint \"${attr.x} = 1\": 2 nodes excluded by filter\n"
+              "      driver \"java\": none in PATH\n"
               "\nAllocations\n"
               "ID        Node ID   Task Group  Version  Desired  Status   Created    Modified\n"
               "bbbbbbbb  cccccccc  a           3        run      running  3m20s ago  5s ago\n");

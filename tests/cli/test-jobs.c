@@ -291,13 +291,8 @@ START_TEST(a_missing_driver_is_named_with_the_nodes_reason)
         {"GET /v1/job/web/explain", 200,
          "{\"Groups\":[{\"Name\":\"a\",\"Nodes\":1,\"Reasons\":[{\"Reason\":\"missing "
          "drivers\",\"Count\":1,"
-         "\"Nodes\":[{\"ID\":\"" NODE_ID "\",\"Name\":\"n1\"}]}]}]}"},
-        {"GET /v1/job/web", 200,
-         "{\"ID\":\"web\",\"TaskGroups\":[{\"Name\":\"a\",\"Tasks\":[{\"Name\":\"t\",\"Driver\":"
-         "\"java\"}]}]}"},
-        {"GET /v1/node/" NODE_ID, 200,
-         "{\"ID\":\"" NODE_ID
-         "\",\"Drivers\":{\"java\":{\"HealthDescription\":\"there is no java in PATH\"}}}"},
+         "\"Nodes\":[{\"ID\":\"" NODE_ID
+         "\",\"Name\":\"n1\",\"Detail\":\"driver \\\"java\\\": there is no java in PATH\"}]}]}]}"},
         {NULL, 0, NULL}});
     ck_assert_int_eq(fake_run("job explain web"), 0);
     ck_assert_msg(strstr(fake_out(), "cccccccc  n1  driver \"java\": there is no java in PATH\n") !=

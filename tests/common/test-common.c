@@ -116,6 +116,9 @@ START_TEST(strings)
 {
     ck_assert(str_glob("dc*", "dc1") && str_glob("*", "") && str_glob("a?c*e", "abcdde"));
     ck_assert(!str_glob("dc?", "dc") && !str_glob("a*b", "ac") && str_glob("a\\*", "a*"));
+    ck_assert_uint_eq(utf8_cut("h\xc3\xa9", 2), 1);
+    ck_assert_uint_eq(utf8_cut("h\xc3\xa9", 3), 3);
+    ck_assert_uint_eq(utf8_cut("\x80\x80", 1), 0);
     ck_assert(utf8_valid("h\xc3\xa9", 3));
     ck_assert(!utf8_valid("\xc0\xaf", 2) && !utf8_valid("\xed\xa0\x80", 3) && !utf8_valid("\xf8", 1));
     const char *const names[] = {"count", "constraint", "driver"};

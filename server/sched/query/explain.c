@@ -55,6 +55,7 @@ detail(const void *ctx, const struct node_table *t, uint32_t row, const struct a
     return NULL;
 }
 
+
 static bool
 node_meant(const struct node *n, const char *word)
 {
@@ -133,6 +134,8 @@ explain_node(const void *ctx, const struct explain_in *in, struct select *s,
         x.detail = detail(tmp, t, row, &ask, why);
     if (x.detail != NULL)
         why = mem_printf(tmp, "%s exhausted", why);
+    else if (why != NULL && str_eq(why, FILTER_DRIVERS))
+        x.detail = feasible_driver_words(tmp, tg, n);
     struct node_reason *r = reason_of(ctx, g, why != NULL ? why : FITS, why == NULL);
     struct reason_node *kept = mem_dup(ctx, &x, sizeof(x));
     kept->detail = mem_strdup(kept, x.detail);

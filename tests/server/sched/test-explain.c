@@ -43,6 +43,7 @@ START_TEST(each_node_has_a_reason)
     h_find(h, "n5")->node_resources->memory->memory_mb = 100;
     str_map_set(h, &h_find(h, "n6")->attributes, "kernel.name", "plan9");
     map_get(h_find(h, "n7")->drivers, "exec")->v->healthy = false;
+    map_get(h_find(h, "n7")->drivers, "exec")->v->health_description = "no cgroup";
     map_get(h_find(h, "n7")->drivers, "raw_exec")->v->healthy = false;
     struct job *j = h_job(h, "web", JOB_SERVICE, 1);
     j->datacenters.v[0] = "dc1";
@@ -61,6 +62,7 @@ START_TEST(each_node_has_a_reason)
     ck_assert_uint_eq(reason(x, "in datacenter \"east\"")->count, 1);
     ck_assert_uint_eq(reason(x, "${attr.kernel.name} = linux")->count, 1);
     ck_assert_uint_eq(reason(x, "missing drivers")->count, 1);
+    ck_assert_str_eq(reason(x, "missing drivers")->nodes.v[0]->detail, "driver \"exec\": no cgroup");
     ck_assert_str_eq(reason(x, "memory exhausted")->nodes.v[0]->detail,
                      "wants 256 MiB, 100 of 100 are free");
     ck_assert_str_eq(reason(x, "distinct_hosts")->nodes.v[0]->id, a->node_id);

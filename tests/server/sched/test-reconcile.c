@@ -494,11 +494,13 @@ START_TEST(missing_driver_and_pool)
     struct job *j = h_job(h, "a", JOB_SERVICE, 1);
 
     map_get(h->nodes.v[0]->drivers, "exec")->v->healthy = false;
+    map_get(h->nodes.v[0]->drivers, "exec")->v->health_description = "no cgroup";
     map_get(h->nodes.v[1]->drivers, "exec")->v->detected = false;
     h_register(h, j);
     struct sched_out *o = h_eval(h, "a");
     ck_assert_ptr_nonnull(map_get(failed_web(o)->constraint_filtered,
                                   "missing drivers"));
+    ck_assert_ptr_nonnull(map_get(failed_web(o)->drivers_missing, "driver \"exec\": no cgroup"));
     j->task_groups.v[0]->tasks.v[0]->driver = "raw_exec";
     j->node_pool = "gpu";
     h_register(h, j);
