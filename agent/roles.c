@@ -206,6 +206,15 @@ dial_servers(struct roles *r, struct err *e)
     return r->api_servers ? 0 : err_prefix(e, "client.servers");
 }
 
+/* The client knows other servers than it is configured with. */
+static int
+set_servers(void *arg, const struct str_list *l, struct err *e)
+{
+    struct roles *r = arg;
+    int rc = rpc_set_servers(r->servers, l, e);
+    return rc < 0 || rpc_set_servers(r->api_servers, l, e) >= 0 ? rc : e->code;
+}
+
 /* What the operator keeps back for the machine itself. */
 static struct node_reserved_resources *
 reserved(const void *ctx, const struct agent_reserved *from)
@@ -262,6 +271,8 @@ start_client(struct roles *r, struct err *e)
         .dev = c->dev_mode,
         .stop_tasks = c->dev_mode,
         .default_ineligible = k->default_ineligible,
+        .servers = r->server ? NULL : set_servers,
+        .servers_arg = r,
         .version = PACKAGE_VERSION,
     };
 

@@ -140,9 +140,10 @@ const struct command commands[] = {
      "unchanged, 1: something differs, 2: something is refused, 255: something cannot be read.",
      cmd_migrate_check, NULL, false},
     /* node */
-    {"node config", "[options]", "Show the servers that a client knows",
-     "With -servers: lists the servers that the addressed client talks to.", cmd_node_config, NULL,
-     false},
+    {"node config", "[options] [<server>...]", "Show or set the servers that a client knows",
+     "With -servers: lists the servers that the addressed client talks to. With -update-servers: it "
+     "talks to those that are given, until they tell it of others.",
+     cmd_node_config, NULL, false},
     {"node drain", "[options] <node>", "Move all work off a node",
      "The node takes no new allocations, and those that it has are stopped here and placed "
      "elsewhere, as their groups' migrate blocks say. Batch jobs are waited for, system jobs end "

@@ -35,6 +35,7 @@ struct client {
     struct gc *gc;
     struct gone_set gone;
     struct meta *meta;
+    struct known *known;
     struct registration reg;
     struct sync *sync;
     struct engines *engines;
@@ -212,6 +213,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
         talloc_free(c);
         return NULL;
     }
+    c->reg.known = c->known = known_new(g);
     node_build(g, c->meta);
     return c;
 }
@@ -370,7 +372,7 @@ client_info(const struct client *c, struct client_info *ret)
 {
     *ret = (struct client_info){
         .node_id = c->g->node_id,
-        .known_servers = str_or(c->reg.known_servers, ""),
+        .known_servers = known_text(c->known),
         .heartbeat_ttl_ns = c->reg.ttl_ns,
         .last_heartbeat_ns =
             c->reg.last_heartbeat_ns ? clock_mono_ns() - c->reg.last_heartbeat_ns : -1,
@@ -385,6 +387,12 @@ client_info(const struct client *c, struct client_info *ret)
         else
             ret->allocs_pending++;
     }
+}
+
+int
+client_set_servers(struct client *c, const struct str_list *servers, struct err *e)
+{
+    return known_set(c->known, servers, e);
 }
 
 /* --- operations on allocations --- */

@@ -72,6 +72,10 @@ struct client_info {
 };
 void client_info(const struct client *c, struct client_info *ret);
 
+/* The servers to ask, "ip:port" each, until the servers tell others. -ERR_INVALID: one is no address;
+ * nothing changed. */
+int client_set_servers(struct client *c, const struct str_list *servers, struct err *e);
+
 /* --- dynamic metadata --- */
 /* What holds, what was set at run time, and what the configuration says; owned by ctx. */
 struct node_meta_response *client_meta(const struct client *c, const void *ctx);

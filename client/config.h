@@ -43,6 +43,10 @@ struct client_config {
     bool dev;                        /* loopback fingerprint */
     bool stop_tasks; /* client_stop ends all tasks and removes their directories (-dev) */
     bool default_ineligible;
+    /* The servers that there are, "ip:port" each, as the last time (in client_new) or by now: 1: they are
+     * new, 0: they were known, < 0: one is no address. NULL: nobody connects to them, none are kept. */
+    int (*servers)(void *arg, const struct str_list *l, struct err *e);
+    void *servers_arg;
     const char *version; /* our own version, e.g. "0.1.0" */
 };
 

@@ -37,6 +37,7 @@ enum {
     CLIENT_META_KEY_MAX = 128,           /* bytes of a key of it */
     CLIENT_META_VALUE_MAX = 4096,        /* bytes of a value */
     CLIENT_META_BYTES_MAX = 256 << 10,   /* bytes of all of it */
+    CLIENT_SERVERS_BYTES_MAX = 16 << 10, /* bytes of the file of servers that are known */
     STATS_CPUS_MAX = 4096,     /* processors of the host statistics */
 };
 

@@ -104,14 +104,24 @@ void rpc_server_close(struct rpc_server *s);
 struct rpc_client;
 
 /* One connection to one of "host:port", made when there is a call to send; a broken one is remade
- * with jittered backoff, to the next server, only while calls wait. The list is copied. `from`: a numeric
- * address of this machine to connect from; NULL: the kernel chooses one. */
+ * with jittered backoff, to the next server, only while calls wait. Where there are others, a server is
+ * left when it does not take the connection for RPC_CONNECT_MS, or says nothing in all the time of a call.
+ * The list is copied. `from`: a numeric address of this machine to connect from; NULL: the kernel chooses
+ * one. */
 struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struct err *e);
 /* In process; the same frames are encoded and decoded, nothing is shared but what is handed over. */
 struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services, size_t n,
                              void *arg);
 /* What the other side may call, over the same connection. The table is borrowed. */
 void rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, void *arg);
+/* The servers that there are by now ("ip:port", RPC_SERVERS_MAX at most), in place of those of an earlier
+ * call: they are tried before those of rpc_dial(), which are kept. The connection stays. When there is one
+ * more, it goes to one of them by chance RPC_REBALANCE_MS to RPC_REBALANCE_MAX_MS later, once no bytes
+ * stream and only reads are open, which are asked again. 0: they are these already; 1: they are new;
+ * -ERR_INVALID, and nothing changes: one is no such address. Not of rpc_local(). */
+int rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct err *e);
+/* Those, or those of rpc_dial() before, "host:port" each; of rpc_local() none. Owned by ctx. */
+struct str_list rpc_servers(const struct rpc_client *c, const void *ctx);
 /* It has a connection: what is open was sent. */
 bool rpc_client_up(const struct rpc_client *c);
 /* Calls still open complete with -ERR_CANCELED before this returns. NULL is fine. */

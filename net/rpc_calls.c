@@ -16,8 +16,9 @@ struct rpc_pending {
     const struct rpc_method *method;
     rpc_done *done;
     void *arg;
-    struct buf frame; /* kept until sent */
+    struct buf frame; /* kept until sent; of a read that may be asked again, until answered */
     bool sent;
+    int64_t sent_ms;
     int code;        /* what the timer completes with */
     const char *why; /* static */
     int64_t queued_ms;
@@ -133,14 +134,50 @@ rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp)
 
 /* --- the connection --- */
 
+static bool
+may_repeat(const struct rpc_pending *p)
+{
+    return p->link->cfg.wanted != NULL && (p->method->flags & RPC_READ) && !(p->method->flags & RPC_STREAM);
+}
+
+static void
+send_call(struct rpc_pending *p)
+{
+    p->sent = true;
+    p->sent_ms = loop_now_ms(p->link->cfg.loop);
+    if (!may_repeat(p)) {
+        rpc_link_put(p->link, &p->frame);
+        return;
+    }
+    struct buf copy = BUF_INIT(p->frame.max);
+    buf_put(&copy, p->frame.data, p->frame.len);
+    rpc_link_put(p->link, &copy);
+}
+
 void
 rpc_calls_up(struct rpc_link *l)
 {
     for (struct rpc_pending *p = l->pending; p; p = p->hh.next)
-        if (!p->sent && !p->code) {
-            p->sent = true;
-            rpc_link_put(l, &p->frame);
-        }
+        if (!p->sent && !p->code)
+            send_call(p);
+}
+
+bool
+rpc_calls_only_reads(const struct rpc_link *l)
+{
+    for (const struct rpc_pending *p = l->pending; p; p = p->hh.next)
+        if (p->sent && !p->code && !may_repeat(p))
+            return false;
+    return true;
+}
+
+void
+rpc_calls_again(struct rpc_link *l)
+{
+    for (struct rpc_pending *p = l->pending; p; p = p->hh.next) {
+        p->sent = p->sent && (p->code || !may_repeat(p)); /* what is to fail does so anyway */
+        p->queued_ms = loop_now_ms(l->cfg.loop);
+    }
 }
 
 void
@@ -183,16 +220,20 @@ static void
 expire_cb(void *arg)
 {
     struct rpc_pending *p = arg;
+    struct rpc_link *l = p->link;
+    bool mute = l->cfg.mute && p->sent && !p->code && l->heard_ms <= p->sent_ms;
 
     p->timer = NULL;
     if (!p->code)
         send_cancel(p);
+    if (mute)
+        l->cfg.mute(l->cfg.carrier);
     if (p->code)
         fail(p, p->code, p->why);
     else if (p->sent)
         fail(p, -ERR_TIMEOUT, "no answer in time");
     else
-        fail(p, -ERR_UNAVAILABLE, str_or(p->link->why, "no connection in time"));
+        fail(p, -ERR_UNAVAILABLE, str_or(l->why, "no connection in time"));
 }
 
 static void
@@ -262,8 +303,7 @@ rpc_link_send(struct rpc_link *l, const struct rpc_request *r, rpc_done *done, v
     }
     p->timer = timer_start(l->cfg.loop, timeout_ms, expire_cb, p);
     if (l->up) {
-        p->sent = true;
-        rpc_link_put(l, &p->frame);
+        send_call(p);
     } else {
         l->cfg.wanted(l->cfg.carrier);
     }

@@ -19,12 +19,16 @@ struct rpc_client {
     bool closed;
     struct rpc_reader reader;
     /* over the network */
-    struct addr *servers;
-    size_t n_servers, current;
+    struct addr *servers; /* in the order in which they are tried: those learned, then those given */
+    size_t n_servers, n_given, next;
+    struct addr at; /* the one that is connected, or is to be */
     struct stream *stream;
     enum way way;
     int64_t backoff_ms;
     struct timer *retry;
+    struct timer *late;      /* it does not connect */
+    struct timer *rebalance; /* there is one more */
+    bool moving;             /* to the next one, without anything lost */
     char last_error[256];
     /* in process */
     struct rpc_link *there; /* the server's side */
@@ -160,6 +164,7 @@ pump_cb(void *arg)
 /* --- over the network --- */
 
 static void connect_next(struct rpc_client *c);
+static void late_cb(void *arg);
 
 static void
 send_out(void *arg, struct buf *bufs, size_t n)
@@ -181,6 +186,7 @@ on_connect(void *arg)
     struct buf hello = BUF_INIT(1);
 
     c->way = WAY_UP;
+    timer_stop(TAKE(c->late));
     c->backoff_ms = RPC_BACKOFF_MIN_MS;
     c->last_error[0] = 0;
     buf_put_u8(&hello, RPC_PROTOCOL_BYTE);
@@ -221,11 +227,14 @@ on_close(void *arg, int code)
 
     c->way = WAY_DOWN;
     c->stream = NULL;
+    timer_stop(TAKE(c->late));
     rpc_reader_done(&c->reader);
     if (!c->closed) {
         snprintf(c->last_error, sizeof(c->last_error), "no server reachable: %s: %s",
-                 addr_format(&c->servers[c->current], text), err_name(code));
-        c->current = (c->current + 1) % c->n_servers;
+                 addr_format(&c->at, text), code ? err_name(code) : "no answer");
+        if (c->moving)
+            rpc_calls_again(c->link);
+        c->moving = false;
         rpc_link_down(c->link, c->last_error);
     }
     if (!c->closed && c->link->pending && !c->retry && c->way == WAY_DOWN) {
@@ -241,6 +250,30 @@ on_close(void *arg, int code)
 static const struct stream_ops client_ops = {
     .on_connect = on_connect, .on_data = on_data, .on_drain = on_drain, .on_close = on_close};
 
+/* Away from this server; what is asked meanwhile waits for the next one. */
+static void
+leave(struct rpc_client *c)
+{
+    c->link->up = false;
+    stream_close(c->stream);
+}
+
+static void
+late_cb(void *arg)
+{
+    struct rpc_client *c = arg;
+    c->late = NULL;
+    leave(c);
+}
+
+static void
+mute(void *arg)
+{
+    struct rpc_client *c = arg;
+    if (c->n_servers > 1 && c->way == WAY_UP)
+        leave(c);
+}
+
 static void
 connect_next(struct rpc_client *c)
 {
@@ -248,7 +281,11 @@ connect_next(struct rpc_client *c)
         return;
     c->way = WAY_CONNECTING;
     c->refs++;
-    c->stream = stream_connect(c->loop, &c->servers[c->current], &client_ops, c);
+    c->at = c->servers[c->next];
+    c->next = (c->next + 1) % c->n_servers;
+    if (c->n_servers > 1)
+        c->late = timer_start(c->loop, RPC_CONNECT_MS, late_cb, c);
+    c->stream = stream_connect(c->loop, &c->at, &client_ops, c);
 }
 
 static void
@@ -291,6 +328,131 @@ rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, vo
     c->link->cfg.arg = arg;
 }
 
+/* --- which servers --- */
+
+static bool
+same(const struct addr *a, const struct addr *b)
+{
+    return a->port == b->port && a->is_unix == b->is_unix && str_eq(a->host, b->host);
+}
+
+static bool
+known(const struct addr *v, size_t n, const struct addr *a)
+{
+    for (size_t i = 0; i < n; i++)
+        if (same(&v[i], a))
+            return true;
+    return false;
+}
+
+/* So that clients of one configuration do not all ask the same server. */
+static void
+shuffle(struct addr *v, size_t n)
+{
+    for (size_t i = n; i > 1; i--) {
+        size_t k = (size_t)(rand_u64() % i);
+        struct addr a = v[i - 1];
+        v[i - 1] = v[k];
+        v[k] = a;
+    }
+}
+
+static size_t
+learned(const struct rpc_client *c)
+{
+    return c->n_servers - c->n_given;
+}
+
+static void rebalance_in(struct rpc_client *c, int64_t ms);
+
+void
+rpc_client_rebalance(struct rpc_client *c)
+{
+    if (c->way != WAY_UP)
+        return; /* it connects to one of them by itself */
+    if (c->link->calls || c->link->streams[0] || c->link->streams[1] || !rpc_calls_only_reads(c->link)) {
+        rebalance_in(c, RPC_REBALANCE_MS / 2);
+        return;
+    }
+    size_t to = (size_t)(rand_u64() % learned(c));
+    if (same(&c->servers[to], &c->at))
+        return;
+    c->next = to;
+    c->moving = true;
+    leave(c);
+}
+
+static void
+rebalance_cb(void *arg)
+{
+    struct rpc_client *c = arg;
+    c->rebalance = NULL;
+    rpc_client_rebalance(c);
+}
+
+static void
+rebalance_in(struct rpc_client *c, int64_t ms)
+{
+    if (!c->rebalance)
+        c->rebalance = timer_start(c->loop, ms, rebalance_cb, c);
+}
+
+static int
+parse_all(const struct str_list *from, struct addr *v, size_t *ret_n, struct err *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < from->n && n < RPC_SERVERS_MAX; i++) {
+        if (addr_parse(from->v[i], 4647, &v[n], e) < 0)
+            return e->code;
+        if (v[n].is_unix)
+            return err_set(e, -ERR_INVALID, "\"%.100s\" is no address of a server", from->v[i]);
+        n += !known(v, n, &v[n]);
+    }
+    *ret_n = n;
+    return n > 0 ? 0 : err_set(e, -ERR_INVALID, "missing server address");
+}
+
+int
+rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct err *e)
+{
+    auto_mem struct addr *v = mem_array(NULL, struct addr, RPC_SERVERS_MAX + c->n_given);
+    size_t n = 0, old = learned(c);
+    bool more = false;
+    ASSERT(c->n_given > 0);
+    if (parse_all(servers, v, &n, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < n; i++)
+        more |= !known(c->servers, old, &v[i]);
+    if (!more && n == old)
+        return 0;
+    shuffle(v, n);
+    for (size_t i = 0; i < n + c->n_given; i++) {
+        if (i >= n)
+            v[i] = c->servers[old + i - n];
+        (void)str_copy(v[i].from, sizeof(v[i].from), c->servers[old].from);
+    }
+    mem_free(c->servers);
+    c->n_servers = n + c->n_given;
+    c->servers = mem_array(c, struct addr, c->n_servers);
+    memcpy(c->servers, v, c->n_servers * sizeof(*v));
+    c->next = same(&c->servers[0], &c->at) ? 1 % c->n_servers : 0;
+    if (more && (n > 1 || !same(&c->servers[0], &c->at)))
+        rebalance_in(c, RPC_REBALANCE_MS +
+                            (int64_t)(rand_u64() % (RPC_REBALANCE_MAX_MS - RPC_REBALANCE_MS)));
+    return 1;
+}
+
+struct str_list
+rpc_servers(const struct rpc_client *c, const void *ctx)
+{
+    struct str_list l = {0};
+    char text[ADDR_TEXT];
+    size_t n = learned(c) > 0 ? learned(c) : c->n_given;
+    for (size_t i = 0; i < n; i++)
+        list_add(ctx, l, mem_strdup(ctx, addr_format(&c->servers[i], text)));
+    return l;
+}
+
 /* --- life --- */
 
 static struct rpc_client *
@@ -313,7 +475,7 @@ rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struc
 {
     struct rpc_client *c = client_make(
         l, &(struct rpc_link_config){
-               .peer = "server", .send = send_out, .queued = queued_out, .wanted = wanted});
+               .peer = "server", .send = send_out, .queued = queued_out, .wanted = wanted, .mute = mute});
 
     if (servers->n == 0)
         err_set(e, -ERR_INVALID, "no server address given");
@@ -323,7 +485,9 @@ rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struc
             break;
         else if (!str_copy(c->servers[i].from, sizeof(c->servers[i].from), str_or(from, "")))
             err_set(e, -ERR_INVALID, "address to connect from is too long");
-    c->n_servers = servers->n;
+    c->n_servers = c->n_given = servers->n;
+    if (!e->code)
+        shuffle(c->servers, c->n_servers);
     if (e->code) {
         rpc_client_close(c);
         return NULL;
@@ -360,6 +524,8 @@ rpc_client_close(struct rpc_client *c)
         return;
     c->closed = true;
     timer_stop(TAKE(c->retry));
+    timer_stop(TAKE(c->late));
+    timer_stop(TAKE(c->rebalance));
     timer_stop(TAKE(c->pump));
     if (c->stream)
         stream_close(c->stream);

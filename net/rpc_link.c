@@ -72,6 +72,7 @@ rpc_link_frame(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body
     bool ok = true;
 
     l->refs++;
+    l->heard_ms = loop_now_ms(l->cfg.loop);
     if (h->kind == RPC_KIND_CALL)
         ok = rpc_serve_call(l, h, body);
     else if (h->kind == RPC_KIND_CANCEL)

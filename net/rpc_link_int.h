@@ -30,6 +30,7 @@ struct rpc_link_config {
     void (*hand)(void *carrier, uint64_t id, const void *resp); /* local: an answer as it is, at once */
     size_t (*queued)(void *carrier); /* bytes sent that wait; rpc_link_drained() tells of less */
     void (*wanted)(void *carrier); /* a call waits for the connection; NULL: there is one */
+    void (*mute)(void *carrier); /* nothing came in all the time of a call; NULL: that is so */
     void *carrier;
 };
 
@@ -45,6 +46,7 @@ struct rpc_link {
     struct rpc_stream *first, *last; /* those with bytes to send that may be sent, by turns */
     uint64_t next_id; /* the last of a call that went out ... */
     uint64_t last_id; /* ... and the highest of one that came in */
+    int64_t heard_ms; /* when the last frame came */
     int64_t turn_ms;  /* of the loop, as far as its clock tells ... */
     unsigned in_turn; /* ... and the calls that came in it */
     const char *why; /* there is no connection, of the carrier; NULL */
@@ -71,6 +73,9 @@ void rpc_link_put_error(struct rpc_link *l, const struct rpc_head *to, const str
 unsigned rpc_link_calls_max(const struct rpc_link *l);
 unsigned rpc_link_streams_max(const struct rpc_link *l);
 
+/* rpc_client.c: to one of its servers, now or later; what its timer does */
+void rpc_client_rebalance(struct rpc_client *c);
+
 /* rpc_serve.c */
 bool rpc_serve_call(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
 void rpc_serve_cancel(struct rpc_link *l, uint64_t id);
@@ -83,6 +88,11 @@ void rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp);
 void rpc_calls_up(struct rpc_link *l);
 void rpc_calls_down(struct rpc_link *l);
 void rpc_calls_end(struct rpc_link *l, int code, const char *why); /* completes all */
+/* What was sent and is not answered reads, and can be asked again over another connection (of a client: it
+ * has `wanted`). */
+bool rpc_calls_only_reads(const struct rpc_link *l);
+/* Those wait for the next connection. */
+void rpc_calls_again(struct rpc_link *l);
 bool rpc_calls_open(const struct rpc_link *l, uint64_t id);
 void rpc_calls_forget(struct rpc_link *l, uint64_t id); /* without a completion */
 

@@ -92,6 +92,9 @@ struct server_member *server_members(struct server *s, const void *ctx, size_t *
 struct core_status;
 void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);
 
+/* The RPC addresses of those that vote and were not found dead, for clients. Valid in this turn. */
+const struct str_list *server_addrs(struct server *s);
+
 /* --- leadership (any thread) --- */
 /* Of the state here: 0 where this server leads; INT64_MAX: no leader was heard yet. */
 int64_t server_last_contact_ms(const struct server *s);

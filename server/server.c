@@ -23,7 +23,7 @@
 #include "server/rpc/endpoint.h"
 #include "server/state/watch.h"
 
-enum { HAND_OVER_MS = 1000 };
+enum { HAND_OVER_MS = 1000, ADDRS_MS = 1000 };
 
 struct server {
     struct env env;
@@ -37,6 +37,10 @@ struct server {
     struct core_net net;
     struct peers *peers; /* NULL: this server is alone */
     struct found *found; /* the same */
+    struct addrs { /* a talloc context; NULL: not asked for yet */
+        struct str_list l;
+        int64_t made_ms;
+    } *addrs;
     bool led;
     struct timer *handing; /* the leadership over, before the stop */
     atomic_bool querying;
@@ -219,6 +223,37 @@ server_members(struct server *s, const void *ctx, size_t *ret_n)
     v[0] = (struct server_member){h, true};
     *ret_n = 1;
     return v;
+}
+
+static bool
+is_dead(const struct server_member *v, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i].hello->id == id)
+            return !v[i].alive;
+    return false;
+}
+
+/* Asked for with each heartbeat of a node. */
+const struct str_list *
+server_addrs(struct server *s)
+{
+    int64_t now = env_mono_ms(&s->env);
+    if (s->addrs != NULL && now - s->addrs->made_ms < ADDRS_MS)
+        return &s->addrs->l;
+    auto_mem void *tmp = mem_ctx("addresses");
+    struct addrs *a = mem_new(s, struct addrs);
+    struct core_status st;
+    size_t n = 0;
+    struct server_member *v = server_members(s, tmp, &n);
+    core_status(s->core, tmp, &st);
+    a->made_ms = now;
+    for (size_t i = 0; i < st.conf.n; i++)
+        if (st.conf.v[i].role == PEER_VOTER && !is_dead(v, n, st.conf.v[i].id))
+            list_add(a, a->l, mem_strdup(a, st.conf.v[i].addr));
+    mem_free(s->addrs);
+    s->addrs = a;
+    return &a->l;
 }
 
 void

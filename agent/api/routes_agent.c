@@ -297,7 +297,32 @@ agent_reload(struct ask *a)
 static void
 agent_servers(struct ask *a)
 {
-    ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
+    struct str_list l = rpc_servers(a->api->servers, a);
+    if (l.n > 0)
+        strings(a, l.v, l.n);
+    else /* the one in this process */
+        ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
+}
+
+static void
+agent_set_servers(struct ask *a)
+{
+    struct str_list l = {0};
+    struct err e = ERR_INIT;
+
+    for (size_t i = 0; i < a->req->n_query; i++)
+        if (str_eq(a->req->query[i].k, "address"))
+            list_add(a, l, a->req->query[i].v);
+    if (a->api->client == NULL || a->api->server != NULL)
+        ask_fail(a, 501, "this agent asks %s: its servers are not set",
+                 a->api->server != NULL ? "the server that it is" : "servers for no client");
+    else if (l.n == 0 || l.n > RPC_SERVERS_MAX)
+        ask_fail(a, 400, l.n == 0 ? "missing server address" : "more than %d server addresses",
+                 RPC_SERVERS_MAX);
+    else if (client_set_servers(a->api->client, &l, &e) < 0)
+        ask_fail(a, 400, "%s", e.text);
+    else
+        ask_json(a, &type_empty, NULL);
 }
 
 /* --- system, operator --- */
@@ -351,6 +376,7 @@ const struct route routes_agent[] = {
     {VERB_GET, "/v1/agent/self", NULL, agent_self, 0},
     {VERB_GET, "/v1/agent/health", NULL, agent_health, 0},
     {VERB_GET, "/v1/agent/servers", NULL, agent_servers, 0},
+    {VERB_WRITE, "/v1/agent/servers", NULL, agent_set_servers, 0},
     {VERB_WRITE, "/v1/agent/reload", NULL, agent_reload, 0},
     {VERB_GET, "/v1/metrics", NULL, metrics_get, 0},
     {VERB_PUT, "/v1/system/gc", NULL, system_gc, 0},

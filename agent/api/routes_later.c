@@ -34,7 +34,6 @@ static const struct {
     /* the agent */
     {VERB_ANY, "/v1/agent/join", NULL, "a cluster of several servers"},
     {VERB_ANY, "/v1/agent/force-leave", NULL, "a cluster of several servers"},
-    {VERB_WRITE, "/v1/agent/servers", NULL, "setting the servers of a client at run time"},
     {VERB_ANY, "/v1/agent/keyring/", "", "a keyring of gossip"},
     {VERB_ANY, "/v1/agent/schedulers", "", "setting the workers of a server at run time"},
     {VERB_ANY, "/v1/agent/host", NULL, "a report on the host"},

@@ -484,23 +484,40 @@ cmd_node_eligibility(struct cmd *c)
     return 0;
 }
 
+/* In place of those that the client knows, until its servers tell it others. */
+static int
+update_servers(struct cmd *c)
+{
+    auto_buf struct buf b = BUF_INIT(64 << 10);
+    struct err e = ERR_INIT;
+
+    if (c->n_args == 0)
+        return cmd_fail(c, "-update-servers needs at least one address of a server");
+    for (size_t i = 0; i < c->n_args; i++) {
+        buf_puts(&b, i == 0 ? "/v1/agent/servers?address=" : "&address=");
+        http_escape(&b, c->args[i], false);
+    }
+    if (api_send(c, "PUT", api_raw_target(c, buf_str(&b), NULL), NULL, NULL, NULL, NULL, &e))
+        return cmd_fail(c, "Error updating server list: %s", e.text);
+    cmd_say(c, "Updated server list");
+    return 0;
+}
+
 int
 cmd_node_config(struct cmd *c)
 {
     bool servers = false, update = false;
     const struct opt opts[] = {{"servers", OPT_BOOL, &servers, NULL, "List the servers."},
                                {"update-servers", OPT_BOOL, &update, NULL,
-                                "Refused: change servers in the client's configuration."},
+                                "Set the servers to the arguments, \"ip:port\" each."},
                                {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = SIZE_MAX}, &rc))
         return rc;
     if (update)
-        return cmd_fail(
-            c, "Servers of a running client are not changed in this release: write them to "
-               "servers of its configuration, and restart it");
+        return update_servers(c);
     if (!servers)
-        return cmd_fail(c, "The -servers flag must be set");
+        return cmd_fail(c, "Either the -servers or -update-servers flag must be set");
     struct err e = ERR_INIT;
     struct value *v = NULL;
     if (api_get_value(c, api_target(c, "/v1/agent/servers", NULL), &v, &e))

@@ -6,6 +6,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 
+enum { HEARTBEAT_WAIT_MS = 5000 };
+
 static void send_register(struct registration *r);
 static void send_heartbeat(struct registration *r);
 
@@ -47,13 +49,9 @@ note_servers(struct registration *r, const struct node_update_response *u)
 {
     if (u->heartbeat_ttl > 0)
         r->ttl_ns = u->heartbeat_ttl;
-    if (u->servers.n == 0)
-        return;
-    char *s = mem_strdup(r->g, u->servers.v[0]);
-    for (size_t i = 1; i < u->servers.n && i < 16; i++)
-        s = mem_printf(r->g, "%s,%s", s, u->servers.v[i]);
-    mem_free(r->known_servers);
-    r->known_servers = s;
+    struct err e = ERR_INIT;
+    if (u->servers.n > 0 && known_set(r->known, &u->servers, &e) < 0)
+        log_warn("client", "the servers told addresses that are none", "error", e.text, NULL);
 }
 
 /* --- heartbeats --- */
@@ -101,6 +99,9 @@ send_heartbeat(struct registration *r)
     struct node_update_status_request req = {
         .node_id = r->g->node_id, .secret_id = r->g->secret, .status = NODE_READY};
     int64_t timeout = r->ttl_ns > 0 ? r->ttl_ns / NS_PER_MS : 10 * 1000;
+    /* A server that says nothing is left in time for another one to hear the node. */
+    if (known_others(r->known))
+        timeout = timeout / 2 < HEARTBEAT_WAIT_MS ? timeout / 2 : HEARTBEAT_WAIT_MS;
     struct rpc_request q = {RPC_NODE_UPDATE_STATUS, &req, NULL, timeout};
     hold_take(&r->g->hold);
     r->heartbeat_call = rpc_send(r->g->rpc, &q, on_heartbeat, r);

@@ -8,6 +8,7 @@
 #ifndef PADDOCK_CLIENT_NODE_REGISTER_H
 #define PADDOCK_CLIENT_NODE_REGISTER_H
 
+#include "client/node/known.h"
 #include "client/node/meta.h"
 
 struct register_events {
@@ -20,6 +21,7 @@ struct register_events {
 struct registration {
     struct ground *g;
     const struct meta *meta;
+    struct known *known;
     const struct register_events *events;
     void *arg;
     struct timer *timer;
@@ -33,7 +35,6 @@ struct registration {
     bool registered;
     int64_t ttl_ns;            /* 0 before */
     int64_t last_heartbeat_ns; /* monotonic; 0: none */
-    char *known_servers;       /* NULL before */
 };
 
 /* Idempotent; also after a change of the fingerprint. */

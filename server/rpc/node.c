@@ -19,10 +19,9 @@ node_update(struct server *s, struct rpc_call *call, struct node_update_response
     void *ctx = rpc_call_ctx(call);
     char addr[256];
 
-    if (server_leader_addr(s, addr, sizeof(addr))) {
+    if (server_leader_addr(s, addr, sizeof(addr)))
         resp->leader_rpc_addr = mem_strdup(ctx, addr);
-        list_add(ctx, resp->servers, resp->leader_rpc_addr);
-    }
+    resp->servers = *server_addrs(s);
     resp->known_leader = true;
     rpc_reply(call, resp);
 }

@@ -397,6 +397,13 @@ client_info(const struct client *c, struct client_info *ret)
         .node_id = "node-1", .known_servers = "", .registered = true, .allocs_running = 3};
 }
 
+int
+client_set_servers(struct client *c, const struct str_list *servers, struct err *e)
+{
+    (void)c;
+    return str_eq(servers->v[0], "bad") ? err_set(e, -ERR_INVALID, "bad address") : 0;
+}
+
 void
 client_alloc_restart(struct client *c, const char *id, const char *task, bool all,
                      client_done *done, void *arg)

@@ -485,6 +485,8 @@ START_TEST(agent_routes)
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_nomad_heartbeat_active{host=\"n\"} 5\n"));
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_raft_appliedIndex{host=\"n\"} 77\n"));
     ck_assert_int_eq(status("POST", "/v1/agent/reload", NULL), 501);
+    /* of an agent that is a server itself */
+    ck_assert_int_eq(status("PUT", "/v1/agent/servers?address=10.0.0.1", NULL), 501);
 }
 END_TEST
 
@@ -668,7 +670,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "operator/keyring/keys", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
         "job/x/scale", "node/pools", "node/pool/x",
-        "client/identity/renew", "agent/join", "agent/servers", "agent/force-leave",
+        "client/identity/renew", "agent/join", "agent/force-leave",
         "agent/keyring/install", "search", "search/fuzzy", "system/reconcile/summaries", "namespace",
         "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",
         "acl/login", "acl/oidc/auth-url", "operator/raft/transfer-leadership", "operator/keyring/rotate"};

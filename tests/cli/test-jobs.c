@@ -230,6 +230,7 @@ START_TEST(operators)
         {"PUT /v1/operator/scheduler/configuration?cas=7", 200, "{\"Updated\":true}"},
         {"GET /v1/jobs?filter=x&region=y", 200, "[1]"},
         {"GET /v1/agent/servers", 200, "[\"10.0.0.1:4647\"]"},
+        {"PUT /v1/agent/servers?address=10.0.0.1&address=%5B%3A%3A1%5D%3A4647", 200, "{}"},
         {"GET /v1/nope", 404, "no such path"},
         {NULL, 0, NULL}});
     check_out("operator scheduler get-config", 0,
@@ -261,6 +262,7 @@ START_TEST(operators)
               "curl \\\n  -X PUT \\\n  -H \"X-Nomad-Token: ${NOMAD_TOKEN}\" \\\n  -H 'a: b' \\\n"
               "  'http://127.0.0.1:4646/v1/x'\n");
     check_out("node config -servers", 0, "10.0.0.1:4647\n");
+    check_out("node config -update-servers 10.0.0.1 [::1]:4647", 0, "Updated server list\n");
 }
 END_TEST
 

@@ -12,7 +12,7 @@
 
 #include "common/mem.h"
 #include "net/rpc.h"
-#include "net/rpc_wire.h"
+#include "net/rpc_link_int.h"
 #include "tests/lib/test.h"
 
 static struct loop *loop;
@@ -92,7 +92,7 @@ call(struct rpc_client *c, const char *id, int64_t timeout_ms, struct got *g)
     return n;
 }
 
-static struct rpc_server *server;
+static struct rpc_server *server, *second;
 
 static struct rpc_client *
 client_new(bool local)
@@ -121,6 +121,7 @@ static void
 teardown(void)
 {
     rpc_server_close(server);
+    rpc_server_close(second);
     loop_free(loop);
 }
 
@@ -238,6 +239,136 @@ START_TEST(reconnects_when_the_server_returns)
     ck_assert(loop_run_until(loop, &d.done, 5000));
     ck_assert(d.code == -ERR_UNAVAILABLE || d.code == -ERR_CLOSED);
     rpc_client_close(c);
+}
+END_TEST
+
+/* --- several servers --- */
+
+static const char *
+listening(struct rpc_server **s, char addr[64])
+{
+    struct err e = ERR_INIT;
+    *s = rpc_listen(loop, "127.0.0.1", 0, services, 1, svc, &e);
+    ck_assert_msg(*s != NULL, "%s", e.text);
+    snprintf(addr, 64, "127.0.0.1:%u", rpc_server_port(*s));
+    return addr;
+}
+
+static struct rpc_client *
+client_of(const char *addr)
+{
+    struct err e = ERR_INIT;
+    struct str_list l = {&addr, 1};
+    struct rpc_client *c = rpc_dial(loop, &l, NULL, &e);
+    ck_assert_ptr_nonnull(c);
+    return c;
+}
+
+START_TEST(other_servers_are_learned_and_the_first_is_kept)
+{
+    char a[64], b[64];
+    struct rpc_client *c = client_of(listening(&server, a));
+    const char *both[] = {a, listening(&second, b)}, *bad[] = {b, "unix:///etc/x"}, *worse[] = {"a:99999"};
+    struct err e = ERR_INIT, e2 = ERR_INIT;
+    struct got g[4] = {0};
+    auto_mem void *ctx = mem_ctx("test");
+
+    ck_assert_int_eq(rpc_servers(c, ctx).n, 1);
+    ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){bad, 2}, &e), -ERR_INVALID);
+    ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){worse, 1}, &e2), -ERR_INVALID);
+    ck_assert_int_eq(rpc_servers(c, ctx).n, 1);
+    e = (struct err)ERR_INIT;
+    ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){both, 2}, &e), 1);
+    ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){both, 2}, &e), 0);
+    ck_assert_int_eq(rpc_servers(c, ctx).n, 2);
+    call(c, "web", 0, &g[0]);
+    ck_assert(loop_run_until(loop, &g[0].done, 5000));
+    ck_assert_int_eq(g[0].code, 0);
+    uint16_t port = rpc_server_port(server);
+    rpc_server_close(server); /* the one of the configuration */
+    server = NULL;
+    for (int i = 1; i < 3; i++) { /* the first may have been under way when the connection broke */
+        call(c, "web", 0, &g[i]);
+        ck_assert(loop_run_until(loop, &g[i].done, 5000));
+    }
+    ck_assert_int_eq(g[2].code, 0);
+    /* the other one alone is told, and goes: the configuration's is asked again */
+    const char *one[] = {b};
+    ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){one, 1}, &e), 1);
+    server = rpc_listen(loop, "127.0.0.1", port, services, 1, svc, &e);
+    ck_assert_msg(server != NULL, "%s", e.text);
+    rpc_server_close(second);
+    second = NULL;
+    do {
+        g[3] = (struct got){0};
+        call(c, "web", 0, &g[3]);
+        ck_assert(loop_run_until(loop, &g[3].done, 5000));
+    } while (g[3].code == -ERR_CLOSED);
+    ck_assert_int_eq(g[3].code, 0);
+    rpc_client_close(c);
+}
+END_TEST
+
+START_TEST(a_client_changes_servers_and_its_reads_go_on)
+{
+    char a[64], b[64];
+    struct rpc_client *c = client_of(listening(&server, a));
+    const char *one[] = {listening(&second, b)};
+    struct err e = ERR_INIT;
+    struct got g = {0}, h = {0};
+
+    call(c, "park", 0, &g);
+    bool never = false;
+    while (!served)
+        loop_run_until(loop, &never, 1);
+    ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){one, 1}, &e), 1);
+    served = false;
+    rpc_client_rebalance(c);
+    while (!served || !canceled) /* it came again, over another connection */
+        loop_run_until(loop, &never, 1);
+    ck_assert(!g.done);
+    rpc_call_on_cancel(parked, NULL, NULL);
+    rpc_failf(parked, -ERR_NOT_FOUND, "asked again");
+    ck_assert(loop_run_until(loop, &g.done, 5000));
+    ck_assert_str_eq(g.text, "asked again");
+    ck_assert_int_eq(g.n, 1);
+    rpc_server_close(server);
+    server = NULL;
+    call(c, "web", 0, &h); /* nothing is left of the first one */
+    ck_assert(loop_run_until(loop, &h.done, 5000));
+    ck_assert_int_eq(h.code, 0);
+    rpc_client_close(c);
+}
+END_TEST
+
+START_TEST(a_server_that_says_nothing_is_left)
+{
+    int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in sin = {.sin_family = AF_INET};
+    socklen_t n = sizeof(sin);
+    char a[64], b[64];
+    struct err e = ERR_INIT;
+    struct got g = {0}, h = {0}, i = {0};
+
+    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(bind(mute, (struct sockaddr *)&sin, n), 0);
+    ck_assert_int_eq(listen(mute, 4), 0);
+    ck_assert_int_eq(getsockname(mute, (struct sockaddr *)&sin, &n), 0);
+    snprintf(a, sizeof(a), "127.0.0.1:%u", ntohs(sin.sin_port));
+    struct rpc_client *c = client_of(a);
+    call(c, "web", 200, &g);
+    ck_assert(loop_run_until(loop, &g.done, 5000));
+    ck_assert_int_eq(g.code, -ERR_TIMEOUT);
+    call(c, "web", 200, &h); /* there is no other: it may be slow */
+    const char *one[] = {listening(&server, b)};
+    ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){one, 1}, &e), 1);
+    ck_assert(loop_run_until(loop, &h.done, 5000));
+    ck_assert_int_eq(h.code, -ERR_TIMEOUT);
+    call(c, "web", 5000, &i);
+    ck_assert(loop_run_until(loop, &i.done, 6000));
+    ck_assert_msg(i.code == 0, "%s", i.text);
+    rpc_client_close(c);
+    close(mute);
 }
 END_TEST
 
@@ -378,6 +509,9 @@ main(void)
     tcase_add_loop_test(tc, closing_the_client_ends_everything, 0, 2);
     tcase_add_loop_test(tc, many_calls_at_once, 0, 2);
     tcase_add_test(tc, reconnects_when_the_server_returns);
+    tcase_add_test(tc, other_servers_are_learned_and_the_first_is_kept);
+    tcase_add_test(tc, a_client_changes_servers_and_its_reads_go_on);
+    tcase_add_test(tc, a_server_that_says_nothing_is_left);
     tcase_add_test(tc, hostile_bytes_close_the_connection);
     tcase_add_test(tc, a_caller_of_another_version_is_refused_with_words);
     tcase_add_loop_test(tc, calls_bear_an_envelope, 0, 2);
