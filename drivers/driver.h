@@ -103,6 +103,29 @@ struct engine_events {
 
 typedef void engine_done(void *arg, const struct err *e); /* e NULL: done */
 
+/* A command in a task that runs. Events come on the loop, never from inside a call; `ended` is the
+ * last one, once, unless it is closed before. */
+struct engine_exec;
+
+struct engine_exec_events {
+    void (*opened)(void *arg); /* it runs: bytes may be written */
+    void (*output)(void *arg, int stream, const void *p, size_t n); /* stream 1 or 2 */
+    void (*drained)(void *arg);                                     /* little is queued again */
+    void (*ended)(void *arg, int code, const struct err *e);        /* e NULL: by itself */
+};
+
+struct engine_exec_ops {
+    /* Strings of `x` are gone afterwards. */
+    struct engine_exec *(*open)(const struct engine_place *p, const struct hand_exec *x,
+                                const struct engine_exec_events *up, void *arg);
+    void (*write)(struct engine_exec *x, const void *p, size_t n); /* to its input */
+    size_t (*queued)(const struct engine_exec *x);
+    void (*end_input)(struct engine_exec *x);
+    void (*resize)(struct engine_exec *x, uint16_t rows, uint16_t columns);
+    void (*read)(struct engine_exec *x, bool on); /* off: no output comes */
+    void (*close)(struct engine_exec *x);         /* also from inside an event */
+};
+
 struct engine {
     /* `in` is gone afterwards. NULL: *e says why not. */
     struct engine_task *(*start)(const struct engine_place *p, const struct driver_input *in,
@@ -115,6 +138,10 @@ struct engine {
     void (*kill)(struct engine_task *t);
     /* Removes what has ended; until close. NULL member: nothing is left. */
     struct engine_task *(*forget)(const struct engine_place *p);
+    /* A process of a task that runs, and a word that is in the path of its cgroup (the task's own);
+     * 0: not known. NULL member: never. */
+    int64_t (*process)(const struct engine_task *t, const char **ret_mark);
+    const struct engine_exec_ops *exec; /* NULL: cannot */
     void (*close)(struct engine_task *t); /* it has ended, or the agent goes down: frees */
 };
 

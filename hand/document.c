@@ -21,7 +21,7 @@ document_text(const struct value *doc, const char *name)
     return v && v->kind == VALUE_STRING ? v->str.s : "";
 }
 
-int64_t
+static int64_t
 document_int(const struct value *doc, const char *name)
 {
     const struct value *v = value_get(doc, name);

@@ -43,6 +43,36 @@ on_body(void *arg, const struct http_resp *r, const void *p, size_t n)
     return c->ask.on_body(c->ask.arg, r, p, n);
 }
 
+static bool
+on_tunnel(void *arg, const struct http_resp *r)
+{
+    struct engine_call *c = arg;
+    (void)r;
+    return c->ask.on_tunnel(c->ask.arg);
+}
+
+static void
+on_drain(void *arg)
+{
+    struct engine_call *c = arg;
+    if (!c->canceled)
+        c->ask.on_drain(c->ask.arg);
+}
+
+/* `ret` has room for those of a tunnel and for one more. */
+static size_t
+headers_of(const struct engine_ask *ask, struct http_pair ret[static 3])
+{
+    size_t n = 0;
+    if (ask->auth)
+        ret[n++] = (struct http_pair){"X-Registry-Auth", ask->auth};
+    if (ask->on_tunnel) {
+        ret[n++] = (struct http_pair){"Connection", "Upgrade"};
+        ret[n++] = (struct http_pair){"Upgrade", "tcp"};
+    }
+    return n;
+}
+
 struct engine_call *
 engine_ask(struct hand *h, const struct engine_ask *ask)
 {
@@ -54,7 +84,7 @@ engine_ask(struct hand *h, const struct engine_ask *ask)
     c->ask.body = NULL;
     if (ask->body)
         json_encode_value(&body, ask->body, 0);
-    struct http_pair auth = {"X-Registry-Auth", ask->auth};
+    struct http_pair headers[3];
     c->http = http_client_new(h->loop, h->engine->endpoint, &e);
     ASSERT(c->http); /* main() has looked at it */
     http_send(c->http, &(struct http_ask){
@@ -62,11 +92,13 @@ engine_ask(struct hand *h, const struct engine_ask *ask)
                            .target = c->ask.target,
                            .body = body.data,
                            .body_len = body.len,
-                           .headers = &auth,
-                           .n_headers = ask->auth ? 1 : 0,
+                           .headers = headers,
+                           .n_headers = headers_of(ask, headers),
                            .content_type = ask->body ? "application/json" : NULL,
                            .timeout_ms = ask->timeout_ms,
                            .on_body = ask->on_body ? on_body : NULL,
+                           .on_tunnel = ask->on_tunnel ? on_tunnel : NULL,
+                           .on_drain = ask->on_drain ? on_drain : NULL,
                            .done = on_done,
                            .arg = c,
                        });
@@ -81,6 +113,32 @@ engine_cancel(struct engine_call *c)
     c->canceled = true;
     http_client_close(c->http);
     talloc_free(c);
+}
+
+void
+engine_read(struct engine_call *c, bool on)
+{
+    http_client_read(c->http, on);
+}
+
+void
+engine_write(struct engine_call *c, const void *p, size_t n)
+{
+    struct buf b = BUF_INIT(SIZE_MAX);
+    buf_put(&b, p, n);
+    http_client_write(c->http, &b);
+}
+
+size_t
+engine_queued(const struct engine_call *c)
+{
+    return http_client_queued(c->http);
+}
+
+void
+engine_end(struct engine_call *c)
+{
+    http_client_end(c->http);
 }
 
 const char *

@@ -43,9 +43,8 @@ bool document_state(const void *ctx, const struct hand *h, const char *alloc, co
                     const struct value *doc, struct hand_state *ret);
 /* FILES:BYTES of the label of logs; zeros where there is none. */
 void document_logs(const struct value *labels, int64_t *files, int64_t *bytes);
-/* Texts, numbers and members of an engine's document; what is not of that kind is "", 0, NULL. */
+/* A text of an engine's document; what is none is "". */
 const char *document_text(const struct value *doc, const char *name);
-int64_t document_int(const struct value *doc, const char *name);
 
 /* --- engine.c --- */
 struct engine_call;
@@ -56,6 +55,10 @@ struct engine_ask {
     int64_t timeout_ms;       /* 0: no limit */
     bool (*on_body)(void *arg, const struct http_resp *r, const void *p,
                     size_t n); /* NULL: a document */
+    /* Given: the connection is to become a tunnel; it has, what comes is on_body's, and `done` has
+     * status 101 at its end. False stops it. */
+    bool (*on_tunnel)(void *arg);
+    void (*on_drain)(void *arg); /* of a tunnel: little is queued again */
     /* Once, never from inside. `e`: there was no answer. `doc` may be NULL; it goes with the call.
      */
     void (*done)(void *arg, int status, const struct value *doc, const struct err *e);
@@ -63,6 +66,11 @@ struct engine_ask {
 };
 struct engine_call *engine_ask(struct hand *h, const struct engine_ask *ask);
 void engine_cancel(struct engine_call *c); /* `done` does not come; NULL is fine */
+void engine_read(struct engine_call *c, bool on);
+/* Of a tunnel: bytes to the engine; how many wait; that no more come. */
+void engine_write(struct engine_call *c, const void *p, size_t n);
+size_t engine_queued(const struct engine_call *c);
+void engine_end(struct engine_call *c);
 /* What the engine said went wrong. */
 const char *engine_said(const struct value *doc);
 
@@ -108,6 +116,10 @@ void container_unwait(struct container_wait *w);
 void container_forget(struct container *c); /* it is removed: who waits is told so */
 /* Those of before, after a start. */
 void containers_find(struct hand *h);
+
+/* --- exec.c --- */
+/* Answers the request: a command in the container of the task. */
+void exec_serve(struct hand *h, struct http_req *req, const char *alloc, const char *task);
 
 /* --- serve.c --- */
 void hand_serve(void *arg, struct http_req *req); /* the handler; arg is the hand */

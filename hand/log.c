@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/frame.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -33,7 +34,6 @@
 
 #define LOGS "alloc/logs"
 enum {
-    FRAME_HEAD = 8,
     FILES_DEFAULT = 10,
     FILE_BYTES_DEFAULT = 10 << 20,
     ENTRIES_MAX = 65536,
@@ -224,7 +224,7 @@ log_open(const void *ctx, struct hand *h, const char *alloc, const char *task, s
     struct hand_log *l = mem_new(ctx, struct hand_log);
     l->task = mem_strdup(l, task);
     l->out[OUT].fd = l->out[ERR].fd = -1;
-    buf_init(&l->frame, HAND_FRAME_MAX + FRAME_HEAD);
+    buf_init(&l->frame, 2 * HAND_FRAME_MAX);
     log_limits(l, 0, 0);
     l->dir = fd_open_beneath(h->allocs, mem_printf(tmp, "%s/" LOGS, alloc),
                              O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
@@ -305,25 +305,14 @@ message(struct hand_log *l, int i, const uint8_t *p, size_t n)
     return r < 0 ? r : save(l);
 }
 
+static int
+on_frame(void *arg, uint8_t type, const uint8_t *p, size_t n)
+{
+    return type > 2 ? -ERR_CORRUPT : message(arg, type == 2 ? ERR : OUT, p, n);
+}
+
 int
 log_feed(struct hand_log *l, const void *p, size_t n)
 {
-    buf_put(&l->frame, p, n);
-    if (buf_error(&l->frame))
-        return -ERR_CORRUPT;
-    size_t at = 0;
-    int r = 0;
-    while (r == 0 && l->frame.len - at >= FRAME_HEAD) {
-        const uint8_t *f = l->frame.data + at;
-        size_t len = (size_t)f[4] << 24 | (size_t)f[5] << 16 | (size_t)f[6] << 8 | f[7];
-        if (f[0] > 2 || f[1] || f[2] || f[3] || len > HAND_FRAME_MAX - (64 << 10))
-            return -ERR_CORRUPT;
-        if (l->frame.len - at < FRAME_HEAD + len)
-            break;
-        r = message(l, f[0] == 2 ? ERR : OUT, f + FRAME_HEAD, len);
-        at += FRAME_HEAD + len;
-    }
-    l->frame.len -= at;
-    memmove(l->frame.data, l->frame.data + at, l->frame.len);
-    return r;
+    return frame_feed(&l->frame, p, n, on_frame, l);
 }

@@ -7,6 +7,7 @@
  *   GET    /v1/task/ALLOC/TASK              HandState; 404: there is none
  *   GET    /v1/task/ALLOC/TASK/wait         the same, when it has ended and its output is written
  *   POST   /v1/task/ALLOC/TASK/signal       ?signal=N; 0: as its image wants to be stopped
+ *   POST   /v1/task/ALLOC/TASK/exec         HandExec: 101, and a command's frames (exec.c)
  *   DELETE /v1/task/ALLOC/TASK              whether it runs or not, or is not there
  *
  * Errors are a line of text. 503: the engine does not answer, or a moment was bad; 4xx: so it will
@@ -435,6 +436,8 @@ route_task(struct order *j, const char *verb)
         remove_it(j);
     } else if (str_eq(verb, "wait") && req->method == METHOD_GET) {
         await_end(j);
+    } else if (str_eq(verb, "exec") && req->method == METHOD_POST) {
+        exec_serve(j->h, j->req, j->alloc, j->task); /* takes the request over */
     } else if (str_eq(verb, "signal") && req->method == METHOD_POST && sig &&
                num_parse_i64(sig, &j->signal) == 0 && j->signal >= 0 && j->signal <= 64) {
         inspect(j, on_signalable);

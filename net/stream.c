@@ -151,6 +151,16 @@ stream_finish(struct stream *s, int64_t linger_ms)
         finished(s);
 }
 
+void
+stream_end(struct stream *s)
+{
+    if (s->closing || s->finishing || s->ended)
+        return;
+    s->ended = true;
+    if (queued(s) == 0)
+        (void)s->t->ops->shutdown(s->t);
+}
+
 static void
 on_wrote(void *arg, int status)
 {
@@ -163,6 +173,8 @@ on_wrote(void *arg, int status)
     size_t left = queued(s);
     if (left == 0)
         timer_stop(TAKE(s->stall));
+    if (left == 0 && s->ended && !s->finishing)
+        (void)s->t->ops->shutdown(s->t);
     if (left == 0 && s->finishing)
         finished(s);
     else if (s->above && left < STREAM_LOW_WATER) {
@@ -187,7 +199,7 @@ stream_write(struct stream *s, struct buf *bufs, size_t n)
         close_with(s, error);
     else if (!s->closing && stream_queued(s) + total > STREAM_QUEUE_MAX)
         close_with(s, -ERR_LIMIT);
-    if (s->closing || s->finishing || total == 0) {
+    if (s->closing || s->finishing || s->ended || total == 0) {
         for (size_t i = 0; i < n; i++)
             buf_done(&bufs[i]);
         return;

@@ -39,6 +39,8 @@ void stream_read(struct stream *s, bool on);
 /* Takes the memory of the buffers, which are empty afterwards. A buffer in error closes. */
 void stream_write(struct stream *s, struct buf *bufs, size_t n);
 size_t stream_queued(const struct stream *s);
+/* End of file to the peer, behind what is queued; reading goes on, and what is written later is dropped. */
+void stream_end(struct stream *s);
 const char *stream_peer(const struct stream *s);
 void stream_close(struct stream *s);
 /* Closes when all is written; with `linger_ms` after an end-of-file to the peer and a while of reading

@@ -14,6 +14,7 @@ struct stream {
     const struct stream_ops *ops;
     void *arg;
     bool closing, reading, finishing;
+    bool ended; /* the peer is told so when all is written */
     bool above; /* queue was at or over the mark: on_drain is due */
     int close_code;
     uint64_t enqueued;   /* bytes that were ever queued */

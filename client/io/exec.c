@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Commands that run in tasks. The warden starts one and hands over its descriptors; then a session
- * is between this loop and the process. It lives in these steps:
+ * is between this loop and the process. Where an engine runs the task, it has the command as well, and
+ * what goes both ways is its driver's (`far`). It lives in these steps:
  *
  *   ASKED     the warden is to start it; input is kept
  *   RUNS      bytes go both ways
@@ -62,6 +63,8 @@ struct client_exec {                 /* a talloc context */
     bool full; /* the writer was told to stop */
     bool close_input;
     struct channel in, out[2], exit; /* with a terminal out[0] alone, for both directions */
+    const struct engine_exec_ops *engine; /* instead of the channels; NULL: none */
+    struct engine_exec *far;              /* ... its side; NULL: not yet, or over */
     struct buf input;
     size_t input_at;
     struct winsize size; /* asked for before it runs */
@@ -88,6 +91,8 @@ close_all(struct client_exec *x)
     channel_close(&x->out[1]);
     channel_close(&x->exit);
     timer_stop(TAKE(x->linger));
+    if (x->far)
+        x->engine->close(TAKE(x->far));
 }
 
 static void
@@ -210,7 +215,7 @@ read_output(struct client_exec *x, int i)
 static size_t
 waiting(const struct client_exec *x)
 {
-    return x->input.len - x->input_at;
+    return x->input.len - x->input_at + (x->far ? x->engine->queued(x->far) : 0);
 }
 
 static void
@@ -222,8 +227,24 @@ drop_input(struct client_exec *x)
 }
 
 static void
+write_far(struct client_exec *x)
+{
+    if (x->state != EXEC_RUNS || !x->far)
+        return;
+    if (x->input.len > 0)
+        x->engine->write(x->far, x->input.data, x->input.len);
+    buf_reset(&x->input);
+    if (x->close_input && !x->tty)
+        x->engine->end_input(x->far);
+}
+
+static void
 write_input(struct client_exec *x)
 {
+    if (x->engine) {
+        write_far(x);
+        return;
+    }
     int fd = x->tty ? x->out[0].fd : x->in.fd;
     while (fd >= 0 && waiting(x) > 0) {
         ssize_t n = write(fd, x->input.data + x->input_at, waiting(x));
@@ -260,7 +281,7 @@ int
 client_exec_write(struct client_exec *x, const void *data, size_t n)
 {
     if (x->close_input || x->state >= EXEC_OVER ||
-        (x->state == EXEC_RUNS && !x->tty && x->in.fd < 0))
+        (x->state == EXEC_RUNS && !x->tty && !x->engine && x->in.fd < 0))
         return 0;
     if (n > CLIENT_EXEC_INPUT_MAX - waiting(x))
         return -ERR_LIMIT;
@@ -382,6 +403,75 @@ on_started(void *arg, const struct err *e, struct warden_reply *r)
     room_again(x);
 }
 
+/* --- a command of an engine's --- */
+
+static void
+far_opened(void *arg)
+{
+    struct client_exec *x = arg;
+    x->state = EXEC_RUNS;
+    if (x->paused)
+        x->engine->read(x->far, false);
+    if (x->resize)
+        x->engine->resize(x->far, x->size.ws_row, x->size.ws_col);
+    write_input(x);
+    room_again(x);
+}
+
+static void
+far_output(void *arg, int stream, const void *p, size_t n)
+{
+    struct client_exec *x = arg;
+    bool there = true;
+    for (size_t at = 0; at < n && there;) {
+        size_t k = n - at < CLIENT_EXEC_CHUNK ? n - at : CLIENT_EXEC_CHUNK;
+        x->busy = true;
+        x->events->output(x->arg, stream, (const char *)p + at, k);
+        there = still_there(x);
+        at += k;
+    }
+}
+
+static void
+far_drained(void *arg)
+{
+    room_again(arg);
+}
+
+static void
+far_ended(void *arg, int code, const struct err *e)
+{
+    struct client_exec *x = arg;
+    bool ran = x->state == EXEC_RUNS;
+    x->state = EXEC_OVER;
+    x->end.code = code;
+    if (e)
+        x->e = *e;
+    for (int i = 0; i < 2 && ran && !e; i++)
+        if (i == 0 || !x->tty) {
+            x->busy = true;
+            x->events->closed(x->arg, i + 1);
+            if (!still_there(x))
+                return;
+        }
+    tell_end(x);
+}
+
+static const struct engine_exec_events far_events = {far_opened, far_output, far_drained,
+                                                     far_ended};
+
+static void
+open_far(struct client_exec *x, const struct task_runner *tr,
+         const struct client_exec_request *req)
+{
+    const struct engine_place p = {x->g->loop, x->g->cfg.hand, tr->ar->id, tr->sm.t->name};
+    const struct hand_exec spec = {
+        .command = req->command, .tty = req->tty, .rows = req->rows, .columns = req->columns};
+    x->engine = tr->driver->engine->exec;
+    x->asking = false;
+    x->far = x->engine->open(&p, &spec, &far_events, x);
+}
+
 /* --- what the owner asks --- */
 
 void
@@ -391,6 +481,8 @@ client_exec_resize(struct client_exec *x, int64_t rows, int64_t columns)
         return;
     x->size = (struct winsize){.ws_row = (uint16_t)rows, .ws_col = (uint16_t)columns};
     x->resize = true;
+    if (x->far && x->state == EXEC_RUNS)
+        x->engine->resize(x->far, x->size.ws_row, x->size.ws_col);
     if (x->out[0].fd >= 0)
         (void)ioctl(x->out[0].fd, TIOCSWINSZ, &x->size);
 }
@@ -402,6 +494,8 @@ client_exec_pause(struct client_exec *x, bool on)
         return;
     x->paused = on;
     arrange(x);
+    if (x->far)
+        x->engine->read(x->far, !on);
     if (on)
         timer_stop(TAKE(x->linger));
     else if (x->state == EXEC_OVER && !x->linger)
@@ -417,6 +511,12 @@ refused(void *arg)
         exec_release(x);
     else
         tell_end(x);
+}
+
+static bool
+by_engine(const struct task_runner *tr)
+{
+    return tr->driver && tr->driver->engine && tr->driver->engine->exec;
 }
 
 /* The task that is meant; NULL with x->e set. */
@@ -444,7 +544,7 @@ find_task(struct client_exec *x, const char *alloc_id, const char *task)
     else if (!tr || tr->sm.t->phase != TASK_RUNNING)
         err_set(&x->e, -ERR_CONFLICT, "task \"%.100s\" is not running",
                 tr ? tr->sm.t->name : str_or(task, ""));
-    else if (!tr->handle->exec)
+    else if (!tr->handle->exec && !by_engine(tr))
         err_set(&x->e, -ERR_UNSUPPORTED, "task \"%s\" of driver \"%s\" is no process",
                 tr->sm.t->name, tr->task->driver);
     return x->e.code ? NULL : tr;
@@ -467,7 +567,11 @@ begin(struct client_exec *x, const char *alloc_id, const struct client_exec_requ
     struct task_runner *tr = find_task(x, alloc_id, req->task);
     const struct exec_request q = {
         .command = req->command, .tty = req->tty, .rows = req->rows, .columns = req->columns};
-    if (tr)
+    if (tr && !tr->handle->exec && x->g->cfg.hand)
+        open_far(x, tr, req);
+    else if (tr && !tr->handle->exec)
+        err_set(&x->e, -ERR_UNAVAILABLE, "the driver is off on this node");
+    else if (tr)
         (void)tr->handle->exec(tr, &q, on_started, x, &x->e);
 }
 

@@ -131,11 +131,12 @@ add_children(const void *ctx, int64_t shim, struct task_resource_usage *u, struc
 }
 
 static void
-add_pids(const void *ctx, struct task_runner *tr, struct task_resource_usage *u, struct pid_sums *sums)
+add_pids(const void *ctx, struct task_runner *tr, int cgroup, struct task_resource_usage *u,
+         struct pid_sums *sums)
 {
     auto_mem void *tmp = mem_ctx("pids");
     char *text = NULL;
-    if (tr->proc.cgroup >= 0 && file_read(tmp, tr->proc.cgroup, "cgroup.procs", 1 << 20, &text, NULL) == 0) {
+    if (cgroup >= 0 && file_read(tmp, cgroup, "cgroup.procs", 1 << 20, &text, NULL) == 0) {
         add_listed(ctx, text, u, sums);
         return;
     }
@@ -327,6 +328,16 @@ fill_waits(struct resource_usage *u, const struct cgroup_stats *cg)
     }
 }
 
+/* Of what an engine runs; its cgroup is opened each time, since that is the engine's. */
+static bool
+read_engine(struct task_runner *tr, struct cgroup_stats *cg, int *ret_dir)
+{
+    const char *mark = "";
+    const struct engine *engine = tr->engine ? tr->driver->engine : NULL;
+    int64_t pid = engine && engine->process ? engine->process(tr->engine, &mark) : 0;
+    return pid > 0 && cgroup_process_stats(pid, mark, cg, ret_dir) == 0;
+}
+
 /* `pids`: each process too. */
 static struct task_resource_usage *
 task_usage(const void *ctx, struct task_runner *tr, bool pids)
@@ -339,10 +350,12 @@ task_usage(const void *ctx, struct task_runner *tr, bool pids)
     struct cgroup_stats cg;
     memset(&cg, 0xff, sizeof(cg)); /* -1: not available */
     cg.cpu = cg.memory = cg.io = (struct cgroup_psi){0};
-    bool counted = tr->proc.cgroup >= 0 && cgroup_stats_read(tr->proc.cgroup, &cg) == 0;
+    auto_fd int dir = -1;
+    bool counted = tr->proc.cgroup >= 0 ? cgroup_stats_read(tr->proc.cgroup, &cg) == 0
+                                        : read_engine(tr, &cg, &dir);
     struct pid_sums sums = {0};
     if (pids || !counted || cg.memory_rss < 0)
-        add_pids(u, tr, u, &sums);
+        add_pids(u, tr, dir >= 0 ? dir : tr->proc.cgroup, u, &sums);
     fill_memory(u, u->resource_usage->memory_stats, &cg, &sums);
     fill_cpu(u, tr, u->resource_usage->cpu_stats, &cg, &sums);
     fill_network(tr, u->resource_usage);

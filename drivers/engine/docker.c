@@ -304,5 +304,7 @@ const struct driver driver_docker = {
                                      .stop = hand_stop,
                                      .kill = hand_kill,
                                      .forget = hand_forget,
+                                     .process = hand_process,
+                                     .exec = &hand_exec_ops,
                                      .close = hand_close},
 };

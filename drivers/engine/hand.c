@@ -38,6 +38,8 @@ struct engine_task {
     bool adopting;            /* ... of LOOKING: nothing was told yet */
     bool closing;             /* nobody is told any more */
     bool lost;                /* ... a start whose answer did not come */
+    int64_t pid;              /* of a container that runs, or ran when it was last looked at */
+    char *id;                 /* ... and the container's */
     int end_signal;           /* that it has to end was said by this signal; -1: not */
     struct http_client *main; /* of the step: one request at a time */
     struct http_client *side; /* signals */
@@ -50,8 +52,8 @@ static void send_end(void *arg);
 
 /* --- asking --- */
 
-static void
-put_target(struct buf *b, const struct engine_place *p, const char *verb)
+void
+hand_target(struct buf *b, const struct engine_place *p, const char *verb)
 {
     buf_puts(b, "/v1/task/");
     http_escape(b, p->alloc_id, false);
@@ -67,7 +69,7 @@ ask(struct engine_task *t, struct http_client **c, const char *method, const cha
 {
     struct err e = ERR_INIT;
     auto_buf struct buf target = BUF_INIT(4096);
-    put_target(&target, &t->at, verb);
+    hand_target(&target, &t->at, verb);
     if (!*c)
         *c = http_client_new(t->at.loop, t->at.hand, &e);
     ASSERT(*c); /* a path of ours */
@@ -115,6 +117,7 @@ tell_end(struct engine_task *t, const struct hand_state *s)
         x.error = mem_printf(tmp, "Docker container exited with non-zero exit code: %lld",
                              (long long)s->exit_code);
     t->step = OVER;
+    t->pid = 0;
     timer_stop(TAKE(t->end_again));
     t->up->exited(t->arg, &x);
 }
@@ -138,6 +141,21 @@ on_waited(void *arg, const struct err *e, const struct http_resp *r)
 }
 
 static void
+note(struct engine_task *t, const struct hand_state *s)
+{
+    t->pid = s->running ? s->pid : 0;
+    mem_free(t->id);
+    t->id = mem_strdup(t, str_or(s->id, ""));
+}
+
+int64_t
+hand_process(const struct engine_task *t, const char **ret_mark)
+{
+    *ret_mark = str_or(t->id, "");
+    return **ret_mark ? t->pid : 0;
+}
+
+static void
 await_end(struct engine_task *t)
 {
     t->step = WAITING;
@@ -152,10 +170,12 @@ looked(struct engine_task *t, const struct hand_state *s)
     bool there = s && s->started_at != 0; /* else it was made, and never started */
     bool adopting = t->adopting, lost = t->lost;
     t->adopting = t->lost = false;
-    if (there)
+    if (there) {
+        note(t, s);
         await_end(t);
-    else
+    } else {
         t->step = OVER;
+    }
     if (!there && lost)
         t->up->failed(t->arg, "the engine hand went away while the container was started", true);
     else if (!there)
@@ -199,6 +219,7 @@ on_started(void *arg, const struct err *e, const struct http_resp *r)
     auto_mem void *tmp = mem_ctx("state");
     const struct hand_state *s = !e && r->status == 200 ? state_of(tmp, r) : NULL;
     if (s && s->started_at != 0) {
+        note(t, s);
         await_end(t);
         t->up->started(t->arg, s->started_at);
     } else if (e || r->status == 200) {
@@ -312,7 +333,7 @@ hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg)
     s->http = http_client_new(t->at.loop, t->at.hand, &e);
     ASSERT(s->http);
     auto_buf struct buf target = BUF_INIT(4096);
-    put_target(&target, &t->at, mem_printf(tmp, "/signal?signal=%d", sig));
+    hand_target(&target, &t->at, mem_printf(tmp, "/signal?signal=%d", sig));
     http_send(s->http, &(struct http_ask){.method = "POST",
                                           .target = buf_str(&target),
                                           .timeout_ms = ASK_MS,

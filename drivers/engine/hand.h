@@ -16,6 +16,10 @@ void hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg);
 void hand_stop(struct engine_task *t, int sig);
 void hand_kill(struct engine_task *t);
 struct engine_task *hand_forget(const struct engine_place *p);
+int64_t hand_process(const struct engine_task *t, const char **ret_mark);
 void hand_close(struct engine_task *t);
+/* The target of a request about a task. */
+void hand_target(struct buf *b, const struct engine_place *p, const char *verb);
+extern const struct engine_exec_ops hand_exec_ops; /* exec.c */
 
 #endif

@@ -184,6 +184,10 @@ struct cgroup_stats { /* -1: not available here */
     struct cgroup_psi io;
 };
 int cgroup_stats_read(int dirfd, struct cgroup_stats *ret);
+/* Of the cgroup that an engine has put a process in: that of version 2, and where that has no controllers
+ * those of version 1. -ENOENT: it has none whose path contains `mark`, or has gone. *ret_dir, when it
+ * is not NULL, is a descriptor of it for its cgroup.procs, or -1. */
+int cgroup_process_stats(int64_t pid, const char *mark, struct cgroup_stats *ret, int *ret_dir);
 /* Parsers, pure. */
 bool cgroup_parse_flat(const char *text, const char *key, int64_t *ret);
 /* io.stat, summed over the lines. */

@@ -513,6 +513,13 @@ http_client_write(struct http_client *c, struct buf *b)
         buf_done(b);
 }
 
+void
+http_client_end(struct http_client *c)
+{
+    if (c->link && c->queue && c->queue->tunnel)
+        stream_end(c->link->stream);
+}
+
 size_t
 http_client_queued(const struct http_client *c)
 {

@@ -174,6 +174,8 @@ void http_send(struct http_client *c, const struct http_ask *ask);
 void http_client_read(struct http_client *c, bool on);
 /* Of a tunnel. Takes the memory of `b`; dropped where there is none any more. */
 void http_client_write(struct http_client *c, struct buf *b);
+/* Of a tunnel: end of file to the server, behind what was written; it may go on sending. */
+void http_client_end(struct http_client *c);
 size_t http_client_queued(const struct http_client *c);
 
 /* Synchronous, for the CLI: runs a loop of its own. `ask->done` is not used. The response is owned by

@@ -17,6 +17,7 @@
 #include "common/digest.h"
 #include "common/err.h"
 #include "common/fd.h"
+#include "common/frame.h"
 #include "common/journal.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -517,6 +518,55 @@ START_TEST(digests)
 END_TEST
 
 /* Of the 0 and 8 bytes 00, 01, ... with the key 00, 01, ... (the paper's own vectors). */
+static int
+note_frame(void *arg, uint8_t type, const uint8_t *p, size_t n)
+{
+    struct buf *seen = arg;
+    buf_printf(seen, "%d:%.*s|", type, (int)n, (const char *)p);
+    return type == 9 ? 42 : 0;
+}
+
+START_TEST(frames)
+{
+    struct buf stream = BUF_INIT(4096);
+    frame_put(&stream, 1, "one", 3);
+    frame_put(&stream, 2, NULL, 0);
+    frame_put(&stream, 0, "and 32 bytes, the most there may be", 32);
+    for (size_t piece = 1; piece <= stream.len; piece++) {
+        struct buf rest = BUF_INIT(64), seen = BUF_INIT(4096);
+        for (size_t at = 0; at < stream.len; at += piece) {
+            size_t n = stream.len - at < piece ? stream.len - at : piece;
+            int r = frame_feed(&rest, stream.data + at, n, note_frame, &seen);
+            ck_assert(r == 0 || piece > 32);
+            if (r < 0)
+                break;
+        }
+        if (piece <= 16)
+            ck_assert_str_eq(buf_str(&seen), "1:one|2:|0:and 32 bytes, the most there may|");
+        buf_done(&rest);
+        buf_done(&seen);
+    }
+    buf_done(&stream);
+    static const struct {
+        const char *bytes;
+        int want;
+    } rows[] = {
+        {"\1\0\0\0\0\0\0\0", 0},
+        {"\1\1\0\0\0\0\0\0", -ERR_CORRUPT},
+        {"\1\0\0\1\0\0\0\0", -ERR_CORRUPT},
+        {"\1\0\0\0\0\0\0\41", -ERR_CORRUPT},
+        {"\1\0\0\0\377\377\377\377", -ERR_CORRUPT},
+        {"\11\0\0\0\0\0\0\0", 42},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf rest = BUF_INIT(64), seen = BUF_INIT(4096);
+        ck_assert_int_eq(frame_feed(&rest, rows[i].bytes, 8, note_frame, &seen), rows[i].want);
+        buf_done(&rest);
+        buf_done(&seen);
+    }
+}
+END_TEST
+
 START_TEST(keyed_hashes)
 {
     const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};
@@ -531,4 +581,4 @@ END_TEST
 
 TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, tame, buffers,
            errors, files, options, log_lines, quotes_of_a_message_are_not_escaped,
-           journal_fields, journal_stalls, notifications, digests, keyed_hashes)
+           journal_fields, journal_stalls, notifications, digests, frames, keyed_hashes)
