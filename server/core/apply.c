@@ -119,6 +119,7 @@ batch_finish(struct core *c, struct batch *b)
     batch_hooks(c, b);
     for (size_t i = 0; i < b->n; i++) {
         struct entry *en = b->v[i];
+        ASSERT(en->index <= c->apply.applied); /* who hears of it can read it */
         c->apply.since_snapshot++;
         c->apply.bytes_since_snapshot += en->n;
         begins = en->begins ? en->term : begins;
@@ -157,7 +158,9 @@ batch_give_back(struct core *c, struct batch *b, size_t from)
 {
     entries l;
     fifo_init(&l);
+    ASSERT(from <= b->n);
     for (size_t i = from; i < b->n; i++) {
+        ASSERT(b->bytes >= b->v[i]->n);
         b->bytes -= b->v[i]->n;
         fifo_add(&l, b->v[i]);
     }
@@ -282,6 +285,7 @@ void
 apply_step(struct core *c, int64_t now_ms, struct apply_input *in)
 {
     struct apply_half *a = &c->apply;
+    ASSERT(now_ms >= a->now_ms);
     a->now_ms = now_ms;
     if (!a->opened)
         tell_state(c, a->hooks.on_open);

@@ -65,7 +65,9 @@ append(struct core *c, const struct consensus_update *u)
         if (r->stored >= u->first)
             r->stored = u->first - 1;
     }
+    ASSERT(r->batch_n == 0 || r->batch_n == u->n); /* what is proposed is all of an update */
     for (size_t i = 0; i < u->n; i++) {
+        ASSERT(u->entries[i].index == u->first + i);
         raft_log_append(r->log, &u->entries[i]);
         if (r->alone)
             recent_term_add(r->recent, u->entries[i].index, u->entries[i].term);
@@ -122,6 +124,7 @@ hand_over_some(struct core *c)
         }
         fifo_add(&l, en);
     }
+    ASSERT(l.first == NULL || (r->handed <= r->commit && r->handed <= r->stored));
     if (l.first != NULL)
         core_hand_over(c, &l);
     if (conf.index != 0)
@@ -196,6 +199,7 @@ admit_batch(struct core *c)
         }
         core_fail(c, p, -ENOSPC, why);
     }
+    ASSERT(left <= r->batch_n);
     r->batch_n = left;
 }
 
@@ -242,6 +246,7 @@ propose_some(struct core *c)
         r->batch[r->batch_n] = fifo_take(&r->todo);
         bytes += r->batch[r->batch_n++]->data.len;
     }
+    ASSERT(r->batch_n <= CORE_PROPOSE_N);
     propose_batch(c);
 }
 
@@ -250,6 +255,7 @@ propose_some(struct core *c)
 static void
 cut_log(struct core *c, struct consensus_snapshot *s)
 {
+    ASSERT(s->index > 0 && s->index <= c->raft.handed); /* it holds what was applied */
     uint64_t trailing = c->raft.alone ? 0 : CORE_TRAILING;
     if (trailing >= s->index)
         trailing = s->index - 1;
@@ -263,6 +269,7 @@ void
 core_step(struct core *c, int64_t now_ms, struct core_input *in)
 {
     struct raft_half *r = &c->raft;
+    ASSERT(now_ms >= r->now_ms && r->batch_n == 0);
     r->now_ms = now_ms;
     if (in->durable != 0) {
         r->stored = in->durable;

@@ -93,6 +93,7 @@ core_send(struct core *c, const struct peer_msg *m)
         /* without entries it is a heartbeat, which is due as well */
         if (!send_one(c, &part) || n == 0)
             break;
+        ASSERT(v[0].index == m->index + 1 + sent && n <= m->n - sent);
         sent += n;
         part.index = m->index + sent;
         part.log_term = v[n - 1].term;

@@ -210,6 +210,7 @@ entry_new(const struct record *r, struct proposal *p)
     struct entry *en = mem_new(NULL, struct entry);
     *en = (struct entry){
         .index = r->index, .term = r->term, .type = r->type, .n = r->n, .proposal = p};
+    ASSERT(p == NULL || p->data.len == r->n); /* the entry is what was proposed */
     if (p != NULL) {
         talloc_set_destructor(en, entry_destroy);
         en->given = p->data;
@@ -246,6 +247,7 @@ void
 core_nothing_comes(struct core *c)
 {
     pthread_mutex_lock(&c->apply_in.mutex);
+    ASSERT(c->stopping);
     c->apply_in.last = true;
     pthread_mutex_unlock(&c->apply_in.mutex);
     pthread_cond_signal(&c->apply_in.wake);
@@ -339,6 +341,7 @@ core_post(struct core *c, void (*fn)(void *arg), void *arg)
 void
 core_hand_over(struct core *c, entries *l)
 {
+    ASSERT(l->first != NULL);
     pthread_mutex_lock(&c->apply_in.mutex);
     fifo_join(&c->apply_in.entries, l);
     pthread_mutex_unlock(&c->apply_in.mutex);

@@ -78,6 +78,7 @@ core_maybe_snapshot(struct core *c)
         (a->since_snapshot < c->o.snapshot_entries &&
          a->bytes_since_snapshot < c->o.snapshot_bytes && !snapshot_makes_room(c)))
         return;
+    ASSERT(a->applied > 0 && a->conf_index <= a->applied);
     a->since_snapshot = a->bytes_since_snapshot = 0;
     size_t spare;
     state_file(c->state, &a->began_used, &spare);

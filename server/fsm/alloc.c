@@ -64,6 +64,7 @@ find_rejected(struct apply *a, const struct plan_result *in, struct judged *d)
 static void
 find_tied(struct apply *a, const struct plan_result *in, struct judged *d)
 {
+    ASSERT(d->nodes != NULL && a->res->rejected_nodes.n > 0);
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
         if (!str_empty(al->previous_allocation) && has(d->nodes, al->node_id))
@@ -145,6 +146,7 @@ link_previous(struct apply *a, const struct allocation *al)
 static bool
 name_taken(struct apply *a, const struct allocation *in, const struct job *j, uint64_t jmi)
 {
+    ASSERT(jmi != 0 && str_eq(j->id, in->job_id)); /* the version that is stored */
     bool per_node = str_eq(j->type, JOB_SYSTEM) || str_eq(j->type, JOB_SYSBATCH);
     struct state_iter *it = state_live_named(a->t, a->tmp, in, per_node ? in->node_id : NULL);
     for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;) {
@@ -220,6 +222,7 @@ preemption_evals(struct apply *a, const struct plan_result *in, const struct jud
     const struct str_list base = {&plan_eval, 1};
     struct place_of *jobs = NULL;
 
+    ASSERT(a->eval_ids == NULL && d->preempted != NULL); /* else two would derive the same ids */
     a->eval_ids = &base;
     a->n_eval_ids = 1; /* the first is the plan's own */
     for (size_t i = 0; i < in->stopped.n; i++) {

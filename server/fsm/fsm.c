@@ -74,6 +74,7 @@ store_eval(struct apply *a, struct evaluation *ev)
         ev->create_time = a->now;
     if (old != NULL || ev->modify_time == 0)
         ev->modify_time = a->now;
+    ASSERT(ev->create_index != 0 && ev->create_index <= ev->modify_index);
     state_put(a->t, a->index, EVALS, ev);
     a->res->changed = true;
     size_t at = apply_place_of(a, &a->at_evals, str_or(ev->id, ""), a->res->evals.n);
@@ -163,6 +164,7 @@ apply_job(struct apply *a, const char *ns, const char *id)
 struct touched_job *
 apply_touch_job(struct apply *a, const char *ns, const char *id)
 {
+    ASSERT(a->n_jobs == 0 || a->last_touched < a->n_jobs);
     struct touched_job *j = a->n_jobs > 0 ? &a->jobs[a->last_touched] : NULL;
     if (j != NULL && str_eq(j->id, id) && str_eq(j->ns, ns))
         return j;
@@ -220,6 +222,7 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     al->create_index = old != NULL ? old->create_index : a->index;
     al->modify_index = a->index;
     al->modify_time = a->now;
+    ASSERT(al->create_index != 0 && al->create_index <= al->modify_index);
     apply_count_deployed(a, al, old);
     state_put_alloc(a->t, a->index, al, jmi);
     a->res->changed = true;
@@ -279,6 +282,7 @@ finish(struct apply *a)
         if (j == NULL)
             continue;
         struct touched_job *tj = &a->jobs[i];
+        ASSERT(j->modify_index <= a->index && (tj->summary == NULL || tj->summary->modify_index <= a->index));
         if (tj->summary != NULL && tj->summary_changed) {
             tj->summary->modify_index = a->index;
             state_put(a->t, a->index, SUMMARIES, tj->summary);
@@ -418,6 +422,7 @@ struct fsm_result *
 fsm_refused(const void *ctx, uint64_t index, const struct err *why)
 {
     struct fsm_result *res = mem_new(ctx, struct fsm_result);
+    ASSERT(why->code < 0 && index > 0);
     res->index = index;
     res->err = *why;
     return res;
@@ -434,6 +439,7 @@ fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct int
     ASSERT(index > state_applied(t)); /* each entry once, in their order */
     int rc = dispatch(&a, in);
     ASSERT((rc == 0) == (res->err.code == 0));
+    ASSERT(rc == 0 || !res->changed); /* what is refused has no effect */
     if (rc == 0)
         finish(&a);
     HASH_CLEAR(hh, a.at_jobs);

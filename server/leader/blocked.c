@@ -56,6 +56,7 @@ blocked_new(const void *ctx)
 static void
 queue_push(struct blocked *b, struct eval_queue *q, struct evaluation *e)
 {
+    ASSERT(!str_empty(e->id));
     mem_resize(b, q->v, struct evaluation *, q->n + 1);
     q->v[q->n++] = talloc_steal(b, e);
 }
@@ -69,6 +70,7 @@ queue_take(struct eval_queue *q, const void *ctx)
 static void
 entry_del(struct blocked *b, struct entry *x)
 {
+    ASSERT(x->retry_ms == INT64_MAX || b->n_retry > 0);
     HASH_DEL(b->entries, x);
     b->n_retry -= x->retry_ms != INT64_MAX;
     talloc_free(x);
@@ -91,6 +93,7 @@ blocked_clear(struct blocked *b)
     while (b->duplicates.n > 0)
         talloc_free(b->duplicates.v[--b->duplicates.n]);
     b->last_gain = 0;
+    ASSERT(b->entries == NULL && b->n_retry == 0);
 }
 
 /* A class the evaluation never saw may fit. */
@@ -161,12 +164,15 @@ blocked_add(struct blocked *b, const struct evaluation *e, int64_t now_ms)
         x->retry_ms = now_ms + BLOCKED_RETRY_MS;
         b->n_retry++;
     }
+    ASSERT(x->retry_ms > now_ms);
     HASH_ADD_KEYPTR(hh, b->entries, x->key, strlen(x->key), x);
+    ASSERT(b->n_retry <= HASH_COUNT(b->entries));
 }
 
 static void
 release(struct blocked *b, struct entry *x)
 {
+    ASSERT(talloc_parent(x->e) == x); /* else it would go with another, or leak */
     queue_push(b, &b->released, x->e);
     entry_del(b, x);
 }
@@ -178,12 +184,14 @@ blocked_capacity(struct blocked *b, const char *class, uint64_t index)
     struct entry *x, *nx;
 
     class = str_or(class, "");
+    ASSERT(index >= b->last_gain); /* as they are applied, else a gain would be forgotten */
     HASH_FIND_STR(b->gains, class, g);
     if (g == NULL) {
         g = mem_new(b, struct gain);
         g->class = mem_strdup(g, class);
         HASH_ADD_KEYPTR(hh, b->gains, g->class, strlen(g->class), g);
     }
+    ASSERT(g->index <= index);
     g->index = index;
     b->last_gain = index;
     HASH_ITER(hh, b->entries, x, nx)
@@ -220,6 +228,7 @@ blocked_next_ms(const struct blocked *b)
     for (const struct entry *x = b->n_retry ? b->entries : NULL; x != NULL; x = x->hh.next)
         if (x->retry_ms < next)
             next = x->retry_ms;
+    ASSERT((next == INT64_MAX) == (b->n_retry == 0));
     return next;
 }
 

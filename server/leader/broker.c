@@ -145,6 +145,7 @@ broker_clear(struct broker *b)
 void
 broker_nack_after(struct broker *b, int64_t ms)
 {
+    ASSERT(ms > 0);
     b->nack_ms = ms;
 }
 
@@ -189,6 +190,7 @@ job_slot_get(struct broker *b, const struct evaluation *e)
 static void
 entry_ready(struct broker *b, struct entry *x)
 {
+    ASSERT(x->job->busy != x && x->where != W_OUT);
     if (x->job->busy == NULL) {
         x->job->busy = x;
         x->where = W_READY;
@@ -203,21 +205,30 @@ entry_ready(struct broker *b, struct entry *x)
 static void
 entry_delay(struct broker *b, struct entry *x, int64_t due_ms)
 {
+    ASSERT(due_ms < HELD_MS);
     x->where = W_DELAYED;
     x->due_ms = due_ms;
     pheap_push(&b->timed, x);
 }
 
 static void
+job_release(struct broker *b, struct job_slot *j)
+{
+    ASSERT(j->n > 0);
+    if (--j->n > 0)
+        return;
+    ASSERT(j->busy == NULL && j->pending.n == 0);
+    HASH_DEL(b->jobs, j);
+    talloc_free(j);
+}
+
+/* Not known any more. The caller holds its job. */
+static void
 entry_drop(struct broker *b, struct entry *x)
 {
-    struct job_slot *j = x->job;
-
+    ASSERT(x->job->n > 1);
     HASH_DEL(b->entries, x);
-    if (--j->n == 0) {
-        HASH_DEL(b->jobs, j);
-        talloc_free(j);
-    }
+    x->job->n--;
 }
 
 void
@@ -225,6 +236,7 @@ broker_enqueue(struct broker *b, const struct evaluation *e, int64_t now_ms, int
 {
     struct entry *x;
 
+    ASSERT(!str_empty(e->id));
     HASH_FIND_STR(b->entries, e->id, x);
     if (x != NULL) {
         if (x->where != W_OUT)
@@ -253,6 +265,8 @@ broker_dequeue(struct broker *b, int64_t now_ms, uint64_t *ret_token)
 
     if (x == NULL)
         return NULL;
+    ASSERT(x->where == W_READY && x->job->busy == x);
+    ASSERT(x->deliveries < BROKER_DELIVERIES);
     pheap_remove(&b->ready, x);
     b->awake_ms = now_ms;
     x->where = W_OUT;
@@ -261,6 +275,7 @@ broker_dequeue(struct broker *b, int64_t now_ms, uint64_t *ret_token)
     x->due_ms = now_ms + b->nack_ms;
     pheap_push(&b->timed, x);
     b->n_out++;
+    ASSERT(x->token != 0);
     *ret_token = x->token;
     return x->e;
 }
@@ -290,6 +305,7 @@ job_next(struct broker *b, struct job_slot *j)
     j->busy = NULL;
     if (x == NULL)
         return;
+    ASSERT(x->where == W_PENDING && b->n_pending >= j->pending.n);
     pheap_remove(&j->pending, x);
     b->n_pending--;
     j->n++; /* held while the others go */
@@ -312,15 +328,13 @@ broker_ack(struct broker *b, const char *id, uint64_t token, int64_t now_ms, int
         return false;
     struct job_slot *j = x->job;
     struct evaluation *again = x->requeue;
+    ASSERT(j->busy == x && b->n_out > 0);
     pheap_remove(&b->timed, x);
     b->n_out--;
     j->n++;
     entry_drop(b, x);
     job_next(b, j);
-    if (--j->n == 0) {
-        HASH_DEL(b->jobs, j);
-        talloc_free(j);
-    }
+    job_release(b, j);
     if (again != NULL)
         broker_enqueue(b, again, now_ms, wall_ns);
     talloc_free(x);
@@ -332,6 +346,7 @@ entry_nack(struct broker *b, struct entry *x, int64_t now_ms)
 {
     struct job_slot *j = x->job;
 
+    ASSERT(x->where == W_OUT && j->busy == x && b->n_out > 0);
     pheap_remove(&b->timed, x);
     b->n_out--;
     mem_free(x->requeue);
@@ -340,10 +355,7 @@ entry_nack(struct broker *b, struct entry *x, int64_t now_ms)
         entry_drop(b, x);
         list_push(b, &b->failed, &b->n_failed, x);
         job_next(b, j);
-        if (--j->n == 0) {
-            HASH_DEL(b->jobs, j);
-            talloc_free(j);
-        }
+        job_release(b, j);
         return;
     }
     /* the job stays its own: nothing overtakes it while it waits */
@@ -416,6 +428,7 @@ broker_tick(struct broker *b, int64_t now_ms)
             entry_nack(b, x, now_ms);
             continue;
         }
+        ASSERT(x->where == W_DELAYED);
         pheap_remove(&b->timed, x);
         if (x->job->busy == x)
             x->job->busy = NULL;
@@ -457,6 +470,7 @@ broker_take_failed(struct broker *b, const void *ctx)
 struct broker_stats
 broker_stats(const struct broker *b)
 {
+    ASSERT(b->timed.n >= b->n_out); /* what is outstanding has its time */
     return (struct broker_stats){
         .ready = b->ready.n,
         .unacked = b->n_out,

@@ -58,6 +58,8 @@ run_end(struct run *r, bool ok)
 {
     struct leader *l = r->l;
 
+    ASSERT(r->gen == l->gen && r->txn == NULL);
+    ASSERT(r->placed || l->n_running > 0);
     l->n_running -= !r->placed;
     if (ok)
         broker_ack(l->broker, r->eval->id, r->token, env_mono_ms(l->env), env_wall_ns(l->env));
@@ -73,6 +75,7 @@ run_drop(struct run *r)
 {
     struct leader *l = r->l;
 
+    ASSERT(r->placed || l->n_running > 0);
     log_debug("sched", "a plan came too late", "eval_id", r->eval->id, NULL);
     l->n_running -= !r->placed;
     run_free(r);
@@ -95,6 +98,7 @@ run_start(struct leader *l, const struct evaluation *e, uint64_t token)
 {
     struct run *r = mem_new(NULL, struct run);
 
+    ASSERT(l->leading && token != 0);
     r->l = l;
     r->gen = l->gen;
     r->eval = codec_clone(r, &type_evaluation, e);
@@ -154,6 +158,7 @@ run_plan(struct run *r)
 {
     struct leader *l = r->l;
 
+    ASSERT(r->out != NULL && r->next == NULL && r->gen == l->gen);
     if (r->out->plan == NULL) {
         r->conflicts = false;
         run_finish(r);
@@ -199,6 +204,7 @@ run_scheduled(void *arg)
 
     if (run_stale(r))
         return;
+    ASSERT(r->out != NULL && r->txn == NULL); /* the worker is done with its snapshot */
     /* from here on it waits for the log alone, however long that takes */
     if (!broker_hold(r->l->broker, r->eval->id, r->token))
         run_drop(r);
@@ -256,6 +262,7 @@ run_attempt(struct run *r)
     r->ctx = mem_ctx("evaluation");
     r->out = NULL;
     r->attempt++;
+    ASSERT(r->txn == NULL && r->attempt <= sched_attempts(r->eval->type));
     /* snapshot and table are of the same moment: between two applies */
     r->txn = state_read_begin(server_state(l->s), r->ctx);
     r->nodes = node_table_copy(r->ctx, l->live->nodes);
@@ -292,6 +299,7 @@ run_smaller(struct run *r)
 {
     size_t n = r->verdict->stopped.n + r->verdict->placed.n;
 
+    ASSERT(r->part_max > 0);
     if (r->part_max > 1 && !r->out->plan->all_at_once) {
         r->part_max /= 2;
         return true;
@@ -316,6 +324,7 @@ run_committed(struct run *r, int code, struct fsm_result *res)
 
     if (run_stale(r))
         return;
+    ASSERT(l->plan_busy && r->verdict != NULL); /* one plan at a time, and this is it */
     bool too_large = code == -ERR_LIMIT && res == NULL;
     if (code == 0) {
         r->refused |= res->rejected_nodes.n > 0 || res->names_taken > 0;
@@ -347,6 +356,7 @@ run_propose_part(struct run *r)
     struct plan_result part;
     struct intent in = {.plan_result = &part};
 
+    ASSERT(r->verdict != NULL && r->part_max > 0);
     r->next_at = r->at;
     if (!plan_part(r->verdict, r->part_max, &r->next_at, &part))
         return false;
@@ -364,6 +374,7 @@ run_check(void *arg)
 
     if (run_stale(r))
         return;
+    ASSERT(l->plan_busy && r->check != NULL);
     struct state_txn *t = state_read_begin(server_state(l->s), r->ctx);
     bool done = plan_check_step(r->check, t, PLAN_STEP, &v);
     state_read_end(t);
@@ -397,6 +408,7 @@ next_plan(struct leader *l)
 
     if (l->plan_busy || r == NULL || atomic_load(&l->retired))
         return;
+    ASSERT(r->gen == l->gen && r->out->plan != NULL); /* runs_drop() left none of a leadership that is over */
     l->plans = TAKE(r->next);
     l->plan_busy = true;
     r->check = plan_check_new(r->ctx, l->live, r->out->plan);
@@ -413,6 +425,7 @@ run_store_failure(struct run *r)
     struct intent_eval_update up = {.evals = {&v, 1}};
     struct intent in = {.time = env_wall_ns(r->l->env), .eval_update = &up};
 
+    ASSERT(!r->shortened);
     log_error("sched", "the outcome of an evaluation is larger than an entry of the log may be", "eval_id",
               e.id, "job", e.job_id, NULL);
     r->shortened = true;
@@ -428,6 +441,7 @@ run_stored(struct run *r, int code, struct fsm_result *res)
 {
     if (run_stale(r))
         return;
+    ASSERT(r->placed); /* its room among those that run is another's since it finished */
     if ((code == -ERR_LIMIT || code == -ERR_INVALID) && res == NULL && !r->shortened)
         run_store_failure(r);
     else
@@ -461,6 +475,7 @@ run_finish(struct run *r)
     struct evaluation e = *r->eval, *v[2] = {&e};
     struct intent_eval_update up = {.evals = {v, 1}};
     struct intent in = {.time = env_wall_ns(r->l->env), .eval_update = &up};
+    ASSERT(r->out != NULL && !r->placed);
     bool gave_up = r->conflicts && r->attempt >= sched_attempts(r->eval->type);
 
     e.modify_time = in.time;

@@ -80,6 +80,9 @@ next_change(const struct allocation_list *stops, const struct allocation_list *p
 {
     const char *s = node_at(stops, at->stops), *p = node_at(places, at->places);
 
+    ASSERT(at->stops <= stops->n && at->places <= places->n);
+    ASSERT(s == NULL || at->stops == 0 || strcmp(node_at(stops, at->stops - 1), s) <= 0);
+    ASSERT(p == NULL || at->places == 0 || strcmp(node_at(places, at->places - 1), p) <= 0);
     if (s == NULL && p == NULL)
         return NULL;
     *ret_stop = p == NULL || (s != NULL && strcmp(s, p) <= 0);
@@ -98,6 +101,7 @@ part_load(struct plan_check *v)
         return false;
     if (v->n == 0 || !str_eq(a->node_id, v->v[v->n - 1].a->node_id))
         v->spans[v->n_spans++].from = v->n;
+    ASSERT(v->n_spans > 0 && v->n < v->plan->node_update.n + v->plan->node_allocation.n);
     v->v[v->n++] = (struct part){
         .a = a, .stop = stop, .existing = !stop && live_holds(v->live, a->id, a->node_id, &u)};
     v->spans[v->n_spans - 1].to = v->n;
@@ -194,6 +198,7 @@ fit_check(struct plan_check *v, const struct span *s, uint32_t row)
     int64_t allocs = t->allocs[row];
     bool exact = false;
 
+    ASSERT(row < t->n && f != NULL);
     for (size_t i = s->from; i < s->to; i++) {
         const struct part *p = &v->v[i];
         int sign = 1;
@@ -224,6 +229,7 @@ span_check(struct plan_check *v, const struct span *s)
 {
     bool places = false, new = false;
 
+    ASSERT(s->from < s->to && s->to <= v->n);
     for (size_t i = s->from; i < s->to; i++) {
         places |= !v->v[i].stop;
         new |= !v->v[i].stop && !v->v[i].existing;
@@ -263,12 +269,14 @@ span_of(struct plan_check *v, const char *stop_id, struct part **ret)
             for (size_t p = spans[i].from; p < spans[i].to; p++)
                 if (v->v[p].stop)
                     v->stops[k++] = (struct stop_at){v->v[p].a->id, i, p};
+        ASSERT(k == n_stops); /* each change of the plan is a part */
         qsort(v->stops, n_stops, sizeof(*v->stops), stop_cmp);
     }
     struct stop_at key = {.id = stop_id};
     const struct stop_at *at = bsearch(&key, v->stops, n_stops, sizeof(key), stop_cmp);
     if (at == NULL)
         return NULL;
+    ASSERT(v->v[at->part].stop);
     *ret = &v->v[at->part];
     return &spans[at->span];
 }
@@ -337,6 +345,7 @@ result_make(struct plan_check *v)
         if (!v->v[i].dropped)
             l->v[l->n++] = v->v[i].a;
     }
+    ASSERT(r->stopped.n <= v->plan->node_update.n && r->placed.n <= v->plan->node_allocation.n);
     r->deployment = v->plan->deployment;
     r->deployment_updates = v->plan->deployment_updates;
     return r->stopped.n + r->placed.n + r->deployment_updates.n > 0 || r->deployment != NULL ? r : NULL;
@@ -357,6 +366,8 @@ plan_check_new(const void *ctx, const struct live *live, const struct plan *plan
 static void
 verdict(struct plan_check *v, struct plan_verdict *ret)
 {
+    ASSERT(v->checked == v->n_spans && v->at.stops + v->at.places == v->n);
+    ASSERT(v->n == v->plan->node_update.n + v->plan->node_allocation.n);
     *ret = (struct plan_verdict){.why = v->why};
     for (bool more = true; more;) {
         more = false;
@@ -376,6 +387,7 @@ plan_check_step(struct plan_check *v, struct state_txn *t, size_t max, struct pl
 {
     size_t done = 0;
 
+    ASSERT(max > 0);
     v->txn = t;
     while (done < max && part_load(v))
         done++;
@@ -398,6 +410,7 @@ plan_part(const struct plan_result *all, size_t max, struct plan_at *at, struct 
     struct plan_at from = *at;
     bool stop;
 
+    ASSERT(max > 0);
     for (size_t n = 0; n < max && next_change(&all->stopped, &all->placed, at, &stop) != NULL; n++)
         ;
     *ret = (struct plan_result){

@@ -12,6 +12,7 @@
 
 #include "common/buf.h"
 #include "common/fd.h"
+#include "common/mem.h"
 #include "common/num.h"
 
 /* A block each: a write that is torn within its block cannot reach the other. */
@@ -26,6 +27,7 @@ hard_encode(uint8_t out[HARD_SLOT], uint64_t seq, uint64_t term, uint64_t vote)
     buf_put_u64(&b, term);
     buf_put_u64(&b, vote);
     buf_put_u32(&b, crc32c(0, b.data, b.len));
+    ASSERT(buf_error(&b) == 0 && b.len == 36);
     memset(out, 0, HARD_SLOT);
     memcpy(out, b.data, b.len);
     buf_done(&b);
@@ -98,6 +100,8 @@ hard_set(struct hard *h, uint64_t term, uint64_t vote, const char **ret_what)
 {
     if (term == h->term && vote == h->vote)
         return 0;
+    /* a term does not go back, and has one vote */
+    ASSERT(term > h->term || (term == h->term && h->vote == 0));
     h->seq++;
     h->term = term;
     h->vote = vote;

@@ -66,5 +66,6 @@ raft_log_read(struct raft_log *l, const void *ctx, struct record *v, size_t n)
     for (size_t i = 0; i < files && w.found < n; i++)
         if (!read_one_file(dirfd, seq[i], &w))
             break;
+    ASSERT(w.found <= n && (w.found == 0 || v[w.found - 1].index == v[0].index + w.found - 1));
     return w.found;
 }

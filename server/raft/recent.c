@@ -32,6 +32,7 @@ static void
 forget(struct recent *r, uint64_t index)
 {
     struct record *x = slot(r, index);
+    ASSERT(x->index == index && r->bytes >= x->n);
     r->bytes -= x->n;
     talloc_free((void *)(uintptr_t)x->data);
     *x = (struct record){0};
@@ -77,6 +78,7 @@ recent_add(struct recent *r, const struct record *rec)
     x->data = rec->n > 0 ? mem_dup(r, rec->data, rec->n) : NULL;
     r->bytes += rec->n;
     r->to = rec->index + 1;
+    ASSERT(r->to == r->end && r->to - r->from <= RECENT_ENTRIES);
 }
 
 void
@@ -90,6 +92,8 @@ recent_cut(struct recent *r, uint64_t index)
         r->end = index;
     if (r->first > r->end)
         r->first = r->end;
+    ASSERT(r->from == r->to || r->to <= r->end);
+    ASSERT((r->n_runs == 0) == (r->first == r->end));
 }
 
 void
@@ -106,6 +110,7 @@ recent_drop(struct recent *r, uint64_t first)
     while (gone + 1 < r->n_runs && r->runs[gone + 1].first <= first)
         gone++;
     r->n_runs -= gone;
+    ASSERT(r->n_runs > 0 && r->runs[gone].first <= r->first);
     memmove(r->runs, r->runs + gone, r->n_runs * sizeof(*r->runs));
 }
 

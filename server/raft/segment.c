@@ -73,6 +73,7 @@ record_seal(uint8_t *p, size_t at, uint32_t group)
 {
     uint8_t *r = p + at;
     size_t n = get_u32(r + 4);
+    ASSERT(get_u32(r) == RECORD_MAGIC && n <= RECORD_DATA_MAX);
     put_u32(r + 28, group);
     put_u32(r + CRC_AT, record_crc(r, n));
     return at + record_size(n);
