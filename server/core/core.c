@@ -93,8 +93,10 @@ core_update(void *arg, const struct consensus_update *u)
         lose(c);
     r->role_new |= u->role_changed && u->role == CONSENSUS_LEADER;
     r->role = u->role;
-    if (u->first != 0)
+    if (u->first != 0) {
+        atomic_store(&c->quiet, false); /* before it is sent: the answers are news */
         append(c, u);
+    }
     r->commit = u->commit;
     r->timeout_ms = u->timeout_ms;
     ASSERT(u->install == NULL); /* snapshots are not taken from others yet: core_take_msgs() */

@@ -194,6 +194,7 @@ struct core {
     /* both */
     atomic_bool leader;
     atomic_bool stopping;
+    atomic_bool quiet;      /* of a leader: all that it wrote is everywhere (struct consensus_status) */
     atomic_bool short_of;   /* space: committed entries wait. Written with the lock of `raft_in` held */
     atomic_bool disk_short; /* work is refused, the disk is nearly full: a snapshot may make room */
     atomic_size_t unapplied;

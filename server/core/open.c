@@ -378,8 +378,9 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     struct consensus_opts co = {.id = c->raft.id,
                                 .addr = c->o.addr,
                                 .seed = (uint32_t)env_random(c->env),
-                                .election_ms = CONSENSUS_ELECTION_MS,
-                                .heartbeat_ms = CONSENSUS_HEARTBEAT_MS};
+                                .busy = CONSENSUS_BUSY,
+                                .quiet = CONSENSUS_QUIET,
+                                .quiet_after_ms = CONSENSUS_QUIET_AFTER_MS};
     c->raft.consensus = consensus_new(&co, core_update, c);
     *ret = c;
     return 0;

@@ -117,6 +117,7 @@ core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *bod
         x->m.peer = from;
         x->m.addr = mem_strdup(x, addr);
         x->bytes = n;
+        bool news = w.msg.type != MSG_APPEND_RESULT || w.msg.rejected != 0;
         pthread_mutex_lock(&c->raft_in.mutex);
         if (c->stopping || c->raft_in.msgs_bytes + n > CORE_MSGS_BYTES_MAX)
             rc = -ERR_BUSY;
@@ -124,8 +125,11 @@ core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *bod
             fifo_add(&c->raft_in.msgs, x);
             c->raft_in.msgs_bytes += n;
         }
+        /* that nothing is new is in time at the next heartbeat */
+        bool wake = news || !atomic_load(&c->quiet);
         pthread_mutex_unlock(&c->raft_in.mutex);
-        pthread_cond_signal(&c->raft_in.wake);
+        if (wake)
+            pthread_cond_signal(&c->raft_in.wake);
     }
     if (rc < 0)
         mem_free(x);
@@ -233,6 +237,7 @@ core_publish(struct core *c)
     consensus_status(r->consensus, &s);
     atomic_store_explicit(&c->heard_ms, s.role == CONSENSUS_LEADER ? INT64_MAX : s.heard_ms,
                           memory_order_relaxed);
+    atomic_store(&c->quiet, s.quiet);
     pthread_mutex_lock(&c->status.mutex);
     struct core_status *v = &c->status.v;
     bool changed = v->leader != s.leader || v->role != s.role || v->term != s.term;

@@ -122,3 +122,35 @@ consensus_conf_decode(const void *ctx, const void *data, size_t n, struct peer_l
     *ret = l;
     return 0;
 }
+
+size_t
+consensus_conf_changes(const struct peer_list *from, const struct peer_list *to)
+{
+    size_t changed = 0, same_ids = 0;
+    for (size_t i = 0; i < to->n; i++) {
+        const struct peer *a = &to->v[i], *b = NULL;
+        for (size_t k = 0; k < from->n; k++)
+            if (from->v[k].id == a->id)
+                b = &from->v[k];
+        changed += b == NULL || b->role != a->role || strcmp(b->addr, a->addr) != 0;
+        same_ids += b != NULL;
+    }
+    return changed + from->n - same_ids;
+}
+
+bool
+consensus_sole_voter(const struct consensus_start *s, uint64_t id)
+{
+    auto_mem void *tmp = mem_ctx("sole voter");
+    struct peer_list conf = s->snapshot != NULL ? s->snapshot->conf : (struct peer_list){NULL, 0};
+    size_t voters = 0;
+    bool self = false;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->entries[i].type == RECORD_CONFIG)
+            consensus_conf_decode(tmp, s->entries[i].data, s->entries[i].n, &conf);
+    for (size_t i = 0; i < conf.n; i++) {
+        voters += conf.v[i].role == PEER_VOTER;
+        self |= conf.v[i].role == PEER_VOTER && conf.v[i].id == id;
+    }
+    return voters == 1 && self;
+}

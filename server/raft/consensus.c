@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Consensus over libraft's raft_step(): see consensus.h. The only file that includes <raft.h>.
+ * Consensus over libraft's raft_step(): see consensus.h.
  *
  * Ownership in 0.22.1 (read from its source): of an array given to raft_step() the caller frees the
  * array itself; the batch of received entries is freed by the library unless the update hands them
@@ -10,15 +10,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <raft.h>
 #include <string.h>
 
 #include "common/mem.h"
-
-#if RAFT_VERSION_NUMBER != 2201
-#error                                                                                             \
-    "libraft 0.22.1 is needed: ownership and the guards below are written for exactly that version"
-#endif
+#include "server/raft/consensus_int.h"
 
 /* Guard 13: how long a peer to which a snapshot was sent may say nothing. */
 enum { SNAPSHOT_TIMEOUT_MS = 2000 };
@@ -27,81 +22,16 @@ struct consensus {
     struct raft r;
     consensus_update_fn *on_update;
     void *arg;
+    struct consensus_pace busy, quiet;
+    unsigned quiet_after_ms;
+    bool is_quiet;          /* of a leader: what its appends say */
+    int64_t busy_ms;        /* of a leader: when something was proposed last */
+    bool to_all;            /* the next step is a heartbeat of all followers */
     bool new_term;          /* guard 9: the start made one */
     int64_t heard_ms;       /* when a leader of the current term sent something; 0: never */
     uint64_t own_first;     /* first entry proposed since we lead; 0: none */
     struct peer_list peers; /* answer of consensus_peers() */
 };
-
-static int
-code_of(int rv)
-{
-    switch (rv) {
-    case 0:
-        return 0;
-    case RAFT_NOTLEADER:
-    case RAFT_LEADERSHIPLOST:
-        return -ERR_NOT_LEADER;
-    case RAFT_CANTCHANGE:
-    case RAFT_BUSY:
-        return -ERR_BUSY;
-    case RAFT_NOSPACE:
-        return -ENOSPC;
-    case RAFT_BADID:
-    case RAFT_BADROLE:
-    case RAFT_INVALID:
-        return -ERR_INVALID;
-    case RAFT_MALFORMED:
-    case RAFT_CORRUPT:
-    case RAFT_SHUTDOWN: /* a committed entry conflicts with the leader's */
-        return -ERR_CORRUPT;
-    case RAFT_NOMEM:
-        return -ENOMEM;
-    default:
-        return -ERR_INTERNAL;
-    }
-}
-
-static enum consensus_role
-role_of(unsigned short state)
-{
-    return state == RAFT_LEADER      ? CONSENSUS_LEADER
-           : state == RAFT_CANDIDATE ? CONSENSUS_CANDIDATE
-                                     : CONSENSUS_FOLLOWER;
-}
-
-/* --- configurations --- */
-
-static int
-conf_to_raft(const struct peer_list *l, struct raft_configuration *ret)
-{
-    raft_configuration_init(ret);
-    for (size_t i = 0; i < l->n; i++) {
-        static const int roles[] = {
-            [PEER_STANDBY] = RAFT_STANDBY, [PEER_VOTER] = RAFT_VOTER, [PEER_SPARE] = RAFT_SPARE};
-        if (l->v[i].role > PEER_SPARE || l->v[i].addr == NULL ||
-            raft_configuration_add(ret, l->v[i].id, l->v[i].addr, roles[l->v[i].role]) != 0) {
-            raft_configuration_close(ret);
-            return -ERR_INVALID;
-        }
-    }
-    return 0;
-}
-
-static void
-conf_from_raft(const void *ctx, const struct raft_configuration *c, struct peer_list *ret)
-{
-    ret->v = mem_array(ctx, struct peer, c->n);
-    ret->n = c->n;
-    for (unsigned i = 0; i < c->n; i++) {
-        int role = c->servers[i].role;
-        ret->v[i] = (struct peer){.id = c->servers[i].id,
-                                  .addr = mem_strdup(ret->v, c->servers[i].address),
-                                  .role = role == RAFT_VOTER     ? PEER_VOTER
-                                          : role == RAFT_STANDBY ? PEER_STANDBY
-                                                                 : PEER_SPARE};
-    }
-}
 
 /* --- stepping --- */
 
@@ -117,6 +47,7 @@ message_out(const struct consensus *c, const struct raft_message *m, struct peer
         o->log_term = m->append_entries.prev_log_term;
         o->commit = m->append_entries.leader_commit;
         o->n = m->append_entries.n_entries;
+        o->quiet = c->is_quiet;
         break;
     case RAFT_APPEND_ENTRIES_RESULT:
         o->type = MSG_APPEND_RESULT;
@@ -155,6 +86,51 @@ message_out(const struct consensus *c, const struct raft_message *m, struct peer
         o->log_term = m->timeout_now.last_log_term;
         break;
     }
+}
+
+/* --- pace --- */
+
+static void
+set_pace(struct consensus *c, const struct consensus_pace *p)
+{
+    raft_set_heartbeat_timeout(&c->r, p->heartbeat_ms);
+    if (c->r.election_timeout != p->election_ms)
+        raft_set_election_timeout(&c->r, p->election_ms); /* draws a timeout */
+}
+
+static bool
+is_slow(const struct consensus *c)
+{
+    return c->r.election_timeout != c->busy.election_ms;
+}
+
+/* Of a leader: when nothing was proposed for a while and each server has what was, its appends say so,
+ * and a few appends later they are fewer: their receivers know by then. True: now they are. */
+static bool
+leader_pace(struct consensus *c, int64_t now)
+{
+    raft_index last = raft_last_index(&c->r), match = 0;
+    int64_t still = now - c->busy_ms - (int64_t)c->quiet_after_ms;
+    bool all = c->r.commit_index == last;
+    for (unsigned i = 0; i < c->r.configuration.n && all; i++)
+        all = raft_match_index(&c->r, c->r.configuration.servers[i].id, &match) == 0 &&
+              match == last;
+    c->is_quiet = all && c->quiet_after_ms != 0 && still >= 0;
+    bool slow = c->is_quiet && still >= (int64_t)c->busy.election_ms;
+    bool was_slow = is_slow(c);
+    set_pace(c, slow ? &c->quiet : &c->busy);
+    return slow && !was_slow;
+}
+
+/* The quorum clock went slower until now. */
+static void
+leader_busy(struct consensus *c, int64_t now)
+{
+    if (is_slow(c))
+        c->r.election_timer_start = (raft_time)now;
+    c->busy_ms = now;
+    c->is_quiet = false;
+    set_pace(c, &c->busy);
 }
 
 /* A leader without peers has nobody to send heartbeats to and no quorum to lose: it needs no timer.
@@ -200,19 +176,25 @@ step(struct consensus *c, struct raft_event *ev)
     uint64_t term = c->r.current_term;
     uint64_t vote = c->r.voted_for;
     uint64_t commit = ev->type != RAFT_START ? raft_commit_index(&c->r) : 0;
+    unsigned heartbeat = c->r.heartbeat_timeout;
+    if (TAKE(c->to_all))
+        c->r.heartbeat_timeout = 0;
     int rv = raft_step(&c->r, ev, &in);
+    c->r.heartbeat_timeout = heartbeat;
     if (rv != 0)
-        return code_of(rv);
+        return library_code(rv);
     if (c->r.commit_index < commit) /* Guard 8. */
         c->r.commit_index = commit;
     auto_mem void *tmp = mem_ctx("consensus update");
     struct consensus_update u = {.term = c->r.current_term, .vote = c->r.voted_for};
     /* Compared, not read from the flags: START sets none. */
     u.hard = ev->type == RAFT_START ? c->new_term : term != u.term || vote != u.vote;
-    u.role = role_of(c->r.state);
+    u.role = library_role(c->r.state);
     u.role_changed = (in.flags & (RAFT_UPDATE_STATE)) != 0;
     if (u.role_changed)
         c->own_first = 0;
+    if (u.role_changed && u.role == CONSENSUS_LEADER)
+        leader_busy(c, (int64_t)ev->time);
     if (in.flags & (RAFT_UPDATE_ENTRIES))
         entries_out(c, tmp, &in, &u);
     if (in.flags & (RAFT_UPDATE_MESSAGES)) {
@@ -227,7 +209,7 @@ step(struct consensus *c, struct raft_event *ev)
         snap = (struct consensus_snapshot){.index = in.snapshot.metadata.index,
                                            .term = in.snapshot.metadata.term,
                                            .conf_index = in.snapshot.metadata.configuration_index};
-        conf_from_raft(tmp, &in.snapshot.metadata.configuration, &snap.conf);
+        library_conf_read(tmp, &in.snapshot.metadata.configuration, &snap.conf);
         raft_configuration_close(&in.snapshot.metadata.configuration);
         u.install = &snap;
     }
@@ -269,8 +251,11 @@ consensus_new(const struct consensus_opts *o, consensus_update_fn *on_update, vo
     c->r.tracer = NULL;
     raft_seed(&c->r, o->seed);
     raft_set_pre_vote(&c->r, true);
-    raft_set_election_timeout(&c->r, o->election_ms);
-    raft_set_heartbeat_timeout(&c->r, o->heartbeat_ms);
+    ASSERT(o->quiet_after_ms == 0 || o->quiet.election_ms > o->busy.election_ms);
+    c->busy = o->busy;
+    c->quiet = o->quiet;
+    c->quiet_after_ms = o->quiet_after_ms;
+    set_pace(c, &c->busy);
     raft_set_install_snapshot_timeout(&c->r, SNAPSHOT_TIMEOUT_MS); /* guard 13 */
     raft_set_max_inflight_entries(&c->r, CONSENSUS_INFLIGHT_MAX);
     return c;
@@ -347,27 +332,7 @@ metadata_in(const struct consensus_snapshot *s, struct raft_snapshot_metadata *m
     m->index = s->index;
     m->term = s->term;
     m->configuration_index = s->conf_index;
-    if (!consensus_conf_valid(&s->conf))
-        return -ERR_INVALID;
-    return conf_to_raft(&s->conf, &m->configuration);
-}
-
-/* Guard 9: this server is the only voter of the configuration that it starts with. */
-static bool
-sole_voter(const struct consensus *c, const struct consensus_start *s)
-{
-    auto_mem void *tmp = mem_ctx("sole voter");
-    struct peer_list conf = s->snapshot != NULL ? s->snapshot->conf : (struct peer_list){NULL, 0};
-    size_t voters = 0;
-    bool self = false;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->entries[i].type == RECORD_CONFIG)
-            consensus_conf_decode(tmp, s->entries[i].data, s->entries[i].n, &conf);
-    for (size_t i = 0; i < conf.n; i++) {
-        voters += conf.v[i].role == PEER_VOTER;
-        self |= conf.v[i].role == PEER_VOTER && conf.v[i].id == c->r.id;
-    }
-    return voters == 1 && self;
+    return consensus_conf_valid(&s->conf) ? library_conf(&s->conf, &m->configuration) : -ERR_INVALID;
 }
 
 int
@@ -375,7 +340,7 @@ consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *
 {
     struct raft_event ev = event(RAFT_START, now);
     struct raft_snapshot_metadata meta;
-    c->new_term = sole_voter(c, s);
+    c->new_term = consensus_sole_voter(s, c->r.id); /* guard 9 */
     ev.start.term = c->new_term ? s->term + 1 : s->term;
     ev.start.voted_for = c->new_term ? c->r.id : s->vote;
     if (s->snapshot != NULL) {
@@ -398,7 +363,12 @@ int
 consensus_timeout(struct consensus *c, int64_t now)
 {
     struct raft_event ev = event(RAFT_TIMEOUT, now);
-    if (c->r.state == RAFT_CANDIDATE && ev.time >= raft_timeout(&c->r)) { /* guard 14 */
+    bool due = ev.time >= raft_timeout(&c->r);
+    if (c->r.state == RAFT_LEADER)
+        c->to_all = leader_pace(c, now); /* and from now on it is one turn */
+    else if (due) /* elections are quick once they began */
+        set_pace(c, &c->busy);
+    if (c->r.state == RAFT_CANDIDATE && due) { /* guard 14 */
         c->r.candidate_state.in_pre_vote = true;
         c->r.candidate_state.disrupt_leader = false;
     }
@@ -426,6 +396,9 @@ consensus_propose(struct consensus *c, int64_t now, const struct record *r, size
     struct raft_event ev = event(RAFT_SUBMIT, now);
     ev.submit.entries = entries_lent(r, n, c->r.current_term);
     ev.submit.n = (unsigned)n;
+    /* the library lets one that it probes wait for a heartbeat, and probes whom it did not hear in a lull */
+    c->to_all = now - c->busy_ms >= (int64_t)c->busy.heartbeat_ms;
+    leader_busy(c, now);
     int rc = step(c, &ev);
     entries_free(ev.submit.entries, false);
     return rc;
@@ -441,7 +414,7 @@ consensus_config_applied(struct consensus *c, int64_t now, uint64_t index, const
         return -ERR_CORRUPT;
     struct raft_event ev = event(RAFT_CONFIGURATION, now);
     ev.configuration.index = index;
-    int rc = conf_to_raft(&l, &ev.configuration.conf);
+    int rc = library_conf(&l, &ev.configuration.conf);
     return rc < 0 ? rc : step(c, &ev);
 }
 
@@ -508,8 +481,9 @@ clamp_append(const struct consensus *c, const struct peer_msg *m)
 
 /* Guard 1: a configuration entry goes alone. */
 static int
-receive_split(struct consensus *c, int64_t now, const struct peer_msg *m)
+receive_split(struct consensus *c, int64_t now, const struct peer_msg *whole)
 {
+    const struct peer_msg part = clamp_append(c, whole), *m = &part;
     size_t from = 0;
     do {
         size_t n = 0;
@@ -565,9 +539,8 @@ receive_vote(struct consensus *c, struct raft_event *ev)
     return rc;
 }
 
-/* A rejection that was overtaken by the acknowledgement of the same entry or a later one: in probe
- * mode the library takes it, its next index falls below the match index, and that peer gets empty
- * messages until the end of the term (found by test-raft-sim, seed 2249). */
+/* Guard 7: in probe mode the library takes it, its next index falls below the match index, and that peer
+ * gets empty messages until the end of the term. */
 static bool
 stale_rejection(const struct consensus *c, const struct peer_msg *m)
 {
@@ -621,7 +594,7 @@ receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
                                                              .last_index = m->index,
                                                              .last_term = m->log_term,
                                                              .conf_index = m->conf_index};
-        if (conf_to_raft(&m->conf, &rm.install_snapshot.conf) < 0)
+        if (library_conf(&m->conf, &rm.install_snapshot.conf) < 0)
             return -ERR_INVALID;
         if (c->r.snapshot.installing) { /* the library would not free the configuration */
             raft_configuration_close(&rm.install_snapshot.conf);
@@ -647,12 +620,9 @@ consensus_receive(struct consensus *c, int64_t now, const struct peer_msg *m, st
         return rc;
     if ((m->type == MSG_APPEND || m->type == MSG_SNAPSHOT) && m->term >= c->r.current_term)
         c->heard_ms = now;
-    if (m->type != MSG_APPEND) {
-        rc = receive_other(c, now, m);
-    } else {
-        struct peer_msg part = clamp_append(c, m);
-        rc = receive_split(c, now, &part);
-    }
+    if (m->type == MSG_APPEND && m->term >= c->r.current_term && c->quiet_after_ms != 0)
+        set_pace(c, m->quiet ? &c->quiet : &c->busy);
+    rc = m->type == MSG_APPEND ? receive_split(c, now, m) : receive_other(c, now, m);
     if (rc < 0)
         err_set(e, rc, "raft message of type %d from server %llu: %s", (int)m->type,
                 (unsigned long long)m->peer, err_name(rc));
@@ -660,25 +630,6 @@ consensus_receive(struct consensus *c, int64_t now, const struct peer_msg *m, st
 }
 
 /* --- membership --- */
-
-/* Servers of `conf` that are not as they are in the configuration, and those that are not in it. */
-static size_t
-members_changed(const struct consensus *c, const struct peer_list *conf)
-{
-    auto_mem void *tmp = mem_ctx("members changed");
-    struct peer_list now;
-    conf_from_raft(tmp, &c->r.configuration, &now);
-    size_t changed = 0, same_ids = 0;
-    for (size_t i = 0; i < conf->n; i++) {
-        const struct peer *a = &conf->v[i], *b = NULL;
-        for (size_t k = 0; k < now.n; k++)
-            if (now.v[k].id == a->id)
-                b = &now.v[k];
-        changed += b == NULL || b->role != a->role || strcmp(b->addr, a->addr) != 0;
-        same_ids += b != NULL;
-    }
-    return changed + now.n - same_ids;
-}
 
 int
 consensus_change(struct consensus *c, int64_t now, const struct peer_list *conf, struct err *e)
@@ -695,7 +646,10 @@ consensus_change(struct consensus *c, int64_t now, const struct peer_list *conf,
             e, -ERR_CONFLICT,
             "change the servers: the leader cannot remove or demote itself; transfer the "
             "leadership to another server first");
-    if (members_changed(c, conf) > 1) /* guard 12 */
+    auto_mem void *tmp = mem_ctx("change");
+    struct peer_list old; /* not consensus_peers(): the caller's texts may be from there */
+    library_conf_read(tmp, &c->r.configuration, &old);
+    if (consensus_conf_changes(&old, conf) > 1) /* guard 12 */
         return err_set(
             e, -ERR_CONFLICT,
             "change the servers: more than one would be added, removed or changed: do it "
@@ -709,7 +663,6 @@ consensus_change(struct consensus *c, int64_t now, const struct peer_list *conf,
         if (rc < 0)
             return err_set(e, rc, "change the servers: %s", err_name(rc));
     }
-    auto_mem void *tmp = mem_ctx("change");
     struct record r = {.type = RECORD_CONFIG};
     void *data = NULL;
     int rc = consensus_conf_encode(tmp, conf, &data, &r.n);
@@ -740,25 +693,26 @@ consensus_transfer(struct consensus *c, int64_t now, uint64_t id)
 enum consensus_role
 consensus_role(const struct consensus *c)
 {
-    return role_of(c->r.state);
+    return library_role(c->r.state);
 }
 
 const struct peer_list *
 consensus_peers(struct consensus *c)
 {
     mem_free(c->peers.v);
-    conf_from_raft(c, &c->r.configuration, &c->peers);
+    library_conf_read(c, &c->r.configuration, &c->peers);
     return &c->peers;
 }
 
 void
 consensus_status(struct consensus *c, struct consensus_status *ret)
 {
-    *ret = (struct consensus_status){.role = role_of(c->r.state),
+    *ret = (struct consensus_status){.role = library_role(c->r.state),
                                      .term = c->r.current_term,
                                      .last = raft_last_index(&c->r),
                                      .commit = c->r.commit_index,
-                                     .heard_ms = c->heard_ms};
+                                     .heard_ms = c->heard_ms,
+                                     .quiet = c->r.state == RAFT_LEADER && c->is_quiet};
     if (c->r.state == RAFT_LEADER)
         ret->leader = c->r.id;
     else if (c->r.state == RAFT_FOLLOWER)

@@ -2,7 +2,7 @@
  *
  * Consensus: a facade over the pure core of libraft 0.22.1, raft_step(). An event goes in, updates come
  * out (on_update, synchronously, in order); it does no I/O and reads no clock. consensus.c alone
- * includes <raft.h>, so the core can be replaced.
+ * sees <raft.h> (consensus_int.h), so the core can be replaced.
  *
  * The owner of a struct consensus (the raft thread) does what an update says, in this order: make term
  * and vote durable; truncate and append entries (durable later: consensus_persisted); send messages;
@@ -76,6 +76,7 @@ struct peer_msg {
     bool disrupt;      /* vote: sent by leave of the leader */
     bool pre_vote;     /* vote, vote result */
     bool granted;      /* vote result */
+    bool quiet;        /* append: nothing is written; the next comes at the pace of a quiet cluster */
     /* Append. Outgoing: only `n`; the transport reads entries index + 1 .. index + n from the log.
      * They end before a configuration that is not durable here (guard 11).
      * Incoming: borrowed for the call; record.index is not used. */
@@ -123,15 +124,28 @@ struct consensus_start {
     size_t n;
 };
 
-/* Of a server that runs. */
-enum { CONSENSUS_ELECTION_MS = 300, CONSENSUS_HEARTBEAT_MS = 100 };
+struct consensus_pace {
+    unsigned election_ms;  /* a follower stands after this to twice this without a leader */
+    unsigned heartbeat_ms; /* a leader says so much apart that it leads */
+};
 
+/* Of a server that runs. */
+#define CONSENSUS_BUSY                                                                             \
+    (struct consensus_pace){.election_ms = 300, .heartbeat_ms = 100}
+#define CONSENSUS_QUIET                                                                            \
+    (struct consensus_pace){.election_ms = 750, .heartbeat_ms = 500}
+enum { CONSENSUS_QUIET_AFTER_MS = 3000 };
+
+/* A leader to which nothing is proposed for `quiet_after_ms` and whose log is everywhere takes the
+ * quiet pace, until something is; its followers take the pace that its last append names. A process
+ * that ends is noticed at once at any pace (consensus_leader_gone). */
 struct consensus_opts {
     uint64_t id;
     const char *addr;
-    uint32_t seed;         /* of election timeouts */
-    unsigned election_ms;  /* a follower stands after this to twice this without a leader */
-    unsigned heartbeat_ms; /* a leader says so much apart that it leads */
+    uint32_t seed; /* of election timeouts */
+    struct consensus_pace busy;
+    struct consensus_pace quiet; /* slower than busy */
+    unsigned quiet_after_ms;     /* 0: always busy */
 };
 
 /* All times are monotonic milliseconds. */
@@ -172,6 +186,7 @@ struct consensus_status {
     uint64_t last; /* entry of the log */
     uint64_t commit;
     int64_t heard_ms; /* when a leader was heard last; 0: never */
+    bool quiet;       /* a leader at the quiet pace: all that it wrote is everywhere */
 };
 void consensus_status(struct consensus *c, struct consensus_status *ret);
 /* Of a leader: what that server is known to hold; 0: nothing, or we do not lead. */
@@ -190,6 +205,10 @@ bool consensus_conf_valid(const struct peer_list *l);
 int consensus_conf_encode(const void *ctx, const struct peer_list *conf, void **ret, size_t *ret_n);
 /* -ERR_CORRUPT; what it gives is owned by ctx. */
 int consensus_conf_decode(const void *ctx, const void *data, size_t n, struct peer_list *ret);
+/* How many servers differ: those of `to` that are not in `from` as they are, and those of `from` alone. */
+size_t consensus_conf_changes(const struct peer_list *from, const struct peer_list *to);
+/* Server `id` is the only voter of the configuration that it starts with. */
+bool consensus_sole_voter(const struct consensus_start *s, uint64_t id);
 
 void consensus_conf_copy(const void *ctx, const struct peer_list *from, struct peer_list *ret);
 

@@ -9,7 +9,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 
-enum { DISRUPT = 1, PRE_VOTE = 2, GRANTED = 4, CRC = 4 };
+enum { DISRUPT = 1, PRE_VOTE = 2, GRANTED = 4, QUIET = 8, CRC = 4 };
 
 static void
 put_text(struct buf *out, const char *s, size_t max)
@@ -28,7 +28,7 @@ put_msg(struct buf *out, const struct peer_msg *m)
 {
     buf_put_u8(out, (uint8_t)m->type);
     buf_put_u8(out, (uint8_t)((m->disrupt ? DISRUPT : 0) | (m->pre_vote ? PRE_VOTE : 0) |
-                              (m->granted ? GRANTED : 0)));
+                              (m->granted ? GRANTED : 0) | (m->quiet ? QUIET : 0)));
     const uint64_t v[] = {m->term, m->index, m->log_term, m->commit, m->rejected, m->last};
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
         buf_put_u64(out, v[i]);
@@ -128,12 +128,13 @@ get_msg(struct reader *r, const void *ctx, struct peer_msg *m)
     m->disrupt = flags & DISRUPT;
     m->pre_vote = flags & PRE_VOTE;
     m->granted = flags & GRANTED;
+    m->quiet = flags & QUIET;
     uint64_t *const v[] = {&m->term, &m->index, &m->log_term, &m->commit, &m->rejected, &m->last};
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
         *v[i] = number(r, 8);
     m->n = (size_t)number(r, 4);
     if (m->type < MSG_APPEND || m->type > MSG_TIMEOUT_NOW ||
-        flags > (DISRUPT | PRE_VOTE | GRANTED) || m->n > CONSENSUS_INFLIGHT_MAX ||
+        flags > (DISRUPT | PRE_VOTE | GRANTED | QUIET) || m->n > CONSENSUS_INFLIGHT_MAX ||
         m->n > r->n / WIRE_ENTRY_MIN || (m->n > 0 && m->type != MSG_APPEND)) {
         r->bad = true;
         return;

@@ -20,6 +20,7 @@
 #include "server/core/core_int.h"
 #include "tests/server/util.h"
 
+enum { IDLE_MS = 20000, IDLE_LETTERS_S = 12 };
 enum { N = 3, SEEDS = 6, CHAOS_MS = 8000, HEAL_MS = 8000, ACKED_MAX = 8192, TERMS_MAX = 4096 };
 
 struct letter {
@@ -55,7 +56,7 @@ static struct {
     char acked[ACKED_MAX];
     unsigned n_writes;
     uint64_t leader_of[TERMS_MAX];
-    unsigned restarts, lost, open;
+    unsigned restarts, lost, open, sent;
 } w;
 
 #define CHECK(cond)                                                                                \
@@ -133,6 +134,7 @@ net_send(void *arg, uint64_t to, const char *addr, struct buf *body)
     buf_init(body, 0);
     l->next = w.letters;
     w.letters = l;
+    w.sent++;
     return true;
 }
 
@@ -340,6 +342,39 @@ tick(void)
         faults();
 }
 
+/* Nobody writes and nothing fails. */
+static void
+run_idle(int64_t ms)
+{
+    for (int64_t end = w.now + ms; w.now < end; w.now++) {
+        deliver();
+        for (unsigned i = 0; i < N; i++)
+            turn(&w.v[i]);
+    }
+}
+
+static uint64_t
+term_of(const struct member *n)
+{
+    auto_mem void *tmp = mem_ctx("term");
+    struct core_status st;
+    core_status(n->core, tmp, &st);
+    return st.term;
+}
+
+/* A cluster with nothing to do says little, and keeps its leader when it falls silent. */
+static void
+stays_quiet(void)
+{
+    uint64_t term = term_of(&w.v[0]);
+    run_idle(IDLE_MS / 2);
+    unsigned before = w.sent;
+    run_idle(IDLE_MS / 2);
+    CHECK(w.sent - before <= IDLE_LETTERS_S * IDLE_MS / 2 / 1000 && w.sent > before);
+    for (unsigned i = 0; i < N; i++)
+        CHECK(term_of(&w.v[i]) == term);
+}
+
 static void
 run_seed(uint64_t seed)
 {
@@ -369,11 +404,8 @@ run_seed(uint64_t seed)
     unsigned before = w.n_writes, acked = 0;
     for (; w.now < CHAOS_MS + HEAL_MS; w.now++)
         tick();
-    for (int64_t end = w.now + 500; w.now < end; w.now++) {
-        deliver();
-        for (unsigned i = 0; i < N; i++)
-            turn(&w.v[i]);
-    }
+    run_idle(500);
+    stays_quiet();
     for (unsigned i = 0; i < N; i++) {
         auto_mem void *tmp = mem_ctx("status");
         struct core_status st;

@@ -80,8 +80,9 @@ sim_new(uint64_t id)
     struct consensus_opts o = {.id = id,
                                .addr = mem_printf(s, "s%u", (unsigned)id),
                                .seed = 42,
-                               .election_ms = 1000,
-                               .heartbeat_ms = 100};
+                               .busy = {.election_ms = 1000, .heartbeat_ms = 100},
+                               .quiet = {.election_ms = 3000, .heartbeat_ms = 2000},
+                               .quiet_after_ms = 5000};
     s->c = consensus_new(&o, on_update, s);
     return s;
 }
@@ -676,29 +677,97 @@ START_TEST(snapshot_install_is_asked_for)
 }
 END_TEST
 
-START_TEST(configurations_round_trip_and_reject_garbage)
+/* --- pace --- */
+
+/* All timers of a leader up to `to`; server 2 has all, 3 what is up to `last`. Returns the number of
+ * appends. */
+static size_t
+lead_until(struct sim *s, int64_t to, uint64_t last)
 {
-    auto_mem void *tmp = mem_ctx("test");
-    struct record r = conf_record(tmp, conf_of(tmp, 5), 1);
-    struct peer_list l;
-    ck_assert_int_eq(consensus_conf_decode(tmp, r.data, r.n, &l), 0);
-    ck_assert_uint_eq(l.n, 5);
-    ck_assert_str_eq(l.v[4].addr, "s5");
-    uint8_t *copy = mem_dup(tmp, r.data, r.n);
-    for (size_t n = 0; n < r.n;
-         n++) /* cut anywhere but in the padding: refused, never read beyond */
-        if (consensus_conf_decode(tmp, copy, n, &l) == 0)
-            ck_assert_uint_gt(n, r.n - 8);
-    for (size_t i = 0; i < r.n; i++) {
-        copy[i] ^= 0xff;
-        consensus_conf_decode(tmp, copy, r.n, &l);
-        copy[i] ^= 0xff;
+    size_t n = 0;
+    while (s->timeout <= to) {
+        s->now = s->timeout;
+        s->n_out = 0;
+        ck_assert_int_eq(consensus_timeout(s->c, s->now), 0);
+        ck_assert_int_eq(s->role, CONSENSUS_LEADER);
+        for (uint64_t id = 2; id <= 3; id++)
+            receive(s, (struct peer_msg){.type = MSG_APPEND_RESULT,
+                                         .peer = id,
+                                         .term = s->term,
+                                         .last = id == 2 ? s->last : last});
+        for (size_t i = 0; i < s->n_out; i++)
+            n += s->out[i].type == MSG_APPEND;
     }
-    struct peer_list twice = conf_of(tmp, 2);
-    twice.v[1].id = 1;
-    void *data;
-    size_t n;
-    ck_assert_int_eq(consensus_conf_encode(tmp, &twice, &data, &n), -ERR_INVALID);
+    return n;
+}
+
+START_TEST(a_leader_with_nothing_to_say_says_so_seldom)
+{
+    struct consensus_status st;
+    struct sim *s = sim_start(1, 3, 1, NULL, 0);
+    elect(s, (const uint64_t[]){2}, 1);
+    struct record r = command(0);
+    ck_assert_int_eq(consensus_propose(s->c, s->now, &r, 1), 0);
+    persist(s);
+    int64_t begin = s->now;
+    ck_assert_uint_gt(lead_until(s, begin + 4000, s->last), 2 * 4000 / 100 - 4);
+    consensus_status(s->c, &st);
+    ck_assert(!st.quiet);
+    lead_until(s, begin + 6000, s->last);
+    consensus_status(s->c, &st);
+    ck_assert(st.quiet);
+    ck_assert_uint_le(lead_until(s, begin + 26000, s->last), 2 * 20000 / 2000 + 2);
+    s->n_out = 0;
+    ck_assert_int_eq(consensus_propose(s->c, s->now, &r, 1), 0);
+    ck_assert(!last_out(s, MSG_APPEND)->quiet);
+    consensus_status(s->c, &st);
+    ck_assert(!st.quiet);
+    ck_assert_int_le(s->timeout, s->now + 100);
+    sim_free(s);
+}
+END_TEST
+
+/* One that answers and does not get further. */
+START_TEST(a_leader_that_waits_for_a_server_is_not_quiet)
+{
+    struct consensus_status st;
+    struct sim *s = sim_start(1, 3, 1, NULL, 0);
+    elect(s, (const uint64_t[]){2}, 1);
+    struct record r = command(0);
+    ck_assert_int_eq(consensus_propose(s->c, s->now, &r, 1), 0);
+    persist(s);
+    for (int64_t end = s->now + 20000; s->now < end;) {
+        lead_until(s, s->timeout, 1);
+        consensus_status(s->c, &st);
+        ck_assert(!st.quiet);
+    }
+    sim_free(s);
+}
+END_TEST
+
+START_TEST(a_follower_takes_the_pace_of_its_leader)
+{
+    struct sim *s = sim_start(1, 3, 1, NULL, 0);
+    struct peer_msg m = append_msg(2, 2, 1, 1, NULL, 0);
+    ck_assert_int_eq(receive(s, m), 0);
+    ck_assert_int_le(s->timeout, s->now + 2000);
+    m.quiet = true;
+    ck_assert_int_eq(receive(s, m), 0);
+    ck_assert_int_ge(s->timeout, s->now + 3000);
+    int64_t heard = s->now;
+    s->now = heard + 2500; /* a vote is denied as long as the leader may be silent */
+    struct peer_msg vote = {
+        .type = MSG_VOTE, .peer = 3, .term = 3, .index = 1, .log_term = 1, .pre_vote = true};
+    ck_assert_int_eq(receive(s, vote), 0);
+    ck_assert(!last_out(s, MSG_VOTE_RESULT)->granted);
+    s->now = s->timeout; /* it stands, and what follows is quick */
+    ck_assert_int_eq(consensus_timeout(s->c, s->now), 0);
+    ck_assert_int_eq(s->role, CONSENSUS_CANDIDATE);
+    ck_assert_int_le(s->timeout, s->now + 2000);
+    m.quiet = false;
+    ck_assert_int_eq(receive(s, m), 0);
+    ck_assert_int_le(s->timeout, s->now + 2000);
+    sim_free(s);
 }
 END_TEST
 
@@ -714,4 +783,5 @@ TEST_SUITE("consensus", sole_server_leads_without_a_timer, restarted_sole_server
            guard12_a_change_is_of_one_server, who_hears_that_its_leader_is_gone_stands_soon,
            sole_leader_takes_a_second_server, senseless_messages_are_refused,
            second_leader_of_a_term_is_refused, late_vote_result_is_dropped,
-           snapshot_install_is_asked_for, configurations_round_trip_and_reject_garbage)
+           snapshot_install_is_asked_for, a_leader_with_nothing_to_say_says_so_seldom,
+           a_leader_that_waits_for_a_server_is_not_quiet, a_follower_takes_the_pace_of_its_leader)

@@ -295,8 +295,9 @@ start_server(struct server *s)
     struct consensus_opts o = {.id = s->id,
                                .addr = addrs[s->id - 1],
                                .seed = (uint32_t)rnd(1 << 30),
-                               .election_ms = 1000,
-                               .heartbeat_ms = 100};
+                               .busy = {.election_ms = 1000, .heartbeat_ms = 100},
+                               .quiet = {.election_ms = 1500, .heartbeat_ms = 1000},
+                               .quiet_after_ms = 200};
     s->c = consensus_new(&o, on_update, s);
     struct consensus_start st = {.term = s->term,
                                  .vote = s->vote,

@@ -186,5 +186,38 @@ START_TEST(hello_and_refusal_round_trip)
 }
 END_TEST
 
+/* --- configurations --- */
+
+START_TEST(configurations_round_trip_and_reject_garbage)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    struct peer v[5];
+    for (unsigned i = 0; i < 5; i++)
+        v[i] = (struct peer){.id = i + 1, .addr = mem_printf(tmp, "s%u", i + 1), .role = PEER_VOTER};
+    struct peer_list five = {.v = v, .n = 5}, l;
+    struct record r = {.type = RECORD_CONFIG};
+    void *data;
+    ck_assert_int_eq(consensus_conf_encode(tmp, &five, &data, &r.n), 0);
+    r.data = data;
+    ck_assert_int_eq(consensus_conf_decode(tmp, r.data, r.n, &l), 0);
+    ck_assert_uint_eq(l.n, 5);
+    ck_assert_str_eq(l.v[4].addr, "s5");
+    uint8_t *copy = mem_dup(tmp, r.data, r.n);
+    for (size_t n = 0; n < r.n;
+         n++) /* cut anywhere but in the padding: refused, never read beyond */
+        if (consensus_conf_decode(tmp, copy, n, &l) == 0)
+            ck_assert_uint_gt(n, r.n - 8);
+    for (size_t i = 0; i < r.n; i++) {
+        copy[i] ^= 0xff;
+        consensus_conf_decode(tmp, copy, r.n, &l);
+        copy[i] ^= 0xff;
+    }
+    v[1].id = 1;
+    size_t n;
+    ck_assert_int_eq(consensus_conf_encode(tmp, &five, &data, &n), -ERR_INVALID);
+}
+END_TEST
+
 TEST_SUITE("raft-wire", window_keeps_the_newest, window_follows_truncation_and_compaction,
-           older_entries_are_read_back, messages_round_trip, hello_and_refusal_round_trip)
+           older_entries_are_read_back, messages_round_trip, hello_and_refusal_round_trip,
+           configurations_round_trip_and_reject_garbage)
