@@ -361,7 +361,6 @@ of_nomad(const char *name)
                                         "operator raft logs",
                                         "operator raft remove-peer",
                                         "operator raft state",
-                                        "operator raft transfer-leadership",
                                         "operator root",
                                         "operator snapshot",
                                         "operator utilization",

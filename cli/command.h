@@ -145,6 +145,7 @@ int cmd_eval_list(struct cmd *c);
 int cmd_operator_api(struct cmd *c);
 int cmd_operator_metrics(struct cmd *c);
 int cmd_operator_raft_list(struct cmd *c);
+int cmd_operator_raft_transfer(struct cmd *c);
 int cmd_operator_scheduler_get(struct cmd *c);
 int cmd_operator_scheduler_set(struct cmd *c);
 int cmd_operator_scheduler_simulate(struct cmd *c);

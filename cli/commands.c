@@ -261,6 +261,10 @@ const struct command commands[] = {
      false},
     {"operator raft list-peers", "[options]", "Show the servers of the cluster",
      "Shows the servers that vote, and which of them leads.", cmd_operator_raft_list, NULL, false},
+    {"operator raft transfer-leadership", "[options]", "Let another server lead",
+     "Hands the leadership over to the server that is named, and waits until it leads: no write is "
+     "lost, and none waits for long.",
+     cmd_operator_raft_transfer, NULL, false},
     {"operator scheduler get-config", "[options]", "Show the configuration of the scheduler",
      "Shows what all schedulers of the region keep to.", cmd_operator_scheduler_get, NULL, false},
     {"operator scheduler set-config", "[options]", "Change the configuration of the scheduler",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * server members, operator raft list-peers, agent-info, version, system gc.
+ * server members, operator raft, agent-info, version, system gc.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +146,30 @@ cmd_operator_raft_list(struct cmd *c)
                   fmt_bool(s->voter), s->raft_protocol);
     }
     table_print(&t);
+    return 0;
+}
+
+/* --- operator raft transfer-leadership --- */
+
+int
+cmd_operator_raft_transfer(struct cmd *c)
+{
+    const char *id = NULL, *address = NULL;
+    const struct opt opts[] = {
+        {"peer-id", OPT_STRING, &id, "<id>", "The server that is to lead, as list-peers shows it."},
+        {"peer-address", OPT_STRING, &address, "<ip:port>", "The same, by its address."},
+        {0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
+        return rc;
+    if (str_empty(id) == str_empty(address))
+        return cmd_fail(c, "Set either -peer-id or -peer-address");
+    struct err e = ERR_INIT;
+    const char *what = str_empty(id) ? "address" : "id", *peer = str_empty(id) ? address : id;
+    if (api_send(c, "PUT", api_target(c, "/v1/operator/raft/transfer-leadership", what, peer, NULL), NULL,
+                 NULL, NULL, NULL, &e))
+        return cmd_fail(c, "Error transferring leadership to peer: %s", e.text);
+    cmd_say(c, "Transferred leadership to peer with %s \"%s\"", what, peer);
     return 0;
 }
 

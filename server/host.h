@@ -90,6 +90,8 @@ struct server_member {
 /* With this one; owned by ctx. */
 struct server_member *server_members(struct server *s, const void *ctx, size_t *ret_n);
 struct core_status;
+/* Of a leader: that server is to lead. It may not come to that. */
+void server_transfer(struct server *s, uint64_t to);
 void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);
 
 /* The RPC addresses of those that vote and were not found dead, for clients. Valid in this turn. */
@@ -109,6 +111,14 @@ struct server_figures {
     size_t evals_ready, evals_unacked, evals_pending, evals_waiting; /* of the broker */
     size_t evals_blocked, plans, heartbeats;
     int64_t raft_turn_ns, apply_turn_ns; /* the longest so far of these threads; leading or not */
+    /* of Raft, since the start; leading or not */
+    uint64_t writes;      /* proposed here */
+    uint64_t entered[3];  /* how often it became follower, candidate, leader (enum consensus_role) */
+    struct server_times { /* ns; n 0: none */
+        uint64_t n;
+        int64_t sum, min, max;
+    } commit,      /* a write, from here to its answer; of some */
+        establish; /* from an election that was won until writes were taken */
 };
 
 /* --- writes --- */

@@ -42,6 +42,14 @@ struct server {
         int64_t made_ms;
     } *addrs;
     bool led;
+    struct raft_figures {
+        atomic_uint_fast64_t writes;
+        atomic_bool timing; /* a write */
+        struct server_times commit, establish;
+        uint64_t entered[3], term;
+        int role;         /* -1: none yet */
+        int64_t won_ns;   /* 0: not, or it serves */
+    } raft;
     struct timer *handing; /* the leadership over, before the stop */
     atomic_bool querying;
     bool stopping;
@@ -119,12 +127,44 @@ net_send(void *arg, uint64_t to, const char *addr, struct buf *body)
 }
 
 static void
+time_note(struct server_times *t, int64_t ns)
+{
+    t->min = t->n == 0 || ns < t->min ? ns : t->min;
+    t->max = ns > t->max ? ns : t->max;
+    t->sum += ns;
+    t->n++;
+}
+
+/* A leader was a candidate before, however short. */
+static void
+note_role(struct server *s, bool leads)
+{
+    auto_mem void *tmp = mem_ctx("role");
+    struct raft_figures *r = &s->raft;
+    struct core_status st;
+    int64_t now = env_mono_ns(&s->env);
+    core_status(s->core, tmp, &st);
+    if ((int)st.role != r->role || (st.role == CONSENSUS_LEADER && st.term != r->term)) {
+        r->entered[st.role]++;
+        r->entered[CONSENSUS_CANDIDATE] += st.role == CONSENSUS_LEADER && r->role != CONSENSUS_CANDIDATE;
+        r->won_ns = st.role == CONSENSUS_LEADER ? now : 0;
+    }
+    if (leads && r->won_ns != 0) {
+        time_note(&r->establish, now - r->won_ns);
+        r->won_ns = 0;
+    }
+    r->role = (int)st.role;
+    r->term = st.term;
+}
+
+static void
 leader_is_new(void *arg)
 {
     struct server *s = arg;
     bool leads = server_is_leader(s);
     if (s->stopping)
         return;
+    note_role(s, leads);
     if (s->led && !leads)
         watches_leader_lost(s->watches);
     s->led = leads;
@@ -257,6 +297,12 @@ server_addrs(struct server *s)
 }
 
 void
+server_transfer(struct server *s, uint64_t to)
+{
+    core_transfer(s->core, to);
+}
+
+void
 server_raft_status(struct server *s, const void *ctx, struct core_status *ret)
 {
     core_status(s->core, ctx, ret);
@@ -283,6 +329,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     env_of_loop(&s->env, loop);
     copy_config(s, cfg);
     s->watches = watches_new(&s->env);
+    s->raft.role = -1;
     s->net = (struct core_net){net_send, leader_changed, s};
     struct core_opts o = {
         .dir = mem_printf(s, "%s/server", s->cfg.data_dir),
@@ -399,7 +446,7 @@ server_stop(struct server *s, void (*done)(void *arg), void *arg)
     s->stopped = done;
     s->stopped_arg = arg;
     if (s->peers != NULL && server_is_leader(s)) {
-        core_transfer(s->core);
+        core_transfer(s->core, 0);
         s->handing = env_timer(&s->env, HAND_OVER_MS, stop_begin, s);
     } else {
         stop_begin(s);
@@ -514,6 +561,11 @@ server_figures(struct server *s, struct server_figures *ret)
 {
     leader_figures(s->leader, ret);
     core_turns(s->core, &ret->raft_turn_ns, &ret->apply_turn_ns);
+    ret->writes = atomic_load_explicit(&s->raft.writes, memory_order_relaxed);
+    ret->commit = s->raft.commit;
+    ret->establish = s->raft.establish;
+    for (size_t i = 0; i < ARRAY_LEN(ret->entered); i++)
+        ret->entered[i] = s->raft.entered[i];
 }
 
 uint64_t
@@ -532,10 +584,38 @@ server_leader_addr(const struct server *s, char *out, size_t size)
     return core_leader_addr(s->core, out, size);
 }
 
+/* --- writes --- */
+
+struct timed {
+    struct server *s;
+    propose_fn *done;
+    void *arg;
+    int64_t begin_ns;
+};
+
+static void
+timed_done(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+{
+    struct timed t = *(struct timed *)arg;
+    talloc_free(arg);
+    if (index != 0)
+        time_note(&t.s->raft.commit, env_mono_ns(&t.s->env) - t.begin_ns);
+    atomic_store_explicit(&t.s->raft.timing, false, memory_order_relaxed);
+    t.done(t.arg, e, index, res);
+}
+
+/* One write at a time is timed: a crowd of them is not slowed by being watched. */
 void
 server_propose(struct server *s, struct intent *intent, propose_fn *done, void *arg)
 {
-    core_propose(s->core, intent, done, arg);
+    atomic_fetch_add_explicit(&s->raft.writes, 1, memory_order_relaxed);
+    if (atomic_exchange_explicit(&s->raft.timing, true, memory_order_relaxed)) {
+        core_propose(s->core, intent, done, arg);
+        return;
+    }
+    struct timed *t = mem_new(NULL, struct timed);
+    *t = (struct timed){s, done, arg, env_mono_ns(&s->env)};
+    core_propose(s->core, intent, timed_done, t);
 }
 
 struct server_watch *

@@ -27,10 +27,21 @@ struct gauge {
     struct str_map labels;
 };
 
+/* Since the start of the agent: how often (a counter), or also how long (a sample, in milliseconds). */
+struct sum {
+    const char *name;
+    bool counter;
+    uint64_t n;
+    double sum, min, max;
+};
+
 struct gauges {
     struct gauge **v;
     size_t n;
     struct str_map base;
+    struct sum sums[8];
+    size_t n_sums;
+    double uptime_s;
 };
 
 /* Of the jobs, of which there may be very many: their part of the answer is written while they come. */
@@ -324,6 +335,39 @@ add_client(struct gauges *g, struct client *c, bool tasks)
 }
 
 static void
+add_count(struct gauges *g, const char *name, uint64_t n)
+{
+    ASSERT(g->n_sums < ARRAY_LEN(g->sums));
+    g->sums[g->n_sums++] = (struct sum){name, true, n, (double)n, n > 0, n > 0};
+}
+
+static void
+add_times(struct gauges *g, const char *name, const struct server_times *t)
+{
+    ASSERT(g->n_sums < ARRAY_LEN(g->sums));
+    g->sums[g->n_sums++] = (struct sum){
+        name, false, t->n, (double)t->sum / 1e6, (double)t->min / 1e6, (double)t->max / 1e6};
+}
+
+static void
+add_raft(struct gauges *g, struct server *s, const struct server_figures *f)
+{
+    auto_mem void *tmp = mem_ctx("raft");
+    struct server_info i;
+    server_info(s, tmp, &i);
+    add(g, "nomad.raft.lastIndex", (double)i.last);
+    add(g, "nomad.raft.peers", (double)i.peers);
+    if (i.last_contact_ms != INT64_MAX)
+        add(g, "nomad.raft.leader.lastContact", (double)i.last_contact_ms);
+    add_count(g, "nomad.raft.apply", f->writes);
+    add_count(g, "nomad.raft.state.follower", f->entered[0]);
+    add_count(g, "nomad.raft.state.candidate", f->entered[1]);
+    add_count(g, "nomad.raft.state.leader", f->entered[2]);
+    add_times(g, "nomad.raft.commitTime", &f->commit);
+    add_times(g, "nomad.nomad.leader.establish_leadership", &f->establish);
+}
+
+static void
 add_server(struct gauges *g, struct server *s)
 {
     struct server_figures f;
@@ -340,6 +384,7 @@ add_server(struct gauges *g, struct server *s)
     add(g, "nomad.raft.thread.main.longest_ms", (double)f.raft_turn_ns / 1e6);
     add(g, "nomad.raft.thread.fsm.longest_ms", (double)f.apply_turn_ns / 1e6);
     add(g, "nomad.raft.appliedIndex", (double)server_applied(s));
+    add_raft(g, s, &f);
 }
 
 static struct gauges *
@@ -349,6 +394,7 @@ collect(struct ask *a)
     struct api *api = a->api;
 
     str_map_set(g, &g->base, "host", str_or(api->name, ""));
+    g->uptime_s = (double)(clock_mono_ns() - api->started_ns) / NS_PER_S;
     add_process(g);
     add(g, "nomad.nomad.agent.http.connections", api->http ? (double)http_server_conns(api->http) : 0);
     if (api->server)
@@ -404,6 +450,34 @@ put_json(struct buf *b, const struct gauge *x, bool comma)
 }
 
 static void
+put_field(struct buf *b, const char *name, double v)
+{
+    buf_printf(b, ",\"%s\":", name);
+    put_number(b, v);
+}
+
+static void
+put_sums_json(struct buf *b, const struct gauges *g, bool counters)
+{
+    const char *comma = "";
+    for (size_t i = 0; i < g->n_sums; i++) {
+        const struct sum *s = &g->sums[i];
+        if (s->counter != counters)
+            continue;
+        buf_printf(b, "%s{\"Name\":\"%s\",\"Count\":%" PRIu64, comma, s->name, s->n);
+        put_field(b, "Rate", g->uptime_s > 0 ? s->sum / g->uptime_s : 0);
+        put_field(b, "Sum", s->sum);
+        put_field(b, "Min", s->min);
+        put_field(b, "Max", s->max);
+        put_field(b, "Mean", s->n > 0 ? s->sum / (double)s->n : 0);
+        buf_puts(b, ",\"Labels\":");
+        put_labels_json(b, &g->base);
+        buf_putc(b, '}');
+        comma = ",";
+    }
+}
+
+static void
 send_json(struct ask *a, const struct gauges *g, const struct jobs *jobs)
 {
     struct buf b = BUF_INIT(API_ANSWER_MAX);
@@ -418,7 +492,11 @@ send_json(struct ask *a, const struct gauges *g, const struct jobs *jobs)
         put_json(&b, g->v[i], i > 0);
     for (size_t i = 0; jobs && i < ARRAY_LEN(jobs->text); i++)
         buf_put(&b, jobs->text[i].data, jobs->text[i].len);
-    buf_puts(&b, "],\"Points\":[],\"Counters\":[],\"Samples\":[]}");
+    buf_puts(&b, "],\"Points\":[],\"Counters\":[");
+    put_sums_json(&b, g, true);
+    buf_puts(&b, "],\"Samples\":[");
+    put_sums_json(&b, g, false);
+    buf_puts(&b, "]}");
     send_text(a, &b, "application/json");
 }
 
@@ -474,13 +552,31 @@ is_counter(const char *name)
 
 /* The samples of one name follow its lines HELP and TYPE. */
 static void
-put_head(struct buf *b, const char *name)
+put_head(struct buf *b, const char *name, const char *type)
 {
     buf_puts(b, "# HELP ");
     put_prometheus_name(b, name);
     buf_printf(b, " %s\n# TYPE ", name);
     put_prometheus_name(b, name);
-    buf_puts(b, is_counter(name) ? " counter\n" : " gauge\n");
+    buf_printf(b, " %s\n", type);
+}
+
+static void
+put_sum(struct buf *b, const struct sum *s, const struct str_map *labels)
+{
+    put_head(b, s->name, s->counter ? "counter" : "summary");
+    put_prometheus_name(b, s->name);
+    if (!s->counter) {
+        buf_puts(b, "_sum");
+        put_prometheus_labels(b, labels);
+        buf_putc(b, ' ');
+        put_number(b, s->sum);
+        buf_putc(b, '\n');
+        put_prometheus_name(b, s->name);
+        buf_puts(b, "_count");
+    }
+    put_prometheus_labels(b, labels);
+    buf_printf(b, " %" PRIu64 "\n", s->n);
 }
 
 static void
@@ -503,12 +599,14 @@ send_prometheus(struct ask *a, struct gauges *g, const struct jobs *jobs)
     for (size_t i = 0; i < g->n; i++) {
         const struct gauge *x = g->v[i];
         if (i == 0 || strcmp(g->v[i - 1]->name, x->name) != 0)
-            put_head(&b, x->name);
+            put_head(&b, x->name, is_counter(x->name) ? "counter" : "gauge");
         put_sample(&b, x);
     }
+    for (size_t i = 0; i < g->n_sums; i++)
+        put_sum(&b, &g->sums[i], &g->base);
     for (size_t i = 0; jobs && i < ARRAY_LEN(jobs->text); i++) {
         if (jobs->text[i].len > 0)
-            put_head(&b, summary_names[i]);
+            put_head(&b, summary_names[i], "gauge");
         buf_put(&b, jobs->text[i].data, jobs->text[i].len);
     }
     send_text(a, &b, "text/plain; version=0.0.4; charset=utf-8");

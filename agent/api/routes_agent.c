@@ -342,12 +342,49 @@ system_gc(struct ask *a)
 }
 
 static bool
-scheduler_refused(struct ask *a, const struct err *e)
+refused(struct ask *a, const struct err *e)
 {
     if (e->code != -ERR_INVALID)
         return false;
     ask_fail(a, 400, "%s", e->text);
     return true;
+}
+
+/* The one value of a parameter that is there; NULL with `wrong` set. */
+static const char *
+only(const struct ask *a, const char *name, const char **wrong)
+{
+    const char *v = NULL;
+    for (size_t i = 0; i < a->req->n_query; i++) {
+        if (!str_eq(a->req->query[i].k, name))
+            continue;
+        if (v != NULL)
+            *wrong = mem_printf(a, "must specify only one %s", name);
+        v = a->req->query[i].v;
+    }
+    if (str_empty(v))
+        *wrong = mem_printf(a, "%s must be non-empty", name);
+    return v;
+}
+
+static void
+transfer_leadership(struct ask *a)
+{
+    bool id = http_query(a->req, "id") != NULL, address = http_query(a->req, "address") != NULL;
+    struct raft_peer_request *r = mem_new(a, struct raft_peer_request);
+    const char *wrong = NULL;
+
+    if (id == address)
+        wrong = id ? "must specify either id or address" : "must specify id or address";
+    else if (id)
+        r->id = only(a, "id", &wrong);
+    else
+        r->address = only(a, "address", &wrong);
+    a->on_error = refused;
+    if (wrong != NULL)
+        ask_fail(a, 400, "%s", wrong);
+    else
+        ask_call(a, RPC_OPERATOR_TRANSFER_LEADERSHIP, r, NULL);
 }
 
 static void
@@ -357,7 +394,7 @@ scheduler_set(struct ask *a)
 
     if (!c)
         return; /* answered, and gone */
-    a->on_error = scheduler_refused;
+    a->on_error = refused;
     const char *cas = http_query(a->req, "cas");
     struct scheduler_set_request *r = mem_new(a, struct scheduler_set_request);
     r->scheduler_config = c;
@@ -381,5 +418,6 @@ const struct route routes_agent[] = {
     {VERB_GET, "/v1/metrics", NULL, metrics_get, 0},
     {VERB_PUT, "/v1/system/gc", NULL, system_gc, 0},
     {VERB_WRITE, "/v1/operator/scheduler/configuration", NULL, scheduler_set, 0},
+    {VERB_WRITE, "/v1/operator/raft/transfer-leadership", NULL, transfer_leadership, 0},
     {0, NULL, NULL, NULL, 0},
 };

@@ -42,7 +42,6 @@ static const struct {
     {VERB_ANY, "/debug/pprof/", "", "profiling an agent"},
     /* operators */
     {VERB_ANY, "/v1/operator/raft/peer", NULL, "changing the servers of a cluster"},
-    {VERB_ANY, "/v1/operator/raft/transfer-leadership", NULL, "handing over the leadership"},
     {VERB_ANY, "/v1/operator/autopilot/", "", "a cluster of several servers"},
     {VERB_ANY, "/v1/operator/snapshot", NULL, "a snapshot of the state"},
     {VERB_ANY, "/v1/operator/keyring/", "", "a keyring of the state"},

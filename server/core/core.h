@@ -95,8 +95,8 @@ int64_t core_last_contact_ms(const struct core *c);
  * -ERR_BUSY: too many wait, it is dropped. */
 int core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *body, size_t n,
                  struct err *e);
-/* Of a leader: another server, which holds most of the log, is to lead. It may not come to that. */
-void core_transfer(struct core *c);
+/* Of a leader: that server is to lead; 0: the one that holds most of the log. It may not come to that. */
+void core_transfer(struct core *c, uint64_t to);
 /* The process of that server is gone: its host refuses connections. */
 void core_gone(struct core *c, uint64_t id);
 /* The longest turn of each thread so far, ns. */

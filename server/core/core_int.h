@@ -103,7 +103,8 @@ struct core_msg {
     struct peer_msg m; /* all of it is memory of this */
     size_t bytes;
     uint64_t gone; /* not a message: that server's process has ended; */
-    bool transfer; /* or we are to hand over the leadership */
+    bool transfer; /* or we are to hand over the leadership, */
+    uint64_t to;   /* to that server; 0: to the best */
 };
 
 /* First in, first out; *last is where the next one goes. */

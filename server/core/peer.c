@@ -154,19 +154,19 @@ core_gone(struct core *c, uint64_t id)
 }
 
 void
-core_transfer(struct core *c)
+core_transfer(struct core *c, uint64_t to)
 {
-    put(c, (struct core_msg){.transfer = true});
+    put(c, (struct core_msg){.transfer = true, .to = to});
 }
 
-/* To the voter that is known to hold most. */
+/* To that voter; 0: to the one that is known to hold most. */
 static void
-transfer(struct core *c)
+transfer(struct core *c, uint64_t to)
 {
     struct raft_half *r = &c->raft;
     const struct peer_list *l = consensus_peers(r->consensus);
-    uint64_t best = 0, most = 0;
-    for (size_t i = 0; i < l->n; i++) {
+    uint64_t best = to, most = 0;
+    for (size_t i = 0; i < l->n && to == 0; i++) {
         uint64_t match = consensus_match(r->consensus, l->v[i].id);
         if (l->v[i].id == r->id || l->v[i].role != PEER_VOTER || match < most)
             continue;
@@ -183,7 +183,7 @@ take_one(struct core *c, const struct core_msg *x)
     struct raft_half *r = &c->raft;
     struct err e = ERR_INIT;
     if (x->transfer) {
-        transfer(c);
+        transfer(c, x->to);
     } else if (x->gone != 0) {
         unsigned after = (unsigned)(env_random(c->env) % CORE_GONE_MS);
         r->timeout_ms = consensus_leader_gone(r->consensus, r->now_ms, x->gone, after);

@@ -6,6 +6,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "net/addr.h"
 #include "server/core/core.h"
@@ -143,6 +144,100 @@ call_operator_raft_configuration(void *arg, struct rpc_call *call, const void *p
     }
     resp.index = st.commit;
     rpc_reply(call, &resp);
+}
+
+/* --- handing over --- */
+
+enum { TRANSFER_MS = 3000, TRANSFER_LOOK_MS = 10 };
+
+struct transfer {
+    struct server *s;
+    struct rpc_call *call;
+    struct raft_transfer_response resp;
+    uint64_t to;
+    int64_t until_ms;
+    struct timer *timer;
+};
+
+static struct raft_id_address *
+id_address(const void *ctx, const struct peer *p, const struct server_member *known, size_t n)
+{
+    struct raft_id_address *x = mem_new(ctx, struct raft_id_address);
+    *x = (struct raft_id_address){.address = mem_strdup(x, p->addr),
+                                 .id = mem_printf(x, "%llu", (unsigned long long)p->id)};
+    for (size_t i = 0; i < n; i++)
+        if (known[i].hello->id == p->id && !str_empty(known[i].hello->node))
+            x->id = mem_strdup(x, known[i].hello->node);
+    return x;
+}
+
+static void
+transfer_look(void *arg)
+{
+    struct transfer *t = arg;
+    const struct env *env = server_env(t->s);
+    auto_mem void *tmp = mem_ctx("transfer");
+    struct core_status st;
+    t->timer = NULL;
+    server_raft_status(t->s, tmp, &st);
+    if (st.leader == t->to) {
+        rpc_call_on_cancel(t->call, NULL, NULL);
+        rpc_reply(t->call, &t->resp);
+    } else if (env_mono_ms(env) >= t->until_ms) {
+        rpc_call_on_cancel(t->call, NULL, NULL);
+        rpc_failf(t->call, -ERR_TIMEOUT,
+                  "server \"%s\" did not take the leadership over in %d s: it may be dead, or too far behind",
+                  t->resp.to->id, TRANSFER_MS / 1000);
+    } else {
+        t->timer = env_timer(env, TRANSFER_LOOK_MS, transfer_look, t);
+    }
+}
+
+/* It goes on, and nobody hears how it ends. */
+static void
+transfer_cancelled(void *arg)
+{
+    struct transfer *t = arg;
+    env_timer_stop(server_env(t->s), t->timer);
+    rpc_failf(t->call, -ERR_CANCELED, "canceled");
+}
+
+void
+call_operator_transfer_leadership(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct raft_peer_request *req = p;
+    void *ctx = rpc_call_ctx(call);
+    struct transfer *t = mem_new(ctx, struct transfer);
+    struct core_status st;
+    bool by_id = !str_empty(req->id);
+    size_t n = 0;
+    struct server_member *known = server_members(arg, ctx, &n);
+
+    *t = (struct transfer){.s = arg, .call = call};
+    server_raft_status(arg, ctx, &st);
+    for (size_t i = 0; i < st.conf.n; i++) {
+        const struct peer *peer = &st.conf.v[i];
+        struct raft_id_address *x = id_address(ctx, peer, known, n);
+        bool number = by_id && str_eq(req->id, mem_printf(ctx, "%llu", (unsigned long long)peer->id));
+        if (peer->id == st.leader)
+            t->resp.from = x;
+        bool hit = by_id ? number || str_eq(req->id, x->id) : str_eq(req->address, x->address);
+        if (hit && peer->role == PEER_VOTER) {
+            t->to = peer->id;
+            t->resp.to = x;
+        }
+    }
+    if (t->to == 0) {
+        rpc_failf(call, -ERR_INVALID, "%s \"%.100s\" was not found in the Raft configuration",
+                  by_id ? "id" : "address", str_or(by_id ? req->id : req->address, ""));
+        return;
+    }
+    t->resp.noop = t->to == st.leader;
+    if (!t->resp.noop)
+        server_transfer(arg, t->to);
+    t->until_ms = env_mono_ms(server_env(arg)) + TRANSFER_MS;
+    rpc_call_on_cancel(call, transfer_cancelled, t);
+    t->timer = env_timer(server_env(arg), 0, transfer_look, t);
 }
 
 static void

@@ -489,7 +489,11 @@ void
 server_figures(struct server *s, struct server_figures *ret)
 {
     (void)s;
-    *ret = (struct server_figures){.evals_ready = 4, .heartbeats = 5};
+    *ret = (struct server_figures){.evals_ready = 4,
+                                   .heartbeats = 5,
+                                   .writes = 12,
+                                   .entered = {2, 1, 1},
+                                   .commit = {2, 5000000, 1000000, 4000000}};
 }
 
 struct host_stats *

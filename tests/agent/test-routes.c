@@ -484,6 +484,17 @@ START_TEST(agent_routes)
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_nomad_broker_total_ready{host=\"n\"} 4\n"));
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_nomad_heartbeat_active{host=\"n\"} 5\n"));
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_raft_appliedIndex{host=\"n\"} 77\n"));
+    ck_assert_ptr_nonnull(strstr(got.body, "# TYPE nomad_raft_apply counter\n"
+                                           "nomad_raft_apply{host=\"n\"} 12\n"));
+    ck_assert_ptr_nonnull(strstr(got.body, "nomad_raft_state_follower{host=\"n\"} 2\n"));
+    ck_assert_ptr_nonnull(strstr(got.body, "# TYPE nomad_raft_commitTime summary\n"
+                                           "nomad_raft_commitTime_sum{host=\"n\"} 5\n"
+                                           "nomad_raft_commitTime_count{host=\"n\"} 2\n"));
+    ck_assert_int_eq(status("GET", "/v1/metrics", NULL), 200);
+    ck_assert_ptr_nonnull(
+        strstr(got.body, "\"Counters\":[{\"Name\":\"nomad.raft.apply\",\"Count\":12,\"Rate\":"));
+    ck_assert_ptr_nonnull(
+        strstr(got.body, "\"Sum\":5,\"Min\":1,\"Max\":4,\"Mean\":2.5,\"Labels\":{\"host\":\"n\"}}"));
     ck_assert_int_eq(status("POST", "/v1/agent/reload", NULL), 501);
     /* of an agent that is a server itself */
     ck_assert_int_eq(status("PUT", "/v1/agent/servers?address=10.0.0.1", NULL), 501);
@@ -673,7 +684,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "client/identity/renew", "agent/join", "agent/force-leave",
         "agent/keyring/install", "search", "search/fuzzy", "system/reconcile/summaries", "namespace",
         "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",
-        "acl/login", "acl/oidc/auth-url", "operator/raft/transfer-leadership", "operator/keyring/rotate"};
+        "acl/login", "acl/oidc/auth-url", "operator/keyring/rotate"};
     char target[64];
     for (size_t i = 0; i < ARRAY_LEN(gets) + ARRAY_LEN(puts); i++) {
         bool put = i >= ARRAY_LEN(gets);
