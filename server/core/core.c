@@ -93,6 +93,7 @@ core_update(void *arg, const struct consensus_update *u)
         lose(c);
     r->role_new |= u->role_changed && u->role == CONSENSUS_LEADER;
     r->role = u->role;
+    r->term = u->term;
     if (u->first != 0) {
         atomic_store(&c->quiet, false); /* before it is sent: the answers are news */
         append(c, u);

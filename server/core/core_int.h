@@ -104,7 +104,8 @@ struct core_msg {
     size_t bytes;
     uint64_t gone; /* not a message: that server's process has ended; */
     bool transfer; /* or we are to hand over the leadership, */
-    uint64_t to;   /* to that server; 0: to the best */
+    uint64_t to;   /* to that server; 0: to the best; */
+    struct feed_read *read; /* or that was read; owned */
 };
 
 /* First in, first out; *last is where the next one goes. */
@@ -139,6 +140,26 @@ typedef FIFO(struct call) calls;
 typedef FIFO(struct entry) entries;
 typedef FIFO(struct core_msg) core_msgs;
 
+/* Entries for a follower that are not in the window: of given index and term, read from the files. */
+struct feed_read {
+    struct feed_read *next;
+    uint64_t peer;
+    uint64_t term; /* in which we led: terms of entries are of then */
+    struct record *v;
+    size_t n, found;
+};
+
+/* What a follower is being sent (feed.c). */
+struct feed {
+    uint64_t id; /* 0: nobody */
+    const char *addr;
+    uint64_t term;      /* in which we lead */
+    uint64_t next, end; /* entries next <= index < end have not left */
+    uint64_t prev_term; /* of the one before */
+    bool reading;       /* one feed_read is under way */
+    bool quiet;         /* peer_msg.quiet, as consensus said last */
+};
+
 struct raft_half {
     uint64_t id;
     struct raft_log *log;
@@ -153,6 +174,7 @@ struct raft_half {
     void *start_ctx;
     int64_t now_ms;
     enum consensus_role role;
+    uint64_t term;
     bool role_new;  /* became leader: propose a barrier */
     bool beginning; /* it is being proposed */
     uint64_t commit;
@@ -163,6 +185,7 @@ struct raft_half {
     entries tail; /* in the log, not handed over */
     struct proposal *batch[CORE_PROPOSE_N];
     size_t batch_n;
+    struct feed feeds[CONSENSUS_PEERS_MAX];
 };
 
 struct apply_half {
@@ -230,8 +253,14 @@ struct core {
         bool look; /* disk_short is new */
         bool last; /* nothing comes any more */
     } apply_in;
-    pthread_t threads[2];
-    bool started[2];
+    struct {
+        pthread_mutex_t mutex;
+        pthread_cond_t wake;
+        FIFO(struct feed_read) wanted;
+        bool end;
+    } reads;
+    pthread_t threads[3];
+    bool started[3];
 };
 
 /* What has come in since the last step. */
@@ -264,6 +293,22 @@ void core_take_msgs(struct core *c, core_msgs *l);
 /* Tells other threads what consensus says now. */
 void core_publish(struct core *c);
 void core_msgs_free(core_msgs *l);
+
+/* False: it did not leave. */
+bool core_send_one(struct core *c, const struct peer_msg *m);
+/* To the raft half; any thread. */
+void core_put_msg(struct core *c, struct core_msg m);
+
+/* --- feed.c --- */
+/* An append to a follower: what is in the window leaves now, older entries as they are read. */
+void feed_append(struct core *c, const struct peer_msg *m);
+void feed_take(struct core *c, const struct feed_read *x);
+/* Of the thread that reads: the next one, without waiting NULL when there is none; in the end NULL. */
+struct feed_read *feed_wanted(struct core *c, bool wait);
+/* Reads, and gives the raft half what it found. */
+void feed_do(struct core *c, struct feed_read *x);
+/* Nothing is wanted any more. */
+void feed_end(struct core *c);
 
 /* --- queue.c --- */
 struct completion;

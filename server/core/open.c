@@ -347,11 +347,13 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     fifo_init(&c->raft_in.msgs);
     fifo_init(&c->apply_in.entries);
     fifo_init(&c->apply_in.calls);
+    fifo_init(&c->reads.wanted);
     c->raft.timeout_ms = CONSENSUS_NEVER;
     c->raft.recent = recent_new(c);
     c->apply.began_used = SIZE_MAX / 2; /* the one before may be of any size */
     c->raft.start_ctx = mem_ctx("core start");
     pthread_mutex_init(&c->raft_in.mutex, NULL);
+    pthread_mutex_init(&c->reads.mutex, NULL);
     pthread_mutex_init(&c->apply_in.mutex, NULL);
     pthread_mutex_init(&c->status.mutex, NULL);
     pthread_condattr_t attr;
@@ -359,6 +361,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&c->raft_in.wake, &attr);
     pthread_cond_init(&c->apply_in.wake, &attr);
+    pthread_cond_init(&c->reads.wake, &attr);
     pthread_condattr_destroy(&attr);
     char *raft_dir = mem_printf(c, "%s/raft", o->dir);
     char *state_dir = mem_printf(c, "%s/state", o->dir);
@@ -399,10 +402,13 @@ core_free(struct core *c)
     entries_free(&c->raft.tail);
     entries_free(&c->apply.todo);
     core_msgs_free(&c->raft_in.msgs);
+    feed_end(c);
     pthread_mutex_destroy(&c->status.mutex);
     pthread_mutex_destroy(&c->raft_in.mutex);
     pthread_cond_destroy(&c->raft_in.wake);
     pthread_mutex_destroy(&c->apply_in.mutex);
     pthread_cond_destroy(&c->apply_in.wake);
+    pthread_mutex_destroy(&c->reads.mutex);
+    pthread_cond_destroy(&c->reads.wake);
     mem_free(c);
 }

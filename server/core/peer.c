@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The raft half and the other servers: messages out, with entries from the window or the files;
- * messages in; what other threads are told about the cluster.
+ * The raft half and the other servers: messages out (those with entries are in feed.c) and in; what
+ * other threads are told about the cluster.
  */
 #include "common/log.h"
 #include "common/mem.h"
@@ -14,38 +14,8 @@ enum { BEHIND_TELL_MS = 60000, BODY_EXTRA = 256 };
 
 /* --- out --- */
 
-/* How many of the entries from `index` on leave in one message, at most `n`: v is filled. They end
- * before a configuration that is not durable here (guard 11). */
-static size_t
-collect(struct core *c, const void *ctx, uint64_t index, size_t n, struct record *v)
-{
-    struct raft_half *r = &c->raft;
-    size_t got = 0, bytes = 0;
-    n = n < CORE_READ_N ? n : CORE_READ_N;
-    while (got < n && recent_get(r->recent, index + got) != NULL) {
-        v[got] = *recent_get(r->recent, index + got);
-        got++;
-    }
-    if (got == 0) {
-        size_t old = 0;
-        while (old < n && recent_term(r->recent, index + old) != 0 && index + old <= r->stored) {
-            v[old] =
-                (struct record){.index = index + old, .term = recent_term(r->recent, index + old)};
-            old++;
-        }
-        got = raft_log_read(r->log, ctx, v, old);
-    }
-    for (size_t i = 0; i < got; i++) {
-        bytes += wire_entry_size(&v[i]);
-        if ((v[i].type == RECORD_CONFIG && v[i].index > r->stored) ||
-            (i > 0 && bytes > CORE_SEND_BYTES))
-            return i;
-    }
-    return got;
-}
-
-static bool
-send_one(struct core *c, const struct peer_msg *m)
+bool
+core_send_one(struct core *c, const struct peer_msg *m)
 {
     struct wire w = {.kind = WIRE_MSG, .msg = *m};
     struct buf b = BUF_INIT(WIRE_BODY_MAX);
@@ -74,30 +44,13 @@ core_send(struct core *c, const struct peer_msg *m)
 {
     if (c->o.net == NULL)
         return;
+    ASSERT(m->peer != 0 && m->peer != c->raft.id);
     if (m->type == MSG_SNAPSHOT)
         tell_behind(c, m->peer);
-    if (m->type != MSG_APPEND || m->n == 0) {
-        send_one(c, m);
-        return;
-    }
-    auto_mem struct record *v = mem_array(NULL, struct record, CORE_READ_N);
-    struct peer_msg part = *m;
-    size_t sent = 0, n;
-    do {
-        auto_mem void *tmp = mem_ctx("send");
-        n = collect(c, tmp, m->index + 1 + sent, m->n - sent, v);
-        part.entries = v;
-        part.n = n;
-        if (n == 0 && sent > 0)
-            break;
-        /* without entries it is a heartbeat, which is due as well */
-        if (!send_one(c, &part) || n == 0)
-            break;
-        ASSERT(v[0].index == m->index + 1 + sent && n <= m->n - sent);
-        sent += n;
-        part.index = m->index + sent;
-        part.log_term = v[n - 1].term;
-    } while (sent < m->n);
+    if (m->type == MSG_APPEND)
+        feed_append(c, m);
+    else
+        core_send_one(c, m);
 }
 
 /* --- in --- */
@@ -136,11 +89,12 @@ core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *bod
     return rc;
 }
 
-static void
-put(struct core *c, struct core_msg m)
+void
+core_put_msg(struct core *c, struct core_msg m)
 {
     struct core_msg *x = mem_new(NULL, struct core_msg);
     *x = m;
+    talloc_steal(x, x->read);
     pthread_mutex_lock(&c->raft_in.mutex);
     fifo_add(&c->raft_in.msgs, x);
     pthread_mutex_unlock(&c->raft_in.mutex);
@@ -150,13 +104,13 @@ put(struct core *c, struct core_msg m)
 void
 core_gone(struct core *c, uint64_t id)
 {
-    put(c, (struct core_msg){.gone = id});
+    core_put_msg(c, (struct core_msg){.gone = id});
 }
 
 void
 core_transfer(struct core *c, uint64_t to)
 {
-    put(c, (struct core_msg){.transfer = true, .to = to});
+    core_put_msg(c, (struct core_msg){.transfer = true, .to = to});
 }
 
 /* To that voter; 0: to the one that is known to hold most. */
@@ -182,7 +136,9 @@ take_one(struct core *c, const struct core_msg *x)
 {
     struct raft_half *r = &c->raft;
     struct err e = ERR_INIT;
-    if (x->transfer) {
+    if (x->read != NULL) {
+        feed_take(c, x->read);
+    } else if (x->transfer) {
         transfer(c, x->to);
     } else if (x->gone != 0) {
         unsigned after = (unsigned)(env_random(c->env) % CORE_GONE_MS);

@@ -45,6 +45,16 @@ apply_main(void *arg)
     return NULL;
 }
 
+static void *
+read_main(void *arg)
+{
+    struct core *c = arg;
+    prctl(PR_SET_NAME, "raft-read");
+    for (struct feed_read *x; (x = feed_wanted(c, true)) != NULL;)
+        feed_do(c, x);
+    return NULL;
+}
+
 static void
 end_thread(struct core *c, size_t half)
 {
@@ -56,8 +66,9 @@ end_thread(struct core *c, size_t half)
 int
 core_start(struct core *c, struct err *e)
 {
-    static void *(*const mains[])(void *arg) = {raft_main, apply_main};
-    for (size_t i = 0; i < ARRAY_LEN(mains); i++) {
+    static void *(*const mains[])(void *arg) = {raft_main, apply_main, read_main};
+    size_t n = c->o.net != NULL ? 3 : 2; /* one server alone sends nobody old entries */
+    for (size_t i = 0; i < n; i++) {
         int rc = pthread_create(&c->threads[i], NULL, mains[i], c);
         if (rc != 0)
             return err_errno(e, rc, "start a thread of the core");
@@ -75,6 +86,8 @@ core_stop(struct core *c)
     end_thread(c, 0);
     core_nothing_comes(c);
     end_thread(c, 1);
+    feed_end(c);
+    end_thread(c, 2);
     core_join_snapshot(c);
     raft_log_close(
         TAKE(c->raft.log)); /* what was appended becomes durable, and is applied next time */

@@ -43,8 +43,9 @@ uint64_t raft_log_vote(const struct raft_log *l);
 int raft_log_replay(struct raft_log *l, uint64_t from, segment_fn *fn, void *arg, struct err *e);
 
 /* Fills type and data (owned by ctx) of entries that are durable, of which index and term are given, without
- * a gap: of how many, from the first on. Reads the files; the owner's thread. */
-size_t raft_log_read(struct raft_log *l, const void *ctx, struct record *v, size_t n);
+ * a gap: of how many, from the first on; no more when they have `bytes` together. Reads the files;
+ * any thread, until the log is closed. */
+size_t raft_log_read(struct raft_log *l, const void *ctx, struct record *v, size_t n, size_t bytes);
 
 /* Durable when it returns. Ends the process when the disk fails. */
 void raft_log_set_hard(struct raft_log *l, uint64_t term, uint64_t vote);

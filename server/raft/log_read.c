@@ -17,13 +17,14 @@ struct wanted {
     const void *ctx;
     struct record *v;
     size_t n, found;
+    size_t bytes, max;
 };
 
 static int
 take(void *arg, const struct record *r)
 {
     struct wanted *w = arg;
-    if (w->found == w->n)
+    if (w->found == w->n || w->bytes >= w->max)
         return -ERR_CANCELED; /* enough */
     struct record *x = &w->v[w->found];
     if (r->type == RECORD_TRUNCATE || r->index != x->index || r->term != x->term)
@@ -32,6 +33,7 @@ take(void *arg, const struct record *r)
     x->n = r->n;
     x->data = r->n > 0 ? mem_dup(w->ctx, r->data, r->n) : NULL;
     w->found++;
+    w->bytes += r->n;
     return 0;
 }
 
@@ -56,14 +58,14 @@ read_one_file(int dirfd, uint64_t seq, struct wanted *w)
 }
 
 size_t
-raft_log_read(struct raft_log *l, const void *ctx, struct record *v, size_t n)
+raft_log_read(struct raft_log *l, const void *ctx, struct record *v, size_t n, size_t bytes)
 {
-    struct wanted w = {ctx, v, n, 0};
+    struct wanted w = {ctx, v, n, 0, 0, bytes};
     auto_mem void *tmp = mem_ctx("log read");
     uint64_t *seq = NULL;
     int dirfd = -1;
     size_t files = n > 0 ? raft_log_files(l, tmp, v[0].index, &seq, &dirfd) : 0;
-    for (size_t i = 0; i < files && w.found < n; i++)
+    for (size_t i = 0; i < files && w.found < n && w.bytes < bytes; i++)
         if (!read_one_file(dirfd, seq[i], &w))
             break;
     ASSERT(w.found <= n && (w.found == 0 || v[w.found - 1].index == v[0].index + w.found - 1));

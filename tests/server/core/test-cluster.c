@@ -56,7 +56,7 @@ static struct {
     char acked[ACKED_MAX];
     unsigned n_writes;
     uint64_t leader_of[TERMS_MAX];
-    unsigned restarts, lost, open, sent;
+    unsigned restarts, lost, open, sent, reads;
 } w;
 
 #define CHECK(cond)                                                                                \
@@ -216,6 +216,10 @@ turn(struct member *n)
         core_step(c, w.now, &ci);
         raft_log_sync(c->raft.log);
     }
+    struct feed_read *x = w.chaos && rnd(3) > 0 ? NULL : feed_wanted(c, false);
+    w.reads += x != NULL;
+    if (x != NULL)
+        feed_do(c, x);
     if (c->apply_in.entries.first != NULL || c->apply_in.lost || c->apply_in.calls.first != NULL ||
         c->apply.todo.first != NULL) {
         struct apply_input ai;
@@ -426,8 +430,8 @@ run_seed(uint64_t seed)
               has_job(&w.v[1], i) == has_job(&w.v[2], i));
     }
     CHECK(w.n_writes > before);
-    printf("# seed %lu: %u writes acknowledged, %u failed, %u restarts\n", (unsigned long)seed,
-           acked, w.lost, w.restarts);
+    printf("# seed %lu: %u writes acknowledged, %u failed, %u restarts, %u reads of old entries\n",
+           (unsigned long)seed, acked, w.lost, w.restarts, w.reads);
     for (unsigned i = 0; i < N; i++) {
         stop(&w.v[i], 0);
         CHECK(dir_remove(AT_FDCWD, w.v[i].dir, NULL) == 0);

@@ -105,7 +105,7 @@ START_TEST(older_entries_are_read_back)
         size_t n = 200 - from + 1 < 64 ? (size_t)(200 - from + 1) : 64;
         for (size_t k = 0; k < n; k++)
             v[k] = (struct record){.index = from + k, .term = from + k < 40 ? 1 : 2};
-        ck_assert_uint_eq(raft_log_read(l, tmp, v, n), n);
+        ck_assert_uint_eq(raft_log_read(l, tmp, v, n, SIZE_MAX), n);
         for (size_t k = 0; k < n; k++) {
             const uint64_t *d = v[k].data;
             ck_assert(v[k].type == RECORD_COMMAND && v[k].n == 512);
@@ -113,9 +113,9 @@ START_TEST(older_entries_are_read_back)
         }
     }
     struct record none = {.index = 201, .term = 2};
-    ck_assert_uint_eq(raft_log_read(l, tmp, &none, 1), 0);
+    ck_assert_uint_eq(raft_log_read(l, tmp, &none, 1, SIZE_MAX), 0);
     none = (struct record){.index = 50, .term = 3};
-    ck_assert_uint_eq(raft_log_read(l, tmp, &none, 1), 0);
+    ck_assert_uint_eq(raft_log_read(l, tmp, &none, 1, SIZE_MAX), 0);
     raft_log_close(l);
 }
 END_TEST
