@@ -76,6 +76,9 @@ struct ways *server_ways(const struct server *s);
 bool server_query_begin(struct server *s);
 void server_query_end(struct server *s);
 
+/* The cluster that this server is of, "": it is one alone. Any thread, once the core runs. */
+const char *server_cluster(const struct server *s);
+
 /* Calls that other servers answer (server/rpc/forward.c). */
 struct forwards *server_forwards(const struct server *s);
 

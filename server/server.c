@@ -42,6 +42,7 @@ struct server {
         int64_t made_ms;
     } *addrs;
     bool led;
+    char cluster[UUID_TEXT]; /* "": none, or not yet */
     struct raft_figures {
         atomic_uint_fast64_t writes;
         atomic_bool timing; /* a write */
@@ -188,6 +189,7 @@ cluster_ready(void *arg, const char *cluster)
 {
     struct server *s = arg;
     struct err e = ERR_INIT;
+    (void)str_copy(s->cluster, sizeof(s->cluster), cluster);
     peers_set_cluster(s->peers, cluster);
     if (core_start(s->core, &e) == 0)
         return;
@@ -201,6 +203,11 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
     const struct server_config *c = &s->cfg;
     if (c->expect <= 1 && core_is_alone(s->core))
         return 0;
+    auto_mem void *tmp = mem_ctx("cluster");
+    struct state_txn *t = state_read_begin(core_state(s->core), tmp);
+    const struct cluster_metadata *m = state_cluster(t, tmp);
+    const char *known = m != NULL ? mem_strdup(tmp, m->cluster_id) : NULL;
+    state_read_end(t);
     struct peers_opts po = {core_id(s->core), c->rpc_addr, s->core};
     s->peers = peers_start(&po, e);
     if (s->peers == NULL)
@@ -218,10 +225,17 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
                                      .region = c->region,
                                      .datacenter = c->datacenter,
                                      .build = c->version},
+                            .known = known,
                             .join = c->join,
                             .ready = cluster_ready,
                             .arg = s};
     return found_new(&fo, &s->found, e);
+}
+
+const char *
+server_cluster(const struct server *s)
+{
+    return s->cluster;
 }
 
 struct server_hello *

@@ -357,6 +357,19 @@ apply_scheduler_cas(struct apply *a, const struct intent_scheduler_cas *in)
 }
 
 int
+apply_cluster_metadata(struct apply *a, const struct cluster_metadata *in)
+{
+    if (state_cluster(a->t, a->tmp) != NULL)
+        return 0;
+    struct cluster_metadata *m = codec_clone(a->tmp, &type_cluster_metadata, in);
+    m->create_time = a->now;
+    m->create_index = m->modify_index = a->index;
+    state_put(a->t, a->index, CLUSTER, m);
+    a->res->changed = true;
+    return 0;
+}
+
+int
 apply_noop(struct apply *a, const struct empty *in)
 {
     (void)a;
@@ -413,6 +426,7 @@ fsm_room(const struct intent *in)
     case INTENT_DEPLOYMENT_HEALTH:
     case INTENT_JOB_STABLE:
     case INTENT_JOB_TAG:
+    case INTENT_CLUSTER_METADATA:
         return ROOM_CHANGES;
     }
     return ROOM_CHANGES;

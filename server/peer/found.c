@@ -112,6 +112,20 @@ read_kept(struct found *f, struct err *e)
                    f->path);
 }
 
+/* The log names another cluster, or its only witness. */
+static int
+check_log(struct found *f, struct err *e)
+{
+    if (f->o.known == NULL || str_eq(f->o.known, f->cluster))
+        return 0;
+    if (f->cluster[0] == '\0')
+        return keep(f, f->o.known, f->o.self.id, e);
+    return err_set(e, -ERR_CONFLICT,
+                   "'%s' names the cluster %s, but the log beside it is of %s: one of them was copied from "
+                   "another server; restore both, or start empty",
+                   f->path, f->cluster, f->o.known);
+}
+
 int
 found_consent(struct found *f, const struct server_consent_request *r, struct err *e)
 {
@@ -406,6 +420,8 @@ found_new(const struct found_opts *o, struct found **ret, struct err *e)
     f->o = *o;
     f->path = mem_printf(f, "%s/founder", o->dir);
     int rc = read_kept(f, e);
+    if (rc == 0)
+        rc = check_log(f, e);
     char id[UUID_TEXT];
     /* a server that began alone is a cluster of its own */
     if (rc == 0 && f->cluster[0] == '\0' && !core_is_new(o->core))

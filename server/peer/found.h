@@ -27,6 +27,7 @@ struct found_opts {
     struct core *core;
     const char *dir;       /* for the file "founder": that of the log */
     struct server_hello self; /* without cluster and seen; Expect: as configured */
+    const char *known;     /* the cluster that the log names; NULL: none. For found_new() */
     struct str_list join;  /* "host:port" or names of servers */
     /* The cluster has this id from now on; the core is to be started if it is not. */
     void (*ready)(void *arg, const char *cluster);

@@ -98,6 +98,8 @@ bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
 #define state_alloc(t, ctx, id) state_get(t, ctx, ALLOCS, id) /* without Job; see state_alloc_job() */
 #define state_eval(t, ctx, id) state_get(t, ctx, EVALS, id)
 #define state_deployment(t, ctx, id) state_get(t, ctx, DEPLOYMENTS, id)
+/* NULL: this server began alone. */
+#define state_cluster(t, ctx) state_get(t, ctx, CLUSTER, NULL)
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
 

@@ -50,7 +50,8 @@
     ROW(SCHEDULER_CONFIG, 7, scheduler_configuration, "scheduler_config", KEY(WORD("config")),     \
         WATCHES({0}), NULL)                                                                        \
     ROW(PERIODIC_LAUNCHES, 11, periodic_launch, "periodic_launches",                               \
-        KEY(STR(periodic_launch, namespace), STR(periodic_launch, id)), WATCHES({0}), NULL)
+        KEY(STR(periodic_launch, namespace), STR(periodic_launch, id)), WATCHES({0}), NULL)        \
+    ROW(CLUSTER, 15, cluster_metadata, "cluster_metadata", KEY(WORD("cluster")), WATCHES({0}), NULL)
 
 #define STATE_INDEXES(INDEX)                                                                       \
     INDEX(JOBS_BY_TYPE, JOBS, "jobs_by_type",                                                      \

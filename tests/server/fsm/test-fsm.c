@@ -607,8 +607,21 @@ play(void)
     struct intent_periodic_launch pl = {
         .namespace = "default", .job_id = "cron", .launch = f->now / NS_PER_S + 1, .eval_id = "e2"};
     apply(f, &(struct intent){.periodic_launch = &pl});
+    apply(f, &(struct intent){.cluster_metadata = &(struct cluster_metadata){.cluster_id = "c1"}});
     return f;
 }
+
+START_TEST(a_cluster_is_named_once)
+{
+    struct fx *f = play();
+    struct cluster_metadata other = {.cluster_id = "c2"};
+    ck_assert(!apply(f, &(struct intent){.cluster_metadata = &other})->changed);
+    struct state_txn *t = state_read_begin(f->s, f->ctx);
+    ck_assert_str_eq(state_cluster(t, f->ctx)->cluster_id, "c1");
+    state_read_end(t);
+    fx_free(f);
+}
+END_TEST
 
 static uint32_t
 hash_rows(struct fx *f)
@@ -702,5 +715,5 @@ TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_
            reports_of_others_are_refused,
            plans_are_judged_again_at_apply, preemption_makes_an_evaluation, replacement_is_linked,
            refused_replacement_spares_its_original,
-           garbage_collection_leaves_what_lives, apply_is_deterministic,
+           garbage_collection_leaves_what_lives, apply_is_deterministic, a_cluster_is_named_once,
            a_snapshot_gives_the_same_indexes)
