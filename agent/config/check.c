@@ -271,6 +271,8 @@ check_option(const char *k, const char *v, struct err *e)
     bool on;
     if (str_eq(k, "docker.privileged.enabled") && num_parse_bool(v, &on) == 0 && !on)
         return 0;
+    if (str_eq(k, "test.tighten_network_timeouts"))
+        return 0; /* of questions to clouds, and none is asked */
     for (size_t n = 0; n < ARRAY_LEN(known); n++)
         if (str_eq(k, known[n]))
             return str_prefix(k, "fingerprint.")

@@ -272,6 +272,7 @@ START_TEST(what_denies_what_is_not_here_holds)
         "data_dir = \"/d\"\nclient {\n enabled = true\n cni_path = \"/opt/cni/bin\"\n "
         "cpu_disable_dmidecode = true\n"
         " options {\n  \"fingerprint.denylist\" = \"env_aws,env_gce,env_azure,env_digitalocean\"\n"
+        "  \"test.tighten_network_timeouts\" = \"true\"\n"
         "  \"docker.privileged.enabled\" = \"false\"\n  \"fingerprint.allowlist\" = "
         "\"arch,bridge,cgroup, cpu,host,"
         "landlock,memory,network,nomad,signal,storage,vault\"\n }\n}\n"
