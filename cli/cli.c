@@ -341,7 +341,6 @@ of_nomad(const char *name)
                                         "client-config",
                                         "config",
                                         "debug",
-                                        "eval delete",
                                         "fmt",
                                         "job action",
                                         "job scale",
@@ -377,7 +376,6 @@ of_nomad(const char *name)
                                         "setup",
                                         "system reconcile",
                                         "tls",
-                                        "ui",
                                         "var",
                                         "volume"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {

@@ -141,6 +141,7 @@ int cmd_deployment_promote(struct cmd *c);
 int cmd_deployment_fail(struct cmd *c);
 int cmd_deployment_unblock(struct cmd *c);
 int cmd_eval_status(struct cmd *c);
+int cmd_eval_delete(struct cmd *c);
 int cmd_eval_list(struct cmd *c);
 int cmd_operator_api(struct cmd *c);
 int cmd_operator_metrics(struct cmd *c);
@@ -152,5 +153,6 @@ int cmd_operator_scheduler_simulate(struct cmd *c);
 int cmd_server_members(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_system_gc(struct cmd *c);
+int cmd_ui(struct cmd *c);
 
 #endif

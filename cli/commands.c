@@ -46,6 +46,10 @@ const struct command commands[] = {
     {"start", "[options] <job>", "Start a job that was stopped", NULL, cmd_job_start, "job start",
      false},
     {"system", "", "Interact with the system", NULL, NULL, NULL, false},
+    {"ui", "-show-url [id]", "Print where Nomad has its web interface",
+     "Prints the address at which Nomad has its web interface, or the page there of a job, an "
+     "allocation or a node. Paddock has no web interface yet.",
+     cmd_ui, NULL, false},
     {"validate", "[options] <path>", "Check a job file", NULL, cmd_job_validate, "job validate",
      false},
     {"version", "", "Print the version",
@@ -233,6 +237,12 @@ const struct command commands[] = {
      "Lets a deployment of a multiregion job go on that waits for other regions.",
      cmd_deployment_unblock, NULL, false},
     /* eval */
+    {"eval delete", "[options] [evaluation]", "Delete evaluations, in an emergency",
+     "Deletes an evaluation, or those that a filter matches: of a backlog that nobody wants worked "
+     "off. The scheduler must be paused before (operator scheduler set-config "
+     "-pause-eval-broker=true), and goes on after (=false). Evaluations that have allocations stay "
+     "while their job is not stopped.",
+     cmd_eval_delete, NULL, false},
     {"eval list", "[options]", "List evaluations", "Lists evaluations, newest first.",
      cmd_eval_list, NULL, false},
     {"eval status", "[options] <evaluation>", "Show an evaluation",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * eval status, eval list.
+ * eval status, eval list, eval delete.
  */
 #include "api/terms.h"
 #include "cli/api.h"
@@ -236,4 +236,65 @@ cmd_eval_list(struct cmd *c)
     table_print(&t);
     view_next_page(c, meta.next_token);
     return 0;
+}
+
+/* --- delete --- */
+
+static int
+delete_evals(struct cmd *c, const struct eval_delete_request *req)
+{
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_send(c, "DELETE", api_target(c, "/v1/evaluations", NULL), &type_eval_delete_request, req,
+                 &type_eval_delete_response, &ret, &e))
+        return cmd_fail(c, "Error deleting evaluations: %s", e.text);
+    const struct eval_delete_response *r = ret;
+    if (!r || r->count == 0)
+        cmd_say(c, "No evaluations were deleted");
+    else
+        cmd_say(c, "Successfully deleted %lld evaluation%s", (long long)r->count,
+                r->count == 1 ? "" : "s");
+    return 0;
+}
+
+/* How many a filter matches; negative: said. */
+static int64_t
+count_evals(struct cmd *c, const char *filter)
+{
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_get(c, api_target(c, "/v1/evaluations/count", "filter", filter, NULL),
+                &type_eval_delete_response, &ret, NULL, &e) < 0) {
+        cmd_fail(c, "Error counting evaluations: %s", e.text);
+        return -1;
+    }
+    return ((const struct eval_delete_response *)ret)->count;
+}
+
+int
+cmd_eval_delete(struct cmd *c)
+{
+    bool yes = false;
+    const char *filter = NULL;
+    const struct opt opts[] = {
+        {"filter", OPT_STRING, &filter, "<expression>", "Delete what matches, as eval list shows it."},
+        {"yes", OPT_BOOL, &yes, NULL, "With -filter: do not ask."},
+        {0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
+        return rc;
+    if (str_empty(filter) == (c->n_args == 0))
+        return cmd_fail(c, "Error validating command args and flags: evaluation ID or filter flag required");
+    if (c->n_args > 0) {
+        const char *id = find_eval(c, c->args[0]);
+        return id ? delete_evals(c, &(struct eval_delete_request){.eval_ids = {&id, 1}}) : 1;
+    }
+    int64_t n = yes ? 0 : count_evals(c, filter);
+    if (n < 0)
+        return 1;
+    if (!yes && !cmd_confirm(c, mem_printf(c, "Are you sure you want to delete %lld evals?", (long long)n))) {
+        cmd_say(c, "Cancelling eval deletion");
+        return 0;
+    }
+    return delete_evals(c, &(struct eval_delete_request){.filter = filter});
 }

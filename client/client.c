@@ -523,7 +523,7 @@ client_alloc_signal(struct client *c, const char *alloc_id, const char *task, co
         return;
     int sig = str_empty(signal) ? SIGKILL : signal_parse(signal);
     if (sig <= 0) {
-        err_set(&op->e, -ERR_INVALID, "\"%.32s\" is not a signal", signal);
+        err_set(&op->e, -ERR_INVALID, "invalid signal \"%.32s\"", signal);
         return;
     }
     each_running(op, ar, tr, task_runner_signal, sig);

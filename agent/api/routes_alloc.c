@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "agent/api/api.h"
+#include "api/terms.h"
+#include "common/mem.h"
 #include "common/str.h"
+#include "server/rpc/filter.h"
 
 static void
 alloc_get(struct ask *a)
@@ -27,7 +30,122 @@ evals_list(struct ask *a)
         ask_method(a);
 }
 
+/* --- deleting and counting evaluations --- */
+
+enum { DELETE_PAGE = 1000 };
+
+/* By a filter: a page of those that it matches is asked for, and deleted or counted, until there is no
+ * more. */
+struct deletion {
+    struct list_request list;
+    struct list_options options; /* of it */
+    struct eval_delete_request del;
+    int64_t count;
+    bool last, counts; /* only */
+};
+
+static void page_deleted(struct ask *a, const void *resp);
+
+static void
+answer_count(struct ask *a, const struct query_meta *m, int64_t count)
+{
+    struct eval_delete_response all = {.count = count, .index = m->index};
+
+    ask_meta(a, m);
+    ask_json(a, &type_eval_delete_response, &all);
+}
+
+static void
+page_found(struct ask *a, const void *resp)
+{
+    struct deletion *d = a->user;
+    const struct eval_list_response *r = resp;
+
+    d->last = str_empty(r->meta->next_token);
+    d->options.next_token = mem_strdup(d, r->meta->next_token);
+    if (d->counts) {
+        d->count += (int64_t)r->evaluations.n;
+        if (d->last)
+            answer_count(a, r->meta, d->count);
+        else
+            ask_call(a, RPC_EVAL_LIST, &d->list, page_found);
+        return;
+    }
+    mem_free(d->del.eval_ids.v);
+    d->del.eval_ids = (struct str_list){NULL, 0};
+    for (size_t i = 0; i < r->evaluations.n; i++)
+        list_add(d, d->del.eval_ids, mem_strdup(d, r->evaluations.v[i]->id));
+    ask_call(a, RPC_EVAL_DELETE, &d->del, page_deleted);
+}
+
+static void
+page_deleted(struct ask *a, const void *resp)
+{
+    struct deletion *d = a->user;
+    const struct eval_delete_response *r = resp;
+
+    d->count += r->count;
+    if (!d->last) {
+        ask_call(a, RPC_EVAL_LIST, &d->list, page_found);
+        return;
+    }
+    answer_count(a, &(struct query_meta){.index = r->index, .known_leader = true}, d->count);
+}
+
+/* False: the filter is malformed, which was answered. */
+static bool
+begin(struct ask *a, const char *filter)
+{
+    struct deletion *d = a->user = mem_new(a, struct deletion);
+    struct err e = ERR_INIT;
+
+    d->options = (struct list_options){.filter = filter, .per_page = DELETE_PAGE};
+    d->list.list = &d->options;
+    if (str_empty(filter) || filter_compile(a, &type_evaluation, filter, &e) != NULL)
+        return true;
+    ask_fail(a, 400, "failed to read filter expression: %s", e.text);
+    return false;
+}
+
+static void
+evals_count(struct ask *a)
+{
+    if (!begin(a, a->list.filter))
+        return;
+    struct deletion *d = a->user;
+    d->counts = true;
+    ask_call(a, RPC_EVAL_LIST, &d->list, page_found);
+}
+
+static void
+evals_delete(struct ask *a)
+{
+    struct eval_delete_request *r = ask_body(a, &type_eval_delete_request, false);
+
+    if (r == NULL)
+        return;
+    r->skip = false;
+    if (str_empty(r->filter) && r->eval_ids.n == 0) {
+        ask_fail(a, 400, "evals must be deleted by either ID or filter");
+    } else if (r->eval_ids.n > EVAL_DELETE_MAX) {
+        ask_fail(a, 400, "request includes %zu evaluation IDs, must be %d or fewer", r->eval_ids.n,
+                 EVAL_DELETE_MAX);
+    } else if (str_empty(r->filter)) {
+        ask_call(a, RPC_EVAL_DELETE, r, NULL);
+    } else if (r->eval_ids.n > 0) {
+        ask_fail(a, 400, "evals cannot be deleted by both ID and filter");
+    } else if (begin(a, r->filter)) {
+        struct deletion *d = a->user;
+        d->del.skip = true;
+        a->env.namespace = NS_ALL;
+        a->env.stale = false;
+        ask_call(a, RPC_EVAL_DELETE, &d->del, page_deleted); /* of none: says whether it may */
+    }
+}
+
 const struct route routes_alloc[] = {
+    {VERB_DELETE, "/v1/evaluations", NULL, evals_delete, 0},
+    {VERB_GET, "/v1/evaluations/count", NULL, evals_count, 0},
     {VERB_GET, "/v1/allocation/", "", alloc_get, RPC_ALLOC_GET_ALLOC},
     {VERB_GET, "/v1/evaluations", NULL, evals_list, RPC_EVAL_LIST},
     {0, NULL, NULL, NULL, 0},

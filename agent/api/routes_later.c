@@ -29,8 +29,6 @@ static const struct {
     {VERB_ANY, "/v1/client/allocation/", "/checks", "checks of services"},
     {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
     {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},
-    {VERB_DELETE, "/v1/evaluations", NULL, "deleting evaluations"},
-    {VERB_ANY, "/v1/evaluations/count", NULL, "counting evaluations"},
     /* the agent */
     {VERB_ANY, "/v1/agent/join", NULL, "a cluster of several servers"},
     {VERB_ANY, "/v1/agent/force-leave", NULL, "a cluster of several servers"},

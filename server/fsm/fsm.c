@@ -408,6 +408,7 @@ fsm_room(const struct intent *in)
         return in->plan_result->placed.n == 0 ? ROOM_STOPS : ROOM_CHANGES;
     case INTENT_NODE_PURGE:
     case INTENT_REAP:
+    case INTENT_EVAL_DELETE:
         return ROOM_MAKES;
     case INTENT_NODE_REGISTER:
     case INTENT_NODE_STATUS:

@@ -209,6 +209,16 @@ blocked_untrack(struct blocked *b, const char *ns, const char *job_id)
 }
 
 void
+blocked_forget(struct blocked *b, const char *id)
+{
+    struct entry *x, *nx;
+
+    HASH_ITER(hh, b->entries, x, nx)
+        if (str_eq(x->e->id, id))
+            entry_del(b, x);
+}
+
+void
 blocked_tick(struct blocked *b, int64_t now_ms)
 {
     struct entry *x, *nx;

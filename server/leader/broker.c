@@ -374,6 +374,33 @@ broker_nack(struct broker *b, const char *id, uint64_t token, int64_t now_ms)
     return true;
 }
 
+void
+broker_forget(struct broker *b, const char *id)
+{
+    struct entry *x;
+
+    HASH_FIND_STR(b->entries, id, x);
+    if (x == NULL)
+        return;
+    struct job_slot *j = x->job;
+    mem_free(x->requeue);
+    if (x->where == W_OUT)
+        return;
+    j->n++;
+    if (x->where == W_PENDING) {
+        pheap_remove(&j->pending, x);
+        b->n_pending--;
+    } else {
+        pheap_remove(x->where == W_READY ? &b->ready : &b->timed, x);
+    }
+    bool busy = j->busy == x;
+    entry_drop(b, x);
+    if (busy)
+        job_next(b, j);
+    job_release(b, j);
+    talloc_free(x);
+}
+
 static bool
 set_due(struct broker *b, const char *id, uint64_t token, int64_t due_ms)
 {

@@ -50,6 +50,9 @@ bool broker_hold(struct broker *b, const char *id, uint64_t token);
 /* The holder shows a sign of life. */
 bool broker_touch(struct broker *b, const char *id, uint64_t token, int64_t now_ms);
 
+/* It is not in the state any more. Who holds it keeps it until its ack, nack or time. */
+void broker_forget(struct broker *b, const char *id);
+
 /* Moves what is due: delayed ones become ready, forgotten ones are nacked. */
 void broker_tick(struct broker *b, int64_t now_ms);
 /* When broker_tick has work next; INT64_MAX: never. */

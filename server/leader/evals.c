@@ -201,10 +201,14 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const 
     (void)index;
     for (size_t i = 0; i < res->evals.n; i++)
         seen_eval(l, res->evals.v[i]);
-    if (in->scheduler_config != NULL)
-        broker_pause(l->broker, in->scheduler_config->pause_eval_broker);
-    if (in->scheduler_cas != NULL)
-        broker_pause(l->broker, in->scheduler_cas->scheduler_config->pause_eval_broker);
+    for (size_t i = 0; i < res->deleted_evals.n; i++) {
+        broker_forget(l->broker, res->deleted_evals.v[i]);
+        blocked_forget(l->blocked, res->deleted_evals.v[i]);
+    }
+    const struct scheduler_configuration *c =
+        in->scheduler_cas != NULL ? in->scheduler_cas->scheduler_config : in->scheduler_config;
+    if (c != NULL && res->changed) /* not what came too late */
+        broker_pause(l->broker, c->pause_eval_broker);
 }
 
 /* --- the row --- */

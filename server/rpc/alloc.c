@@ -282,6 +282,34 @@ const struct read_row read_eval_get_eval = {.tables = STATE_BIT(STATE_EVALS),
                                             .needs = "",
                                             .whole = eval_whole};
 
+static void
+evals_deleted(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
+              struct fsm_result *res)
+{
+    struct eval_delete_response resp = {.count = (int64_t)res->deleted_evals.n, .index = index};
+
+    (void)s;
+    (void)arg;
+    rpc_reply(call, &resp);
+}
+
+void
+call_eval_delete(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct eval_delete_request *req = p;
+    struct intent_eval_delete del = {.eval_ids = req->eval_ids, .skip = req->skip};
+
+    if (!str_empty(req->filter))
+        rpc_failf(call, -ERR_INVALID, "the filter is for the agent to find the evaluations");
+    else if (req->eval_ids.n == 0 && !req->skip)
+        rpc_failf(call, -ERR_INVALID, "evals must be deleted by either ID or filter");
+    else if (req->eval_ids.n > EVAL_DELETE_MAX)
+        rpc_failf(call, -ERR_INVALID, "request includes %zu evaluation IDs, must be %d or fewer",
+                  req->eval_ids.n, EVAL_DELETE_MAX);
+    else
+        endpoint_write(arg, call, &(struct intent){.eval_delete = &del}, evals_deleted, NULL);
+}
+
 static uint64_t
 eval_allocs_key(const struct read *r)
 {

@@ -668,7 +668,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     static const char *const gets[] = {
         "jobs/statuses", "job/x/scale", "job/x/services", "job/x/actions", "job/x/action",
         "job/a/b/scale", "node/pools", "node/pool/x", "node/pool/x/nodes", "node/pool/x/jobs",
-        "allocation/x/services", "allocation/x/checks", "evaluations/count",
+        "allocation/x/services", "allocation/x/checks",
         "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
         "client/identity", "agent/keyring/list", "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream", "services",
@@ -693,7 +693,8 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
                       got.status);
         ck_assert_msg(strstr(got.body, " is not in Paddock 0.1") != NULL, "%s: %s", target, got.body);
     }
-    ck_assert_int_eq(status("DELETE", "/v1/evaluations", NULL), 501);
+    ck_assert_int_eq(status("DELETE", "/v1/evaluations", "{}"), 400);
+    ck_assert_str_eq(got.body, "evals must be deleted by either ID or filter");
     ck_assert_int_eq(status("GET", "/.well-known/openid-configuration", NULL), 501);
     ck_assert_int_eq(status("GET", "/.well-known/jwks.json", NULL), 200);
     ck_assert_str_eq(got.body, "{\"keys\":[]}");

@@ -139,7 +139,7 @@ START_TEST(commands_of_nomad_that_are_not_here)
         {"var", "list",
          "paddock: \"var\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
         {"operator", "snapshot", "\"operator snapshot\" is a command of Nomad that is not in"},
-        {"eval", "delete", "\"eval delete\" is a command of Nomad that is not in"},
+        {"operator", "debug", "\"operator debug\" is a command of Nomad that is not in"},
         {"job", "statsu", "there is no command \"job statsu\", did you mean \"job status\"?"},
         {"jbo", NULL, "there is no command \"jbo\", did you mean \"job\"?"},
         {"-address=X", NULL, "options go after the command: paddock <command> -address=X ..."},

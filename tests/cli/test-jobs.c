@@ -303,6 +303,59 @@ START_TEST(a_missing_driver_is_named_with_the_nodes_reason)
 }
 END_TEST
 
+START_TEST(evaluations_are_deleted_by_id_or_filter)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/evaluations/count?filter=JobID", 200, "{\"Count\":7}"},
+        {"GET /v1/evaluations?prefix=aa", 200, "[{\"ID\":\"" EVAL_ID "\"}]"},
+        {"DELETE /v1/evaluations", 200, "{\"Count\":1,\"Index\":9}"},
+        {NULL, 0, NULL}});
+    check_out("eval delete aaaa", 0, "Successfully deleted 1 evaluation\n");
+    ck_assert_str_eq(fake_body(), "{\"EvalIDs\":[\"" EVAL_ID "\"],\"Filter\":\"\",\"Skip\":false}");
+    check_out("eval delete -yes -filter JobID==web", 0, "Successfully deleted 1 evaluation\n");
+    ck_assert_str_eq(fake_body(), "{\"EvalIDs\":null,\"Filter\":\"JobID==web\",\"Skip\":false}");
+    check_out("eval delete -filter JobID==web", 0, "Successfully deleted 1 evaluation\n");
+    ck_assert_ptr_nonnull(strstr(fake_asked(), "GET /v1/evaluations/count?filter=JobID%3D%3Dweb\n"));
+    check_err("eval delete", 1,
+              "Error validating command args and flags: evaluation ID or filter flag required\n");
+    check_err("eval delete -filter x aaaa", 1,
+              "Error validating command args and flags: evaluation ID or filter flag required\n");
+    fake_answers((const struct answer[]){
+        {"GET /v1/evaluations?prefix=aa", 200, "[{\"ID\":\"" EVAL_ID "\"}]"},
+        {"DELETE /v1/evaluations", 409, "eval broker is enabled"},
+        {NULL, 0, NULL}});
+    check_err("eval delete aaaa", 1,
+              "Error deleting evaluations: Unexpected response code: 409 (eval broker is enabled)\n");
+}
+END_TEST
+
+START_TEST(where_nomad_has_its_pages)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/jobs?prefix=we", 200, "[{\"ID\":\"we b\"}]"},
+        {"GET /v1/jobs?prefix=w", 200, "[{\"ID\":\"w/1\"},{\"ID\":\"w2\"}]"},
+        {"GET /v1/jobs", 200, "[]"},
+        {"GET /v1/allocations?prefix=bb", 200, "[" ALLOC_STUB "]"},
+        {"GET /v1/nodes?prefix=cc", 200, "[{\"ID\":\"" NODE_ID "\"}]"},
+        {"GET /v1/", 200, "[]"},
+        {NULL, 0, NULL}});
+    check_out("ui -show-url -address http://h:1", 0, "URL for web UI: http://h:1\n");
+    check_out("ui -show-url -address http://h:1 -namespace x -region=y", 0,
+              "URL for web UI: http://h:1?namespace=x&region=y\n");
+    check_out("ui -show-url -address http://h:1 we", 0, "URL for web UI: http://h:1/ui/jobs/we%20b\n");
+    check_out("ui -show-url -address http://h:1 -namespace n w/1", 0,
+              "URL for web UI: http://h:1/ui/jobs/w/1@n?namespace=n\n");
+    check_out("ui -show-url -address http://h:1 bbbb", 0,
+              "URL for web UI: http://h:1/ui/allocations/" ALLOC_ID "\n");
+    check_out("ui -show-url -address http://h:1 cccc", 0,
+              "URL for web UI: http://h:1/ui/clients/" NODE_ID "\n");
+    check_err("ui -show-url w", 1, "Multiple matches found for id \"w\": 2 jobs\n");
+    check_err("ui -show-url none", 1, "No matches found for id \"none\"\n");
+    ck_assert_int_eq(fake_run("ui"), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "There is no web interface yet."));
+}
+END_TEST
+
 /* Of what it died, what comes next, and where its job can be. */
 START_TEST(alloc_why_tells_death_and_placement)
 {
@@ -344,4 +397,5 @@ TEST_SUITE("cli jobs", an_explanation_is_one_line_per_reason, status_as_json_is_
            a_job_that_waits_for_its_next_place, history_and_allocs, eval_and_start,
            restart_in_batches, restart_by_new_allocations, restart_leaves_out_what_is_told_to_stop,
            evaluations, operators, alloc_why_tells_death_and_placement,
-           a_missing_driver_is_named_with_the_nodes_reason)
+           a_missing_driver_is_named_with_the_nodes_reason,
+           evaluations_are_deleted_by_id_or_filter, where_nomad_has_its_pages)

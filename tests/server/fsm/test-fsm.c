@@ -707,8 +707,66 @@ START_TEST(a_stop_without_delay_says_so_to_what_lives)
 }
 END_TEST
 
+static struct fsm_result *
+delete_evals(struct fx *f, bool skip, const char *a, const char *b)
+{
+    struct intent *in = intent_new(f, 0);
+    in->eval_delete = type_new(in, &type_intent_eval_delete);
+    in->eval_delete->skip = skip;
+    list_add(in, in->eval_delete->eval_ids, a);
+    list_add(in, in->eval_delete->eval_ids, b);
+    return apply(f, in);
+}
+
+static void
+pause_broker(struct fx *f, bool on)
+{
+    struct intent *in = intent_new(f, 0);
+    in->scheduler_config = type_new(in, &type_scheduler_configuration);
+    in->scheduler_config->pause_eval_broker = on;
+    apply(f, in);
+}
+
+/* All or none, and none whose allocations only it could take along; while nothing is handed out. */
+START_TEST(evaluations_are_deleted_while_none_is_handed_out)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1), *idle = make_job(f, "idle", 1);
+    put_job(f, j, "e1");
+    put_job(f, idle, "e2");
+    struct allocation *a = make_alloc(f, j, "a1", "n1");
+    a->eval_id = "e1";
+    place(f, a, NULL);
+    ck_assert_str_eq(get_job(f, "idle")->status, JOB_STATUS_PENDING);
+    struct fsm_result *r = delete_evals(f, true, "e2", "e2");
+    ck_assert_int_eq(r->err.code, -ERR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(r->err.text, "eval broker is enabled"));
+    pause_broker(f, true);
+    r = delete_evals(f, false, "e2", "nobodys");
+    ck_assert_int_eq(r->err.code, -ERR_NOT_FOUND);
+    r = delete_evals(f, false, "e2", "e1");
+    ck_assert_int_eq(r->err.code, -ERR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(r->err.text, "eval e1 is not safe to delete"));
+    ck_assert_ptr_nonnull(get_eval(f, "e2"));
+    r = delete_evals(f, true, "e1", "e2");
+    ck_assert_int_eq(r->err.code, 0);
+    ck_assert_uint_eq(r->deleted_evals.n, 1);
+    ck_assert_str_eq(r->deleted_evals.v[0], "e2");
+    ck_assert_ptr_null(get_eval(f, "e2"));
+    ck_assert_ptr_nonnull(get_eval(f, "e1"));
+    /* allocations of a job that is stopped go with it */
+    stop_job(f, "web", false, "e3");
+    r = delete_evals(f, false, "e1", "e1");
+    ck_assert_uint_eq(r->deleted_evals.n, 1);
+    ck_assert_ptr_null(get_eval(f, "e1"));
+    fx_free(f);
+}
+END_TEST
+
 TEST_SUITE("fsm", versions_change_only_with_the_spec, six_versions_and_those_in_use_are_kept,
-           tagged_versions_are_kept, stable_is_said_of_one_version, enforced_index_and_stop_and_purge,
+           tagged_versions_are_kept, evaluations_are_deleted_while_none_is_handed_out,
+           stable_is_said_of_one_version, enforced_index_and_stop_and_purge,
            a_stop_without_delay_says_so_to_what_lives, long_ids_and_prefixes,
            success_cancels_what_was_blocked, life_of_an_allocation,
            health_is_of_one_deployment, failure_makes_an_evaluation_with_the_entry,

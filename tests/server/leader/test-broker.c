@@ -418,6 +418,51 @@ START_TEST(one_blocked_per_job)
 }
 END_TEST
 
+/* Of one job: what is ready, waits behind it, is delayed or out, and in any order. */
+START_TEST(what_is_deleted_is_forgotten)
+{
+    void *ctx = mem_ctx("t");
+    uint64_t t;
+    for (int first = 0; first < 3; first++) {
+        static const char *const ids[] = {"e1", "e2", "e3"};
+        struct broker *b = broker_new(ctx);
+        struct evaluation late = ev("later", "b", 50, 9);
+        late.wait = 5 * NS_PER_S;
+        put(b, late, 0);
+        for (size_t i = 0; i < 3; i++)
+            put(b, ev(ids[i], "a", 50, i + 1), 0);
+        broker_forget(b, "nobodys");
+        broker_forget(b, "later");
+        ck_assert(broker_next_ms(b) == INT64_MAX);
+        for (int i = 0; i < 3; i++)
+            broker_forget(b, ids[(first + i) % 3]);
+        ck_assert_str_eq(next(b, 10000, &t), "");
+        struct broker_stats s = broker_stats(b);
+        ck_assert_uint_eq(s.ready + s.pending + s.waiting + s.unacked, 0);
+        /* who holds it keeps it, and its job goes on after that */
+        put(b, ev("e1", "a", 50, 1), 0);
+        ck_assert_str_eq(next(b, 0, &t), "e1");
+        put(b, ev("e1", "a", 50, 2), 0);
+        broker_forget(b, "e1");
+        put(b, ev("e4", "a", 50, 4), 0);
+        ck_assert(broker_ack(b, "e1", t, 0, 0));
+        ck_assert_str_eq(next(b, 0, &t), "e4");
+        ck_assert(broker_ack(b, "e4", t, 0, 0));
+        ck_assert_str_eq(next(b, 0, &t), "");
+    }
+    struct blocked *bl = blocked_new(ctx);
+    struct evaluation e = blocked_ev(ctx, "e1", "a", 100, NULL);
+    e.triggered_by = TRIGGER_MAX_PLANS;
+    blocked_add(bl, &e, 0);
+    blocked_forget(bl, "e2");
+    ck_assert_uint_eq(blocked_count(bl), 1);
+    blocked_forget(bl, "e1");
+    ck_assert_uint_eq(blocked_count(bl), 0);
+    ck_assert(blocked_next_ms(bl) == INT64_MAX);
+    talloc_free(ctx);
+}
+END_TEST
+
 START_TEST(losers_retry_by_time)
 {
     void *ctx = mem_ctx("t");
@@ -438,4 +483,4 @@ END_TEST
 TEST_SUITE("broker", order_of_ready, one_per_job, tokens, delivery_limit, touch_extends,
            a_server_that_stood_still_takes_no_work_away, what_waits_for_the_log_is_held, waits,
            requeue_while_out, paused, random_walk, blocked_by_class, no_lost_wake_up,
-           one_blocked_per_job, losers_retry_by_time)
+           one_blocked_per_job, what_is_deleted_is_forgotten, losers_retry_by_time)
