@@ -108,6 +108,8 @@ bool server_is_leader(const struct server *s);
 uint64_t server_applied(struct server *s);
 /* The leader's RPC address into `out`; false when unknown. */
 bool server_leader_addr(const struct server *s, char *out, size_t size);
+/* The same, and in which term it leads. Loop thread. */
+bool server_leader_at(struct server *s, char *out, size_t size, uint64_t *ret_term);
 
 /* What waits here, for metrics; 0 where this server does not lead. */
 struct server_figures {

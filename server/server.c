@@ -618,6 +618,19 @@ timed_done(void *arg, const struct err *e, uint64_t index, struct fsm_result *re
     t.done(t.arg, e, index, res);
 }
 
+bool
+server_leader_at(struct server *s, char *out, size_t size, uint64_t *ret_term)
+{
+    auto_mem void *tmp = mem_ctx("leader");
+    struct core_status st;
+    core_status(s->core, tmp, &st);
+    *ret_term = st.term;
+    for (size_t i = 0; i < st.conf.n; i++)
+        if (st.leader != 0 && st.conf.v[i].id == st.leader)
+            return str_copy(out, size, st.conf.v[i].addr);
+    return false;
+}
+
 /* One write at a time is timed: a crowd of them is not slowed by being watched. */
 void
 server_propose(struct server *s, struct intent *intent, propose_fn *done, void *arg)

@@ -46,6 +46,15 @@ endpoint_node_services(size_t *ret_n)
     return node;
 }
 
+/* We lead in that term; a call that was meant for the leader of another one comes too late. */
+static bool
+is_of_term(struct server *s, uint64_t term)
+{
+    char addr[256];
+    uint64_t now;
+    return server_leader_at(s, addr, sizeof(addr), &now) && now == term;
+}
+
 /* Who is to answer: this server, or another, of another region or (`there`) the leader of ours. */
 static int
 check_place(struct server *s, const struct rpc_method *m, const struct rpc_envelope *env, bool *there,
@@ -55,6 +64,8 @@ check_place(struct server *s, const struct rpc_method *m, const struct rpc_envel
     bool anybody = (m->flags & (RPC_LOCAL | RPC_CLIENT)) || ((m->flags & RPC_READ) && env->stale);
 
     *there = !anybody && !server_is_leader(s);
+    if (!anybody && env->term != 0 && (*there || !is_of_term(s, env->term)))
+        return err_set(e, -ERR_NO_LEADER, "No cluster leader");
     if (env->hops > SERVER_HOPS_MAX)
         return err_set(e, -ERR_INVALID, "passed on by more than %d servers", SERVER_HOPS_MAX);
     if (!str_eq(str_or(env->region, ours), ours))

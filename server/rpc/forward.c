@@ -3,7 +3,9 @@
  * Calls that the leader answers, asked here: passed on over a connection of this server to it, over
  * which nodes that are connected here are reached as well. A call waits a second for a leader. One
  * that may have been carried out is not repeated unless it reads: a write is only when it was
- * refused at the door (No cluster leader), or was not sent.
+ * refused at the door (No cluster leader), or was not sent. It bears the term in which its leader leads,
+ * and is passed on once: what lies in a connection that was cut, or before a server that stood still, is
+ * refused when it comes after all, so that no write overtakes those that were acknowledged meanwhile.
  */
 #include <string.h>
 
@@ -49,11 +51,11 @@ forwards_new(const void *ctx, struct loop *l, struct server *s)
 }
 
 static struct to_leader *
-leader_now(struct server *s)
+leader_now(struct server *s, uint64_t *ret_term)
 {
     struct forwards *all = server_forwards(s);
     char addr[256];
-    if (all->stopping || !server_leader_addr(s, addr, sizeof(addr)) ||
+    if (all->stopping || !server_leader_at(s, addr, sizeof(addr), ret_term) ||
         str_eq(addr, server_cfg(s)->rpc_addr))
         return NULL;
     for (struct to_leader *t = all->leaders; t != NULL; t = t->next)
@@ -79,7 +81,8 @@ leader_now(struct server *s)
 struct rpc_link *
 forward_link(struct server *s)
 {
-    struct to_leader *t = leader_now(s);
+    uint64_t term;
+    struct to_leader *t = leader_now(s, &term);
     return t != NULL ? rpc_client_link(t->client) : NULL;
 }
 
@@ -210,7 +213,8 @@ forward_try(void *arg)
         endpoint_call(f->s, f->call, f->req);
         return;
     }
-    f->to = leader_now(f->s);
+    uint64_t term = 0;
+    f->to = leader_now(f->s, &term);
     if (f->to == NULL) {
         wait_more(f);
         return;
@@ -218,6 +222,7 @@ forward_try(void *arg)
     struct rpc_envelope e = *rpc_call_envelope(f->call);
     int64_t left = rpc_call_deadline_ms(f->call) - now;
     e.hops++;
+    e.term = term;
     struct rpc_request q = {rpc_call_method(f->call)->id, f->req, &e,
                             left > 0 ? left + SPARE_MS : 1};
     f->sent_ms = now;

@@ -350,17 +350,39 @@ job_or_fail(struct server *s, struct rpc_call *call, const char *id, bool *missi
     return j;
 }
 
+static void deregister(struct server *s, struct rpc_call *call, const struct job_deregister_request *req,
+                       uint64_t barrier);
+
+static void
+missing_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index, struct fsm_result *res)
+{
+    (void)res;
+    deregister(s, call, arg, index);
+}
+
 void
 call_job_deregister(void *arg, struct rpc_call *call, const void *p)
 {
-    const struct job_deregister_request *req = p;
-    struct server *s = arg;
+    deregister(arg, call, p, 0);
+}
+
+/* What is not there is deregistered, however often one says so. But a server that stood still may have
+ * lost its leadership, and a job, without having heard of it: only after an entry that was committed
+ * meanwhile (`barrier`) does it know that there is none. */
+static void
+deregister(struct server *s, struct rpc_call *call, const struct job_deregister_request *req,
+           uint64_t barrier)
+{
     void *ctx = rpc_call_ctx(call);
     bool missing = false;
     struct job *j = job_or_fail(s, call, req->job_id, &missing);
 
-    if (missing) { /* what is not there is deregistered, however often one says so */
-        struct job_deregister_response resp = {.index = server_applied(s), .known_leader = true};
+    if (missing && barrier == 0) {
+        struct empty none = {0};
+        struct intent in = {.noop = &none};
+        endpoint_write(s, call, &in, missing_written, (void *)(uintptr_t)req);
+    } else if (missing) {
+        struct job_deregister_response resp = {.index = barrier, .known_leader = true};
         rpc_reply(call, &resp);
     }
     if (j == NULL)

@@ -544,6 +544,15 @@ START_TEST(a_call_for_others_is_refused_before_its_method)
     uint64_t applied = server_applied(w->server);
     CALL_WITH(w, RPC_SYSTEM_GC, write_response, &(struct empty){0}, &ours);
     ck_assert_uint_gt(applied, 0);
+    /* passed on to the leader of another term, it comes too late */
+    struct server_info info;
+    server_info(w->server, w, &info);
+    struct rpc_envelope now = {.hops = 1, .term = info.term}, late = {.hops = 1, .term = info.term + 1};
+    CALL_WITH(w, RPC_SYSTEM_GC, write_response, &(struct empty){0}, &now);
+    for (int i = 0; i < 2; i++, late.term = info.term - 1) {
+        ck_assert_ptr_null(call_with(w, RPC_SYSTEM_GC, &(struct empty){0}, &late));
+        ck_assert_int_eq(w->err.code, -ERR_NO_LEADER);
+    }
     world_close(w);
 }
 END_TEST
