@@ -25,6 +25,7 @@ enum {
     PEER_EARLY_N = 64,           /* messages that wait for a connection */
     PEER_BACKOFF_MIN_MS = 50,
     PEER_BACKOFF_MAX_MS = 500,
+    PEER_ASKS = 8,
     PEER_REFUSED_MS = 5000, /* before one that refused is asked again */
     PEER_GREET_MS = 5000,   /* to say hello, or to answer it */
     PEER_GUESTS_MAX = 2 * CONSENSUS_PEERS_MAX,
@@ -51,6 +52,7 @@ struct link {
     struct timer *timer; /* of the backoff, or of a greeting */
     int64_t backoff_ms;
     bool refused, was_up;
+    unsigned asks; /* how often it is still dialled although there is nothing to say */
     int64_t told_ms;
     struct out *early;
     size_t n_early;
@@ -136,7 +138,8 @@ link_retry(void *arg)
 {
     struct link *l = arg;
     l->timer = NULL;
-    if (l->early != NULL)
+    l->asks -= l->asks > 0;
+    if (l->early != NULL || l->asks > 0)
         link_dial(l);
 }
 
@@ -169,6 +172,7 @@ link_up(struct link *l)
     env_timer_stop(&l->peers->env, TAKE(l->timer));
     l->state = LINK_UP;
     l->was_up = true;
+    l->asks = 0;
     l->backoff_ms = PEER_BACKOFF_MIN_MS;
     struct out *x = TAKE(l->early), *turned = NULL;
     l->n_early = 0;
@@ -221,12 +225,17 @@ link_closed(void *arg, int code)
     l->state = LINK_DOWN;
     l->was_up = false;
     env_timer_stop(&l->peers->env, TAKE(l->timer));
-    if (code == -ECONNREFUSED && !p->stopping)
+    if (code == -ECONNREFUSED && !p->stopping) {
+        l->asks = 0;
         core_gone(p->o.core, l->id);
+    }
     conn_closed(p);
     if (p->stopping)
         return;
-    if (worked && !l->refused) { /* its process may be gone: ask at once */
+    if (worked && !l->refused) {
+        /* Its process may be gone: ask at once. One that is just ending may still take the connection, and
+         * reset it: then ask again. */
+        l->asks = PEER_ASKS;
         link_dial(l);
         return;
     }
