@@ -55,12 +55,44 @@ turned_on(const struct agent_config *cfg, const char *driver)
     return on || (cfg->client && text_true(str_map_get(&cfg->client->options, option)));
 }
 
+static const char *const runtimes_default[] = {"runc", "nvidia"};
+
+/* A block of a block. */
+static const struct value *
+inner(const struct value *v, const char *name)
+{
+    v = value_get(v, name);
+    return v && v->kind == VALUE_LIST && v->list.n > 0 ? v->list.v[0] : v;
+}
+
 static void
 add_texts(const void *ctx, struct str_list *to, const struct value *v)
 {
     for (size_t i = 0; v && v->kind == VALUE_LIST && i < v->list.n; i++)
         if (v->list.v[i]->kind == VALUE_STRING)
             list_add(ctx, *to, v->list.v[i]->str.s);
+}
+
+static void
+set_more(struct engine_policy *e, const struct value *v)
+{
+    const struct value *modes = inner(v, "allowed_modes"), *pids = value_get(v, "pids_limit");
+    const struct value *runtimes = value_get(v, "allow_runtimes");
+    const struct {
+        const char *name;
+        struct str_list *to;
+    } rows[] = {{"pid", &e->pid_modes},
+                {"ipc", &e->ipc_modes},
+                {"uts", &e->uts_modes},
+                {"userns", &e->userns_modes}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        add_texts(e, rows[i].to, value_get(modes, rows[i].name));
+    e->volumes = value_true(value_get(v, "volumes"), "enabled");
+    e->pids_max = pids && pids->kind == VALUE_INT && pids->i > 0 ? pids->i : 0;
+    add_texts(e, &e->devices, value_get(v, "allow_devices"));
+    add_texts(e, &e->runtimes, runtimes);
+    for (size_t i = 0; !runtimes && i < ARRAY_LEN(runtimes_default); i++)
+        list_add(e, e->runtimes, runtimes_default[i]);
 }
 
 /* An engine is root on the host: it is on where its plugin block says so, and nowhere else, -dev
@@ -81,6 +113,7 @@ set_engine(const struct policy *p, const struct agent_config *cfg, const char *d
         add_texts(e, &e->caps, caps);
         for (size_t k = 0; !caps && k < ARRAY_LEN(caps_default); k++)
             list_add(e, e->caps, caps_default[k]);
+        set_more(e, v);
         return e;
     }
     return NULL;

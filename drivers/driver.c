@@ -57,6 +57,8 @@ wanted(enum driver_option_kind k)
         return "a duration such as \"5s\"";
     case DRIVER_MAP:
         return "one block, or map, of names and texts";
+    case DRIVER_BLOCKS:
+        return "blocks, or a list of maps";
     }
     return "?";
 }
@@ -87,6 +89,17 @@ fits_map(const struct value *v)
 }
 
 static bool
+fits_blocks(const struct value *v)
+{
+    if (v->kind == VALUE_MAP)
+        return true;
+    for (size_t i = 0; v->kind == VALUE_LIST && i < v->list.n; i++)
+        if (v->list.v[i]->kind != VALUE_MAP)
+            return false;
+    return v->kind == VALUE_LIST;
+}
+
+static bool
 fits(enum driver_option_kind k, const struct value *v)
 {
     int64_t n;
@@ -112,6 +125,8 @@ fits(enum driver_option_kind k, const struct value *v)
                (v->kind == VALUE_STRING && duration_parse(v->str.s, &n) == 0);
     case DRIVER_MAP:
         return fits_map(v);
+    case DRIVER_BLOCKS:
+        return fits_blocks(v);
     }
     return false;
 }
@@ -128,7 +143,7 @@ option_find(const struct driver *d, const char *name)
 static int
 unknown_key(const struct driver *d, const char *key, struct err *e)
 {
-    const char *names[32];
+    const char *names[80];
     size_t n = 0;
     for (size_t i = 0; i < d->n_options && n < ARRAY_LEN(names); i++)
         names[n++] = d->options[i].name;
@@ -138,6 +153,24 @@ unknown_key(const struct driver *d, const char *key, struct err *e)
                        "driver \"%s\" has no option \"%.100s\": did you mean \"%s\"?", d->can->name, key,
                        near);
     return err_set(e, -ERR_INVALID, "driver \"%s\" has no option \"%.100s\"", d->can->name, key);
+}
+
+static int
+check_inner(const struct driver *d, const struct driver_option *o, const struct value *config,
+            struct err *e)
+{
+    const struct value *block;
+    for (size_t i = 0; o->keys && (block = driver_block(config, o->name, i)) != NULL; i++)
+        for (size_t k = 0; k < block->map.n; k++) {
+            size_t n = 0;
+            while (o->keys[n] && !str_eq(o->keys[n], block->map.v[k].k))
+                n++;
+            if (!o->keys[n])
+                return err_set(e, -ERR_INVALID,
+                               "option \"%s\" of driver \"%s\" has no key \"%.100s\"", o->name,
+                               d->can->name, block->map.v[k].k);
+        }
+    return 0;
 }
 
 static int
@@ -152,6 +185,9 @@ check_key(const struct driver *d, const char *key, const struct value *v, struct
         return err_set(e, -ERR_UNSUPPORTED,
                        "option \"%s\" of driver \"%s\" has no effect yet: take it out", key,
                        d->can->name);
+    if (o->why)
+        return err_set(e, -ERR_UNSUPPORTED, "option \"%s\" of driver \"%s\" is not supported: %s",
+                       key, d->can->name, o->why);
     if (!fits(o->kind, v))
         return err_set(e, -ERR_INVALID, "option \"%s\" of driver \"%s\" is a %s, it must be %s",
                        key, d->can->name, value_kind_name(v->kind), wanted(o->kind));
@@ -169,6 +205,11 @@ driver_check(const struct driver *d, const struct value *config, struct err *e)
             if (r < 0)
                 return r;
         }
+    for (size_t i = 0; i < d->n_options; i++) {
+        int r = check_inner(d, &d->options[i], config, e);
+        if (r < 0)
+            return r;
+    }
     for (size_t i = 0; i < d->n_options; i++) {
         const struct driver_option *o = &d->options[i];
         const struct value *v = value_get(config, o->name);
@@ -244,6 +285,17 @@ const struct value *
 driver_map(const struct value *config, const char *name)
 {
     return one_map(value_get(config, name));
+}
+
+const struct value *
+driver_block(const struct value *config, const char *name, size_t i)
+{
+    const struct value *v = value_get(config, name);
+    if (v && v->kind == VALUE_MAP)
+        return i == 0 ? v : NULL;
+    return v && v->kind == VALUE_LIST && i < v->list.n && v->list.v[i]->kind == VALUE_MAP
+               ? v->list.v[i]
+               : NULL;
 }
 
 void

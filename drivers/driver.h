@@ -30,14 +30,17 @@ enum driver_option_kind {
     DRIVER_INT,
     DRIVER_BOOL,
     DRIVER_DURATION, /* "5s" or ns */
-    DRIVER_MAP       /* names and texts, numbers or booleans; in job files also a block of them */
+    DRIVER_MAP,      /* names and texts, numbers or booleans; in job files also a block of them */
+    DRIVER_BLOCKS    /* any number of blocks, or a list of maps; `keys` names what may be in each */
 };
 
 struct driver_option {
     const char *name;
     enum driver_option_kind kind;
     bool required;
-    bool later; /* known, no effect yet: refused by name */
+    bool later;              /* known, no effect yet: refused by name */
+    const char *why;         /* refused by name, because of this; NULL: it is not */
+    const char *const *keys; /* of DRIVER_BLOCKS, and of a DRIVER_MAP that is bounded; ends with NULL */
 };
 
 /* Facts that decide whether a driver can work here. */
@@ -186,6 +189,8 @@ bool driver_bool(const struct value *config, const char *name, bool dflt);
 int64_t driver_duration(const struct value *config, const char *name, int64_t dflt);
 /* The names and values; NULL: none are given. */
 const struct value *driver_map(const struct value *config, const char *name);
+/* The i-th block of DRIVER_BLOCKS; NULL: there are no more. */
+const struct value *driver_block(const struct value *config, const char *name, size_t i);
 void driver_strings(const void *ctx, const struct value *config, const char *name,
                     struct str_list *ret);
 

@@ -172,6 +172,10 @@ on_output_over(void *arg, int status, const struct value *doc, const struct err 
     struct container *c = arg;
     (void)doc;
     c->output = NULL;
+    if (!e && status < 300 && log_end(c->log) < 0) {
+        c->output_again = timer_start(c->h->loop, HAND_AGAIN_MS, ask_output, c);
+        return;
+    }
     /* it is complete if the engine ended it, and the container has ended */
     if (!e && (c->ended || status == 404)) {
         c->drained = true;
@@ -214,7 +218,7 @@ container_find(struct hand *h, const char *alloc, const char *task)
 
 struct container *
 container_follow(struct hand *h, const char *alloc, const char *task, const char *id,
-                 int64_t log_files, int64_t log_bytes)
+                 const struct log_shape *logs)
 {
     struct container *c = container_find(h, alloc, task);
     struct err e = ERR_INIT;
@@ -230,7 +234,7 @@ container_follow(struct hand *h, const char *alloc, const char *task, const char
     DL_APPEND(h->first, c);
     c->log = log_open(c, h, alloc, task, &e);
     if (c->log) {
-        log_limits(c->log, log_files, log_bytes);
+        log_shape(c->log, logs);
         int r = log_of(c->log, id);
         if (r < 0)
             log_warn("hand", "notes of a log are not written", "task", task, "error", err_name(r),
@@ -301,12 +305,12 @@ follow_row(struct hand *h, const struct value *row)
     const struct value *labels = value_get(row, "Labels");
     const char *id = document_text(row, "Id"), *alloc = document_text(labels, HAND_LABEL_ALLOC);
     const char *task = document_text(labels, HAND_LABEL_TASK);
-    int64_t files, bytes;
-    document_logs(labels, &files, &bytes);
+    struct log_shape logs;
+    document_logs(labels, &logs);
     if (*id && strlen(id) < HAND_ID_MAX && plain_word(id) && uuid_valid(alloc) &&
         plain_task_name(task) && is_named(row, alloc, task) &&
         !str_eq(document_text(row, "State"), "created"))
-        (void)container_follow(h, alloc, task, id, files, bytes);
+        (void)container_follow(h, alloc, task, id, &logs);
 }
 
 static void

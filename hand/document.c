@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a task to what the engine is asked for, and from what the engine says back. What a task may
- * have is decided here, whoever asks: the agent is not trusted. Pure.
+ * From an allowed task to what the engine is asked for, and from what the engine says back. Pure.
  */
 #include <string.h>
 #include <strings.h>
@@ -12,7 +11,7 @@
 #include "common/str.h"
 #include "hand/hand.h"
 
-enum { CPU_PERIOD_US = 100000, PORT_MAX = 65535, SHARES_MIN = 2, SHARES_MAX = 262144 };
+enum { CPU_PERIOD_US = 100000, CPU_QUOTA_MIN_US = 1000, SHARES_MIN = 2, SHARES_MAX = 262144 };
 
 const char *
 document_text(const struct value *doc, const char *name)
@@ -45,79 +44,6 @@ document_name(const void *ctx, const char *alloc, const char *task)
     if (*name == '-' || *name == '.')
         *name = '_';
     return name[0] == '_' ? mem_printf(ctx, "t%s", name) : name;
-}
-
-/* --- what a task may have --- */
-
-static bool
-cap_in(const struct str_list *l, const char *cap)
-{
-    if (strncasecmp(cap, "CAP_", 4) == 0)
-        cap += 4;
-    for (size_t i = 0; i < l->n; i++) {
-        const char *have = l->v[i];
-        if (strncasecmp(have, "CAP_", 4) == 0)
-            have += 4;
-        if (strcasecmp(have, "all") == 0 || strcasecmp(have, cap) == 0)
-            return true;
-    }
-    return false;
-}
-
-static int
-check_caps(const struct engine_policy *p, const struct str_list *add, struct err *e)
-{
-    for (size_t i = 0; i < add->n; i++)
-        if (!cap_in(&p->caps, add->v[i]))
-            return err_set(
-                e, -ERR_POLICY,
-                "capability \"%.64s\" is not allowed on this client (allow_caps of plugin "
-                "\"docker\")",
-                add->v[i]);
-    return 0;
-}
-
-/* A network of the engine's own; another container's, or a path, is somebody else's. */
-static int
-check_network(const struct hand *h, const struct hand_task *t, struct err *e)
-{
-    const char *mode = str_or(t->network_mode, "");
-    if (strchr(mode, ':') || strchr(mode, '/'))
-        return err_set(e, -ERR_POLICY,
-                       "network_mode \"%.64s\" is not the name of a network of the engine", mode);
-    if (!str_eq(mode, "host"))
-        return 0;
-    const struct str_list *allowed = &h->policy->network_modes;
-    for (size_t i = 0; i < allowed->n; i++)
-        if (str_eq(allowed->v[i], "host"))
-            return 0;
-    return allowed->n == 0
-               ? 0
-               : err_set(e, -ERR_POLICY, "network mode \"host\" is not allowed on this client");
-}
-
-static int
-check(const struct hand *h, const char *alloc, const char *task, const struct hand_task *t,
-      struct err *e)
-{
-    if (!uuid_valid(alloc) || !plain_task_name(task))
-        return err_set(e, -ERR_INVALID, "\"%.64s\" and \"%.64s\" are no allocation and task", alloc,
-                       task);
-    if (str_empty(t->image) ||
-        t->image[strspn(t->image,
-                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-")])
-        return err_set(e, -ERR_INVALID, "\"%.128s\" is no name of an image", str_or(t->image, ""));
-    if (t->privileged && !h->engine->privileged)
-        return err_set(
-            e, -ERR_POLICY,
-            "privileged is not allowed on this client (allow_privileged of plugin \"docker\")");
-    for (size_t i = 0; i < t->ports.n; i++) {
-        const struct hand_port *p = t->ports.v[i];
-        if (p->port < 1 || p->port > PORT_MAX || p->host_port < 1 || p->host_port > PORT_MAX)
-            return err_set(e, -ERR_INVALID, "a port is not from 1 to %d", PORT_MAX);
-    }
-    int r = check_network(h, t, e);
-    return r < 0 ? r : check_caps(h->engine, &t->cap_add, e);
 }
 
 /* --- the document --- */
@@ -169,8 +95,8 @@ put_labels(struct value *doc, const struct hand *h, const char *alloc, const cha
     value_map_set(labels, HAND_LABEL_ALLOC, value_str(doc, alloc));
     value_map_set(labels, HAND_LABEL_TASK, value_str(doc, task));
     value_map_set(labels, HAND_LABEL_LOGS,
-                  value_str(doc, mem_printf(doc, "%lld:%lld", (long long)t->log_files,
-                                            (long long)t->log_file_bytes)));
+                  value_str(doc, mem_printf(doc, "%lld:%lld%s", (long long)t->log_files,
+                                            (long long)t->log_file_bytes, t->tty ? ":tty" : "")));
     value_map_set(doc, "Labels", labels);
 }
 
@@ -199,65 +125,187 @@ put_ports(struct value *doc, struct value *host, const struct hand_task *t)
 }
 
 static void
-put_limits(struct value *host, const struct hand_task *t)
+put_limits(struct value *host, const struct hand *h, const struct hand_task *t)
 {
     int64_t shares = t->cpu_shares < SHARES_MIN ? SHARES_MIN : t->cpu_shares;
     put_int(host, "CpuShares", shares > SHARES_MAX ? SHARES_MAX : shares);
-    put_int(host, "CpuPeriod", t->cpu_max > 0 ? CPU_PERIOD_US : 0);
-    put_int(host, "CpuQuota", t->cpu_max > 0 ? t->cpu_max : 0);
+    if (t->cpu_max > 0) {
+        int64_t period = t->cpu_period > 0 ? t->cpu_period : CPU_PERIOD_US;
+        put_int(host, "CpuPeriod", period);
+        int64_t quota = (int64_t)((double)t->cpu_max / CPU_PERIOD_US * (double)period);
+        put_int(host, "CpuQuota", quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota);
+    }
     put_text(host, "CpusetCpus", t->cores);
     put_int(host, "Memory", t->memory_max);
     put_int(host, "MemorySwap", t->memory_max); /* the sum of both: no swap */
     put_int(host, "MemoryReservation", t->memory_low);
-    put_int(host, "PidsLimit", t->pids_max);
+    put_int(host, "PidsLimit", t->pids_max > 0 ? t->pids_max : h->engine->pids_max);
     put_int(host, "ShmSize", t->shm_bytes);
 }
 
-/* The allocation's own directories, and no others of the host. */
+static struct value *
+bind_of(const void *ctx, const char *from, const char *to, bool read_only)
+{
+    struct value *m = value_map(ctx);
+    put_text(m, "Type", "bind");
+    put_text(m, "Source", from);
+    put_text(m, "Target", to);
+    value_map_set(m, "ReadOnly", value_bool(ctx, read_only));
+    return m;
+}
+
+static struct value *
+mount_of(const void *ctx, const struct hand_mount *t, const char *source)
+{
+    struct value *options = value_map(ctx), *driver = value_map(ctx);
+    struct value *m = bind_of(ctx, source, t->target, t->read_only);
+    const char *type = str_eq(t->type, "bind")    ? "Bind"
+                       : str_eq(t->type, "tmpfs") ? "Tmpfs"
+                                                  : "Volume";
+    put_text(m, "Type", t->type);
+    if (str_eq(type, "Bind")) {
+        put_text(options, "Propagation", t->propagation);
+    } else if (str_eq(type, "Tmpfs")) {
+        put_int(options, "SizeBytes", t->size);
+        put_int(options, "Mode", t->mode);
+    } else {
+        value_map_set(options, "NoCopy", value_bool(ctx, t->no_copy));
+        put_map(options, "Labels", &t->labels);
+        put_text(driver, "Name", t->driver);
+        put_map(driver, "Options", &t->driver_options);
+        if (driver->map.n > 0)
+            value_map_set(options, "DriverConfig", driver);
+    }
+    value_map_set(m, mem_printf(ctx, "%sOptions", type), options);
+    return m;
+}
+
+/* The allocation's own directories, and what the task asks for beside. Not "Binds": a path may hold
+ * a colon. */
 static void
-put_binds(struct value *host, const struct hand *h, const char *alloc, const char *task)
+put_mounts(struct value *host, const struct hand *h, const char *alloc, const char *task,
+           const struct hand_task *t, const struct str_list *sources)
 {
     const char *base = mem_printf(host, "%s/%s", h->policy->alloc_dir, alloc);
-    const struct {
-        const char *from, *to;
-        bool read_only;
-    } rows[] = {
-        {mem_printf(host, "%s/alloc", base), "/alloc", false},
-        {mem_printf(host, "%s/alloc/logs", base), "/alloc/logs", true},
-        {mem_printf(host, "%s/%s/local", base, task), "/local", false},
-        {mem_printf(host, "%s/%s/secrets", base, task), "/secrets", false},
-    };
     struct value *mounts = value_list(host);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) { /* not "Binds": a path may hold a colon */
-        struct value *m = value_map(host);
-        put_text(m, "Type", "bind");
-        put_text(m, "Source", rows[i].from);
-        put_text(m, "Target", rows[i].to);
-        value_map_set(m, "ReadOnly", value_bool(host, rows[i].read_only));
-        value_list_add(mounts, m);
-    }
+    value_list_add(mounts, bind_of(host, mem_printf(host, "%s/alloc", base), "/alloc", false));
+    value_list_add(mounts,
+                   bind_of(host, mem_printf(host, "%s/alloc/logs", base), "/alloc/logs", true));
+    value_list_add(mounts,
+                   bind_of(host, mem_printf(host, "%s/%s/local", base, task), "/local", false));
+    value_list_add(mounts,
+                   bind_of(host, mem_printf(host, "%s/%s/secrets", base, task), "/secrets", false));
+    for (size_t i = 0; i < t->mounts.n; i++)
+        value_list_add(mounts, mount_of(host, t->mounts.v[i], sources->v[i]));
     value_map_set(host, "Mounts", mounts);
 }
 
 static void
-put_log(struct value *host)
+put_devices(struct value *host, const struct hand_task *t)
+{
+    struct value *all = value_list(host);
+    for (size_t i = 0; i < t->devices.n; i++) {
+        const struct hand_device *d = t->devices.v[i];
+        struct value *v = value_map(host);
+        put_text(v, "PathOnHost", d->host_path);
+        put_text(v, "PathInContainer", str_empty(d->path) ? d->host_path : d->path);
+        put_text(v, "CgroupPermissions", str_empty(d->permissions) ? "rwm" : d->permissions);
+        value_list_add(all, v);
+    }
+    if (t->devices.n > 0)
+        value_map_set(host, "Devices", all);
+}
+
+static void
+put_ulimits(struct value *host, const struct hand_task *t)
+{
+    struct value *all = value_list(host);
+    for (size_t i = 0; i < t->ulimits.n; i++) {
+        const struct hand_ulimit *u = t->ulimits.v[i];
+        struct value *v = value_map(host);
+        put_text(v, "Name", u->name);
+        value_map_set(v, "Soft", value_int(host, u->soft));
+        value_map_set(v, "Hard", value_int(host, u->hard));
+        value_list_add(all, v);
+    }
+    if (t->ulimits.n > 0)
+        value_map_set(host, "Ulimits", all);
+}
+
+/* Of what nobody has read yet: the hand writes our files. */
+static void
+put_log(struct value *host, const struct hand_task *t)
 {
     struct value *log = value_map(host), *config = value_map(host);
-    put_text(config, "max-size",
-             "10m"); /* of what nobody has read yet: the hand writes our files */
+    put_text(config, "max-size", "10m");
     put_text(config, "max-file", "2");
-    put_text(log, "Type", "json-file");
+    for (size_t i = 0; i < t->log_options.n; i++)
+        put_text(config, t->log_options.v[i].k, t->log_options.v[i].v);
+    put_text(log, "Type", str_empty(t->log_driver) ? "json-file" : t->log_driver);
     value_map_set(log, "Config", config);
     value_map_set(host, "LogConfig", log);
 }
 
-int
-document_make(const void *ctx, const struct hand *h, const char *alloc, const char *task,
-              const struct hand_task *t, struct value **ret, struct err *e)
+/* Addresses and names in the network that network_mode names. */
+static void
+put_endpoint(struct value *doc, const struct hand_task *t)
 {
-    int r = check(h, alloc, task, t, e);
-    if (r < 0)
-        return r;
+    struct value *end = value_map(doc), *at = value_map(doc), *all = value_map(doc);
+    put_list(end, "Aliases", &t->network_aliases);
+    put_text(at, "IPv4Address", t->ipv4_address);
+    put_text(at, "IPv6Address", t->ipv6_address);
+    if (at->map.n > 0)
+        value_map_set(end, "IPAMConfig", at);
+    if (end->map.n == 0)
+        return;
+    value_map_set(all, t->network_mode, end);
+    value_map_set(at = value_map(doc), "EndpointsConfig", all);
+    value_map_set(doc, "NetworkingConfig", at);
+}
+
+static void
+put_health(struct value *doc, const struct hand_task *t)
+{
+    static const char *none[] = {"NONE"};
+    const struct str_list test = {none, 1};
+    struct value *health = value_map(doc);
+    put_list(health, "Test", &test);
+    if (t->no_healthcheck)
+        value_map_set(doc, "Healthcheck", health);
+}
+
+static void
+put_host(struct value *host, const struct hand_task *t)
+{
+    const struct {
+        const char *name;
+        const struct str_list *l;
+    } lists[] = {{"CapAdd", &t->cap_add},         {"CapDrop", &t->cap_drop},
+                 {"ExtraHosts", &t->extra_hosts}, {"GroupAdd", &t->group_add},
+                 {"Dns", &t->dns_servers},        {"DnsSearch", &t->dns_search},
+                 {"DnsOptions", &t->dns_options}, {"SecurityOpt", &t->security_opt}};
+    const struct {
+        const char *name, *text;
+    } texts[] = {{"NetworkMode", t->network_mode}, {"PidMode", t->pid_mode},
+                 {"IpcMode", t->ipc_mode},         {"UTSMode", t->uts_mode},
+                 {"UsernsMode", t->userns_mode},   {"CgroupnsMode", t->cgroupns_mode},
+                 {"Runtime", t->runtime}};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        put_list(host, lists[i].name, lists[i].l);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        put_text(host, texts[i].name, texts[i].text);
+    put_map(host, "Sysctls", &t->sysctls);
+    put_map(host, "StorageOpt", &t->storage_opt);
+    put_int(host, "OomScoreAdj", t->oom_score_adj);
+    value_map_set(host, "Privileged", value_bool(host, t->privileged));
+    value_map_set(host, "ReadonlyRootfs", value_bool(host, t->readonly_rootfs));
+    value_map_set(host, "Init", value_bool(host, t->init));
+}
+
+struct value *
+document_make(const void *ctx, const struct hand *h, const char *alloc, const char *task,
+              const struct hand_task *t, const struct str_list *sources)
+{
     struct value *doc = value_map(ctx), *host = value_map(doc);
     put_text(doc, "Image", t->image);
     put_list(doc, "Cmd", &t->command);
@@ -266,26 +314,21 @@ document_make(const void *ctx, const struct hand *h, const char *alloc, const ch
     put_text(doc, "WorkingDir", t->work_dir);
     put_text(doc, "User", t->user);
     put_text(doc, "Hostname", t->hostname);
+    put_text(doc, "MacAddress", t->mac_address);
+    value_map_set(doc, "Tty", value_bool(doc, t->tty));
+    value_map_set(doc, "OpenStdin", value_bool(doc, t->interactive));
+    put_health(doc, t);
     put_labels(doc, h, alloc, task, t);
-    put_text(host, "NetworkMode", t->network_mode);
     put_ports(doc, host, t);
-    put_limits(host, t);
-    put_binds(host, h, alloc, task);
-    put_log(host);
-    put_list(host, "CapAdd", &t->cap_add);
-    put_list(host, "CapDrop", &t->cap_drop);
-    put_list(host, "ExtraHosts", &t->extra_hosts);
-    put_list(host, "GroupAdd", &t->group_add);
-    put_list(host, "Dns", &t->dns_servers);
-    put_list(host, "DnsSearch", &t->dns_search);
-    put_list(host, "DnsOptions", &t->dns_options);
-    put_map(host, "Sysctls", &t->sysctls);
-    value_map_set(host, "Privileged", value_bool(doc, t->privileged));
-    value_map_set(host, "ReadonlyRootfs", value_bool(doc, t->readonly_rootfs));
-    value_map_set(host, "Init", value_bool(doc, t->init));
+    put_limits(host, h, t);
+    put_mounts(host, h, alloc, task, t, sources);
+    put_devices(host, t);
+    put_ulimits(host, t);
+    put_log(host, t);
+    put_host(host, t);
+    put_endpoint(doc, t);
     value_map_set(doc, "HostConfig", host);
-    *ret = doc;
-    return 0;
+    return doc;
 }
 
 /* --- what the engine says --- */
@@ -300,15 +343,18 @@ time_of(const struct value *state, const char *name)
 }
 
 void
-document_logs(const struct value *labels, int64_t *files, int64_t *bytes)
+document_logs(const struct value *labels, struct log_shape *ret)
 {
     auto_mem void *tmp = mem_ctx("logs");
-    const char *logs = document_text(labels, HAND_LABEL_LOGS), *colon = strchr(logs, ':');
-    *files = *bytes = 0;
-    if (!colon)
+    char *save = NULL, *logs = mem_strdup(tmp, document_text(labels, HAND_LABEL_LOGS));
+    const char *files = strtok_r(logs, ":", &save),
+               *bytes = files ? strtok_r(NULL, ":", &save) : NULL;
+    *ret = (struct log_shape){0};
+    if (!bytes)
         return;
-    (void)num_parse_i64(mem_strndup(tmp, logs, (size_t)(colon - logs)), files);
-    (void)num_parse_i64(colon + 1, bytes);
+    (void)num_parse_i64(files, &ret->files);
+    (void)num_parse_i64(bytes, &ret->file_bytes);
+    ret->tty = str_eq(strtok_r(NULL, ":", &save), "tty");
 }
 
 bool

@@ -20,7 +20,7 @@
 #define HAND_LABEL_OWNER "paddock.owner"
 #define HAND_LABEL_ALLOC "com.hashicorp.nomad.alloc_id" /* what tools of Nomad's users look for */
 #define HAND_LABEL_TASK "paddock.task"
-#define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES */
+#define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES[:tty] */
 
 struct hand {
     struct loop *loop;
@@ -31,18 +31,34 @@ struct hand {
     struct container *first; /* those that are followed */
 };
 
+/* --- allow.c: pure --- */
+/* What the policy and good sense say of it; -ERR_POLICY, -ERR_INVALID, -ERR_UNSUPPORTED. */
+int allow_task(const struct hand *h, const char *alloc, const char *task, const struct hand_task *t,
+               struct err *e);
+
+/* --- places.c --- */
+/* The source of each mount of an allowed task, as its engine is to be told; directories that are to be
+ * made are. -ERR_POLICY, -ERR_INVALID. */
+int places_find(const void *ctx, const struct hand *h, const char *alloc, const char *task,
+                const struct hand_task *t, struct str_list *ret, struct err *e);
+
 /* --- document.c: pure --- */
 /* "web-0123..." */
 const char *document_name(const void *ctx, const char *alloc, const char *task);
-/* What the engine is asked for; -ERR_POLICY, -ERR_INVALID. */
-int document_make(const void *ctx, const struct hand *h, const char *alloc, const char *task,
-                  const struct hand_task *t, struct value **ret, struct err *e);
+/* What the engine is asked for, of an allowed task. */
+struct value *document_make(const void *ctx, const struct hand *h, const char *alloc,
+                            const char *task, const struct hand_task *t,
+                            const struct str_list *sources);
 /* Of an engine's inspection; false: it is not this hand's container of the task, or is not to be
  * understood. */
 bool document_state(const void *ctx, const struct hand *h, const char *alloc, const char *task,
                     const struct value *doc, struct hand_state *ret);
-/* FILES:BYTES of the label of logs; zeros where there is none. */
-void document_logs(const struct value *labels, int64_t *files, int64_t *bytes);
+struct log_shape { /* 0: the default */
+    int64_t files, file_bytes;
+    bool tty; /* one stream, which the engine does not frame */
+};
+/* Of the label of logs; zeros where there is none. */
+void document_logs(const struct value *labels, struct log_shape *ret);
 /* A text of an engine's document; what is none is "". */
 const char *document_text(const struct value *doc, const char *name);
 
@@ -89,14 +105,16 @@ struct hand_log;
 /* The files of a task, as they are; NULL: *e says why. Owned by ctx. */
 struct hand_log *log_open(const void *ctx, struct hand *h, const char *alloc, const char *task,
                           struct err *e);
-void log_limits(struct hand_log *l, int64_t files, int64_t file_bytes);
+void log_shape(struct hand_log *l, const struct log_shape *s);
 /* Whose output comes from now on; what is written of it is known from its notes. -errno. */
 int log_of(struct hand_log *l, const char *container);
 /* Where the engine is to begin: "SECONDS.NANOSECONDS". Forgets the rest of a message. */
 const char *log_since(struct hand_log *l, char ret[48]);
-/* Bytes of the engine's multiplexed stream with timestamps. -ERR_CORRUPT; -errno of a write: what
- * is not written comes again after log_since(). */
+/* Bytes of the engine's stream with timestamps. -ERR_CORRUPT; -errno of a write: what is not
+ * written comes again after log_since(). */
 int log_feed(struct hand_log *l, const void *p, size_t n);
+/* The engine has sent all. As log_feed(). */
+int log_end(struct hand_log *l);
 void log_close(struct hand_log *l); /* NULL is fine */
 
 /* --- container.c --- */
@@ -106,7 +124,7 @@ typedef void container_ended(void *arg,
                              const struct hand_state *s); /* NULL: there is none any more */
 /* Follows it from now on, or does already. */
 struct container *container_follow(struct hand *h, const char *alloc, const char *task,
-                                   const char *id, int64_t log_files, int64_t log_bytes);
+                                   const char *id, const struct log_shape *logs);
 struct container *container_find(struct hand *h, const char *alloc, const char *task);
 bool container_waited(const struct container *c); /* somebody waits for its end */
 /* NULL: it has not ended, or not all of its output is written. */

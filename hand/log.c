@@ -14,7 +14,8 @@
  * on, and what is in the files already, `written - before` bytes of that, is left out. Where the
  * clock went back and the hand was killed as well, some lines may be there twice.
  *
- * Engines frame each message (8 bytes: stream, three zeros, length) and put its time in front.
+ * Engines frame each message (common/frame.h: its type is the stream) and put its time in front;
+ * those of a terminal are not framed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,6 +35,8 @@
 
 #define LOGS "alloc/logs"
 enum {
+    STAMP_LEN = 30,      /* of an engine's time, and a blank behind it */
+    TTY_PART = 16 << 10, /* bytes of a line that come at once */
     FILES_DEFAULT = 10,
     FILE_BYTES_DEFAULT = 10 << 20,
     ENTRIES_MAX = 65536,
@@ -56,6 +59,7 @@ struct hand_log {
     char *task;
     char container[HAND_ID_MAX];
     int64_t files, file_bytes;
+    bool tty;
     struct output out[2];
     struct buf frame; /* what came of a message */
 };
@@ -211,10 +215,11 @@ load(struct hand_log *l)
 /* --- life --- */
 
 void
-log_limits(struct hand_log *l, int64_t files, int64_t file_bytes)
+log_shape(struct hand_log *l, const struct log_shape *s)
 {
-    l->files = files > 0 ? files : FILES_DEFAULT;
-    l->file_bytes = file_bytes > 0 ? file_bytes : FILE_BYTES_DEFAULT;
+    l->files = s->files > 0 ? s->files : FILES_DEFAULT;
+    l->file_bytes = s->file_bytes > 0 ? s->file_bytes : FILE_BYTES_DEFAULT;
+    l->tty = s->tty;
 }
 
 struct hand_log *
@@ -225,7 +230,7 @@ log_open(const void *ctx, struct hand *h, const char *alloc, const char *task, s
     l->task = mem_strdup(l, task);
     l->out[OUT].fd = l->out[ERR].fd = -1;
     buf_init(&l->frame, 2 * HAND_FRAME_MAX);
-    log_limits(l, 0, 0);
+    log_shape(l, &(struct log_shape){0});
     l->dir = fd_open_beneath(h->allocs, mem_printf(tmp, "%s/" LOGS, alloc),
                              O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
     int r = l->dir < 0 ? l->dir : find_files(l);
@@ -311,8 +316,53 @@ on_frame(void *arg, uint8_t type, const uint8_t *p, size_t n)
     return type > 2 ? -ERR_CORRUPT : message(arg, type == 2 ? ERR : OUT, p, n);
 }
 
+static bool
+stamp_at(const uint8_t *p)
+{
+    int64_t ns;
+    return p[STAMP_LEN] == ' ' && time_parse((const char *)p, STAMP_LEN, &ns) == 0;
+}
+
+/* The length of the message at `p`, with its time; 0: it is not whole. */
+static size_t
+tty_message(const uint8_t *p, size_t n)
+{
+    const size_t head = STAMP_LEN + 1;
+    const uint8_t *nl = n > head ? memchr(p + head, '\n', n - head) : NULL;
+    if (nl && nl - p <= (ptrdiff_t)(head + TTY_PART))
+        return (size_t)(nl + 1 - p);
+    /* what is longer comes in parts, each with its time */
+    bool part = n >= 2 * head + TTY_PART && stamp_at(p + head + TTY_PART);
+    return part ? head + TTY_PART : nl ? (size_t)(nl + 1 - p) : 0;
+}
+
+/* A terminal has one stream, of lines; each begins with its time. */
+static int
+feed_tty(struct hand_log *l, const void *p, size_t n)
+{
+    buf_put(&l->frame, p, n);
+    if (buf_error(&l->frame))
+        return -ERR_CORRUPT;
+    size_t at = 0, k;
+    int r = 0;
+    while (r == 0 && (k = tty_message(l->frame.data + at, l->frame.len - at)) > 0) {
+        r = message(l, OUT, l->frame.data + at, k);
+        at += k;
+    }
+    buf_consume(&l->frame, at);
+    return r;
+}
+
 int
 log_feed(struct hand_log *l, const void *p, size_t n)
 {
-    return frame_feed(&l->frame, p, n, on_frame, l);
+    return l->tty ? feed_tty(l, p, n) : frame_feed(&l->frame, p, n, on_frame, l);
+}
+
+int
+log_end(struct hand_log *l)
+{
+    int r = l->tty && l->frame.len > STAMP_LEN ? message(l, OUT, l->frame.data, l->frame.len) : 0;
+    buf_reset(&l->frame);
+    return r;
 }

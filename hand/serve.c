@@ -33,7 +33,6 @@ struct order { /* a request that is carried out; freed with its answer */
     const char *alloc, *task, *name;
     char *id;
     struct hand_task *spec;
-    struct value *document;
     struct hand_info info;
     int tries;
     int64_t signal;
@@ -78,7 +77,7 @@ fail(struct order *j, int status, const char *why)
 static int
 status_of(int code)
 {
-    return code == -ERR_POLICY ? 403 : code == -ERR_INVALID ? 400 : 503;
+    return code == -ERR_POLICY ? 403 : code == -ERR_INVALID || code == -ERR_UNSUPPORTED ? 400 : 503;
 }
 
 /* The engine's own word: 5xx may be otherwise the next time. */
@@ -117,10 +116,10 @@ inspect(struct order *j,
 static void
 follow(struct order *j, const struct hand_state *s, const struct value *doc)
 {
-    int64_t files, bytes;
-    document_logs(value_get(value_get(doc, "Config"), "Labels"), &files, &bytes);
+    struct log_shape logs;
+    document_logs(value_get(value_get(doc, "Config"), "Labels"), &logs);
     if (s->started_at != 0)
-        (void)container_follow(j->h, j->alloc, j->task, s->id, files, bytes);
+        (void)container_follow(j->h, j->alloc, j->task, s->id, &logs);
 }
 
 static void
@@ -221,7 +220,8 @@ note_log(struct order *j, struct err *e)
     struct hand_log *l = log_open(NULL, j->h, j->alloc, j->task, e);
     if (!l)
         return e->code;
-    log_limits(l, j->spec->log_files, j->spec->log_file_bytes);
+    const struct log_shape shape = {j->spec->log_files, j->spec->log_file_bytes, j->spec->tty};
+    log_shape(l, &shape);
     int r = log_of(l, j->id);
     log_close(l);
     return r < 0 ? err_errno(e, -r, "write the notes of the task's log") : 0;
@@ -256,7 +256,14 @@ on_created(void *arg, int status, const struct value *doc, const struct err *e)
 static void
 create(struct order *j)
 {
-    ask(j, "POST", mem_printf(j, "/containers/create?name=%s", j->name), j->document, on_created);
+    struct err e = ERR_INIT;
+    struct str_list sources;
+    if (places_find(j, j->h, j->alloc, j->task, j->spec, &sources, &e) < 0) {
+        fail(j, status_of(e.code), e.text);
+        return;
+    }
+    ask(j, "POST", mem_printf(j, "/containers/create?name=%s", j->name),
+        document_make(j, j->h, j->alloc, j->task, j->spec, &sources), on_created);
 }
 
 /* --- its removal --- */
@@ -373,7 +380,8 @@ on_info(void *arg, int status, const struct value *doc, const struct err *e)
         all = mem_printf(j, "%s%s%s", all, *all ? "," : "", runtimes->map.v[i].k);
     str_map_set(j, &j->info.attributes, "driver.docker.runtimes", all);
     str_map_set(j, &j->info.attributes, "driver.docker.os_type", document_text(doc, "OSType"));
-    str_map_set(j, &j->info.attributes, "driver.docker.volumes.enabled", "false");
+    str_map_set(j, &j->info.attributes, "driver.docker.volumes.enabled",
+                j->h->engine->volumes ? "true" : "false");
     str_map_set(j, &j->info.attributes, "driver.docker.privileged.enabled",
                 j->h->engine->privileged ? "true" : NULL);
     j->info.healthy = true;
@@ -421,7 +429,7 @@ route_task(struct order *j, const char *verb)
         void *spec = NULL;
         if (json_decode(j, &type_hand_task, req->body, req->body_len, JSON_REFUSE_UNKNOWN,
                         BUDGET(REQUEST_MAX), &spec, &e) < 0 ||
-            document_make(j, j->h, j->alloc, j->task, spec, &j->document, &e) < 0) {
+            allow_task(j->h, j->alloc, j->task, spec, &e) < 0) {
             fail(j, status_of(e.code), e.text);
             return;
         }

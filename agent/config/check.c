@@ -172,7 +172,9 @@ static int
 check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
 {
     static const char *const launched[] = {"enabled"};
-    static const char *const engines[] = {"enabled", "endpoint", "allow_privileged", "allow_caps"};
+    static const char *const engines[] = {
+        "enabled",       "endpoint",       "allow_privileged", "allow_caps", "allow_devices",
+        "allowed_modes", "allow_runtimes", "pids_limit",       "volumes"};
     const struct driver_can *can = driver_can(p->name);
     const char *const *options = can && can->launch ? launched : engines;
     size_t n = can && can->launch ? ARRAY_LEN(launched) : ARRAY_LEN(engines);
@@ -203,16 +205,43 @@ check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
     return 0;
 }
 
+static int
+check_block(const struct agent_plugin *p, const char *name, const char *const *keys, size_t n,
+            struct err *e)
+{
+    const struct value *v = value_get(p->config, name);
+    if (v && v->kind == VALUE_LIST && v->list.n == 1)
+        v = v->list.v[0];
+    if (v && v->kind != VALUE_MAP)
+        return err_set(e, -ERR_INVALID, "plugin \"%s\": %s must be one block", p->name, name);
+    for (size_t i = 0; v && i < v->map.n; i++) {
+        bool known = false;
+        for (size_t k = 0; k < n; k++)
+            known |= str_eq(v->map.v[i].k, keys[k]);
+        if (!known)
+            return err_set(e, -ERR_UNSUPPORTED,
+                           "plugin \"%s\": \"%s\" of %s is unknown or not supported", p->name,
+                           v->map.v[i].k, name);
+    }
+    return 0;
+}
+
 /* An engine elsewhere would take what tasks are made of over a network. */
 static int
 check_engine(const struct agent_plugin *p, struct err *e)
 {
+    static const char *const modes[] = {"pid", "ipc", "uts", "userns"};
+    static const char *const volumes[] = {"enabled"};
+    const struct driver_can *can = driver_can(p->name);
     const struct value *v = value_get(p->config, "endpoint");
-    if (!v || (v->kind == VALUE_STRING && strncmp(v->str.s, "unix:///", 8) == 0))
+    if (!can || can->launch)
         return 0;
-    return err_set(e, -ERR_INVALID,
-                   "plugin \"%s\": endpoint must be \"unix:///PATH\" of an engine on this machine",
-                   p->name);
+    if (v && (v->kind != VALUE_STRING || strncmp(v->str.s, "unix:///", 8) != 0))
+        return err_set(
+            e, -ERR_INVALID,
+            "plugin \"%s\": endpoint must be \"unix:///PATH\" of an engine on this machine", p->name);
+    int r = check_block(p, "allowed_modes", modes, ARRAY_LEN(modes), e);
+    return r < 0 ? r : check_block(p, "volumes", volumes, ARRAY_LEN(volumes), e);
 }
 
 static int

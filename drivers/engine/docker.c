@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * docker: from a task's config to what is asked of the engine hand; hand.c does the rest. What a
- * job may have of it is decided by the hand (hand/document.c). Pure.
+ * job may have of it is decided by the hand (hand/allow.c). Pure.
  */
 #include <string.h>
 
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "drivers/engine/convert.h"
 #include "drivers/engine/hand.h"
 
-enum { PERIOD_US = 100000 };
+static const char *const auth_keys[] = {"username", "password", "email", "server_address", NULL};
+static const char *const device_keys[] = {"host_path", "container_path", "cgroup_permissions",
+                                          NULL};
+static const char *const health_keys[] = {"disable", NULL};
+static const char *const logging_keys[] = {"type", "driver", "config", NULL};
+static const char *const mount_keys[] = {
+    "type",         "source",        "target",         "readonly",
+    "bind_options", "tmpfs_options", "volume_options", NULL};
 
 static const struct driver_option options[] = {
     {"image", DRIVER_STRING, .required = true},
@@ -40,38 +48,37 @@ static const struct driver_option options[] = {
     {"memory_hard_limit", DRIVER_INT},
     {"force_pull", DRIVER_BOOL},
     {"image_pull_timeout", DRIVER_DURATION},
-    {"auth", DRIVER_MAP},
-    /* of Nomad's, not there yet */
-    {"advertise_ipv6_address", .later = true},
-    {"auth_soft_fail", .later = true},
-    {"cgroupns", .later = true},
-    {"container_exists_attempts", .later = true},
-    {"cpu_cfs_period", .later = true},
-    {"cpuset_cpus", .later = true},
-    {"devices", .later = true},
-    {"healthchecks", .later = true},
-    {"interactive", .later = true},
-    {"ipc_mode", .later = true},
-    {"ipv4_address", .later = true},
-    {"ipv6_address", .later = true},
-    {"isolation", .later = true},
-    {"load", .later = true},
-    {"logging", .later = true},
-    {"mac_address", .later = true},
-    {"mount", .later = true},
-    {"mounts", .later = true},
-    {"network_aliases", .later = true},
-    {"oom_score_adj", .later = true},
-    {"pid_mode", .later = true},
-    {"runtime", .later = true},
-    {"security_opt", .later = true},
-    {"storage_opt", .later = true},
-    {"tty", .later = true},
-    {"ulimit", .later = true},
-    {"userns_mode", .later = true},
-    {"uts_mode", .later = true},
-    {"volume_driver", .later = true},
-    {"volumes", .later = true},
+    {"auth", DRIVER_MAP, .keys = auth_keys},
+    {"auth_soft_fail", DRIVER_BOOL},
+    {"cgroupns", DRIVER_STRING},
+    {"container_exists_attempts", DRIVER_INT}, /* a container of that name is ours, or is refused */
+    {"cpu_cfs_period", DRIVER_INT},
+    {"cpuset_cpus", DRIVER_STRING}, /* as in Nomad: resources.cores decides */
+    {"devices", DRIVER_BLOCKS, .keys = device_keys},
+    {"healthchecks", DRIVER_BLOCKS, .keys = health_keys},
+    {"interactive", DRIVER_BOOL},
+    {"ipc_mode", DRIVER_STRING},
+    {"ipv4_address", DRIVER_STRING},
+    {"ipv6_address", DRIVER_STRING},
+    {"load", DRIVER_STRING, .later = true},
+    {"logging", DRIVER_BLOCKS, .keys = logging_keys},
+    {"mac_address", DRIVER_STRING},
+    {"mount", DRIVER_BLOCKS, .keys = mount_keys},
+    {"mounts", DRIVER_BLOCKS, .keys = mount_keys},
+    {"network_aliases", DRIVER_STRINGS},
+    {"oom_score_adj", DRIVER_INT},
+    {"pid_mode", DRIVER_STRING},
+    {"runtime", DRIVER_STRING},
+    {"security_opt", DRIVER_STRINGS},
+    {"storage_opt", DRIVER_MAP},
+    {"tty", DRIVER_BOOL},
+    {"ulimit", DRIVER_MAP},
+    {"userns_mode", DRIVER_STRING},
+    {"uts_mode", DRIVER_STRING},
+    {"volume_driver", DRIVER_STRING},
+    {"volumes", DRIVER_STRINGS},
+    {"advertise_ipv6_address", .why = "no service is told the address of a container yet"},
+    {"isolation", .why = "it is for Windows"},
 };
 
 static void
@@ -101,141 +108,129 @@ check(const struct value *config, struct err *e)
     return 0;
 }
 
-/* --- ports --- */
-
-static const struct driver_port *
-find_port(const struct driver_input *in, const char *label)
-{
-    for (size_t i = 0; i < in->n_ports; i++)
-        if (str_eq(in->ports[i].label, label))
-            return &in->ports[i];
-    return NULL;
-}
+/* --- mounts --- */
 
 static int
-put_port(struct hand_task *t, const struct driver_input *in, const char *option, const char *label,
-         int64_t to, struct err *e)
+one_mount(struct hand_task *t, const struct value *block, struct err *e)
 {
-    const struct driver_port *p = find_port(in, label);
-    if (!p)
-        return err_set(e, -ERR_INVALID, "%s: there is no port \"%.64s\": check the network block",
-                       option, label);
-    struct hand_port *h = mem_new(t, struct hand_port);
-    *h = (struct hand_port){.host_ip = mem_strdup(h, p->host_ip),
-                            .host_port = p->value,
-                            .port = to > 0      ? to
-                                    : p->to > 0 ? p->to
-                                                : p->value};
-    list_add(t, t->ports, h);
+    struct hand_mount *m = mem_new(t, struct hand_mount);
+    const struct value *bind = driver_map(block, "bind_options");
+    const struct value *tmpfs = driver_map(block, "tmpfs_options");
+    const struct value *volume = driver_block(block, "volume_options", 0);
+    const struct value *driver = driver_block(volume, "driver_config", 0);
+    m->type = mem_strdup(m, driver_string(block, "type", "volume"));
+    m->source = mem_strdup(m, driver_string(block, "source", ""));
+    m->target = mem_strdup(m, driver_string(block, "target", ""));
+    m->read_only = driver_bool(block, "readonly", false);
+    m->propagation = mem_strdup(m, driver_string(bind, "propagation", ""));
+    m->size = driver_int(tmpfs, "size", 0);
+    m->mode = driver_int(tmpfs, "mode", 0);
+    m->no_copy = driver_bool(volume, "no_copy", false);
+    convert_map(t, &m->labels, driver_map(volume, "labels"));
+    m->driver = mem_strdup(m, driver_string(driver, "name", ""));
+    convert_map(t, &m->driver_options, driver_map(driver, "options"));
+    const struct {
+        const char *type, *options;
+        bool given;
+    } rows[] = {{"bind", "bind_options", bind != NULL},
+                {"tmpfs", "tmpfs_options", tmpfs != NULL},
+                {"volume", "volume_options", volume != NULL}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].given && !str_eq(m->type, rows[i].type))
+            return err_set(e, -ERR_INVALID, "mount at \"%.128s\": %s is for type %s", m->target,
+                           rows[i].options, rows[i].type);
+    list_add(t, t->mounts, m);
     return 0;
 }
 
 static int
-put_ports(struct hand_task *t, const struct driver_input *in, struct err *e)
+put_mounts(struct hand_task *t, const struct value *c, struct err *e)
 {
-    auto_mem void *tmp = mem_ctx("ports");
-    const struct value *map = driver_map(in->config, "port_map");
-    struct str_list labels;
+    static const char *const names[] = {"mount", "mounts"};
+    const struct value *block;
     int r = 0;
-    driver_strings(tmp, in->config, "ports", &labels);
-    for (size_t i = 0; i < labels.n && r == 0; i++)
-        r = put_port(t, in, "ports", labels.v[i], 0, e);
-    for (size_t i = 0; map && i < map->map.n && r == 0; i++) {
-        const struct value *v = map->map.v[i].v;
-        int64_t to = v->kind == VALUE_INT ? v->i : 0;
-        if (v->kind == VALUE_STRING)
-            (void)num_parse_i64(v->str.s, &to);
-        if (to < 1 || to > 65535)
-            return err_set(e, -ERR_INVALID, "port_map: \"%.64s\" is not a port from 1 to 65535",
-                           map->map.v[i].k);
-        r = put_port(t, in, "port_map", map->map.v[i].k, to, e);
-    }
+    for (size_t k = 0; k < ARRAY_LEN(names); k++)
+        for (size_t i = 0; r == 0 && (block = driver_block(c, names[k], i)) != NULL; i++)
+            r = one_mount(t, block, e);
     return r;
 }
 
-/* --- limits --- */
-
 static int
-put_limits(struct hand_task *t, const struct driver_input *in, struct err *e)
+put_devices(struct hand_task *t, const struct value *c, struct err *e)
 {
-    const struct allocated_cpu_resources *cpu = in->resources ? in->resources->cpu : NULL;
-    const struct allocated_memory_resources *m = in->resources ? in->resources->memory : NULL;
-    int64_t high = driver_int(in->config, "memory_hard_limit", 0);
-    if (m) {
-        high = m->memory_max_mb > high ? m->memory_max_mb : high;
-        if (high > 0 && high < m->memory_mb)
-            return err_set(e, -ERR_INVALID,
-                           "task memory requirements exceed driver hard limit of %lld MB",
-                           (long long)high);
-        t->memory_max = m->memory_max_mb < 0 ? 0 : (high > 0 ? high : m->memory_mb) << 20;
-        t->memory_low = high > 0 || m->memory_max_mb < 0 ? m->memory_mb << 20 : 0;
-    }
-    for (size_t i = 0; cpu && i < cpu->reserved_cores.n; i++)
-        t->cores = mem_printf(t, "%s%s%lld", str_or(t->cores, ""), i ? "," : "",
-                              (long long)cpu->reserved_cores.v[i]);
-    t->cpu_shares = cpu ? cpu->cpu_shares : 0;
-    if (!cpu || !driver_bool(in->config, "cpu_hard_limit", false) || cpu->reserved_cores.n > 0)
-        return 0;
-    if (in->core_mhz <= 0)
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "cpu_hard_limit: the frequency of this node's processors is not known: set "
-                       "client.cpu_total_compute");
-    t->cpu_max = (int64_t)((double)cpu->cpu_shares / in->core_mhz * PERIOD_US + 0.5);
-    return 0;
+    const struct value *d;
+    int r = 0;
+    for (size_t i = 0; r == 0 && (d = driver_block(c, "devices", i)) != NULL; i++)
+        r = convert_device(t, driver_string(d, "host_path", ""),
+                           driver_string(d, "container_path", ""),
+                           driver_string(d, "cgroup_permissions", ""), e);
+    return r;
 }
 
 static void
-put_map(struct hand_task *t, struct str_map *to, const struct value *map)
+put_logging(struct hand_task *t, const struct value *c)
 {
-    for (size_t i = 0; map && i < map->map.n; i++) {
-        const struct value *v = map->map.v[i].v;
-        str_map_set(t, to, map->map.v[i].k,
-                    v->kind == VALUE_STRING ? v->str.s
-                    : v->kind == VALUE_INT  ? mem_printf(t, "%lld", (long long)v->i)
-                                            : (v->b ? "true" : "false"));
-    }
+    const struct value *log = driver_block(c, "logging", 0);
+    const char *type = driver_string(log, "type", "");
+    t->log_driver = mem_strdup(t, *type ? type : driver_string(log, "driver", ""));
+    convert_map(t, &t->log_options, driver_map(log, "config"));
 }
 
+/* What goes as it is. */
 static void
-put_auth(struct hand_task *t, const struct value *map)
+put_plain(struct hand_task *t, const struct value *c)
 {
-    if (!map)
-        return;
-    t->auth = mem_new(t, struct hand_auth);
-    t->auth->username = mem_strdup(t, driver_string(map, "username", ""));
-    t->auth->password = mem_strdup(t, driver_string(map, "password", ""));
-    t->auth->server_address = mem_strdup(t, driver_string(map, "server_address", ""));
-}
-
-static int
-refuse(const struct driver_input *in, struct err *e)
-{
-    if (in->own_network)
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "driver \"docker\" cannot join the network of a group with a mode of its "
-                       "own yet: leave "
-                       "the mode out, and name the group's ports in \"ports\"");
-    if (in->egress || in->bind)
-        return err_set(
-            e, -ERR_UNSUPPORTED,
-            "egress and bind rules do not hold in a container of driver \"docker\": take them out");
-    return 0;
-}
-
-static void
-put_program(struct hand_task *t, const struct driver_input *in)
-{
-    const struct value *c = in->config;
-    const char *command = driver_string(c, "command", "");
-    struct str_list args;
-    if (*command)
-        list_add(t, t->command, mem_strdup(t, command));
-    driver_strings(t, c, "args", &args);
-    for (size_t i = 0; i < args.n; i++)
-        list_add(t, t->command, args.v[i]);
-    driver_strings(t, c, "entrypoint", &t->entrypoint);
-    for (size_t i = 0; i < in->env->n; i++)
-        list_add(t, t->env, mem_strdup(t, in->env->v[i]));
+    const struct {
+        const char *name;
+        const char **to;
+    } texts[] = {{"work_dir", &t->work_dir},         {"hostname", &t->hostname},
+                 {"network_mode", &t->network_mode}, {"pid_mode", &t->pid_mode},
+                 {"ipc_mode", &t->ipc_mode},         {"uts_mode", &t->uts_mode},
+                 {"userns_mode", &t->userns_mode},   {"cgroupns", &t->cgroupns_mode},
+                 {"runtime", &t->runtime},           {"ipv4_address", &t->ipv4_address},
+                 {"ipv6_address", &t->ipv6_address}, {"mac_address", &t->mac_address}};
+    const struct {
+        const char *name;
+        bool *to;
+    } bools[] = {{"privileged", &t->privileged},
+                 {"readonly_rootfs", &t->readonly_rootfs},
+                 {"init", &t->init},
+                 {"force_pull", &t->force_pull},
+                 {"tty", &t->tty},
+                 {"interactive", &t->interactive}};
+    const struct {
+        const char *name;
+        int64_t *to;
+    } ints[] = {{"pids_limit", &t->pids_max},
+                {"shm_size", &t->shm_bytes},
+                {"oom_score_adj", &t->oom_score_adj},
+                {"cpu_cfs_period", &t->cpu_period}};
+    const struct {
+        const char *name;
+        struct str_list *to;
+    } lists[] = {{"cap_add", &t->cap_add},
+                 {"cap_drop", &t->cap_drop},
+                 {"extra_hosts", &t->extra_hosts},
+                 {"group_add", &t->group_add},
+                 {"dns_servers", &t->dns_servers},
+                 {"dns_search_domains", &t->dns_search},
+                 {"dns_options", &t->dns_options},
+                 {"security_opt", &t->security_opt},
+                 {"network_aliases", &t->network_aliases}};
+    const struct {
+        const char *name;
+        struct str_map *to;
+    } maps[] = {{"labels", &t->labels}, {"sysctl", &t->sysctls}, {"storage_opt", &t->storage_opt}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        *texts[i].to = mem_strdup(t, driver_string(c, texts[i].name, ""));
+    for (size_t i = 0; i < ARRAY_LEN(bools); i++)
+        *bools[i].to = driver_bool(c, bools[i].name, false);
+    for (size_t i = 0; i < ARRAY_LEN(ints); i++)
+        *ints[i].to = driver_int(c, ints[i].name, 0);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        driver_strings(t, c, lists[i].name, lists[i].to);
+    for (size_t i = 0; i < ARRAY_LEN(maps); i++)
+        convert_map(t, maps[i].to, driver_map(c, maps[i].name));
 }
 
 static int
@@ -248,33 +243,22 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
     const char *image = driver_string(c, "image", "");
     t->image =
         mem_strdup(t, strncmp(image, scheme, strlen(scheme)) == 0 ? image + strlen(scheme) : image);
-    t->work_dir = mem_strdup(t, driver_string(c, "work_dir", ""));
-    t->hostname = mem_strdup(t, driver_string(c, "hostname", ""));
     t->user = mem_strdup(t, str_or(in->user, ""));
-    t->network_mode = mem_strdup(t, driver_string(c, "network_mode", ""));
-    t->privileged = driver_bool(c, "privileged", false);
-    t->readonly_rootfs = driver_bool(c, "readonly_rootfs", false);
-    t->init = driver_bool(c, "init", false);
-    t->pids_max = driver_int(c, "pids_limit", 0);
-    t->shm_bytes = driver_int(c, "shm_size", 0);
     t->log_files = log && log->max_files.set ? log->max_files.v : 0;
     t->log_file_bytes = log && log->max_file_size_mb.set ? log->max_file_size_mb.v << 20 : 0;
-    t->force_pull = driver_bool(c, "force_pull", false);
     t->pull_timeout = driver_duration(c, "image_pull_timeout", 0);
-    put_auth(t, driver_map(c, "auth"));
-    put_program(t, in);
-    put_map(t, &t->labels, driver_map(c, "labels"));
-    put_map(t, &t->sysctls, driver_map(c, "sysctl"));
-    driver_strings(t, c, "cap_add", &t->cap_add);
-    driver_strings(t, c, "cap_drop", &t->cap_drop);
-    driver_strings(t, c, "extra_hosts", &t->extra_hosts);
-    driver_strings(t, c, "group_add", &t->group_add);
-    driver_strings(t, c, "dns_servers", &t->dns_servers);
-    driver_strings(t, c, "dns_search_domains", &t->dns_search);
-    driver_strings(t, c, "dns_options", &t->dns_options);
-    int r = refuse(in, e);
-    r = r < 0 ? r : put_ports(t, in, e);
-    r = r < 0 ? r : put_limits(t, in, e);
+    t->no_healthcheck = driver_bool(driver_block(c, "healthchecks", 0), "disable", false);
+    put_plain(t, c);
+    put_logging(t, c);
+    convert_auth(t, driver_map(c, "auth"));
+    convert_program(t, in);
+    int r = convert_refuse(in, "docker", e);
+    r = r < 0 ? r : convert_ports(t, in, e);
+    r = r < 0 ? r : convert_limits(t, in, e);
+    r = r < 0 ? r : convert_volumes(t, c, driver_string(c, "volume_driver", ""), e);
+    r = r < 0 ? r : put_mounts(t, c, e);
+    r = r < 0 ? r : put_devices(t, c, e);
+    r = r < 0 ? r : convert_ulimits(t, driver_map(c, "ulimit"), e);
     if (r < 0)
         talloc_free(t);
     else

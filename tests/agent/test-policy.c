@@ -154,6 +154,21 @@ START_TEST(an_engine_is_on_where_its_plugin_says_so)
     value_list_add(caps, value_str(ctx, "net_raw"));
     ck_assert_uint_eq(policy(NULL)->docker->caps.n, 1);
     ck_assert(!str_list_has(&policy(NULL)->drivers, "docker")); /* the warden starts none */
+    ck_assert(!e->volumes && e->devices.n == 0 && e->pid_modes.n == 0 && e->pids_max == 0 &&
+              str_list_has(&e->runtimes, "runc"));
+    struct value *block = value_map(ctx), *modes = value_map(ctx), *blocks = value_list(ctx);
+    value_map_set(block, "enabled", value_bool(ctx, true));
+    value_list_add(blocks, block);
+    value_map_set(config, "volumes", blocks);
+    value_map_set(modes, "pid", caps);
+    value_map_set(config, "allowed_modes", modes);
+    value_map_set(config, "allow_devices", caps);
+    value_map_set(config, "allow_runtimes", caps);
+    value_map_set(config, "pids_limit", value_int(ctx, 50));
+    e = policy(NULL)->docker;
+    ck_assert(e->volumes && e->pids_max == 50 && e->ipc_modes.n == 0);
+    ck_assert(str_list_has(&e->pid_modes, "net_raw") && str_list_has(&e->devices, "net_raw") &&
+              !str_list_has(&e->runtimes, "runc"));
 }
 END_TEST
 

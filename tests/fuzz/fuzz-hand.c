@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What an engine sends to the engine hand. The first byte chooses: even, a document of it
- * (inspection, list, labels); odd, the stream of a container's output. Oracles: a container that is
- * taken for ours has our labels and an id that can stand in a path; the same stream in pieces makes the same
- * files as in one.
+ * (inspection, list, labels); odd, the stream of a container's output, of a terminal where the next
+ * bit is set. Oracles: a container that is taken for ours has our labels and an id that can stand in
+ * a path; the same stream in pieces makes the same files as in one.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,10 +32,10 @@ document(const void *ctx, const uint8_t *p, size_t n)
     struct value *doc = NULL;
     struct err e = ERR_INIT;
     struct hand_state s = {0};
-    int64_t files, bytes;
+    struct log_shape logs;
     if (json_decode_value(ctx, (const char *)p, n, BUDGET(1 << 20), &doc, &e) < 0)
         return;
-    document_logs(value_get(value_get(doc, "Config"), "Labels"), &files, &bytes);
+    document_logs(value_get(value_get(doc, "Config"), "Labels"), &logs);
     (void)engine_said(doc);
     if (!document_state(ctx, &hand, ALLOC, "web", doc, &s))
         return;
@@ -47,14 +47,14 @@ document(const void *ctx, const uint8_t *p, size_t n)
 
 /* All files of both streams, after the bytes were fed in pieces of `piece`. */
 static char *
-fed(const void *ctx, const char *task, const uint8_t *p, size_t n, size_t piece)
+fed(const void *ctx, const char *task, bool tty, const uint8_t *p, size_t n, size_t piece)
 {
     struct err e = ERR_INIT;
     char since[48], *all = mem_strdup(ctx, "");
     struct hand_log *l = log_open(ctx, &hand, ALLOC, task, &e);
     if (!l)
         abort();
-    log_limits(l, 1000, 64);
+    log_shape(l, &(struct log_shape){1000, 64, tty});
     if (log_of(l, "abc") < 0)
         abort();
     (void)log_since(l, since);
@@ -78,10 +78,11 @@ fed(const void *ctx, const char *task, const uint8_t *p, size_t n, size_t piece)
 }
 
 static void
-output(const void *ctx, const uint8_t *p, size_t n)
+output(const void *ctx, bool tty, const uint8_t *p, size_t n)
 {
     size_t piece = n > 0 ? 1 + p[0] % 50 : 1;
-    const char *a = fed(ctx, "one", p, n, n > 0 ? n : 1), *b = fed(ctx, "two", p, n, piece);
+    const char *a = fed(ctx, "one", tty, p, n, n > 0 ? n : 1),
+               *b = fed(ctx, "two", tty, p, n, piece);
     if (strcmp(a, b) != 0)
         abort();
 }
@@ -109,7 +110,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (dir_make(AT_FDCWD, mem_printf(ctx, "%s/" ALLOC "/alloc/logs", dir), 0755) < 0)
         abort();
     hand.allocs = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    output(ctx, copy, n - 1);
+    output(ctx, data[0] % 4 == 3, copy, n - 1);
     fd_close(&hand.allocs);
     if (dir_remove(AT_FDCWD, mem_printf(ctx, "%s/" ALLOC, dir), &e) < 0)
         abort();

@@ -23,16 +23,42 @@ static struct engine_policy engine;
 static struct policy policy = {.alloc_dir = "/data/alloc", .docker = &engine};
 static struct hand hand = {.policy = &policy, .engine = &engine, .allocs = -1};
 
+/* Directories of an allocation, with what a task may have left in them. */
+static const char *
+tree(void *ctx)
+{
+    char *dir = mem_strdup(ctx, "/tmp/paddock-hand-XXXXXX");
+    static const char *const made[] = {"",           "/alloc", "/alloc/logs", "/web",
+                                       "/web/local", "/other", "/other/local"};
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    for (size_t i = 0; i < ARRAY_LEN(made); i++)
+        ck_assert_int_eq(mkdir(mem_printf(ctx, "%s/" ALLOC "%s", dir, made[i]), 0755), 0);
+    ck_assert_int_eq(symlink("/etc", mem_printf(ctx, "%s/" ALLOC "/web/local/link", dir)), 0);
+    hand.allocs = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_ge(hand.allocs, 0);
+    return dir;
+}
+
+static void
+tree_gone(const char *dir)
+{
+    fd_close(&hand.allocs);
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, &e), 0);
+}
+
 static const char *
 made(void *ctx, const char *task, const char *json, struct err *e)
 {
     void *t = NULL;
-    struct value *doc = NULL;
+    struct str_list sources;
     err_clear(e);
     if (json_decode(ctx, &type_hand_task, json, strlen(json), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20),
                     &t, e) < 0 ||
-        document_make(ctx, &hand, ALLOC, task, t, &doc, e) < 0)
+        allow_task(&hand, ALLOC, task, t, e) < 0 ||
+        places_find(ctx, &hand, ALLOC, task, t, &sources, e) < 0)
         return NULL;
+    struct value *doc = document_make(ctx, &hand, ALLOC, task, t, &sources);
     struct buf b = BUF_INIT(1 << 20);
     json_encode_value(&b, doc, 0);
     const char *text = mem_strdup(ctx, buf_str(&b));
@@ -40,40 +66,126 @@ made(void *ctx, const char *task, const char *json, struct err *e)
     return text;
 }
 
+#define TASK(more) "{\"Image\":\"a\"," more "}"
+#define MOUNT(type, source, target)                                                                \
+    TASK("\"Mounts\":[{\"Type\":\"" type "\",\"Source\":\"" source "\",\"Target\":\"" target       \
+         "\",\"Make\":true}]")
+#define BIND(source) MOUNT("bind", source, "/x")
+
+static const struct {
+    const char *json, *why; /* NULL: it may */
+} wishes[] = {
+    {"{\"Image\":\"a\"}", NULL},
+    {"{\"Image\":\"a\",\"CapAdd\":[\"CAP_CHOWN\",\"net_raw\"]}", NULL},
+    {"{\"Image\":\"a\",\"CapAdd\":[\"sys_admin\"]}", "\"sys_admin\" is not allowed"},
+    {"{\"Image\":\"a\",\"CapAdd\":[\"all\"]}", "\"all\" is not allowed"},
+    {"{\"Image\":\"a\",\"CapAdd\":[\"CAP_all\"]}", "is not allowed"},
+    {"{\"Image\":\"a\",\"Privileged\":true}", "privileged is not allowed"},
+    {"{\"Image\":\"a\",\"NetworkMode\":\"container:x\"}", "not the name of a network"},
+    {"{\"Image\":\"a\",\"NetworkMode\":\"/proc/1/ns/net\"}", "not the name of a network"},
+    {"{\"Image\":\"a\",\"NetworkMode\":\"host\"}", "\"host\" is not allowed"},
+    {"{\"Image\":\"a\",\"NetworkMode\":\"mine\"}", NULL},
+    {"{\"Image\":\"a\",\"Ports\":[{\"Port\":80,\"HostPort\":70000}]}", "a port is not"},
+    {"{\"Image\":\"a\",\"HostConfig\":{\"Privileged\":true}}", "HostConfig"},
+    {"{}", "no name of an image"},
+    {"{\"Image\":\"a b\"}", "no name of an image"},
+    {"{\"Image\":\"a?tag=x&fromSrc=y\"}", "no name of an image"},
+    {"{\"Image\":\"r:5000/a/b:1@sha256:00\"}", NULL},
+    {BIND("/"), "that path of the host is not allowed"},
+    {BIND("/srv/dataset"), "that path of the host is not allowed"},
+    {BIND("/srv/../etc"), "that path of the host is not allowed"},
+    {BIND("/tmp/../etc"), "that path of the host is not allowed"},
+    {BIND("/tmp/below"), "that path of the host is not allowed"},
+    {BIND("/tmp"), NULL},
+    {BIND("local"), NULL},
+    {BIND("../alloc"), "the shared directory is /alloc"},
+    {BIND("../alloc/x"), "the shared directory is /alloc"},
+    {BIND("local/a/b/../c"), NULL},
+    {BIND("../other/local"), "in the task's local/"},
+    {BIND("."), "in the task's local/"},
+    {BIND("../other"), "in the task's local/"},
+    {BIND(".."), "in the task's local/"},
+    {BIND("../../x"), "in the task's local/"},
+    {BIND("../../../etc"), "in the task's local/"},
+    {BIND("local/link"), "symbolic link"},
+    {BIND("local/link/passwd"), "symbolic link"},
+    {BIND("local/link/../x"), NULL}, /* by its name: there is no link on that way */
+    {BIND(""), "needs its source"},
+    {MOUNT("bind", "local", "relative"), "is not absolute"},
+    {MOUNT("volume", "data", "/x"), "volumes of the engine are not allowed"},
+    {MOUNT("volume", "", "/x"), NULL},
+    {MOUNT("tmpfs", "", "/x"), NULL},
+    {MOUNT("tmpfs", "/etc", "/x"), "a tmpfs has no source"},
+    {MOUNT("npipe", "a", "/x"), "none of bind"},
+    {TASK("\"Mounts\":[{\"Type\":\"volume\",\"Target\":\"/x\",\"DriverOptions\":{\"device\":"
+          "\"/etc\",\"o\":\"bind\"}}]"),
+     "volumes of the engine are not allowed"},
+    {TASK("\"Mounts\":[{\"Type\":\"bind\",\"Source\":\"local\",\"Target\":\"/x\","
+          "\"Propagation\":\"rshared\"}]"),
+     "\"rshared\" is not allowed"},
+    {TASK("\"Devices\":[{\"HostPath\":\"/dev/sda\"}]"), "\"/dev/sda\" is not allowed"},
+    {TASK("\"Devices\":[{\"HostPath\":\"/dev/fuse\",\"Permissions\":\"rwx\"}]"), "not of r, w, m"},
+    {TASK("\"Devices\":[{\"HostPath\":\"/dev/fuse\"}]"), NULL},
+    {TASK("\"PidMode\":\"host\""), "pid_mode \"host\" is not allowed"},
+    {TASK("\"PidMode\":\"container:x\""), "namespaces of other containers"},
+    {TASK("\"IpcMode\":\"host\""), "ipc_mode \"host\" is not allowed"},
+    {TASK("\"IpcMode\":\"private\""), NULL},
+    {TASK("\"UtsMode\":\"host\""), NULL}, /* by the policy */
+    {TASK("\"UsernsMode\":\"host\""), "userns_mode \"host\" is not allowed"},
+    {TASK("\"CgroupnsMode\":\"none\""), "neither private nor host"},
+    {TASK("\"SecurityOpt\":[\"no-new-privileges\"]"), NULL},
+    {TASK("\"SecurityOpt\":[\"seccomp=unconfined\"]"), "is not allowed"},
+    {TASK("\"SecurityOpt\":[\"seccomp=/etc/x.json\"]"), "not read from a file"},
+    {TASK("\"SecurityOpt\":[\"apparmor=unconfined\"]"), "is not allowed"},
+    {TASK("\"SecurityOpt\":[\"apparmor=mine\"]"), NULL},
+    {TASK("\"SecurityOpt\":[\"\",\"a\"]"), "is not allowed"},
+    {TASK("\"Runtime\":\"runc\""), NULL},
+    {TASK("\"Runtime\":\"evil\""), "runtime \"evil\" is not allowed"},
+    {TASK("\"OomScoreAdj\":-1"), "negative one is not allowed"},
+    {TASK("\"OomScoreAdj\":500"), NULL},
+    {TASK("\"PidsMax\":101"), "may be at most 100"},
+    {TASK("\"LogDriver\":\"syslog\""), "driver \"syslog\" is not allowed"},
+    {TASK("\"LogDriver\":\"local\",\"LogOptions\":{\"max-size\":\"1m\"}"), NULL},
+    {TASK("\"LogOptions\":{\"syslog-address\":\"unix:///x\"}"), "is not supported"},
+    {TASK("\"NetworkAliases\":[\"a\"]"), "are for a network of the engine"},
+    {TASK("\"CPUPeriod\":1"), "cpu_cfs_period"},
+    {TASK("\"Ulimits\":[{\"Name\":\"nofile\",\"Soft\":-2}]"), "is not a limit"},
+};
+
 START_TEST(what_a_task_may_have)
 {
     auto_mem void *ctx = mem_ctx("t");
     struct err e = ERR_INIT;
     static const char *caps[] = {"chown", "CAP_NET_RAW"}, *modes[] = {"bridge"};
-    static const struct {
-        const char *json, *why; /* NULL: it may */
-    } rows[] = {
-        {"{\"Image\":\"a\"}", NULL},
-        {"{\"Image\":\"a\",\"CapAdd\":[\"CAP_CHOWN\",\"net_raw\"]}", NULL},
-        {"{\"Image\":\"a\",\"CapAdd\":[\"sys_admin\"]}", "\"sys_admin\" is not allowed"},
-        {"{\"Image\":\"a\",\"CapAdd\":[\"all\"]}", "\"all\" is not allowed"},
-        {"{\"Image\":\"a\",\"CapAdd\":[\"CAP_all\"]}", "is not allowed"},
-        {"{\"Image\":\"a\",\"Privileged\":true}", "privileged is not allowed"},
-        {"{\"Image\":\"a\",\"NetworkMode\":\"container:x\"}", "not the name of a network"},
-        {"{\"Image\":\"a\",\"NetworkMode\":\"/proc/1/ns/net\"}", "not the name of a network"},
-        {"{\"Image\":\"a\",\"NetworkMode\":\"host\"}", "\"host\" is not allowed"},
-        {"{\"Image\":\"a\",\"NetworkMode\":\"mine\"}", NULL},
-        {"{\"Image\":\"a\",\"Ports\":[{\"Port\":80,\"HostPort\":70000}]}", "a port is not"},
-        {"{\"Image\":\"a\",\"HostConfig\":{\"Privileged\":true}}", "HostConfig"},
-        {"{}", "no name of an image"},
-        {"{\"Image\":\"a b\"}", "no name of an image"},
-        {"{\"Image\":\"a?tag=x&fromSrc=y\"}", "no name of an image"},
-        {"{\"Image\":\"r:5000/a/b:1@sha256:00\"}", NULL},
-    };
+    static const char *binds[] = {"/tmp"}, *devices[] = {"/dev/fuse"}, *runtimes[] = {"runc"},
+                      *uts[] = {"host"}, *profiles[] = {"mine"};
+    const char *dir = tree(ctx);
+    engine.devices = (struct str_list){devices, 1};
+    engine.runtimes = (struct str_list){runtimes, 1};
+    engine.uts_modes = (struct str_list){uts, 1};
+    engine.pids_max = 100;
+    policy.bind_allowed = (struct str_list){binds, 1};
+    policy.apparmor_allowed = (struct str_list){profiles, 1};
     engine.caps = (struct str_list){caps, 2};
     policy.network_modes = (struct str_list){modes, 1};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const char *doc = made(ctx, "web", rows[i].json, &e);
-        ck_assert_msg((doc == NULL) == (rows[i].why != NULL), "row %zu: %s", i, e.text);
-        ck_assert_msg(!rows[i].why || strstr(e.text, rows[i].why), "row %zu: %s", i, e.text);
+    for (size_t i = 0; i < ARRAY_LEN(wishes); i++) {
+        const char *doc = made(ctx, "web", wishes[i].json, &e);
+        ck_assert_msg((doc == NULL) == (wishes[i].why != NULL), "row %zu: %s", i, e.text);
+        ck_assert_msg(!wishes[i].why || strstr(e.text, wishes[i].why), "row %zu: %s", i, e.text);
     }
-    ck_assert_ptr_null(made(ctx, "../x", "{\"Image\":\"a\"}", &e));
-    ck_assert_ptr_null(made(ctx, "a/b", "{\"Image\":\"a\"}", &e));
+    ck_assert_ptr_null(made(ctx, "../x", TASK("\"Tty\":true"), &e));
+    ck_assert_ptr_null(made(ctx, "a/b", TASK("\"Tty\":true"), &e));
+    policy.network_modes = (struct str_list){0};
+    tree_gone(dir);
+}
+END_TEST
+
+START_TEST(what_an_engine_is_asked_for)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    const char *dir = tree(ctx);
+    engine.pids_max = 100;
     const char *doc = made(ctx, "web",
                            "{\"Image\":\"a\",\"Labels\":{\"paddock.owner\":\"evil\",\"mine\":\"1\"}"
                            ",\"MemoryMax\":1024,"
@@ -87,6 +199,7 @@ START_TEST(what_a_task_may_have)
         "\"paddock.owner\":\"/data/alloc\"",
         "\"Source\":\"/data/alloc/" ALLOC "/web/local\",\"Target\":\"/local\",\"ReadOnly\":false",
         "\"Target\":\"/alloc/logs\",\"ReadOnly\":true",
+        "\"PidsLimit\":100",
         "\"MemorySwap\":1024",
         "\"80/udp\":[{\"HostIp\":\"10.0.0.1\",\"HostPort\":\"8080\"},{\"HostPort\":\"8081\"}]",
         "\"Privileged\":false",
@@ -95,8 +208,13 @@ START_TEST(what_a_task_may_have)
         ck_assert_msg(strstr(doc, has[i]), "%s is not in %s", has[i], doc);
     engine.privileged = true;
     ck_assert_ptr_nonnull(made(ctx, "web", "{\"Image\":\"a\",\"Privileged\":true}", &e));
+    ck_assert_ptr_nonnull(made(ctx, "web", TASK("\"SecurityOpt\":[\"seccomp=unconfined\"]"), &e));
     engine.privileged = false;
-    policy.network_modes = (struct str_list){0};
+    engine.volumes = true;
+    doc = made(ctx, "web", BIND("/etc"), &e);
+    ck_assert(doc && strstr(doc, "\"Source\":\"/etc\""));
+    engine.volumes = false;
+    tree_gone(dir);
 }
 END_TEST
 
@@ -170,9 +288,9 @@ START_TEST(what_an_engine_says)
             ck_assert(document_state(ctx, &hand, ALLOC, "web", doc, &s));
             ck_assert(s.running && s.pid == 7 && s.finished_at == 0 &&
                       s.started_at % NS_PER_S == 500000000);
-            int64_t files, bytes;
-            document_logs(value_get(value_get(doc, "Config"), "Labels"), &files, &bytes);
-            ck_assert(files == 3 && bytes == 4096);
+            struct log_shape logs;
+            document_logs(value_get(value_get(doc, "Config"), "Labels"), &logs);
+            ck_assert(logs.files == 3 && logs.file_bytes == 4096 && !logs.tty);
         }
     }
 }
@@ -265,7 +383,7 @@ lives(unsigned seed)
         char since[48];
         struct hand_log *l = log_open(ctx, &hand, ALLOC, "web", &e);
         ck_assert_msg(l, "%s", e.text);
-        log_limits(l, 1000, FILE_BYTES);
+        log_shape(l, &(struct log_shape){1000, FILE_BYTES, false});
         ck_assert_int_eq(log_of(l, "abc"), 0);
         send_since(&b, all, MESSAGES, log_since(l, since));
         size_t most = life == 39 ? b.len : (size_t)rand_r(&seed) % (b.len + 1), at = 0;
@@ -307,7 +425,7 @@ START_TEST(logs_turn_over_and_are_no_way_out)
     struct err e = ERR_INIT;
     struct hand_log *l = log_open(ctx, &hand, ALLOC, "web", &e);
     ck_assert_ptr_nonnull(l);
-    log_limits(l, 2, 10);
+    log_shape(l, &(struct log_shape){2, 10, false});
     ck_assert_int_eq(log_of(l, "abc"), 0);
     (void)log_since(l, since);
     struct said m = {.stamp = NS_PER_S, .text = "0123456789abcdefghijklmnopqrstuvwxyz"};
@@ -362,5 +480,54 @@ START_TEST(logs_turn_over_and_are_no_way_out)
 }
 END_TEST
 
-TEST_SUITE("hand", what_a_task_may_have, which_images_are_asked_for_first, names,
-           what_an_engine_says, logs_whose_writer_is_killed, logs_turn_over_and_are_no_way_out)
+#define AT "2026-11-24T22:00:00.00000000"
+
+/* Lines, one of 40000 bytes that the engine cuts, one that looks like a time, and one without an
+ * end. */
+START_TEST(the_log_of_a_terminal)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct err e = ERR_INIT;
+    const char *dir = tree(ctx);
+    struct buf b = BUF_INIT(1 << 20), want = BUF_INIT(1 << 20);
+    char since[48];
+    buf_puts(&b, AT "1Z one\r\n" AT "2Z \r\n" AT "3Z ");
+    buf_puts(&want, "one\r\n\r\n");
+    for (int i = 0; i < 40000; i++) {
+        buf_putc(&b, (char)('a' + i % 26));
+        buf_putc(&want, (char)('a' + i % 26));
+        if (i % 16384 == 16383)
+            buf_puts(&b, AT "3Z ");
+    }
+    buf_puts(&b, "\r\n" AT "4Z " AT "5Z is no time\r\n" AT "6Z $ ");
+    buf_puts(&want, "\r\n" AT "5Z is no time\r\n$ ");
+    static const size_t pieces[] = {1, 7, 100, 16384, 1 << 20};
+    for (size_t k = 0; k < ARRAY_LEN(pieces); k++) {
+        const char *task = mem_printf(ctx, "tty%zu", k);
+        struct hand_log *l = log_open(ctx, &hand, ALLOC, task, &e);
+        ck_assert_ptr_nonnull(l);
+        log_shape(l, &(struct log_shape){3, 1 << 20, true});
+        ck_assert_int_eq(log_of(l, "abc"), 0);
+        (void)log_since(l, since);
+        for (size_t at = 0; at < b.len; at += pieces[k]) {
+            size_t n = b.len - at < pieces[k] ? b.len - at : pieces[k];
+            ck_assert_int_eq(log_feed(l, b.data + at, n), 0);
+        }
+        ck_assert_int_eq(log_end(l), 0);
+        log_close(l);
+        char *text = NULL;
+        ck_assert_int_eq(file_read(ctx, hand.allocs,
+                                   mem_printf(ctx, ALLOC "/alloc/logs/%s.stdout.0", task), 1 << 20,
+                                   &text, NULL),
+                         0);
+        ck_assert_msg(str_eq(text, buf_str(&want)), "pieces of %zu", pieces[k]);
+    }
+    buf_done(&b);
+    buf_done(&want);
+    tree_gone(dir);
+}
+END_TEST
+
+TEST_SUITE("hand", what_a_task_may_have, what_an_engine_is_asked_for,
+           which_images_are_asked_for_first, names, what_an_engine_says, the_log_of_a_terminal,
+           logs_whose_writer_is_killed, logs_turn_over_and_are_no_way_out)

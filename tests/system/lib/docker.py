@@ -49,7 +49,7 @@ class Docker:
         os.makedirs(f"{root}/bin", exist_ok=True)
         if not os.path.exists(f"{root}/bin/busybox"):
             subprocess.run(["cp", BUSYBOX, f"{root}/bin/busybox"], check=True)
-            for a in "sh cat dd echo env id kill ls mkdir nc seq sleep stty true tty httpd".split():
+            for a in "sh cat dd df echo env grep hostname id kill ln ls mkdir nc printf rmdir seq sleep stty tail true tty httpd".split():
                 os.symlink("busybox", f"{root}/bin/{a}")
         tar = subprocess.run(["tar", "-C", root, "-c", "."], check=True, capture_output=True).stdout
         changes = [x for label in labels for x in ("--change", f"LABEL {label}")]

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of a job file that drivers of engines have in common, from a checked config to what is
+ * asked of the engine hand. Pure.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "drivers/engine/convert.h"
+
+enum { PERIOD_US = 100000 };
+
+/* --- ports --- */
+
+static const struct driver_port *
+find_port(const struct driver_input *in, const char *label)
+{
+    for (size_t i = 0; i < in->n_ports; i++)
+        if (str_eq(in->ports[i].label, label))
+            return &in->ports[i];
+    return NULL;
+}
+
+static int
+put_port(struct hand_task *t, const struct driver_input *in, const char *option, const char *label,
+         int64_t to, struct err *e)
+{
+    const struct driver_port *p = find_port(in, label);
+    if (!p)
+        return err_set(e, -ERR_INVALID, "%s: there is no port \"%.64s\": check the network block",
+                       option, label);
+    struct hand_port *h = mem_new(t, struct hand_port);
+    *h = (struct hand_port){.host_ip = mem_strdup(h, p->host_ip),
+                            .host_port = p->value,
+                            .port = to > 0      ? to
+                                    : p->to > 0 ? p->to
+                                                : p->value};
+    list_add(t, t->ports, h);
+    return 0;
+}
+
+int
+convert_ports(struct hand_task *t, const struct driver_input *in, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("ports");
+    const struct value *map = driver_map(in->config, "port_map");
+    struct str_list labels;
+    int r = 0;
+    driver_strings(tmp, in->config, "ports", &labels);
+    for (size_t i = 0; i < labels.n && r == 0; i++)
+        r = put_port(t, in, "ports", labels.v[i], 0, e);
+    for (size_t i = 0; map && i < map->map.n && r == 0; i++) {
+        const struct value *v = map->map.v[i].v;
+        int64_t to = v->kind == VALUE_INT ? v->i : 0;
+        if (v->kind == VALUE_STRING)
+            (void)num_parse_i64(v->str.s, &to);
+        if (to < 1 || to > 65535)
+            return err_set(e, -ERR_INVALID, "port_map: \"%.64s\" is not a port from 1 to 65535",
+                           map->map.v[i].k);
+        r = put_port(t, in, "port_map", map->map.v[i].k, to, e);
+    }
+    return r;
+}
+
+/* --- limits --- */
+
+int
+convert_limits(struct hand_task *t, const struct driver_input *in, struct err *e)
+{
+    const struct allocated_cpu_resources *cpu = in->resources ? in->resources->cpu : NULL;
+    const struct allocated_memory_resources *m = in->resources ? in->resources->memory : NULL;
+    int64_t high = driver_int(in->config, "memory_hard_limit", 0);
+    if (m) {
+        high = m->memory_max_mb > high ? m->memory_max_mb : high;
+        if (high > 0 && high < m->memory_mb)
+            return err_set(e, -ERR_INVALID,
+                           "task memory requirements exceed driver hard limit of %lld MB",
+                           (long long)high);
+        t->memory_max = m->memory_max_mb < 0 ? 0 : (high > 0 ? high : m->memory_mb) << 20;
+        t->memory_low = high > 0 || m->memory_max_mb < 0 ? m->memory_mb << 20 : 0;
+    }
+    for (size_t i = 0; cpu && i < cpu->reserved_cores.n; i++)
+        t->cores = mem_printf(t, "%s%s%lld", str_or(t->cores, ""), i ? "," : "",
+                              (long long)cpu->reserved_cores.v[i]);
+    t->cpu_shares = cpu ? cpu->cpu_shares : 0;
+    if (!cpu || !driver_bool(in->config, "cpu_hard_limit", false) || cpu->reserved_cores.n > 0)
+        return 0;
+    if (in->core_mhz <= 0)
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "cpu_hard_limit: the frequency of this node's processors is not known: set "
+                       "client.cpu_total_compute");
+    t->cpu_max = (int64_t)((double)cpu->cpu_shares / in->core_mhz * PERIOD_US + 0.5);
+    return 0;
+}
+
+void
+convert_map(struct hand_task *t, struct str_map *to, const struct value *map)
+{
+    for (size_t i = 0; map && i < map->map.n; i++) {
+        const struct value *v = map->map.v[i].v;
+        str_map_set(t, to, map->map.v[i].k,
+                    v->kind == VALUE_STRING ? v->str.s
+                    : v->kind == VALUE_INT  ? mem_printf(t, "%lld", (long long)v->i)
+                                            : (v->b ? "true" : "false"));
+    }
+}
+
+void
+convert_auth(struct hand_task *t, const struct value *map)
+{
+    if (!map)
+        return;
+    t->auth = mem_new(t, struct hand_auth);
+    t->auth->username = mem_strdup(t, driver_string(map, "username", ""));
+    t->auth->password = mem_strdup(t, driver_string(map, "password", ""));
+    t->auth->server_address = mem_strdup(t, driver_string(map, "server_address", ""));
+}
+
+void
+convert_program(struct hand_task *t, const struct driver_input *in)
+{
+    const struct value *c = in->config;
+    const char *command = driver_string(c, "command", "");
+    struct str_list args;
+    if (*command)
+        list_add(t, t->command, mem_strdup(t, command));
+    driver_strings(t, c, "args", &args);
+    for (size_t i = 0; i < args.n; i++)
+        list_add(t, t->command, args.v[i]);
+    driver_strings(t, c, "entrypoint", &t->entrypoint);
+    for (size_t i = 0; i < in->env->n; i++)
+        list_add(t, t->env, mem_strdup(t, in->env->v[i]));
+}
+
+/* --- volumes --- */
+
+static int
+volume_option(struct hand_mount *m, const char *opt, const char *volume, struct err *e)
+{
+    static const char *const spreads[] = {"private", "rprivate", "slave",
+                                          "rslave",  "shared",   "rshared"};
+    for (size_t i = 0; i < ARRAY_LEN(spreads); i++)
+        if (str_eq(opt, spreads[i])) {
+            m->propagation = spreads[i];
+            return 0;
+        }
+    if (str_eq(opt, "ro"))
+        m->read_only = true;
+    else if (str_eq(opt, "nocopy"))
+        m->no_copy = true;
+    else if (!str_eq(opt, "rw"))
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "volumes: \"%.128s\": option \"%.32s\" is not supported", volume, opt);
+    return 0;
+}
+
+int
+convert_volumes(struct hand_task *t, const struct value *config, const char *driver, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("volumes");
+    struct str_list all;
+    driver_strings(tmp, config, "volumes", &all);
+    for (size_t i = 0; i < all.n; i++) {
+        char *save = NULL, *text = mem_strdup(tmp, all.v[i]), *colon = strchr(text, ':');
+        if (!colon || colon == text || !colon[1])
+            return err_set(e, -ERR_INVALID, "volumes: \"%.128s\" is not SOURCE:TARGET[:OPTIONS]",
+                           all.v[i]);
+        *colon++ = 0;
+        char *options = strchr(colon, ':');
+        if (options)
+            *options++ = 0;
+        struct hand_mount *m = mem_new(t, struct hand_mount);
+        m->type = str_empty(driver) ? "bind" : "volume";
+        m->driver = str_empty(driver) ? "" : mem_strdup(m, driver);
+        m->source = mem_strdup(m, text);
+        m->target = mem_strdup(m, colon);
+        m->make = true;
+        for (char *o = options ? strtok_r(options, ",", &save) : NULL; o;
+             o = strtok_r(NULL, ",", &save)) {
+            int r = volume_option(m, o, all.v[i], e);
+            if (r < 0)
+                return r;
+        }
+        list_add(t, t->mounts, m);
+    }
+    return 0;
+}
+
+/* --- devices, ulimits --- */
+
+int
+convert_device(struct hand_task *t, const char *host, const char *path, const char *rights,
+               struct err *e)
+{
+    struct hand_device *d = mem_new(t, struct hand_device);
+    if (*host != '/')
+        return err_set(e, -ERR_INVALID, "devices: \"%.128s\" is not the path of a device", host);
+    d->host_path = mem_strdup(d, host);
+    d->path = mem_strdup(d, path);
+    d->permissions = mem_strdup(d, rights);
+    list_add(t, t->devices, d);
+    return 0;
+}
+
+/* "N" or "SOFT:HARD". */
+int
+convert_ulimits(struct hand_task *t, const struct value *map, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("ulimit");
+    for (size_t i = 0; map && i < map->map.n; i++) {
+        const struct value *v = map->map.v[i].v;
+        struct hand_ulimit *u = mem_new(t, struct hand_ulimit);
+        char *text = v->kind == VALUE_STRING ? mem_strdup(tmp, v->str.s)
+                                             : mem_printf(tmp, "%lld", (long long)v->i);
+        char *colon = strchr(text, ':');
+        if (colon)
+            *colon++ = 0;
+        if (v->kind == VALUE_BOOL || num_parse_i64(text, &u->soft) < 0 ||
+            num_parse_i64(colon ? colon : text, &u->hard) < 0)
+            return err_set(e, -ERR_INVALID, "ulimit: \"%.64s\" is not a number, or SOFT:HARD",
+                           map->map.v[i].k);
+        u->name = mem_strdup(u, map->map.v[i].k);
+        list_add(t, t->ulimits, u);
+    }
+    return 0;
+}
+
+int
+convert_refuse(const struct driver_input *in, const char *driver, struct err *e)
+{
+    if (in->own_network)
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "driver \"%s\" cannot join the network of a group with a mode of its "
+                       "own yet: leave "
+                       "the mode out, and name the group's ports in \"ports\"",
+                       driver);
+    if (in->egress || in->bind)
+        return err_set(
+            e, -ERR_UNSUPPORTED,
+            "egress and bind rules do not hold in a container of driver \"%s\": take them out",
+            driver);
+    return 0;
+}

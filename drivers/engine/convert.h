@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of a job file that drivers of engines have in common. The config is checked; `t` owns what
+ * is added to it. 0 or *e with what is wrong: -ERR_INVALID, -ERR_UNSUPPORTED.
+ */
+#ifndef PADDOCK_DRIVERS_ENGINE_CONVERT_H
+#define PADDOCK_DRIVERS_ENGINE_CONVERT_H
+
+#include "drivers/driver.h"
+
+/* A network of the group's, or rules of ours, which no container has. */
+int convert_refuse(const struct driver_input *in, const char *driver, struct err *e);
+/* command, args, entrypoint, and the environment. */
+void convert_program(struct hand_task *t, const struct driver_input *in);
+/* ports, port_map. */
+int convert_ports(struct hand_task *t, const struct driver_input *in, struct err *e);
+/* Of resources, memory_hard_limit, cpu_hard_limit. */
+int convert_limits(struct hand_task *t, const struct driver_input *in, struct err *e);
+/* Names and texts; NULL: none. */
+void convert_map(struct hand_task *t, struct str_map *to, const struct value *map);
+void convert_auth(struct hand_task *t, const struct value *map);
+/* volumes; `driver` not empty: they are that driver's, and their sources names. */
+int convert_volumes(struct hand_task *t, const struct value *config, const char *driver,
+                    struct err *e);
+int convert_device(struct hand_task *t, const char *host, const char *path, const char *rights,
+                   struct err *e);
+int convert_ulimits(struct hand_task *t, const struct value *map, struct err *e);
+
+#endif
