@@ -46,13 +46,13 @@ endpoint_node_services(size_t *ret_n)
     return node;
 }
 
-/* We lead in that term; a call that was meant for the leader of another one comes too late. */
-static bool
-is_of_term(struct server *s, uint64_t term)
+bool
+endpoint_too_late(struct server *s, const struct rpc_envelope *env)
 {
     char addr[256];
     uint64_t now;
-    return server_leader_at(s, addr, sizeof(addr), &now) && now == term;
+    return env->term != 0 && !(server_leader_at(s, addr, sizeof(addr), &now) && now == env->term &&
+                               str_eq(addr, server_cfg(s)->rpc_addr));
 }
 
 /* Who is to answer: this server, or another, of another region or (`there`) the leader of ours. */
@@ -64,7 +64,7 @@ check_place(struct server *s, const struct rpc_method *m, const struct rpc_envel
     bool anybody = (m->flags & (RPC_LOCAL | RPC_CLIENT)) || ((m->flags & RPC_READ) && env->stale);
 
     *there = !anybody && !server_is_leader(s);
-    if (!anybody && env->term != 0 && (*there || !is_of_term(s, env->term)))
+    if (!anybody && endpoint_too_late(s, env))
         return err_set(e, -ERR_NO_LEADER, "No cluster leader");
     if (env->hops > SERVER_HOPS_MAX)
         return err_set(e, -ERR_INVALID, "passed on by more than %d servers", SERVER_HOPS_MAX);

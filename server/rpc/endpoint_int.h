@@ -26,6 +26,8 @@
 
 /* What is done for each call before its method; again for one that waited for a leader. */
 rpc_handler endpoint_call;
+/* It was passed on to the leader of a term, and this server does not lead in that; soon, or already. */
+bool endpoint_too_late(struct server *s, const struct rpc_envelope *env);
 /* What another server may ask over a connection of ours. */
 const struct rpc_service *endpoint_node_services(size_t *ret_n);
 

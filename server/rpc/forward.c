@@ -3,9 +3,11 @@
  * Calls that the leader answers, asked here: passed on over a connection of this server to it, over
  * which nodes that are connected here are reached as well. A call waits a second for a leader. One
  * that may have been carried out is not repeated unless it reads: a write is only when it was
- * refused at the door (No cluster leader), or was not sent. It bears the term in which its leader leads,
- * and is passed on once: what lies in a connection that was cut, or before a server that stood still, is
- * refused when it comes after all, so that no write overtakes those that were acknowledged meanwhile.
+ * refused at the door (No cluster leader), or was not sent.
+ *
+ * It bears the term in which its leader leads, and is passed on once; there it waits until that one serves.
+ * What lay in a connection that was cut, or before a server that stood still, is refused when it comes
+ * after all, so that no write overtakes those that were acknowledged meanwhile.
  */
 #include <string.h>
 
@@ -214,6 +216,10 @@ forward_try(void *arg)
         return;
     }
     uint64_t term = 0;
+    if (endpoint_too_late(f->s, rpc_call_envelope(f->call))) {
+        fail_without_leader(f);
+        return;
+    }
     f->to = leader_now(f->s, &term);
     if (f->to == NULL) {
         wait_more(f);
