@@ -341,7 +341,6 @@ of_nomad(const char *name)
                                         "client-config",
                                         "config",
                                         "debug",
-                                        "fmt",
                                         "job action",
                                         "job scale",
                                         "job scaling-events",

@@ -154,5 +154,6 @@ int cmd_server_members(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_system_gc(struct cmd *c);
 int cmd_ui(struct cmd *c);
+int cmd_fmt(struct cmd *c);
 
 #endif

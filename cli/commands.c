@@ -29,6 +29,10 @@ const struct command commands[] = {
     {"eval", "", "Interact with evaluations", NULL, NULL, NULL, false},
     {"exec", "[options] <allocation> <command> [args...]", "Run a command in a running task", NULL,
      cmd_alloc_exec, "alloc exec", false},
+    {"fmt", "[options] [path...]", "Rewrite files of jobs and configurations in canonical layout",
+     "Formats files in HCL: .nomad and .hcl below the paths, which are files or directories; here "
+     "without any. \"-\" formats standard input to standard output. Only blanks change.",
+     cmd_fmt, NULL, false},
     {"fs", "[options] <allocation> [path]", "Inspect the files of an allocation", NULL,
      cmd_alloc_fs, "alloc fs", false},
     {"init", "[options] [file]", "Create an example job file", NULL, cmd_job_init, "job init",

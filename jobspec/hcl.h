@@ -51,6 +51,12 @@ struct hcl_body;
 int hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned flags,
               struct hcl_body **ret, struct hcl_diags *d);
 
+/* The file in its canonical layout, as hclwrite and `nomad fmt` have it, is appended to `out`: only blanks
+ * change. Columns are counted in code points. As hcl_parse() where it is not valid. */
+struct buf;
+int hcl_format(const void *ctx, const char *name, const char *s, size_t n, struct buf *out,
+               struct hcl_diags *d);
+
 /* Decodes by field table: unknown names are errors with a suggestion, F_LATER fields that are not
  * at their default are errors, F_REQUIRED ones must be there. Defaults are not filled in. Reports
  * as many errors as it finds. `flags` as given to hcl_parse. */

@@ -4,7 +4,12 @@
  */
 #include <stdlib.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "cli/stream.h"
+#include "common/fd.h"
 #include "tests/cli/fake.h"
 #include "tests/lib/test.h"
 
@@ -175,7 +180,65 @@ START_TEST(where_the_last_lines_begin)
 }
 END_TEST
 
+static void
+put_file(const char *dir, const char *name, const char *text)
+{
+    int d = open(dir, O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_eq(file_write_atomic(d, name, text, strlen(text), 0640), 0);
+    close(d);
+}
+
+static const char *
+text_of(const void *ctx, const char *dir, const char *name)
+{
+    char *s;
+    size_t n;
+    ck_assert_int_eq(file_read(ctx, AT_FDCWD, mem_printf(ctx, "%s/%s", dir, name), 1 << 20, &s, &n), 0);
+    return s;
+}
+
+/* In place: the file stays the same one. */
+START_TEST(files_are_laid_out)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    char dir[] = "/tmp/paddock-cli-XXXXXX";
+    struct stat before, after;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    char *sub = mem_printf(ctx, "%s/sub", dir), *a = mem_printf(ctx, "%s/a.hcl", dir);
+    ck_assert_int_eq(mkdir(sub, 0755), 0);
+    put_file(dir, "a.hcl", "a=1   \nbb=2\n");
+    put_file(dir, "b.nomad", "b = 1\n");
+    put_file(dir, "c.txt", "c=1\n");
+    put_file(sub, "d.nomad", "d=1\n");
+    check_out(mem_printf(ctx, "fmt -check %s", dir), 1, mem_printf(ctx, "%s\n", a));
+    check_out(mem_printf(ctx, "fmt -list=false -write=false %s", a), 0, "a  = 1\nbb = 2\n");
+    ck_assert_str_eq(text_of(ctx, dir, "a.hcl"), "a=1   \nbb=2\n");
+    ck_assert_int_eq(stat(a, &before), 0);
+    check_out(mem_printf(ctx, "fmt %s", dir), 0, mem_printf(ctx, "%s\n", a));
+    ck_assert_int_eq(stat(a, &after), 0);
+    ck_assert(before.st_ino == after.st_ino && before.st_mode == after.st_mode);
+    ck_assert_str_eq(text_of(ctx, dir, "a.hcl"), "a  = 1\nbb = 2\n");
+    ck_assert_str_eq(text_of(ctx, dir, "sub/d.nomad"), "d=1\n");
+    check_out(mem_printf(ctx, "fmt -check %s", dir), 0, "");
+    check_out(mem_printf(ctx, "fmt -recursive %s", dir), 0, mem_printf(ctx, "%s/d.nomad\n", sub));
+    ck_assert_str_eq(text_of(ctx, dir, "sub/d.nomad"), "d = 1\n");
+    ck_assert_str_eq(text_of(ctx, dir, "c.txt"), "c=1\n");
+    check_err(mem_printf(ctx, "fmt %s/c.txt", dir), 1,
+              mem_printf(ctx, "%s/c.txt: only files whose names end in .nomad or .hcl are formatted\n",
+                         dir));
+    check_err(mem_printf(ctx, "fmt %s/no.hcl", dir), 1,
+              mem_printf(ctx, "%s/no.hcl: No such file or directory\n", dir));
+    /* what is not valid stays as it is */
+    put_file(dir, "a.hcl", "a=[\n");
+    ck_assert_int_eq(fake_run(mem_printf(ctx, "fmt %s", dir)), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "/a.hcl:"));
+    ck_assert_str_eq(text_of(ctx, dir, "a.hcl"), "a=[\n");
+    check_out("fmt -", 0, "");
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
+}
+END_TEST
+
 TEST_SUITE("cli files", alloc_logs_and_files, logs_that_are_not_there_say_why,
            following_begins_with_whole_lines, lines_longer_than_a_window,
            a_file_is_followed_from_a_line_on, the_top_of_an_allocation_is_one_slash,
-           a_pause_is_seen_when_it_returns, where_the_last_lines_begin)
+           a_pause_is_seen_when_it_returns, where_the_last_lines_begin, files_are_laid_out)

@@ -2,7 +2,8 @@
  *
  * The job language. The first byte chooses: a job file, agent configuration in its two forms, or a
  * variable file. Oracles: an error comes with a diagnostic and success without one; a decoded job
- * survives the way through JSON; parsing twice gives the same job; its canonical form is canonical.
+ * survives the way through JSON; parsing twice gives the same job; its canonical form is canonical;
+ * laid out anew only blanks change.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -26,9 +27,42 @@ parse(const void *ctx, const char *s, size_t n)
     return job;
 }
 
+/* The next byte that is no blank. */
+static size_t
+next(const char *s, size_t n, size_t i)
+{
+    while (i < n && (s[i] == ' ' || s[i] == '\t'))
+        i++;
+    return i;
+}
+
+/* Laid out, it is a file as before, and of other bytes than blanks nothing changed. */
+static void
+layout(const void *ctx, const char *s, size_t n)
+{
+    auto_buf struct buf b = BUF_INIT(16 << 20);
+    struct hcl_diags d = HCL_DIAGS_INIT;
+    struct hcl_body *body;
+    int r = hcl_format(ctx, "fuzz.hcl", s, n, &b, &d);
+    ASSERT(r == -ERR_LIMIT || (r < 0) == (d.errors > 0));
+    if (r < 0)
+        return;
+    ASSERT(hcl_parse(ctx, "again.hcl", (const char *)b.data, b.len, 0, &body, &d) == 0);
+    size_t i = 0, k = 0;
+    for (;; i++, k++) {
+        i = next(s, n, i);
+        k = next((const char *)b.data, b.len, k);
+        if (i == n || k == b.len)
+            break;
+        ASSERT(s[i] == ((const char *)b.data)[k]);
+    }
+    ASSERT(i == n && k == b.len);
+}
+
 static void
 job_file(const void *ctx, const char *s, size_t n)
 {
+    layout(ctx, s, n);
     struct job *a = parse(ctx, s, n);
     if (a == NULL)
         return;
