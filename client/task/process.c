@@ -249,14 +249,19 @@ static void
 on_launched(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct task_runner *tr = arg;
+    bool runs = !e && !tr->ar->stopped;
+    if (runs) {
+        take_fds(tr, r);
+        log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
+        /* Before: what happened last is that it started. It still counts as asked for: one that was killed
+         * meanwhile is ended as what runs, not as what was never launched. */
+        task_limits_warn(tr, r->msg->warning);
+    }
     tr->asked = false;
     if (tr->ar->stopped) {
         /* nothing */
-    } else if (!e) {
+    } else if (runs) {
         int64_t started = r->msg->records.n > 0 ? r->msg->records.v[0]->started_at : 0;
-        take_fds(tr, r);
-        log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
-        task_limits_warn(tr, r->msg->warning); /* before: what happened last is that it started */
         tr->up->started(tr, started != 0 ? started : clock_wall_ns());
     } else if (unreachable(e)) {
         /* It may have happened: ask when the warden is back. */

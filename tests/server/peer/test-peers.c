@@ -4,6 +4,7 @@
  * bytes that are none are refused; a host that refuses the connection has no such process any more.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -137,11 +138,17 @@ START_TEST(messages_arrive_in_order)
 }
 END_TEST
 
-/* Its first words, byte by byte, and whether the other side says welcome, refuses, or closes at
- * once. */
-static uint8_t
+struct greeting {
+    int fd;
+    uint8_t kind;
+    char why[512]; /* refused */
+};
+
+/* Its first words, byte by byte, over a socket that stays open, and what the other side says. */
+static struct greeting
 greet(struct pair *p, const struct wire *w, int version)
 {
+    struct greeting g = {0};
     struct buf b = BUF_INIT(WIRE_BODY_MAX), frame = BUF_INIT(WIRE_BODY_MAX);
     wire_put(&b, w);
     if (version != WIRE_VERSION) {
@@ -152,25 +159,40 @@ greet(struct pair *p, const struct wire *w, int version)
     buf_put_u8(&frame, WIRE_PROTOCOL_BYTE);
     buf_put_u32(&frame, (uint32_t)b.len);
     buf_put(&frame, b.data, b.len);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = g.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in in = {.sin_family = AF_INET,
                              .sin_port = htons(rpc_server_port(p->listen)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
     ck_assert_int_eq(send(fd, frame.data, frame.len, 0), (ssize_t)frame.len);
-    uint8_t answer[16] = {0};
-    ssize_t n = -1;
+    uint8_t answer[1024];
+    size_t n = 0;
     int64_t end = clock_mono_ns() + WAIT_MS * NS_PER_MS;
-    while (n < 0 && clock_mono_ns() < end) {
+    while ((n < 4 || n < 4 + big_endian(answer, 4)) && clock_mono_ns() < end) {
         bool never = false;
         loop_run_until(p->loop, &never, 1);
-        n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
+        ssize_t k = recv(fd, answer + n, sizeof(answer) - n, MSG_DONTWAIT);
+        n += k > 0 ? (size_t)k : 0;
     }
-    ck_assert_int_ge(n, 9);
-    close(fd);
+    auto_mem void *tmp = mem_ctx("answer");
+    struct err e = ERR_INIT;
+    struct wire said;
+    ck_assert_msg(n >= 4 && wire_get(tmp, answer + 4, n - 4, &said, &e) == 0, "%s", e.text);
+    g.kind = (uint8_t)said.kind;
+    if (said.kind == WIRE_REFUSED)
+        ck_assert(str_copy(g.why, sizeof(g.why), said.why));
     buf_done(&b);
     buf_done(&frame);
-    return answer[8]; /* the kind */
+    return g;
+}
+
+static void
+refused(struct pair *p, const struct wire *w, int version, const char *words)
+{
+    struct greeting g = greet(p, w, version);
+    ck_assert_int_eq(g.kind, WIRE_REFUSED);
+    ck_assert_msg(strstr(g.why, words) != NULL, "\"%s\" without \"%s\"", g.why, words);
+    close(g.fd);
 }
 
 START_TEST(strangers_are_refused)
@@ -180,21 +202,36 @@ START_TEST(strangers_are_refused)
     struct wire good = {
         .kind = WIRE_HELLO, .from = 7, .to = 2, .cluster = "the cluster", .addr = "a:1"};
     struct wire w = good;
-    ck_assert_uint_eq(greet(&p, &good, WIRE_VERSION), WIRE_WELCOME);
+    struct greeting in = greet(&p, &good, WIRE_VERSION);
+    ck_assert_int_eq(in.kind, WIRE_WELCOME);
     w.cluster = "another";
-    ck_assert_uint_eq(greet(&p, &w, WIRE_VERSION), WIRE_REFUSED);
+    refused(&p, &w, WIRE_VERSION, "it is of the cluster another, this server of the cluster");
     w.cluster = "";
-    ck_assert_uint_eq(greet(&p, &w, WIRE_VERSION), WIRE_REFUSED);
+    refused(&p, &w, WIRE_VERSION, "it is of the cluster ,");
     w = good;
     w.to = 3;
-    ck_assert_uint_eq(greet(&p, &w, WIRE_VERSION), WIRE_REFUSED);
+    refused(&p, &w, WIRE_VERSION, "it looks for another server");
     w = good;
-    w.from = 2; /* our own */
-    ck_assert_uint_eq(greet(&p, &w, WIRE_VERSION), WIRE_REFUSED);
-    ck_assert_uint_eq(greet(&p, &good, WIRE_VERSION + 1), WIRE_REFUSED);
-    ck_assert_uint_eq(greet(&p, &(struct wire){.kind = WIRE_WELCOME}, WIRE_VERSION), WIRE_REFUSED);
+    w.from = 2;
+    refused(&p, &w, WIRE_VERSION, "it has the id of this server");
+    w.from = 0;
+    refused(&p, &w, WIRE_VERSION, "it looks for another server");
+    /* an id that is claimed twice, while the first one is connected */
+    w = good;
+    w.addr = "b:1";
+    refused(&p, &w, WIRE_VERSION, "its id is in use by the server at a:1");
+    char byte;
+    ck_assert_int_eq(recv(in.fd, &byte, 1, MSG_DONTWAIT), -1); /* which is not disturbed by that */
+    ck_assert_int_eq(errno, EAGAIN);
+    /* the same server once more takes its place */
+    struct greeting again = greet(&p, &good, WIRE_VERSION);
+    ck_assert_int_eq(again.kind, WIRE_WELCOME);
+    close(again.fd);
+    close(in.fd);
+    refused(&p, &good, WIRE_VERSION + 1, "version");
+    refused(&p, &(struct wire){.kind = WIRE_WELCOME}, WIRE_VERSION, "it does not say who it is");
     peers_set_cluster(p.peers[1], "");
-    ck_assert_uint_eq(greet(&p, &good, WIRE_VERSION), WIRE_REFUSED);
+    refused(&p, &good, WIRE_VERSION, "this server is of no cluster yet");
     pair_close(&p);
 }
 END_TEST

@@ -20,7 +20,7 @@
 #include "server/raft/consensus.h"
 
 enum { SERVERS_MAX = 5, LOG_MAX = 4096, MSGS_MAX = 4096, OPS_MAX = 4096, TERMS_MAX = 4096 };
-enum { CONFS_MAX = 2048, CHAOS_MS = 20000, HEAL_MS = 20000, SEEDS = 300 };
+enum { CONFS_MAX = 2048, CHAOS_MS = 20000, HEAL_MS = 20000, SEEDS = 300, SEEDS_LONG = 30000 };
 
 /* That fail without guard 10, 9, 14 of consensus.h; and with --eager, without 11. */
 static const uint64_t named[] = {25, 104, 13455, 213};
@@ -632,7 +632,7 @@ run_seed(uint64_t seed)
 int
 main(int argc, char **argv)
 {
-    uint64_t n = SEEDS, applied = 0, crashes = 0, installs = 0;
+    uint64_t n = getenv("PADDOCK_LONG") != NULL ? SEEDS_LONG : SEEDS, applied = 0, crashes = 0, installs = 0;
     if (argc != 1 && (argc != 3 || num_parse_u64(argv[2], &n) < 0))
         return 2;
     eager = argc == 3 && str_eq(argv[1], "--eager");
