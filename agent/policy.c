@@ -31,12 +31,16 @@ value_true(const struct value *v, const char *key)
     if (v && v->kind == VALUE_LIST)
         v = v->list.n > 0 ? v->list.v[0] : NULL;
     const struct value *x = v && v->kind == VALUE_MAP ? value_get(v, key) : NULL;
-    return x && ((x->kind == VALUE_BOOL && x->b) ||
-                 (x->kind == VALUE_STRING && text_true(x->str.s)) ||
-                 (x->kind == VALUE_INT && x->i == 1));
+    return x &&
+           ((x->kind == VALUE_BOOL && x->b) || (x->kind == VALUE_STRING && text_true(x->str.s)) ||
+            (x->kind == VALUE_INT && x->i == 1));
 }
 
-#define ENGINE_DEFAULT "unix:///var/run/docker.sock"
+/* As in Nomad; drivers of engines that are not here have none. */
+static const struct {
+    const char *driver, *endpoint;
+} endpoints[] = {{"docker", "unix:///var/run/docker.sock"},
+                 {"podman", "unix:///run/podman/podman.sock"}};
 /* As in Nomad: what a container may have without a word of the operator's. */
 static const char *const caps_default[] = {
     "audit_write",      "chown",   "dac_override", "fowner",  "fsetid", "kill",      "mknod",
@@ -55,7 +59,7 @@ turned_on(const struct agent_config *cfg, const char *driver)
     return on || (cfg->client && text_true(str_map_get(&cfg->client->options, option)));
 }
 
-static const char *const runtimes_default[] = {"runc", "nvidia"};
+static const char *const runtimes_default[] = {"runc", "crun", "nvidia"};
 
 /* A block of a block. */
 static const struct value *
@@ -108,7 +112,13 @@ set_engine(const struct policy *p, const struct agent_config *cfg, const char *d
             v = v->list.v[0];
         struct engine_policy *e = mem_new(p, struct engine_policy);
         const struct value *at = value_get(v, "endpoint"), *caps = value_get(v, "allow_caps");
-        e->endpoint = at && at->kind == VALUE_STRING ? mem_strdup(e, at->str.s) : ENGINE_DEFAULT;
+        at = at ? at : value_get(v, "socket_path"); /* as podman's is called */
+        e->name = driver;
+        for (size_t k = 0; k < ARRAY_LEN(endpoints); k++)
+            if (str_eq(endpoints[k].driver, driver))
+                e->endpoint = endpoints[k].endpoint;
+        if (at && at->kind == VALUE_STRING)
+            e->endpoint = mem_strdup(e, at->str.s);
         e->privileged = value_true(v, "allow_privileged");
         add_texts(e, &e->caps, caps);
         for (size_t k = 0; !caps && k < ARRAY_LEN(caps_default); k++)
@@ -126,7 +136,8 @@ set_drivers(struct policy *p, const struct agent_config *cfg)
         const struct driver_can *can = &drivers_can[i];
         if (!can->launch) {
             struct engine_policy *engine = set_engine(p, cfg, can->name);
-            p->docker = engine ? engine : p->docker;
+            if (engine)
+                list_add(p, p->engines, engine);
             continue;
         }
         if ((can->opt_in && !turned_on(cfg, can->name)))

@@ -234,6 +234,15 @@ reserved(const void *ctx, const struct agent_reserved *from)
     return n;
 }
 
+static struct str_list
+engines(struct roles *r)
+{
+    struct str_list l = {0};
+    for (size_t i = 0; i < r->rc.policy->engines.n; i++)
+        list_add(r, l, r->rc.policy->engines.v[i]->name);
+    return l;
+}
+
 static int
 start_client(struct roles *r, struct err *e)
 {
@@ -244,7 +253,8 @@ start_client(struct roles *r, struct err *e)
         .state_dir =
             str_empty(k->state_dir) ? mem_printf(r, "%s/client", p->state_dir) : k->state_dir,
         .alloc_dir = p->alloc_dir,
-        .hand = p->docker ? mem_printf(r, "unix://%s/" POLICY_HAND_SOCKET, p->run_dir) : NULL,
+        .hand = mem_printf(r, "unix://%s/" POLICY_HAND_SOCKET, p->run_dir),
+        .engines = engines(r),
         .name = r->name,
         .region = r->region,
         .datacenter = r->datacenter,

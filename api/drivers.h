@@ -13,6 +13,7 @@
 #define DRIVERS(X)                                                                                 \
     X(exec, .launch = true, .isolation = true)                                                     \
     X(docker, .isolation = true, .opt_in = true)                                                   \
+    X(podman, .isolation = true, .opt_in = true)                                                   \
     X(exec2, .launch = true, .isolation = true)                                                    \
     X(java, .launch = true, .isolation = true)                                                     \
     X(qemu, .launch = true, .isolation = true)                                                     \

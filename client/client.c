@@ -75,6 +75,9 @@ copy_config(struct ground *g, const struct client_config *from)
         host[0] = 0;
     cfg->state_dir = text(g, from->state_dir, "");
     cfg->hand = mem_strdup(g, from->hand);
+    cfg->engines = (struct str_list){0};
+    for (size_t i = 0; i < from->engines.n; i++)
+        list_add(g, cfg->engines, mem_strdup(g, from->engines.v[i]));
     cfg->alloc_dir = text(g, from->alloc_dir, "");
     cfg->name = text(g, from->name, str_or(host, "localhost"));
     cfg->region = text(g, from->region, "global");

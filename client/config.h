@@ -15,7 +15,8 @@
  * api/schema/config.schema. */
 struct client_config {
     const char *state_dir;  /* node id, secret and the state database; made 0700; required */
-    const char *hand;       /* address of the engine hand; NULL: no engine is turned on */
+    const char *hand;        /* address of the engine hand; with engines */
+    struct str_list engines; /* drivers whose engines are turned on */
     const char *alloc_dir;  /* host path of the allocation directories (the warden's); required */
     const char *name;       /* node name [host name] */
     const char *region;     /* [global] */

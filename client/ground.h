@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "api/api.h"
+#include "api/drivers.h"
 #include "client/config.h"
 #include "common/num.h"
 #include "isolation/launch/client.h"
@@ -47,8 +48,8 @@ struct ground { /* a talloc context */
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
     struct node *node; /* as it was last registered: a talloc context of node/node.c */
-    const struct hand_info
-        *engine; /* of node/engines.h; NULL: no engine is turned on, or it was not asked yet */
+    /* of node/engines.h, by driver; NULL: its engine is off, or was not asked yet */
+    const struct hand_info *engine[DRIVERS_N];
     size_t adopting;   /* tasks whose fate at restart is not known yet */
     bool started;
     bool stopping;

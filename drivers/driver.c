@@ -49,6 +49,8 @@ wanted(enum driver_option_kind k)
         return "a string";
     case DRIVER_STRINGS:
         return "a list of strings";
+    case DRIVER_WORDS:
+        return "a string, or a list of strings";
     case DRIVER_INT:
         return "a whole number";
     case DRIVER_BOOL:
@@ -107,7 +109,10 @@ fits(enum driver_option_kind k, const struct value *v)
     switch (k) {
     case DRIVER_STRING:
         return v->kind == VALUE_STRING;
+    case DRIVER_WORDS:
     case DRIVER_STRINGS:
+        if (k == DRIVER_WORDS && v->kind == VALUE_STRING)
+            return true;
         if (v->kind != VALUE_LIST)
             return false;
         for (size_t i = 0; i < v->list.n; i++)
@@ -303,6 +308,8 @@ driver_strings(const void *ctx, const struct value *config, const char *name, st
 {
     *ret = (struct str_list){0};
     const struct value *v = value_get(config, name);
+    if (v && v->kind == VALUE_STRING) /* DRIVER_WORDS */
+        list_add(ctx, *ret, mem_strdup(ctx, v->str.s));
     if (!v || v->kind != VALUE_LIST)
         return;
     ret->v = mem_array(ctx, const char *, v->list.n);

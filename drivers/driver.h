@@ -27,6 +27,7 @@ enum {
 enum driver_option_kind {
     DRIVER_STRING,
     DRIVER_STRINGS, /* list of strings */
+    DRIVER_WORDS,   /* a string, or a list of strings */
     DRIVER_INT,
     DRIVER_BOOL,
     DRIVER_DURATION, /* "5s" or ns */
@@ -86,8 +87,8 @@ struct engine_task; /* the driver's: what stands behind one task */
 
 struct engine_place { /* where a task is to be, or is */
     struct loop *loop;
-    const char *hand; /* address of the engine hand; NULL: no engine is turned on */
-    const char *alloc_id, *task;
+    const char *hand; /* address of the engine hand; NULL: the engine is not turned on */
+    const char *driver, *alloc_id, *task;
 };
 
 struct engine_exit {

@@ -15,6 +15,16 @@ struct engine_call {
     bool canceled;
 };
 
+/* Podman has one status for what docker's engine has several for. */
+static int
+status_of(const struct http_resp *r, const struct value *doc)
+{
+    const char *said = r->status == 500 ? engine_said(doc) : "";
+    return strstr(said, "no such container")                                            ? 404
+           : strstr(said, "already in use") || strstr(said, "container state improper") ? 409
+                                                                                        : r->status;
+}
+
 static void
 on_done(void *arg, const struct err *e, const struct http_resp *r)
 {
@@ -31,7 +41,7 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
             e = &own;
         }
     }
-    c->ask.done(c->ask.arg, e ? 0 : r->status, e ? NULL : doc, e);
+    c->ask.done(c->ask.arg, e ? 0 : status_of(r, doc), e ? NULL : doc, e);
     http_client_close(c->http);
     talloc_free(c);
 }

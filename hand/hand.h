@@ -22,13 +22,17 @@
 #define HAND_LABEL_TASK "paddock.task"
 #define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES[:tty] */
 
-struct hand {
+struct hand { /* for one engine */
     struct loop *loop;
     const struct policy *policy;
     const struct engine_policy *engine;
-    int allocs; /* fd of the directory of allocations */
-    struct http_server *server;
+    int allocs;              /* fd of the directory of allocations */
     struct container *first; /* those that are followed */
+};
+
+struct hands { /* for all that are on */
+    struct hand *v;
+    size_t n;
 };
 
 /* --- allow.c: pure --- */
@@ -140,6 +144,6 @@ void containers_find(struct hand *h);
 void exec_serve(struct hand *h, struct http_req *req, const char *alloc, const char *task);
 
 /* --- serve.c --- */
-void hand_serve(void *arg, struct http_req *req); /* the handler; arg is the hand */
+void hand_serve(void *arg, struct http_req *req); /* the handler; arg is struct hands */
 
 #endif

@@ -60,14 +60,15 @@ confine(const struct hand *h, struct err *e)
 
 /* The socket is the agent's to use, and nobody else's. */
 static int
-listen_for_agent(struct hand *h, struct err *e)
+listen_for_agent(struct hands *all, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("listen");
+    const struct hand *h = &all->v[0];
     const char *path = mem_printf(tmp, "%s/" POLICY_HAND_SOCKET, h->policy->run_dir);
     struct http_server_config cfg = {
-        .handler = hand_serve, .arg = h, .conns_max = HAND_CONNS_MAX, .conns_per_peer = SIZE_MAX};
-    h->server = http_server_new(h->loop, &cfg);
-    int r = http_server_listen(h->server, mem_printf(tmp, "unix://%s", path), 0, e);
+        .handler = hand_serve, .arg = all, .conns_max = HAND_CONNS_MAX, .conns_per_peer = SIZE_MAX};
+    struct http_server *server = http_server_new(h->loop, &cfg);
+    int r = http_server_listen(server, mem_printf(tmp, "unix://%s", path), 0, e);
     if (r == 0 && geteuid() == 0 &&
         chown(path, (uid_t)h->policy->agent_uid, (gid_t)h->policy->agent_gid) < 0)
         r = err_errno(e, errno, "give the agent access to \"%s\"", path);
@@ -75,22 +76,28 @@ listen_for_agent(struct hand *h, struct err *e)
 }
 
 static int
-prepare(struct hand *h, const char *policy, struct err *e)
+prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
 {
     struct policy *p = NULL;
-    int r = policy_load(h->loop, policy, &p, e);
+    int r = policy_load(l, policy, &p, e);
     if (r < 0)
         return r;
-    h->policy = p;
-    h->engine = p->docker;
-    if (!h->engine || strncmp(str_or(h->engine->endpoint, ""), "unix:///", 8) != 0)
-        return err_set(e, -ERR_POLICY,
-                       "no engine is turned on, or its endpoint is no unix:///PATH");
-    h->allocs = open(p->alloc_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (h->allocs < 0)
+    if (p->engines.n == 0)
+        return err_set(e, -ERR_POLICY, "no engine is turned on");
+    int allocs = open(p->alloc_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (allocs < 0)
         return err_errno(e, errno, "open \"%s\"", p->alloc_dir);
-    r = listen_for_agent(h, e);
-    return r < 0 ? r : confine(h, e);
+    all->v = mem_array(l, struct hand, p->engines.n);
+    for (size_t i = 0; i < p->engines.n; i++) {
+        const struct engine_policy *engine = p->engines.v[i];
+        if (strncmp(str_or(engine->endpoint, ""), "unix:///", 8) != 0)
+            return err_set(e, -ERR_POLICY, "the endpoint of \"%s\" is no unix:///PATH",
+                           engine->name);
+        all->v[all->n++] =
+            (struct hand){.loop = l, .policy = p, .engine = engine, .allocs = allocs};
+    }
+    r = listen_for_agent(all, e);
+    return r < 0 ? r : confine(&all->v[0], e);
 }
 
 static void
@@ -127,18 +134,20 @@ main(int argc, char **argv)
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     enum log_level l = log_level_parse(level);
     log_setup(l == LOG_LEVEL_INVALID ? LOG_INFO : l, json, STDERR_FILENO);
-    struct hand *h = mem_new(ctx, struct hand);
-    h->loop = loop_new();
-    h->allocs = -1;
-    r = prepare(h, policy, &e);
+    struct loop *loop = loop_new();
+    struct hands all = {0};
+    r = prepare(loop, &all, policy, &e);
     if (r < 0) {
         log_error(ROOM, e.text, NULL);
         return 1;
     }
-    loop_on_signal(h->loop, SIGTERM, on_signal, h->loop);
-    loop_on_signal(h->loop, SIGINT, on_signal, h->loop);
-    containers_find(h);
-    log_info(ROOM, "ready", "engine", h->engine->endpoint, NULL);
-    loop_run(h->loop);
+    loop_on_signal(loop, SIGTERM, on_signal, loop);
+    loop_on_signal(loop, SIGINT, on_signal, loop);
+    for (size_t i = 0; i < all.n; i++) {
+        containers_find(&all.v[i]);
+        log_info(ROOM, "ready", "driver", all.v[i].engine->name, "engine",
+                 all.v[i].engine->endpoint, NULL);
+    }
+    loop_run(loop);
     return 0; /* what it followed is found again by the next one */
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent's requests, as routes:
+ * The agent's requests, as routes; an engine has the name of its driver:
  *
- *   GET    /v1/info                         is the engine there, and what is it: HandInfo
- *   PUT    /v1/task/ALLOC/TASK              HandTask: made anew and started -> HandState
- *   GET    /v1/task/ALLOC/TASK              HandState; 404: there is none
- *   GET    /v1/task/ALLOC/TASK/wait         the same, when it has ended and its output is written
- *   POST   /v1/task/ALLOC/TASK/signal       ?signal=N; 0: as its image wants to be stopped
- *   POST   /v1/task/ALLOC/TASK/exec         HandExec: 101, and a command's frames (exec.c)
- *   DELETE /v1/task/ALLOC/TASK              whether it runs or not, or is not there
+ *   GET    /v1/ENGINE/info                  is the engine there, and what is it: HandInfo
+ *   PUT    /v1/ENGINE/task/ALLOC/TASK              HandTask: made anew and started -> HandState
+ *   GET    /v1/ENGINE/task/ALLOC/TASK              HandState; 404: there is none
+ *   GET    /v1/ENGINE/task/ALLOC/TASK/wait         the same, when it has ended and its output is
+ * written POST   /v1/ENGINE/task/ALLOC/TASK/signal       ?signal=N; 0: as its image wants to be
+ * stopped POST   /v1/ENGINE/task/ALLOC/TASK/exec         HandExec: 101, and a command's frames
+ * (exec.c) DELETE /v1/ENGINE/task/ALLOC/TASK              whether it runs or not, or is not there
  *
  * Errors are a line of text. 503: the engine does not answer, or a moment was bad; 4xx: so it will
  * stay.
@@ -331,13 +331,13 @@ on_signaled(void *arg, int status, const struct value *doc, const struct err *e)
         answer(j, NULL, NULL);
 }
 
-static void
-on_stopping(void *arg, int status, const struct value *doc, const struct err *e)
+/* As the image wants to be stopped. */
+static const char *
+stop_signal(const struct value *doc)
 {
-    (void)arg; /* the end of the container is awaited elsewhere */
-    (void)status;
-    (void)doc;
-    (void)e;
+    const char *own = document_text(value_get(doc, "Config"), "StopSignal");
+    return *own && own[strspn(own, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-")] == 0 ? own
+                                                                                   : "SIGTERM";
 }
 
 static void
@@ -350,20 +350,22 @@ on_signalable(void *arg, int status, const struct value *doc, const struct err *
         fail_engine(j, "look at the container", status, doc, e);
     } else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, &s)) {
         fail(j, 404, "there is no such container");
-    } else if (j->signal == 0) {
-        /* the engine knows the image's signal; it would wait for ever, and kills nothing */
-        (void)engine_ask(
-            j->h, &(struct engine_ask){.method = "POST",
-                                       .target = mem_printf(j, "/containers/%s/stop?t=-1", s.id),
-                                       .done = on_stopping});
-        answer(j, NULL, NULL);
     } else {
-        ask(j, "POST", mem_printf(j, "/containers/%s/kill?signal=%lld", s.id, (long long)j->signal),
-            NULL, on_signaled);
+        const char *sig =
+            j->signal == 0 ? stop_signal(doc) : mem_printf(j, "%lld", (long long)j->signal);
+        ask(j, "POST", mem_printf(j, "/containers/%s/kill?signal=%s", s.id, sig), NULL,
+            on_signaled);
     }
 }
 
 /* --- the engine itself --- */
+
+static void
+set_attribute(struct order *j, const char *name, const char *value)
+{
+    str_map_set(j, &j->info.attributes, mem_printf(j, "driver.%s.%s", j->h->engine->name, name),
+                value);
+}
 
 static void
 on_info(void *arg, int status, const struct value *doc, const struct err *e)
@@ -378,12 +380,10 @@ on_info(void *arg, int status, const struct value *doc, const struct err *e)
     }
     for (size_t i = 0; runtimes && runtimes->kind == VALUE_MAP && i < runtimes->map.n; i++)
         all = mem_printf(j, "%s%s%s", all, *all ? "," : "", runtimes->map.v[i].k);
-    str_map_set(j, &j->info.attributes, "driver.docker.runtimes", all);
-    str_map_set(j, &j->info.attributes, "driver.docker.os_type", document_text(doc, "OSType"));
-    str_map_set(j, &j->info.attributes, "driver.docker.volumes.enabled",
-                j->h->engine->volumes ? "true" : "false");
-    str_map_set(j, &j->info.attributes, "driver.docker.privileged.enabled",
-                j->h->engine->privileged ? "true" : NULL);
+    set_attribute(j, "runtimes", all);
+    set_attribute(j, "os_type", document_text(doc, "OSType"));
+    set_attribute(j, "volumes.enabled", j->h->engine->volumes ? "true" : "false");
+    set_attribute(j, "privileged.enabled", j->h->engine->privileged ? "true" : NULL);
     j->info.healthy = true;
     j->info.description = "Healthy";
     answer(j, &type_hand_info, &j->info);
@@ -399,7 +399,7 @@ on_version(void *arg, int status, const struct value *doc, const struct err *e)
         return;
     }
     j->info.version = mem_strndup(j, document_text(doc, "Version"), 60);
-    str_map_set(j, &j->info.attributes, "driver.docker.version", j->info.version);
+    set_attribute(j, "version", j->info.version);
     ask(j, "GET", "/info", NULL, on_info);
 }
 
@@ -454,25 +454,37 @@ route_task(struct order *j, const char *verb)
     }
 }
 
+/* NULL: it is off. */
+static struct hand *
+hand_of(const struct hands *all, const char *engine)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (str_eq(all->v[i].engine->name, engine))
+            return &all->v[i];
+    return NULL;
+}
+
 void
 hand_serve(void *arg, struct http_req *req)
 {
-    static const char prefix[] = "/v1/task/";
+    static const char prefix[] = "/v1/";
     struct order *j = mem_new(req, struct order);
-    *j = (struct order){.h = arg, .req = req};
+    char *save = NULL, *rest = strncmp(req->path, prefix, strlen(prefix)) == 0
+                                   ? mem_strdup(j, req->path + strlen(prefix))
+                                   : mem_strdup(j, "");
+    *j = (struct order){.h = hand_of(arg, strtok_r(rest, "/", &save)), .req = req};
     req->user = j;
     req->on_close = on_close;
-    if (str_eq(req->path, "/v1/info") && req->method == METHOD_GET) {
+    const char *what = strtok_r(NULL, "/", &save);
+    if (j->h && str_eq(what, "info") && req->method == METHOD_GET) {
         ask(j, "GET", "/version", NULL, on_version);
         return;
     }
-    char *save = NULL, *rest = strncmp(req->path, prefix, strlen(prefix)) == 0
-                                   ? mem_strdup(j, req->path + strlen(prefix))
-                                   : NULL;
-    j->alloc = rest ? strtok_r(rest, "/", &save) : NULL;
-    j->task = rest ? strtok_r(NULL, "/", &save) : NULL;
-    const char *verb = rest ? strtok_r(NULL, "/", &save) : NULL;
-    if (!j->alloc || !j->task || !uuid_valid(j->alloc) || !plain_task_name(j->task)) {
+    j->alloc = strtok_r(NULL, "/", &save);
+    j->task = strtok_r(NULL, "/", &save);
+    const char *verb = strtok_r(NULL, "/", &save);
+    if (!j->h || !str_eq(what, "task") || !j->alloc || !j->task || !uuid_valid(j->alloc) ||
+        !plain_task_name(j->task)) {
         fail(j, 404, "there is no such request");
         return;
     }

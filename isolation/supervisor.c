@@ -585,7 +585,7 @@ supervisor_main(const struct supervisor *s)
         u->warden.restart_ns = 0;
         r = u->warden.pid > 0 ? await_warden(u, &e) : -ERR_UNAVAILABLE;
         if (r == 0) {
-            if (u->policy->docker != NULL)
+            if (u->policy->engines.n > 0)
                 (void)start(u, &u->hand);
             (void)start(u, &u->agent);
         } else {

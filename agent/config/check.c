@@ -174,7 +174,7 @@ check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
     static const char *const launched[] = {"enabled"};
     static const char *const engines[] = {
         "enabled",       "endpoint",       "allow_privileged", "allow_caps", "allow_devices",
-        "allowed_modes", "allow_runtimes", "pids_limit",       "volumes"};
+        "allowed_modes", "allow_runtimes", "pids_limit",       "volumes",    "socket_path"};
     const struct driver_can *can = driver_can(p->name);
     const char *const *options = can && can->launch ? launched : engines;
     size_t n = can && can->launch ? ARRAY_LEN(launched) : ARRAY_LEN(engines);
@@ -234,12 +234,15 @@ check_engine(const struct agent_plugin *p, struct err *e)
     static const char *const volumes[] = {"enabled"};
     const struct driver_can *can = driver_can(p->name);
     const struct value *v = value_get(p->config, "endpoint");
+    v = v ? v : value_get(p->config, "socket_path");
     if (!can || can->launch)
         return 0;
     if (v && (v->kind != VALUE_STRING || strncmp(v->str.s, "unix:///", 8) != 0))
         return err_set(
             e, -ERR_INVALID,
-            "plugin \"%s\": endpoint must be \"unix:///PATH\" of an engine on this machine", p->name);
+            "plugin \"%s\": endpoint, or socket_path, must be \"unix:///PATH\" of an engine on this "
+            "machine",
+            p->name);
     int r = check_block(p, "allowed_modes", modes, ARRAY_LEN(modes), e);
     return r < 0 ? r : check_block(p, "volumes", volumes, ARRAY_LEN(volumes), e);
 }

@@ -464,7 +464,7 @@ static void
 open_far(struct client_exec *x, const struct task_runner *tr,
          const struct client_exec_request *req)
 {
-    const struct engine_place p = {x->g->loop, x->g->cfg.hand, tr->ar->id, tr->sm.t->name};
+    const struct engine_place p = engine_place(tr);
     const struct hand_exec spec = {
         .command = req->command, .tty = req->tty, .rows = req->rows, .columns = req->columns};
     x->engine = tr->driver->engine->exec;
@@ -567,7 +567,7 @@ begin(struct client_exec *x, const char *alloc_id, const struct client_exec_requ
     struct task_runner *tr = find_task(x, alloc_id, req->task);
     const struct exec_request q = {
         .command = req->command, .tty = req->tty, .rows = req->rows, .columns = req->columns};
-    if (tr && !tr->handle->exec && x->g->cfg.hand)
+    if (tr && !tr->handle->exec && engine_place(tr).hand)
         open_far(x, tr, req);
     else if (tr && !tr->handle->exec)
         err_set(&x->e, -ERR_UNAVAILABLE, "the driver is off on this node");

@@ -14,21 +14,28 @@ enum {
     ANSWER_MAX = 1 << 20, /* bytes of memory of a decoded answer */
 };
 
+struct one { /* of an engine that is on */
+    struct engines *all;
+    size_t driver;
+    struct http_client *http;
+    struct timer *timer;
+    struct hand_info *info; /* g->engine[driver] */
+    unsigned asked;
+};
+
 struct engines {
     struct ground *g;
     void (*changed)(void *arg);
     void *arg;
-    struct http_client *http;
-    struct timer *timer;
-    struct hand_info *info; /* g->engine */
-    unsigned asked;
+    struct one one[DRIVERS_N];
+    size_t n;
     bool stopped;
 };
 
 static void ask(void *arg);
 
 static void
-take(struct engines *n, struct hand_info *info)
+take(struct one *n, struct hand_info *info)
 {
     bool same = n->info && codec_equal(&type_hand_info, n->info, info, 0);
     if (same) {
@@ -37,18 +44,19 @@ take(struct engines *n, struct hand_info *info)
     }
     if (!n->info || n->info->healthy != info->healthy)
         log_info("client", info->healthy ? "the engine answers" : "the engine does not answer",
-                 "description", str_or(info->description, ""), NULL);
+                 "driver", drivers_can[n->driver].name, "description",
+                 str_or(info->description, ""), NULL);
     mem_free(n->info);
     n->info = info;
-    n->g->engine = info;
-    n->changed(n->arg);
+    n->all->g->engine[n->driver] = info;
+    n->all->changed(n->all->arg);
 }
 
 /* What it was stays known: a version makes it detected, health says whether it is there. */
 static struct hand_info *
-unhealthy(struct engines *n, const char *why)
+unhealthy(struct one *n, const char *why)
 {
-    struct hand_info *i = mem_new(n, struct hand_info);
+    struct hand_info *i = mem_new(n->all, struct hand_info);
     i->description = mem_strndup(i, why, 500);
     i->version = n->info ? mem_strdup(i, n->info->version) : NULL;
     return i;
@@ -57,18 +65,18 @@ unhealthy(struct engines *n, const char *why)
 static void
 on_info(void *arg, const struct err *e, const struct http_resp *r)
 {
-    struct engines *n = arg;
+    struct one *n = arg;
     struct err own = ERR_INIT;
     void *info = NULL;
-    if (n->stopped)
+    if (n->all->stopped)
         return;
     if (e || r->status != 200)
         info = unhealthy(n, e ? "the engine hand does not answer" : r->body);
-    else if (json_decode(n, &type_hand_info, r->body, r->body_len, 0, BUDGET(ANSWER_MAX), &info,
-                         &own) < 0)
+    else if (json_decode(n->all, &type_hand_info, r->body, r->body_len, 0, BUDGET(ANSWER_MAX),
+                         &info, &own) < 0)
         info = unhealthy(n, own.text);
     take(n, info);
-    n->timer = timer_start(n->g->loop,
+    n->timer = timer_start(n->all->g->loop,
                            n->info->healthy ? SOME_MS
                            : n->asked++ < 8 ? FIRST_MS
                                             : AGAIN_MS,
@@ -78,13 +86,14 @@ on_info(void *arg, const struct err *e, const struct http_resp *r)
 static void
 ask(void *arg)
 {
-    struct engines *n = arg;
+    struct one *n = arg;
+    auto_mem void *tmp = mem_ctx("target");
     n->timer = NULL;
-    http_send(n->http, &(struct http_ask){.method = "GET",
-                                          .target = "/v1/info",
-                                          .timeout_ms = ASK_MS,
-                                          .done = on_info,
-                                          .arg = n});
+    const char *target = mem_printf(tmp, "/v1/%s/info", drivers_can[n->driver].name);
+    http_send(
+        n->http,
+        &(struct http_ask){
+            .method = "GET", .target = target, .timeout_ms = ASK_MS, .done = on_info, .arg = n});
 }
 
 struct engines *
@@ -95,23 +104,33 @@ engines_new(struct ground *g, void (*changed)(void *arg), void *arg)
     return n;
 }
 
+static void
+start_one(struct engines *n, size_t driver)
+{
+    struct err e = ERR_INIT;
+    struct one *o = &n->one[n->n++];
+    *o = (struct one){.all = n, .driver = driver};
+    o->http = http_client_new(n->g->loop, n->g->cfg.hand, &e);
+    if (o->http)
+        ask(o);
+    else
+        log_error("client", "the engine hand has no address", "error", e.text, NULL);
+}
+
 void
 engines_start(struct engines *n)
 {
-    struct err e = ERR_INIT;
-    if (!n->g->cfg.hand)
-        return;
-    n->http = http_client_new(n->g->loop, n->g->cfg.hand, &e);
-    if (n->http)
-        ask(n);
-    else
-        log_error("client", "the engine hand has no address", "error", e.text, NULL);
+    for (size_t i = 0; i < DRIVERS_N; i++)
+        if (str_list_has(&n->g->cfg.engines, drivers_can[i].name))
+            start_one(n, i);
 }
 
 void
 engines_stop(struct engines *n)
 {
     n->stopped = true;
-    timer_stop(TAKE(n->timer));
-    http_client_close(TAKE(n->http));
+    for (size_t i = 0; i < n->n; i++) {
+        timer_stop(TAKE(n->one[i].timer));
+        http_client_close(TAKE(n->one[i].http));
+    }
 }

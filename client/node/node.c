@@ -70,10 +70,12 @@ add_drivers(struct ground *g)
         .cgroup2 = str_eq(cgroup2, "v2"),
         .raw_exec = g->link->raw_exec,
         .missing = g->link->missing,
-        .engine = g->engine,
     };
-    for (size_t i = 0; i < DRIVERS_N; i++)
+    for (size_t i = 0; i < DRIVERS_N; i++) {
+        host.engine = g->engine[i];
         add_driver(g, drivers[i], &host);
+    }
+    host.engine = NULL;
     if (driver_extra())
         add_driver(g, driver_extra(), &host);
 }

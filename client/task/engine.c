@@ -6,12 +6,15 @@
 #include "client/task/launch.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
 
-static struct engine_place
-place(const struct task_runner *tr)
+struct engine_place
+engine_place(const struct task_runner *tr)
 {
     const struct ground *g = tr->ar->g;
-    return (struct engine_place){g->loop, g->cfg.hand, tr->ar->id, tr->sm.t->name};
+    const char *driver = tr->driver->can->name;
+    return (struct engine_place){g->loop, str_list_has(&g->cfg.engines, driver) ? g->cfg.hand : NULL,
+                                 driver, tr->ar->id, tr->sm.t->name};
 }
 
 /* --- what the engine tells --- */
@@ -86,7 +89,7 @@ engine_begin(struct task_runner *tr)
 {
     if (!tr->driver->can->isolation)
         return true;
-    if (!tr->ar->g->cfg.hand) {
+    if (!engine_place(tr).hand) {
         tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, "the driver is off on this node", false);
         return false;
     }
@@ -99,7 +102,7 @@ engine_start(struct task_runner *tr)
 {
     auto_mem void *tmp = mem_ctx("engine");
     struct err e = ERR_INIT;
-    struct engine_place p = place(tr);
+    struct engine_place p = engine_place(tr);
     engine_close(tr);
     tr->launching = false;
     const struct driver_input *in = launch_input(tmp, tr, &e);
@@ -132,7 +135,7 @@ engine_kill(struct task_runner *tr)
 static void
 engine_adopt(struct task_runner *tr)
 {
-    struct engine_place p = place(tr);
+    struct engine_place p = engine_place(tr);
     if (!tr->driver->engine->adopt || !p.hand) {
         tr->up->vanished(tr);
         return;
@@ -146,7 +149,7 @@ engine_adopt(struct task_runner *tr)
 static void
 engine_destroy(struct task_runner *tr)
 {
-    struct engine_place p = place(tr);
+    struct engine_place p = engine_place(tr);
     if (!tr->driver->engine->forget || !p.hand || tr->engine || tr->launching ||
         task_sm_process(tr->sm.t))
         return;

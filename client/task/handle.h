@@ -55,6 +55,8 @@ extern const struct task_handle handle_process, handle_engine;
 const struct task_handle *handle_of(const struct driver *d);
 
 void process_init(struct task_runner *tr);
+/* Where the task of an engine is. */
+struct engine_place engine_place(const struct task_runner *tr);
 /* Of the task's leaf; 0: none. */
 uint64_t process_cgroup_id(struct task_runner *tr);
 

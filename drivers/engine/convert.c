@@ -13,6 +13,21 @@
 
 enum { PERIOD_US = 100000 };
 
+void
+convert_fingerprint(const void *ctx, const struct driver_host *host, const char *driver,
+                    struct driver_info *ret)
+{
+    const struct hand_info *i = host->engine;
+    ret->detected = i && !str_empty(i->version);
+    ret->healthy = i && i->healthy;
+    ret->health_description =
+        i ? mem_strdup(ctx, str_or(i->description, ""))
+          : mem_printf(ctx, "%s is off: plugin \"%s\" { config { enabled = true } } turns it on",
+                       driver, driver);
+    for (size_t k = 0; ret->healthy && k < i->attributes.n; k++)
+        str_map_set(ctx, &ret->attributes, i->attributes.v[k].k, i->attributes.v[k].v);
+}
+
 /* --- ports --- */
 
 static const struct driver_port *
@@ -108,8 +123,8 @@ convert_map(struct hand_task *t, struct str_map *to, const struct value *map)
     }
 }
 
-void
-convert_auth(struct hand_task *t, const struct value *map)
+static void
+put_auth(struct hand_task *t, const struct value *map)
 {
     if (!map)
         return;
@@ -119,8 +134,8 @@ convert_auth(struct hand_task *t, const struct value *map)
     t->auth->server_address = mem_strdup(t, driver_string(map, "server_address", ""));
 }
 
-void
-convert_program(struct hand_task *t, const struct driver_input *in)
+static void
+put_program(struct hand_task *t, const struct driver_input *in)
 {
     const struct value *c = in->config;
     const char *command = driver_string(c, "command", "");
@@ -133,6 +148,18 @@ convert_program(struct hand_task *t, const struct driver_input *in)
     driver_strings(t, c, "entrypoint", &t->entrypoint);
     for (size_t i = 0; i < in->env->n; i++)
         list_add(t, t->env, mem_strdup(t, in->env->v[i]));
+}
+
+void
+convert_common(struct hand_task *t, const struct driver_input *in)
+{
+    const struct log_config *log = in->task->log_config;
+    t->user = mem_strdup(t, str_or(in->user, ""));
+    t->log_files = log && log->max_files.set ? log->max_files.v : 0;
+    t->log_file_bytes = log && log->max_file_size_mb.set ? log->max_file_size_mb.v << 20 : 0;
+    t->pull_timeout = driver_duration(in->config, "image_pull_timeout", 0);
+    put_auth(t, driver_map(in->config, "auth"));
+    put_program(t, in);
 }
 
 /* --- volumes --- */

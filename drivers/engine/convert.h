@@ -8,17 +8,18 @@
 
 #include "drivers/driver.h"
 
+void convert_fingerprint(const void *ctx, const struct driver_host *host, const char *driver,
+                         struct driver_info *ret);
 /* A network of the group's, or rules of ours, which no container has. */
 int convert_refuse(const struct driver_input *in, const char *driver, struct err *e);
-/* command, args, entrypoint, and the environment. */
-void convert_program(struct hand_task *t, const struct driver_input *in);
+/* command, args, entrypoint and environment; user and log files; auth and image_pull_timeout. */
+void convert_common(struct hand_task *t, const struct driver_input *in);
 /* ports, port_map. */
 int convert_ports(struct hand_task *t, const struct driver_input *in, struct err *e);
 /* Of resources, memory_hard_limit, cpu_hard_limit. */
 int convert_limits(struct hand_task *t, const struct driver_input *in, struct err *e);
 /* Names and texts; NULL: none. */
 void convert_map(struct hand_task *t, struct str_map *to, const struct value *map);
-void convert_auth(struct hand_task *t, const struct value *map);
 /* volumes; `driver` not empty: they are that driver's, and their sources names. */
 int convert_volumes(struct hand_task *t, const struct value *config, const char *driver,
                     struct err *e);

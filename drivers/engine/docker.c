@@ -84,14 +84,7 @@ static const struct driver_option options[] = {
 static void
 fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
 {
-    const struct hand_info *i = host->engine;
-    ret->detected = i && !str_empty(i->version);
-    ret->healthy = i && i->healthy;
-    ret->health_description =
-        i ? mem_strdup(ctx, str_or(i->description, ""))
-          : "docker is off: plugin \"docker\" { config { enabled = true } } turns it on";
-    for (size_t k = 0; ret->healthy && k < i->attributes.n; k++)
-        str_map_set(ctx, &ret->attributes, i->attributes.v[k].k, i->attributes.v[k].v);
+    convert_fingerprint(ctx, host, "docker", ret);
 }
 
 static int
@@ -238,20 +231,14 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
 {
     static const char scheme[] = "https://";
     const struct value *c = in->config;
-    const struct log_config *log = in->task->log_config;
     struct hand_task *t = mem_new(ctx, struct hand_task);
     const char *image = driver_string(c, "image", "");
     t->image =
         mem_strdup(t, strncmp(image, scheme, strlen(scheme)) == 0 ? image + strlen(scheme) : image);
-    t->user = mem_strdup(t, str_or(in->user, ""));
-    t->log_files = log && log->max_files.set ? log->max_files.v : 0;
-    t->log_file_bytes = log && log->max_file_size_mb.set ? log->max_file_size_mb.v << 20 : 0;
-    t->pull_timeout = driver_duration(c, "image_pull_timeout", 0);
+    convert_common(t, in);
     t->no_healthcheck = driver_bool(driver_block(c, "healthchecks", 0), "disable", false);
     put_plain(t, c);
     put_logging(t, c);
-    convert_auth(t, driver_map(c, "auth"));
-    convert_program(t, in);
     int r = convert_refuse(in, "docker", e);
     r = r < 0 ? r : convert_ports(t, in, e);
     r = r < 0 ? r : convert_limits(t, in, e);

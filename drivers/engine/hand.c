@@ -55,7 +55,7 @@ static void send_end(void *arg);
 void
 hand_target(struct buf *b, const struct engine_place *p, const char *verb)
 {
-    buf_puts(b, "/v1/task/");
+    buf_printf(b, "/v1/%s/task/", p->driver);
     http_escape(b, p->alloc_id, false);
     buf_puts(b, "/");
     http_escape(b, p->task, false);
@@ -114,8 +114,9 @@ tell_end(struct engine_task *t, const struct hand_state *s)
     else if (!str_empty(s->error))
         x.error = s->error;
     else if (s->exit_code != 0)
-        x.error = mem_printf(tmp, "Docker container exited with non-zero exit code: %lld",
-                             (long long)s->exit_code);
+        x.error =
+            mem_printf(tmp, "%c%s container exited with non-zero exit code: %lld",
+                       t->at.driver[0] - 'a' + 'A', t->at.driver + 1, (long long)s->exit_code);
     t->step = OVER;
     t->pid = 0;
     timer_stop(TAKE(t->end_again));
@@ -237,6 +238,7 @@ make(const struct engine_place *p, const struct engine_events *up, void *arg)
     struct engine_task *t = mem_new(NULL, struct engine_task);
     *t = (struct engine_task){.at = *p, .up = up, .arg = arg, .end_signal = -1};
     t->at.hand = mem_strdup(t, p->hand);
+    t->at.driver = mem_strdup(t, p->driver);
     t->at.alloc_id = mem_strdup(t, p->alloc_id);
     t->at.task = mem_strdup(t, p->task);
     return t;

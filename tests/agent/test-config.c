@@ -276,7 +276,7 @@ START_TEST(what_denies_what_is_not_here_holds)
         "  \"docker.privileged.enabled\" = \"false\"\n  \"fingerprint.allowlist\" = "
         "\"arch,bridge,cgroup, cpu,host,"
         "landlock,memory,network,nomad,signal,storage,vault\"\n }\n}\n"
-        "plugin \"podman\" {\n config {\n  recover_stopped = false\n }\n}\n"
+        "plugin \"lxc\" {\n config {\n  recover_stopped = false\n }\n}\n"
         "consul {\n auto_advertise = false\n client_auto_join = false\n}\n"
         "telemetry {\n disable_hostname = true\n}\nacl {\n token_ttl = \"1m\"\n}\n"
         "server {\n enable_event_broker = false\n root_key_gc_interval = \"1h\"\n search {\n  "
@@ -298,7 +298,7 @@ START_TEST(what_promises_what_is_not_here_is_refused)
          "\"cpu\" is always detected: do not deny it"},
         {"options { \"fingerprint.allowlist\" = \"arch,cpu\" }", "",
          "\"bridge\" is always detected: name it"},
-        {"", "plugin \"podman\" { config { recover_stopped = true } }",
+        {"", "plugin \"lxc\" { config { recover_stopped = true } }",
          "there is no such driver in this release, so \"recover_stopped\" is promised in vain"},
         {"", "acl { enabled = true }", "x.hcl:"},
     };

@@ -128,31 +128,40 @@ START_TEST(raw_exec_is_off_unless_enabled)
 }
 END_TEST
 
+static const struct engine_policy *
+policy_engine(const struct policy *p, const char *driver)
+{
+    for (size_t i = 0; i < p->engines.n; i++)
+        if (str_eq(p->engines.v[i]->name, driver))
+            return p->engines.v[i];
+    return NULL;
+}
+
 START_TEST(an_engine_is_on_where_its_plugin_says_so)
 {
     struct value *config = value_map(ctx), *caps = value_list(ctx);
     struct agent_plugin *plugin = mem_new(ctx, struct agent_plugin);
 
     cfg->dev_mode = true;
-    ck_assert_ptr_null(policy("/tmp/dev")->docker); /* it is as good as root on the host */
+    ck_assert_ptr_null(policy_engine(policy("/tmp/dev"), "docker")); /* it is as good as root on the host */
     cfg->dev_mode = false;
     plugin->name = "docker";
     plugin->config = config;
     list_add(ctx, cfg->plugins, plugin);
-    ck_assert_ptr_null(policy(NULL)->docker);
+    ck_assert_ptr_null(policy_engine(policy(NULL), "docker"));
     value_map_set(config, "enabled", value_bool(ctx, true));
-    const struct engine_policy *e = policy(NULL)->docker;
+    const struct engine_policy *e = policy_engine(policy(NULL), "docker");
     ck_assert_ptr_nonnull(e);
     ck_assert_str_eq(e->endpoint, "unix:///var/run/docker.sock");
     ck_assert(!e->privileged && e->caps.n == 13 && !str_list_has(&e->caps, "net_raw"));
     value_map_set(config, "endpoint", value_str(ctx, "unix:///x.sock"));
     value_map_set(config, "allow_privileged", value_bool(ctx, true));
     value_map_set(config, "allow_caps", caps);
-    e = policy(NULL)->docker;
+    e = policy_engine(policy(NULL), "docker");
     ck_assert_str_eq(e->endpoint, "unix:///x.sock");
     ck_assert(e->privileged && e->caps.n == 0);
     value_list_add(caps, value_str(ctx, "net_raw"));
-    ck_assert_uint_eq(policy(NULL)->docker->caps.n, 1);
+    ck_assert_uint_eq(policy_engine(policy(NULL), "docker")->caps.n, 1);
     ck_assert(!str_list_has(&policy(NULL)->drivers, "docker")); /* the warden starts none */
     ck_assert(!e->volumes && e->devices.n == 0 && e->pid_modes.n == 0 && e->pids_max == 0 &&
               str_list_has(&e->runtimes, "runc"));
@@ -165,7 +174,7 @@ START_TEST(an_engine_is_on_where_its_plugin_says_so)
     value_map_set(config, "allow_devices", caps);
     value_map_set(config, "allow_runtimes", caps);
     value_map_set(config, "pids_limit", value_int(ctx, 50));
-    e = policy(NULL)->docker;
+    e = policy_engine(policy(NULL), "docker");
     ck_assert(e->volumes && e->pids_max == 50 && e->ipc_modes.n == 0);
     ck_assert(str_list_has(&e->pid_modes, "net_raw") && str_list_has(&e->devices, "net_raw") &&
               !str_list_has(&e->runtimes, "runc"));

@@ -20,7 +20,7 @@
 #define ALLOC "12345678-aaaa-bbbb-cccc-0123456789ab"
 
 static struct engine_policy engine;
-static struct policy policy = {.alloc_dir = "/data/alloc", .docker = &engine};
+static struct policy policy = {.alloc_dir = "/data/alloc"};
 static struct hand hand = {.policy = &policy, .engine = &engine, .allocs = -1};
 
 /* Directories of an allocation, with what a task may have left in them. */

@@ -12,6 +12,17 @@ from paddock_test import need
 BUSYBOX = "/bin/busybox"
 
 
+def busybox_root(where):
+    """A root file system of this machine's static busybox."""
+    root = f"{where}/root"
+    os.makedirs(f"{root}/bin", exist_ok=True)
+    if not os.path.exists(f"{root}/bin/busybox"):
+        subprocess.run(["cp", BUSYBOX, f"{root}/bin/busybox"], check=True)
+        for a in "sh cat dd df echo env grep hostname id kill ln ls mkdir nc printf rmdir seq sleep stty tail true tty httpd".split():
+            os.symlink("busybox", f"{root}/bin/{a}")
+    return root
+
+
 class Docker:
     def __init__(self):
         for program in ("/usr/sbin/dockerd", BUSYBOX):
@@ -45,12 +56,7 @@ class Docker:
 
     def image(self, name, *labels):
         """From this machine's static busybox."""
-        root = f"{self.dir}/root"
-        os.makedirs(f"{root}/bin", exist_ok=True)
-        if not os.path.exists(f"{root}/bin/busybox"):
-            subprocess.run(["cp", BUSYBOX, f"{root}/bin/busybox"], check=True)
-            for a in "sh cat dd df echo env grep hostname id kill ln ls mkdir nc printf rmdir seq sleep stty tail true tty httpd".split():
-                os.symlink("busybox", f"{root}/bin/{a}")
+        root = busybox_root(self.dir)
         tar = subprocess.run(["tar", "-C", root, "-c", "."], check=True, capture_output=True).stdout
         changes = [x for label in labels for x in ("--change", f"LABEL {label}")]
         self.run("import", *changes, "-", name, input=tar)
