@@ -66,6 +66,12 @@ comments_add(struct format *f, size_t at, size_t to)
     return false;
 }
 
+static bool
+ends_line(const struct format *f, const struct piece *p)
+{
+    return p->type == TOK_NEWLINE || (p->type == COMMENT && f->src->s[p->to - 1] == '\n');
+}
+
 /* False: a diagnostic was given. */
 static bool
 pieces_read(struct format *f, struct hcl_sink *sink)
@@ -86,7 +92,7 @@ pieces_read(struct format *f, struct hcl_sink *sink)
             from--;
         if (last != NULL && last->type == TOK_CHEREDOC && last->to == at)
             last->to = (uint32_t)from; /* blanks behind it are its line's */
-        if (last != NULL && t.type == TOK_EOF && f->src->s[at - 1] != '\n')
+        if (last != NULL && t.type == TOK_EOF && !ends_line(f, last))
             last->to = (uint32_t)from; /* as are those that end a file */
         if (t.type == TOK_EOF)
             return true;
@@ -96,12 +102,6 @@ pieces_read(struct format *f, struct hcl_sink *sink)
             piece_add(f, t.type, from, to);
         at = to;
     }
-}
-
-static bool
-ends_line(const struct format *f, const struct piece *p)
-{
-    return p->type == TOK_NEWLINE || (p->type == COMMENT && f->src->s[p->to - 1] == '\n');
 }
 
 /* 1: opens a bracket or a template, -1: closes one. */

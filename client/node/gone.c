@@ -52,7 +52,7 @@ gone_words(const struct gone_set *s, const void *ctx, const char *id, const char
                           "started, or it never ran there",
                           node);
     return mem_printf(ctx, "its files were collected on node \"%s\" at %s (%s)", node,
-                      time_format(g->collected_ns, at), g->why);
+                      time_format(g->collected_ns / NS_PER_S * NS_PER_S, at), g->why);
 }
 
 bool

@@ -124,6 +124,9 @@ static const struct {
      "a  = 1\r\n"
      "bb = 2 # c\r\n"
      "\r\n"},
+    {"# all", "# all"},
+    {" /* all */  ", "/* all */  "},
+    {"", ""},
     {"a=1 #c",
      "a = 1 #c"},
     {"\n"
