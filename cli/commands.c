@@ -275,6 +275,10 @@ const struct command commands[] = {
      false},
     {"operator raft list-peers", "[options]", "Show the servers of the cluster",
      "Shows the servers that vote, and which of them leads.", cmd_operator_raft_list, NULL, false},
+    {"operator raft remove-peer", "[options]", "Take a server out of the cluster",
+     "Takes a server out of the cluster, whether it is alive or not. It does not become a member "
+     "again with the data that it has. The leader cannot be removed: let another one lead first.",
+     cmd_operator_raft_remove, NULL, false},
     {"operator raft transfer-leadership", "[options]", "Let another server lead",
      "Hands the leadership over to the server that is named, and waits until it leads: no write is "
      "lost, and none waits for long.",
@@ -290,6 +294,14 @@ const struct command commands[] = {
      "not everything would find a place. Nomad has no such command.",
      cmd_operator_scheduler_simulate, NULL, false},
     /* server, system */
+    {"server force-leave", "[options] <server>", "Take a server that failed out of the cluster",
+     "Takes a server that failed out of the cluster, so that it counts for no majority any more. "
+     "It does not become a member again with the data that it has.",
+     cmd_server_force_leave, NULL, false},
+    {"server join", "[options] <address>...", "Have a server join others",
+     "Asks other servers, by the addresses of their gossip port (4648 where none is said). A new "
+     "server joins the cluster that it hears of; one that is of a cluster shows it to new ones.",
+     cmd_server_join, NULL, false},
     {"server members", "[options]", "List the servers", "Lists the known servers and the leader.",
      cmd_server_members, NULL, false},
     {"system gc", "[options]", "Collect garbage now",
@@ -300,6 +312,8 @@ const struct command commands[] = {
     {"eval-status", "", NULL, NULL, cmd_eval_status, "eval status", false},
     {"node-drain", "", NULL, NULL, cmd_node_drain, "node drain", false},
     {"node-status", "", NULL, NULL, cmd_node_status, "node status", false},
+    {"server-force-leave", "", NULL, NULL, cmd_server_force_leave, "server force-leave", false},
+    {"server-join", "", NULL, NULL, cmd_server_join, "server join", false},
     {"server-members", "", NULL, NULL, cmd_server_members, "server members", false},
 };
 const size_t commands_n = ARRAY_LEN(commands);

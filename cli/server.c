@@ -149,23 +149,98 @@ cmd_operator_raft_list(struct cmd *c)
     return 0;
 }
 
-/* --- operator raft transfer-leadership --- */
+/* --- server join, force-leave --- */
+
+int
+cmd_server_join(struct cmd *c)
+{
+    const struct opt opts[] = {{0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = SIZE_MAX}, &rc))
+        return rc;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    const char *target = api_target(c, "/v1/agent/join", NULL);
+    for (size_t i = 0; i < c->n_args; i++) {
+        auto_buf struct buf b = BUF_INIT(1 << 16);
+        buf_printf(&b, "%s%saddress=", target, strchr(target, '?') != NULL ? "&" : "?");
+        http_escape(&b, c->args[i], false);
+        target = mem_strdup(c, buf_str(&b));
+    }
+    if (api_send(c, "PUT", target, NULL, NULL, &type_server_join_response, &ret, &e))
+        return cmd_fail(c, "Error joining: %s", e.text);
+    const struct server_join_response *r = ret;
+    if (!str_empty(r->error))
+        return cmd_fail(c, "Error joining: %s", r->error);
+    cmd_say(c, "Joined %lld servers successfully", (long long)r->num_joined);
+    return 0;
+}
+
+int
+cmd_server_force_leave(struct cmd *c)
+{
+    bool prune = false;
+    const struct opt opts[] = {
+        {"prune", OPT_BOOL, &prune, NULL, "Do not show it among the members any more."}, {0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    struct err e = ERR_INIT;
+    if (api_send(c, "PUT",
+                 api_target(c, "/v1/agent/force-leave", "node", c->args[0], "prune",
+                            prune ? "1" : NULL, NULL),
+                 NULL, NULL, NULL, NULL, &e))
+        return cmd_fail(c, "Error force-leaving server %s: %s", c->args[0], e.text);
+    return 0;
+}
+
+/* --- operator raft remove-peer, transfer-leadership --- */
+
+/* Which server, and how it is named. NULL: usage. */
+static const char *
+one_peer(struct cmd *c, const char *verb, const char **ret_what, int *ret_code)
+{
+    const char *id = NULL, *address = NULL;
+    const struct opt opts[] = {
+        {"peer-id", OPT_STRING, &id, "<id>",
+         mem_printf(c, "The server that is to %s, as list-peers shows it.", verb)},
+        {"peer-address", OPT_STRING, &address, "<ip:port>", "The same, by its address."},
+        {0}};
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, ret_code))
+        return NULL;
+    *ret_what = str_empty(id) ? "address" : "id";
+    if (str_empty(id) != str_empty(address))
+        return str_empty(id) ? address : id;
+    *ret_code = cmd_fail(c, "Set either -peer-id or -peer-address");
+    return NULL;
+}
+
+int
+cmd_operator_raft_remove(struct cmd *c)
+{
+    const char *what;
+    int rc;
+    const char *peer = one_peer(c, "go", &what, &rc);
+    if (peer == NULL)
+        return rc;
+    struct err e = ERR_INIT;
+    if (api_send(c, "DELETE", api_target(c, "/v1/operator/raft/peer", what, peer, NULL), NULL, NULL,
+                 NULL, NULL, &e))
+        return cmd_fail(c, "Error removing peer: %s", e.text);
+    cmd_say(c, "Removed peer with %s \"%s\"", what, peer);
+    return 0;
+}
+
 
 int
 cmd_operator_raft_transfer(struct cmd *c)
 {
-    const char *id = NULL, *address = NULL;
-    const struct opt opts[] = {
-        {"peer-id", OPT_STRING, &id, "<id>", "The server that is to lead, as list-peers shows it."},
-        {"peer-address", OPT_STRING, &address, "<ip:port>", "The same, by its address."},
-        {0}};
+    const char *what;
     int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
+    const char *peer = one_peer(c, "lead", &what, &rc);
+    if (peer == NULL)
         return rc;
-    if (str_empty(id) == str_empty(address))
-        return cmd_fail(c, "Set either -peer-id or -peer-address");
     struct err e = ERR_INIT;
-    const char *what = str_empty(id) ? "address" : "id", *peer = str_empty(id) ? address : id;
     if (api_send(c, "PUT", api_target(c, "/v1/operator/raft/transfer-leadership", what, peer, NULL), NULL,
                  NULL, NULL, NULL, &e))
         return cmd_fail(c, "Error transferring leadership to peer: %s", e.text);

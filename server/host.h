@@ -89,12 +89,20 @@ int server_consent(struct server *s, const struct server_consent_request *r, str
 struct server_member {
     const struct server_hello *hello;
     bool alive;
+    bool left; /* it is a member no more, and not heard */
 };
 /* With this one; owned by ctx. */
 struct server_member *server_members(struct server *s, const void *ctx, size_t *ret_n);
 struct core_status;
 /* Of a leader: that server is to lead. It may not come to that. */
 void server_transfer(struct server *s, uint64_t to);
+/* Of a leader: that server is to be a member no more. -ERR_CONFLICT: it leads, or is the last that votes. It may
+ * not come to that. */
+int server_remove(struct server *s, uint64_t id, struct err *e);
+/* Other servers are asked at these addresses from now on; how many can be. */
+size_t server_join(struct server *s, const struct str_list *addrs, struct err *e);
+/* How many of them have answered. */
+size_t server_joined(struct server *s, const struct str_list *addrs);
 void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);
 
 /* The RPC addresses of those that vote and were not found dead, for clients. Valid in this turn. */

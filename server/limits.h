@@ -61,6 +61,7 @@ enum {
     SNAPSHOT_ROW_MAX = 64 << 20,   /* bytes of a row of a snapshot */
     SNAPSHOT_CONF_MAX = 64 << 10,  /* bytes of the members in a snapshot */
     CONSENSUS_PEERS_MAX = 64,      /* servers */
+    SERVERS_GONE_MAX = 64,         /* servers that are members no more, of which that is known */
     CONSENSUS_ADDR_MAX = 255,      /* bytes of the address of a server */
     CONSENSUS_INFLIGHT_MAX = 8192, /* entries on their way through Raft */
 };

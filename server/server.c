@@ -19,6 +19,7 @@
 #include "server/gate.h"
 #include "server/leader/leader.h"
 #include "server/peer/found.h"
+#include "server/peer/grow.h"
 #include "server/peer/peers.h"
 #include "server/rpc/endpoint.h"
 #include "server/state/watch.h"
@@ -197,6 +198,23 @@ cluster_ready(void *arg, const char *cluster)
     log_fatal_exit();
 }
 
+static bool
+is_gone(void *arg, uint64_t id, struct server_gone *ret)
+{
+    struct server *s = arg;
+    auto_mem void *tmp = mem_ctx("gone");
+    struct state_txn *t = state_read_begin(core_state(s->core), tmp);
+    const struct cluster_metadata *m = state_cluster(t, tmp);
+    bool gone = false;
+    for (size_t i = 0; m != NULL && i < m->gone.n; i++)
+        if (m->gone.v[i]->id == id) {
+            gone = true;
+            *ret = *m->gone.v[i];
+        }
+    state_read_end(t);
+    return gone;
+}
+
 static int
 open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
 {
@@ -227,6 +245,7 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
                                      .build = c->version},
                             .known = known,
                             .join = c->join,
+                            .is_gone = is_gone,
                             .ready = cluster_ready,
                             .arg = s};
     return found_new(&fo, &s->found, e);
@@ -260,7 +279,7 @@ server_members(struct server *s, const void *ctx, size_t *ret_n)
     struct found_member *known = s->found != NULL ? found_members(s->found, ctx, &n) : NULL;
     struct server_member *v = mem_array(ctx, struct server_member, n + 1);
     for (size_t i = 0; i < n; i++)
-        v[i] = (struct server_member){known[i].hello, known[i].alive};
+        v[i] = (struct server_member){known[i].hello, known[i].alive, known[i].left};
     *ret_n = n;
     if (n > 0)
         return v;
@@ -274,7 +293,7 @@ server_members(struct server *s, const void *ctx, size_t *ret_n)
                                .region = c->region,
                                .datacenter = c->datacenter,
                                .build = c->version};
-    v[0] = (struct server_member){h, true};
+    v[0] = (struct server_member){h, true, false};
     *ret_n = 1;
     return v;
 }
@@ -314,6 +333,38 @@ void
 server_transfer(struct server *s, uint64_t to)
 {
     core_transfer(s->core, to);
+}
+
+int
+server_remove(struct server *s, uint64_t id, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("remove");
+    struct core_status st;
+    struct peer_list conf;
+    core_status(s->core, tmp, &st);
+    if (!grow_without(tmp, &st, id, &conf))
+        return err_set(e, -ERR_CONFLICT, id == st.leader
+                                             ? "this server leads: let another one lead first (paddock operator "
+                                               "raft transfer-leadership)"
+                                             : "without this server nobody would vote");
+    core_change(s->core, &conf);
+    return 0;
+}
+
+size_t
+server_join(struct server *s, const struct str_list *addrs, struct err *e)
+{
+    if (s->found != NULL)
+        return found_join(s->found, addrs, e);
+    err_set(e, -ERR_CONFLICT,
+            "this server is a cluster of its own: set server.bootstrap_expect to 3 to have several");
+    return 0;
+}
+
+size_t
+server_joined(struct server *s, const struct str_list *addrs)
+{
+    return s->found != NULL ? found_joined(s->found, addrs) : 0;
 }
 
 void

@@ -367,8 +367,9 @@ only(const struct ask *a, const char *name, const char **wrong)
     return v;
 }
 
-static void
-transfer_leadership(struct ask *a)
+/* One server, by exactly one of its id and its address. NULL: refused. */
+static struct raft_peer_request *
+one_peer(struct ask *a)
 {
     bool id = http_query(a->req, "id") != NULL, address = http_query(a->req, "address") != NULL;
     struct raft_peer_request *r = mem_new(a, struct raft_peer_request);
@@ -381,10 +382,62 @@ transfer_leadership(struct ask *a)
     else
         r->address = only(a, "address", &wrong);
     a->on_error = refused;
-    if (wrong != NULL)
-        ask_fail(a, 400, "%s", wrong);
-    else
+    if (wrong == NULL)
+        return r;
+    ask_fail(a, 400, "%s", wrong);
+    return NULL;
+}
+
+static void
+transfer_leadership(struct ask *a)
+{
+    struct raft_peer_request *r = one_peer(a);
+    if (r != NULL)
         ask_call(a, RPC_OPERATOR_TRANSFER_LEADERSHIP, r, NULL);
+}
+
+static void
+removed(struct ask *a, const void *resp)
+{
+    (void)resp;
+    ask_json(a, &type_empty, NULL);
+}
+
+static void
+remove_peer(struct ask *a)
+{
+    struct raft_peer_request *r = one_peer(a);
+    if (r != NULL)
+        ask_call(a, RPC_OPERATOR_REMOVE_PEER, r, removed);
+}
+
+static void
+agent_join(struct ask *a)
+{
+    struct server_join_request *r = mem_new(a, struct server_join_request);
+    for (size_t i = 0; i < a->req->n_query; i++)
+        if (str_eq(a->req->query[i].k, "address"))
+            list_add(a, r->addresses, a->req->query[i].v);
+    if (a->api->server == NULL)
+        ask_fail(a, 501, "this agent is no server");
+    else if (r->addresses.n == 0)
+        ask_fail(a, 400, "missing address to join");
+    else
+        ask_call(a, RPC_SERVER_JOIN, r, NULL);
+}
+
+static void
+agent_force_leave(struct ask *a)
+{
+    struct raft_peer_request *r = mem_new(a, struct raft_peer_request);
+    r->name = http_query(a->req, "node");
+    r->prune = http_query(a->req, "prune") != NULL;
+    if (a->api->server == NULL)
+        ask_fail(a, 501, "this agent is no server");
+    else if (str_empty(r->name))
+        ask_fail(a, 400, "missing node to force leave");
+    else
+        ask_call(a, RPC_OPERATOR_REMOVE_PEER, r, removed);
 }
 
 static void
@@ -419,5 +472,8 @@ const struct route routes_agent[] = {
     {VERB_PUT, "/v1/system/gc", NULL, system_gc, 0},
     {VERB_WRITE, "/v1/operator/scheduler/configuration", NULL, scheduler_set, 0},
     {VERB_WRITE, "/v1/operator/raft/transfer-leadership", NULL, transfer_leadership, 0},
+    {VERB_DELETE, "/v1/operator/raft/peer", NULL, remove_peer, 0},
+    {VERB_WRITE, "/v1/agent/join", NULL, agent_join, 0},
+    {VERB_WRITE, "/v1/agent/force-leave", NULL, agent_force_leave, 0},
     {0, NULL, NULL, NULL, 0},
 };

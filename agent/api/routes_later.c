@@ -30,8 +30,6 @@ static const struct {
     {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
     {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},
     /* the agent */
-    {VERB_ANY, "/v1/agent/join", NULL, "a cluster of several servers"},
-    {VERB_ANY, "/v1/agent/force-leave", NULL, "a cluster of several servers"},
     {VERB_ANY, "/v1/agent/keyring/", "", "a keyring of gossip"},
     {VERB_ANY, "/v1/agent/schedulers", "", "setting the workers of a server at run time"},
     {VERB_ANY, "/v1/agent/host", NULL, "a report on the host"},
@@ -39,7 +37,6 @@ static const struct {
     {VERB_ANY, "/v1/agent/pprof/", "", "profiling an agent"},
     {VERB_ANY, "/debug/pprof/", "", "profiling an agent"},
     /* operators */
-    {VERB_ANY, "/v1/operator/raft/peer", NULL, "changing the servers of a cluster"},
     {VERB_ANY, "/v1/operator/autopilot/", "", "a cluster of several servers"},
     {VERB_ANY, "/v1/operator/snapshot", NULL, "a snapshot of the state"},
     {VERB_ANY, "/v1/operator/keyring/", "", "a keyring of the state"},

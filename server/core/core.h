@@ -97,6 +97,8 @@ int core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t 
                  struct err *e);
 /* Of a leader: that server is to lead; 0: the one that holds most of the log. It may not come to that. */
 void core_transfer(struct core *c, uint64_t to);
+/* Of a leader: the cluster's servers are to be these, of which one is changed. It may not come to that. */
+void core_change(struct core *c, const struct peer_list *conf);
 /* The process of that server is gone: its host refuses connections. */
 void core_gone(struct core *c, uint64_t id);
 /* The longest turn of each thread so far, ns. */

@@ -105,7 +105,8 @@ struct core_msg {
     uint64_t gone; /* not a message: that server's process has ended; */
     bool transfer; /* or we are to hand over the leadership, */
     uint64_t to;   /* to that server; 0: to the best; */
-    struct feed_read *read; /* or that was read; owned */
+    struct feed_read *read; /* or that was read (owned); */
+    struct peer_list change; /* or these are to be the servers (owned) */
 };
 
 /* First in, first out; *last is where the next one goes. */

@@ -95,6 +95,7 @@ core_put_msg(struct core *c, struct core_msg m)
     struct core_msg *x = mem_new(NULL, struct core_msg);
     *x = m;
     talloc_steal(x, x->read);
+    talloc_steal(x, x->change.v);
     pthread_mutex_lock(&c->raft_in.mutex);
     fifo_add(&c->raft_in.msgs, x);
     pthread_mutex_unlock(&c->raft_in.mutex);
@@ -111,6 +112,14 @@ void
 core_transfer(struct core *c, uint64_t to)
 {
     core_put_msg(c, (struct core_msg){.transfer = true, .to = to});
+}
+
+void
+core_change(struct core *c, const struct peer_list *conf)
+{
+    struct core_msg m = {0};
+    consensus_conf_copy(NULL, conf, &m.change);
+    core_put_msg(c, m);
 }
 
 /* To that voter; 0: to the one that is known to hold most. */
@@ -138,6 +147,9 @@ take_one(struct core *c, const struct core_msg *x)
     struct err e = ERR_INIT;
     if (x->read != NULL) {
         feed_take(c, x->read);
+    } else if (x->change.n > 0) {
+        if (consensus_change(r->consensus, r->now_ms, &x->change, &e) < 0)
+            log_debug("core", "the servers are not changed", "error", e.text, NULL);
     } else if (x->transfer) {
         transfer(c, x->to);
     } else if (x->gone != 0) {

@@ -370,6 +370,24 @@ apply_cluster_metadata(struct apply *a, const struct cluster_metadata *in)
 }
 
 int
+apply_server_gone(struct apply *a, const struct server_gone *in)
+{
+    struct cluster_metadata *m = state_cluster(a->t, a->tmp);
+    if (m == NULL)
+        return 0; /* one alone */
+    __typeof__(m->gone) kept = {0};
+    for (size_t i = m->gone.n < SERVERS_GONE_MAX ? 0 : 1; i < m->gone.n; i++)
+        if (m->gone.v[i]->id != in->id)
+            list_add(a->tmp, kept, m->gone.v[i]);
+    list_add(a->tmp, kept, codec_clone(a->tmp, &type_server_gone, in));
+    m->gone = kept;
+    m->modify_index = a->index;
+    state_put(a->t, a->index, CLUSTER, m);
+    a->res->changed = true;
+    return 0;
+}
+
+int
 apply_noop(struct apply *a, const struct empty *in)
 {
     (void)a;
@@ -428,6 +446,7 @@ fsm_room(const struct intent *in)
     case INTENT_JOB_STABLE:
     case INTENT_JOB_TAG:
     case INTENT_CLUSTER_METADATA:
+    case INTENT_SERVER_GONE:
         return ROOM_CHANGES;
     }
     return ROOM_CHANGES;

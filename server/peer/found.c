@@ -19,10 +19,13 @@
 #include "net/rpc.h"
 #include "server/env.h"
 #include "server/limits.h"
+#include "server/peer/grow.h"
 
 enum {
     ROUND_MS = 500,        /* while there is no cluster */
-    ROUND_LATER_MS = 5000, /* then */
+    ROUND_LATER_MS = 5000, /* then, */
+    ROUND_SOON_MS = 1000,  /* and while one does not answer, or the members change */
+    MISSED_MAX = 2,        /* questions without an answer until a server has failed */
     CALL_MS = 2000,
     TELL_MS = 60000,
     GOSSIP_PORT = 4648, /* where none is said */
@@ -38,6 +41,7 @@ struct known {
     struct server_hello *hello; /* its last; NULL: never */
     int64_t heard_ms;
     bool asked, consented;
+    unsigned missed; /* questions, since it was heard */
     bool ours; /* it is this server itself */
 };
 
@@ -50,17 +54,20 @@ struct found {
     size_t n_known;
     struct timer *round;
     int64_t told_ms;
-    bool is_ready;
+    const char *told; /* then */
+    bool is_ready, leaves;
+    bool soon; /* the next round is */
 };
 
-/* Once a minute. */
+/* The same once a minute. */
 static void
 tell(struct found *f, const char *what, const char *name)
 {
     int64_t now = env_mono_ms(f->o.env);
-    if (f->told_ms != 0 && now - f->told_ms < TELL_MS)
+    if (f->told == what && now - f->told_ms < TELL_MS)
         return;
     f->told_ms = now;
+    f->told = what;
     log_warn("found", what, "server", name, "file", f->path, NULL);
 }
 
@@ -147,6 +154,8 @@ found_consent(struct found *f, const struct server_consent_request *r, struct er
 
 /* --- who is known --- */
 
+static void ask(struct known *k);
+
 static struct known *
 known_at(struct found *f, const char *addr)
 {
@@ -165,23 +174,25 @@ known_at(struct found *f, const char *addr)
     return k;
 }
 
-/* With the port at which servers are asked. */
-static void
-join(struct found *f, const char *text)
+/* With the port at which servers are asked. NULL: it is no address, or there are too many. */
+static struct known *
+join(struct found *f, const char *text, struct err *e)
 {
     struct addr a;
     char full[ADDR_TEXT];
-    struct err e = ERR_INIT;
-    if (addr_parse(text, GOSSIP_PORT, &a, &e) < 0)
-        log_warn("found", "an address to join is ignored", "address", text, "error", e.text, NULL);
-    else
-        (void)known_at(f, addr_format(&a, full));
+    if (addr_parse(text, GOSSIP_PORT, &a, e) < 0)
+        return NULL;
+    struct known *k = known_at(f, addr_format(&a, full));
+    if (k == NULL)
+        err_set(e, -ERR_LIMIT, "more than %d addresses of servers are known already", KNOWN_MAX);
+    return k;
 }
 
 static bool
 is_alive(const struct known *k)
 {
-    return k->hello != NULL && env_mono_ms(k->f->o.env) - k->heard_ms <
+    return k->hello != NULL && k->missed < MISSED_MAX &&
+           env_mono_ms(k->f->o.env) - k->heard_ms <
                                    (k->f->is_ready ? 3 * ROUND_LATER_MS : 6 * ROUND_MS);
 }
 
@@ -205,6 +216,9 @@ heard(struct known *k, const struct server_hello *h)
     mem_free(k->hello);
     k->hello = codec_clone(k, &type_server_hello, h);
     k->heard_ms = env_mono_ms(f->o.env);
+    k->missed = 0;
+    if (!str_empty(h->cluster) && f->cluster[0] != '\0' && !str_eq(h->cluster, f->cluster))
+        tell(f, "another server is of another cluster, and becomes no member of this one", h->name);
     for (size_t i = 0; i < h->seen.n; i++)
         (void)known_at(f, str_or(h->seen.v[i]->serf, ""));
 }
@@ -215,10 +229,15 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
     struct server_hello *h = mem_new(ctx, struct server_hello);
     *h = f->o.self;
     h->cluster = mem_strdup(h, f->cluster);
+    h->founded = f->cluster[0] != '\0' && !core_is_new(f->o.core);
+    h->leaving = f->leaves;
     h->seen.v = NULL;
     h->seen.n = 0;
-    if (from != NULL && from->id != f->o.self.id)
-        (void)known_at(f, str_or(from->serf, ""));
+    if (from != NULL && from->id != f->o.self.id) {
+        struct known *k = known_at(f, str_or(from->serf, ""));
+        if (k != NULL && k->hello == NULL)
+            ask(k); /* who is new is a member soon */
+    }
     struct server_seen *s = mem_new(h, struct server_seen);
     *s = (struct server_seen){.id = h->id, .name = h->name, .addr = h->addr, .serf = h->serf};
     list_add(h, h->seen, s);
@@ -240,7 +259,7 @@ found_members(struct found *f, const void *ctx, size_t *ret_n)
 {
     struct found_member *v = mem_array(ctx, struct found_member, f->n_known + 1);
     size_t n = 0;
-    v[n++] = (struct found_member){found_hello(f, ctx, NULL), true};
+    v[n++] = (struct found_member){.hello = found_hello(f, ctx, NULL), .alive = true};
     for (struct known *k = f->known; k != NULL; k = k->next) {
         bool again = k->ours || k->hello == NULL;
         for (size_t i = 0; i < n && !again; i++)
@@ -249,10 +268,17 @@ found_members(struct found *f, const void *ctx, size_t *ret_n)
                 again = true;
             }
         if (!again)
-            v[n++] =
-                (struct found_member){codec_clone(ctx, &type_server_hello, k->hello), is_alive(k)};
+            v[n++] = (struct found_member){.hello = codec_clone(ctx, &type_server_hello, k->hello),
+                                           .alive = is_alive(k)};
     }
-    *ret_n = n;
+    struct server_gone gone;
+    size_t shown = 1;
+    for (size_t i = 1; i < n; i++) {
+        v[i].left = !v[i].alive && f->o.is_gone(f->o.arg, v[i].hello->id, &gone);
+        if (!v[i].left || !gone.pruned)
+            v[shown++] = v[i];
+    }
+    *ret_n = shown;
     return v;
 }
 
@@ -280,9 +306,7 @@ founders(struct found *f, struct known *v[KNOWN_MAX])
         const struct server_hello *h = v[i]->hello;
         const char *wrong = NULL;
         if (!str_empty(h->cluster) && !str_eq(h->cluster, f->cluster))
-            wrong = "another server is of a cluster already, and this one of none: it waits. It "
-                    "cannot join that "
-                    "one yet; take it out of the addresses to join to found a new one";
+            wrong = "another server is of a cluster already, and this one of none: it waits to join it";
         else if (h->expect != f->o.self.expect)
             wrong = "another server has a different bootstrap_expect: set the same one on all";
         else if (!str_eq(h->region, f->o.self.region))
@@ -367,6 +391,99 @@ try_found(struct found *f)
         write_first(f, v, n);
 }
 
+/* --- joining --- */
+
+static void round_cb(void *arg);
+
+static void
+round_soon(struct found *f)
+{
+    if (!f->soon && f->round != NULL) {
+        env_timer_stop(f->o.env, f->round);
+        f->round = env_timer(f->o.env, ROUND_SOON_MS, round_cb, f);
+    }
+    f->soon = true;
+}
+
+/* A new server joins the cluster that it hears of: it takes the cluster's id as if it had consented to its
+ * founder, and waits for the leader's entries. */
+static void
+try_join(struct found *f, const struct server_hello *h)
+{
+    struct err e = ERR_INIT;
+    if (f->is_ready || f->cluster[0] != '\0' || !core_is_new(f->o.core) || !h->founded ||
+        !uuid_valid(str_or(h->cluster, "")))
+        return;
+    if (!str_eq(h->region, f->o.self.region)) {
+        tell(f, "another server is of a different region", h->name);
+    } else if (str_eq(h->name, f->o.self.name)) {
+        tell(f, "another server has the same name: set a different name for each", h->name);
+    } else if (keep(f, h->cluster, h->id, &e) < 0) {
+        tell(f, e.text, f->o.self.name);
+    } else {
+        log_info("found", "joins a cluster", "id", f->cluster, "by", h->name, NULL);
+        ready(f);
+    }
+}
+
+/* Heard, of this cluster, with a name of its own, and neither leaving nor removed. */
+static bool
+is_fit(struct found *f, const struct known *k)
+{
+    struct server_gone gone;
+    const struct server_hello *h = k->hello;
+    if (k->ours || h == NULL || !is_alive(k) || !is_first(f, k) || h->leaving ||
+        !str_eq(h->cluster, f->cluster) || !str_eq(h->region, f->o.self.region))
+        return false;
+    if (f->o.is_gone(f->o.arg, h->id, &gone) && !gone.left) {
+        tell(f,
+             "a server that was removed from the cluster still runs: stop it; with an empty "
+             "data_dir it may join again",
+             h->name);
+        return false;
+    }
+    bool twice = str_eq(h->name, f->o.self.name);
+    for (struct known *o = f->known; o != NULL; o = o->next)
+        twice |= o->hello != NULL && !o->ours && o->hello->id != h->id && is_alive(o) &&
+                 str_eq(o->hello->name, h->name);
+    if (twice)
+        tell(f, "two servers have the same name: the second one does not become a member", h->name);
+    return !twice;
+}
+
+/* Of a leader. */
+static void
+grow(struct found *f)
+{
+    auto_mem void *tmp = mem_ctx("grow");
+    struct grow_server v[KNOWN_MAX];
+    const struct grow_server *who = NULL;
+    struct core_status st;
+    struct peer_list conf;
+    size_t n = 0;
+    if (!f->is_ready || f->leaves || !core_is_leader(f->o.core))
+        return;
+    for (struct known *k = f->known; k != NULL; k = k->next)
+        if (is_fit(f, k))
+            v[n++] = (struct grow_server){k->hello->id, k->hello->addr};
+    core_status(f->o.core, tmp, &st);
+    enum grow what = grow_next(tmp, &st, v, n, &conf, &who);
+    static const char *const words[] = {[GROW_JOINS] = "a server joins, and has no vote until it has the log",
+                                        [GROW_VOTES] = "a server has the log, and gets its vote",
+                                        [GROW_MOVES] = "a server has another address"};
+    if (what == GROW_NOTHING)
+        return;
+    log_info("found", words[what], "server", LOG_U64(who->id), "address", who->addr, NULL);
+    core_change(f->o.core, &conf);
+    round_soon(f);
+}
+
+void
+found_leaves(struct found *f)
+{
+    f->leaves = true;
+}
+
 /* --- rounds --- */
 
 static void
@@ -374,10 +491,17 @@ answered(void *arg, const struct err *e, const void *resp)
 {
     struct known *k = arg;
     k->asked = false;
-    if (e == NULL)
-        heard(k, resp);
-    if (e == NULL)
-        try_found(k->f);
+    if (e != NULL) {
+        if (is_alive(k) && k->f->is_ready)
+            round_soon(k->f);
+        k->missed++;
+        return;
+    }
+    heard(k, resp);
+    if (!k->ours)
+        try_join(k->f, resp);
+    try_found(k->f);
+    grow(k->f);
 }
 
 static void
@@ -398,19 +522,48 @@ ask(struct known *k)
     rpc_send(k->client, &q, answered, k);
 }
 
+size_t
+found_join(struct found *f, const struct str_list *addrs, struct err *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < addrs->n; i++) {
+        struct known *k = join(f, addrs->v[i], e);
+        n += k != NULL;
+        if (k != NULL)
+            ask(k);
+    }
+    return n;
+}
+
+size_t
+found_joined(struct found *f, const struct str_list *addrs)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < addrs->n; i++) {
+        struct err e = ERR_INIT;
+        const struct known *k = join(f, addrs->v[i], &e);
+        n += k != NULL && (k->hello != NULL || k->ours);
+    }
+    return n;
+}
+
 static void
 round_cb(void *arg)
 {
     struct found *f = arg;
+    f->round = NULL;
+    f->soon = false;
     for (struct known *k = f->known; k != NULL; k = k->next)
         ask(k);
     try_found(f);
+    grow(f);
     if (!f->is_ready && f->founder != 0 && f->founder != f->o.self.id)
         tell(f,
              "waits for the founder of its cluster; if that is lost for good, remove the file on "
              "all",
              "?");
-    f->round = env_timer(f->o.env, f->is_ready ? ROUND_LATER_MS : ROUND_MS, round_cb, f);
+    f->round = env_timer(f->o.env, !f->is_ready ? ROUND_MS : f->soon ? ROUND_SOON_MS : ROUND_LATER_MS,
+                         round_cb, f);
 }
 
 int
@@ -430,8 +583,12 @@ found_new(const struct found_opts *o, struct found **ret, struct err *e)
         mem_free(f);
         return rc;
     }
-    for (size_t i = 0; i < o->join.n; i++)
-        join(f, o->join.v[i]);
+    for (size_t i = 0; i < o->join.n; i++) {
+        struct err wrong = ERR_INIT;
+        if (join(f, o->join.v[i], &wrong) == NULL)
+            log_warn("found", "an address to join is ignored", "address", o->join.v[i], "error", wrong.text,
+                     NULL);
+    }
     *ret = f;
     return 0;
 }

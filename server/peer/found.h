@@ -29,6 +29,8 @@ struct found_opts {
     struct server_hello self; /* without cluster and seen; Expect: as configured */
     const char *known;     /* the cluster that the log names; NULL: none. For found_new() */
     struct str_list join;  /* "host:port" or names of servers */
+    /* That server is a member no more. */
+    bool (*is_gone)(void *arg, uint64_t id, struct server_gone *ret);
     /* The cluster has this id from now on; the core is to be started if it is not. */
     void (*ready)(void *arg, const char *cluster);
     void *arg;
@@ -46,8 +48,15 @@ int found_consent(struct found *f, const struct server_consent_request *r, struc
 struct found_member {
     const struct server_hello *hello;
     bool alive;
+    bool left; /* it is a member no more */
 };
 struct found_member *found_members(struct found *f, const void *ctx, size_t *ret_n);
+/* Asks there too from now on. How many of the addresses can be asked. */
+size_t found_join(struct found *f, const struct str_list *addrs, struct err *e);
+/* How many of them have answered at some time. */
+size_t found_joined(struct found *f, const struct str_list *addrs);
+/* It says that it leaves. */
+void found_leaves(struct found *f);
 /* NULL is fine. */
 void found_free(struct found *f);
 

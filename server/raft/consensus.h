@@ -9,7 +9,7 @@
  * apply entries that are committed *and* persisted; arm the timer.
  *
  * Fourteen defects of the library are contained here (pinned by tests/server/raft/test-consensus.c, and 9,
- * 10, 11, 14 by seeds of test-sim.c):
+ * 10, 11, 13 by seeds of test-sim.c):
  *  1 a received AppendEntries is split so that a config change is alone in its part;
  *  2 one that starts below our own snapshot is clamped to it;
  *  3 no config change before an entry of the current term is committed;

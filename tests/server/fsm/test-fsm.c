@@ -619,6 +619,16 @@ START_TEST(a_cluster_is_named_once)
     struct state_txn *t = state_read_begin(f->s, f->ctx);
     ck_assert_str_eq(state_cluster(t, f->ctx)->cluster_id, "c1");
     state_read_end(t);
+    for (uint64_t i = 1; i <= SERVERS_GONE_MAX + 5; i++) { /* one of them twice */
+        struct server_gone gone = {.id = i == 4 ? 3 : i, .left = i == 4};
+        ck_assert(apply(f, &(struct intent){.server_gone = &gone})->changed);
+    }
+    t = state_read_begin(f->s, f->ctx);
+    const struct cluster_metadata *m = state_cluster(t, f->ctx);
+    ck_assert_uint_eq(m->gone.n, SERVERS_GONE_MAX);
+    ck_assert_uint_eq(m->gone.v[0]->id, 6);
+    ck_assert_uint_eq(m->gone.v[SERVERS_GONE_MAX - 1]->id, SERVERS_GONE_MAX + 5);
+    state_read_end(t);
     fx_free(f);
 }
 END_TEST
