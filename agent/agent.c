@@ -246,7 +246,7 @@ struct run {
     struct loop *loop;
     struct roles *roles;
     struct logind *logind; /* where tasks are to be drained before the machine goes down */
-    bool stopping;
+    bool stopping, leaves;
     struct timer *deadline; /* of stopping */
     struct timer *watchdog; /* where a service manager wants to hear of us */
     int status;
@@ -306,10 +306,20 @@ stop(struct run *run, int status)
 }
 
 static void
-drained(void *arg)
+left(void *arg)
 {
     struct run *run = arg;
     stop(run, run->status);
+}
+
+static void
+drained(void *arg)
+{
+    struct run *run = arg;
+    if (run->leaves)
+        roles_leave(run->roles, left, run);
+    else
+        left(run);
 }
 
 /* Goes for long: what runs here moves first, if so configured. */
@@ -341,6 +351,7 @@ on_term(void *arg, int sig)
     printf("==> Caught signal: %s\n", sig == SIGINT ? "interrupt" : "terminated");
     fflush(stdout);
     log_info("agent", "shutting down", "signal", strsignal(sig), NULL);
+    run->leaves = leaves;
     run->status = leaves || notify_active() ? 0 : 1; /* to systemd an end that it asked for is clean */
     if (leaves || run->roles->draining)
         leave(run);

@@ -53,6 +53,10 @@ void roles_drain(struct roles *r, void (*done)(void *arg), void *arg);
  * long as it takes. */
 int64_t roles_drain_ns(const struct roles *r);
 
+/* A server of a cluster takes itself out of it, by another leader if it leads; within 5 s. `done` comes
+ * once, on the loop, never from inside: at once where there is no cluster. What went wrong is logged. */
+void roles_leave(struct roles *r, void (*done)(void *arg), void *arg);
+
 /* HTTP first, then the client, then the server; `stopped` comes on the loop when all is down. */
 void roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg);
 

@@ -96,8 +96,8 @@ struct server_member *server_members(struct server *s, const void *ctx, size_t *
 struct core_status;
 /* Of a leader: that server is to lead. It may not come to that. */
 void server_transfer(struct server *s, uint64_t to);
-/* Of a leader: that server is to be a member no more. -ERR_CONFLICT: it leads, or is the last that votes. It may
- * not come to that. */
+/* Of a leader: that server is to be a member no more. -ERR_CONFLICT: it leads, or is the last that
+ * votes. It may not come to that. */
 int server_remove(struct server *s, uint64_t id, struct err *e);
 /* Other servers are asked at these addresses from now on; how many can be. */
 size_t server_join(struct server *s, const struct str_list *addrs, struct err *e);

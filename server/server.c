@@ -343,10 +343,8 @@ server_remove(struct server *s, uint64_t id, struct err *e)
     struct peer_list conf;
     core_status(s->core, tmp, &st);
     if (!grow_without(tmp, &st, id, &conf))
-        return err_set(e, -ERR_CONFLICT, id == st.leader
-                                             ? "this server leads: let another one lead first (paddock operator "
-                                               "raft transfer-leadership)"
-                                             : "without this server nobody would vote");
+        return err_set(e, -ERR_CONFLICT, id == st.leader ? "this server leads"
+                                                         : "without this server nobody would vote");
     core_change(s->core, &conf);
     return 0;
 }
@@ -359,6 +357,27 @@ server_join(struct server *s, const struct str_list *addrs, struct err *e)
     err_set(e, -ERR_CONFLICT,
             "this server is a cluster of its own: set server.bootstrap_expect to 3 to have several");
     return 0;
+}
+
+uint64_t
+server_leaves(struct server *s)
+{
+    auto_mem void *tmp = mem_ctx("leaves");
+    struct core_status st;
+    core_status(s->core, tmp, &st);
+    if (s->found == NULL || st.conf.n <= 1)
+        return 0;
+    found_leaves(s->found);
+    return core_id(s->core);
+}
+
+bool
+server_hand_over(struct server *s)
+{
+    if (!server_is_leader(s))
+        return false;
+    core_transfer(s->core, 0);
+    return true;
 }
 
 size_t

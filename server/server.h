@@ -44,4 +44,10 @@ void server_info(struct server *s, const void *ctx, struct server_info *ret);
 /* For metrics. */
 void server_figures(struct server *s, struct server_figures *ret);
 
+/* Before server_stop() of one that leaves its cluster: from now on it says so to others. The id by which
+ * it is then to be taken out (Operator.RemovePeer); 0: there is no cluster to leave. */
+uint64_t server_leaves(struct server *s);
+/* If it leads: another one is to, soon. False: it does not lead. */
+bool server_hand_over(struct server *s);
+
 #endif

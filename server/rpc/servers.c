@@ -196,8 +196,10 @@ removal_look(void *arg)
         rpc_reply(r->call, &resp);
     } else if (env_mono_ms(env) >= r->until_ms || server_remove(r->s, r->id, &e) < 0) {
         rpc_call_on_cancel(r->call, NULL, NULL);
-        rpc_failf(r->call, e.code != 0 ? e.code : -ERR_TIMEOUT, "%s",
-                  e.code != 0 ? e.text : "the server is still a member: another change may be under way; try again");
+        if (e.code == 0)
+            err_set(&e, -ERR_TIMEOUT,
+                    "the server is still a member: another change may be under way; try again");
+        rpc_fail(r->call, &e);
     } else {
         r->timer = env_timer(env, REMOVE_LOOK_MS, removal_look, r);
     }
@@ -233,7 +235,10 @@ removed_id(struct server *s, const void *ctx, const struct raft_peer_request *re
     struct server_member *known = server_members(s, ctx, &n);
     struct core_status st;
     const char *what = !str_empty(req->id) ? "id" : !str_empty(req->address) ? "address" : "name";
-    const char *is = str_or(!str_empty(req->id) ? req->id : !str_empty(req->address) ? req->address : req->name, "");
+    const char *is = str_or(!str_empty(req->id)        ? req->id
+                            : !str_empty(req->address) ? req->address
+                                                       : req->name,
+                            "");
     uint64_t id = 0;
     server_raft_status(s, ctx, &st);
     for (size_t i = 0; i < n; i++) {
@@ -241,24 +246,25 @@ removed_id(struct server *s, const void *ctx, const struct raft_peer_request *re
         if (str_empty(req->name) || !str_eq(h->name, req->name))
             continue;
         if (known[i].alive) {
-            err_set(e, -ERR_CONFLICT, "server \"%.100s\" is alive, and would come back: stop it first, or remove "
-                    "it by paddock operator raft remove-peer", req->name);
+            err_set(e, -ERR_CONFLICT,
+                    "server \"%.100s\" is alive, and would come back: stop it first, or remove it by "
+                    "paddock operator raft remove-peer",
+                    req->name);
             return 0;
         }
         id = h->id;
     }
     for (size_t i = 0; i < st.conf.n; i++) {
         const struct raft_id_address *x = id_address(ctx, &st.conf.v[i], known, n);
-        bool hit = str_eq(what, "id") ? str_eq(is, x->id) ||
-                                            str_eq(is, mem_printf(ctx, "%llu", (unsigned long long)st.conf.v[i].id))
-                                      : str_eq(what, "address") && str_eq(is, x->address);
-        if (hit)
+        const char *number = mem_printf(ctx, "%llu", (unsigned long long)st.conf.v[i].id);
+        if (str_eq(what, "id") ? str_eq(is, x->id) || str_eq(is, number)
+                               : str_eq(what, "address") && str_eq(is, x->address))
             id = st.conf.v[i].id;
     }
     if (id == 0)
-        err_set(e, -ERR_INVALID, str_eq(what, "name") ? "%s \"%.100s\" is no server that is known"
-                                                      : "%s \"%.100s\" was not found in the Raft configuration",
-                what, is);
+        err_set(e, -ERR_INVALID, "%s \"%.100s\" %s", what, is,
+                str_eq(what, "name") ? "is no server that is known"
+                                     : "was not found in the Raft configuration");
     return id;
 }
 
@@ -282,7 +288,7 @@ call_operator_remove_peer(void *arg, struct rpc_call *call, const void *p)
         return;
     }
     const struct raft_peer_request *req = p;
-    struct server_gone gone = {.id = r->id, .pruned = req->prune};
+    struct server_gone gone = {.id = r->id, .left = req->left, .pruned = req->prune};
     struct intent in = {.server_gone = &gone};
     server_propose(arg, &in, removal_stored, r);
 }
@@ -313,7 +319,8 @@ joining_look(void *arg)
     }
     struct server_join_response resp = {.num_joined = (int64_t)n, .error = ""};
     if (n < j->n)
-        resp.error = mem_printf(rpc_call_ctx(j->call), "%zu of %zu addresses did not answer in %d s; they are asked on",
+        resp.error = mem_printf(rpc_call_ctx(j->call),
+                                "%zu of %zu addresses did not answer in %d s; they are asked on",
                                 j->n - n, j->n, JOIN_MS / 1000);
     rpc_call_on_cancel(j->call, NULL, NULL);
     rpc_reply(j->call, &resp);

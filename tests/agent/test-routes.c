@@ -676,12 +676,12 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x", "volume/host/x",
         "plugins", "plugin/csi/x", "acl/policies", "acl/policy/x", "acl/policy/self", "acl/tokens",
         "acl/token/x", "acl/token/self", "acl/roles", "acl/role/x", "acl/role/name/x", "acl/auth-methods",
-        "acl/auth-method/x", "acl/binding-rules", "acl/binding-rule/x", "operator/raft/peer",
+        "acl/auth-method/x", "acl/binding-rules", "acl/binding-rule/x",
         "operator/autopilot/configuration", "operator/autopilot/health", "operator/snapshot",
         "operator/keyring/keys", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
         "job/x/scale", "node/pools", "node/pool/x",
-        "client/identity/renew", "agent/join", "agent/force-leave",
+        "client/identity/renew",
         "agent/keyring/install", "search", "search/fuzzy", "system/reconcile/summaries", "namespace",
         "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",
         "acl/login", "acl/oidc/auth-url", "operator/keyring/rotate"};
