@@ -19,6 +19,7 @@ enum {
     GET_ALLOCS_MAX = 4096,        /* allocations that a client asks for at once */
     GET_ALLOCS_BYTES = 4 << 20,   /* bytes of those sent to it at once; it asks for the others then */
     GET_ALLOCS_KNOWN_MAX = 256,   /* jobs that it names as known */
+    SEARCH_MATCHES_MAX = 20,      /* ids of a kind that a search names */
     EVAL_DELETE_MAX = 7281,       /* evaluations that are deleted at once by their ids */
     FILTER_BYTES_MAX = 4096,      /* bytes of a filter expression */
     FILTER_DEPTH_MAX = 32,        /* nesting of a filter expression */

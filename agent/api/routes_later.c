@@ -43,7 +43,7 @@ static const struct {
     {VERB_ANY, "/v1/operator/upgrade-check/", "", "a check before an upgrade"},
     {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
     {VERB_ANY, "/v1/event/stream", NULL, "the event stream"},
-    {VERB_ANY, "/v1/search", "", "searching all objects"},
+    {VERB_ANY, "/v1/search/fuzzy", NULL, "searching for a part of a name"},
     /* what jobs use */
     {VERB_ANY, "/v1/services", NULL, "service discovery"},
     {VERB_ANY, "/v1/service/", "", "service discovery"},

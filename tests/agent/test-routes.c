@@ -682,7 +682,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     static const char *const puts[] = {
         "job/x/scale", "node/pools", "node/pool/x",
         "client/identity/renew",
-        "agent/keyring/install", "search", "search/fuzzy", "system/reconcile/summaries", "namespace",
+        "agent/keyring/install", "search/fuzzy", "system/reconcile/summaries", "namespace",
         "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",
         "acl/login", "acl/oidc/auth-url", "operator/keyring/rotate"};
     char target[64];

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Search.PrefixSearch: what has an id that begins so, by kind.
+ */
+#include <ctype.h>
+
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/rpc/endpoint_int.h"
+
+static struct state_iter *
+jobs_of(const struct read *r, struct state_txn *t, const char *prefix)
+{
+    return state_jobs(t, r->ctx, read_ns(r), prefix);
+}
+
+static struct state_iter *
+allocs_of(const struct read *r, struct state_txn *t, const char *prefix)
+{
+    return state_allocs(t, r->ctx, prefix);
+}
+
+static struct state_iter *
+evals_of(const struct read *r, struct state_txn *t, const char *prefix)
+{
+    return state_evals(t, r->ctx, prefix);
+}
+
+static struct state_iter *
+nodes_of(const struct read *r, struct state_txn *t, const char *prefix)
+{
+    return state_nodes(t, r->ctx, prefix);
+}
+
+static struct state_iter *
+deployments_of(const struct read *r, struct state_txn *t, const char *prefix)
+{
+    return state_deployments(t, r->ctx, prefix);
+}
+
+/* Nomad's kinds of objects. `rows` NULL: there are none but the names that everybody has. */
+static const struct kind {
+    const char *name;
+    const struct type *type;
+    struct state_iter *(*rows)(const struct read *r, struct state_txn *t, const char *prefix);
+    bool hex; /* ids of hex digits */
+    const char *names[2];
+} kinds[] = {
+    {"allocs", &type_allocation, allocs_of, true, {NULL}},
+    {"deployment", &type_deployment, deployments_of, true, {NULL}},
+    {"evals", &type_evaluation, evals_of, true, {NULL}},
+    {"host_volumes", NULL, NULL, true, {NULL}},
+    {"jobs", &type_job, jobs_of, false, {NULL}},
+    {"namespaces", NULL, NULL, false, {NS_DEFAULT}},
+    {"node_pools", NULL, NULL, false, {POOL_ALL, POOL_DEFAULT}},
+    {"nodes", &type_node, nodes_of, true, {NULL}},
+    {"plugins", NULL, NULL, false, {NULL}},
+    {"scaling_policy", NULL, NULL, true, {NULL}},
+    {"vars", NULL, NULL, false, {NULL}},
+    {"volumes", NULL, NULL, false, {NULL}},
+};
+
+static const char *
+member_text(const struct type *t, const void *obj, const char *wire)
+{
+    const char *const *p = type_member(t, obj, wire);
+    return p != NULL ? str_or(*p, "") : NULL;
+}
+
+/* The part of a prefix of hex digits by which rows are found: whole bytes. NULL: no id begins so. */
+static const char *
+bytes_of(const struct read *r, const char *prefix)
+{
+    size_t digits = 0, n = strlen(prefix);
+
+    for (size_t i = 0; i < n; i++) {
+        if (prefix[i] != '-' && !isxdigit((unsigned char)prefix[i]))
+            return NULL;
+        digits += prefix[i] != '-';
+    }
+    while (digits % 2 != 0)
+        digits -= prefix[--n] != '-';
+    return mem_strndup(r->ctx, prefix, n);
+}
+
+static void
+find(const struct read *r, struct state_txn *t, const struct kind *k, const char *prefix,
+     struct search_response *resp)
+{
+    struct str_list *found = &map_put(resp, resp->matches, k->name)->v;
+    bool *more = &map_put(resp, resp->truncations, k->name)->v;
+    const char *key = k->hex ? bytes_of(r, prefix) : prefix;
+
+    for (size_t i = 0; i < ARRAY_LEN(k->names) && k->names[i] != NULL; i++)
+        if (str_prefix(k->names[i], prefix))
+            list_add(resp, *found, k->names[i]);
+    if (k->rows == NULL || key == NULL)
+        return;
+    struct state_iter *it = k->rows(r, t, key);
+    for (void *obj; (obj = state_next(it, r->ctx)) != NULL; talloc_free(obj)) {
+        const char *ns = member_text(k->type, obj, "Namespace"), *id = member_text(k->type, obj, "ID");
+        if (!str_prefix(id, prefix) || (k->type != &type_node && !read_ns_matches(r, ns)))
+            continue;
+        if (found->n == SEARCH_MATCHES_MAX) {
+            *more = true;
+            state_iter_end(it);
+            return;
+        }
+        list_add(resp, *found, mem_strdup(resp, id));
+    }
+}
+
+static int
+search_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct search_request *req = r->req;
+    struct search_response *resp = read_resp(r);
+    bool all = str_eq(req->context, "all"), known = all;
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (!all && !str_eq(req->context, kinds[i].name))
+            continue;
+        known = true;
+        find(r, t, &kinds[i], str_or(req->prefix, ""), resp);
+    }
+    if (!known)
+        return err_set(e, -ERR_INVALID,
+                       "context must be one of [allocs jobs nodes node_pools evals deployment plugins "
+                       "volumes scaling_policy vars namespaces host_volumes] or 'all' for all contexts; "
+                       "got \"%.64s\"",
+                       str_or(req->context, ""));
+    r->index = state_index(t, r->row->tables);
+    resp->index = r->index;
+    resp->known_leader = true;
+    return 0;
+}
+
+const struct read_row read_search_prefix_search = {
+    .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_ALLOCS) | STATE_BIT(STATE_EVALS) |
+              STATE_BIT(STATE_NODES) | STATE_BIT(STATE_DEPLOYMENTS),
+    .run = search_run};
