@@ -102,6 +102,7 @@ struct engine_events {
     void (*failed)(void *arg, const char *why, bool recoverable); /* it did not start */
     void (*exited)(void *arg, const struct engine_exit *x);
     void (*adopted)(void *arg, int64_t started_ns, bool over); /* `over`: `exited` follows */
+    void (*said)(void *arg, const char *text); /* an event of the task */
     void (*absent)(void *arg); /* there is nothing to adopt, or it vanished while it ran */
 };
 

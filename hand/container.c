@@ -123,7 +123,10 @@ on_waited(void *arg, int status, const struct value *doc, const struct err *e)
     (void)doc;
     c->end = NULL;
     if (e || (status != 200 && status != 404)) {
-        end_later(c); /* the engine has gone: what became of the container is not known yet */
+        /* the engine has gone: what became of the container is not known yet */
+        const struct hand_state s = {.id = c->id, .running = true};
+        end_later(c);
+        tell(c, &s);
         return;
     }
     c->end = engine_ask(

@@ -94,14 +94,25 @@ void engine_end(struct engine_call *c);
 /* What the engine said went wrong. */
 const char *engine_said(const struct value *doc);
 
+/* --- layers.c: pure --- */
+struct layers;
+struct layers *layers_new(const void *ctx);
+/* A line of a pull; what is of no use is left out. */
+void layers_take(struct layers *p, const struct value *doc);
+const char *layers_text(const void *ctx, const struct layers *p); /* for an event */
+
 /* --- pull.c --- */
 struct pull;
 /* Does a start of it ask the registry first? Its job says so, or its tag is that which moves. */
 bool pull_first(const struct hand_task *t);
-/* `done` comes once, never from inside: NULL when the image is there, else why not; `moment`: the
- * next try may do better. */
-struct pull *pull_start(struct hand *h, const struct hand_task *t,
-                        void (*done)(void *arg, const char *why, bool moment), void *arg);
+struct pull_events {
+    void (*said)(void *arg, const char *text); /* now and then: how it goes */
+    /* Once, never from inside: NULL when the image is there, else why not; `moment`: the next try may
+     * do better. */
+    void (*done)(void *arg, const char *why, bool moment);
+};
+struct pull *pull_start(struct hand *h, const struct hand_task *t, const struct pull_events *up,
+                        void *arg);
 void pull_cancel(struct pull *p); /* `done` does not come; NULL is fine */
 
 /* --- log.c --- */
@@ -124,8 +135,8 @@ void log_close(struct hand_log *l); /* NULL is fine */
 /* --- container.c --- */
 struct container;
 struct container_wait; /* who waits for its end */
-typedef void container_ended(void *arg,
-                             const struct hand_state *s); /* NULL: there is none any more */
+/* NULL: there is none any more; it still runs: its engine has gone, and the wait is over. */
+typedef void container_ended(void *arg, const struct hand_state *s);
 /* Follows it from now on, or does already. */
 struct container *container_follow(struct hand *h, const char *alloc, const char *task,
                                    const char *id, const struct log_shape *logs);

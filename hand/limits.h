@@ -14,6 +14,8 @@ enum {
     HAND_PULL_MS =
         300000, /* the pull of an image, unless its job says otherwise (image_pull_timeout) */
     HAND_PULL_IDLE_MS = 120000,  /* without a word of the engine's about it */
+    HAND_PULL_TELL_MS = 120000,  /* between two events that say how it goes */
+    HAND_PULL_LAYERS_MAX = 512,  /* layers of it that are counted */
     HAND_PULL_LINE_MAX = 65536,  /* bytes of such a word */
     HAND_AGAIN_MS = 1000,        /* until an engine that does not answer is asked again */
     HAND_DOCUMENT_MAX = 8 << 20, /* bytes of memory of a decoded document of the engine's */

@@ -14,9 +14,10 @@
 struct pull {
     struct hand *h;
     struct engine_call *call;
-    struct timer *idle;
-    void (*done)(void *arg, const char *why, bool moment);
+    struct timer *idle, *tell;
+    const struct pull_events *up;
     void *arg;
+    struct layers *layers;
     const char *image;
     struct buf line;
     char *error; /* the engine's own; NULL: none */
@@ -50,6 +51,7 @@ static void
 pull_free(struct pull *p)
 {
     timer_stop(p->idle);
+    timer_stop(p->tell);
     buf_done(&p->line);
     talloc_free(p);
 }
@@ -59,10 +61,10 @@ finish(struct pull *p, const char *why, bool moment)
 {
     auto_mem void *tmp = mem_ctx("why");
     const char *text = why ? mem_printf(tmp, "Failed to pull `%s`: %s", p->image, why) : NULL;
-    void (*done)(void *arg, const char *why, bool moment) = p->done;
+    const struct pull_events *up = p->up;
     void *arg = p->arg;
     pull_free(p);
-    done(arg, text, moment);
+    up->done(arg, text, moment);
 }
 
 static void
@@ -82,6 +84,15 @@ rearm(struct pull *p)
 }
 
 static void
+on_tell(void *arg)
+{
+    struct pull *p = arg;
+    auto_mem void *tmp = mem_ctx("tell");
+    p->tell = timer_start(p->h->loop, HAND_PULL_TELL_MS, on_tell, p);
+    p->up->said(p->arg, layers_text(tmp, p->layers));
+}
+
+static void
 take_line(struct pull *p)
 {
     auto_mem void *tmp = mem_ctx("line");
@@ -90,6 +101,7 @@ take_line(struct pull *p)
     if (p->line.len == 0 || json_decode_value(tmp, (const char *)p->line.data, p->line.len,
                                               BUDGET(HAND_DOCUMENT_MAX), &doc, &e) < 0)
         return;
+    layers_take(p->layers, doc);
     const char *error = document_text(doc, "error");
     if (*error && !p->error)
         p->error = mem_strndup(p, error, 512);
@@ -167,20 +179,26 @@ auth_header(const void *ctx, const struct hand_auth *a)
 }
 
 struct pull *
-pull_start(struct hand *h, const struct hand_task *t,
-           void (*done)(void *arg, const char *why, bool moment), void *arg)
+pull_start(struct hand *h, const struct hand_task *t, const struct pull_events *up, void *arg)
 {
     struct pull *p = mem_new(NULL, struct pull);
     auto_mem void *tmp = mem_ctx("pull");
     auto_buf struct buf target = BUF_INIT(16384);
     const char *name, *tag = tag_of(tmp, t->image, &name);
-    *p = (struct pull){.h = h, .done = done, .arg = arg, .image = mem_strdup(p, t->image)};
+    *p = (struct pull){.h = h, .up = up, .arg = arg, .image = mem_strdup(p, t->image)};
+    p->layers = layers_new(p);
     buf_init(&p->line, HAND_PULL_LINE_MAX);
-    buf_puts(&target, "/images/create?fromImage=");
-    http_escape(&target, name, false);
-    buf_puts(&target, "&tag=");
-    http_escape(&target, tag, false);
+    if (t->pull_insecure) { /* podman's own interface alone can be told so */
+        buf_puts(&target, "/v4.0.0/libpod/images/pull?tlsVerify=false&reference=");
+        http_escape(&target, t->image, false);
+    } else {
+        buf_puts(&target, "/images/create?fromImage=");
+        http_escape(&target, name, false);
+        buf_puts(&target, "&tag=");
+        http_escape(&target, tag, false);
+    }
     rearm(p);
+    p->tell = timer_start(h->loop, HAND_PULL_TELL_MS, on_tell, p);
     p->call = engine_ask(h, &(struct engine_ask){.method = "POST",
                                                  .target = buf_str(&target),
                                                  .auth = auth_header(tmp, t->auth),

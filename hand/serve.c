@@ -3,15 +3,15 @@
  * The agent's requests, as routes; an engine has the name of its driver:
  *
  *   GET    /v1/ENGINE/info                  is the engine there, and what is it: HandInfo
- *   PUT    /v1/ENGINE/task/ALLOC/TASK              HandTask: made anew and started -> HandState
- *   GET    /v1/ENGINE/task/ALLOC/TASK              HandState; 404: there is none
- *   GET    /v1/ENGINE/task/ALLOC/TASK/wait         the same, when it has ended and its output is
- * written POST   /v1/ENGINE/task/ALLOC/TASK/signal       ?signal=N; 0: as its image wants to be
- * stopped POST   /v1/ENGINE/task/ALLOC/TASK/exec         HandExec: 101, and a command's frames
- * (exec.c) DELETE /v1/ENGINE/task/ALLOC/TASK              whether it runs or not, or is not there
+ *   PUT    /v1/ENGINE/task/ALLOC/TASK              HandTask: made anew and started -> HandNews,
+ * lines GET    /v1/ENGINE/task/ALLOC/TASK              HandState; 404: there is none GET
+ * /v1/ENGINE/task/ALLOC/TASK/wait         the same, when it has ended and its output is written
+ * POST   /v1/ENGINE/task/ALLOC/TASK/signal       ?signal=N; 0: as its image wants to be stopped
+ * POST   /v1/ENGINE/task/ALLOC/TASK/exec         HandExec: 101, and a command's frames (exec.c)
+ * DELETE /v1/ENGINE/task/ALLOC/TASK              whether it runs or not, or is not there
  *
- * Errors are a line of text. 503: the engine does not answer, or a moment was bad; 4xx: so it will
- * stay.
+ * Errors are a line of text. 502: the engine does not answer; 503: a moment was bad; 4xx: so it
+ * will stay.
  */
 #include <string.h>
 
@@ -37,7 +37,8 @@ struct order { /* a request that is carried out; freed with its answer */
     int tries;
     int64_t signal;
     bool pulled;
-    bool gone; /* nobody waits any more */
+    bool telling; /* the answer has begun */
+    bool gone;    /* nobody waits any more */
 };
 
 static void create(struct order *j);
@@ -51,6 +52,19 @@ order_end(struct order *j)
     j->req->user = NULL;
     timer_stop(j->again);
     talloc_free(j);
+}
+
+/* A line of the answer to a PUT. */
+static void
+tell(struct order *j, const struct hand_news *news)
+{
+    struct buf b = BUF_INIT(1 << 20);
+    if (!j->telling)
+        http_stream_start(j->req, 200, "application/json", NULL);
+    j->telling = true;
+    json_encode(&b, &type_hand_news, news, 0);
+    buf_putc(&b, '\n');
+    http_stream_write_buf(j->req, &b);
 }
 
 static void
@@ -70,8 +84,28 @@ fail(struct order *j, int status, const char *why)
     struct http_req *req = j->req;
     auto_mem void *tmp = mem_ctx("why");
     const char *text = mem_strndup(tmp, why, 900);
+    bool telling = j->telling;
+    if (telling)
+        tell(j, &(struct hand_news){.status = status, .error = text});
     order_end(j);
-    http_fail(req, status, "%s", text);
+    if (telling)
+        http_stream_end(req);
+    else
+        http_fail(req, status, "%s", text);
+}
+
+static void
+answer_state(struct order *j, const struct hand_state *s)
+{
+    struct http_req *req = j->req;
+    if (!j->spec) {
+        answer(j, &type_hand_state, s);
+        return;
+    }
+    struct hand_state copy = *s;
+    tell(j, &(struct hand_news){.state = &copy});
+    order_end(j);
+    http_stream_end(req);
 }
 
 static int
@@ -87,7 +121,7 @@ fail_engine(struct order *j, const char *what, int status, const struct value *d
 {
     auto_mem void *tmp = mem_ctx("why");
     if (e)
-        fail(j, 503, mem_printf(tmp, "the engine does not answer: %s", e->text));
+        fail(j, 502, mem_printf(tmp, "the engine does not answer: %s", e->text));
     else
         fail(j, status >= 500 ? 503 : 422, mem_printf(tmp, "%s: %s", what, engine_said(doc)));
 }
@@ -138,7 +172,7 @@ on_state(void *arg, int status, const struct value *doc, const struct err *e)
         return;
     }
     follow(j, &s, doc);
-    answer(j, &type_hand_state, &s);
+    answer_state(j, &s);
 }
 
 /* --- its end --- */
@@ -208,9 +242,17 @@ on_pulled(void *arg, const char *why, bool moment)
 }
 
 static void
+on_said(void *arg, const char *text)
+{
+    tell(arg, &(struct hand_news){.said = text});
+}
+
+static void
 pull_image(struct order *j)
 {
-    j->pull = pull_start(j->h, j->spec, on_pulled, j);
+    static const struct pull_events events = {on_said, on_pulled};
+    on_said(j, "Downloading image");
+    j->pull = pull_start(j->h, j->spec, &events, j);
 }
 
 /* Where its output begins in the files is noted before there is any. */

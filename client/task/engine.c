@@ -70,8 +70,19 @@ on_absent(void *arg)
         tr->up->vanished(tr);
 }
 
-static const struct engine_events events = {on_started, on_failed, on_exited, on_adopted,
-                                            on_absent};
+static void
+on_said(void *arg, const char *text)
+{
+    struct task_runner *tr = arg;
+    tr->act(tr, task_sm_note(&tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER, text));
+}
+
+static const struct engine_events events = {.started = on_started,
+                                            .failed = on_failed,
+                                            .exited = on_exited,
+                                            .adopted = on_adopted,
+                                            .said = on_said,
+                                            .absent = on_absent};
 
 /* --- what is asked of it --- */
 

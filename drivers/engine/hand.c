@@ -38,6 +38,11 @@ struct engine_task {
     bool adopting;            /* ... of LOOKING: nothing was told yet */
     bool closing;             /* nobody is told any more */
     bool lost;                /* ... a start whose answer did not come */
+    bool away;                /* the engine does not answer, which was told */
+    struct buf line;          /* of STARTING: what came of one */
+    struct hand_news *news;   /* ... the last one */
+    struct buf body;          /* ... what is asked for */
+    int64_t start_ms;         /* ... how long that may take */
     int64_t pid;              /* of a container that runs, or ran when it was last looked at */
     char *id;                 /* ... and the container's */
     int end_signal;           /* that it has to end was said by this signal; -1: not */
@@ -46,6 +51,7 @@ struct engine_task {
     struct timer *again, *end_again;
 };
 
+static bool on_news(void *arg, const struct http_resp *r, const void *p, size_t n);
 static void look(void *arg);
 static void await_end(struct engine_task *t);
 static void send_end(void *arg);
@@ -79,6 +85,7 @@ ask(struct engine_task *t, struct http_client **c, const char *method, const cha
                                      .body_len = body ? body->len : 0,
                                      .content_type = body ? "application/json" : NULL,
                                      .timeout_ms = timeout_ms,
+                                     .on_body = body ? on_news : NULL,
                                      .done = done,
                                      .arg = t});
 }
@@ -123,6 +130,22 @@ tell_end(struct engine_task *t, const struct hand_state *s)
     t->up->exited(t->arg, &x);
 }
 
+/* Told once. */
+static void
+say_away(struct engine_task *t)
+{
+    if (!t->away)
+        t->up->said(t->arg, "The engine does not answer: waiting for it");
+    t->away = true;
+}
+
+static void
+engine_away(struct engine_task *t)
+{
+    look_later(t);
+    say_away(t);
+}
+
 static void
 on_waited(void *arg, const struct err *e, const struct http_resp *r)
 {
@@ -133,6 +156,8 @@ on_waited(void *arg, const struct err *e, const struct http_resp *r)
     const struct hand_state *s = !e && r->status == 200 ? state_of(tmp, r) : NULL;
     if (s && !s->running)
         tell_end(t, s);
+    else if (s)
+        engine_away(t);
     else if (!e && r->status == 404) {
         t->step = OVER;
         t->up->absent(t->arg);
@@ -169,14 +194,16 @@ static void
 looked(struct engine_task *t, const struct hand_state *s)
 {
     bool there = s && s->started_at != 0; /* else it was made, and never started */
-    bool adopting = t->adopting, lost = t->lost;
-    t->adopting = t->lost = false;
+    bool adopting = t->adopting, lost = t->lost, away = t->away;
+    t->adopting = t->lost = t->away = false;
     if (there) {
         note(t, s);
         await_end(t);
     } else {
         t->step = OVER;
     }
+    if (away && there)
+        t->up->said(t->arg, "The engine answers again");
     if (!there && lost)
         t->up->failed(t->arg, "the engine hand went away while the container was started", true);
     else if (!there)
@@ -212,23 +239,74 @@ look(void *arg)
 /* --- its start --- */
 
 static void
+take_news(struct engine_task *t)
+{
+    void *news = NULL;
+    struct err e = ERR_INIT;
+    if (json_decode(t, &type_hand_news, (const char *)t->line.data, t->line.len, 0,
+                    BUDGET(ANSWER_MAX), &news, &e) < 0)
+        return;
+    mem_free(t->news);
+    t->news = news;
+    if (!t->closing && !str_empty(t->news->said))
+        t->up->said(t->arg, t->news->said);
+}
+
+static bool
+on_news(void *arg, const struct http_resp *r, const void *p, size_t n)
+{
+    struct engine_task *t = arg;
+    (void)r;
+    for (const char *s = p, *end = s + n; s < end && !t->closing;) {
+        const char *nl = memchr(s, '\n', (size_t)(end - s));
+        buf_put(&t->line, s, (size_t)((nl ? nl : end) - s));
+        if (!nl || buf_error(&t->line))
+            break;
+        take_news(t);
+        buf_reset(&t->line);
+        s = nl + 1;
+    }
+    return buf_error(&t->line) == 0;
+}
+
+static void on_started(void *arg, const struct err *e, const struct http_resp *r);
+
+static void
+start_now(void *arg)
+{
+    struct engine_task *t = arg;
+    t->again = NULL;
+    buf_reset(&t->line);
+    mem_free(t->news);
+    ask(t, &t->main, "PUT", "", t->start_ms, &t->body, on_started);
+}
+
+static void
 on_started(void *arg, const struct err *e, const struct http_resp *r)
 {
     struct engine_task *t = arg;
     if (t->closing)
         return;
-    auto_mem void *tmp = mem_ctx("state");
-    const struct hand_state *s = !e && r->status == 200 ? state_of(tmp, r) : NULL;
+    const struct hand_news *news = t->news;
+    const struct hand_state *s = !e && r->status == 200 && news ? news->state : NULL;
     if (s && s->started_at != 0) {
         note(t, s);
         await_end(t);
+        if (t->away)
+            t->up->said(t->arg, "The engine answers again");
+        t->away = false;
         t->up->started(t->arg, s->started_at);
-    } else if (e || r->status == 200) {
+    } else if (!e && (r->status == 502 || (news && news->status == 502))) {
+        /* no attempt of the job's is lost by that */
+        t->again = timer_start(t->at.loop, AGAIN_MS, start_now, t);
+        say_away(t);
+    } else if (e || (r->status == 200 && (!news || news->status == 0))) {
         t->lost = true;
         look_later(t);
     } else {
+        int status = r->status == 200 ? (int)news->status : r->status;
         t->step = OVER;
-        t->up->failed(t->arg, r->body, r->status == 503);
+        t->up->failed(t->arg, r->status == 200 ? str_or(news->error, "") : r->body, status == 503);
     }
 }
 
@@ -241,6 +319,8 @@ make(const struct engine_place *p, const struct engine_events *up, void *arg)
     t->at.driver = mem_strdup(t, p->driver);
     t->at.alloc_id = mem_strdup(t, p->alloc_id);
     t->at.task = mem_strdup(t, p->task);
+    buf_init(&t->line, ANSWER_MAX);
+    buf_init(&t->body, HTTP_BODY_MAX);
     return t;
 }
 
@@ -249,11 +329,10 @@ hand_start(const struct engine_place *p, const struct hand_task *spec,
            const struct engine_events *up, void *arg)
 {
     struct engine_task *t = make(p, up, arg);
-    auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX);
-    json_encode(&body, &type_hand_task, spec, 0);
+    json_encode(&t->body, &type_hand_task, spec, 0);
     t->step = STARTING;
-    int64_t pull_ms = spec->pull_timeout > 0 ? spec->pull_timeout / NS_PER_MS : PULL_MS;
-    ask(t, &t->main, "PUT", "", pull_ms + START_MS, &body, on_started);
+    t->start_ms = START_MS + (spec->pull_timeout > 0 ? spec->pull_timeout / NS_PER_MS : PULL_MS);
+    start_now(t);
     return t;
 }
 
@@ -273,7 +352,7 @@ static void
 on_end_sent(void *arg, const struct err *e, const struct http_resp *r)
 {
     struct engine_task *t = arg;
-    if (!t->closing && (e || r->status == 503) && t->step != OVER && t->end_signal >= 0 &&
+    if (!t->closing && (e || r->status >= 500) && t->step != OVER && t->end_signal >= 0 &&
         !t->end_again)
         t->end_again = timer_start(t->at.loop, AGAIN_MS, send_end, t);
 }
@@ -294,8 +373,12 @@ hand_stop(struct engine_task *t, int sig)
 {
     t->end_signal = sig;
     timer_stop(TAKE(t->end_again));
-    if (t->step == STARTING) /* which may pull an image for long: the hand gives it up, and what is
-                                there is found out */
+    if (t->step == STARTING && t->again) { /* its engine is away */
+        timer_stop(TAKE(t->again));
+        t->lost = true;
+        look_later(t);
+    } else if (t->step == STARTING) /* which may pull an image for long: the hand gives it up, and
+                                what is there is found out */
         http_client_close(TAKE(t->main));
     else
         send_end(t);
@@ -353,7 +436,7 @@ on_forgotten(void *arg, const struct err *e, const struct http_resp *r)
     struct engine_task *t = arg;
     if (t->closing)
         return;
-    if (e || r->status == 503)
+    if (e || r->status >= 500)
         t->again = timer_start(t->at.loop, AGAIN_MS, forget, t);
     else
         t->step = OVER;
@@ -384,5 +467,7 @@ hand_close(struct engine_task *t)
     t->closing = true;
     http_client_close(t->main);
     http_client_close(t->side);
+    buf_done(&t->line);
+    buf_done(&t->body);
     talloc_free(t);
 }

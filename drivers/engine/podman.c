@@ -116,10 +116,6 @@ check(const struct value *config, struct err *e)
     if (!str_eq(driver_string(config, "socket", "default"), "default"))
         return err_set(e, -ERR_UNSUPPORTED,
                        "socket: there is one, \"default\", which the client's plugin block names");
-    if (!driver_bool(driver_map(config, "auth"), "tls_verify", true))
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "auth: tls_verify: a registry without TLS is named in the engine's "
-                       "registries.conf");
     if (size_of(driver_string(config, "shm_size", "")) < 0 ||
         size_of(driver_string(config, "memory_reservation", "")) < 0)
         return err_set(e, -ERR_INVALID,
@@ -241,6 +237,7 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
     const char *image = driver_string(c, "image", "");
     t->image =
         mem_strdup(t, strncmp(image, scheme, strlen(scheme)) == 0 ? image + strlen(scheme) : image);
+    t->pull_insecure = !driver_bool(driver_map(c, "auth"), "tls_verify", true);
     convert_common(t, in);
     put_plain(t, c);
     put_logging(t, c);

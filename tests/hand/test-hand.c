@@ -480,6 +480,40 @@ START_TEST(logs_turn_over_and_are_no_way_out)
 }
 END_TEST
 
+START_TEST(how_far_a_pull_is)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct layers *p = layers_new(ctx);
+    static const char *const lines[] = {
+        "{\"status\":\"Pulling from team/box\",\"id\":\"1\"}",
+        "{\"status\":\"Already exists\",\"progressDetail\":{},\"id\":\"a\"}",
+        "{\"status\":\"Pulling fs layer\",\"id\":\"b\"}",
+        "{\"status\":\"Waiting\",\"id\":\"c\"}",
+        "{\"status\":\"Downloading\",\"progressDetail\":{\"current\":1500000,\"total\":3000000},"
+        "\"id\":"
+        "\"b\"}",
+        "{\"status\":\"Downloading\",\"progressDetail\":{\"current\":-5,\"total\":\"x\"},\"id\":"
+        "\"d\"}",
+        "{\"status\":\"Downloading\",\"id\":\"an id that is longer than that of any layer\"}",
+        "{\"status\":7,\"id\":[]}",
+        "{\"status\":\"Download complete\",\"id\":\"b\"}",
+    };
+    static const char *const texts[] = {"0/0 (0.0 MB/0.0 MB) layers: 0 waiting/0 pulling",
+                                        "1/3 (1.5 MB/3.0 MB) layers: 1 waiting/1 pulling",
+                                        "1/4 (3.0 MB/3.0 MB) layers: 1 waiting/2 pulling"};
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct value *doc = NULL;
+        struct err e = ERR_INIT;
+        ck_assert_int_eq(
+            json_decode_value(ctx, lines[i], strlen(lines[i]), BUDGET(1 << 20), &doc, &e), 0);
+        layers_take(p, doc);
+        const char *want = i == 0 ? texts[0] : i == 4 ? texts[1] : i == 8 ? texts[2] : NULL;
+        ck_assert_msg(!want || strstr(layers_text(ctx, p), want), "%zu: %s", i,
+                      layers_text(ctx, p));
+    }
+}
+END_TEST
+
 #define AT "2026-11-24T22:00:00.00000000"
 
 /* Lines, one of 40000 bytes that the engine cuts, one that looks like a time, and one without an
@@ -529,5 +563,5 @@ START_TEST(the_log_of_a_terminal)
 END_TEST
 
 TEST_SUITE("hand", what_a_task_may_have, what_an_engine_is_asked_for,
-           which_images_are_asked_for_first, names, what_an_engine_says, the_log_of_a_terminal,
-           logs_whose_writer_is_killed, logs_turn_over_and_are_no_way_out)
+           which_images_are_asked_for_first, names, what_an_engine_says, how_far_a_pull_is,
+           the_log_of_a_terminal, logs_whose_writer_is_killed, logs_turn_over_and_are_no_way_out)

@@ -24,7 +24,8 @@ def busybox_root(where):
 
 
 class Docker:
-    def __init__(self):
+    def __init__(self, *options):
+        self.options = " ".join(options)
         for program in ("/usr/sbin/dockerd", BUSYBOX):
             need(os.path.exists(program), "docker", f"there is no {program}: contrib/install-deps has it")
         self.dir = tempfile.mkdtemp(prefix="paddock-docker-", dir="/var/tmp")  # overlayfs wants a real file system
@@ -36,7 +37,7 @@ class Docker:
         own = "".join(f"ip addr add {a}/32 dev lo; " for a in addresses if ":" not in a)  # ports are bound to them
         script = (f"ip link set lo up; {own}exec /usr/sbin/dockerd -H unix://{self.socket} --data-root {self.dir}/data "
                   f"--exec-root {self.dir}/exec --pidfile {self.dir}/pid --bip 10.213.0.1/24 "
-                  f"--cgroup-parent /{self.cgroup}")
+                  f"--cgroup-parent /{self.cgroup} {self.options}")
         self.proc = subprocess.Popen(["unshare", "-n", "-m", "--propagation", "private", "sh", "-c", script],
                                      stdout=open(f"{self.dir}/log", "ab"), stderr=subprocess.STDOUT,
                                      stdin=subprocess.DEVNULL, start_new_session=True)
