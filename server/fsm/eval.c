@@ -57,7 +57,11 @@ apply_eval_delete(struct apply *a, const struct intent_eval_delete *in)
             continue; /* it was named twice */
         state_del(a->t, a->index, EVALS, ev->id);
         apply_touch_job(a, ev->namespace, ev->job_id);
-        list_add(a->ctx, a->res->deleted_evals, mem_strdup(a->ctx, ev->id));
+        struct evaluation *told = mem_new(a->ctx, struct evaluation);
+        told->id = mem_strdup(told, ev->id);
+        told->namespace = mem_strdup(told, ev->namespace);
+        told->job_id = mem_strdup(told, ev->job_id);
+        list_add(a->ctx, a->res->deleted_evals, told);
         a->res->changed = true;
     }
     return rc;

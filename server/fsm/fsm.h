@@ -31,7 +31,7 @@ struct fsm_result {
     struct str_list rejected_nodes; /* plan result: parts refused at apply (rule S13) */
     size_t names_taken;            /* plan result: placements refused, whose name another one bears */
     struct str_list purged_nodes;
-    struct str_list deleted_evals; /* by somebody who asked for it */
+    struct evaluation_list deleted_evals; /* by somebody who asked for it: id, namespace and job alone */
 };
 
 /* What is done to the room that is left, in the order in which it is refused when there is none. */

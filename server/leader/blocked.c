@@ -209,13 +209,12 @@ blocked_untrack(struct blocked *b, const char *ns, const char *job_id)
 }
 
 void
-blocked_forget(struct blocked *b, const char *id)
+blocked_forget(struct blocked *b, const struct evaluation *e)
 {
-    struct entry *x, *nx;
+    struct entry *x = entry_find(b, e->namespace, e->job_id);
 
-    HASH_ITER(hh, b->entries, x, nx)
-        if (str_eq(x->e->id, id))
-            entry_del(b, x);
+    if (x != NULL && str_eq(x->e->id, e->id))
+        entry_del(b, x);
 }
 
 void

@@ -202,7 +202,7 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const 
     for (size_t i = 0; i < res->evals.n; i++)
         seen_eval(l, res->evals.v[i]);
     for (size_t i = 0; i < res->deleted_evals.n; i++) {
-        broker_forget(l->broker, res->deleted_evals.v[i]);
+        broker_forget(l->broker, res->deleted_evals.v[i]->id);
         blocked_forget(l->blocked, res->deleted_evals.v[i]);
     }
     const struct scheduler_configuration *c =

@@ -762,7 +762,7 @@ START_TEST(evaluations_are_deleted_while_none_is_handed_out)
     r = delete_evals(f, true, "e1", "e2");
     ck_assert_int_eq(r->err.code, 0);
     ck_assert_uint_eq(r->deleted_evals.n, 1);
-    ck_assert_str_eq(r->deleted_evals.v[0], "e2");
+    ck_assert_str_eq(r->deleted_evals.v[0]->id, "e2");
     ck_assert_ptr_null(get_eval(f, "e2"));
     ck_assert_ptr_nonnull(get_eval(f, "e1"));
     /* allocations of a job that is stopped go with it */

@@ -454,9 +454,10 @@ START_TEST(what_is_deleted_is_forgotten)
     struct evaluation e = blocked_ev(ctx, "e1", "a", 100, NULL);
     e.triggered_by = TRIGGER_MAX_PLANS;
     blocked_add(bl, &e, 0);
-    blocked_forget(bl, "e2");
+    struct evaluation other = blocked_ev(ctx, "e2", "a", 100, NULL);
+    blocked_forget(bl, &other);
     ck_assert_uint_eq(blocked_count(bl), 1);
-    blocked_forget(bl, "e1");
+    blocked_forget(bl, &e);
     ck_assert_uint_eq(blocked_count(bl), 0);
     ck_assert(blocked_next_ms(bl) == INT64_MAX);
     talloc_free(ctx);
