@@ -27,6 +27,7 @@ struct rpc_client {
     int64_t backoff_ms;
     struct timer *retry;
     struct timer *late;      /* it does not connect */
+    size_t failed;           /* servers that were tried since there was a connection */
     struct timer *rebalance; /* there is one more */
     bool moving;             /* to the next one, without anything lost */
     char last_error[256];
@@ -187,6 +188,7 @@ on_connect(void *arg)
 
     c->way = WAY_UP;
     timer_stop(TAKE(c->late));
+    c->failed = 0;
     c->backoff_ms = RPC_BACKOFF_MIN_MS;
     c->last_error[0] = 0;
     buf_put_u8(&hello, RPC_PROTOCOL_BYTE);
@@ -283,7 +285,8 @@ connect_next(struct rpc_client *c)
     c->refs++;
     c->at = c->servers[c->next];
     c->next = (c->next + 1) % c->n_servers;
-    if (c->n_servers > 1)
+    /* In a second round each gets all its time: looking up names may be what takes long. */
+    if (c->n_servers > 1 && c->failed++ < c->n_servers)
         c->late = timer_start(c->loop, RPC_CONNECT_MS, late_cb, c);
     c->stream = stream_connect(c->loop, &c->at, &client_ops, c);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/num.h"
 #include "net/rpc.h"
 #include "net/rpc_link_int.h"
 #include "tests/lib/test.h"
@@ -341,20 +342,56 @@ START_TEST(a_client_changes_servers_and_its_reads_go_on)
 }
 END_TEST
 
+/* Listens, and nobody accepts. */
+static int
+mute_listener(int backlog, struct sockaddr_in *sin, char addr[64])
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t n = sizeof(*sin);
+    *sin = (struct sockaddr_in){.sin_family = AF_INET};
+    sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)sin, n), 0);
+    ck_assert_int_eq(listen(fd, backlog), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)sin, &n), 0);
+    snprintf(addr, 64, "127.0.0.1:%u", ntohs(sin->sin_port));
+    return fd;
+}
+
+START_TEST(a_server_that_does_not_take_the_connection_is_left)
+{
+    struct sockaddr_in sin;
+    char a[64], b[64];
+    int fds[4], full = mute_listener(0, &sin, a);
+    struct err e = ERR_INIT;
+    struct got g = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) { /* more than wait to be accepted */
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)connect(fds[i], (struct sockaddr *)&sin, sizeof(sin));
+    }
+    struct rpc_client *c = client_of(listening(&server, b));
+    const char *first[] = {a};
+    ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){first, 1}, &e), 1);
+    int64_t begin = clock_mono_ns();
+    call(c, "web", 9000, &g);
+    ck_assert(loop_run_until(loop, &g.done, 10000));
+    ck_assert_msg(g.code == 0, "%s", g.text);
+    ck_assert_int_ge(clock_mono_ns() - begin, (RPC_CONNECT_MS - 100) * NS_PER_MS);
+    rpc_client_close(c);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    close(full);
+}
+END_TEST
+
 START_TEST(a_server_that_says_nothing_is_left)
 {
-    int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in sin = {.sin_family = AF_INET};
-    socklen_t n = sizeof(sin);
+    struct sockaddr_in sin;
     char a[64], b[64];
+    int mute = mute_listener(4, &sin, a);
     struct err e = ERR_INIT;
     struct got g = {0}, h = {0}, i = {0};
 
-    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_int_eq(bind(mute, (struct sockaddr *)&sin, n), 0);
-    ck_assert_int_eq(listen(mute, 4), 0);
-    ck_assert_int_eq(getsockname(mute, (struct sockaddr *)&sin, &n), 0);
-    snprintf(a, sizeof(a), "127.0.0.1:%u", ntohs(sin.sin_port));
     struct rpc_client *c = client_of(a);
     call(c, "web", 200, &g);
     ck_assert(loop_run_until(loop, &g.done, 5000));
@@ -511,6 +548,7 @@ main(void)
     tcase_add_test(tc, reconnects_when_the_server_returns);
     tcase_add_test(tc, other_servers_are_learned_and_the_first_is_kept);
     tcase_add_test(tc, a_client_changes_servers_and_its_reads_go_on);
+    tcase_add_test(tc, a_server_that_does_not_take_the_connection_is_left);
     tcase_add_test(tc, a_server_that_says_nothing_is_left);
     tcase_add_test(tc, hostile_bytes_close_the_connection);
     tcase_add_test(tc, a_caller_of_another_version_is_refused_with_words);
