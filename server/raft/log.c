@@ -269,7 +269,8 @@ segments_list(struct raft_log *l, struct err *e)
 }
 
 struct replay {
-    uint64_t next; /* index expected */
+    uint64_t next; /* index expected; 0: the first segment says */
+    uint64_t lowest; /* that was truncated at */
     uint64_t from;
     segment_fn *fn;
     void *arg;
@@ -285,6 +286,7 @@ replay_order(void *arg, const struct record *r)
             return err_set(p->e, -ERR_CORRUPT, "a truncation at %" PRIu64 " lies behind the log",
                            r->index);
         p->next = r->index;
+        p->lowest = r->index < p->lowest ? r->index : p->lowest;
     } else {
         if (r->index != p->next)
             return err_set(p->e, -ERR_CORRUPT, "entry %" PRIu64 " follows where %" PRIu64 " is due",
@@ -389,7 +391,7 @@ resume_last(struct raft_log *l, const struct segment_end *end, struct err *e)
 int
 raft_log_replay(struct raft_log *l, uint64_t from, segment_fn *fn, void *arg, struct err *e)
 {
-    struct replay p = {.next = l->first, .from = from, .fn = fn, .arg = arg, .e = e};
+    struct replay p = {.from = from, .fn = fn, .arg = arg, .e = e};
     for (size_t i = 0; i < l->n_segs; i++) {
         /* Whole segments before `from` need not be read. */
         if (from > l->first && i + 1 < l->n_segs && l->segs[i + 1].first <= from) {
@@ -407,7 +409,7 @@ raft_log_replay(struct raft_log *l, uint64_t from, segment_fn *fn, void *arg, st
 static int
 scan_all(struct raft_log *l, struct err *e)
 {
-    struct replay p = {.e = e};
+    struct replay p = {.lowest = UINT64_MAX, .e = e};
     struct segment_end end = {.headless = true};
     for (size_t i = 0; i < l->n_segs; i++) {
         uint64_t seq = l->segs[i].seq;
@@ -429,6 +431,8 @@ scan_all(struct raft_log *l, struct err *e)
             return rc;
     }
     l->first = l->n_segs > 0 ? l->segs[0].first : 1;
+    if (p.lowest < l->first) /* what was truncated before its head was written to it again */
+        l->first = p.lowest;
     l->last = p.next > 0 ? p.next - 1 : 0;
     if (l->first == 0)
         l->first = 1;

@@ -216,6 +216,40 @@ START_TEST(compaction_removes_old_segments)
 }
 END_TEST
 
+/* A truncation reaches behind the head of the segment that it is in, and that becomes the oldest one. */
+START_TEST(first_entry_is_known_after_a_truncation_and_a_compaction)
+{
+    const char *dir = tmp_dir();
+    struct err e = ERR_INIT;
+    struct raft_log *l = open_log(dir, &e);
+    for (uint64_t i = 1; i <= 200; i++)
+        append(l, i, 50);
+    raft_log_sync(l);
+    raft_log_truncate(l, 120);
+    for (uint64_t i = 120; i <= 400; i++)
+        append(l, i, 50);
+    raft_log_sync(l);
+    for (uint64_t to = 130; to < 400; to += 5) {
+        raft_log_compact(l, to);
+        raft_log_close(l);
+        l = open_log(dir, &e);
+        ck_assert_msg(l != NULL, "%s", e.text);
+        uint64_t first = raft_log_first(l);
+        ck_assert_uint_le(first, to + 1);
+        ck_assert_uint_eq(raft_log_last(l), 400);
+        struct seen s = replay(l); /* with what was truncated meanwhile */
+        ck_assert_uint_eq(s.next, 401);
+        ck_assert_uint_ge(s.n, 400 - first + 1);
+        struct record r = {.index = first, .term = 1 + first / 100};
+        ck_assert_uint_eq(raft_log_read(l, NULL, &r, 1, SIZE_MAX), 1);
+        talloc_free((void *)(uintptr_t)r.data);
+        if (first > 120 && first <= 200)
+            ck_assert_uint_eq(s.n, 400 - first + 1);
+    }
+    raft_log_close(l);
+}
+END_TEST
+
 /* One segment: 20 writes of one record, then one write of three. */
 static size_t
 make_small(const char *dir, char path[300])
@@ -456,7 +490,8 @@ START_TEST(snapshot_round_trip_and_damage)
 END_TEST
 
 TEST_SUITE_TIMEOUT("log", 60, appended_is_replayed, term_and_vote_survive, truncation_is_a_record,
-                   compaction_removes_old_segments, torn_last_write_is_cut,
+                   compaction_removes_old_segments,
+                   first_entry_is_known_after_a_truncation_and_a_compaction, torn_last_write_is_cut,
                    damage_to_acknowledged_data_is_refused, cut_anywhere_never_crashes,
                    missing_segment_is_refused, writes_that_wait_share_a_sync,
                    killed_writer_keeps_what_it_reported, snapshot_round_trip_and_damage)
