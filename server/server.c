@@ -184,6 +184,14 @@ leader_changed(void *arg)
     env_post(&s->env, leader_is_new, s);
 }
 
+static void
+begin_again(void *arg)
+{
+    (void)arg;
+    log_info("server", "has the state of the leader now: the agent begins again with it", NULL);
+    log_fatal_exit(); /* its supervisor starts it at once */
+}
+
 /* This server is of a cluster. */
 static void
 cluster_ready(void *arg, const char *cluster)
@@ -414,7 +422,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     copy_config(s, cfg);
     s->watches = watches_new(&s->env);
     s->raft.role = -1;
-    s->net = (struct core_net){net_send, leader_changed, s};
+    s->net = (struct core_net){net_send, leader_changed, begin_again, s};
     struct core_opts o = {
         .dir = mem_printf(s, "%s/server", s->cfg.data_dir),
         .addr = s->cfg.rpc_addr,

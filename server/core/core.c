@@ -259,7 +259,8 @@ static void
 cut_log(struct core *c, struct consensus_snapshot *s)
 {
     ASSERT(s->index > 0 && s->index <= c->raft.handed); /* it holds what was applied */
-    uint64_t trailing = c->raft.alone ? 0 : CORE_TRAILING;
+    uint64_t most = c->o.trailing != 0 ? c->o.trailing : CORE_TRAILING;
+    uint64_t trailing = c->raft.alone ? 0 : most;
     if (trailing >= s->index)
         trailing = s->index - 1;
     consensus_snapshot_taken(c->raft.consensus, c->raft.now_ms, s, (unsigned)trailing);

@@ -33,6 +33,9 @@ struct core_net {
     /* The leader that this server follows is another one, or none, or it leads itself (twice: when it is
      * elected, and when it serves), or not any more. */
     void (*leader_changed)(void *arg);
+    /* The leader's state is here, to be opened in place of this core's, whose log does not reach it: the
+     * process is to begin again. Does not return, or the core does nothing more. */
+    void (*begin_again)(void *arg);
     void *arg;
 };
 
@@ -44,6 +47,7 @@ struct core_opts {
     size_t segment_bytes;
     uint64_t snapshot_entries;
     uint64_t snapshot_bytes;
+    uint64_t trailing;    /* entries kept behind a snapshot, for servers that lag; 0: 10,240 */
     unsigned expect;      /* servers that found the cluster; 0, 1: this one alone does */
     uint64_t id;          /* of a new server; 0: made by chance. One that is kept wins */
     const struct core_net *net; /* NULL: there are no others. Borrowed */

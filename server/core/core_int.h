@@ -49,6 +49,7 @@
 #include "server/raft/consensus.h"
 #include "server/raft/log.h"
 #include "server/raft/recent.h"
+#include "server/raft/wire.h"
 
 enum {
     /* of one turn */
@@ -106,7 +107,8 @@ struct core_msg {
     bool transfer; /* or we are to hand over the leadership, */
     uint64_t to;   /* to that server; 0: to the best; */
     struct feed_read *read; /* or that was read (owned); */
-    struct peer_list change; /* or these are to be the servers (owned) */
+    struct peer_list change; /* or these are to be the servers (owned); */
+    struct wire_piece piece; /* or this was sent, or taken when it has no size */
 };
 
 /* First in, first out; *last is where the next one goes. */
@@ -141,13 +143,19 @@ typedef FIFO(struct call) calls;
 typedef FIFO(struct entry) entries;
 typedef FIFO(struct core_msg) core_msgs;
 
-/* Entries for a follower that are not in the window: of given index and term, read from the files. */
+/* What the thread that reads is to do. */
 struct feed_read {
     struct feed_read *next;
+    enum { FEED_ENTRIES, FEED_PIECE, FEED_KEEP } what;
     uint64_t peer;
     uint64_t term; /* in which we led: terms of entries are of then */
+    const char *addr;
+    /* entries for a follower that are not in the window: of given index and term */
     struct record *v;
     size_t n, found;
+    /* a piece of our snapshot for it (index 0: the newest one); or, to keep, one of the leader's */
+    struct wire_piece piece;
+    bool whole; /* kept: it was the last one, and the snapshot is good */
 };
 
 /* What a follower is being sent (feed.c). */
@@ -159,6 +167,8 @@ struct feed {
     uint64_t prev_term; /* of the one before */
     bool reading;       /* one feed_read is under way */
     bool quiet;         /* peer_msg.quiet, as consensus said last */
+    uint64_t snapshot;  /* index of the one that it is being sent; 0: not known yet, or none */
+    int64_t piece_ms;   /* when a piece of it was asked for or taken last; 0: none is sent */
 };
 
 struct raft_half {
@@ -169,7 +179,6 @@ struct raft_half {
     bool conf_new; /* the configuration changed since it was published */
     bool alone;    /* the configuration has no other server */
     bool is_new; /* no log, no configuration */
-    int64_t behind_told_ms;
     /* what consensus starts from; dropped after core_begin() */
     struct consensus_start start;
     void *start_ctx;
@@ -259,6 +268,9 @@ struct core {
         pthread_cond_t wake;
         FIFO(struct feed_read) wanted;
         bool end;
+        /* the reading thread's: what is kept of a snapshot that the leader sends */
+        int fd;
+        uint64_t index, size, at;
     } reads;
     pthread_t threads[3];
     bool started[3];
@@ -296,6 +308,7 @@ void core_publish(struct core *c);
 void core_msgs_free(core_msgs *l);
 
 /* False: it did not leave. */
+bool core_send_wire(struct core *c, uint64_t to, const char *addr, const struct wire *w);
 bool core_send_one(struct core *c, const struct peer_msg *m);
 /* To the raft half; any thread. */
 void core_put_msg(struct core *c, struct core_msg m);
@@ -303,7 +316,18 @@ void core_put_msg(struct core *c, struct core_msg m);
 /* --- feed.c --- */
 /* An append to a follower: what is in the window leaves now, older entries as they are read. */
 void feed_append(struct core *c, const struct peer_msg *m);
-void feed_take(struct core *c, const struct feed_read *x);
+void feed_take(struct core *c, struct feed_read *x);
+/* The snapshot for a follower; its pieces, as they come and as they are taken (install.c). */
+void install_give(struct core *c, const struct peer_msg *m);
+void install_piece(struct core *c, const struct core_msg *x);
+void install_read(struct core *c, struct feed_read *x); /* of the thread that reads */
+void install_done(struct core *c, struct feed_read *x);
+/* What was kept whole takes the place of the log, before anything of it is read. */
+int install_open(struct core *c, const char *raft_dir, struct err *e);
+/* The feed of that follower; NULL: it has none yet. */
+struct feed *feed_of(struct core *c, uint64_t id);
+struct feed *feed_new(struct core *c, uint64_t id);
+void feed_ask(struct core *c, struct feed_read *x);
 /* Of the thread that reads: the next one, without waiting NULL when there is none; in the end NULL. */
 struct feed_read *feed_wanted(struct core *c, bool wait);
 /* Reads, and gives the raft half what it found. */

@@ -8,9 +8,8 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/core/core_int.h"
-#include "server/raft/wire.h"
 
-static struct feed *
+struct feed *
 feed_of(struct core *c, uint64_t id)
 {
     for (size_t i = 0; i < CONSENSUS_PEERS_MAX; i++)
@@ -20,7 +19,7 @@ feed_of(struct core *c, uint64_t id)
 }
 
 /* NULL: all are in use, of servers that are in the configuration or were lately. */
-static struct feed *
+struct feed *
 feed_new(struct core *c, uint64_t id)
 {
     struct feed *f = feed_of(c, 0);
@@ -72,6 +71,15 @@ piece(const struct core *c, const struct record *v, size_t n)
     return n;
 }
 
+void
+feed_ask(struct core *c, struct feed_read *x)
+{
+    pthread_mutex_lock(&c->reads.mutex);
+    fifo_add(&c->reads.wanted, x);
+    pthread_mutex_unlock(&c->reads.mutex);
+    pthread_cond_signal(&c->reads.wake);
+}
+
 /* Asks for the next ones, if they are durable and still there. */
 static bool
 want(struct core *c, struct feed *f)
@@ -92,10 +100,7 @@ want(struct core *c, struct feed *f)
         return false;
     }
     f->reading = true;
-    pthread_mutex_lock(&c->reads.mutex);
-    fifo_add(&c->reads.wanted, x);
-    pthread_mutex_unlock(&c->reads.mutex);
-    pthread_cond_signal(&c->reads.wake);
+    feed_ask(c, x);
     return true;
 }
 
@@ -146,8 +151,12 @@ feed_append(struct core *c, const struct peer_msg *m)
 }
 
 void
-feed_take(struct core *c, const struct feed_read *x)
+feed_take(struct core *c, struct feed_read *x)
 {
+    if (x->what != FEED_ENTRIES) {
+        install_done(c, x);
+        return;
+    }
     struct feed *f = feed_of(c, x->peer);
     if (f == NULL || !f->reading)
         return;
@@ -179,7 +188,10 @@ feed_wanted(struct core *c, bool wait)
 void
 feed_do(struct core *c, struct feed_read *x)
 {
-    x->found = raft_log_read(c->raft.log, x, x->v, x->n, CORE_SEND_BYTES);
+    if (x->what == FEED_ENTRIES)
+        x->found = raft_log_read(c->raft.log, x, x->v, x->n, CORE_SEND_BYTES);
+    else
+        install_read(c, x);
     core_put_msg(c, (struct core_msg){.read = x});
 }
 

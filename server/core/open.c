@@ -348,6 +348,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     fifo_init(&c->apply_in.entries);
     fifo_init(&c->apply_in.calls);
     fifo_init(&c->reads.wanted);
+    c->reads.fd = -1;
     c->raft.timeout_ms = CONSENSUS_NEVER;
     c->raft.recent = recent_new(c);
     c->apply.began_used = SIZE_MAX / 2; /* the one before may be of any size */
@@ -372,6 +373,8 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
         rc = raft_log_open(raft_dir, &lo, &c->raft.log, e);
     if (rc == 0)
         rc = load_id(c, raft_dir, e);
+    if (rc == 0)
+        rc = install_open(c, raft_dir, e);
     if (rc == 0)
         rc = load(c, raft_dir, state_dir, e);
     if (rc < 0) {
@@ -403,6 +406,7 @@ core_free(struct core *c)
     entries_free(&c->apply.todo);
     core_msgs_free(&c->raft_in.msgs);
     feed_end(c);
+    fd_close(&c->reads.fd);
     pthread_mutex_destroy(&c->status.mutex);
     pthread_mutex_destroy(&c->raft_in.mutex);
     pthread_cond_destroy(&c->raft_in.wake);

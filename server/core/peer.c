@@ -10,33 +10,22 @@
 #include "server/core/core_int.h"
 #include "server/raft/wire.h"
 
-enum { BEHIND_TELL_MS = 60000, BODY_EXTRA = 256 };
-
 /* --- out --- */
 
 bool
-core_send_one(struct core *c, const struct peer_msg *m)
+core_send_wire(struct core *c, uint64_t to, const char *addr, const struct wire *w)
 {
-    struct wire w = {.kind = WIRE_MSG, .msg = *m};
     struct buf b = BUF_INIT(WIRE_BODY_MAX);
-    wire_put(&b, &w);
-    bool ok = buf_error(&b) == 0 && c->o.net->send(c->o.net->arg, m->peer, m->addr, &b);
+    wire_put(&b, w);
+    bool ok = buf_error(&b) == 0 && c->o.net->send(c->o.net->arg, to, addr, &b);
     buf_done(&b);
     return ok;
 }
 
-static void
-tell_behind(struct core *c, uint64_t id)
+bool
+core_send_one(struct core *c, const struct peer_msg *m)
 {
-    struct raft_half *r = &c->raft;
-    if (r->behind_told_ms != 0 && r->now_ms - r->behind_told_ms < BEHIND_TELL_MS)
-        return;
-    r->behind_told_ms = r->now_ms;
-    log_error(
-        "core",
-        "a server is further behind than the log that is kept, and stays out: it cannot be sent a "
-        "snapshot yet",
-        "server", LOG_U64(id), "first", LOG_U64(raft_log_first(r->log)), NULL);
+    return core_send_wire(c, m->peer, m->addr, &(struct wire){.kind = WIRE_MSG, .msg = *m});
 }
 
 void
@@ -45,10 +34,10 @@ core_send(struct core *c, const struct peer_msg *m)
     if (c->o.net == NULL)
         return;
     ASSERT(m->peer != 0 && m->peer != c->raft.id);
-    if (m->type == MSG_SNAPSHOT)
-        tell_behind(c, m->peer);
     if (m->type == MSG_APPEND)
         feed_append(c, m);
+    else if (m->type == MSG_SNAPSHOT)
+        install_give(c, m);
     else
         core_send_one(c, m);
 }
@@ -63,10 +52,14 @@ core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *bod
     struct wire w;
     uint8_t *copy = n > 0 ? mem_dup(x, body, n) : NULL;
     int rc = wire_get(x, copy, n, &w, e);
-    if (rc == 0 && w.kind != WIRE_MSG)
+    bool piece = rc == 0 && (w.kind == WIRE_PIECE || w.kind == WIRE_PIECE_TAKEN);
+    if (rc == 0 && !piece && (w.kind != WIRE_MSG || w.msg.type == MSG_SNAPSHOT))
         rc = err_set(e, -ERR_INVALID, "a frame that is not a message");
     if (rc == 0) {
-        x->m = w.msg;
+        if (piece)
+            x->piece = w.piece;
+        else
+            x->m = w.msg;
         x->m.peer = from;
         x->m.addr = mem_strdup(x, addr);
         x->bytes = n;
@@ -155,15 +148,8 @@ take_one(struct core *c, const struct core_msg *x)
     } else if (x->gone != 0) {
         unsigned after = (unsigned)(env_random(c->env) % CORE_GONE_MS);
         r->timeout_ms = consensus_leader_gone(r->consensus, r->now_ms, x->gone, after);
-    } else if (x->m.type == MSG_SNAPSHOT) {
-        if (r->behind_told_ms == 0 || r->now_ms - r->behind_told_ms >= BEHIND_TELL_MS) {
-            r->behind_told_ms = r->now_ms;
-            log_error(
-                "core",
-                "this server is further behind than the log that the leader keeps, and stays out: "
-                "it cannot be sent a snapshot yet",
-                "leader", x->m.addr, "needs", LOG_U64(raft_log_last(r->log) + 1), NULL);
-        }
+    } else if (x->piece.index != 0) {
+        install_piece(c, x);
     } else if (consensus_receive(r->consensus, r->now_ms, &x->m, &e) < 0) {
         log_warn("core", "a message of another server is refused", "from", x->m.addr, "error",
                  e.text, NULL);

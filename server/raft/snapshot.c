@@ -32,10 +32,10 @@ snap_name(char out[40], uint64_t index)
     snprintf(out, 40, "snapshot-%020" PRIu64, index);
 }
 
-/* The newest index in the directory, 0: none; removes the others when `keep` is not 0, and always what
- * an unfinished write left. */
+/* The newest index in the directory, 0: none; removes the others when `keep` is not 0; `clean`: and what
+ * an unfinished write left, which nobody is at. */
 static int
-list(int dirfd, const char *dir, uint64_t keep, uint64_t *ret, struct err *e)
+list(int dirfd, const char *dir, uint64_t keep, bool clean, uint64_t *ret, struct err *e)
 {
     int fd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -54,9 +54,9 @@ list(int dirfd, const char *dir, uint64_t keep, uint64_t *ret, struct err *e)
             digits++;
         if (!tmp && num_parse_u64(digits, &index) < 0)
             continue;
-        if (tmp || (keep != 0 && index != keep))
+        if (tmp ? clean : keep != 0 && index != keep)
             unlinkat(dirfd, ent->d_name, 0);
-        else if (index > *ret)
+        else if (!tmp && index > *ret)
             *ret = index;
     }
     closedir(d);
@@ -175,7 +175,7 @@ snapshot_write(const char *dir, const struct consensus_snapshot *meta, snapshot_
         return err_set(e, rc, "write the snapshot '%s/%s': %s", dir, name, err_name(rc));
     }
     uint64_t newest;
-    return list(dirfd, dir, meta->index, &newest, e);
+    return list(dirfd, dir, meta->index, true, &newest, e);
 }
 
 /* --- reading --- */
@@ -230,10 +230,8 @@ read_head(struct reader *r, const void *ctx, struct consensus_snapshot *ret)
 }
 
 static int
-map_file(int dirfd, const char *dir, uint64_t index, struct reader *r, struct err *e)
+map_file(int dirfd, const char *dir, const char *name, struct reader *r, struct err *e)
 {
-    char name[40];
-    snap_name(name, index);
     auto_fd int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0)
@@ -246,6 +244,17 @@ map_file(int dirfd, const char *dir, uint64_t index, struct reader *r, struct er
         return err_errno(e, errno, "map the snapshot '%s/%s'", dir, name);
     r->p = p;
     return 0;
+}
+
+/* All of it is as it was written. */
+static bool
+is_whole(struct reader *r)
+{
+    XXH128_canonical_t h;
+    if (r->n <= TAIL_BYTES)
+        return false;
+    XXH128_canonicalFromHash(&h, XXH3_128bits(r->p, r->n - HASH_BYTES));
+    return memcmp(h.digest, r->p + r->n - HASH_BYTES, HASH_BYTES) == 0;
 }
 
 static void
@@ -272,11 +281,13 @@ snapshot_find(const char *dir, const void *ctx, struct consensus_snapshot *ret, 
     if (dirfd < 0)
         return err_errno(e, errno, "open the snapshot directory '%s'", dir);
     uint64_t index = 0;
-    int rc = list(dirfd, dir, 0, &index, e);
+    int rc = list(dirfd, dir, 0, true, &index, e);
     if (rc < 0 || index == 0)
         return rc;
     struct reader r;
-    rc = map_file(dirfd, dir, index, &r, e);
+    char name[40];
+    snap_name(name, index);
+    rc = map_file(dirfd, dir, name, &r, e);
     if (rc < 0)
         return rc;
     bool ok = read_head(&r, ctx, ret) && ret->index == index;
@@ -318,18 +329,67 @@ snapshot_read(const char *dir, uint64_t index, snapshot_row_fn *fn, void *arg, s
     if (dirfd < 0)
         return err_errno(e, errno, "open the snapshot directory '%s'", dir);
     struct reader r;
-    int rc = map_file(dirfd, dir, index, &r, e);
+    char name[40];
+    snap_name(name, index);
+    int rc = map_file(dirfd, dir, name, &r, e);
     if (rc < 0)
         return rc;
     struct consensus_snapshot meta;
-    bool ok = r.n > TAIL_BYTES;
-    if (ok) {
-        XXH128_canonical_t h;
-        XXH128_canonicalFromHash(&h, XXH3_128bits(r.p, r.n - HASH_BYTES));
-        ok = memcmp(h.digest, r.p + r.n - HASH_BYTES, HASH_BYTES) == 0;
-    }
+    bool ok = is_whole(&r);
     ok = ok && read_head(&r, tmp, &meta) && meta.index == index;
     rc = ok ? read_rows(&r, fn, arg) : -ERR_CORRUPT;
     unmap(&r);
     return rc == -ERR_CORRUPT ? corrupt(dir, index, e) : rc;
+}
+
+/* --- copies --- */
+
+int
+snapshot_check(const char *dir, const char *name, const void *ctx, struct consensus_snapshot *ret,
+               struct err *e)
+{
+    auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct reader r;
+    if (dirfd < 0)
+        return err_errno(e, errno, "open the snapshot directory '%s'", dir);
+    int rc = map_file(dirfd, dir, name, &r, e);
+    if (rc < 0)
+        return rc;
+    bool ok = is_whole(&r) && read_head(&r, ctx, ret);
+    unmap(&r);
+    return ok ? 0 : err_set(e, -ERR_CORRUPT, "the copy of a snapshot '%s/%s' is damaged", dir, name);
+}
+
+int
+snapshot_open(const char *dir, uint64_t *index, uint64_t *size)
+{
+    auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct err e = ERR_INIT;
+    struct stat st;
+    char name[40];
+    if (dirfd < 0)
+        return -errno;
+    int rc = *index == 0 ? list(dirfd, dir, 0, false, index, &e) : 0;
+    if (rc < 0 || *index == 0)
+        return rc < 0 ? rc : -ENOENT;
+    snap_name(name, *index);
+    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        rc = -errno;
+        fd_close(&fd);
+        return rc;
+    }
+    *size = (uint64_t)st.st_size;
+    return fd;
+}
+
+int
+snapshot_adopt(const char *dir, const char *name, uint64_t index)
+{
+    auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char to[40];
+    snap_name(to, index);
+    if (dirfd < 0 || renameat(dirfd, name, dirfd, to) != 0)
+        return -errno;
+    return dir_fsync(dirfd);
 }

@@ -71,6 +71,15 @@ wire_put(struct buf *out, const struct wire *w)
     case WIRE_MSG:
         put_msg(out, &w->msg);
         break;
+    case WIRE_PIECE:
+    case WIRE_PIECE_TAKEN:
+        buf_put_u64(out, w->piece.index);
+        buf_put_u64(out, w->piece.size);
+        buf_put_u64(out, w->piece.offset);
+        buf_put_u32(out, (uint32_t)w->piece.n);
+        if (w->piece.n > 0)
+            buf_put(out, w->piece.data, w->piece.n);
+        break;
     }
     if (buf_error(out) != 0)
         return;
@@ -151,6 +160,17 @@ get_msg(struct reader *r, const void *ctx, struct peer_msg *m)
     m->entries = e;
 }
 
+static void
+get_piece(struct reader *r, struct wire_piece *p)
+{
+    p->index = number(r, 8);
+    p->size = number(r, 8);
+    p->offset = number(r, 8);
+    p->n = (size_t)number(r, 4);
+    p->data = take(r, p->n);
+    r->bad |= p->index == 0 || p->offset > p->size || p->n > p->size - p->offset;
+}
+
 int
 wire_get(const void *ctx, const uint8_t *p, size_t n, struct wire *ret, struct err *e)
 {
@@ -180,6 +200,10 @@ wire_get(const void *ctx, const uint8_t *p, size_t n, struct wire *ret, struct e
         break;
     case WIRE_MSG:
         get_msg(&r, ctx, &w.msg);
+        break;
+    case WIRE_PIECE:
+    case WIRE_PIECE_TAKEN:
+        get_piece(&r, &w.piece);
         break;
     default:
         r.bad = true;

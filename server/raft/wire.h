@@ -13,8 +13,8 @@
  *               each: u64 term | u8 type | u32 length | data
  *
  * A connection begins with a hello of who made it, which alone sends messages then; the other side
- * answers it once, with welcome or refused. A snapshot is announced (the message without its
- * configuration) to a server that is behind the log: it cannot be sent yet.
+ * answers it once, with welcome or refused. A server that is behind the log is sent the leader's snapshot
+ * file, piece after piece; it says with each how far it has it.
  */
 #ifndef PADDOCK_SERVER_RAFT_WIRE_H
 #define PADDOCK_SERVER_RAFT_WIRE_H
@@ -30,7 +30,16 @@ enum {
     WIRE_ENTRY_MIN = 13,
 };
 
-enum wire_kind { WIRE_HELLO = 1, WIRE_WELCOME, WIRE_REFUSED, WIRE_MSG };
+enum wire_kind { WIRE_HELLO = 1, WIRE_WELCOME, WIRE_REFUSED, WIRE_MSG, WIRE_PIECE, WIRE_PIECE_TAKEN };
+
+/* Of the file of a snapshot; taken: only index and offset, up to which it is there. */
+struct wire_piece {
+    uint64_t index; /* of the snapshot */
+    uint64_t size;  /* of the file */
+    uint64_t offset;
+    const uint8_t *data; /* borrowed from the bytes */
+    size_t n;
+};
 
 struct wire {
     enum wire_kind kind;
@@ -42,6 +51,7 @@ struct wire {
     /* message: entries' data is borrowed from the bytes; `peer`, `addr` and `conf` are not on the
      * wire */
     struct peer_msg msg;
+    struct wire_piece piece;
 };
 
 /* Appends the body. */

@@ -43,7 +43,7 @@ struct member {
     struct core *core; /* NULL: down */
     char *dir;
     int64_t back_at;
-    bool leads;
+    bool leads, again;
 };
 
 static struct {
@@ -56,7 +56,7 @@ static struct {
     char acked[ACKED_MAX];
     unsigned n_writes;
     uint64_t leader_of[TERMS_MAX];
-    unsigned restarts, lost, open, sent, reads;
+    unsigned restarts, lost, open, sent, reads, installs;
 } w;
 
 #define CHECK(cond)                                                                                \
@@ -169,6 +169,12 @@ on_lose(void *arg)
 }
 
 static void
+begin_again(void *arg)
+{
+    ((struct member *)arg)->again = true;
+}
+
+static void
 start(struct member *n)
 {
     static const struct leader_hooks hooks = {.on_leader = on_leader, .on_lose = on_lose};
@@ -182,13 +188,14 @@ start(struct member *n)
                           .segment_bytes = 64 << 10,
                           .snapshot_entries = 150,
                           .snapshot_bytes = 1 << 20,
+                          .trailing = w.seed % 2 == 0 ? 40 : 0, /* who is away is sent the state */
                           .net = &n->net,
                           .env = &n->env};
     n->env = (struct env){
         .mono_ns = mono_ns, .wall_ns = wall_ns, .random = chance, .post = post, .arg = n};
-    n->net = (struct core_net){net_send, leader_changed, n};
+    n->net = (struct core_net){net_send, leader_changed, begin_again, n};
     n->back_at = 0;
-    n->leads = false;
+    n->leads = n->again = false;
     int rc = core_open(&o, &n->core, &e);
     if (rc < 0)
         printf("# %s\n", e.text);
@@ -227,6 +234,20 @@ turn(struct member *n)
         apply_step(c, w.now, &ai);
     }
     run_posted();
+}
+
+static void
+stop(struct member *n, int64_t away_ms);
+
+/* What it was sent takes the place of what it has. */
+static void
+maybe_again(struct member *n)
+{
+    if (n->core == NULL || !n->again)
+        return;
+    w.installs++;
+    stop(n, 0);
+    start(n);
 }
 
 static void
@@ -339,6 +360,7 @@ tick(void)
         if (n->core == NULL)
             continue;
         turn(n);
+        maybe_again(n);
         if (n->leads && rnd(w.chaos ? 10 : 200) == 0)
             write_some(n, 1 + rnd(rnd(20) == 0 ? 120 : 3));
     }
@@ -352,8 +374,10 @@ run_idle(int64_t ms)
 {
     for (int64_t end = w.now + ms; w.now < end; w.now++) {
         deliver();
-        for (unsigned i = 0; i < N; i++)
+        for (unsigned i = 0; i < N; i++) {
             turn(&w.v[i]);
+            maybe_again(&w.v[i]);
+        }
     }
 }
 
@@ -430,8 +454,8 @@ run_seed(uint64_t seed)
               has_job(&w.v[1], i) == has_job(&w.v[2], i));
     }
     CHECK(w.n_writes > before);
-    printf("# seed %lu: %u writes acknowledged, %u failed, %u restarts, %u reads of old entries\n",
-           (unsigned long)seed, acked, w.lost, w.restarts, w.reads);
+    printf("# seed %lu: %u writes acknowledged, %u failed, %u restarts, %u reads, %u states sent\n",
+           (unsigned long)seed, acked, w.lost, w.restarts, w.reads, w.installs);
     for (unsigned i = 0; i < N; i++) {
         stop(&w.v[i], 0);
         CHECK(dir_remove(AT_FDCWD, w.v[i].dir, NULL) == 0);

@@ -47,7 +47,7 @@ nothing(void *arg)
 static void
 pair_open(struct pair *p)
 {
-    static const struct core_net net = {no_send, nothing, NULL};
+    static const struct core_net net = {no_send, nothing, nothing, NULL};
     struct err e = ERR_INIT;
     p->loop = loop_new();
     p->listen = rpc_listen(p->loop, "127.0.0.1", 0, NULL, 0, NULL, &e);
