@@ -313,12 +313,13 @@ agent_set_servers(struct ask *a)
     for (size_t i = 0; i < a->req->n_query; i++)
         if (str_eq(a->req->query[i].k, "address"))
             list_add(a, l, a->req->query[i].v);
-    if (a->api->client == NULL || a->api->server != NULL)
+    if (l.n == 0)
+        ask_fail(a, 400, "missing server address");
+    else if (l.n > RPC_SERVERS_MAX)
+        ask_fail(a, 400, "more than %d server addresses", RPC_SERVERS_MAX);
+    else if (a->api->client == NULL || a->api->server != NULL)
         ask_fail(a, 501, "this agent asks %s: its servers are not set",
                  a->api->server != NULL ? "the server that it is" : "servers for no client");
-    else if (l.n == 0 || l.n > RPC_SERVERS_MAX)
-        ask_fail(a, 400, l.n == 0 ? "missing server address" : "more than %d server addresses",
-                 RPC_SERVERS_MAX);
     else if (client_set_servers(a->api->client, &l, &e) < 0)
         ask_fail(a, 400, "%s", e.text);
     else
