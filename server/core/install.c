@@ -171,26 +171,34 @@ keep_piece(struct core *c, const char *dir, struct feed_read *x)
 {
     __typeof__(c->reads) *k = &c->reads;
     struct wire_piece *p = &x->piece;
+    auto_mem void *tmp = mem_ctx("install");
+    char *path = mem_printf(tmp, "%s/%s", dir, incoming);
+    struct err e = ERR_INIT;
     if (p->offset == 0) {
-        auto_mem void *tmp = mem_ctx("install");
         fd_close(&k->fd);
-        k->fd = open(mem_printf(tmp, "%s/%s", dir, incoming), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        k->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         k->index = p->index;
         k->size = p->size;
         k->at = 0;
     }
-    int rc = k->fd >= 0 ? 0 : -errno;
-    if (rc == 0 && p->index == k->index && p->size == k->size && p->offset == k->at) {
-        rc = fd_write_full(k->fd, p->data, p->n);
+    int rc = k->fd >= 0 || p->offset > 0 ? 0 : -errno;
+    bool begun = k->fd >= 0 && p->index == k->index && p->size == k->size;
+    if (rc == 0 && begun && p->offset == k->at) {
+        rc = raft_log_room(c->raft.log, 0, &e); /* the log needs the rest of the disk */
+        if (rc == 0)
+            rc = fd_write_full(k->fd, p->data, p->n);
         k->at += rc == 0 ? p->n : 0;
         x->whole = rc == 0 && k->at == k->size && finish(c, dir, x);
-    } else if (rc == 0 && p->index != k->index) {
-        rc = -ESTALE; /* the beginning is missing */
     }
-    if (rc < 0 && rc != -ESTALE)
-        log_warn("core", "the state that a leader sends cannot be kept", "error", err_name(rc), NULL);
-    p->offset = k->at;
-    p->size = rc < 0 || (k->at == k->size && !x->whole) ? 0 : k->size; /* 0: nothing is said */
+    if (rc < 0) {
+        log_warn("core", "the state that a leader sends cannot be kept", "error",
+                 e.code != 0 ? e.text : err_name(rc), NULL);
+        fd_close(&k->fd);
+        (void)unlink(path);
+    }
+    bool useless = begun && k->at == k->size && !x->whole;
+    p->offset = begun ? k->at : 0; /* of another one the beginning is missing */
+    p->size = rc < 0 || useless ? 0 : p->size; /* 0: nothing is said */
 }
 
 void
