@@ -82,6 +82,7 @@ set_more(struct engine_policy *e, const struct value *v)
 {
     const struct value *modes = inner(v, "allowed_modes"), *pids = value_get(v, "pids_limit");
     const struct value *runtimes = value_get(v, "allow_runtimes");
+    const struct value *gc = inner(v, "gc"), *delay = value_get(gc, "image_delay");
     const struct {
         const char *name;
         struct str_list *to;
@@ -91,6 +92,9 @@ set_more(struct engine_policy *e, const struct value *v)
                 {"userns", &e->userns_modes}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         add_texts(e, rows[i].to, value_get(modes, rows[i].name));
+    if (delay && delay->kind == VALUE_STRING)
+        (void)duration_parse(delay->str.s, &e->image_delay);
+    e->keep_images = value_get(gc, "image") && !value_true(gc, "image");
     e->volumes = value_true(value_get(v, "volumes"), "enabled");
     e->pids_max = pids && pids->kind == VALUE_INT && pids->i > 0 ? pids->i : 0;
     add_texts(e, &e->devices, value_get(v, "allow_devices"));

@@ -20,9 +20,11 @@ static int
 status_of(const struct http_resp *r, const struct value *doc)
 {
     const char *said = r->status == 500 ? engine_said(doc) : "";
-    return strstr(said, "no such container")                                            ? 404
-           : strstr(said, "already in use") || strstr(said, "container state improper") ? 409
-                                                                                        : r->status;
+    return strstr(said, "no such container") ? 404
+           : strstr(said, "already in use") || strstr(said, "container already exists") ||
+                   strstr(said, "container state improper")
+               ? 409
+               : r->status;
 }
 
 static void

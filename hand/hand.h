@@ -22,12 +22,15 @@
 #define HAND_LABEL_TASK "paddock.task"
 #define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES[:tty] */
 
+struct images;
+
 struct hand { /* for one engine */
     struct loop *loop;
     const struct policy *policy;
     const struct engine_policy *engine;
     int allocs;              /* fd of the directory of allocations */
     struct container *first; /* those that are followed */
+    struct images *images;
 };
 
 struct hands { /* for all that are on */
@@ -93,6 +96,13 @@ size_t engine_queued(const struct engine_call *c);
 void engine_end(struct engine_call *c);
 /* What the engine said went wrong. */
 const char *engine_said(const struct value *doc);
+
+/* --- images.c --- */
+/* Of an engine; `dir` stays the caller's. */
+struct images *images_new(const void *ctx, struct hand *h, int dir);
+/* The hand has pulled it; `before` is the id that the name had, NULL: none. */
+void images_pulled(struct images *m, const char *name, const char *before, const char *id);
+void images_unused(struct images *m, const char *id); /* a container of it has gone */
 
 /* --- layers.c: pure --- */
 struct layers;

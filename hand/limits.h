@@ -11,6 +11,7 @@ enum {
     HAND_CONNS_MAX = 16384, /* requests of the agent at the same time */
     HAND_ID_MAX = 128,      /* bytes of an engine's ids */
     HAND_ASK_MS = 60000,    /* a call of the engine's that makes or asks */
+    HAND_IMAGES_MAX = 1024, /* images that the hand has pulled, and removes again */
     HAND_PULL_MS =
         300000, /* the pull of an image, unless its job says otherwise (image_pull_timeout) */
     HAND_PULL_IDLE_MS = 120000,  /* without a word of the engine's about it */

@@ -23,6 +23,7 @@
 #include "isolation/launch/policy.h"
 
 #define ROOM "hand"
+#define STATE_DIR "hand" /* in the data directory */
 
 /* Root without a capability is the owner of root's files, and no more: what is left of that,
  * Landlock takes. */
@@ -40,9 +41,12 @@ give_up_caps(struct err *e)
 static int
 confine(const struct hand *h, struct err *e)
 {
+    auto_mem void *tmp = mem_ctx("confine");
     /* the engine's and our own socket are no matter of Landlock's, which has no rule for connecting
      */
-    const struct sandbox_path paths[] = {{h->policy->alloc_dir, true}};
+    const struct sandbox_path paths[] = {
+        {h->policy->alloc_dir, true},
+        {mem_printf(tmp, "%s/" STATE_DIR, h->policy->data_dir), true}};
     struct err lack = ERR_INIT;
     int r = geteuid() == 0 ? give_up_caps(e) : 0;
 #ifndef INSTRUMENTED /* the runtime of a sanitizer writes where it likes */
@@ -56,6 +60,23 @@ confine(const struct hand *h, struct err *e)
     (void)lack;
 #endif
     return r;
+}
+
+/* Where the hand notes what it has pulled: a directory of its own, in one that is root's. */
+static int
+open_state(const struct policy *p, struct err *e)
+{
+    struct stat st;
+    auto_mem void *tmp = mem_ctx("state");
+    const char *path = mem_printf(tmp, "%s/" STATE_DIR, p->data_dir);
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return err_errno(e, errno, "make \"%s\"", path);
+    auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_errno(e, errno, "open \"%s\"", path);
+    if (st.st_uid != geteuid())
+        return err_set(e, -ERR_FORBIDDEN, "\"%s\" belongs to somebody else", path);
+    return TAKE_FD(fd);
 }
 
 /* The socket is the agent's to use, and nobody else's. */
@@ -87,6 +108,9 @@ prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
     int allocs = open(p->alloc_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (allocs < 0)
         return err_errno(e, errno, "open \"%s\"", p->alloc_dir);
+    int state = open_state(p, e);
+    if (state < 0)
+        return state;
     all->v = mem_array(l, struct hand, p->engines.n);
     for (size_t i = 0; i < p->engines.n; i++) {
         const struct engine_policy *engine = p->engines.v[i];
@@ -95,6 +119,7 @@ prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
                            engine->name);
         all->v[all->n++] =
             (struct hand){.loop = l, .policy = p, .engine = engine, .allocs = allocs};
+        all->v[i].images = images_new(l, &all->v[i], state);
     }
     r = listen_for_agent(all, e);
     return r < 0 ? r : confine(&all->v[0], e);

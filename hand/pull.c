@@ -19,6 +19,8 @@ struct pull {
     void *arg;
     struct layers *layers;
     const char *image;
+    char *before;          /* its id, when it was here already */
+    struct engine_ask ask; /* of the pull itself; strings are ours */
     struct buf line;
     char *error; /* the engine's own; NULL: none */
 };
@@ -139,6 +141,31 @@ lasting(const char *error)
     return false;
 }
 
+/* What is here now, and was not before, is ours. */
+static void
+on_after(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct pull *p = arg;
+    const char *id = document_text(doc, "Id");
+    p->call = NULL;
+    if (!e && status == 200)
+        images_pulled(p->h->images, p->image, p->before, id);
+    finish(p, NULL, false);
+}
+
+static struct engine_call *
+look(struct pull *p,
+     void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
+{
+    auto_mem void *tmp = mem_ctx("target");
+    return engine_ask(p->h,
+                      &(struct engine_ask){.method = "GET",
+                                           .target = mem_printf(tmp, "/images/%s/json", p->image),
+                                           .timeout_ms = HAND_ASK_MS,
+                                           .done = done,
+                                           .arg = p});
+}
+
 static void
 on_done(void *arg, int status, const struct value *doc, const struct err *e)
 {
@@ -153,8 +180,10 @@ on_done(void *arg, int status, const struct value *doc, const struct err *e)
         finish(p, e->text, true);
     else if (status != 200)
         finish(p, engine_said(doc), status >= 500 && !lasting(engine_said(doc)));
+    else if (error)
+        finish(p, error, !lasting(error));
     else
-        finish(p, error, error && !lasting(error));
+        p->call = look(p, on_after);
 }
 
 /* Base64 for URLs of a document. NULL: there is nothing to tell. */
@@ -178,6 +207,15 @@ auth_header(const void *ctx, const struct hand_auth *a)
     return text;
 }
 
+static void
+on_before(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct pull *p = arg;
+    if (!e && status == 200)
+        p->before = mem_strndup(p, document_text(doc, "Id"), HAND_ID_MAX);
+    p->call = engine_ask(p->h, &p->ask);
+}
+
 struct pull *
 pull_start(struct hand *h, const struct hand_task *t, const struct pull_events *up, void *arg)
 {
@@ -199,15 +237,15 @@ pull_start(struct hand *h, const struct hand_task *t, const struct pull_events *
     }
     rearm(p);
     p->tell = timer_start(h->loop, HAND_PULL_TELL_MS, on_tell, p);
-    p->call = engine_ask(h, &(struct engine_ask){.method = "POST",
-                                                 .target = buf_str(&target),
-                                                 .auth = auth_header(tmp, t->auth),
-                                                 .timeout_ms = t->pull_timeout > 0
-                                                                   ? t->pull_timeout / NS_PER_MS
+    p->ask = (struct engine_ask){.method = "POST",
+                                 .target = mem_strdup(p, buf_str(&target)),
+                                 .auth = auth_header(p, t->auth),
+                                 .timeout_ms = t->pull_timeout > 0 ? t->pull_timeout / NS_PER_MS
                                                                    : HAND_PULL_MS,
-                                                 .on_body = on_body,
-                                                 .done = on_done,
-                                                 .arg = p});
+                                 .on_body = on_body,
+                                 .done = on_done,
+                                 .arg = p};
+    p->call = look(p, on_before);
     return p;
 }
 

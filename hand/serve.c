@@ -31,7 +31,7 @@ struct order { /* a request that is carried out; freed with its answer */
     struct container_wait *wait;
     struct timer *again;
     const char *alloc, *task, *name;
-    char *id;
+    char *id, *image; /* of the container */
     struct hand_task *spec;
     struct hand_info info;
     int tries;
@@ -326,6 +326,7 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
         struct container *c = container_find(j->h, j->alloc, j->task);
         if (c)
             container_forget(c);
+        images_unused(j->h->images, str_or(j->image, ""));
         answer(j, NULL, NULL);
     }
 }
@@ -339,6 +340,10 @@ on_removable(void *arg, int status, const struct value *doc, const struct err *e
     j->call = NULL;
     if (e || (status != 200 && status != 404)) {
         fail_engine(j, "look at the container", status, doc, e);
+    } else if (status == 404 && j->spec && j->tries > 0) {
+        /* podman, killed while it made one, has the name and no container: it removes what is there
+         */
+        ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->name), NULL, on_removed);
     } else if (status == 404) {
         on_removed(j, 404, NULL, NULL);
     } else if (!document_state(j, j->h, j->alloc, j->task, doc, &s)) {
@@ -347,6 +352,7 @@ on_removable(void *arg, int status, const struct value *doc, const struct err *e
         fail(j, 503, "nobody waits"); /* who asked starts another one by now */
     } else {
         j->id = mem_strdup(j, s.id);
+        j->image = mem_strndup(j, document_text(doc, "Image"), HAND_ID_MAX);
         ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL, on_removed);
     }
 }

@@ -174,7 +174,8 @@ check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
     static const char *const launched[] = {"enabled"};
     static const char *const engines[] = {
         "enabled",       "endpoint",       "allow_privileged", "allow_caps", "allow_devices",
-        "allowed_modes", "allow_runtimes", "pids_limit",       "volumes",    "socket_path"};
+        "allowed_modes", "allow_runtimes", "pids_limit",       "volumes",    "socket_path",
+        "gc"};
     const struct driver_can *can = driver_can(p->name);
     const char *const *options = can && can->launch ? launched : engines;
     size_t n = can && can->launch ? ARRAY_LEN(launched) : ARRAY_LEN(engines);
@@ -226,12 +227,27 @@ check_block(const struct agent_plugin *p, const char *name, const char *const *k
     return 0;
 }
 
+static int
+check_gc(const struct agent_plugin *p, const char *const *keys, size_t n, struct err *e)
+{
+    int r = check_block(p, "gc", keys, n, e);
+    const struct value *v = value_get(p->config, "gc");
+    const struct value *delay =
+        value_get(v && v->kind == VALUE_LIST && v->list.n == 1 ? v->list.v[0] : v, "image_delay");
+    int64_t ns;
+    if (r == 0 && delay &&
+        (delay->kind != VALUE_STRING || duration_parse(delay->str.s, &ns) < 0 || ns <= 0))
+        return err_set(e, -ERR_INVALID, "plugin \"%s\": image_delay must be a duration such as \"3m\"",
+                       p->name);
+    return r;
+}
+
 /* An engine elsewhere would take what tasks are made of over a network. */
 static int
 check_engine(const struct agent_plugin *p, struct err *e)
 {
     static const char *const modes[] = {"pid", "ipc", "uts", "userns"};
-    static const char *const volumes[] = {"enabled"};
+    static const char *const volumes[] = {"enabled"}, *const gc[] = {"image", "image_delay"};
     const struct driver_can *can = driver_can(p->name);
     const struct value *v = value_get(p->config, "endpoint");
     v = v ? v : value_get(p->config, "socket_path");
@@ -244,7 +260,9 @@ check_engine(const struct agent_plugin *p, struct err *e)
             "machine",
             p->name);
     int r = check_block(p, "allowed_modes", modes, ARRAY_LEN(modes), e);
-    return r < 0 ? r : check_block(p, "volumes", volumes, ARRAY_LEN(volumes), e);
+    if (r == 0)
+        r = check_block(p, "volumes", volumes, ARRAY_LEN(volumes), e);
+    return r < 0 ? r : check_gc(p, gc, ARRAY_LEN(gc), e);
 }
 
 static int
