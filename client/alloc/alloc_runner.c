@@ -100,6 +100,11 @@ alloc_runner_report(const void *ctx, const struct alloc_runner *ar)
     r->client_status = ar->status;
     r->client_description = ar->description;
     r->network_status = a->network_status;
+    if (!r->network_status) { /* readers of the API take it for granted */
+        const struct task_group *g = job_group(a->job, a->task_group);
+        r->network_status = mem_new(r, struct alloc_network_status);
+        r->network_status->dns = g && g->networks.n > 0 ? g->networks.v[0]->dns : NULL;
+    }
     r->deployment_id = a->deployment_id; /* the one that the health is of */
     r->deployment_status = a->deployment_status;
     for (size_t i = 0; i < ar->n; i++)

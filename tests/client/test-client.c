@@ -299,6 +299,8 @@ START_TEST(works_without_root)
     world_until(&w, world_status(x, "running") && world_status(y, "failed"));
     ck_assert(!map_get(w.node->drivers, "exec")->v->healthy);
     ck_assert_ptr_nonnull(strstr(map_get(w.node->drivers, "exec")->v->health_description, "root"));
+    ck_assert_ptr_nonnull(x->last->network_status); /* without an address */
+    ck_assert(str_empty(x->last->network_status->address));
     /* What happened last is that it started, not the note on its limits. */
     ck_assert_ptr_nonnull(strstr(world_event(x, "Driver")->driver_message, "limits not enforced"));
     const struct task_event_list *all = &world_task(x)->events;

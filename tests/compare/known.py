@@ -47,7 +47,7 @@ KNOWN = [
     # shapes
     (r"", r"~ ", EMPTY),
     (r"", r"ResourcesExhausted: object \| null|NodesAvailable: object \| null", EMPTY),
-    (r"", r"\.(MemoryMaxMB|TaskLifecycles|NetworkStatus|Device|NodePool|NodeModifyIndex): ", "Where Nomad fills what it has twice"),
+    (r"", r"\.(MemoryMaxMB|TaskLifecycles|Device|NodePool|NodeModifyIndex): ", "Where Nomad fills what it has twice"),
     (r"", r"PlanAnnotations: object|\.Processors: object|Topology", "of an evaluation, Topology of a node's processors"),
     (r"", r"SigningKeyID|IdentitySigningKeyID", "are empty, as there are no identities yet"),
     (r"", r"Events\[\]\.(DriverMessage|Type:.*Driver)|driver_message", "an event of each task"),
