@@ -264,11 +264,11 @@ count_evals(struct cmd *c, const char *filter)
     struct err e = ERR_INIT;
     void *ret = NULL;
     if (api_get(c, api_target(c, "/v1/evaluations/count", "filter", filter, NULL),
-                &type_eval_delete_response, &ret, NULL, &e) < 0) {
+                &type_eval_count_response, &ret, NULL, &e) < 0) {
         cmd_fail(c, "Error counting evaluations: %s", e.text);
         return -1;
     }
-    return ((const struct eval_delete_response *)ret)->count;
+    return ((const struct eval_count_response *)ret)->count;
 }
 
 int

@@ -47,15 +47,6 @@ struct deletion {
 static void page_deleted(struct ask *a, const void *resp);
 
 static void
-answer_count(struct ask *a, const struct query_meta *m, int64_t count)
-{
-    struct eval_delete_response all = {.count = count, .index = m->index};
-
-    ask_meta(a, m);
-    ask_json(a, &type_eval_delete_response, &all);
-}
-
-static void
 page_found(struct ask *a, const void *resp)
 {
     struct deletion *d = a->user;
@@ -65,10 +56,14 @@ page_found(struct ask *a, const void *resp)
     d->options.next_token = mem_strdup(d, r->meta->next_token);
     if (d->counts) {
         d->count += (int64_t)r->evaluations.n;
-        if (d->last)
-            answer_count(a, r->meta, d->count);
-        else
+        if (!d->last) {
             ask_call(a, RPC_EVAL_LIST, &d->list, page_found);
+            return;
+        }
+        struct eval_count_response all = {d->count, r->meta->index, r->meta->last_contact,
+                                          r->meta->known_leader, NULL};
+        ask_meta(a, r->meta);
+        ask_json(a, &type_eval_count_response, &all);
         return;
     }
     mem_free(d->del.eval_ids.v);
@@ -89,7 +84,9 @@ page_deleted(struct ask *a, const void *resp)
         ask_call(a, RPC_EVAL_LIST, &d->list, page_found);
         return;
     }
-    answer_count(a, &(struct query_meta){.index = r->index, .known_leader = true}, d->count);
+    struct eval_delete_response all = {d->count, r->index};
+    ask_index(a, r->index);
+    ask_json(a, &type_eval_delete_response, &all);
 }
 
 /* False: the filter is malformed, which was answered. */

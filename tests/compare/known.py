@@ -4,7 +4,6 @@ expressions over what compare prints. compare fails when the words are not on th
 
 WORDS = "One that neither has is answered 404 with words, which Nomad leaves empty."
 EMPTY = "Members that are empty are written where Nomad leaves some of them out"
-DEPLOYED = "What a deployment would tell is missing elsewhere, too"
 NOTHING = "What answers nothing answers null , where Nomad may send no body at all."
 
 KNOWN = [
@@ -32,12 +31,13 @@ KNOWN = [
     (r"", r"body: b'.*' \| b'null'$", NOTHING),
     (r"^(PUT|DELETE) ", r"\.KnownLeader: empty \| bool", "is true in the answer to a write"),
     (r"eligibility", r"(Index|index): .*(0|empty) \| ", "Setting a node's eligibility to what it is answers the present index"),
-    # deployments
-    (r"/deployments?$", r"list \| empty|body", "There are no deployments yet: their lists are empty, have index 1, and block."),
-    (r"", r"\.DeploymentID|\.DeploymentStatus|\.Stable:|deployment-watcher|\.DeploymentStatus", DEPLOYED),
-    (r"", r"Status: =[a-z/]* \| [a-z/]*pending", DEPLOYED),
-    (r"FILTER .*(Status|DeploymentID)", r"rows: 200 ", DEPLOYED),
-    (r"/plan", r"DestructiveUpdate|\.g\.Ignore|Updates\.(create/destroy update|ignore)|RollingUpdate", "does not pace a change"),
+    (r"^DELETE /v1/job/nope", r"(I|-i)ndex: (0|empty) ", "an unknown job that is deleted, where Nomad says 0"),
+    (r"", r"header x-nomad-index: 0 \| 1$", "has index 1, where Nomad's has 0"),
+    (r"", r"\.Job\.(Status|Stable): |Versions\[\]\.(Status|Stable): ",
+     "have the status that the job had when it was registered"),
+    (r"/deployments?$", r"ModifyTime", "A deployment has the time at which it was made"),
+    (r"cmp-sys|_sys\}|DeploymentID", r"Deployment|list \| empty|rows: 200", "system jobs have no deployments in this release"),
+    (r"jwks", r"", "answers an empty set of keys"),
     # jobs
     (r"", r"\.Identity: object \| null|\.Consul: object \| null", "Paddock takes the defaults of both and prints null ,"),
     (r"/job/cmp-ba|allocation/\{A_ba", r"\.Update: object \| null", "A batch job has no Update"),
