@@ -215,6 +215,14 @@ set_servers(void *arg, const struct str_list *l, struct err *e)
     return rc < 0 || rpc_set_servers(r->api_servers, l, e) >= 0 ? rc : e->code;
 }
 
+static void
+leave_server(void *arg)
+{
+    struct roles *r = arg;
+    rpc_leave(r->servers);
+    rpc_leave(r->api_servers);
+}
+
 /* What the operator keeps back for the machine itself. */
 static struct node_reserved_resources *
 reserved(const void *ctx, const struct agent_reserved *from)
@@ -282,6 +290,7 @@ start_client(struct roles *r, struct err *e)
         .stop_tasks = c->dev_mode,
         .default_ineligible = k->default_ineligible,
         .servers = r->server ? NULL : set_servers,
+        .leave = r->server ? NULL : leave_server,
         .servers_arg = r,
         .version = PACKAGE_VERSION,
     };

@@ -47,7 +47,8 @@ struct client_config {
     /* The servers that there are, "ip:port" each, as the last time (in client_new) or by now: 1: they are
      * new, 0: they were known, < 0: one is no address. NULL: nobody connects to them, none are kept. */
     int (*servers)(void *arg, const struct str_list *l, struct err *e);
-    void *servers_arg;
+    void (*leave)(void *arg); /* the server that is asked has no leader: another one; or NULL */
+    void *servers_arg; /* of both */
     const char *version; /* our own version, e.g. "0.1.0" */
 };
 

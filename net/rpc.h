@@ -121,6 +121,9 @@ void rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t 
  * stream and only reads are open, which are asked again. 0: they are these already; 1: they are new;
  * -ERR_INVALID, and nothing changes: one is no such address. Not of rpc_local(). */
 int rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct err *e);
+/* What it is connected to is of no use: another server is asked from now on, if there is one. Reads that are
+ * open are asked again there, other calls fail with -ERR_CLOSED. */
+void rpc_leave(struct rpc_client *c);
 /* Those, or those of rpc_dial() before, "host:port" each; of rpc_local() none. Owned by ctx. */
 struct str_list rpc_servers(const struct rpc_client *c, const void *ctx);
 /* It has a connection: what is open was sent. */

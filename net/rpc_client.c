@@ -276,6 +276,13 @@ mute(void *arg)
         leave(c);
 }
 
+void
+rpc_leave(struct rpc_client *c)
+{
+    c->moving = c->n_servers > 1 && c->way == WAY_UP;
+    mute(c);
+}
+
 static void
 connect_next(struct rpc_client *c)
 {

@@ -6,7 +6,10 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { HEARTBEAT_WAIT_MS = 5000 };
+enum {
+    HEARTBEAT_WAIT_MS = 5000,
+    LEADERLESS_MAX = 2 /* an election takes less than that; a server that is cut off has none for long */
+};
 
 static void send_register(struct registration *r);
 static void send_heartbeat(struct registration *r);
@@ -62,10 +65,23 @@ beat_answered(struct registration *r, const struct node_update_response *u)
     note_servers(r, u);
     r->last_heartbeat_ns = clock_mono_ns();
     r->backoff_ms = 0;
+    r->leaderless = 0;
     heartbeat_in(r, heartbeat_pace_ms(r));
     r->events->beaten(r->arg, u->index != 0);
     if (node_disk_grew(r->g))
         register_start(r);
+}
+
+/* The server that is asked may be cut off from the others, which this node reaches. */
+static void
+note_leaderless(struct registration *r, const struct err *e)
+{
+    bool none = e->code == -ERR_NO_LEADER || e->code == -ERR_NOT_LEADER;
+    r->leaderless = none ? r->leaderless + 1 : 0;
+    if (r->leaderless < LEADERLESS_MAX || r->g->cfg.leave == NULL)
+        return;
+    r->leaderless = 0;
+    r->g->cfg.leave(r->g->cfg.servers_arg);
 }
 
 static void
@@ -84,6 +100,7 @@ on_heartbeat(void *arg, const struct err *e, const void *resp)
         send_register(r);
     } else {
         int64_t ms = backoff_next(&r->backoff_ms);
+        note_leaderless(r, e);
         log_warn("client", "heartbeat failed", "error", e->text, "retry_in", LOG_DUR(ms * NS_PER_MS),
                  NULL);
         heartbeat_in(r, ms);

@@ -29,6 +29,7 @@ struct registration {
     uint64_t call;
     uint64_t heartbeat_call;
     int64_t backoff_ms;
+    unsigned leaderless; /* heartbeats in turn that found no leader */
     bool under_way;
     bool again; /* the fingerprint changed meanwhile */
     /* for others to read */

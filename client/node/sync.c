@@ -349,6 +349,10 @@ sync_start(struct sync *s)
         s->on = true;
         schedule_dirty(s, true);
     }
+    if (s->list_backoff_ms > 0) { /* the servers answer again: no need to wait it out */
+        timer_stop(s->list_timer);
+        s->list_timer = NULL;
+    }
     if (!s->list_timer)
         list_send(s);
 }
