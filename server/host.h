@@ -90,6 +90,7 @@ struct server_member {
     const struct server_hello *hello;
     bool alive;
     bool left; /* it is a member no more, and not heard */
+    int64_t heard_ms; /* last; of this server 0 */
 };
 /* With this one; owned by ctx. */
 struct server_member *server_members(struct server *s, const void *ctx, size_t *ret_n);
@@ -101,6 +102,8 @@ void server_transfer(struct server *s, uint64_t to);
 int server_remove(struct server *s, uint64_t id, struct err *e);
 /* Other servers are asked at these addresses from now on; how many can be. */
 size_t server_join(struct server *s, const struct str_list *addrs, struct err *e);
+/* Asks that one whether it is there. */
+void server_ask(struct server *s, uint64_t id);
 /* How many of them have answered. */
 size_t server_joined(struct server *s, const struct str_list *addrs);
 void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);

@@ -287,7 +287,8 @@ server_members(struct server *s, const void *ctx, size_t *ret_n)
     struct found_member *known = s->found != NULL ? found_members(s->found, ctx, &n) : NULL;
     struct server_member *v = mem_array(ctx, struct server_member, n + 1);
     for (size_t i = 0; i < n; i++)
-        v[i] = (struct server_member){known[i].hello, known[i].alive, known[i].left};
+        v[i] = (struct server_member){known[i].hello, known[i].alive, known[i].left,
+                                      known[i].heard_ms};
     *ret_n = n;
     if (n > 0)
         return v;
@@ -301,7 +302,7 @@ server_members(struct server *s, const void *ctx, size_t *ret_n)
                                .region = c->region,
                                .datacenter = c->datacenter,
                                .build = c->version};
-    v[0] = (struct server_member){h, true, false};
+    v[0] = (struct server_member){h, true, false, 0};
     *ret_n = 1;
     return v;
 }
@@ -386,6 +387,13 @@ server_hand_over(struct server *s)
         return false;
     core_transfer(s->core, 0);
     return true;
+}
+
+void
+server_ask(struct server *s, uint64_t id)
+{
+    if (s->found != NULL)
+        found_ask(s->found, id);
 }
 
 size_t

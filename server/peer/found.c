@@ -265,11 +265,13 @@ found_members(struct found *f, const void *ctx, size_t *ret_n)
         for (size_t i = 0; i < n && !again; i++)
             if (v[i].hello->id == k->hello->id) {
                 v[i].alive |= is_alive(k);
+                v[i].heard_ms = k->heard_ms > v[i].heard_ms ? k->heard_ms : v[i].heard_ms;
                 again = true;
             }
         if (!again)
             v[n++] = (struct found_member){.hello = codec_clone(ctx, &type_server_hello, k->hello),
-                                           .alive = is_alive(k)};
+                                           .alive = is_alive(k),
+                                           .heard_ms = k->heard_ms};
     }
     struct server_gone gone;
     size_t shown = 1;
@@ -520,6 +522,14 @@ ask(struct known *k)
     struct rpc_request q = {RPC_SERVER_HELLO, found_hello(f, tmp, NULL), NULL, CALL_MS};
     k->asked = true;
     rpc_send(k->client, &q, answered, k);
+}
+
+void
+found_ask(struct found *f, uint64_t id)
+{
+    for (struct known *k = f->known; k != NULL; k = k->next)
+        if (k->hello != NULL && k->hello->id == id)
+            ask(k);
 }
 
 size_t

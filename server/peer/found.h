@@ -49,12 +49,15 @@ struct found_member {
     const struct server_hello *hello;
     bool alive;
     bool left; /* it is a member no more */
+    int64_t heard_ms; /* last; of this server 0 */
 };
 struct found_member *found_members(struct found *f, const void *ctx, size_t *ret_n);
 /* Asks there too from now on. How many of the addresses can be asked. */
 size_t found_join(struct found *f, const struct str_list *addrs, struct err *e);
 /* How many of them have answered at some time. */
 size_t found_joined(struct found *f, const struct str_list *addrs);
+/* Asks that server now. */
+void found_ask(struct found *f, uint64_t id);
 /* It says that it leaves. */
 void found_leaves(struct found *f);
 /* NULL is fine. */

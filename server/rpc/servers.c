@@ -160,7 +160,7 @@ call_operator_transfer_leadership(void *arg, struct rpc_call *call, const void *
 
 /* --- removing --- */
 
-enum { REMOVE_MS = 5000, REMOVE_LOOK_MS = 20 };
+enum { REMOVE_MS = 5000, REMOVE_LOOK_MS = 20, REMOVE_FAILED_MS = 8000 /* until a server has failed */ };
 
 struct removal {
     struct server *s;
@@ -168,19 +168,25 @@ struct removal {
     uint64_t id;
     int64_t until_ms;
     uint64_t index; /* of the entry that says so */
+    uint64_t gone;  /* last entry when it was none any more; 0: it is */
+    int64_t asked_ms; /* whether it is alive; 0: that does not matter */
+    bool prune, left;
     struct timer *timer;
 };
 
+/* It is a member no more, and that is committed. */
 static bool
-is_member(struct server *s, uint64_t id)
+is_removed(struct removal *r)
 {
     auto_mem void *tmp = mem_ctx("member");
     struct core_status st;
-    server_raft_status(s, tmp, &st);
+    server_raft_status(r->s, tmp, &st);
     for (size_t i = 0; i < st.conf.n; i++)
-        if (st.conf.v[i].id == id)
-            return true;
-    return false;
+        if (st.conf.v[i].id == r->id)
+            return false;
+    if (r->gone == 0)
+        r->gone = st.last;
+    return st.commit >= r->gone;
 }
 
 static void
@@ -191,10 +197,11 @@ removal_look(void *arg)
     struct write_response resp = {.index = r->index};
     struct err e = ERR_INIT;
     r->timer = NULL;
-    if (!is_member(r->s, r->id)) {
+    if (is_removed(r)) {
         rpc_call_on_cancel(r->call, NULL, NULL);
         rpc_reply(r->call, &resp);
-    } else if (env_mono_ms(env) >= r->until_ms || server_remove(r->s, r->id, &e) < 0) {
+    } else if (env_mono_ms(env) >= r->until_ms ||
+               (r->gone == 0 && server_remove(r->s, r->id, &e) < 0)) {
         rpc_call_on_cancel(r->call, NULL, NULL);
         if (e.code == 0)
             err_set(&e, -ERR_TIMEOUT,
@@ -245,13 +252,6 @@ removed_id(struct server *s, const void *ctx, const struct raft_peer_request *re
         const struct server_hello *h = known[i].hello;
         if (str_empty(req->name) || !str_eq(h->name, req->name))
             continue;
-        if (known[i].alive) {
-            err_set(e, -ERR_CONFLICT,
-                    "server \"%.100s\" is alive, and would come back: stop it first, or remove it by "
-                    "paddock operator raft remove-peer",
-                    req->name);
-            return 0;
-        }
         id = h->id;
     }
     for (size_t i = 0; i < st.conf.n; i++) {
@@ -269,16 +269,53 @@ removed_id(struct server *s, const void *ctx, const struct raft_peer_request *re
 }
 
 /* First it is written that the server is gone, or it would be made a member again. */
+static void
+removal_write(struct removal *r)
+{
+    struct server_gone gone = {.id = r->id, .left = r->left, .pruned = r->prune};
+    struct intent in = {.server_gone = &gone};
+    r->until_ms = env_mono_ms(server_env(r->s)) + REMOVE_MS;
+    rpc_call_on_cancel(r->call, NULL, NULL);
+    server_propose(r->s, &in, removal_stored, r);
+}
+
+/* One that is taken out because it failed is asked once more. */
+static void
+removal_wait(void *arg)
+{
+    struct removal *r = arg;
+    auto_mem void *tmp = mem_ctx("removal");
+    size_t n = 0;
+    struct server_member *known = server_members(r->s, tmp, &n);
+    const struct server_member *m = NULL;
+    r->timer = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (known[i].hello->id == r->id)
+            m = &known[i];
+    int64_t now = env_mono_ms(server_env(r->s));
+    if (m == NULL || !m->alive) {
+        removal_write(r);
+    } else if (m->heard_ms == 0 || m->heard_ms > r->asked_ms || now - r->asked_ms >= REMOVE_FAILED_MS) {
+        rpc_call_on_cancel(r->call, NULL, NULL);
+        rpc_failf(r->call, -ERR_CONFLICT,
+                  "server \"%.100s\" is alive, and would come back: stop it first, or remove it by "
+                  "paddock operator raft remove-peer",
+                  m->hello->name);
+    } else {
+        r->timer = env_timer(server_env(r->s), REMOVE_LOOK_MS, removal_wait, r);
+    }
+}
+
 void
 call_operator_remove_peer(void *arg, struct rpc_call *call, const void *p)
 {
+    const struct raft_peer_request *req = p;
     void *ctx = rpc_call_ctx(call);
     struct removal *r = mem_new(ctx, struct removal);
     struct core_status st;
     struct err e = ERR_INIT;
-    *r = (struct removal){.s = arg, .call = call};
+    *r = (struct removal){.s = arg, .call = call, .prune = req->prune, .left = req->left};
     r->id = removed_id(arg, ctx, p, &e);
-    r->until_ms = env_mono_ms(server_env(arg)) + REMOVE_MS;
     server_raft_status(arg, ctx, &st);
     if (r->id != 0 && r->id == st.leader)
         err_set(&e, -ERR_CONFLICT,
@@ -287,10 +324,14 @@ call_operator_remove_peer(void *arg, struct rpc_call *call, const void *p)
         rpc_fail(call, &e);
         return;
     }
-    const struct raft_peer_request *req = p;
-    struct server_gone gone = {.id = r->id, .left = req->left, .pruned = req->prune};
-    struct intent in = {.server_gone = &gone};
-    server_propose(arg, &in, removal_stored, r);
+    if (str_empty(req->name)) {
+        removal_write(r);
+        return;
+    }
+    r->asked_ms = env_mono_ms(server_env(arg));
+    server_ask(arg, r->id);
+    rpc_call_on_cancel(call, removal_cancelled, r);
+    removal_wait(r);
 }
 
 /* --- joining --- */
