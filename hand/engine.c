@@ -103,10 +103,13 @@ engine_ask(struct hand *h, const struct engine_ask *ask)
                            .method = ask->method,
                            .target = c->ask.target,
                            .body = body.data,
-                           .body_len = body.len,
+                           .body_len = ask->file_len > 0 ? ask->file_len : body.len,
+                           .body_fd = ask->file,
                            .headers = headers,
                            .n_headers = headers_of(ask, headers),
-                           .content_type = ask->body ? "application/json" : NULL,
+                           .content_type = ask->file_len > 0 ? "application/x-tar"
+                                           : ask->body       ? "application/json"
+                                                             : NULL,
                            .timeout_ms = ask->timeout_ms,
                            .on_body = ask->on_body ? on_body : NULL,
                            .on_tunnel = ask->on_tunnel ? on_tunnel : NULL,

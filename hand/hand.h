@@ -74,6 +74,8 @@ struct engine_call;
 struct engine_ask {
     const char *method, *target;
     const struct value *body; /* NULL: none */
+    int file;                 /* the body, instead: so many bytes of it, when they are not 0 */
+    size_t file_len;
     const char *auth;         /* X-Registry-Auth; NULL: none */
     int64_t timeout_ms;       /* 0: no limit */
     bool (*on_body)(void *arg, const struct http_resp *r, const void *p,
@@ -121,8 +123,8 @@ struct pull_events {
      * do better. */
     void (*done)(void *arg, const char *why, bool moment);
 };
-struct pull *pull_start(struct hand *h, const struct hand_task *t, const struct pull_events *up,
-                        void *arg);
+struct pull *pull_start(struct hand *h, const char *alloc, const char *task,
+                        const struct hand_task *t, const struct pull_events *up, void *arg);
 void pull_cancel(struct pull *p); /* `done` does not come; NULL is fine */
 
 /* --- log.c --- */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Images from registries: the engine pulls, and tells how it goes, one document a line; what goes
- * wrong is told in such a line too, under a status of 200.
+ * Images from registries, or from an archive in the task's directory: the engine pulls, or is sent
+ * it, and tells how it goes, one document a line; what goes wrong is told in such a line too, under
+ * a status of 200.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "codec/base64.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -19,6 +23,7 @@ struct pull {
     void *arg;
     struct layers *layers;
     const char *image;
+    int file;              /* an archive of it; -1: from a registry */
     char *before;          /* its id, when it was here already */
     struct engine_ask ask; /* of the pull itself; strings are ours */
     struct buf line;
@@ -46,7 +51,7 @@ pull_first(const struct hand_task *t)
 {
     auto_mem void *tmp = mem_ctx("image");
     const char *name;
-    return t->force_pull || str_eq(tag_of(tmp, t->image, &name), "latest");
+    return t->force_pull || !str_empty(t->load) || str_eq(tag_of(tmp, t->image, &name), "latest");
 }
 
 static void
@@ -55,6 +60,7 @@ pull_free(struct pull *p)
     timer_stop(p->idle);
     timer_stop(p->tell);
     buf_done(&p->line);
+    fd_close(&p->file);
     talloc_free(p);
 }
 
@@ -62,7 +68,9 @@ static void
 finish(struct pull *p, const char *why, bool moment)
 {
     auto_mem void *tmp = mem_ctx("why");
-    const char *text = why ? mem_printf(tmp, "Failed to pull `%s`: %s", p->image, why) : NULL;
+    const char *text =
+        why ? mem_printf(tmp, "Failed to %s `%s`: %s", p->file == -1 ? "pull" : "load", p->image, why)
+            : NULL;
     const struct pull_events *up = p->up;
     void *arg = p->arg;
     pull_free(p);
@@ -211,13 +219,37 @@ static void
 on_before(void *arg, int status, const struct value *doc, const struct err *e)
 {
     struct pull *p = arg;
+    struct stat st;
+    p->call = NULL;
+    if (p->file < -1 ||
+        (p->file >= 0 && (fstat(p->file, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0))) {
+        finish(p, "there is no such archive in the task's local/", true);
+        return;
+    }
+    if (p->file >= 0) {
+        p->ask.file = p->file;
+        p->ask.file_len = (size_t)st.st_size;
+    }
     if (!e && status == 200)
         p->before = mem_strndup(p, document_text(doc, "Id"), HAND_ID_MAX);
     p->call = engine_ask(p->h, &p->ask);
 }
 
+/* -1: none is asked for; else its descriptor, or what went wrong, below that. */
+static int
+open_archive(const struct hand *h, const char *alloc, const char *task, const struct hand_task *t)
+{
+    auto_mem void *tmp = mem_ctx("archive");
+    if (str_empty(t->load))
+        return -1;
+    int fd = fd_open_beneath(h->allocs, mem_printf(tmp, "%s/%s/local/%s", alloc, task, t->load),
+                             O_RDONLY | O_NONBLOCK, 0, false);
+    return fd < 0 ? fd - 1 : fd;
+}
+
 struct pull *
-pull_start(struct hand *h, const struct hand_task *t, const struct pull_events *up, void *arg)
+pull_start(struct hand *h, const char *alloc, const char *task, const struct hand_task *t,
+           const struct pull_events *up, void *arg)
 {
     struct pull *p = mem_new(NULL, struct pull);
     auto_mem void *tmp = mem_ctx("pull");
@@ -225,8 +257,11 @@ pull_start(struct hand *h, const struct hand_task *t, const struct pull_events *
     const char *name, *tag = tag_of(tmp, t->image, &name);
     *p = (struct pull){.h = h, .up = up, .arg = arg, .image = mem_strdup(p, t->image)};
     p->layers = layers_new(p);
+    p->file = open_archive(h, alloc, task, t);
     buf_init(&p->line, HAND_PULL_LINE_MAX);
-    if (t->pull_insecure) { /* podman's own interface alone can be told so */
+    if (!str_empty(t->load)) {
+        buf_puts(&target, "/images/load?quiet=1");
+    } else if (t->pull_insecure) { /* podman's own interface alone can be told so */
         buf_puts(&target, "/v4.0.0/libpod/images/pull?tlsVerify=false&reference=");
         http_escape(&target, t->image, false);
     } else {

@@ -251,8 +251,8 @@ static void
 pull_image(struct order *j)
 {
     static const struct pull_events events = {on_said, on_pulled};
-    on_said(j, "Downloading image");
-    j->pull = pull_start(j->h, j->spec, &events, j);
+    on_said(j, str_empty(j->spec->load) ? "Downloading image" : "Loading image");
+    j->pull = pull_start(j->h, j->alloc, j->task, j->spec, &events, j);
 }
 
 /* Where its output begins in the files is noted before there is any. */

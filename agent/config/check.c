@@ -234,7 +234,14 @@ check_gc(const struct agent_plugin *p, const char *const *keys, size_t n, struct
     const struct value *v = value_get(p->config, "gc");
     const struct value *delay =
         value_get(v && v->kind == VALUE_LIST && v->list.n == 1 ? v->list.v[0] : v, "image_delay");
+    const struct value *keep =
+        value_get(v && v->kind == VALUE_LIST && v->list.n == 1 ? v->list.v[0] : v, "container");
     int64_t ns;
+    if (r == 0 && keep && denies(keep))
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "plugin \"%s\": gc: a container is removed when its task has ended: its output "
+                       "is in the task's log",
+                       p->name);
     if (r == 0 && delay &&
         (delay->kind != VALUE_STRING || duration_parse(delay->str.s, &ns) < 0 || ns <= 0))
         return err_set(e, -ERR_INVALID, "plugin \"%s\": image_delay must be a duration such as \"3m\"",
@@ -247,7 +254,7 @@ static int
 check_engine(const struct agent_plugin *p, struct err *e)
 {
     static const char *const modes[] = {"pid", "ipc", "uts", "userns"};
-    static const char *const volumes[] = {"enabled"}, *const gc[] = {"image", "image_delay"};
+    static const char *const volumes[] = {"enabled"}, *const gc[] = {"container", "image", "image_delay"};
     const struct driver_can *can = driver_can(p->name);
     const struct value *v = value_get(p->config, "endpoint");
     v = v ? v : value_get(p->config, "socket_path");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/config/config_int.h"
+#include "api/drivers.h"
 #include "common/str.h"
 #include "jobspec/hcl.h"
 
@@ -63,6 +64,18 @@ config_dev(const void *ctx, struct agent_config *c)
     list_add(ctx, c->plugins, p);
 }
 
+/* Nomad has some drivers as programs of their own, after which their plugin blocks are called. */
+static void
+name_plugins(struct agent_config *c)
+{
+    static const char prefix[] = "nomad-driver-";
+    for (size_t i = 0; i < c->plugins.n; i++) {
+        const char *name = str_or(c->plugins.v[i]->name, "");
+        if (strncmp(name, prefix, strlen(prefix)) == 0 && driver_can(name + strlen(prefix)))
+            c->plugins.v[i]->name = name + strlen(prefix);
+    }
+}
+
 int
 config_load(const void *ctx, const struct config_flags *f, struct agent_config **ret,
             struct str_list *warnings, struct str_list *files, const char **ret_detail,
@@ -88,6 +101,7 @@ config_load(const void *ctx, const struct config_flags *f, struct agent_config *
     if (r == 0) {
         codec_defaults(ctx, &type_agent_config, c);
         c->files = paths;
+        name_plugins(c);
         r = config_check(ctx, c, warnings ? warnings : &ignored, e);
     }
     if (r < 0) {

@@ -60,7 +60,7 @@ static const struct driver_option options[] = {
     {"ipc_mode", DRIVER_STRING},
     {"ipv4_address", DRIVER_STRING},
     {"ipv6_address", DRIVER_STRING},
-    {"load", DRIVER_STRING, .later = true},
+    {"load", DRIVER_STRING},
     {"logging", DRIVER_BLOCKS, .keys = logging_keys},
     {"mac_address", DRIVER_STRING},
     {"mount", DRIVER_BLOCKS, .keys = mount_keys},
@@ -176,12 +176,19 @@ put_plain(struct hand_task *t, const struct value *c)
     const struct {
         const char *name;
         const char **to;
-    } texts[] = {{"work_dir", &t->work_dir},         {"hostname", &t->hostname},
-                 {"network_mode", &t->network_mode}, {"pid_mode", &t->pid_mode},
-                 {"ipc_mode", &t->ipc_mode},         {"uts_mode", &t->uts_mode},
-                 {"userns_mode", &t->userns_mode},   {"cgroupns", &t->cgroupns_mode},
-                 {"runtime", &t->runtime},           {"ipv4_address", &t->ipv4_address},
-                 {"ipv6_address", &t->ipv6_address}, {"mac_address", &t->mac_address}};
+    } texts[] = {{"work_dir", &t->work_dir},
+                 {"hostname", &t->hostname},
+                 {"network_mode", &t->network_mode},
+                 {"pid_mode", &t->pid_mode},
+                 {"ipc_mode", &t->ipc_mode},
+                 {"uts_mode", &t->uts_mode},
+                 {"userns_mode", &t->userns_mode},
+                 {"cgroupns", &t->cgroupns_mode},
+                 {"load", &t->load},
+                 {"runtime", &t->runtime},
+                 {"ipv4_address", &t->ipv4_address},
+                 {"ipv6_address", &t->ipv6_address},
+                 {"mac_address", &t->mac_address}};
     const struct {
         const char *name;
         bool *to;

@@ -5,6 +5,7 @@
 #include <llhttp.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/mem.h"
 #include "net/http/http.h"
@@ -23,6 +24,8 @@ struct exchange {
     struct buf field, value, body;
     size_t head_bytes;
     bool in_value, headers_done, stopped;
+    struct timer *feed; /* of a body that is a file */
+    size_t fed;
 };
 
 /* One connection; a dropped one may close after its successor was made. */
@@ -45,7 +48,11 @@ struct http_client {
     struct timer *kick;
 };
 
+enum { FEED_CHUNK = 64 << 10, FEED_CHUNKS = 16 };
+
 static void start(struct http_client *c);
+static void feed(void *arg);
+static void drop_link(struct http_client *c);
 
 static void
 client_unref(struct http_client *c)
@@ -58,6 +65,7 @@ static void
 exchange_free(struct exchange *x)
 {
     timer_stop(x->timer);
+    timer_stop(x->feed);
     buf_done(&x->out);
     buf_done(&x->field);
     buf_done(&x->value);
@@ -344,6 +352,8 @@ on_drain(void *arg)
     struct exchange *x = k->client->link == k ? k->client->queue : NULL;
     if (x && x->tunnel && x->ask.on_drain)
         x->ask.on_drain(x->ask.arg);
+    else if (x && x->sent && !x->tunnel && !x->ask.body && x->fed < x->ask.body_len && !x->feed)
+        x->feed = timer_start(k->client->loop, 0, feed, x);
 }
 
 static const struct stream_ops client_ops = {.on_connect = on_connect,
@@ -369,7 +379,41 @@ put_request(struct exchange *x, struct buf *b)
     if (a->body_len > 0 || (strcmp(a->method, "GET") != 0 && strcmp(a->method, "HEAD") != 0))
         buf_printf(b, "Content-Length: %zu\r\n", a->body_len);
     buf_puts(b, "\r\n");
-    buf_put(b, a->body, a->body_len);
+    if (a->body)
+        buf_put(b, a->body, a->body_len);
+}
+
+/* Bytes of the file that is the body, as fast as they are taken, and no more than so many at once:
+ * others want their turn. */
+static void
+feed(void *arg)
+{
+    struct exchange *x = arg;
+    struct http_client *c = x->client;
+    x->feed = NULL;
+    for (int i = 0; i < FEED_CHUNKS && x->fed < x->ask.body_len; i++) {
+        size_t left = x->ask.body_len - x->fed, want = left < FEED_CHUNK ? left : FEED_CHUNK;
+        struct buf b = BUF_INIT(FEED_CHUNK);
+        uint8_t *p = buf_reserve(&b, want);
+        ssize_t n = p ? pread(x->ask.body_fd, p, want, (off_t)x->fed) : -1;
+        if (n <= 0) { /* the server waits for the rest in vain: there is no other end */
+            buf_done(&b);
+            drop_link(c);
+            c->refs++;
+            fail(x, -ERR_CLOSED, "the file that is sent has become shorter, or is not readable");
+            if (!c->closed)
+                start(c);
+            client_unref(c);
+            return;
+        }
+        b.len = (size_t)n;
+        x->fed += (size_t)n;
+        stream_write(c->link->stream, &b, 1);
+        if (stream_queued(c->link->stream) >= STREAM_LOW_WATER)
+            return; /* on_drain goes on */
+    }
+    if (x->fed < x->ask.body_len)
+        x->feed = timer_start(c->loop, 0, feed, x);
 }
 
 static void
@@ -399,6 +443,9 @@ start(struct http_client *c)
     llhttp_init(&c->parser, HTTP_RESPONSE, &c->settings);
     c->parser.data = c;
     stream_write(c->link->stream, &b, 1);
+    x->fed = 0;
+    if (!x->ask.body && x->ask.body_len > 0)
+        x->feed = timer_start(c->loop, 0, feed, x);
 }
 
 static void
@@ -435,7 +482,7 @@ http_send(struct http_client *c, const struct http_ask *ask)
     x->ask.method = mem_strdup(x, ask->method);
     x->ask.target = mem_strdup(x, ask->target);
     x->ask.content_type = mem_strdup(x, ask->content_type);
-    x->ask.body = ask->body_len ? mem_dup(x, ask->body, ask->body_len) : NULL;
+    x->ask.body = ask->body && ask->body_len ? mem_dup(x, ask->body, ask->body_len) : NULL;
     struct http_pair *pairs = mem_array(x, struct http_pair, ask->n_headers);
     for (size_t i = 0; i < ask->n_headers; i++) {
         pairs[i].k = mem_strdup(x, ask->headers[i].k);

@@ -145,6 +145,7 @@ struct http_ask {
     size_t n_headers;
     const void *body; /* copied */
     size_t body_len;
+    int body_fd; /* where `body` is NULL and body_len is not 0: a file that has so many bytes, until `done` */
     const char *content_type; /* NULL: none */
     int64_t timeout_ms;       /* whole exchange; 0: no limit */
     /* Given: told of a 200, before its body, which may be long in coming. `r` has status and headers. */

@@ -201,6 +201,9 @@ START_TEST(refusals_name_the_thing)
         {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"raw_exec\" { config { enable = 1 "
          "} }\n",
          "did you mean \"enabled\"?"},
+        {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"nomad-driver-podman\" { config { "
+         "socket_path = \"tcp://x\" } }\n",
+         "plugin \"podman\": endpoint, or socket_path"},
         {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"docker\" { config { oom_score_adj = 1 } }\n",
          "plugin \"docker\""},
         {"data_dir = \"/d\"\nclient { enabled = true\n drain_on_shutdown { force = true\n deadline "
