@@ -41,6 +41,7 @@ struct known {
     struct server_hello *hello; /* its last; NULL: never */
     int64_t heard_ms;
     bool asked, consented;
+    bool told_alive; /* the log says so */
     unsigned missed; /* questions, since it was heard */
     bool ours; /* it is this server itself */
 };
@@ -206,6 +207,27 @@ is_first(const struct found *f, const struct known *k)
     return true;
 }
 
+/* In the words that operators look for. */
+static void
+tell_change(struct known *k)
+{
+    auto_mem void *tmp = mem_ctx("member");
+    struct found *f = k->f;
+    struct server_gone gone;
+    bool alive = is_alive(k);
+    if (k->ours || k->hello == NULL || alive == k->told_alive || !is_first(f, k))
+        return;
+    k->told_alive = alive;
+    const char *what = alive                                         ? "EventMemberJoin"
+                       : f->o.is_gone(f->o.arg, k->hello->id, &gone) ? "EventMemberLeave"
+                                                                     : "EventMemberFailed";
+    const char *at = str_or(k->hello->serf, ""), *port = strrchr(at, ':');
+    log_info("serf",
+             mem_printf(tmp, "%s: %s %.*s", what, k->hello->name,
+                        (int)(port != NULL ? port - at : 0), at),
+             NULL);
+}
+
 static void
 heard(struct known *k, const struct server_hello *h)
 {
@@ -219,6 +241,7 @@ heard(struct known *k, const struct server_hello *h)
     k->missed = 0;
     if (!str_empty(h->cluster) && f->cluster[0] != '\0' && !str_eq(h->cluster, f->cluster))
         tell(f, "another server is of another cluster, and becomes no member of this one", h->name);
+    tell_change(k);
     for (size_t i = 0; i < h->seen.n; i++)
         (void)known_at(f, str_or(h->seen.v[i]->serf, ""));
 }
@@ -497,6 +520,7 @@ answered(void *arg, const struct err *e, const void *resp)
         if (is_alive(k) && k->f->is_ready)
             round_soon(k->f);
         k->missed++;
+        tell_change(k);
         return;
     }
     heard(k, resp);
