@@ -20,7 +20,8 @@ static int
 status_of(const struct http_resp *r, const struct value *doc)
 {
     const char *said = r->status == 500 ? engine_said(doc) : "";
-    return strstr(said, "no such container") ? 404
+    /* the second one: killed between two steps, it knows the container and not its files */
+    return strstr(said, "no such container") || strstr(said, "container not known") ? 404
            : strstr(said, "already in use") || strstr(said, "container already exists") ||
                    strstr(said, "container state improper")
                ? 409

@@ -23,6 +23,25 @@ def busybox_root(where):
     return root
 
 
+def end_all(where):
+    """What an engine that was killed has lost: processes whose command line has its directory, and those below them."""
+    below, found = {}, []
+    for p in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            below.setdefault(open(f"/proc/{p}/stat").read().rsplit(")", 1)[1].split()[1], []).append(p)
+            if where.encode() in open(f"/proc/{p}/cmdline", "rb").read():
+                found.append(p)
+        except OSError:
+            pass  # it has gone
+    while found:
+        p = found.pop()
+        found += below.get(p, [])
+        try:
+            os.kill(int(p), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
 class Docker:
     def __init__(self, *options):
         self.options = " ".join(options)
@@ -113,6 +132,7 @@ class Docker:
                 self.proc.wait(20)
             except subprocess.TimeoutExpired:
                 self.kill()
+        end_all(f"{self.dir}/")
         for base in glob.glob("/sys/fs/cgroup/*/") + ["/sys/fs/cgroup/"]:
             for where, _, _ in sorted(os.walk(base + self.cgroup), reverse=True):
                 try:

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from docker import BUSYBOX, busybox_root
+from docker import BUSYBOX, busybox_root, end_all
 from paddock_test import need
 
 # Debian 12's podman asks for more open files than a container of a CI runner may have.
@@ -73,6 +73,7 @@ class Podman:
                 self.proc.wait(20)
             except subprocess.TimeoutExpired:
                 self.kill()
+        end_all(f"{self.dir}/")
         for base in glob.glob("/sys/fs/cgroup/*/") + ["/sys/fs/cgroup/"]:
             for where, _, _ in sorted(os.walk(base + "libpod_parent"), reverse=True):
                 try:
