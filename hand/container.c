@@ -6,12 +6,16 @@
  *
  *   FOLLOWING  a call waits for the end, another brings output
  *   ENDED      the end is known; output may still come
- *   TOLD       both are complete: waits are answered at once
+ *   TOLD       both are complete: waits are answered at once; who asked for it removes it, or, when
+ *              its allocation has gone without that, the hand does
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "api/plain.h"
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -29,9 +33,10 @@ struct container {
     struct container *prev, *next;
     struct hand *h;
     char *alloc, *task, *id;
+    const char *image;    /* its id; "": not known yet */
     struct hand_log *log; /* NULL: its directory is gone */
-    struct engine_call *end, *output;
-    struct timer *end_again, *output_again, *linger;
+    struct engine_call *end, *output, *removal;
+    struct timer *end_again, *output_again, *linger, *orphan;
     struct container_wait *waits;
     struct hand_state state; /* strings are the container's */
     bool ended, drained, told, failing;
@@ -51,6 +56,8 @@ tell(struct container *c, const struct hand_state *s)
     }
 }
 
+static void look_for_alloc(void *arg);
+
 static void
 step(struct container *c)
 {
@@ -58,6 +65,7 @@ step(struct container *c)
         return;
     c->told = true;
     timer_stop(TAKE(c->linger));
+    c->orphan = timer_start(c->h->loop, HAND_ORPHAN_MS, look_for_alloc, c);
     tell(c, &c->state);
 }
 
@@ -67,12 +75,52 @@ free_container(struct container *c, const struct hand_state *s)
     DL_DELETE(c->h->first, c);
     engine_cancel(c->end);
     engine_cancel(c->output);
+    engine_cancel(c->removal);
+    timer_stop(c->orphan);
     timer_stop(c->end_again);
     timer_stop(c->output_again);
     timer_stop(c->linger);
     tell(c, s);
     log_close(c->log);
     talloc_free(c);
+}
+
+/* --- what nobody removes --- */
+
+static void
+on_orphan_removed(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct container *c = arg;
+    (void)doc;
+    c->removal = NULL;
+    if (!e && (status == 204 || status == 404)) {
+        images_unused(c->h->images, c->image);
+        free_container(c, NULL);
+    } else {
+        c->orphan = timer_start(c->h->loop, HAND_ORPHAN_MS, look_for_alloc, c);
+    }
+}
+
+/* The agent was killed, or stopped, before it could ask. */
+static void
+look_for_alloc(void *arg)
+{
+    struct container *c = arg;
+    auto_mem void *tmp = mem_ctx("orphan");
+    c->orphan = NULL;
+    auto_fd int fd = fd_open_beneath(c->h->allocs, c->alloc, O_PATH, 0, false);
+    if (fd != -ENOENT) {
+        c->orphan = timer_start(c->h->loop, HAND_ORPHAN_MS, look_for_alloc, c);
+        return;
+    }
+    log_info("hand", "a container is removed: its allocation has gone", "task", c->task, "alloc_id",
+             c->alloc, NULL);
+    c->removal = engine_ask(
+        c->h, &(struct engine_ask){.method = "DELETE",
+                                   .target = mem_printf(tmp, "/containers/%s?force=1&v=1", c->id),
+                                   .timeout_ms = HAND_ASK_MS,
+                                   .done = on_orphan_removed,
+                                   .arg = c});
 }
 
 /* --- its end --- */
@@ -109,6 +157,7 @@ on_inspected(void *arg, int status, const struct value *doc, const struct err *e
         return;
     }
     c->state = s;
+    c->image = mem_strndup(c, document_text(doc, "Image"), HAND_ID_MAX);
     c->ended = true;
     if (!c->drained)
         c->linger = timer_start(c->h->loop, HAND_LINGER_MS, on_linger, c);

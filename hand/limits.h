@@ -21,6 +21,7 @@ enum {
     HAND_AGAIN_MS = 1000,        /* until an engine that does not answer is asked again */
     HAND_DOCUMENT_MAX = 8 << 20, /* bytes of memory of a decoded document of the engine's */
     HAND_FRAME_MAX = 1 << 20,    /* bytes of one message of a container's output */
+    HAND_ORPHAN_MS = 10000, /* between two looks whether an ended container's allocation is there */
     HAND_LINGER_MS =
         3000, /* output after the end of its container, where something keeps it open */
 };

@@ -37,6 +37,7 @@ struct order { /* a request that is carried out; freed with its answer */
     int tries;
     int64_t signal;
     bool pulled;
+    bool swept;   /* what is left under its name was removed */
     bool telling; /* the answer has begun */
     bool gone;    /* nobody waits any more */
 };
@@ -340,9 +341,10 @@ on_removable(void *arg, int status, const struct value *doc, const struct err *e
     j->call = NULL;
     if (e || (status != 200 && status != 404)) {
         fail_engine(j, "look at the container", status, doc, e);
-    } else if (status == 404 && j->spec && j->tries > 0) {
+    } else if (status == 404 && !j->swept && (!j->spec || j->tries > 0)) {
         /* podman, killed while it made one, has the name and no container: it removes what is there
          */
+        j->swept = true;
         ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->name), NULL, on_removed);
     } else if (status == 404) {
         on_removed(j, 404, NULL, NULL);
