@@ -384,7 +384,7 @@ call_server_join(void *arg, struct rpc_call *call, const void *p)
     *j = (struct joining){.s = arg, .call = call, .addrs = &req->addresses};
     j->n = server_join(arg, &req->addresses, &e);
     if (j->n < req->addresses.n) {
-        rpc_fail(call, &e);
+        rpc_reply(call, &(struct server_join_response){.error = e.text});
         return;
     }
     j->until_ms = env_mono_ms(server_env(arg)) + JOIN_MS;
