@@ -67,7 +67,7 @@ int
 core_start(struct core *c, struct err *e)
 {
     static void *(*const mains[])(void *arg) = {raft_main, apply_main, read_main};
-    size_t n = c->o.net != NULL ? 3 : 2; /* one server alone sends nobody old entries */
+    size_t n = c->o.expect > 1 || !c->raft.alone ? 3 : 2; /* one alone sends nobody old entries */
     for (size_t i = 0; i < n; i++) {
         int rc = pthread_create(&c->threads[i], NULL, mains[i], c);
         if (rc != 0)
