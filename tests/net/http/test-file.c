@@ -77,6 +77,7 @@ START_TEST(a_file_is_sent)
     ck_assert_int_eq(shorter.code, -ERR_CLOSED);
     http_client_close(c);
     http_server_close(s);
+    loop_free(loop);
     fclose(file);
 }
 END_TEST
