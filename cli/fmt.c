@@ -66,13 +66,13 @@ format_file(struct fmt *f, const char *path, int fd)
         complain(f, path, d.n > 0 ? hcl_diags_text(tmp, &d, false) : "too large in its layout");
         return;
     }
-    bool differs = out.len != n || memcmp(out.data, s, n) != 0;
+    bool differs = out.len != n || (n > 0 && memcmp(out.data, s, n) != 0);
     f->differs |= differs;
     if (differs && f->list && fd >= 0)
         cmd_say(f->c, "%s", path);
     if (differs && f->write && !f->check && fd >= 0 && (rc = put_back(fd, &out)) < 0)
         complain(f, path, mem_printf(tmp, "writing it failed: %s", strerror(-rc)));
-    if (fd < 0 || (!f->list && (!f->write || f->check)))
+    if (out.len > 0 && (fd < 0 || (!f->list && (!f->write || f->check))))
         fwrite(out.data, 1, out.len, f->c->out);
 }
 
