@@ -42,6 +42,7 @@ struct known {
     int64_t heard_ms;
     bool asked, consented;
     bool told_alive; /* the log says so */
+    int64_t gone_ms; /* since when it is known to have left; 0: it has not */
     unsigned missed; /* questions, since it was heard */
     bool ours; /* it is this server itself */
 };
@@ -476,6 +477,23 @@ is_fit(struct found *f, const struct known *k)
     return !twice;
 }
 
+/* A member, one that has not left, or one heard since it has: what it said before may not say that. */
+static bool
+is_back(struct found *f, struct known *k, const struct core_status *st)
+{
+    struct server_gone gone;
+    bool member = false;
+    for (size_t i = 0; i < st->conf.n; i++)
+        member |= st->conf.v[i].id == k->hello->id;
+    if (member || !f->o.is_gone(f->o.arg, k->hello->id, &gone)) {
+        k->gone_ms = 0;
+        return true;
+    }
+    if (k->gone_ms == 0)
+        k->gone_ms = env_mono_ms(f->o.env);
+    return k->heard_ms > k->gone_ms;
+}
+
 /* Of a leader. */
 static void
 grow(struct found *f)
@@ -488,10 +506,11 @@ grow(struct found *f)
     size_t n = 0;
     if (!f->is_ready || f->leaves || !core_is_leader(f->o.core))
         return;
-    for (struct known *k = f->known; k != NULL; k = k->next)
-        if (is_fit(f, k))
-            v[n++] = (struct grow_server){k->hello->id, k->hello->addr};
     core_status(f->o.core, tmp, &st);
+    for (struct known *k = f->known; k != NULL; k = k->next) {
+        if (is_fit(f, k) && is_back(f, k, &st))
+            v[n++] = (struct grow_server){k->hello->id, k->hello->addr};
+    }
     enum grow what = grow_next(tmp, &st, v, n, &conf, &who);
     static const char *const words[] = {[GROW_JOINS] = "a server joins, and has no vote until it has the log",
                                         [GROW_VOTES] = "a server has the log, and gets its vote",
