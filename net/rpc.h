@@ -68,6 +68,9 @@ const char *rpc_call_peer(const struct rpc_call *call); /* "10.0.0.7:4321", "loc
 /* fn(arg) once when nobody waits for the answer any more (cancelled, deadline over, connection gone):
  * stop the work and answer, which frees the call. NULL removes it. Never called after the answer. */
 void rpc_call_on_cancel(struct rpc_call *call, loop_fn *fn, void *arg);
+/* Runs a handler of a call, the first one or a later one: the memory of the call stays until that returns,
+ * also where it answers before. False: it was answered, and is gone (in a handler of its own: soon). */
+bool rpc_call_handle(struct rpc_call *call, rpc_handler *fn, void *arg, const void *req);
 /* `resp` is of the method's response type; encoded before the function returns. */
 void rpc_reply(struct rpc_call *call, const void *resp);
 /* The same, but a caller in this process gets `resp` itself, which owns all that it refers to and is no

@@ -105,6 +105,20 @@ check_room(const struct rpc_link *l, const struct rpc_method *m, struct err *e)
     return 0;
 }
 
+bool
+rpc_call_handle(struct rpc_call *c, rpc_handler *fn, void *arg, const void *req)
+{
+    bool within = c->in_handler, open;
+    ASSERT(!c->answered);
+    c->in_handler = true;
+    fn(arg, c, req);
+    c->in_handler = within;
+    open = !c->answered;
+    if (!open && !within)
+        talloc_free(c);
+    return open;
+}
+
 static void
 call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, struct err *e)
 {
@@ -145,12 +159,7 @@ call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, st
     if (m->flags & RPC_STREAM)
         c->stream = rpc_stream_new(l, m->id, c->id, false);
     HASH_ADD(hh, l->calls, id, sizeof(c->id), c);
-    c->in_handler = true;
-    svc->handle(l->cfg.arg, c, req);
-    c->in_handler = false;
-    if (c->answered)
-        talloc_free(c);
-    else if (c->link && !l->cfg.local)
+    if (rpc_call_handle(c, svc->handle, l->cfg.arg, req) && c->link && !l->cfg.local)
         c->timer = timer_start(l->cfg.loop, wait, deadline_cb, c);
 }
 

@@ -212,7 +212,7 @@ forward_try(void *arg)
     f->timer = NULL;
     if (server_is_leader(f->s)) {
         rpc_call_on_cancel(f->call, NULL, NULL);
-        endpoint_call(f->s, f->call, f->req);
+        (void)rpc_call_handle(f->call, endpoint_call, f->s, f->req);
         return;
     }
     uint64_t term = 0;

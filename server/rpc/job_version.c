@@ -60,10 +60,10 @@ call_job_revert(void *arg, struct rpc_call *call, const void *p)
 {
     const struct job_revert_request *req = p;
     struct job *now, *then = revert_to(arg, call, req, &now);
-    struct job_register_request *r = mem_new(rpc_call_ctx(call), struct job_register_request);
 
     if (then == NULL)
         return;
+    struct job_register_request *r = mem_new(rpc_call_ctx(call), struct job_register_request);
     r->job = then;
     r->job->stop = false;
     r->enforce_index = req->enforce_prior_version.set;

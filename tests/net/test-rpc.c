@@ -29,6 +29,16 @@ on_cancel(void *arg)
     rpc_failf(c, -ERR_CANCELED, "gone");
 }
 
+/* As some handlers do. */
+static void
+refuse_and_go_on(void *arg, struct rpc_call *call, const void *req)
+{
+    (void)arg;
+    (void)req;
+    rpc_failf(call, -ERR_NOT_FOUND, "refused");
+    ck_assert_str_eq(mem_strdup(rpc_call_ctx(call), "still here"), "still here");
+}
+
 /* Job.GetJob: answers by id. */
 static void
 get_job(void *arg, struct rpc_call *call, const void *req)
@@ -39,6 +49,11 @@ get_job(void *arg, struct rpc_call *call, const void *req)
     if (strcmp(r->id, "park") == 0) {
         parked = call;
         rpc_call_on_cancel(call, on_cancel, call);
+        return;
+    }
+    if (strcmp(r->id, "within") == 0) {
+        ck_assert(!rpc_call_handle(call, refuse_and_go_on, NULL, r));
+        ck_assert_str_eq(r->id, "within"); /* it is there until the first handler returns */
         return;
     }
     if (strcmp(r->id, "missing") == 0) {
@@ -157,6 +172,23 @@ START_TEST(deadline_passes_on_both_sides)
     ck_assert(loop_run_until(loop, &canceled, 5000));
     rpc_client_close(c);
     ck_assert_int_eq(g.n, 1);
+}
+END_TEST
+
+START_TEST(a_call_stays_until_its_handler_returns)
+{
+    struct rpc_client *c = client_new(_i);
+    struct got later = {0}, within = {0};
+    call(c, "park", 60000, &later);
+    call(c, "within", 60000, &within);
+    ck_assert(loop_run_until(loop, &within.done, 5000));
+    ck_assert_int_eq(within.code, -ERR_NOT_FOUND);
+    ck_assert_ptr_nonnull(parked);
+    rpc_call_on_cancel(parked, NULL, NULL);
+    ck_assert(!rpc_call_handle(parked, refuse_and_go_on, NULL, NULL));
+    ck_assert(loop_run_until(loop, &later.done, 5000));
+    ck_assert_int_eq(later.code, -ERR_NOT_FOUND);
+    rpc_client_close(c);
 }
 END_TEST
 
@@ -542,6 +574,7 @@ main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, replies_and_errors, 0, 2);
     tcase_add_loop_test(tc, deadline_passes_on_both_sides, 0, 2);
+    tcase_add_loop_test(tc, a_call_stays_until_its_handler_returns, 0, 2);
     tcase_add_loop_test(tc, cancel_reaches_the_handler, 0, 2);
     tcase_add_loop_test(tc, closing_the_client_ends_everything, 0, 2);
     tcase_add_loop_test(tc, many_calls_at_once, 0, 2);
