@@ -64,17 +64,70 @@ call_operator_raft_configuration(void *arg, struct rpc_call *call, const void *p
     rpc_reply(call, &resp);
 }
 
-/* --- handing over --- */
+/* --- calls that wait for what others do --- */
 
-enum { TRANSFER_MS = 3000, TRANSFER_LOOK_MS = 10 };
+enum { LOOK_MS = 20 };
 
-struct transfer {
+/* The first member of what a call waits with. Who cancels it ends the waiting, not what it waits for. */
+struct wait {
     struct server *s;
     struct rpc_call *call;
-    struct raft_transfer_response resp;
-    uint64_t to;
+    loop_fn *look; /* ends with wait_more() or wait_over() and an answer */
     int64_t until_ms;
     struct timer *timer;
+};
+
+static void
+wait_look(void *arg)
+{
+    struct wait *w = arg;
+    w->timer = NULL;
+    w->look(w);
+}
+
+static void
+wait_more(struct wait *w)
+{
+    w->timer = env_timer(server_env(w->s), LOOK_MS, wait_look, w);
+}
+
+static void
+wait_over(struct wait *w)
+{
+    rpc_call_on_cancel(w->call, NULL, NULL);
+}
+
+static void
+wait_cancelled(void *arg)
+{
+    struct wait *w = arg;
+    env_timer_stop(server_env(w->s), w->timer);
+    rpc_failf(w->call, -ERR_CANCELED, "canceled");
+}
+
+static bool
+wait_late(const struct wait *w)
+{
+    return env_mono_ms(server_env(w->s)) >= w->until_ms;
+}
+
+static void
+wait_begin(struct wait *w, loop_fn *look, int64_t most_ms)
+{
+    w->look = look;
+    w->until_ms = env_mono_ms(server_env(w->s)) + most_ms;
+    rpc_call_on_cancel(w->call, wait_cancelled, w);
+    w->timer = env_timer(server_env(w->s), 0, wait_look, w);
+}
+
+/* --- handing over --- */
+
+enum { TRANSFER_MS = 3000 };
+
+struct transfer {
+    struct wait w;
+    struct raft_transfer_response resp;
+    uint64_t to;
 };
 
 static struct raft_id_address *
@@ -93,31 +146,21 @@ static void
 transfer_look(void *arg)
 {
     struct transfer *t = arg;
-    const struct env *env = server_env(t->s);
     auto_mem void *tmp = mem_ctx("transfer");
     struct core_status st;
-    t->timer = NULL;
-    server_raft_status(t->s, tmp, &st);
-    if (st.leader == t->to) {
-        rpc_call_on_cancel(t->call, NULL, NULL);
-        rpc_reply(t->call, &t->resp);
-    } else if (env_mono_ms(env) >= t->until_ms) {
-        rpc_call_on_cancel(t->call, NULL, NULL);
-        rpc_failf(t->call, -ERR_TIMEOUT,
+    server_raft_status(t->w.s, tmp, &st);
+    bool done = st.leader == t->to;
+    if (!done && !wait_late(&t->w)) {
+        wait_more(&t->w);
+        return;
+    }
+    wait_over(&t->w);
+    if (done)
+        rpc_reply(t->w.call, &t->resp);
+    else
+        rpc_failf(t->w.call, -ERR_TIMEOUT,
                   "server \"%s\" did not take the leadership over in %d s: it may be dead, or too far behind",
                   t->resp.to->id, TRANSFER_MS / 1000);
-    } else {
-        t->timer = env_timer(env, TRANSFER_LOOK_MS, transfer_look, t);
-    }
-}
-
-/* It goes on, and nobody hears how it ends. */
-static void
-transfer_cancelled(void *arg)
-{
-    struct transfer *t = arg;
-    env_timer_stop(server_env(t->s), t->timer);
-    rpc_failf(t->call, -ERR_CANCELED, "canceled");
 }
 
 void
@@ -131,7 +174,7 @@ call_operator_transfer_leadership(void *arg, struct rpc_call *call, const void *
     size_t n = 0;
     struct server_member *known = server_members(arg, ctx, &n);
 
-    *t = (struct transfer){.s = arg, .call = call};
+    *t = (struct transfer){.w = {.s = arg, .call = call}};
     server_raft_status(arg, ctx, &st);
     for (size_t i = 0; i < st.conf.n; i++) {
         const struct peer *peer = &st.conf.v[i];
@@ -153,25 +196,20 @@ call_operator_transfer_leadership(void *arg, struct rpc_call *call, const void *
     t->resp.noop = t->to == st.leader;
     if (!t->resp.noop)
         server_transfer(arg, t->to);
-    t->until_ms = env_mono_ms(server_env(arg)) + TRANSFER_MS;
-    rpc_call_on_cancel(call, transfer_cancelled, t);
-    t->timer = env_timer(server_env(arg), 0, transfer_look, t);
+    wait_begin(&t->w, transfer_look, TRANSFER_MS);
 }
 
 /* --- removing --- */
 
-enum { REMOVE_MS = 5000, REMOVE_LOOK_MS = 20, REMOVE_FAILED_MS = 8000 /* until a server has failed */ };
+enum { REMOVE_MS = 5000, REMOVE_FAILED_MS = 8000 /* until a server has failed */ };
 
 struct removal {
-    struct server *s;
-    struct rpc_call *call;
+    struct wait w;
     uint64_t id;
-    int64_t until_ms;
-    uint64_t index; /* of the entry that says so */
-    uint64_t gone;  /* last entry when it was none any more; 0: it is */
-    int64_t asked_ms; /* whether it is alive; 0: that does not matter */
+    uint64_t index;   /* of the entry that says so */
+    uint64_t gone;    /* last entry when it was none any more; 0: it is */
+    int64_t asked_ms; /* whether it is alive */
     bool prune, left;
-    struct timer *timer;
 };
 
 /* It is a member no more, and that is committed. */
@@ -180,7 +218,7 @@ is_removed(struct removal *r)
 {
     auto_mem void *tmp = mem_ctx("member");
     struct core_status st;
-    server_raft_status(r->s, tmp, &st);
+    server_raft_status(r->w.s, tmp, &st);
     for (size_t i = 0; i < st.conf.n; i++)
         if (st.conf.v[i].id == r->id)
             return false;
@@ -193,31 +231,23 @@ static void
 removal_look(void *arg)
 {
     struct removal *r = arg;
-    const struct env *env = server_env(r->s);
     struct write_response resp = {.index = r->index};
     struct err e = ERR_INIT;
-    r->timer = NULL;
-    if (is_removed(r)) {
-        rpc_call_on_cancel(r->call, NULL, NULL);
-        rpc_reply(r->call, &resp);
-    } else if (env_mono_ms(env) >= r->until_ms ||
-               (r->gone == 0 && server_remove(r->s, r->id, &e) < 0)) {
-        rpc_call_on_cancel(r->call, NULL, NULL);
-        if (e.code == 0)
-            err_set(&e, -ERR_TIMEOUT,
-                    "the server is still a member: another change may be under way; try again");
-        rpc_fail(r->call, &e);
-    } else {
-        r->timer = env_timer(env, REMOVE_LOOK_MS, removal_look, r);
+    bool done = is_removed(r);
+    if (!done && wait_late(&r->w))
+        err_set(&e, -ERR_TIMEOUT,
+                "the server is still a member: another change may be under way; try again");
+    else if (!done && r->gone == 0)
+        (void)server_remove(r->w.s, r->id, &e);
+    if (!done && e.code == 0) {
+        wait_more(&r->w);
+        return;
     }
-}
-
-static void
-removal_cancelled(void *arg)
-{
-    struct removal *r = arg;
-    env_timer_stop(server_env(r->s), r->timer);
-    rpc_failf(r->call, -ERR_CANCELED, "canceled");
+    wait_over(&r->w);
+    if (done)
+        rpc_reply(r->w.call, &resp);
+    else
+        rpc_fail(r->w.call, &e);
 }
 
 static void
@@ -226,12 +256,11 @@ removal_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result
     struct removal *r = arg;
     (void)res;
     if (e != NULL) {
-        rpc_fail(r->call, e);
+        rpc_fail(r->w.call, e);
         return;
     }
     r->index = index;
-    rpc_call_on_cancel(r->call, removal_cancelled, r);
-    r->timer = env_timer(server_env(r->s), 0, removal_look, r);
+    wait_begin(&r->w, removal_look, REMOVE_MS);
 }
 
 /* Of the server that is meant; 0 with an error. */
@@ -248,12 +277,9 @@ removed_id(struct server *s, const void *ctx, const struct raft_peer_request *re
                             "");
     uint64_t id = 0;
     server_raft_status(s, ctx, &st);
-    for (size_t i = 0; i < n; i++) {
-        const struct server_hello *h = known[i].hello;
-        if (str_empty(req->name) || !str_eq(h->name, req->name))
-            continue;
-        id = h->id;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(what, "name") && str_eq(known[i].hello->name, is))
+            id = known[i].hello->id;
     for (size_t i = 0; i < st.conf.n; i++) {
         const struct raft_id_address *x = id_address(ctx, &st.conf.v[i], known, n);
         const char *number = mem_printf(ctx, "%llu", (unsigned long long)st.conf.v[i].id);
@@ -274,9 +300,7 @@ removal_write(struct removal *r)
 {
     struct server_gone gone = {.id = r->id, .left = r->left, .pruned = r->prune};
     struct intent in = {.server_gone = &gone};
-    r->until_ms = env_mono_ms(server_env(r->s)) + REMOVE_MS;
-    rpc_call_on_cancel(r->call, NULL, NULL);
-    server_propose(r->s, &in, removal_stored, r);
+    server_propose(r->w.s, &in, removal_stored, r);
 }
 
 /* One that is taken out because it failed is asked once more. */
@@ -286,24 +310,24 @@ removal_wait(void *arg)
     struct removal *r = arg;
     auto_mem void *tmp = mem_ctx("removal");
     size_t n = 0;
-    struct server_member *known = server_members(r->s, tmp, &n);
+    struct server_member *known = server_members(r->w.s, tmp, &n);
     const struct server_member *m = NULL;
-    r->timer = NULL;
     for (size_t i = 0; i < n; i++)
         if (known[i].hello->id == r->id)
             m = &known[i];
-    int64_t now = env_mono_ms(server_env(r->s));
-    if (m == NULL || !m->alive) {
+    bool failed = m == NULL || !m->alive;
+    if (!failed && m->heard_ms != 0 && m->heard_ms <= r->asked_ms && !wait_late(&r->w)) {
+        wait_more(&r->w);
+        return;
+    }
+    wait_over(&r->w);
+    if (failed)
         removal_write(r);
-    } else if (m->heard_ms == 0 || m->heard_ms > r->asked_ms || now - r->asked_ms >= REMOVE_FAILED_MS) {
-        rpc_call_on_cancel(r->call, NULL, NULL);
-        rpc_failf(r->call, -ERR_CONFLICT,
+    else
+        rpc_failf(r->w.call, -ERR_CONFLICT,
                   "server \"%.100s\" is alive, and would come back: stop it first, or remove it by "
                   "paddock operator raft remove-peer",
                   m->hello->name);
-    } else {
-        r->timer = env_timer(server_env(r->s), REMOVE_LOOK_MS, removal_wait, r);
-    }
 }
 
 void
@@ -314,7 +338,8 @@ call_operator_remove_peer(void *arg, struct rpc_call *call, const void *p)
     struct removal *r = mem_new(ctx, struct removal);
     struct core_status st;
     struct err e = ERR_INIT;
-    *r = (struct removal){.s = arg, .call = call, .prune = req->prune, .left = req->left};
+    *r = (struct removal){
+        .w = {.s = arg, .call = call}, .prune = req->prune, .left = req->left};
     r->id = removed_id(arg, ctx, p, &e);
     server_raft_status(arg, ctx, &st);
     if (r->id != 0 && r->id == st.leader)
@@ -330,49 +355,35 @@ call_operator_remove_peer(void *arg, struct rpc_call *call, const void *p)
     }
     r->asked_ms = env_mono_ms(server_env(arg));
     server_ask(arg, r->id);
-    rpc_call_on_cancel(call, removal_cancelled, r);
-    removal_wait(r);
+    wait_begin(&r->w, removal_wait, REMOVE_FAILED_MS);
 }
 
 /* --- joining --- */
 
-enum { JOIN_MS = 2000, JOIN_LOOK_MS = 20 };
+enum { JOIN_MS = 2000 };
 
 struct joining {
-    struct server *s;
-    struct rpc_call *call;
+    struct wait w;
     const struct str_list *addrs;
     size_t n;
-    int64_t until_ms;
-    struct timer *timer;
 };
 
 static void
 joining_look(void *arg)
 {
     struct joining *j = arg;
-    const struct env *env = server_env(j->s);
-    size_t n = server_joined(j->s, j->addrs);
-    j->timer = NULL;
-    if (n < j->n && env_mono_ms(env) < j->until_ms) {
-        j->timer = env_timer(env, JOIN_LOOK_MS, joining_look, j);
+    size_t n = server_joined(j->w.s, j->addrs);
+    if (n < j->n && !wait_late(&j->w)) {
+        wait_more(&j->w);
         return;
     }
     struct server_join_response resp = {.num_joined = (int64_t)n, .error = ""};
     if (n < j->n)
-        resp.error = mem_printf(rpc_call_ctx(j->call),
+        resp.error = mem_printf(rpc_call_ctx(j->w.call),
                                 "%zu of %zu addresses did not answer in %d s; they are asked on",
                                 j->n - n, j->n, JOIN_MS / 1000);
-    rpc_call_on_cancel(j->call, NULL, NULL);
-    rpc_reply(j->call, &resp);
-}
-
-static void
-joining_cancelled(void *arg)
-{
-    struct joining *j = arg;
-    env_timer_stop(server_env(j->s), j->timer);
-    rpc_failf(j->call, -ERR_CANCELED, "canceled");
+    wait_over(&j->w);
+    rpc_reply(j->w.call, &resp);
 }
 
 void
@@ -381,13 +392,11 @@ call_server_join(void *arg, struct rpc_call *call, const void *p)
     const struct server_join_request *req = p;
     struct joining *j = mem_new(rpc_call_ctx(call), struct joining);
     struct err e = ERR_INIT;
-    *j = (struct joining){.s = arg, .call = call, .addrs = &req->addresses};
+    *j = (struct joining){.w = {.s = arg, .call = call}, .addrs = &req->addresses};
     j->n = server_join(arg, &req->addresses, &e);
     if (j->n < req->addresses.n) {
         rpc_reply(call, &(struct server_join_response){.error = e.text});
         return;
     }
-    j->until_ms = env_mono_ms(server_env(arg)) + JOIN_MS;
-    rpc_call_on_cancel(call, joining_cancelled, j);
-    j->timer = env_timer(server_env(arg), 0, joining_look, j);
+    wait_begin(&j->w, joining_look, JOIN_MS);
 }
