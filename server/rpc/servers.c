@@ -120,15 +120,7 @@ wait_begin(struct wait *w, loop_fn *look, int64_t most_ms)
     w->timer = env_timer(server_env(w->s), 0, wait_look, w);
 }
 
-/* --- handing over --- */
-
-enum { TRANSFER_MS = 3000 };
-
-struct transfer {
-    struct wait w;
-    struct raft_transfer_response resp;
-    uint64_t to;
-};
+/* --- a member, as an operator names it --- */
 
 static struct raft_id_address *
 id_address(const void *ctx, const struct peer *p, const struct server_member *known, size_t n)
@@ -141,6 +133,35 @@ id_address(const void *ctx, const struct peer *p, const struct server_member *kn
             x->id = mem_strdup(x, known[i].hello->node);
     return x;
 }
+
+/* By its id (as members show it, or Raft's number) or its address; NULL with an error that says which. */
+static const struct peer *
+peer_meant(const void *ctx, const struct core_status *st, const struct server_member *known, size_t n,
+           const struct raft_peer_request *req, struct err *e)
+{
+    bool by_id = !str_empty(req->id);
+    const char *is = str_or(by_id ? req->id : req->address, "");
+    for (size_t i = 0; i < st->conf.n; i++) {
+        const struct peer *p = &st->conf.v[i];
+        const struct raft_id_address *x = id_address(ctx, p, known, n);
+        const char *number = mem_printf(ctx, "%llu", (unsigned long long)p->id);
+        if (by_id ? str_eq(is, x->id) || str_eq(is, number) : str_eq(is, x->address))
+            return p;
+    }
+    err_set(e, -ERR_INVALID, "%s \"%.100s\" was not found in the Raft configuration",
+            by_id ? "id" : "address", is);
+    return NULL;
+}
+
+/* --- handing over --- */
+
+enum { TRANSFER_MS = 3000 };
+
+struct transfer {
+    struct wait w;
+    struct raft_transfer_response resp;
+    uint64_t to;
+};
 
 static void
 transfer_look(void *arg)
@@ -166,33 +187,27 @@ transfer_look(void *arg)
 void
 call_operator_transfer_leadership(void *arg, struct rpc_call *call, const void *p)
 {
-    const struct raft_peer_request *req = p;
     void *ctx = rpc_call_ctx(call);
     struct transfer *t = mem_new(ctx, struct transfer);
     struct core_status st;
-    bool by_id = !str_empty(req->id);
+    struct err e = ERR_INIT;
     size_t n = 0;
     struct server_member *known = server_members(arg, ctx, &n);
 
     *t = (struct transfer){.w = {.s = arg, .call = call}};
     server_raft_status(arg, ctx, &st);
-    for (size_t i = 0; i < st.conf.n; i++) {
-        const struct peer *peer = &st.conf.v[i];
-        struct raft_id_address *x = id_address(ctx, peer, known, n);
-        bool number = by_id && str_eq(req->id, mem_printf(ctx, "%llu", (unsigned long long)peer->id));
-        if (peer->id == st.leader)
-            t->resp.from = x;
-        bool hit = by_id ? number || str_eq(req->id, x->id) : str_eq(req->address, x->address);
-        if (hit && peer->role == PEER_VOTER) {
-            t->to = peer->id;
-            t->resp.to = x;
-        }
-    }
-    if (t->to == 0) {
-        rpc_failf(call, -ERR_INVALID, "%s \"%.100s\" was not found in the Raft configuration",
-                  by_id ? "id" : "address", str_or(by_id ? req->id : req->address, ""));
+    const struct peer *to = peer_meant(ctx, &st, known, n, p, &e);
+    if (to != NULL && to->role != PEER_VOTER)
+        err_set(&e, -ERR_INVALID, "server \"%.100s\" has no vote, and cannot lead", to->addr);
+    if (e.code != 0) {
+        rpc_fail(call, &e);
         return;
     }
+    t->to = to->id;
+    t->resp.to = id_address(ctx, to, known, n);
+    for (size_t i = 0; i < st.conf.n; i++)
+        if (st.conf.v[i].id == st.leader)
+            t->resp.from = id_address(ctx, &st.conf.v[i], known, n);
     t->resp.noop = t->to == st.leader;
     if (!t->resp.noop)
         server_transfer(arg, t->to);
@@ -263,34 +278,24 @@ removal_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result
     wait_begin(&r->w, removal_look, REMOVE_MS);
 }
 
-/* Of the server that is meant; 0 with an error. */
+/* Of the server that is meant, by its name also one that is no member; 0 with an error. */
 static uint64_t
 removed_id(struct server *s, const void *ctx, const struct raft_peer_request *req, struct err *e)
 {
     size_t n = 0;
     struct server_member *known = server_members(s, ctx, &n);
     struct core_status st;
-    const char *what = !str_empty(req->id) ? "id" : !str_empty(req->address) ? "address" : "name";
-    const char *is = str_or(!str_empty(req->id)        ? req->id
-                            : !str_empty(req->address) ? req->address
-                                                       : req->name,
-                            "");
-    uint64_t id = 0;
     server_raft_status(s, ctx, &st);
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(what, "name") && str_eq(known[i].hello->name, is))
-            id = known[i].hello->id;
-    for (size_t i = 0; i < st.conf.n; i++) {
-        const struct raft_id_address *x = id_address(ctx, &st.conf.v[i], known, n);
-        const char *number = mem_printf(ctx, "%llu", (unsigned long long)st.conf.v[i].id);
-        if (str_eq(what, "id") ? str_eq(is, x->id) || str_eq(is, number)
-                               : str_eq(what, "address") && str_eq(is, x->address))
-            id = st.conf.v[i].id;
+    if (str_empty(req->name)) {
+        const struct peer *p = peer_meant(ctx, &st, known, n, req, e);
+        return p != NULL ? p->id : 0;
     }
+    uint64_t id = 0;
+    for (size_t i = 0; i < n; i++) /* one that began again has left under another id */
+        if (str_eq(known[i].hello->name, req->name) && (id == 0 || !known[i].left))
+            id = known[i].hello->id;
     if (id == 0)
-        err_set(e, -ERR_INVALID, "%s \"%.100s\" %s", what, is,
-                str_eq(what, "name") ? "is no server that is known"
-                                     : "was not found in the Raft configuration");
+        err_set(e, -ERR_INVALID, "name \"%.100s\" is no server that is known", req->name);
     return id;
 }
 
