@@ -276,13 +276,5 @@ const struct driver driver_docker = {
     .kill_signal = 0, /* the image's */
     .check = check,
     .fingerprint = fingerprint,
-    .engine = &(const struct engine){.start = start,
-                                     .adopt = hand_adopt,
-                                     .signal = hand_signal,
-                                     .stop = hand_stop,
-                                     .kill = hand_kill,
-                                     .forget = hand_forget,
-                                     .process = hand_process,
-                                     .exec = &hand_exec_ops,
-                                     .close = hand_close},
+    .engine = HAND_ENGINE(start),
 };

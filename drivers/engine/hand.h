@@ -22,4 +22,13 @@ void hand_close(struct engine_task *t);
 void hand_target(struct buf *b, const struct engine_place *p, const char *verb);
 extern const struct engine_exec_ops hand_exec_ops; /* exec.c */
 
+/* What a driver whose containers the hand keeps has in its row; it converts a task's configuration itself. */
+#define HAND_ENGINE(start_fn)                                                                      \
+    &(const struct engine)                                                                         \
+    {                                                                                              \
+        .start = (start_fn), .adopt = hand_adopt, .signal = hand_signal, .stop = hand_stop,        \
+        .kill = hand_kill, .forget = hand_forget, .process = hand_process,                         \
+        .exec = &hand_exec_ops, .close = hand_close                                                \
+    }
+
 #endif
