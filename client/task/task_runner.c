@@ -313,7 +313,6 @@ struct signal_op {
     struct task_runner *tr;
     client_done *done;
     void *arg;
-    int sig;
 };
 
 static void
@@ -322,22 +321,22 @@ on_operator_signal(void *arg, const struct err *e, struct warden_reply *r)
     (void)r;
     struct signal_op *op = arg;
     struct task_runner *tr = op->tr;
-    if (!e) {
-        char name[16];
-        task_runner_act(tr, task_sm_signaled(&tr->sm, clock_wall_ns(), signal_name(op->sig, name),
-                                             "User requested signal"));
-    }
     op->done(op->arg, e);
     talloc_free(op);
     hold_release(&tr->ar->hold);
 }
 
+/* The event comes before the signal: a task that ends by the signal at once has "Signaling" before its
+ * "Terminated". A signal that could not be sent has its event too: an operator asked for it. */
 void
 task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg)
 {
     struct signal_op *op = mem_new(NULL, struct signal_op);
-    *op = (struct signal_op){tr, done, arg, sig};
+    *op = (struct signal_op){tr, done, arg};
     hold_take(&tr->ar->hold);
+    char name[16];
+    task_runner_act(tr, task_sm_signaled(&tr->sm, clock_wall_ns(), signal_name(sig, name),
+                                         "User requested signal"));
     tr->handle->signal(tr, sig, on_operator_signal, op);
 }
 

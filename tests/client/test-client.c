@@ -184,6 +184,25 @@ START_TEST(restart_and_signal)
 }
 END_TEST
 
+START_TEST(signal_comes_before_its_end)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_script(
+        &w, "batch", "trap 'exit 0' HUP; echo start; while :; do sleep 0.05; done");
+    world_client(&w);
+    world_until(&w, world_status(x, "running") && world_lines(&w, x, "alloc/logs/t.stdout.0") == 1);
+    struct world_done d = {0};
+    client_alloc_signal(w.client, x->a->id, NULL, "SIGHUP", world_on_done, &d);
+    world_until(&w, d.done && world_status(x, "complete"));
+    const struct task_event_list *l = &world_task(x)->events;
+    ck_assert_uint_ge(l->n, 2);
+    ck_assert_str_eq(l->v[l->n - 2]->type, "Signaling");
+    ck_assert_str_eq(l->v[l->n - 1]->type, "Terminated");
+    world_stop(&w);
+}
+END_TEST
+
 static void
 put_file(const struct world *w, const struct world_alloc *x, const char *path)
 {
@@ -643,7 +662,8 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes,
-                   deletion_without_an_index, restart_and_signal, tasks_are_adopted,
+                   deletion_without_an_index, restart_and_signal, signal_comes_before_its_end,
+                   tasks_are_adopted,
                    killed_at_any_instant, works_without_root, exec_in_the_box, updates_in_place,
                    old_allocations_are_collected, full_disk_is_relieved, new_waits_for_removals,
                    dev_ends_its_tasks, reports_are_sent_again, drains_its_node, follow_and_rotation,
