@@ -344,11 +344,44 @@ is_named(const struct value *row, const char *alloc, const char *task)
 {
     auto_mem void *tmp = mem_ctx("name");
     const struct value *all = value_get(row, "Names");
-    const char *name = mem_printf(tmp, "/%s", document_name(tmp, alloc, task));
-    for (size_t i = 0; all && all->kind == VALUE_LIST && i < all->list.n; i++)
-        if (all->list.v[i]->kind == VALUE_STRING && str_eq(all->list.v[i]->str.s, name))
+    const char *name = document_name(tmp, alloc, task);
+    for (size_t i = 0; all && all->kind == VALUE_LIST && i < all->list.n; i++) {
+        const char *s = all->list.v[i]->kind == VALUE_STRING ? all->list.v[i]->str.s : "";
+        if (str_eq(*s == '/' ? s + 1 : s, name)) /* podman's own interface has no slash */
             return true;
+    }
     return false;
+}
+
+struct leftover { /* a container whose removal was cut off: the engine has gone meanwhile */
+    struct hand *h;
+    const char *target;
+};
+
+static void remove_leftover(void *arg);
+
+static void
+on_leftover(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct leftover *o = arg;
+    if (!e && status < 500) {
+        talloc_free(o);
+        return;
+    }
+    log_warn("hand", "a container is not removed: trying again", "target", o->target, "error",
+             e ? e->text : engine_said(doc), NULL);
+    (void)timer_start(o->h->loop, HAND_ORPHAN_MS, remove_leftover, o);
+}
+
+static void
+remove_leftover(void *arg)
+{
+    struct leftover *o = arg;
+    (void)engine_ask(o->h, &(struct engine_ask){.method = "DELETE",
+                                                .target = o->target,
+                                                .timeout_ms = HAND_ASK_MS,
+                                                .done = on_leftover,
+                                                .arg = o});
 }
 
 static void
@@ -357,12 +390,19 @@ follow_row(struct hand *h, const struct value *row)
     const struct value *labels = value_get(row, "Labels");
     const char *id = document_text(row, "Id"), *alloc = document_text(labels, HAND_LABEL_ALLOC);
     const char *task = document_text(labels, HAND_LABEL_TASK);
+    const char *state = document_text(row, "State");
     struct log_shape logs;
     document_logs(labels, &logs);
-    if (*id && strlen(id) < HAND_ID_MAX && plain_word(id) && uuid_valid(alloc) &&
-        plain_task_name(task) && is_named(row, alloc, task) &&
-        !str_eq(document_text(row, "State"), "created"))
+    if (!*id || strlen(id) >= HAND_ID_MAX || !plain_word(id) || !uuid_valid(alloc) ||
+        !plain_task_name(task) || !is_named(row, alloc, task))
+        return;
+    if (str_eq(state, "removing")) {
+        struct leftover *o = mem_new(NULL, struct leftover);
+        *o = (struct leftover){h, mem_printf(o, "/containers/%s?force=1&v=1", id)};
+        remove_leftover(o);
+    } else if (!str_eq(state, "created")) {
         (void)container_follow(h, alloc, task, id, &logs);
+    }
 }
 
 static void
@@ -389,7 +429,7 @@ find_again(void *arg)
     value_map_set(filter, "label", list);
     json_encode_value(&text, filter, 0);
     struct buf target = BUF_INIT(16384);
-    buf_puts(&target, "/containers/json?all=1&filters=");
+    buf_printf(&target, "%s&filters=", engine_list(h));
     http_escape(&target, buf_str(&text), false);
     (void)engine_ask(h, &(struct engine_ask){.method = "GET",
                                              .target = buf_str(&target),

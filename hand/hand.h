@@ -96,6 +96,8 @@ void engine_read(struct engine_call *c, bool on);
 void engine_write(struct engine_call *c, const void *p, size_t n);
 size_t engine_queued(const struct engine_call *c);
 void engine_end(struct engine_call *c);
+/* The target of a list of containers, those that do not run too. */
+const char *engine_list(const struct hand *h);
 /* What the engine said went wrong. */
 const char *engine_said(const struct value *doc);
 

@@ -104,6 +104,14 @@ arm(struct images *m)
     m->due = timer_start(m->h->loop, wait > 0 ? wait / NS_PER_MS + 1 : 1, on_due, m);
 }
 
+/* Podman leaves the kind of digest away in its lists. */
+static const char *
+bare(const char *id)
+{
+    const char *colon = strchr(id, ':');
+    return colon ? colon + 1 : id;
+}
+
 /* --- the removal --- */
 
 static void
@@ -190,7 +198,7 @@ on_containers(void *arg, int status, const struct value *doc, const struct err *
     for (size_t i = 0; i < doc->list.n; i++) {
         const char *used = document_text(doc->list.v[i], "ImageID");
         for (size_t k = 0; k < m->n; k++)
-            if (str_eq(m->v[k].id, used))
+            if (str_eq(bare(m->v[k].id), bare(used)))
                 m->v[k].idle = false;
     }
     m->at = 0;
@@ -203,7 +211,7 @@ on_due(void *arg)
     struct images *m = arg;
     m->due = NULL;
     m->call = engine_ask(m->h, &(struct engine_ask){.method = "GET",
-                                                    .target = "/containers/json?all=1",
+                                                    .target = engine_list(m->h),
                                                     .timeout_ms = HAND_ASK_MS,
                                                     .done = on_containers,
                                                     .arg = m});
