@@ -117,7 +117,7 @@ propose(struct core *c, uint64_t i)
     ev->status_description = text;
     list_add(in, in->eval_update->evals, ev);
     open_writes++;
-    core_propose(c, in, done, NULL);
+    core_propose(c, in, HOME_LOOP, done, NULL);
 }
 
 static double

@@ -6,7 +6,7 @@
  *
  * Threads: the loop (endpoints, watches, completions); those of server/core/core.h: raft (consensus) and
  * apply (state and leader's machines); the log writer. A write travels
- *   server_propose -> raft -> log (fsync, group commit) -> raft -> apply -> done() on the loop
+ *   server_propose -> raft -> log (fsync, group commit) -> raft -> apply -> done() at its home
  * and is durable and readable (state_read_begin) when done() is called without error.
  */
 #ifndef PADDOCK_SERVER_HOST_H
@@ -143,9 +143,16 @@ struct server_figures {
  * -ERR_NOT_LEADER, -ERR_BUSY, -ERR_LIMIT, -ERR_CANCELED, -ENOSPC. `res` lives during the call (use
  * talloc_steal to keep it). */
 typedef void propose_fn(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
+/* The thread on which a completion is called. */
+enum home {
+    HOME_LOOP,
+    HOME_APPLY, /* of what the apply thread proposed */
+};
 /* Any thread. The intent is encoded before it returns and stamped with the wall clock where
- * intent->time is 0. done() comes exactly once, on the loop, never from inside. */
-void server_propose(struct server *s, struct intent *intent, propose_fn *done, void *arg);
+ * intent->time is 0. done() comes exactly once, at its home, never from inside. When the server stops
+ * while it waits, it comes with -ERR_CANCELED; at HOME_APPLY that may be after the end of the apply
+ * thread, on the one that ended it. */
+void server_propose(struct server *s, struct intent *intent, enum home home, propose_fn *done, void *arg);
 
 /* --- blocking queries --- */
 struct server_watch;

@@ -717,18 +717,18 @@ server_leader_at(struct server *s, char *out, size_t size, uint64_t *ret_term)
     return false;
 }
 
-/* One write at a time is timed: a crowd of them is not slowed by being watched. */
+/* One write of the loop at a time is timed: a crowd of them is not slowed by being watched. */
 void
-server_propose(struct server *s, struct intent *intent, propose_fn *done, void *arg)
+server_propose(struct server *s, struct intent *intent, enum home home, propose_fn *done, void *arg)
 {
     atomic_fetch_add_explicit(&s->raft.writes, 1, memory_order_relaxed);
-    if (atomic_exchange_explicit(&s->raft.timing, true, memory_order_relaxed)) {
-        core_propose(s->core, intent, done, arg);
+    if (home != HOME_LOOP || atomic_exchange_explicit(&s->raft.timing, true, memory_order_relaxed)) {
+        core_propose(s->core, intent, home, done, arg);
         return;
     }
     struct timed *t = mem_new(NULL, struct timed);
     *t = (struct timed){s, done, arg, env_mono_ns(&s->env)};
-    core_propose(s->core, intent, timed_done, t);
+    core_propose(s->core, intent, home, timed_done, t);
 }
 
 struct server_watch *

@@ -72,7 +72,7 @@ void core_free(struct core *c); /* after core_stop() */
 struct state *core_state(struct core *c);
 void core_set_hooks(struct core *c, const struct leader_hooks *h,
                     void *arg); /* before core_start */
-void core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg);
+void core_propose(struct core *c, struct intent *in, enum home home, propose_fn *done, void *arg);
 bool core_post(struct core *c, void (*fn)(void *arg), void *arg);
 bool core_is_leader(const struct core *c);
 /* Any thread: the leader's RPC address, as its configuration has it; false: none is known. */

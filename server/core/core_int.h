@@ -71,6 +71,7 @@ enum {
 
 struct proposal {
     struct proposal *next;
+    enum home home;
     propose_fn *done;
     void *arg;
     struct buf data;
@@ -142,6 +143,8 @@ typedef FIFO(struct proposal) proposals;
 typedef FIFO(struct call) calls;
 typedef FIFO(struct entry) entries;
 typedef FIFO(struct core_msg) core_msgs;
+struct completion;
+typedef FIFO(struct completion) completions;
 
 /* What the thread that reads is to do. */
 struct feed_read {
@@ -262,6 +265,7 @@ struct core {
         bool lost;
         bool look; /* disk_short is new */
         bool last; /* nothing comes any more */
+        completions late; /* came nevertheless: for completions_last() */
     } apply_in;
     struct {
         pthread_mutex_t mutex;
@@ -336,12 +340,13 @@ void feed_do(struct core *c, struct feed_read *x);
 void feed_end(struct core *c);
 
 /* --- queue.c --- */
-struct completion;
-typedef FIFO(struct completion) completions;
 /* Frees the proposal; without `res` it failed. */
 void completions_add(struct core *c, completions *l, struct proposal *p, int code, const char *why,
                      struct fsm_result *res);
+/* Each is called at its home. */
 void completions_post(struct core *c, completions *l);
+/* After the end of the threads: what could not be called at home before is called, or posted, now. */
+void completions_last(struct core *c, completions *l);
 void core_fail(struct core *c, struct proposal *p, int code, const char *why);
 /* What was proposed here and is in the list completes; nothing in it begins a leadership any more. */
 void core_disown(struct core *c, entries *l, completions *done, int code, const char *why);

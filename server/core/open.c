@@ -347,6 +347,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     fifo_init(&c->raft_in.msgs);
     fifo_init(&c->apply_in.entries);
     fifo_init(&c->apply_in.calls);
+    fifo_init(&c->apply_in.late);
     fifo_init(&c->reads.wanted);
     c->reads.fd = -1;
     c->raft.timeout_ms = CONSENSUS_NEVER;

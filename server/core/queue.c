@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What reaches the halves of the core and what leaves them (core_int.h): the door, where a write is
- * admitted, and counted until it is applied or failed; completions, which run on the loop; the
+ * admitted, and counted until it is applied or failed; completions, which run at their homes; the
  * inboxes.
  */
 #include <errno.h>
@@ -15,6 +15,7 @@
 
 struct completion {
     struct completion *next;
+    enum home home;
     propose_fn *done;
     void *arg;
     struct err e;
@@ -37,6 +38,7 @@ add_unadmitted(completions *l, struct proposal *p, int code, const char *why,
                struct fsm_result *res)
 {
     struct completion *d = mem_new(NULL, struct completion);
+    d->home = p->home;
     d->done = p->done;
     d->arg = p->arg;
     d->res = talloc_steal(d, res); /* the callee may steal it on */
@@ -58,26 +60,80 @@ completions_add(struct core *c, completions *l, struct proposal *p, int code, co
     add_unadmitted(l, p, code, why, res);
 }
 
+/* At its home. */
+static void
+completion_run(void *arg)
+{
+    struct completion *d = arg;
+    d->done(d->arg, d->e.code != 0 ? &d->e : NULL, d->index, d->res);
+    mem_free(d); /* with the result, unless done() took it */
+}
+
 /* On the loop. */
 static void
 completions_run(void *arg)
 {
-    struct completion *d = arg;
-    while (d != NULL) {
-        struct completion *next = d->next;
-        if (d->res != NULL)
-            talloc_steal(d, d->res); /* freed with it, unless done() takes it */
-        d->done(d->arg, d->e.code != 0 ? &d->e : NULL, d->index, d->res);
-        mem_free(d);
-        d = next;
+    for (struct completion *d = arg, *next; d != NULL; d = next) {
+        next = d->next;
+        completion_run(d);
     }
+}
+
+/* Those of one home. */
+static completions
+completions_of(completions *l, enum home home)
+{
+    completions of, others;
+    fifo_init(&of);
+    fifo_init(&others);
+    while (l->first != NULL) {
+        struct completion *d = fifo_take(l);
+        if (d->home == home)
+            fifo_add(&of, d);
+        else
+            fifo_add(&others, d);
+    }
+    fifo_join(l, &others);
+    return of;
+}
+
+static void
+post_apply(struct core *c, completions *l)
+{
+    if (l->first == NULL)
+        return;
+    pthread_mutex_lock(&c->apply_in.mutex);
+    while (l->first != NULL) {
+        struct completion *d = fifo_take(l);
+        if (c->apply_in.last) {
+            fifo_add(&c->apply_in.late, d);
+            continue;
+        }
+        struct call *k = mem_new(NULL, struct call);
+        *k = (struct call){.fn = completion_run, .arg = d};
+        fifo_add(&c->apply_in.calls, k);
+    }
+    pthread_mutex_unlock(&c->apply_in.mutex);
+    pthread_cond_signal(&c->apply_in.wake);
 }
 
 void
 completions_post(struct core *c, completions *l)
 {
+    completions of_apply = completions_of(l, HOME_APPLY);
+    post_apply(c, &of_apply);
     if (l->first != NULL)
-        env_post(c->env, completions_run, l->first);
+        env_post(c->env, completions_run, TAKE(l->first));
+}
+
+void
+completions_last(struct core *c, completions *l)
+{
+    ASSERT(c->apply_in.last);
+    fifo_join(l, &c->apply_in.late);
+    completions of_apply = completions_of(l, HOME_APPLY);
+    completions_run(of_apply.first);
+    completions_post(c, l);
 }
 
 static void
@@ -170,12 +226,13 @@ core_time(struct core *c)
 }
 
 void
-core_propose(struct core *c, struct intent *in, propose_fn *done, void *arg)
+core_propose(struct core *c, struct intent *in, enum home home, propose_fn *done, void *arg)
 {
     struct proposal *p = mem_new(NULL, struct proposal);
     /* nothing is proposed and forgotten: server/leader/owed.h waits for who cannot */
     ASSERT(done != NULL);
     talloc_set_destructor(p, proposal_destroy);
+    p->home = home;
     p->done = done;
     p->arg = arg;
     if (in->time == 0)

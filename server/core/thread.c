@@ -95,5 +95,5 @@ core_stop(struct core *c)
     static const char why[] = "the server is shutting down; the write may still be committed";
     core_disown(c, &c->apply.todo, &left, -ERR_CANCELED, why);
     core_disown(c, &c->raft.tail, &left, -ERR_CANCELED, why);
-    completions_post(c, &left);
+    completions_last(c, &left);
 }

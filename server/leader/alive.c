@@ -34,7 +34,7 @@ beat_missed(void *arg, const char *node_id)
 
     state_read_end(t);
     log_warn("heartbeat", "node missed its heartbeat", "node_id", node_id, NULL);
-    owed_add(l->owed, &in, node_id, miss_stored, l);
+    owed_add(l->owed, codec_clone(NULL, &type_intent, &in), node_id, miss_stored, l);
 }
 
 bool

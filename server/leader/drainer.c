@@ -175,7 +175,7 @@ static void
 propose(struct pass *p, struct intent *in)
 {
     p->waits++;
-    server_propose(p->d->l->s, in, pass_stored, p);
+    server_propose(p->d->l->s, in, HOME_LOOP, pass_stored, p);
 }
 
 /* Flags and the evaluations that act on them are one entry: neither is without the other. */

@@ -107,48 +107,25 @@ run_start(struct leader *l, const struct evaluation *e, uint64_t token)
     run_attempt(r);
 }
 
-/* --- answers of the log come on the loop; they are carried to the apply thread --- */
-
-struct answer {
-    struct run *run;
-    void (*fn)(struct run *r, int code, struct fsm_result *res);
-    int code;
-    struct fsm_result *res;
-};
+/* --- the log --- */
 
 static void
-answer_core(void *arg)
+run_answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
 {
-    struct answer *a = arg;
-
-    a->fn(a->run, a->code, a->res);
-    talloc_free(a);
-}
-
-static void
-answer_loop(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
-{
-    struct answer *a = arg;
+    struct run *r = arg;
 
     (void)index;
-    a->code = e ? e->code : 0;
-    a->res = talloc_steal(a, res);
-    /* after the stop nobody is left to hear it: the run goes with it */
-    if (!server_post_apply(a->run->l->s, answer_core, a)) {
-        run_free(a->run);
-        talloc_free(a);
-    }
+    if (e != NULL && e->code == -ERR_CANCELED) /* the server stops */
+        run_free(r);
+    else
+        r->answered(r, e != NULL ? e->code : 0, res);
 }
 
 static void
-run_propose(struct run *r, struct intent *in,
-            void (*fn)(struct run *r, int code, struct fsm_result *res))
+run_propose(struct run *r, struct intent *in, run_answer_fn *answered)
 {
-    struct answer *a = mem_new(NULL, struct answer);
-
-    a->run = r;
-    a->fn = fn;
-    server_propose(r->l->s, in, answer_loop, a);
+    r->answered = answered;
+    server_propose(r->l->s, in, HOME_APPLY, run_answered, r);
 }
 
 /* --- scheduling --- */

@@ -285,7 +285,7 @@ pass_found(void *arg)
         return;
     }
     struct intent in = {.reap = p->reap};
-    server_propose(p->l->s, &in, pass_stored, p);
+    server_propose(p->l->s, &in, HOME_LOOP, pass_stored, p);
 }
 
 static void

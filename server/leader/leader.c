@@ -172,7 +172,7 @@ leader_owe(struct leader *l, const struct intent *in)
 static void
 propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
 {
-    server_propose(arg, in, done, done_arg);
+    server_propose(arg, in, HOME_LOOP, done, done_arg);
 }
 
 static void

@@ -23,6 +23,10 @@
 #include "server/limits.h"
 #include "server/sched/sched.h"
 
+struct run;
+/* What a run proposed is in the log, or will not be: `code` < 0, and `res` NULL unless the FSM refused it. */
+typedef void run_answer_fn(struct run *r, int code, struct fsm_result *res);
+
 /* One evaluation being worked on: snapshot -> worker -> plan queue -> log -> (again) -> status. */
 struct run {
     struct leader *l;
@@ -47,6 +51,7 @@ struct run {
     bool progress;               /* something of it was done */
     bool shortened;              /* its outcome could not be stored: that is stored */
     const char *failure;         /* why it is given up; NULL: it is not */
+    run_answer_fn *answered;     /* the log has what it proposed last */
     struct run *next;         /* in the plan queue */
 };
 

@@ -136,7 +136,7 @@ halve(struct debt *d)
     struct intent_eval_update rest = {
         .evals = {up->evals.v + up->evals.n / 2, up->evals.n - up->evals.n / 2}};
     struct intent in = {.time = d->in->time, .eval_update = &rest};
-    owed_add(d->o, &in, NULL, d->stored, d->arg);
+    owed_add(d->o, codec_clone(NULL, &type_intent, &in), NULL, d->stored, d->arg);
     up->evals.n /= 2;
     debt_send(d);
     return true;
@@ -186,13 +186,15 @@ owed_stop(struct owed *o)
 }
 
 void
-owed_add(struct owed *o, const struct intent *in, const char *key, owed_stored_fn *stored, void *arg)
+owed_add(struct owed *o, struct intent *in, const char *key, owed_stored_fn *stored, void *arg)
 {
-    if (!o->on)
+    if (!o->on) {
+        talloc_free(in);
         return;
+    }
     struct debt *d = mem_new(NULL, struct debt);
     *d = (struct debt){.o = o, .stored = stored, .arg = arg, .gen = o->gen};
-    d->in = codec_clone(d, &type_intent, in);
+    d->in = talloc_steal(d, in);
     if (key != NULL) {
         owed_cancel(o, key);
         struct debt *old;

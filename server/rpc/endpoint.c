@@ -138,7 +138,7 @@ endpoint_write(struct server *s, struct rpc_call *call, struct intent *in, writt
     struct write *w = mem_new(rpc_call_ctx(call), struct write);
 
     *w = (struct write){s, call, fn, arg};
-    server_propose(s, in, write_done, w);
+    server_propose(s, in, HOME_LOOP, write_done, w);
 }
 
 /* --- what several need --- */

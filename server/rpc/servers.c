@@ -305,7 +305,7 @@ removal_write(struct removal *r)
 {
     struct server_gone gone = {.id = r->id, .left = r->left, .pruned = r->prune};
     struct intent in = {.server_gone = &gone};
-    server_propose(r->w.s, &in, removal_stored, r);
+    server_propose(r->w.s, &in, HOME_LOOP, removal_stored, r);
 }
 
 /* One that is taken out because it failed is asked once more. */

@@ -163,7 +163,7 @@ struct fsm_result *
 bench_apply(struct bench *b, const void *ctx, struct intent *in, struct err *e)
 {
     struct answer a = {.ctx = ctx};
-    core_propose(b->core, in, got, &a);
+    core_propose(b->core, in, HOME_LOOP, got, &a);
     while (!a.done)
         impl_run(b->impl, true);
     *e = a.e;
@@ -185,7 +185,7 @@ bench_send(struct bench *b, struct intent *in)
 {
     struct impl *p = b->impl;
     p->open++;
-    core_propose(b->core, in, counted, p);
+    core_propose(b->core, in, HOME_LOOP, counted, p);
 }
 
 uint64_t

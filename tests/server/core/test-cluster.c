@@ -293,7 +293,7 @@ write_some(struct member *n, size_t count)
             str_map_set(in, &in->job_register->job->meta, "m", text);
         }
         w.open++;
-        core_propose(n->core, in, written, (void *)(uintptr_t)w.n_writes++);
+        core_propose(n->core, in, HOME_LOOP, written, (void *)(uintptr_t)w.n_writes++);
         mem_free(in);
     }
 }

@@ -160,7 +160,7 @@ propose_job(struct shell *s, const char *id)
 
     in->job_register = type_new(in, &type_intent_job_register);
     in->job_register->job = make_job(in, id, 1);
-    core_propose(s->core, in, stored, s);
+    core_propose(s->core, in, HOME_LOOP, stored, s);
     return in;
 }
 

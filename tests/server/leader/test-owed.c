@@ -76,7 +76,7 @@ add(struct log *log, const char *key)
     struct intent_node_status st = {.node_id = str_or(key, "n"), .status = NODE_DOWN};
     struct intent in = {.time = 1, .node_status = &st};
 
-    owed_add(log->o, &in, key, NULL, NULL);
+    owed_add(log->o, codec_clone(NULL, &type_intent, &in), key, NULL, NULL);
 }
 
 START_TEST(what_was_refused_is_tried_until_it_is_written)
@@ -136,7 +136,7 @@ START_TEST(what_is_too_large_is_written_in_parts)
     owed_start(log.o);
     for (int i = 0; i < 7; i++)
         list_add(tmp, up.evals, make_eval(tmp, make_job(tmp, "j", 1), mem_printf(tmp, "e%d", i)));
-    owed_add(log.o, &in, NULL, NULL, NULL);
+    owed_add(log.o, codec_clone(NULL, &type_intent, &in), NULL, NULL, NULL);
     ck_assert(loop_run_until(log.loop, &log.enough, WAIT_MS));
     loop_free(log.loop);
     mem_free(log.o);
@@ -196,7 +196,7 @@ static int
 put(struct fx *f, struct intent *in)
 {
     struct written w = {0};
-    server_propose(f->s, in, written, &w);
+    server_propose(f->s, in, HOME_LOOP, written, &w);
     ck_assert(loop_run_until(f->loop, &w.done, WAIT_MS));
     return w.code;
 }

@@ -76,7 +76,7 @@ static void
 write_one(struct fx *f, struct intent *in)
 {
     bool done = false;
-    server_propose(f->s, in, written, &done);
+    server_propose(f->s, in, HOME_LOOP, written, &done);
     ck_assert(loop_run_until(f->loop, &done, WAIT_MS));
     mem_free(in);
 }
@@ -221,7 +221,7 @@ probe_write(struct probe *p)
     struct intent *in = intent_new(NULL, 0);
     in->noop = type_new(in, &type_empty);
     p->since_ns = clock_mono_ns();
-    server_propose(p->f->s, in, probed, p);
+    server_propose(p->f->s, in, HOME_LOOP, probed, p);
     mem_free(in);
 }
 
@@ -411,7 +411,7 @@ START_TEST(who_loses_and_wins_is_as_a_new_leader)
     bool done[JOBS] = {false};
     for (int i = 0; i < JOBS; i++) {
         struct intent *in = job_intent(mem_printf(f, "job-%d", i), 10);
-        server_propose(f->s, in, written, &done[i]);
+        server_propose(f->s, in, HOME_LOOP, written, &done[i]);
         mem_free(in);
         ck_assert(server_post_apply(f->s, lose_and_win, f));
         run_for(f, i % 4);
