@@ -38,10 +38,25 @@ def need(cond, what, why):
         raise Skip(f"{what}: {why}")
 
 
+PORTS = range(10000, 20000)  # below the kernel's ports for outgoing connections, and those that jobs are given
+next_port = os.getpid() * 61 % len(PORTS)
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port of 127.0.0.1 that nobody listens at, by TCP or UDP; never the same twice in a process, so that the
+    port of an agent that stands still is not another's."""
+    global next_port
+    for _ in PORTS:
+        port = PORTS[next_port % len(PORTS)]
+        next_port += 1
+        try:
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                with socket.socket(socket.AF_INET, kind) as s:
+                    s.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return port
+    raise AssertionError("no free port")
 
 
 def children(pid):
