@@ -77,6 +77,13 @@ add_texts(const void *ctx, struct str_list *to, const struct value *v)
             list_add(ctx, *to, v->list.v[i]->str.s);
 }
 
+static const char *
+text_of(const void *ctx, const struct value *v, const char *name)
+{
+    v = value_get(v, name);
+    return v && v->kind == VALUE_STRING ? mem_strdup(ctx, v->str.s) : NULL;
+}
+
 static void
 set_more(struct engine_policy *e, const struct value *v)
 {
@@ -97,6 +104,8 @@ set_more(struct engine_policy *e, const struct value *v)
     e->keep_images = value_get(gc, "image") && !value_true(gc, "image");
     e->volumes = value_true(value_get(v, "volumes"), "enabled");
     e->pids_max = pids && pids->kind == VALUE_INT && pids->i > 0 ? pids->i : 0;
+    e->auth_config = text_of(e, inner(v, "auth"), "config");
+    e->auth_helper = text_of(e, inner(v, "auth"), "helper");
     add_texts(e, &e->devices, value_get(v, "allow_devices"));
     add_texts(e, &e->runtimes, runtimes);
     for (size_t i = 0; !runtimes && i < ARRAY_LEN(runtimes_default); i++)

@@ -31,6 +31,8 @@ struct hand { /* for one engine */
     int allocs;              /* fd of the directory of allocations */
     struct container *first; /* those that are followed */
     struct images *images;
+    struct credentials *credentials; /* NULL: the operator has given none */
+    struct transfer *transfers;      /* images on their way */
 };
 
 struct hands { /* for all that are on */
@@ -114,6 +116,31 @@ struct layers *layers_new(const void *ctx);
 /* A line of a pull; what is of no use is left out. */
 void layers_take(struct layers *p, const struct value *doc);
 const char *layers_text(const void *ctx, const struct layers *p); /* for an event */
+
+/* --- helper.c --- */
+/* Starts the process that reads `config` and asks credential helpers; its socket, or *e. */
+int helper_start(const char *config, struct err *e);
+
+/* --- credentials.c --- */
+struct credentials;
+struct credentials_ask;
+/* `auth` NULL: there is none; `why`: it could not be found out. Both are gone afterwards. */
+typedef void credentials_done(void *arg, const struct hand_auth *auth, const char *why);
+/* Before the hand confines itself. NULL: *e says why. */
+struct credentials *credentials_new(const void *ctx, struct hand *h, struct err *e);
+/* Of the registry of an image; `done` comes once, never from inside. */
+struct credentials_ask *credentials_find(struct credentials *c, const char *image,
+                                         credentials_done *done, void *arg);
+void credentials_cancel(struct credentials_ask *a); /* `done` does not come; NULL is fine */
+
+/* --- registry.c: pure --- */
+/* The registry's name as docker's file has it; what that file, or a helper's answer, says of
+ * it. NULL: nothing; *ret_helper is then who may know, "" being nobody. */
+const char *registry_name(const void *ctx, const char *image);
+const struct hand_auth *registry_in_file(const void *ctx, const struct value *doc,
+                                            const char *server, const char **ret_helper);
+const struct hand_auth *registry_of_helper(const void *ctx, const struct value *doc,
+                                              const char *server);
 
 /* --- pull.c --- */
 struct pull;

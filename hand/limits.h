@@ -18,6 +18,10 @@ enum {
     HAND_PULL_TELL_MS = 120000,  /* between two events that say how it goes */
     HAND_PULL_LAYERS_MAX = 512,  /* layers of it that are counted */
     HAND_PULL_LINE_MAX = 65536,  /* bytes of such a word */
+    HAND_CREDENTIALS_MAX = 65536, /* bytes of auth.config, and of what a credential helper says */
+    HAND_HELPER_MS = 10000,       /* a credential helper; it is killed then */
+    HAND_HELPER_NAME_MAX = 64,    /* bytes of its name, behind "docker-credential-" */
+    HAND_SERVER_MAX = 512,        /* bytes of a registry's name that it is asked for */
     HAND_AGAIN_MS = 1000,        /* until an engine that does not answer is asked again */
     HAND_DOCUMENT_MAX = 8 << 20, /* bytes of memory of a decoded document of the engine's */
     HAND_FRAME_MAX = 1 << 20,    /* bytes of one message of a container's output */

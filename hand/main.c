@@ -120,6 +120,11 @@ prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
         all->v[all->n++] =
             (struct hand){.loop = l, .policy = p, .engine = engine, .allocs = allocs};
         all->v[i].images = images_new(l, &all->v[i], state);
+        if (!str_empty(engine->auth_config) || !str_empty(engine->auth_helper)) {
+            all->v[i].credentials = credentials_new(l, &all->v[i], e);
+            if (!all->v[i].credentials)
+                return e->code;
+        }
     }
     r = listen_for_agent(all, e);
     return r < 0 ? r : confine(&all->v[0], e);

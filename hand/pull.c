@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <utlist.h>
 
 #include "codec/base64.h"
 #include "common/fd.h"
@@ -15,15 +16,30 @@
 #include "common/str.h"
 #include "hand/hand.h"
 
-struct pull {
+struct pull { /* who waits for an image */
+    struct pull *prev, *next;
     struct hand *h;
-    struct engine_call *call;
-    struct timer *idle, *tell;
+    struct transfer *of; /* NULL: it is still asked in whose name */
+    struct credentials_ask *asking;
+    struct timer *deadline, *tell, *refused;
     const struct pull_events *up;
     void *arg;
+    const char *image, *why; /* `why`: it is not asked for at all */
+    bool insecure, soft;
+    int file; /* an archive of it; -1: from a registry */
+};
+
+/* An image on its way, for all who want it in the same name: whose word counts is the engine's and
+ * the registry's, for those credentials alone. */
+struct transfer {
+    struct transfer *prev, *next;
+    struct hand *h;
+    struct engine_call *call;
+    struct timer *idle;
+    struct pull *waits;
     struct layers *layers;
     const char *image;
-    int file;              /* an archive of it; -1: from a registry */
+    int file;
     char *before;          /* its id, when it was here already */
     struct engine_ask ask; /* of the pull itself; strings are ours */
     struct buf line;
@@ -54,12 +70,15 @@ pull_first(const struct hand_task *t)
     return t->force_pull || !str_empty(t->load) || str_eq(tag_of(tmp, t->image, &name), "latest");
 }
 
+/* --- who waits --- */
+
 static void
 pull_free(struct pull *p)
 {
-    timer_stop(p->idle);
+    timer_stop(p->deadline);
     timer_stop(p->tell);
-    buf_done(&p->line);
+    timer_stop(p->refused);
+    credentials_cancel(p->asking);
     fd_close(&p->file);
     talloc_free(p);
 }
@@ -68,29 +87,13 @@ static void
 finish(struct pull *p, const char *why, bool moment)
 {
     auto_mem void *tmp = mem_ctx("why");
-    const char *text =
-        why ? mem_printf(tmp, "Failed to %s `%s`: %s", p->file == -1 ? "pull" : "load", p->image, why)
-            : NULL;
+    const char *text = why ? mem_printf(tmp, "Failed to %s `%s`: %s",
+                                        p->file == -1 ? "pull" : "load", p->image, why)
+                           : NULL;
     const struct pull_events *up = p->up;
     void *arg = p->arg;
     pull_free(p);
     up->done(arg, text, moment);
-}
-
-static void
-on_idle(void *arg)
-{
-    struct pull *p = arg;
-    p->idle = NULL;
-    engine_cancel(TAKE(p->call));
-    finish(p, "the engine says nothing about it any more", true);
-}
-
-static void
-rearm(struct pull *p)
-{
-    timer_stop(p->idle);
-    p->idle = timer_start(p->h->loop, HAND_PULL_IDLE_MS, on_idle, p);
 }
 
 static void
@@ -99,39 +102,103 @@ on_tell(void *arg)
     struct pull *p = arg;
     auto_mem void *tmp = mem_ctx("tell");
     p->tell = timer_start(p->h->loop, HAND_PULL_TELL_MS, on_tell, p);
-    p->up->said(p->arg, layers_text(tmp, p->layers));
+    if (p->of)
+        p->up->said(p->arg, layers_text(tmp, p->of->layers));
+}
+
+/* --- the transfer --- */
+
+static void
+transfer_free(struct transfer *t)
+{
+    DL_DELETE(t->h->transfers, t);
+    engine_cancel(t->call);
+    timer_stop(t->idle);
+    buf_done(&t->line);
+    talloc_free(t);
 }
 
 static void
-take_line(struct pull *p)
+over(struct transfer *t, const char *why, bool moment)
+{
+    auto_mem void *tmp = mem_ctx("why");
+    const char *text = why ? mem_strdup(tmp, why) : NULL;
+    struct pull *all = t->waits;
+    transfer_free(t);
+    while (all) {
+        struct pull *p = all;
+        DL_DELETE(all, p);
+        p->of = NULL;
+        finish(p, text, moment);
+    }
+}
+
+static void
+on_idle(void *arg)
+{
+    struct transfer *t = arg;
+    t->idle = NULL;
+    over(t, "the engine says nothing about it any more", true);
+}
+
+static void
+rearm(struct transfer *t)
+{
+    timer_stop(t->idle);
+    t->idle = timer_start(t->h->loop, HAND_PULL_IDLE_MS, on_idle, t);
+}
+
+/* The last one takes it along. */
+static void
+leave(struct pull *p)
+{
+    struct transfer *t = TAKE(p->of);
+    if (!t)
+        return;
+    DL_DELETE(t->waits, p);
+    if (!t->waits)
+        transfer_free(t);
+}
+
+static void
+on_deadline(void *arg)
+{
+    struct pull *p = arg;
+    p->deadline = NULL;
+    leave(p);
+    finish(p, "it took longer than image_pull_timeout", true);
+}
+
+static void
+take_line(struct transfer *t)
 {
     auto_mem void *tmp = mem_ctx("line");
     struct value *doc = NULL;
     struct err e = ERR_INIT;
-    if (p->line.len == 0 || json_decode_value(tmp, (const char *)p->line.data, p->line.len,
+    if (t->line.len == 0 || json_decode_value(tmp, (const char *)t->line.data, t->line.len,
                                               BUDGET(HAND_DOCUMENT_MAX), &doc, &e) < 0)
         return;
-    layers_take(p->layers, doc);
+    layers_take(t->layers, doc);
     const char *error = document_text(doc, "error");
-    if (*error && !p->error)
-        p->error = mem_strndup(p, error, 512);
+    if (*error && !t->error)
+        t->error = mem_strndup(t, error, 512);
 }
 
 static bool
 on_body(void *arg, const struct http_resp *r, const void *bytes, size_t n)
 {
-    struct pull *p = arg;
+    struct transfer *t = arg;
     (void)r;
-    rearm(p);
+    rearm(t);
     for (const char *s = bytes, *end = s + n; s < end;) {
         const char *nl = memchr(s, '\n', (size_t)(end - s));
-        buf_put(&p->line, s, (size_t)((nl ? nl : end) - s));
-        if (buf_error(&p->line))
+        buf_put(&t->line, s, (size_t)((nl ? nl : end) - s));
+        if (buf_error(&t->line))
             return false;
         if (!nl)
             break;
-        take_line(p);
-        buf_reset(&p->line);
+        take_line(t);
+        buf_reset(&t->line);
         s = nl + 1;
     }
     return true;
@@ -153,57 +220,59 @@ lasting(const char *error)
 static void
 on_after(void *arg, int status, const struct value *doc, const struct err *e)
 {
-    struct pull *p = arg;
+    struct transfer *t = arg;
     const char *id = document_text(doc, "Id");
-    p->call = NULL;
+    t->call = NULL;
     if (!e && status == 200)
-        images_pulled(p->h->images, p->image, p->before, id);
-    finish(p, NULL, false);
+        images_pulled(t->h->images, t->image, t->before, id);
+    over(t, NULL, false);
 }
 
 static struct engine_call *
-look(struct pull *p,
+look(struct transfer *t,
      void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
 {
     auto_mem void *tmp = mem_ctx("target");
-    return engine_ask(p->h,
+    return engine_ask(t->h,
                       &(struct engine_ask){.method = "GET",
-                                           .target = mem_printf(tmp, "/images/%s/json", p->image),
+                                           .target = mem_printf(tmp, "/images/%s/json", t->image),
                                            .timeout_ms = HAND_ASK_MS,
                                            .done = done,
-                                           .arg = p});
+                                           .arg = t});
 }
 
 static void
 on_done(void *arg, int status, const struct value *doc, const struct err *e)
 {
-    struct pull *p = arg;
+    struct transfer *t = arg;
     auto_mem void *tmp = mem_ctx("error");
-    p->call = NULL;
-    take_line(p);
-    const char *error = p->error ? mem_strdup(tmp, p->error) : NULL;
-    if (e && e->code == -ERR_TIMEOUT)
-        finish(p, "it took longer than image_pull_timeout", true);
-    else if (e)
-        finish(p, e->text, true);
+    t->call = NULL;
+    take_line(t);
+    const char *error = t->error ? mem_strdup(tmp, t->error) : NULL;
+    if (e)
+        over(t, e->text, true);
     else if (status != 200)
-        finish(p, engine_said(doc), status >= 500 && !lasting(engine_said(doc)));
+        over(t, engine_said(doc), status >= 500 && !lasting(engine_said(doc)));
     else if (error)
-        finish(p, error, !lasting(error));
+        over(t, error, !lasting(error));
     else
-        p->call = look(p, on_after);
+        t->call = look(t, on_after);
 }
 
 /* Base64 for URLs of a document. NULL: there is nothing to tell. */
 static const char *
 auth_header(const void *ctx, const struct hand_auth *a)
 {
-    if (!a || (str_empty(a->username) && str_empty(a->password)))
+    if (!a || (str_empty(a->username) && str_empty(a->password) && str_empty(a->identity_token)))
         return NULL;
     struct value *v = value_map(ctx);
     struct buf b = BUF_INIT(65536), out = BUF_INIT(131072);
-    value_map_set(v, "username", value_str(v, str_or(a->username, "")));
-    value_map_set(v, "password", value_str(v, str_or(a->password, "")));
+    if (str_empty(a->identity_token)) {
+        value_map_set(v, "username", value_str(v, str_or(a->username, "")));
+        value_map_set(v, "password", value_str(v, str_or(a->password, "")));
+    } else {
+        value_map_set(v, "identitytoken", value_str(v, a->identity_token));
+    }
     value_map_set(v, "serveraddress", value_str(v, str_or(a->server_address, "")));
     json_encode_value(&b, v, 0);
     base64_encode(&out, b.data, b.len);
@@ -218,33 +287,117 @@ auth_header(const void *ctx, const struct hand_auth *a)
 static void
 on_before(void *arg, int status, const struct value *doc, const struct err *e)
 {
-    struct pull *p = arg;
+    struct transfer *t = arg;
     struct stat st;
-    p->call = NULL;
-    if (p->file < -1 ||
-        (p->file >= 0 && (fstat(p->file, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0))) {
-        finish(p, "there is no such archive in the task's local/", true);
+    t->call = NULL;
+    if (t->file >= 0 && (fstat(t->file, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)) {
+        over(t, "it is no archive", true);
         return;
     }
-    if (p->file >= 0) {
-        p->ask.file = p->file;
-        p->ask.file_len = (size_t)st.st_size;
+    if (t->file >= 0) {
+        t->ask.file = t->file;
+        t->ask.file_len = (size_t)st.st_size;
     }
     if (!e && status == 200)
-        p->before = mem_strndup(p, document_text(doc, "Id"), HAND_ID_MAX);
-    p->call = engine_ask(p->h, &p->ask);
+        t->before = mem_strndup(t, document_text(doc, "Id"), HAND_ID_MAX);
+    t->call = engine_ask(t->h, &t->ask);
 }
 
-/* -1: none is asked for; else its descriptor, or what went wrong, below that. */
+static const char *
+target_of(const void *ctx, const struct pull *p)
+{
+    auto_mem void *tmp = mem_ctx("pull");
+    auto_buf struct buf target = BUF_INIT(16384);
+    const char *name, *tag = tag_of(tmp, p->image, &name);
+    if (p->file >= 0) {
+        buf_puts(&target, "/images/load?quiet=1");
+    } else if (p->insecure) { /* podman's own interface alone can be told so */
+        buf_puts(&target, "/v4.0.0/libpod/images/pull?tlsVerify=false&reference=");
+        http_escape(&target, p->image, false);
+    } else {
+        buf_puts(&target, "/images/create?fromImage=");
+        http_escape(&target, name, false);
+        buf_puts(&target, "&tag=");
+        http_escape(&target, tag, false);
+    }
+    return mem_strdup(ctx, buf_str(&target));
+}
+
+static struct transfer *
+transfer_new(const struct pull *p, const char *target, const char *auth)
+{
+    struct transfer *t = mem_new(NULL, struct transfer);
+    *t = (struct transfer){.h = p->h, .image = mem_strdup(t, p->image), .file = p->file};
+    t->layers = layers_new(t);
+    buf_init(&t->line, HAND_PULL_LINE_MAX);
+    t->ask = (struct engine_ask){.method = "POST",
+                                 .target = mem_strdup(t, target),
+                                 .auth = auth ? mem_strdup(t, auth) : NULL,
+                                 .on_body = on_body,
+                                 .done = on_done,
+                                 .arg = t};
+    DL_APPEND(p->h->transfers, t);
+    rearm(t);
+    t->call = look(t, on_before);
+    return t;
+}
+
+/* Of those on their way, the same image in the same name; an archive is its task's own. */
+static void
+join(struct pull *p, const struct hand_auth *a)
+{
+    auto_mem void *tmp = mem_ctx("join");
+    const char *target = target_of(tmp, p), *auth = auth_header(tmp, a);
+    struct transfer *t = NULL;
+    if (p->file < 0)
+        DL_FOREACH(p->h->transfers, t)
+    if (t->file < 0 && str_eq(t->ask.target, target) &&
+        str_eq(str_or(t->ask.auth, ""), str_or(auth, "")))
+        break;
+    if (!t)
+        t = transfer_new(p, target, auth);
+    DL_APPEND(t->waits, p);
+    p->of = t;
+}
+
+static void
+on_refused(void *arg)
+{
+    struct pull *p = arg;
+    p->refused = NULL;
+    finish(p, p->why, true);
+}
+
+/* Never from inside of pull_start(). */
+static void
+refuse(struct pull *p, const char *why)
+{
+    p->why = why;
+    p->refused = timer_start(p->h->loop, 0, on_refused, p);
+}
+
+static void
+on_credentials(void *arg, const struct hand_auth *auth, const char *why)
+{
+    struct pull *p = arg;
+    auto_mem void *tmp = mem_ctx("why");
+    p->asking = NULL;
+    if (why && !p->soft)
+        finish(p, mem_printf(tmp, "Failed to find docker auth for repo \"%s\": %s", p->image, why),
+               true);
+    else
+        join(p, auth);
+}
+
+/* -1: none is asked for, or it is not there. */
 static int
 open_archive(const struct hand *h, const char *alloc, const char *task, const struct hand_task *t)
 {
     auto_mem void *tmp = mem_ctx("archive");
-    if (str_empty(t->load))
-        return -1;
-    int fd = fd_open_beneath(h->allocs, mem_printf(tmp, "%s/%s/local/%s", alloc, task, t->load),
-                             O_RDONLY | O_NONBLOCK, 0, false);
-    return fd < 0 ? fd - 1 : fd;
+    return str_empty(t->load)
+               ? -1
+               : fd_open_beneath(h->allocs, mem_printf(tmp, "%s/%s/local/%s", alloc, task, t->load),
+                                 O_RDONLY | O_NONBLOCK, 0, false);
 }
 
 struct pull *
@@ -252,35 +405,23 @@ pull_start(struct hand *h, const char *alloc, const char *task, const struct han
            const struct pull_events *up, void *arg)
 {
     struct pull *p = mem_new(NULL, struct pull);
-    auto_mem void *tmp = mem_ctx("pull");
-    auto_buf struct buf target = BUF_INIT(16384);
-    const char *name, *tag = tag_of(tmp, t->image, &name);
+    bool own = t->auth && (!str_empty(t->auth->username) || !str_empty(t->auth->password) ||
+                           !str_empty(t->auth->server_address));
     *p = (struct pull){.h = h, .up = up, .arg = arg, .image = mem_strdup(p, t->image)};
-    p->layers = layers_new(p);
+    p->insecure = t->pull_insecure;
+    p->soft = t->auth_soft_fail;
     p->file = open_archive(h, alloc, task, t);
-    buf_init(&p->line, HAND_PULL_LINE_MAX);
-    if (!str_empty(t->load)) {
-        buf_puts(&target, "/images/load?quiet=1");
-    } else if (t->pull_insecure) { /* podman's own interface alone can be told so */
-        buf_puts(&target, "/v4.0.0/libpod/images/pull?tlsVerify=false&reference=");
-        http_escape(&target, t->image, false);
-    } else {
-        buf_puts(&target, "/images/create?fromImage=");
-        http_escape(&target, name, false);
-        buf_puts(&target, "&tag=");
-        http_escape(&target, tag, false);
-    }
-    rearm(p);
+    int64_t ms = t->pull_timeout > 0 ? t->pull_timeout / NS_PER_MS : HAND_PULL_MS;
+    p->deadline = timer_start(h->loop, ms, on_deadline, p);
     p->tell = timer_start(h->loop, HAND_PULL_TELL_MS, on_tell, p);
-    p->ask = (struct engine_ask){.method = "POST",
-                                 .target = mem_strdup(p, buf_str(&target)),
-                                 .auth = auth_header(p, t->auth),
-                                 .timeout_ms = t->pull_timeout > 0 ? t->pull_timeout / NS_PER_MS
-                                                                   : HAND_PULL_MS,
-                                 .on_body = on_body,
-                                 .done = on_done,
-                                 .arg = p};
-    p->call = look(p, on_before);
+    if (!str_empty(t->load) && p->file < 0) {
+        p->file = -2; /* of a load */
+        refuse(p, "there is no such archive in the task's local/");
+    } else if (own || !str_empty(t->load) || !h->credentials) {
+        join(p, t->auth);
+    } else {
+        p->asking = credentials_find(h->credentials, p->image, on_credentials, p);
+    }
     return p;
 }
 
@@ -289,6 +430,6 @@ pull_cancel(struct pull *p)
 {
     if (!p)
         return;
-    engine_cancel(p->call);
+    leave(p);
     pull_free(p);
 }

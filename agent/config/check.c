@@ -175,7 +175,7 @@ check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
     static const char *const engines[] = {
         "enabled",       "endpoint",       "allow_privileged", "allow_caps", "allow_devices",
         "allowed_modes", "allow_runtimes", "pids_limit",       "volumes",    "socket_path",
-        "gc"};
+        "gc",            "auth"};
     const struct driver_can *can = driver_can(p->name);
     const char *const *options = can && can->launch ? launched : engines;
     size_t n = can && can->launch ? ARRAY_LEN(launched) : ARRAY_LEN(engines);
@@ -249,6 +249,29 @@ check_gc(const struct agent_plugin *p, const char *const *keys, size_t n, struct
     return r;
 }
 
+static int
+check_auth(const struct agent_plugin *p, struct err *e)
+{
+    static const char *const keys[] = {"config", "helper"};
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    int r = check_block(p, "auth", keys, ARRAY_LEN(keys), e);
+    const struct value *v = value_get(p->config, "auth");
+    v = v && v->kind == VALUE_LIST && v->list.n == 1 ? v->list.v[0] : v;
+    const struct value *config = value_get(v, "config"), *helper = value_get(v, "helper");
+    if (r == 0 && config && (config->kind != VALUE_STRING || config->str.s[0] != '/'))
+        return err_set(e, -ERR_INVALID,
+                       "plugin \"%s\": auth: config must be the path of a config.json of docker's",
+                       p->name);
+    if (r == 0 && helper &&
+        (helper->kind != VALUE_STRING || strlen(helper->str.s) > 64 ||
+         helper->str.s[strspn(helper->str.s, plain)]))
+        return err_set(e, -ERR_INVALID,
+                       "plugin \"%s\": auth: helper must be the end of a program's name, as \"pass\" "
+                       "for docker-credential-pass",
+                       p->name);
+    return r;
+}
+
 /* An engine elsewhere would take what tasks are made of over a network. */
 static int
 check_engine(const struct agent_plugin *p, struct err *e)
@@ -269,6 +292,7 @@ check_engine(const struct agent_plugin *p, struct err *e)
     int r = check_block(p, "allowed_modes", modes, ARRAY_LEN(modes), e);
     if (r == 0)
         r = check_block(p, "volumes", volumes, ARRAY_LEN(volumes), e);
+    r = r < 0 ? r : check_auth(p, e);
     return r < 0 ? r : check_gc(p, gc, ARRAY_LEN(gc), e);
 }
 

@@ -157,6 +157,7 @@ convert_common(struct hand_task *t, const struct driver_input *in)
     t->user = mem_strdup(t, str_or(in->user, ""));
     t->log_files = log && log->max_files.set ? log->max_files.v : 0;
     t->log_file_bytes = log && log->max_file_size_mb.set ? log->max_file_size_mb.v << 20 : 0;
+    t->auth_soft_fail = driver_bool(in->config, "auth_soft_fail", false);
     t->pull_timeout = driver_duration(in->config, "image_pull_timeout", 0);
     put_auth(t, driver_map(in->config, "auth"));
     put_program(t, in);

@@ -242,6 +242,29 @@ START_TEST(refusals_name_the_thing)
 }
 END_TEST
 
+START_TEST(credentials_of_a_plugin)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"helper = \"../x\"", "docker-credential-pass"},
+        {"config = \"x\"", "config.json"},
+        {"user = \"x\"", "\"user\" of auth"},
+        {"helper = \"pass\"", NULL},
+    };
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct err e = ERR_INIT;
+        const char *text = mem_printf(ctx, "data_dir = \"/d\"\nclient { enabled = true }\nplugin \"docker\" "
+                                           "{ config { auth { %s } } }\n", rows[i].text);
+        int r = load(ctx, file(ctx, "x.hcl", text), &c, &e);
+        ck_assert_msg(rows[i].says ? r < 0 && strstr(e.text, rows[i].says) : r == 0, "%s: %s", text, e.text);
+    }
+}
+END_TEST
+
 /* Several servers. */
 START_TEST(clusters_that_cannot_be_are_refused)
 {
@@ -337,5 +360,6 @@ END_TEST
 
 TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_empty_list_is_not_none,
            directory_merges_in_order, flags_and_dev, refusals_name_the_thing,
+           credentials_of_a_plugin,
            clusters_that_cannot_be_are_refused,
            what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused)
