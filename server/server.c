@@ -17,6 +17,7 @@
 #include "common/str.h"
 #include "server/core/core.h"
 #include "server/gate.h"
+#include "server/hook.h"
 #include "server/leader/leader.h"
 #include "server/peer/found.h"
 #include "server/peer/grow.h"
@@ -427,6 +428,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         return err_set(e, -ERR_INVALID, "start the server: it has no RPC address");
     struct server *s = mem_new(NULL, struct server);
     env_of_loop(&s->env, loop);
+    test_hook_env(&s->env, false);
     copy_config(s, cfg);
     s->watches = watches_new(&s->env);
     s->raft.role = -1;
@@ -545,6 +547,7 @@ server_stop(struct server *s, void (*done)(void *arg), void *arg)
     ASSERT(!s->stopping && s->handing == NULL);
     s->stopped = done;
     s->stopped_arg = arg;
+    test_hook_end(s);
     if (s->peers != NULL && server_is_leader(s)) {
         core_transfer(s->core, 0);
         s->handing = env_timer(&s->env, HAND_OVER_MS, stop_begin, s);

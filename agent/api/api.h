@@ -133,6 +133,9 @@ void ask_meta(struct ask *a, const struct query_meta *m);
 /* --- the routes --- */
 extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
     routes_agent[], routes_client[], routes_schema[];
+#ifdef FAULT_INJECTION
+extern const struct route routes_test[];
+#endif
 
 /* agent/api/routes_later.c: true: it is Nomad's and not ours (yet), and was answered. */
 bool route_later(struct ask *a, unsigned verb);

@@ -16,7 +16,11 @@
 enum { WAIT_DEFAULT_S = 300 };
 
 static const struct route *const tables[] = {routes_schema, routes_deployment, routes_job, routes_node,
-                                             routes_alloc,  routes_agent,      routes_client};
+                                             routes_alloc,  routes_agent,      routes_client,
+#ifdef FAULT_INJECTION
+                                             routes_test,
+#endif
+};
 
 static unsigned
 verb_of(enum http_method m)

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "server/core/core_int.h"
+#include "server/hook.h"
 
 /* --- leadership --- */
 
@@ -80,6 +81,7 @@ apply_one(struct state_txn *t, struct batch *b, size_t i)
             log_fatal_exit();
         }
         b->in[i] = obj;
+        test_hook_apply(b->in[i]);
         b->newest_ns = b->in[i]->time > b->newest_ns ? b->in[i]->time : b->newest_ns;
         b->res[i] = en->refused != NULL ? fsm_refused(NULL, en->index, en->refused)
                                         : fsm_apply(NULL, t, en->index, obj);

@@ -258,3 +258,14 @@ blocked_count(const struct blocked *b)
 {
     return HASH_COUNT(b->entries);
 }
+
+#ifdef FAULT_INJECTION
+
+void
+test_hook_blocked(const struct blocked *b, void *ctx, struct str_list *ret)
+{
+    for (const struct entry *x = b->entries; x != NULL; x = x->hh.next)
+        list_add(ctx, *ret, mem_strdup(ctx, x->e->id));
+}
+
+#endif

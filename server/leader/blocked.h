@@ -41,4 +41,8 @@ struct evaluation *blocked_take_released(struct blocked *b, const void *ctx);
 struct evaluation *blocked_take_duplicate(struct blocked *b, const void *ctx);
 size_t blocked_count(const struct blocked *b);
 
+#ifdef FAULT_INJECTION
+void test_hook_blocked(const struct blocked *b, void *ctx, struct str_list *ret); /* ids */
+#endif
+
 #endif

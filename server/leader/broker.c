@@ -258,13 +258,9 @@ broker_enqueue(struct broker *b, const struct evaluation *e, int64_t now_ms, int
         entry_ready(b, x);
 }
 
-const struct evaluation *
-broker_dequeue(struct broker *b, int64_t now_ms, uint64_t *ret_token)
+static const struct evaluation *
+deliver(struct broker *b, struct entry *x, int64_t now_ms, uint64_t *ret_token)
 {
-    struct entry *x = b->paused ? NULL : pheap_top(&b->ready);
-
-    if (x == NULL)
-        return NULL;
     ASSERT(x->where == W_READY && x->job->busy == x);
     ASSERT(x->deliveries < BROKER_DELIVERIES);
     pheap_remove(&b->ready, x);
@@ -278,6 +274,14 @@ broker_dequeue(struct broker *b, int64_t now_ms, uint64_t *ret_token)
     ASSERT(x->token != 0);
     *ret_token = x->token;
     return x->e;
+}
+
+const struct evaluation *
+broker_dequeue(struct broker *b, int64_t now_ms, uint64_t *ret_token)
+{
+    struct entry *x = b->paused ? NULL : pheap_top(&b->ready);
+
+    return x != NULL ? deliver(b, x, now_ms, ret_token) : NULL;
 }
 
 static struct entry *
@@ -506,3 +510,23 @@ broker_stats(const struct broker *b)
         .failed = b->n_failed,
     };
 }
+
+#ifdef FAULT_INJECTION
+
+const struct evaluation *
+test_hook_dequeue(struct broker *b, const char *job_id, int64_t now_ms, uint64_t *ret_token)
+{
+    for (struct entry *x = b->entries; x != NULL; x = x->hh.next)
+        if (x->where == W_READY && (str_empty(job_id) || str_eq(x->e->job_id, job_id)))
+            return deliver(b, x, now_ms, ret_token);
+    return NULL;
+}
+
+void
+test_hook_list(const struct broker *b, void *ctx, struct str_list lists[4])
+{
+    for (const struct entry *x = b->entries; x != NULL; x = x->hh.next)
+        list_add(ctx, lists[x->where], mem_strdup(ctx, x->e->id));
+}
+
+#endif

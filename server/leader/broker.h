@@ -69,4 +69,12 @@ struct broker_stats {
 };
 struct broker_stats broker_stats(const struct broker *b);
 
+#ifdef FAULT_INJECTION
+/* As broker_dequeue(), of one job ("": any), also while it is paused. */
+const struct evaluation *test_hook_dequeue(struct broker *b, const char *job_id, int64_t now_ms,
+                                           uint64_t *ret_token);
+/* The ids of all: ready, waiting for another of their job, delayed, handed out. */
+void test_hook_list(const struct broker *b, void *ctx, struct str_list lists[4]);
+#endif
+
 #endif

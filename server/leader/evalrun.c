@@ -38,6 +38,7 @@ run_forget(struct run *r)
 static void
 run_free(struct run *r)
 {
+    test_hook_ran(r->l, r->eval->id);
     state_read_end(r->txn);
     run_forget(r);
     talloc_free(r);
@@ -93,18 +94,30 @@ runs_drop(struct leader *l)
     }
 }
 
+static void
+run_begin(void *arg)
+{
+    struct run *r = arg;
+
+    if (run_stale(r))
+        return;
+    r->l->n_running++;
+    run_attempt(r);
+}
+
 void
 run_start(struct leader *l, const struct evaluation *e, uint64_t token)
 {
     struct run *r = mem_new(NULL, struct run);
+    const struct test_go go = {l->s, true, run_begin, r};
 
     ASSERT(l->leading && token != 0);
     r->l = l;
     r->gen = l->gen;
     r->eval = codec_clone(r, &type_evaluation, e);
     r->token = token;
-    l->n_running++;
-    run_attempt(r);
+    if (!test_hook_hold("eval", "dequeue", &type_evaluation, r->eval, &go))
+        run_begin(r);
 }
 
 /* --- the log --- */
@@ -325,6 +338,14 @@ run_committed(struct run *r, int code, struct fsm_result *res)
     next_plan(l);
 }
 
+/* Held by a test, it goes on. */
+static void
+run_propose_again(void *arg)
+{
+    if (!run_stale(arg))
+        (void)run_propose_part(arg);
+}
+
 /* The next part of the plan; false when all of it is done. Other writes come between two parts, but no
  * other plan. */
 static bool
@@ -332,12 +353,14 @@ run_propose_part(struct run *r)
 {
     struct plan_result part;
     struct intent in = {.plan_result = &part};
+    const struct test_go go = {r->l->s, true, run_propose_again, r};
 
     ASSERT(r->verdict != NULL && r->part_max > 0);
     r->next_at = r->at;
     if (!plan_part(r->verdict, r->part_max, &r->next_at, &part))
         return false;
-    run_propose(r, &in, run_committed);
+    if (!test_hook_hold("plan", "propose", &type_plan_result, &part, &go))
+        run_propose(r, &in, run_committed);
     return true;
 }
 
@@ -377,19 +400,43 @@ run_check(void *arg)
     l->plan_busy = run_propose_part(r);
 }
 
+static void
+run_verify(struct run *r)
+{
+    r->l->plan_busy = true;
+    r->check = plan_check_new(r->ctx, r->l->live, r->out->plan);
+    run_check(r);
+}
+
+/* Held by a test, it waits for its turn again. */
+static void
+run_verify_again(void *arg)
+{
+    struct run *r = arg;
+    struct leader *l = r->l;
+
+    if (run_stale(r))
+        return;
+    if (!l->plan_busy) {
+        run_verify(r);
+        return;
+    }
+    r->next = l->plans;
+    l->plans = r;
+}
+
 /* Checks the best waiting plan. One at a time: the next one is checked against what this one leaves. */
 static void
 next_plan(struct leader *l)
 {
-    struct run *r = l->plans;
-
-    if (l->plan_busy || r == NULL || atomic_load(&l->retired))
-        return;
-    ASSERT(r->gen == l->gen && r->out->plan != NULL); /* runs_drop() left none of a leadership that is over */
-    l->plans = TAKE(r->next);
-    l->plan_busy = true;
-    r->check = plan_check_new(r->ctx, l->live, r->out->plan);
-    run_check(r);
+    while (!l->plan_busy && l->plans != NULL && !atomic_load(&l->retired)) {
+        struct run *r = l->plans;
+        const struct test_go go = {l->s, true, run_verify_again, r};
+        ASSERT(r->gen == l->gen && r->out->plan != NULL); /* runs_drop() left none of another leadership */
+        l->plans = TAKE(r->next);
+        if (!test_hook_hold("plan", "verify", &type_plan, r->out->plan, &go))
+            run_verify(r);
+    }
 }
 
 /* --- the end --- */

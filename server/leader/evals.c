@@ -128,7 +128,7 @@ leader_work(struct leader *l)
     fail_undeliverable(l, tmp, &out);
     if (out.n > 0)
         put_evals(l, out.v, out.n);
-    while (!atomic_load(&l->retired) && l->n_running < workers_count(l->workers) &&
+    while (!atomic_load(&l->retired) && !test_hook_paused() && l->n_running < workers_count(l->workers) &&
            (e = broker_dequeue(l->broker, env_mono_ms(l->env), &token)) != NULL)
         run_start(l, e, token);
     int64_t a = broker_next_ms(l->broker), b = blocked_next_ms(l->blocked);

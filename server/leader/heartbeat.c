@@ -191,3 +191,22 @@ heartbeats_count(const struct heartbeats *h)
 {
     return HASH_COUNT(h->by_id);
 }
+
+#ifdef FAULT_INJECTION
+
+bool
+test_hook_beat(struct heartbeats *h, const char *node_id)
+{
+    char id[UUID_TEXT];
+    struct beat *b;
+
+    HASH_FIND_STR(h->by_id, node_id, b);
+    if (b == NULL)
+        return false;
+    str_copy(id, sizeof(id), b->id);
+    beat_del(h, b);
+    h->missed(h->arg, id);
+    return true;
+}
+
+#endif

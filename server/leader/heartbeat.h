@@ -36,4 +36,9 @@ size_t heartbeats_count(const struct heartbeats *h);
 /* max(min, n / rate), ms: the I above. */
 int64_t heartbeat_interval(const struct heartbeat_config *c, size_t nodes);
 
+#ifdef FAULT_INJECTION
+/* The node is missed now; false: it has no timer. */
+bool test_hook_beat(struct heartbeats *h, const char *node_id);
+#endif
+
 #endif

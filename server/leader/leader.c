@@ -112,7 +112,9 @@ leader_new(struct server *s)
     struct leader *l = mem_new(NULL, struct leader);
 
     l->s = s;
-    l->env = server_env(s);
+    l->clock = *server_env(s);
+    test_hook_env(&l->clock, true);
+    l->env = &l->clock;
     l->gate = server_gate(s);
     EACH_ROW(c, init)
         c->init(l);

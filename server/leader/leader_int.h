@@ -10,6 +10,7 @@
 
 #include "server/fsm/fsm.h"
 #include "server/gate.h"
+#include "server/hook.h"
 #include "server/host.h"
 #include "server/leader/blocked.h"
 #include "server/leader/broker.h"
@@ -60,6 +61,7 @@ enum { FIGURE_READY, FIGURE_UNACKED, FIGURE_PENDING, FIGURE_WAITING, FIGURE_BLOC
 struct leader {
     struct server *s;
     const struct env *env;
+    struct env clock; /* of the server, moved as tests want it */
     struct gate *gate;
     struct workers *workers;
     atomic_size_t figures[FIGURES]; /* of the apply thread, for metrics */
@@ -91,6 +93,18 @@ void leader_batch(void *leader);
 void leader_alarm(struct leader *l, int64_t at_ms);
 /* Apply thread: a write that nobody waits for (owed.h). */
 void leader_owe(struct leader *l, const struct intent *in);
+
+/* A run has ended: who asked for a step of it is told. */
+#ifdef FAULT_INJECTION
+void test_hook_ran(struct leader *l, const char *eval_id);
+#else
+static inline void
+test_hook_ran(struct leader *l, const char *eval_id)
+{
+    (void)l;
+    (void)eval_id;
+}
+#endif
 
 /* Begins work on an evaluation that the broker handed out. */
 void run_start(struct leader *l, const struct evaluation *e, uint64_t token);

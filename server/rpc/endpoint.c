@@ -9,6 +9,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "server/hook.h"
 
 /* --- before a method --- */
 
@@ -119,17 +120,43 @@ struct write {
     struct rpc_call *call;
     written_fn *fn;
     void *arg;
+    struct intent *in; /* what tests hold (hook.h) */
+    uint64_t index;
+    struct fsm_result *res;
 };
+
+static void
+write_answer(void *arg)
+{
+    struct write w = *(struct write *)arg;
+
+    w.fn(w.s, w.call, w.arg, w.index, w.res);
+}
 
 static void
 write_done(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
 {
-    struct write w = *(struct write *)arg;
+    struct write *w = arg;
+    const struct test_go go = {w->s, false, write_answer, w};
 
-    if (e != NULL)
-        rpc_fail(w.call, e);
+    if (e != NULL) {
+        rpc_fail(w->call, e);
+        return;
+    }
+    w->index = index;
+    w->res = res;
+    if (!test_hook_hold(rpc_call_method(w->call)->name, "reply", &type_intent, w->in, &go))
+        write_answer(w);
     else
-        w.fn(w.s, w.call, w.arg, index, res);
+        w->res = talloc_steal(w, res);
+}
+
+static void
+write_go(void *arg)
+{
+    struct write *w = arg;
+
+    server_propose(w->s, w->in, HOME_LOOP, write_done, w);
 }
 
 void
@@ -137,8 +164,10 @@ endpoint_write(struct server *s, struct rpc_call *call, struct intent *in, writt
 {
     struct write *w = mem_new(rpc_call_ctx(call), struct write);
 
-    *w = (struct write){s, call, fn, arg};
-    server_propose(s, in, HOME_LOOP, write_done, w);
+    const struct test_go go = {s, false, write_go, w};
+    *w = (struct write){.s = s, .call = call, .fn = fn, .arg = arg, .in = TEST_HOOK_KEEP(w, in)};
+    if (!test_hook_hold(rpc_call_method(call)->name, "propose", &type_intent, in, &go))
+        server_propose(s, in, HOME_LOOP, write_done, w);
 }
 
 /* --- what several need --- */

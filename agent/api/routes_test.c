@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP API of a build with --enable-fault-injection: /v1/test/ (server/hook.h), for this machine alone.
+ */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/api/api.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+#include "server/hook.h"
+
+/* The body as a value; NULL: answered. */
+static struct value *
+body_of(struct ask *a)
+{
+    const char *peer = a->req->peer;
+    struct err e = ERR_INIT;
+    struct value *v = NULL;
+
+    if (!str_prefix(peer, "127.") && !str_prefix(peer, "[::1]") && !str_prefix(peer, "::1") &&
+        !str_eq(peer, "unix")) {
+        ask_fail(a, 403, "/v1/test/ is for the machine of the agent alone");
+        return NULL;
+    }
+    if (a->api->server == NULL) {
+        ask_fail(a, 404, "/v1/test/ is for servers");
+        return NULL;
+    }
+    if (a->req->body_len == 0)
+        return value_map(a);
+    if (json_decode_value(a, a->req->body, a->req->body_len, BUDGET(1 << 20), &v, &e) < 0) {
+        ask_fail(a, 400, "%s", e.text);
+        return NULL;
+    }
+    if (v->kind == VALUE_MAP)
+        return v;
+    ask_fail(a, 400, "the body is no object");
+    return NULL;
+}
+
+static void
+answered(void *arg, int status, const char *json)
+{
+    struct ask *a = arg;
+
+    http_reply(a->req, status, "application/json", json, strlen(json));
+}
+
+static void
+ask_leader(struct ask *a, const char *what)
+{
+    struct value *body = body_of(a);
+
+    if (body != NULL)
+        test_hook_ask(a->api->server, what, body, answered, a);
+}
+
+static void
+step(struct ask *a)
+{
+    ask_leader(a, "step");
+}
+
+static void
+scheduler(struct ask *a)
+{
+    ask_leader(a, "scheduler");
+}
+
+static void
+broker(struct ask *a)
+{
+    ask_leader(a, "broker");
+}
+
+static void
+ttl(struct ask *a)
+{
+    ask_leader(a, "ttl");
+}
+
+static void
+move_clock(struct ask *a)
+{
+    ask_leader(a, "clock");
+}
+
+static void
+state_hash(struct ask *a)
+{
+    struct value *body = body_of(a);
+    int64_t index = 0;
+
+    if (body == NULL || !ask_int(a, "index", &index))
+        return;
+    value_map_set(body, "index", value_int(body, index));
+    test_hook_ask(a->api->server, "hash", body, answered, a);
+}
+
+static void
+hold(struct ask *a)
+{
+    struct value *body = body_of(a), *ret = value_map(a);
+
+    if (body == NULL)
+        return;
+    const struct value *point = value_get(body, "point"), *count = value_get(body, "count");
+    if (point == NULL || point->kind != VALUE_STRING || strchr(point->str.s, ':') == NULL) {
+        ask_fail(a, 400, "\"point\" is \"METHOD:propose\", \"METHOD:apply\", \"METHOD:reply\", "
+                         "\"plan:verify\", \"plan:propose\" or \"eval:dequeue\"");
+        return;
+    }
+    int64_t n = count != NULL && count->kind == VALUE_INT ? count->i : 1;
+    uint64_t id = test_hook_rule(point->str.s, value_get(body, "match"), n);
+    value_map_set(ret, "ID", value_int(ret, (int64_t)id));
+    ask_value(a, ret);
+}
+
+static void
+release(struct ask *a)
+{
+    struct value *body = body_of(a);
+
+    if (body == NULL)
+        return;
+    const struct value *id = value_get(body, "ID");
+    if (id == NULL || id->kind != VALUE_INT || !test_hook_release((uint64_t)id->i))
+        ask_fail(a, 404, "there is no such hold");
+    else
+        ask_value(a, value_map(a));
+}
+
+static void
+held(struct ask *a)
+{
+    if (body_of(a) != NULL)
+        ask_value(a, test_hook_held(a));
+}
+
+const struct route routes_test[] = {
+    {VERB_WRITE | VERB_HERE, "/v1/test/hold", NULL, hold, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/release", NULL, release, 0},
+    {VERB_GET | VERB_HERE, "/v1/test/held", NULL, held, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/scheduler", NULL, scheduler, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/scheduler/step", NULL, step, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/ttl", NULL, ttl, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/clock", NULL, move_clock, 0},
+    {VERB_GET | VERB_HERE, "/v1/test/hash", NULL, state_hash, 0},
+    {VERB_GET | VERB_HERE, "/v1/test/broker", NULL, broker, 0},
+    {0, NULL, NULL, NULL, 0},
+};
