@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/num.h"
 #include "net/limits.h"
 #include "net/loop_int.h"
 
@@ -65,6 +66,12 @@ struct loop {
     char *read_buffer;
     struct quiet *quiet;
     struct timers timers;
+    struct turns { /* of loop_run() */
+        uv_prepare_t end;
+        int64_t end_ns;
+        uint64_t idle_ns; /* of all time, at that moment */
+        atomic_int_fast64_t longest_ns;
+    } turns;
 };
 
 struct watch {
@@ -321,6 +328,27 @@ async_cb(uv_async_t *h)
         uv_stop(&l->uv);
 }
 
+/* A turn is what lies between two waits; libuv counts how long it waits. */
+static void
+turn_cb(uv_prepare_t *h)
+{
+    struct turns *t = &((struct loop *)h->data)->turns;
+    int64_t now = clock_mono_ns();
+    uint64_t idle = uv_metrics_idle_time(h->loop);
+    int64_t took = now - t->end_ns - (int64_t)(idle - t->idle_ns);
+
+    if (t->end_ns != 0 && took > atomic_load_explicit(&t->longest_ns, memory_order_relaxed))
+        atomic_store_explicit(&t->longest_ns, took, memory_order_relaxed);
+    t->end_ns = now;
+    t->idle_ns = idle;
+}
+
+int64_t
+loop_longest_turn_ns(struct loop *l)
+{
+    return atomic_exchange_explicit(&l->turns.longest_ns, 0, memory_order_relaxed);
+}
+
 struct loop *
 loop_new(void)
 {
@@ -329,7 +357,9 @@ loop_new(void)
     ASSERT(uv_async_init(&l->uv, &l->async, async_cb) == 0);
     ASSERT(pthread_mutex_init(&l->lock, NULL) == 0);
     ASSERT(uv_prepare_init(&l->uv, &l->before_wait) == 0);
-    l->async.data = l->before_wait.data = l;
+    ASSERT(uv_loop_configure(&l->uv, UV_METRICS_IDLE_TIME) == 0);
+    ASSERT(uv_prepare_init(&l->uv, &l->turns.end) == 0);
+    l->async.data = l->before_wait.data = l->turns.end.data = l;
     timers_init(&l->timers, &l->uv);
     signal(SIGPIPE, SIG_IGN);
     return l;
@@ -352,8 +382,10 @@ loop_read_buffer(struct loop *l)
 void
 loop_run(struct loop *l)
 {
+    ASSERT(uv_prepare_start(&l->turns.end, turn_cb) == 0);
     while (!atomic_load(&l->stop))
         uv_run(&l->uv, UV_RUN_DEFAULT);
+    uv_prepare_stop(&l->turns.end);
     atomic_store(&l->stop, false);
 }
 
@@ -407,7 +439,8 @@ static bool
 is_ours(const struct loop *l, const uv_handle_t *h)
 {
     return h == (const uv_handle_t *)&l->async || h == (const uv_handle_t *)&l->before_wait ||
-           h == (const uv_handle_t *)&l->timers.clock || h == (const uv_handle_t *)&l->timers.soon;
+           h == (const uv_handle_t *)&l->turns.end || h == (const uv_handle_t *)&l->timers.clock ||
+           h == (const uv_handle_t *)&l->timers.soon;
 }
 
 static void
@@ -454,6 +487,7 @@ loop_free(struct loop *l)
     }
     uv_close((uv_handle_t *)&l->async, NULL);
     uv_close((uv_handle_t *)&l->before_wait, NULL);
+    uv_close((uv_handle_t *)&l->turns.end, NULL);
     timers_close(&l->timers);
     atomic_store(&l->stop, false);
     uv_run(&l->uv, UV_RUN_DEFAULT);

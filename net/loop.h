@@ -22,6 +22,8 @@ typedef void loop_fn(void *arg);
 struct loop *loop_new(void);
 /* Until loop_stop. May be run again. */
 void loop_run(struct loop *l);
+/* The longest time that loop_run() did not look for events since this was asked last, ns. Any thread. */
+int64_t loop_longest_turn_ns(struct loop *l);
 /* Makes loop_run return after the current turn. Thread-safe. */
 void loop_stop(struct loop *l);
 /* Runs the loop until *flag is true or `timeout_ms` (< 0: for ever) is over; the final value of

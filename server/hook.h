@@ -28,9 +28,6 @@ struct test_go {
 
 #ifdef FAULT_INJECTION
 
-/* An intent that outlives the handler that made it. */
-#define TEST_HOOK_KEEP(ctx, in) codec_clone((ctx), &type_intent, (in))
-
 /* True: held, and go->fn comes later. False: go on at once. Any thread. */
 bool test_hook_hold(const char *what, const char *stage, const struct type *t, const void *obj,
                     const struct test_go *go);
@@ -59,8 +56,6 @@ void test_hook_ask(struct server *s, const char *what, const struct value *body,
 struct value *test_hook_held(const void *ctx);
 
 #else
-
-#define TEST_HOOK_KEEP(ctx, in) (in)
 
 static inline bool
 test_hook_hold(const char *what, const char *stage, const struct type *t, const void *obj,

@@ -396,6 +396,7 @@ collect(struct ask *a)
     str_map_set(g, &g->base, "host", str_or(api->name, ""));
     g->uptime_s = (double)(clock_mono_ns() - api->started_ns) / NS_PER_S;
     add_process(g);
+    add(g, "nomad.runtime.loop.longest_ms", (double)loop_longest_turn_ns(api->loop) / 1e6);
     add(g, "nomad.nomad.agent.http.connections", api->http ? (double)http_server_conns(api->http) : 0);
     if (api->server)
         add_server(g, api->server);

@@ -161,42 +161,40 @@ const struct read_row read_alloc_get_allocs = {.tables = STATE_BIT(STATE_ALLOCS)
                                                .run = get_many_run};
 
 static void
-alloc_stopped(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-              struct fsm_result *res)
+alloc_stopped(struct write *w, uint64_t index, struct fsm_result *res)
 {
-    struct alloc_stop_response resp = {.eval_id = arg, .index = index};
+    struct alloc_stop_response resp = {.eval_id = w->memo, .index = index};
 
-    (void)s;
     (void)res;
-    rpc_reply(call, &resp);
+    rpc_reply(w->call, &resp);
 }
 
-void
-call_alloc_stop(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_stop(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct alloc_stop_request *req = p;
-    struct server *s = arg;
-    void *ctx = rpc_call_ctx(call);
-
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    struct allocation *a = state_alloc(t, ctx, str_or(req->alloc_id, ""));
+    const struct alloc_stop_request *req = w->req;
+    struct allocation *a = state_alloc(t, w->ctx, str_or(req->alloc_id, ""));
     const struct job *j = a ? state_alloc_job(t, a) : NULL;
-    state_read_end(t);
-    if (j == NULL) {
-        rpc_failf(call, -ERR_NOT_FOUND, "alloc not found");
-        return;
-    }
-    struct evaluation *e = eval_of_job(ctx, server_env(s), j, TRIGGER_ALLOC_STOP);
-    struct desired_transition dt = {.migrate = {true, true}};
+
+    if (j == NULL)
+        return err_set(e, -ERR_NOT_FOUND, "alloc not found");
+    struct evaluation *ev = eval_of_job(w->ctx, server_env(w->s), j, TRIGGER_ALLOC_STOP);
+    struct desired_transition *dt = mem_new(w->ctx, struct desired_transition);
+    dt->migrate = (struct opt_bool){true, true};
     if (req->no_shutdown_delay)
-        dt.no_shutdown_delay = (struct opt_bool){true, true};
+        dt->no_shutdown_delay = (struct opt_bool){true, true};
     if (req->reschedule)
-        dt.reschedule = (struct opt_bool){true, true};
-    struct intent_alloc_transition at = {
-        .alloc_ids = {&a->id, 1}, .transition = &dt, .evals = {&e, 1}};
-    struct intent in = {.alloc_transition = &at};
-    endpoint_write(s, call, &in, alloc_stopped, (void *)(uintptr_t)e->id);
+        dt->reschedule = (struct opt_bool){true, true};
+    struct intent_alloc_transition *at = mem_new(w->ctx, struct intent_alloc_transition);
+    at->transition = dt;
+    list_add(w->ctx, at->alloc_ids, a->id);
+    list_add(w->ctx, at->evals, ev);
+    w->in.alloc_transition = at;
+    w->memo = ev->id;
+    return 0;
 }
+
+const struct write_row write_alloc_stop = {prepare_stop, alloc_stopped};
 
 /* --- evaluations --- */
 
@@ -283,32 +281,33 @@ const struct read_row read_eval_get_eval = {.tables = STATE_BIT(STATE_EVALS),
                                             .whole = eval_whole};
 
 static void
-evals_deleted(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-              struct fsm_result *res)
+evals_deleted(struct write *w, uint64_t index, struct fsm_result *res)
 {
     struct eval_delete_response resp = {.count = (int64_t)res->deleted_evals.n, .index = index};
 
-    (void)s;
-    (void)arg;
-    rpc_reply(call, &resp);
+    rpc_reply(w->call, &resp);
 }
 
-void
-call_eval_delete(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_delete(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct eval_delete_request *req = p;
-    struct intent_eval_delete del = {.eval_ids = req->eval_ids, .skip = req->skip};
+    const struct eval_delete_request *req = w->req;
+    struct intent_eval_delete *del = mem_new(w->ctx, struct intent_eval_delete);
 
+    (void)t;
     if (!str_empty(req->filter))
-        rpc_failf(call, -ERR_INVALID, "the filter is for the agent to find the evaluations");
-    else if (req->eval_ids.n == 0 && !req->skip)
-        rpc_failf(call, -ERR_INVALID, "evals must be deleted by either ID or filter");
-    else if (req->eval_ids.n > EVAL_DELETE_MAX)
-        rpc_failf(call, -ERR_INVALID, "request includes %zu evaluation IDs, must be %d or fewer",
-                  req->eval_ids.n, EVAL_DELETE_MAX);
-    else
-        endpoint_write(arg, call, &(struct intent){.eval_delete = &del}, evals_deleted, NULL);
+        return err_set(e, -ERR_INVALID, "the filter is for the agent to find the evaluations");
+    if (req->eval_ids.n == 0 && !req->skip)
+        return err_set(e, -ERR_INVALID, "evals must be deleted by either ID or filter");
+    if (req->eval_ids.n > EVAL_DELETE_MAX)
+        return err_set(e, -ERR_INVALID, "request includes %zu evaluation IDs, must be %d or fewer",
+                       req->eval_ids.n, EVAL_DELETE_MAX);
+    *del = (struct intent_eval_delete){.eval_ids = req->eval_ids, .skip = req->skip};
+    w->in.eval_delete = del;
+    return 0;
 }
+
+const struct write_row write_eval_delete = {prepare_delete, evals_deleted};
 
 static uint64_t
 eval_allocs_key(const struct read *r)

@@ -119,9 +119,9 @@ struct change {
 };
 
 static void
-changed(struct server *s, struct rpc_call *call, void *arg, uint64_t index, struct fsm_result *res)
+changed(struct write *w, uint64_t index, struct fsm_result *res)
 {
-    const struct change *c = arg;
+    const struct change *c = w->memo;
     struct deployment_update_response resp = {
         .eval_id = c->eval_id,
         .eval_create_index = c->eval_id != NULL ? index : 0,
@@ -129,167 +129,179 @@ changed(struct server *s, struct rpc_call *call, void *arg, uint64_t index, stru
         .index = index,
     };
 
-    (void)s;
     (void)res;
     if (c->reverted)
         resp.reverted_job_version = (struct opt_i64){true, (int64_t)c->version};
-    rpc_reply(call, &resp);
+    rpc_reply(w->call, &resp);
 }
 
-/* The deployment when it is not over. Otherwise the call fails, with `over`. */
+/* The deployment when it is not over; NULL with an error, which is `over` when it is. */
 static struct deployment *
-active_or_fail(struct server *s, struct rpc_call *call, const char *id, const char *over)
+active(struct write *w, struct state_txn *t, const char *id, const char *over, struct err *e)
 {
-    void *ctx = rpc_call_ctx(call);
-    struct deployment *d = NULL;
-
     if (str_empty(id)) {
-        rpc_failf(call, -ERR_INVALID, "missing deployment ID");
+        err_set(e, -ERR_INVALID, "missing deployment ID");
         return NULL;
     }
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    d = state_deployment(t, ctx, id);
-    state_read_end(t);
+    struct deployment *d = state_deployment(t, w->ctx, id);
     if (d == NULL)
-        rpc_failf(call, -ERR_NOT_FOUND, "deployment not found");
+        err_set(e, -ERR_NOT_FOUND, "deployment not found");
     else if (!deployment_active(d))
-        rpc_failf(call, -ERR_INVALID, "%s", over);
-    else
-        return d;
-    return NULL;
+        err_set(e, -ERR_INVALID, "%s", over);
+    return e->code == 0 ? d : NULL;
+}
+
+static struct change *
+change_new(struct write *w)
+{
+    struct change *c = mem_new(w->ctx, struct change);
+
+    w->memo = c;
+    return c;
+}
+
+static struct deployment_status_update *
+update_new(struct write *w, const char *id, const char *status, const char *text)
+{
+    struct deployment_status_update *u = mem_new(w->ctx, struct deployment_status_update);
+
+    *u = (struct deployment_status_update){id, status, text};
+    return u;
 }
 
 static struct evaluation *
-next_eval(struct server *s, struct rpc_call *call, const struct deployment *d, struct change *c)
+next_eval(struct write *w, struct state_txn *t, const struct deployment *d, struct change *c)
 {
-    void *ctx = rpc_call_ctx(call);
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    struct evaluation *e = rollback_eval(ctx, server_env(s), t, d);
+    struct evaluation *e = rollback_eval(w->ctx, server_env(w->s), t, d);
 
-    state_read_end(t);
     c->eval_id = e != NULL ? e->id : NULL;
     return e;
 }
 
 static struct job *
-fail_to(struct server *s, struct rpc_call *call, const struct deployment *d,
-        struct deployment_status_update *u, struct change *c)
+fail_to(struct write *w, struct state_txn *t, const struct deployment *d, struct deployment_status_update *u,
+        struct change *c)
 {
-    void *ctx = rpc_call_ctx(call);
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    struct job *to = rollback_job(ctx, t, d, u->status_description, rollback_wanted(d), u);
+    struct job *to = rollback_job(w->ctx, t, d, u->status_description, rollback_wanted(d), u);
 
-    state_read_end(t);
     c->reverted = to != NULL;
     c->version = to != NULL ? to->version : 0;
     return to;
 }
 
-void
-call_deployment_fail(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_fail(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct deployment_fail_request *req = p;
-    struct deployment *d =
-        active_or_fail(arg, call, req->deployment_id, "can't fail terminal deployment");
+    const struct deployment_fail_request *req = w->req;
+    struct deployment *d = active(w, t, req->deployment_id, "can't fail terminal deployment", e);
 
     if (d == NULL)
-        return;
-    struct change *c = mem_new(rpc_call_ctx(call), struct change);
-    struct deployment_status_update u = {.status_description = DESC_DEPLOY_BY_USER};
-    struct intent_deployment_update up = {.update = &u};
-    up.job = fail_to(arg, call, d, &u, c);
-    up.eval = next_eval(arg, call, d, c);
-    endpoint_write(arg, call, &(struct intent){.deployment_update = &up}, changed, c);
+        return e->code;
+    struct change *c = change_new(w);
+    struct intent_deployment_update *up = mem_new(w->ctx, struct intent_deployment_update);
+    up->update = update_new(w, NULL, NULL, DESC_DEPLOY_BY_USER);
+    up->job = fail_to(w, t, d, up->update, c);
+    up->eval = next_eval(w, t, d, c);
+    w->in.deployment_update = up;
+    return 0;
 }
 
-void
-call_deployment_pause(void *arg, struct rpc_call *call, const void *p)
+const struct write_row write_deployment_fail = {prepare_fail, changed};
+
+static int
+prepare_pause(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct deployment_pause_request *req = p;
+    const struct deployment_pause_request *req = w->req;
     struct deployment *d =
-        active_or_fail(arg, call, req->deployment_id,
-                       req->pause ? "can't pause terminal deployment" : "can't resume terminal deployment");
+        active(w, t, req->deployment_id,
+               req->pause ? "can't pause terminal deployment" : "can't resume terminal deployment", e);
 
     if (d == NULL)
-        return;
-    struct change *c = mem_new(rpc_call_ctx(call), struct change);
-    struct deployment_status_update u = {d->id, DEPLOYMENT_PAUSED, DESC_DEPLOY_PAUSED};
-    struct intent_deployment_update up = {.update = &u};
-    if (!req->pause) {
-        u.status = DEPLOYMENT_RUNNING;
-        u.status_description = DESC_DEPLOY_RUNNING;
-        up.eval = next_eval(arg, call, d, c);
+        return e->code;
+    struct change *c = change_new(w);
+    struct intent_deployment_update *up = mem_new(w->ctx, struct intent_deployment_update);
+    if (req->pause) {
+        up->update = update_new(w, d->id, DEPLOYMENT_PAUSED, DESC_DEPLOY_PAUSED);
+    } else {
+        up->update = update_new(w, d->id, DEPLOYMENT_RUNNING, DESC_DEPLOY_RUNNING);
+        up->eval = next_eval(w, t, d, c);
     }
-    endpoint_write(arg, call, &(struct intent){.deployment_update = &up}, changed, c);
+    w->in.deployment_update = up;
+    return 0;
 }
 
-void
-call_deployment_promote(void *arg, struct rpc_call *call, const void *p)
+const struct write_row write_deployment_pause = {prepare_pause, changed};
+
+static int
+prepare_promote(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct deployment_promote_request *req = p;
-    struct deployment *d =
-        active_or_fail(arg, call, req->deployment_id, "can't promote terminal deployment");
+    const struct deployment_promote_request *req = w->req;
+    struct deployment *d = active(w, t, req->deployment_id, "can't promote terminal deployment", e);
 
     if (d == NULL)
-        return;
-    struct change *c = mem_new(rpc_call_ctx(call), struct change);
-    struct intent_deployment_promote pr = {
+        return e->code;
+    struct intent_deployment_promote *pr = mem_new(w->ctx, struct intent_deployment_promote);
+    *pr = (struct intent_deployment_promote){
         .deployment_id = d->id, .all = req->all, .groups = req->groups};
-    pr.eval = next_eval(arg, call, d, c);
-    endpoint_write(arg, call, &(struct intent){.deployment_promote = &pr}, changed, c);
+    pr->eval = next_eval(w, t, d, change_new(w));
+    w->in.deployment_promote = pr;
+    return 0;
 }
+
+const struct write_row write_deployment_promote = {prepare_promote, changed};
 
 /* Only a deployment over several regions is ever blocked, and there are none. */
-void
-call_deployment_unblock(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_unblock(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct deployment_unblock_request *req = p;
+    const struct deployment_unblock_request *req = w->req;
 
-    if (active_or_fail(arg, call, req->deployment_id, "can't unblock terminal deployment") != NULL)
-        rpc_failf(call, -ERR_INVALID, "can't unblock running deployment");
+    if (active(w, t, req->deployment_id, "can't unblock terminal deployment", e) != NULL)
+        err_set(e, -ERR_INVALID, "can't unblock running deployment");
+    return e->code;
 }
+
+const struct write_row write_deployment_unblock = {prepare_unblock, changed};
 
 /* What is said to be unhealthy fails the deployment; it is rolled back when a group of these asks for it. */
 static bool
-reverts(struct server *s, struct rpc_call *call, const struct deployment *d, const struct str_list *bad)
+reverts(struct write *w, struct state_txn *t, const struct deployment *d, const struct str_list *bad)
 {
-    void *ctx = rpc_call_ctx(call);
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
     bool wanted = false;
 
     for (size_t i = 0; i < bad->n && !wanted; i++) {
-        const struct allocation *a = state_alloc(t, ctx, str_or(bad->v[i], ""));
+        const struct allocation *a = state_alloc(t, w->ctx, str_or(bad->v[i], ""));
         __auto_type e = a != NULL ? map_get(d->task_groups, a->task_group) : NULL;
         wanted = e != NULL && e->v->auto_revert;
     }
-    state_read_end(t);
     return wanted;
 }
 
-void
-call_deployment_set_alloc_health(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_health(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct deployment_alloc_health_request *req = p;
+    const struct deployment_alloc_health_request *req = w->req;
 
     if (!str_empty(req->deployment_id) &&
-        req->healthy_allocation_ids.n + req->unhealthy_allocation_ids.n == 0) {
-        rpc_failf(call, -ERR_INVALID, "must specify at least one healthy/unhealthy allocation ID");
-        return;
-    }
-    struct deployment *d = active_or_fail(arg, call, req->deployment_id,
-                                          "can't set health of allocations for a terminal deployment");
+        req->healthy_allocation_ids.n + req->unhealthy_allocation_ids.n == 0)
+        return err_set(e, -ERR_INVALID, "must specify at least one healthy/unhealthy allocation ID");
+    struct deployment *d = active(w, t, req->deployment_id,
+                                  "can't set health of allocations for a terminal deployment", e);
     if (d == NULL)
-        return;
-    struct change *c = mem_new(rpc_call_ctx(call), struct change);
-    struct deployment_status_update u = {d->id, DEPLOYMENT_FAILED, DESC_DEPLOY_UNHEALTHY};
-    struct intent_deployment_health h = {.deployment_id = d->id,
-                                         .healthy = req->healthy_allocation_ids,
-                                         .unhealthy = req->unhealthy_allocation_ids};
-    if (h.unhealthy.n > 0) {
-        h.update = &u;
-        if (reverts(arg, call, d, &h.unhealthy))
-            h.job = fail_to(arg, call, d, &u, c);
+        return e->code;
+    struct change *c = change_new(w);
+    struct intent_deployment_health *h = mem_new(w->ctx, struct intent_deployment_health);
+    *h = (struct intent_deployment_health){.deployment_id = d->id,
+                                           .healthy = req->healthy_allocation_ids,
+                                           .unhealthy = req->unhealthy_allocation_ids};
+    if (h->unhealthy.n > 0) {
+        h->update = update_new(w, d->id, DEPLOYMENT_FAILED, DESC_DEPLOY_UNHEALTHY);
+        if (reverts(w, t, d, &h->unhealthy))
+            h->job = fail_to(w, t, d, h->update, c);
     }
-    h.eval = next_eval(arg, call, d, c);
-    endpoint_write(arg, call, &(struct intent){.deployment_health = &h}, changed, c);
+    h->eval = next_eval(w, t, d, c);
+    w->in.deployment_health = h;
+    return 0;
 }
+
+const struct write_row write_deployment_set_alloc_health = {prepare_health, changed};

@@ -9,19 +9,20 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "server/hook.h"
 
 /* --- before a method --- */
 
 #define SERVICE(id, name) {id, endpoint_call},
-static const struct rpc_service services[] = {RPC_METHODS(SERVICE, SERVICE)};
+static const struct rpc_service services[] = {RPC_METHODS(SERVICE, SERVICE, SERVICE)};
 
 #define READ(id, name) [id] = {.read = &read_##name},
+#define WRITE(id, name) [id] = {.write = &write_##name},
 #define CALL(id, name) [id] = {.call = call_##name},
 static const struct {
     const struct read_row *read;
+    const struct write_row *write;
     rpc_handler *call;
-} methods[] = {RPC_METHODS(READ, CALL)};
+} methods[] = {RPC_METHODS(READ, WRITE, CALL)};
 
 const struct rpc_service *
 endpoint_services(size_t *ret_n)
@@ -93,7 +94,7 @@ endpoint_call(void *arg, struct rpc_call *call, const void *req)
 {
     const struct rpc_method *m = rpc_call_method(call);
     const struct rpc_envelope *env = rpc_call_envelope(call);
-    const char *ns = m->flags & RPC_NS ? call_ns(call) : NULL;
+    const char *ns = m->flags & RPC_NS ? str_or(env->namespace, NS_DEFAULT) : NULL;
     struct err e = ERR_INIT;
     bool there;
 
@@ -103,71 +104,10 @@ endpoint_call(void *arg, struct rpc_call *call, const void *req)
         forward_start(arg, call, req);
     else if (methods[m->id].read != NULL)
         read_start(arg, call, req, methods[m->id].read);
+    else if (methods[m->id].write != NULL)
+        write_start(arg, call, req, methods[m->id].write);
     else
         methods[m->id].call(arg, call, req);
-}
-
-const char *
-call_ns(const struct rpc_call *call)
-{
-    return str_or(rpc_call_envelope(call)->namespace, NS_DEFAULT);
-}
-
-/* --- writes --- */
-
-struct write {
-    struct server *s;
-    struct rpc_call *call;
-    written_fn *fn;
-    void *arg;
-    struct intent *in; /* what tests hold (hook.h) */
-    uint64_t index;
-    struct fsm_result *res;
-};
-
-static void
-write_answer(void *arg)
-{
-    struct write w = *(struct write *)arg;
-
-    w.fn(w.s, w.call, w.arg, w.index, w.res);
-}
-
-static void
-write_done(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
-{
-    struct write *w = arg;
-    const struct test_go go = {w->s, false, write_answer, w};
-
-    if (e != NULL) {
-        rpc_fail(w->call, e);
-        return;
-    }
-    w->index = index;
-    w->res = res;
-    if (!test_hook_hold(rpc_call_method(w->call)->name, "reply", &type_intent, w->in, &go))
-        write_answer(w);
-    else
-        w->res = talloc_steal(w, res);
-}
-
-static void
-write_go(void *arg)
-{
-    struct write *w = arg;
-
-    server_propose(w->s, w->in, HOME_LOOP, write_done, w);
-}
-
-void
-endpoint_write(struct server *s, struct rpc_call *call, struct intent *in, written_fn *fn, void *arg)
-{
-    struct write *w = mem_new(rpc_call_ctx(call), struct write);
-
-    const struct test_go go = {s, false, write_go, w};
-    *w = (struct write){.s = s, .call = call, .fn = fn, .arg = arg, .in = TEST_HOOK_KEEP(w, in)};
-    if (!test_hook_hold(rpc_call_method(call)->name, "propose", &type_intent, in, &go))
-        server_propose(s, in, HOME_LOOP, write_done, w);
 }
 
 /* --- what several need --- */

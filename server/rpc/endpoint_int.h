@@ -5,7 +5,9 @@
  *
  *   read                   its row read_NAME is run: on a worker thread of the loop, with its own snapshot;
  *                          one small object as JSON where the call came, if nobody waits for news
- *   write, local, client   its function call_NAME: on the loop thread
+ *   write, prepare         its row write_NAME is run: prepared on a worker with a snapshot, proposed,
+ *                          answered on the loop thread
+ *   call, local, client    its function call_NAME: on the loop thread
  *
  * A method whose row or function is missing does not link.
  */
@@ -129,12 +131,37 @@ const char *read_ns(const struct read *r);
 bool read_ns_matches(const struct read *r, const char *ns);
 
 /* --- writes --- */
-const char *call_ns(const struct rpc_call *call); /* "default" where it names none */
-/* e is handled: `fn` comes for accepted entries only. `arg` is rpc_call_ctx memory. */
-typedef void written_fn(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-                        struct fsm_result *res);
-void endpoint_write(struct server *s, struct rpc_call *call, struct intent *in, written_fn *fn,
-                    void *arg);
+/* What the functions of a row see. */
+struct write {
+    struct server *s;
+    struct rpc_call *call; /* not touched by prepare() but for what is constant */
+    const void *req;
+    const char *ns; /* of the call; "default" where it names none */
+    void *ctx;      /* lives until the call was answered */
+    /* set by prepare() */
+    struct intent in;  /* is proposed */
+    const void *resp;  /* of the method's type: is answered, and nothing written. NULL: something is */
+    const void *memo;  /* for reply() */
+    uint64_t barrier;  /* index of what was written in an earlier round; 0: there was none */
+};
+
+struct write_row {
+    /* On a worker, with a snapshot: what is to be written. Changes nothing, allocates under w->ctx. A
+     * negative return fails the call with *e. The snapshot gives the early answer: what must hold when the
+     * entry is applied is decided then (fsm.h). */
+    int (*prepare)(struct write *w, struct state_txn *t, struct err *e);
+    /* Loop thread: the entry was accepted. Answers the call. */
+    void (*reply)(struct write *w, uint64_t index, struct fsm_result *res);
+    /* Loop thread: what was written was only the first round; prepare() comes once more. NULL: never. */
+    bool (*again)(const struct write *w);
+    bool here; /* prepare() runs on the loop: it does not grow with job, fleet or state */
+};
+
+void write_start(struct server *s, struct rpc_call *call, const void *req, const struct write_row *row);
+/* A new UUID. */
+const char *write_new_id(struct write *w);
+/* A reply() of methods that answer with the index alone. */
+void write_reply_index(struct write *w, uint64_t index, struct fsm_result *res);
 
 /* --- what several need --- */
 /* The node has proved itself in this call: it is reached over the connection of that. Loop thread. */
@@ -149,9 +176,11 @@ void endpoint_alloc_row(struct read *r, struct state_txn *t, void *whole, void *
 
 /* --- the methods --- */
 #define DECLARE_READ(id, name) extern const struct read_row read_##name;
+#define DECLARE_WRITE(id, name) extern const struct write_row write_##name;
 #define DECLARE_CALL(id, name) rpc_handler call_##name;
-RPC_METHODS(DECLARE_READ, DECLARE_CALL)
+RPC_METHODS(DECLARE_READ, DECLARE_WRITE, DECLARE_CALL)
 #undef DECLARE_READ
+#undef DECLARE_WRITE
 #undef DECLARE_CALL
 
 #endif

@@ -8,7 +8,7 @@
 #include "api/plain.h"
 #include "api/terms.h"
 #include "common/mem.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/rpc/job_admit.h"
 
 static bool
 of_number(const struct job *j, const void *arg)
@@ -24,142 +24,104 @@ version_of(struct state_txn *t, void *ctx, const char *ns, const char *id, uint6
 
 /* --- revert --- */
 
-/* NULL: the call has failed, with words. */
-static struct job *
-revert_to(struct server *s, struct rpc_call *call, const struct job_revert_request *req,
-          struct job **ret_now)
+/* Registers the specification of the version once more. */
+static int
+prepare_revert(struct write *w, struct state_txn *t, struct err *e)
 {
-    void *ctx = rpc_call_ctx(call);
-    const char *ns = call_ns(call), *id = str_or(req->job_id, "");
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    struct job *now = *ret_now = state_job(t, ctx, ns, id);
-    struct job *then = version_of(t, ctx, ns, id, req->job_version);
+    const struct job_revert_request *req = w->req;
+    const char *id = str_or(req->job_id, "");
+    struct job *now = state_job(t, w->ctx, w->ns, id);
+    struct job *then = version_of(t, w->ctx, w->ns, id, req->job_version);
     bool enforced = req->enforce_prior_version.set;
 
-    state_read_end(t);
     if (now == NULL)
-        rpc_failf(call, -ERR_INVALID, "job \"%s\" not found", id);
-    else if (req->job_version == now->version)
-        rpc_failf(call, -ERR_INVALID, "can't revert to current version");
-    else if (then == NULL)
-        rpc_failf(call, -ERR_INVALID,
-                  "job \"%s\" in namespace \"%s\" at version %" PRIu64 " not found", id, ns,
-                  req->job_version);
-    else if (enforced && now->version != (uint64_t)req->enforce_prior_version.v)
-        rpc_failf(call, -ERR_INVALID,
-                  "Current job has version %" PRIu64 "; enforcing version %" PRId64, now->version,
-                  req->enforce_prior_version.v);
-    else
-        return then;
-    return NULL;
-}
-
-/* Registers the specification of the version once more. */
-void
-call_job_revert(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct job_revert_request *req = p;
-    struct job *now, *then = revert_to(arg, call, req, &now);
-
+        return err_set(e, -ERR_INVALID, "job \"%s\" not found", id);
+    if (req->job_version == now->version)
+        return err_set(e, -ERR_INVALID, "can't revert to current version");
     if (then == NULL)
-        return;
-    struct job_register_request *r = mem_new(rpc_call_ctx(call), struct job_register_request);
+        return err_set(e, -ERR_INVALID, "job \"%s\" in namespace \"%s\" at version %" PRIu64 " not found",
+                       id, w->ns, req->job_version);
+    if (enforced && now->version != (uint64_t)req->enforce_prior_version.v)
+        return err_set(e, -ERR_INVALID, "Current job has version %" PRIu64 "; enforcing version %" PRId64,
+                       now->version, req->enforce_prior_version.v);
+    struct job_register_request *r = mem_new(w->ctx, struct job_register_request);
     r->job = then;
     r->job->stop = false;
-    r->enforce_index = req->enforce_prior_version.set;
-    r->job_modify_index = r->enforce_index ? now->job_modify_index : 0;
-    call_job_register(arg, call, r);
+    r->enforce_index = enforced;
+    r->job_modify_index = enforced ? now->job_modify_index : 0;
+    return prepare_registration(w, t, r, e);
 }
+
+const struct write_row write_job_revert = {prepare_revert, job_registered};
 
 /* --- stable --- */
 
-static void
-stable_done(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-            struct fsm_result *res)
+static int
+prepare_stable(struct write *w, struct state_txn *t, struct err *e)
 {
-    struct write_response resp = {.index = index};
+    const struct job_stability_request *req = w->req;
+    const char *id = str_or(req->job_id, "");
+    struct intent_job_stable *js = mem_new(w->ctx, struct intent_job_stable);
 
-    (void)s;
-    (void)arg;
-    (void)res;
-    rpc_reply(call, &resp);
+    if (version_of(t, w->ctx, w->ns, id, req->job_version) == NULL)
+        return err_set(e, -ERR_INVALID, "job \"%s\" in namespace \"%s\" at version %" PRIu64 " not found",
+                       id, w->ns, req->job_version);
+    *js = (struct intent_job_stable){
+        .namespace = w->ns, .job_id = id, .job_version = req->job_version, .stable = req->stable};
+    w->in.job_stable = js;
+    return 0;
 }
 
-void
-call_job_stable(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct job_stability_request *req = p;
-    struct server *s = arg;
-    void *ctx = rpc_call_ctx(call);
-    const char *ns = call_ns(call), *id = str_or(req->job_id, "");
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    bool known = version_of(t, ctx, ns, id, req->job_version) != NULL;
-
-    state_read_end(t);
-    if (!known) {
-        rpc_failf(call, -ERR_INVALID,
-                  "job \"%s\" in namespace \"%s\" at version %" PRIu64 " not found", id, ns,
-                  req->job_version);
-        return;
-    }
-    struct intent_job_stable js = {
-        .namespace = ns, .job_id = id, .job_version = req->job_version, .stable = req->stable};
-    struct intent in = {.job_stable = &js};
-    endpoint_write(s, call, &in, stable_done, NULL);
-}
+const struct write_row write_job_stable = {prepare_stable, write_reply_index};
 
 /* --- tags --- */
 
 static void
-tag_done(struct server *s, struct rpc_call *call, void *arg, uint64_t index, struct fsm_result *res)
+tagged(struct write *w, uint64_t index, struct fsm_result *res)
 {
-    const struct job_version_tag *tag = arg;
+    const struct job_version_tag *tag = w->memo;
     struct job_tag_response resp = {.index = index, .known_leader = true};
 
-    (void)s;
     (void)res;
     if (tag != NULL) {
         resp.name = tag->name;
         resp.description = tag->description;
         resp.tagged_time = tag->tagged_time;
     }
-    rpc_reply(call, &resp);
+    rpc_reply(w->call, &resp);
 }
 
-void
-call_job_tag_version(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_tag(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct job_apply_tag_request *req = p;
-    struct server *s = arg;
-    struct job_version_tag *tag = NULL;
-    struct intent_job_tag jt = {.namespace = call_ns(call),
-                                .job_id = req->job_id,
-                                .job_version = req->version,
-                                .latest = req->latest,
-                                .name = req->name};
-    struct intent in = {.job_tag = &jt};
+    const struct job_apply_tag_request *req = w->req;
+    struct intent_job_tag *jt = mem_new(w->ctx, struct intent_job_tag);
 
-    if (req->latest && req->version > 0) {
-        rpc_failf(call, -ERR_INVALID, "version must be zero when tagging latest, got: %" PRIu64,
-                  req->version);
-        return;
-    }
-    if (req->tag != NULL && !plain_text(req->name, JOB_TAG_MAX)) {
-        rpc_failf(call, -ERR_INVALID, "the name of a tag has 1 to %d bytes and no control character",
-                  JOB_TAG_MAX);
-        return;
-    }
-    if (req->tag != NULL && strlen(str_or(req->tag->description, "")) > JOB_TAG_TEXT_MAX) {
-        rpc_failf(call, -ERR_INVALID, "the description of a tag has more than %d bytes", JOB_TAG_TEXT_MAX);
-        return;
-    }
+    (void)t;
+    *jt = (struct intent_job_tag){.namespace = w->ns,
+                                  .job_id = req->job_id,
+                                  .job_version = req->version,
+                                  .latest = req->latest,
+                                  .name = req->name};
+    if (req->latest && req->version > 0)
+        return err_set(e, -ERR_INVALID, "version must be zero when tagging latest, got: %" PRIu64,
+                       req->version);
+    if (req->tag != NULL && !plain_text(req->name, JOB_TAG_MAX))
+        return err_set(e, -ERR_INVALID, "the name of a tag has 1 to %d bytes and no control character",
+                       JOB_TAG_MAX);
+    if (req->tag != NULL && strlen(str_or(req->tag->description, "")) > JOB_TAG_TEXT_MAX)
+        return err_set(e, -ERR_INVALID, "the description of a tag has more than %d bytes", JOB_TAG_TEXT_MAX);
     if (req->tag != NULL) {
-        tag = jt.tag = codec_clone(rpc_call_ctx(call), &type_job_version_tag, req->tag);
-        tag->name = req->name;
-        tag->tagged_time = env_wall_ns(server_env(s));
+        jt->tag = codec_clone(w->ctx, &type_job_version_tag, req->tag);
+        jt->tag->name = req->name;
+        jt->tag->tagged_time = env_wall_ns(server_env(w->s));
     }
-    endpoint_write(s, call, &in, tag_done, tag);
+    w->memo = jt->tag;
+    w->in.job_tag = jt;
+    return 0;
 }
+
+const struct write_row write_job_tag_version = {prepare_tag, tagged, .here = true};
 
 /* --- the source --- */
 

@@ -12,272 +12,247 @@
 #include "server/rpc/endpoint_int.h"
 #include "server/sched/class.h"
 
-/* The answer of every node write. */
+/* What every node write answers beside its own. */
 static void
-node_update(struct server *s, struct rpc_call *call, struct node_update_response *resp)
+fill_servers(struct write *w, struct node_update_response *resp)
 {
-    void *ctx = rpc_call_ctx(call);
     char addr[256];
 
-    if (server_leader_addr(s, addr, sizeof(addr)))
-        resp->leader_rpc_addr = mem_strdup(ctx, addr);
-    resp->servers = *server_addrs(s);
+    if (server_leader_addr(w->s, addr, sizeof(addr)))
+        resp->leader_rpc_addr = mem_strdup(w->ctx, addr);
+    resp->servers = *server_addrs(w->s);
     resp->known_leader = true;
-    rpc_reply(call, resp);
 }
 
 static void
-fill_evals(struct node_update_response *resp, void *ctx, uint64_t index,
-           const struct fsm_result *res)
+fill_evals(struct write *w, struct node_update_response *resp, uint64_t index, const struct fsm_result *res)
 {
     for (size_t i = 0; i < res->evals.n; i++)
-        list_add(ctx, resp->eval_ids, mem_strdup(ctx, res->evals.v[i]->id));
+        list_add(w->ctx, resp->eval_ids, mem_strdup(w->ctx, res->evals.v[i]->id));
     resp->eval_create_index = res->evals.n > 0 ? index : 0;
 }
 
 static void
-node_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-             struct fsm_result *res)
+node_written(struct write *w, uint64_t index, struct fsm_result *res)
 {
     struct node_update_response resp = {0};
 
-    (void)arg;
     resp.index = res->changed ? index : 0;
     resp.node_modify_index = res->node_modify_index;
-    fill_evals(&resp, rpc_call_ctx(call), index, res);
+    fill_evals(w, &resp, index, res);
     if (res->node != NULL) {
-        if (rpc_call_method(call)->id == RPC_NODE_REGISTER)
-            way_note(s, call, res->node->id);
+        if (rpc_call_method(w->call)->id == RPC_NODE_REGISTER)
+            way_note(w->s, w->call, res->node->id);
         resp.scheduling_eligibility = res->node->scheduling_eligibility;
         if (!str_eq(res->node->status, NODE_DOWN))
-            resp.heartbeat_ttl = leader_heartbeat(server_leader(s), res->node->id);
+            resp.heartbeat_ttl = leader_heartbeat(server_leader(w->s), res->node->id);
     }
-    node_update(s, call, &resp);
+    fill_servers(w, &resp);
+    rpc_reply(w->call, &resp);
 }
 
 static struct str_list
-fresh_id(struct server *s, void *ctx)
+fresh_id(struct write *w)
 {
     struct str_list l = {0};
-    char id[UUID_TEXT];
 
-    list_add(ctx, l, mem_strdup(ctx, env_id(server_env(s), id)));
+    list_add(w->ctx, l, write_new_id(w));
     return l;
 }
 
-void
-call_node_register(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_register(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct node_register_request *req = p;
-    struct server *s = arg;
-    void *ctx = rpc_call_ctx(call);
+    const struct node_register_request *req = w->req;
     char class[CLASS_TEXT];
-    struct err e = ERR_INIT;
 
-    if (req->node == NULL || !uuid_valid(str_or(req->node->id, ""))) {
-        rpc_failf(call, -ERR_INVALID, "missing node ID for client registration");
-        return;
-    }
-    if (str_empty(req->node->secret_id) || str_empty(req->node->datacenter) ||
-        str_empty(req->node->name)) {
-        rpc_failf(call, -ERR_INVALID, "register node: secret, datacenter and name are required");
-        return;
-    }
-    if (codec_check(&type_node, req->node, &e) < 0) {
-        rpc_fail(call, &e);
-        return;
-    }
-    struct node *n = codec_clone(ctx, &type_node, req->node);
+    (void)t;
+    if (req->node == NULL || !uuid_valid(str_or(req->node->id, "")))
+        return err_set(e, -ERR_INVALID, "missing node ID for client registration");
+    if (str_empty(req->node->secret_id) || str_empty(req->node->datacenter) || str_empty(req->node->name))
+        return err_set(e, -ERR_INVALID, "register node: secret, datacenter and name are required");
+    if (codec_check(&type_node, req->node, e) < 0)
+        return e->code;
+    struct node *n = codec_clone(w->ctx, &type_node, req->node);
     n->node_pool = str_or(n->node_pool, POOL_DEFAULT);
-    n->computed_class = mem_strdup(ctx, class_name(n, class));
-    struct intent_node_register nr = {.node = n, .eval_ids = fresh_id(s, ctx)};
-    struct intent in = {.node_register = &nr};
-    endpoint_write(s, call, &in, node_written, NULL);
+    n->computed_class = mem_strdup(w->ctx, class_name(n, class));
+    struct intent_node_register *nr = mem_new(w->ctx, struct intent_node_register);
+    *nr = (struct intent_node_register){.node = n, .eval_ids = fresh_id(w)};
+    w->in.node_register = nr;
+    return 0;
 }
 
-/* The stored node of an authenticated request, or the call is failed: what a heartbeat asks of it, not its
- * attributes. */
-static struct node *
-node_authenticated(struct server *s, struct rpc_call *call, const char *id, const char *secret)
-{
-    void *ctx = rpc_call_ctx(call);
-    struct lean *lean =
-        lean_new(ctx, &type_node, &type_node, "ID SecretID Status SchedulingEligibility ModifyIndex", "");
+const struct write_row write_node_register = {prepare_register, node_written};
 
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    struct node *n =
-        str_empty(id) ? NULL : state_get_lean(t, ctx, STATE_NODES, (struct state_key){id, NULL, 0}, lean);
-    state_read_end(t);
-    if (n == NULL) {
-        rpc_failf(call, -ERR_NOT_FOUND, "node not found");
-        return NULL;
-    }
-    if (!secret_equal(n->secret_id, secret)) {
-        rpc_failf(call, -ERR_FORBIDDEN, "Permission denied");
-        return NULL;
-    }
-    return n;
+/* The stored node of a request that proves to be of it; NULL with an error: what a heartbeat asks of it, not
+ * its attributes. */
+static struct node *
+node_authenticated(struct write *w, struct state_txn *t, const char *id, const char *secret, struct err *e)
+{
+    struct lean *lean = lean_new(w->ctx, &type_node, &type_node,
+                                 "ID SecretID Status SchedulingEligibility ModifyIndex", "");
+    struct node *n = NULL;
+
+    if (!str_empty(id))
+        n = state_get_lean(t, w->ctx, STATE_NODES, (struct state_key){id, NULL, 0}, lean);
+    if (n == NULL)
+        err_set(e, -ERR_NOT_FOUND, "node not found");
+    else if (!secret_equal(n->secret_id, secret))
+        err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    return e->code == 0 ? n : NULL;
 }
 
 /* The heartbeat. What the status becomes is decided when the entry is applied; one that cannot
- * change anything is not written. */
-void
-call_node_update_status(void *arg, struct rpc_call *call, const void *p)
+ * change anything is not written. On the loop, to which the nodes' timers and the ways to them belong. */
+static int
+prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct node_update_status_request *req = p;
-    struct server *s = arg;
-    void *ctx = rpc_call_ctx(call);
-    struct node *n = node_authenticated(s, call, req->node_id, req->secret_id);
+    const struct node_update_status_request *req = w->req;
+    struct leader *l = server_leader(w->s);
+    struct node *n = node_authenticated(w, t, req->node_id, req->secret_id, e);
 
     if (n == NULL)
-        return;
-    if (!str_eq(req->status, NODE_READY) && !str_eq(req->status, NODE_INIT)) {
-        rpc_failf(call, -ERR_INVALID, "a node may ask to be ready or initializing, not \"%.64s\"",
-                  str_or(req->status, ""));
-        return;
-    }
-    way_note(s, call, n->id);
-    bool heard = leader_node_heard(server_leader(s), n->id);
+        return e->code;
+    if (!str_eq(req->status, NODE_READY) && !str_eq(req->status, NODE_INIT))
+        return err_set(e, -ERR_INVALID, "a node may ask to be ready or initializing, not \"%.64s\"",
+                       str_or(req->status, ""));
+    way_note(w->s, w->call, n->id);
+    bool heard = leader_node_heard(l, n->id);
     if (!str_eq(n->status, NODE_DOWN)) /* however long it takes to write what it asks for */
-        (void)leader_heartbeat(server_leader(s), n->id);
+        (void)leader_heartbeat(l, n->id);
     if (heard && str_eq(n->status, req->status) && str_eq(n->status, NODE_READY)) {
-        struct node_update_response resp = {
-            .heartbeat_ttl = leader_heartbeat(server_leader(s), n->id),
-            .node_modify_index = n->modify_index,
-            .scheduling_eligibility = n->scheduling_eligibility,
-        };
-        node_update(s, call, &resp);
-        return;
+        struct node_update_response *resp = mem_new(w->ctx, struct node_update_response);
+        resp->heartbeat_ttl = leader_heartbeat(l, n->id);
+        resp->node_modify_index = n->modify_index;
+        resp->scheduling_eligibility = n->scheduling_eligibility;
+        fill_servers(w, resp);
+        w->resp = resp;
+        return 0;
     }
-    struct intent_node_status st = {
-        .node_id = n->id, .status = req->status, .eval_ids = fresh_id(s, ctx)};
-    struct intent in = {.node_status = &st};
-    endpoint_write(s, call, &in, node_written, NULL);
+    struct intent_node_status *st = mem_new(w->ctx, struct intent_node_status);
+    *st = (struct intent_node_status){
+        .node_id = n->id, .status = req->status, .eval_ids = fresh_id(w)};
+    w->in.node_status = st;
+    return 0;
 }
+
+const struct write_row write_node_update_status = {prepare_update_status, node_written, .here = true};
 
 /* Whether work may be placed on the node has changed: by its eligibility or by a drain. */
 static void
-placement_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-                  struct fsm_result *res)
+placement_written(struct write *w, uint64_t index, struct fsm_result *res)
 {
     struct node_update_response u = {0};
     struct node_eligibility_update_response resp = {0};
 
-    (void)s;
-    (void)arg;
-    fill_evals(&u, rpc_call_ctx(call), index, res);
+    fill_evals(w, &u, index, res);
     resp.eval_ids = u.eval_ids;
     resp.eval_create_index = u.eval_create_index;
     resp.node_modify_index = res->node_modify_index;
     resp.index = index;
-    rpc_reply(call, &resp);
+    rpc_reply(w->call, &resp);
 }
 
-void
-call_node_update_eligibility(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_eligibility(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct node_eligibility_request *req = p;
-    struct server *s = arg;
+    const struct node_eligibility_request *req = w->req;
+    struct intent_node_eligibility *el = mem_new(w->ctx, struct intent_node_eligibility);
 
-    struct intent_node_eligibility el = {.node_id = req->node_id,
-                                         .eligibility = req->eligibility,
-                                         .eval_ids = fresh_id(s, rpc_call_ctx(call))};
-    struct intent in = {.node_eligibility = &el};
-    endpoint_write(s, call, &in, placement_written, NULL);
+    (void)t;
+    (void)e;
+    *el = (struct intent_node_eligibility){
+        .node_id = req->node_id, .eligibility = req->eligibility, .eval_ids = fresh_id(w)};
+    w->in.node_eligibility = el;
+    return 0;
 }
 
-void
-call_node_update_drain(void *arg, struct rpc_call *call, const void *p)
+const struct write_row write_node_update_eligibility = {prepare_eligibility, placement_written, .here = true};
+
+static int
+prepare_drain(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct node_drain_request *req = p;
-    struct server *s = arg;
-    struct err e = ERR_INIT;
+    const struct node_drain_request *req = w->req;
+    struct intent_node_drain *nd = mem_new(w->ctx, struct intent_node_drain);
 
-    if (codec_check(&type_node_drain_request, req, &e) < 0) {
-        rpc_fail(call, &e);
-        return;
-    }
-    struct intent_node_drain nd = {.node_id = req->node_id,
-                                   .drain_spec = req->drain_spec,
-                                   .mark_eligible = req->mark_eligible,
-                                   .meta = req->meta,
-                                   .eval_ids = fresh_id(s, rpc_call_ctx(call))};
-    struct intent in = {.node_drain = &nd};
-    endpoint_write(s, call, &in, placement_written, NULL);
+    (void)t;
+    if (codec_check(&type_node_drain_request, req, e) < 0)
+        return e->code;
+    *nd = (struct intent_node_drain){.node_id = req->node_id,
+                                     .drain_spec = req->drain_spec,
+                                     .mark_eligible = req->mark_eligible,
+                                     .meta = req->meta,
+                                     .eval_ids = fresh_id(w)};
+    w->in.node_drain = nd;
+    return 0;
 }
+
+const struct write_row write_node_update_drain = {prepare_drain, placement_written, .here = true};
 
 static void
-purge_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-              struct fsm_result *res)
+purge_written(struct write *w, uint64_t index, struct fsm_result *res)
 {
     struct node_update_response resp = {.index = index, .node_modify_index = index};
 
-    (void)arg;
     for (size_t i = 0; i < res->purged_nodes.n; i++)
-        leader_node_gone(server_leader(s), res->purged_nodes.v[i]);
-    fill_evals(&resp, rpc_call_ctx(call), index, res);
-    node_update(s, call, &resp);
+        leader_node_gone(server_leader(w->s), res->purged_nodes.v[i]);
+    fill_evals(w, &resp, index, res);
+    fill_servers(w, &resp);
+    rpc_reply(w->call, &resp);
 }
 
-void
-call_node_purge(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_purge(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct node_write_request *req = p;
-    struct server *s = arg;
-    const char *id = req->node_id;
+    const struct node_write_request *req = w->req;
+    struct intent_node_purge *np = mem_new(w->ctx, struct intent_node_purge);
 
-    struct intent_node_purge np = {.node_ids = {&id, 1}, .eval_ids = fresh_id(s, rpc_call_ctx(call))};
-    struct intent in = {.node_purge = &np};
-    endpoint_write(s, call, &in, purge_written, NULL);
+    (void)t;
+    (void)e;
+    *np = (struct intent_node_purge){.eval_ids = fresh_id(w)};
+    list_add(w->ctx, np->node_ids, req->node_id);
+    w->in.node_purge = np;
+    return 0;
 }
 
-void
-call_node_evaluate(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct node_write_request *req = p;
-    struct server *s = arg;
+const struct write_row write_node_purge = {prepare_purge, purge_written, .here = true};
 
-    struct intent_node_evaluate ne = {.node_id = req->node_id,
-                                      .eval_ids = fresh_id(s, rpc_call_ctx(call))};
-    struct intent in = {.node_evaluate = &ne};
-    endpoint_write(s, call, &in, node_written, NULL);
+static int
+prepare_evaluate(struct write *w, struct state_txn *t, struct err *e)
+{
+    const struct node_write_request *req = w->req;
+    struct intent_node_evaluate *ne = mem_new(w->ctx, struct intent_node_evaluate);
+
+    (void)t;
+    (void)e;
+    *ne = (struct intent_node_evaluate){.node_id = req->node_id, .eval_ids = fresh_id(w)};
+    w->in.node_evaluate = ne;
+    return 0;
 }
 
-static void
-allocs_written(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-               struct fsm_result *res)
+const struct write_row write_node_evaluate = {prepare_evaluate, node_written, .here = true};
+
+static int
+prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
 {
-    struct write_response resp = {.index = index};
+    const struct node_update_alloc_request *req = w->req;
+    struct intent_alloc_update *au = mem_new(w->ctx, struct intent_alloc_update);
 
-    (void)s;
-    (void)arg;
-    (void)res;
-    rpc_reply(call, &resp);
-}
-
-void
-call_node_update_alloc(void *arg, struct rpc_call *call, const void *p)
-{
-    const struct node_update_alloc_request *req = p;
-    struct server *s = arg;
-
-    if (node_authenticated(s, call, req->node_id, req->secret_id) == NULL)
-        return;
-    if (req->allocs.n == 0 || req->allocs.n > UPDATE_ALLOCS_MAX) {
-        rpc_failf(call, -ERR_INVALID, "update of %zu allocations: 1 to %d are allowed",
-                  req->allocs.n, UPDATE_ALLOCS_MAX);
-        return;
-    }
+    if (node_authenticated(w, t, req->node_id, req->secret_id, e) == NULL)
+        return e->code;
+    if (req->allocs.n == 0 || req->allocs.n > UPDATE_ALLOCS_MAX)
+        return err_set(e, -ERR_INVALID, "update of %zu allocations: 1 to %d are allowed", req->allocs.n,
+                       UPDATE_ALLOCS_MAX);
     for (size_t i = 0; i < req->allocs.n; i++)
-        if (req->allocs.v[i] == NULL || str_empty(req->allocs.v[i]->id)) {
-            rpc_failf(call, -ERR_INVALID, "update of an allocation without an ID");
-            return;
-        }
-    struct intent_alloc_update au = {
-        .node_id = req->node_id, .allocs = req->allocs, .eval_ids = fresh_id(s, rpc_call_ctx(call))};
-    struct intent in = {.alloc_update = &au};
-    endpoint_write(s, call, &in, allocs_written, NULL);
+        if (req->allocs.v[i] == NULL || str_empty(req->allocs.v[i]->id))
+            return err_set(e, -ERR_INVALID, "update of an allocation without an ID");
+    *au = (struct intent_alloc_update){
+        .node_id = req->node_id, .allocs = req->allocs, .eval_ids = fresh_id(w)};
+    w->in.alloc_update = au;
+    return 0;
 }
+
+const struct write_row write_node_update_alloc = {prepare_update_alloc, write_reply_index, .here = true};
 
 /* --- reads --- */
 

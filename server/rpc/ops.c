@@ -165,36 +165,34 @@ const struct read_row read_operator_simulate = {
 /* --- scheduler configuration --- */
 
 static void
-scheduler_set_done(struct server *s, struct rpc_call *call, void *arg, uint64_t index,
-                   struct fsm_result *res)
+scheduler_set(struct write *w, uint64_t index, struct fsm_result *res)
 {
     struct scheduler_set_configuration_response resp = {.updated = res->changed, .index = index};
 
-    (void)s;
-    (void)arg;
-    rpc_reply(call, &resp);
+    rpc_reply(w->call, &resp);
 }
 
-void
-call_operator_scheduler_set(void *arg, struct rpc_call *call, const void *p)
+static int
+prepare_scheduler_set(struct write *w, struct state_txn *t, struct err *e)
 {
-    const struct scheduler_set_request *req = p;
-
+    const struct scheduler_set_request *req = w->req;
     struct scheduler_configuration *c =
         req->scheduler_config
-            ? codec_clone(rpc_call_ctx(call), &type_scheduler_configuration, req->scheduler_config)
-            : mem_new(rpc_call_ctx(call), struct scheduler_configuration);
+            ? codec_clone(w->ctx, &type_scheduler_configuration, req->scheduler_config)
+            : mem_new(w->ctx, struct scheduler_configuration);
+
+    (void)t;
     c->scheduler_algorithm = str_or(c->scheduler_algorithm, "binpack");
-    if (!str_eq(c->scheduler_algorithm, "binpack") && !str_eq(c->scheduler_algorithm, "spread")) {
-        rpc_failf(call, -ERR_INVALID, "invalid scheduler algorithm \"%.64s\": binpack or spread",
-                  c->scheduler_algorithm);
-        return;
-    }
-    struct intent_scheduler_cas cas = {c, req->modify_index};
-    struct intent in = {0};
+    if (!str_eq(c->scheduler_algorithm, "binpack") && !str_eq(c->scheduler_algorithm, "spread"))
+        return err_set(e, -ERR_INVALID, "invalid scheduler algorithm \"%.64s\": binpack or spread",
+                       c->scheduler_algorithm);
+    struct intent_scheduler_cas *cas = mem_new(w->ctx, struct intent_scheduler_cas);
+    *cas = (struct intent_scheduler_cas){c, req->modify_index};
     if (req->cas)
-        in.scheduler_cas = &cas;
+        w->in.scheduler_cas = cas;
     else
-        in.scheduler_config = c;
-    endpoint_write(arg, call, &in, scheduler_set_done, NULL);
+        w->in.scheduler_config = c;
+    return 0;
 }
+
+const struct write_row write_operator_scheduler_set = {prepare_scheduler_set, scheduler_set, .here = true};

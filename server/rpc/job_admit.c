@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a job must be to be registered: canonical form, everything that is wrong with it, what is kept of
+ * the one before. Worker threads.
+ */
+#include "server/rpc/job_admit.h"
+
+#include <string.h>
+
+#include "api/canonical.h"
+#include "api/terms.h"
+#include "api/validate.h"
+#include "common/mem.h"
+#include "common/zone.h"
+#include "server/sched/constraint.h"
+
+/* --- what is wrong with it --- */
+
+static void
+check_constraints(const void *ctx, const char *where, const struct constraint_list *l,
+                  struct str_list *errors)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct err e = ERR_INIT;
+        if (constraint_check(l->v[i], &e) < 0)
+            list_add(ctx, *errors, mem_printf(ctx, "%s: %s", where, e.text));
+    }
+}
+
+/* What needs the scheduler's own eyes: patterns and versions. */
+static void
+check_job_constraints(const void *ctx, const struct job *job, struct str_list *errors)
+{
+    check_constraints(ctx, "job constraint", &job->constraints, errors);
+    for (size_t g = 0; g < job->task_groups.n; g++) {
+        const struct task_group *tg = job->task_groups.v[g];
+        const char *where = mem_printf(ctx, "group \"%s\" constraint", str_or(tg->name, ""));
+        check_constraints(ctx, where, &tg->constraints, errors);
+        for (size_t t = 0; t < tg->tasks.n; t++) {
+            where = mem_printf(ctx, "group \"%s\" task \"%s\" constraint", str_or(tg->name, ""),
+                               str_or(tg->tasks.v[t]->name, ""));
+            check_constraints(ctx, where, &tg->tasks.v[t]->constraints, errors);
+        }
+    }
+}
+
+/* Of the files of this machine. */
+static void
+check_time_zone(const void *ctx, const struct job *job, struct str_list *errors)
+{
+    const struct zone *z;
+    struct err e = ERR_INIT;
+    if (job->periodic != NULL && job->periodic->enabled.v &&
+        zone_find(job->periodic->time_zone, &z, &e) < 0)
+        list_add(ctx, *errors, mem_printf(ctx, "Invalid time zone \"%.64s\": %s",
+                                          job->periodic->time_zone, e.text));
+}
+
+/* What only a server says of a job. Stop is the client's as well: such a job is registered stopped. */
+static void
+drop_server_fields(struct job *j)
+{
+    j->parent_id = j->dispatch_idempotency_token = NULL;
+    j->dispatched = j->stable = false;
+    j->consul_namespace = j->vault_namespace = j->nomad_token_id = NULL;
+    j->status = j->status_description = NULL;
+    j->version = j->create_index = j->modify_index = j->job_modify_index = 0;
+    j->submit_time = 0;
+    j->version_tag = NULL;
+}
+
+/* "default" and "all" are always there, any other pool while a node is in it. */
+static bool
+pool_exists(struct state_txn *t, void *ctx, const char *pool)
+{
+    if (str_eq(pool, POOL_DEFAULT) || str_eq(pool, POOL_ALL))
+        return true;
+    struct state_iter *it = state_by(t, ctx, NODES_BY_POOL, pool);
+    struct node *n = state_next(it, ctx);
+    if (n != NULL)
+        state_iter_end(it);
+    return n != NULL;
+}
+
+void
+job_admit(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a)
+{
+    void *ctx = w->ctx;
+    const struct scheduler_configuration *cfg = state_scheduler_config(t, ctx);
+    struct job_limits limits = {.memory_oversubscription = cfg->memory_oversubscription_enabled};
+    struct err e = ERR_INIT;
+
+    *a = (struct admitted){.cfg = cfg, .unsupported = ERR_INIT};
+    a->job = codec_clone(ctx, &type_job, job);
+    drop_server_fields(a->job);
+    a->job->namespace = w->ns;
+    job_canonicalize(ctx, a->job);
+    job_imply_constraints(ctx, a->job);
+    if (!str_eq(a->job->namespace, NS_DEFAULT))
+        list_add(ctx, a->errors,
+                 mem_printf(ctx, "job \"%s\" is in nonexistent namespace \"%s\"",
+                            str_or(a->job->id, ""), a->job->namespace));
+    else if (!pool_exists(t, ctx, a->job->node_pool))
+        list_add(ctx, a->errors,
+                 mem_printf(ctx, "job \"%s\" is in nonexistent node pool \"%s\"",
+                            str_or(a->job->id, ""), a->job->node_pool));
+    if (codec_check(&type_job, a->job, &e) < 0)
+        list_add(ctx, a->errors, mem_strdup(ctx, e.text));
+    job_validate(ctx, a->job, &limits, &a->errors, &a->warnings);
+    check_time_zone(ctx, a->job, &a->errors);
+    check_job_constraints(ctx, a->job, &a->errors);
+    codec_check_later(&type_job, a->job, &a->unsupported);
+    a->old = str_empty(a->job->id) ? NULL : state_job(t, ctx, a->job->namespace, a->job->id);
+}
+
+int
+job_admit_or_refuse(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a,
+                    struct err *e)
+{
+    if (job == NULL || str_empty(job->id))
+        return err_set(e, -ERR_INVALID, "Missing job ID for registration");
+    if (!str_eq(str_or(job->namespace, w->ns), w->ns))
+        return err_set(e, -ERR_INVALID, "the job is of namespace \"%.64s\", the call of \"%.64s\"",
+                       job->namespace, w->ns);
+    job_admit(w, t, job, a);
+    return a->errors.n > 0 ? err_set(e, -ERR_INVALID, "%s", job_errors_text(w->ctx, &a->errors)) : 0;
+}
+
+/* --- what is kept of the one before --- */
+
+void
+job_preserve(void *ctx, struct job *job, const struct job *old, const struct job_register_request *req)
+{
+    for (size_t g = 0; old != NULL && !old->stop && g < job->task_groups.n; g++) {
+        struct task_group *tg = job->task_groups.v[g];
+        const struct task_group *was = job_group(old, tg->name);
+        if (was == NULL)
+            continue;
+        if (req->preserve_counts)
+            tg->count = was->count;
+        for (size_t t = 0; req->preserve_resources && t < tg->tasks.n; t++) {
+            const struct task *task = group_task(was, tg->tasks.v[t]->name);
+            if (task != NULL)
+                tg->tasks.v[t]->resources = codec_clone(ctx, &type_resources, task->resources);
+        }
+    }
+}

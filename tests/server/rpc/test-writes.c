@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a server does with calls that write: each is answered once, whatever comes first of the worker, the
+ * log, the caller who gives up, and the end of the server.
+ */
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/str.h"
+#include "tests/server/served.h"
+#include "tests/server/util.h"
+
+enum { CALLS = 40, KINDS = 7, BALLAST = 300000 };
+
+struct one {
+    uint64_t id;
+    unsigned answers;
+    int code; /* 0: accepted */
+    bool cancelled;
+};
+
+static void
+one_answered(void *arg, const struct err *e, const void *resp)
+{
+    struct one *o = arg;
+
+    (void)resp;
+    o->answers++;
+    o->code = e != NULL ? e->code : 0;
+}
+
+static struct job *
+some_job(struct world *w, unsigned seed, unsigned i)
+{
+    struct job *j = the_job(w, mem_printf(w, "job%u", (seed + i) % 5), 1 + i % 3);
+
+    if (i % 3 == 0)
+        job_ballast(j, BALLAST, (char)('a' + i % 26));
+    return j;
+}
+
+static struct rpc_request
+some_request(struct world *w, unsigned seed, unsigned i)
+{
+    static struct node_update_status_request beat = {
+        .node_id = node_id, .secret_id = node_secret, .status = NODE_READY};
+    struct job_register_request *jr = mem_new(w, struct job_register_request);
+    struct job_deregister_request *jd = mem_new(w, struct job_deregister_request);
+    struct job_evaluate_request *je = mem_new(w, struct job_evaluate_request);
+
+    jr->job = some_job(w, seed, i);
+    jd->job_id = i % 2 == 0 ? jr->job->id : "never"; /* the second one takes two rounds */
+    je->job_id = jr->job->id;
+    switch ((seed + i) % KINDS) {
+    case 0:
+    case 1:
+        return (struct rpc_request){RPC_JOB_REGISTER, jr, NULL, 15000};
+    case 2:
+        return (struct rpc_request){RPC_JOB_PLAN, jr, NULL, 15000};
+    case 3:
+        jr->job->type = "nonsense";
+        return (struct rpc_request){RPC_JOB_VALIDATE, jr, NULL, 15000};
+    case 4:
+        return (struct rpc_request){RPC_JOB_DEREGISTER, jd, NULL, 15000};
+    case 5:
+        return (struct rpc_request){RPC_NODE_UPDATE_STATUS, &beat, NULL, 15000};
+    default:
+        return (struct rpc_request){RPC_JOB_EVALUATE, je, NULL, 15000};
+    }
+}
+
+static void
+turns(struct world *w, unsigned ms)
+{
+    bool never = false;
+
+    loop_run_until(w->loop, &never, ms);
+}
+
+static void
+send_all(struct world *w, struct one *v, unsigned seed)
+{
+    unsigned random = seed;
+
+    for (unsigned i = 0; i < CALLS; i++) {
+        struct rpc_request q = some_request(w, seed, i);
+        v[i].id = rpc_send(w->rpc, &q, one_answered, &v[i]);
+        if (rand_r(&random) % 4 == 0)
+            turns(w, 1);
+        if (rand_r(&random) % 5 == 0) {
+            unsigned k = (unsigned)rand_r(&random) % (i + 1);
+            v[k].cancelled = true;
+            rpc_cancel(w->rpc, v[k].id);
+        }
+    }
+}
+
+START_TEST(every_call_is_answered_once)
+{
+    struct world *w = world_open(tmp_dir());
+
+    node_up(w);
+    for (unsigned seed = 0; seed < 6; seed++) {
+        struct one v[CALLS] = {0};
+        send_all(w, v, seed);
+        for (unsigned i = 0; i < CALLS; i++)
+            while (v[i].answers == 0)
+                turns(w, 1);
+        for (unsigned i = 0; i < CALLS; i++) {
+            ck_assert_uint_eq(v[i].answers, 1);
+            /* a job may be gone when it is evaluated */
+            if (v[i].code != -ERR_NOT_FOUND)
+                ck_assert_msg(v[i].code == 0 || (v[i].cancelled && v[i].code == -ERR_CANCELED), "%u: %d", i,
+                              v[i].code);
+        }
+    }
+    world_close(w);
+}
+END_TEST
+
+/* Writes are prepared, under way and about to be answered when the server stops. */
+START_TEST(a_server_stops_with_writes_in_every_state)
+{
+    for (unsigned seed = 0; seed < 8; seed++) {
+        struct world *w = world_open(tmp_dir());
+        struct one v[CALLS] = {0};
+        node_up(w);
+        send_all(w, v, seed);
+        turns(w, seed / 2);
+        world_close(w);
+        for (unsigned i = 0; i < CALLS; i++)
+            ck_assert_uint_eq(v[i].answers, 1);
+    }
+}
+END_TEST
+
+/* Its first round writes a barrier: also where nobody waits any more, and where the job comes meanwhile. */
+START_TEST(what_is_not_there_is_deregistered_in_two_rounds)
+{
+    struct world *w = world_open(tmp_dir());
+    struct job_deregister_request req = {.job_id = "never"};
+
+    node_up(w);
+    const struct job_deregister_response *r =
+        CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &req);
+    ck_assert_uint_gt(r->index, 0);
+    ck_assert(str_empty(r->eval_id));
+    ck_assert_uint_eq(r->job_modify_index, 0);
+    run_job(w, the_job(w, "never", 1));
+    r = CALL(w, RPC_JOB_DEREGISTER, job_deregister_response, &req);
+    ck_assert(!str_empty(r->eval_id));
+    ck_assert_uint_gt(r->job_modify_index, 0);
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("writes", 60, every_call_is_answered_once, a_server_stops_with_writes_in_every_state,
+                   what_is_not_there_is_deregistered_in_two_rounds)
