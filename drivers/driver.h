@@ -108,6 +108,9 @@ struct engine_events {
 
 typedef void engine_done(void *arg, const struct err *e); /* e NULL: done */
 
+/* `address`: in the engine's network, "" being none. */
+typedef void engine_net_made(void *arg, const struct err *e, const char *address);
+
 /* A command in a task that runs. Events come on the loop, never from inside a call; `ended` is the
  * last one, once, unless it is closed before. */
 struct engine_exec;
@@ -147,6 +150,12 @@ struct engine {
      * 0: not known. NULL member: never. */
     int64_t (*process)(const struct engine_task *t, const char **ret_mark);
     const struct engine_exec_ops *exec; /* NULL: cannot */
+    /* The network of a group whose tasks are all of this engine: to be there, also where it is
+     * already; to go. The place has no task. Once, never from inside; -ERR_CONFLICT: a port is
+     * taken; -ERR_BUSY: the engine, later. NULL members: the warden makes them. */
+    void (*net_make)(const struct engine_place *p, const struct hand_network *n,
+                     engine_net_made *done, void *arg);
+    void (*net_remove)(const struct engine_place *p, engine_done *done, void *arg);
     void (*close)(struct engine_task *t); /* it has ended, or the agent goes down: frees */
 };
 

@@ -42,6 +42,42 @@ check_caps(const struct hand *h, const struct hand_task *t, struct err *e)
     return 0;
 }
 
+static int
+check_ports(const struct hand_port *const *v, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i]->port < 1 || v[i]->port > PORT_MAX || v[i]->host_port < 1 ||
+            v[i]->host_port > PORT_MAX)
+            return err_set(e, -ERR_INVALID, "a port is not from 1 to %d", PORT_MAX);
+    return 0;
+}
+
+/* What comes with the group's network is not the task's to say. */
+static int
+check_group(const struct hand_task *t, struct err *e)
+{
+    bool own = !str_empty(t->network_mode) || !str_empty(t->hostname) || t->ports.n > 0 ||
+               t->dns_servers.n > 0 || t->dns_search.n > 0 || t->dns_options.n > 0 ||
+               t->extra_hosts.n > 0 || !str_empty(t->mac_address);
+    return own ? err_set(e, -ERR_INVALID,
+                         "hostname, ports, dns, extra_hosts and mac_address of a container in the "
+                         "network of its group are those of the group's network block")
+               : 0;
+}
+
+int
+allow_network(const struct hand *h, const struct hand_network *n, struct err *e)
+{
+    const char *mode = str_or(n->mode, "");
+    if (!str_eq(mode, "bridge") && !str_eq(mode, "none"))
+        return err_set(e, -ERR_INVALID, "network mode \"%.16s\" is neither bridge nor none", mode);
+    if (h->policy->network_modes.n > 0 && !str_list_has(&h->policy->network_modes, mode))
+        return err_set(e, -ERR_POLICY, "network mode \"%s\" is not allowed on this client", mode);
+    if (str_eq(mode, "none") && n->ports.n > 0)
+        return err_set(e, -ERR_INVALID, "a network of mode none has no ports");
+    return check_ports((const struct hand_port *const *)n->ports.v, n->ports.n, e);
+}
+
 /* A network of the engine's own; another container's, or a path, is somebody else's. */
 static int
 check_network(const struct hand *h, const struct hand_task *t, struct err *e)
@@ -60,12 +96,8 @@ check_network(const struct hand *h, const struct hand_task *t, struct err *e)
         return err_set(e, -ERR_INVALID,
                        "network_aliases, ipv4_address and ipv6_address are for a network of the "
                        "engine that network_mode names");
-    for (size_t i = 0; i < t->ports.n; i++) {
-        const struct hand_port *p = t->ports.v[i];
-        if (p->port < 1 || p->port > PORT_MAX || p->host_port < 1 || p->host_port > PORT_MAX)
-            return err_set(e, -ERR_INVALID, "a port is not from 1 to %d", PORT_MAX);
-    }
-    return 0;
+    int r = t->group_network ? check_group(t, e) : 0;
+    return r < 0 ? r : check_ports((const struct hand_port *const *)t->ports.v, t->ports.n, e);
 }
 
 /* --- namespaces --- */

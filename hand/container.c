@@ -340,11 +340,9 @@ static void find_again(void *arg);
 
 /* Labels may come from an image that somebody else runs: what we made has its name too. */
 static bool
-is_named(const struct value *row, const char *alloc, const char *task)
+is_named(const struct value *row, const char *name)
 {
-    auto_mem void *tmp = mem_ctx("name");
     const struct value *all = value_get(row, "Names");
-    const char *name = document_name(tmp, alloc, task);
     for (size_t i = 0; all && all->kind == VALUE_LIST && i < all->list.n; i++) {
         const char *s = all->list.v[i]->kind == VALUE_STRING ? all->list.v[i]->str.s : "";
         if (str_eq(*s == '/' ? s + 1 : s, name)) /* podman's own interface has no slash */
@@ -384,6 +382,18 @@ remove_leftover(void *arg)
                                                 .arg = o});
 }
 
+/* Of an allocation that has gone: no agent will ask for its end. */
+static void
+check_network(struct hand *h, const char *id, const char *alloc)
+{
+    auto_fd int fd = fd_open_beneath(h->allocs, alloc, O_PATH, 0, false);
+    if (fd != -ENOENT)
+        return;
+    struct leftover *o = mem_new(NULL, struct leftover);
+    *o = (struct leftover){h, mem_printf(o, "/containers/%s?force=1&v=1", id)};
+    remove_leftover(o);
+}
+
 static void
 follow_row(struct hand *h, const struct value *row)
 {
@@ -391,12 +401,17 @@ follow_row(struct hand *h, const struct value *row)
     const char *id = document_text(row, "Id"), *alloc = document_text(labels, HAND_LABEL_ALLOC);
     const char *task = document_text(labels, HAND_LABEL_TASK);
     const char *state = document_text(row, "State");
+    auto_mem void *tmp = mem_ctx("row");
+    bool network = str_eq(document_text(labels, HAND_LABEL_NETWORK), "1");
     struct log_shape logs;
     document_logs(labels, &logs);
     if (!*id || strlen(id) >= HAND_ID_MAX || !plain_word(id) || !uuid_valid(alloc) ||
-        !plain_task_name(task) || !is_named(row, alloc, task))
+        (!network && !plain_task_name(task)) ||
+        !is_named(row, network ? network_name(tmp, alloc) : document_name(tmp, alloc, task)))
         return;
-    if (str_eq(state, "removing")) {
+    if (network) {
+        check_network(h, id, alloc);
+    } else if (str_eq(state, "removing")) {
         struct leftover *o = mem_new(NULL, struct leftover);
         *o = (struct leftover){h, mem_printf(o, "/containers/%s?force=1&v=1", id)};
         remove_leftover(o);

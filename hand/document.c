@@ -11,7 +11,7 @@
 #include "common/str.h"
 #include "hand/hand.h"
 
-enum { CPU_PERIOD_US = 100000, CPU_QUOTA_MIN_US = 1000, SHARES_MIN = 2, SHARES_MAX = 262144 };
+enum { CPU_PERIOD_US = 100000, CPU_QUOTA_MIN_US = 1000, SHARES_MIN = 2, SHARES_MAX = 262144, PAUSE_PIDS = 4 };
 
 const char *
 document_text(const struct value *doc, const char *name)
@@ -331,7 +331,61 @@ document_make(const void *ctx, const struct hand *h, const char *alloc, const ch
     return doc;
 }
 
+/* Has nothing that it does not need to sit there; comes again with its engine. */
+struct value *
+document_network(const void *ctx, const struct hand *h, const char *alloc,
+                 const struct hand_network *n)
+{
+    static const char *const all[] = {"ALL"}, *const command[] = {"/pause"};
+    static const char *const opts[] = {"no-new-privileges"};
+    struct value *doc = value_map(ctx), *host = value_map(doc), *labels = value_map(doc);
+    struct value *log = value_map(doc), *again = value_map(doc);
+    const struct hand_task ports = {.ports = n->ports};
+    put_text(doc, "Image", NETWORK_IMAGE);
+    put_list(doc, "Cmd", &(struct str_list){(const char **)(uintptr_t)command, 1});
+    put_text(doc, "Hostname", n->hostname);
+    put_text(labels, HAND_LABEL_OWNER, h->policy->alloc_dir);
+    put_text(labels, HAND_LABEL_ALLOC, alloc);
+    put_text(labels, HAND_LABEL_NETWORK, "1");
+    value_map_set(doc, "Labels", labels);
+    put_ports(doc, host, &ports);
+    put_text(host, "NetworkMode", n->mode);
+    put_list(host, "Dns", &n->dns_servers);
+    put_list(host, "DnsSearch", &n->dns_search);
+    put_list(host, "DnsOptions", &n->dns_options);
+    put_list(host, "CapDrop", &(struct str_list){(const char **)(uintptr_t)all, 1});
+    put_list(host, "SecurityOpt", &(struct str_list){(const char **)(uintptr_t)opts, 1});
+    value_map_set(host, "ReadonlyRootfs", value_bool(host, true));
+    put_int(host, "PidsLimit", PAUSE_PIDS);
+    put_text(log, "Type", "none");
+    value_map_set(host, "LogConfig", log);
+    put_text(again, "Name", "unless-stopped");
+    value_map_set(host, "RestartPolicy", again);
+    value_map_set(doc, "HostConfig", host);
+    return doc;
+}
+
 /* --- what the engine says --- */
+
+bool
+document_network_state(const void *ctx, const struct hand *h, const char *alloc,
+                       const struct value *doc, struct hand_network_state *ret, bool *ret_running)
+{
+    const struct value *labels = value_get(value_get(doc, "Config"), "Labels");
+    const struct value *net = value_get(doc, "NetworkSettings"), *all = value_get(net, "Networks");
+    const char *id = document_text(doc, "Id"), *address = document_text(net, "IPAddress");
+    if (!*id || strlen(id) >= HAND_ID_MAX || !plain_word(id) ||
+        !str_eq(document_text(labels, HAND_LABEL_OWNER), h->policy->alloc_dir) ||
+        !str_eq(document_text(labels, HAND_LABEL_ALLOC), alloc) ||
+        !str_eq(document_text(labels, HAND_LABEL_NETWORK), "1"))
+        return false;
+    for (size_t i = 0; !*address && all && all->kind == VALUE_MAP && i < all->map.n; i++)
+        address = document_text(all->map.v[i].v, "IPAddress");
+    *ret = (struct hand_network_state){.id = mem_strdup(ctx, id),
+                                       .address = mem_strndup(ctx, address, 64)};
+    *ret_running = document_bool(value_get(doc, "State"), "Running");
+    return true;
+}
 
 /* Engines have year 1 for "not yet". */
 static int64_t

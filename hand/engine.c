@@ -157,13 +157,19 @@ engine_end(struct engine_call *c)
     http_client_end(c->http);
 }
 
+bool
+engine_is_podman(const struct hand *h)
+{
+    return str_eq(h->engine->name, "podman");
+}
+
 /* Podman's own interface: of docker's form it makes an error as long as there is one container whose
  * removal was cut off. */
 const char *
 engine_list(const struct hand *h)
 {
-    return str_eq(h->engine->name, "podman") ? "/v4.0.0/libpod/containers/json?all=true"
-                                             : "/containers/json?all=1";
+    return engine_is_podman(h) ? "/v4.0.0/libpod/containers/json?all=true"
+                               : "/containers/json?all=1";
 }
 
 const char *

@@ -20,6 +20,10 @@
 #define HAND_LABEL_OWNER "paddock.owner"
 #define HAND_LABEL_ALLOC "com.hashicorp.nomad.alloc_id" /* what tools of Nomad's users look for */
 #define HAND_LABEL_TASK "paddock.task"
+#define HAND_LABEL_NETWORK "paddock.network" /* in place of a task: the network of a group */
+/* What that runs; another one has another number: podman knows no tag of what it is sent. */
+#define NETWORK_IMAGE_REPO "localhost/paddock-pause-1"
+#define NETWORK_IMAGE NETWORK_IMAGE_REPO ":latest"
 #define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES[:tty] */
 
 struct images;
@@ -33,6 +37,8 @@ struct hand { /* for one engine */
     struct images *images;
     struct credentials *credentials; /* NULL: the operator has given none */
     struct transfer *transfers;      /* images on their way */
+    int pause_tar;                   /* image of a group's network, pause_len bytes */
+    size_t pause_len;
 };
 
 struct hands { /* for all that are on */
@@ -44,6 +50,8 @@ struct hands { /* for all that are on */
 /* What the policy and good sense say of it; -ERR_POLICY, -ERR_INVALID, -ERR_UNSUPPORTED. */
 int allow_task(const struct hand *h, const char *alloc, const char *task, const struct hand_task *t,
                struct err *e);
+
+int allow_network(const struct hand *h, const struct hand_network *n, struct err *e);
 
 /* --- places.c --- */
 /* The source of each mount of an allowed task, as its engine is to be told; directories that are to be
@@ -58,6 +66,13 @@ const char *document_name(const void *ctx, const char *alloc, const char *task);
 struct value *document_make(const void *ctx, const struct hand *h, const char *alloc,
                             const char *task, const struct hand_task *t,
                             const struct str_list *sources);
+/* ... of the network of a group. */
+struct value *document_network(const void *ctx, const struct hand *h, const char *alloc,
+                               const struct hand_network *n);
+/* Of its inspection; false: it is not this hand's. */
+bool document_network_state(const void *ctx, const struct hand *h, const char *alloc,
+                            const struct value *doc, struct hand_network_state *ret,
+                            bool *ret_running);
 /* Of an engine's inspection; false: it is not this hand's container of the task, or is not to be
  * understood. */
 bool document_state(const void *ctx, const struct hand *h, const char *alloc, const char *task,
@@ -98,6 +113,7 @@ void engine_read(struct engine_call *c, bool on);
 void engine_write(struct engine_call *c, const void *p, size_t n);
 size_t engine_queued(const struct engine_call *c);
 void engine_end(struct engine_call *c);
+bool engine_is_podman(const struct hand *h);
 /* The target of a list of containers, those that do not run too. */
 const char *engine_list(const struct hand *h);
 /* What the engine said went wrong. */
@@ -190,6 +206,13 @@ void container_unwait(struct container_wait *w);
 void container_forget(struct container *c); /* it is removed: who waits is told so */
 /* Those of before, after a start. */
 void containers_find(struct hand *h);
+
+/* --- network.c --- */
+/* The image that it runs, as an archive in memory, from the program; its descriptor, or *e. */
+int network_image(const char *program, size_t *ret_len, struct err *e);
+const char *network_name(const void *ctx, const char *alloc); /* of its container */
+/* Answers the request: the network of the allocation's group is to be there, or to go. */
+void network_serve(struct hand *h, struct http_req *req, const char *alloc);
 
 /* --- exec.c --- */
 /* Answers the request: a command in the container of the task. */

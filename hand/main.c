@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
@@ -96,6 +97,21 @@ listen_for_agent(struct hands *all, struct err *e)
     return r;
 }
 
+/* Beside this program's own file. */
+static int
+load_pause(int *ret_fd, size_t *ret_len, struct err *e)
+{
+    char path[PATH_MAX];
+    auto_mem void *tmp = mem_ctx("pause");
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (n < 0)
+        return err_errno(e, errno, "find out where this program is");
+    path[n] = 0;
+    *strrchr(path, '/') = 0;
+    *ret_fd = network_image(mem_printf(tmp, "%s/paddock-pause", path), ret_len, e);
+    return *ret_fd < 0 ? e->code : 0;
+}
+
 static int
 prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
 {
@@ -108,9 +124,10 @@ prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
     int allocs = open(p->alloc_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (allocs < 0)
         return err_errno(e, errno, "open \"%s\"", p->alloc_dir);
-    int state = open_state(p, e);
-    if (state < 0)
-        return state;
+    int state = open_state(p, e), pause = -1;
+    size_t pause_len = 0;
+    if (state < 0 || load_pause(&pause, &pause_len, e) < 0)
+        return e->code;
     all->v = mem_array(l, struct hand, p->engines.n);
     for (size_t i = 0; i < p->engines.n; i++) {
         const struct engine_policy *engine = p->engines.v[i];
@@ -119,6 +136,8 @@ prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
                            engine->name);
         all->v[all->n++] =
             (struct hand){.loop = l, .policy = p, .engine = engine, .allocs = allocs};
+        all->v[i].pause_tar = pause;
+        all->v[i].pause_len = pause_len;
         all->v[i].images = images_new(l, &all->v[i], state);
         if (!str_empty(engine->auth_config) || !str_empty(engine->auth_helper)) {
             all->v[i].credentials = credentials_new(l, &all->v[i], e);

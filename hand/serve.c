@@ -2,13 +2,14 @@
  *
  * The agent's requests, as routes; an engine has the name of its driver:
  *
- *   GET    /v1/ENGINE/info                  is the engine there, and what is it: HandInfo
- *   PUT    /v1/ENGINE/task/ALLOC/TASK              HandTask: made anew and started -> HandNews,
- * lines GET    /v1/ENGINE/task/ALLOC/TASK              HandState; 404: there is none GET
- * /v1/ENGINE/task/ALLOC/TASK/wait         the same, when it has ended and its output is written
- * POST   /v1/ENGINE/task/ALLOC/TASK/signal       ?signal=N; 0: as its image wants to be stopped
- * POST   /v1/ENGINE/task/ALLOC/TASK/exec         HandExec: 101, and a command's frames (exec.c)
- * DELETE /v1/ENGINE/task/ALLOC/TASK              whether it runs or not, or is not there
+ *   GET    /v1/ENGINE/info                     is the engine there, and what is it: HandInfo
+ *   PUT    /v1/ENGINE/task/ALLOC/TASK          HandTask: made anew and started -> lines of HandNews
+ *   GET    /v1/ENGINE/task/ALLOC/TASK          HandState; 404: there is none
+ *   GET    /v1/ENGINE/task/ALLOC/TASK/wait     ... when it has ended and its output is written
+ *   POST   /v1/ENGINE/task/ALLOC/TASK/signal   ?signal=N; 0: as its image wants to be stopped
+ *   POST   /v1/ENGINE/task/ALLOC/TASK/exec     HandExec: 101, and a command's frames (exec.c)
+ *   DELETE /v1/ENGINE/task/ALLOC/TASK          whether it runs or not, or is not there
+ *   PUT, DELETE /v1/ENGINE/network/ALLOC       the network of its group (network.c)
  *
  * Errors are a line of text. 502: the engine does not answer; 503: a moment was bad; 4xx: so it
  * will stay.
@@ -32,6 +33,7 @@ struct order { /* a request that is carried out; freed with its answer */
     struct timer *again;
     const char *alloc, *task, *name;
     char *id, *image; /* of the container */
+    char *network;    /* ... of its group's network */
     struct hand_task *spec;
     struct hand_info info;
     int tries;
@@ -296,11 +298,40 @@ on_created(void *arg, int status, const struct value *doc, const struct err *e)
         ask(j, "POST", mem_printf(j, "/containers/%s/start", j->id), NULL, on_started);
 }
 
+/* Its agent has made it before; somebody may have removed it since. */
+static void
+on_network(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    struct hand_network_state s;
+    bool running = false;
+    j->call = NULL;
+    if (e || (status != 200 && status != 404)) {
+        fail_engine(j, "look at the network of the group", status, doc, e);
+    } else if (status == 404 || !document_network_state(j, j->h, j->alloc, doc, &s, &running) ||
+               !running) {
+        fail(j, 503, "the network of the group has gone: it is made again");
+    } else {
+        j->network = mem_printf(j, "container:%s", s.id);
+        if (engine_is_podman(j->h)) /* docker's have that name by themselves */
+            j->spec->hostname = mem_strndup(
+                j->spec, document_text(value_get(doc, "Config"), "Hostname"), HAND_ID_MAX);
+        create(j);
+    }
+}
+
 static void
 create(struct order *j)
 {
     struct err e = ERR_INIT;
     struct str_list sources;
+    if (j->spec->group_network && !j->network) {
+        ask(j, "GET", mem_printf(j, "/containers/%s/json", network_name(j, j->alloc)), NULL,
+            on_network);
+        return;
+    }
+    if (j->network)
+        j->spec->network_mode = j->network; /* which no task may say itself */
     if (places_find(j, j->h, j->alloc, j->task, j->spec, &sources, &e) < 0) {
         fail(j, status_of(e.code), e.text);
         return;
@@ -531,6 +562,11 @@ hand_serve(void *arg, struct http_req *req)
         return;
     }
     j->alloc = strtok_r(NULL, "/", &save);
+    if (j->h && str_eq(what, "network") && j->alloc && uuid_valid(j->alloc) &&
+        !strtok_r(NULL, "/", &save)) {
+        network_serve(j->h, req, j->alloc);
+        return;
+    }
     j->task = strtok_r(NULL, "/", &save);
     const char *verb = strtok_r(NULL, "/", &save);
     if (!j->h || !str_eq(what, "task") || !j->alloc || !j->task || !uuid_valid(j->alloc) ||

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The network of an allocation, where its group asks for one of its own (mode none or bridge): made
- * by the warden before the first task starts, removed when the last one has ended, since then the
- * servers give its ports to others.
+ * before the first task starts, removed when the last one has ended, since then the servers give
+ * its ports to others. By the warden; or, for a group of containers, by their engine, which is the
+ * only one that can put them into it.
  */
 #include <arpa/inet.h>
 #include <string.h>
 
 #include "client/alloc/alloc_runner.h"
 #include "client/alloc/hooks_run.h"
+#include "client/task/handle.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -39,10 +41,11 @@ fill_ports(struct net_request *q, const struct allocation *a, struct err *e)
         const struct allocated_port_mapping *m = r->shared->ports.v[i];
         struct in_addr in;
         if (inet_pton(AF_INET, str_or(m->host_ip, ""), &in) != 1)
-            return err_set(e, -ERR_UNSUPPORTED,
-                           "port \"%s\": network mode bridge maps ports of IPv4 addresses only, and "
-                           "this one's is \"%s\"",
-                           str_or(m->label, ""), str_or(m->host_ip, ""));
+            return err_set(
+                e, -ERR_UNSUPPORTED,
+                "port \"%s\": network mode bridge maps ports of IPv4 addresses only, and "
+                "this one's is \"%s\"",
+                str_or(m->label, ""), str_or(m->host_ip, ""));
         struct net_request_port *p = mem_new(q, struct net_request_port);
         p->host_ip = m->host_ip;
         p->host_port = m->value;
@@ -52,11 +55,12 @@ fill_ports(struct net_request *q, const struct allocation *a, struct err *e)
     return 0;
 }
 
-/* Another one is about to give its ports back. The servers give them away as soon as it is to stop. */
+/* Another one is about to give its ports back. The servers give them away as soon as it is to stop.
+ */
 static bool
 somebody_leaves(struct alloc_runner *ar)
 {
-    ALLOCS_EACH(ar->in, other)
+    ALLOCS_EACH (ar->in, other)
         if (other != ar && alloc_network(&other->a) && !network_of(other)->gone &&
             (other->a.rec->stopping || alloc_runner_terminal(other)))
             return true;
@@ -66,7 +70,7 @@ somebody_leaves(struct alloc_runner *ar)
 static void
 wake_waiting(struct allocs *allocs)
 {
-    ALLOCS_EACH(allocs, ar) {
+    ALLOCS_EACH (allocs, ar) {
         if (!network_of(ar)->waiting)
             continue;
         network_of(ar)->waiting = false;
@@ -75,10 +79,10 @@ wake_waiting(struct allocs *allocs)
     }
 }
 
+/* `s` NULL: it has no address. */
 static void
-on_made(void *arg, const struct err *e, struct warden_reply *r)
+made(struct alloc_runner *ar, const struct err *e, const struct alloc_network_status *s)
 {
-    struct alloc_runner *ar = arg;
     if (e && e->code == -ERR_CONFLICT && !ar->a.stopped && somebody_leaves(ar)) {
         log_info("client", "network waits for another allocation to end", "alloc_id", ar->a.id,
                  "reason", e->text, NULL);
@@ -86,18 +90,92 @@ on_made(void *arg, const struct err *e, struct warden_reply *r)
         hold_release(&ar->a.hold);
         return;
     }
-    const struct alloc_network_status *s = e ? NULL : r->msg->network;
     struct allocation *a = ar->a.rec->alloc;
     if (s && !ar->a.stopped && !str_empty(s->address) &&
         (!a->network_status || !str_eq(a->network_status->address, s->address))) {
         a->network_status = codec_clone(a, &type_alloc_network_status, s);
         const struct dns_config *dns = alloc_network(&ar->a)->dns;
-        a->network_status->dns =
-            dns ? codec_clone(a->network_status, &type_dns_config, dns) : NULL;
+        a->network_status->dns = dns ? codec_clone(a->network_status, &type_dns_config, dns) : NULL;
         alloc_runner_persist(ar);
     }
     hooks_done(ar, &hook_network, e);
     hold_release(&ar->a.hold);
+}
+
+static void
+on_made(void *arg, const struct err *e, struct warden_reply *r)
+{
+    made(arg, e, e ? NULL : r->msg->network);
+}
+
+/* --- of containers --- */
+
+static const struct engine *
+engine_of(const struct task_runner *tr)
+{
+    const struct engine *g = tr->driver ? tr->driver->engine : NULL;
+    return g && g->net_make ? g : NULL;
+}
+
+/* One of the group's tasks, when all are of one engine; NULL: none is, or *e: some are. */
+static const struct task_runner *
+container_of_group(const struct alloc_runner *ar, struct err *e)
+{
+    const struct task_runner *first = &ar->tasks[0];
+    for (size_t i = 1; i < ar->n; i++) {
+        const struct task_runner *tr = &ar->tasks[i];
+        if (engine_of(tr) == engine_of(first) && (!engine_of(tr) || tr->driver == first->driver))
+            continue;
+        err_set(e, -ERR_INVALID,
+                "the tasks of a group with a network of its own are containers of one engine, or "
+                "none is: \"%s\" is of driver %s, \"%s\" of %s",
+                first->sm.t->name, first->task->driver, tr->sm.t->name, tr->task->driver);
+        return NULL;
+    }
+    return engine_of(first) ? first : NULL;
+}
+
+static void
+on_engine_made(void *arg, const struct err *e, const char *address)
+{
+    const struct alloc_network_status s = {.interface_name = "eth0", .address = address};
+    made(arg, e, &s);
+}
+
+static void
+engine_make(struct alloc_runner *ar, const struct task_runner *tr)
+{
+    const struct network_resource *n = alloc_network(&ar->a);
+    const struct allocated_resources *r = ar->a.rec->alloc->allocated_resources;
+    const struct engine_place p = engine_place(tr);
+    auto_mem void *tmp = mem_ctx("network");
+    struct hand_network *q = mem_new(tmp, struct hand_network);
+    struct err e = ERR_INIT;
+    if (!p.hand)
+        err_set(&e, -ERR_INVALID, "the driver %s is off on this node", p.driver);
+    else if (strstr(str_or(n->hostname, ""), "${"))
+        err_set(&e, -ERR_INVALID,
+                "the hostname of a network of containers has no variables: \"%s\"", n->hostname);
+    if (e.code < 0) {
+        hooks_done(ar, &hook_network, &e);
+        return;
+    }
+    q->mode = n->mode;
+    q->hostname = n->hostname;
+    for (size_t i = 0; str_eq(n->mode, "bridge") && r && r->shared && i < r->shared->ports.n; i++) {
+        const struct allocated_port_mapping *m = r->shared->ports.v[i];
+        struct hand_port *to = mem_new(q, struct hand_port);
+        *to = (struct hand_port){m->host_ip, m->value, m->to > 0 ? m->to : m->value};
+        list_add(q, q->ports, to);
+    }
+    if (n->dns) {
+        q->dns_servers = n->dns->servers;
+        q->dns_search = n->dns->searches;
+        q->dns_options = n->dns->options;
+    }
+    network_of(ar)->gone = false;
+    hold_take(&ar->a.hold);
+    tr->driver->engine->net_make(&p, q, on_engine_made, ar);
 }
 
 static void
@@ -106,9 +184,14 @@ network_make(struct alloc_runner *ar)
     const struct network_resource *n = alloc_network(&ar->a);
     struct err e = ERR_INIT;
     auto_mem void *tmp = mem_ctx("network");
+    const struct task_runner *tr = container_of_group(ar, &e);
+    if (tr) {
+        engine_make(ar, tr);
+        return;
+    }
     struct net_request *q = mem_new(tmp, struct net_request);
     q->mode = n->mode;
-    if (str_eq(n->mode, "bridge") && fill_ports(q, ar->a.rec->alloc, &e) < 0) {
+    if (e.code < 0 || (str_eq(n->mode, "bridge") && fill_ports(q, ar->a.rec->alloc, &e) < 0)) {
         hooks_done(ar, &hook_network, &e);
         return;
     }
@@ -126,9 +209,8 @@ on_again(void *arg)
 }
 
 static void
-on_removed(void *arg, const struct err *e, struct warden_reply *r)
+on_engine_removed(void *arg, const struct err *e)
 {
-    (void)r;
     struct alloc_runner *ar = arg;
     network_of(ar)->removing = false;
     if (ar->a.stopped) {
@@ -137,7 +219,7 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
         network_of(ar)->gone = true;
         wake_waiting(ar->in);
     } else if (e->code == -ERR_BUSY) {
-        /* the warden does not know yet that the last task has ended */
+        /* the warden does not know yet that the last task has ended, or the engine is away */
         network_of(ar)->timer = timer_start(ar->a.g->loop, CLIENT_AGAIN_MS, on_again, ar);
     } else if (e->code != -ERR_UNAVAILABLE && e->code != -ERR_CLOSED) { /* else link_up comes */
         log_warn("client", "network was not removed: it goes with the allocation's directory",
@@ -149,15 +231,30 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
 }
 
 static void
+on_removed(void *arg, const struct err *e, struct warden_reply *r)
+{
+    (void)r;
+    on_engine_removed(arg, e);
+}
+
+static void
 network_remove(struct alloc_runner *ar)
 {
+    struct err none = ERR_INIT;
+    const struct task_runner *tr = container_of_group(ar, &none);
     if (network_of(ar)->gone || network_of(ar)->removing || network_of(ar)->timer ||
-        ar->a.stopped || !ar->a.g->warden || !alloc_runner_terminal(ar))
+        ar->a.stopped || !ar->a.g->warden || !alloc_runner_terminal(ar) ||
+        (tr && !engine_place(tr).hand))
         return;
     network_of(ar)->removing = true;
     ar->a.dirs = DIRS_NONE;
     hold_take(&ar->a.hold);
-    warden_net_remove(ar->a.g->warden, ar->a.id, on_removed, ar);
+    if (tr) {
+        const struct engine_place p = engine_place(tr);
+        tr->driver->engine->net_remove(&p, on_engine_removed, ar);
+    } else {
+        warden_net_remove(ar->a.g->warden, ar->a.id, on_removed, ar);
+    }
 }
 
 static void

@@ -30,6 +30,8 @@ static void
 on_failed(void *arg, const char *why, bool recoverable)
 {
     struct task_runner *tr = arg;
+    if (alloc_network(tr->ar))
+        tr->ar->dirs = DIRS_NONE; /* the network may be what is missing: look again */
     tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, why, recoverable);
 }
 

@@ -257,18 +257,33 @@ convert_ulimits(struct hand_task *t, const struct value *map, struct err *e)
 }
 
 int
-convert_refuse(const struct driver_input *in, const char *driver, struct err *e)
+convert_network(struct hand_task *t, const struct driver_input *in, const char *driver,
+                struct err *e)
 {
-    if (in->own_network)
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "driver \"%s\" cannot join the network of a group with a mode of its "
-                       "own yet: leave "
-                       "the mode out, and name the group's ports in \"ports\"",
-                       driver);
+    const struct {
+        const char *option;
+        bool given;
+    } rows[] = {{"hostname", !str_empty(t->hostname)},
+                {"dns_servers", t->dns_servers.n > 0},
+                {"dns_search_domains", t->dns_search.n > 0},
+                {"dns_options", t->dns_options.n > 0},
+                {"extra_hosts", t->extra_hosts.n > 0},
+                {"mac_address", !str_empty(t->mac_address)},
+                {"port_map", driver_map(in->config, "port_map") != NULL}};
     if (in->egress || in->bind)
         return err_set(
             e, -ERR_UNSUPPORTED,
             "egress and bind rules do not hold in a container of driver \"%s\": take them out",
             driver);
+    if (!in->own_network || !str_empty(t->network_mode))
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].given)
+            return err_set(e, -ERR_UNSUPPORTED,
+                           "%s: the container is in the network of its group: say it in the "
+                           "network block of the group",
+                           rows[i].option);
+    t->group_network = true;
+    t->ports.n = 0; /* the group's are that network's */
     return 0;
 }

@@ -10,8 +10,10 @@
 
 void convert_fingerprint(const void *ctx, const struct driver_host *host, const char *driver,
                          struct driver_info *ret);
-/* A network of the group's, or rules of ours, which no container has. */
-int convert_refuse(const struct driver_input *in, const char *driver, struct err *e);
+/* The network: its group's, where that has one and the task says nothing else; what then is not the
+ * task's, and rules of ours, which no container has, are refused. After all else of the task. */
+int convert_network(struct hand_task *t, const struct driver_input *in, const char *driver,
+                    struct err *e);
 /* command, args, entrypoint and environment; user and log files; auth and image_pull_timeout. */
 void convert_common(struct hand_task *t, const struct driver_input *in);
 /* ports, port_map. */

@@ -246,13 +246,13 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
     t->no_healthcheck = driver_bool(driver_block(c, "healthchecks", 0), "disable", false);
     put_plain(t, c);
     put_logging(t, c);
-    int r = convert_refuse(in, "docker", e);
-    r = r < 0 ? r : convert_ports(t, in, e);
+    int r = convert_ports(t, in, e);
     r = r < 0 ? r : convert_limits(t, in, e);
     r = r < 0 ? r : convert_volumes(t, c, driver_string(c, "volume_driver", ""), e);
     r = r < 0 ? r : put_mounts(t, c, e);
     r = r < 0 ? r : put_devices(t, c, e);
     r = r < 0 ? r : convert_ulimits(t, driver_map(c, "ulimit"), e);
+    r = r < 0 ? r : convert_network(t, in, "docker", e);
     if (r < 0)
         talloc_free(t);
     else

@@ -241,13 +241,13 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
     convert_common(t, in);
     put_plain(t, c);
     put_logging(t, c);
-    int r = convert_refuse(in, "podman", e);
-    r = r < 0 ? r : convert_ports(t, in, e);
+    int r = convert_ports(t, in, e);
     r = r < 0 ? r : convert_limits(t, in, e);
     r = r < 0 ? r : convert_volumes(t, c, "", e);
     r = r < 0 ? r : put_tmpfs(t, c, e);
     r = r < 0 ? r : put_devices(t, c, e);
     r = r < 0 ? r : convert_ulimits(t, driver_map(c, "ulimit"), e);
+    r = r < 0 ? r : convert_network(t, in, "podman", e);
     int64_t low = size_of(driver_string(c, "memory_reservation", ""));
     if (low > 0 && (t->memory_max == 0 || low < t->memory_max))
         t->memory_low = low;

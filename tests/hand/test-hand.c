@@ -148,6 +148,9 @@ static const struct {
     {TASK("\"LogDriver\":\"local\",\"LogOptions\":{\"max-size\":\"1m\"}"), NULL},
     {TASK("\"LogOptions\":{\"syslog-address\":\"unix:///x\"}"), "is not supported"},
     {TASK("\"NetworkAliases\":[\"a\"]"), "are for a network of the engine"},
+    {TASK("\"GroupNetwork\":true"), NULL},
+    {TASK("\"GroupNetwork\":true,\"Hostname\":\"x\""), "those of the group's network block"},
+    {TASK("\"GroupNetwork\":true,\"NetworkMode\":\"none\""), "those of the group's network block"},
     {TASK("\"CPUPeriod\":1"), "cpu_cfs_period"},
     {TASK("\"Ulimits\":[{\"Name\":\"nofile\",\"Soft\":-2}]"), "is not a limit"},
 };
@@ -215,6 +218,51 @@ START_TEST(what_an_engine_is_asked_for)
     ck_assert(doc && strstr(doc, "\"Source\":\"/etc\""));
     engine.volumes = false;
     tree_gone(dir);
+}
+END_TEST
+
+START_TEST(the_network_of_a_group)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    static const struct {
+        const char *json, *why;
+    } rows[] = {
+        {"{\"Mode\":\"bridge\",\"Ports\":[{\"Port\":80,\"HostPort\":8080}]}", NULL},
+        {"{\"Mode\":\"none\",\"Hostname\":\"a\"}", NULL},
+        {"{\"Mode\":\"none\",\"Ports\":[{\"Port\":80,\"HostPort\":8080}]}", "has no ports"},
+        {"{\"Mode\":\"bridge\",\"Ports\":[{\"Port\":0,\"HostPort\":8080}]}", "a port is not"},
+        {"{\"Mode\":\"host\"}", "neither bridge nor none"},
+        {"{\"Mode\":\"container:x\"}", "neither bridge nor none"},
+        {"{}", "neither bridge nor none"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        void *n = NULL;
+        struct err e = ERR_INIT;
+        ck_assert_int_eq(json_decode(ctx, &type_hand_network, rows[i].json, strlen(rows[i].json),
+                                     JSON_REFUSE_UNKNOWN, BUDGET(1 << 20), &n, &e),
+                         0);
+        ck_assert_msg((allow_network(&hand, n, &e) < 0) == (rows[i].why != NULL), "row %zu", i);
+        ck_assert_msg(!rows[i].why || strstr(e.text, rows[i].why), "row %zu: %s", i, e.text);
+        if (rows[i].why)
+            continue;
+        /* what is asked for is known again, and nobody else's is taken for it */
+        struct hand_network_state s;
+        bool running = true;
+        struct value *asked = document_network(ctx, &hand, ALLOC, n), *doc = value_map(ctx);
+        value_map_set(doc, "Config", asked);
+        ck_assert(!document_network_state(ctx, &hand, ALLOC, doc, &s, &running));
+        value_map_set(doc, "Id", value_str(ctx, "abc"));
+        ck_assert(document_network_state(ctx, &hand, ALLOC, doc, &s, &running) && !running);
+        ck_assert(str_eq(s.id, "abc") && str_eq(s.address, ""));
+        ck_assert(!document_network_state(ctx, &hand, "22345678-aaaa-bbbb-cccc-0123456789ab", doc,
+                                          &s, &running));
+        ck_assert(!document_state(ctx, &hand, ALLOC, "", doc, &(struct hand_state){0}));
+    }
+    policy.network_modes = (struct str_list){(const char *[]){"none"}, 1};
+    struct err e = ERR_INIT;
+    const struct hand_network bridge = {.mode = "bridge"};
+    ck_assert_int_eq(allow_network(&hand, &bridge, &e), -ERR_POLICY);
+    policy.network_modes = (struct str_list){0};
 }
 END_TEST
 
@@ -562,6 +610,6 @@ START_TEST(the_log_of_a_terminal)
 }
 END_TEST
 
-TEST_SUITE("hand", what_a_task_may_have, what_an_engine_is_asked_for,
+TEST_SUITE("hand", what_a_task_may_have, what_an_engine_is_asked_for, the_network_of_a_group,
            which_images_are_asked_for_first, names, what_an_engine_says, how_far_a_pull_is,
            the_log_of_a_terminal, logs_whose_writer_is_killed, logs_turn_over_and_are_no_way_out)
