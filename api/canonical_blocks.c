@@ -195,6 +195,24 @@ canonical_count(struct task_group *g)
         set_opt(&g->count, g->scaling->min.v);
 }
 
+/* What the disconnect block does not say, the fields say that it took the place of. */
+static void
+older_disconnect(const void *ctx, struct task_group *g)
+{
+    if (!g->max_client_disconnect.set && !g->stop_after_client_disconnect.set &&
+        !g->prevent_reschedule_on_lost)
+        return;
+    if (g->disconnect == NULL)
+        g->disconnect = type_new(ctx, &type_disconnect_strategy);
+    struct disconnect_strategy *d = g->disconnect;
+    if (g->max_client_disconnect.set)
+        set_opt(&d->lost_after, g->max_client_disconnect.v);
+    if (g->stop_after_client_disconnect.set)
+        set_opt(&d->stop_on_client_after, g->stop_after_client_disconnect.v);
+    if (g->prevent_reschedule_on_lost)
+        set_bool(&d->replace, false);
+}
+
 void
 canonical_blocks(const void *ctx, const struct job *j, struct task_group *g)
 {
@@ -205,6 +223,7 @@ canonical_blocks(const void *ctx, const struct job *j, struct task_group *g)
     }
     if (g->consul)
         set_str(ctx, &g->consul->cluster, "default");
+    older_disconnect(ctx, g);
     if (g->disconnect) {
         set_bool(&g->disconnect->replace, true);
         set_str(ctx, &g->disconnect->reconcile, "best_score");

@@ -111,7 +111,7 @@ validate_group_warnings(const void *ctx, const struct task_group *g, struct str_
                 ctx, *warnings,
                 mem_printf(
                     ctx,
-                    "task group \"%s\": %s is ignored: disconnect { %s = ... } has taken its place",
+                    "task group \"%s\": %s is an older name: write disconnect { %s = ... }",
                     g->name, rows[i].old, rows[i].now));
 }
 

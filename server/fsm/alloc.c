@@ -2,6 +2,7 @@
  *
  * The state machine: allocations. Plans write the desired half, clients the other.
  */
+#include "api/away.h"
 #include "server/fsm/fsm_int.h"
 
 /* --- plan results --- */
@@ -59,6 +60,23 @@ find_rejected(struct apply *a, const struct plan_result *in, struct judged *d)
     }
 }
 
+/* The client has spoken since the plan's snapshot: what the plan wanted of that allocation is void (S13). */
+static void
+find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
+{
+    for (size_t i = 0; i < in->stopped.n; i++) {
+        const struct allocation *row = in->stopped.v[i];
+        if (row->alloc_states.n != 1)
+            continue;
+        const struct allocation *old = state_alloc(a->t, a->tmp, row->id);
+        if (old == NULL || str_eq(old->client_status, row->alloc_states.v[0]->value))
+            continue;
+        apply_place_of(a, &d->spared, row->id, 0);
+        apply_place_of(a, &d->staying, row->id, 0);
+        a->res->names_taken++;
+    }
+}
+
 /* A replacement that is refused takes with it what was done to its original (S13): the original is
  * neither stopped nor marked without it. What is not stopped is not replaced either. */
 static void
@@ -97,8 +115,8 @@ stop_alloc(struct apply *a, const struct allocation *in)
         !alloc_client_terminal(old)) {
         al->client_status = mem_strdup(al, in->client_status);
         al->client_description = mem_strdup(al, in->client_description);
-        if (str_eq(in->client_status, ALLOC_UNKNOWN))
-            apply_append_state(a, al, ALLOC_UNKNOWN);
+        if (str_eq(in->client_status, ALLOC_UNKNOWN) || str_eq(in->client_status, ALLOC_LOST))
+            apply_append_state(a, al, al->client_status);
     }
     al->alloc_modify_index = a->index;
     apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
@@ -125,6 +143,10 @@ update_alloc(struct apply *a, const struct allocation *in, const struct allocati
         if (str_eq(up->client_status, ALLOC_UNKNOWN))
             apply_append_state(a, al, ALLOC_UNKNOWN);
     }
+    /* it came back and is kept, if it did not go away again since */
+    if (up->alloc_states.n == 1 && alloc_was_unknown(old) &&
+        str_eq(up->alloc_states.v[0]->value, old->client_status))
+        apply_append_state(a, al, old->client_status);
     return al;
 }
 
@@ -208,8 +230,9 @@ apply_judged(struct apply *a, const struct plan_result *in, struct judged *d)
     }
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (!has(d->nodes, al->node_id) && !has(d->spared, al->id) &&
-            !has(d->staying, al->previous_allocation))
+        if (has(d->staying, al->previous_allocation))
+            a->res->names_taken++;
+        else if (!has(d->nodes, al->node_id) && !has(d->spared, al->id))
             place_alloc(a, al, in->job);
     }
 }
@@ -244,7 +267,12 @@ int
 apply_plan_result(struct apply *a, const struct plan_result *in)
 {
     struct judged d = {0};
+    struct evaluation *ev = state_eval(a->t, a->tmp, in->eval_id);
+    if (ev != NULL && str_eq(ev->status, EVAL_CANCELED))
+        return 0; /* nobody wants it any more (S12) */
+    a->plan_eval = in->eval_id;
     apply_plan_deployments(a, in);
+    find_stale(a, in, &d);
     find_rejected(a, in, &d);
     if (d.nodes != NULL)
         find_tied(a, in, &d);
@@ -255,7 +283,7 @@ apply_plan_result(struct apply *a, const struct plan_result *in)
     HASH_CLEAR(hh, d.nodes);
     HASH_CLEAR(hh, d.spared);
     HASH_CLEAR(hh, d.staying);
-    struct evaluation *ev = state_eval(a->t, a->tmp, in->eval_id);
+    ev = state_eval(a->t, a->tmp, in->eval_id);
     if (ev != NULL) {
         ev->modify_index = a->index;
         ev->modify_time = a->now;
@@ -294,23 +322,6 @@ wants_eval(struct apply *a, struct allocation *al, const struct allocation *old,
     return NULL;
 }
 
-/* A delayed evaluation for the loss of what is back after all (S19), unless others wait for it. */
-static void
-drop_followup(struct apply *a, struct allocation *al)
-{
-    const char *id = al->followup_eval_id;
-    if (str_empty(id))
-        return;
-    al->followup_eval_id = NULL;
-    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, al->namespace, al->job_id);
-    state_iter_live_only(it);
-    bool shared = false;
-    for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;)
-        shared |= !str_eq(o->id, al->id) && str_eq(o->followup_eval_id, id);
-    if (!shared)
-        apply_cancel_eval(a, id, "the allocation reconnected");
-}
-
 /* Of an allocation's health a client says whether and when. What it says of an earlier deployment is not
  * about this one. */
 static void
@@ -343,9 +354,9 @@ merge_report(struct apply *a, const struct allocation *old, const struct allocat
     merge_health(a, al, rep);
     if (str_eq(old->client_status, ALLOC_UNKNOWN) &&
         !str_eq(al->client_status, ALLOC_UNKNOWN)) {
-        if (al->alloc_states.n > 0)
+        /* what runs again is settled by the scheduler; anything else is by itself */
+        if (al->alloc_states.n > 0 && !str_eq(al->client_status, ALLOC_RUNNING))
             apply_append_state(a, al, al->client_status);
-        drop_followup(a, al);
     }
     return al;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "api/away.h"
 #include "api/eval.h"
 #include "server/fsm/fsm_int.h"
 
@@ -215,6 +216,40 @@ count_alloc(struct apply *a, const struct allocation *al, const struct allocatio
     apply_touch_job(a, al->namespace, al->job_id)->summary_changed = true;
 }
 
+/* A delayed evaluation that nobody needs any more; not the one whose plan this is. */
+static void
+drop_followup(struct apply *a, const struct evaluation *ev)
+{
+    if (ev != NULL && str_eq(ev->status, EVAL_PENDING) && ev->wait_until > a->now &&
+        !str_eq(ev->id, a->plan_eval))
+        apply_cancel_eval(a, ev->id, "the allocation is no longer unknown");
+}
+
+/* What was to be done about the silence of an allocation is not needed any more (S19), unless others of the
+ * job wait for it. */
+static void
+drop_followups(struct apply *a, const struct allocation *al, const char *named)
+{
+    bool shared = false, silent = false;
+    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, al->namespace, al->job_id);
+    state_iter_live_only(it);
+    for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;) {
+        shared |= !str_eq(o->id, al->id) && !str_empty(named) && str_eq(o->followup_eval_id, named);
+        silent |= alloc_silent(o);
+    }
+    if (!str_empty(named) && !shared)
+        drop_followup(a, state_eval(a->t, a->tmp, named));
+    if (silent)
+        return;
+    struct evaluation_list all = {NULL, 0};
+    it = state_evals_by_job(a->t, a->tmp, al->namespace, al->job_id);
+    for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;)
+        if (str_eq(ev->triggered_by, TRIGGER_MAX_DISCONNECT))
+            list_add(a->tmp, all, ev);
+    for (size_t i = 0; i < all.n; i++)
+        drop_followup(a, all.v[i]);
+}
+
 void
 apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old, uint64_t jmi)
 {
@@ -224,6 +259,8 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     al->modify_time = a->now;
     ASSERT(al->create_index != 0 && al->create_index <= al->modify_index);
     apply_count_deployed(a, al, old);
+    bool settled = old != NULL && alloc_silent(old) && !alloc_silent(al);
+    const char *followup = settled ? TAKE(al->followup_eval_id) : NULL;
     state_put_alloc(a->t, a->index, al, jmi);
     a->res->changed = true;
     apply_touch_job(a, al->namespace, al->job_id);
@@ -233,6 +270,8 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
         a->res->allocs.v[at] = al;
     else
         list_add(a->ctx, a->res->allocs, al);
+    if (settled)
+        drop_followups(a, al, followup);
 }
 
 int64_t
@@ -240,7 +279,7 @@ apply_lost_after(struct apply *a, struct allocation *al)
 {
     const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
     al->job = NULL;
-    return tg != NULL && tg->disconnect != NULL ? tg->disconnect->lost_after.v : 0;
+    return group_lost_after(tg);
 }
 
 void
@@ -301,11 +340,20 @@ finish(struct apply *a)
 
 /* --- the small intents --- */
 
+/* What was made superfluous while it was worked on stays so, and nothing follows from it (S12, S19). */
+static bool
+is_canceled(struct apply *a, const char *id)
+{
+    const struct evaluation *ev = str_empty(id) ? NULL : state_eval(a->t, a->tmp, id);
+    return ev != NULL && str_eq(ev->status, EVAL_CANCELED);
+}
+
 int
 apply_eval_update(struct apply *a, const struct intent_eval_update *in)
 {
     for (size_t i = 0; i < in->evals.n; i++)
-        apply_put_eval(a, in->evals.v[i]);
+        if (!is_canceled(a, in->evals.v[i]->id) && !is_canceled(a, in->evals.v[i]->previous_eval))
+            apply_put_eval(a, in->evals.v[i]);
     return 0;
 }
 

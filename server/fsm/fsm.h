@@ -29,7 +29,7 @@ struct fsm_result {
     bool job_changed;              /* a new version was made */
     uint64_t node_modify_index;    /* of the node after the entry */
     struct str_list rejected_nodes; /* plan result: parts refused at apply (rule S13) */
-    size_t names_taken;            /* plan result: placements refused, whose name another one bears */
+    size_t names_taken;            /* plan result: rows that are void, by others or by clients */
     struct str_list purged_nodes;
     struct evaluation_list deleted_evals; /* by somebody who asked for it: id, namespace and job alone */
 };
@@ -51,5 +51,8 @@ struct fsm_result *fsm_apply(const void *ctx, struct state_txn *t, uint64_t inde
 
 /* Of an entry that state_refused() when it was applied: the result, without effect. */
 struct fsm_result *fsm_refused(const void *ctx, uint64_t index, const struct err *why);
+
+/* The node is initializing, and a heartbeat would not change that: its entry would be without effect. */
+bool fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id);
 
 #endif

@@ -42,6 +42,7 @@ struct apply {
     struct fsm_result *res;
     const struct str_list *eval_ids; /* stamped for evaluations that apply decides; may be NULL */
     size_t n_eval_ids;
+    const char *plan_eval;           /* whose plan the entry is; NULL: it is none */
     struct touched_job *jobs;
     size_t n_jobs, cap_jobs;
     size_t last_touched;            /* in `jobs`; entries come in runs of one job */
@@ -131,6 +132,13 @@ static inline bool
 alloc_live(const struct allocation *al)
 {
     return str_eq(al->desired_status, ALLOC_DESIRED_RUN) && !alloc_client_terminal(al);
+}
+
+/* Live, and nobody hears of it. */
+static inline bool
+alloc_silent(const struct allocation *al)
+{
+    return str_eq(al->desired_status, ALLOC_DESIRED_RUN) && str_eq(al->client_status, ALLOC_UNKNOWN);
 }
 
 #endif

@@ -3,6 +3,7 @@
  * The state machine: nodes. The next status is decided here, from the state at the entry's index
  * (doc/reconnect.md 1.13; rule numbers below are its).
  */
+#include "api/away.h"
 #include "common/num.h"
 #include "server/fsm/fsm_int.h"
 
@@ -17,18 +18,6 @@ struct on_node {
     size_t n;
 };
 
-/* When the client status last became unknown by record; 0: no record. (S17) */
-static int64_t
-unknown_since(const struct allocation *al)
-{
-    for (size_t i = al->alloc_states.n; i > 0; i--) {
-        const struct alloc_state *s = al->alloc_states.v[i - 1];
-        if (str_eq(s->field, "ClientStatus"))
-            return str_eq(s->value, ALLOC_UNKNOWN) ? s->time : 0;
-    }
-    return 0;
-}
-
 static bool
 may_wait(struct apply *a, struct allocation *al)
 {
@@ -39,7 +28,7 @@ may_wait(struct apply *a, struct allocation *al)
         return false;
     if (!str_eq(al->client_status, ALLOC_UNKNOWN))
         return true;
-    int64_t since = unknown_since(al);
+    int64_t since = alloc_recorded(al, ALLOC_UNKNOWN); /* S17 */
     return since != 0 && a->now - since < lost_after;
 }
 
@@ -241,8 +230,17 @@ keep_own(struct node *n, const struct node *old)
     n->events = old->events;
     n->last_missed_heartbeat_index = old->last_missed_heartbeat_index;
     n->last_alloc_update_index = old->last_alloc_update_index;
+    n->last_heard_index = old->last_heard_index;
     n->create_index = old->create_index;
     n->modify_index = old->modify_index;
+}
+
+/* A miss that comes behind this entry is void (S12). That alone does not move the node's ModifyIndex. */
+static void
+heard(struct apply *a, struct node *n)
+{
+    n->last_heard_index = a->index;
+    state_put(a->t, 0, NODES, n);
 }
 
 int
@@ -257,7 +255,7 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
         n->scheduling_eligibility = str_or(n->scheduling_eligibility, NODE_ELIGIBLE);
         n->status_updated_at = a->now / NS_PER_S;
         n->drain_strategy = NULL;
-        n->last_missed_heartbeat_index = n->last_alloc_update_index = 0;
+        n->last_missed_heartbeat_index = n->last_alloc_update_index = n->last_heard_index = 0;
         n->create_index = 0;
         n->events = (struct node_event_list){NULL, 0};
         apply_node_event(a, n, "Node registered", "Cluster");
@@ -275,8 +273,10 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
     if (!relevant && codec_equal(&type_node, old, n, 0)) {
         a->res->node = old;
         a->res->node_modify_index = old->modify_index;
+        heard(a, old);
         return 0;
     }
+    n->last_heard_index = a->index;
     a->eval_ids = &in->eval_ids;
     apply_put_node(a, n);
     if (relevant && str_eq(n->status, NODE_READY))
@@ -309,8 +309,8 @@ static int
 missed(struct apply *a, struct node *n, uint64_t seen)
 {
     struct on_node o = load_node(a, n->id);
-    if (seen != 0 && (n->modify_index > seen || n->last_alloc_update_index > seen))
-        return 0; /* heard of meanwhile (S12); if it was not the node itself, it is missed again */
+    if (seen != 0 && n->last_heard_index > seen)
+        return 0; /* it was heard of since its time was over (S12) */
     if (str_eq(n->status, NODE_DOWN))
         return 0;
     if (str_eq(n->status, NODE_DISCONNECTED) && o.may_wait) {
@@ -322,6 +322,69 @@ missed(struct apply *a, struct node *n, uint64_t seen)
     ASSERT(n->last_missed_heartbeat_index != 0); /* the gate is closed (S5) */
     node_evals(a, n->id, &o);
     return 0;
+}
+
+/* Evaluations of the job that were made because nobody heard of the node, and what followed from them. */
+static bool
+cancel_evals_of_job(struct apply *a, const struct node *n, const char *ns, const char *job_id)
+{
+    struct str_list gone = {NULL, 0};
+    struct evaluation_list all = {NULL, 0};
+    struct state_iter *it = state_evals_by_job(a->t, a->tmp, ns, job_id);
+    for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;)
+        if (str_eq(ev->status, EVAL_PENDING))
+            list_add(a->tmp, all, ev);
+    for (size_t i = 0; i < all.n; i++)
+        if (str_eq(all.v[i]->triggered_by, TRIGGER_NODE_UPDATE) && str_eq(all.v[i]->node_id, n->id))
+            list_add(a->tmp, gone, all.v[i]->id);
+    for (size_t i = 0; i < all.n; i++)
+        if (str_list_has(&gone, str_or(all.v[i]->previous_eval, "")))
+            list_add(a->tmp, gone, all.v[i]->id);
+    for (size_t i = 0; i < gone.n; i++)
+        apply_cancel_eval(a, gone.v[i], "the node heartbeats again");
+    return gone.n > 0;
+}
+
+/* S12: the miss has come to nothing as far as it was not acted upon. */
+static bool
+cancel_evals_of_miss(struct apply *a, const struct node *n, const struct on_node *o)
+{
+    bool any = false;
+    struct str_list seen = {NULL, 0};
+    for (size_t i = 0; i < o->n; i++) {
+        const struct allocation *al = o->all[i];
+        const char *key = job_key(a, al->namespace, al->job_id);
+        if (str_list_has(&seen, key))
+            continue;
+        list_add(a->tmp, seen, key);
+        any |= cancel_evals_of_job(a, n, al->namespace, al->job_id);
+    }
+    struct job_list jobs = {NULL, 0};
+    struct state_iter *it = state_jobs_by_type(a->t, a->tmp, JOB_SYSTEM);
+    for (struct job *j; (j = state_next(it, a->tmp)) != NULL;)
+        if (!str_list_has(&seen, job_key(a, j->namespace, j->id)))
+            list_add(a->tmp, jobs, j);
+    for (size_t i = 0; i < jobs.n; i++)
+        any |= cancel_evals_of_job(a, n, jobs.v[i]->namespace, jobs.v[i]->id);
+    return any;
+}
+
+static bool
+gate_is_open(const struct node *n, const struct on_node *o)
+{
+    return o->n_live == 0 ||
+           (n->last_alloc_update_index > n->last_missed_heartbeat_index && !o->unknown);
+}
+
+bool
+fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id)
+{
+    struct apply a = {.ctx = ctx, .tmp = ctx, .t = t};
+    const struct node *n = state_node(t, ctx, node_id);
+    if (n == NULL || !str_eq(n->status, NODE_INIT))
+        return false;
+    struct on_node o = load_node(&a, node_id);
+    return !gate_is_open(n, &o);
 }
 
 /* The client heartbeats and wants to be ready. (S6, S7, S10) */
@@ -336,15 +399,14 @@ heartbeat(struct apply *a, struct node *n, bool wants_init)
     }
     o = load_node(a, n->id);
     if (str_eq(n->status, NODE_INIT)) {
-        bool gate = o.n_live == 0 ||
-                    (n->last_alloc_update_index > n->last_missed_heartbeat_index && !o.unknown);
-        if (!gate || wants_init)
+        if (!gate_is_open(n, &o) || wants_init)
             return 0;
         set_status(a, n, NODE_READY, "Node is ready");
         node_evals(a, n->id, &o);
         return 0;
     }
     bool down = str_eq(n->status, NODE_DOWN);
+    bool canceled = cancel_evals_of_miss(a, n, &o);
     if (down && o.n_live == 0 && !wants_init) {
         set_status(a, n, NODE_READY, "Node re-registered by heartbeat");
         node_evals(a, n->id, &o);
@@ -352,7 +414,7 @@ heartbeat(struct apply *a, struct node *n, bool wants_init)
     }
     set_status(a, n, NODE_INIT, "Node heartbeats again; waiting for its allocations");
     mark_unknown(a, &o);
-    if (!down)
+    if (!down || canceled)
         node_evals(a, n->id, &o);
     return 0;
 }
@@ -369,6 +431,8 @@ apply_node_status(struct apply *a, const struct intent_node_status *in)
     a->res->node_modify_index = n->modify_index;
     if (str_eq(in->status, NODE_DOWN) || str_eq(in->status, NODE_DISCONNECTED))
         return missed(a, n, in->seen_index);
+    if (in->heard && (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT)))
+        heard(a, n);
     if (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT))
         return heartbeat(a, n, str_eq(in->status, NODE_INIT));
     return apply_refuse(a, -ERR_INVALID, "node \"%s\": invalid status \"%s\"", n->id,

@@ -287,7 +287,7 @@ run_plan_result(struct run *r, bool partial, bool progress)
 static bool
 run_smaller(struct run *r)
 {
-    size_t n = r->verdict->stopped.n + r->verdict->placed.n;
+    size_t n = r->verdict.result->stopped.n + r->verdict.result->placed.n;
 
     ASSERT(r->part_max > 0);
     if (r->part_max > 1 && !r->out->plan->all_at_once) {
@@ -314,7 +314,7 @@ run_committed(struct run *r, int code, struct fsm_result *res)
 
     if (run_stale(r))
         return;
-    ASSERT(l->plan_busy && r->verdict != NULL); /* one plan at a time, and this is it */
+    ASSERT(l->plan_busy && r->verdict.result != NULL); /* one plan at a time, and this is it */
     bool too_large = code == -ERR_LIMIT && res == NULL;
     if (code == 0) {
         r->refused |= res->rejected_nodes.n > 0 || res->names_taken > 0;
@@ -355,9 +355,9 @@ run_propose_part(struct run *r)
     struct intent in = {.plan_result = &part};
     const struct test_go go = {r->l->s, true, run_propose_again, r};
 
-    ASSERT(r->verdict != NULL && r->part_max > 0);
+    ASSERT(r->verdict.result != NULL && r->part_max > 0);
     r->next_at = r->at;
-    if (!plan_part(r->verdict, r->part_max, &r->next_at, &part))
+    if (!plan_part(&r->verdict, r->part_max, &r->next_at, &part))
         return false;
     if (!test_hook_hold("plan", "propose", &type_plan_result, &part, &go))
         run_propose(r, &in, run_committed);
@@ -394,7 +394,7 @@ run_check(void *arg)
         next_plan(l);
         return;
     }
-    r->verdict = v.result;
+    r->verdict = v;
     r->at = (struct plan_at){0};
     r->part_max = r->out->plan->all_at_once ? SIZE_MAX : PLAN_PART_MAX;
     l->plan_busy = run_propose_part(r);

@@ -147,6 +147,8 @@ seen_eval(struct leader *l, const struct evaluation *e)
         blocked_add(l->blocked, e, env_mono_ms(l->env));
     else if (str_eq(e->status, EVAL_COMPLETE) && str_empty(e->blocked_eval))
         blocked_untrack(l->blocked, e->namespace, e->job_id);
+    else if (str_eq(e->status, EVAL_CANCELED))
+        broker_forget(l->broker, e->id);
 }
 
 static void

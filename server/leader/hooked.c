@@ -21,7 +21,7 @@ struct question {
     struct buf json;
     test_answer_fn *done;
     void *arg;
-    uint64_t index;
+    uint64_t index; /* of the state; how many timers there are */
 };
 
 static struct question *steps; /* apply thread */
@@ -138,6 +138,7 @@ broker_ask(void *arg)
     for (size_t i = 0; i < 4; i++)
         put_ids(map, names[i], &lists[i]);
     put_ids(map, "Blocked", &blocked);
+    value_map_set(map, "Timers", value_int(map, (int64_t)q->index));
     value_map_set(map, "Running", value_int(map, (int64_t)q->l->n_running));
     json_encode_value(&q->json, map, 0);
     answer(q);
@@ -219,6 +220,7 @@ test_hook_ask(struct server *s, const char *what, const struct value *body, test
         q->job = mem_strdup(q, text(body, "job"));
         ask(q, step_begin);
     } else if (str_eq(what, "broker")) {
+        q->index = heartbeats_count(q->l->beats);
         ask(q, broker_ask);
     } else if (str_eq(what, "hash")) {
         q->index = (uint64_t)number(body, "index");

@@ -171,10 +171,31 @@ leader_owe(struct leader *l, const struct intent *in)
     env_post(l->env, put_loop, p);
 }
 
+struct owed_write {
+    struct server *s;
+    struct intent *in; /* of the debt, which waits for done() */
+    propose_fn *done;
+    void *done_arg;
+};
+
+static void
+propose_now(void *arg)
+{
+    struct owed_write *w = arg;
+
+    server_propose(w->s, w->in, HOME_LOOP, w->done, w->done_arg);
+    talloc_free(w);
+}
+
 static void
 propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
 {
-    server_propose(arg, in, HOME_LOOP, done, done_arg);
+    struct owed_write *w = mem_new(NULL, struct owed_write);
+    const struct test_go go = {arg, false, propose_now, w};
+
+    *w = (struct owed_write){arg, in, done, done_arg};
+    if (in->node_status == NULL || !test_hook_hold("Node.UpdateStatus", "propose", &type_intent, in, &go))
+        propose_now(w);
 }
 
 static void

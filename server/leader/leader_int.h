@@ -44,7 +44,7 @@ struct run {
     uint64_t snapshot_index;
     struct sched_out *out;
     struct plan_check *check;    /* under way */
-    struct plan_result *verdict; /* what holds of its plan, put into the log part by part */
+    struct plan_verdict verdict; /* what holds of its plan, put into the log part by part */
     struct plan_at at;           /* where in it the part that is in the log begins */
     struct plan_at next_at;      /* and where it ends */
     size_t part_max;             /* changes of a part */

@@ -20,6 +20,7 @@ struct part {
     bool stop;
     bool existing; /* of a placement: an update of what is on the node */
     bool dropped;
+    struct part *of; /* of a stop: the placement that it is for; NULL: none */
 };
 
 /* The parts of one node: v[from .. to). */
@@ -38,7 +39,9 @@ struct plan_check {
     struct span *spans;
     size_t n_spans;
     size_t checked;       /* of the spans */
-    struct plan_at at;    /* what is loaded of the plan */
+    struct loaded {
+        size_t stops, places;
+    } at; /* what is loaded of the plan */
     const char *why;      /* of the first rejection */
     struct stop_at *stops; /* sorted by id; made for the first rejection */
 };
@@ -75,7 +78,7 @@ node_at(const struct allocation_list *l, size_t i)
 
 /* The next change of two sorted lists, node by node, stops first; `at` moves behind it. NULL: no more. */
 static struct allocation *
-next_change(const struct allocation_list *stops, const struct allocation_list *places, struct plan_at *at,
+next_change(const struct allocation_list *stops, const struct allocation_list *places, struct loaded *at,
             bool *ret_stop)
 {
     const char *s = node_at(stops, at->stops), *p = node_at(places, at->places);
@@ -224,6 +227,16 @@ fit_check(struct plan_check *v, const struct span *s, uint32_t row)
     return why == NULL && exact ? exact_check(v, s, f->node) : why;
 }
 
+/* Of what nobody hears, and is there: it may be told of a newer job (doc/reconnect.md 1.11). */
+static bool
+only_silent(const struct plan_check *v, const struct span *s)
+{
+    for (size_t i = s->from; i < s->to; i++)
+        if (!v->v[i].stop && !(v->v[i].existing && str_eq(v->v[i].a->client_status, ALLOC_UNKNOWN)))
+            return false;
+    return true;
+}
+
 static const char *
 span_check(struct plan_check *v, const struct span *s)
 {
@@ -241,7 +254,7 @@ span_check(struct plan_check *v, const struct span *s)
     if (row == NODES_NONE)
         return "node does not exist";
     const struct node_facts *f = v->live->nodes->facts[row];
-    if (!node_responsive(f->node))
+    if (!node_responsive(f->node) && !only_silent(v, s))
         return "node is not responsive";
     if (new && !f->takes_work)
         return "node does not take work";
@@ -281,11 +294,12 @@ span_of(struct plan_check *v, const char *stop_id, struct part **ret)
     return &spans[at->span];
 }
 
-/* Only what stops *because* it is replaced depends on its replacement. */
+/* Only what stops *because* it is replaced depends on its replacement; and what is marked unknown with it. */
 static bool
 tied(const struct allocation *stop)
 {
-    return str_eq(stop->desired_description, DESC_UPDATING) ||
+    return str_eq(stop->client_status, ALLOC_UNKNOWN) ||
+           str_eq(stop->desired_description, DESC_UPDATING) ||
            str_eq(stop->desired_description, DESC_RESCHEDULED);
 }
 
@@ -331,8 +345,69 @@ job_ref_of(const void *ctx, const struct job *job)
     return ref;
 }
 
+/* By the placement that they are for: in the order of the parts. */
+static int
+tied_cmp(const void *pa, const void *pb)
+{
+    const struct part *a = *(struct part *const *)pa, *b = *(struct part *const *)pb;
+
+    if (a->of != b->of)
+        return a->of < b->of ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+/* Which stops are for which placements: of what those replace, or of what makes room for them. */
+static void
+find_units(struct plan_check *v)
+{
+    struct part *stop;
+
+    for (size_t i = 0; i < v->n && v->plan->node_update.n > 0; i++) {
+        struct part *p = &v->v[i];
+        if (p->stop || p->dropped)
+            continue;
+        if (!str_empty(p->a->previous_allocation) &&
+            span_of(v, p->a->previous_allocation, &stop) != NULL)
+            stop->of = p;
+        for (size_t k = 0; k < p->a->preempted_allocations.n; k++)
+            if (span_of(v, p->a->preempted_allocations.v[k], &stop) != NULL)
+                stop->of = p;
+    }
+}
+
+static void
+unit_add(struct plan_verdict *ret, const struct plan_result *r)
+{
+    ret->units[ret->n_units++] = (struct plan_unit){r->stopped.n, r->placed.n};
+}
+
+static void
+put_units(struct plan_check *v, struct plan_verdict *ret, struct plan_result *r)
+{
+    struct part **tied = mem_array(v->ctx, struct part *, v->n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++)
+        if (v->v[i].stop && !v->v[i].dropped && v->v[i].of != NULL)
+            tied[n++] = &v->v[i];
+    qsort(tied, n, sizeof(*tied), tied_cmp);
+    for (size_t i = 0, t = 0; i < v->n; i++) {
+        struct part *p = &v->v[i];
+        if (p->dropped || (p->stop && p->of != NULL))
+            continue;
+        unit_add(ret, r);
+        if (p->stop) {
+            r->stopped.v[r->stopped.n++] = p->a;
+            continue;
+        }
+        for (; t < n && tied[t]->of == p; t++)
+            r->stopped.v[r->stopped.n++] = tied[t]->a;
+        r->placed.v[r->placed.n++] = p->a;
+    }
+}
+
 static struct plan_result *
-result_make(struct plan_check *v)
+result_make(struct plan_check *v, struct plan_verdict *ret)
 {
     struct plan_result *r = mem_new(v->ctx, struct plan_result);
 
@@ -340,11 +415,10 @@ result_make(struct plan_check *v)
     r->job = job_ref_of(v->ctx, v->plan->job);
     r->stopped.v = mem_array(v->ctx, struct allocation *, v->plan->node_update.n);
     r->placed.v = mem_array(v->ctx, struct allocation *, v->plan->node_allocation.n);
-    for (size_t i = 0; i < v->n; i++) {
-        struct allocation_list *l = v->v[i].stop ? &r->stopped : &r->placed;
-        if (!v->v[i].dropped)
-            l->v[l->n++] = v->v[i].a;
-    }
+    ret->units = mem_array(v->ctx, struct plan_unit, v->n + 1);
+    find_units(v);
+    put_units(v, ret, r);
+    ret->units[ret->n_units] = (struct plan_unit){r->stopped.n, r->placed.n};
     ASSERT(r->stopped.n <= v->plan->node_update.n && r->placed.n <= v->plan->node_allocation.n);
     r->deployment = v->plan->deployment;
     r->deployment_updates = v->plan->deployment_updates;
@@ -379,7 +453,7 @@ verdict(struct plan_check *v, struct plan_verdict *ret)
         if (v->spans[i].rejected)
             list_add(v->ctx, ret->rejected, v->v[v->spans[i].from].a->node_id);
     if (!v->plan->all_at_once || ret->rejected.n == 0)
-        ret->result = result_make(v);
+        ret->result = result_make(v, ret);
 }
 
 bool
@@ -405,23 +479,28 @@ plan_check_step(struct plan_check *v, struct state_txn *t, size_t max, struct pl
 }
 
 bool
-plan_part(const struct plan_result *all, size_t max, struct plan_at *at, struct plan_result *ret)
+plan_part(const struct plan_verdict *all, size_t max, struct plan_at *at, struct plan_result *ret)
 {
-    struct plan_at from = *at;
-    bool stop;
+    const struct plan_result *r = all->result;
+    const struct plan_unit *from = &all->units[at->unit], *to = from;
 
-    ASSERT(max > 0);
-    for (size_t n = 0; n < max && next_change(&all->stopped, &all->placed, at, &stop) != NULL; n++)
-        ;
+    ASSERT(max > 0 && at->unit <= all->n_units);
+    while (at->unit < all->n_units) {
+        const struct plan_unit *next = &all->units[at->unit + 1];
+        if (to != from && next->stops - from->stops + next->places - from->places > max)
+            break;
+        to = next;
+        at->unit++;
+    }
     *ret = (struct plan_result){
-        .eval_id = all->eval_id,
-        .job = all->job,
-        .stopped = {all->stopped.v + from.stops, at->stops - from.stops},
-        .placed = {all->placed.v + from.places, at->places - from.places},
+        .eval_id = r->eval_id,
+        .job = r->job,
+        .stopped = {r->stopped.v + from->stops, to->stops - from->stops},
+        .placed = {r->placed.v + from->places, to->places - from->places},
     };
-    if (!from.begun) {
-        ret->deployment = all->deployment;
-        ret->deployment_updates = all->deployment_updates;
+    if (!at->begun) {
+        ret->deployment = r->deployment;
+        ret->deployment_updates = r->deployment_updates;
     }
     at->begun = true;
     return ret->stopped.n + ret->placed.n + ret->deployment_updates.n > 0 || ret->deployment != NULL;

@@ -18,18 +18,23 @@ struct plan_verdict {
                                    by node */
     struct str_list rejected;   /* nodes; empty: the whole plan holds */
     const char *why;            /* of the first rejection */
+    struct plan_unit {
+        size_t stops, places; /* of the result's lists, where it begins; one more unit ends the last */
+    } *units;
+    size_t n_units;
 };
 
 /* How far a plan has been put into the log. */
 struct plan_at {
-    size_t stops, places;
+    size_t unit;
     bool begun; /* its deployment is in */
 };
 
-/* The next part of a result: an entry of at most `max` changes. They come node by node, stops first, so
- * that no node is over-committed between two parts. `at` moves behind it. False: nothing is left. */
-bool plan_part(const struct plan_result *all, size_t max, struct plan_at *at,
-               struct plan_result *ret);
+/* The next part of a result: an entry of at most `max` changes, or one unit. A placement and the stops and
+ * marks that it is for are in one entry, so that they are done both or not at all, whatever comes between
+ * two parts (doc/reconnect.md, S13). Node by node, stops first. `at` moves behind it. False: nothing is
+ * left. */
+bool plan_part(const struct plan_verdict *all, size_t max, struct plan_at *at, struct plan_result *ret);
 
 /* Each list by node: what a check begins with. On the worker that made the plan. */
 void plan_sort(struct plan *p);

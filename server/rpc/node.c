@@ -102,6 +102,13 @@ node_authenticated(struct write *w, struct state_txn *t, const char *id, const c
     return e->code == 0 ? n : NULL;
 }
 
+/* One entry for many heartbeats of a node that is initializing. */
+static bool
+gate_is_shut(struct write *w, struct state_txn *t, const struct node *n)
+{
+    return str_eq(n->status, NODE_INIT) && fsm_gate_shut(t, w->ctx, n->id);
+}
+
 /* The heartbeat. What the status becomes is decided when the entry is applied; one that cannot
  * change anything is not written. On the loop, to which the nodes' timers and the ways to them belong. */
 static int
@@ -117,10 +124,11 @@ prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
         return err_set(e, -ERR_INVALID, "a node may ask to be ready or initializing, not \"%.64s\"",
                        str_or(req->status, ""));
     way_note(w->s, w->call, n->id);
-    bool heard = leader_node_heard(l, n->id);
+    bool sure = leader_node_heard(l, n->id);
+    bool stays = str_eq(n->status, NODE_READY) && str_eq(n->status, req->status);
     if (!str_eq(n->status, NODE_DOWN)) /* however long it takes to write what it asks for */
         (void)leader_heartbeat(l, n->id);
-    if (heard && str_eq(n->status, req->status) && str_eq(n->status, NODE_READY)) {
+    if (sure && (stays || gate_is_shut(w, t, n))) {
         struct node_update_response *resp = mem_new(w->ctx, struct node_update_response);
         resp->heartbeat_ttl = leader_heartbeat(l, n->id);
         resp->node_modify_index = n->modify_index;
@@ -131,7 +139,7 @@ prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
     }
     struct intent_node_status *st = mem_new(w->ctx, struct intent_node_status);
     *st = (struct intent_node_status){
-        .node_id = n->id, .status = req->status, .eval_ids = fresh_id(w)};
+        .node_id = n->id, .status = req->status, .eval_ids = fresh_id(w), .heard = !sure};
     w->in.node_status = st;
     return 0;
 }

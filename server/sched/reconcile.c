@@ -7,253 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/away.h"
 #include "api/eval.h"
 #include "api/terms.h"
 #include "common/mem.h"
+#include "server/sched/away.h"
 #include "server/sched/names.h"
 #include "server/sched/reschedule.h"
-
-/* --- deployments: which one is under way, what may be done in this round, when it is complete --- */
-
-struct rollout {
-    const struct recon_in *in;
-    struct recon *out;
-    const struct deployment *old;     /* the latest one when it is over for this version; or NULL */
-    const struct deployment *current; /* of this version of the job; or NULL */
-    bool paused, failed;
-    bool complete;
-    size_t n_groups;
-};
-
-struct rollout_group {
-    const struct task_group *tg;
-    const struct update_strategy *update; /* NULL: nothing is paced */
-    struct deployment_state *state;       /* a copy, or a new one */
-    bool existing;                        /* the deployment that is under way has it */
-    bool canarying;                       /* canaries that are not promoted */
-    bool ready;                           /* more may be placed */
-    bool wants_canaries;
-    /* what the reconciler found */
-    bool had_running; /* something of this version was there */
-    bool unhealthy;
-    int64_t n_canaries, n_destructive, n_in_place, n_migrate, n_unsettled;
-    int64_t n_missing; /* new names that are wanted */
-    int64_t n_moves;   /* whatever else is not settled */
-};
-
-static void
-set_status(struct rollout *r, const struct deployment *d, const char *status, const char *text)
-{
-    struct deployment_status_update *u = mem_new(r->out, struct deployment_status_update);
-
-    *u = (struct deployment_status_update){d->id, status, text};
-    list_add(r->out, r->out->status, u);
-}
-
-static void
-rollout_begin(struct rollout *r, const struct recon_in *in, struct recon *out)
-{
-    const struct deployment *d = in->latest;
-    const struct job *j = in->job;
-
-    *r = (struct rollout){.in = in, .out = out, .complete = true};
-    if (d == NULL)
-        return;
-    bool active = deployment_active(d), stopped = j == NULL || j->stop;
-    bool other =
-        !stopped && (d->job_create_index != j->create_index || d->job_version != j->version);
-    if (active && stopped)
-        set_status(r, d, DEPLOYMENT_CANCELLED, DESC_DEPLOY_STOPPED);
-    else if (active && other)
-        set_status(r, d, DEPLOYMENT_CANCELLED, DESC_DEPLOY_NEWER);
-    if (stopped || other || str_eq(d->status, DEPLOYMENT_SUCCESSFUL)) {
-        r->old = d;
-        return;
-    }
-    r->current = out->deployment = d;
-    r->paused = str_eq(d->status, DEPLOYMENT_PAUSED);
-    r->failed = str_eq(d->status, DEPLOYMENT_FAILED);
-}
-
-static struct deployment_state *
-state_of(const struct deployment *d, const char *group)
-{
-    __auto_type e = d != NULL ? map_get(d->task_groups, group) : NULL;
-
-    return e != NULL ? e->v : NULL;
-}
-
-static void
-rollout_group_begin(struct rollout *r, struct rollout_group *g, const struct task_group *tg)
-{
-    const struct deployment_state *had = state_of(r->current, tg->name);
-    bool service = str_eq(r->in->job->type, JOB_SERVICE);
-    const struct update_strategy *u = service ? tg->update : NULL;
-
-    *g = (struct rollout_group){.tg = tg, .existing = had != NULL};
-    g->update = u != NULL && u->max_parallel.v > 0 ? u : NULL;
-    if (had != NULL) {
-        g->state = codec_clone(r->out, &type_deployment_state, had);
-    } else {
-        g->state = type_new(r->out, &type_deployment_state);
-        if (g->update != NULL) {
-            g->state->auto_revert = u->auto_revert;
-            g->state->auto_promote = u->auto_promote;
-            g->state->progress_deadline = u->progress_deadline.v;
-        }
-    }
-    g->canarying = g->state->desired_canaries != 0 && !g->state->promoted;
-}
-
-static int64_t
-rollout_canaries(struct rollout *r, struct rollout_group *g)
-{
-    if (!g->existing)
-        g->state->desired_total += g->n_destructive + g->n_in_place;
-    g->wants_canaries = g->update != NULL && g->n_destructive > 0 &&
-                        g->n_canaries < g->update->canary && !g->state->promoted;
-    if (g->wants_canaries) {
-        g->state->desired_canaries = g->update->canary;
-        g->canarying = true;
-    }
-    return g->wants_canaries && !r->paused && !r->failed ? g->update->canary - g->n_canaries : 0;
-}
-
-static int64_t
-rollout_limit(struct rollout *r, struct rollout_group *g)
-{
-    g->ready = !r->paused && !r->failed && !g->canarying;
-    if (g->update == NULL || g->n_destructive + g->n_migrate == 0)
-        return INT64_MAX;
-    if (r->current == NULL)
-        return g->update->max_parallel.v;
-    if (!g->ready || g->unhealthy)
-        return 0;
-    int64_t left = g->update->max_parallel.v - g->n_unsettled;
-    return left > 0 ? left : 0;
-}
-
-static void
-make(struct rollout *r)
-{
-    const struct job *j = r->in->job;
-    struct deployment *d = type_new(r->out, &type_deployment);
-    char id[UUID_TEXT];
-
-    d->id = mem_strdup(d, rng_uuid(r->in->rng, id));
-    d->namespace = j->namespace;
-    d->job_id = j->id;
-    d->job_version = j->version;
-    d->job_modify_index = j->modify_index;
-    d->job_spec_modify_index = j->job_modify_index;
-    d->job_create_index = j->create_index;
-    d->status = DEPLOYMENT_RUNNING;
-    d->status_description = DESC_DEPLOY_RUNNING;
-    d->eval_priority = r->in->eval->priority;
-    d->create_time = r->in->now;
-    r->out->made = d;
-    r->out->deployment = d;
-}
-
-/* Everything that it wants is there, and healthy. */
-static bool
-group_complete(const struct rollout *r, const struct rollout_group *g)
-{
-    const struct deployment_state *s = g->state;
-    int64_t want = s->desired_total > s->desired_canaries ? s->desired_total : s->desired_canaries;
-
-    if (r->current == NULL || g->n_destructive + g->n_in_place + g->n_migrate + g->n_moves != 0 ||
-        g->wants_canaries)
-        return false;
-    return !g->existing || (s->healthy_allocs >= want && (s->desired_canaries == 0 || s->promoted));
-}
-
-static void
-rollout_group_end(struct rollout *r, struct rollout_group *g, int64_t placed)
-{
-    int64_t missing = g->ready ? 0 : g->n_missing; /* in `placed` where they are placed */
-
-    r->complete &= group_complete(r, g);
-    if (g->existing)
-        return;
-    g->state->desired_total += placed + missing;
-    bool updates = g->n_destructive != 0 || g->n_in_place != 0;
-    if (g->update == NULL || g->state->desired_total == 0 || (g->had_running && !updates) ||
-        r->current != NULL)
-        return;
-    if (r->out->made == NULL)
-        make(r);
-    map_put(r->out->made, r->out->made->task_groups, g->tg->name)->v = g->state;
-}
-
-static void
-rollout_end(struct rollout *r)
-{
-    struct deployment *made = r->out->made;
-    bool automatic = true;
-
-    if (r->current != NULL && r->complete && deployment_active(r->current))
-        set_status(r, r->current, DEPLOYMENT_SUCCESSFUL, DESC_DEPLOY_DONE);
-    if (made == NULL || !deployment_wants_promotion(made))
-        return;
-    for (size_t i = 0; i < made->task_groups.n; i++)
-        automatic &= made->task_groups.v[i].v->desired_canaries == 0 ||
-                     made->task_groups.v[i].v->auto_promote;
-    made->status_description = automatic ? DESC_DEPLOY_AUTO_PROMOTE : DESC_DEPLOY_PROMOTE;
-}
-
-/* --- whose is it --- */
-
-static bool
-rollout_has(const struct rollout *r, const struct allocation *a)
-{
-    return r->current != NULL && str_eq(a->deployment_id, r->current->id);
-}
-
-static bool
-rollout_holds(const struct rollout *r, const struct allocation *a)
-{
-    return rollout_has(r, a) && deployment_active(r->current);
-}
-
-static bool
-rollout_failed_with(const struct rollout *r, const struct allocation *a)
-{
-    return r->failed && rollout_has(r, a);
-}
-
-static bool
-placed_as_canary(const struct deployment *d, const struct allocation *a, bool unpromoted)
-{
-    const struct deployment_state *s = state_of(d, str_or(a->task_group, ""));
-
-    if (s == NULL || (unpromoted && s->promoted))
-        return false;
-    for (size_t i = 0; i < s->placed_canaries.n; i++)
-        if (str_eq(s->placed_canaries.v[i], a->id))
-            return true;
-    return false;
-}
-
-static bool
-rollout_rejects(const struct rollout *r, const struct allocation *a)
-{
-    return placed_as_canary(r->old, a, true) ||
-           (r->failed && placed_as_canary(r->current, a, true));
-}
-
-static bool
-rollout_owns_canary(const struct rollout *r, const struct allocation *a)
-{
-    return placed_as_canary(r->current, a, false);
-}
+#include "server/sched/rollout.h"
 
 enum class {
     CLASS_IGNORE,
+    CLASS_COVERED,    /* nobody hears of it, and a replacement fills its place */
     CLASS_UNTAINTED,  /* counts, and stays */
     CLASS_MIGRATE,
     CLASS_LOST,
     CLASS_RESCHEDULE, /* failed, and is to be placed again now */
+    CLASS_REPLACE,    /* nobody hears of it: another one is to be placed now, and it stays */
 };
 
 struct item {
@@ -263,6 +33,8 @@ struct item {
     bool stopped;
     bool canary; /* of the deployment that is under way */
     bool destructive;
+    bool covered; /* another one holds its place: away_holds() */
+    bool back;    /* it was unknown, runs, and is kept */
 };
 
 struct group_run {
@@ -274,6 +46,7 @@ struct group_run {
     size_t n;
     int64_t count;
     bool batch;
+    bool held; /* nothing is placed before the time of stop_on_client_after is over */
     struct names *names;
     struct rollout *ro;
     struct rollout_group rg;
@@ -286,17 +59,6 @@ struct group_run {
                                    (list).n ? (list).n * 2 : 1, "recon");     \
         (list).v[(list).n++] = (__typeof__(*(list).v)){__VA_ARGS__};          \
     } while (0)
-
-bool
-recon_node_lost(const struct node_table *nodes, const struct allocation *a)
-{
-    uint32_t row = node_table_find(nodes, a->node_id);
-
-    if (row == NODES_NONE)
-        return true;
-    const char *st = nodes->facts[row]->node->status;
-    return str_eq(st, NODE_DOWN) || str_eq(st, NODE_DISCONNECTED);
-}
 
 static bool
 str_map_equal(const struct str_map *a, const struct str_map *b)
@@ -335,15 +97,19 @@ flag(const struct allocation *a, size_t offset)
 }
 #define FLAG(a, member) flag((a), offsetof(struct desired_transition, member))
 
-/* Waits for its time: marked for a follow-up evaluation that is made later (followups_make). */
+/* A follow-up evaluation at that time; the last mark is to bear its id when `named`. */
+static void
+follow_up(struct group_run *g, const struct allocation *a, const char *trigger, int64_t at, bool named)
+{
+    push(g->out, g->out->laters, a, trigger, at, named ? g->out->marks.n - 1 : SIZE_MAX);
+}
+
+/* A failed one waits for its time. */
 static void
 reschedule_later(struct group_run *g, const struct allocation *a, int64_t at)
 {
-    /* the time travels in the mark until the windows are known */
-    push(g->out, g->out->marks, a, NULL);
-    struct evaluation *e = mem_new(g->out, struct evaluation);
-    e->wait_until = at;
-    list_add(g->out, g->out->followups, e);
+    push(g->out, g->out->marks, a, NULL, NULL);
+    follow_up(g, a, TRIGGER_ALLOC_RESCHEDULE, at, true);
     g->du->reschedule_later++;
 }
 
@@ -375,19 +141,130 @@ of_older(const struct group_run *g, const struct allocation *a)
            a->job->create_index != job->create_index;
 }
 
+/* --- of nodes of which nobody hears --- */
+
+/* The group that it was placed as. */
+static const struct task_group *
+group_then(const struct group_run *g, const struct allocation *a)
+{
+    const struct task_group *tg = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
+
+    return tg != NULL ? tg : g->tg;
+}
+
+/* May another one be placed while nobody hears of it, and when? `since`: of the silence. */
+static bool
+replaced_at(const struct group_run *g, const struct allocation *a, int64_t since, int64_t *ret_at)
+{
+    int64_t ignored;
+
+    if (!group_replaces(group_then(g, a)) || (rollout_holds(g->ro, a) && !FLAG(a, reschedule)) ||
+        !reschedule_allowed(g->tg->reschedule_policy, a, &ignored))
+        return false;
+    *ret_at = since + reschedule_delay(g->tg->reschedule_policy, a);
+    return true;
+}
+
+/* The time has come at which another one is placed. */
+static bool
+silence_is_due(const struct group_run *g, const struct allocation *a, int64_t since, int64_t at)
+{
+    bool first = since == g->in->now && at - since <= RESCHEDULE_NOW_WINDOW;
+
+    return at <= g->in->now || first || str_eq(a->followup_eval_id, g->in->eval->id);
+}
+
+/* What is to come of it: it expires, and before that it is replaced. The last mark bears the id of that. */
+static void
+follow_up_silence(struct group_run *g, const struct item *it, int64_t since)
+{
+    int64_t at = 0, end = since + group_lost_after(group_then(g, it->a));
+    bool replaces = !it->covered && replaced_at(g, it->a, since, &at) && at < end &&
+                    !silence_is_due(g, it->a, since, at);
+
+    follow_up(g, it->a, TRIGGER_MAX_DISCONNECT, end, !replaces);
+    if (!replaces)
+        return;
+    follow_up(g, it->a, TRIGGER_ALLOC_RESCHEDULE, at, true);
+    g->du->reschedule_later++;
+}
+
+static enum class
+classify_silent(struct group_run *g, const struct item *it, int64_t since)
+{
+    int64_t at;
+
+    if (it->covered) /* S16 */
+        return CLASS_COVERED;
+    return replaced_at(g, it->a, since, &at) && silence_is_due(g, it->a, since, at) ? CLASS_REPLACE
+                                                                                  : CLASS_UNTAINTED;
+}
+
+static enum class
+classify_unknown(struct group_run *g, const struct item *it)
+{
+    const struct allocation *a = it->a;
+    const struct task_group *then = group_then(g, a);
+    const char *st = away_node_status(g->in->nodes, a);
+    int64_t since = alloc_recorded(a, ALLOC_UNKNOWN);
+
+    if (alloc_expired(a, then, g->in->now) || st == NULL)
+        return CLASS_LOST;
+    if (str_eq(st, NODE_DOWN))
+        return since != 0 && !group_replaces(then) ? CLASS_UNTAINTED : CLASS_LOST;
+    bool away = str_eq(st, NODE_DISCONNECTED);
+    if (!away && FLAG(a, migrate))
+        return CLASS_MIGRATE;
+    if (since != 0 && str_empty(a->followup_eval_id)) {
+        push(g->out, g->out->marks, a, NULL, NULL);
+        follow_up_silence(g, it, since);
+    }
+    if (away && since != 0)
+        return classify_silent(g, it, since);
+    return it->covered ? CLASS_COVERED : CLASS_UNTAINTED; /* S8: until its client has spoken */
+}
+
+/* It was running when its node went silent. */
+static enum class
+disconnect(struct group_run *g, const struct item *it)
+{
+    push(g->out, g->out->marks, it->a, NULL, ALLOC_UNKNOWN);
+    follow_up_silence(g, it, g->in->now);
+    g->du->disconnect++;
+    return classify_silent(g, it, g->in->now);
+}
+
+static enum class
+classify_live(struct group_run *g, const struct item *it)
+{
+    const struct allocation *a = it->a;
+
+    if (str_eq(a->client_status, ALLOC_UNKNOWN))
+        return classify_unknown(g, it);
+    if (away_node_lost(g->in->nodes, a))
+        return CLASS_LOST;
+    if (away_node_silent(g->in->nodes, a)) {
+        bool waits = str_eq(a->client_status, ALLOC_RUNNING) && group_lost_after(group_then(g, a)) > 0;
+        return waits ? disconnect(g, it) : CLASS_LOST;
+    }
+    return FLAG(a, migrate) ? CLASS_MIGRATE : CLASS_UNTAINTED;
+}
+
 /* First match decides (doc/scheduling.md 2.3, 2.4). */
 static enum class
-classify(struct group_run *g, const struct allocation *a)
+classify(struct group_run *g, const struct item *it)
 {
     const struct job *job = g->in->job;
+    const struct allocation *a = it->a;
 
     if (g->batch && alloc_terminal(a) && of_older(g, a))
         return CLASS_IGNORE;
     /* what failed may fill its place for good, but not in a job purged and registered anew */
     if (alloc_terminal(a) && a->job != NULL && a->job->create_index != job->create_index)
         return CLASS_IGNORE;
-    /* another one fills its place already */
-    if (alloc_terminal(a) && !str_empty(a->next_allocation))
+    /* another one fills its place already, unless it has done its part */
+    if (alloc_terminal(a) && !str_empty(a->next_allocation) &&
+        !(g->batch && !alloc_server_terminal(a) && str_eq(a->client_status, ALLOC_COMPLETE)))
         return CLASS_IGNORE;
     if (alloc_server_terminal(a)) {
         if (!g->batch)
@@ -405,9 +282,7 @@ classify(struct group_run *g, const struct allocation *a)
             return CLASS_UNTAINTED;
         return CLASS_IGNORE;
     }
-    if (recon_node_lost(g->in->nodes, a))
-        return CLASS_LOST;
-    return FLAG(a, migrate) ? CLASS_MIGRATE : CLASS_UNTAINTED;
+    return classify_live(g, it);
 }
 
 static void
@@ -433,6 +308,14 @@ static bool
 counts(const struct group_run *g, const struct item *it)
 {
     return it->class >= CLASS_UNTAINTED && !it->stopped && !(it->canary && g->rg.canarying);
+}
+
+/* It may go when there are too many: nothing known is stopped for what is not known, nor that, unless
+ * nothing at all is wanted. */
+static bool
+surplus(const struct group_run *g, const struct item *it)
+{
+    return counts(g, it) && !str_eq(it->a->client_status, ALLOC_UNKNOWN);
 }
 
 /* What bears the name of a canary that was promoted goes before others. How many went. */
@@ -462,14 +345,19 @@ stop_excess(struct group_run *g)
     static const enum class order[] = {CLASS_MIGRATE, CLASS_RESCHEDULE, CLASS_UNTAINTED};
     int64_t excess = -g->count;
 
-    for (size_t i = 0; i < g->n; i++)
-        excess += counts(g, &g->v[i]) && g->v[i].class != CLASS_LOST;
+    for (size_t i = 0; i < g->n; i++) {
+        struct item *it = &g->v[i];
+        bool silent = it->class == CLASS_COVERED || (counts(g, it) && !surplus(g, it));
+        if (g->count == 0 && silent && !it->stopped && it->class != CLASS_LOST)
+            stop_item(g, it, DESC_NOT_NEEDED, NULL);
+        excess += surplus(g, it) && it->class != CLASS_LOST;
+    }
     qsort(g->v, g->n, sizeof(*g->v), item_cmp_desc);
     excess -= stop_replaced(g, excess);
     for (size_t o = 0; o < ARRAY_LEN(order); o++)
         for (size_t i = 0; excess > 0 && i < g->n; i++) {
             struct item *it = &g->v[i];
-            if (it->class != order[o] || it->stopped || !counts(g, it))
+            if (it->class != order[o] || !surplus(g, it))
                 continue;
             names_unset(g->names, it->index);
             excess--;
@@ -491,6 +379,11 @@ update_item(struct group_run *g, struct item *it)
     const struct allocation *a = it->a;
     enum recon_change c = recon_change(a->job, g->in->job, g->tg);
 
+    if (c == CHANGE_NONE && it->back) {
+        push(g->out, g->out->updates, a, g->tg, true);
+        g->du->reconnect++;
+        return;
+    }
     if (c == CHANGE_NONE || alloc_server_terminal(a)) {
         g->du->ignore++;
         return;
@@ -500,8 +393,12 @@ update_item(struct group_run *g, struct item *it)
         return;
     }
     if (c == CHANGE_INPLACE && g->in->may_stay(g->in->arg, g->tg, a->node_id)) {
-        push(g->out, g->out->updates, a, g->tg);
+        push(g->out, g->out->updates, a, g->tg, it->back);
         g->du->in_place_update++;
+        return;
+    }
+    if (it->class == CLASS_COVERED) { /* what replaces it becomes the new one */
+        stop_item(g, it, DESC_NOT_NEEDED, NULL);
         return;
     }
     it->destructive = true;
@@ -531,7 +428,7 @@ place_migrated(struct group_run *g, struct item *it)
     stop_item(g, it, DESC_MIGRATING, NULL);
     g->du->stop--;
     g->du->migrate++;
-    if (FLAG(it->a, migrate_disable_placement))
+    if (FLAG(it->a, migrate_disable_placement) || it->covered || g->held)
         return;
     push(g->out, g->out->places, g->tg, it->a->name, it->a, NULL, FLAG(it->a, reschedule),
          alloc_canary(it->a));
@@ -543,7 +440,7 @@ place_failed(struct group_run *g)
 {
     int64_t n = 0;
 
-    for (size_t i = g->n; i-- > 0;) {
+    for (size_t i = g->n; i-- > 0 && !g->held;) {
         const struct item *it = &g->v[i];
         if (it->stopped || it->class != CLASS_RESCHEDULE)
             continue;
@@ -565,11 +462,23 @@ place_missing(struct group_run *g)
 {
     int64_t have = 0, n = 0;
 
+    if (g->held)
+        return 0;
     for (size_t i = 0; i < g->n; i++)
-        have += !g->v[i].stopped && counts(g, &g->v[i]) && g->v[i].class != CLASS_LOST;
+        have += counts(g, &g->v[i]) && g->v[i].class != CLASS_LOST &&
+                (g->v[i].class != CLASS_REPLACE || g->v[i].destructive);
     for (size_t i = g->n; i-- > 0 && have < g->count;) {
         const struct item *it = &g->v[i];
-        if (it->class != CLASS_LOST)
+        if (it->class != CLASS_REPLACE || it->stopped || it->destructive)
+            continue;
+        push(g->out, g->out->places, g->tg, it->a->name, it->a, NULL, true, alloc_canary(it->a));
+        g->du->reschedule_now++;
+        have++;
+        n++;
+    }
+    for (size_t i = g->n; i-- > 0 && have < g->count;) {
+        const struct item *it = &g->v[i];
+        if (it->class != CLASS_LOST || it->covered)
             continue;
         push(g->out, g->out->places, g->tg, it->a->name, it->a, NULL, false, alloc_canary(it->a));
         have++;
@@ -590,7 +499,7 @@ place_missing(struct group_run *g)
 static void
 place_canaries(struct group_run *g)
 {
-    int64_t want = rollout_canaries(g->ro, &g->rg), i = 0;
+    int64_t want = g->held ? 0 : rollout_canaries(g->ro, &g->rg), i = 0;
     struct names *replaced = names_new(g->out, g->count), *taken = names_new(g->out, g->count);
 
     for (size_t k = 0; k < g->n; k++) {
@@ -611,6 +520,119 @@ place_canaries(struct group_run *g)
                  false, true);
             want--;
         }
+}
+
+/* --- what came back --- */
+
+static bool
+came_back(const struct group_run *g, const struct item *it)
+{
+    const struct allocation *a = it->a;
+
+    return alloc_was_unknown(a) && str_eq(a->desired_status, ALLOC_DESIRED_RUN) &&
+           str_eq(a->client_status, ALLOC_RUNNING) && !away_node_lost(g->in->nodes, a) &&
+           !away_node_silent(g->in->nodes, a);
+}
+
+/* An operator or a newer job has decided about it meanwhile. */
+static bool
+not_wanted_back(const struct group_run *g, const struct item *it)
+{
+    const struct allocation *a = it->a;
+    bool flagged = FLAG(a, migrate) || FLAG(a, reschedule) || FLAG(a, force_reschedule);
+
+    return of_older(g, a) || (flagged && it->covered);
+}
+
+/* One that replaced it, or what replaced that, is there as well: one of them goes. */
+static void
+contest(struct group_run *g, struct item *o, struct item *m)
+{
+    if (o->stopped || m->stopped || alloc_server_terminal(m->a))
+        return;
+    if (g->batch && !alloc_server_terminal(o->a) && o->a->alloc_states.n > 0 &&
+        str_eq(o->a->client_status, ALLOC_COMPLETE)) {
+        if (!alloc_client_terminal(m->a))
+            stop_item(g, m, DESC_NOT_NEEDED, NULL); /* it has done its part */
+        return;
+    }
+    if (!o->back)
+        return;
+    bool keep = away_keeps_original(g->tg, o->a, m->a);
+    stop_item(g, keep ? m : o, keep ? DESC_RECONNECTED : DESC_NOT_NEEDED, NULL);
+    o->back = keep;
+}
+
+/* Every item that `m` came to replace, nearest first. */
+static void
+each_ancestor(struct group_run *g, const struct away_index *x, struct item *m,
+              void (*fn)(struct group_run *g, struct item *o, struct item *m))
+{
+    const char *id = m->a->previous_allocation;
+
+    for (size_t i = 0, at; i < AWAY_CHAIN_MAX && (at = away_find(x, id)) != SIZE_MAX; i++) {
+        fn(g, &g->v[at], m);
+        id = g->v[at].a->previous_allocation;
+    }
+}
+
+static void
+cover(struct group_run *g, struct item *o, struct item *m)
+{
+    o->covered |= away_holds(m->a, g->batch);
+}
+
+/* Before all else: between an original that came back and what replaced it one is chosen (doc/reconnect.md
+ * 2.5). The order of the items is that of the input. */
+static void
+settle(struct group_run *g)
+{
+    const struct allocation **v = mem_array(g->out, const struct allocation *, g->n + 1);
+    struct away_index x;
+    bool any = false;
+
+    for (size_t i = 0; i < g->n; i++) {
+        v[i] = g->v[i].a;
+        any |= v[i]->alloc_states.n > 0 || str_eq(v[i]->client_status, ALLOC_UNKNOWN) ||
+               (!alloc_terminal(v[i]) && away_node_silent(g->in->nodes, v[i]));
+    }
+    if (!any)
+        return;
+    away_index_init(g->out, &x, v, g->n);
+    for (size_t i = 0; i < g->n; i++)
+        each_ancestor(g, &x, &g->v[i], cover);
+    for (size_t i = 0; i < g->n; i++) {
+        struct item *it = &g->v[i];
+        it->back = came_back(g, it);
+        if (it->back && not_wanted_back(g, it)) {
+            it->back = false;
+            stop_item(g, it, DESC_NOT_NEEDED, NULL);
+        } else if (it->covered && it->a->alloc_states.n > 0 && !alloc_server_terminal(it->a) &&
+                   str_eq(it->a->client_status, ALLOC_FAILED)) {
+            stop_item(g, it, DESC_RESCHEDULED, ALLOC_FAILED);
+        }
+    }
+    for (size_t i = 0; i < g->n; i++)
+        each_ancestor(g, &x, &g->v[i], contest);
+}
+
+/* stop_on_client_after: nothing of the group is placed while its lost ones may run on. */
+static void
+hold_back(struct group_run *g)
+{
+    int64_t most = group_holds_back(g->tg), until = 0;
+
+    for (size_t i = 0; i < g->n && most > 0; i++) {
+        const struct item *it = &g->v[i];
+        int64_t lost = it->class == CLASS_LOST ? g->in->now : alloc_recorded(it->a, ALLOC_LOST);
+        if (lost != 0 && lost + most > until)
+            until = lost + most;
+        if (it->class == CLASS_LOST && !g->held) {
+            follow_up(g, it->a, TRIGGER_ALLOC_RESCHEDULE, g->in->now + most, false);
+            g->held = true;
+        }
+    }
+    g->held = until > g->in->now;
 }
 
 /* Canaries of an earlier deployment, or of one that failed, go; those of this one are known from here on. One
@@ -642,7 +664,7 @@ classify_all(struct group_run *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct item *it = &g->v[i];
-        it->class = classify(g, it->a);
+        it->class = it->stopped ? CLASS_IGNORE : classify(g, it);
         it->index = name_index(it->a->name);
         g->rg.had_running |= !of_older(g, it->a);
         bool old = it->class == CLASS_IGNORE;
@@ -674,7 +696,9 @@ run_group(struct group_run *g)
 
     g->names = names_new(g->out, g->count);
     rollout_group_begin(g->ro, &g->rg, g->tg);
+    settle(g);
     classify_all(g);
+    hold_back(g);
     for (size_t i = 0; i < g->n; i++)
         if (g->v[i].class == CLASS_LOST)
             stop_item(g, &g->v[i], DESC_LOST, ALLOC_LOST);
@@ -684,7 +708,7 @@ run_group(struct group_run *g)
         struct item *it = &g->v[i];
         if (it->stopped)
             continue;
-        if (it->class == CLASS_UNTAINTED)
+        if (it->class == CLASS_UNTAINTED || it->class == CLASS_COVERED || it->class == CLASS_REPLACE)
             update_item(g, it);
         g->rg.n_migrate += it->class == CLASS_MIGRATE;
     }
@@ -693,56 +717,12 @@ run_group(struct group_run *g)
     place_canaries(g);
     int64_t most = rollout_limit(g->ro, &g->rg);
     int64_t placed = place_failed(g) + place_missing(g);
-    replace_some(g, g->rg.ready ? most - (placed < most ? placed : most) : 0);
+    replace_some(g, g->rg.ready && !g->held ? most - (placed < most ? placed : most) : 0);
     for (size_t i = g->n; g->rg.n_migrate > 0 && i-- > 0;)
         if (g->v[i].class == CLASS_MIGRATE && !g->v[i].stopped)
             place_migrated(g, &g->v[i]);
     g->rg.n_moves += placed + g->rg.n_missing + (int64_t)(g->out->marks.n - later);
     rollout_group_end(g->ro, &g->rg, placed);
-}
-
-struct later {
-    struct recon_mark *mark;
-    struct evaluation *eval;
-};
-
-static int
-later_cmp(const void *pa, const void *pb)
-{
-    const struct later *a = pa, *b = pb;
-
-    if (a->eval->wait_until != b->eval->wait_until)
-        return a->eval->wait_until < b->eval->wait_until ? -1 : 1;
-    return strcmp(a->mark->alloc->id, b->mark->alloc->id);
-}
-
-/* One delayed evaluation per window of 5 s, and every mark gets the id of its own. */
-static void
-followups_make(const struct recon_in *in, struct recon *out)
-{
-    size_t n = out->marks.n, kept = 0;
-    struct later *l = mem_array(out, struct later, n);
-    struct evaluation *cur = NULL;
-
-    for (size_t i = 0; i < n; i++)
-        l[i] = (struct later){&out->marks.v[i], out->followups.v[i]};
-    qsort(l, n, sizeof(*l), later_cmp);
-    for (size_t i = 0; i < n; i++) {
-        struct evaluation *e = l[i].eval;
-        if (cur == NULL || e->wait_until - cur->wait_until > RESCHEDULE_BATCH_WINDOW) {
-            char id[UUID_TEXT];
-            struct eval_args x = {.id = mem_strdup(out, rng_uuid(in->rng, id)),
-                                  .after = in->eval,
-                                  .trigger = TRIGGER_ALLOC_RESCHEDULE};
-            cur = eval_new(out, &x);
-            cur->job_modify_index = in->job->modify_index;
-            cur->status_description = "created for delayed rescheduling";
-            cur->wait_until = e->wait_until;
-            out->followups.v[kept++] = cur;
-        }
-        l[i].mark->eval_id = cur->id;
-    }
-    out->followups.n = kept;
 }
 
 /* The job is stopped or gone, or no longer has the group. */
@@ -753,7 +733,7 @@ stop_all(struct recon *out, const struct recon_in *in, const struct allocation *
 
     if (e->v == NULL)
         e->v = mem_new(out, struct desired_updates);
-    bool lost = !alloc_client_terminal(a) && recon_node_lost(in->nodes, a);
+    bool lost = !alloc_client_terminal(a) && away_node_lost(in->nodes, a);
     /* a failed one is no longer to run either: it fills no place when the job starts again */
     bool over = alloc_client_terminal(a) && !str_eq(a->client_status, ALLOC_FAILED);
     if (over || (alloc_server_terminal(a) && !lost))
@@ -767,15 +747,20 @@ reconcile(const void *ctx, const struct recon_in *in)
 {
     struct recon *out = mem_new(ctx, struct recon);
     bool stopped = in->job == NULL || in->job->stop;
-    struct rollout ro;
+    struct rollout ro = {.ctx = out,
+                         .job = in->job,
+                         .latest = in->latest,
+                         .priority = in->eval->priority,
+                         .now = in->now,
+                         .rng = in->rng};
 
-    rollout_begin(&ro, in, out);
+    rollout_begin(&ro);
     for (size_t i = 0; i < in->n_allocs; i++) {
         const struct allocation *a = in->allocs[i];
         if (stopped || job_group(in->job, a->task_group) == NULL)
             stop_all(out, in, a);
         else if (alloc_server_terminal(a) && !alloc_client_terminal(a) &&
-                 recon_node_lost(in->nodes, a))
+                 away_node_lost(in->nodes, a))
             /* it was to stop; now nobody is left to report that it did */
             push(out, out->stops, a, NULL, ALLOC_LOST);
     }
@@ -793,7 +778,9 @@ reconcile(const void *ctx, const struct recon_in *in)
                 g.v[g.n++].a = in->allocs[i];
         run_group(&g);
     }
-    followups_make(in, out);
     rollout_end(&ro);
+    out->deployment = ro.deployment;
+    out->made = ro.made;
+    out->status = ro.status;
     return out;
 }

@@ -3,9 +3,8 @@
  * The reconciler of service and batch jobs: from what a job wants and what exists to what must
  * stop, start and change. A pure function; it chooses no nodes.
  *
- * Services with an update block are paced by their deployment.
- *
- * Not here yet, with their own issue: disconnected clients (an allocation on a disconnected node is lost).
+ * Services with an update block are paced by their deployment. What runs on a node of which nobody hears is
+ * waited for, replaced and taken back as doc/reconnect.md says (rules S8, S15, S16 there).
  */
 #ifndef PADDOCK_SERVER_SCHED_RECONCILE_H
 #define PADDOCK_SERVER_SCHED_RECONCILE_H
@@ -18,6 +17,8 @@
 #define DESC_UPDATING "alloc is being updated due to job update"
 #define DESC_LOST "alloc is lost since its node is down"
 #define DESC_RESCHEDULED "alloc was rescheduled because it failed"
+#define DESC_RECONNECTED "alloc not needed: the allocation that it replaced is back"
+#define DESC_SILENT "its client is disconnected"
 
 struct recon_stop {
     const struct allocation *alloc;
@@ -37,11 +38,21 @@ struct recon_place {
 struct recon_update {
     const struct allocation *alloc;
     const struct task_group *tg;
+    bool back; /* it came back, and is kept: that is settled */
 };
 
-struct recon_mark { /* a failed allocation waits for a follow-up evaluation */
+struct recon_mark {
     const struct allocation *alloc;
-    const char *eval_id;
+    const char *eval_id;       /* of the follow-up evaluation that it waits for; NULL: as it was */
+    const char *client_status; /* "unknown", or NULL */
+};
+
+/* What becomes a follow-up evaluation, with others of its kind. */
+struct recon_later {
+    const struct allocation *alloc;
+    const char *trigger;
+    int64_t at;
+    size_t mark; /* that bears its id; SIZE_MAX: none */
 };
 
 struct recon {
@@ -49,7 +60,7 @@ struct recon {
     struct { struct recon_place *v; size_t n; } places; /* with a stop_desc first, per group */
     struct { struct recon_update *v; size_t n; } updates;
     struct { struct recon_mark *v; size_t n; } marks;
-    struct evaluation_list followups;
+    struct { struct recon_later *v; size_t n; } laters;
     const struct deployment *deployment; /* that placements are of; NULL: none */
     struct deployment *made;             /* it, when it is a new one */
     struct deployment_status_update_list status; /* of the latest one */
@@ -74,8 +85,6 @@ struct recon_in {
 /* Result owned by ctx; points into the input. */
 struct recon *reconcile(const void *ctx, const struct recon_in *in);
 
-/* The allocation's node is gone, down or disconnected. */
-bool recon_node_lost(const struct node_table *nodes, const struct allocation *a);
 /* How a change of the specification reaches an allocation. */
 enum recon_change { CHANGE_NONE, CHANGE_INPLACE, CHANGE_DESTRUCTIVE };
 enum recon_change recon_change(const struct job *from, const struct job *to,

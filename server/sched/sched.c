@@ -4,6 +4,10 @@
  */
 #include "server/sched/sched.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/eval.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/sched/limits.h"
@@ -35,6 +39,17 @@ stop_row(const void *ctx, const struct allocation *a)
     return s;
 }
 
+/* The client status that the plan is about: if it is another one by then, what follows from it is void. */
+static void
+note_seen(const void *ctx, struct allocation *row, const struct allocation *a)
+{
+    struct alloc_state *seen = mem_new(ctx, struct alloc_state);
+
+    *seen = (struct alloc_state){.field = "ClientStatus", .value = a->client_status};
+    row->alloc_states = (struct alloc_state_list){NULL, 0};
+    list_add(ctx, row->alloc_states, seen);
+}
+
 void
 attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
              const char *client_status)
@@ -44,6 +59,8 @@ attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
     s->desired_status = ALLOC_DESIRED_STOP;
     s->desired_description = desc;
     s->client_status = client_status;
+    if (client_status != NULL)
+        note_seen(t->out, s, a);
     list_add(t->plan, t->plan->node_update, s);
 }
 
@@ -75,24 +92,33 @@ attempt_preempt(struct attempt *t, const struct allocation *a, const struct allo
 }
 
 void
-attempt_mark(struct attempt *t, const struct allocation *a, const char *followup)
+attempt_mark(struct attempt *t, const struct allocation *a, const char *followup, const char *client_status)
 {
     struct allocation *s = stop_row(t->out, a);
 
     s->followup_eval_id = followup;
+    s->client_status = client_status;
+    if (client_status != NULL) {
+        s->desired_description = DESC_SILENT;
+        note_seen(t->out, s, a);
+    }
     list_add(t->plan, t->plan->node_update, s);
 }
 
 void
-attempt_update(struct attempt *t, const struct allocation *a)
+attempt_update(struct attempt *t, const struct allocation *a, bool back)
 {
     struct allocation *u = mem_new(t->out, struct allocation);
 
     *u = *a;
     u->job = NULL;
     u->eval_id = t->in->eval->id;
+    u->alloc_states = (struct alloc_state_list){NULL, 0};
+    if (back)
+        note_seen(t->out, u, a);
     const char *of = t->deployment != NULL ? t->deployment->id : NULL;
-    if (!str_eq(u->deployment_id, of)) {
+    if (!str_eq(u->deployment_id, of) &&
+        recon_change(a->job, t->job, job_group(t->job, a->task_group)) != CHANGE_NONE) {
         u->deployment_id = of;
         u->deployment_status = NULL;
     }
@@ -220,6 +246,113 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
     select_book(t->select, a);
     list_add(t->plan, t->plan->node_allocation, a);
     return true;
+}
+
+static bool
+may_stay(void *arg, const struct task_group *tg, const char *node_id)
+{
+    struct attempt *t = arg;
+
+    return select_may_stay(t->select, tg, node_id);
+}
+
+static int
+later_cmp(const void *pa, const void *pb)
+{
+    const struct recon_later *a = pa, *b = pb;
+    int c = strcmp(a->trigger, b->trigger);
+
+    if (c != 0 || a->at != b->at)
+        return c != 0 ? c : a->at < b->at ? -1 : 1;
+    return strcmp(a->alloc->id, b->alloc->id);
+}
+
+static struct evaluation *
+followup_new(struct attempt *t, const struct recon_later *l)
+{
+    char id[UUID_TEXT];
+    struct eval_args x = {
+        .id = mem_strdup(t->out, rng_uuid(t->in->rng, id)), .after = t->in->eval, .trigger = l->trigger};
+    struct evaluation *e = eval_new(t->out, &x);
+
+    e->job_modify_index = t->job->modify_index;
+    e->status_description = str_eq(l->trigger, TRIGGER_MAX_DISCONNECT)
+                                ? "created for disconnected allocations"
+                                : "created for delayed rescheduling";
+    list_add(t->out, t->out->followups, e);
+    return e;
+}
+
+/* One delayed evaluation of each kind per window of 5 s. Every mark gets the id of its own. What expires
+ * has expired when the last of the window has. */
+static void
+followups_make(struct attempt *t, struct recon *r)
+{
+    struct evaluation *cur = NULL;
+    int64_t first = 0;
+
+    if (r->laters.n > 0)
+        qsort(r->laters.v, r->laters.n, sizeof(*r->laters.v), later_cmp);
+    for (size_t i = 0; i < r->laters.n; i++) {
+        const struct recon_later *l = &r->laters.v[i];
+        if (cur == NULL || !str_eq(cur->triggered_by, l->trigger) ||
+            l->at - first > RESCHEDULE_BATCH_WINDOW) {
+            cur = followup_new(t, l);
+            cur->wait_until = first = l->at;
+        }
+        if (str_eq(l->trigger, TRIGGER_MAX_DISCONNECT))
+            cur->wait_until = l->at;
+        if (l->mark != SIZE_MAX)
+            r->marks.v[l->mark].eval_id = cur->id;
+    }
+}
+
+/* Service and batch: reconcile, then place. */
+static void
+generic_attempt(struct attempt *t)
+{
+    struct recon_in in = {
+        .job = t->job,
+        .job_id = t->in->eval->job_id,
+        .eval = t->in->eval,
+        .allocs = t->allocs,
+        .n_allocs = t->n_allocs,
+        .nodes = t->in->view->nodes,
+        .now = t->in->now,
+        .rng = t->in->rng,
+        .latest = t->in->view->ops->latest_deployment(
+            t->in->view, str_or(t->in->eval->namespace, NS_DEFAULT), t->in->eval->job_id),
+        .may_stay = may_stay,
+        .arg = t,
+    };
+    struct recon *r = reconcile(t->out, &in);
+    followups_make(t, r);
+    const struct deployment *d = r->made != NULL ? r->made : in.latest;
+
+    t->deployment = r->deployment;
+    t->out->deployment_id = d != NULL ? d->id : NULL;
+    t->plan->deployment = r->made;
+    t->plan->deployment_updates = r->status;
+
+    for (size_t i = 0; i < r->stops.n; i++) {
+        const struct recon_stop *s = &r->stops.v[i];
+        attempt_stop(t, s->alloc, s->desc, s->client_status);
+        /* it holds its resources until the client confirms the stop; only this very plan may give
+         * them to somebody else */
+        if (t->select != NULL)
+            select_stop(t->select, s->alloc);
+    }
+    for (size_t i = 0; i < r->updates.n; i++)
+        attempt_update(t, r->updates.v[i].alloc, r->updates.v[i].back);
+    for (size_t i = 0; i < r->marks.n; i++)
+        attempt_mark(t, r->marks.v[i].alloc, r->marks.v[i].eval_id, r->marks.v[i].client_status);
+    /* replacements first: they free what they replace */
+    for (size_t pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < r->places.n; i++)
+            if ((r->places.v[i].stop_desc != NULL) == (pass == 0))
+                attempt_place(t, &r->places.v[i], NULL);
+    t->out->annotations = mem_new(t->out, struct plan_annotations);
+    t->out->annotations->desired_tg_updates = r->desired;
 }
 
 static struct plan *

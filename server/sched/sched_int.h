@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by generic.c (service, batch) and system.c (system, sysbatch) only.
+ * Shared by sched.c (service, batch) and system.c (system, sysbatch) only.
  */
 #ifndef PADDOCK_SERVER_SCHED_SCHED_INT_H
 #define PADDOCK_SERVER_SCHED_SCHED_INT_H
@@ -25,15 +25,17 @@ struct attempt {
 
 void attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
                   const char *client_status);
-void attempt_mark(struct attempt *t, const struct allocation *a, const char *followup);
-void attempt_update(struct attempt *t, const struct allocation *a);
+/* It stays wanted; `client_status` NULL: it stays as it is. */
+void attempt_mark(struct attempt *t, const struct allocation *a, const char *followup,
+                  const char *client_status);
+/* `back`: that it came back is settled. */
+void attempt_update(struct attempt *t, const struct allocation *a, bool back);
 /* False: no place; the metrics are noted and the group counts as failed. */
 bool attempt_place(struct attempt *t, const struct recon_place *p, const char *only_node);
 
 /* Why the group found no place, for the evaluation; of many groups the last ones have numbers only. */
 void attempt_note(struct attempt *t, const struct task_group *tg, struct alloc_metric *m);
 
-void generic_attempt(struct attempt *t);
 void system_attempt(struct attempt *t);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "server/sched/affinity.h"
 #include "server/sched/select_int.h"
 
 /* --- a heap of candidates, best first --- */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "api/api.h"
+#include "server/sched/constraint.h"
 #include "server/sched/nodes.h"
 
 struct spread_set {
@@ -37,5 +38,10 @@ double spread_score(struct spread_set *s, uint32_t bucket);
 double spread_boost(double desired, int64_t use);
 /* The same of a block without targets: min and max are over values in use. */
 double spread_even(int64_t use, int64_t min, int64_t max);
+
+/* Row -> sum of the weights that match over the sum of all without their signs, -1 .. 1; NULL when
+ * nothing is liked or disliked. Owned by ctx. */
+double *affinity_column(const void *ctx, struct regexes *rx, const struct node_table *t,
+                        const struct job *job, const struct task_group *tg);
 
 #endif

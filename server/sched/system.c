@@ -5,8 +5,10 @@
  */
 #include <string.h>
 
+#include "api/away.h"
 #include "api/terms.h"
 #include "common/mem.h"
+#include "server/sched/away.h"
 #include "server/sched/names.h"
 #include "server/sched/sched_int.h"
 
@@ -37,6 +39,13 @@ system_keep(struct system_run *r, const struct allocation *a, uint32_t row)
     enum recon_change c = recon_change(a->job, r->t->job, r->tg);
     bool takes_work = r->t->in->view->nodes->facts[row]->takes_work;
 
+    bool back = alloc_was_unknown(a);
+
+    if (back && c == CHANGE_NONE) {
+        attempt_update(r->t, a, true);
+        r->du->reconnect++;
+        return true;
+    }
     if (!takes_work && c == CHANGE_NONE) {
         r->du->ignore++;
         return true;
@@ -50,7 +59,7 @@ system_keep(struct system_run *r, const struct allocation *a, uint32_t row)
         return true;
     }
     if (c == CHANGE_INPLACE && select_may_stay(r->t->select, r->tg, a->node_id)) {
-        attempt_update(r->t, a);
+        attempt_update(r->t, a, back);
         r->du->in_place_update++;
         return true;
     }
@@ -61,6 +70,35 @@ system_keep(struct system_run *r, const struct allocation *a, uint32_t row)
     struct recon_place p = {r->tg, a->name, a, DESC_UPDATING, false};
     r->du->destructive_update++;
     attempt_place(r->t, &p, a->node_id);
+    return true;
+}
+
+static const struct task_group *
+then_group(const struct system_run *r, const struct allocation *a)
+{
+    const struct task_group *tg = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
+
+    return tg != NULL ? tg : r->tg;
+}
+
+/* Of a node of which nobody hears, or whose client has not spoken of it yet, nothing is decided, but that it
+ * is unknown from now on. */
+static bool
+system_silent(struct system_run *r, const struct allocation *a, uint32_t row, int64_t index)
+{
+    bool away = away_node_silent(r->t->in->view->nodes, a);
+
+    if (!away && !str_eq(a->client_status, ALLOC_UNKNOWN))
+        return false;
+    if (away && str_eq(a->client_status, ALLOC_RUNNING) && group_lost_after(then_group(r, a)) > 0) {
+        attempt_mark(r->t, a, NULL, ALLOC_UNKNOWN);
+        r->du->disconnect++;
+    } else {
+        r->du->ignore++;
+    }
+    if (index >= 0 && index < r->count)
+        r->done[row * (size_t)r->count + (size_t)index] = 1;
+    r->stays = true;
     return true;
 }
 
@@ -81,11 +119,15 @@ system_alloc(struct system_run *r, const struct allocation *a)
         }
         return;
     }
-    if (recon_node_lost(nodes, a)) {
+    bool expired = alloc_expired(a, then_group(r, a), r->t->in->now);
+    bool waits = row != NODES_NONE && str_eq(a->client_status, ALLOC_UNKNOWN) && alloc_was_unknown(a);
+    if (expired || (away_node_lost(nodes, a) && !waits)) {
         system_stop(r, a, DESC_LOST, ALLOC_LOST);
         return;
     }
     if (alloc_server_terminal(a))
+        return;
+    if (system_silent(r, a, row, index))
         return;
     if (index < 0 || index >= r->count) {
         system_stop(r, a, DESC_NOT_NEEDED, NULL);
@@ -143,7 +185,7 @@ system_attempt(struct attempt *t)
         const struct allocation *a = t->allocs[i];
         if (!stopped && job_group(t->job, a->task_group) != NULL)
             continue;
-        bool lost = recon_node_lost(t->in->view->nodes, a);
+        bool lost = away_node_lost(t->in->view->nodes, a);
         if (alloc_client_terminal(a) || (alloc_server_terminal(a) && !lost))
             continue;
         __auto_type e = map_put(t->out, *desired, str_or(a->task_group, ""));

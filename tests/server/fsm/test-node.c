@@ -83,7 +83,7 @@ START_TEST(missed_heartbeat_index)
     expect(f, NODE_INIT, lmh); /* S6: the gate is closed */
     r = report(f, "n1", "a1", ALLOC_RUNNING);
     ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_RECONNECT);
-    ck_assert_uint_eq(get_alloc(f, "a1")->alloc_states.n, 2);
+    ck_assert_uint_eq(get_alloc(f, "a1")->alloc_states.n, 1); /* until the scheduler has settled it */
     expect(f, NODE_INIT, lmh);
     r = node_status(f, "n1", NODE_READY);
     expect(f, NODE_READY, 0);
@@ -94,27 +94,136 @@ START_TEST(missed_heartbeat_index)
 END_TEST
 
 /* S12: a miss that was decided before the node's last word came into the log. */
-START_TEST(a_word_of_the_node_voids_an_older_miss)
+static struct intent *
+heartbeat_of(struct fx *f, bool miss_may_come)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_status = type_new(in, &type_intent_node_status);
+    in->node_status->node_id = "n1";
+    in->node_status->status = NODE_READY;
+    in->node_status->heard = miss_may_come;
+    in->node_status->eval_ids = strs(in, mem_printf(in, "hb-%lu", (unsigned long)f->index), NULL);
+    return in;
+}
+
+/* S12: void is a miss behind the first heartbeat that came since the time was over, and that one alone. */
+START_TEST(a_heartbeat_voids_the_miss_behind_it)
 {
     struct fx *f = fx_new();
-    register_node(f, make_node(f, "n1"));
+    ready_node(f, "n1");
     struct intent *in = intent_new(f, 0);
     in->node_status = type_new(in, &type_intent_node_status);
     in->node_status->node_id = "n1";
     in->node_status->status = NODE_DOWN;
     in->node_status->seen_index = f->index;
-    node_status(f, "n1", NODE_READY);
+    apply(f, heartbeat_of(f, true));
     ck_assert(!apply(f, in)->changed);
     expect(f, NODE_READY, 0);
-    struct job *j = make_job(f, "web", 1);
-    put_job(f, j, NULL);
-    place(f, make_alloc(f, j, "a1", "n1"), NULL);
     in->node_status->seen_index = f->index;
-    report(f, "n1", "a1", ALLOC_RUNNING);
+    struct intent *rg = intent_new(f, 0);
+    rg->node_register = type_new(rg, &type_intent_node_register);
+    rg->node_register->node = make_node(rg, "n1");
+    apply(f, rg);
     ck_assert(!apply(f, in)->changed);
     in->node_status->seen_index = f->index;
+    apply(f, heartbeat_of(f, false)); /* accepted before the time was over */
     ck_assert(apply(f, in)->changed);
     ck_assert_str_eq(get_node(f, "n1")->status, NODE_DOWN);
+    fx_free(f);
+}
+END_TEST
+
+/* A miss that was before it in the log is not acted upon any more, nor what is being made of it. */
+START_TEST(a_heartbeat_cancels_what_the_miss_began)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    struct fsm_result *r = node_status(f, "n1", NODE_DOWN);
+    const char *miss = mem_strdup(f, r->evals.v[0]->id);
+    struct evaluation *later = make_eval(f, j, "later");
+    later->previous_eval = miss;
+    later->wait_until = f->now + 1000 * NS_PER_S;
+    struct intent *up = intent_new(f, 0);
+    up->eval_update = type_new(up, &type_intent_eval_update);
+    list_add(up, up->eval_update->evals, later);
+    apply(f, up);
+    r = apply(f, heartbeat_of(f, true));
+    ck_assert_str_eq(get_eval(f, miss)->status, EVAL_CANCELED);
+    ck_assert_str_eq(get_eval(f, "later")->status, EVAL_CANCELED);
+    ck_assert_str_eq(r->evals.v[r->evals.n - 1]->status, EVAL_PENDING); /* somebody looks again */
+    struct intent *plan = intent_new(f, 0);
+    plan->plan_result = type_new(plan, &type_plan_result);
+    plan->plan_result->eval_id = miss;
+    plan->plan_result->job = get_job(f, "web");
+    list_add(plan, plan->plan_result->placed, make_alloc(f, j, "a2", "n2"));
+    ck_assert(!apply(f, plan)->changed);
+    ck_assert_ptr_null(get_alloc(f, "a2"));
+    struct intent *done = intent_new(f, 0);
+    done->eval_update = type_new(done, &type_intent_eval_update);
+    struct evaluation *e = get_eval(f, miss);
+    e->status = EVAL_COMPLETE;
+    list_add(done, done->eval_update->evals, e);
+    apply(f, done);
+    ck_assert_str_eq(get_eval(f, miss)->status, EVAL_CANCELED);
+    fx_free(f);
+}
+END_TEST
+
+static struct allocation *
+row_of(struct fx *f, const char *id, const char *node, const char *seen, const char *becomes)
+{
+    struct allocation *s = type_new(f, &type_allocation);
+    struct alloc_state *st = type_new(s, &type_alloc_state);
+    s->id = id;
+    s->namespace = NS_DEFAULT;
+    s->job_id = "web";
+    s->node_id = node;
+    s->client_status = becomes;
+    st->field = "ClientStatus";
+    st->value = seen;
+    list_add(s, s->alloc_states, st);
+    return s;
+}
+
+/* S13, S19: what clients said since the plan's snapshot makes void what it wanted, with what was to replace
+ * it; who is back needs no evaluation that was to look after it. */
+START_TEST(marks_hold_while_nobody_spoke)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct allocation *a2 = make_alloc(f, j, "a2", "n2");
+    a2->previous_allocation = "a1";
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert_uint_eq(place(f, a2, row_of(f, "a1", "n1", ALLOC_PENDING, ALLOC_UNKNOWN))->names_taken, 2);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_RUNNING);
+    ck_assert_ptr_null(get_alloc(f, "a2"));
+    node_status(f, "n1", NODE_DOWN);
+    struct evaluation *ev = make_eval(f, j, "timeout");
+    ev->triggered_by = TRIGGER_MAX_DISCONNECT;
+    ev->wait_until = f->now + 1000 * NS_PER_S;
+    struct intent *up = intent_new(f, 0);
+    up->eval_update = type_new(up, &type_intent_eval_update);
+    list_add(up, up->eval_update->evals, ev);
+    apply(f, up);
+    place(f, a2, row_of(f, "a1", "n1", ALLOC_RUNNING, ALLOC_UNKNOWN));
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_UNKNOWN);
+    ck_assert_ptr_nonnull(get_alloc(f, "a2"));
+    node_status(f, "n1", NODE_READY);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert_str_eq(get_eval(f, "timeout")->status, EVAL_CANCELED);
+    struct allocation *back = row_of(f, "a1", "n1", ALLOC_RUNNING, ALLOC_RUNNING);
+    place(f, back, NULL);
+    ck_assert_uint_eq(get_alloc(f, "a1")->alloc_states.n, 2);
+    ck_assert_str_eq(get_alloc(f, "a1")->alloc_states.v[1]->value, ALLOC_RUNNING);
     fx_free(f);
 }
 END_TEST
@@ -418,7 +527,8 @@ START_TEST(drain_ends_when_nothing_is_left)
 END_TEST
 
 TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
-           a_word_of_the_node_voids_an_older_miss,
+           a_heartbeat_voids_the_miss_behind_it, a_heartbeat_cancels_what_the_miss_began,
+           marks_hold_while_nobody_spoke,
            drain_is_set_changed_and_disabled, drain_ends_when_nothing_is_left,
            gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,
            down_node_with_work_is_gated, eligibility_and_purge, system_jobs_hear_of_new_nodes,

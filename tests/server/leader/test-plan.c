@@ -345,7 +345,7 @@ START_TEST(parts_of_a_plan)
     for (int i = 0; i < 4; i++)
         place(w, alloc_of(w, mem_printf(w, "a%d", i), i % 2 == 0 ? "n1" : "n2", 200, 0));
     verify(w);
-    while (plan_part(w->verdict.result, 2, &at, &part)) {
+    while (plan_part(&w->verdict, 2, &at, &part)) {
         static const char *const first[] = {"old0", NULL, "old2", NULL};
         ck_assert_uint_le(part.stopped.n + part.placed.n, 2);
         ck_assert_uint_eq(part.stopped.n > 0, first[parts] != NULL);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Allocations of which nobody hears (see away.h).
+ */
+#include "api/away.h"
+
+#include "api/terms.h"
+#include "common/num.h"
+
+#define END_AT_LEAST (5 * NS_PER_S) /* what ending the tasks takes, whatever their kill_timeout */
+
+int64_t
+group_lost_after(const struct task_group *tg)
+{
+    return tg != NULL && tg->disconnect != NULL ? tg->disconnect->lost_after.v : 0;
+}
+
+int64_t
+group_holds_back(const struct task_group *tg)
+{
+    int64_t end = END_AT_LEAST;
+
+    if (tg == NULL || tg->disconnect == NULL || !tg->disconnect->stop_on_client_after.set)
+        return 0;
+    for (size_t i = 0; i < tg->tasks.n; i++)
+        if (tg->tasks.v[i]->kill_timeout.v > end)
+            end = tg->tasks.v[i]->kill_timeout.v;
+    return tg->disconnect->stop_on_client_after.v + end;
+}
+
+bool
+group_replaces(const struct task_group *tg)
+{
+    return tg != NULL && tg->disconnect != NULL && tg->disconnect->lost_after.v > 0 &&
+           (!tg->disconnect->replace.set || tg->disconnect->replace.v);
+}
+
+/* Records without a value are none. */
+static const struct alloc_state *
+last_record(const struct allocation *a)
+{
+    for (size_t i = a->alloc_states.n; i > 0; i--) {
+        const struct alloc_state *s = a->alloc_states.v[i - 1];
+        if (str_eq(s->field, "ClientStatus") && !str_empty(s->value))
+            return s;
+    }
+    return NULL;
+}
+
+int64_t
+alloc_recorded(const struct allocation *a, const char *value)
+{
+    int64_t at = 0;
+
+    for (size_t i = a->alloc_states.n; i > 0; i--) {
+        const struct alloc_state *s = a->alloc_states.v[i - 1];
+        if (!str_eq(s->field, "ClientStatus") || str_empty(s->value))
+            continue;
+        if (!str_eq(s->value, value))
+            break;
+        at = s->time; /* the first of the run */
+    }
+    return at;
+}
+
+bool
+alloc_was_unknown(const struct allocation *a)
+{
+    const struct alloc_state *s = last_record(a);
+
+    return s != NULL && str_eq(s->value, ALLOC_UNKNOWN);
+}
+
+bool
+alloc_expired(const struct allocation *a, const struct task_group *tg, int64_t now)
+{
+    int64_t since = alloc_recorded(a, ALLOC_UNKNOWN), most = group_lost_after(tg);
+
+    return str_eq(a->client_status, ALLOC_UNKNOWN) && since != 0 && now - since >= most;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Allocations of which nobody hears (doc/reconnect.md 2.2): since when, and for how long that may last. Pure.
+ */
+#ifndef PADDOCK_API_AWAY_H
+#define PADDOCK_API_AWAY_H
+
+#include "api/api.h"
+
+/* How long an allocation of the group may be unknown before it is lost, ns; 0: not at all. */
+int64_t group_lost_after(const struct task_group *tg);
+/* Of a group that keeps its replacement from starting for so long after the node is down, ns; 0: it does not:
+ * stop_on_client_after and what ending its tasks may take. */
+int64_t group_holds_back(const struct task_group *tg);
+/* May it be placed elsewhere while it is unknown? */
+bool group_replaces(const struct task_group *tg);
+
+/* When the client status last became `value` by record, if it is still that of the last record; 0: no. */
+int64_t alloc_recorded(const struct allocation *a, const char *value);
+/* Unknown by record: it was, or is, and what came of it is not settled. */
+bool alloc_was_unknown(const struct allocation *a);
+/* Unknown, and that for longer than its group allows (equality counts). */
+bool alloc_expired(const struct allocation *a, const struct task_group *tg, int64_t now);
+
+#endif
