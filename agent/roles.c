@@ -109,6 +109,13 @@ to_join(struct roles *r, const struct agent_server *s)
     return all;
 }
 
+/* A server alone is heard by others where whoever is on its network may hear it. */
+static bool
+gossips(const struct agent_config *c)
+{
+    return c->server->bootstrap_expect > 1 || c->server->plain_rpc || config_is_loopback(config_serf_addr(c));
+}
+
 /* Where other servers are reached, and reach this one. */
 static int
 listen_to_servers(struct roles *r, struct err *e)
@@ -118,7 +125,7 @@ listen_to_servers(struct roles *r, struct err *e)
     const struct rpc_service *join = server_join_services(r->server, &n);
 
     rpc_server_give(r->rpc, SERVER_PEER_BYTE, server_peer_take, r->server);
-    if (r->rc.cfg->server->bootstrap_expect <= 1)
+    if (!gossips(r->rc.cfg))
         return 0;
     if (addr_parse(config_serf_addr(r->rc.cfg), 0, &a, e) < 0)
         return e->code;
@@ -140,10 +147,12 @@ start_server(struct roles *r, struct err *e)
         .datacenter = r->datacenter,
         .rpc_addr = r->rpc_advertise,
         .serf_addr = r->serf_advertise,
+        .serf_bind = gossips(c) ? config_serf_addr(c) : NULL,
         .http_addr = r->http_advertise,
         .version = NOMAD_VERSION,
         .expect = (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
+        .retry_join_ms = s->server_join->retry_interval / NS_PER_MS,
         .dev = c->dev_mode,
         .state_max = (uint64_t)s->state_max_mb << 20,
         .snapshot_entries = s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,

@@ -38,11 +38,13 @@ struct server_config {
     const char *datacenter; /* NULL: "dc1" */
     const char *node_id;    /* this agent's; NULL: made and kept in data_dir/server/id */
     const char *rpc_addr;   /* "ip:port" that others reach us by */
-    const char *serf_addr;  /* "ip:port" shown in members: nothing listens there yet */
+    const char *serf_addr;  /* "ip:port" that others gossip with, */
+    const char *serf_bind;  /* and to listen at; NULL: no gossip */
     const char *http_addr;
     const char *version;    /* shown in members */
     unsigned expect;        /* servers that found the cluster; 0, 1: this one alone */
     struct str_list join;   /* where others are asked, "host[:port]"; borrowed until server_new() returns */
+    int64_t retry_join_ms;  /* longest time from one such question to the next; 0: default */
     bool dev;               /* small log segments and map */
     /* 0: the default of api/schema/config.schema. */
     uint64_t state_max;          /* bytes that the state may use; default 16 GiB (dev: 1 GiB) */
@@ -104,8 +106,13 @@ int server_remove(struct server *s, uint64_t id, struct err *e);
 size_t server_join(struct server *s, const struct str_list *addrs, struct err *e);
 /* Asks that one whether it is there. */
 void server_ask(struct server *s, uint64_t id);
-/* How many of them have answered. */
-size_t server_joined(struct server *s, const struct str_list *addrs);
+/* How many of them have answered; `e`: why one has not. */
+size_t server_joined(struct server *s, const struct str_list *addrs, struct err *e);
+/* Another server tells what it knows of servers, and is told. */
+int server_sync(struct server *s, const void *ctx, const struct server_sync *req, struct server_sync *ret,
+                struct err *e);
+/* A server that failed counts as one that left, in all regions. */
+void server_forget(struct server *s, uint64_t id);
 void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);
 
 /* The RPC addresses of those that vote and were not found dead, for clients. Valid in this turn. */

@@ -65,6 +65,14 @@ enum {
     SERVERS_GONE_MAX = 64,         /* servers that are members no more, of which that is known */
     CONSENSUS_ADDR_MAX = 255,      /* bytes of the address of a server */
     CONSENSUS_INFLIGHT_MAX = 8192, /* entries on their way through Raft */
+
+    /* --- server: gossip --- */
+    GOSSIP_MEMBERS_MAX = 1000,     /* servers of all regions that know of each other */
+    GOSSIP_PACKET_MAX = 64 << 10,  /* bytes of a packet */
+    GOSSIP_DATAGRAM_MAX = 1400,    /* bytes of one that is sent by UDP */
+    GOSSIP_ABOUT_MAX = 1024,       /* bytes of what a server says of itself */
+    GOSSIP_ADDR_MAX = 255,         /* bytes of its name, its region and each of its addresses */
+    GOSSIP_KEYS_MAX = 16,          /* keys of a ring */
 };
 
 #endif

@@ -19,46 +19,14 @@
 #include "server/gate.h"
 #include "server/hook.h"
 #include "server/leader/leader.h"
+#include "server/gossip/gossip.h"
 #include "server/peer/found.h"
-#include "server/peer/grow.h"
 #include "server/peer/peers.h"
 #include "server/rpc/endpoint.h"
+#include "server/server_int.h"
 #include "server/state/watch.h"
 
-enum { HAND_OVER_MS = 1000, ADDRS_MS = 1000 };
-
-struct server {
-    struct env env;
-    struct gate *gate;
-    struct server_config cfg;
-    struct core *core;
-    struct watches *watches;
-    struct leader *leader;
-    struct ways *ways;
-    struct forwards *forwards;
-    struct core_net net;
-    struct peers *peers; /* NULL: this server is alone */
-    struct found *found; /* the same */
-    struct addrs { /* a talloc context; NULL: not asked for yet */
-        struct str_list l;
-        int64_t made_ms;
-    } *addrs;
-    bool led;
-    char cluster[UUID_TEXT]; /* "": none, or not yet */
-    struct raft_figures {
-        atomic_uint_fast64_t writes;
-        atomic_bool timing; /* a write */
-        struct server_times commit, establish;
-        uint64_t entered[3], term;
-        int role;         /* -1: none yet */
-        int64_t won_ns;   /* 0: not, or it serves */
-    } raft;
-    struct timer *handing; /* the leadership over, before the stop */
-    atomic_bool querying;
-    bool stopping;
-    void (*stopped)(void *arg);
-    void *stopped_arg;
-};
+enum { HAND_OVER_MS = 1000 };
 
 static void
 copy_config(struct server *s, const struct server_config *in)
@@ -69,7 +37,7 @@ copy_config(struct server *s, const struct server_config *in)
     c->datacenter = str_or(in->datacenter, "dc1");
     const char **strings[] = {&c->data_dir, &c->name,     &c->region,    &c->datacenter,
                               &c->node_id,  &c->rpc_addr, &c->serf_addr, &c->http_addr,
-                              &c->version};
+                              &c->version,  &c->serf_bind};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
     if (c->state_max == 0)
@@ -193,232 +161,6 @@ begin_again(void *arg)
     log_fatal_exit(); /* its supervisor starts it at once */
 }
 
-/* This server is of a cluster. */
-static void
-cluster_ready(void *arg, const char *cluster)
-{
-    struct server *s = arg;
-    struct err e = ERR_INIT;
-    (void)str_copy(s->cluster, sizeof(s->cluster), cluster);
-    peers_set_cluster(s->peers, cluster);
-    if (core_start(s->core, &e) == 0)
-        return;
-    log_error("server", "cannot start", "error", e.text, NULL);
-    log_fatal_exit();
-}
-
-static bool
-is_gone(void *arg, uint64_t id, struct server_gone *ret)
-{
-    struct server *s = arg;
-    auto_mem void *tmp = mem_ctx("gone");
-    struct state_txn *t = state_read_begin(core_state(s->core), tmp);
-    const struct cluster_metadata *m = state_cluster(t, tmp);
-    bool gone = false;
-    for (size_t i = 0; m != NULL && i < m->gone.n; i++)
-        if (m->gone.v[i]->id == id) {
-            gone = true;
-            *ret = *m->gone.v[i];
-        }
-    state_read_end(t);
-    return gone;
-}
-
-static int
-open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
-{
-    const struct server_config *c = &s->cfg;
-    if (c->expect <= 1 && core_is_alone(s->core))
-        return 0;
-    auto_mem void *tmp = mem_ctx("cluster");
-    struct state_txn *t = state_read_begin(core_state(s->core), tmp);
-    const struct cluster_metadata *m = state_cluster(t, tmp);
-    const char *known = m != NULL ? mem_strdup(tmp, m->cluster_id) : NULL;
-    state_read_end(t);
-    struct peers_opts po = {core_id(s->core), c->rpc_addr, s->core};
-    s->peers = peers_start(&po, e);
-    if (s->peers == NULL)
-        return e->code;
-    struct found_opts fo = {.loop = loop,
-                            .env = &s->env,
-                            .core = s->core,
-                            .dir = mem_printf(s, "%s/raft", dir),
-                            .self = {.id = core_id(s->core),
-                                     .node = c->node_id,
-                                     .name = c->name,
-                                     .addr = c->rpc_addr,
-                                     .serf = c->serf_addr,
-                                     .expect = c->expect,
-                                     .region = c->region,
-                                     .datacenter = c->datacenter,
-                                     .build = c->version},
-                            .known = known,
-                            .join = c->join,
-                            .is_gone = is_gone,
-                            .ready = cluster_ready,
-                            .arg = s};
-    return found_new(&fo, &s->found, e);
-}
-
-const char *
-server_cluster(const struct server *s)
-{
-    return s->cluster;
-}
-
-struct server_hello *
-server_hello(struct server *s, const void *ctx, const struct server_hello *from)
-{
-    return s->found != NULL ? found_hello(s->found, ctx, from) : NULL;
-}
-
-int
-server_consent(struct server *s, const struct server_consent_request *r, struct err *e)
-{
-    if (s->found == NULL)
-        return err_set(e, -ERR_CONFLICT, "this server is a cluster of its own");
-    return found_consent(s->found, r, e);
-}
-
-struct server_member *
-server_members(struct server *s, const void *ctx, size_t *ret_n)
-{
-    const struct server_config *c = &s->cfg;
-    size_t n = 0;
-    struct found_member *known = s->found != NULL ? found_members(s->found, ctx, &n) : NULL;
-    struct server_member *v = mem_array(ctx, struct server_member, n + 1);
-    for (size_t i = 0; i < n; i++)
-        v[i] = (struct server_member){known[i].hello, known[i].alive, known[i].left,
-                                      known[i].heard_ms};
-    *ret_n = n;
-    if (n > 0)
-        return v;
-    struct server_hello *h = mem_new(ctx, struct server_hello);
-    *h = (struct server_hello){.id = core_id(s->core),
-                               .node = c->node_id,
-                               .name = c->name,
-                               .addr = c->rpc_addr,
-                               .serf = c->serf_addr,
-                               .expect = 1,
-                               .region = c->region,
-                               .datacenter = c->datacenter,
-                               .build = c->version};
-    v[0] = (struct server_member){h, true, false, 0};
-    *ret_n = 1;
-    return v;
-}
-
-static bool
-is_dead(const struct server_member *v, size_t n, uint64_t id)
-{
-    for (size_t i = 0; i < n; i++)
-        if (v[i].hello->id == id)
-            return !v[i].alive;
-    return false;
-}
-
-/* Asked for with each heartbeat of a node. */
-const struct str_list *
-server_addrs(struct server *s)
-{
-    int64_t now = env_mono_ms(&s->env);
-    if (s->addrs != NULL && now - s->addrs->made_ms < ADDRS_MS)
-        return &s->addrs->l;
-    auto_mem void *tmp = mem_ctx("addresses");
-    struct addrs *a = mem_new(s, struct addrs);
-    struct core_status st;
-    size_t n = 0;
-    struct server_member *v = server_members(s, tmp, &n);
-    core_status(s->core, tmp, &st);
-    a->made_ms = now;
-    for (size_t i = 0; i < st.conf.n; i++)
-        if (st.conf.v[i].role == PEER_VOTER && !is_dead(v, n, st.conf.v[i].id))
-            list_add(a, a->l, mem_strdup(a, st.conf.v[i].addr));
-    mem_free(s->addrs);
-    s->addrs = a;
-    return &a->l;
-}
-
-void
-server_transfer(struct server *s, uint64_t to)
-{
-    core_transfer(s->core, to);
-}
-
-int
-server_remove(struct server *s, uint64_t id, struct err *e)
-{
-    auto_mem void *tmp = mem_ctx("remove");
-    struct core_status st;
-    struct peer_list conf;
-    core_status(s->core, tmp, &st);
-    if (!grow_without(tmp, &st, id, &conf))
-        return err_set(e, -ERR_CONFLICT, id == st.leader ? "this server leads"
-                                                         : "without this server nobody would vote");
-    core_change(s->core, &conf);
-    return 0;
-}
-
-size_t
-server_join(struct server *s, const struct str_list *addrs, struct err *e)
-{
-    if (s->found != NULL)
-        return found_join(s->found, addrs, e);
-    err_set(e, -ERR_CONFLICT,
-            "this server is a cluster of its own: set server.bootstrap_expect to 3 to have several");
-    return 0;
-}
-
-uint64_t
-server_leaves(struct server *s)
-{
-    auto_mem void *tmp = mem_ctx("leaves");
-    struct core_status st;
-    core_status(s->core, tmp, &st);
-    if (s->found == NULL || st.conf.n <= 1)
-        return 0;
-    found_leaves(s->found);
-    return core_id(s->core);
-}
-
-bool
-server_hand_over(struct server *s)
-{
-    if (!server_is_leader(s))
-        return false;
-    core_transfer(s->core, 0);
-    return true;
-}
-
-void
-server_ask(struct server *s, uint64_t id)
-{
-    if (s->found != NULL)
-        found_ask(s->found, id);
-}
-
-size_t
-server_joined(struct server *s, const struct str_list *addrs)
-{
-    return s->found != NULL ? found_joined(s->found, addrs) : 0;
-}
-
-void
-server_raft_status(struct server *s, const void *ctx, struct core_status *ret)
-{
-    core_status(s->core, ctx, ret);
-}
-
-void
-server_peer_take(void *arg, int fd, const uint8_t *p, size_t n)
-{
-    struct server *s = arg;
-    if (s->peers != NULL)
-        peers_take(s->peers, fd, p, n);
-    else
-        fd_close(&fd);
-}
-
 int
 server_new(struct loop *loop, const struct server_config *cfg, struct server **ret, struct err *e)
 {
@@ -454,8 +196,10 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     }
     rc = str_empty(s->cfg.node_id) ? keep_id(s, o.dir, e) : 0;
     if (rc == 0)
-        rc = open_peers(s, loop, o.dir, e);
+        rc = cluster_open(s, loop, o.dir, e);
     if (rc < 0) {
+        gossip_close(s->gossip);
+        found_free(s->found);
         peers_stop(s->peers);
         core_free(s->core);
         watches_free(s->watches);
@@ -474,10 +218,14 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
 int
 server_start(struct server *s, struct err *e)
 {
+    int rc = 0;
     if (s->found == NULL)
-        return core_start(s->core, e);
-    found_start(s->found);
-    return 0;
+        rc = core_start(s->core, e);
+    else
+        found_start(s->found);
+    if (rc == 0 && s->gossip != NULL)
+        gossip_start(s->gossip);
+    return rc;
 }
 
 static void
@@ -533,6 +281,7 @@ stop_begin(void *arg)
     struct server *s = arg;
     s->handing = NULL;
     s->stopping = true;
+    gossip_close(TAKE(s->gossip));
     found_free(TAKE(s->found));
     forwards_stop(s->forwards);
     watches_stop(s->watches);

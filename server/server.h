@@ -44,6 +44,14 @@ void server_info(struct server *s, const void *ctx, struct server_info *ret);
 /* For metrics. */
 void server_figures(struct server *s, struct server_figures *ret);
 
+/* Of gossip, since the start; all 0 where there is none. */
+struct server_gossip_figures {
+    unsigned health; /* 0: well; more: it trusts itself less */
+    uint64_t stalls, denied;          /* how often it stood still; was suspected, and denied that */
+    uint64_t sent, received, refused; /* packets */
+};
+void server_gossip_figures(struct server *s, struct server_gossip_figures *ret);
+
 /* Before server_stop() of one that leaves its cluster: from now on it says so to others. The id by which
  * it is then to be taken out (Operator.RemovePeer); 0: there is no cluster to leave. */
 uint64_t server_leaves(struct server *s);

@@ -39,7 +39,7 @@ struct gauges {
     struct gauge **v;
     size_t n;
     struct str_map base;
-    struct sum sums[8];
+    struct sum sums[16];
     size_t n_sums;
     double uptime_s;
 };
@@ -368,6 +368,19 @@ add_raft(struct gauges *g, struct server *s, const struct server_figures *f)
 }
 
 static void
+add_gossip(struct gauges *g, struct server *s)
+{
+    struct server_gossip_figures f;
+    server_gossip_figures(s, &f);
+    add(g, "nomad.memberlist.health.score", (double)f.health);
+    add_count(g, "nomad.memberlist.degraded.stalls", f.stalls);
+    add_count(g, "nomad.memberlist.msg.denied", f.denied);
+    add_count(g, "nomad.memberlist.udp.sent", f.sent);
+    add_count(g, "nomad.memberlist.udp.received", f.received);
+    add_count(g, "nomad.memberlist.msg.refused", f.refused);
+}
+
+static void
 add_server(struct gauges *g, struct server *s)
 {
     struct server_figures f;
@@ -385,6 +398,7 @@ add_server(struct gauges *g, struct server *s)
     add(g, "nomad.raft.thread.fsm.longest_ms", (double)f.apply_turn_ns / 1e6);
     add(g, "nomad.raft.appliedIndex", (double)server_applied(s));
     add_raft(g, s, &f);
+    add_gossip(g, s);
 }
 
 static struct gauges *

@@ -416,8 +416,8 @@ joins(const struct agent_server *s)
     return s->start_join.n + s->retry_join.n + s->server_join->start_join.n + s->server_join->retry_join.n;
 }
 
-static bool
-is_loopback(const char *addr)
+bool
+config_is_loopback(const char *addr)
 {
     return str_prefix(addr, "127.") || str_prefix(addr, "[::1]") || str_eq(addr, "::1");
 }
@@ -439,7 +439,7 @@ check_cluster(const struct agent_config *c, struct err *e)
                        "server.bootstrap_expect = %" PRId64 " needs addresses of the other servers: set "
                        "server.server_join.retry_join",
                        s->bootstrap_expect);
-    if (s->plain_rpc || (is_loopback(bound) && (str_empty(told) || is_loopback(told))))
+    if (s->plain_rpc || (config_is_loopback(bound) && (str_empty(told) || config_is_loopback(told))))
         return 0;
     return err_set(e, -ERR_UNSUPPORTED,
                    "several servers speak to each other in plain text, and there is no TLS yet: whoever "
@@ -465,10 +465,11 @@ check_server(struct looking *k)
         (s->state_max_mb < STATE_MAX_MB_LEAST || s->state_max_mb > STATE_MAX_MB_MOST))
         return err_set(e, -ERR_INVALID, "server.state_max_mb = %" PRId64 " is outside %d..%d",
                        s->state_max_mb, STATE_MAX_MB_LEAST, STATE_MAX_MB_MOST);
-    if (s->bootstrap_expect == 1 && joins(s) > 0)
+    if (s->bootstrap_expect == 1 && joins(s) > 0 && !s->plain_rpc &&
+        !config_is_loopback(config_serf_addr(k->c)))
         list_add(k->ctx, *k->warnings,
-                 "server: addresses to join have no effect where bootstrap_expect is 1: this server is a "
-                 "cluster of its own");
+                 "server: addresses to join have no effect: servers speak to each other in plain text, "
+                 "and are not to be heard by others unless plain_rpc is set");
     return 0;
 }
 
@@ -521,8 +522,6 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
         r = err_set(e, -ERR_INVALID, "data_dir is missing: set it, or use -dev");
     if (c->enable_debug && !c->dev_mode)
         list_add(ctx, *warnings, "enable_debug has no effect yet: there are no profiling endpoints");
-    if (!str_empty(c->addresses->serf))
-        list_add(ctx, *warnings, "addresses.serf is only shown: there is no gossip yet");
     if (r == 0 && c->client->enabled && !c->server->enabled && c->client->servers.n == 0 &&
         c->client->server_join->retry_join.n == 0)
         list_add(ctx, *warnings, "client: no servers are configured: set client.servers");

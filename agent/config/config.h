@@ -60,6 +60,8 @@ struct value *config_value(const void *ctx, const struct agent_config *c);
 const char *config_http_addr(const struct agent_config *c);
 const char *config_rpc_addr(const struct agent_config *c);
 const char *config_serf_addr(const struct agent_config *c);
+/* "127.0.0.1:4648" and the like. */
+bool config_is_loopback(const char *addr);
 
 /* What client.drain_on_shutdown asks for; false: nothing (-dev ends its tasks instead). */
 bool config_drain(const struct agent_config *c, struct drain_spec *ret);

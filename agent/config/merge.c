@@ -148,7 +148,7 @@ config_blocks(const void *ctx, struct agent_config *c)
     NEED_BLOCK(c, isolation, agent_isolation);
     NEED_BLOCK(c, client, agent_client);
     NEED_BLOCK(c->client, reserved, agent_reserved);
-    NEED_BLOCK(c->client, server_join, agent_server_join);
+    NEED_BLOCK(c->client, server_join, agent_client_join);
     NEED_BLOCK(c, server, agent_server);
     NEED_BLOCK(c->server, server_join, agent_server_join);
     NEED_BLOCK(c->server, default_scheduler_config, agent_scheduler_config);

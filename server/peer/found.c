@@ -24,8 +24,7 @@
 enum {
     ROUND_MS = 500,        /* while there is no cluster */
     ROUND_LATER_MS = 5000, /* then, */
-    ROUND_SOON_MS = 1000,  /* and while one does not answer, or the members change */
-    MISSED_MAX = 2,        /* questions without an answer until a server has failed */
+    ROUND_SOON_MS = 1000,  /* and while the members change */
     CALL_MS = 2000,
     TELL_MS = 60000,
     GOSSIP_PORT = 4648, /* where none is said */
@@ -41,9 +40,8 @@ struct known {
     struct server_hello *hello; /* its last; NULL: never */
     int64_t heard_ms;
     bool asked, consented;
-    bool told_alive; /* the log says so */
     int64_t gone_ms; /* since when it is known to have left; 0: it has not */
-    unsigned missed; /* questions, since it was heard */
+    bool gossips, there; /* gossip knows it, and that it is there */
     bool ours; /* it is this server itself */
 };
 
@@ -193,9 +191,9 @@ join(struct found *f, const char *text, struct err *e)
 static bool
 is_alive(const struct known *k)
 {
-    return k->hello != NULL && k->missed < MISSED_MAX &&
-           env_mono_ms(k->f->o.env) - k->heard_ms <
-                                   (k->f->is_ready ? 3 * ROUND_LATER_MS : 6 * ROUND_MS);
+    if (k->hello == NULL || k->gossips)
+        return k->hello != NULL && k->there;
+    return env_mono_ms(k->f->o.env) - k->heard_ms < 6 * ROUND_MS;
 }
 
 /* The first of several addresses of one server stands for it. */
@@ -208,27 +206,6 @@ is_first(const struct found *f, const struct known *k)
     return true;
 }
 
-/* In the words that operators look for. */
-static void
-tell_change(struct known *k)
-{
-    auto_mem void *tmp = mem_ctx("member");
-    struct found *f = k->f;
-    struct server_gone gone;
-    bool alive = is_alive(k);
-    if (k->ours || k->hello == NULL || alive == k->told_alive || !is_first(f, k))
-        return;
-    k->told_alive = alive;
-    const char *what = alive                                         ? "EventMemberJoin"
-                       : f->o.is_gone(f->o.arg, k->hello->id, &gone) ? "EventMemberLeave"
-                                                                     : "EventMemberFailed";
-    const char *at = str_or(k->hello->serf, ""), *port = strrchr(at, ':');
-    log_info("serf",
-             mem_printf(tmp, "%s: %s %.*s", what, k->hello->name,
-                        (int)(port != NULL ? port - at : 0), at),
-             NULL);
-}
-
 static void
 heard(struct known *k, const struct server_hello *h)
 {
@@ -239,10 +216,8 @@ heard(struct known *k, const struct server_hello *h)
     mem_free(k->hello);
     k->hello = codec_clone(k, &type_server_hello, h);
     k->heard_ms = env_mono_ms(f->o.env);
-    k->missed = 0;
     if (!str_empty(h->cluster) && f->cluster[0] != '\0' && !str_eq(h->cluster, f->cluster))
         tell(f, "another server is of another cluster, and becomes no member of this one", h->name);
-    tell_change(k);
     for (size_t i = 0; i < h->seen.n; i++)
         (void)known_at(f, str_or(h->seen.v[i]->serf, ""));
 }
@@ -278,34 +253,14 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
     return h;
 }
 
-struct found_member *
-found_members(struct found *f, const void *ctx, size_t *ret_n)
+int64_t
+found_heard_ms(const struct found *f, uint64_t id)
 {
-    struct found_member *v = mem_array(ctx, struct found_member, f->n_known + 1);
-    size_t n = 0;
-    v[n++] = (struct found_member){.hello = found_hello(f, ctx, NULL), .alive = true};
-    for (struct known *k = f->known; k != NULL; k = k->next) {
-        bool again = k->ours || k->hello == NULL;
-        for (size_t i = 0; i < n && !again; i++)
-            if (v[i].hello->id == k->hello->id) {
-                v[i].alive |= is_alive(k);
-                v[i].heard_ms = k->heard_ms > v[i].heard_ms ? k->heard_ms : v[i].heard_ms;
-                again = true;
-            }
-        if (!again)
-            v[n++] = (struct found_member){.hello = codec_clone(ctx, &type_server_hello, k->hello),
-                                           .alive = is_alive(k),
-                                           .heard_ms = k->heard_ms};
-    }
-    struct server_gone gone;
-    size_t shown = 1;
-    for (size_t i = 1; i < n; i++) {
-        v[i].left = !v[i].alive && f->o.is_gone(f->o.arg, v[i].hello->id, &gone);
-        if (!v[i].left || !gone.pruned)
-            v[shown++] = v[i];
-    }
-    *ret_n = shown;
-    return v;
+    int64_t ms = 0;
+    for (const struct known *k = f->known; k != NULL; k = k->next)
+        if (k->hello != NULL && k->hello->id == id && k->heard_ms > ms)
+            ms = k->heard_ms;
+    return ms;
 }
 
 /* --- consents --- */
@@ -477,7 +432,7 @@ is_fit(struct found *f, const struct known *k)
     return !twice;
 }
 
-/* A member, one that has not left, or one heard since it has: what it said before may not say that. */
+/* A member, one that has not left, or one that answers since it has: what it said before may not say that. */
 static bool
 is_back(struct found *f, struct known *k, const struct core_status *st)
 {
@@ -491,6 +446,8 @@ is_back(struct found *f, struct known *k, const struct core_status *st)
     }
     if (k->gone_ms == 0)
         k->gone_ms = env_mono_ms(f->o.env);
+    if (k->heard_ms <= k->gone_ms)
+        ask(k);
     return k->heard_ms > k->gone_ms;
 }
 
@@ -526,6 +483,7 @@ void
 found_leaves(struct found *f)
 {
     f->leaves = true;
+    f->o.news(f->o.arg);
 }
 
 /* --- rounds --- */
@@ -535,13 +493,8 @@ answered(void *arg, const struct err *e, const void *resp)
 {
     struct known *k = arg;
     k->asked = false;
-    if (e != NULL) {
-        if (is_alive(k) && k->f->is_ready)
-            round_soon(k->f);
-        k->missed++;
-        tell_change(k);
+    if (e != NULL)
         return;
-    }
     heard(k, resp);
     if (!k->ours)
         try_join(k->f, resp);
@@ -588,16 +541,23 @@ found_join(struct found *f, const struct str_list *addrs, struct err *e)
     return n;
 }
 
-size_t
-found_joined(struct found *f, const struct str_list *addrs)
+/* Before there is a cluster it is asked, since gossip does not say whom it has seen. */
+void
+found_hears(struct found *f, const struct server_hello *h, bool alive)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < addrs->n; i++) {
-        struct err e = ERR_INIT;
-        const struct known *k = join(f, addrs->v[i], &e);
-        n += k != NULL && (k->hello != NULL || k->ours);
+    struct known *k = h->id != f->o.self.id ? known_at(f, str_or(h->serf, "")) : NULL;
+    if (k != NULL && f->is_ready) {
+        for (struct known *o = f->known; o != NULL; o = o->next)
+            o->there &= o->hello == NULL || o->hello->id != h->id; /* it was at another address */
+        k->gossips = true;
+        k->there = alive;
+        mem_free(k->hello);
+        k->hello = codec_clone(k, &type_server_hello, h);
+    } else if (k != NULL && alive) {
+        ask(k);
+        try_join(f, h);
     }
-    return n;
+    grow(f);
 }
 
 static void
@@ -606,10 +566,11 @@ round_cb(void *arg)
     struct found *f = arg;
     f->round = NULL;
     f->soon = false;
-    for (struct known *k = f->known; k != NULL; k = k->next)
+    for (struct known *k = f->known; k != NULL && !f->is_ready; k = k->next)
         ask(k);
     try_found(f);
     grow(f);
+    f->o.news(f->o.arg);
     if (!f->is_ready && f->founder != 0 && f->founder != f->o.self.id)
         tell(f,
              "waits for the founder of its cluster; if that is lost for good, remove the file on "

@@ -9,7 +9,8 @@
  * lost for good between the consents and that entry leaves servers that wait: they say so, and an operator
  * removes the file.
  *
- * A server that is of a cluster founds none and joins none. Main loop thread.
+ * A server that is of a cluster founds none and joins none; who its other servers are, and whether they are
+ * there, it hears by gossip (found_hears). Main loop thread.
  */
 #ifndef PADDOCK_SERVER_PEER_FOUND_H
 #define PADDOCK_SERVER_PEER_FOUND_H
@@ -33,6 +34,8 @@ struct found_opts {
     bool (*is_gone)(void *arg, uint64_t id, struct server_gone *ret);
     /* The cluster has this id from now on; the core is to be started if it is not. */
     void (*ready)(void *arg, const char *cluster);
+    /* What this server says of itself may be something else by now. */
+    void (*news)(void *arg);
     void *arg;
 };
 
@@ -44,18 +47,12 @@ void found_start(struct found *f);
 struct server_hello *found_hello(struct found *f, const void *ctx, const struct server_hello *from);
 /* Durable when it returns 0. -ERR_CONFLICT: given to another, or there is a cluster. */
 int found_consent(struct found *f, const struct server_consent_request *r, struct err *e);
-/* The servers that were heard at some time, with this one; `alive`: lately. Owned by ctx. */
-struct found_member {
-    const struct server_hello *hello;
-    bool alive;
-    bool left; /* it is a member no more */
-    int64_t heard_ms; /* last; of this server 0 */
-};
-struct found_member *found_members(struct found *f, const void *ctx, size_t *ret_n);
+/* By gossip: a server of this region says this of itself; or, `alive` false, is not there. */
+void found_hears(struct found *f, const struct server_hello *h, bool alive);
+/* When that server last answered; 0: never. */
+int64_t found_heard_ms(const struct found *f, uint64_t id);
 /* Asks there too from now on. How many of the addresses can be asked. */
 size_t found_join(struct found *f, const struct str_list *addrs, struct err *e);
-/* How many of them have answered at some time. */
-size_t found_joined(struct found *f, const struct str_list *addrs);
 /* Asks that server now. */
 void found_ask(struct found *f, uint64_t id);
 /* It says that it leaves. */

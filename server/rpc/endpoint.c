@@ -35,7 +35,8 @@ const struct rpc_service *
 endpoint_join_services(size_t *ret_n)
 {
     static const struct rpc_service join[] = {{RPC_SERVER_HELLO, endpoint_call},
-                                              {RPC_SERVER_CONSENT, endpoint_call}};
+                                              {RPC_SERVER_CONSENT, endpoint_call},
+                                              {RPC_SERVER_SYNC, endpoint_call}};
     *ret_n = ARRAY_LEN(join);
     return join;
 }

@@ -34,6 +34,18 @@ call_server_consent(void *arg, struct rpc_call *call, const void *p)
 }
 
 void
+call_server_sync(void *arg, struct rpc_call *call, const void *p)
+{
+    struct server_sync *resp = mem_new(rpc_call_ctx(call), struct server_sync);
+    struct err e = ERR_INIT;
+
+    if (server_sync(arg, resp, p, resp, &e) < 0)
+        rpc_fail(call, &e);
+    else
+        rpc_reply(call, resp);
+}
+
+void
 call_operator_raft_configuration(void *arg, struct rpc_call *call, const void *p)
 {
     void *ctx = rpc_call_ctx(call);
@@ -259,10 +271,12 @@ removal_look(void *arg)
         return;
     }
     wait_over(&r->w);
-    if (done)
+    if (done) {
+        server_forget(r->w.s, r->id);
         rpc_reply(r->w.call, &resp);
-    else
+    } else {
         rpc_fail(r->w.call, &e);
+    }
 }
 
 static void
@@ -377,7 +391,8 @@ static void
 joining_look(void *arg)
 {
     struct joining *j = arg;
-    size_t n = server_joined(j->w.s, j->addrs);
+    struct err e = ERR_INIT;
+    size_t n = server_joined(j->w.s, j->addrs, &e);
     if (n < j->n && !wait_late(&j->w)) {
         wait_more(&j->w);
         return;
@@ -385,8 +400,8 @@ joining_look(void *arg)
     struct server_join_response resp = {.num_joined = (int64_t)n, .error = ""};
     if (n < j->n)
         resp.error = mem_printf(rpc_call_ctx(j->w.call),
-                                "%zu of %zu addresses did not answer in %d s; they are asked on",
-                                j->n - n, j->n, JOIN_MS / 1000);
+                                "%zu of %zu addresses did not answer in %d s%s%s; they are asked on",
+                                j->n - n, j->n, JOIN_MS / 1000, e.code != 0 ? ": " : "", e.text);
     wait_over(&j->w);
     rpc_reply(j->w.call, &resp);
 }

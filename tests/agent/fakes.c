@@ -496,6 +496,13 @@ server_figures(struct server *s, struct server_figures *ret)
                                    .commit = {2, 5000000, 1000000, 4000000}};
 }
 
+void
+server_gossip_figures(struct server *s, struct server_gossip_figures *ret)
+{
+    (void)s;
+    *ret = (struct server_gossip_figures){.health = 2, .sent = 7};
+}
+
 struct host_stats *
 client_host_stats(struct client *c, const void *ctx)
 {

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A server among others: peers, founding and gossip put together, and what its endpoints ask of them
+ * (host.h). Order to read: its cluster, gossip, members, changes, opening.
+ */
+#include <string.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "net/addr.h"
+#include "server/gossip/gossip.h"
+#include "server/peer/found.h"
+#include "server/peer/grow.h"
+#include "server/peer/peers.h"
+#include "server/server_int.h"
+
+enum { ADDRS_MS = 1000 };
+
+/* --- its cluster --- */
+
+/* What gossip knows of this region's servers, when that counts for the first time. */
+static void
+hear_all(void *arg)
+{
+    struct server *s = arg;
+    auto_mem void *tmp = mem_ctx("members");
+    size_t n = 0;
+    struct swim_member *v = s->stopping ? NULL : gossip_members(s->gossip, tmp, &n);
+    for (size_t i = 1; i < n; i++)
+        if (str_eq(v[i].about->region, s->cfg.region))
+            found_hears(s->found, v[i].about, v[i].state <= MEMBER_SUSPECT);
+}
+
+/* This server is of a cluster. */
+static void
+cluster_ready(void *arg, const char *cluster)
+{
+    struct server *s = arg;
+    struct err e = ERR_INIT;
+    env_post(&s->env, hear_all, s);
+    (void)str_copy(s->cluster, sizeof(s->cluster), cluster);
+    peers_set_cluster(s->peers, cluster);
+    if (core_start(s->core, &e) == 0)
+        return;
+    log_error("server", "cannot start", "error", e.text, NULL);
+    log_fatal_exit();
+}
+
+static bool
+is_gone(void *arg, uint64_t id, struct server_gone *ret)
+{
+    struct server *s = arg;
+    auto_mem void *tmp = mem_ctx("gone");
+    struct state_txn *t = state_read_begin(core_state(s->core), tmp);
+    const struct cluster_metadata *m = state_cluster(t, tmp);
+    bool gone = false;
+    for (size_t i = 0; m != NULL && i < m->gone.n; i++)
+        if (m->gone.v[i]->id == id) {
+            gone = true;
+            *ret = *m->gone.v[i];
+        }
+    state_read_end(t);
+    return gone;
+}
+
+const char *
+server_cluster(const struct server *s)
+{
+    return s->cluster;
+}
+
+struct server_hello *
+server_hello(struct server *s, const void *ctx, const struct server_hello *from)
+{
+    return s->found != NULL ? found_hello(s->found, ctx, from) : NULL;
+}
+
+int
+server_consent(struct server *s, const struct server_consent_request *r, struct err *e)
+{
+    if (s->found == NULL)
+        return err_set(e, -ERR_CONFLICT, "this server is a cluster of its own");
+    return found_consent(s->found, r, e);
+}
+
+/* --- gossip --- */
+
+/* A server alone is of a cluster that no other one is of. */
+static struct server_hello *
+hello_of_self(struct server *s, const void *ctx)
+{
+    struct server_hello *h = s->found != NULL ? found_hello(s->found, ctx, NULL) : NULL;
+    if (h == NULL) {
+        h = mem_new(ctx, struct server_hello);
+        *h = (struct server_hello){.id = core_id(s->core),
+                                   .node = s->cfg.node_id,
+                                   .name = s->cfg.name,
+                                   .addr = s->cfg.rpc_addr,
+                                   .serf = s->cfg.serf_addr,
+                                   .cluster = s->cfg.node_id,
+                                   .expect = 1,
+                                   .region = s->cfg.region,
+                                   .datacenter = s->cfg.datacenter,
+                                   .build = s->cfg.version};
+    }
+    h->seen.v = NULL; /* of the founding */
+    h->seen.n = 0;
+    return h;
+}
+
+static void
+news_of_self(void *arg)
+{
+    struct server *s = arg;
+    auto_mem void *tmp = mem_ctx("self");
+    if (s->gossip != NULL && !s->stopping)
+        gossip_set_self(s->gossip, hello_of_self(s, tmp));
+}
+
+/* In the words that operators look for. */
+static void
+tell_event(const char *event, const struct server_hello *h)
+{
+    auto_mem void *tmp = mem_ctx("member");
+    const char *at = str_or(h->serf, ""), *port = strrchr(at, ':');
+    int n = port != NULL ? (int)(port - at) : 0;
+    log_info("serf", mem_printf(tmp, "%s: %s %.*s", event, h->name, n, at), NULL);
+}
+
+static void
+member_changed(void *arg, enum swim_change change, const struct server_hello *h)
+{
+    static const char *const words[] = {[SWIM_JOIN] = "EventMemberJoin",
+                                        [SWIM_UPDATE] = "EventMemberUpdate",
+                                        [SWIM_FAILED] = "EventMemberFailed",
+                                        [SWIM_LEAVE] = "EventMemberLeave",
+                                        [SWIM_REAP] = "EventMemberReap"};
+    struct server *s = arg;
+    struct server_gone gone;
+    bool ours = str_eq(h->region, s->cfg.region);
+    if (s->stopping)
+        return;
+    bool left = change == SWIM_FAILED && ours && is_gone(s, h->id, &gone);
+    tell_event(left ? words[SWIM_LEAVE] : words[change], h);
+    if (ours && s->found != NULL && change != SWIM_REAP)
+        found_hears(s->found, h, change == SWIM_JOIN || change == SWIM_UPDATE);
+}
+
+int
+server_sync(struct server *s, const void *ctx, const struct server_sync *req, struct server_sync *ret,
+            struct err *e)
+{
+    if (s->gossip == NULL)
+        return err_set(e, -ERR_UNAVAILABLE, "this server does not gossip, or stops");
+    return gossip_sync(s->gossip, ctx, req, ret, e);
+}
+
+/* --- members --- */
+
+struct server_member *
+server_members(struct server *s, const void *ctx, size_t *ret_n)
+{
+    size_t n = 0, shown = 0;
+    struct swim_member *known = s->gossip != NULL ? gossip_members(s->gossip, ctx, &n) : NULL;
+    struct server_member *v = mem_array(ctx, struct server_member, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct server_hello *h = known[i].about;
+        struct server_gone gone = {0};
+        bool alive = known[i].state <= MEMBER_SUSPECT;
+        bool taken_out = !alive && str_eq(h->region, s->cfg.region) && is_gone(s, h->id, &gone);
+        if (!taken_out || !gone.pruned)
+            v[shown++] = (struct server_member){codec_clone(ctx, &type_server_hello, h), alive,
+                                                taken_out || known[i].state == MEMBER_LEFT,
+                                                s->found != NULL ? found_heard_ms(s->found, h->id) : 0};
+    }
+    if (n == 0)
+        v[shown++] = (struct server_member){hello_of_self(s, ctx), true, false, 0};
+    *ret_n = shown;
+    return v;
+}
+
+void
+server_gossip_figures(struct server *s, struct server_gossip_figures *ret)
+{
+    struct gossip_figures f = {0};
+    if (s->gossip != NULL)
+        gossip_figures(s->gossip, &f);
+    *ret = (struct server_gossip_figures){.health = f.swim.health,
+                                          .stalls = f.swim.stalls,
+                                          .denied = f.swim.denied,
+                                          .sent = f.sent,
+                                          .received = f.received};
+    for (size_t i = 0; i < REFUSALS; i++)
+        ret->refused += f.refused[i];
+}
+
+static bool
+is_dead(const struct server_member *v, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i].hello->id == id)
+            return !v[i].alive;
+    return false;
+}
+
+/* Asked for with each heartbeat of a node. */
+const struct str_list *
+server_addrs(struct server *s)
+{
+    int64_t now = env_mono_ms(&s->env);
+    if (s->addrs != NULL && now - s->addrs->made_ms < ADDRS_MS)
+        return &s->addrs->l;
+    auto_mem void *tmp = mem_ctx("addresses");
+    struct addrs *a = mem_new(s, struct addrs);
+    struct core_status st;
+    size_t n = 0;
+    struct server_member *v = server_members(s, tmp, &n);
+    core_status(s->core, tmp, &st);
+    a->made_ms = now;
+    for (size_t i = 0; i < st.conf.n; i++)
+        if (st.conf.v[i].role == PEER_VOTER && !is_dead(v, n, st.conf.v[i].id))
+            list_add(a, a->l, mem_strdup(a, st.conf.v[i].addr));
+    mem_free(s->addrs);
+    s->addrs = a;
+    return &a->l;
+}
+
+/* --- changes --- */
+
+void
+server_transfer(struct server *s, uint64_t to)
+{
+    core_transfer(s->core, to);
+}
+
+int
+server_remove(struct server *s, uint64_t id, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("remove");
+    struct core_status st;
+    struct peer_list conf;
+    core_status(s->core, tmp, &st);
+    if (!grow_without(tmp, &st, id, &conf))
+        return err_set(e, -ERR_CONFLICT, id == st.leader ? "this server leads"
+                                                         : "without this server nobody would vote");
+    core_change(s->core, &conf);
+    return 0;
+}
+
+size_t
+server_join(struct server *s, const struct str_list *addrs, struct err *e)
+{
+    if (s->gossip == NULL) {
+        err_set(e, -ERR_CONFLICT,
+                "this server is one alone that others are not to hear: servers speak in plain text; set "
+                "server.plain_rpc = true on a network that you trust");
+        return 0;
+    }
+    if (s->found != NULL)
+        (void)found_join(s->found, addrs, NULL);
+    return gossip_join(s->gossip, addrs, e);
+}
+
+size_t
+server_joined(struct server *s, const struct str_list *addrs, struct err *e)
+{
+    return s->gossip != NULL ? gossip_joined(s->gossip, addrs, e) : 0;
+}
+
+void
+server_forget(struct server *s, uint64_t id)
+{
+    if (s->gossip != NULL)
+        gossip_force(s->gossip, id);
+}
+
+uint64_t
+server_leaves(struct server *s)
+{
+    auto_mem void *tmp = mem_ctx("leaves");
+    struct core_status st;
+    core_status(s->core, tmp, &st);
+    if (s->gossip != NULL)
+        gossip_leave(s->gossip);
+    if (s->found == NULL || st.conf.n <= 1)
+        return 0;
+    found_leaves(s->found);
+    return core_id(s->core);
+}
+
+bool
+server_hand_over(struct server *s)
+{
+    if (!server_is_leader(s))
+        return false;
+    core_transfer(s->core, 0);
+    return true;
+}
+
+void
+server_ask(struct server *s, uint64_t id)
+{
+    if (s->found != NULL)
+        found_ask(s->found, id);
+}
+
+void
+server_raft_status(struct server *s, const void *ctx, struct core_status *ret)
+{
+    core_status(s->core, ctx, ret);
+}
+
+void
+server_peer_take(void *arg, int fd, const uint8_t *p, size_t n)
+{
+    struct server *s = arg;
+    if (s->peers != NULL)
+        peers_take(s->peers, fd, p, n);
+    else
+        fd_close(&fd);
+}
+
+/* --- opening --- */
+
+static int
+open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
+{
+    const struct server_config *c = &s->cfg;
+    if (c->expect <= 1 && core_is_alone(s->core))
+        return 0;
+    auto_mem void *tmp = mem_ctx("cluster");
+    struct state_txn *t = state_read_begin(core_state(s->core), tmp);
+    const struct cluster_metadata *m = state_cluster(t, tmp);
+    const char *known = m != NULL ? mem_strdup(tmp, m->cluster_id) : NULL;
+    state_read_end(t);
+    struct peers_opts po = {core_id(s->core), c->rpc_addr, s->core};
+    s->peers = peers_start(&po, e);
+    if (s->peers == NULL)
+        return e->code;
+    struct found_opts fo = {.loop = loop,
+                            .env = &s->env,
+                            .core = s->core,
+                            .dir = mem_printf(s, "%s/raft", dir),
+                            .self = {.id = core_id(s->core),
+                                     .node = c->node_id,
+                                     .name = c->name,
+                                     .addr = c->rpc_addr,
+                                     .serf = c->serf_addr,
+                                     .expect = c->expect,
+                                     .region = c->region,
+                                     .datacenter = c->datacenter,
+                                     .build = c->version},
+                            .known = known,
+                            .join = c->join,
+                            .is_gone = is_gone,
+                            .ready = cluster_ready,
+                            .news = news_of_self,
+                            .arg = s};
+    return found_new(&fo, &s->found, e);
+}
+
+int
+cluster_open(struct server *s, struct loop *loop, const char *dir, struct err *e)
+{
+    const struct server_config *c = &s->cfg;
+    struct addr at;
+    int rc = open_peers(s, loop, dir, e);
+    if (rc < 0 || str_empty(c->serf_bind))
+        return rc;
+    rc = addr_parse(c->serf_bind, 0, &at, e);
+    if (rc < 0)
+        return rc;
+    auto_mem void *tmp = mem_ctx("self");
+    struct gossip_opts o = {.loop = loop,
+                            .env = &s->env,
+                            .self = *hello_of_self(s, tmp),
+                            .host = at.host,
+                            .port = at.port,
+                            .join = c->join,
+                            .retry_ms = c->retry_join_ms,
+                            .changed = member_changed,
+                            .arg = s};
+    rc = gossip_open(&o, &s->gossip, e);
+    if (rc == 0)
+        tell_event("EventMemberJoin", &o.self);
+    return rc;
+}

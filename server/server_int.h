@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A server's parts, for server.c and cluster.c. Private to server/.
+ */
+#ifndef PADDOCK_SERVER_SERVER_INT_H
+#define PADDOCK_SERVER_SERVER_INT_H
+
+#include <stdatomic.h>
+
+#include "common/num.h"
+#include "server/core/core.h"
+#include "server/server.h"
+
+struct server {
+    struct env env;
+    struct gate *gate;
+    struct server_config cfg;
+    struct core *core;
+    struct watches *watches;
+    struct leader *leader;
+    struct ways *ways;
+    struct forwards *forwards;
+    struct core_net net;
+    struct peers *peers; /* NULL: this server is alone */
+    struct found *found; /* the same */
+    struct gossip *gossip; /* NULL: it is not to be heard by others */
+    struct addrs { /* a talloc context; NULL: not asked for yet */
+        struct str_list l;
+        int64_t made_ms;
+    } *addrs;
+    bool led;
+    char cluster[UUID_TEXT]; /* "": none, or not yet */
+    struct raft_figures {
+        atomic_uint_fast64_t writes;
+        atomic_bool timing; /* a write */
+        struct server_times commit, establish;
+        uint64_t entered[3], term;
+        int role;         /* -1: none yet */
+        int64_t won_ns;   /* 0: not, or it serves */
+    } raft;
+    struct timer *handing; /* the leadership over, before the stop */
+    atomic_bool querying;
+    bool stopping;
+    void (*stopped)(void *arg);
+    void *stopped_arg;
+};
+
+/* Peers, founding and gossip, as the configuration says. */
+int cluster_open(struct server *s, struct loop *loop, const char *dir, struct err *e);
+
+#endif
