@@ -61,8 +61,6 @@ struct fingerprint_cpuinfo {
 void fingerprint_parse_cpuinfo(const char *text, struct fingerprint_cpuinfo *ret);
 /* Bytes of MemTotal; 0: not there. */
 int64_t fingerprint_parse_meminfo(const char *text, const char *key);
-/* Interface of the default route with the lowest metric; false: there is none. */
-bool fingerprint_parse_route(const char *text, char *ret, size_t size);
 /* Value of KEY in os-release, unquoted; false: not there. */
 bool fingerprint_parse_os_release(const char *text, const char *key, char *ret, size_t size);
 

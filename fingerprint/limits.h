@@ -10,6 +10,7 @@ enum {
     /* --- fingerprint --- */
     CPUINFO_MAX = 4 << 20, /* bytes of /proc/cpuinfo */
     CPUS_MAX = 65536,      /* processors */
+    FINGERPRINT_LINKS_MAX = 65536, /* links, addresses and neighbours of the machine, each */
 };
 
 #endif

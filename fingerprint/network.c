@@ -2,62 +2,17 @@
  *
  * The host's address: of the configured interface, else of the default route's, else lo.
  */
-#include <arpa/inet.h>
-#include <ctype.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/fd.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
-
-/* The n-th (0..) blank-separated word of a line. */
-static bool
-word(const char *line, const char *end, size_t n, char *ret, size_t size)
-{
-    const char *p = line;
-    for (size_t i = 0;; i++) {
-        while (p < end && isspace((unsigned char)*p))
-            p++;
-        const char *w = p;
-        while (p < end && !isspace((unsigned char)*p))
-            p++;
-        if (w == p)
-            return false;
-        if (i < n)
-            continue;
-        size_t len = (size_t)(p - w);
-        if (len >= size)
-            return false;
-        memcpy(ret, w, len);
-        ret[len] = 0;
-        return true;
-    }
-}
-
-bool
-fingerprint_parse_route(const char *text, char *ret, size_t size)
-{
-    int64_t best = INT64_MAX;
-    for (const char *line = text; *line;) {
-        const char *end = strchrnul(line, '\n');
-        char name[IF_NAMESIZE], dest[16], mask[16], metric[16];
-        int64_t m;
-        if (word(line, end, 0, name, sizeof(name)) && word(line, end, 1, dest, sizeof(dest)) &&
-            word(line, end, 6, metric, sizeof(metric)) && word(line, end, 7, mask, sizeof(mask)) &&
-            strcmp(dest, "00000000") == 0 && strcmp(mask, "00000000") == 0 &&
-            num_parse_i64(metric, &m) == 0 && m < best && str_copy(ret, size, name))
-            best = m;
-        line = *end ? end + 1 : end;
-    }
-    return best != INT64_MAX;
-}
+#include "fingerprint/links.h"
 
 static const char *
 read_word(const void *ctx, const char *path)
@@ -69,45 +24,21 @@ read_word(const void *ctx, const char *path)
     return text;
 }
 
-static bool
-address_text(const struct sockaddr *sa, char out[INET6_ADDRSTRLEN], const char **family)
-{
-    if (sa && sa->sa_family == AF_INET) {
-        *family = "ipv4";
-        const struct sockaddr_in *in = (const void *)sa;
-        return inet_ntop(AF_INET, &in->sin_addr, out, INET6_ADDRSTRLEN) != NULL;
-    }
-    if (sa && sa->sa_family == AF_INET6) {
-        *family = "ipv6";
-        const struct sockaddr_in6 *in6 = (const void *)sa;
-        if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
-            return false;
-        return inet_ntop(AF_INET6, &in6->sin6_addr, out, INET6_ADDRSTRLEN) != NULL;
-    }
-    return false;
-}
-
 static void
-collect(struct node_network_resource *net, const char *device)
+collect(struct node_network_resource *net, const struct links *l, const struct link *device)
 {
-    struct ifaddrs *all = NULL;
-    if (getifaddrs(&all) < 0)
-        return;
-    for (int pass = 0; pass < 2; pass++) /* IPv4 first */
-        for (struct ifaddrs *i = all; i; i = i->ifa_next) {
-            char text[INET6_ADDRSTRLEN];
-            const char *family;
-            if (strcmp(i->ifa_name, device) != 0 || !address_text(i->ifa_addr, text, &family))
-                continue;
-            if ((strcmp(family, "ipv4") == 0) != (pass == 0))
+    static const int families[] = {AF_INET, AF_INET6};
+    for (size_t f = 0; f < ARRAY_LEN(families); f++)
+        for (size_t i = 0; device && i < l->n_addresses; i++) {
+            const struct link_address *at = &l->addresses[i];
+            if (at->index != device->index || at->family != families[f] || at->link_local)
                 continue;
             struct node_network_address *a = mem_new(net, struct node_network_address);
-            a->family = family;
+            a->family = at->family == AF_INET ? "ipv4" : "ipv6";
             a->alias = "default";
-            a->address = mem_strdup(a, text);
+            a->address = mem_strdup(a, at->text);
             list_add(net, net->addresses, a);
         }
-    freeifaddrs(all);
 }
 
 static int64_t
@@ -121,16 +52,12 @@ speed_of(const void *ctx, const struct fingerprint_config *cfg, const char *devi
 }
 
 static const char *
-pick_device(const void *ctx, const struct fingerprint_config *cfg)
+pick_device(const struct fingerprint_config *cfg, const struct links *l)
 {
     if (!str_empty(cfg->network_interface) && !strchr(cfg->network_interface, '/'))
         return cfg->network_interface;
-    char name[IF_NAMESIZE];
-    char *text = NULL;
-    if (!cfg->loopback && file_read(ctx, AT_FDCWD, "/proc/net/route", 1 << 20, &text, NULL) == 0 &&
-        fingerprint_parse_route(text, name, sizeof(name)))
-        return mem_strdup(ctx, name);
-    return "lo";
+    const struct link *by_route = l->route.index ? links_by_index(l, l->route.index) : NULL;
+    return by_route && !cfg->loopback ? by_route->name : "lo";
 }
 
 void
@@ -138,14 +65,18 @@ fingerprint_network(struct node *node, const struct fingerprint_config *cfg)
 {
     auto_mem void *tmp = mem_ctx("network");
     struct node_resources *res = node->node_resources;
-    const char *device = pick_device(tmp, cfg);
+    struct links l = {0};
+    struct err e = ERR_INIT;
+    if (links_read(tmp, LINKS_LINKS | LINKS_ADDRESSES | LINKS_ROUTE, &l, &e) < 0)
+        log_warn("fingerprint", "the node has no address", "error", e.text, NULL);
+    const char *device = pick_device(cfg, &l);
+    const struct link *link = links_by_name(&l, device);
     struct node_network_resource *net = mem_new(res, struct node_network_resource);
     net->mode = "host";
     net->device = mem_strdup(net, device);
-    const char *mac = read_word(tmp, mem_printf(tmp, "/sys/class/net/%s/address", device));
-    net->mac_address = mem_strdup(net, str_or(mac, ""));
+    net->mac_address = mem_strdup(net, link ? link->mac : "");
     net->speed = speed_of(tmp, cfg, device);
-    collect(net, device);
+    collect(net, &l, link);
     res->node_networks = (struct node_network_resource_list){0};
     res->networks = (struct network_resource_list){0};
     if (net->addresses.n == 0)

@@ -15,6 +15,8 @@
 #include "common/num.h"
 #include "drivers/driver.h"
 #include "isolation/cgroup/cgroup.h"
+#include "drivers/caps_text.h"
+#include "fingerprint/links.h"
 #include "isolation/confine/caps.h"
 #include "isolation/probe.h"
 #include "isolation/root/quota.h"
@@ -46,6 +48,44 @@ probe_disk(struct cmd *c, struct table *t, bool root)
     }
 }
 
+static const char *
+neighbour_of(struct cmd *c, const struct links *l, const char *gateway)
+{
+    for (size_t i = 0; i < l->n_neighbours; i++)
+        if (str_eq(l->neighbours[i].text, gateway))
+            return mem_printf(c, ", %s at %s", l->neighbours[i].state,
+                              str_or(l->neighbours[i].mac, "-"));
+    return ", not a neighbour yet";
+}
+
+/* What tasks in the host's network, and bridges, meet. */
+static void
+probe_network(struct cmd *c)
+{
+    struct links l;
+    struct err e = ERR_INIT;
+    if (links_read(c, LINKS_LINKS | LINKS_ADDRESSES | LINKS_ROUTE | LINKS_NEIGHBOURS, &l, &e) < 0) {
+        cmd_say(c, "Network: %s", e.text);
+        return;
+    }
+    for (size_t i = 0; i < l.n_links; i++) {
+        const char *all = "";
+        for (size_t k = 0; k < l.n_addresses; k++)
+            if (l.addresses[k].index == l.links[i].index)
+                all = mem_printf(c, "%s %s/%d", all, l.addresses[k].text, l.addresses[k].prefix);
+        cmd_say(c, "Link %s: %s%s%s", l.links[i].name, l.links[i].up ? "up" : "down",
+                *all ? "," : "", all);
+    }
+    const struct link *by = l.route.index ? links_by_index(&l, l.route.index) : NULL;
+    if (!by)
+        cmd_say(c, "Default route: none");
+    else if (!l.route.gateway[0])
+        cmd_say(c, "Default route: %s", by->name);
+    else
+        cmd_say(c, "Default route: %s by %s%s", by->name, l.route.gateway,
+                neighbour_of(c, &l, l.route.gateway));
+}
+
 int
 cmd_isolate_probe(struct cmd *c)
 {
@@ -69,6 +109,7 @@ cmd_isolate_probe(struct cmd *c)
             : p.landlock_abi >= 2 ? ": files"
                                   : ": not used");
     cmd_say(c, "cgroup v2 controllers: %s", cgroup_controllers_text(c, p.controllers));
+    probe_network(c);
     if (!p.root)
         cmd_say(c, "Not root: what needs root was not tried.");
     return 0;
@@ -137,7 +178,8 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
     if (s->cap_add.n == 0)
         cmd_say(c, "    has no capability and can gain none");
     else
-        cmd_say(c, "    keeps the capabilities %s, if the client allows them", join(c, &s->cap_add));
+        cmd_say(c, "    keeps the capabilities %s, if the client allows them",
+                str_or(caps_text_of(c, &s->cap_add), join(c, &s->cap_add)));
     cmd_say(c, "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
                "keyrings, tracing of others, raw or packet sockets, bpf, io_uring, aio",
             str_or(s->seccomp, "default"));

@@ -12,8 +12,8 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "drivers/caps_text.h"
 #include "drivers/process/process.h"
-#include "isolation/confine/caps.h"
 #include "isolation/confine/seccomp.h"
 
 enum { PERIOD_US = 100000 }; /* of launch_limits.cpu_max */
@@ -92,7 +92,7 @@ check_dropped(const struct value *config, struct err *e)
     struct str_list drop;
     driver_strings(tmp, config, "cap_drop", &drop);
     for (size_t i = 0; i < drop.n; i++)
-        if (strcasecmp(drop.v[i], "all") != 0 && caps_from_name(drop.v[i]) < 0)
+        if (strcasecmp(drop.v[i], "all") != 0 && !caps_text_known(drop.v[i]))
             return err_set(e, -ERR_INVALID, "cap_drop: there is no capability \"%.64s\"",
                            drop.v[i]);
     return 0;

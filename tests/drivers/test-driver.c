@@ -8,7 +8,9 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "drivers/caps_text.h"
 #include "drivers/driver.h"
+#include "isolation/confine/caps.h"
 #include "drivers/mock.h"
 #include "tests/lib/test.h"
 
@@ -507,6 +509,25 @@ START_TEST(mock)
 }
 END_TEST
 
-TEST_SUITE("driver", checks, what_a_row_says_its_file_does,
+/* The library's names are those of the root processes' table. */
+START_TEST(texts_of_capabilities)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    const char *some[] = {"NET_RAW", "cap_chown", "nonsense"}, *none[] = {"nonsense", ""};
+    ck_assert_str_eq(caps_text_of(ctx, &(struct str_list){some, 3}), "cap_chown,cap_net_raw=ep");
+    ck_assert_ptr_null(caps_text_of(ctx, &(struct str_list){none, 2}));
+    ck_assert_ptr_null(caps_text_of(ctx, &(struct str_list){0}));
+    static const char *const bad[] = {"", "cap_", "all", "net", "CAP_CAP_CHOWN", "chown ", "0",
+                                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        ck_assert_msg(!caps_text_known(bad[i]), "%s", bad[i]);
+    unsigned n = 0;
+    for (; caps_name(n); n++)
+        ck_assert_msg(caps_text_known(caps_name(n)), "%s", caps_name(n));
+    ck_assert_uint_gt(n, 38);
+}
+END_TEST
+
+TEST_SUITE("driver", checks, texts_of_capabilities, what_a_row_says_its_file_does,
            a_hostname_that_was_put_in_is_looked_at_again, exec_spec, exec2_spec, java_spec,
            qemu_spec, refused_specs, raw_exec_denies_variables, fingerprints, signals, mock)

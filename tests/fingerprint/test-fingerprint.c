@@ -2,10 +2,14 @@
  *
  * Parsers of kernel files on normal and hostile bytes; the readers on this host.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +18,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
+#include "fingerprint/links.h"
 #include "isolation/cgroup/numa.h"
 #include "tests/lib/test.h"
 
@@ -152,22 +157,48 @@ START_TEST(qemu)
 }
 END_TEST
 
-START_TEST(route)
+/* Held against what libc and the kernel's text say of the same. */
+START_TEST(links_of_this_machine)
 {
-    static const char head[] = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n";
-    char dev[16] = "none";
     auto_mem void *ctx = mem_ctx("t");
-    const char *text = mem_printf(ctx, "%s%s%s%s", head,
-                                  "eth1\t00000000\t0101A8C0\t0003\t0\t0\t200\t00000000\t0\n",
-                                  "eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\n",
-                                  "eth2\t0001A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\n");
-    ck_assert(fingerprint_parse_route(text, dev, sizeof(dev)));
-    ck_assert_str_eq(dev, "eth0");
-    static const char *const bad[] = {"", "eth0", "eth0 00000000\n", "a b c d e f g h\n",
-                                      "averyveryverylongname 00000000 0 0 0 0 0 00000000\n",
-                                      "eth0 00000000 0 0 0 0 x 00000000\n"};
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        ck_assert_msg(!fingerprint_parse_route(bad[i], dev, sizeof(dev)), "%s", bad[i]);
+    struct links l;
+    struct err e = ERR_INIT;
+    struct ifaddrs *all = NULL;
+    ck_assert_msg(links_read(ctx, LINKS_LINKS | LINKS_ADDRESSES | LINKS_ROUTE | LINKS_NEIGHBOURS, &l,
+                             &e) == 0, "%s", e.text);
+    const struct link *lo = links_by_name(&l, "lo");
+    ck_assert(lo && lo->loopback && lo->index == (int)if_nametoindex("lo"));
+    ck_assert(links_by_index(&l, lo->index) == lo && !links_by_name(&l, "no-such-link"));
+    ck_assert_int_eq(getifaddrs(&all), 0);
+    size_t n = 0;
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+        char text[INET6_ADDRSTRLEN];
+        struct sockaddr_in6 a = {0};
+        int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+        if (family != AF_INET && family != AF_INET6)
+            continue;
+        memcpy(&a, i->ifa_addr, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(a));
+        const void *bytes = family == AF_INET ? (const void *)&((struct sockaddr_in *)(void *)&a)->sin_addr
+                                              : (const void *)&a.sin6_addr;
+        ck_assert_ptr_nonnull(inet_ntop(family, bytes, text, sizeof(text)));
+        bool found = false;
+        for (size_t k = 0; k < l.n_addresses; k++)
+            found |= str_eq(l.addresses[k].text, text) &&
+                     l.addresses[k].index == (int)if_nametoindex(i->ifa_name);
+        ck_assert_msg(found, "%s of %s", text, i->ifa_name);
+        n++;
+    }
+    freeifaddrs(all);
+    ck_assert_uint_eq(l.n_addresses, n);
+    char *routes = NULL;
+    ck_assert_int_eq(file_read(ctx, AT_FDCWD, "/proc/net/route", 1 << 20, &routes, NULL), 0);
+    ck_assert_int_eq(l.route.index != 0, strstr(routes, "\t00000000\t") != NULL);
+    for (size_t i = 0; i < l.n_links; i++) {
+        char *mac = NULL;
+        const char *path = mem_printf(ctx, "/sys/class/net/%s/address", l.links[i].name);
+        if (file_read(ctx, AT_FDCWD, path, 64, &mac, NULL) == 0)
+            ck_assert_msg(str_prefix(mac, l.links[i].mac), "%s: %s", path, l.links[i].mac);
+    }
 }
 END_TEST
 
@@ -320,5 +351,6 @@ START_TEST(overrides)
 }
 END_TEST
 
-TEST_SUITE("fingerprint", cpuinfo, meminfo, java, qemu, route, os_release, mounts, memory_nodes,
+TEST_SUITE("fingerprint", cpuinfo, meminfo, java, qemu, links_of_this_machine,
+           os_release, mounts, memory_nodes,
            this_host, overrides)

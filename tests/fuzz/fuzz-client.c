@@ -23,8 +23,6 @@ kernel_files(const char *text)
     fingerprint_parse_cpuinfo(text, &cpu);
     ASSERT(strlen(cpu.model) < sizeof(cpu.model));
     ASSERT(fingerprint_parse_meminfo(text, "MemTotal") >= 0);
-    if (fingerprint_parse_route(text, out, sizeof(out)))
-        ASSERT(strlen(out) < 16);
     (void)fingerprint_parse_os_release(text, "ID", out, sizeof(out));
     auto_mem void *tmp = mem_ctx("mounts");
     fingerprint_parse_mounts(mem_strdup(tmp, text), &mounts);
