@@ -14,6 +14,7 @@
 #include "client/alloc/gc.h"
 #include "client/alloc/sweep.h"
 #include "client/local.h"
+#include "client/node/alone.h"
 #include "client/node/drain.h"
 #include "client/node/engines.h"
 #include "client/node/node.h"
@@ -38,6 +39,7 @@ struct client {
     struct known *known;
     struct registration reg;
     struct sync *sync;
+    struct alone *alone;
     struct engines *engines;
     struct node_drain *drain; /* NULL but during one */
     struct streams *streams;
@@ -116,6 +118,7 @@ on_alloc_changed(void *arg, struct alloc_runner *ar)
 {
     struct client *c = arg;
     sync_dirty(c->sync, ar);
+    alone_seen(c->alone, ar);
     streams_wake(c->streams, ar->a.id);
 }
 
@@ -174,7 +177,14 @@ on_beaten(void *arg, bool changed)
     sync_start(c->sync);
 }
 
-static const struct register_events register_events = {on_registered, on_beaten};
+static void
+on_heard(void *arg, int64_t sent_ns)
+{
+    struct client *c = arg;
+    alone_heard(c->alone, sent_ns);
+}
+
+static const struct register_events register_events = {on_registered, on_beaten, on_heard};
 
 static void on_released(void *arg);
 
@@ -217,6 +227,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
         return NULL;
     }
     c->reg.known = c->known = known_new(g);
+    c->alone = alone_new(&c->allocs);
     node_build(g, c->meta);
     return c;
 }
@@ -251,6 +262,7 @@ stop_for_good(struct client *c)
     register_stop(&c->reg);
     engines_stop(c->engines);
     sync_stop(c->sync);
+    alone_stop(c->alone);
     gc_stop(c->gc);
     streams_stop(c->streams);
     execs_stop(c->execs);

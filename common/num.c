@@ -304,6 +304,12 @@ clock_mono_ns(void)
 }
 
 int64_t
+clock_boot_ns(void)
+{
+    return clock_ns(CLOCK_BOOTTIME);
+}
+
+int64_t
 clock_wall_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);

@@ -64,6 +64,7 @@ beat_answered(struct registration *r, const struct node_update_response *u)
 {
     note_servers(r, u);
     r->last_heartbeat_ns = clock_mono_ns();
+    r->events->heard(r->arg, r->sent_ns);
     r->backoff_ms = 0;
     r->leaderless = 0;
     heartbeat_in(r, heartbeat_pace_ms(r));
@@ -121,6 +122,7 @@ send_heartbeat(struct registration *r)
         timeout = timeout / 2 < HEARTBEAT_WAIT_MS ? timeout / 2 : HEARTBEAT_WAIT_MS;
     struct rpc_request q = {RPC_NODE_UPDATE_STATUS, &req, NULL, timeout};
     hold_take(&r->g->hold);
+    r->sent_ns = clock_boot_ns();
     r->heartbeat_call = rpc_send(r->g->rpc, &q, on_heartbeat, r);
 }
 
@@ -145,6 +147,7 @@ on_registered(void *arg, const struct err *e, const void *resp)
         if (!r->registered)
             log_info("client", "node registered", "node_id", r->g->node_id, NULL);
         note_servers(r, resp);
+        r->events->heard(r->arg, r->register_sent_ns);
         r->registered = true;
         r->backoff_ms = 0;
         r->events->registered(r->arg);
@@ -176,6 +179,7 @@ send_register(struct registration *r)
     struct node_register_request req = {.node = r->g->node};
     struct rpc_request q = {RPC_NODE_REGISTER, &req, NULL, 0};
     hold_take(&r->g->hold);
+    r->register_sent_ns = clock_boot_ns();
     r->call = rpc_send(r->g->rpc, &q, on_registered, r);
 }
 

@@ -16,6 +16,8 @@ struct register_events {
     /* A heartbeat was taken. It changed something there: what was said of allocations may be lost.
      */
     void (*beaten)(void *arg, bool changed);
+    /* A server has answered what was sent at that time, clock_boot_ns(). */
+    void (*heard)(void *arg, int64_t sent_ns);
 };
 
 struct registration {
@@ -36,6 +38,7 @@ struct registration {
     bool registered;
     int64_t ttl_ns;            /* 0 before */
     int64_t last_heartbeat_ns; /* monotonic; 0: none */
+    int64_t sent_ns, register_sent_ns; /* heartbeat and registration under way; clock_boot_ns() */
 };
 
 /* Idempotent; also after a change of the fingerprint. */

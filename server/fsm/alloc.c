@@ -307,6 +307,14 @@ may_reschedule(struct apply *a, struct allocation *al)
            ((p->unlimited.set && p->unlimited.v) || (p->attempts.set && p->attempts.v > 0));
 }
 
+static bool
+stops_alone(struct apply *a, struct allocation *al)
+{
+    const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
+    al->job = NULL;
+    return group_holds_back(tg) > 0;
+}
+
 /* Why a report calls for an evaluation of the job; NULL: it does not. */
 static const char *
 wants_eval(struct apply *a, struct allocation *al, const struct allocation *old, const struct job *j)
@@ -319,6 +327,10 @@ wants_eval(struct apply *a, struct allocation *al, const struct allocation *old,
     if (str_eq(al->client_status, ALLOC_FAILED) && newly && !alloc_server_terminal(al) &&
         str_empty(al->followup_eval_id) && may_reschedule(a, al))
         return TRIGGER_ALLOC_FAILURE;
+    /* a service that ended by itself (its node was alone for too long) is to run elsewhere */
+    if (str_eq(j->type, JOB_SERVICE) && alloc_live(old) && str_eq(al->client_status, ALLOC_COMPLETE) &&
+        stops_alone(a, al))
+        return TRIGGER_ALLOC_STOP;
     return NULL;
 }
 

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/node/alone.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "api/terms.h"
+#include "client/limits.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/num.h"
+#include "common/str.h"
+
+enum {
+    FILE_MAX = 256,
+    BOOT_MAX = 64,
+    LOOK_MS = 2000 /* a timer does not count while the machine is suspended: it is looked at so often */
+};
+
+static const char contact_file[] = "contact";
+static const char boot_file[] = "/proc/sys/kernel/random/boot_id";
+
+struct alone {
+    struct allocs *allocs;
+    struct timer *timer;
+    int64_t heard_ns; /* clock_boot_ns(); of the start where nothing is known */
+    char boot[BOOT_MAX];
+    bool writing, again; /* there was another contact meanwhile */
+    bool stopped;
+};
+
+struct writing { /* a talloc context */
+    struct alone *x;
+    const char *dir, *text;
+    int code;
+};
+
+/* How long it may run without a server, ns; 0: for ever. */
+static int64_t
+most_alone(const struct alloc_runner *ar)
+{
+    const struct allocation *a = ar->a.rec->alloc;
+    const struct task_group *g = job_group(a->job, a->task_group);
+
+    if (ar->a.rec->stopping || g == NULL || g->disconnect == NULL ||
+        !g->disconnect->stop_on_client_after.set || alloc_runner_terminal(ar))
+        return 0;
+    return g->disconnect->stop_on_client_after.v > 0 ? g->disconnect->stop_on_client_after.v : 1;
+}
+
+/* --- the file --- */
+
+static void
+write_work(void *arg)
+{
+    struct writing *w = arg;
+    auto_fd int dir = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    w->code = dir < 0 ? -errno : file_write_atomic(dir, contact_file, w->text, strlen(w->text), 0600);
+}
+
+static void save(struct alone *x);
+
+static void
+write_done(void *arg)
+{
+    struct writing *w = arg;
+    struct alone *x = w->x;
+    struct ground *g = x->allocs->g;
+    if (w->code < 0)
+        log_warn("client",
+                 "the last contact was not written: an agent that starts again counts from then",
+                 "dir", w->dir, "error", err_name(w->code), NULL);
+    talloc_free(w);
+    x->writing = false;
+    if (x->again && !g->stopping)
+        save(x);
+    hold_release(&g->hold);
+}
+
+static void
+save(struct alone *x)
+{
+    struct ground *g = x->allocs->g;
+    x->again = x->writing;
+    if (x->writing)
+        return;
+    struct writing *w = mem_new(NULL, struct writing);
+    *w = (struct writing){x, mem_strdup(w, g->cfg.state_dir),
+                          mem_printf(w, "%s %lld\n", x->boot, (long long)x->heard_ns), 0};
+    x->writing = true;
+    hold_take(&g->hold);
+    loop_work(g->loop, write_work, write_done, w);
+}
+
+static void
+load(struct alone *x)
+{
+    auto_mem void *tmp = mem_ctx("contact");
+    auto_fd int dir = open(x->allocs->g->cfg.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *text = NULL, *space;
+    size_t n = 0;
+    int64_t at = 0;
+
+    if (file_read(tmp, AT_FDCWD, boot_file, FILE_MAX, &text, &n) == 0) {
+        text[strcspn(text, "\n")] = '\0';
+        (void)str_copy(x->boot, sizeof(x->boot), text);
+    }
+    if (dir < 0 || file_read(tmp, dir, contact_file, FILE_MAX, &text, &n) < 0)
+        return;
+    text[strcspn(text, "\n")] = '\0';
+    space = strchr(text, ' ');
+    if (space == NULL)
+        return;
+    *space = '\0';
+    /* of another boot: its tasks ended with it, and none is begun again before a server was heard */
+    if (str_eq(text, x->boot) && num_parse_i64(space + 1, &at) == 0 && at > 0 && at < x->heard_ns)
+        x->heard_ns = at;
+}
+
+/* --- deadlines --- */
+
+static void look(void *arg);
+
+static void
+arm(struct alone *x)
+{
+    int64_t now = clock_boot_ns(), next = INT64_MAX;
+
+    timer_stop(TAKE(x->timer));
+    ALLOCS_EACH(x->allocs, ar) {
+        int64_t most = most_alone(ar);
+        if (most > 0 && x->heard_ns + most < next)
+            next = x->heard_ns + most;
+    }
+    if (next == INT64_MAX || x->stopped)
+        return;
+    int64_t ms = next > now ? (next - now) / NS_PER_MS + 1 : 0;
+    x->timer = timer_start(x->allocs->g->loop, ms < LOOK_MS ? ms : LOOK_MS, look, x);
+}
+
+static void
+look(void *arg)
+{
+    struct alone *x = arg;
+    int64_t now = clock_boot_ns();
+
+    x->timer = NULL;
+    ALLOCS_EACH(x->allocs, ar) {
+        int64_t most = most_alone(ar);
+        if (most == 0 || now - x->heard_ns < most)
+            continue;
+        log_warn("client", "no server was heard for stop_on_client_after: the allocation is stopped",
+                 "alloc_id", ar->a.id, "alone", LOG_DUR(now - x->heard_ns), NULL);
+        alloc_runner_stop(ar);
+    }
+    arm(x);
+}
+
+void
+alone_heard(struct alone *x, int64_t sent_ns)
+{
+    bool wanted = false;
+
+    if (sent_ns <= x->heard_ns)
+        return;
+    x->heard_ns = sent_ns;
+    ALLOCS_EACH(x->allocs, ar)
+        wanted |= most_alone(ar) > 0;
+    if (wanted)
+        save(x);
+    if (wanted && x->timer == NULL)
+        arm(x);
+}
+
+void
+alone_seen(struct alone *x, const struct alloc_runner *ar)
+{
+    if (x->timer != NULL || x->stopped || most_alone(ar) == 0)
+        return;
+    save(x);
+    arm(x);
+}
+
+void
+alone_stop(struct alone *x)
+{
+    x->stopped = true;
+    timer_stop(TAKE(x->timer));
+}
+
+struct alone *
+alone_new(struct allocs *allocs)
+{
+    struct alone *x = mem_new(allocs->g, struct alone);
+    *x = (struct alone){.allocs = allocs, .heard_ns = clock_boot_ns()};
+    load(x);
+    return x;
+}
