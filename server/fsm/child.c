@@ -9,70 +9,6 @@
 #include "common/num.h"
 #include "server/fsm/fsm_int.h"
 
-/* --- the summary of the parent --- */
-
-static int64_t *
-child_counter(struct job_children_summary *s, const char *status)
-{
-    if (str_eq(status, JOB_STATUS_PENDING))
-        return &s->pending;
-    return str_eq(status, JOB_STATUS_RUNNING) ? &s->running : &s->dead;
-}
-
-void
-apply_count_children(struct apply *a, const struct job *j, struct job_children_summary *s)
-{
-    struct state_iter *it = state_children(a->t, a->tmp, j->namespace, j->id, NULL);
-    for (struct job *c; (c = state_next(it, a->tmp)) != NULL; talloc_free(c))
-        ++*child_counter(s, c->status);
-}
-
-void
-apply_count_child(struct apply *a, const struct job *child, const char *was, const char *is)
-{
-    if (str_empty(child->parent_id) || (was != NULL && str_eq(was, is)))
-        return;
-    struct touched_job *parent = apply_touch_job(a, child->namespace, child->parent_id);
-    if (parent->summary == NULL)
-        parent->summary = state_summary(a->t, a->tmp, child->namespace, child->parent_id);
-    struct job_summary *s = parent->summary;
-    if (s == NULL)
-        return;
-    if (s->children == NULL)
-        s->children = type_new(s, &type_job_children_summary);
-    int64_t *from = was != NULL ? child_counter(s->children, was) : NULL;
-    if (from != NULL && *from > 0)
-        --*from;
-    ++*child_counter(s->children, is);
-    s->modify_index = a->index;
-    state_put(a->t, a->index, SUMMARIES, s);
-}
-
-/* --- when it is due --- */
-
-static void
-put_launch(struct apply *a, const struct job *j, int64_t at_s)
-{
-    struct periodic_launch *old = state_periodic_launch(a->t, a->tmp, j->namespace, j->id);
-    struct periodic_launch row = {.id = j->id,
-                                  .namespace = j->namespace,
-                                  .launch = old != NULL && old->launch > at_s ? old->launch : at_s,
-                                  .create_index = old != NULL ? old->create_index : a->index,
-                                  .modify_index = a->index};
-    state_put(a->t, a->index, PERIODIC_LAUNCHES, &row);
-}
-
-void
-apply_schedule(struct apply *a, const struct job *j)
-{
-    if (job_periodic_active(j))
-        put_launch(a, j, a->now / NS_PER_S);
-    else
-        state_del(a->t, a->index, PERIODIC_LAUNCHES, j->namespace, j->id);
-}
-
-/* --- children --- */
-
 /* The parent becomes the child. */
 static void
 derive(struct apply *a, struct job *j, const char *id)
@@ -125,7 +61,7 @@ apply_periodic_launch(struct apply *a, const struct intent_periodic_launch *in)
     if (!in->force && last != NULL && last->launch >= in->launch)
         return 0;
     bool skip = !in->force && parent->periodic->prohibit_overlap && child_lives(a, parent);
-    put_launch(a, parent, in->launch);
+    apply_put_launch(a, parent, in->launch);
     a->res->changed = true;
     if (skip)
         return 0;

@@ -5,75 +5,11 @@
  */
 #include "server/fsm/fsm_int.h"
 
-static struct touched_deployment *
-touch(struct apply *a, const char *id)
-{
-    for (size_t i = 0; i < a->n_deployments; i++)
-        if (str_eq(a->deployments[i].d->id, id))
-            return &a->deployments[i];
-    struct deployment *d = str_empty(id) ? NULL : state_deployment(a->t, a->ctx, id);
-    if (d == NULL)
-        return NULL;
-    mem_resize(a->tmp, a->deployments, struct touched_deployment, a->n_deployments + 1);
-    a->deployments[a->n_deployments] = (struct touched_deployment){d, false};
-    return &a->deployments[a->n_deployments++];
-}
-
 static struct deployment_state *
 group_state(const struct deployment *d, const char *group)
 {
     __auto_type e = map_get(d->task_groups, group);
     return e != NULL ? e->v : NULL;
-}
-
-/* --- counters --- */
-
-static void
-note_canary(struct deployment *d, struct deployment_state *s, const struct allocation *al)
-{
-    for (size_t i = 0; i < s->placed_canaries.n; i++)
-        if (str_eq(s->placed_canaries.v[i], al->id))
-            return;
-    list_add(d, s->placed_canaries, mem_strdup(d, al->id));
-}
-
-/* The first placement starts the time in which there must be progress, each healthy report starts it anew. */
-static void
-push_deadline(struct deployment_state *s, const struct allocation *al, bool placed, bool healthy)
-{
-    if (s->progress_deadline == 0)
-        return;
-    if (placed && s->require_progress_by == 0)
-        s->require_progress_by = al->modify_time + s->progress_deadline;
-    else if (healthy && al->deployment_status->timestamp + s->progress_deadline > s->require_progress_by)
-        s->require_progress_by = al->deployment_status->timestamp + s->progress_deadline;
-}
-
-void
-apply_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old)
-{
-    if (str_empty(al->deployment_id))
-        return;
-    bool placed = old == NULL || !str_eq(old->deployment_id, al->deployment_id);
-    bool was_healthy = !placed && alloc_healthy(old), was_bad = !placed && alloc_unhealthy(old);
-    bool healthy = alloc_healthy(al), bad = alloc_unhealthy(al);
-    /* what was unhealthy once is never counted as healthy */
-    bool turns = !placed && ((healthy && !was_healthy && !was_bad) || (bad && !was_bad));
-    struct touched_deployment *td = placed || turns ? touch(a, al->deployment_id) : NULL;
-    struct deployment_state *s = td != NULL ? group_state(td->d, al->task_group) : NULL;
-
-    if (s == NULL)
-        return;
-    td->changed = true;
-    s->placed_allocs += placed;
-    if (turns) {
-        al->deployment_status->modify_index = a->index;
-        s->healthy_allocs += healthy ? 1 : was_healthy ? -1 : 0;
-        s->unhealthy_allocs += bad;
-    }
-    if (alloc_canary(al))
-        note_canary(td->d, s, al);
-    push_deadline(s, al, placed, turns && healthy);
 }
 
 /* --- status --- */
@@ -127,7 +63,7 @@ set_status(struct apply *a, struct touched_deployment *td, const struct deployme
 static struct touched_deployment *
 active(struct apply *a, const char *id)
 {
-    struct touched_deployment *td = touch(a, id);
+    struct touched_deployment *td = apply_touch_deployment(a, id);
 
     if (td == NULL)
         apply_refuse(a, -ERR_NOT_FOUND, "Deployment ID \"%s\" couldn't be updated as it does not exist",
@@ -298,7 +234,7 @@ apply_deployment_health(struct apply *a, const struct intent_deployment_health *
         return a->res->err.code;
     set_health(a, &in->healthy, true);
     set_health(a, &in->unhealthy, false);
-    td = touch(a, in->deployment_id); /* the list may have grown */
+    td = apply_touch_deployment(a, in->deployment_id); /* the list may have grown */
     if (in->update != NULL)
         set_status(a, td, in->update);
     roll_back(a, td->d, in->job);
@@ -313,7 +249,7 @@ void
 apply_plan_deployments(struct apply *a, const struct plan_result *in)
 {
     if (in->deployment != NULL && !str_empty(in->deployment->id) &&
-        touch(a, in->deployment->id) == NULL) {
+        apply_touch_deployment(a, in->deployment->id) == NULL) {
         struct deployment *d = codec_clone(a->ctx, &type_deployment, in->deployment);
         d->create_index = a->index;
         d->create_time = a->now;
@@ -321,7 +257,7 @@ apply_plan_deployments(struct apply *a, const struct plan_result *in)
         a->deployments[a->n_deployments++] = (struct touched_deployment){d, true};
     }
     for (size_t i = 0; i < in->deployment_updates.n; i++) {
-        struct touched_deployment *td = touch(a, in->deployment_updates.v[i]->deployment_id);
+        struct touched_deployment *td = apply_touch_deployment(a, in->deployment_updates.v[i]->deployment_id);
         if (td != NULL && deployment_active(td->d))
             set_status(a, td, in->deployment_updates.v[i]);
     }
@@ -336,20 +272,4 @@ apply_reap_deployment(struct apply *a, const char *id)
         return false;
     state_del(a->t, a->index, DEPLOYMENTS, id);
     return true;
-}
-
-void
-apply_store_deployments(struct apply *a)
-{
-    for (size_t i = 0; i < a->n_deployments; i++) {
-        struct deployment *d = a->deployments[i].d;
-        if (!a->deployments[i].changed)
-            continue;
-        d->modify_index = a->index;
-        d->modify_time = a->now;
-        state_put(a->t, a->index, DEPLOYMENTS, d);
-        apply_touch_job(a, d->namespace, d->job_id);
-        list_add(a->ctx, a->res->deployments, d);
-        a->res->changed = true;
-    }
 }

@@ -1,299 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: dispatch, and what intents have in common: evaluations, summaries, job status.
+ * The state machine, on top: the status of what an entry touched, the small intents, dispatch.
  */
 #include "server/fsm/fsm.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <xxhash.h>
-
-#include "api/away.h"
-#include "api/eval.h"
 #include "server/fsm/fsm_int.h"
 
-int
-apply_refuse(struct apply *a, int code, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-    ASSERT(code < 0 && !a->res->changed && a->res->evals.n == 0 && a->res->allocs.n == 0);
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    return err_set(&a->res->err, code, "%s", text);
-}
+/* --- the end of an entry --- */
 
-size_t
-apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t next)
-{
-    struct place_of *p;
-    HASH_FIND_STR(*all, key, p);
-    ASSERT(p == NULL || p->at <= next);
-    if (p != NULL)
-        return p->at;
-    p = mem_new(a->tmp, struct place_of);
-    *p = (struct place_of){.key = key, .at = next};
-    HASH_ADD_KEYPTR(hh, *all, p->key, strlen(p->key), p);
-    return next;
-}
-
-/* --- evaluations --- */
-
-/* Apply makes no random ids: the leader stamps some; further ones are derived from the first. */
-static const char *
-next_eval_id(struct apply *a)
-{
-    size_t i = a->n_eval_ids++;
-    if (a->eval_ids != NULL && i < a->eval_ids->n)
-        return mem_strdup(a->ctx, a->eval_ids->v[i]);
-    const char *base = a->eval_ids != NULL && a->eval_ids->n > 0 ? a->eval_ids->v[0] : "";
-    XXH128_hash_t h = XXH3_128bits_withSeed(base, strlen(base), a->index * 1000003U + i);
-    return mem_printf(a->ctx, "%08x-%04x-8%03x-8%03x-%012llx", (unsigned)(h.low64 >> 32),
-                      (unsigned)(h.low64 >> 16) & 0xffffU, (unsigned)h.low64 & 0xfffU,
-                      (unsigned)(h.high64 >> 52) & 0xfffU,
-                      (unsigned long long)(h.high64 & 0xffffffffffffULL));
-}
-
-struct evaluation *
-apply_new_eval(struct apply *a, const struct job *j, const char *trigger)
-{
-    struct eval_args x = {.id = next_eval_id(a), .job = j, .trigger = trigger, .now = a->now};
-    return eval_new(a->ctx, &x);
-}
-
+/* Before the status of jobs is looked at. */
 static void
-store_eval(struct apply *a, struct evaluation *ev)
+store_deployments(struct apply *a)
 {
-    const struct evaluation *old = state_eval(a->t, a->tmp, ev->id);
-    ev->create_index = old != NULL ? old->create_index : a->index;
-    ev->modify_index = a->index;
-    if (old != NULL)
-        ev->create_time = old->create_time;
-    if (ev->create_time == 0)
-        ev->create_time = a->now;
-    if (old != NULL || ev->modify_time == 0)
-        ev->modify_time = a->now;
-    ASSERT(ev->create_index != 0 && ev->create_index <= ev->modify_index);
-    state_put(a->t, a->index, EVALS, ev);
-    a->res->changed = true;
-    size_t at = apply_place_of(a, &a->at_evals, str_or(ev->id, ""), a->res->evals.n);
-    if (at < a->res->evals.n)
-        a->res->evals.v[at] = ev;
-    else
-        list_add(a->ctx, a->res->evals, ev);
-}
-
-void
-apply_cancel_eval(struct apply *a, const char *id, const char *why)
-{
-    struct evaluation *ev = state_eval(a->t, a->ctx, id);
-    if (ev == NULL || (!str_eq(ev->status, EVAL_PENDING) && !str_eq(ev->status, EVAL_BLOCKED)))
-        return;
-    ev->status = EVAL_CANCELED;
-    ev->status_description = why;
-    store_eval(a, ev);
-}
-
-static void
-cancel_blocked(struct apply *a, const struct evaluation *by)
-{
-    struct str_list ids = {NULL, 0};
-    struct state_iter *it = state_blocked_evals(a->t, a->tmp, by->namespace, by->job_id);
-    for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;) {
-        if (!str_eq(ev->id, by->id))
-            list_add(a->tmp, ids, ev->id);
-    }
-    const char *why = mem_printf(a->ctx, "evaluation \"%s\" successful", by->id);
-    for (size_t i = 0; i < ids.n; i++)
-        apply_cancel_eval(a, ids.v[i], why);
-}
-
-/* The group's counters, made when missing; NULL when the job has no summary. */
-static struct task_group_summary *
-summary_of(struct apply *a, const char *ns, const char *id, const char *group)
-{
-    struct touched_job *j = apply_touch_job(a, ns, id);
-    if (j->summary == NULL)
-        j->summary = state_summary(a->t, a->tmp, ns, id);
-    if (j->summary == NULL)
-        return NULL;
-    __auto_type row = map_put(a->tmp, j->summary->summary, group);
-    if (row->v == NULL)
-        row->v = type_new(a->tmp, &type_task_group_summary);
-    return row->v;
-}
-
-static void
-count_queued(struct apply *a, const struct evaluation *ev)
-{
-    for (size_t i = 0; i < ev->queued_allocations.n; i++) {
-        struct task_group_summary *s =
-            summary_of(a, ev->namespace, ev->job_id, ev->queued_allocations.v[i].k);
-        if (s == NULL || s->queued == ev->queued_allocations.v[i].v)
+    for (size_t i = 0; i < a->n_deployments; i++) {
+        struct deployment *d = a->deployments[i].d;
+        if (!a->deployments[i].changed)
             continue;
-        s->queued = ev->queued_allocations.v[i].v;
-        apply_touch_job(a, ev->namespace, ev->job_id)->summary_changed = true;
+        d->modify_index = a->index;
+        d->modify_time = a->now;
+        state_put(a->t, a->index, DEPLOYMENTS, d);
+        apply_touch_job(a, d->namespace, d->job_id);
+        list_add(a->ctx, a->res->deployments, d);
+        a->res->changed = true;
     }
-}
-
-void
-apply_put_eval(struct apply *a, const struct evaluation *in)
-{
-    struct evaluation *ev = codec_clone(a->ctx, &type_evaluation, in);
-    store_eval(a, ev);
-    apply_touch_job(a, ev->namespace, ev->job_id);
-    if (str_eq(ev->status, EVAL_COMPLETE) && str_empty(ev->blocked_eval))
-        cancel_blocked(a, ev);
-    count_queued(a, ev);
-}
-
-/* --- jobs touched by an entry --- */
-
-const struct job *
-apply_job(struct apply *a, const char *ns, const char *id)
-{
-    if (a->last_id == NULL || !str_eq(a->last_id, id) || !str_eq(a->last_ns, ns)) {
-        a->last_job = state_job(a->t, a->tmp, ns, id);
-        a->last_ns = mem_strdup(a->tmp, ns);
-        a->last_id = mem_strdup(a->tmp, str_or(id, ""));
-    }
-    return a->last_job;
-}
-
-struct touched_job *
-apply_touch_job(struct apply *a, const char *ns, const char *id)
-{
-    ASSERT(a->n_jobs == 0 || a->last_touched < a->n_jobs);
-    struct touched_job *j = a->n_jobs > 0 ? &a->jobs[a->last_touched] : NULL;
-    if (j != NULL && str_eq(j->id, id) && str_eq(j->ns, ns))
-        return j;
-    const char *key = mem_printf(a->tmp, "%s\n%s", str_or(ns, ""), str_or(id, ""));
-    a->last_touched = apply_place_of(a, &a->at_jobs, key, a->n_jobs);
-    if (a->last_touched < a->n_jobs)
-        return &a->jobs[a->last_touched];
-    if (a->n_jobs == a->cap_jobs) {
-        a->cap_jobs = a->cap_jobs == 0 ? 4 : a->cap_jobs * 2;
-        mem_resize(a->tmp, a->jobs, struct touched_job, a->cap_jobs);
-    }
-    j = &a->jobs[a->n_jobs++];
-    *j = (struct touched_job){.ns = mem_strdup(a->tmp, ns), .id = mem_strdup(a->tmp, id)};
-    return j;
-}
-
-static int64_t *
-counter(struct task_group_summary *s, const char *client_status)
-{
-    if (str_eq(client_status, ALLOC_PENDING))
-        return &s->starting;
-    if (str_eq(client_status, ALLOC_RUNNING))
-        return &s->running;
-    if (str_eq(client_status, ALLOC_COMPLETE))
-        return &s->complete;
-    if (str_eq(client_status, ALLOC_FAILED))
-        return &s->failed;
-    if (str_eq(client_status, ALLOC_LOST))
-        return &s->lost;
-    return str_eq(client_status, ALLOC_UNKNOWN) ? &s->unknown : NULL;
-}
-
-static void
-count_alloc(struct apply *a, const struct allocation *al, const struct allocation *old)
-{
-    if (old != NULL && str_eq(old->client_status, al->client_status))
-        return;
-    struct task_group_summary *s = summary_of(a, al->namespace, al->job_id, al->task_group);
-    if (s == NULL)
-        return;
-    /* What completed or failed did so for ever, even when the client changes its mind. */
-    int64_t *from = old != NULL ? counter(s, old->client_status) : &s->queued;
-    if (from != NULL && from != &s->complete && from != &s->failed && *from > 0)
-        --*from;
-    int64_t *to = counter(s, al->client_status);
-    if (to != NULL)
-        ++*to;
-    apply_touch_job(a, al->namespace, al->job_id)->summary_changed = true;
-}
-
-/* A delayed evaluation that nobody needs any more; not the one whose plan this is. */
-static void
-drop_followup(struct apply *a, const struct evaluation *ev)
-{
-    if (ev != NULL && str_eq(ev->status, EVAL_PENDING) && ev->wait_until > a->now &&
-        !str_eq(ev->id, a->plan_eval))
-        apply_cancel_eval(a, ev->id, "the allocation is no longer unknown");
-}
-
-/* What was to be done about the silence of an allocation is not needed any more (S19), unless others of the
- * job wait for it. */
-static void
-drop_followups(struct apply *a, const struct allocation *al, const char *named)
-{
-    bool shared = false, silent = false;
-    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, al->namespace, al->job_id);
-    state_iter_live_only(it);
-    for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;) {
-        shared |= !str_eq(o->id, al->id) && !str_empty(named) && str_eq(o->followup_eval_id, named);
-        silent |= alloc_silent(o);
-    }
-    if (!str_empty(named) && !shared)
-        drop_followup(a, state_eval(a->t, a->tmp, named));
-    if (silent)
-        return;
-    struct evaluation_list all = {NULL, 0};
-    it = state_evals_by_job(a->t, a->tmp, al->namespace, al->job_id);
-    for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;)
-        if (str_eq(ev->triggered_by, TRIGGER_MAX_DISCONNECT))
-            list_add(a->tmp, all, ev);
-    for (size_t i = 0; i < all.n; i++)
-        drop_followup(a, all.v[i]);
-}
-
-void
-apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old, uint64_t jmi)
-{
-    ASSERT(al->job == NULL && jmi != 0 && (old == NULL || str_eq(old->id, al->id)));
-    al->create_index = old != NULL ? old->create_index : a->index;
-    al->modify_index = a->index;
-    al->modify_time = a->now;
-    ASSERT(al->create_index != 0 && al->create_index <= al->modify_index);
-    apply_count_deployed(a, al, old);
-    bool settled = old != NULL && alloc_silent(old) && !alloc_silent(al);
-    const char *followup = settled ? TAKE(al->followup_eval_id) : NULL;
-    state_put_alloc(a->t, a->index, al, jmi);
-    a->res->changed = true;
-    apply_touch_job(a, al->namespace, al->job_id);
-    count_alloc(a, al, old);
-    size_t at = apply_place_of(a, &a->at_allocs, al->id, a->res->allocs.n);
-    if (at < a->res->allocs.n)
-        a->res->allocs.v[at] = al;
-    else
-        list_add(a->ctx, a->res->allocs, al);
-    if (settled)
-        drop_followups(a, al, followup);
-}
-
-int64_t
-apply_lost_after(struct apply *a, struct allocation *al)
-{
-    const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
-    al->job = NULL;
-    return group_lost_after(tg);
-}
-
-void
-apply_append_state(struct apply *a, struct allocation *al, const char *value)
-{
-    struct alloc_state *s = type_new(al, &type_alloc_state);
-    s->field = "ClientStatus";
-    s->value = value;
-    s->time = a->now;
-    struct alloc_state_list l = {NULL, 0};
-    for (size_t i = 0; i < al->alloc_states.n; i++)
-        list_add(al, l, al->alloc_states.v[i]);
-    list_add(al, l, s);
-    al->alloc_states = l;
 }
 
 static const char *
@@ -315,7 +44,7 @@ job_status(struct apply *a, const struct job *j)
 static void
 finish(struct apply *a)
 {
-    apply_store_deployments(a);
+    store_deployments(a);
     for (size_t i = 0; i < a->n_jobs; i++) {
         struct job *j = state_job(a->t, a->ctx, a->jobs[i].ns, a->jobs[i].id);
         if (j == NULL)

@@ -90,25 +90,23 @@ struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char 
 /* Stores `j` as the newest version. */
 void apply_put_job(struct apply *a, struct job *j, const struct job *old);
 
-/* --- children of periodic and parameterized jobs (child.c) --- */
-/* A version of a job was stored: from now on it is launched when it is due, or it is not. */
-void apply_schedule(struct apply *a, const struct job *j);
+/* --- children of periodic and parameterized jobs (job_put.c) --- */
+/* The periodic job was launched at that time, or is looked at from then on. */
+void apply_put_launch(struct apply *a, const struct job *j, int64_t at_s);
 /* In the summary of the parent. `was` NULL: the child is new. */
 void apply_count_child(struct apply *a, const struct job *child, const char *was, const char *is);
-/* Into a summary that is made for a job whose children may be there before. */
-void apply_count_children(struct apply *a, const struct job *j, struct job_children_summary *s);
 
 /* Stores the specification as the newest version. */
 struct job *apply_put_version(struct apply *a, const struct job *spec);
 
-/* --- deployments --- */
+/* --- deployments (deployed.c) --- */
+/* As the entry will store it; NULL: there is none. */
+struct touched_deployment *apply_touch_deployment(struct apply *a, const char *id);
 /* Counts what has become of an allocation in its deployment; `al` as it is about to be stored. */
 void apply_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old);
 /* Those of a plan: a new one, and changes of status of those that are not over. */
 void apply_plan_deployments(struct apply *a, const struct plan_result *in);
 bool apply_reap_deployment(struct apply *a, const char *id);
-/* Stores what was changed; before the status of jobs is looked at. */
-void apply_store_deployments(struct apply *a);
 
 /* --- nodes --- */
 /* Appended to those of the node; `message` and `subsystem` are constants. */

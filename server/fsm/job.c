@@ -26,53 +26,6 @@ check_index(struct apply *a, const struct intent_job_register *in, const struct 
     return 0;
 }
 
-/* Every group of the job has counters. */
-static void
-put_summary(struct apply *a, const struct job *j)
-{
-    struct job_summary *s = state_summary(a->t, a->tmp, j->namespace, j->id);
-    bool changed = s == NULL;
-    if (s == NULL) {
-        s = type_new(a->tmp, &type_job_summary);
-        s->namespace = j->namespace;
-        s->job_id = j->id;
-        s->create_index = a->index;
-        s->children = type_new(s, &type_job_children_summary);
-        apply_count_children(a, j, s->children);
-    }
-    for (size_t i = 0; i < j->task_groups.n; i++) {
-        __auto_type row = map_put(s, s->summary, j->task_groups.v[i]->name);
-        if (row->v == NULL) {
-            row->v = type_new(s, &type_task_group_summary);
-            changed = true;
-        }
-    }
-    if (!changed)
-        return;
-    s->modify_index = a->index;
-    state_put(a->t, a->index, SUMMARIES, s);
-}
-
-void
-apply_put_job(struct apply *a, struct job *j, const struct job *old)
-{
-    j->version = old != NULL ? old->version + 1 : 0;
-    j->create_index = old != NULL ? old->create_index : a->index;
-    j->modify_index = a->index;
-    j->job_modify_index = a->index;
-    j->status = old != NULL ? old->status : JOB_STATUS_PENDING;
-    j->version_tag = NULL; /* stays with the version that has it */
-    ASSERT(old == NULL || (j->version > old->version && j->job_modify_index > old->job_modify_index));
-    state_put(a->t, a->index, JOBS, j);
-    state_put(a->t, a->index, JOB_VERSIONS, j);
-    state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
-    put_summary(a, j);
-    apply_schedule(a, j);
-    a->res->job = j;
-    a->res->job_changed = true;
-    a->res->changed = true;
-}
-
 static void
 put_submission(struct apply *a, const struct job *j, const struct job_submission *in)
 {
@@ -95,20 +48,6 @@ put_job_eval(struct apply *a, const struct evaluation *in, const struct job *j)
     if (j != NULL)
         ev->job_modify_index = j->job_modify_index;
     apply_put_eval(a, ev);
-}
-
-struct job *
-apply_put_version(struct apply *a, const struct job *spec)
-{
-    const struct job *old = state_job(a->t, a->ctx, spec->namespace, spec->id);
-    struct job *j = codec_clone(a->ctx, &type_job, spec);
-
-    j->stable = false;
-    j->version_tag = NULL;
-    j->submit_time = a->now;
-    apply_touch_job(a, j->namespace, j->id);
-    apply_put_job(a, j, old);
-    return j;
 }
 
 int

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine: a job is stored, with its version, its summary, and when it is due.
+ */
+#include "common/num.h"
+#include "server/fsm/fsm_int.h"
+
+/* --- the summary of the parent --- */
+
+static int64_t *
+child_counter(struct job_children_summary *s, const char *status)
+{
+    if (str_eq(status, JOB_STATUS_PENDING))
+        return &s->pending;
+    return str_eq(status, JOB_STATUS_RUNNING) ? &s->running : &s->dead;
+}
+
+/* Into a summary that is made for a job whose children may be there before. */
+static void
+count_children(struct apply *a, const struct job *j, struct job_children_summary *s)
+{
+    struct state_iter *it = state_children(a->t, a->tmp, j->namespace, j->id, NULL);
+    for (struct job *c; (c = state_next(it, a->tmp)) != NULL; talloc_free(c))
+        ++*child_counter(s, c->status);
+}
+
+void
+apply_count_child(struct apply *a, const struct job *child, const char *was, const char *is)
+{
+    if (str_empty(child->parent_id) || (was != NULL && str_eq(was, is)))
+        return;
+    struct touched_job *parent = apply_touch_job(a, child->namespace, child->parent_id);
+    if (parent->summary == NULL)
+        parent->summary = state_summary(a->t, a->tmp, child->namespace, child->parent_id);
+    struct job_summary *s = parent->summary;
+    if (s == NULL)
+        return;
+    if (s->children == NULL)
+        s->children = type_new(s, &type_job_children_summary);
+    int64_t *from = was != NULL ? child_counter(s->children, was) : NULL;
+    if (from != NULL && *from > 0)
+        --*from;
+    ++*child_counter(s->children, is);
+    s->modify_index = a->index;
+    state_put(a->t, a->index, SUMMARIES, s);
+}
+
+/* --- when it is due --- */
+
+void
+apply_put_launch(struct apply *a, const struct job *j, int64_t at_s)
+{
+    struct periodic_launch *old = state_periodic_launch(a->t, a->tmp, j->namespace, j->id);
+    struct periodic_launch row = {.id = j->id,
+                                  .namespace = j->namespace,
+                                  .launch = old != NULL && old->launch > at_s ? old->launch : at_s,
+                                  .create_index = old != NULL ? old->create_index : a->index,
+                                  .modify_index = a->index};
+    state_put(a->t, a->index, PERIODIC_LAUNCHES, &row);
+}
+
+/* A version of a job was stored: from now on it is launched when it is due, or it is not. */
+static void
+schedule(struct apply *a, const struct job *j)
+{
+    if (job_periodic_active(j))
+        apply_put_launch(a, j, a->now / NS_PER_S);
+    else
+        state_del(a->t, a->index, PERIODIC_LAUNCHES, j->namespace, j->id);
+}
+
+/* --- the job --- */
+
+/* Every group of the job has counters. */
+static void
+put_summary(struct apply *a, const struct job *j)
+{
+    struct job_summary *s = state_summary(a->t, a->tmp, j->namespace, j->id);
+    bool changed = s == NULL;
+    if (s == NULL) {
+        s = type_new(a->tmp, &type_job_summary);
+        s->namespace = j->namespace;
+        s->job_id = j->id;
+        s->create_index = a->index;
+        s->children = type_new(s, &type_job_children_summary);
+        count_children(a, j, s->children);
+    }
+    for (size_t i = 0; i < j->task_groups.n; i++) {
+        __auto_type row = map_put(s, s->summary, j->task_groups.v[i]->name);
+        if (row->v == NULL) {
+            row->v = type_new(s, &type_task_group_summary);
+            changed = true;
+        }
+    }
+    if (!changed)
+        return;
+    s->modify_index = a->index;
+    state_put(a->t, a->index, SUMMARIES, s);
+}
+
+void
+apply_put_job(struct apply *a, struct job *j, const struct job *old)
+{
+    j->version = old != NULL ? old->version + 1 : 0;
+    j->create_index = old != NULL ? old->create_index : a->index;
+    j->modify_index = a->index;
+    j->job_modify_index = a->index;
+    j->status = old != NULL ? old->status : JOB_STATUS_PENDING;
+    j->version_tag = NULL; /* stays with the version that has it */
+    ASSERT(old == NULL || (j->version > old->version && j->job_modify_index > old->job_modify_index));
+    state_put(a->t, a->index, JOBS, j);
+    state_put(a->t, a->index, JOB_VERSIONS, j);
+    state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
+    put_summary(a, j);
+    schedule(a, j);
+    a->res->job = j;
+    a->res->job_changed = true;
+    a->res->changed = true;
+}
+
+struct job *
+apply_put_version(struct apply *a, const struct job *spec)
+{
+    const struct job *old = state_job(a->t, a->ctx, spec->namespace, spec->id);
+    struct job *j = codec_clone(a->ctx, &type_job, spec);
+
+    j->stable = false;
+    j->version_tag = NULL;
+    j->submit_time = a->now;
+    apply_touch_job(a, j->namespace, j->id);
+    apply_put_job(a, j, old);
+    return j;
+}
