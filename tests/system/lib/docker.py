@@ -43,7 +43,8 @@ def end_all(where):
 
 
 class Docker:
-    def __init__(self, *options):
+    def __init__(self, *options, disk=None):
+        self.disk = disk  # its images and containers are on one so small: "32m"
         self.options = " ".join(options)
         for program in ("/usr/sbin/dockerd", BUSYBOX):
             need(os.path.exists(program), "docker", f"there is no {program}: contrib/install-deps has it")
@@ -54,7 +55,8 @@ class Docker:
     def start(self):
         addresses = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
         own = "".join(f"ip addr add {a}/32 dev lo; " for a in addresses if ":" not in a)  # ports are bound to them
-        script = (f"ip link set lo up; {own}exec /usr/sbin/dockerd -H unix://{self.socket} --data-root {self.dir}/data "
+        small = f"mkdir -p {self.dir}/data && mount -t tmpfs -o size={self.disk} none {self.dir}/data && " if self.disk else ""
+        script = (f"ip link set lo up; {own}{small}exec /usr/sbin/dockerd -H unix://{self.socket} --data-root {self.dir}/data "
                   f"--exec-root {self.dir}/exec --pidfile {self.dir}/pid --bip 10.213.0.1/24 "
                   f"--cgroup-parent /{self.cgroup} {self.options}")
         self.proc = subprocess.Popen(["unshare", "-n", "-m", "--propagation", "private", "sh", "-c", script],
