@@ -10,13 +10,14 @@
 #include "api/isolation.h"
 #include "cli/command.h"
 #include "cli/format.h"
+#include "cli/isolate/engine.h"
 #include "cli/jobfile.h"
 #include "common/fd.h"
 #include "common/num.h"
-#include "drivers/driver.h"
-#include "isolation/cgroup/cgroup.h"
 #include "drivers/caps_text.h"
+#include "drivers/driver.h"
 #include "fingerprint/links.h"
+#include "isolation/cgroup/cgroup.h"
 #include "isolation/confine/caps.h"
 #include "isolation/probe.h"
 #include "isolation/root/quota.h"
@@ -315,12 +316,12 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
                               .bind = t->network ? t->network->bind : NULL};
     struct launch_spec *s = NULL;
     struct err e = ERR_INIT;
-    if (d == NULL || d->spec == NULL) {
-        cmd_say(c, "    cannot be explained: %s",
-                d == NULL ? "no such driver here"
-                          : "its engine isolates it, and root in it is root of the host behind "
-                            "that; the agent "
-                            "cannot speak to the engine: paddock-drivers(7)");
+    if (d == NULL) {
+        cmd_say(c, "    cannot be explained: no such driver here");
+        return;
+    }
+    if (d->engine) {
+        explain_engine(c, g, t);
         return;
     }
     if (d->spec(c, &in, &s, &e) < 0) {

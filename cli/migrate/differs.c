@@ -3,6 +3,7 @@
  * What runs, and does something else than in Nomad: the differences of paddock-nomad(7) that a job
  * can meet, a row each.
  */
+#include "api/drivers.h"
 #include "api/terms.h"
 #include "cli/migrate/migrate.h"
 
@@ -70,11 +71,31 @@ raw_exec_secrets(const struct subject *s)
 }
 
 static bool
-bridged(const struct subject *s)
+has_mode(const struct subject *s, const char *mode)
 {
     bool is = false;
     for (size_t i = 0; s->group && !s->task && i < s->group->networks.n; i++)
-        is = is || str_eq(s->group->networks.v[i]->mode, "bridge");
+        is = is || str_eq(s->group->networks.v[i]->mode, mode);
+    return is;
+}
+
+/* By Paddock's bridge, and not an engine's. */
+static bool
+bridged(const struct subject *s)
+{
+    return has_mode(s, "bridge") && s->group->tasks.n > 0 &&
+           !driver_engine(s->group->tasks.v[0]->driver);
+}
+
+/* Of containers and others, or of two engines: they cannot share a network. */
+static bool
+mixed(const struct subject *s)
+{
+    bool own = has_mode(s, "bridge") || has_mode(s, "none"), is = false;
+    for (size_t i = 1; own && i < s->group->tasks.n; i++) {
+        const char *a = s->group->tasks.v[0]->driver, *b = s->group->tasks.v[i]->driver;
+        is = is || ((driver_engine(a) || driver_engine(b)) && !str_eq(a, b));
+    }
     return is;
 }
 
@@ -118,6 +139,10 @@ static const struct row {
     {bridged, "network",
      "an allocation in mode bridge has at most 8192 tracked connections that it began",
      "nothing below that; else mode host"},
+    {mixed, "network",
+     "containers share the network of their group with containers of the same engine alone: it "
+     "does not start",
+     "give its tasks one driver, or the group mode host"},
     {other_region, "region", "the servers have to be of the job's region",
      "set region in the agents' configuration, or leave it out of the job"},
     {other_namespace, "namespace", "the job's namespace has to be made first",
