@@ -11,10 +11,11 @@
 #include "common/str.h"
 #include "net/addr.h"
 #include "server/gossip/gossip.h"
+#include "server/host_int.h"
+#include "server/server.h"
 #include "server/peer/found.h"
 #include "server/peer/grow.h"
 #include "server/peer/peers.h"
-#include "server/server_int.h"
 
 enum { ADDRS_MS = 1000 };
 

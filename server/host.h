@@ -20,6 +20,7 @@
 #include "common/err.h"
 #include "server/env.h"
 #include "server/limits.h"
+#include "server/propose.h"
 
 struct fsm_result;
 struct forwards;
@@ -145,16 +146,6 @@ struct server_figures {
 };
 
 /* --- writes --- */
-/* `e` is NULL when the entry is committed and the FSM accepted it. Otherwise e->code says why:
- * refused by the FSM at apply (index > 0, `res` set), or never committed (index 0, res NULL):
- * -ERR_NOT_LEADER, -ERR_BUSY, -ERR_LIMIT, -ERR_CANCELED, -ENOSPC. `res` lives during the call (use
- * talloc_steal to keep it). */
-typedef void propose_fn(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
-/* The thread on which a completion is called. */
-enum home {
-    HOME_LOOP,
-    HOME_APPLY, /* of what the apply thread proposed */
-};
 /* Any thread. The intent is encoded before it returns and stamped with the wall clock where
  * intent->time is 0. done() comes exactly once, at its home, never from inside. When the server stops
  * while it waits, it comes with -ERR_CANCELED; at HOME_APPLY that may be after the end of the apply
@@ -162,9 +153,6 @@ enum home {
 void server_propose(struct server *s, struct intent *intent, enum home home, propose_fn *done, void *arg);
 
 /* --- blocking queries --- */
-struct server_watch;
-enum wake_reason { WAKE_CHANGED, WAKE_TIMEOUT, WAKE_SHUTDOWN, WAKE_LEADER /* is another one, or none */ };
-typedef void wake_fn(void *arg, enum wake_reason why);
 /* Parks until something in `tables` (mask of STATE_BIT) changes after Raft index `seen`, which is
  * state_applied() of the snapshot that gave the unsatisfying answer, or until `timeout_ms` passes.
  * key 0: any row of the tables; else only what state_key_*() names. Spurious wake-ups happen: run
@@ -172,24 +160,8 @@ typedef void wake_fn(void *arg, enum wake_reason why);
  * handle is then gone. NULL when SERVER_WATCHES_MAX are parked (answer -ERR_BUSY). Loop thread. */
 struct server_watch *server_watch(struct server *s, unsigned tables, uint64_t key, uint64_t seen,
                                   int64_t timeout_ms, wake_fn *fn, void *arg);
-/* fn() does not come any more. NULL is fine. */
-void server_watch_cancel(struct server_watch *w);
 
-/* --- what follows the log, above all while this server leads (leader/) ---
- * Called on the apply thread; must not block. */
-struct leader_hooks {
-    /* Before everything else: the state as it was found. */
-    void (*on_open)(void *arg, struct state_txn *t);
-    /* The first entry of our own term is applied: rebuild from state. */
-    void (*on_leader)(void *arg, struct state_txn *t);
-    void (*on_lose)(void *arg);
-    /* After the commit of the entry to the state, leading or not, in log order, once per entry. `in`
-     * and `res` live during the call. */
-    void (*on_applied)(void *arg, uint64_t index, const struct intent *in,
-                       const struct fsm_result *res);
-    /* After each batch of on_applied, while leading: a good place to hand out work. */
-    void (*on_batch)(void *arg);
-};
+/* --- what runs on the apply thread --- */
 /* Any thread: runs fn(arg) on the apply thread, between two batches, behind what was posted before. After
  * server_stop began: not run any more, `arg` stays with its owner. Returns false then. */
 bool server_post_apply(struct server *s, void (*fn)(void *arg), void *arg);

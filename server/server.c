@@ -18,12 +18,12 @@
 #include "server/core/core.h"
 #include "server/gate.h"
 #include "server/hook.h"
+#include "server/host_int.h"
 #include "server/leader/leader.h"
 #include "server/gossip/gossip.h"
 #include "server/peer/found.h"
 #include "server/peer/peers.h"
 #include "server/rpc/endpoint.h"
-#include "server/server_int.h"
 #include "server/state/watch.h"
 
 enum { HAND_OVER_MS = 1000 };
@@ -97,15 +97,6 @@ net_send(void *arg, uint64_t to, const char *addr, struct buf *body)
     return s->peers != NULL && peers_send(s->peers, to, addr, body);
 }
 
-static void
-time_note(struct server_times *t, int64_t ns)
-{
-    t->min = t->n == 0 || ns < t->min ? ns : t->min;
-    t->max = ns > t->max ? ns : t->max;
-    t->sum += ns;
-    t->n++;
-}
-
 /* A leader was a candidate before, however short. */
 static void
 note_role(struct server *s, bool leads)
@@ -121,7 +112,7 @@ note_role(struct server *s, bool leads)
         r->won_ns = st.role == CONSENSUS_LEADER ? now : 0;
     }
     if (leads && r->won_ns != 0) {
-        time_note(&r->establish, now - r->won_ns);
+        server_note_time(&r->establish, now - r->won_ns);
         r->won_ns = 0;
     }
     r->role = (int)st.role;
@@ -208,7 +199,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     }
     s->gate = gate_new();
     s->ways = ways_new(s);
-    s->forwards = forwards_new(s, loop, s);
+    s->forwards = forwards_new(s, loop, s, endpoint_call);
     s->leader = leader_new(s);
     core_set_hooks(s->core, &leader_hooks, s->leader);
     *ret = s;
@@ -305,66 +296,6 @@ server_stop(struct server *s, void (*done)(void *arg), void *arg)
     }
 }
 
-const struct server_config *
-server_cfg(const struct server *s)
-{
-    return &s->cfg;
-}
-
-const struct env *
-server_env(const struct server *s)
-{
-    return &s->env;
-}
-
-struct gate *
-server_gate(const struct server *s)
-{
-    return s->gate;
-}
-
-struct leader *
-server_leader(const struct server *s)
-{
-    return s->leader;
-}
-
-struct ways *
-server_ways(const struct server *s)
-{
-    return s->ways;
-}
-
-bool
-server_query_begin(struct server *s)
-{
-    return !atomic_exchange(&s->querying, true);
-}
-
-void
-server_query_end(struct server *s)
-{
-    atomic_store(&s->querying, false);
-}
-
-struct forwards *
-server_forwards(const struct server *s)
-{
-    return s->forwards;
-}
-
-int64_t
-server_last_contact_ms(const struct server *s)
-{
-    return core_last_contact_ms(s->core);
-}
-
-struct state *
-server_state(const struct server *s)
-{
-    return core_state(s->core);
-}
-
 const struct rpc_service *
 server_services(struct server *s, size_t *ret_n)
 {
@@ -377,12 +308,6 @@ server_join_services(struct server *s, size_t *ret_n)
 {
     (void)s;
     return endpoint_join_services(ret_n);
-}
-
-bool
-server_is_leader(const struct server *s)
-{
-    return core_is_leader(s->core);
 }
 
 void
@@ -420,78 +345,3 @@ server_figures(struct server *s, struct server_figures *ret)
         ret->entered[i] = s->raft.entered[i];
 }
 
-uint64_t
-server_applied(struct server *s)
-{
-    auto_mem void *ctx = mem_ctx("applied");
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
-    uint64_t index = state_applied(t);
-    state_read_end(t);
-    return index;
-}
-
-bool
-server_leader_addr(const struct server *s, char *out, size_t size)
-{
-    return core_leader_addr(s->core, out, size);
-}
-
-/* --- writes --- */
-
-struct timed {
-    struct server *s;
-    propose_fn *done;
-    void *arg;
-    int64_t begin_ns;
-};
-
-static void
-timed_done(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
-{
-    struct timed t = *(struct timed *)arg;
-    talloc_free(arg);
-    if (index != 0)
-        time_note(&t.s->raft.commit, env_mono_ns(&t.s->env) - t.begin_ns);
-    atomic_store_explicit(&t.s->raft.timing, false, memory_order_relaxed);
-    t.done(t.arg, e, index, res);
-}
-
-bool
-server_leader_at(struct server *s, char *out, size_t size, uint64_t *ret_term)
-{
-    auto_mem void *tmp = mem_ctx("leader");
-    struct core_status st;
-    core_status(s->core, tmp, &st);
-    *ret_term = st.term;
-    for (size_t i = 0; i < st.conf.n; i++)
-        if (st.leader != 0 && st.conf.v[i].id == st.leader)
-            return str_copy(out, size, st.conf.v[i].addr);
-    return false;
-}
-
-/* One write of the loop at a time is timed: a crowd of them is not slowed by being watched. */
-void
-server_propose(struct server *s, struct intent *intent, enum home home, propose_fn *done, void *arg)
-{
-    atomic_fetch_add_explicit(&s->raft.writes, 1, memory_order_relaxed);
-    if (home != HOME_LOOP || atomic_exchange_explicit(&s->raft.timing, true, memory_order_relaxed)) {
-        core_propose(s->core, intent, home, done, arg);
-        return;
-    }
-    struct timed *t = mem_new(NULL, struct timed);
-    *t = (struct timed){s, done, arg, env_mono_ns(&s->env)};
-    core_propose(s->core, intent, home, timed_done, t);
-}
-
-struct server_watch *
-server_watch(struct server *s, unsigned tables, uint64_t key, uint64_t seen, int64_t timeout_ms,
-             wake_fn *fn, void *arg)
-{
-    return watches_park(s->watches, tables, key, seen, timeout_ms, fn, arg);
-}
-
-bool
-server_post_apply(struct server *s, void (*fn)(void *arg), void *arg)
-{
-    return core_post(s->core, fn, arg);
-}

@@ -7,7 +7,7 @@
 #include "api/validate.h"
 #include "cli/migrate/migrate.h"
 #include "drivers/driver.h"
-#include "server/sched/constraint.h"
+#include "server/sched/compare/constraint.h"
 
 /* The name in quotes behind `word`: of `task group "web": task "x": ...` by "group" or "task";
  * NULL. */

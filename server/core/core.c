@@ -311,12 +311,6 @@ core_set_hooks(struct core *c, const struct leader_hooks *h, void *arg)
     c->apply.hooks_arg = arg;
 }
 
-bool
-core_is_leader(const struct core *c)
-{
-    return atomic_load(&c->leader);
-}
-
 void
 core_turns(const struct core *c, int64_t *ret_raft_ns, int64_t *ret_apply_ns)
 {

@@ -17,7 +17,8 @@
 
 #include "common/err.h"
 #include "server/fsm/fsm.h"
-#include "server/host.h"
+#include "server/env.h"
+#include "server/propose.h"
 #include "server/raft/consensus.h"
 #include "server/state/state.h"
 #include "server/state/write.h"

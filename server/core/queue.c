@@ -164,6 +164,12 @@ core_disown(struct core *c, entries *l, completions *done, int code, const char 
 
 /* --- the door --- */
 
+bool
+core_is_leader(const struct core *c)
+{
+    return atomic_load(&c->leader);
+}
+
 static int
 admit(struct core *c, const struct proposal *p, const char **ret_why)
 {

@@ -22,7 +22,7 @@ alarm_core(void *arg)
     struct leader *l = arg;
 
     l->alarm->at_ms = INT64_MAX;
-    leader_batch(l);
+    l->on_alarm(l);
 }
 
 static void

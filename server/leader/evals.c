@@ -9,7 +9,7 @@
 #include "common/mem.h"
 #include "server/eval.h"
 #include "server/leader/leader_int.h"
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 
 enum { EVALS_PER_ENTRY = 512 };
 

@@ -3,80 +3,13 @@
  * Client.*: what the client role of a node answers, asked over the connection that the node made. Any
  * server passes it on; the way to a node is the connection over which it last proved itself.
  */
-#include <string.h>
 #include <utlist.h>
-
-#include "common/hash.h"
 
 #include "common/mem.h"
 #include "net/limits.h"
 #include "net/splice.h"
 #include "server/rpc/endpoint_int.h"
-
-/* --- ways --- */
-
-struct way { /* of the link's memory, and gone with it */
-    struct ways *ways;
-    struct rpc_link *link;
-    char *node_id;
-    struct relay *reads; /* those that last as long as their reader likes, */
-    unsigned n_reads;    /* of which there are so many */
-    UT_hash_handle hh;
-};
-
-struct relay {
-    struct rpc_call *call; /* NULL: answered */
-    struct way *way;       /* among whose reads it is; NULL: of none */
-    struct relay *prev, *next;
-};
-
-struct ways {
-    struct way *by_node;
-};
-
-struct ways *
-ways_new(const void *ctx)
-{
-    return mem_new(ctx, struct ways);
-}
-
-static struct way *
-way_find(struct server *s, const char *node_id)
-{
-    struct way *w = NULL;
-    HASH_FIND_STR(server_ways(s)->by_node, node_id, w);
-    return w;
-}
-
-static int
-way_gone(struct way *w)
-{
-    struct relay *r;
-
-    DL_FOREACH(w->reads, r)
-        r->way = NULL;
-    HASH_DEL(w->ways->by_node, w);
-    return 0;
-}
-
-void
-way_note(struct server *s, struct rpc_call *call, const char *node_id)
-{
-    struct rpc_link *link = rpc_call_link(call);
-    struct way *w = way_find(s, node_id);
-
-    if (link == NULL || (w != NULL && w->link == link))
-        return;
-    talloc_free(w);
-    w = mem_new(rpc_link_ctx(link), struct way);
-    w->ways = server_ways(s);
-    w->link = link;
-    w->node_id = mem_strdup(w, node_id);
-    HASH_ADD_KEYPTR(hh, w->ways->by_node, w->node_id, strlen(w->node_id), w);
-    talloc_set_destructor(w, way_gone);
-}
-
-/* --- passing on --- */
+#include "server/rpc/ways.h"
 
 static void
 relay_opened(void *arg, const struct err *e, const void *resp)

@@ -7,6 +7,8 @@
 
 #include "net/rpc.h"
 
+/* What is done for each call before its method; again for one that waited for a leader. */
+rpc_handler endpoint_call;
 /* Every method of api/schema/rpc.schema that servers answer; what server_services() returns. */
 const struct rpc_service *endpoint_services(size_t *ret_n);
 
@@ -16,13 +18,15 @@ const struct rpc_service *endpoint_join_services(size_t *ret_n);
 /* --- calls that the leader answers (forward.c) --- */
 struct loop;
 struct server;
-struct forwards *forwards_new(const void *ctx, struct loop *l, struct server *s);
+/* `handle`: endpoint_call, which a call that waited comes to once more. */
+struct forwards *forwards_new(const void *ctx, struct loop *l, struct server *s, rpc_handler *handle);
 /* Another leader, or none: calls that wait for one go on. */
 void forwards_leader_changed(struct forwards *f);
 /* Calls under way end. */
 void forwards_stop(struct forwards *f);
 
-/* The ways to nodes, which a server has one of; it is empty when all connections have gone. */
+/* --- the ways to nodes (ways.c) --- */
+/* A server has one; it is empty when all connections have gone. */
 struct ways *ways_new(const void *ctx);
 
 #endif

@@ -26,17 +26,12 @@
 #include "server/rpc/filter.h"
 #include "server/state/state.h"
 
-/* What is done for each call before its method; again for one that waited for a leader. */
-rpc_handler endpoint_call;
-/* It was passed on to the leader of a term, and this server does not lead in that; soon, or already. */
-bool endpoint_too_late(struct server *s, const struct rpc_envelope *env);
-/* What another server may ask over a connection of ours. */
-const struct rpc_service *endpoint_node_services(size_t *ret_n);
-
 /* --- elsewhere (forward.c) --- */
 /* The leader answers the call, or this server if it leads meanwhile; without a leader for FORWARD_WAIT_MS
  * it fails. Repeated is only what was refused at the door, not sent, or a read. */
 void forward_start(struct server *s, struct rpc_call *call, const void *req);
+/* A call was passed on to the leader of a term, in which this server does not lead: soon, or already. */
+bool forward_too_late(struct server *s, const struct rpc_envelope *env);
 /* The connection to the leader; NULL: it is this server, or not known. */
 struct rpc_link *forward_link(struct server *s);
 

@@ -39,17 +39,27 @@ struct forward {
 struct forwards {
     struct server *s;
     struct loop *loop;
+    struct rpc_service node; /* what the other side may call over a connection of ours */
     struct to_leader *leaders;
     struct forward *waiting, *sent;
     bool stopping;
 };
 
 struct forwards *
-forwards_new(const void *ctx, struct loop *l, struct server *s)
+forwards_new(const void *ctx, struct loop *l, struct server *s, rpc_handler *handle)
 {
     struct forwards *f = mem_new(ctx, struct forwards);
-    *f = (struct forwards){.s = s, .loop = l};
+    *f = (struct forwards){.s = s, .loop = l, .node = {RPC_CLIENT_HTTP, handle}};
     return f;
+}
+
+bool
+forward_too_late(struct server *s, const struct rpc_envelope *env)
+{
+    char addr[256];
+    uint64_t now;
+    return env->term != 0 && !(server_leader_at(s, addr, sizeof(addr), &now) && now == env->term &&
+                               str_eq(addr, server_cfg(s)->rpc_addr));
 }
 
 static struct to_leader *
@@ -66,15 +76,13 @@ leader_now(struct server *s, uint64_t *ret_term)
     struct to_leader *t = mem_new(all, struct to_leader);
     struct str_list one = {(const char *[]){addr}, 1};
     struct err e = ERR_INIT;
-    size_t n = 0;
-    const struct rpc_service *node = endpoint_node_services(&n);
     t->addr = mem_strdup(t, addr);
     t->client = rpc_dial(all->loop, &one, NULL, &e);
     if (t->client == NULL) {
         mem_free(t);
         return NULL;
     }
-    rpc_serve(t->client, node, n, s);
+    rpc_serve(t->client, &all->node, 1, s);
     t->next = all->leaders;
     all->leaders = t;
     return t;
@@ -212,11 +220,11 @@ forward_try(void *arg)
     f->timer = NULL;
     if (server_is_leader(f->s)) {
         rpc_call_on_cancel(f->call, NULL, NULL);
-        (void)rpc_call_handle(f->call, endpoint_call, f->s, f->req);
+        (void)rpc_call_handle(f->call, server_forwards(f->s)->node.handle, f->s, f->req);
         return;
     }
     uint64_t term = 0;
-    if (endpoint_too_late(f->s, rpc_call_envelope(f->call))) {
+    if (forward_too_late(f->s, rpc_call_envelope(f->call))) {
         fail_without_leader(f);
         return;
     }

@@ -12,7 +12,7 @@
 #include "api/validate.h"
 #include "common/mem.h"
 #include "common/zone.h"
-#include "server/sched/constraint.h"
+#include "server/sched/compare/constraint.h"
 
 /* --- what is wrong with it --- */
 

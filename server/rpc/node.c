@@ -10,7 +10,7 @@
 #include "common/num.h"
 #include "server/leader/leader.h"
 #include "server/rpc/endpoint_int.h"
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 
 /* What every node write answers beside its own. */
 static void

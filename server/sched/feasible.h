@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "server/sched/constraint.h"
+#include "server/sched/compare/constraint.h"
 #include "server/sched/nodes.h"
 
 #define FILTER_CLASS "computed class ineligible"

@@ -69,35 +69,13 @@ metric_drivers(const void *ctx, struct alloc_metric *m, const struct node *n,
         count(ctx, &m->drivers_missing, words, 1);
 }
 
-static void
+void
 metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why)
 {
     m->nodes_exhausted++;
     count(ctx, &m->dimension_exhausted, why, 1);
     if (!str_empty(n->node_class))
         count(ctx, &m->class_exhausted, n->node_class, 1);
-}
-
-static bool
-is_filter(const char *why)
-{
-    return str_eq(why, FILTER_DISTINCT_HOSTS) || str_prefix(why, "distinct_property");
-}
-
-void
-metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m)
-{
-    for (size_t i = 0; i < g->n_rows; i++) {
-        uint32_t row = g->rows[i];
-        const struct node *n = s->t->facts[row]->node;
-        const char *why = g->why[row] ? g->why[row] : row_exhausted(s, g, row);
-        if (why == NULL)
-            continue;
-        if (is_filter(why))
-            metric_filtered(s, m, n, why, 1);
-        else
-            metric_exhausted(s, m, n, why);
-    }
 }
 
 static void

@@ -8,7 +8,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 #include "server/sched/resources.h"
 #include "server/sched/rng.h"
 

@@ -9,7 +9,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 #include "server/sched/resources.h"
 
 #define WORDS ((PORT_MAX + 1) / 64)

@@ -8,7 +8,7 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 
 static size_t
 text_hash(const char *s)

@@ -5,9 +5,10 @@
 #ifndef PADDOCK_SERVER_SCHED_SELECT_INT_H
 #define PADDOCK_SERVER_SCHED_SELECT_INT_H
 
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 #include "server/sched/feasible.h"
 #include "server/sched/resources.h"
+#include "common/mem.h"
 #include "server/sched/select.h"
 #include "server/sched/spread.h"
 
@@ -124,6 +125,24 @@ void evict_apply(struct select *s, const struct eviction *e, struct select_got *
 void change_add(struct select *s, const struct allocation *a, uint32_t row, bool stop);
 void row_touch(struct select *s, uint32_t row);
 
+/* The parts that apply, but the spread. */
+struct sum {
+    double v;
+    int n;
+};
+
+/* --- row.c --- */
+/* A spread part of nothing is no part. */
+double row_mean(struct sum sum, double spread);
+/* A candidate for the row; false when it has no room. */
+bool row_cand(const struct select *s, const struct group *g, uint32_t row,
+    const struct select_req *req, struct cand *ret);
+/* The heap of the group for a row, and its candidate there. */
+struct heap *row_group_cand(const struct select *s, const struct group *g, uint32_t row,
+    struct cand *ret);
+void row_group_offer(struct select *s, struct group *g, uint32_t row);
+void row_heap_offer(struct select *s, struct group *g, struct heap *h, uint32_t row,
+    const struct select_req *req);
 /* The first dimension in which the row is exhausted, or NULL. */
 const char *row_exhausted(const struct select *s, const struct group *g, uint32_t row);
 const char *row_verify(struct select *s, struct group *g, uint32_t row, const void *ctx,
@@ -137,8 +156,7 @@ void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node 
 /* Of a node without a driver of the group: which, and why. */
 void metric_drivers(const void *ctx, struct alloc_metric *m, const struct node *n,
                     const struct task_group *tg);
-/* Adds what the plan and the snapshot exhaust to the static counts. */
-void metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m);
+void metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why);
 void metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
                   const struct score_parts *p, double score);
 
@@ -149,5 +167,67 @@ const char *grant(struct select *s, const struct group *g, uint32_t row, const v
 void distinct_open(struct select *s, const struct allocation *const *allocs, size_t n);
 void distinct_count(struct select *s, const struct allocation *a, uint32_t row, int sign);
 const char *distinct_refused(struct select *s, const void *ctx, const struct group *g, uint32_t row);
+
+/* --- a heap of candidates, best first --- */
+
+static inline bool
+heap_better(const struct heap *h, const struct cand *a, const struct cand *b)
+{
+    if (a->score != b->score)
+        return a->score > b->score;
+    return rng_mix(h->seed ^ a->row) > rng_mix(h->seed ^ b->row);
+}
+
+static inline void
+heap_room(const void *ctx, struct heap *h, size_t n)
+{
+    if (n <= h->cap)
+        return;
+    h->cap = n > h->cap * 2 ? n : h->cap * 2;
+    mem_resize(ctx, h->v, struct cand, h->cap);
+}
+
+static inline void
+heap_push(const void *ctx, struct heap *h, struct cand c)
+{
+    heap_room(ctx, h, h->n + 1);
+    size_t i = h->n++;
+    for (; i > 0 && heap_better(h, &c, &h->v[(i - 1) / 2]); i = (i - 1) / 2)
+        h->v[i] = h->v[(i - 1) / 2];
+    h->v[i] = c;
+}
+
+static inline void
+heap_sink(struct heap *h, size_t i, struct cand c)
+{
+    size_t k;
+
+    while ((k = 2 * i + 1) < h->n) {
+        if (k + 1 < h->n && heap_better(h, &h->v[k + 1], &h->v[k]))
+            k++;
+        if (!heap_better(h, &h->v[k], &c))
+            break;
+        h->v[i] = h->v[k];
+        i = k;
+    }
+    h->v[i] = c;
+}
+
+static inline struct cand
+heap_pop(struct heap *h)
+{
+    struct cand top = h->v[0], last = h->v[--h->n];
+
+    if (h->n > 0)
+        heap_sink(h, 0, last);
+    return top;
+}
+
+static inline void
+heap_order(struct heap *h)
+{
+    for (size_t i = h->n / 2; i-- > 0;)
+        heap_sink(h, i, h->v[i]);
+}
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 #include "common/str.h"
 #include "server/sched/props.h"
 #include "server/sched/rng.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "api/api.h"
-#include "server/sched/constraint.h"
+#include "server/sched/compare/constraint.h"
 #include "server/sched/nodes.h"
 
 struct spread_set {

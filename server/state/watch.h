@@ -7,7 +7,8 @@
 #ifndef PADDOCK_SERVER_STATE_WATCH_H
 #define PADDOCK_SERVER_STATE_WATCH_H
 
-#include "server/host.h"
+#include "server/env.h"
+#include "server/propose.h"
 #include "server/state/state.h"
 #include "server/state/write.h"
 

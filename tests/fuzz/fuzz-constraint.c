@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "server/sched/class.h"
-#include "server/sched/constraint.h"
+#include "server/sched/compare/class.h"
+#include "server/sched/compare/constraint.h"
 #include "server/sched/resources.h"
 #include "server/sched/compare/version.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "api/canonical.h"
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 #include "server/sched/ports.h"
 
 #define add(h, list, e)                                                              \

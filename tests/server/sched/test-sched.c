@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#include "server/sched/class.h"
-#include "server/sched/constraint.h"
+#include "server/sched/compare/class.h"
+#include "server/sched/compare/constraint.h"
 #include "server/sched/names.h"
 #include "server/sched/ports.h"
 #include "server/sched/reschedule.h"

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server's parts, for server.c and cluster.c. Private to server/.
+ * What a server is made of: host.c lets the rooms of server/ use it, server.c and cluster.c put it together.
+ * Private to server/.
  */
-#ifndef PADDOCK_SERVER_SERVER_INT_H
-#define PADDOCK_SERVER_SERVER_INT_H
+#ifndef PADDOCK_SERVER_HOST_INT_H
+#define PADDOCK_SERVER_HOST_INT_H
 
 #include <stdatomic.h>
 
 #include "common/num.h"
 #include "server/core/core.h"
-#include "server/server.h"
+#include "server/host.h"
 
 struct server {
     struct env env;
@@ -44,6 +45,9 @@ struct server {
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
+
+/* Of what took so long, a leadership as well. */
+void server_note_time(struct server_times *t, int64_t ns);
 
 /* Peers, founding and gossip, as the configuration says. */
 int cluster_open(struct server *s, struct loop *loop, const char *dir, struct err *e);

@@ -2,7 +2,7 @@
  *
  * Constraint operators (see constraint.h). Every match of a regular expression has a step limit.
  */
-#include "server/sched/constraint.h"
+#include "server/sched/compare/constraint.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "common/num.h"
 #include "common/regex.h"
 #include "common/str.h"
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 #include "server/sched/compare/version.h"
 
 struct regexes {

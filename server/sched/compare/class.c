@@ -2,7 +2,7 @@
  *
  * Targets and the computed node class (see class.h).
  */
-#include "server/sched/class.h"
+#include "server/sched/compare/class.h"
 
 #include <stdio.h>
 #include <string.h>
