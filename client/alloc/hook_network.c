@@ -11,6 +11,7 @@
 #include "client/alloc/alloc_runner.h"
 #include "client/alloc/hooks_run.h"
 #include "client/task/handle.h"
+#include "client/task/launch.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -118,10 +119,10 @@ engine_of(const struct task_runner *tr)
 }
 
 /* One of the group's tasks, when all are of one engine; NULL: none is, or *e: some are. */
-static const struct task_runner *
-container_of_group(const struct alloc_runner *ar, struct err *e)
+static struct task_runner *
+container_of_group(struct alloc_runner *ar, struct err *e)
 {
-    const struct task_runner *first = &ar->tasks[0];
+    struct task_runner *first = &ar->tasks[0];
     for (size_t i = 1; i < ar->n; i++) {
         const struct task_runner *tr = &ar->tasks[i];
         if (engine_of(tr) == engine_of(first) && (!engine_of(tr) || tr->driver == first->driver))
@@ -143,7 +144,7 @@ on_engine_made(void *arg, const struct err *e, const char *address)
 }
 
 static void
-engine_make(struct alloc_runner *ar, const struct task_runner *tr)
+engine_make(struct alloc_runner *ar, struct task_runner *tr)
 {
     const struct network_resource *n = alloc_network(&ar->a);
     const struct allocated_resources *r = ar->a.rec->alloc->allocated_resources;
@@ -153,15 +154,13 @@ engine_make(struct alloc_runner *ar, const struct task_runner *tr)
     struct err e = ERR_INIT;
     if (!p.hand)
         err_set(&e, -ERR_INVALID, "the driver %s is off on this node", p.driver);
-    else if (strstr(str_or(n->hostname, ""), "${"))
-        err_set(&e, -ERR_INVALID,
-                "the hostname of a network of containers has no variables: \"%s\"", n->hostname);
-    if (e.code < 0) {
+    const struct driver_input *in = p.hand ? launch_input(tmp, tr, &e) : NULL;
+    if (!in) {
         hooks_done(ar, &hook_network, &e);
         return;
     }
     q->mode = n->mode;
-    q->hostname = n->hostname;
+    q->hostname = in->hostname; /* in which variables have their values */
     for (size_t i = 0; str_eq(n->mode, "bridge") && r && r->shared && i < r->shared->ports.n; i++) {
         const struct allocated_port_mapping *m = r->shared->ports.v[i];
         struct hand_port *to = mem_new(q, struct hand_port);
@@ -184,7 +183,7 @@ network_make(struct alloc_runner *ar)
     const struct network_resource *n = alloc_network(&ar->a);
     struct err e = ERR_INIT;
     auto_mem void *tmp = mem_ctx("network");
-    const struct task_runner *tr = container_of_group(ar, &e);
+    struct task_runner *tr = container_of_group(ar, &e);
     if (tr) {
         engine_make(ar, tr);
         return;

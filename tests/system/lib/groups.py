@@ -31,7 +31,7 @@ def own_network(agent, engine, driver):
     """Two containers, one loopback; the ports are the network's, which is made again when it has gone, and goes with the last one."""
     web = "echo hello >/local/index.html; echo here=$NOMAD_ALLOC_ADDR_http=$(hostname); exec httpd -f -p 8080 -h /local"
     asks = f"until {GET} | grep hello; do sleep 0.05; done; echo asked; exec sleep 1000"
-    network = {"Mode": "bridge", "Hostname": "ours", "DynamicPorts": [{"Label": "http", "To": 8080}]}
+    network = {"Mode": "bridge", "Hostname": "ours-${NOMAD_ALLOC_INDEX}", "DynamicPorts": [{"Label": "http", "To": 8080}]}
     submit(agent, "pair", [task(driver, "web", web, ports=["http"]), task(driver, "asks", asks)], network)
     a = agent.allocs("pair")[0]
     name = f"paddock-network-{a['ID']}"
@@ -41,7 +41,7 @@ def own_network(agent, engine, driver):
     p = info["AllocatedResources"]["Shared"]["Ports"][0]
     c = inspect(engine, name)
     assert c["HostConfig"]["PortBindings"]["8080/tcp"] == [{"HostIp": p["HostIP"], "HostPort": str(p["Value"])}], c["HostConfig"]
-    assert text == f"here={info['NetworkStatus']['Address']}:8080=ours\n", (text, info["NetworkStatus"])
+    assert text == f"here={info['NetworkStatus']['Address']}:8080=ours-0\n", (text, info["NetworkStatus"])
     assert not inspect(engine, f"web-{a['ID']}")["HostConfig"]["PortBindings"]
     # the agent is killed: nothing changes; the network is removed: the next start makes it again
     os.kill(agent.daemons()["agent"], signal.SIGKILL)
