@@ -3,6 +3,7 @@
  * A server among others: peers, founding and gossip put together, and what its endpoints ask of them
  * (host.h). Order to read: its cluster, gossip, members, changes, opening.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/fd.h"
@@ -195,6 +196,35 @@ server_gossip_figures(struct server *s, struct server_gossip_figures *ret)
                                           .received = f.received};
     for (size_t i = 0; i < REFUSALS; i++)
         ret->refused += f.refused[i];
+}
+
+struct str_list
+server_region(struct server *s, const void *ctx, const char *region)
+{
+    struct str_list l = {0};
+    size_t n = 0;
+    struct swim_member *v = s->gossip != NULL ? gossip_members(s->gossip, ctx, &n) : NULL;
+    for (size_t i = 0; i < n && l.n < RPC_SERVERS_MAX; i++) {
+        struct addr a;
+        if (v[i].state <= MEMBER_SUSPECT && str_eq(v[i].about->region, region) &&
+            addr_parse(v[i].about->addr, 0, &a, NULL) == 0 && !a.is_unix)
+            list_add(ctx, l, mem_strdup(ctx, v[i].about->addr));
+    }
+    return l;
+}
+
+struct str_list
+server_regions(struct server *s, const void *ctx)
+{
+    struct str_list l = {0};
+    size_t n = 0;
+    struct server_member *v = server_members(s, ctx, &n);
+    for (size_t i = 0; i < n; i++)
+        if (!v[i].left && !str_list_has(&l, v[i].hello->region))
+            list_add(ctx, l, v[i].hello->region);
+    if (l.n > 0)
+        qsort(l.v, l.n, sizeof(*l.v), str_cmp_qsort);
+    return l;
 }
 
 static bool

@@ -50,6 +50,12 @@ server_forwards(const struct server *s)
     return s->forwards;
 }
 
+struct regions *
+server_abroad(const struct server *s)
+{
+    return s->abroad;
+}
+
 bool
 server_query_begin(struct server *s)
 {

@@ -24,6 +24,7 @@
 
 struct fsm_result;
 struct forwards;
+struct regions;
 struct gate;
 struct leader;
 struct server;
@@ -85,6 +86,9 @@ const char *server_cluster(const struct server *s);
 /* Calls that other servers answer (server/rpc/forward.c). */
 struct forwards *server_forwards(const struct server *s);
 
+/* Calls that other regions answer (server/rpc/region.c). */
+struct regions *server_abroad(const struct server *s);
+
 /* --- other servers (loop thread) --- */
 /* What this server says about itself, to `from`; NULL: it is alone, or stops. Owned by ctx. */
 struct server_hello *server_hello(struct server *s, const void *ctx, const struct server_hello *from);
@@ -114,6 +118,10 @@ int server_sync(struct server *s, const void *ctx, const struct server_sync *req
                 struct err *e);
 /* A server that failed counts as one that left, in all regions. */
 void server_forget(struct server *s, uint64_t id);
+/* The RPC addresses of the servers of that region that are there. Owned by ctx. */
+struct str_list server_region(struct server *s, const void *ctx, const char *region);
+/* All regions of which servers are known, sorted. */
+struct str_list server_regions(struct server *s, const void *ctx);
 void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);
 
 /* The RPC addresses of those that vote and were not found dead, for clients. Valid in this turn. */

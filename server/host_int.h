@@ -21,6 +21,7 @@ struct server {
     struct leader *leader;
     struct ways *ways;
     struct forwards *forwards;
+    struct regions *abroad;
     struct core_net net;
     struct peers *peers; /* NULL: this server is alone */
     struct found *found; /* the same */

@@ -11,7 +11,7 @@ enum {
     SERVER_INTENT_MAX = 16 << 20, /* bytes of a write */
     SERVER_PROPOSALS_MAX = 65536, /* writes that are queued and not yet applied */
     SERVER_WATCHES_MAX = 65536,   /* blocking queries */
-    SERVER_HOPS_MAX = 2,          /* servers that pass a call on */
+    SERVER_HOPS_MAX = 3,          /* servers that pass a call on */
     FORWARD_WAIT_MS = 1000,       /* a call to wait for a leader */
     QUERY_TIME_MAX_MS = 600000,   /* a blocking query */
     JOB_SOURCE_MAX = 1000000,     /* bytes of the source of a job, with its variables, that are kept */

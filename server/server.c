@@ -200,6 +200,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     s->gate = gate_new();
     s->ways = ways_new(s);
     s->forwards = forwards_new(s, loop, s, endpoint_call);
+    s->abroad = regions_new(s, loop, s);
     s->leader = leader_new(s);
     core_set_hooks(s->core, &leader_hooks, s->leader);
     *ret = s;
@@ -275,6 +276,7 @@ stop_begin(void *arg)
     gossip_close(TAKE(s->gossip));
     found_free(TAKE(s->found));
     forwards_stop(s->forwards);
+    regions_stop(s->abroad);
     watches_stop(s->watches);
     leader_stop(s->leader);
     gate_close(s->gate);
@@ -329,8 +331,11 @@ server_info(struct server *s, const void *ctx, struct server_info *ret)
                                 .commit = st.commit,
                                 .members = n,
                                 .last_contact_ms = core_last_contact_ms(s->core)};
-    for (size_t i = 0; i < n; i++)
-        ret->failed += !m[i].alive;
+    ret->regions = server_regions(s, ctx).n;
+    for (size_t i = 0; i < n; i++) {
+        ret->failed += !m[i].alive && !m[i].left;
+        ret->left += m[i].left;
+    }
 }
 
 void

@@ -36,7 +36,7 @@ struct server_info {
     const char *leader_addr; /* owned by ctx; "": none is known */
     unsigned expect, role;   /* 0 follower, 1 candidate, 2 leader */
     uint64_t peers;          /* servers of the cluster */
-    uint64_t term, last, commit, members, failed;
+    uint64_t term, last, commit, members, failed, left, regions;
     int64_t last_contact_ms; /* 0: this server leads; INT64_MAX: never */
 };
 void server_info(struct server *s, const void *ctx, struct server_info *ret);

@@ -55,9 +55,17 @@ status_peers(struct ask *a)
 }
 
 static void
+regions_done(struct ask *a, const void *resp)
+{
+    const struct regions_response *r = resp;
+    strings(a, r->regions.v, r->regions.n);
+}
+
+static void
 regions(struct ask *a)
 {
-    strings(a, &a->api->region, 1);
+    a->env.region = a->api->region; /* any server knows all of them */
+    ask_call(a, RPC_STATUS_REGIONS, mem_new(a, struct empty), regions_done);
 }
 
 /* The keys by which identities of workloads are checked: none is given out, so no signature is good. */
@@ -99,7 +107,7 @@ server_stats(struct ask *a, struct value *stats)
     set(s, "leader", server_is_leader(api->server) ? "true" : "false");
     set(s, "leader_addr", i.leader_addr);
     set(s, "bootstrap", i.expect <= 1 ? "true" : "false");
-    set(s, "known_regions", "1");
+    set_u64(s, "known_regions", i.regions);
     value_map_set(stats, "nomad", s);
     set(raft, "state", roles[i.role]);
     set_u64(raft, "num_peers", i.peers > 0 ? i.peers - 1 : 0);
@@ -115,7 +123,7 @@ server_stats(struct ask *a, struct value *stats)
     value_map_set(stats, "raft", raft);
     set_u64(serf, "members", i.members);
     set_u64(serf, "failed", i.failed);
-    set(serf, "left", "0");
+    set_u64(serf, "left", i.left);
     value_map_set(stats, "serf", serf);
 }
 

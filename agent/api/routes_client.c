@@ -22,6 +22,12 @@ client_error(struct ask *a, const struct err *e)
     ask_refuse(a, err_http_status(e->code), e);
 }
 
+static bool
+in_our_region(const struct ask *a)
+{
+    return str_eq(a->env.region, a->api->region);
+}
+
 bool
 ask_ours(struct ask *a)
 {
@@ -29,7 +35,7 @@ ask_ours(struct ask *a)
         ask_fail(a, 400, "must provide a valid alloc id");
         return false;
     }
-    if (a->api->client && client_has_alloc(a->api->client, a->id))
+    if (a->api->client && in_our_region(a) && client_has_alloc(a->api->client, a->id))
         return true;
     forward_alloc(a);
     return false;
@@ -331,8 +337,11 @@ alloc_stats(struct ask *a)
 static bool
 own_node(struct ask *a, const char *node)
 {
-    if (!str_empty(node) && !(a->api->client && str_eq(node, client_node_id(a->api->client))))
+    bool far = !in_our_region(a);
+    if (!str_empty(node) && (far || !(a->api->client && str_eq(node, client_node_id(a->api->client)))))
         forward_node(a, node);
+    else if (far)
+        ask_fail(a, 500, "No path to region");
     else if (!a->api->client)
         ask_fail(a, 400, "No local Node and node_id not provided");
     else
@@ -382,21 +391,21 @@ meta_apply(struct ask *a)
 }
 
 const struct route routes_client[] = {
-    {VERB_GET | VERB_HERE, "/v1/client/metadata", NULL, meta_read, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/client/metadata", NULL, meta_apply, 0},
-    {VERB_ANY | VERB_HERE, "/v1/client/fs/ls/", "", fs_ls, 0},
-    {VERB_ANY | VERB_HERE, "/v1/client/fs/stat/", "", fs_stat, 0},
-    {VERB_ANY | VERB_HERE | VERB_LONG, "/v1/client/fs/cat/", "", fs_cat, 0},
-    {VERB_ANY | VERB_HERE | VERB_LONG, "/v1/client/fs/readat/", "", fs_readat, 0},
-    {VERB_ANY | VERB_HERE | VERB_LONG, "/v1/client/fs/stream/", "", fs_stream, 0},
-    {VERB_ANY | VERB_HERE | VERB_LONG, "/v1/client/fs/logs/", "", fs_logs, 0},
-    {VERB_ANY | VERB_HERE, "/v1/client/stats", NULL, host_stats, 0},
+    {VERB_GET, "/v1/client/metadata", NULL, meta_read, 0},
+    {VERB_WRITE, "/v1/client/metadata", NULL, meta_apply, 0},
+    {VERB_ANY, "/v1/client/fs/ls/", "", fs_ls, 0},
+    {VERB_ANY, "/v1/client/fs/stat/", "", fs_stat, 0},
+    {VERB_ANY | VERB_LONG, "/v1/client/fs/cat/", "", fs_cat, 0},
+    {VERB_ANY | VERB_LONG, "/v1/client/fs/readat/", "", fs_readat, 0},
+    {VERB_ANY | VERB_LONG, "/v1/client/fs/stream/", "", fs_stream, 0},
+    {VERB_ANY | VERB_LONG, "/v1/client/fs/logs/", "", fs_logs, 0},
+    {VERB_ANY, "/v1/client/stats", NULL, host_stats, 0},
     {VERB_ANY | VERB_UNSAFE | VERB_HERE, "/v1/client/gc", NULL, client_gc_route, 0},
-    {VERB_GET | VERB_UNSAFE | VERB_HERE, "/v1/client/allocation/", "/exec", alloc_exec, 0},
-    {VERB_ANY | VERB_HERE, "/v1/client/allocation/", "/stats", alloc_stats, 0},
-    {VERB_ANY | VERB_UNSAFE | VERB_HERE, "/v1/client/allocation/", "/restart", alloc_restart, 0},
-    {VERB_ANY | VERB_UNSAFE | VERB_HERE, "/v1/client/allocation/", "/gc", alloc_gc, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/client/allocation/", "/signal", alloc_signal, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/client/allocation/", "/pause", alloc_pause, 0},
+    {VERB_GET | VERB_UNSAFE, "/v1/client/allocation/", "/exec", alloc_exec, 0},
+    {VERB_ANY, "/v1/client/allocation/", "/stats", alloc_stats, 0},
+    {VERB_ANY | VERB_UNSAFE, "/v1/client/allocation/", "/restart", alloc_restart, 0},
+    {VERB_ANY | VERB_UNSAFE, "/v1/client/allocation/", "/gc", alloc_gc, 0},
+    {VERB_WRITE, "/v1/client/allocation/", "/signal", alloc_signal, 0},
+    {VERB_WRITE, "/v1/client/allocation/", "/pause", alloc_pause, 0},
     {0, NULL, NULL, NULL, 0},
 };

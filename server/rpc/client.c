@@ -54,8 +54,9 @@ call_client_http(void *arg, struct rpc_call *call, const void *p)
     const char *id = str_or(req->node_id, "");
     struct way *w = way_find(s, id);
     struct rpc_envelope env = *rpc_call_envelope(call);
-    /* a node proves itself to the leader, over the server that it is connected to */
-    struct rpc_link *link = w != NULL ? w->link : env.hops == 0 ? forward_link(s) : NULL;
+    /* a node proves itself to the leader, over the server that it is connected to; the
+     * first hop may come from another region */
+    struct rpc_link *link = w != NULL ? w->link : env.hops <= 1 ? forward_link(s) : NULL;
 
     if (link == NULL) {
         auto_mem void *ctx = mem_ctx("node");

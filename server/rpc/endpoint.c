@@ -36,12 +36,11 @@ endpoint_join_services(size_t *ret_n)
     return join;
 }
 
-/* Who is to answer: this server, or another, of another region or (`there`) the leader of ours. */
+/* Who is to answer: this server, or (`there`) the leader. */
 static int
 check_place(struct server *s, const struct rpc_method *m, const struct rpc_envelope *env, bool *there,
             struct err *e)
 {
-    const char *ours = str_or(server_cfg(s)->region, "global");
     bool anybody = (m->flags & (RPC_LOCAL | RPC_CLIENT)) || ((m->flags & RPC_READ) && env->stale);
 
     *there = !anybody && !server_is_leader(s);
@@ -49,8 +48,6 @@ check_place(struct server *s, const struct rpc_method *m, const struct rpc_envel
         return err_set(e, -ERR_NO_LEADER, "No cluster leader");
     if (env->hops > SERVER_HOPS_MAX)
         return err_set(e, -ERR_INVALID, "passed on by more than %d servers", SERVER_HOPS_MAX);
-    if (!str_eq(str_or(env->region, ours), ours))
-        return err_set(e, -ERR_NO_REGION, "No path to region");
     if (*there && env->hops == SERVER_HOPS_MAX)
         return err_set(e, -ERR_NO_LEADER, "No cluster leader");
     return 0;
@@ -75,9 +72,12 @@ endpoint_call(void *arg, struct rpc_call *call, const void *req)
     const struct rpc_envelope *env = rpc_call_envelope(call);
     const char *ns = m->flags & RPC_NS ? str_or(env->namespace, NS_DEFAULT) : NULL;
     struct err e = ERR_INIT;
+    const char *ours = server_cfg(arg)->region;
     bool there;
 
-    if (check_place(arg, m, env, &there, &e) < 0 || check_allowed(env->auth_token, m->cap, ns, &e) < 0)
+    if (!str_eq(str_or(env->region, ours), ours))
+        region_start(arg, call, req);
+    else if (check_place(arg, m, env, &there, &e) < 0 || check_allowed(env->auth_token, m->cap, ns, &e) < 0)
         rpc_fail(call, &e);
     else if (there)
         forward_start(arg, call, req);

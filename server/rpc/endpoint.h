@@ -25,6 +25,10 @@ void forwards_leader_changed(struct forwards *f);
 /* Calls under way end. */
 void forwards_stop(struct forwards *f);
 
+/* --- those that other regions answer (region.c) --- */
+struct regions *regions_new(const void *ctx, struct loop *l, struct server *s);
+void regions_stop(struct regions *r);
+
 /* --- the ways to nodes (ways.c) --- */
 /* A server has one; it is empty when all connections have gone. */
 struct ways *ways_new(const void *ctx);

@@ -32,6 +32,8 @@
 void forward_start(struct server *s, struct rpc_call *call, const void *req);
 /* A call was passed on to the leader of a term, in which this server does not lead: soon, or already. */
 bool forward_too_late(struct server *s, const struct rpc_envelope *env);
+/* A server of the call's region answers it (region.c). */
+void region_start(struct server *s, struct rpc_call *call, const void *req);
 /* The connection to the leader; NULL: it is this server, or not known. */
 struct rpc_link *forward_link(struct server *s);
 

@@ -90,6 +90,15 @@ call_status_members(void *arg, struct rpc_call *call, const void *p)
     rpc_reply(call, &resp);
 }
 
+void
+call_status_regions(void *arg, struct rpc_call *call, const void *p)
+{
+    struct regions_response resp = {.regions = server_regions(arg, rpc_call_ctx(call))};
+
+    (void)p;
+    rpc_reply(call, &resp);
+}
+
 static void
 gc_done(void *arg, uint64_t index)
 {

@@ -237,6 +237,7 @@ struct removal {
     uint64_t gone;    /* last entry when it was none any more; 0: it is */
     int64_t asked_ms; /* whether it is alive */
     bool prune, left;
+    bool abroad; /* of another region: it is no member of this one */
 };
 
 /* It is a member no more, and that is committed. */
@@ -292,9 +293,11 @@ removal_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result
     wait_begin(&r->w, removal_look, REMOVE_MS);
 }
 
-/* Of the server that is meant, by its name also one that is no member; 0 with an error. */
+/* Of the server that is meant, by its name also one that is no member, or of another region; 0 with an
+ * error. */
 static uint64_t
-removed_id(struct server *s, const void *ctx, const struct raft_peer_request *req, struct err *e)
+removed_id(struct server *s, const void *ctx, const struct raft_peer_request *req, bool *abroad,
+           struct err *e)
 {
     size_t n = 0;
     struct server_member *known = server_members(s, ctx, &n);
@@ -306,8 +309,10 @@ removed_id(struct server *s, const void *ctx, const struct raft_peer_request *re
     }
     uint64_t id = 0;
     for (size_t i = 0; i < n; i++) /* one that began again has left under another id */
-        if (str_eq(known[i].hello->name, req->name) && (id == 0 || !known[i].left))
+        if (str_eq(known[i].hello->name, req->name) && (id == 0 || !known[i].left)) {
             id = known[i].hello->id;
+            *abroad = !str_eq(known[i].hello->region, server_cfg(s)->region);
+        }
     if (id == 0)
         err_set(e, -ERR_INVALID, "name \"%.100s\" is no server that is known", req->name);
     return id;
@@ -335,18 +340,22 @@ removal_wait(void *arg)
         if (known[i].hello->id == r->id)
             m = &known[i];
     bool failed = m == NULL || !m->alive;
-    if (!failed && m->heard_ms != 0 && m->heard_ms <= r->asked_ms && !wait_late(&r->w)) {
+    if (!failed && !r->abroad && m->heard_ms <= r->asked_ms && !wait_late(&r->w)) {
         wait_more(&r->w);
         return;
     }
     wait_over(&r->w);
-    if (failed)
+    if (failed && r->abroad) {
+        server_forget(r->w.s, r->id);
+        rpc_reply(r->w.call, &(struct write_response){0});
+    } else if (failed) {
         removal_write(r);
-    else
+    } else {
         rpc_failf(r->w.call, -ERR_CONFLICT,
                   "server \"%.100s\" is alive, and would come back: stop it first, or remove it by "
                   "paddock operator raft remove-peer",
                   m->hello->name);
+    }
 }
 
 void
@@ -359,7 +368,7 @@ call_operator_remove_peer(void *arg, struct rpc_call *call, const void *p)
     struct err e = ERR_INIT;
     *r = (struct removal){
         .w = {.s = arg, .call = call}, .prune = req->prune, .left = req->left};
-    r->id = removed_id(arg, ctx, p, &e);
+    r->id = removed_id(arg, ctx, p, &r->abroad, &e);
     server_raft_status(arg, ctx, &st);
     if (r->id != 0 && r->id == st.leader)
         err_set(&e, -ERR_CONFLICT,

@@ -229,6 +229,15 @@ node_drain(void *arg, struct rpc_call *call, const void *req)
 }
 
 static void
+regions(void *arg, struct rpc_call *call, const void *p)
+{
+    struct regions_response r = {.regions = {(const char *[]){"global"}, 1}};
+    (void)arg;
+    (void)p;
+    rpc_reply(call, &r);
+}
+
+static void
 leader(void *arg, struct rpc_call *call, const void *req)
 {
     struct status_leader_response *resp =
@@ -330,6 +339,7 @@ fake_call(void *arg, struct rpc_call *call, const void *req)
         [RPC_JOB_VALIDATE] = job_validate_rpc,
         [RPC_JOB_DEREGISTER] = job_deregister,
         [RPC_STATUS_LEADER] = leader,
+        [RPC_STATUS_REGIONS] = regions,
         [RPC_SYSTEM_GC] = gc,
         [RPC_ALLOC_GET_ALLOC] = alloc_get,
         [RPC_CLIENT_HTTP] = client_http,
