@@ -402,12 +402,13 @@ follow_row(struct hand *h, const struct value *row)
     const char *task = document_text(labels, HAND_LABEL_TASK);
     const char *state = document_text(row, "State");
     auto_mem void *tmp = mem_ctx("row");
-    bool network = str_eq(document_text(labels, HAND_LABEL_NETWORK), "1");
+    /* an image may bear that label too */
+    bool network = uuid_valid(alloc) && str_eq(document_text(labels, HAND_LABEL_NETWORK), "1") &&
+                   is_named(row, network_name(tmp, alloc));
     struct log_shape logs;
     document_logs(labels, &logs);
     if (!*id || strlen(id) >= HAND_ID_MAX || !plain_word(id) || !uuid_valid(alloc) ||
-        (!network && !plain_task_name(task)) ||
-        !is_named(row, network ? network_name(tmp, alloc) : document_name(tmp, alloc, task)))
+        (!network && (!plain_task_name(task) || !is_named(row, document_name(tmp, alloc, task)))))
         return;
     if (network) {
         check_network(h, id, alloc);

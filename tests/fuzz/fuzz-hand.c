@@ -37,6 +37,14 @@ document(const void *ctx, const uint8_t *p, size_t n)
         return;
     document_logs(value_get(value_get(doc, "Config"), "Labels"), &logs);
     (void)engine_said(doc);
+    struct hand_network_state net;
+    const char *helper = "";
+    bool running;
+    if (document_network_state(ctx, &hand, ALLOC, doc, &net, &running) &&
+        (strlen(net.id) >= HAND_ID_MAX || strpbrk(net.id, " \r\n")))
+        abort();
+    (void)registry_in_file(ctx, doc, "r:5000", &helper);
+    (void)registry_of_helper(ctx, doc, "r:5000");
     if (!document_state(ctx, &hand, ALLOC, "web", doc, &s))
         return;
     const struct value *labels = value_get(value_get(doc, "Config"), "Labels");

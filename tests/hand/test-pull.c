@@ -173,6 +173,31 @@ START_TEST(one_pull_for_the_same_name)
 }
 END_TEST
 
+/* An engine without an end of a line, with documents of any depth, with errors that are none. */
+START_TEST(an_engine_that_is_hostile)
+{
+    struct want a, b;
+    setup();
+    char *deep = mem_array(NULL, char, 60000);
+    memset(deep, '[', 59999);
+    deep[59999] = '\n';
+    want(&a, "box:1", NULL, 0);
+    wait_pulls(1);
+    http_stream_write(fake.open[0], deep, 60000);
+    http_stream_write(fake.open[0], "{\"error\":7,\"id\":[],\"progressDetail\":\"\"}\nnull\n", 46);
+    end_pull(0);
+    wait_for(&a.done);
+    ck_assert_str_eq(a.why, ""); /* nothing of that is an error */
+    want(&b, "box:2", NULL, 0);
+    wait_pulls(2);
+    for (size_t i = 0; i < 4 && fake.open[1]; i++)
+        http_stream_write(fake.open[1], deep, 59999);
+    wait_for(&b.done);
+    ck_assert_msg(strstr(b.why, "Failed to pull `box:2`"), "%s", b.why);
+    mem_free(deep);
+}
+END_TEST
+
 START_TEST(the_last_one_takes_it_along)
 {
     struct want a, b, c;
@@ -316,5 +341,6 @@ START_TEST(the_process_beside)
 }
 END_TEST
 
-TEST_SUITE("hand/pull", one_pull_for_the_same_name, the_last_one_takes_it_along,
+TEST_SUITE("hand/pull", one_pull_for_the_same_name, an_engine_that_is_hostile,
+           the_last_one_takes_it_along,
            registries_of_images, what_the_file_says, the_process_beside)
