@@ -50,17 +50,9 @@ last_record(const struct allocation *a)
 int64_t
 alloc_recorded(const struct allocation *a, const char *value)
 {
-    int64_t at = 0;
+    const struct alloc_state *s = last_record(a);
 
-    for (size_t i = a->alloc_states.n; i > 0; i--) {
-        const struct alloc_state *s = a->alloc_states.v[i - 1];
-        if (!str_eq(s->field, "ClientStatus") || str_empty(s->value))
-            continue;
-        if (!str_eq(s->value, value))
-            break;
-        at = s->time; /* the first of the run */
-    }
-    return at;
+    return s != NULL && str_eq(s->value, value) ? s->time : 0;
 }
 
 bool

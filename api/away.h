@@ -15,7 +15,8 @@ int64_t group_holds_back(const struct task_group *tg);
 /* May it be placed elsewhere while it is unknown? */
 bool group_replaces(const struct task_group *tg);
 
-/* When the client status last became `value` by record, if it is still that of the last record; 0: no. */
+/* When the client status became `value`, if that is the last record; 0: it is not. What came back and went
+ * again before that was settled has two records of "unknown" in turn, and the second counts (S17). */
 int64_t alloc_recorded(const struct allocation *a, const char *value);
 /* Unknown by record: it was, or is, and what came of it is not settled. */
 bool alloc_was_unknown(const struct allocation *a);

@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Exhaustion: the functions of the state machine, driven through every order of what can happen to one
+ * node with two allocations: registrations (the same, another one, with another secret), heartbeats, reports
+ * (of both, of one, of a failure, of somebody else's), the timer, its miss (now, later, never since the
+ * leader has changed), the scheduler, and the end of lost_after. States are told apart by what the rules look
+ * at; from each one everything is tried, until there are no new ones. Before and behind each entry all rules
+ * of doc/reconnect.md 1.13 that bind the state machine are held against it, as they are written there and not
+ * as the code has them.
+ *
+ * `make mutants` breaks the code in a line, one at a time, and this test has to say so.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/away.h"
+#include "common/hash.h"
+#include "common/str.h"
+#include "server/state/state_int.h"
+#include "tests/lib/test.h"
+#include "tests/server/fsm/fx.h"
+
+enum { PATH_MAX_LEN = 48, STATES_MAX = 1000000 };
+#define LOST_AFTER (60 * NS_PER_S) /* of patient_job() */
+
+enum event {
+    RG,         /* registers as it was */
+    RG_OTHER,   /* with other metadata each time */
+    RG_THIEF,   /* with another secret: refused */
+    HB,         /* a heartbeat */
+    HB_INIT,    /* that asks to be initializing */
+    UA_BOTH,    /* reports both as running */
+    UA_A,       /* one */
+    UA_P,       /* the other */
+    UA_FAILED,  /* a has failed */
+    UA_FOREIGN, /* names one of another node: refused */
+    EXPIRE,     /* the timer runs out: the leader has decided that it is missed */
+    MISS,       /* that comes to the log */
+    LEADER,     /* it does not: another server leads */
+    EV,         /* the scheduler does what is pending */
+    TIME,       /* lost_after goes by */
+    EVENTS
+};
+static const char *const names[] = {"RG",     "RG'",  "RG!", "HB",     "HB-init", "UA",   "UA(a)", "UA(p)",
+                                    "UA(a failed)", "UA!", "expire", "MISS",   "leader", "EV",   "time"};
+
+/* What the rules look at. */
+struct view {
+    char status[16];
+    uint64_t lmh, lau;
+    bool eligible;
+    struct {
+        bool there, wanted, unknown, pending, running, ended;
+        bool recorded;  /* its last record is "unknown" */
+        int64_t since;  /* of that */
+        size_t records;
+        uint64_t server_index;
+    } al[2]; /* a, p */
+    size_t evals[2];   /* pending, not delayed; of the job of a, of p */
+    size_t of_node[2]; /* of these because of the node */
+    size_t delayed;  /* of the job of a */
+    uint64_t hash;   /* of all rows */
+};
+
+/* What is not in the state: the leader's and the world's. */
+struct world {
+    struct fx *f;
+    struct state_txn *t;
+    void *ctx;
+    uint64_t index;
+    int64_t now;
+    uint64_t missed_at; /* the index when the timer ran out; 0: it has not */
+    bool heard;         /* since then */
+    unsigned times;
+    struct fsm_result *res;
+    const char *rule; /* that was broken; NULL: none */
+};
+
+struct known {
+    char key[256];
+    uint8_t path[PATH_MAX_LEN];
+    uint8_t len;
+    UT_hash_handle hh;
+};
+
+/* --- reading --- */
+
+static int
+hash_row(void *arg, unsigned table, struct slice key, struct slice val)
+{
+    uint64_t *h = arg;
+    if (table == TABLE_ID_META) /* the index that is applied */
+        return 0;
+    *h = *h * 31 + table;
+    *h = *h * 31 + hash_bytes(key.p, key.n);
+    *h = *h * 31 + hash_bytes(val.p, val.n);
+    return 0;
+}
+
+static bool
+ended(const struct allocation *a)
+{
+    return str_eq(a->client_status, ALLOC_COMPLETE) || str_eq(a->client_status, ALLOC_FAILED) ||
+           str_eq(a->client_status, ALLOC_LOST);
+}
+
+static void
+look(struct world *w, struct view *v)
+{
+    static const char *const ids[] = {"a", "p"}, *const jobs[] = {"web", "api"};
+    const struct node *n = state_node(w->t, w->ctx, "n1");
+    memset(v, 0, sizeof(*v));
+    ck_assert(str_copy(v->status, sizeof(v->status), n->status));
+    v->lmh = n->last_missed_heartbeat_index;
+    v->lau = n->last_alloc_update_index;
+    v->eligible = str_eq(n->scheduling_eligibility, NODE_ELIGIBLE);
+    for (int i = 0; i < 2; i++) {
+        const struct allocation *a = state_alloc(w->t, w->ctx, ids[i]);
+        v->al[i].there = a != NULL;
+        v->al[i].wanted = str_eq(a->desired_status, ALLOC_DESIRED_RUN);
+        v->al[i].unknown = str_eq(a->client_status, ALLOC_UNKNOWN);
+        v->al[i].pending = str_eq(a->client_status, ALLOC_PENDING);
+        v->al[i].running = str_eq(a->client_status, ALLOC_RUNNING);
+        v->al[i].ended = ended(a);
+        v->al[i].records = a->alloc_states.n;
+        v->al[i].server_index = a->alloc_modify_index;
+        if (a->alloc_states.n > 0) {
+            const struct alloc_state *s = a->alloc_states.v[a->alloc_states.n - 1];
+            v->al[i].recorded = str_eq(s->value, ALLOC_UNKNOWN);
+            v->al[i].since = s->time;
+        }
+        struct state_iter *it = state_evals_by_job(w->t, w->ctx, "default", jobs[i]);
+        for (struct evaluation *e; (e = state_next(it, w->ctx)) != NULL;) {
+            bool pending = str_eq(e->status, EVAL_PENDING), later = e->wait_until > w->now;
+            v->evals[i] += pending && !later;
+            v->of_node[i] += pending && str_eq(e->triggered_by, TRIGGER_NODE_UPDATE);
+            v->delayed += pending && later;
+        }
+    }
+    state_dump(w->t, hash_row, &v->hash);
+}
+
+static bool
+live(const struct view *v, int i)
+{
+    return v->al[i].wanted && !v->al[i].ended;
+}
+
+static bool
+responsive(const struct view *v)
+{
+    return str_eq(v->status, NODE_READY) || str_eq(v->status, NODE_INIT);
+}
+
+/* 1.8: an allocation that is to run, whose group has lost_after, and whose time is not over. */
+static bool
+waits(const struct view *v, int64_t now)
+{
+    if (!live(v, 0))
+        return false;
+    return !v->al[0].unknown || (v->al[0].recorded && now - v->al[0].since < LOST_AFTER);
+}
+
+static bool
+gate_open(const struct view *v)
+{
+    if (!live(v, 0) && !live(v, 1))
+        return true;
+    bool unknown = (live(v, 0) && v->al[0].unknown) || (live(v, 1) && v->al[1].unknown);
+    return v->lau > v->lmh && !unknown;
+}
+
+/* --- what happens --- */
+
+static struct fsm_result *
+enter(struct world *w, struct intent *in)
+{
+    in->time = w->now;
+    w->res = fsm_apply(w->ctx, w->t, ++w->index, in);
+    state_set_applied(w->t, w->index, 1);
+    return w->res;
+}
+
+static struct str_list
+one_id(struct world *w)
+{
+    return strs(w->ctx, mem_printf(w->ctx, "ev-%llu", (unsigned long long)w->index), NULL);
+}
+
+static void
+say_status(struct world *w, const char *status, bool heard, uint64_t seen)
+{
+    struct intent *in = intent_new(w->ctx, 0);
+    in->node_status = type_new(in, &type_intent_node_status);
+    *in->node_status = (struct intent_node_status){
+        .node_id = "n1", .status = status, .eval_ids = one_id(w), .seen_index = seen, .heard = heard};
+    enter(w, in);
+}
+
+static void
+say_register(struct world *w, const char *meta, const char *secret)
+{
+    struct intent *in = intent_new(w->ctx, 0);
+    in->node_register = type_new(in, &type_intent_node_register);
+    struct node *n = make_node(in, "n1");
+    n->secret_id = secret != NULL ? secret : n->secret_id;
+    if (meta != NULL)
+        str_map_set(n, &n->meta, "v", meta);
+    n->status = NODE_READY; /* whatever it claims */
+    n->last_alloc_update_index = 1 << 20;
+    *in->node_register = (struct intent_node_register){.node = n, .eval_ids = one_id(w)};
+    enter(w, in);
+}
+
+static void
+say_allocs(struct world *w, const char *x, const char *y, const char *status)
+{
+    struct intent *in = intent_new(w->ctx, 0);
+    in->alloc_update = type_new(in, &type_intent_alloc_update);
+    in->alloc_update->node_id = "n1";
+    in->alloc_update->eval_ids = one_id(w);
+    for (int i = 0; i < 2; i++) {
+        const char *id = i == 0 ? x : y;
+        const struct allocation *old = id != NULL ? state_alloc(w->t, w->ctx, id) : NULL;
+        if (old == NULL)
+            continue;
+        struct allocation *a = type_new(in, &type_allocation);
+        a->id = id;
+        /* what has ended stays so, as on a client */
+        a->client_status = str_eq(old->client_status, ALLOC_FAILED) ? ALLOC_FAILED : status;
+        list_add(in, in->alloc_update->allocs, a);
+    }
+    enter(w, in);
+}
+
+static struct allocation *
+row(struct world *w, const struct allocation *a, const char *desired, const char *client)
+{
+    struct allocation *s = type_new(w->ctx, &type_allocation);
+    struct alloc_state *seen = type_new(s, &type_alloc_state);
+    s->id = a->id;
+    s->namespace = a->namespace;
+    s->job_id = a->job_id;
+    s->node_id = a->node_id;
+    s->name = a->name;
+    s->task_group = a->task_group;
+    s->desired_status = desired;
+    s->client_status = client;
+    seen->field = "ClientStatus";
+    seen->value = a->client_status;
+    list_add(s, s->alloc_states, seen);
+    return s;
+}
+
+static void
+timeout_eval(struct world *w, const struct allocation *a)
+{
+    const struct job *j = state_job(w->t, w->ctx, "default", a->job_id);
+    struct evaluation *e =
+        make_eval(w->ctx, j, mem_printf(w->ctx, "timeout-%llu", (unsigned long long)w->index));
+    e->triggered_by = TRIGGER_MAX_DISCONNECT;
+    e->wait_until = w->now + LOST_AFTER;
+    struct intent *in = intent_new(w->ctx, 0);
+    in->eval_update = type_new(in, &type_intent_eval_update);
+    list_add(in, in->eval_update->evals, e);
+    enter(w, in);
+}
+
+/* What the scheduler makes of one allocation: a row to stop or mark, or one that settles a return. */
+static void
+schedule(struct world *w, const struct view *v, int i, struct plan_result *p)
+{
+    const struct allocation *a = state_alloc(w->t, w->ctx, i == 0 ? "a" : "p");
+    bool silent = !responsive(v), down = str_eq(v->status, NODE_DOWN);
+    if (!live(v, i))
+        return;
+    bool expired = i == 0 && v->al[0].unknown && v->al[0].recorded && w->now - v->al[0].since >= LOST_AFTER;
+    if (i == 0 && v->al[0].running && str_eq(v->status, NODE_DISCONNECTED)) {
+        timeout_eval(w, a);
+        list_add(w->ctx, p->stopped, row(w, a, NULL, ALLOC_UNKNOWN));
+    } else if (expired || down || (silent && !(i == 0 && v->al[0].unknown && v->al[0].recorded))) {
+        list_add(w->ctx, p->stopped, row(w, a, ALLOC_DESIRED_STOP, ALLOC_LOST));
+    } else if (v->al[i].running && v->al[i].recorded) {
+        list_add(w->ctx, p->placed, row(w, a, NULL, ALLOC_RUNNING));
+    }
+}
+
+/* Every evaluation that is pending and due. */
+static void
+scheduler(struct world *w)
+{
+    struct view v;
+    look(w, &v);
+    for (int i = 0; i < 2; i++) {
+        const char *job = i == 0 ? "web" : "api";
+        struct intent *plan = intent_new(w->ctx, 0), *up = intent_new(w->ctx, 0);
+        if (v.evals[i] == 0)
+            continue;
+        plan->plan_result = type_new(plan, &type_plan_result);
+        up->eval_update = type_new(up, &type_intent_eval_update);
+        struct state_iter *it = state_evals_by_job(w->t, w->ctx, "default", job);
+        for (struct evaluation *e; (e = state_next(it, w->ctx)) != NULL;)
+            if (str_eq(e->status, EVAL_PENDING) && e->wait_until <= w->now) {
+                plan->plan_result->eval_id = e->id;
+                e->status = EVAL_COMPLETE;
+                list_add(up, up->eval_update->evals, e);
+            }
+        plan->plan_result->job = state_job(w->t, w->ctx, "default", job);
+        schedule(w, &v, i, plan->plan_result);
+        if (plan->plan_result->stopped.n + plan->plan_result->placed.n > 0)
+            enter(w, plan);
+        enter(w, up);
+    }
+}
+
+static bool
+possible(const struct world *w, const struct view *v, enum event e)
+{
+    switch (e) {
+    case EXPIRE: return w->missed_at == 0 && !str_eq(v->status, NODE_DOWN); /* who is down has no timer */
+    case MISS:
+    case LEADER: return w->missed_at != 0;
+    case EV: return v->evals[0] + v->evals[1] > 0;
+    case TIME: return w->times < 2;
+    default: return true;
+    }
+}
+
+static void
+happen(struct world *w, enum event e)
+{
+    w->res = NULL;
+    switch (e) {
+    case RG: say_register(w, NULL, NULL); break;
+    case RG_OTHER: say_register(w, mem_printf(w->ctx, "%llu", (unsigned long long)w->index), NULL); break;
+    case RG_THIEF: say_register(w, NULL, "stolen"); break;
+    case HB: say_status(w, NODE_READY, w->missed_at != 0, 0); break;
+    case HB_INIT: say_status(w, NODE_INIT, w->missed_at != 0, 0); break;
+    case UA_BOTH: say_allocs(w, "a", "p", ALLOC_RUNNING); break;
+    case UA_A: say_allocs(w, "a", NULL, ALLOC_RUNNING); break;
+    case UA_P: say_allocs(w, NULL, "p", ALLOC_RUNNING); break;
+    case UA_FAILED: say_allocs(w, "a", NULL, ALLOC_FAILED); break;
+    case UA_FOREIGN: say_allocs(w, "a", "x", ALLOC_RUNNING); break;
+    case EXPIRE: w->missed_at = w->index; break;
+    case MISS: say_status(w, NODE_DOWN, false, w->missed_at); break;
+    case LEADER: break;
+    case EV: scheduler(w); break;
+    case TIME:
+        w->now += LOST_AFTER;
+        w->times++;
+        break;
+    case EVENTS: break;
+    }
+}
+
+/* --- the rules --- */
+
+#define RULE(cond, text)     \
+    do {                     \
+        if (!(cond))         \
+            return text;     \
+    } while (0)
+
+static bool
+is(const struct view *v, const char *status)
+{
+    return str_eq(v->status, status);
+}
+
+/* S4, S18, secrets: what is refused changes nothing. */
+static const char *
+check_refusals(const struct world *w, const struct view *was, const struct view *now, enum event e)
+{
+    bool ua = e >= UA_BOTH && e <= UA_FOREIGN, refused = w->res->err.code != 0;
+    RULE(!refused || was->hash == now->hash, "what was refused changed the state");
+    RULE(e != RG_THIEF || refused, "S2: another secret was taken");
+    RULE(e != UA_FOREIGN || refused, "S18: an allocation of another node was taken");
+    RULE(!ua || e == UA_FOREIGN || refused == !responsive(was), "S4: reports are for responsive nodes alone");
+    return NULL;
+}
+
+static const char *
+check_indexes(const struct world *w, const struct view *was, const struct view *now, enum event e)
+{
+    bool stamped = responsive(was) && !responsive(now), ready = is(now, NODE_READY) && !is(was, NODE_READY);
+    bool ua = e >= UA_BOTH && e <= UA_FAILED && w->res->err.code == 0;
+    RULE(now->lmh == (stamped ? w->index : ready ? 0 : was->lmh), "S5: LastMissedHeartbeatIndex");
+    RULE(now->lau == (ua ? w->index : was->lau), "S5: LastAllocUpdateIndex");
+    RULE(e > RG_OTHER || (str_eq(was->status, now->status) && now->eligible),
+         "S2: a registration wrote status");
+    return NULL;
+}
+
+/* The next status by the rules alone. */
+static const char *
+next_status(const struct world *w, const struct view *v, enum event e)
+{
+    bool any = live(v, 0) || live(v, 1);
+    if (e == MISS && !w->heard) /* S9, S12 */
+        return is(v, NODE_DOWN) ? NODE_DOWN : waits(v, w->now) ? NODE_DISCONNECTED : NODE_DOWN;
+    if (e == HB && is(v, NODE_INIT))
+        return gate_open(v) ? NODE_READY : NODE_INIT; /* S6 */
+    if (e == HB && is(v, NODE_DOWN) && !any)
+        return NODE_READY; /* S10 */
+    if ((e == HB && !is(v, NODE_READY)) || e == HB_INIT)
+        return NODE_INIT;
+    return v->status;
+}
+
+static const char *
+check_status(const struct world *w, const struct view *was, const struct view *now, enum event e)
+{
+    bool returns = !responsive(was) && is(now, NODE_INIT), leaves = responsive(was) && !responsive(now);
+    RULE(str_eq(now->status, next_status(w, was, e)), "S1, S6, S9, S10, S12: the next status");
+    RULE(e != MISS || !w->heard || was->hash == now->hash, "S12: a void miss changed the state");
+    for (int i = 0; i < 2 && returns; i++) {
+        RULE(!live(was, i) || now->al[i].unknown, "S7: not everything is to be reported again");
+        RULE(!live(was, i) || was->al[i].unknown || now->al[i].server_index == w->index,
+             "S7: a client would not see it");
+        RULE(i == 0 || now->al[i].records == was->al[i].records, "S7: a record without lost_after");
+        RULE(i == 1 || !live(was, i) || was->al[i].unknown ||
+                 (now->al[i].recorded && now->al[i].since == w->now),
+             "S17: from when its time runs");
+    }
+    bool moved = leaves || (is(was, NODE_DISCONNECTED) && !is(now, NODE_DISCONNECTED)) ||
+                 (is(now, NODE_READY) && !is(was, NODE_READY));
+    for (int i = 0; i < 2 && moved && e != EV; i++)
+        RULE(was->al[i].ended || now->evals[i] > 0, "S11: a change of status without its evaluations");
+    return NULL;
+}
+
+static const char *
+check_allocs(const struct world *w, const struct view *was, const struct view *now, enum event e)
+{
+    (void)w;
+    for (int i = 0; i < 2; i++) {
+        RULE(now->al[i].records >= was->al[i].records, "2.2: a record went");
+        RULE(!now->al[i].wanted || was->al[i].wanted, "an allocation that was stopped is wanted again");
+        RULE(!(was->al[i].ended && !now->al[i].ended) || (e >= UA_BOTH && e <= UA_FAILED),
+             "what ended lives");
+        RULE(e == EV || (e >= UA_BOTH && e <= UA_FAILED) || was->al[i].wanted == now->al[i].wanted,
+             "S1: nobody asked to stop it");
+    }
+    /* S19: nothing is left of an absence that is over */
+    RULE((live(now, 0) && now->al[0].unknown) || now->delayed == 0, "S19: a delayed evaluation is left");
+    return NULL;
+}
+
+/* S12: what a miss began and nobody has acted upon yet is cancelled by the heartbeat: of each job one
+ * evaluation is left, that of the heartbeat. */
+static const char *
+check_cancelled(const struct view *was, const struct view *now, enum event e)
+{
+    bool returns = !responsive(was) && responsive(now);
+    for (int i = 0; i < 2 && returns && (e == HB || e == HB_INIT); i++)
+        RULE(now->of_node[i] <= 1, "S12: evaluations of the miss are left");
+    return NULL;
+}
+
+static const char *
+check(const struct world *w, const struct view *was, const struct view *now, enum event e)
+{
+    const char *rule = NULL;
+    if (w->res == NULL) /* nothing came to the log */
+        return NULL;
+    if (e != EV) {
+        rule = check_refusals(w, was, now, e);
+        rule = rule != NULL ? rule : check_indexes(w, was, now, e);
+        rule = rule != NULL ? rule : check_status(w, was, now, e);
+        rule = rule != NULL ? rule : check_cancelled(was, now, e);
+    }
+    return rule != NULL ? rule : check_allocs(w, was, now, e);
+}
+
+/* --- one event, with its judgement --- */
+
+static void
+step(struct world *w, enum event e)
+{
+    struct view was, now;
+    bool hb = e == HB || e == HB_INIT;
+    look(w, &was);
+    if (!possible(w, &was, e))
+        return;
+    happen(w, e);
+    look(w, &now);
+    const char *rule = check(w, &was, &now, e);
+    w->rule = w->rule != NULL ? w->rule : rule;
+    if (w->missed_at != 0 && (hb || ((e == RG || e == RG_OTHER) && w->res->err.code == 0)))
+        w->heard = true;
+    if (e == MISS || e == LEADER) {
+        w->missed_at = 0;
+        w->heard = false;
+    }
+}
+
+/* What tells states apart. */
+static void
+told_apart(struct world *w, char out[256])
+{
+    struct view v;
+    int n;
+    look(w, &v);
+    n = snprintf(out, 256, "%s lmh%d lau%d m%d h%d t%u d%zu", v.status, v.lmh != 0, v.lau > v.lmh,
+                 w->missed_at != 0, w->heard, w->times, v.delayed);
+    for (int i = 0; i < 2; i++)
+        n += snprintf(out + n, 256 - (size_t)n, " %d%d%d%d%d%d%d e%d", v.al[i].wanted, v.al[i].unknown,
+                      v.al[i].pending, v.al[i].running, v.al[i].ended, v.al[i].recorded,
+                      v.al[i].recorded && w->now - v.al[i].since >= LOST_AFTER, v.evals[i] > 0);
+    ck_assert_int_lt(n, 256);
+}
+
+/* S7: with a healthy client the node is ready within three heartbeats. */
+static void
+check_return(struct world *w)
+{
+    struct view v;
+    for (int i = 0; i < 3; i++) {
+        say_status(w, NODE_READY, true, 0);
+        say_allocs(w, "a", "p", ALLOC_RUNNING);
+    }
+    look(w, &v);
+    if (!is(&v, NODE_READY))
+        w->rule = "S7: three heartbeats and reports, and it is not ready";
+}
+
+static void
+print_path(const struct known *k, enum event e, const char *rule)
+{
+    printf("# %s:", rule);
+    for (size_t i = 0; i < k->len; i++)
+        printf(" %s", names[k->path[i]]);
+    printf(" %s\n", e < EVENTS ? names[e] : "(return)");
+    fflush(stdout);
+}
+
+/* The state behind a path, in a transaction that is given up afterwards. */
+static void
+replay(struct world *w, struct fx *f, const struct known *k)
+{
+    *w = (struct world){.f = f, .ctx = mem_ctx("gate"), .index = f->index, .now = f->now};
+    w->t = state_write_begin(f->s, w->ctx);
+    for (size_t i = 0; i < k->len; i++)
+        step(w, k->path[i]);
+}
+
+static void
+forget(struct world *w)
+{
+    state_abort(w->t);
+    mem_free(w->ctx);
+}
+
+static struct fx *
+begin(void)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *web = patient_job(f, "web"), *api = make_job(f, "api", 1);
+    put_job(f, web, NULL);
+    put_job(f, api, NULL);
+    place(f, make_alloc(f, web, "a", "n1"), NULL);
+    place(f, make_alloc(f, api, "p", "n1"), NULL);
+    place(f, make_alloc(f, web, "x", "n2"), NULL);
+    report(f, "n2", "x", ALLOC_FAILED); /* it plays no part */
+    struct intent *done = intent_new(f, 0);
+    done->eval_update = type_new(done, &type_intent_eval_update);
+    struct state_txn *t = state_read_begin(f->s, f);
+    struct state_iter *it = state_evals(t, f, NULL);
+    for (struct evaluation *e; (e = state_next(it, done)) != NULL;) {
+        e->status = EVAL_COMPLETE;
+        list_add(done, done->eval_update->evals, e);
+    }
+    state_read_end(t);
+    apply(f, done);
+    return f;
+}
+
+START_TEST(every_order_keeps_every_rule)
+{
+    struct fx *f = begin();
+    struct known *all = NULL, **todo = mem_array(f, struct known *, STATES_MAX);
+    size_t n = 0, steps = 0, longest = 0;
+    struct known *first = mem_new(f, struct known);
+    struct world w;
+    replay(&w, f, first);
+    told_apart(&w, first->key);
+    forget(&w);
+    HASH_ADD_STR(all, key, first);
+    todo[n++] = first;
+    for (size_t at = 0; at < n; at++) {
+        const struct known *k = todo[at];
+        longest = k->len > longest ? k->len : longest;
+        for (enum event e = 0; e <= EVENTS; e++, steps++) {
+            replay(&w, f, k);
+            if (e < EVENTS)
+                step(&w, e);
+            else
+                check_return(&w);
+            if (w.rule != NULL)
+                print_path(k, e, w.rule);
+            ck_assert_ptr_null(w.rule);
+            struct known *next = mem_new(f, struct known), *old = NULL;
+            told_apart(&w, next->key);
+            forget(&w);
+            HASH_FIND_STR(all, next->key, old);
+            if (old != NULL || e == EVENTS) {
+                mem_free(next);
+                continue;
+            }
+            ck_assert_uint_lt(k->len, PATH_MAX_LEN);
+            ck_assert_uint_lt(n, STATES_MAX);
+            memcpy(next->path, k->path, sizeof(next->path));
+            next->len = (uint8_t)(k->len + 1);
+            next->path[k->len] = (uint8_t)e;
+            HASH_ADD_STR(all, key, next);
+            todo[n++] = next;
+        }
+    }
+    printf("# %zu states, %zu steps, the longest way has %zu\n", n, steps, longest);
+    ck_assert_uint_gt(n, 500); /* else something is not reached any more */
+    HASH_CLEAR(hh, all);
+    fx_free(f);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("fsm-gate", 300, every_order_keeps_every_rule)
