@@ -30,7 +30,7 @@ struct making {
     struct http_req *req;
     struct engine_call *call;
     const char *alloc, *name;
-    const char *image;         /* its id */
+    const char *id, *image;    /* of the container */
     struct hand_network *spec; /* NULL: it is to go */
     int tries;
     bool imported;
@@ -100,17 +100,23 @@ fail(struct making *m, int status, const char *what, const char *why)
     end(m, status, "text/plain", &b);
 }
 
+static bool
+port_taken(const struct value *doc)
+{
+    const char *said = engine_said(doc);
+    return strstr(said, "already allocated") || strstr(said, "address already in use");
+}
+
 static void
 fail_engine(struct making *m, const char *what, int status, const struct value *doc,
             const struct err *e)
 {
-    const char *said = engine_said(doc);
     if (e)
         fail(m, 502, "the engine does not answer: ", e->text);
-    else if (strstr(said, "already allocated") || strstr(said, "address already in use"))
-        fail(m, 409, "a port of the group is taken: ", said);
+    else if (port_taken(doc))
+        fail(m, 409, "a port of the group is taken: ", engine_said(doc));
     else
-        fail(m, status >= 500 ? 503 : 422, what, said);
+        fail(m, status >= 500 ? 503 : 422, what, engine_said(doc));
 }
 
 static void
@@ -127,6 +133,19 @@ ask(struct making *m, const char *method, const char *target, const struct value
 
 /* --- its making --- */
 
+static void create(struct making *m);
+
+static void
+on_reset(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct making *m = arg;
+    m->call = NULL;
+    if (e || (status != 204 && status != 404))
+        fail_engine(m, "remove what was left of the network of the group: ", status, doc, e);
+    else
+        create(m);
+}
+
 static void
 on_started(void *arg, int status, const struct value *doc, const struct err *e)
 {
@@ -134,11 +153,12 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
     m->call = NULL;
     if (!e && (status == 204 || status == 304) && m->tries++ < TRIES_MAX)
         look(m);
+    else if (!e && status >= 400 && !port_taken(doc) && m->tries++ < TRIES_MAX)
+        /* an engine that was killed while it started one never starts it: another one, then */
+        ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL, on_reset);
     else
         fail_engine(m, "start the network of the group: ", status, doc, e);
 }
-
-static void create(struct making *m);
 
 /* Of an import there is a line of documents; what failed in it is seen when the image is missing.
  */
@@ -248,6 +268,7 @@ on_looked(void *arg, int status, const struct value *doc, const struct err *e)
         m->image = mem_strndup(m, document_text(doc, "Image"), HAND_ID_MAX);
         ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", s.id), NULL, on_removed);
     } else if (!running) {
+        m->id = s.id;
         ask(m, "POST", mem_printf(m, "/containers/%s/start", s.id), NULL, on_started);
     } else {
         struct buf b = BUF_INIT(8192);
