@@ -44,6 +44,8 @@ extern const size_t commands_n;
 typedef int cmd_fetch(const void *ctx, const char *addr, const struct http_ask *ask,
                       struct http_resp **ret, struct err *e);
 
+typedef void cmd_complete(struct cmd *c, const struct opt *const *tables, size_t n, bool verbatim);
+
 struct cmd {
     const struct command *command;
     int argc; /* argv[0] is the command */
@@ -60,7 +62,8 @@ struct cmd {
     bool color;
     cmd_fetch *fetch; /* http_fetch, or a test's */
     int64_t now_ns;   /* 0: the clock (a test's otherwise) */
-    const struct complete *complete; /* do nothing but say how the line may go on */
+    cmd_complete *complete; /* do nothing but say how the line may go on; NULL: run */
+    const struct complete *line; /* its own */
 };
 
 /* What a command takes beside its own options. */

@@ -120,10 +120,10 @@ offer_argument(struct cmd *c, const char *word, size_t at)
             offer_ids(c, word, kinds[i].path);
 }
 
-void
+static void
 complete_command(struct cmd *c, const struct opt *const *tables, size_t n, bool verbatim)
 {
-    const struct complete *k = c->complete;
+    const struct complete *k = c->line;
     struct err e = ERR_INIT;
     const struct opt *o = k->n_before > 1 ? option(tables, n, k->before[k->n_before - 1]) : NULL;
     if (o && o->kind != OPT_BOOL)
@@ -200,7 +200,8 @@ complete_words(struct cmd *c, const char **words, size_t n, const struct opt *ag
 {
     const char *word = words[n - 1];
     struct complete k = {.word = word};
-    c->complete = &k;
+    c->complete = complete_command;
+    c->line = &k;
     if (n == 2) {
         offer_commands(c, word, NULL);
         return;

@@ -7,10 +7,6 @@
 
 #include "cli/command.h"
 
-/* Called by cmd_parse() where c->complete is set: prints the candidates for its word. `verbatim`: as in
- * struct cmd_args. */
-void complete_command(struct cmd *c, const struct opt *const *tables, size_t n, bool verbatim);
-
 /* `paddock -complete`, for `complete -C` of bash: prints how the line in $COMP_LINE may go on at
  * $COMP_POINT. `agent` are the options of the one command that is not here. The exit code. */
 int cli_complete(const struct opt *agent);

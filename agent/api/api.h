@@ -91,10 +91,10 @@ void *ask_body(struct ask *a, const struct type *t, bool optional);
 
 /* --- calls --- */
 struct id_request *ask_by_id(struct ask *a);
-/* `done` NULL: what the server answers is the answer, by the table of its type. */
 void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
 /* agent/api/routes_schema.c. Calls the method of the route, with the request that path and query are. */
 void ask_method(struct ask *a);
+/* What the server answers is the answer, by the table of its type. */
 ask_done method_done;
 
 /* --- answers (each ends the request) --- */
@@ -142,6 +142,9 @@ bool route_later(struct ask *a, unsigned verb);
 /* The same without an answer; `what` is not there, NULL: Enterprise. */
 bool route_is_later(const struct ask *a, unsigned verb, const char **what);
 /* Does the path of the request fit a route, and which part of it is the id? */
+/* Query and headers into a->env and a->list. False: it was answered. */
+bool ask_parse(struct ask *a);
+bool ask_in_our_region(const struct ask *a);
 bool ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id);
 
 /* agent/api/metrics.c */

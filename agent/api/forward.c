@@ -255,7 +255,7 @@ alloc_done(struct ask *a, const void *resp)
         forward_node(a, mem_strdup(a, r->alloc->node_id));
 }
 
-void
+static void
 forward_alloc(struct ask *a)
 {
     if (a->passed_on) {
@@ -263,4 +263,17 @@ forward_alloc(struct ask *a)
         return;
     }
     ask_call(a, RPC_ALLOC_GET_ALLOC, ask_by_id(a), alloc_done);
+}
+
+bool
+ask_ours(struct ask *a)
+{
+    if (str_empty(a->id)) {
+        ask_fail(a, 400, "must provide a valid alloc id");
+        return false;
+    }
+    if (a->api->client && ask_in_our_region(a) && client_has_alloc(a->api->client, a->id))
+        return true;
+    forward_alloc(a);
+    return false;
 }

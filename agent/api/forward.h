@@ -9,7 +9,6 @@
 
 #include "agent/api/api.h"
 
-void forward_alloc(struct ask *a); /* to the node that runs allocation a->id */
 void forward_node(struct ask *a, const char *node_id);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: finding the route, common parameters, calls.
+ * The tables of routes, and which handler a request is for.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,6 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-
-enum { WAIT_DEFAULT_S = 300 };
 
 static const struct route *const tables[] = {routes_schema, routes_deployment, routes_job, routes_node,
                                              routes_alloc,  routes_agent,      routes_client,
@@ -35,71 +33,6 @@ verb_of(enum http_method m)
     }
 }
 
-bool
-ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id)
-{
-    const char *asked = a->req->path;
-
-    if (!suffix)
-        return strcmp(asked, path) == 0;
-    if (!str_prefix(asked, path) || !str_suffix(asked, suffix))
-        return false;
-    size_t pre = strlen(path), suf = strlen(suffix), n = strlen(asked);
-    if (n < pre + suf)
-        return false;
-    *id = mem_strndup(a, asked + pre, n - pre - suf);
-    return true;
-}
-
-/* --- parameters --- */
-
-bool
-ask_bool(struct ask *a, const char *name, bool *ret)
-{
-    const char *v = http_query(a->req, name);
-    if (!v)
-        return true;
-    if (num_parse_bool(v, ret) == 0)
-        return true;
-    ask_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as a bool", name, v);
-    return false;
-}
-
-bool
-ask_int(struct ask *a, const char *name, int64_t *ret)
-{
-    const char *v = http_query(a->req, name);
-    if (str_empty(v))
-        return true;
-    if (num_parse_i64(v, ret) == 0)
-        return true;
-    ask_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as an integer", name, v);
-    return false;
-}
-
-static bool
-parse_blocking(struct ask *a)
-{
-    const char *v = http_query(a->req, "index");
-    int64_t wait = WAIT_DEFAULT_S * NS_PER_S;
-
-    if (!str_empty(v) && num_parse_u64(v, &a->env.min_index) < 0) {
-        ask_fail(a, 400, "Invalid index");
-        return false;
-    }
-    v = http_query(a->req, "wait");
-    if (!str_empty(v) && (duration_parse(v, &wait) < 0 || wait < 0)) {
-        ask_fail(a, 400, "Invalid wait time");
-        return false;
-    }
-    if (wait == 0 || wait > WAIT_DEFAULT_S * NS_PER_S)
-        wait = WAIT_DEFAULT_S * NS_PER_S;
-    /* waiters that came together do not leave together */
-    if (a->env.min_index > 0)
-        a->env.wait = wait + (int64_t)(rand_u64() % (uint64_t)(wait / 16 + 1));
-    return true;
-}
-
 /* For what no server is asked: those refuse themselves what is meant for another region. */
 static bool
 region_ours(struct ask *a)
@@ -109,136 +42,6 @@ region_ours(struct ask *a)
     ask_fail(a, 500, "No path to region");
     return false;
 }
-
-/* X-Nomad-Token, or Authorization with the scheme Bearer (schemes have no case: RFC 9110, 11.1). */
-static const char *
-token_of(const struct http_req *r)
-{
-    static const char scheme[] = "Bearer ";
-    const char *token = http_header(r, "x-nomad-token"), *auth = http_header(r, "authorization");
-
-    if (str_empty(token) && auth && strncasecmp(auth, scheme, strlen(scheme)) == 0)
-        return auth + strlen(scheme) + strspn(auth + strlen(scheme), " ");
-    return token;
-}
-
-static bool
-parse_query(struct ask *a)
-{
-    struct rpc_envelope *env = &a->env;
-    struct list_options *l = &a->list;
-
-    /* what an agent tells of itself is the same whoever asks */
-    const char *region = str_prefix(a->req->path, "/v1/agent/") ? NULL : http_query(a->req, "region");
-    env->region = str_or(region, a->api->region);
-    env->namespace = str_or(http_query(a->req, "namespace"), NS_DEFAULT);
-    env->auth_token = token_of(a->req);
-    const char *stale = http_query(a->req, "stale");
-    if (stale && !*stale)
-        env->stale = true;
-    else if (!ask_bool(a, "stale", &env->stale))
-        return false;
-    l->prefix = http_query(a->req, "prefix");
-    l->filter = http_query(a->req, "filter");
-    l->next_token = http_query(a->req, "next_token");
-    if (!ask_bool(a, "reverse", &l->reverse) || !ask_int(a, "per_page", &l->per_page))
-        return false;
-    if (l->per_page < 0 || l->per_page > INT32_MAX) {
-        ask_fail(a, 400, "Invalid per_page");
-        return false;
-    }
-    const char *pretty = http_query(a->req, "pretty");
-    a->pretty = pretty && strcmp(pretty, "0") != 0;
-    return parse_blocking(a);
-}
-
-void *
-ask_body(struct ask *a, const struct type *t, bool optional)
-{
-    struct http_req *r = a->req;
-    struct err e = ERR_INIT;
-    size_t memory = r->body_len * API_BODY_FACTOR + API_BODY_EXTRA;
-    struct budget b = {.left = memory < API_BODY_MEMORY_MAX ? memory : API_BODY_MEMORY_MAX};
-    void *obj = NULL;
-
-    if (r->body_len == 0) {
-        if (optional)
-            return type_new(a, t);
-        ask_fail(a, 400, "Request body is empty");
-        return NULL;
-    }
-    if (json_decode(a, t, r->body, r->body_len, 0, &b, &obj, &e) < 0) {
-        ask_fail(a, 400, "%s", e.text);
-        return NULL;
-    }
-    if (!obj)
-        obj = type_new(a, t); /* "null" */
-    /* what has no effect yet is judged by the server, on the canonical job */
-    if (codec_check(t, obj, &e) < 0) {
-        ask_fail(a, 400, "%s", e.text);
-        return NULL;
-    }
-    return obj;
-}
-
-/* --- calls --- */
-
-struct id_request *
-ask_by_id(struct ask *a)
-{
-    struct id_request *r = &a->by_id;
-    r->id = a->id;
-    return r;
-}
-
-static void
-call_done(void *arg, const struct err *e, const void *resp)
-{
-    struct ask *a = arg;
-
-    a->call = 0;
-    if (!e)
-        a->done(a, resp);
-    else if (!a->on_error || !a->on_error(a, e))
-        ask_error(a, e);
-}
-
-static void
-on_close(void *user)
-{
-    struct ask *a = user;
-
-    if (a->call)
-        rpc_cancel(a->called, a->call);
-    else if (a->gone)
-        a->gone(a);
-}
-
-void
-ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
-{
-    struct rpc_envelope env = a->env;
-    struct rpc_request r = {id, req, &env, API_CALL_MS + a->env.wait / NS_PER_MS};
-
-    if (!a->api->servers) {
-        ask_fail(a, 500, "No cluster leader");
-        return;
-    }
-    if (!(rpc_method_by_id(id)->flags & RPC_NS))
-        env.namespace = NULL;
-    if (a->api->server != NULL) { /* in process: what it takes for granted is not kept by who parks */
-        env.namespace = str_eq(env.namespace, NS_DEFAULT) ? NULL : env.namespace;
-        env.region = str_eq(env.region, a->api->region) ? NULL : env.region;
-    }
-    a->done = done != NULL ? done : method_done;
-    a->method = id;
-    a->called = a->api->servers;
-    a->call = rpc_send(a->called, &r, call_done, a);
-    if (http_closed(a->req))
-        rpc_cancel(a->called, a->call);
-}
-
-/* --- dispatch --- */
 
 static void
 not_found(struct ask *a)
@@ -292,6 +95,17 @@ find(struct ask *a, unsigned verb, bool *wrong_method)
 }
 
 static void
+on_close(void *user)
+{
+    struct ask *a = user;
+
+    if (a->call)
+        rpc_cancel(a->called, a->call);
+    else if (a->gone)
+        a->gone(a);
+}
+
+static void
 handle(struct api *api, struct http_req *req, bool passed_on)
 {
     struct ask *a = mem_new(req, struct ask);
@@ -309,7 +123,7 @@ handle(struct api *api, struct http_req *req, bool passed_on)
     if (r != NULL) {
         a->route = r;
         bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
-        if ((!changes || guard_origin(&a->api->guard, req)) && parse_query(a) &&
+        if ((!changes || guard_origin(&a->api->guard, req)) && ask_parse(a) &&
             (!(r->verbs & VERB_HERE) || region_ours(a)))
             r->handle(a);
         return;

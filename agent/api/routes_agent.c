@@ -402,7 +402,7 @@ transfer_leadership(struct ask *a)
 {
     struct raft_peer_request *r = one_peer(a);
     if (r != NULL)
-        ask_call(a, RPC_OPERATOR_TRANSFER_LEADERSHIP, r, NULL);
+        ask_call(a, RPC_OPERATOR_TRANSFER_LEADERSHIP, r, method_done);
 }
 
 static void
@@ -432,7 +432,7 @@ agent_join(struct ask *a)
     else if (r->addresses.n == 0)
         ask_fail(a, 400, "missing address to join");
     else
-        ask_call(a, RPC_SERVER_JOIN, r, NULL);
+        ask_call(a, RPC_SERVER_JOIN, r, method_done);
 }
 
 static void
@@ -464,7 +464,7 @@ scheduler_set(struct ask *a)
     if (cas && num_parse_u64(cas, &r->modify_index) < 0)
         ask_fail(a, 400, "Error parsing cas value: \"%s\" is no number", cas);
     else
-        ask_call(a, RPC_OPERATOR_SCHEDULER_SET, r, NULL);
+        ask_call(a, RPC_OPERATOR_SCHEDULER_SET, r, method_done);
 }
 
 const struct route routes_agent[] = {

@@ -128,7 +128,7 @@ evals_delete(struct ask *a)
         ask_fail(a, 400, "request includes %zu evaluation IDs, must be %d or fewer", r->eval_ids.n,
                  EVAL_DELETE_MAX);
     } else if (str_empty(r->filter)) {
-        ask_call(a, RPC_EVAL_DELETE, r, NULL);
+        ask_call(a, RPC_EVAL_DELETE, r, method_done);
     } else if (r->eval_ids.n > 0) {
         ask_fail(a, 400, "evals cannot be deleted by both ID and filter");
     } else if (begin(a, r->filter)) {
@@ -146,7 +146,7 @@ search(struct ask *a)
     const struct search_request *r = ask_body(a, &type_search_request, false);
 
     if (r != NULL)
-        ask_call(a, RPC_SEARCH_PREFIX_SEARCH, r, NULL);
+        ask_call(a, RPC_SEARCH_PREFIX_SEARCH, r, method_done);
 }
 
 const struct route routes_alloc[] = {

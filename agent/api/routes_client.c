@@ -22,25 +22,6 @@ client_error(struct ask *a, const struct err *e)
     ask_refuse(a, err_http_status(e->code), e);
 }
 
-static bool
-in_our_region(const struct ask *a)
-{
-    return str_eq(a->env.region, a->api->region);
-}
-
-bool
-ask_ours(struct ask *a)
-{
-    if (str_empty(a->id)) {
-        ask_fail(a, 400, "must provide a valid alloc id");
-        return false;
-    }
-    if (a->api->client && in_our_region(a) && client_has_alloc(a->api->client, a->id))
-        return true;
-    forward_alloc(a);
-    return false;
-}
-
 /* --- files --- */
 
 static const char *
@@ -337,7 +318,7 @@ alloc_stats(struct ask *a)
 static bool
 own_node(struct ask *a, const char *node)
 {
-    bool far = !in_our_region(a);
+    bool far = !ask_in_our_region(a);
     if (!str_empty(node) && (far || !(a->api->client && str_eq(node, client_node_id(a->api->client)))))
         forward_node(a, node);
     else if (far)

@@ -52,7 +52,7 @@ change(struct ask *a)
     void *r = body(a, m->req);
 
     if (r != NULL)
-        ask_call(a, a->route->rpc, r, NULL);
+        ask_call(a, a->route->rpc, r, method_done);
 }
 
 const struct route routes_deployment[] = {

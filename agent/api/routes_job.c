@@ -167,7 +167,7 @@ jobs_register(struct ask *a)
 {
     struct job_register_request *r = job_body(a);
     if (r)
-        ask_call(a, RPC_JOB_REGISTER, r, NULL);
+        ask_call(a, RPC_JOB_REGISTER, r, method_done);
 }
 
 static void
@@ -179,7 +179,7 @@ job_update(struct ask *a)
     if (!str_eq(r->job->id, a->id))
         ask_fail(a, 400, "Job ID does not match name");
     else
-        ask_call(a, RPC_JOB_REGISTER, r, NULL);
+        ask_call(a, RPC_JOB_REGISTER, r, method_done);
 }
 
 static void
@@ -191,7 +191,7 @@ job_plan(struct ask *a)
     if (!str_eq(r->job->id, a->id))
         ask_fail(a, 400, "Job ID does not match");
     else
-        ask_call(a, RPC_JOB_PLAN, r, NULL);
+        ask_call(a, RPC_JOB_PLAN, r, method_done);
 }
 
 static void
@@ -199,7 +199,7 @@ job_validate_route(struct ask *a)
 {
     struct job_register_request *r = any_job_body(a); /* without an ID, too: that is an error to tell */
     if (r)
-        ask_call(a, RPC_JOB_VALIDATE, r, NULL);
+        ask_call(a, RPC_JOB_VALIDATE, r, method_done);
 }
 
 static void
@@ -222,7 +222,7 @@ job_evaluate(struct ask *a)
         return;
     }
     r->job_id = a->id;
-    ask_call(a, RPC_JOB_EVALUATE, r, NULL);
+    ask_call(a, RPC_JOB_EVALUATE, r, method_done);
 }
 
 static void
@@ -237,7 +237,7 @@ job_dispatch(struct ask *a)
     }
     r->job_id = a->id;
     r->idempotency_token = http_query(a->req, "idempotency_token");
-    ask_call(a, RPC_JOB_DISPATCH, r, NULL);
+    ask_call(a, RPC_JOB_DISPATCH, r, method_done);
 }
 
 /* The body is the payload. */
@@ -249,7 +249,7 @@ job_dispatch_payload(struct ask *a)
         .payload = {(uint8_t *)(uintptr_t)a->req->body, a->req->body_len},
         .idempotency_token = http_query(a->req, "idempotency_token"),
     };
-    ask_call(a, RPC_JOB_DISPATCH, &r, NULL);
+    ask_call(a, RPC_JOB_DISPATCH, &r, method_done);
 }
 
 /* A file may take HCL_STEPS_MAX steps: not on the loop thread, and not on all of the others. */
@@ -340,7 +340,7 @@ job_revert(struct ask *a)
     struct job_revert_request *r = ask_body(a, &type_job_revert_request, false);
 
     if (r != NULL && same_job(a, r->job_id))
-        ask_call(a, RPC_JOB_REVERT, r, NULL);
+        ask_call(a, RPC_JOB_REVERT, r, method_done);
 }
 
 static void
@@ -349,7 +349,7 @@ job_stable(struct ask *a)
     struct job_stability_request *r = ask_body(a, &type_job_stability_request, false);
 
     if (r != NULL && same_job(a, r->job_id))
-        ask_call(a, RPC_JOB_STABLE, r, NULL);
+        ask_call(a, RPC_JOB_STABLE, r, method_done);
 }
 
 /* "/v1/job/ID/versions/NAME/tag" */
@@ -377,7 +377,7 @@ job_tag(struct ask *a)
     if (tag_request(a, r) == NULL)
         return;
     if (a->req->method == METHOD_DELETE) {
-        ask_call(a, RPC_JOB_TAG_VERSION, r, NULL);
+        ask_call(a, RPC_JOB_TAG_VERSION, r, method_done);
         return;
     }
     const struct tag_version_body *body = ask_body(a, &type_tag_version_body, false);
@@ -388,7 +388,7 @@ job_tag(struct ask *a)
     r->tag = mem_new(r, struct job_version_tag);
     r->tag->name = r->name;
     r->tag->description = body->description;
-    ask_call(a, RPC_JOB_TAG_VERSION, r, NULL);
+    ask_call(a, RPC_JOB_TAG_VERSION, r, method_done);
 }
 
 static void

@@ -22,7 +22,7 @@ node_eligibility(struct ask *a)
         return;
     }
     r->node_id = a->id;
-    ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, NULL);
+    ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, method_done);
 }
 
 static void
@@ -37,7 +37,7 @@ node_drain(struct ask *a)
         return;
     }
     r->node_id = a->id;
-    ask_call(a, RPC_NODE_UPDATE_DRAIN, r, NULL);
+    ask_call(a, RPC_NODE_UPDATE_DRAIN, r, method_done);
 }
 
 const struct route routes_node[] = {

@@ -59,7 +59,7 @@ ask_method(struct ask *a)
         *list = &a->asked;
     }
     bool parks = a->api->servers != NULL && a->env.min_index > 0; /* `a` may be gone afterwards if not */
-    ask_call(a, a->route->rpc, req, NULL);
+    ask_call(a, a->route->rpc, req, method_done);
     if (parks)
         http_forget(a->req);
 }

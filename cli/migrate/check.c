@@ -12,25 +12,6 @@ static const char *const words[] = {[MIGRATE_UNCHANGED] = "unchanged",
                                     [MIGRATE_DIFFERS] = "differs",
                                     [MIGRATE_REFUSED] = "refused"};
 
-struct checked *
-checked_new(struct cmd *c, struct checked_list *l, const char *kind, const char *where)
-{
-    struct checked *k = mem_new(c, struct checked);
-
-    k->kind = kind;
-    k->name = k->where = where;
-    list_add(c, *l, k);
-    return k;
-}
-
-void
-checked_add(struct cmd *c, struct checked *k, enum verdict verdict, const char *where,
-            const char *text, const char *fix)
-{
-    list_add(c, *k, ((struct finding){verdict, where ? where : k->where, text, fix}));
-    k->verdict = verdict > k->verdict ? verdict : k->verdict;
-}
-
 /* --- telling --- */
 
 static const char *

@@ -46,60 +46,11 @@ is_agent_text(const char *s)
 
 /* --- positions --- */
 
-/* The first line of [from, to) whose first word is `word`, with `name` in quotes behind it if there
- * is one. */
-static const char *
-find_line(const char *from, const char *to, const char *word, const char *name)
-{
-    size_t n = strlen(word), m = name ? strlen(name) : 0;
-
-    for (const char *s = from; s && s < to;
-         s = memchr(s, '\n', (size_t)(to - s)), s = s ? s + 1 : NULL) {
-        const char *p = s + strspn(s, " \t");
-        if (p + n >= to || strncmp(p, word, n) != 0 || !strchr(" \t\"{=", p[n]))
-            continue;
-        if (!name)
-            return p;
-        p += n + strspn(p + n, " \t\"");
-        if (strncmp(p, name, m) == 0 && strchr("\" \t{", p[m]))
-            return p;
-    }
-    return NULL;
-}
-
-const char *
-checked_place(struct cmd *c, const struct checked *k, const char *group, const char *task,
-              const char *word)
-{
-    if (!k->src)
-        return k->where;
-    const char *at = k->src, *end = at + strlen(at), *found = find_line(at, end, "job", NULL);
-    const struct {
-        const char *word, *name;
-    } steps[] = {{"group", group}, {"task", task}};
-
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        const char *p = steps[i].name ? find_line(at, end, steps[i].word, steps[i].name) : NULL;
-        if (!p)
-            continue;
-        found = at = p;
-        const char *next = strchr(p, '\n');
-        next = next ? find_line(next, end, steps[i].word, NULL) : NULL;
-        end = next ? next : end;
-    }
-    const char *p = word ? find_line(at, end, word, NULL) : NULL;
-    found = p ? p : found;
-    unsigned line = 1;
-    for (const char *s = k->src; found && s < found; s++)
-        line += *s == '\n';
-    return found ? mem_printf(c, "%s:%u", k->where, line) : k->where;
-}
-
 /* The label of the block `job`, also of a file that cannot be read as one. */
 static const char *
 name_of(struct cmd *c, const char *s, const char *otherwise)
 {
-    const char *p = find_line(s, s + strlen(s), "job", NULL);
+    const char *p = checked_line(s, s + strlen(s), "job", NULL);
 
     p = p ? p + strlen("job") : "";
     p += strspn(p, " \t");

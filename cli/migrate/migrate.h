@@ -39,6 +39,9 @@ struct checked *checked_new(struct cmd *c, struct checked_list *l, const char *k
 /* `where` NULL: that of the whole. */
 void checked_add(struct cmd *c, struct checked *k, enum verdict verdict, const char *where,
                  const char *text, const char *fix);
+/* The first line of [from, to) whose first word is `word`, with `name` in quotes behind it if there
+ * is one. */
+const char *checked_line(const char *from, const char *to, const char *word, const char *name);
 /* "file:line" of the block of a group, a task and a word in it, as far as they are found in k->src;
  * each may be NULL. */
 const char *checked_place(struct cmd *c, const struct checked *k, const char *group,

@@ -187,7 +187,7 @@ work_again(void *arg)
 {
     struct question *q = arg;
 
-    leader_batch(q->l);
+    q->l->on_alarm(q->l);
     leader_work(q->l);
     buf_puts(&q->json, "{}");
     answer(q);

@@ -38,7 +38,7 @@ end(void *arg)
 
 /* --- hooks of the apply thread, in log order --- */
 
-void
+static void
 leader_batch(void *arg)
 {
     struct leader *l = arg;

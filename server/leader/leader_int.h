@@ -66,7 +66,7 @@ struct leader {
     struct workers *workers;
     atomic_size_t figures[FIGURES]; /* of the apply thread, for metrics */
     atomic_bool retired;            /* loop thread sets it */
-    void (*on_alarm)(void *leader); /* leader_batch() */
+    void (*on_alarm)(void *leader); /* apply thread: on_batch of each row */
 
     bool leading;
     uint64_t gen; /* counts leaderships: results of an older one are dropped */
@@ -88,9 +88,7 @@ struct leader {
 #undef STATE
 };
 
-/* Apply thread: on_batch of each row. */
-void leader_batch(void *leader);
-/* Apply thread: leader_batch() is called at this time, or before (alarm.c). */
+/* Apply thread: on_alarm() is called at this time, or before (alarm.c). */
 void leader_alarm(struct leader *l, int64_t at_ms);
 /* Apply thread: a write that nobody waits for (owed.h). */
 void leader_owe(struct leader *l, const struct intent *in);
