@@ -73,7 +73,7 @@ die(const char *what, const char *why)
     _exit(2);
 }
 
-/* --- the work -------------------------------------------------------------------------------- */
+/* --- the work --- */
 
 static int udp = -1;
 
@@ -147,7 +147,7 @@ work(const struct series *s, int cgroup, int ask, int answer)
     _exit(0);
 }
 
-/* --- the measuring --------------------------------------------------------------------------- */
+/* --- the measuring --- */
 
 static void
 start(const struct series *s, struct worker *w, int cgroup)
@@ -300,7 +300,7 @@ static struct series switches = {
     .turn = wake_each_other,
 };
 
-/* --- disks ----------------------------------------------------------------------------------- */
+/* --- disks --- */
 
 enum { DISK_BLOCK = 4096, DISK_BLOCKS = 4096, DISK_READS = 20000 };
 

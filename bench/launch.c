@@ -207,7 +207,7 @@ start_warden(struct bench *b)
     }
 }
 
-/* --- around it ------------------------------------------------------------------------------- */
+/* --- around it --- */
 
 /* Namespaces of our own, so many mounts in them. */
 static void
@@ -485,7 +485,7 @@ grown(struct bench *b, const int64_t from[GROWTH_END])
     return more;
 }
 
-/* --- launches -------------------------------------------------------------------------------- */
+/* --- launches --- */
 
 static void
 make_task(struct bench *b)

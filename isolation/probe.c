@@ -197,7 +197,7 @@ probe_tmpfs(struct probe *p)
     raw_close(fs);
 }
 
-/* --- cgroups --------------------------------------------------------------------------------- */
+/* --- cgroups --- */
 
 static void
 probe_in_child(struct probe *p, int dirfd)

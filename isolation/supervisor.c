@@ -99,7 +99,7 @@ supervisor_helpers(char *ret, unsigned long size, struct err *e)
                    PKGLIBEXECDIR);
 }
 
-/* --- the policy ------------------------------------------------------------------------------ */
+/* --- the policy --- */
 
 /* In the child: the only process that parses configuration as root. */
 static _Noreturn void
@@ -179,7 +179,7 @@ find_user(struct run *u, struct err *e)
     return 0;
 }
 
-/* --- children -------------------------------------------------------------------------------- */
+/* --- children --- */
 
 static int
 drop_privilege(const struct run *u)

@@ -12,7 +12,7 @@
 #ifndef PADDOCK_NET_RPC_LINK_INT_H
 #define PADDOCK_NET_RPC_LINK_INT_H
 
-#include "net/rpc_wire.h"
+#include "net/rpc_wire_int.h"
 #include "net/stream.h"
 
 struct rpc_pending;

@@ -2,7 +2,7 @@
  *
  * RPC frames as bytes.
  */
-#include "net/rpc_wire.h"
+#include "net/rpc_wire_int.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Byte streams over a transport (transport.h: TCP and unix sockets, later TLS), and their listeners.
- * Private to net/.
+ * Byte streams over a transport (transport_int.h: TCP and unix sockets), and their listeners.
+ * Of the protocols of net/: other rooms see those.
  *
  * A stream belongs to its owner until `on_close`, which comes exactly once, from the loop, whatever
  * the reason; after it the pointer is dead. After stream_close no other callback comes. Written

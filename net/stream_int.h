@@ -6,7 +6,7 @@
 #define PADDOCK_NET_STREAM_INT_H
 
 #include "net/stream.h"
-#include "net/transport.h"
+#include "net/transport_int.h"
 
 struct stream {
     struct transport *t;

@@ -13,7 +13,7 @@
 #include "common/mem.h"
 #include "net/limits.h"
 #include "net/loop_int.h"
-#include "net/transport.h"
+#include "net/transport_int.h"
 
 struct uv_transport {
     struct transport base; /* first */

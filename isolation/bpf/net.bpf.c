@@ -130,7 +130,7 @@ row_of(const struct bpf_leaf *leaf)
             __sync_fetch_and_add(&row_->field, (__u64)(n)); \
     } while (0)
 
-/* --- rules --------------------------------------------------------------------------------------- */
+/* --- rules --- */
 
 struct target {
     __u32 kind;
@@ -199,7 +199,7 @@ proto_bit(__u32 protocol, __u32 type)
     return BPF_RULE_OTHER;
 }
 
-/* --- calls --------------------------------------------------------------------------------------- */
+/* --- calls --- */
 
 INLINE void
 target_v4(struct target *t, struct bpf_sock_addr *ctx)
@@ -301,7 +301,7 @@ pd1_bind6(struct bpf_sock_addr *ctx)
     return call_bind(&t);
 }
 
-/* --- devices ------------------------------------------------------------------------------------- */
+/* --- devices --- */
 
 /* null, zero, full, random, urandom, tty, ptmx, pts. Behind nodev, read-only /dev and no mknod: this is
  * for a node that got in all the same. */
@@ -325,7 +325,7 @@ pd1_device(struct bpf_cgroup_dev_ctx *ctx)
            harmless(ctx->major, ctx->minor);
 }
 
-/* --- packets ------------------------------------------------------------------------------------- */
+/* --- packets --- */
 
 /* Ports, where the packet has them; a fragment but the first has none. */
 INLINE void

@@ -64,8 +64,7 @@ bpf_net_close(struct bpf_net *b)
     b->n_rows = b->shards = 0;
 }
 
-/* --- start ---------------------------------------------------------------------------------------
- */
+/* --- start --- */
 
 static int
 take_map(struct bpf_net *b, uint32_t id)
@@ -269,8 +268,7 @@ bpf_net_open(struct bpf_net *b, int cgroup, struct err *e)
     return r;
 }
 
-/* --- rules ---------------------------------------------------------------------------------------
- */
+/* --- rules --- */
 
 /* Rules are known by what they say: the same ones are there once, for as long as this warden lives. A
  * job writes some of them, so their name is a keyed hash: else it could have some made that meet
@@ -365,8 +363,7 @@ know_rules(struct bpf_net *b, uint64_t id, const struct netrules *egress,
     return r;
 }
 
-/* --- tasks ---------------------------------------------------------------------------------------
- */
+/* --- tasks --- */
 
 static uint32_t
 take_slot(struct bpf_net *b, uint64_t id)

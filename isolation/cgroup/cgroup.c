@@ -63,9 +63,7 @@ cgroup_find(const void *ctx, struct cgroup_info *ret, struct err *e)
                    "no cgroup2 file system is mounted: isolation needs one (mount -t cgroup2)");
 }
 
-/* --- tree
- * -------------------------------------------------------------------------------------------- */
-
+/* --- tree --- */
 /* Hands controllers down to the children of `dirfd`, in one go where that works: each write makes
  * the kernel look at everything below. Else one by one: what cannot be had is left out. */
 static void
@@ -530,9 +528,7 @@ cgroup_each_task(const struct cgroup_root *r,
     }
 }
 
-/* --- state
- * ---------------------------------------------------------------------------------------------- */
-
+/* --- state --- */
 /* Where cgroup.kill is missing: frozen first, so that nothing can fork away. */
 static int
 kill_each(int dirfd)

@@ -44,7 +44,7 @@ void cgroup_root_close(struct cgroup_root *r);
 /* It was removed meanwhile, as an empty one may be by anybody who may. */
 bool cgroup_root_gone(const struct cgroup_root *r);
 
-/* --- limits: the plan is pure ---------------------------------------------------------------- */
+/* --- limits: the plan is pure --- */
 struct cgroup_io { /* of one disk; 0: no limit */
     unsigned major, minor;
     int64_t rbps, wbps, riops, wiops;
@@ -96,8 +96,7 @@ int64_t cgroup_weight_from_shares(int64_t shares);
 /* The disk that io limits of a file or a block device are about: a partition's disk. -errno. */
 int cgroup_disk(const char *path, unsigned *major, unsigned *minor);
 
-/* --- the two leaves
- * ------------------------------------------------------------------------------- */
+/* --- the two leaves --- */
 struct cgroup_task {
     int shim_fd; /* directory fds, O_RDONLY: for CLONE_INTO_CGROUP and *at calls */
     int task_fd;
@@ -151,8 +150,7 @@ int cgroup_clear(const char *run_dir, int timeout_ms, struct err *e);
 enum cgroup_pressure { CGROUP_PRESSURE_CPU, CGROUP_PRESSURE_MEMORY, CGROUP_PRESSURE_IO };
 int cgroup_pressure_open(int dirfd, enum cgroup_pressure what, int64_t us);
 
-/* --- reading, unprivileged
- * -------------------------------------------------------------------------- */
+/* --- reading, unprivileged --- */
 struct cgroup_psi { /* avg10 in percent, total in microseconds */
     bool present;
     double some_avg10;

@@ -158,7 +158,7 @@ set_failed(struct warden_client *c, struct pending *p, int code, const char *why
     c->n_failed++;
 }
 
-/* ---- requests that connections were lost with ------------------------------------------------- */
+/* --- requests that connections were lost with --- */
 
 static uint64_t
 request_key(const struct warden_request *q)
@@ -481,7 +481,7 @@ submit(struct warden_client *c, struct warden_request *q, warden_done *done, voi
         c->changed(c->changed_arg);
 }
 
-/* ---- the stubs --------------------------------------------------------------------------------- */
+/* --- the stubs --- */
 
 static const char *
 or_null(const char *s)

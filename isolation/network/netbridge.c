@@ -47,7 +47,7 @@ put_flag(struct nlmsghdr *h, uint16_t type, bool value)
     mnl_attr_put_u8(h, type, value);
 }
 
-/* --- links ----------------------------------------------------------------------------------- */
+/* --- links --- */
 
 struct link {
     int index;
@@ -111,7 +111,7 @@ del_link(struct netlink *n, const char *name)
     return r == -ENODEV ? 0 : r;
 }
 
-/* --- addresses, routes, neighbours ----------------------------------------------------------- */
+/* --- addresses, routes, neighbours --- */
 
 static int
 add_address(struct netlink *n, int index, uint32_t addr, uint32_t bits)
@@ -174,7 +174,7 @@ neighbour(struct netlink *n, uint16_t type, uint8_t family, int index, uint32_t 
     return netlink_ack(n, h);
 }
 
-/* --- the bridge ------------------------------------------------------------------------------ */
+/* --- the bridge --- */
 
 static int
 make_bridge(struct netlink *n, const struct net_conf *c)
@@ -317,7 +317,7 @@ netbridge_remove(const struct net_conf *c, const char **what)
     return r == -ENODEV ? 0 : r;
 }
 
-/* --- one allocation -------------------------------------------------------------------------- */
+/* --- one allocation --- */
 
 /* Both ends at once: ours on the bridge and up, the other in its namespace. */
 static int
@@ -482,7 +482,7 @@ netbridge_detach(const struct net_conf *c, uint32_t addr, const char **what)
     return r;
 }
 
-/* --- ports that nobody knows ----------------------------------------------------------------- */
+/* --- ports that nobody knows --- */
 
 struct ports {
     void *ctx;

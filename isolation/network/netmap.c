@@ -121,7 +121,7 @@ value(struct msg *m, uint16_t type, const void *p, size_t n)
     mnl_attr_nest_end(m->h, a);
 }
 
-/* --- expressions ----------------------------------------------------------------------------- */
+/* --- expressions --- */
 
 struct expr {
     struct nlattr *elem, *data;
@@ -220,7 +220,7 @@ masquerade(struct msg *m)
     close_expr(m, open_expr(m, "masq"));
 }
 
-/* --- conditions ------------------------------------------------------------------------------ */
+/* --- conditions --- */
 
 static void
 if_bridge(struct msg *m, const struct net_conf *c, uint32_t key, uint32_t op)
@@ -284,7 +284,7 @@ if_local(struct msg *m)
     compare(m, NFT_CMP_EQ, &want, sizeof(want));
 }
 
-/* --- the table ------------------------------------------------------------------------------- */
+/* --- the table --- */
 
 static void
 table(struct batch *b, uint16_t type)
@@ -473,7 +473,7 @@ filter(struct batch *b)
     }
 }
 
-/* --- elements -------------------------------------------------------------------------------- */
+/* --- elements --- */
 
 static void
 element(struct batch *b, struct msg *m, uint16_t type, const char *set_name, const void *key,

@@ -28,7 +28,7 @@ struct worker {
     bool ready; /* bridge and table are there */
 };
 
-/* --- operations: 0, or -errno with the step in a->what --------------------------------------- */
+/* --- operations: 0, or -errno with the step in a->what --- */
 
 static int
 fail(struct work_answer *a, int r, const char *what)
@@ -94,7 +94,7 @@ unmake(struct worker *h, const struct net_record *net, struct work_answer *a)
     return fail(a, r, what);
 }
 
-/* --- all at once ----------------------------------------------------------------------------- */
+/* --- all at once --- */
 
 struct all {
     const struct net_record **v;
@@ -184,7 +184,7 @@ serve(struct worker *h, const struct work_request *q, struct work_answer *a, int
     }
 }
 
-/* --- the child ------------------------------------------------------------------------------- */
+/* --- the child --- */
 
 /* Nothing else of the warden's is kept: it would outlive it. */
 static int

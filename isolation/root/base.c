@@ -78,9 +78,7 @@ struct base_file {
     bool present;
 };
 
-/* --- the namespace
- * ----------------------------------------------------------------------------------- */
-
+/* --- the namespace --- */
 /* Is one of the two paths the other or above it? */
 static bool
 related(const char *a, const char *b)
@@ -134,9 +132,7 @@ prune(const void *ctx, const struct base_conf *c, const char *const *roots, size
     return 0;
 }
 
-/* --- templates
- * --------------------------------------------------------------------------------------- */
-
+/* --- templates --- */
 /* A copy of the mount at `from` put on `to`, with attributes added in all of it. */
 static int
 clone_mount(const char *from, const char *to, bool deep, uint64_t set, struct err *e)
@@ -260,9 +256,7 @@ make_sys(const void *ctx, const struct base *b, struct err *e)
     return r;
 }
 
-/* --- /etc
- * ------------------------------------------------------------------------------------------------
- */
+/* --- /etc --- */
 
 static bool
 same_file(const struct base_file *f, const struct stat *st)
@@ -398,9 +392,7 @@ make_etc(const void *ctx, struct base *b, const char *const *roots, size_t n_roo
     return r;
 }
 
-/* --- the policy's bind roots
- * ----------------------------------------------------------------------------- */
-
+/* --- the policy's bind roots --- */
 static int
 make_root(const void *ctx, const struct base *b, const char *path, struct mounts_root *ret,
           struct err *e)

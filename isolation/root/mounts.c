@@ -107,9 +107,7 @@ finish(struct builder *b)
     return p;
 }
 
-/* --- a job's own targets
- * ---------------------------------------------------------------------------- */
-
+/* --- a job's own targets --- */
 /* Relative form without empty, "." and ".." components; NULL if there is none. */
 static const char *
 clean_target(const void *ctx, const char *target)
@@ -185,9 +183,7 @@ check_target(const struct mounts_spec *s, size_t i, const char *const *targets, 
     return 0;
 }
 
-/* --- the plan
- * ------------------------------------------------------------------------------------------ */
-
+/* --- the plan --- */
 static void
 add_roots(struct builder *b, const struct mounts_spec *s)
 {

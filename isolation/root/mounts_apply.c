@@ -42,7 +42,7 @@ open_at(long dirfd, const char *path, uint64_t flags, uint64_t resolve)
     return RAW(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
-/* --- targets --------------------------------------------------------------------------------- */
+/* --- targets --- */
 
 /* Opens the directory of the last component, making what is missing on the way, and points *name at
  * that component. */
@@ -129,7 +129,7 @@ enter_proc(struct apply *a)
     return r;
 }
 
-/* --- text without a libc --------------------------------------------------------------------- */
+/* --- text without a libc --- */
 
 static char *
 put_text(char *p, const char *s)
@@ -155,7 +155,7 @@ put_number(char *p, const char *name, uint64_t v, unsigned base)
     return p;
 }
 
-/* --- mounts ---------------------------------------------------------------------------------- */
+/* --- mounts --- */
 
 static long
 take_tree(struct apply *a)

@@ -43,7 +43,7 @@ quota_size(int64_t mb, uint64_t fs_bytes, uint64_t fs_inodes)
     return s;
 }
 
-/* --- the kernel's calls ---------------------------------------------------------------------- */
+/* --- the kernel's calls --- */
 
 static int
 get_attr(int fd, struct fsxattr *ret)
@@ -88,7 +88,7 @@ set_quota(int fd, uint32_t id, struct quota_size s)
     return (int)RAW(SYS_quotactl_fd, fd, CALL(Q_SETQUOTA), id, &q);
 }
 
-/* --- projects -------------------------------------------------------------------------------- */
+/* --- projects --- */
 
 uint32_t
 quota_project(int fd)
@@ -187,7 +187,7 @@ quota_lift(int fd)
     return id == 0 ? 0 : set_quota(fd, id, (struct quota_size){0});
 }
 
-/* --- is it possible here? -------------------------------------------------------------------- */
+/* --- is it possible here? --- */
 
 static int
 check_mount(int dir, struct err *e)

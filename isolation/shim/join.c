@@ -45,7 +45,7 @@ static struct {
     uint32_t n_ours;
 } joiner = {.signals = -1, .pidfd = -1};
 
-/* --- the start ------------------------------------------------------------------------------- */
+/* --- the start --- */
 
 static long
 enter(const struct plan_header *h, const char **what)
@@ -192,7 +192,7 @@ start(struct plan_header *h, struct shim_status *st)
         shim_finish_payload(st);
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- the end --- */
 
 static bool
 kill_one(long pid)

@@ -36,7 +36,7 @@ static struct {
     size_t n_fds;
 } pad;
 
-/* --- packets --------------------------------------------------------------------------------- */
+/* --- packets --- */
 
 static bool
 take_fds(struct msghdr *m, int *fds, size_t max, size_t *ret_n)
@@ -114,7 +114,7 @@ shim_send(int sock, const void *p, size_t n, const int *fds, size_t n_fds)
     (void)RAW(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);
 }
 
-/* --- the pad --------------------------------------------------------------------------------- */
+/* --- the pad --- */
 
 static void
 answer(long pid, int pidfd)

@@ -84,7 +84,7 @@ record_lock(void)
     return r < 0 ? (int)r : state == RECORD_LAUNCHING ? 0 : -ESTALE;
 }
 
-/* --- the launch ------------------------------------------------------------------------------ */
+/* --- the launch --- */
 
 /* What needs no plan, while the warden makes it. */
 static void
@@ -313,7 +313,7 @@ start(struct plan_header *h, struct shim_status *st)
     return 0;
 }
 
-/* --- watching -------------------------------------------------------------------------------- */
+/* --- watching --- */
 
 static bool
 oom_killed(void)

@@ -32,7 +32,7 @@
 
 #define ROOM "warden"
 
-/* --- processes ------------------------------------------------------------------------------- */
+/* --- processes --- */
 
 /* A pidfd of the shim, or -1. The holder is asked again once the pidfd is there: a pid that was
  * used anew meanwhile does not hold the lock. */
@@ -51,7 +51,7 @@ open_shim(int record, pid_t *ret_pid)
     }
 }
 
-/* --- records --------------------------------------------------------------------------------- */
+/* --- records --- */
 
 static void
 take_over(struct warden *w, struct wtask *t, const struct record *r)

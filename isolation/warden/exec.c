@@ -50,7 +50,7 @@ struct join {
     size_t plan_n;
 };
 
-/* --- what confines it ------------------------------------------------------------------------ */
+/* --- what confines it --- */
 
 static int
 other_version(struct err *e)
@@ -111,7 +111,7 @@ authorise(struct warden *w, struct join *j, struct err *e)
     return 0;
 }
 
-/* --- the joiner ------------------------------------------------------------------------------ */
+/* --- the joiner --- */
 
 static int
 make_plan(struct warden *w, struct join *j, struct err *e)
@@ -169,7 +169,7 @@ clone_joiner(struct warden *w, struct join *j, struct wexec *x, int status, stru
     return pad_work(x->status.fd, j->fds, NULL, 0, e);
 }
 
-/* --- sessions -------------------------------------------------------------------------------- */
+/* --- sessions --- */
 
 static void
 deadline(struct warden *w, struct wexec *x, int64_t at_ns)

@@ -267,7 +267,7 @@ files_empty_trash(struct warden *w)
         trash_later(w);
 }
 
-/* --- reading --------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 /* <task>/secrets and <task>/private, and what is below. */
 static bool
@@ -455,7 +455,7 @@ files_readdir(struct warden *w, struct waiter to, const struct warden_request *q
     loop_answer(w, to, &a);
 }
 
-/* --- writing --------------------------------------------------------------------------------- */
+/* --- writing --- */
 
 /* The directory of the last component, made where missing; *name is that component. */
 static int
@@ -528,7 +528,7 @@ files_put(struct warden *w, struct waiter to, const struct warden_request *q)
         loop_answer(w, to, &a);
 }
 
-/* --- logs ------------------------------------------------------------------------------------ */
+/* --- logs --- */
 
 /* "web.stdout.12" with prefix "web.stdout." is 12. */
 static bool

@@ -44,7 +44,7 @@ loop_unwatch(struct warden *w, struct watch *watch)
     fd_close(&watch->fd);
 }
 
-/* --- connections ----------------------------------------------------------------------------- */
+/* --- connections --- */
 
 static void
 out_free(struct out *o)
@@ -279,7 +279,7 @@ loop_close(struct warden *w)
     loop_unwatch(w, &w->listener);
 }
 
-/* --- blocking work in children --------------------------------------------------------------- */
+/* --- blocking work in children --- */
 
 static void
 job_event(struct warden *w, struct watch *watch, uint32_t events)

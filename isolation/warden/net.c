@@ -69,7 +69,7 @@ struct warden_nets {
     size_t spares_requested;
 };
 
-/* --- records --------------------------------------------------------------------------------- */
+/* --- records --- */
 
 static struct wnet *
 find(struct warden *w, const char *alloc)
@@ -135,7 +135,7 @@ read_record(struct warden *w, const char *file, struct net_record *rec)
            (rec->addr == 0 || (rec->addr > net_gateway(c) && rec->addr < last));
 }
 
-/* --- the network worker ------------------------------------------------------------------------ */
+/* --- the network worker --- */
 
 static int
 request(struct warden *w, enum work_op op, const struct net_record *rec, int fd, uint32_t *ret_seq)
@@ -351,7 +351,7 @@ worker_start(struct warden *w, struct err *e)
     return r < 0 ? err_errno(e, -r, "watch the network worker") : 0;
 }
 
-/* --- start ----------------------------------------------------------------------------------- */
+/* --- start --- */
 
 static int
 open_records(struct warden *w, struct err *e)
@@ -502,7 +502,7 @@ net_recover(struct warden *w, struct err *e)
     return 0;
 }
 
-/* --- requests -------------------------------------------------------------------------------- */
+/* --- requests --- */
 
 /* The next address that nobody has, from a place that the allocation's id decides: the same again
  * should everything be lost, and another one's only after long. 0: none is left. */

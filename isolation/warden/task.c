@@ -148,7 +148,7 @@ task_deadline(struct warden *w, struct wtask *t, int64_t at_ns)
     w->due = t;
 }
 
-/* --- launches that an earlier warden began --------------------------------------------------- */
+/* --- launches that an earlier warden began --- */
 
 /* The record says that the payload ran. */
 static bool
@@ -423,7 +423,7 @@ task_deadlines(struct warden *w, int64_t now)
     }
 }
 
-/* --- answers --------------------------------------------------------------------------------- */
+/* --- answers --- */
 
 void
 task_unknown(struct warden *w, struct waiter to, const char *alloc, const char *name)

@@ -45,7 +45,7 @@
 
 #define ROOM "warden"
 
-/* --- one namespace --------------------------------------------------------------------------- */
+/* --- one namespace --- */
 
 static int
 write_map(pid_t pid, const char *file, uint32_t base)
@@ -133,7 +133,7 @@ make_namespace(uint32_t base, const char **what)
     return r;
 }
 
-/* --- is it possible here? -------------------------------------------------------------------- */
+/* --- is it possible here? --- */
 
 void
 userns_probe(struct warden *w)
@@ -164,7 +164,7 @@ userns_wanted(const struct warden *w)
     return !str_eq(w->policy->userns, "off") && w->can.userns.ok;
 }
 
-/* --- ranges of allocations ------------------------------------------------------------------- */
+/* --- ranges of allocations --- */
 
 static struct userns *
 find(struct warden *w, const char *alloc)

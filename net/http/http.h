@@ -124,8 +124,8 @@ void http_tunnel_start(struct http_req *r, void (*on_data)(void *user, const voi
                        void (*pull)(void *user));
 void http_tunnel_read(struct http_req *r, bool on);
 
-/* --- Client ---
- * One connection per client object, kept alive; requests are queued and sent one after another. A
+/* --- Client --- */
+/* One connection per client object, kept alive; requests are queued and sent one after another. A
  * streaming request (on_body) holds the connection until it ends: use another client beside it.
  */
 struct http_client;

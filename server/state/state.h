@@ -111,8 +111,8 @@ void state_alloc_job_lean(struct state_txn *t, struct allocation *a, struct lean
 /* The JobModifyIndex of the version that the stored allocation refers to; 0 when not stored. */
 uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
 
-/* --- lists, in key order; the iterator is a child of ctx and must be used before state_read_end ---
- * `ns` NULL or "*": all namespaces. `prefix` NULL or "": all. */
+/* --- lists, in key order; the iterator is a child of ctx and must be used before state_read_end --- */
+/* `ns` NULL or "*": all namespaces. `prefix` NULL or "": all. */
 struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *ns,
                               const char *prefix);
 /* By an index, those whose key begins with the given texts: state_by(t, ctx, ALLOCS_BY_JOB, ns, id). */

@@ -7,7 +7,7 @@
 
 #include "api/api.h"
 #include "isolation/launch/proto.h"
-#include "net/rpc_wire.h"
+#include "net/rpc_wire_int.h"
 #include "net/http/ws_frame.h"
 #include "server/raft/consensus.h"
 #include "server/raft/segment.h"

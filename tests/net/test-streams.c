@@ -13,7 +13,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "net/rpc.h"
-#include "net/rpc_wire.h"
+#include "net/rpc_wire_int.h"
 #include "net/splice.h"
 #include "net/stream.h"
 #include "tests/lib/test.h"

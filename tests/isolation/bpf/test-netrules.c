@@ -67,7 +67,7 @@ START_TEST(refuses)
 }
 END_TEST
 
-/* --- an oracle that knows nothing of prefixes and ranges ----------------------------------------- */
+/* --- an oracle that knows nothing of prefixes and ranges --- */
 
 static uint64_t seed;
 

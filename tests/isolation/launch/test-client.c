@@ -27,8 +27,7 @@
 
 static const char id[] = "01234567-89ab-cdef-0123-456789abcdef";
 
-/* ---- a warden that does nothing, and does not live through a request about the task "bad"
- * ---------- */
+/* --- a warden that does nothing, and does not live through a request about the task "bad" --- */
 
 static void
 reply(int fd, uint64_t seq)
@@ -95,8 +94,7 @@ fake_warden(void)
     return path;
 }
 
-/* ---- the agent --------------------------------------------------------------------------------
- */
+/* --- the agent --- */
 
 struct ask {
     unsigned done;
@@ -198,8 +196,7 @@ START_TEST(what_ends_a_task_is_asked_for_however_often_the_connection_is_lost)
 }
 END_TEST
 
-/* ---- every limit of the schema -----------------------------------------------------------------
- */
+/* --- every limit of the schema --- */
 
 static void
 refused(struct warden_client *c, const struct launch_spec *s, const struct field *f)

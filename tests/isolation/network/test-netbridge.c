@@ -393,7 +393,7 @@ START_TEST(addresses_of_others_stay_theirs)
 }
 END_TEST
 
-/* --- what a task with CAP_NET_RAW could send ------------------------------------------------- */
+/* --- what a task with CAP_NET_RAW could send --- */
 
 struct frame {
     uint8_t to[6], from[6];
@@ -492,7 +492,7 @@ START_TEST(nobody_is_somebody_else)
 }
 END_TEST
 
-/* --- with eBPF ------------------------------------------------------------------------------- */
+/* --- with eBPF --- */
 
 #define ERRNO_OF(host, port)                                                                       \
     "python3 -c 'import socket as s\n"                                                             \

@@ -64,7 +64,7 @@ START_TEST(a_file_system_without)
 }
 END_TEST
 
-/* --- wardens --------------------------------------------------------------------------------- */
+/* --- wardens --- */
 
 static int
 alloc_make(struct rig *r, const char *id, int64_t mb, const char *why)
@@ -143,7 +143,7 @@ START_TEST(what_the_policy_says)
 }
 END_TEST
 
-/* --- on a disk ------------------------------------------------------------------------------- */
+/* --- on a disk --- */
 
 static bool
 ran(const char *const argv[])

@@ -150,7 +150,7 @@ one_marked(void *arg) /* none: the moment of an execve */
     return n == 1;
 }
 
-/* --- SIGKILL at the k-th step ---------------------------------------------------------------- */
+/* --- SIGKILL at the k-th step --- */
 
 enum what { LAUNCH, DESTROY, REMOVE };
 
@@ -304,7 +304,7 @@ START_TEST(killed_at_a_step_of_a_removal)
 }
 END_TEST
 
-/* --- what nobody owns ------------------------------------------------------------------------ */
+/* --- what nobody owns --- */
 
 static void
 write_file(const char *path, const void *p, size_t n)
@@ -452,7 +452,7 @@ START_TEST(finishes_removals)
 }
 END_TEST
 
-/* --- other versions, other boots ------------------------------------------------------------- */
+/* --- other versions, other boots --- */
 
 static void
 change_record(struct rig *r, uint32_t version, const char *boot_id)
@@ -560,7 +560,7 @@ START_TEST(makes_a_lost_cgroup_again)
 }
 END_TEST
 
-/* --- without root ---------------------------------------------------------------------------- */
+/* --- without root --- */
 
 static void
 rootless_end(int how)

@@ -26,7 +26,7 @@
 
 enum { TASK_SECONDS = 300, ANY_USER = 65533 };
 
-/* --- sessions -------------------------------------------------------------------------------- */
+/* --- sessions --- */
 
 static void
 ask(struct rig *r, const struct exec_request *x, struct got *g)
@@ -155,7 +155,7 @@ await_processes(struct rig *r, struct got *task, size_t want)
     }
 }
 
-/* --- what it reads, writes and returns ------------------------------------------------------- */
+/* --- what it reads, writes and returns --- */
 
 static void
 talk(struct rig *r)
@@ -302,7 +302,7 @@ START_TEST(terminals)
 }
 END_TEST
 
-/* --- as the task, and no more ---------------------------------------------------------------- */
+/* --- as the task, and no more --- */
 
 #define FACTS                                                                                      \
     "grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp|Seccomp_filters):' /proc/self/status;"    \
@@ -354,7 +354,7 @@ START_TEST(confined_alike)
 }
 END_TEST
 
-/* --- what does not start --------------------------------------------------------------------- */
+/* --- what does not start --- */
 
 static void
 refused(struct rig *r, const struct exec_request *x, int code, const char *word)
@@ -450,7 +450,7 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* --- ends ------------------------------------------------------------------------------------ */
+/* --- ends --- */
 
 /* Processes of the leaf of the shim: it alone, when no joiner lives. */
 static void
