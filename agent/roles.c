@@ -152,6 +152,7 @@ start_server(struct roles *r, struct err *e)
         .version = NOMAD_VERSION,
         .expect = (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
+        .encrypt = s->encrypt_key,
         .retry_join_ms = s->server_join->retry_interval / NS_PER_MS,
         .dev = c->dev_mode,
         .state_max = (uint64_t)s->state_max_mb << 20,

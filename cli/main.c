@@ -13,7 +13,7 @@
 #include "cli/complete.h"
 #include "common/num.h"
 
-enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 3 };
+enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 4 };
 
 /* What stands in a list below the title: the words of the name that the title does not say. NULL:
  * it is not of it. */

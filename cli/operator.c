@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * operator api, operator metrics, operator scheduler get-config and set-config.
+ * operator api, operator metrics, operator scheduler get-config and set-config, operator gossip keyring.
  */
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/api.h"
 #include "cli/format.h"
+#include "codec/base64.h"
 #include "common/num.h"
 
 /* --- api --- */
@@ -334,4 +335,77 @@ cmd_operator_scheduler_set(struct cmd *c)
         {"preempt-system-scheduler", system, &p->system_scheduler_enabled},
     };
     return choose(c, choices, ARRAY_LEN(choices)) ? 1 : set_config(c, s);
+}
+
+/* --- gossip keyring --- */
+
+enum { KEY_BYTES = 32 };
+
+int
+cmd_keyring_generate(struct cmd *c)
+{
+    const struct opt opts[] = {{0}};
+    uint8_t key[KEY_BYTES];
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){0}, &rc))
+        return rc;
+    auto_buf struct buf b = BUF_INIT(4 * KEY_BYTES);
+    rand_bytes(key, sizeof(key));
+    base64_encode(&b, key, sizeof(key));
+    cmd_say(c, "%s", buf_str(&b));
+    return 0;
+}
+
+int
+cmd_keyring_list(struct cmd *c)
+{
+    const struct opt opts[] = {{0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
+        return rc;
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    cmd_say(c, "Gathering installed encryption keys...");
+    if (api_get(c, api_target(c, "/v1/agent/keyring/list", NULL), &type_keyring_response, &ret, NULL, &e))
+        return cmd_fail(c, "error: %s", e.text);
+    const struct keyring_response *r = ret;
+    cmd_say(c, "Key");
+    for (size_t i = 0; i < r->keys.n; i++)
+        cmd_say(c, "%s", r->keys.v[i].k);
+    return 0;
+}
+
+/* One key, of which all servers are told. */
+static int
+change(struct cmd *c, const char *verb, const char *doing)
+{
+    const struct opt opts[] = {{0}};
+    int rc;
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    struct err e = ERR_INIT;
+    const struct gossip_keyring_request r = {.key = c->args[0]};
+    cmd_say(c, "%s", doing);
+    if (api_send(c, "PUT", api_target(c, mem_printf(c, "/v1/agent/keyring/%s", verb), NULL),
+                 &type_gossip_keyring_request, &r, NULL, NULL, &e))
+        return cmd_fail(c, "error: %s", e.text);
+    return 0;
+}
+
+int
+cmd_keyring_install(struct cmd *c)
+{
+    return change(c, "install", "Installing new gossip encryption key...");
+}
+
+int
+cmd_keyring_use(struct cmd *c)
+{
+    return change(c, "use", "Changing primary gossip encryption key...");
+}
+
+int
+cmd_keyring_remove(struct cmd *c)
+{
+    return change(c, "remove", "Removing gossip encryption key...");
 }

@@ -307,6 +307,21 @@ server_forget(struct server *s, uint64_t id)
         gossip_force(s->gossip, id);
 }
 
+void
+server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done, void *arg)
+{
+    struct err e = ERR_INIT;
+    enum keys_op what = keys_op_of(op);
+    if (s->gossip == NULL)
+        err_set(&e, -ERR_UNAVAILABLE, "this server does not gossip, or stops");
+    else if (what == 0)
+        err_set(&e, -ERR_INVALID, "\"%.32s\" is no operation on a key ring", str_or(op, ""));
+    if (e.code != 0)
+        done(arg, &e, NULL);
+    else
+        gossip_keyring(s->gossip, what, key, done, arg);
+}
+
 uint64_t
 server_leaves(struct server *s)
 {
@@ -411,6 +426,8 @@ cluster_open(struct server *s, struct loop *loop, const char *dir, struct err *e
                             .port = at.port,
                             .join = c->join,
                             .retry_ms = c->retry_join_ms,
+                            .dir = dir,
+                            .key = c->encrypt,
                             .changed = member_changed,
                             .arg = s};
     rc = gossip_open(&o, &s->gossip, e);

@@ -46,6 +46,7 @@ struct server_config {
     const char *version;    /* shown in members */
     unsigned expect;        /* servers that found the cluster; 0, 1: this one alone */
     struct str_list join;   /* where others are asked, "host[:port]"; borrowed until server_new() returns */
+    const char *encrypt;    /* key of gossip in base64; NULL: none */
     int64_t retry_join_ms;  /* longest time from one such question to the next; 0: default */
     bool dev;               /* small log segments and map */
     /* 0: the default of api/schema/config.schema. */
@@ -116,6 +117,9 @@ size_t server_joined(struct server *s, const struct str_list *addrs, struct err 
 /* Another server tells what it knows of servers, and is told. */
 int server_sync(struct server *s, const void *ctx, const struct server_sync *req, struct server_sync *ret,
                 struct err *e);
+/* What an operator does with the key rings of gossip (server/gossip/gossip.h). */
+typedef void server_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
+void server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done, void *arg);
 /* A server that failed counts as one that left, in all regions. */
 void server_forget(struct server *s, uint64_t id);
 /* The RPC addresses of the servers of that region that are there. Owned by ctx. */

@@ -436,6 +436,34 @@ agent_join(struct ask *a)
 }
 
 static void
+keyring_done(struct ask *a, const void *resp)
+{
+    const struct keyring_response *r = resp;
+    if (r->messages.n == 0)
+        ask_json(a, &type_keyring_response, r);
+    else
+        ask_fail(a, 500, "%zu/%lld nodes reported failure: %s: %s", r->messages.n, (long long)r->num_nodes,
+                 r->messages.v[0].k, r->messages.v[0].v);
+}
+
+/* At this server, for all that know of each other. */
+static void
+agent_keyring(struct ask *a)
+{
+    struct gossip_keyring_request *r;
+    if (a->api->server == NULL) {
+        ask_fail(a, 501, "this agent is no server");
+        return;
+    }
+    if (str_eq(a->id, "list"))
+        r = mem_new(a, struct gossip_keyring_request);
+    else if (!(r = ask_body(a, &type_gossip_keyring_request, false)))
+        return; /* answered, and gone */
+    r->op = a->id;
+    ask_call(a, RPC_OPERATOR_GOSSIP_KEYRING, r, keyring_done);
+}
+
+static void
 agent_force_leave(struct ask *a)
 {
     struct raft_peer_request *r = mem_new(a, struct raft_peer_request);
@@ -483,6 +511,7 @@ const struct route routes_agent[] = {
     {VERB_WRITE, "/v1/operator/raft/transfer-leadership", NULL, transfer_leadership, 0},
     {VERB_DELETE, "/v1/operator/raft/peer", NULL, remove_peer, 0},
     {VERB_WRITE, "/v1/agent/join", NULL, agent_join, 0},
+    {VERB_ANY | VERB_UNSAFE, "/v1/agent/keyring/", "", agent_keyring, 0},
     {VERB_WRITE, "/v1/agent/force-leave", NULL, agent_force_leave, 0},
     {0, NULL, NULL, NULL, 0},
 };

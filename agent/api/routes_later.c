@@ -30,7 +30,6 @@ static const struct {
     {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
     {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},
     /* the agent */
-    {VERB_ANY, "/v1/agent/keyring/", "", "a keyring of gossip"},
     {VERB_ANY, "/v1/agent/schedulers", "", "setting the workers of a server at run time"},
     {VERB_ANY, "/v1/agent/host", NULL, "a report on the host"},
     {VERB_ANY, "/v1/agent/monitor", "", "following the log of an agent"},

@@ -21,7 +21,7 @@ struct config_flags {
     const char *run_dir;    /* where config_files_install() left them: read those. NULL: read the above */
     bool dev;
     bool server, client;
-    const char *bind, *region, *dc, *data_dir, *plugin_dir, *node, *log_level;
+    const char *bind, *region, *encrypt, *dc, *data_dir, *plugin_dir, *node, *log_level;
     bool log_json;
     int64_t bootstrap_expect, raft_protocol, retry_max, retry_interval_ns, network_speed;
     bool rejoin;

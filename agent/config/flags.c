@@ -17,7 +17,6 @@ static const struct {
     {"dev-connect", true},
     {"dev-consul", true},
     {"dev-vault", true},
-    {"encrypt", false},
     {"acl-enabled", true},
     {"acl-replication-token", false},
     {"consul-address", false},
@@ -62,6 +61,7 @@ known(const void *ctx, struct config_flags *f, size_t more, size_t *ret_n)
          "Servers that found the cluster: 1, 3, 5 or 7.", 0},
         {"raft-protocol", OPT_INT, &f->raft_protocol, "n", "Accepted for compatibility.", 0},
         {"rejoin", OPT_BOOL, &f->rejoin, 0, "Accepted for compatibility.", 0},
+        {"encrypt", OPT_STRING, &f->encrypt, "key", "Key of gossip, in base64.", 0},
         {"join", OPT_LIST, &f->join, "address", "Server to join; repeatable.", 0},
         {"retry-join", OPT_LIST, &f->retry_join, "address", "As -join, until it works.", 0},
         {"retry-max", OPT_INT, &f->retry_max, "n", "Attempts of -retry-join.", 0},
@@ -173,6 +173,7 @@ config_apply_flags(const void *ctx, struct agent_config *c, const struct config_
     put_int(&s->bootstrap_expect, f->bootstrap_expect);
     put_int(&s->raft_protocol, f->raft_protocol);
     s->rejoin_after_leave = s->rejoin_after_leave || f->rejoin;
+    put_str(&s->encrypt_key, f->encrypt);
     append(ctx, &s->start_join, &f->join);
     append(ctx, &s->retry_join, &f->retry_join);
     put_int(&s->retry_max_attempts, f->retry_max);

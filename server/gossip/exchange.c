@@ -30,6 +30,9 @@ struct exchange {
     struct join *join; /* for whom; NULL: for the machine */
     struct rpc_client *client;
     uint64_t to, nonce;
+    enum keys_op op; /* 0: everything is exchanged */
+    char *key, *name;
+    struct str_list keys; /* that it has */
     bool again; /* it asked who we are */
     bool over;
 };
@@ -38,6 +41,19 @@ static void join_told(struct join *j, const struct err *e);
 
 /* --- asking --- */
 
+/* One packet, in the list of those that go. */
+static void
+pack_one(struct gossip *g, struct server_sync *s, struct packet *p)
+{
+    struct buf b = BUF_INIT(GOSSIP_PACKET_MAX);
+    struct gossip_packet *out = mem_new(s, struct gossip_packet);
+    gossip_seal(g, &b, p);
+    ASSERT(buf_error(&b) == 0);
+    out->data = (struct bytes){mem_dup(out, b.data, b.len), b.len};
+    list_add(s, s->packets, out);
+    buf_done(&b);
+}
+
 static struct server_sync *
 pack(struct gossip *g, const void *ctx, uint64_t to, uint64_t nonce)
 {
@@ -45,15 +61,19 @@ pack(struct gossip *g, const void *ctx, uint64_t to, uint64_t nonce)
     struct swim_sync all;
     swim_all(g->swim, s, to, &all);
     for (size_t i = 0; i < all.n; i++) {
-        struct buf b = BUF_INIT(GOSSIP_PACKET_MAX);
-        struct gossip_packet *p = mem_new(s, struct gossip_packet);
         all.v[i].token = nonce;
-        gossip_seal(g, &b, &all.v[i]);
-        ASSERT(buf_error(&b) == 0);
-        p->data = (struct bytes){mem_dup(p, b.data, b.len), b.len};
-        list_add(s, s->packets, p);
-        buf_done(&b);
+        pack_one(g, s, &all.v[i]);
     }
+    return s;
+}
+
+static struct server_sync *
+pack_keys(const struct exchange *x, const void *ctx)
+{
+    struct server_sync *s = mem_new(ctx, struct server_sync);
+    struct packet p = {
+        .kind = PACKET_KEYS, .to = x->to, .token = x->nonce, .target = x->op, .addr = x->key};
+    pack_one(x->g, s, &p);
     return s;
 }
 
@@ -75,6 +95,8 @@ exchange_over(struct exchange *x, const struct err *e)
     x->over = true;
     if (x->join != NULL)
         join_told(TAKE(x->join), e);
+    if (x->op != 0)
+        keyring_told(x->g, x->name, &x->keys, e);
     env_post(x->g->o.env, exchange_free, x);
 }
 
@@ -84,7 +106,8 @@ static void
 exchange_ask(struct exchange *x)
 {
     auto_mem void *tmp = mem_ctx("sync");
-    struct rpc_request q = {RPC_SERVER_SYNC, pack(x->g, tmp, x->to, x->nonce), NULL, GOSSIP_SYNC_MS};
+    struct server_sync *s = x->op != 0 ? pack_keys(x, tmp) : pack(x->g, tmp, x->to, x->nonce);
+    struct rpc_request q = {RPC_SERVER_SYNC, s, NULL, GOSSIP_SYNC_MS};
     rpc_send(x->client, &q, answered, x);
 }
 
@@ -110,9 +133,16 @@ take_answer(struct exchange *x, const struct gossip_packet *in, struct swim_out 
         gossip_keep_cookie(g, p.from, p.cookie);
         return -ERR_UNAVAILABLE;
     }
-    if (p.kind != PACKET_SYNC || guard_take(g->guard, &p, true, &cookie) != GUARD_FRESH) {
+    if (p.kind != (x->op != 0 ? PACKET_KEYS : PACKET_SYNC) ||
+        guard_take(g->guard, &p, true, &cookie) != GUARD_FRESH) {
         gossip_refuse(g, REFUSED_AGAIN, "an answer");
         return err_set(e, -ERR_FORBIDDEN, "its packet was sent before");
+    }
+    if (x->op != 0 && p.target != 0)
+        return err_set(e, -ERR_CONFLICT, "%s", p.addr);
+    if (x->op != 0) {
+        list_add(x, x->keys, mem_strdup(x, p.addr));
+        return 0;
     }
     swim_take(g->swim, env_mono_ms(g->o.env), &p, "", out);
     return 0;
@@ -170,6 +200,20 @@ exchange_start(struct gossip *g, const char *addr, uint64_t to)
         exchange_ask(x);
 }
 
+bool
+exchange_keys(struct gossip *g, const struct server_hello *member, enum keys_op op, const char *key,
+              struct err *e)
+{
+    struct exchange *x = exchange_new(g, member->serf, member->id, e);
+    if (x == NULL)
+        return false;
+    x->op = op;
+    x->key = mem_strdup(x, key);
+    x->name = mem_strdup(x, member->name);
+    exchange_ask(x);
+    return true;
+}
+
 /* --- answering --- */
 
 /* A packet of who asks; GUARD_WHO with the answer that asks who he is. */
@@ -190,7 +234,7 @@ take_asked(struct gossip *g, const void *ctx, const struct gossip_packet *in, st
         return err_set(e, -ERR_FORBIDDEN,
                        "its id is in use by another server: the data of one was copied to the other");
     }
-    if (p->kind != PACKET_SYNC || (p->to != 0 && p->to != g->id)) {
+    if ((p->kind != PACKET_SYNC && p->kind != PACKET_KEYS) || (p->to != 0 && p->to != g->id)) {
         gossip_refuse(g, REFUSED_MISLED, "a connection");
         return err_set(e, -ERR_FORBIDDEN, "the packet is for another server");
     }
@@ -205,13 +249,31 @@ take_asked(struct gossip *g, const void *ctx, const struct gossip_packet *in, st
     }
     struct packet who = {
         .kind = PACKET_WHO, .to = p->from, .target = p->session, .cookie = cookie, .token = p->token};
-    struct buf b = BUF_INIT(GOSSIP_PACKET_MAX);
-    struct gossip_packet *out = mem_new(ctx, struct gossip_packet);
-    gossip_seal(g, &b, &who);
-    out->data = (struct bytes){mem_dup(out, b.data, b.len), b.len};
-    list_add(ctx, ret->packets, out);
-    buf_done(&b);
+    pack_one(g, ret, &who);
     return 1;
+}
+
+/* All keys that this server has then, or why not. */
+static void
+answer_keys(struct gossip *g, const void *ctx, const struct packet *asked, struct server_sync *ret)
+{
+    struct packet p = {.kind = PACKET_KEYS, .to = asked->from, .token = asked->token};
+    struct err e = ERR_INIT;
+    if (asked->target < KEYS_LIST || asked->target > KEYS_OPS)
+        err_set(&e, -ERR_UNSUPPORTED, "this server does not know that operation: run one release on all");
+    else
+        (void)keyring_here(g, (enum keys_op)asked->target, asked->addr, &e);
+    e.text[GOSSIP_ADDR_MAX] = '\0';
+    if (e.code != 0) {
+        p.target = 1;
+        p.addr = e.text;
+        pack_one(g, ret, &p);
+        return;
+    }
+    for (size_t i = 0; i < g->keys.n; i++) {
+        p.addr = keys_text(ctx, &g->keys.v[i]);
+        pack_one(g, ret, &p);
+    }
 }
 
 int
@@ -225,10 +287,12 @@ gossip_sync(struct gossip *g, const void *ctx, const struct server_sync *req, st
     *ret = (struct server_sync){0};
     for (size_t i = 0; i < req->packets.n && rc == 0; i++) {
         rc = take_asked(g, ctx, req->packets.v[i], &p, ret, e);
-        if (rc == 0)
+        if (rc == 0 && p.kind == PACKET_SYNC)
             swim_take(g->swim, env_mono_ms(g->o.env), &p, "", &out);
     }
-    if (rc == 0)
+    if (rc == 0 && p.kind == PACKET_KEYS)
+        answer_keys(g, ctx, &p, ret);
+    else if (rc == 0)
         *ret = *pack(g, ctx, p.from, p.token);
     if (swim_figures(g->swim)->foreign + swim_figures(g->swim)->full != before)
         gossip_refuse(g, REFUSED_MEMBER, "a connection");

@@ -171,7 +171,7 @@ got(void *arg, const char *from, const uint8_t *bytes, size_t n)
     struct packet p;
     g->figures.received++;
     enum packet_fault fault = packet_get(tmp, bytes, n, &g->keys, &p);
-    if (fault == PACKET_FINE && p.kind == PACKET_SYNC)
+    if (fault == PACKET_FINE && (p.kind == PACKET_SYNC || p.kind == PACKET_KEYS))
         fault = PACKET_BAD; /* it comes over a connection */
     if (fault != PACKET_FINE)
         gossip_refuse(g, fault, from);
@@ -278,7 +278,10 @@ gossip_open(const struct gossip_opts *o, struct gossip **ret, struct err *e)
     g->session = env_random(o->env) | 1;
     g->cookies = mem_array(g, struct cookie, GOSSIP_MEMBERS_MAX);
     g->guard = guard_new(g, key);
-    int rc = swim_new(g, &so, &g->swim, e);
+    g->keys_path = mem_printf(g, "%s/serf.keyring", o->dir);
+    int rc = keys_load(g->keys_path, o->key, &g->keys, e);
+    if (rc == 0)
+        rc = swim_new(g, &so, &g->swim, e);
     if (rc == 0)
         rc = datagram_open(o->loop, o->host, o->port, got, g, &g->socket, e);
     if (rc < 0) {

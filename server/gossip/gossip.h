@@ -11,6 +11,7 @@
 
 #include "net/loop.h"
 #include "server/env.h"
+#include "server/gossip/keys.h"
 #include "server/gossip/swim.h"
 
 struct gossip;
@@ -23,6 +24,8 @@ struct gossip_opts {
     uint16_t port;
     struct str_list join; /* "host[:port]" */
     int64_t retry_ms;     /* 0: GOSSIP_RETRY_MS */
+    const char *dir;      /* of the file "serf.keyring" */
+    const char *key;      /* in base64, for where there is no such file; NULL: none */
     /* A member came, went or says other things of itself; from the loop, never from inside a call. */
     void (*changed)(void *arg, enum swim_change change, const struct server_hello *about);
     void *arg;
@@ -45,6 +48,10 @@ size_t gossip_joined(struct gossip *g, const struct str_list *addrs, struct err 
 struct swim_member *gossip_members(struct gossip *g, const void *ctx, size_t *ret_n);
 /* That one counts as one that left, if it failed. */
 void gossip_force(struct gossip *g, uint64_t id);
+/* An operation on the key rings of all servers that are there, this one first. done() comes once, at once or
+ * later, with an answer that names those that failed; or with an error alone: nothing was changed. */
+typedef void gossip_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
+void gossip_keyring(struct gossip *g, enum keys_op op, const char *key, gossip_keyring_fn *done, void *arg);
 /* Says that this server leaves. */
 void gossip_leave(struct gossip *g);
 

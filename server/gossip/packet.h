@@ -44,7 +44,9 @@ enum packet_kind {
     PACKET_TELL,     /* statements alone */
     PACKET_WHO,      /* the session `target` is new: say it again with this cookie */
     PACKET_SYNC,     /* all members; over a connection */
-    PACKET_KINDS = PACKET_SYNC,
+    PACKET_KEYS,     /* enum keys_op `target` on the key ring, key `addr`; in answer, each a key, or, `target`
+                      * not 0, why not; over a connection */
+    PACKET_KINDS = PACKET_KEYS,
 };
 
 enum member_state { MEMBER_ALIVE = 1, MEMBER_SUSPECT, MEMBER_FAILED, MEMBER_LEFT };

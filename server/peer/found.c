@@ -214,6 +214,8 @@ heard(struct known *k, const struct server_hello *h)
     if (k->ours)
         return;
     mem_free(k->hello);
+    if (!str_eq(h->region, f->o.self.region))
+        return; /* it founds with others, and gossips */
     k->hello = codec_clone(k, &type_server_hello, h);
     k->heard_ms = env_mono_ms(f->o.env);
     if (!str_empty(h->cluster) && f->cluster[0] != '\0' && !str_eq(h->cluster, f->cluster))
@@ -290,8 +292,6 @@ founders(struct found *f, struct known *v[KNOWN_MAX])
             wrong = "another server is of a cluster already, and this one of none: it waits to join it";
         else if (h->expect != f->o.self.expect)
             wrong = "another server has a different bootstrap_expect: set the same one on all";
-        else if (!str_eq(h->region, f->o.self.region))
-            wrong = "another server is of a different region";
         else if (str_eq(h->name, f->o.self.name))
             wrong = "another server has the same name: set a different name for each";
         if (wrong != NULL) {
@@ -393,11 +393,9 @@ try_join(struct found *f, const struct server_hello *h)
 {
     struct err e = ERR_INIT;
     if (f->is_ready || f->cluster[0] != '\0' || !core_is_new(f->o.core) || !h->founded ||
-        !uuid_valid(str_or(h->cluster, "")))
+        !uuid_valid(str_or(h->cluster, "")) || !str_eq(h->region, f->o.self.region))
         return;
-    if (!str_eq(h->region, f->o.self.region)) {
-        tell(f, "another server is of a different region", h->name);
-    } else if (str_eq(h->name, f->o.self.name)) {
+    if (str_eq(h->name, f->o.self.name)) {
         tell(f, "another server has the same name: set a different name for each", h->name);
     } else if (keep(f, h->cluster, h->id, &e) < 0) {
         tell(f, e.text, f->o.self.name);

@@ -45,6 +45,27 @@ call_server_sync(void *arg, struct rpc_call *call, const void *p)
         rpc_reply(call, resp);
 }
 
+static void
+keyring_done(void *arg, const struct err *e, const struct keyring_response *resp)
+{
+    struct rpc_call *call = arg;
+    if (e != NULL)
+        rpc_fail(call, e);
+    else
+        rpc_reply(call, resp);
+}
+
+/* Of this process alone: whoever reaches the port of RPC is not told keys. */
+void
+call_operator_gossip_keyring(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct gossip_keyring_request *req = p;
+    if (rpc_call_link(call) == NULL || !str_eq(rpc_call_peer(call), "local"))
+        rpc_failf(call, -ERR_FORBIDDEN, "the key ring of gossip is asked for at the agent of a server");
+    else
+        server_keyring(arg, req->op, req->key, keyring_done, call);
+}
+
 void
 call_operator_raft_configuration(void *arg, struct rpc_call *call, const void *p)
 {

@@ -672,7 +672,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "job/a/b/scale", "node/pools", "node/pool/x", "node/pool/x/nodes", "node/pool/x/jobs",
         "allocation/x/services", "allocation/x/checks",
         "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
-        "client/identity", "agent/keyring/list", "agent/monitor", "agent/monitor/export", "agent/host",
+        "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream", "services",
         "service/x", "vars", "var/a/b", "namespaces", "namespace/x", "scaling/policies", "scaling/policy/x",
         "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x", "volume/host/x",
@@ -684,7 +684,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     static const char *const puts[] = {
         "job/x/scale", "node/pools", "node/pool/x",
         "client/identity/renew",
-        "agent/keyring/install", "search/fuzzy", "system/reconcile/summaries", "namespace",
+        "search/fuzzy", "system/reconcile/summaries", "namespace",
         "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",
         "acl/login", "acl/oidc/auth-url", "operator/keyring/rotate"};
     char target[64];

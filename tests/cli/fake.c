@@ -75,9 +75,13 @@ fake_run(const char *line)
         argv[argc++] = w;
     argv[argc] = NULL;
     struct cmd *c = mem_new(ctx, struct cmd);
-    int words = 3;
-    if (argc > 2)
+    int words = 4;
+    if (argc > 3)
+        c->command = find(mem_printf(ctx, "%s %s %s %s", argv[0], argv[1], argv[2], argv[3]));
+    if (!c->command && argc > 2) {
         c->command = find(mem_printf(ctx, "%s %s %s", argv[0], argv[1], argv[2]));
+        words = 3;
+    }
     if (!c->command && argc > 1) {
         c->command = find(mem_printf(ctx, "%s %s", argv[0], argv[1]));
         words = 2;

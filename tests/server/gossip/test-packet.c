@@ -2,12 +2,17 @@
  *
  * Packets of gossip as bytes, sealed or not, and which of them are new.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/gossip/guard.h"
+#include "server/gossip/keys.h"
 #include "tests/lib/test.h"
+#include "tests/server/util.h"
 
 static const uint8_t nonce[PACKET_NONCE] = "123456789ab";
 static const struct gossip_keys none;
@@ -209,6 +214,75 @@ START_TEST(senders_are_bounded)
 }
 END_TEST
 
-TEST_SUITE("gossip packets", packets_round_trip, a_ring_opens_by_all_its_keys,
+/* --- key rings --- */
+
+static const char first_key[] = "AAAAAAAAAAAAAAAAAAAAAA==",
+                  other_key[] = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+START_TEST(a_ring_changes_by_steps)
+{
+    struct gossip_keys r = {0};
+    struct gossip_key a, b;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(keys_parse(first_key, &a, &e), 0);
+    ck_assert_int_eq(keys_parse(other_key, &b, &e), 0);
+    ck_assert(a.n == 16 && b.n == 32 && b.v[31] == 31);
+    ck_assert_int_eq(keys_change(&r, KEYS_INSTALL, &a, &e), -ERR_CONFLICT); /* nothing is encrypted */
+    r = (struct gossip_keys){.v = {a}, .n = 1};
+    ck_assert_int_eq(keys_change(&r, KEYS_USE, &b, NULL), -ERR_NOT_FOUND);
+    ck_assert_int_eq(keys_change(&r, KEYS_REMOVE, &a, NULL), -ERR_CONFLICT);
+    ck_assert_int_eq(keys_change(&r, KEYS_INSTALL, &b, NULL), 0);
+    ck_assert_int_eq(keys_change(&r, KEYS_INSTALL, &b, NULL), 0);
+    ck_assert(r.n == 2 && r.v[0].n == 16);
+    ck_assert_int_eq(keys_change(&r, KEYS_USE, &b, NULL), 0);
+    ck_assert(r.n == 2 && r.v[0].n == 32 && r.v[1].n == 16 && r.v[1].n == 16);
+    ck_assert_int_eq(keys_change(&r, KEYS_REMOVE, &a, NULL), 0);
+    ck_assert(r.n == 1 && r.v[0].n == 32);
+    for (uint8_t i = 0; r.n < GOSSIP_KEYS_MAX; i++) {
+        a.v[0] = i;
+        ck_assert_int_eq(keys_change(&r, KEYS_INSTALL, &a, NULL), 0);
+    }
+    a.v[0]++;
+    ck_assert_int_eq(keys_change(&r, KEYS_INSTALL, &a, NULL), -ERR_LIMIT);
+    static const char *const bad[] = {"", "AAAA", "no base64 at all",
+                                      "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISI="};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        ck_assert_int_eq(keys_parse(bad[i], &a, NULL), -ERR_INVALID);
+}
+END_TEST
+
+START_TEST(a_ring_is_kept)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *path = mem_printf(tmp, "%s/serf.keyring", tmp_dir());
+    struct gossip_keys r, again;
+    struct gossip_key b;
+    struct err e = ERR_INIT;
+    struct stat st;
+    ck_assert_int_eq(keys_load(path, NULL, &r, &e), 0);
+    ck_assert_uint_eq(r.n, 0);
+    ck_assert_int_eq(keys_load(path, first_key, &r, &e), 0);
+    ck_assert_uint_eq(r.n, 1);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0600);
+    ck_assert_int_eq(keys_parse(other_key, &b, &e), 0);
+    ck_assert_int_eq(keys_change(&r, KEYS_INSTALL, &b, &e), 0);
+    ck_assert_int_eq(keys_save(path, &r, &e), 0);
+    ck_assert_int_eq(keys_load(path, NULL, &again, &e), 0);
+    ck_assert(again.n == 2 && memcmp(&r, &again, sizeof(r)) == 0);
+    ck_assert_str_eq(keys_text(tmp, &again.v[1]), other_key);
+    ck_assert_int_eq(keys_load(path, "no key", &again, &e), -ERR_INVALID);
+    static const char *const bad[] = {"", "[]", "{}",
+                                      "[\"AAAA\"]", "[1]", "[\"AAAAAAAAAAAAAAAAAAAAAA==\""};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        err_clear(&e);
+        ck_assert_int_eq(file_write_atomic(AT_FDCWD, path, bad[i], strlen(bad[i]), 0600), 0);
+        ck_assert_int_eq(keys_load(path, first_key, &again, &e), -ERR_CORRUPT);
+    }
+}
+END_TEST
+
+TEST_SUITE("gossip packets", a_ring_changes_by_steps, a_ring_is_kept,
+           packets_round_trip, a_ring_opens_by_all_its_keys,
            members_without_an_address_are_refused, a_packet_is_taken_once,
            an_old_session_does_not_come_back, an_answer_proves_itself, senders_are_bounded)
