@@ -144,9 +144,28 @@ tcp_ports(struct check *c, const char *name, const struct i64_list *l)
             complain(c, "landlock: %s: %lld is no port", name, (long long)l->v[i]);
 }
 
+/* A container has the limits of its engine, which knows not all of ours. */
+static void
+container(struct check *c)
+{
+    const struct task_isolation *i = c->iso;
+    const struct {
+        const char *name;
+        bool given;
+    } rows[] = {{"memory_high", i->memory_high != 0}, {"memory_min", i->memory_min != 0},
+                {"zswap", i->zswap.set},              {"hugetlb", i->hugetlb != 0},
+                {"cpu_burst", i->cpu_burst != 0},     {"cpu_idle", i->cpu_idle},
+                {"io", i->io.n > 0},                  {"pressure", i->pressure != NULL}};
+    for (size_t k = 0; driver_engine(c->task->driver) && k < ARRAY_LEN(rows); k++)
+        if (rows[k].given)
+            complain(c, "%s is without effect: the engine of driver \"%s\" has no such limit",
+                     rows[k].name, c->task->driver);
+}
+
 static void
 box(struct check *c)
 {
+    container(c);
     const struct task_isolation *i = c->iso;
     size_t at = driver_unboxed(c->task->driver) || driver_engine(c->task->driver)
                     ? 0

@@ -142,6 +142,9 @@ struct engine {
     struct engine_task *(*adopt)(const struct engine_place *p, const struct engine_events *up,
                                  void *arg);
     void (*signal)(struct engine_task *t, int sig, engine_done *done, void *arg); /* NULL: cannot */
+    /* Its limits, while it runs. -errno: *e says why, and `done` does not come. NULL: cannot. */
+    int (*resize)(struct engine_task *t, const struct driver_input *in, engine_done *done,
+                  void *arg, struct err *e);
     void (*stop)(struct engine_task *t, int sig); /* politely; 0: as it wants */
     void (*kill)(struct engine_task *t);
     /* Removes what has ended; until close. NULL member: nothing is left. */

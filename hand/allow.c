@@ -13,7 +13,8 @@
 #include "common/str.h"
 #include "hand/hand.h"
 
-enum { PORT_MAX = 65535, PERIOD_MIN_US = 1000, PERIOD_MAX_US = 1000000, OOM_MAX = 1000 };
+enum { PORT_MAX = 65535, PERIOD_MIN_US = 1000, PERIOD_MAX_US = 1000000, OOM_MAX = 1000,
+       IO_WEIGHT_MIN = 10, IO_WEIGHT_MAX = 1000 };
 
 static bool
 cap_in(const struct str_list *l, const char *cap)
@@ -293,6 +294,10 @@ check_limits(const struct hand *h, const struct hand_task *t, struct err *e)
         return err_set(e, -ERR_POLICY,
                        "oom_score_adj: a negative one is not allowed on this client "
                        "(allow_privileged of its plugin block)");
+    if (t->swap < 0 || t->io_weight < 0 || t->io_weight > IO_WEIGHT_MAX ||
+        (t->io_weight > 0 && t->io_weight < IO_WEIGHT_MIN))
+        return err_set(e, -ERR_INVALID, "isolation: swap is negative, or io_weight not from %d to %d",
+                       IO_WEIGHT_MIN, IO_WEIGHT_MAX);
     if (h->engine->pids_max > 0 && t->pids_max > h->engine->pids_max)
         return err_set(e, -ERR_POLICY, "pids_limit may be at most %lld on this client",
                        (long long)h->engine->pids_max);

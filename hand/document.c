@@ -137,10 +137,18 @@ put_limits(struct value *host, const struct hand *h, const struct hand_task *t)
     }
     put_text(host, "CpusetCpus", t->cores);
     put_int(host, "Memory", t->memory_max);
-    put_int(host, "MemorySwap", t->memory_max); /* the sum of both: no swap */
+    put_int(host, "MemorySwap", t->memory_max > 0 ? t->memory_max + t->swap : 0); /* the sum of both */
     put_int(host, "MemoryReservation", t->memory_low);
     put_int(host, "PidsLimit", t->pids_max > 0 ? t->pids_max : h->engine->pids_max);
-    put_int(host, "ShmSize", t->shm_bytes);
+    put_int(host, "BlkioWeight", t->io_weight);
+}
+
+struct value *
+document_limits(const void *ctx, const struct hand *h, const struct hand_task *t)
+{
+    struct value *doc = value_map(ctx);
+    put_limits(doc, h, t);
+    return doc;
 }
 
 static struct value *
@@ -297,6 +305,7 @@ put_host(struct value *host, const struct hand_task *t)
     put_map(host, "Sysctls", &t->sysctls);
     put_map(host, "StorageOpt", &t->storage_opt);
     put_int(host, "OomScoreAdj", t->oom_score_adj);
+    put_int(host, "ShmSize", t->shm_bytes);
     value_map_set(host, "Privileged", value_bool(host, t->privileged));
     value_map_set(host, "ReadonlyRootfs", value_bool(host, t->readonly_rootfs));
     value_map_set(host, "Init", value_bool(host, t->init));

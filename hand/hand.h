@@ -66,6 +66,8 @@ const char *document_name(const void *ctx, const char *alloc, const char *task);
 struct value *document_make(const void *ctx, const struct hand *h, const char *alloc,
                             const char *task, const struct hand_task *t,
                             const struct str_list *sources);
+/* ... of a container that runs, to have the limits of an allowed task. */
+struct value *document_limits(const void *ctx, const struct hand *h, const struct hand_task *t);
 /* ... of the network of a group. */
 struct value *document_network(const void *ctx, const struct hand *h, const char *alloc,
                                const struct hand_network *n);

@@ -34,6 +34,8 @@ struct making {
     struct hand_network *spec; /* NULL: it is to go */
     int tries;
     bool imported;
+    bool taken; /* the name has somebody */
+    bool swept; /* ... who was not to be seen, and was removed by that name */
 };
 
 static void look(struct making *m);
@@ -216,9 +218,10 @@ on_created(void *arg, int status, const struct value *doc, const struct err *e)
     m->call = NULL;
     if (!e && status == 404 && !m->imported)
         import(m);
-    else if (!e && (status == 201 || status == 409) && m->tries++ < TRIES_MAX)
+    else if (!e && (status == 201 || status == 409) && m->tries++ < TRIES_MAX) {
+        m->taken = status == 409;
         look(m); /* who has the name is found out */
-    else
+    } else
         fail_engine(m, "make the network of the group: ", status, doc, e);
 }
 
@@ -258,6 +261,11 @@ on_looked(void *arg, int status, const struct value *doc, const struct err *e)
     m->call = NULL;
     if (e || (status != 200 && status != 404)) {
         fail_engine(m, "look at the network of the group: ", status, doc, e);
+    } else if (status == 404 && engine_is_podman(m->h) && !m->swept && (!m->spec || m->taken)) {
+        /* killed while it made one, it has the name and no container: it removes what is there */
+        m->swept = true;
+        ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->name), NULL,
+            m->spec ? on_reset : on_removed);
     } else if (status == 404 && m->spec) {
         create(m);
     } else if (status == 404) {

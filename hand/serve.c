@@ -7,6 +7,7 @@
  *   GET    /v1/ENGINE/task/ALLOC/TASK          HandState; 404: there is none
  *   GET    /v1/ENGINE/task/ALLOC/TASK/wait     ... when it has ended and its output is written
  *   POST   /v1/ENGINE/task/ALLOC/TASK/signal   ?signal=N; 0: as its image wants to be stopped
+ *   PUT    /v1/ENGINE/task/ALLOC/TASK/limits   HandTask: its limits, while it runs; 404: it does not
  *   POST   /v1/ENGINE/task/ALLOC/TASK/exec     HandExec: 101, and a command's frames (exec.c)
  *   DELETE /v1/ENGINE/task/ALLOC/TASK          whether it runs or not, or is not there
  *   PUT, DELETE /v1/ENGINE/network/ALLOC       the network of its group (network.c)
@@ -35,6 +36,7 @@ struct order { /* a request that is carried out; freed with its answer */
     char *id, *image; /* of the container */
     char *network;    /* ... of its group's network */
     struct hand_task *spec;
+    const struct hand_task *limits; /* that it is to have, in place of a start */
     struct hand_info info;
     int tries;
     int64_t signal;
@@ -439,6 +441,34 @@ on_signalable(void *arg, int status, const struct value *doc, const struct err *
     }
 }
 
+/* --- limits --- */
+
+static void
+on_limited(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    j->call = NULL;
+    if (e || status != 200)
+        fail_engine(j, "change the limits of the container", status, doc, e);
+    else
+        answer(j, NULL, NULL);
+}
+
+static void
+on_limitable(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    struct hand_state s;
+    j->call = NULL;
+    if (e || (status != 200 && status != 404))
+        fail_engine(j, "look at the container", status, doc, e);
+    else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, &s) || !s.running)
+        fail(j, 404, "there is no such container");
+    else
+        ask(j, "POST", mem_printf(j, "/containers/%s/update", s.id),
+            document_limits(j, j->h, j->limits), on_limited);
+}
+
 /* --- the engine itself --- */
 
 static void
@@ -506,12 +536,17 @@ route_task(struct order *j, const char *verb)
     struct err e = ERR_INIT;
     const struct http_req *req = j->req;
     const char *sig = http_query(req, "signal");
-    if (!*verb && req->method == METHOD_PUT) {
+    if ((!*verb || str_eq(verb, "limits")) && req->method == METHOD_PUT) {
         void *spec = NULL;
         if (json_decode(j, &type_hand_task, req->body, req->body_len, JSON_REFUSE_UNKNOWN,
                         BUDGET(REQUEST_MAX), &spec, &e) < 0 ||
             allow_task(j->h, j->alloc, j->task, spec, &e) < 0) {
             fail(j, status_of(e.code), e.text);
+            return;
+        }
+        if (*verb) {
+            j->limits = spec;
+            inspect(j, on_limitable);
             return;
         }
         j->spec = spec;

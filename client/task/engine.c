@@ -13,8 +13,9 @@ engine_place(const struct task_runner *tr)
 {
     const struct ground *g = tr->ar->g;
     const char *driver = tr->driver->can->name;
-    return (struct engine_place){g->loop, str_list_has(&g->cfg.engines, driver) ? g->cfg.hand : NULL,
-                                 driver, tr->ar->id, tr->sm.t->name};
+    return (struct engine_place){g->loop,
+                                 str_list_has(&g->cfg.engines, driver) ? g->cfg.hand : NULL, driver,
+                                 tr->ar->id, tr->sm.t->name};
 }
 
 /* --- what the engine tells --- */
@@ -204,6 +205,34 @@ engine_signal(struct task_runner *tr, int sig, warden_done *done, void *arg)
     on_signaled(op, &e);
 }
 
+static void
+on_resized(void *arg, const struct err *e)
+{
+    struct task_runner *tr = arg;
+    auto_mem void *tmp = mem_ctx("resize");
+    if (!tr->ar->stopped && (e || tr->limits_new))
+        tr->act(tr,
+                task_sm_note(
+                    &tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER,
+                    e ? mem_printf(tmp, "new limits failed, the next start has them: %s", e->text)
+                      : "limits changed"));
+    tr->limits_new = false;
+    hold_release(&tr->ar->hold);
+}
+
+static void
+engine_resize(struct task_runner *tr)
+{
+    auto_mem void *tmp = mem_ctx("resize");
+    struct err e = ERR_INIT;
+    if (!tr->engine || !task_sm_process(tr->sm.t) || !tr->driver->engine->resize)
+        return; /* the next start has them */
+    const struct driver_input *in = launch_input(tmp, tr, &e);
+    hold_take(&tr->ar->hold);
+    if (!in || tr->driver->engine->resize(tr->engine, in, on_resized, tr, &e) < 0)
+        on_resized(tr, &e);
+}
+
 const struct task_handle handle_engine = {.begin = engine_begin,
                                           .start = engine_start,
                                           .give_up = engine_give_up,
@@ -213,4 +242,5 @@ const struct task_handle handle_engine = {.begin = engine_begin,
                                           .close = engine_close,
                                           .destroy = engine_destroy,
                                           .link_up = engine_link_up,
-                                          .signal = engine_signal};
+                                          .signal = engine_signal,
+                                          .resize = engine_resize};

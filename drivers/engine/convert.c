@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/isolation.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -254,6 +255,26 @@ convert_ulimits(struct hand_task *t, const struct value *map, struct err *e)
         list_add(t, t->ulimits, u);
     }
     return 0;
+}
+
+void
+convert_isolation(struct hand_task *t, const struct driver_input *in)
+{
+    const struct task_isolation *i = isolation_of(in->task->isolation);
+    if (i->pids_max > 0)
+        t->pids_max = i->pids_max;
+    if (i->memory_low > 0)
+        t->memory_low = i->memory_low << 20;
+    t->swap = i->swap << 20;
+    t->io_weight = i->io_weight;
+    bool own = i->nofile == 0;
+    for (size_t k = 0; k < t->ulimits.n; k++)
+        own |= str_eq(t->ulimits.v[k]->name, "nofile"); /* its config says it too */
+    if (own)
+        return;
+    struct hand_ulimit *u = mem_new(t, struct hand_ulimit);
+    *u = (struct hand_ulimit){.name = "nofile", .soft = i->nofile, .hard = i->nofile};
+    list_add(t, t->ulimits, u);
 }
 
 int

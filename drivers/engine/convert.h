@@ -20,6 +20,8 @@ void convert_common(struct hand_task *t, const struct driver_input *in);
 int convert_ports(struct hand_task *t, const struct driver_input *in, struct err *e);
 /* Of resources, memory_hard_limit, cpu_hard_limit. */
 int convert_limits(struct hand_task *t, const struct driver_input *in, struct err *e);
+/* What of an isolation block an engine has as well (api/validate_isolation.c refuses the rest). */
+void convert_isolation(struct hand_task *t, const struct driver_input *in);
 /* Names and texts; NULL: none. */
 void convert_map(struct hand_task *t, struct str_map *to, const struct value *map);
 /* volumes; `driver` not empty: they are that driver's, and their sources names. */

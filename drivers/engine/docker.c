@@ -253,6 +253,7 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
     r = r < 0 ? r : put_devices(t, c, e);
     r = r < 0 ? r : convert_ulimits(t, driver_map(c, "ulimit"), e);
     r = r < 0 ? r : convert_network(t, in, "docker", e);
+    convert_isolation(t, in);
     if (r < 0)
         talloc_free(t);
     else
@@ -269,6 +270,18 @@ start(const struct engine_place *p, const struct driver_input *in, const struct 
     return task_of(tmp, in, &t, e) < 0 ? NULL : hand_start(p, t, up, arg);
 }
 
+static int
+resize(struct engine_task *task, const struct driver_input *in, engine_done *done, void *arg,
+       struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("docker");
+    struct hand_task *t = NULL;
+    int r = task_of(tmp, in, &t, e);
+    if (r == 0)
+        hand_resize(task, t, done, arg);
+    return r;
+}
+
 const struct driver driver_docker = {
     .can = &drivers_can[DRIVER_docker],
     .options = options,
@@ -276,5 +289,5 @@ const struct driver driver_docker = {
     .kill_signal = 0, /* the image's */
     .check = check,
     .fingerprint = fingerprint,
-    .engine = HAND_ENGINE(start),
+    .engine = HAND_ENGINE(start, resize),
 };

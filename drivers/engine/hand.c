@@ -426,6 +426,27 @@ hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg)
                                           .arg = s});
 }
 
+void
+hand_resize(struct engine_task *t, const struct hand_task *limits, engine_done *done, void *arg)
+{
+    struct signaling *s = mem_new(NULL, struct signaling);
+    struct err e = ERR_INIT;
+    auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX), target = BUF_INIT(4096);
+    *s = (struct signaling){.done = done, .arg = arg};
+    s->http = http_client_new(t->at.loop, t->at.hand, &e);
+    ASSERT(s->http);
+    hand_target(&target, &t->at, "/limits");
+    json_encode(&body, &type_hand_task, limits, 0);
+    http_send(s->http, &(struct http_ask){.method = "PUT",
+                                          .target = buf_str(&target),
+                                          .body = body.data,
+                                          .body_len = body.len,
+                                          .content_type = "application/json",
+                                          .timeout_ms = ASK_MS,
+                                          .done = on_signaled,
+                                          .arg = s});
+}
+
 /* --- its removal --- */
 
 static void forget(void *arg);

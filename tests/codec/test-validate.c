@@ -203,6 +203,8 @@ START_TEST(bounds)
         {GROUP("\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"raw_exec\",\"Isolation\":{\"Userns\":"
                "\"host\"}}]"),
          "does not isolate"},
+        {GROUP("\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"docker\",\"Isolation\":{\"CPUIdle\":true}}]"),
+         "has no such limit"},
         {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"Nofile\":9999999}}]"), "nofile"},
         {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"Swap\":-1}}]"), "swap must be between"},
         {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"MemoryHigh\":300}}]"),

@@ -149,6 +149,10 @@ static const struct {
     {TASK("\"LogOptions\":{\"syslog-address\":\"unix:///x\"}"), "is not supported"},
     {TASK("\"NetworkAliases\":[\"a\"]"), "are for a network of the engine"},
     {TASK("\"GroupNetwork\":true"), NULL},
+    {TASK("\"IOWeight\":1001"), "io_weight not from 10 to 1000"},
+    {TASK("\"IOWeight\":5"), "io_weight not from 10 to 1000"},
+    {TASK("\"Swap\":-1"), "swap is negative"},
+    {TASK("\"Swap\":1024,\"IOWeight\":10"), NULL},
     {TASK("\"GroupNetwork\":true,\"Hostname\":\"x\""), "those of the group's network block"},
     {TASK("\"GroupNetwork\":true,\"NetworkMode\":\"none\""), "those of the group's network block"},
     {TASK("\"CPUPeriod\":1"), "cpu_cfs_period"},
@@ -209,6 +213,11 @@ START_TEST(what_an_engine_is_asked_for)
     };
     for (size_t i = 0; i < ARRAY_LEN(has); i++)
         ck_assert_msg(strstr(doc, has[i]), "%s is not in %s", has[i], doc);
+    const struct hand_task limits = {.memory_max = 1024, .swap = 24, .memory_low = 7, .shm_bytes = 9};
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    json_encode_value(&b, document_limits(ctx, &hand, &limits), 0);
+    ck_assert_str_eq(buf_str(&b), "{\"CpuShares\":2,\"Memory\":1024,\"MemorySwap\":1048,"
+                                  "\"MemoryReservation\":7,\"PidsLimit\":100}");
     engine.privileged = true;
     ck_assert_ptr_nonnull(made(ctx, "web", "{\"Image\":\"a\",\"Privileged\":true}", &e));
     ck_assert_ptr_nonnull(made(ctx, "web", TASK("\"SecurityOpt\":[\"seccomp=unconfined\"]"), &e));

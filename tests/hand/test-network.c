@@ -70,16 +70,16 @@ setup(void)
     t.loop = hand.loop = loop_new();
     struct http_server *s =
         http_server_new(t.loop, &(struct http_server_config){.handler = engine_serve});
-    engine.endpoint = mem_printf(NULL, "unix://%s/engine", t.dir);
+    engine.endpoint = mem_printf(t.loop, "unix://%s/engine", t.dir);
     ck_assert_int_eq(http_server_listen(s, engine.endpoint, 0, &e), 0);
     s = http_server_new(t.loop, &(struct http_server_config){.handler = hand_serve, .arg = &hands});
-    const char *at = mem_printf(NULL, "unix://%s/hand", t.dir);
+    const char *at = mem_printf(t.loop, "unix://%s/hand", t.dir);
     ck_assert_int_eq(http_server_listen(s, at, 0, &e), 0);
     t.agent = http_client_new(t.loop, at, &e);
     hand.images = images_new(NULL, &hand, open(t.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     hand.pause_tar = network_image("/proc/self/exe", &hand.pause_len, &e);
     if (hand.pause_tar < 0) { /* the test itself is too large with a sanitizer */
-        const char *small = mem_printf(NULL, "%s/pause", t.dir);
+        const char *small = mem_printf(t.loop, "%s/pause", t.dir);
         ck_assert_int_eq(file_write_atomic(AT_FDCWD, small, "x", 1, 0755), 0);
         err_clear(&e);
         hand.pause_tar = network_image(small, &hand.pause_len, &e);
@@ -104,12 +104,13 @@ play(const char *method, const char *body, const struct line *script, size_t n, 
     t.at = 0;
     t.n = n;
     t.done = false;
-    http_send(t.agent, &(struct http_ask){.method = method,
-                                          .target = "/v1/docker/network/" ALLOC,
-                                          .body = body,
-                                          .body_len = body ? strlen(body) : 0,
-                                          .timeout_ms = WAIT_MS,
-                                          .done = on_done});
+    http_send(t.agent,
+              &(struct http_ask){.method = method,
+                                 .target = mem_printf(t.loop, "/v1/%s/network/" ALLOC, engine.name),
+                                 .body = body,
+                                 .body_len = body ? strlen(body) : 0,
+                                 .timeout_ms = WAIT_MS,
+                                 .done = on_done});
     ck_assert(loop_run_until(t.loop, &t.done, WAIT_MS));
     ck_assert_msg(t.status == status && t.at == n, "%d after %zu of %zu: %s", t.status, t.at, n,
                   t.body);
@@ -176,4 +177,24 @@ START_TEST(what_does_not_start)
 }
 END_TEST
 
-TEST_SUITE("hand/network", made_and_removed, what_does_not_start)
+/* Podman, killed while it made one, has its name and no container. */
+START_TEST(a_name_without_a_container)
+{
+    static const char by_name[] = "/containers/paddock-network-" ALLOC "?force=1&v=1";
+    static const struct line left[] = {
+        {"GET", AT, GONE},
+        {"POST", CREATE, 500, MESSAGE("the container name is already in use by de3f")},
+        {"GET", AT, 500, MESSAGE("no such container")},
+        {"DELETE", by_name, 204, ""},
+        {"POST", CREATE, 201, "{\"Id\":\"abc\"}"},
+        {"GET", AT, 200, STATE("true")},
+    };
+    static const struct line gone[] = {{"GET", AT, GONE}, {"DELETE", by_name, 204, ""}};
+    setup();
+    engine.name = "podman";
+    MAKE(left, 200);
+    REMOVE(gone, 200);
+}
+END_TEST
+
+TEST_SUITE("hand/network", made_and_removed, what_does_not_start, a_name_without_a_container)
