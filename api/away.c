@@ -7,12 +7,29 @@
 #include "api/terms.h"
 #include "common/num.h"
 
+#define FENCE_DRIFT_PART 100             /* one part in so many, */
+#define FENCE_DRIFT_LEAST (5 * NS_PER_S) /* and so much more */
 #define END_AT_LEAST (5 * NS_PER_S) /* what ending the tasks takes, whatever their kill_timeout */
+
+/* What the clocks of a node and of the servers may differ by in that time, and what ending a task takes. */
+static int64_t
+fence_drift(int64_t lost_after)
+{
+    return lost_after / FENCE_DRIFT_PART + FENCE_DRIFT_LEAST;
+}
+
+bool
+group_fenced(const struct task_group *tg)
+{
+    return tg != NULL && tg->disconnect != NULL && tg->disconnect->fence;
+}
 
 int64_t
 group_lost_after(const struct task_group *tg)
 {
-    return tg != NULL && tg->disconnect != NULL ? tg->disconnect->lost_after.v : 0;
+    int64_t most = tg != NULL && tg->disconnect != NULL ? tg->disconnect->lost_after.v : 0;
+
+    return most > 0 && group_fenced(tg) ? most + fence_drift(most) : most;
 }
 
 int64_t
@@ -31,7 +48,7 @@ group_holds_back(const struct task_group *tg)
 bool
 group_replaces(const struct task_group *tg)
 {
-    return tg != NULL && tg->disconnect != NULL && tg->disconnect->lost_after.v > 0 &&
+    return tg != NULL && tg->disconnect != NULL && tg->disconnect->lost_after.v > 0 && !group_fenced(tg) &&
            (!tg->disconnect->replace.set || tg->disconnect->replace.v);
 }
 

@@ -7,7 +7,10 @@
 
 #include "api/api.h"
 
-/* How long an allocation of the group may be unknown before it is lost, ns; 0: not at all. */
+/* At most one allocation of a name runs at a time (doc/fencing.md). */
+bool group_fenced(const struct task_group *tg);
+/* How long an allocation of the group may be unknown before it is lost, ns; 0: not at all. Of a fenced one
+ * with the drift of clocks that is allowed for. */
 int64_t group_lost_after(const struct task_group *tg);
 /* Of a group that keeps its replacement from starting for so long after the node is down, ns; 0: it does not:
  * stop_on_client_after and what ending its tasks may take. */

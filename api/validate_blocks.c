@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/drivers.h"
 #include "api/limits.h"
 #include "api/terms.h"
 #include "common/mem.h"
@@ -11,6 +12,7 @@
 #include "common/str.h"
 
 #define SECOND INT64_C(1000000000)
+#define FENCE_LOST_AFTER_LEAST (10 * SECOND)
 
 struct check {
     const void *ctx;
@@ -75,11 +77,34 @@ change_mode(const struct check *c, const char *what, const char *mode, const cha
 
 /* --- group --- */
 
+/* The watchdog of the node ends what it has launched, and clocks may differ (doc/fencing.md). */
 static void
-disconnect(const struct check *c, const struct job *j, const struct disconnect_strategy *d)
+fence(const struct check *c, const struct job *j, const struct task_group *g)
 {
+    const struct update_strategy *u = g->update ? g->update : j->update;
+    if (!g->disconnect->fence)
+        return;
+    if (g->disconnect->lost_after.v < FENCE_LOST_AFTER_LEAST)
+        complain(c, "disconnect: fence needs a lost_after of 10s or more");
+    if (!ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
+        complain(c, "disconnect: fence is for service and batch jobs");
+    if (u && u->canary > 0)
+        complain(c, "disconnect: fence excludes canaries, which run beside what they replace");
+    for (size_t i = 0; i < g->tasks.n; i++) {
+        const struct driver_can *can = driver_can(g->tasks.v[i]->driver);
+        if (can != NULL && !can->launch)
+            complain(c, "disconnect: fence is not for driver \"%s\": its engine runs on without the client",
+                     g->tasks.v[i]->driver);
+    }
+}
+
+static void
+disconnect(const struct check *c, const struct job *j, const struct task_group *g)
+{
+    const struct disconnect_strategy *d = g->disconnect;
     if (!d)
         return;
+    fence(c, j, g);
     if (d->lost_after.v < 0 || d->stop_on_client_after.v < 0)
         complain(c, "disconnect: lost_after and stop_on_client_after may not be negative");
     if (d->stop_on_client_after.set && !ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
@@ -225,7 +250,7 @@ validate_group_blocks(const void *ctx, const struct job *j, const struct task_gr
                       struct str_list *errors)
 {
     const struct check c = {ctx, errors};
-    disconnect(&c, j, g->disconnect);
+    disconnect(&c, j, g);
     scaling(&c, g);
     for (size_t i = 0; i < g->volumes.n; i++)
         volume(&c, j, g, g->volumes.v[i].v);

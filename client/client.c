@@ -118,7 +118,8 @@ on_alloc_changed(void *arg, struct alloc_runner *ar)
 {
     struct client *c = arg;
     sync_dirty(c->sync, ar);
-    alone_seen(c->alone, ar);
+    if (alone_seen(c->alone, ar))
+        register_beat_now(&c->reg);
     streams_wake(c->streams, ar->a.id);
 }
 

@@ -50,6 +50,9 @@ struct ground { /* a talloc context */
     struct node *node; /* as it was last registered: a talloc context of node/node.c */
     /* of node/engines.h, by driver; NULL: its engine is off, or was not asked yet */
     const struct hand_info *engine[DRIVERS_N];
+    /* clock_boot_ns() when that was sent which a server answered last, in this boot; 0: not known */
+    int64_t heard_ns;
+    int64_t beat_most_ms; /* fenced tasks want a heartbeat so often; 0: as the servers say */
     size_t adopting;   /* tasks whose fate at restart is not known yet */
     bool started;
     bool stopping;

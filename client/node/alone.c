@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "api/away.h"
 #include "api/terms.h"
 #include "client/limits.h"
 #include "common/fd.h"
@@ -16,6 +17,7 @@
 enum {
     FILE_MAX = 256,
     BOOT_MAX = 64,
+    BEATS_PER_FENCE = 4, /* heartbeats in the time after which the watchdog kills */
     LOOK_MS = 2000 /* a timer does not count while the machine is suspended: it is looked at so often */
 };
 
@@ -37,17 +39,78 @@ struct writing { /* a talloc context */
     int code;
 };
 
+static const struct task_group *
+group_of(const struct alloc_runner *ar)
+{
+    const struct allocation *a = ar->a.rec->alloc;
+    return job_group(a->job, a->task_group);
+}
+
+/* A fenced one ends by itself before its watchdog kills it, if it has the time for that. */
+static int64_t
+before_fence(const struct task_group *g)
+{
+    int64_t lost = g->disconnect->lost_after.v, end = 0;
+
+    for (size_t i = 0; i < g->tasks.n; i++)
+        if (g->tasks.v[i]->kill_timeout.v > end)
+            end = g->tasks.v[i]->kill_timeout.v;
+    return end + NS_PER_S < lost / 2 ? lost - end - NS_PER_S : lost / 2;
+}
+
 /* How long it may run without a server, ns; 0: for ever. */
 static int64_t
 most_alone(const struct alloc_runner *ar)
 {
-    const struct allocation *a = ar->a.rec->alloc;
-    const struct task_group *g = job_group(a->job, a->task_group);
+    const struct task_group *g = group_of(ar);
 
-    if (ar->a.rec->stopping || g == NULL || g->disconnect == NULL ||
-        !g->disconnect->stop_on_client_after.set || alloc_runner_terminal(ar))
+    if (ar->a.rec->stopping || alloc_runner_terminal(ar))
+        return 0;
+    if (group_fenced(g))
+        return before_fence(g);
+    if (g == NULL || g->disconnect == NULL || !g->disconnect->stop_on_client_after.set)
         return 0;
     return g->disconnect->stop_on_client_after.v > 0 ? g->disconnect->stop_on_client_after.v : 1;
+}
+
+/* --- the watchdog of the warden --- */
+
+static void
+on_fence(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct ground *g = arg;
+    (void)r;
+    if (e && e->code != -ERR_NOT_FOUND)
+        log_warn("client", "the watchdog was not told of the servers", "error", e->text, NULL);
+    hold_release(&g->hold);
+}
+
+/* True: heartbeats are to come more often than before. */
+static bool
+want_beats(struct ground *g, const struct alloc_runner *ar)
+{
+    int64_t ms = group_of(ar)->disconnect->lost_after.v / NS_PER_MS / BEATS_PER_FENCE;
+
+    if (g->beat_most_ms != 0 && g->beat_most_ms <= ms)
+        return false;
+    g->beat_most_ms = ms;
+    return true;
+}
+
+/* Its tasks may run on for lost_after from here. */
+static void
+renew(struct ground *g, const struct alloc_runner *ar)
+{
+    int64_t lost = group_of(ar)->disconnect->lost_after.v;
+
+    (void)want_beats(g, ar);
+    for (size_t i = 0; i < ar->n && g->warden != NULL; i++) {
+        if (!task_sm_live(ar->tasks[i].sm.t))
+            continue;
+        hold_take(&g->hold);
+        warden_fence(g->warden, ar->a.id, ar->tasks[i].sm.t->name, (g->heard_ns + lost) / NS_PER_MS,
+                     on_fence, g);
+    }
 }
 
 /* --- the file --- */
@@ -116,7 +179,7 @@ load(struct alone *x)
     *space = '\0';
     /* of another boot: its tasks ended with it, and none is begun again before a server was heard */
     if (str_eq(text, x->boot) && num_parse_i64(space + 1, &at) == 0 && at > 0 && at < x->heard_ns)
-        x->heard_ns = at;
+        x->heard_ns = x->allocs->g->heard_ns = at;
 }
 
 /* --- deadlines --- */
@@ -163,24 +226,36 @@ alone_heard(struct alone *x, int64_t sent_ns)
 {
     bool wanted = false;
 
-    if (sent_ns <= x->heard_ns)
+    if (sent_ns <= x->allocs->g->heard_ns)
         return;
-    x->heard_ns = sent_ns;
-    ALLOCS_EACH(x->allocs, ar)
+    struct ground *g = x->allocs->g;
+    x->heard_ns = g->heard_ns = sent_ns;
+    g->beat_most_ms = 0;
+    ALLOCS_EACH(x->allocs, ar) {
         wanted |= most_alone(ar) > 0;
+        if (most_alone(ar) > 0 && group_fenced(group_of(ar)))
+            renew(g, ar);
+    }
     if (wanted)
         save(x);
     if (wanted && x->timer == NULL)
         arm(x);
 }
 
-void
+bool
 alone_seen(struct alone *x, const struct alloc_runner *ar)
 {
-    if (x->timer != NULL || x->stopped || most_alone(ar) == 0)
-        return;
+    bool more = false;
+
+    if (x->stopped || most_alone(ar) == 0)
+        return false;
+    if (group_fenced(group_of(ar)))
+        more = want_beats(x->allocs->g, ar);
+    if (x->timer != NULL)
+        return more;
     save(x);
     arm(x);
+    return more;
 }
 
 void

@@ -42,6 +42,8 @@ static int64_t
 heartbeat_pace_ms(const struct registration *r)
 {
     int64_t ms = r->ttl_ns / NS_PER_MS;
+    if (r->g->beat_most_ms > 0 && r->g->beat_most_ms < ms)
+        ms = r->g->beat_most_ms;
     if (ms < 100)
         ms = 100;
     return ms - (int64_t)(rand_u64() % (uint64_t)(ms / 10 + 1));

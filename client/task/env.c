@@ -75,6 +75,8 @@ put_ids(struct env *e)
     put(e, "NOMAD_SHORT_ALLOC_ID", mem_strndup(e, a->id, 8));
     put(e, "NOMAD_ALLOC_NAME", a->name);
     put(e, "NOMAD_ALLOC_INDEX", index_of(e, a->name));
+    /* each placement of a name is an entry of the log behind that of the one before */
+    put(e, "NOMAD_ALLOC_EPOCH", mem_printf(e, "%llu", (unsigned long long)a->create_index));
     put(e, "NOMAD_TASK_NAME", in->task->name);
     put(e, "NOMAD_GROUP_NAME", in->group->name);
     put(e, "NOMAD_JOB_ID", job->id);

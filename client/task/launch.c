@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/away.h"
 #include "client/task/env.h"
 #include "client/task/launch.h"
 #include "client/task/resolv.h"
@@ -263,5 +264,9 @@ launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
     if (!in || tr->driver->spec(ctx, in, &spec, e) < 0 ||
         find_disks(tr->ar->g, spec->isolation, e) < 0)
         return NULL;
+    if (group_fenced(tr->ar->tg)) /* where no server was heard in this boot: it has no time left */
+        spec->until = (tr->ar->g->heard_ns + tr->ar->tg->disconnect->lost_after.v) / NS_PER_MS;
+    if (group_fenced(tr->ar->tg) && tr->ar->g->heard_ns == 0)
+        spec->until = 1;
     return spec;
 }

@@ -37,7 +37,8 @@ enum { DEVICE_MAX = 1 << 20 }; /* of both numbers */
     X(LIMITS, limits != NULL)                                                                      \
     X(DISK, disk_mb != 0)                                                                          \
     X(EXEC, exec != NULL)                                                                          \
-    X(ISOLATION, isolation != NULL)
+    X(ISOLATION, isolation != NULL)                                                                \
+    X(UNTIL, until != 0)
 
 enum {
 #define BIT(name, there) BIT_##name,

@@ -26,6 +26,7 @@
 #include "isolation/limits.h"
 #include "isolation/proc.h"
 #include "isolation/warden/bpf.h"
+#include "isolation/warden/fence.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/task.h"
 #include "isolation/warden/userns.h"
@@ -79,6 +80,7 @@ take_over(struct warden *w, struct wtask *t, const struct record *r)
     t->state = TASK_LAUNCHING;
     t->launch_by_ns = clock_mono_ns() + WARDEN_LAUNCH_MS * NS_PER_MS;
     (void)task_await(w, t, clock_mono_ns());
+    fence_task(w, t, fence_get(r->fence));
     if (loop_watch(w, &t->shim, EPOLLIN) < 0)
         log_error(ROOM, "cannot watch an adopted task", "alloc_id", t->alloc, "task", t->name,
                   NULL);

@@ -4,6 +4,7 @@
  * cgroup -> plan -> work for the shim, and while that starts the payload: record -> limits ->
  * network policy -> mounts -> the rest of the work. The shim's report comes through the loop.
  */
+#include "isolation/warden/fence.h"
 #include "isolation/warden/launch.h"
 
 #include <errno.h>
@@ -238,6 +239,7 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     struct record r = {.magic = RECORD_MAGIC,
                        .version = SHIM_VERSION,
                        .cgroup_id = t->cgroup.id,
+                       .fence = fence_put(l->spec->until),
                        .uid = t->id_base + (w->root ? l->user.uid : (uint32_t)geteuid())};
     str_copy(r.alloc_id, sizeof(r.alloc_id), t->alloc);
     str_copy(r.task, sizeof(r.task), t->name);
@@ -692,6 +694,8 @@ launch_task(struct warden *w, struct waiter to, const struct warden_request *q)
     if (s->isolated)
         pad_wake(w);
     int r = authorise(w, &l, &e);
+    if (r == 0 && fence_is_over(s->until))
+        r = err_set(&e, -ERR_CONFLICT, "it is fenced: it may not start before a server was heard");
     if (r == 0)
         r = make_room(w, s, &e);
     if (r < 0) {
@@ -701,9 +705,12 @@ launch_task(struct warden *w, struct waiter to, const struct warden_request *q)
     }
     l.task = task_add(w, s->alloc_id, s->task_name);
     l.task->launch = to;
+    l.task->fence_ms = s->until;
     int64_t most_ms = WARDEN_LAUNCH_MS + (isolation_of(s->isolation)->verity.n > 0 ? WARDEN_SEAL_MS : 0);
     task_deadline(w, l.task, clock_mono_ns() + most_ms * NS_PER_MS);
     if (launch_run(w, &l, &e) < 0)
         launch_failed(w, l.task, &e);
+    else
+        fence_task(w, l.task, s->until);
     launch_close(&l);
 }

@@ -29,6 +29,7 @@
 #include "isolation/supervisor.h"
 #include "isolation/warden/adopt.h"
 #include "isolation/warden/bpf.h"
+#include "isolation/warden/fence.h"
 #include "isolation/warden/files.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/net.h"
@@ -241,7 +242,7 @@ static int
 run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
-    w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->cgroup.fd = -1;
+    w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->fence.fd = w->cgroup.fd = -1;
     w->run = w->block = BPF_ROWS_NONE;
     w->net = (struct bpf_net){.leaf = -1, .net = -1, .rules = -1};
     w->root = geteuid() == 0;
@@ -249,6 +250,8 @@ run(const char *policy, struct err *e)
     int r = policy_load(w, policy, &w->policy, e);
     if (r == 0)
         r = prepare(w, e);
+    if (r == 0)
+        r = fence_open(w, e);
     if (r == 0)
         r = adopt_all(w, e);
     if (r == 0)

@@ -313,6 +313,13 @@ task_kill_now(struct warden *w, struct wtask *t)
 }
 
 void
+task_end_now(struct warden *w, struct wtask *t)
+{
+    (void)w;
+    kill_tree(t, t->state == TASK_LAUNCHING);
+}
+
+void
 task_kill_all(struct warden *w)
 {
     for (size_t i = 0; i < w->n_tasks; i++) {

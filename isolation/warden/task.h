@@ -35,6 +35,8 @@ int task_timeout(struct warden *w, int64_t now); /* ms; -1: no deadline */
 /* The shim is gone: the end of the task; `why` are flags of the record beside RECORD_LOST. */
 void task_settle(struct warden *w, struct wtask *t, uint32_t why);
 void task_kill_now(struct warden *w, struct wtask *t);
+/* The task, and its shim only where that has not begun it. */
+void task_end_now(struct warden *w, struct wtask *t);
 void task_kill_all(struct warden *w);
 void task_sweep(struct warden *w); /* frees those that are gone */
 

@@ -186,6 +186,7 @@ turn_done(struct warden *w)
         task_free(w, w->tasks[w->n_tasks - 1]);
     loop_close(w);
     loop_unwatch(w, &w->signals);
+    loop_unwatch(w, &w->fence);
     bpf_net_close(&w->net);
     bpf_rows_close(&w->run);
     bpf_rows_close(&w->block);

@@ -60,6 +60,32 @@ find_rejected(struct apply *a, const struct plan_result *in, struct judged *d)
     }
 }
 
+bool
+apply_may_run(struct apply *a, struct allocation *al)
+{
+    const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
+    al->job = NULL;
+    return group_fenced(tg) && !alloc_client_terminal(al) && !alloc_expired(al, tg, a->now);
+}
+
+/* At most one (doc/fencing.md): another allocation of the name may run, or its client has not said that it
+ * does not. What the plan stops as lost is lost by now. */
+static bool
+name_may_run(struct apply *a, const struct allocation *in, const struct job *j)
+{
+    const struct task_group *tg = job_group(j, in->task_group);
+    if (!group_fenced(tg))
+        return false;
+    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, in->namespace, in->job_id);
+    for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;) {
+        if (!str_eq(o->name, in->name) || str_eq(o->id, in->id) || alloc_client_terminal(o))
+            continue;
+        state_iter_end(it);
+        return true;
+    }
+    return false;
+}
+
 /* The client has spoken since the plan's snapshot: what the plan wanted of that allocation is void (S13). */
 static void
 find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
@@ -68,8 +94,9 @@ find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
         const struct allocation *row = in->stopped.v[i];
         if (row->alloc_states.n != 1)
             continue;
-        const struct allocation *old = state_alloc(a->t, a->tmp, row->id);
-        if (old == NULL || str_eq(old->client_status, row->alloc_states.v[0]->value))
+        struct allocation *old = state_alloc(a->t, a->tmp, row->id);
+        if (old == NULL || (str_eq(old->client_status, row->alloc_states.v[0]->value) &&
+                            !(str_eq(row->client_status, ALLOC_LOST) && apply_may_run(a, old))))
             continue;
         apply_place_of(a, &d->spared, row->id, 0);
         apply_place_of(a, &d->staying, row->id, 0);
@@ -207,7 +234,7 @@ place_alloc(struct apply *a, const struct allocation *in, const struct job *plan
     /* The version must be stored: an allocation without its job can be shown to nobody. */
     if (jmi == 0 || !state_has_job_at(a->t, in->namespace, in->job_id, jmi))
         return;
-    if (old == NULL && name_taken(a, in, j, jmi)) {
+    if (old == NULL && (name_taken(a, in, j, jmi) || name_may_run(a, in, j))) {
         a->res->names_taken++;
         return;
     }
@@ -312,7 +339,16 @@ stops_alone(struct apply *a, struct allocation *al)
 {
     const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
     al->job = NULL;
-    return group_holds_back(tg) > 0;
+    return group_holds_back(tg) > 0 || group_fenced(tg);
+}
+
+/* What was stopped has ended, and its name may be placed again. */
+static bool
+frees_name(struct apply *a, struct allocation *al)
+{
+    const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
+    al->job = NULL;
+    return group_fenced(tg) && alloc_server_terminal(al) && alloc_client_terminal(al);
 }
 
 /* Why a report calls for an evaluation of the job; NULL: it does not. */
@@ -327,6 +363,8 @@ wants_eval(struct apply *a, struct allocation *al, const struct allocation *old,
     if (str_eq(al->client_status, ALLOC_FAILED) && newly && !alloc_server_terminal(al) &&
         str_empty(al->followup_eval_id) && may_reschedule(a, al))
         return TRIGGER_ALLOC_FAILURE;
+    if (!alloc_client_terminal(old) && frees_name(a, al))
+        return TRIGGER_ALLOC_STOP;
     /* a service that ended by itself (its node was alone for too long) is to run elsewhere */
     if (str_eq(j->type, JOB_SERVICE) && alloc_live(old) && str_eq(al->client_status, ALLOC_COMPLETE) &&
         stops_alone(a, al))

@@ -90,8 +90,8 @@ int
 apply_reap(struct apply *a, const struct intent_reap *in)
 {
     for (size_t i = 0; i < in->allocs.n; i++) {
-        const struct allocation *al = state_alloc(a->t, a->tmp, in->allocs.v[i]);
-        if (al == NULL || alloc_live(al))
+        struct allocation *al = state_alloc(a->t, a->tmp, in->allocs.v[i]);
+        if (al == NULL || alloc_live(al) || apply_may_run(a, al))
             continue;
         state_del(a->t, a->index, ALLOCS, al->id);
         a->res->changed = true;

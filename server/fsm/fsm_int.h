@@ -80,6 +80,8 @@ void apply_put_alloc(struct apply *a, struct allocation *al, const struct alloca
 void apply_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s);
 /* lost_after of the allocation's group in ns, 0: none. */
 int64_t apply_lost_after(struct apply *a, struct allocation *al);
+/* Of a fenced group, not ended by its client's word and not expired: it may run (doc/fencing.md). */
+bool apply_may_run(struct apply *a, struct allocation *al);
 /* Records a change of client status (doc/reconnect.md 2.2). */
 void apply_append_state(struct apply *a, struct allocation *al, const char *value);
 

@@ -107,7 +107,7 @@ attempt_update(struct attempt *t, const struct allocation *a, bool back)
         note_seen(t->out, u, a);
     const char *of = t->deployment != NULL ? t->deployment->id : NULL;
     if (!str_eq(u->deployment_id, of) &&
-        recon_change(a->job, t->job, job_group(t->job, a->task_group)) != CHANGE_NONE) {
+        rollout_change(a->job, t->job, job_group(t->job, a->task_group)) != CHANGE_NONE) {
         u->deployment_id = of;
         u->deployment_status = NULL;
     }

@@ -61,33 +61,6 @@ struct group_run {
     } while (0)
 
 static bool
-str_map_equal(const struct str_map *a, const struct str_map *b)
-{
-    if (a->n != b->n)
-        return false;
-    for (size_t i = 0; i < a->n; i++)
-        if (!str_eq(a->v[i].k, b->v[i].k) || !str_eq(a->v[i].v, b->v[i].v))
-            return false;
-    return true;
-}
-
-enum recon_change
-recon_change(const struct job *from, const struct job *to, const struct task_group *tg)
-{
-    if (from == NULL)
-        return CHANGE_DESTRUCTIVE;
-    if (from->job_modify_index == to->job_modify_index && from->create_index == to->create_index)
-        return CHANGE_NONE;
-    const struct task_group *old = job_group(from, tg->name);
-    if (old == NULL || !codec_equal_but_inplace(&type_task_group, old, tg))
-        return CHANGE_DESTRUCTIVE;
-    /* the task's environment holds the job's metadata */
-    if (!str_map_equal(&from->meta, &to->meta))
-        return CHANGE_DESTRUCTIVE;
-    return CHANGE_INPLACE;
-}
-
-static bool
 flag(const struct allocation *a, size_t offset)
 {
     if (a->desired_transition == NULL)
@@ -208,8 +181,12 @@ classify_unknown(struct group_run *g, const struct item *it)
     const char *st = away_node_status(g->in->nodes, a);
     int64_t since = alloc_recorded(a, ALLOC_UNKNOWN);
 
-    if (alloc_expired(a, then, g->in->now) || st == NULL)
+    bool fenced = group_fenced(then) && since != 0;
+
+    if (alloc_expired(a, then, g->in->now) || (st == NULL && !fenced))
         return CLASS_LOST;
+    if (fenced && (st == NULL || str_eq(st, NODE_DOWN)))
+        return CLASS_UNTAINTED;
     if (str_eq(st, NODE_DOWN))
         return since != 0 && !group_replaces(then) ? CLASS_UNTAINTED : CLASS_LOST;
     bool away = str_eq(st, NODE_DISCONNECTED);
@@ -241,6 +218,9 @@ classify_live(struct group_run *g, const struct item *it)
 
     if (str_eq(a->client_status, ALLOC_UNKNOWN))
         return classify_unknown(g, it);
+    if (group_fenced(group_then(g, a)) &&
+        (away_node_lost(g->in->nodes, a) || away_node_silent(g->in->nodes, a)))
+        return disconnect(g, it); /* it may run, whatever the servers know */
     if (away_node_lost(g->in->nodes, a))
         return CLASS_LOST;
     if (away_node_silent(g->in->nodes, a)) {
@@ -377,7 +357,7 @@ static void
 update_item(struct group_run *g, struct item *it)
 {
     const struct allocation *a = it->a;
-    enum recon_change c = recon_change(a->job, g->in->job, g->tg);
+    enum rollout_change c = rollout_change(a->job, g->in->job, g->tg);
 
     if (c == CHANGE_NONE && it->back) {
         push(g->out, g->out->updates, a, g->tg, true);
@@ -725,6 +705,25 @@ run_group(struct group_run *g)
     rollout_group_end(g->ro, &g->rg, placed);
 }
 
+/* Of a fenced group, not wanted any more, and nobody hears of its node: it is unknown, and lost when its time
+ * is over. False: it is none of these. */
+static bool
+stop_silent(struct recon *out, const struct recon_in *in, const struct allocation *a)
+{
+    const struct task_group *tg = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
+    bool silent = away_node_lost(in->nodes, a) || away_node_silent(in->nodes, a);
+
+    if (!silent || alloc_client_terminal(a) || !group_fenced(tg))
+        return false;
+    if (alloc_expired(a, tg, in->now)) {
+        push(out, out->stops, a, NULL, ALLOC_LOST);
+    } else if (alloc_recorded(a, ALLOC_UNKNOWN) == 0) {
+        push(out, out->marks, a, NULL, ALLOC_UNKNOWN);
+        push(out, out->laters, a, TRIGGER_MAX_DISCONNECT, in->now + group_lost_after(tg), SIZE_MAX);
+    }
+    return true;
+}
+
 /* The job is stopped or gone, or no longer has the group. */
 static void
 stop_all(struct recon *out, const struct recon_in *in, const struct allocation *a)
@@ -733,7 +732,8 @@ stop_all(struct recon *out, const struct recon_in *in, const struct allocation *
 
     if (e->v == NULL)
         e->v = mem_new(out, struct desired_updates);
-    bool lost = !alloc_client_terminal(a) && away_node_lost(in->nodes, a);
+    bool fenced = stop_silent(out, in, a);
+    bool lost = !fenced && !alloc_client_terminal(a) && away_node_lost(in->nodes, a);
     /* a failed one is no longer to run either: it fills no place when the job starts again */
     bool over = alloc_client_terminal(a) && !str_eq(a->client_status, ALLOC_FAILED);
     if (over || (alloc_server_terminal(a) && !lost))
@@ -759,7 +759,7 @@ reconcile(const void *ctx, const struct recon_in *in)
         const struct allocation *a = in->allocs[i];
         if (stopped || job_group(in->job, a->task_group) == NULL)
             stop_all(out, in, a);
-        else if (alloc_server_terminal(a) && !alloc_client_terminal(a) &&
+        else if (alloc_server_terminal(a) && !alloc_client_terminal(a) && !stop_silent(out, in, a) &&
                  away_node_lost(in->nodes, a))
             /* it was to stop; now nobody is left to report that it did */
             push(out, out->stops, a, NULL, ALLOC_LOST);

@@ -85,9 +85,4 @@ struct recon_in {
 /* Result owned by ctx; points into the input. */
 struct recon *reconcile(const void *ctx, const struct recon_in *in);
 
-/* How a change of the specification reaches an allocation. */
-enum recon_change { CHANGE_NONE, CHANGE_INPLACE, CHANGE_DESTRUCTIVE };
-enum recon_change recon_change(const struct job *from, const struct job *to,
-                               const struct task_group *tg);
-
 #endif

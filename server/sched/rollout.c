@@ -214,3 +214,32 @@ rollout_owns_canary(const struct rollout *r, const struct allocation *a)
 {
     return placed_as_canary(r->current, a, false);
 }
+
+/* --- what a change means --- */
+
+static bool
+str_map_equal(const struct str_map *a, const struct str_map *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (!str_eq(a->v[i].k, b->v[i].k) || !str_eq(a->v[i].v, b->v[i].v))
+            return false;
+    return true;
+}
+
+enum rollout_change
+rollout_change(const struct job *from, const struct job *to, const struct task_group *tg)
+{
+    if (from == NULL)
+        return CHANGE_DESTRUCTIVE;
+    if (from->job_modify_index == to->job_modify_index && from->create_index == to->create_index)
+        return CHANGE_NONE;
+    const struct task_group *old = job_group(from, tg->name);
+    if (old == NULL || !codec_equal_but_inplace(&type_task_group, old, tg))
+        return CHANGE_DESTRUCTIVE;
+    /* the task's environment holds the job's metadata */
+    if (!str_map_equal(&from->meta, &to->meta))
+        return CHANGE_DESTRUCTIVE;
+    return CHANGE_INPLACE;
+}

@@ -69,4 +69,9 @@ bool rollout_rejects(const struct rollout *r, const struct allocation *a);
 /* A canary of the deployment that is under way. */
 bool rollout_owns_canary(const struct rollout *r, const struct allocation *a);
 
+/* How a change of the specification reaches an allocation. */
+enum rollout_change { CHANGE_NONE, CHANGE_INPLACE, CHANGE_DESTRUCTIVE };
+enum rollout_change rollout_change(const struct job *from, const struct job *to,
+                               const struct task_group *tg);
+
 #endif

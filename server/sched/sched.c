@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/away.h"
 #include "api/eval.h"
 #include "api/terms.h"
 #include "common/mem.h"
@@ -53,7 +54,7 @@ followup_new(struct attempt *t, const struct recon_later *l)
         .id = mem_strdup(t->out, rng_uuid(t->in->rng, id)), .after = t->in->eval, .trigger = l->trigger};
     struct evaluation *e = eval_new(t->out, &x);
 
-    e->job_modify_index = t->job->modify_index;
+    e->job_modify_index = t->job != NULL ? t->job->modify_index : 0;
     e->status_description = str_eq(l->trigger, TRIGGER_MAX_DISCONNECT)
                                 ? "created for disconnected allocations"
                                 : "created for delayed rescheduling";
@@ -83,6 +84,25 @@ followups_make(struct attempt *t, struct recon *r)
         if (l->mark != SIZE_MAX)
             r->marks.v[l->mark].eval_id = cur->id;
     }
+}
+
+/* Of a fenced group: one of that name may run, as far as servers can know (doc/fencing.md). What it was to
+ * replace is stopped all the same, and its end brings the next evaluation. */
+static bool
+held_by_fence(struct attempt *t, const struct recon_place *p)
+{
+    if (!group_fenced(p->tg))
+        return false;
+    for (size_t i = 0; i < t->n_allocs; i++) {
+        const struct allocation *a = t->allocs[i];
+        const struct task_group *then = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
+        if (!str_eq(a->name, p->name) || alloc_client_terminal(a) || alloc_expired(a, then, t->in->now))
+            continue;
+        if (p->prev != NULL && p->stop_desc != NULL && !alloc_server_terminal(p->prev))
+            attempt_stop(t, p->prev, p->stop_desc, NULL);
+        return true;
+    }
+    return false;
 }
 
 /* Service and batch: reconcile, then place. */
@@ -127,7 +147,7 @@ generic_attempt(struct attempt *t)
     /* replacements first: they free what they replace */
     for (size_t pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < r->places.n; i++)
-            if ((r->places.v[i].stop_desc != NULL) == (pass == 0))
+            if ((r->places.v[i].stop_desc != NULL) == (pass == 0) && !held_by_fence(t, &r->places.v[i]))
                 attempt_place(t, &r->places.v[i], NULL);
     t->out->annotations = mem_new(t->out, struct plan_annotations);
     t->out->annotations->desired_tg_updates = r->desired;

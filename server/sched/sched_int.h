@@ -6,6 +6,7 @@
 #define PADDOCK_SERVER_SCHED_SCHED_INT_H
 
 #include "server/sched/reconcile.h"
+#include "server/sched/rollout.h"
 #include "server/sched/sched.h"
 #include "server/sched/select.h"
 

@@ -36,7 +36,7 @@ system_stop(struct system_run *r, const struct allocation *a, const char *desc, 
 static bool
 system_keep(struct system_run *r, const struct allocation *a, uint32_t row)
 {
-    enum recon_change c = recon_change(a->job, r->t->job, r->tg);
+    enum rollout_change c = rollout_change(a->job, r->t->job, r->tg);
     bool takes_work = r->t->in->view->nodes->facts[row]->takes_work;
 
     bool back = alloc_was_unknown(a);
@@ -111,7 +111,7 @@ system_alloc(struct system_run *r, const struct allocation *a)
     const struct desired_transition *dt = a->desired_transition;
 
     if (alloc_client_terminal(a)) {
-        bool same = recon_change(a->job, r->t->job, r->tg) == CHANGE_NONE;
+        bool same = rollout_change(a->job, r->t->job, r->tg) == CHANGE_NONE;
         if (r->sysbatch && same && row != NODES_NONE && index >= 0 && index < r->count) {
             uint8_t *done = &r->done[row * (size_t)r->count + (size_t)index];
             r->du->ignore += *done == 0;
