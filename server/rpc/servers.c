@@ -362,6 +362,7 @@ removal_wait(void *arg)
             m = &known[i];
     bool failed = m == NULL || !m->alive;
     if (!failed && !r->abroad && m->heard_ms <= r->asked_ms && !wait_late(&r->w)) {
+        server_ask(r->w.s, r->id);
         wait_more(&r->w);
         return;
     }
