@@ -12,6 +12,7 @@
 #include "common/str.h"
 #include "jobspec/jobspec.h"
 #include "net/http/http.h"
+#include "server/hook.h"
 #include "server/rpc/filter.h"
 #include "server/server.h"
 #include "tests/lib/test.h"
@@ -708,3 +709,39 @@ job_canonicalize(const void *ctx, struct job *job)
     (void)ctx;
     job->name = job->id;
 }
+
+/* --- what tests hold a server by (server/hook.h) --- */
+
+#ifdef FAULT_INJECTION
+uint64_t
+test_hook_rule(const char *point, const struct value *match, int64_t count)
+{
+    (void)point;
+    (void)match;
+    (void)count;
+    return 0;
+}
+
+bool
+test_hook_release(uint64_t id)
+{
+    (void)id;
+    return false;
+}
+
+void
+test_hook_ask(struct server *s, const char *what, const struct value *body, test_answer_fn *done, void *arg)
+{
+    (void)s;
+    (void)what;
+    (void)body;
+    done(arg, 404, "{}");
+}
+
+struct value *
+test_hook_held(const void *ctx)
+{
+    (void)ctx;
+    return NULL;
+}
+#endif
