@@ -10,6 +10,7 @@ enum {
     /* --- HTTP API --- */
     API_CALL_MS = 60 * 1000,         /* a request that does not block */
     API_BODY_FACTOR = 24,            /* times its size that a JSON body may take in memory */
+    API_BODY_LARGE = 64 << 10, /* bytes of a body that is not decoded on the loop */
     API_BODY_MEMORY_MAX = 128 << 20, /* bytes of memory of any JSON body */
     API_BODY_EXTRA = 1 << 20,        /* bytes on top of that */
     API_ANSWER_MAX = 60 << 20,       /* bytes of an answer; ask for pages */

@@ -88,6 +88,10 @@ bool ask_bool(struct ask *a, const char *name, bool *ret);
 bool ask_int(struct ask *a, const char *name, int64_t *ret);
 /* Decodes the JSON body; NULL with a 400 sent. `optional`: an empty body is an empty object. */
 void *ask_body(struct ask *a, const struct type *t, bool optional);
+/* The same for what may be large: a worker decodes that, since the loop serves heartbeats. then() comes now
+ * or later, once, unless a 400 was sent. */
+typedef void ask_body_fn(struct ask *a, void *body);
+void ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then);
 
 /* --- calls --- */
 struct id_request *ask_by_id(struct ask *a);

@@ -123,33 +123,80 @@ ask_parse(struct ask *a)
     return parse_blocking(a);
 }
 
-void *
-ask_body(struct ask *a, const struct type *t, bool optional)
+/* A body as an object of ctx; any thread. */
+static int
+decode_body(const void *ctx, const struct http_req *r, const struct type *t, void **ret, struct err *e)
 {
-    struct http_req *r = a->req;
-    struct err e = ERR_INIT;
     size_t memory = r->body_len * API_BODY_FACTOR + API_BODY_EXTRA;
     struct budget b = {.left = memory < API_BODY_MEMORY_MAX ? memory : API_BODY_MEMORY_MAX};
     void *obj = NULL;
 
-    if (r->body_len == 0) {
-        if (optional)
-            return type_new(a, t);
-        ask_fail(a, 400, "Request body is empty");
-        return NULL;
-    }
-    if (json_decode(a, t, r->body, r->body_len, 0, &b, &obj, &e) < 0) {
-        ask_fail(a, 400, "%s", e.text);
-        return NULL;
-    }
+    if (json_decode(ctx, t, r->body, r->body_len, 0, &b, &obj, e) < 0)
+        return e->code;
     if (!obj)
-        obj = type_new(a, t); /* "null" */
+        obj = type_new(ctx, t); /* "null" */
+    *ret = obj;
     /* what has no effect yet is judged by the server, on the canonical job */
-    if (codec_check(t, obj, &e) < 0) {
+    return codec_check(t, obj, e);
+}
+
+void *
+ask_body(struct ask *a, const struct type *t, bool optional)
+{
+    struct err e = ERR_INIT;
+    void *obj = NULL;
+
+    if (a->req->body_len == 0 && optional)
+        return type_new(a, t);
+    if (a->req->body_len == 0)
+        ask_fail(a, 400, "Request body is empty");
+    else if (decode_body(a, a->req, t, &obj, &e) < 0)
         ask_fail(a, 400, "%s", e.text);
-        return NULL;
+    else
+        return obj;
+    return NULL;
+}
+
+struct large_body {
+    struct ask *a;
+    const struct type *t;
+    ask_body_fn *then;
+    void *ctx; /* the worker's */
+    void *obj;
+    struct err err;
+};
+
+static void
+large_work(void *arg)
+{
+    struct large_body *l = arg;
+    (void)decode_body(l->ctx, l->a->req, l->t, &l->obj, &l->err);
+}
+
+static void
+large_done(void *arg)
+{
+    struct large_body *l = arg;
+    void *ctx = talloc_steal(l->a, l->ctx);
+    (void)ctx;
+    if (l->err.code != 0)
+        ask_fail(l->a, 400, "%s", l->err.text);
+    else
+        l->then(l->a, l->obj);
+}
+
+void
+ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then)
+{
+    if (a->req->body_len < API_BODY_LARGE) {
+        void *obj = ask_body(a, t, false);
+        if (obj != NULL)
+            then(a, obj);
+        return;
     }
-    return obj;
+    struct large_body *l = mem_new(a, struct large_body);
+    *l = (struct large_body){.a = a, .t = t, .then = then, .ctx = mem_ctx("body"), .err = ERR_INIT};
+    loop_work(a->api->loop, large_work, large_done, l);
 }
 
 /* --- calls --- */

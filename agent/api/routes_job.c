@@ -117,16 +117,12 @@ job_versions(struct ask *a)
 /* --- writes --- */
 
 /* Namespace: query, then the job's; region: query, then the job's, where "global" means ours. */
-static struct job_register_request *
-any_job_body(struct ask *a)
+static bool
+any_job(struct ask *a, struct job_register_request *r)
 {
-    struct job_register_request *r = ask_body(a, &type_job_register_request, false);
-
-    if (!r)
-        return NULL;
     if (!r->job) {
         ask_fail(a, 400, "Job must be specified");
-        return NULL;
+        return false;
     }
     const char *ns = http_query(a->req, "namespace");
     if (!str_empty(ns))
@@ -137,7 +133,7 @@ any_job_body(struct ask *a)
         str_eq(r->job->region, "global"))
         r->job->region = a->env.region;
     a->env.region = r->job->region;
-    return r;
+    return true;
 }
 
 static bool
@@ -150,31 +146,35 @@ priority_ok(struct ask *a, int64_t eval_priority)
 }
 
 /* Of a job that is registered or planned. */
-static struct job_register_request *
-job_body(struct ask *a)
+static bool
+new_job(struct ask *a, struct job_register_request *r)
 {
-    struct job_register_request *r = any_job_body(a);
+    if (!any_job(a, r))
+        return false;
+    if (!str_empty(r->job->id))
+        return priority_ok(a, r->eval_priority);
+    ask_fail(a, 400, "Job ID hasn't been provided");
+    return false;
+}
 
-    if (r && str_empty(r->job->id)) {
-        ask_fail(a, 400, "Job ID hasn't been provided");
-        return NULL;
-    }
-    return r && priority_ok(a, r->eval_priority) ? r : NULL;
+static void
+register_job(struct ask *a, void *body)
+{
+    if (new_job(a, body))
+        ask_call(a, RPC_JOB_REGISTER, body, method_done);
 }
 
 static void
 jobs_register(struct ask *a)
 {
-    struct job_register_request *r = job_body(a);
-    if (r)
-        ask_call(a, RPC_JOB_REGISTER, r, method_done);
+    ask_large_body(a, &type_job_register_request, register_job);
 }
 
 static void
-job_update(struct ask *a)
+update_job(struct ask *a, void *body)
 {
-    struct job_register_request *r = job_body(a);
-    if (!r)
+    struct job_register_request *r = body;
+    if (!new_job(a, r))
         return;
     if (!str_eq(r->job->id, a->id))
         ask_fail(a, 400, "Job ID does not match name");
@@ -183,10 +183,16 @@ job_update(struct ask *a)
 }
 
 static void
-job_plan(struct ask *a)
+job_update(struct ask *a)
 {
-    struct job_register_request *r = job_body(a);
-    if (!r)
+    ask_large_body(a, &type_job_register_request, update_job);
+}
+
+static void
+plan_job(struct ask *a, void *body)
+{
+    struct job_register_request *r = body;
+    if (!new_job(a, r))
         return;
     if (!str_eq(r->job->id, a->id))
         ask_fail(a, 400, "Job ID does not match");
@@ -195,11 +201,23 @@ job_plan(struct ask *a)
 }
 
 static void
+job_plan(struct ask *a)
+{
+    ask_large_body(a, &type_job_register_request, plan_job);
+}
+
+/* Without an ID, too: that is an error to tell. */
+static void
+validate_job(struct ask *a, void *body)
+{
+    if (any_job(a, body))
+        ask_call(a, RPC_JOB_VALIDATE, body, method_done);
+}
+
+static void
 job_validate_route(struct ask *a)
 {
-    struct job_register_request *r = any_job_body(a); /* without an ID, too: that is an error to tell */
-    if (r)
-        ask_call(a, RPC_JOB_VALIDATE, r, method_done);
+    ask_large_body(a, &type_job_register_request, validate_job);
 }
 
 static void
