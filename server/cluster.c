@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "net/addr.h"
+#include "server/gossip/domain.h"
 #include "server/gossip/gossip.h"
 #include "server/host_int.h"
 #include "server/server.h"
@@ -105,7 +106,8 @@ hello_of_self(struct server *s, const void *ctx)
                                    .expect = 1,
                                    .region = s->cfg.region,
                                    .datacenter = s->cfg.datacenter,
-                                   .build = s->cfg.version};
+                                   .build = s->cfg.version,
+                                   .zone = s->cfg.zone};
     }
     h->seen.v = NULL; /* of the founding */
     h->seen.n = 0;
@@ -131,12 +133,54 @@ tell_event(const char *event, const struct server_hello *h)
     log_info("serf", mem_printf(tmp, "%s: %s %.*s", event, h->name, n, at), NULL);
 }
 
+static void domains_look(void *arg);
+
+static void
+domains_arm(struct server *s)
+{
+    int64_t due = domains_due(s->domains);
+    if (s->domain_timer == NULL && due != INT64_MAX)
+        s->domain_timer = env_timer(&s->env, due - env_mono_ms(&s->env), domains_look, s);
+}
+
+/* What was lost as a whole is told as a whole. */
+static void
+domains_look(void *arg)
+{
+    struct server *s = arg;
+    auto_mem void *tmp = mem_ctx("domain");
+    struct domain_event e;
+    s->domain_timer = NULL;
+    while (domains_take(s->domains, tmp, env_mono_ms(&s->env), &e)) {
+        s->domains_failed++;
+        if (e.servers.n == 1) {
+            tell_event("EventMemberFailed", e.servers.v[0]);
+            continue;
+        }
+        auto_buf struct buf names = BUF_INIT(GOSSIP_PACKET_MAX);
+        for (size_t i = 0; i < e.servers.n; i++)
+            buf_printf(&names, "%s%s", i > 0 ? ", " : "", e.servers.v[i]->name);
+        log_warn("serf", "EventMemberFailed: servers of one zone went together", "zone", e.zone,
+                 "region", e.region, "servers", buf_str(&names), NULL);
+    }
+    domains_arm(s);
+}
+
+static void
+member_failed(struct server *s, const struct server_hello *h)
+{
+    if (str_empty(h->zone) || !domains_add(s->domains, env_mono_ms(&s->env), h)) {
+        s->domains_failed++;
+        tell_event("EventMemberFailed", h);
+    }
+    domains_arm(s);
+}
+
 static void
 member_changed(void *arg, enum swim_change change, const struct server_hello *h)
 {
     static const char *const words[] = {[SWIM_JOIN] = "EventMemberJoin",
                                         [SWIM_UPDATE] = "EventMemberUpdate",
-                                        [SWIM_FAILED] = "EventMemberFailed",
                                         [SWIM_LEAVE] = "EventMemberLeave",
                                         [SWIM_REAP] = "EventMemberReap"};
     struct server *s = arg;
@@ -145,7 +189,10 @@ member_changed(void *arg, enum swim_change change, const struct server_hello *h)
     if (s->stopping)
         return;
     bool left = change == SWIM_FAILED && ours && is_gone(s, h->id, &gone);
-    tell_event(left ? words[SWIM_LEAVE] : words[change], h);
+    if (change == SWIM_FAILED && !left)
+        member_failed(s, h);
+    else
+        tell_event(left ? words[SWIM_LEAVE] : words[change], h);
     if (ours && s->found != NULL && change != SWIM_REAP)
         found_hears(s->found, h, change == SWIM_JOIN || change == SWIM_UPDATE);
 }
@@ -193,7 +240,8 @@ server_gossip_figures(struct server *s, struct server_gossip_figures *ret)
                                           .stalls = f.swim.stalls,
                                           .denied = f.swim.denied,
                                           .sent = f.sent,
-                                          .received = f.received};
+                                          .received = f.received,
+                                          .domains = s->domains_failed};
     for (size_t i = 0; i < REFUSALS; i++)
         ret->refused += f.refused[i];
 }
@@ -397,7 +445,8 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
                                      .expect = c->expect,
                                      .region = c->region,
                                      .datacenter = c->datacenter,
-                                     .build = c->version},
+                                     .build = c->version,
+                                     .zone = c->zone},
                             .known = known,
                             .join = c->join,
                             .is_gone = is_gone,
@@ -430,6 +479,7 @@ cluster_open(struct server *s, struct loop *loop, const char *dir, struct err *e
                             .key = c->encrypt,
                             .changed = member_changed,
                             .arg = s};
+    s->domains = domains_new(s);
     rc = gossip_open(&o, &s->gossip, e);
     if (rc == 0)
         tell_event("EventMemberJoin", &o.self);

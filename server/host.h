@@ -46,6 +46,7 @@ struct server_config {
     const char *version;    /* shown in members */
     unsigned expect;        /* servers that found the cluster; 0, 1: this one alone */
     struct str_list join;   /* where others are asked, "host[:port]"; borrowed until server_new() returns */
+    const char *zone;       /* of failure; NULL: none */
     const char *encrypt;    /* key of gossip in base64; NULL: none */
     int64_t retry_join_ms;  /* longest time from one such question to the next; 0: default */
     bool dev;               /* small log segments and map */

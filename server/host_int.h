@@ -26,6 +26,9 @@ struct server {
     struct peers *peers; /* NULL: this server is alone */
     struct found *found; /* the same */
     struct gossip *gossip; /* NULL: it is not to be heard by others */
+    struct domains *domains; /* of servers that fail together */
+    struct timer *domain_timer;
+    uint64_t domains_failed; /* events */
     struct addrs { /* a talloc context; NULL: not asked for yet */
         struct str_list l;
         int64_t made_ms;

@@ -37,7 +37,7 @@ copy_config(struct server *s, const struct server_config *in)
     c->datacenter = str_or(in->datacenter, "dc1");
     const char **strings[] = {&c->data_dir, &c->name,     &c->region,    &c->datacenter,
                               &c->node_id,  &c->rpc_addr, &c->serf_addr, &c->http_addr,
-                              &c->version,  &c->serf_bind, &c->encrypt};
+                              &c->version,  &c->serf_bind, &c->encrypt, &c->zone};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
     if (c->state_max == 0)
@@ -273,6 +273,7 @@ stop_begin(void *arg)
     struct server *s = arg;
     s->handing = NULL;
     s->stopping = true;
+    env_timer_stop(&s->env, TAKE(s->domain_timer));
     gossip_close(TAKE(s->gossip));
     found_free(TAKE(s->found));
     forwards_stop(s->forwards);

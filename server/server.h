@@ -49,6 +49,7 @@ struct server_gossip_figures {
     unsigned health; /* 0: well; more: it trusts itself less */
     uint64_t stalls, denied;          /* how often it stood still; was suspected, and denied that */
     uint64_t sent, received, refused; /* packets */
+    uint64_t domains; /* servers that failed, those that went together as one */
 };
 void server_gossip_figures(struct server *s, struct server_gossip_figures *ret);
 

@@ -378,6 +378,7 @@ add_gossip(struct gauges *g, struct server *s)
     add_count(g, "nomad.memberlist.udp.sent", f.sent);
     add_count(g, "nomad.memberlist.udp.received", f.received);
     add_count(g, "nomad.memberlist.msg.refused", f.refused);
+    add_count(g, "nomad.serf.domain.failed", f.domains);
 }
 
 static void

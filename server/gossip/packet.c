@@ -193,7 +193,7 @@ static bool
 about_is_fit(const struct server_hello *h, uint64_t id)
 {
     const char *const must[] = {h->name, h->region, h->addr, h->serf};
-    const char *const may[] = {h->node, h->datacenter, h->build, h->cluster};
+    const char *const may[] = {h->node, h->datacenter, h->build, h->cluster, h->zone};
     if (h->id != id)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(must); i++)

@@ -63,6 +63,8 @@ member_of(void *ctx, const struct server_member *sm)
     str_map_set(ctx, &m->tags, "rpc_addr", mem_strdup(ctx, rpc.host));
     str_map_set(ctx, &m->tags, "port", mem_printf(ctx, "%u", rpc.port));
     str_map_set(ctx, &m->tags, "raft_vsn", "3");
+    if (!str_empty(h->zone))
+        str_map_set(ctx, &m->tags, "zone", h->zone);
     if (h->expect <= 1)
         str_map_set(ctx, &m->tags, "bootstrap", "1");
     str_map_set(ctx, &m->tags, "expect",

@@ -9,6 +9,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "server/gossip/domain.h"
 #include "server/gossip/guard.h"
 #include "server/gossip/keys.h"
 #include "tests/lib/test.h"
@@ -282,7 +283,34 @@ START_TEST(a_ring_is_kept)
 }
 END_TEST
 
-TEST_SUITE("gossip packets", a_ring_changes_by_steps, a_ring_is_kept,
+/* --- failure domains --- */
+
+START_TEST(a_rack_is_one_event)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    struct domains *d = domains_new(tmp);
+    struct server_hello a = hello, b = hello, c = hello, other = hello;
+    struct domain_event e;
+    a.zone = b.zone = c.zone = other.zone = "r1";
+    b.name = "b.global";
+    other.region = "eu";
+    ck_assert_int_eq(domains_due(d), INT64_MAX);
+    ck_assert(domains_add(d, 1000, &a) && domains_add(d, 2500, &b) && domains_add(d, 2600, &other));
+    c.zone = "r2";
+    ck_assert(domains_add(d, 2600, &c));
+    ck_assert_int_eq(domains_due(d), 1000 + DOMAIN_MS);
+    ck_assert(!domains_take(d, tmp, 1000 + DOMAIN_MS - 1, &e));
+    ck_assert(domains_take(d, tmp, 1000 + DOMAIN_MS, &e));
+    ck_assert(e.servers.n == 2 && strcmp(e.zone, "r1") == 0 && strcmp(e.servers.v[1]->name, "b.global") == 0);
+    ck_assert(!domains_take(d, tmp, 1000 + DOMAIN_MS, &e));
+    ck_assert(domains_take(d, tmp, 2600 + DOMAIN_MS, &e) && e.servers.n == 1 && strcmp(e.region, "eu") == 0);
+    ck_assert(domains_take(d, tmp, 2600 + DOMAIN_MS, &e) && e.servers.n == 1 && strcmp(e.zone, "r2") == 0);
+    ck_assert_int_eq(domains_due(d), INT64_MAX);
+}
+END_TEST
+
+TEST_SUITE("gossip packets", a_rack_is_one_event, a_ring_changes_by_steps,
+           a_ring_is_kept,
            packets_round_trip, a_ring_opens_by_all_its_keys,
            members_without_an_address_are_refused, a_packet_is_taken_once,
            an_old_session_does_not_come_back, an_answer_proves_itself, senders_are_bounded)
