@@ -78,3 +78,14 @@ row_end(struct leader *l)
 }
 
 const struct controller alarm_row = {.init = row_init, .on_lose = row_on_lose, .end = row_end};
+
+#ifdef FAULT_INJECTION
+
+void
+test_hook_alarm(struct leader *l)
+{
+    l->alarm->at_ms = INT64_MAX; /* the clock has moved: the timer is of another time */
+    l->on_alarm(l);
+}
+
+#endif

@@ -95,6 +95,7 @@ void leader_owe(struct leader *l, const struct intent *in);
 
 /* A run has ended: who asked for a step of it is told. */
 #ifdef FAULT_INJECTION
+void test_hook_alarm(struct leader *l); /* rings now, and is set anew */
 void test_hook_ran(struct leader *l, const char *eval_id);
 #else
 static inline void
