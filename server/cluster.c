@@ -150,7 +150,12 @@ domains_look(void *arg)
     struct server *s = arg;
     auto_mem void *tmp = mem_ctx("domain");
     struct domain_event e;
+    size_t n = 0;
+    struct swim_member *v = gossip_members(s->gossip, tmp, &n);
     s->domain_timer = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (v[i].state == MEMBER_SUSPECT)
+            domains_wait(s->domains, env_mono_ms(&s->env), v[i].about);
     while (domains_take(s->domains, tmp, env_mono_ms(&s->env), &e)) {
         s->domains_failed++;
         if (e.servers.n == 1) {

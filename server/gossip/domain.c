@@ -9,7 +9,7 @@
 #include "server/limits.h"
 
 struct lost {
-    int64_t until; /* of the event that it is in */
+    int64_t until, most; /* of the event that it is in */
     const struct server_hello *server;
 };
 
@@ -33,15 +33,27 @@ same(const struct server_hello *a, const struct server_hello *b)
 bool
 domains_add(struct domains *d, int64_t now, const struct server_hello *h)
 {
-    int64_t until = now + DOMAIN_MS;
+    int64_t until = now + DOMAIN_MS, most = now + DOMAIN_MOST_MS;
     ASSERT(!str_empty(h->zone));
     if (d->n == GOSSIP_MEMBERS_MAX)
         return false;
     for (size_t i = 0; i < d->n; i++)
-        if (same(d->v[i].server, h))
+        if (same(d->v[i].server, h)) {
             until = d->v[i].until;
-    d->v[d->n++] = (struct lost){until, codec_clone(d, &type_server_hello, h)};
+            most = d->v[i].most;
+        }
+    d->v[d->n++] = (struct lost){until, most, codec_clone(d, &type_server_hello, h)};
     return true;
+}
+
+void
+domains_wait(struct domains *d, int64_t now, const struct server_hello *h)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        struct lost *x = &d->v[i];
+        if (same(x->server, h) && x->until < now + DOMAIN_WAIT_MS)
+            x->until = now + DOMAIN_WAIT_MS < x->most ? now + DOMAIN_WAIT_MS : x->most;
+    }
 }
 
 int64_t

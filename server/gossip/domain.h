@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failure domains: servers of one region and redundancy zone that fail within DOMAIN_MS of each other are
- * one event, since one rack or one switch was lost, and not they. Pure.
+ * Failure domains: servers of one region and redundancy zone that fail within DOMAIN_MS of each other, or
+ * while others of them are suspected, are one event, since one rack or one switch was lost, and not they.
+ * Pure.
  */
 #ifndef PADDOCK_SERVER_GOSSIP_DOMAIN_H
 #define PADDOCK_SERVER_GOSSIP_DOMAIN_H
 
 #include "api/api.h"
 
-enum { DOMAIN_MS = 3000 };
+enum { DOMAIN_MS = 5000, DOMAIN_WAIT_MS = 1000, DOMAIN_MOST_MS = 30000 /* an event is told then */ };
 
 struct domains;
 
 struct domains *domains_new(const void *ctx);
 /* That server failed; it has a zone. False: there is no room, it is an event of its own. */
 bool domains_add(struct domains *d, int64_t now, const struct server_hello *h);
+/* That server is suspected: the event of its zone, if one is open, waits for the verdict. */
+void domains_wait(struct domains *d, int64_t now, const struct server_hello *h);
 /* When the next event is whole; INT64_MAX: none is open. */
 int64_t domains_due(const struct domains *d);
 
