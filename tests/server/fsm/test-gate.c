@@ -474,24 +474,30 @@ check(const struct world *w, const struct view *was, const struct view *now, enu
 
 /* --- one event, with its judgement --- */
 
+/* What the leader knows of it afterwards. */
 static void
-step(struct world *w, enum event e)
+note(struct world *w, enum event e)
 {
-    struct view was, now;
     bool hb = e == HB || e == HB_INIT;
-    look(w, &was);
-    if (!possible(w, &was, e))
-        return;
-    happen(w, e);
-    look(w, &now);
-    const char *rule = check(w, &was, &now, e);
-    w->rule = w->rule != NULL ? w->rule : rule;
     if (w->missed_at != 0 && (hb || ((e == RG || e == RG_OTHER) && w->res->err.code == 0)))
         w->heard = true;
     if (e == MISS || e == LEADER) {
         w->missed_at = 0;
         w->heard = false;
     }
+}
+
+static void
+step(struct world *w, enum event e)
+{
+    struct view was, now;
+    look(w, &was);
+    if (!possible(w, &was, e))
+        return;
+    happen(w, e);
+    look(w, &now);
+    w->rule = check(w, &was, &now, e);
+    note(w, e);
 }
 
 /* What tells states apart. */
@@ -540,8 +546,10 @@ replay(struct world *w, struct fx *f, const struct known *k)
 {
     *w = (struct world){.f = f, .ctx = mem_ctx("gate"), .index = f->index, .now = f->now};
     w->t = state_write_begin(f->s, w->ctx);
-    for (size_t i = 0; i < k->len; i++)
-        step(w, k->path[i]);
+    for (size_t i = 0; i < k->len; i++) { /* judged when it was found */
+        happen(w, k->path[i]);
+        note(w, k->path[i]);
+    }
 }
 
 static void
