@@ -132,7 +132,13 @@ completions_last(struct core *c, completions *l)
     ASSERT(c->apply_in.last);
     fifo_join(l, &c->apply_in.late);
     completions of_apply = completions_of(l, HOME_APPLY);
+    /* whatever has become of it: who hears that it went well would go on with the next step */
+    for (struct completion *d = of_apply.first; d != NULL; d = d->next) {
+        err_clear(&d->e);
+        err_set(&d->e, -ERR_CANCELED, "the server is shutting down");
+    }
     completions_run(of_apply.first);
+    ASSERT(c->apply_in.late.first == NULL); /* nobody proposes any more */
     completions_post(c, l);
 }
 
