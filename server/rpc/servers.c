@@ -188,13 +188,27 @@ peer_meant(const void *ctx, const struct core_status *st, const struct server_me
 
 /* --- handing over --- */
 
-enum { TRANSFER_MS = 3000 };
+enum { TRANSFER_MS = 3000, TRANSFER_AGAIN_MS = 1000 };
 
 struct transfer {
     struct wait w;
     struct raft_transfer_response resp;
     uint64_t to;
+    int64_t again_ms;
 };
+
+/* A transfer that takes longer than an election is dropped by Raft without a word (a machine that is slow
+ * for a moment): asked for again while this server leads. */
+static void
+transfer_ask(struct transfer *t)
+{
+    int64_t now = env_mono_ms(server_env(t->w.s));
+
+    if (now < t->again_ms || !server_is_leader(t->w.s))
+        return;
+    server_transfer(t->w.s, t->to);
+    t->again_ms = now + TRANSFER_AGAIN_MS;
+}
 
 static void
 transfer_look(void *arg)
@@ -205,6 +219,7 @@ transfer_look(void *arg)
     server_raft_status(t->w.s, tmp, &st);
     bool done = st.leader == t->to;
     if (!done && !wait_late(&t->w)) {
+        transfer_ask(t);
         wait_more(&t->w);
         return;
     }
@@ -242,8 +257,6 @@ call_operator_transfer_leadership(void *arg, struct rpc_call *call, const void *
         if (st.conf.v[i].id == st.leader)
             t->resp.from = id_address(ctx, &st.conf.v[i], known, n);
     t->resp.noop = t->to == st.leader;
-    if (!t->resp.noop)
-        server_transfer(arg, t->to);
     wait_begin(&t->w, transfer_look, TRANSFER_MS);
 }
 
