@@ -317,8 +317,9 @@ watch_end(struct watch *w, const char *id)
         void *ret = NULL;
         struct err e = ERR_INIT;
         struct api_meta meta = {0};
+        /* not stale at first: a server that is behind does not know of it yet */
         char *target =
-            api_target(c, "/v1/deployment/%", id, "stale", "", "index",
+            api_target(c, "/v1/deployment/%", id, "stale", index ? "" : NULL, "index",
                        index ? fmt_u64(c, index) : NULL, "wait", index ? wait : NULL, NULL);
         if (api_get(c, target, &type_deployment, &ret, &meta, &e)) {
             cmd_fail(c, "%s%s: Error fetching deployment: %s", w->mark, fmt_time(c, cmd_now(c)),
