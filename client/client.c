@@ -516,8 +516,7 @@ each_running(struct operation *op, struct alloc_runner *ar, struct task_runner *
     size_t sent = 0;
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *t = &ar->tasks[i];
-        if ((tr && tr != t) || t->sm.t->phase != TASK_RUNNING ||
-            !t->handle->signal) /* what can be signalled can be paused */
+        if ((tr && tr != t) || t->sm.t->phase != TASK_RUNNING)
             continue;
         op->left++;
         sent++;

@@ -112,26 +112,26 @@ typedef void engine_done(void *arg, const struct err *e); /* e NULL: done */
 typedef void engine_net_made(void *arg, const struct err *e, const char *address);
 
 /* A command in a task that runs. Events come on the loop, never from inside a call; `ended` is the
- * last one, once, unless it is closed before. */
-struct engine_exec;
-
-struct engine_exec_events {
-    void (*opened)(void *arg); /* it runs: bytes may be written */
-    void (*output)(void *arg, int stream, const void *p, size_t n); /* stream 1 or 2 */
-    void (*drained)(void *arg);                                     /* little is queued again */
-    void (*ended)(void *arg, int code, const struct err *e);        /* e NULL: by itself */
+ * last one, once, unless the command is closed before. */
+struct task_exec {
+    const struct task_exec_verbs *verbs;
 };
 
-struct engine_exec_ops {
-    /* Strings of `x` are gone afterwards. */
-    struct engine_exec *(*open)(const struct engine_place *p, const struct hand_exec *x,
-                                const struct engine_exec_events *up, void *arg);
-    void (*write)(struct engine_exec *x, const void *p, size_t n); /* to its input */
-    size_t (*queued)(const struct engine_exec *x);
-    void (*end_input)(struct engine_exec *x);
-    void (*resize)(struct engine_exec *x, uint16_t rows, uint16_t columns);
-    void (*read)(struct engine_exec *x, bool on); /* off: no output comes */
-    void (*close)(struct engine_exec *x);         /* also from inside an event */
+struct task_exec_events {
+    void (*opened)(void *arg); /* it runs: bytes may be written */
+    void (*output)(void *arg, int stream, const void *p, size_t n); /* stream 1 or 2 */
+    void (*closed)(void *arg, int stream); /* its end; need not come before `ended` */
+    void (*drained)(void *arg);            /* less is queued */
+    void (*ended)(void *arg, int code, int sig, const struct err *e); /* e NULL: by itself */
+};
+
+struct task_exec_verbs {
+    void (*write)(struct task_exec *x, const void *p, size_t n); /* to its input */
+    size_t (*queued)(const struct task_exec *x);
+    void (*end_input)(struct task_exec *x);
+    void (*resize)(struct task_exec *x, uint16_t rows, uint16_t columns);
+    void (*read)(struct task_exec *x, bool on); /* off: no output comes */
+    void (*close)(struct task_exec *x);         /* also from inside an event */
 };
 
 struct engine {
@@ -142,6 +142,8 @@ struct engine {
     struct engine_task *(*adopt)(const struct engine_place *p, const struct engine_events *up,
                                  void *arg);
     void (*signal)(struct engine_task *t, int sig, engine_done *done, void *arg); /* NULL: cannot */
+    /* Its processes stand still, or go on; also when they do already. NULL: cannot. */
+    void (*pause)(struct engine_task *t, bool on, engine_done *done, void *arg);
     /* Its limits, while it runs. -errno: *e says why, and `done` does not come. NULL: cannot. */
     int (*resize)(struct engine_task *t, const struct driver_input *in, engine_done *done,
                   void *arg, struct err *e);
@@ -152,7 +154,9 @@ struct engine {
     /* A process of a task that runs, and a word that is in the path of its cgroup (the task's own);
      * 0: not known. NULL member: never. */
     int64_t (*process)(const struct engine_task *t, const char **ret_mark);
-    const struct engine_exec_ops *exec; /* NULL: cannot */
+    /* A command in it; strings of `x` are gone afterwards. NULL: cannot. */
+    struct task_exec *(*exec)(struct engine_task *t, const struct hand_exec *x,
+                              const struct task_exec_events *up, void *arg);
     /* The network of a group whose tasks are all of this engine: to be there, also where it is
      * already; to go. The place has no task. Once, never from inside; -ERR_CONFLICT: a port is
      * taken; -ERR_BUSY: the engine, later. NULL members: the warden makes them. */

@@ -27,7 +27,7 @@ document_int(const struct value *doc, const char *name)
     return v && v->kind == VALUE_INT ? v->i : 0;
 }
 
-static bool
+bool
 document_bool(const struct value *doc, const char *name)
 {
     const struct value *v = value_get(doc, name);

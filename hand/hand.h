@@ -87,6 +87,7 @@ struct log_shape { /* 0: the default */
 void document_logs(const struct value *labels, struct log_shape *ret);
 /* A text of an engine's document; what is none is "". */
 const char *document_text(const struct value *doc, const char *name);
+bool document_bool(const struct value *doc, const char *name);
 
 /* --- engine.c --- */
 struct engine_call;

@@ -7,6 +7,9 @@
  *   GET    /v1/ENGINE/task/ALLOC/TASK          HandState; 404: there is none
  *   GET    /v1/ENGINE/task/ALLOC/TASK/wait     ... when it has ended and its output is written
  *   POST   /v1/ENGINE/task/ALLOC/TASK/signal   ?signal=N; 0: as its image wants to be stopped
+ *   POST   /v1/ENGINE/task/ALLOC/TASK/end      ... which is to end it: what is paused goes on first
+ *   POST   /v1/ENGINE/task/ALLOC/TASK/pause    its processes stand still; 404: it does not run
+ *   POST   /v1/ENGINE/task/ALLOC/TASK/resume   ... they go on
  *   PUT    /v1/ENGINE/task/ALLOC/TASK/limits   HandTask: its limits, while it runs; 404: it does not
  *   POST   /v1/ENGINE/task/ALLOC/TASK/exec     HandExec: 101, and a command's frames (exec.c)
  *   DELETE /v1/ENGINE/task/ALLOC/TASK          whether it runs or not, or is not there
@@ -40,6 +43,9 @@ struct order { /* a request that is carried out; freed with its answer */
     struct hand_info info;
     int tries;
     int64_t signal;
+    const char *kill; /* the request for that signal */
+    const char *pause; /* "pause" or "unpause" */
+    bool ends;        /* the signal is to end it */
     bool pulled;
     bool swept;   /* what is left under its name was removed */
     bool telling; /* the answer has begun */
@@ -423,6 +429,24 @@ stop_signal(const struct value *doc)
                                                                                    : "SIGTERM";
 }
 
+static bool
+is_paused(const struct value *doc)
+{
+    return document_bool(value_get(doc, "State"), "Paused");
+}
+
+/* Or it was not paused any more: it is signalled in any case. */
+static void
+on_woken(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    j->call = NULL;
+    if (e)
+        fail_engine(j, "resume the container", status, doc, e);
+    else
+        ask(j, "POST", j->kill, NULL, on_signaled);
+}
+
 static void
 on_signalable(void *arg, int status, const struct value *doc, const struct err *e)
 {
@@ -436,9 +460,41 @@ on_signalable(void *arg, int status, const struct value *doc, const struct err *
     } else {
         const char *sig =
             j->signal == 0 ? stop_signal(doc) : mem_printf(j, "%lld", (long long)j->signal);
-        ask(j, "POST", mem_printf(j, "/containers/%s/kill?signal=%s", s.id, sig), NULL,
-            on_signaled);
+        j->kill = mem_printf(j, "/containers/%s/kill?signal=%s", s.id, sig);
+        if (j->ends && is_paused(doc))
+            ask(j, "POST", mem_printf(j, "/containers/%s/unpause", s.id), NULL, on_woken);
+        else
+            ask(j, "POST", j->kill, NULL, on_signaled);
     }
+}
+
+/* --- pause --- */
+
+static void
+on_paused(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    j->call = NULL;
+    if (e || (status != 200 && status != 204))
+        fail_engine(j, mem_printf(j, "%s the container", j->pause), status, doc, e);
+    else
+        answer(j, NULL, NULL);
+}
+
+static void
+on_pausable(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    struct hand_state s;
+    j->call = NULL;
+    if (e || (status != 200 && status != 404))
+        fail_engine(j, "look at the container", status, doc, e);
+    else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, &s) || !s.running)
+        fail(j, 404, "there is no such container");
+    else if (is_paused(doc) == str_eq(j->pause, "pause"))
+        answer(j, NULL, NULL); /* it is so already */
+    else
+        ask(j, "POST", mem_printf(j, "/containers/%s/%s", s.id, j->pause), NULL, on_paused);
 }
 
 /* --- limits --- */
@@ -562,8 +618,12 @@ route_task(struct order *j, const char *verb)
         await_end(j);
     } else if (str_eq(verb, "exec") && req->method == METHOD_POST) {
         exec_serve(j->h, j->req, j->alloc, j->task); /* takes the request over */
-    } else if (str_eq(verb, "signal") && req->method == METHOD_POST && sig &&
+    } else if ((str_eq(verb, "pause") || str_eq(verb, "resume")) && req->method == METHOD_POST) {
+        j->pause = str_eq(verb, "pause") ? "pause" : "unpause";
+        inspect(j, on_pausable);
+    } else if ((str_eq(verb, "signal") || str_eq(verb, "end")) && req->method == METHOD_POST && sig &&
                num_parse_i64(sig, &j->signal) == 0 && j->signal >= 0 && j->signal <= 64) {
+        j->ends = str_eq(verb, "end");
         inspect(j, on_signalable);
     } else {
         fail(j, 405, "there is no such request");

@@ -178,31 +178,42 @@ engine_link_up(struct task_runner *tr)
         engine_destroy(tr);
 }
 
-struct signal_op {
-    warden_done *done;
-    void *arg;
-};
-
+/* What the driver's engine has no verb for. */
 static void
-on_signaled(void *arg, const struct err *e)
+refuse(struct task_runner *tr, const char *what, client_done *done, void *arg)
 {
-    struct signal_op *op = arg;
-    op->done(op->arg, e, NULL);
-    talloc_free(op);
+    struct err e = ERR_INIT;
+    err_set(&e, -ERR_UNSUPPORTED, "driver \"%s\" cannot %s its tasks", tr->driver->can->name, what);
+    done(arg, &e);
 }
 
 static void
-engine_signal(struct task_runner *tr, int sig, warden_done *done, void *arg)
+engine_signal(struct task_runner *tr, int sig, client_done *done, void *arg)
 {
-    struct signal_op *op = mem_new(NULL, struct signal_op);
-    *op = (struct signal_op){done, arg};
-    if (tr->engine && tr->driver->engine->signal) {
-        tr->driver->engine->signal(tr->engine, sig, on_signaled, op);
-        return;
-    }
-    struct err e = ERR_INIT;
-    err_set(&e, -ERR_UNSUPPORTED, "driver \"%s\" cannot signal its tasks", tr->driver->can->name);
-    on_signaled(op, &e);
+    if (tr->engine && tr->driver->engine->signal)
+        tr->driver->engine->signal(tr->engine, sig, done, arg);
+    else
+        refuse(tr, "signal", done, arg);
+}
+
+static void
+engine_pause(struct task_runner *tr, bool on, client_done *done, void *arg)
+{
+    if (tr->engine && tr->driver->engine->pause)
+        tr->driver->engine->pause(tr->engine, on, done, arg);
+    else
+        refuse(tr, "pause", done, arg);
+}
+
+static struct task_exec *
+engine_exec(struct task_runner *tr, const struct hand_exec *x, const struct task_exec_events *up, void *arg,
+            struct err *e)
+{
+    if (tr->engine && tr->driver->engine->exec)
+        return tr->driver->engine->exec(tr->engine, x, up, arg);
+    err_set(e, -ERR_UNSUPPORTED, "task \"%s\" of driver \"%s\" is no process", tr->sm.t->name,
+            tr->task->driver);
+    return NULL;
 }
 
 static void
@@ -243,4 +254,6 @@ const struct task_handle handle_engine = {.begin = engine_begin,
                                           .destroy = engine_destroy,
                                           .link_up = engine_link_up,
                                           .signal = engine_signal,
+                                          .pause = engine_pause,
+                                          .exec = engine_exec,
                                           .resize = engine_resize};

@@ -29,12 +29,12 @@ struct task_handle {
     void (*destroy)(struct task_runner *tr); /* its record, when the outcome is durable */
     void (*link_up)(struct task_runner *tr); /* the warden is there, again */
     /* of a task that runs */
-    void (*signal)(struct task_runner *tr, int sig, warden_done *done, void *arg);
-    void (*pause)(struct task_runner *tr, int on, client_done *done, void *arg);
+    void (*signal)(struct task_runner *tr, int sig, client_done *done, void *arg);
+    void (*pause)(struct task_runner *tr, bool on, client_done *done, void *arg);
     void (*resize)(struct task_runner *tr); /* its job has other limits */
-    /* Its environment and directory are filled in. */
-    int (*exec)(struct task_runner *tr, const struct exec_request *x, warden_done *done, void *arg,
-                struct err *e);
+    /* A command in it; NULL: *e says why not. */
+    struct task_exec *(*exec)(struct task_runner *tr, const struct hand_exec *x,
+                              const struct task_exec_events *up, void *arg, struct err *e);
 };
 
 struct handle_events {
@@ -57,6 +57,9 @@ const struct task_handle *handle_of(const struct driver *d);
 void process_init(struct task_runner *tr);
 /* Where the task of an engine is. */
 struct engine_place engine_place(const struct task_runner *tr);
+struct task_exec *process_exec(struct task_runner *tr, const struct hand_exec *x,
+                               const struct task_exec_events *up, void *arg,
+                               struct err *e); /* process_exec.c */
 /* Of the task's leaf; 0: none. */
 uint64_t process_cgroup_id(struct task_runner *tr);
 

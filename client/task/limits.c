@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to a task while it runs: new limits after an update in place, pause.
+ * The limits of a task that runs, after an update in place.
  */
 #include "client/task/limits_int.h"
 
@@ -69,48 +69,4 @@ bool
 task_limits_differ(const struct task *a, const struct task *b)
 {
     return !codec_equal(&type_task_isolation, isolation_of(a->isolation), isolation_of(b->isolation), 0);
-}
-
-/* --- pause --- */
-
-struct pause_op {
-    struct task_runner *tr;
-    client_done *done; /* NULL: nobody waits */
-    void *arg;
-    bool on;
-};
-
-static void
-on_paused(void *arg, const struct err *e, struct warden_reply *r)
-{
-    (void)r;
-    struct pause_op *op = arg;
-    struct task_runner *tr = op->tr;
-    bool was = !str_empty(tr->sm.t->state->paused);
-    if (!e && !tr->ar->stopped && was != op->on) {
-        tr->sm.t->state->paused = op->on ? TASK_PAUSED : "";
-        tr->act(tr, task_sm_note(&tr->sm, clock_wall_ns(),
-                                 op->on ? TASK_EVENT_PAUSED : TASK_EVENT_RESUMED,
-                                 op->on ? "Task paused" : "Task goes on"));
-    }
-    if (op->done)
-        op->done(op->arg, e);
-    talloc_free(op);
-    hold_release(&tr->ar->hold);
-}
-
-void
-task_limits_pause(struct task_runner *tr, int on, client_done *done, void *arg)
-{
-    struct pause_op *op = mem_new(NULL, struct pause_op);
-    *op = (struct pause_op){tr, done, arg, on != 0};
-    hold_take(&tr->ar->hold);
-    (on != 0 ? warden_pause : warden_resume)(tr->ar->g->warden, tr->ar->id, tr->sm.t->name, on_paused, op);
-}
-
-void
-task_limits_wake(struct task_runner *tr)
-{
-    if (!str_empty(tr->sm.t->state->paused))
-        task_limits_pause(tr, false, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to a task while it runs: new limits after an update in place, pause.
+ * The limits of a task that runs, after an update in place.
  */
 #ifndef PADDOCK_CLIENT_TASK_LIMITS_INT_H
 #define PADDOCK_CLIENT_TASK_LIMITS_INT_H
@@ -11,10 +11,6 @@
 void task_limits_warn(struct task_runner *tr, const char *warning);
 /* The limits of its job for the task that runs. */
 void task_limits_resize(struct task_runner *tr);
-/* Freezes (`on`), or lets go on, and notes it. */
-void task_limits_pause(struct task_runner *tr, int on, client_done *done, void *arg);
-/* Before a signal that the task is to obey. */
-void task_limits_wake(struct task_runner *tr);
 /* The allocation was updated: is this to be resized? */
 bool task_limits_differ(const struct task *a, const struct task *b);
 

@@ -403,7 +403,6 @@ on_signaled(void *arg, const struct err *e, struct warden_reply *r)
 static void
 process_stop(struct task_runner *tr, int sig)
 {
-    task_limits_wake(tr);
     hold_take(&tr->ar->hold);
     warden_signal(tr->ar->g->warden, tr->ar->id, name_of(tr), sig, on_signaled, tr);
 }
@@ -415,25 +414,39 @@ process_kill(struct task_runner *tr)
     warden_kill(tr->ar->g->warden, tr->ar->id, name_of(tr), on_signaled, tr);
 }
 
-static void
-process_signal(struct task_runner *tr, int sig, warden_done *done, void *arg)
+struct answer {
+    client_done *done;
+    void *arg;
+};
+
+static struct answer *
+answer_to(client_done *done, void *arg)
 {
-    warden_signal(tr->ar->g->warden, tr->ar->id, name_of(tr), sig, done, arg);
+    struct answer *a = mem_new(NULL, struct answer);
+    *a = (struct answer){done, arg};
+    return a;
 }
 
-static int
-process_exec(struct task_runner *tr, const struct exec_request *x, warden_done *done, void *arg,
-             struct err *e)
+static void
+on_answer(void *arg, const struct err *e, struct warden_reply *r)
 {
-    auto_mem void *tmp = mem_ctx("exec");
-    struct launch_spec *spec = launch_spec_build(tmp, tr, e);
-    if (!spec)
-        return e->code;
-    struct exec_request q = *x;
-    q.env = spec->env;
-    q.work_dir = spec->work_dir;
-    warden_exec(tr->ar->g->warden, tr->ar->id, name_of(tr), &q, done, arg);
-    return 0;
+    struct answer *a = arg;
+    (void)r;
+    a->done(a->arg, e);
+    talloc_free(a);
+}
+
+static void
+process_signal(struct task_runner *tr, int sig, client_done *done, void *arg)
+{
+    warden_signal(tr->ar->g->warden, tr->ar->id, name_of(tr), sig, on_answer, answer_to(done, arg));
+}
+
+static void
+process_pause(struct task_runner *tr, bool on, client_done *done, void *arg)
+{
+    (on ? warden_pause : warden_resume)(tr->ar->g->warden, tr->ar->id, name_of(tr), on_answer,
+                                        answer_to(done, arg));
 }
 
 static void
@@ -470,7 +483,7 @@ const struct task_handle handle_process = {
     .destroy = process_destroy,
     .link_up = process_link_up,
     .signal = process_signal,
-    .pause = task_limits_pause,
+    .pause = process_pause,
     .resize = task_limits_resize,
     .exec = process_exec,
 };

@@ -162,6 +162,8 @@ send_kill_signal(struct task_runner *tr)
     int sig = signal_parse(tr->task->kill_signal);
     if (sig <= 0)
         sig = tr->driver ? tr->driver->kill_signal : 15;
+    if (!str_empty(tr->sm.t->state->paused)) /* what stands still obeys no signal */
+        task_runner_pause(tr, false, NULL, NULL);
     tr->handle->stop(tr, sig);
 }
 
@@ -307,21 +309,31 @@ task_runner_done(struct task_runner *tr)
     tr->handle->close(tr);
 }
 
-/* --- an operator's signal --- */
+/* --- what is asked of a task that runs --- */
 
-struct signal_op {
+struct asked {
     struct task_runner *tr;
-    client_done *done;
+    client_done *done; /* NULL: nobody waits */
     void *arg;
+    bool on;
 };
 
-static void
-on_operator_signal(void *arg, const struct err *e, struct warden_reply *r)
+static struct asked *
+asked_new(struct task_runner *tr, client_done *done, void *arg)
 {
-    (void)r;
-    struct signal_op *op = arg;
+    struct asked *op = mem_new(NULL, struct asked);
+    *op = (struct asked){.tr = tr, .done = done, .arg = arg};
+    hold_take(&tr->ar->hold);
+    return op;
+}
+
+static void
+on_answered(void *arg, const struct err *e)
+{
+    struct asked *op = arg;
     struct task_runner *tr = op->tr;
-    op->done(op->arg, e);
+    if (op->done)
+        op->done(op->arg, e);
     talloc_free(op);
     hold_release(&tr->ar->hold);
 }
@@ -331,17 +343,32 @@ on_operator_signal(void *arg, const struct err *e, struct warden_reply *r)
 void
 task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg)
 {
-    struct signal_op *op = mem_new(NULL, struct signal_op);
-    *op = (struct signal_op){tr, done, arg};
-    hold_take(&tr->ar->hold);
     char name[16];
+    struct asked *op = asked_new(tr, done, arg);
     task_runner_act(tr, task_sm_signaled(&tr->sm, clock_wall_ns(), signal_name(sig, name),
                                          "User requested signal"));
-    tr->handle->signal(tr, sig, on_operator_signal, op);
+    tr->handle->signal(tr, sig, on_answered, op);
+}
+
+static void
+on_paused(void *arg, const struct err *e)
+{
+    struct asked *op = arg;
+    struct task_runner *tr = op->tr;
+    bool was = !str_empty(tr->sm.t->state->paused);
+    if (!e && !tr->ar->stopped && was != op->on) {
+        tr->sm.t->state->paused = op->on ? TASK_PAUSED : "";
+        task_runner_act(tr, task_sm_note(&tr->sm, clock_wall_ns(),
+                                         op->on ? TASK_EVENT_PAUSED : TASK_EVENT_RESUMED,
+                                         op->on ? "Task paused" : "Task goes on"));
+    }
+    on_answered(op, e);
 }
 
 void
 task_runner_pause(struct task_runner *tr, int on, client_done *done, void *arg)
 {
-    tr->handle->pause(tr, on, done, arg);
+    struct asked *op = asked_new(tr, done, arg);
+    op->on = on != 0;
+    tr->handle->pause(tr, op->on, on_paused, op);
 }

@@ -22,8 +22,9 @@ enum {
     WHY = 4
 };
 
-struct engine_exec {
-    const struct engine_exec_events *up;
+struct hand_command {
+    struct task_exec base;
+    const struct task_exec_events *up;
     void *arg;
     struct http_client *http;
     struct buf in;
@@ -35,8 +36,14 @@ struct engine_exec {
     bool released; /* what ends now is ours */
 };
 
+static struct hand_command *
+of(struct task_exec *x)
+{
+    return (struct hand_command *)x;
+}
+
 static void
-release(struct engine_exec *x)
+release(struct hand_command *x)
 {
     x->released = true;
     http_client_close(x->http);
@@ -45,8 +52,9 @@ release(struct engine_exec *x)
 }
 
 static void
-close_it(struct engine_exec *x)
+close_it(struct task_exec *base)
 {
+    struct hand_command *x = of(base);
     x->closed = true; /* an event returns to on_done() */
     if (!x->busy)
         release(x);
@@ -57,7 +65,7 @@ close_it(struct engine_exec *x)
 static int
 on_frame(void *arg, uint8_t type, const uint8_t *p, size_t n)
 {
-    struct engine_exec *x = arg;
+    struct hand_command *x = arg;
     if (x->over || x->closed)
         return x->closed ? 1 : -ERR_CORRUPT;
     if (type == OUT || type == ERR) {
@@ -77,7 +85,7 @@ on_frame(void *arg, uint8_t type, const uint8_t *p, size_t n)
 static bool
 on_body(void *arg, const struct http_resp *r, const void *p, size_t n)
 {
-    struct engine_exec *x = arg;
+    struct hand_command *x = arg;
     if (r->status != 101)
         return false;
     x->busy = true;
@@ -93,7 +101,7 @@ on_body(void *arg, const struct http_resp *r, const void *p, size_t n)
 static bool
 on_tunnel(void *arg, const struct http_resp *r)
 {
-    struct engine_exec *x = arg;
+    struct hand_command *x = arg;
     (void)r;
     x->busy = true;
     x->up->opened(x->arg);
@@ -104,7 +112,7 @@ on_tunnel(void *arg, const struct http_resp *r)
 static void
 on_drain(void *arg)
 {
-    struct engine_exec *x = arg;
+    struct hand_command *x = arg;
     if (!x->closed)
         x->up->drained(x->arg);
 }
@@ -112,7 +120,7 @@ on_drain(void *arg)
 static void
 on_done(void *arg, const struct err *e, const struct http_resp *r)
 {
-    struct engine_exec *x = arg;
+    struct hand_command *x = arg;
     if (x->closed && !x->released)
         release(x);
     if (x->closed)
@@ -129,20 +137,67 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
                 : r->status < 500  ? -ERR_INVALID
                                    : -ERR_UNAVAILABLE,
                 "%s", r->body);
-    x->up->ended(x->arg, x->code, x->e.code ? &x->e : NULL);
+    x->up->ended(x->arg, x->code, 0, x->e.code ? &x->e : NULL);
 }
 
 /* --- what is asked of it --- */
 
-static struct engine_exec *
-open_it(const struct engine_place *p, const struct hand_exec *spec,
-        const struct engine_exec_events *up, void *arg)
+static void
+send_frame(struct task_exec *x, uint8_t type, const void *p, size_t n)
 {
-    struct engine_exec *x = mem_new(NULL, struct engine_exec);
+    struct buf b = BUF_INIT(SIZE_MAX);
+    frame_put(&b, type, p, n);
+    http_client_write(of(x)->http, &b);
+}
+
+static void
+write_it(struct task_exec *x, const void *p, size_t n)
+{
+    send_frame(x, INPUT, p, n);
+}
+
+static size_t
+queued(const struct task_exec *x)
+{
+    return http_client_queued(((const struct hand_command *)x)->http);
+}
+
+static void
+end_input(struct task_exec *x)
+{
+    send_frame(x, INPUT_END, NULL, 0);
+}
+
+static void
+resize(struct task_exec *x, uint16_t rows, uint16_t columns)
+{
+    const uint8_t size[] = {(uint8_t)(rows >> 8), (uint8_t)rows, (uint8_t)(columns >> 8),
+                            (uint8_t)columns};
+    send_frame(x, SIZE, size, sizeof(size));
+}
+
+static void
+read_it(struct task_exec *x, bool on)
+{
+    http_client_read(of(x)->http, on);
+}
+
+static const struct task_exec_verbs verbs = {.write = write_it,
+                                             .queued = queued,
+                                             .end_input = end_input,
+                                             .resize = resize,
+                                             .read = read_it,
+                                             .close = close_it};
+
+struct task_exec *
+hand_exec(struct engine_task *t, const struct hand_exec *spec, const struct task_exec_events *up, void *arg)
+{
+    struct hand_command *x = mem_new(NULL, struct hand_command);
+    const struct engine_place *p = hand_place(t);
     struct err e = ERR_INIT;
     auto_buf struct buf target = BUF_INIT(4096), body = BUF_INIT(HTTP_BODY_MAX);
     const struct http_pair headers[] = {{"Connection", "Upgrade"}, {"Upgrade", "paddock-exec"}};
-    *x = (struct engine_exec){.up = up, .arg = arg};
+    *x = (struct hand_command){.base = {&verbs}, .up = up, .arg = arg};
     buf_init(&x->in, 2 * MESSAGE_MAX);
     x->http = http_client_new(p->loop, p->hand, &e);
     ASSERT(x->http); /* a path of ours */
@@ -160,55 +215,5 @@ open_it(const struct engine_place *p, const struct hand_exec *spec,
                                           .on_drain = on_drain,
                                           .done = on_done,
                                           .arg = x});
-    return x;
+    return &x->base;
 }
-
-static void
-send_frame(struct engine_exec *x, uint8_t type, const void *p, size_t n)
-{
-    struct buf b = BUF_INIT(SIZE_MAX);
-    frame_put(&b, type, p, n);
-    http_client_write(x->http, &b);
-}
-
-static void
-write_it(struct engine_exec *x, const void *p, size_t n)
-{
-    send_frame(x, INPUT, p, n);
-}
-
-static size_t
-queued(const struct engine_exec *x)
-{
-    return http_client_queued(x->http);
-}
-
-static void
-end_input(struct engine_exec *x)
-{
-    send_frame(x, INPUT_END, NULL, 0);
-}
-
-static void
-resize(struct engine_exec *x, uint16_t rows, uint16_t columns)
-{
-    const uint8_t size[] = {(uint8_t)(rows >> 8), (uint8_t)rows, (uint8_t)(columns >> 8),
-                            (uint8_t)columns};
-    send_frame(x, SIZE, size, sizeof(size));
-}
-
-static void
-read_it(struct engine_exec *x, bool on)
-{
-    http_client_read(x->http, on);
-}
-
-const struct engine_exec_ops hand_exec_ops = {
-    .open = open_it,
-    .write = write_it,
-    .queued = queued,
-    .end_input = end_input,
-    .resize = resize,
-    .read = read_it,
-    .close = close_it,
-};

@@ -102,6 +102,12 @@ state_of(const void *ctx, const struct http_resp *r)
                : s;
 }
 
+const struct engine_place *
+hand_place(const struct engine_task *t)
+{
+    return &t->at;
+}
+
 static void
 look_later(struct engine_task *t)
 {
@@ -364,7 +370,7 @@ send_end(void *arg)
     auto_mem void *tmp = mem_ctx("verb");
     t->end_again = NULL;
     if (t->step != OVER)
-        ask(t, &t->side, "POST", mem_printf(tmp, "/signal?signal=%d", t->end_signal), ASK_MS, NULL,
+        ask(t, &t->side, "POST", mem_printf(tmp, "/end?signal=%d", t->end_signal), ASK_MS, NULL,
             on_end_sent);
 }
 
@@ -390,16 +396,16 @@ hand_kill(struct engine_task *t)
     hand_stop(t, SIGKILL);
 }
 
-struct signaling {
+struct aside { /* a request beside that of the step; it outlives the task */
     engine_done *done;
     void *arg;
     struct http_client *http;
 };
 
 static void
-on_signaled(void *arg, const struct err *e, const struct http_resp *r)
+on_aside(void *arg, const struct err *e, const struct http_resp *r)
 {
-    struct signaling *s = arg;
+    struct aside *s = arg;
     struct err own = ERR_INIT;
     if (!e && r->status != 200)
         e = (err_set(&own, -ERR_UNAVAILABLE, "%s", r->body), &own);
@@ -408,43 +414,47 @@ on_signaled(void *arg, const struct err *e, const struct http_resp *r)
     talloc_free(s);
 }
 
+/* `limits` NULL: the request has no body. */
+static void
+ask_aside(struct engine_task *t, const char *method, const char *verb, const struct hand_task *limits,
+          engine_done *done, void *arg)
+{
+    struct aside *s = mem_new(NULL, struct aside);
+    struct err e = ERR_INIT;
+    auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX), target = BUF_INIT(4096);
+    *s = (struct aside){.done = done, .arg = arg};
+    s->http = http_client_new(t->at.loop, t->at.hand, &e);
+    ASSERT(s->http); /* a path of ours */
+    hand_target(&target, &t->at, verb);
+    if (limits)
+        json_encode(&body, &type_hand_task, limits, 0);
+    http_send(s->http, &(struct http_ask){.method = method,
+                                          .target = buf_str(&target),
+                                          .body = limits ? body.data : NULL,
+                                          .body_len = body.len,
+                                          .content_type = limits ? "application/json" : NULL,
+                                          .timeout_ms = ASK_MS,
+                                          .done = on_aside,
+                                          .arg = s});
+}
+
 void
 hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg)
 {
-    struct signaling *s = mem_new(NULL, struct signaling);
     auto_mem void *tmp = mem_ctx("verb");
-    struct err e = ERR_INIT;
-    *s = (struct signaling){.done = done, .arg = arg};
-    s->http = http_client_new(t->at.loop, t->at.hand, &e);
-    ASSERT(s->http);
-    auto_buf struct buf target = BUF_INIT(4096);
-    hand_target(&target, &t->at, mem_printf(tmp, "/signal?signal=%d", sig));
-    http_send(s->http, &(struct http_ask){.method = "POST",
-                                          .target = buf_str(&target),
-                                          .timeout_ms = ASK_MS,
-                                          .done = on_signaled,
-                                          .arg = s});
+    ask_aside(t, "POST", mem_printf(tmp, "/signal?signal=%d", sig), NULL, done, arg);
+}
+
+void
+hand_pause(struct engine_task *t, bool on, engine_done *done, void *arg)
+{
+    ask_aside(t, "POST", on ? "/pause" : "/resume", NULL, done, arg);
 }
 
 void
 hand_resize(struct engine_task *t, const struct hand_task *limits, engine_done *done, void *arg)
 {
-    struct signaling *s = mem_new(NULL, struct signaling);
-    struct err e = ERR_INIT;
-    auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX), target = BUF_INIT(4096);
-    *s = (struct signaling){.done = done, .arg = arg};
-    s->http = http_client_new(t->at.loop, t->at.hand, &e);
-    ASSERT(s->http);
-    hand_target(&target, &t->at, "/limits");
-    json_encode(&body, &type_hand_task, limits, 0);
-    http_send(s->http, &(struct http_ask){.method = "PUT",
-                                          .target = buf_str(&target),
-                                          .body = body.data,
-                                          .body_len = body.len,
-                                          .content_type = "application/json",
-                                          .timeout_ms = ASK_MS,
-                                          .done = on_signaled,
-                                          .arg = s});
+    ask_aside(t, "PUT", "/limits", limits, done, arg);
 }
 
 /* --- its removal --- */

@@ -13,6 +13,7 @@ struct engine_task *hand_start(const struct engine_place *p, const struct hand_t
 struct engine_task *hand_adopt(const struct engine_place *p, const struct engine_events *up,
                                void *arg);
 void hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg);
+void hand_pause(struct engine_task *t, bool on, engine_done *done, void *arg);
 void hand_resize(struct engine_task *t, const struct hand_task *limits, engine_done *done,
                  void *arg);
 void hand_stop(struct engine_task *t, int sig);
@@ -25,7 +26,9 @@ void hand_net_make(const struct engine_place *p, const struct hand_network *n,
 void hand_net_remove(const struct engine_place *p, engine_done *done, void *arg);
 /* The target of a request about a task. */
 void hand_target(struct buf *b, const struct engine_place *p, const char *verb);
-extern const struct engine_exec_ops hand_exec_ops; /* exec.c */
+const struct engine_place *hand_place(const struct engine_task *t);
+struct task_exec *hand_exec(struct engine_task *t, const struct hand_exec *spec,
+                            const struct task_exec_events *up, void *arg); /* exec.c */
 
 /* What a driver whose containers the hand keeps has in its row; it converts a task's configuration
  * itself. */
@@ -33,9 +36,9 @@ extern const struct engine_exec_ops hand_exec_ops; /* exec.c */
     &(const struct engine)                                                                         \
     {                                                                                              \
         .start = (start_fn), .resize = (resize_fn), .adopt = hand_adopt, .signal = hand_signal,    \
-        .stop = hand_stop, .kill = hand_kill, .forget = hand_forget, .process = hand_process,      \
-        .exec = &hand_exec_ops, .net_make = hand_net_make, .net_remove = hand_net_remove,          \
-        .close = hand_close                                                                        \
+        .pause = hand_pause, .stop = hand_stop, .kill = hand_kill, .forget = hand_forget,          \
+        .process = hand_process, .exec = hand_exec, .net_make = hand_net_make,                     \
+        .net_remove = hand_net_remove, .close = hand_close                                         \
     }
 
 #endif
