@@ -74,7 +74,7 @@ struct state *server_state(const struct server *s);
 struct gate *server_gate(const struct server *s);
 /* What runs while we lead, for the endpoints (server/leader/leader.h). */
 struct leader *server_leader(const struct server *s);
-/* The connections of nodes (server/rpc/endpoint.h). */
+/* The connections of nodes (server/call/endpoint.h). */
 struct ways *server_ways(const struct server *s);
 
 /* Explanations and simulations take a processor for a while: one at a time, whoever asks. False: one is being
@@ -85,10 +85,10 @@ void server_query_end(struct server *s);
 /* The cluster that this server is of, "": it is one alone. Any thread, once the core runs. */
 const char *server_cluster(const struct server *s);
 
-/* Calls that other servers answer (server/rpc/forward.c). */
+/* Calls that other servers answer (server/call/forward.c). */
 struct forwards *server_forwards(const struct server *s);
 
-/* Calls that other regions answer (server/rpc/region.c). */
+/* Calls that other regions answer (server/call/region.c). */
 struct regions *server_abroad(const struct server *s);
 
 /* --- other servers (loop thread) --- */

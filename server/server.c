@@ -23,7 +23,8 @@
 #include "server/gossip/gossip.h"
 #include "server/peer/found.h"
 #include "server/peer/peers.h"
-#include "server/rpc/endpoint.h"
+#include "server/call/endpoint.h"
+#include "server/rpc/ways.h"
 #include "server/state/watch.h"
 
 enum { HAND_OVER_MS = 1000 };

@@ -4,7 +4,7 @@
  */
 #include "api/terms.h"
 #include "common/mem.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 
 enum { GET_ALLOCS_ROOM = 64 << 10 }; /* of a frame, for what is between allocations */
 

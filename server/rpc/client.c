@@ -8,7 +8,7 @@
 #include "common/mem.h"
 #include "net/limits.h"
 #include "net/splice.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 #include "server/rpc/ways.h"
 
 static void

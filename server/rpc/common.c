@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several endpoints need (see endpoint_int.h).
+ * What several endpoints need (see method.h).
  */
 #include <string.h>
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 
 bool
 secret_equal(const char *a, const char *b)

@@ -5,7 +5,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/leader/rollback.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 
 /* --- reads --- */
 

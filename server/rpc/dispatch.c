@@ -10,7 +10,7 @@
 #include "api/validate_launch.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 
 enum { PRIORITY_MIN = 1, PRIORITY_MAX = 100 };
 

@@ -6,7 +6,7 @@
 #ifndef PADDOCK_SERVER_RPC_JOB_ADMIT_H
 #define PADDOCK_SERVER_RPC_JOB_ADMIT_H
 
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 
 /* The job in canonical form, and everything that is wrong with it. */
 struct admitted {

@@ -11,7 +11,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "server/leader/view.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 #include "server/sched/query/explain.h"
 
 static uint64_t

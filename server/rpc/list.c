@@ -10,7 +10,8 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
+#include "server/rpc/filter.h"
 
 enum {
     ROW_ROOM = 64 << 10, /* of a frame, for what is beside the rows */

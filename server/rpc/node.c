@@ -9,7 +9,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/leader/leader.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 #include "server/sched/compare/class.h"
 
 /* What every node write answers beside its own. */

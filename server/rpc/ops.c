@@ -12,7 +12,7 @@
 #include "server/core/core.h"
 #include "server/leader/leader.h"
 #include "server/leader/view.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 #include "server/sched/query/simulate.h"
 
 void

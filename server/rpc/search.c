@@ -7,7 +7,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 
 static struct state_iter *
 jobs_of(const struct read *r, struct state_txn *t, const char *prefix)

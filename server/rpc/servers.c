@@ -6,7 +6,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "server/core/core.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 
 /* --- other servers --- */
 

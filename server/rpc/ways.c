@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 #include "common/mem.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/method.h"
 
 struct ways {
     struct way *by_node;

@@ -25,6 +25,8 @@ struct relay {
     struct relay *prev, *next;
 };
 
+/* A server has one; it is empty when all connections have gone. */
+struct ways *ways_new(const void *ctx);
 /* The way to that node; NULL: it has not proved itself over a connection that is here. */
 struct way *way_find(struct server *s, const char *node_id);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the endpoints share. A call comes to endpoint_call() (endpoint.c), which does what all methods need
+ * What methods are made of. A call comes to endpoint_call() (endpoint.c), which does what all need
  * by the flags of their lines in api/schema/rpc.schema; then
  *
  *   read                   its row read_NAME is run: on a worker thread of the loop, with its own snapshot;
@@ -11,8 +11,8 @@
  *
  * A method whose row or function is missing does not link.
  */
-#ifndef PADDOCK_SERVER_RPC_ENDPOINT_INT_H
-#define PADDOCK_SERVER_RPC_ENDPOINT_INT_H
+#ifndef PADDOCK_SERVER_CALL_METHOD_H
+#define PADDOCK_SERVER_CALL_METHOD_H
 
 #include "codec/codec.h"
 #include "common/buf.h"
@@ -22,18 +22,9 @@
 #include "server/gate.h"
 #include "server/host.h"
 #include "server/limits.h"
-#include "server/rpc/endpoint.h"
-#include "server/rpc/filter.h"
 #include "server/state/state.h"
 
 /* --- elsewhere (forward.c) --- */
-/* The leader answers the call, or this server if it leads meanwhile; without a leader for FORWARD_WAIT_MS
- * it fails. Repeated is only what was refused at the door, not sent, or a read. */
-void forward_start(struct server *s, struct rpc_call *call, const void *req);
-/* A call was passed on to the leader of a term, in which this server does not lead: soon, or already. */
-bool forward_too_late(struct server *s, const struct rpc_envelope *env);
-/* A server of the call's region answers it (region.c). */
-void region_start(struct server *s, struct rpc_call *call, const void *req);
 /* The connection to the leader; NULL: it is this server, or not known. */
 struct rpc_link *forward_link(struct server *s);
 
@@ -78,7 +69,7 @@ struct read_row {
 
 struct read {
     struct server *s;
-    struct rpc_call *call;
+    struct call *call; /* the read's own */
     const struct rpc_method *method;
     const struct read_row *row;
     const void *req;
@@ -86,6 +77,7 @@ struct read {
     const struct list_options *list; /* of the request; never NULL */
     uint64_t key;
     /* given to run */
+    uint64_t seen; /* the index of the snapshot */
     void *ctx;
     struct query_meta *meta; /* index is filled in afterwards */
     struct lean *lean;       /* how objects are read; NULL: whole */
@@ -95,20 +87,8 @@ struct read {
     uint64_t index;
     bool news; /* answer although the index is not above env->min_index */
     uint64_t print; /* of the rows of a list; 0: it does not say */
-    /* ours */
-    struct gate *gate; /* of the server: when it is closed, `s` is not touched any more */
-    struct err *err; /* NULL: none; big, and a read that is parked has none */
-    uint64_t seen;
-    int64_t deadline_ms;
-    struct server_watch *watch;
-    uint64_t waits_for; /* the print of the answer that was not news: another one is */
-    bool last, cancelled;
     bool here, too_large; /* run on the loop; what is asked for is too large for that */
 };
-
-/* Runs the row now, and again each time its tables (or its key) change while the index is not above
- * env->min_index, until its time is over. Answers the call. */
-void read_start(struct server *s, struct rpc_call *call, const void *req, const struct read_row *row);
 
 read_fn read_one, read_list;
 /* From the table of the row, lean where the answer is. */
@@ -133,7 +113,7 @@ struct write {
     struct server *s;
     struct rpc_call *call; /* not touched by prepare() but for what is constant */
     const void *req;
-    const char *ns; /* of the call; "default" where it names none */
+    const char *ns; /* of the call */
     void *ctx;      /* lives until the call was answered */
     /* set by prepare() */
     struct intent in;  /* is proposed */
@@ -154,7 +134,6 @@ struct write_row {
     bool here; /* prepare() runs on the loop: it does not grow with job, fleet or state */
 };
 
-void write_start(struct server *s, struct rpc_call *call, const void *req, const struct write_row *row);
 /* A new UUID. */
 const char *write_new_id(struct write *w);
 /* A reply() of methods that answer with the index alone. */

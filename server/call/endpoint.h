@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The RPC methods of a server (endpoint_int.h). Their argument is the struct server.
+ * The RPC methods of a server (method.h). Their argument is the struct server.
  */
-#ifndef PADDOCK_SERVER_RPC_ENDPOINT_H
-#define PADDOCK_SERVER_RPC_ENDPOINT_H
+#ifndef PADDOCK_SERVER_CALL_ENDPOINT_H
+#define PADDOCK_SERVER_CALL_ENDPOINT_H
 
 #include "net/rpc.h"
 
@@ -28,9 +28,5 @@ void forwards_stop(struct forwards *f);
 /* --- those that other regions answer (region.c) --- */
 struct regions *regions_new(const void *ctx, struct loop *l, struct server *s);
 void regions_stop(struct regions *r);
-
-/* --- the ways to nodes (ways.c) --- */
-/* A server has one; it is empty when all connections have gone. */
-struct ways *ways_new(const void *ctx);
 
 #endif

@@ -10,7 +10,8 @@
 
 #include "common/mem.h"
 #include "net/splice.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/call_int.h"
+#include "server/call/endpoint.h"
 
 enum {
     REGION_LOOK_MS = 400,
@@ -34,7 +35,7 @@ struct region {
 struct abroad {
     struct abroad *next, **at;
     struct region *r;
-    struct rpc_call *call; /* NULL: answered */
+    struct call *call; /* NULL: answered */
     uint64_t id;           /* 0: it streams */
     int64_t sent_ms;
 };
@@ -136,12 +137,11 @@ region_lost(struct region *r)
     (void)no_path(&e, ": its servers do not answer; a write may have been carried out");
     while (r->calls != NULL) {
         struct abroad *x = r->calls;
-        struct rpc_call *call = TAKE(x->call);
+        struct call *c = TAKE(x->call);
         abroad_out(x);
-        rpc_call_on_cancel(call, NULL, NULL);
         if (x->id != 0)
             rpc_cancel(r->client, x->id); /* answered() comes, and frees it */
-        rpc_fail(call, &e);               /* of one that streams: ends that, and relay_ended() comes */
+        call_fail(c, &e);                 /* of one that streams: ends that, and stream_ended() comes */
     }
     rpc_leave(r->client);
 }
@@ -189,52 +189,34 @@ region_look(void *arg)
 
 /* --- a call --- */
 
+/* Whoever waits is told; `x` is in no list any more. */
+static void
+abroad_answered(struct abroad *x, const struct err *e, const void *resp)
+{
+    struct call *c = TAKE(x->call);
+    if (c == NULL)
+        return;
+    abroad_out(x);
+    if (e != NULL)
+        call_fail(c, e);
+    else
+        rpc_reply(call_leave(c), resp);
+}
+
 static void
 answered(void *arg, const struct err *e, const void *resp)
 {
     struct abroad *x = arg;
-    struct rpc_call *call = TAKE(x->call);
-    if (call != NULL) {
+    if (x->call != NULL)
         x->r->heard_ms = env_mono_ms(server_env(x->r->s));
-        abroad_out(x);
-        rpc_call_on_cancel(call, NULL, NULL);
-        if (e != NULL)
-            rpc_fail(call, e);
-        else
-            rpc_reply(call, resp);
-    }
+    abroad_answered(x, e, resp);
     mem_free(x);
-}
-
-static void
-cancelled(void *arg)
-{
-    struct abroad *x = arg;
-    rpc_cancel(x->r->client, x->id); /* answered() comes */
 }
 
 static void
 stream_opened(void *arg, const struct err *e, const void *resp)
 {
-    struct abroad *x = arg;
-    struct rpc_call *call = TAKE(x->call);
-    if (call == NULL)
-        return;
-    abroad_out(x);
-    rpc_call_on_cancel(call, NULL, NULL);
-    if (e != NULL)
-        rpc_fail(call, e);
-    else
-        rpc_reply(call, resp);
-}
-
-static void
-stream_cancelled(void *arg)
-{
-    struct abroad *x = arg;
-    struct rpc_call *call = TAKE(x->call);
-    abroad_out(x);
-    rpc_failf(call, -ERR_CANCELED, "canceled");
+    abroad_answered(arg, e, resp);
 }
 
 static void
@@ -246,35 +228,46 @@ stream_ended(void *arg)
 }
 
 void
-region_start(struct server *s, struct rpc_call *call, const void *req)
+region_give_up(struct call *c)
 {
-    const struct rpc_method *m = rpc_call_method(call);
-    struct rpc_envelope env = *rpc_call_envelope(call);
+    struct abroad *x = c->abroad;
+    if (x->id != 0) {
+        rpc_cancel(x->r->client, x->id); /* answered() comes */
+        return;
+    }
+    x->call = NULL;
+    abroad_out(x);
+    call_failf(c, -ERR_CANCELED, "canceled");
+}
+
+void
+region_start(struct call *c)
+{
+    struct rpc_envelope env = *c->env;
     struct err e = ERR_INIT;
     struct region *r = NULL;
     if (env.hops > 0)
         (void)no_path(&e, ": it was passed on to a server that is of another one");
     else
-        r = region_of(s, env.region, &e);
+        r = region_of(c->s, env.region, &e);
     if (r == NULL) {
-        rpc_fail(call, &e);
+        call_fail(c, &e);
         return;
     }
     struct abroad *x = mem_new(NULL, struct abroad);
-    int64_t left = rpc_call_deadline_ms(call) - env_mono_ms(server_env(s));
-    *x = (struct abroad){.r = r, .call = call};
+    int64_t left = rpc_call_deadline_ms(c->rpc) - env_mono_ms(server_env(c->s));
+    *x = (struct abroad){.r = r, .call = c};
+    c->abroad = x;
     env.hops++;
     env.term = 0;
-    struct rpc_request q = {m->id, req, &env, left > 0 ? left + REGION_SPARE_MS : 1};
+    struct rpc_request q = {c->method->id, c->req, &env, left > 0 ? left + REGION_SPARE_MS : 1};
     abroad_in(r, x);
-    if (m->flags & RPC_STREAM) {
-        rpc_call_on_cancel(call, stream_cancelled, x);
-        splice(rpc_call_stream(call, NULL), rpc_link_open(rpc_client_link(r->client), &q, stream_opened, x),
+    call_enter(c, CALL_ABROAD);
+    if (c->method->flags & RPC_STREAM)
+        splice(rpc_call_stream(c->rpc, NULL), rpc_link_open(rpc_client_link(r->client), &q, stream_opened, x),
                stream_ended, x);
-        return;
-    }
-    rpc_call_on_cancel(call, cancelled, x);
-    x->id = rpc_send(r->client, &q, answered, x);
+    else
+        x->id = rpc_send(r->client, &q, answered, x);
 }
 
 void

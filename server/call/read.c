@@ -1,79 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads: a row is run on a worker, and parks until there is news for who waits (see endpoint_int.h).
+ * Reads: a row is run on a worker, and parks until there is news for who waits (see method.h).
  */
 #include <string.h>
 
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "server/rpc/endpoint_int.h"
+#include "server/call/call_int.h"
 
 enum { QUERY_TIME_DEFAULT_MS = 300000, OBJECT_BYTES = 4096 };
 
+static struct read *
+read_of(struct call *c)
+{
+    return &c->reading.r;
+}
+
 /* Under the context of this try, if there is one: a worker must not touch that of the call. */
 static void
-read_fail(struct read *r, int code, const char *why)
+read_fail(struct call *c, int code, const char *why)
 {
-    r->err = mem_new(r->ctx != NULL ? r->ctx : (void *)r, struct err);
-    err_set(r->err, code, "%s", why);
+    void *ctx = read_of(c)->ctx != NULL ? read_of(c)->ctx : (void *)c;
+
+    c->err = mem_new(ctx, struct err);
+    err_set(c->err, code, "%s", why);
 }
 
 static void
-read_answer(struct read *r)
+read_answer(struct call *c)
 {
-    struct rpc_call *call = r->call;
+    struct read *r = read_of(c);
+    struct rpc_call *rpc = call_leave(c);
     void *ctx = TAKE(r->ctx);
 
-    ASSERT(r->watch == NULL); /* one that is parked is answered by who takes it */
-    gate_unref(r->gate);
-    rpc_call_on_cancel(call, NULL, NULL);
-    /* `r` is memory of the call and goes with the answer */
-    if (r->cancelled)
-        rpc_failf(call, -ERR_CANCELED, "canceled");
-    else if (r->err != NULL)
-        rpc_fail(call, r->err);
+    ASSERT(c->reading.watch == NULL); /* one that is parked is answered by who takes it */
+    /* `c` is memory of the call and goes with the answer */
+    if (atomic_load(&c->cancelled))
+        rpc_failf(rpc, -ERR_CANCELED, "canceled");
+    else if (c->err != NULL)
+        rpc_fail(rpc, c->err);
     else if (r->meta != NULL && r->meta->rows.n > 0)
-        rpc_hand_over(call, r->resp);
+        rpc_hand_over(rpc, r->resp);
     else
-        rpc_reply(call, r->resp);
+        rpc_reply(rpc, r->resp);
     talloc_free(ctx);
 }
 
-static void read_try(struct read *r);
+static void read_try(struct call *c);
 
 static void
 read_woken(void *arg, enum wake_reason why)
 {
-    struct read *r = arg;
+    struct call *c = arg;
 
-    r->watch = NULL;
+    c->reading.watch = NULL;
     if (why == WAKE_SHUTDOWN) {
-        read_fail(r, -ERR_UNAVAILABLE, "the server is stopping");
-        read_answer(r);
-        return;
+        read_fail(c, -ERR_UNAVAILABLE, "the server is stopping");
+        read_answer(c);
+    } else if (why == WAKE_LEADER && !c->env->stale && !server_is_leader(c->s)) {
+        call_again(c);
+    } else {
+        c->reading.last = why == WAKE_TIMEOUT;
+        read_try(c);
     }
-    if (why == WAKE_LEADER && !r->env->stale && !server_is_leader(r->s)) {
-        struct server *s = r->s;
-        struct rpc_call *call = r->call;
-        gate_unref(r->gate);
-        forward_start(s, call, r->req);
-        return;
-    }
-    r->last = why == WAKE_TIMEOUT;
-    read_try(r);
 }
 
-static void
-read_cancelled(void *arg)
+void
+read_give_up(struct call *c)
 {
-    struct read *r = arg;
-
-    r->cancelled = true;
-    if (r->watch == NULL)
-        return; /* a worker has it */
-    server_watch_cancel(TAKE(r->watch));
-    read_answer(r);
+    server_watch_cancel(TAKE(c->reading.watch));
+    read_answer(c);
 }
 
 void
@@ -87,52 +84,58 @@ read_saw(struct read *r, const char *id, uint64_t modify_index)
 }
 
 static bool
-read_has_news(const struct read *r)
+read_has_news(const struct reading *x)
 {
-    bool same = r->waits_for != 0 && r->print == r->waits_for;
+    bool same = x->waits_for != 0 && x->r.print == x->waits_for;
 
-    return r->news || (r->index > r->env->min_index && !same);
+    return x->r.news || (x->r.index > x->r.env->min_index && !same);
 }
 
 static bool
-read_parks(struct read *r)
+read_parks(struct call *c)
 {
-    if (r->err != NULL || r->cancelled || r->last || r->env->min_index == 0 || r->row->query ||
-        read_has_news(r) || gate_is_closed(r->gate))
+    struct reading *x = &c->reading;
+
+    if (c->err != NULL || atomic_load(&c->cancelled) || gate_is_closed(c->gate))
         return false;
-    int64_t left = r->deadline_ms - env_mono_ms(server_env(r->s));
+    if (x->last || c->env->min_index == 0 || x->r.row->query || read_has_news(x))
+        return false;
+    int64_t left = x->deadline_ms - env_mono_ms(server_env(c->s));
     if (left <= 0)
         return false;
-    mem_free(r->ctx);
-    r->resp = NULL;
-    r->waits_for = r->print;
-    r->watch = server_watch(r->s, r->row->tables, r->key, r->seen, left, read_woken, r);
-    if (r->watch == NULL) {
-        read_fail(r, -ERR_BUSY, "too many blocking queries: retry later");
+    mem_free(x->r.ctx);
+    x->r.resp = NULL;
+    x->waits_for = x->r.print;
+    x->watch = server_watch(c->s, x->r.row->tables, x->r.key, x->r.seen, left, read_woken, c);
+    if (x->watch == NULL) {
+        read_fail(c, -ERR_BUSY, "too many blocking queries: retry later");
         return false;
     }
+    call_enter(c, CALL_PARKED);
     return true;
 }
 
 static void
 read_done(void *arg)
 {
-    struct read *r = arg;
+    struct call *c = arg;
+    const struct read *r = read_of(c);
 
-    if (r->row->node != NULL && r->err == NULL && !gate_is_closed(r->gate))
-        way_note(r->s, r->call, r->row->node(r));
-    if (!read_parks(r))
-        read_answer(r);
+    if (r->row->node != NULL && c->err == NULL && !gate_is_closed(c->gate))
+        way_note(c->s, c->rpc, r->row->node(r));
+    if (!read_parks(c))
+        read_answer(c);
 }
 
 static void
 read_work(void *arg)
 {
-    struct read *r = arg;
+    struct call *c = arg;
+    struct read *r = read_of(c);
     struct err e = ERR_INIT;
 
-    if (!gate_enter(r->gate)) {
-        read_fail(r, -ERR_UNAVAILABLE, "the server is stopping");
+    if (!gate_enter(c->gate)) {
+        read_fail(c, -ERR_UNAVAILABLE, "the server is stopping");
         return;
     }
     struct state_txn *t = state_read_begin(server_state(r->s), r->ctx);
@@ -149,11 +152,11 @@ read_work(void *arg)
         server_query_end(r->s);
     ASSERT((rc < 0) == (e.code != 0));
     if (rc < 0)
-        r->err = mem_dup(r->ctx, &e, sizeof(e));
+        c->err = mem_dup(r->ctx, &e, sizeof(e));
     r->index = r->index > 0 ? r->index : 1; /* who waits for what comes after it must not get it at once */
     r->meta->index = r->index;
     state_read_end(t);
-    gate_leave(r->gate);
+    gate_leave(c->gate);
 }
 
 static bool
@@ -168,13 +171,15 @@ is_lean(const struct read *r)
 /* On the loop if it costs less than to ask a worker: one object of the snapshot, of which few are read in one
  * turn, and none when all who wait are woken at once. */
 static bool
-read_here(struct read *r)
+read_here(struct call *c)
 {
+    struct read *r = read_of(c);
+
     if (r->row->run != read_one || !is_lean(r) || r->env->min_index != 0 ||
-        rpc_call_in_turn(r->call) > READ_HERE_MAX)
+        rpc_call_in_turn(c->rpc) > READ_HERE_MAX)
         return false;
     r->here = true;
-    read_work(r);
+    read_work(c);
     r->here = false;
     if (r->too_large) {
         talloc_free(r->ctx);
@@ -184,49 +189,45 @@ read_here(struct read *r)
 }
 
 static void
-read_try(struct read *r)
+read_try(struct call *c)
 {
+    struct read *r = read_of(c);
+
+    call_enter(c, CALL_WORKING);
     r->ctx = mem_ctx("read");
     r->index = r->print = 0;
-    if (read_here(r)) {
-        read_done(r);
+    if (read_here(c)) {
+        read_done(c);
         return;
     }
     r->index = 0;
-    env_work(server_env(r->s), read_work, read_done, r);
+    env_work(server_env(c->s), read_work, read_done, c);
 }
 
 static int64_t
-wait_ms(const struct read *r)
+wait_ms(const struct call *c)
 {
-    int64_t ms = r->env->wait / NS_PER_MS;
+    int64_t ms = c->env->wait / NS_PER_MS;
 
     if (ms <= 0)
         ms = QUERY_TIME_DEFAULT_MS;
     if (ms > QUERY_TIME_MAX_MS)
         ms = QUERY_TIME_MAX_MS;
-    return ms + (int64_t)(env_random(server_env(r->s)) % (uint64_t)(ms / 16 + 1));
+    return ms + (int64_t)(env_random(server_env(c->s)) % (uint64_t)(ms / 16 + 1));
 }
 
 void
-read_start(struct server *s, struct rpc_call *call, const void *req, const struct read_row *row)
+read_start(struct call *c, const struct read_row *row)
 {
     static const struct list_options no_options;
-    struct read *r = mem_new(rpc_call_ctx(call), struct read);
+    const struct list_options *const *list = type_member(c->method->req, c->req, "List");
+    struct read *r = read_of(c);
 
-    r->s = s;
-    r->call = call;
-    r->method = rpc_call_method(call);
-    r->row = row;
-    r->req = req;
-    r->env = rpc_call_envelope(call);
-    const struct list_options *const *list = type_member(r->method->req, req, "List");
+    c->reading = (struct reading){.deadline_ms = env_mono_ms(server_env(c->s)) + wait_ms(c)};
+    *r = (struct read){.s = c->s, .call = c, .method = c->method, .row = row, .req = c->req, .env = c->env};
     r->list = list != NULL && *list != NULL ? *list : &no_options;
     r->key = row->key != NULL ? row->key(r) : 0;
-    r->gate = gate_ref(server_gate(s));
-    r->deadline_ms = env_mono_ms(server_env(s)) + wait_ms(r);
-    rpc_call_on_cancel(call, read_cancelled, r);
-    read_try(r);
+    read_try(c);
 }
 
 /* --- what rows use --- */
@@ -240,7 +241,7 @@ read_id(const struct read *r)
 const char *
 read_ns(const struct read *r)
 {
-    return str_or(r->env->namespace, NS_DEFAULT);
+    return r->call->ns;
 }
 
 bool

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A call at a server, from its frame to its answer: one machine, which endpoint.c begins, and of which
+ * forward.c, region.c, read.c and write.c have a state or two each. Private to these; rows see struct read
+ * and struct write.
+ *
+ *   state       who has the call            leaves it by
+ *   PLACING     nobody: who is to answer?   (within the turn)
+ *   WAITING     this server                 a leader, a timer: PLACING, FORWARDED; its second is over: failed
+ *   FORWARDED   the leader                  its answer: answered; that it leads no more, or is gone: WAITING
+ *   ABROAD      another region              its answer, or its silence: answered
+ *   WORKING     a worker                    its return: answered, PARKED or PROPOSED
+ *   PARKED      a watch                     news, its time: WORKING; a lost leadership: PLACING
+ *   PROPOSED    the log                     its answer: answered, or WORKING once more
+ *
+ * In every state the caller may give up (its time over, its connection gone: one event) and the server may
+ * stop. Then what waits here is answered at once, and what another has when that gives it back; a write that
+ * was proposed is not taken back. States change on the loop thread alone.
+ */
+#ifndef PADDOCK_SERVER_CALL_CALL_INT_H
+#define PADDOCK_SERVER_CALL_CALL_INT_H
+
+#include <stdatomic.h>
+
+#include "server/call/method.h"
+
+enum call_state {
+    CALL_PLACING, CALL_WAITING, CALL_FORWARDED, CALL_ABROAD, CALL_WORKING, CALL_PARKED, CALL_PROPOSED,
+    CALL_STATES
+};
+
+/* Of a call that the leader answers (forward.c). */
+struct forward {
+    struct call *next, **at; /* in the list of those that wait, or of those that are sent */
+    struct timer *timer;     /* NULL: none */
+    struct to_leader *to;    /* sent; NULL: it is not */
+    uint64_t id;
+    int64_t sent_ms, until_ms;
+    bool again; /* asked of the next leader: it was not sent, or it reads */
+    bool lost;  /* sent to a leader that was lost, and does not answer */
+};
+
+/* Of a read (read.c). */
+struct reading {
+    struct read r;
+    int64_t deadline_ms;
+    uint64_t waits_for; /* the print of the answer that was not news: another one is */
+    struct server_watch *watch;
+    bool last;
+};
+
+/* Of a write (write.c). */
+struct writing {
+    struct write w;
+    const struct write_row *row;
+    bool proposed;  /* the worker's word */
+    bool written;   /* the log's: it is in the state, or was refused */
+    bool heavy;     /* preparing took a while, and so will freeing */
+    uint64_t index; /* of the log, with its result */
+    struct fsm_result *res;
+};
+
+struct call {
+    struct server *s;
+    struct rpc_call *rpc;
+    const struct rpc_method *method;
+    const struct rpc_envelope *env;
+    const void *req;
+    const char *ns; /* of the envelope; "default" where that names none */
+    rpc_handler *place; /* with the call as its argument */
+    struct gate *gate;  /* of the server: when it is closed, `s` is not touched any more */
+    enum call_state state;
+    atomic_bool cancelled; /* nobody waits for the answer any more */
+    struct err *err;       /* it fails with; memory of who set it. NULL: none */
+    union {
+        struct forward forward;
+        struct abroad *abroad;
+        struct reading reading;
+        struct writing writing;
+    };
+};
+
+void call_enter(struct call *c, enum call_state to);
+/* Places it as if it had just come. */
+void call_again(struct call *c);
+/* The end of the machine, which is memory of what is returned: that is answered next. */
+struct rpc_call *call_leave(struct call *c);
+void call_fail(struct call *c, const struct err *e);
+void call_failf(struct call *c, int code, const char *why);
+
+/* --- the states --- */
+/* The leader answers it, or this server if it leads meanwhile; without a leader for FORWARD_WAIT_MS it fails.
+ * Repeated is only what was refused at the door, not sent, or a read. */
+void forward_start(struct call *c);
+void forward_give_up(struct call *c);
+/* It was passed on to the leader of a term, in which this server does not lead: soon, or already. */
+bool forward_too_late(const struct call *c);
+/* A server of its region answers it. */
+void region_start(struct call *c);
+void region_give_up(struct call *c);
+/* Runs the row now, and again each time its tables (or its key) change while the index is not above
+ * env->min_index, until its time is over. */
+void read_start(struct call *c, const struct read_row *row);
+void read_give_up(struct call *c);
+void write_start(struct call *c, const struct write_row *row);
+
+#endif

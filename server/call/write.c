@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes: a row says what is written, on a snapshot, and what is answered (see method.h). A worker makes the
+ * intent and proposes it; the answer of the log may overtake the worker's return to the loop. What a worker
+ * made of a large job, a worker frees.
+ */
+#include "common/mem.h"
+#include "common/num.h"
+#include "server/hook.h"
+#include "server/call/call_int.h"
+
+#define HEAVY_NS (NS_PER_MS / 2)
+
+static void written(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
+
+/* --- preparing --- */
+
+static void
+propose_now(void *arg)
+{
+    struct call *c = arg;
+
+    server_propose(c->s, &c->writing.w.in, HOME_LOOP, written, c);
+}
+
+static void
+propose(struct call *c)
+{
+    const struct test_go go = {c->s, false, propose_now, c};
+
+    c->writing.proposed = true;
+    if (!test_hook_hold(c->method->name, "propose", &type_intent, &c->writing.w.in, &go))
+        propose_now(c);
+}
+
+static void
+refuse(struct call *c, const struct err *e)
+{
+    c->err = mem_dup(c->writing.w.ctx, e, sizeof(*e));
+}
+
+/* On a worker, or on the loop. Proposing comes last: the answer of the log may be there at once. */
+static void
+prepare(struct call *c)
+{
+    struct writing *x = &c->writing;
+    struct err e = ERR_INIT;
+    const struct env *env = server_env(c->s);
+    int64_t begin = env_mono_ns(env);
+    struct state_txn *t = state_read_begin(server_state(c->s), x->w.ctx);
+    int rc = x->row->prepare(&x->w, t, &e);
+
+    state_read_end(t);
+    x->heavy |= env_mono_ns(env) - begin > HEAVY_NS;
+    ASSERT((rc < 0) == (e.code != 0));
+    if (rc == 0 && x->w.resp == NULL && atomic_load(&c->cancelled))
+        rc = err_set(&e, -ERR_CANCELED, "canceled");
+    if (rc < 0)
+        refuse(c, &e);
+    else if (x->w.resp == NULL)
+        propose(c);
+}
+
+static void
+prepare_work(void *arg)
+{
+    struct call *c = arg;
+    struct gate *g = c->gate;
+    struct err e = ERR_INIT;
+
+    if (!gate_enter(g)) {
+        err_set(&e, -ERR_UNAVAILABLE, "the server is stopping");
+        refuse(c, &e);
+        return;
+    }
+    prepare(c); /* once it is proposed it is the loop's */
+    gate_leave(g);
+}
+
+/* --- answering --- */
+
+static void
+free_work(void *arg)
+{
+    talloc_free(arg);
+}
+
+static void
+free_done(void *arg)
+{
+    (void)arg;
+}
+
+static void
+write_end(void *arg)
+{
+    struct call *c = arg;
+    struct writing x = c->writing; /* `c` goes with the answer */
+    const struct err *err = c->err;
+    bool closed = gate_is_closed(c->gate); /* then the server may be gone */
+    const struct env *env = x.heavy && !closed ? server_env(c->s) : NULL;
+    struct rpc_call *rpc = call_leave(c);
+
+    if (err != NULL)
+        rpc_fail(rpc, err);
+    else if (x.w.resp != NULL)
+        rpc_reply(rpc, x.w.resp);
+    else
+        x.row->reply(&x.w, x.index, x.res);
+    if (env != NULL)
+        env_work(env, free_work, free_done, x.w.ctx);
+    else
+        talloc_free(x.w.ctx);
+}
+
+static void write_begin(struct call *c);
+
+/* It is written, or refused, or answered without a write. */
+static void
+write_done(struct call *c)
+{
+    struct writing *x = &c->writing;
+    const struct test_go go = {c->s, false, write_end, c};
+
+    if (c->err == NULL && x->w.resp == NULL && x->row->again != NULL && x->row->again(&x->w)) {
+        x->w.barrier = x->index;
+        x->w.in = (struct intent){0};
+        write_begin(c);
+    } else if (x->res == NULL || c->err != NULL ||
+               !test_hook_hold(c->method->name, "reply", &type_intent, &x->w.in, &go)) {
+        write_end(c);
+    }
+}
+
+/* Back on the loop. */
+static void
+prepared(void *arg)
+{
+    struct call *c = arg;
+
+    if (c->writing.proposed)
+        call_enter(c, CALL_PROPOSED);
+    if (!c->writing.proposed || c->writing.written)
+        write_done(c);
+}
+
+static void
+written(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+{
+    struct call *c = arg;
+
+    if (e != NULL)
+        refuse(c, e);
+    c->writing.written = true;
+    c->writing.index = index;
+    c->writing.res = talloc_steal(c->writing.w.ctx, res);
+    if (c->state == CALL_PROPOSED)
+        write_done(c);
+}
+
+static void
+write_begin(struct call *c)
+{
+    c->writing.proposed = c->writing.written = false;
+    call_enter(c, CALL_WORKING);
+    if (c->writing.row->here) {
+        prepare(c);
+        prepared(c);
+    } else {
+        env_work(server_env(c->s), prepare_work, prepared, c);
+    }
+}
+
+void
+write_start(struct call *c, const struct write_row *row)
+{
+    c->writing = (struct writing){.row = row};
+    c->writing.w = (struct write){
+        .s = c->s, .call = c->rpc, .req = c->req, .ns = c->ns, .ctx = mem_ctx("write")};
+    write_begin(c);
+}
+
+/* --- what rows use --- */
+
+const char *
+write_new_id(struct write *w)
+{
+    char id[UUID_TEXT];
+
+    return mem_strdup(w->ctx, env_id(server_env(w->s), id));
+}
+
+void
+write_reply_index(struct write *w, uint64_t index, struct fsm_result *res)
+{
+    struct write_response resp = {.index = index};
+
+    (void)res;
+    rpc_reply(w->call, &resp);
+}
