@@ -4,6 +4,7 @@
  */
 #include "net/addr.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -103,6 +104,14 @@ addr_parse(const char *s, uint16_t port_dflt, struct addr *ret, struct err *e)
     }
     *ret = a;
     return 0;
+}
+
+bool
+addr_is_numeric(const struct addr *a)
+{
+    uint8_t out[sizeof(struct in6_addr)];
+
+    return a->is_unix || inet_pton(AF_INET, a->host, out) == 1 || inet_pton(AF_INET6, a->host, out) == 1;
 }
 
 const char *

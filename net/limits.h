@@ -64,9 +64,9 @@ enum {
     RPC_DECODE_EXTRA = 1 << 20,          /* bytes on top of that */
     RPC_DECODE_MAX = 128 << 20,          /* bytes of memory of any frame */
     RPC_BACKOFF_MIN_MS = 50,             /* the first pause before connecting again; it doubles */
-    RPC_BACKOFF_MAX_MS = 5 * 1000,       /* such a pause at most */
+    RPC_BACKOFF_MAX_MS = 2 * 1000,       /* such a pause at most */
     RPC_PATIENCE_MS = 5 * 1000,          /* a call to wait for a connection that fails */
-    RPC_CONNECT_MS = 3 * 1000,           /* connecting, before another server is tried, once each */
+    RPC_CONNECT_MS = 3 * 1000,           /* connecting, before another server is tried; to a name once */
     RPC_SERVERS_MAX = 16,                /* servers known beside those of the configuration */
     RPC_REBALANCE_MS = 2 * 60 * 1000,    /* after one more server is known: the first moment to change */
     RPC_REBALANCE_MAX_MS = 10 * 60 * 1000 /* ... and the last, but while exec or logs stream */

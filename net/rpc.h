@@ -108,8 +108,8 @@ struct rpc_client;
 
 /* One connection to one of "host:port", made when there is a call to send; a broken one is remade
  * with jittered backoff, to the next server, only while calls wait. Where there are others, a server is
- * left when it does not take the connection for RPC_CONNECT_MS (in the first round), or says nothing in all
- * the time of a call.
+ * left when it does not take the connection for RPC_CONNECT_MS (known by name: in the first round), or says
+ * nothing in all the time of a call.
  * The list is copied. `from`: a numeric address of this machine to connect from; NULL: the kernel chooses
  * one. */
 struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struct err *e);

@@ -292,8 +292,9 @@ connect_next(struct rpc_client *c)
     c->refs++;
     c->at = c->servers[c->next];
     c->next = (c->next + 1) % c->n_servers;
-    /* In a second round each gets all its time: looking up names may be what takes long. */
-    if (c->n_servers > 1 && c->failed++ < c->n_servers)
+    /* Looking up a name may be what takes long: in a second round it gets all its time. What is sent to an
+     * address and lost is sent again by us; the kernel would do so later and later. */
+    if (addr_is_numeric(&c->at) || (c->n_servers > 1 && c->failed++ < c->n_servers))
         c->late = timer_start(c->loop, RPC_CONNECT_MS, late_cb, c);
     c->stream = stream_connect(c->loop, &c->at, &client_ops, c);
 }

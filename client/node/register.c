@@ -8,6 +8,7 @@
 
 enum {
     HEARTBEAT_WAIT_MS = 5000,
+    RETRY_PART = 8, /* of a TTL, which is long where there are many nodes */
     LEADERLESS_MAX = 2 /* an election takes less than that; a server that is cut off has none for long */
 };
 
@@ -35,6 +36,17 @@ heartbeat_in(struct registration *r, int64_t ms)
 {
     timer_stop(r->heartbeat_timer);
     r->heartbeat_timer = timer_start(r->g->loop, ms, on_heartbeat_timer, r);
+}
+
+/* A lost network may be back at any moment, and then all waits for the heartbeat. */
+static int64_t
+heartbeat_retry_ms(struct registration *r)
+{
+    int64_t most = r->ttl_ns / NS_PER_MS / RETRY_PART;
+
+    if (r->backoff_ms > most)
+        r->backoff_ms = most; /* not less than the first */
+    return backoff_next(&r->backoff_ms);
 }
 
 /* A little before the time the server gave. */
@@ -102,7 +114,7 @@ on_heartbeat(void *arg, const struct err *e, const void *resp)
         r->registered = false;
         send_register(r);
     } else {
-        int64_t ms = backoff_next(&r->backoff_ms);
+        int64_t ms = heartbeat_retry_ms(r);
         note_leaderless(r, e);
         log_warn("client", "heartbeat failed", "error", e->text, "retry_in", LOG_DUR(ms * NS_PER_MS),
                  NULL);

@@ -355,6 +355,11 @@ sync_start(struct sync *s)
     }
     if (!s->list_timer)
         list_send(s);
+    if (s->update_backoff_ms > 0) {
+        s->update_backoff_ms = 0;
+        timer_stop(TAKE(s->update_timer));
+        update_send(s);
+    }
 }
 
 void

@@ -232,10 +232,14 @@ START_TEST(addresses)
     ck_assert_int_eq(addr_parse("127.0.0.1:80", 0, &a, &e), 0);
     ck_assert_str_eq(a.host, "127.0.0.1");
     ck_assert_uint_eq(a.port, 80);
+    ck_assert(addr_is_numeric(&a));
+    ck_assert_int_eq(addr_parse("10.0.0.1.example:80", 0, &a, &e), 0);
+    ck_assert(!addr_is_numeric(&a));
     ck_assert_int_eq(addr_parse("http://[::1]:4646/", 0, &a, &e), 0);
     ck_assert_str_eq(addr_format(&a, t), "[::1]:4646");
     ck_assert_int_eq(addr_parse("::1", 7, &a, &e), 0);
     ck_assert_str_eq(addr_format(&a, t), "[::1]:7");
+    ck_assert(addr_is_numeric(&a));
     ck_assert_int_eq(addr_parse("unix:///run/x.sock", 0, &a, &e), 0);
     ck_assert(a.is_unix);
     static const char *const bad[] = {"", ":80", "host", "host:", "host:x", "host:70000", "[::1:80",

@@ -389,6 +389,37 @@ mute_listener(int backlog, struct sockaddr_in *sin, char addr[64])
     return fd;
 }
 
+/* More than wait to be accepted: what else connects is not answered. */
+static void
+fill_backlog(const struct sockaddr_in *sin, int fds[4])
+{
+    for (size_t i = 0; i < 4; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)connect(fds[i], (const struct sockaddr *)sin, sizeof(*sin));
+    }
+}
+
+START_TEST(an_address_that_does_not_answer_is_asked_anew)
+{
+    struct sockaddr_in sin;
+    char a[64];
+    int fds[4], full = mute_listener(0, &sin, a);
+    struct got g = {0};
+
+    fill_backlog(&sin, fds);
+    struct rpc_client *c = client_of(a);
+    int64_t begin = clock_mono_ns();
+    call(c, "web", 60000, &g);
+    ck_assert(loop_run_until(loop, &g.done, 30000)); /* the kernel asks for two minutes */
+    ck_assert_int_lt(g.code, 0);
+    ck_assert_int_ge(clock_mono_ns() - begin, (RPC_CONNECT_MS - 100) * NS_PER_MS);
+    rpc_client_close(c);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    close(full);
+}
+END_TEST
+
 START_TEST(a_server_that_does_not_take_the_connection_is_left)
 {
     struct sockaddr_in sin;
@@ -397,10 +428,7 @@ START_TEST(a_server_that_does_not_take_the_connection_is_left)
     struct err e = ERR_INIT;
     struct got g = {0};
 
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++) { /* more than wait to be accepted */
-        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        (void)connect(fds[i], (struct sockaddr *)&sin, sizeof(sin));
-    }
+    fill_backlog(&sin, fds);
     struct rpc_client *c = client_of(listening(&server, b));
     const char *first[] = {a};
     ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){first, 1}, &e), 1);
@@ -581,6 +609,7 @@ main(void)
     tcase_add_test(tc, reconnects_when_the_server_returns);
     tcase_add_test(tc, other_servers_are_learned_and_the_first_is_kept);
     tcase_add_test(tc, a_client_changes_servers_and_its_reads_go_on);
+    tcase_add_test(tc, an_address_that_does_not_answer_is_asked_anew);
     tcase_add_test(tc, a_server_that_does_not_take_the_connection_is_left);
     tcase_add_test(tc, a_server_that_says_nothing_is_left);
     tcase_add_test(tc, hostile_bytes_close_the_connection);
