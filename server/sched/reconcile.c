@@ -173,6 +173,14 @@ classify_silent(struct group_run *g, const struct item *it, int64_t since)
                                                                                   : CLASS_UNTAINTED;
 }
 
+/* This evaluation was made for the end of the silence; the entry that recorded its begin is younger. */
+static bool
+comes_early(const struct group_run *g, int64_t end)
+{
+    return str_eq(g->in->eval->triggered_by, TRIGGER_MAX_DISCONNECT) && end > g->in->now &&
+           end - g->in->now <= RESCHEDULE_BATCH_WINDOW;
+}
+
 static enum class
 classify_unknown(struct group_run *g, const struct item *it)
 {
@@ -195,6 +203,8 @@ classify_unknown(struct group_run *g, const struct item *it)
     if (since != 0 && str_empty(a->followup_eval_id)) {
         push(g->out, g->out->marks, a, NULL, NULL);
         follow_up_silence(g, it, since);
+    } else if (since != 0 && comes_early(g, since + group_lost_after(then))) {
+        follow_up(g, a, TRIGGER_MAX_DISCONNECT, since + group_lost_after(then), false);
     }
     if (away && since != 0)
         return classify_silent(g, it, since);
@@ -596,23 +606,26 @@ settle(struct group_run *g)
         each_ancestor(g, &x, &g->v[i], contest);
 }
 
-/* stop_on_client_after: nothing of the group is placed while its lost ones may run on. */
+/* stop_on_client_after: nothing of the group is placed while its lost ones may run on. Who holds back says
+ * when to look again: the evaluation that was to do so may have come a moment before the time that was
+ * recorded, or was canceled by a heartbeat. */
 static void
 hold_back(struct group_run *g)
 {
     int64_t most = group_holds_back(g->tg), until = 0;
+    const struct allocation *last = NULL;
 
     for (size_t i = 0; i < g->n && most > 0; i++) {
         const struct item *it = &g->v[i];
         int64_t lost = it->class == CLASS_LOST ? g->in->now : alloc_recorded(it->a, ALLOC_LOST);
-        if (lost != 0 && lost + most > until)
+        if (lost != 0 && lost + most > until) {
             until = lost + most;
-        if (it->class == CLASS_LOST && !g->held) {
-            follow_up(g, it->a, TRIGGER_ALLOC_RESCHEDULE, g->in->now + most, false);
-            g->held = true;
+            last = it->a;
         }
     }
     g->held = until > g->in->now;
+    if (g->held)
+        follow_up(g, last, TRIGGER_ALLOC_RESCHEDULE, until, false);
 }
 
 /* Canaries of an earlier deployment, or of one that failed, go; those of this one are known from here on. One
