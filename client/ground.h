@@ -48,8 +48,9 @@ struct ground { /* a talloc context */
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
     struct node *node; /* as it was last registered: a talloc context of node/node.c */
-    /* of node/engines.h, by driver; NULL: its engine is off, or was not asked yet */
-    const struct hand_info *engine[DRIVERS_N];
+    /* of node/engines.h, by driver, that of tests behind them; NULL: the engine is off, or has not said
+     * anything yet */
+    struct hand_info *engine[DRIVERS_N + 1];
     /* clock_boot_ns() when that was sent which a server answered last, in this boot; 0: not known */
     int64_t heard_ns;
     int64_t beat_most_ms; /* fenced tasks want a heartbeat so often; 0: as the servers say */

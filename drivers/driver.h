@@ -18,6 +18,7 @@
 #include "api/drivers.h"
 #include "common/err.h"
 
+struct cgroup_stats;
 struct loop;
 
 enum {
@@ -51,8 +52,7 @@ struct driver_host {
     bool cgroup2;   /* a cgroup2 mount is there */
     bool raw_exec;  /* the operator allows it */
     const char *missing; /* what the warden's probe lacks for exec; NULL: nothing */
-    const struct hand_info
-        *engine;                   /* of a driver with an engine: what that says; NULL: it is off */
+    const struct hand_info *engine; /* what the driver's engine said; NULL: it is off, or has not yet */
     const struct str_map *runtime; /* attributes of the program that the driver runs; NULL: not here */
 };
 
@@ -89,6 +89,7 @@ struct engine_place { /* where a task is to be, or is */
     struct loop *loop;
     const char *hand; /* address of the engine hand; NULL: the engine is not turned on */
     const char *driver, *alloc_id, *task;
+    int64_t started_ns; /* of a run that is to be adopted; 0: none is known to have begun */
 };
 
 struct engine_exit {
@@ -134,13 +135,24 @@ struct task_exec_verbs {
     void (*close)(struct task_exec *x);         /* also from inside an event */
 };
 
+/* What an engine says of itself. */
+struct engine_watch;
+typedef void engine_told(void *arg, const struct hand_info *info); /* gone afterwards */
+
 struct engine {
+    /* It is behind the engine hand: nothing is asked of it where that is not turned on. */
+    bool hand;
+    /* Tells how it is, as soon as that is known, and whenever it is otherwise, until unwatch. The place
+     * has no allocation. NULL members: it is always there. */
+    struct engine_watch *(*watch)(const struct engine_place *p, engine_told *told, void *arg);
+    void (*unwatch)(struct engine_watch *w);
     /* `in` is gone afterwards. NULL: *e says why not. */
     struct engine_task *(*start)(const struct engine_place *p, const struct driver_input *in,
                                  const struct engine_events *up, void *arg, struct err *e);
-    /* What an earlier agent started. NULL member: it outlives none. */
-    struct engine_task *(*adopt)(const struct engine_place *p, const struct engine_events *up,
-                                 void *arg);
+    /* What an earlier agent started. `in` is gone afterwards; NULL: it cannot be made any more. NULL
+     * member: what it runs outlives no agent. */
+    struct engine_task *(*adopt)(const struct engine_place *p, const struct driver_input *in,
+                                 const struct engine_events *up, void *arg);
     void (*signal)(struct engine_task *t, int sig, engine_done *done, void *arg); /* NULL: cannot */
     /* Its processes stand still, or go on; also when they do already. NULL: cannot. */
     void (*pause)(struct engine_task *t, bool on, engine_done *done, void *arg);
@@ -151,9 +163,12 @@ struct engine {
     void (*kill)(struct engine_task *t);
     /* Removes what has ended; until close. NULL member: nothing is left. */
     struct engine_task *(*forget)(const struct engine_place *p);
-    /* A process of a task that runs, and a word that is in the path of its cgroup (the task's own);
-     * 0: not known. NULL member: never. */
-    int64_t (*process)(const struct engine_task *t, const char **ret_mark);
+    /* What it uses; what is not known stays -1. *ret_dir: a cgroup, whose processes are the task's, for
+     * the caller to close; or as it is. False: nothing is known. NULL member: never. */
+    bool (*stats)(const struct engine_task *t, struct cgroup_stats *ret, int *ret_dir);
+    /* Of the output that an engine keeps itself: what of stream 1 or 2 begins at `at`; 0: no more by
+     * now. `p` NULL: how much there is. NULL member: output is in files of the allocation. */
+    int64_t (*logs)(const struct engine_task *t, int stream, int64_t at, void *p, size_t n);
     /* A command in it; strings of `x` are gone afterwards. NULL: cannot. */
     struct task_exec *(*exec)(struct engine_task *t, const struct hand_exec *x,
                               const struct task_exec_events *up, void *arg);

@@ -7,6 +7,8 @@
 
 #include "drivers/driver.h"
 
+#define MOCK_ADDRESS "192.0.2.1" /* of a group's network */
+
 extern const struct driver driver_mock;
 
 #endif

@@ -32,9 +32,10 @@ alloc_runner_find(const struct allocs *in, const char *id)
     return ar;
 }
 
-static void
-detach(struct alloc_runner *ar)
+void
+alloc_runner_detach(struct alloc_runner *ar)
 {
+    ar->a.stopped = true;
     hooks_stop(ar);
     for (size_t i = 0; i < ar->n; i++)
         task_runner_done(&ar->tasks[i]);
@@ -46,7 +47,7 @@ released(void *arg)
     struct alloc_runner *ar = arg;
     if (ar->a.hold.n > 0 || !ar->doomed)
         return;
-    detach(ar);
+    alloc_runner_detach(ar);
     HASH_DEL(ar->in->all, ar);
     talloc_free(ar);
 }
@@ -443,13 +444,6 @@ alloc_runner_destroy(struct alloc_runner *ar)
         hold_take(&ar->a.hold);
         warden_destroy(ar->a.g->warden, ar->a.id, ar->tasks[i].sm.t->name, on_task_destroyed, d);
     }
-}
-
-void
-alloc_runner_detach(struct alloc_runner *ar)
-{
-    ar->a.stopped = true;
-    detach(ar);
 }
 
 void

@@ -152,9 +152,9 @@ engine_make(struct alloc_runner *ar, struct task_runner *tr)
     auto_mem void *tmp = mem_ctx("network");
     struct hand_network *q = mem_new(tmp, struct hand_network);
     struct err e = ERR_INIT;
-    if (!p.hand)
+    if (engine_off(tr))
         err_set(&e, -ERR_INVALID, "the driver %s is off on this node", p.driver);
-    const struct driver_input *in = p.hand ? launch_input(tmp, tr, &e) : NULL;
+    const struct driver_input *in = e.code ? NULL : launch_input(tmp, tr, &e);
     if (!in) {
         hooks_done(ar, &hook_network, &e);
         return;
@@ -243,7 +243,7 @@ network_remove(struct alloc_runner *ar)
     const struct task_runner *tr = container_of_group(ar, &none);
     if (network_of(ar)->gone || network_of(ar)->removing || network_of(ar)->timer ||
         ar->a.stopped || !ar->a.g->warden || !alloc_runner_terminal(ar) ||
-        (tr && !engine_place(tr).hand))
+        (tr && engine_off(tr)))
         return;
     network_of(ar)->removing = true;
     ar->a.dirs = DIRS_NONE;

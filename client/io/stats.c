@@ -18,7 +18,6 @@
 #include "fingerprint/fingerprint.h"
 #include "isolation/bpf/read.h"
 #include "isolation/cgroup/cgroup.h"
-#include "isolation/launch/record.h"
 
 #define RATE_MIN_NS (NS_PER_S / 2) /* shorter intervals give the last rate again */
 
@@ -110,12 +109,12 @@ add_listed(const void *ctx, char *text, struct task_resource_usage *u, struct pi
     }
 }
 
-/* Without a cgroup: the children of the shim, and theirs. */
+/* Without a cgroup: the children of `root`, and theirs. */
 static void
-add_children(const void *ctx, int64_t shim, struct task_resource_usage *u, struct pid_sums *sums)
+add_children(const void *ctx, int64_t root, struct task_resource_usage *u, struct pid_sums *sums)
 {
     auto_mem void *tmp = mem_ctx("children");
-    const char *pids[STATS_PIDS_MAX] = {mem_printf(tmp, "%lld", (long long)shim)};
+    const char *pids[STATS_PIDS_MAX] = {mem_printf(tmp, "%lld", (long long)root)};
     size_t n = 1;
     for (size_t i = 0; i < n; i++) {
         char *text = NULL, *save = NULL;
@@ -131,19 +130,15 @@ add_children(const void *ctx, int64_t shim, struct task_resource_usage *u, struc
 }
 
 static void
-add_pids(const void *ctx, struct task_runner *tr, int cgroup, struct task_resource_usage *u,
+add_pids(const void *ctx, const struct task_reading *rd, struct task_resource_usage *u,
          struct pid_sums *sums)
 {
     auto_mem void *tmp = mem_ctx("pids");
     char *text = NULL;
-    if (cgroup >= 0 && file_read(tmp, cgroup, "cgroup.procs", 1 << 20, &text, NULL) == 0) {
+    if (rd->cgroup >= 0 && file_read(tmp, rd->cgroup, "cgroup.procs", 1 << 20, &text, NULL) == 0)
         add_listed(ctx, text, u, sums);
-        return;
-    }
-    struct task_record *rec = NULL;
-    if (tr->proc.record >= 0 && record_read(tmp, tr->proc.record, &rec) == 0 && rec->shim_pid > 0 &&
-        rec->finished_at == 0)
-        add_children(ctx, rec->shim_pid, u, sums);
+    else if (rd->root > 0)
+        add_children(ctx, rd->root, u, sums);
 }
 
 /* --- rates --- */
@@ -229,10 +224,10 @@ fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu, const s
 
 /* Absent where nothing counts. */
 static void
-fill_network(struct task_runner *tr, struct resource_usage *u)
+fill_network(struct task_runner *tr, uint64_t id, struct resource_usage *u)
 {
     struct bpf_net_counts n;
-    if (!bpf_read_net(&tr->ar->g->link->counters, process_cgroup_id(tr), &tr->counters_at, &n))
+    if (!bpf_read_net(&tr->ar->g->link->counters, id, &tr->counters_at, &n))
         return;
     struct network_stats *s = u->network_stats = mem_new(u, struct network_stats);
     s->rx_bytes = n.rx_bytes;
@@ -260,10 +255,10 @@ time_bound(const uint64_t *buckets, size_t n, double part)
 }
 
 static void
-fill_processes(struct task_runner *tr, struct resource_usage *u)
+fill_processes(struct task_runner *tr, uint64_t id, struct resource_usage *u)
 {
     struct bpf_run_counts n;
-    if (!bpf_read_run(&tr->ar->g->link->counters, process_cgroup_id(tr), &tr->runs_at, &n))
+    if (!bpf_read_run(&tr->ar->g->link->counters, id, &tr->runs_at, &n))
         return;
     struct process_stats *s = u->process_stats = mem_new(u, struct process_stats);
     s->execs = n.execs;
@@ -279,10 +274,10 @@ fill_processes(struct task_runner *tr, struct resource_usage *u)
 }
 
 static void
-fill_blocks(struct task_runner *tr, struct resource_usage *u)
+fill_blocks(struct task_runner *tr, uint64_t id, struct resource_usage *u)
 {
     struct bpf_block_counts n;
-    if (!bpf_read_block(&tr->ar->g->link->counters, process_cgroup_id(tr), &tr->blocks_at, &n))
+    if (!bpf_read_block(&tr->ar->g->link->counters, id, &tr->blocks_at, &n))
         return;
     struct block_stats *s = u->block_stats = mem_new(u, struct block_stats);
     s->read_ops = n.reads;
@@ -328,16 +323,6 @@ fill_waits(struct resource_usage *u, const struct cgroup_stats *cg)
     }
 }
 
-/* Of what an engine runs; its cgroup is opened each time, since that is the engine's. */
-static bool
-read_engine(struct task_runner *tr, struct cgroup_stats *cg, int *ret_dir)
-{
-    const char *mark = "";
-    const struct engine *engine = tr->engine ? tr->driver->engine : NULL;
-    int64_t pid = engine && engine->process ? engine->process(tr->engine, &mark) : 0;
-    return pid > 0 && cgroup_process_stats(pid, mark, cg, ret_dir) == 0;
-}
-
 /* `pids`: each process too. */
 static struct task_resource_usage *
 task_usage(const void *ctx, struct task_runner *tr, bool pids)
@@ -347,21 +332,21 @@ task_usage(const void *ctx, struct task_runner *tr, bool pids)
     u->resource_usage = mem_new(u, struct resource_usage);
     u->resource_usage->memory_stats = new_memory(u);
     u->resource_usage->cpu_stats = mem_new(u, struct cpu_stats);
-    struct cgroup_stats cg;
-    memset(&cg, 0xff, sizeof(cg)); /* -1: not available */
-    cg.cpu = cg.memory = cg.io = (struct cgroup_psi){0};
-    auto_fd int dir = -1;
-    bool counted = tr->proc.cgroup >= 0 ? cgroup_stats_read(tr->proc.cgroup, &cg) == 0
-                                        : read_engine(tr, &cg, &dir);
+    struct task_reading rd = {.cgroup = -1};
+    memset(&rd.cg, 0xff, sizeof(rd.cg)); /* -1: not known */
+    rd.cg.cpu = rd.cg.memory = rd.cg.io = (struct cgroup_psi){0};
+    bool counted = tr->handle->stats(tr, &rd);
     struct pid_sums sums = {0};
-    if (pids || !counted || cg.memory_rss < 0)
-        add_pids(u, tr, dir >= 0 ? dir : tr->proc.cgroup, u, &sums);
-    fill_memory(u, u->resource_usage->memory_stats, &cg, &sums);
-    fill_cpu(u, tr, u->resource_usage->cpu_stats, &cg, &sums);
-    fill_network(tr, u->resource_usage);
-    fill_processes(tr, u->resource_usage);
-    fill_blocks(tr, u->resource_usage);
-    fill_waits(u->resource_usage, &cg);
+    if (pids || !counted || rd.cg.memory_rss < 0)
+        add_pids(u, &rd, u, &sums);
+    if (rd.opened)
+        fd_close(&rd.cgroup);
+    fill_memory(u, u->resource_usage->memory_stats, &rd.cg, &sums);
+    fill_cpu(u, tr, u->resource_usage->cpu_stats, &rd.cg, &sums);
+    fill_network(tr, rd.id, u->resource_usage);
+    fill_processes(tr, rd.id, u->resource_usage);
+    fill_blocks(tr, rd.id, u->resource_usage);
+    fill_waits(u->resource_usage, &rd.cg);
     return u;
 }
 

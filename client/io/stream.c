@@ -54,6 +54,7 @@ struct client_stream {
     bool frames;
     bool closed;
     bool busy;   /* in a callback: freed after it */
+    bool kept;   /* the output is its engine's, and in no file */
     bool listed_last; /* polled: the directory was listed after the task's end */
     bool asking; /* a request to the warden is out */
     bool deleted;
@@ -242,7 +243,7 @@ on_beat(void *arg)
 {
     struct client_stream *s = arg;
     s->timer = NULL;
-    if (s->state == STREAM_WAIT && s->polled && s->req.kind == CLIENT_STREAM_LOGS && !s->closed)
+    if (s->state == STREAM_WAIT && s->polled && s->req.kind == CLIENT_STREAM_LOGS && !s->kept && !s->closed)
         list_again(s);
     else if (s->state == STREAM_WAIT && s->polled)
         s->state = STREAM_READ;
@@ -363,6 +364,8 @@ open_current(struct client_stream *s)
     warden_open(s->g->warden, s->id, s->name, on_open, s);
 }
 
+static void no_log(struct client_stream *s);
+
 /* Begins to read once there is a file. */
 static void
 seek(struct client_stream *s)
@@ -375,9 +378,7 @@ seek(struct client_stream *s)
     } else if (s->req.follow) {
         s->state = STREAM_END;
     } else {
-        char text[ERR_TEXT_MAX];
-        snprintf(text, sizeof(text), "task \"%.100s\" has no %s log yet", s->req.task, s->req.log_type);
-        fail(s, -ERR_NOT_FOUND, text);
+        no_log(s);
     }
 }
 
@@ -434,9 +435,54 @@ on_log_dir(void *arg, const struct err *e, struct warden_reply *r)
     progress(s);
 }
 
+/* Output that its engine keeps; as `logs` of a handle. */
+static int64_t
+read_kept(const struct client_stream *s, int64_t at, void *p, size_t n)
+{
+    struct alloc_runner *ar = alloc_runner_find(s->all->allocs, s->id);
+    struct task_runner *tr = ar ? alloc_runner_task(ar, s->req.task) : NULL;
+    return tr ? tr->handle->logs(tr, str_eq(s->req.log_type, "stdout") ? 1 : 2, at, p, n) : 0;
+}
+
+static void
+no_log(struct client_stream *s)
+{
+    char text[ERR_TEXT_MAX];
+    snprintf(text, sizeof(text), "task \"%.100s\" has no %s log yet", s->req.task, s->req.log_type);
+    fail(s, -ERR_NOT_FOUND, text);
+}
+
+static void
+posted(void *arg)
+{
+    progress(arg);
+}
+
+static void
+begin_kept(struct client_stream *s, int64_t size)
+{
+    s->kept = s->polled = true;
+    s->name = mem_printf(s, "%s/%s.%s.0", log_dir, s->req.task, s->req.log_type);
+    s->pos = !s->req.from_end ? s->req.offset : s->req.offset < size ? size - s->req.offset : 0;
+    s->state = STREAM_READ;
+    if (size == 0 && !s->req.follow)
+        no_log(s);
+    loop_post(s->g->loop, posted, s);
+}
+
 static void
 begin(struct client_stream *s)
 {
+    int64_t kept = s->req.kind == CLIENT_STREAM_LOGS ? read_kept(s, 0, NULL, 0) : -1;
+    if (kept >= 0) {
+        begin_kept(s, kept);
+        return;
+    }
+    if (!s->g->warden) {
+        fail(s, -ERR_UNAVAILABLE, "the warden is not running: files cannot be read");
+        loop_post(s->g->loop, posted, s);
+        return;
+    }
     s->asking = true;
     if (s->req.kind != CLIENT_STREAM_LOGS) {
         s->asking = false;
@@ -454,8 +500,6 @@ check_request(struct client_stream *s, const struct client_stream_request *req)
     struct alloc_runner *ar = alloc_runner_find(s->all->allocs, req->alloc_id);
     if (!ar)
         err_set(&s->e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", req->alloc_id);
-    else if (!s->g->warden)
-        err_set(&s->e, -ERR_UNAVAILABLE, "the warden is not running: files cannot be read");
     else if (s->all->n > CLIENT_STREAMS_MAX)
         err_set(&s->e, -ERR_BUSY, "%d streams are open on this node: close some", CLIENT_STREAMS_MAX);
     else if (req->offset < 0 || req->limit < 0)
@@ -470,12 +514,6 @@ check_request(struct client_stream *s, const struct client_stream_request *req)
                 str_or(req->task, ""));
     if (s->e.code)
         s->state = STREAM_FAIL;
-}
-
-static void
-refused(void *arg)
-{
-    progress(arg);
 }
 
 struct streams *
@@ -509,7 +547,7 @@ streams_open(struct streams *all, const struct client_stream_request *req, clien
     hold_take(&all->g->hold);
     check_request(s, req);
     if (s->state == STREAM_FAIL)
-        loop_post(all->g->loop, refused, s);
+        loop_post(all->g->loop, posted, s);
     else
         begin(s);
 }
@@ -532,7 +570,7 @@ last_look(struct client_stream *s)
     pump_events(s);
     if (s->req.kind == CLIENT_STREAM_LOGS && (s->overflow || log_index_next(&s->set, s->index, &next)))
         return; /* still READ: the next step lists or opens it */
-    if (s->req.kind == CLIENT_STREAM_LOGS && s->polled && !s->listed_last) {
+    if (s->req.kind == CLIENT_STREAM_LOGS && s->polled && !s->kept && !s->listed_last) {
         s->listed_last = true;
         list_again(s);
         return;
@@ -575,7 +613,7 @@ at_end(struct client_stream *s)
     }
 }
 
-/* Data of the file into `p`; 0 at its end. */
+/* Data of the file, or of the engine, into `p`; 0 at its end. */
 static ssize_t
 read_file(struct client_stream *s, void *p, size_t n)
 {
@@ -583,9 +621,9 @@ read_file(struct client_stream *s, void *p, size_t n)
         n = (size_t)s->left;
     if (n == 0)
         return 0;
-    ssize_t got = pread(s->fd, p, n, s->pos);
+    ssize_t got = s->kept ? read_kept(s, s->pos, p, n) : pread(s->fd, p, n, s->pos);
     if (got < 0)
-        return -errno;
+        return s->kept ? got : -errno;
     s->pos += got;
     if (s->left >= 0)
         s->left -= got;
@@ -617,7 +655,7 @@ read_step(struct client_stream *s, void *p, size_t n)
         list_again(s);
         return 0;
     }
-    if (s->fd < 0) { /* logs, woken before there was a file */
+    if (s->fd < 0 && !s->kept) { /* logs, woken before there was a file */
         seek(s);
         return 0;
     }

@@ -4,96 +4,36 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "net/http/http.h"
-
-enum {
-    FIRST_MS = 250,  /* the hand starts when the agent does */
-    AGAIN_MS = 2000, /* it does not answer, or its engine does not */
-    SOME_MS = 30000, /* all is well */
-    ASK_MS = 10000,
-    ANSWER_MAX = 1 << 20, /* bytes of memory of a decoded answer */
-};
+#include "drivers/driver.h"
 
 struct one { /* of an engine that is on */
     struct engines *all;
-    size_t driver;
-    struct http_client *http;
-    struct timer *timer;
-    struct hand_info *info; /* g->engine[driver] */
-    unsigned asked;
+    const struct driver *driver;
+    struct engine_watch *watch;
+    struct hand_info **info; /* of g->engine */
 };
 
 struct engines {
     struct ground *g;
     void (*changed)(void *arg);
     void *arg;
-    struct one one[DRIVERS_N];
+    struct one one[DRIVERS_N + 1];
     size_t n;
-    bool stopped;
 };
 
-static void ask(void *arg);
-
 static void
-take(struct one *n, struct hand_info *info)
+on_told(void *arg, const struct hand_info *info)
 {
-    bool same = n->info && codec_equal(&type_hand_info, n->info, info, 0);
-    if (same) {
-        talloc_free(info);
+    struct one *o = arg;
+    struct hand_info *was = *o->info;
+    if (was && codec_equal(&type_hand_info, was, info, 0))
         return;
-    }
-    if (!n->info || n->info->healthy != info->healthy)
+    if (!was || was->healthy != info->healthy)
         log_info("client", info->healthy ? "the engine answers" : "the engine does not answer",
-                 "driver", drivers_can[n->driver].name, "description",
-                 str_or(info->description, ""), NULL);
-    mem_free(n->info);
-    n->info = info;
-    n->all->g->engine[n->driver] = info;
-    n->all->changed(n->all->arg);
-}
-
-/* What it was stays known: a version makes it detected, health says whether it is there. */
-static struct hand_info *
-unhealthy(struct one *n, const char *why)
-{
-    struct hand_info *i = mem_new(n->all, struct hand_info);
-    i->description = mem_strndup(i, why, 500);
-    i->version = n->info ? mem_strdup(i, n->info->version) : NULL;
-    return i;
-}
-
-static void
-on_info(void *arg, const struct err *e, const struct http_resp *r)
-{
-    struct one *n = arg;
-    struct err own = ERR_INIT;
-    void *info = NULL;
-    if (n->all->stopped)
-        return;
-    if (e || r->status != 200)
-        info = unhealthy(n, e ? "the engine hand does not answer" : r->body);
-    else if (json_decode(n->all, &type_hand_info, r->body, r->body_len, 0, BUDGET(ANSWER_MAX),
-                         &info, &own) < 0)
-        info = unhealthy(n, own.text);
-    take(n, info);
-    n->timer = timer_start(n->all->g->loop,
-                           n->info->healthy ? SOME_MS
-                           : n->asked++ < 8 ? FIRST_MS
-                                            : AGAIN_MS,
-                           ask, n);
-}
-
-static void
-ask(void *arg)
-{
-    struct one *n = arg;
-    auto_mem void *tmp = mem_ctx("target");
-    n->timer = NULL;
-    const char *target = mem_printf(tmp, "/v1/%s/info", drivers_can[n->driver].name);
-    http_send(
-        n->http,
-        &(struct http_ask){
-            .method = "GET", .target = target, .timeout_ms = ASK_MS, .done = on_info, .arg = n});
+                 "driver", o->driver->can->name, "description", str_or(info->description, ""), NULL);
+    *o->info = codec_clone(o->all, &type_hand_info, info);
+    mem_free(was);
+    o->all->changed(o->all->arg);
 }
 
 struct engines *
@@ -105,32 +45,31 @@ engines_new(struct ground *g, void (*changed)(void *arg), void *arg)
 }
 
 static void
-start_one(struct engines *n, size_t driver)
+start_one(struct engines *n, const struct driver *d, struct hand_info **info)
 {
-    struct err e = ERR_INIT;
+    const struct ground *g = n->g;
+    if (!d || !d->engine || !d->engine->watch ||
+        (d->engine->hand && !str_list_has(&g->cfg.engines, d->can->name)))
+        return;
+    const struct engine_place p = {.loop = g->loop, .hand = g->cfg.hand, .driver = d->can->name};
     struct one *o = &n->one[n->n++];
-    *o = (struct one){.all = n, .driver = driver};
-    o->http = http_client_new(n->g->loop, n->g->cfg.hand, &e);
-    if (o->http)
-        ask(o);
-    else
-        log_error("client", "the engine hand has no address", "error", e.text, NULL);
+    *o = (struct one){.all = n, .driver = d, .info = info};
+    o->watch = d->engine->watch(&p, on_told, o);
 }
 
 void
 engines_start(struct engines *n)
 {
     for (size_t i = 0; i < DRIVERS_N; i++)
-        if (str_list_has(&n->g->cfg.engines, drivers_can[i].name))
-            start_one(n, i);
+        start_one(n, drivers[i], &n->g->engine[i]);
+    start_one(n, driver_extra(), &n->g->engine[DRIVERS_N]);
 }
 
 void
 engines_stop(struct engines *n)
 {
-    n->stopped = true;
-    for (size_t i = 0; i < n->n; i++) {
-        timer_stop(TAKE(n->one[i].timer));
-        http_client_close(TAKE(n->one[i].http));
+    while (n->n > 0) {
+        const struct one *o = &n->one[--n->n];
+        o->driver->engine->unwatch(o->watch);
     }
 }

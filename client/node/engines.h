@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engines behind the engine hand say of themselves: asked at start, again soon while it does
- * not answer, and now and then while it does. g->engine has the last of each.
+ * What the engines of drivers say of themselves. g->engine has the last of each.
  */
 #ifndef PADDOCK_CLIENT_NODE_ENGINES_H
 #define PADDOCK_CLIENT_NODE_ENGINES_H

@@ -75,7 +75,7 @@ add_drivers(struct ground *g)
         host.engine = g->engine[i];
         add_driver(g, drivers[i], &host);
     }
-    host.engine = NULL;
+    host.engine = g->engine[DRIVERS_N];
     if (driver_extra())
         add_driver(g, driver_extra(), &host);
 }

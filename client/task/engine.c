@@ -13,9 +13,20 @@ engine_place(const struct task_runner *tr)
 {
     const struct ground *g = tr->ar->g;
     const char *driver = tr->driver->can->name;
-    return (struct engine_place){g->loop,
-                                 str_list_has(&g->cfg.engines, driver) ? g->cfg.hand : NULL, driver,
-                                 tr->ar->id, tr->sm.t->name};
+    return (struct engine_place){.loop = g->loop,
+                                 .hand = str_list_has(&g->cfg.engines, driver) ? g->cfg.hand : NULL,
+                                 .driver = driver,
+                                 .alloc_id = tr->ar->id,
+                                 .task = tr->sm.t->name,
+                                 .started_ns = tr->sm.t->phase == TASK_LAUNCHING
+                                                   ? 0
+                                                   : tr->sm.t->state->started_at};
+}
+
+bool
+engine_off(const struct task_runner *tr)
+{
+    return tr->driver->engine->hand && !engine_place(tr).hand;
 }
 
 /* --- what the engine tells --- */
@@ -92,22 +103,25 @@ static const struct engine_events events = {.started = on_started,
 static void
 engine_close(struct task_runner *tr)
 {
+    const struct engine *engine = tr->driver ? tr->driver->engine : NULL;
     adoption_over(tr);
-    if (tr->engine)
-        tr->driver->engine->close(TAKE(tr->engine));
+    if (tr->output)
+        engine->close(TAKE(tr->output));
+    if (tr->engine && engine->logs && !tr->ar->stopped)
+        tr->output = TAKE(tr->engine);
+    else if (tr->engine)
+        engine->close(TAKE(tr->engine));
 }
 
-/* One that binds the allocation's directories has them made first. */
 static bool
 engine_begin(struct task_runner *tr)
 {
-    if (!tr->driver->can->isolation)
-        return true;
-    if (!engine_place(tr).hand) {
+    if (engine_off(tr)) {
         tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, "the driver is off on this node", false);
         return false;
     }
-    tr->events->need_dirs(tr->ar);
+    if (launch_needs_alloc(tr))
+        tr->events->need_dirs(tr->ar);
     return true;
 }
 
@@ -150,21 +164,24 @@ static void
 engine_adopt(struct task_runner *tr)
 {
     struct engine_place p = engine_place(tr);
-    if (!tr->driver->engine->adopt || !p.hand) {
+    auto_mem void *tmp = mem_ctx("adopt");
+    struct err e = ERR_INIT;
+    if (!tr->driver->engine->adopt || engine_off(tr)) {
         tr->up->vanished(tr);
         return;
     }
     engine_close(tr);
     tr->adopting = true;
     tr->ar->g->adopting++;
-    tr->engine = tr->driver->engine->adopt(&p, &events, tr);
+    tr->engine = tr->driver->engine->adopt(&p, launch_input(tmp, tr, &e), &events, tr);
 }
 
 static void
 engine_destroy(struct task_runner *tr)
 {
     struct engine_place p = engine_place(tr);
-    if (!tr->driver->engine->forget || !p.hand || tr->engine || tr->launching ||
+    if (!tr->driver->engine->forget || engine_off(tr) || tr->engine || tr->launching ||
+        tr->ar->stopped || /* the next agent does it, by link_up */
         task_sm_process(tr->sm.t))
         return;
     tr->engine = tr->driver->engine->forget(&p);
@@ -216,6 +233,34 @@ engine_exec(struct task_runner *tr, const struct hand_exec *x, const struct task
     return NULL;
 }
 
+static bool
+engine_stats(struct task_runner *tr, struct task_reading *ret)
+{
+    bool known = tr->engine && tr->driver->engine->stats &&
+                 tr->driver->engine->stats(tr->engine, &ret->cg, &ret->cgroup);
+    ret->opened = ret->cgroup >= 0;
+    return known;
+}
+
+static int64_t
+engine_logs(struct task_runner *tr, int stream, int64_t at, void *p, size_t n)
+{
+    if (!tr->driver->engine->logs)
+        return -ERR_UNSUPPORTED;
+    const struct engine_task *t = tr->engine && !tr->output ? tr->engine : tr->output;
+    return t ? tr->driver->engine->logs(t, stream, at, p, n) : 0;
+}
+
+/* What has paths of its own has the allocation's directories below them. */
+static void
+engine_put(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg)
+{
+    if (tr->driver->can->isolation)
+        process_put(tr, put, done, arg);
+    else
+        refuse(tr, "have files for", done, arg);
+}
+
 static void
 on_resized(void *arg, const struct err *e)
 {
@@ -256,4 +301,7 @@ const struct task_handle handle_engine = {.begin = engine_begin,
                                           .signal = engine_signal,
                                           .pause = engine_pause,
                                           .exec = engine_exec,
-                                          .resize = engine_resize};
+                                          .resize = engine_resize,
+                                          .stats = engine_stats,
+                                          .logs = engine_logs,
+                                          .put = engine_put};

@@ -14,6 +14,15 @@
 #define PADDOCK_CLIENT_TASK_HANDLE_H
 
 #include "client/task/task_int.h"
+#include "isolation/cgroup/cgroup.h"
+
+struct task_reading {
+    struct cgroup_stats cg; /* -1: not known */
+    int cgroup;             /* its processes are the task's; -1: there is none */
+    bool opened;            /* ... for the reader to close */
+    int64_t root;           /* without one: its children are the task's; 0: not known */
+    uint64_t id;            /* of the cgroup, under which programs of the kernel count; 0: none do */
+};
 
 struct task_handle {
     bool (*begin)(struct task_runner *tr); /* what takes long; false: it failed already */
@@ -35,6 +44,12 @@ struct task_handle {
     /* A command in it; NULL: *e says why not. */
     struct task_exec *(*exec)(struct task_runner *tr, const struct hand_exec *x,
                               const struct task_exec_events *up, void *arg, struct err *e);
+    /* What it uses; *ret is all "not known" before. False: nothing is counted. */
+    bool (*stats)(struct task_runner *tr, struct task_reading *ret);
+    /* As of struct engine. -ERR_UNSUPPORTED: output is in files of the allocation. */
+    int64_t (*logs)(struct task_runner *tr, int stream, int64_t at, void *p, size_t n);
+    /* A file in its directories, before it starts. */
+    void (*put)(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg);
 };
 
 struct handle_events {
@@ -55,12 +70,12 @@ extern const struct task_handle handle_process, handle_engine;
 const struct task_handle *handle_of(const struct driver *d);
 
 void process_init(struct task_runner *tr);
+void process_put(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg);
 /* Where the task of an engine is. */
 struct engine_place engine_place(const struct task_runner *tr);
+bool engine_off(const struct task_runner *tr); /* not turned on at this node */
 struct task_exec *process_exec(struct task_runner *tr, const struct hand_exec *x,
                                const struct task_exec_events *up, void *arg,
                                struct err *e); /* process_exec.c */
-/* Of the task's leaf; 0: none. */
-uint64_t process_cgroup_id(struct task_runner *tr);
 
 #endif

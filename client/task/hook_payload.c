@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The payload of a dispatch, in a file of the task's, which the warden puts there. Once: what the task makes
+ * The payload of a dispatch, in a file of the task's. Once: what the task makes
  * of it stays.
  */
 #include "api/children.h"
 #include "client/task/handle.h"
-#include "client/warden_link.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -15,12 +14,11 @@ struct payload_hook {
 };
 
 static void
-on_put(void *arg, const struct err *e, struct warden_reply *r)
+on_put(void *arg, const struct err *e)
 {
     struct payload_hook *h = arg;
     struct task_runner *tr = h->tr;
 
-    (void)r;
     h->asked = false;
     if (!e)
         tr->sm.t->payload = true; /* durable with the next change; until then it is put again */
@@ -43,7 +41,7 @@ prestart(struct task_runner *tr)
     auto_mem void *tmp = mem_ctx("payload");
     struct warden_put put = {.alloc_id = tr->ar->id, .task = tr->sm.t->name, .mode = 0777};
 
-    if (c == NULL || str_empty(c->file) || j->payload.n == 0 || tr->sm.t->payload || !tr->driver->can->launch)
+    if (c == NULL || str_empty(c->file) || j->payload.n == 0 || tr->sm.t->payload)
         return true;
     if (tr->hook.payload == NULL) {
         tr->hook.payload = mem_new(tr->ar->rec, struct payload_hook);
@@ -61,7 +59,7 @@ prestart(struct task_runner *tr)
     put.n = j->payload.n;
     tr->hook.payload->asked = true;
     hold_take(&tr->ar->hold);
-    warden_put(tr->ar->g->warden, &put, on_put, tr->hook.payload);
+    tr->handle->put(tr, &put, on_put, tr->hook.payload);
     return false;
 }
 

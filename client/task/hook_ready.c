@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the hooks of its allocation make is there before a task of the warden's starts.
+ * What the hooks of its allocation make is there before a task starts that needs it.
  */
 #include "client/task/handle.h"
+#include "client/task/launch.h"
 #include "client/warden_link.h"
 
 static bool
 prestart(struct task_runner *tr)
 {
     struct alloc_core *ar = tr->ar;
-    if ((!tr->driver->can->launch && !tr->driver->can->isolation) || ar->dirs == DIRS_READY)
+    if (!launch_needs_alloc(tr) || ar->dirs == DIRS_READY)
         return true;
     if (ar->dirs == DIRS_FAILED) {
         tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, ar->dirs_error, ar->dirs_again);

@@ -270,3 +270,10 @@ launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
         spec->until = 1;
     return spec;
 }
+
+bool
+launch_needs_alloc(const struct task_runner *tr)
+{
+    const struct driver *d = tr->driver;
+    return d->can->launch || d->can->isolation || (alloc_network(tr->ar) && d->engine->net_make);
+}

@@ -13,4 +13,7 @@ const char *launch_user(const void *ctx, struct task_runner *tr);
 const struct driver_input *launch_input(const void *ctx, struct task_runner *tr, struct err *e);
 struct launch_spec *launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e);
 
+/* The hooks of its allocation make what it needs. */
+bool launch_needs_alloc(const struct task_runner *tr);
+
 #endif

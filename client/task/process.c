@@ -128,7 +128,8 @@ process_destroy(struct task_runner *tr)
     warden_destroy(tr->ar->g->warden, tr->ar->id, name_of(tr), on_destroyed, tr);
 }
 
-uint64_t
+/* Of the task's leaf; 0: none. */
+static uint64_t
 process_cgroup_id(struct task_runner *tr)
 {
     struct record rec;
@@ -449,6 +450,32 @@ process_pause(struct task_runner *tr, bool on, client_done *done, void *arg)
                                         answer_to(done, arg));
 }
 
+static bool
+process_stats(struct task_runner *tr, struct task_reading *ret)
+{
+    struct record r;
+    ret->cgroup = tr->proc.cgroup;
+    ret->id = process_cgroup_id(tr);
+    if (ret->cgroup >= 0)
+        return cgroup_stats_read(ret->cgroup, &ret->cg) == 0;
+    if (tr->proc.record >= 0 && record_read_raw(tr->proc.record, &r) == 0 && r.run.finished_ns == 0)
+        ret->root = r.shim_pid;
+    return false;
+}
+
+static int64_t
+process_logs(struct task_runner *tr, int stream, int64_t at, void *p, size_t n)
+{
+    (void)tr, (void)stream, (void)at, (void)p, (void)n;
+    return -ERR_UNSUPPORTED;
+}
+
+void
+process_put(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg)
+{
+    warden_put(tr->ar->g->warden, put, on_answer, answer_to(done, arg));
+}
+
 static void
 process_link_up(struct task_runner *tr)
 {
@@ -486,4 +513,7 @@ const struct task_handle handle_process = {
     .pause = process_pause,
     .resize = task_limits_resize,
     .exec = process_exec,
+    .stats = process_stats,
+    .logs = process_logs,
+    .put = process_put,
 };

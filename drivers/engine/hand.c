@@ -18,6 +18,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/cgroup/cgroup.h"
 #include "net/http/http.h"
 
 enum {
@@ -180,11 +181,11 @@ note(struct engine_task *t, const struct hand_state *s)
     t->id = mem_strdup(t, str_or(s->id, ""));
 }
 
-int64_t
-hand_process(const struct engine_task *t, const char **ret_mark)
+/* The cgroup is opened each time, since it is the engine's. */
+bool
+hand_stats(const struct engine_task *t, struct cgroup_stats *ret, int *ret_dir)
 {
-    *ret_mark = str_or(t->id, "");
-    return **ret_mark ? t->pid : 0;
+    return t->pid > 0 && !str_empty(t->id) && cgroup_process_stats(t->pid, t->id, ret, ret_dir) == 0;
 }
 
 static void
@@ -343,9 +344,11 @@ hand_start(const struct engine_place *p, const struct hand_task *spec,
 }
 
 struct engine_task *
-hand_adopt(const struct engine_place *p, const struct engine_events *up, void *arg)
+hand_adopt(const struct engine_place *p, const struct driver_input *in, const struct engine_events *up,
+           void *arg)
 {
     struct engine_task *t = make(p, up, arg);
+    (void)in; /* the hand knows it by its place */
     t->step = LOOKING;
     t->adopting = true;
     look(t);

@@ -10,8 +10,10 @@
 
 struct engine_task *hand_start(const struct engine_place *p, const struct hand_task *t,
                                const struct engine_events *up, void *arg);
-struct engine_task *hand_adopt(const struct engine_place *p, const struct engine_events *up,
-                               void *arg);
+struct engine_task *hand_adopt(const struct engine_place *p, const struct driver_input *in,
+                               const struct engine_events *up, void *arg);
+struct engine_watch *hand_watch(const struct engine_place *p, engine_told *told, void *arg);
+void hand_unwatch(struct engine_watch *w); /* both: info.c */
 void hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg);
 void hand_pause(struct engine_task *t, bool on, engine_done *done, void *arg);
 void hand_resize(struct engine_task *t, const struct hand_task *limits, engine_done *done,
@@ -19,7 +21,7 @@ void hand_resize(struct engine_task *t, const struct hand_task *limits, engine_d
 void hand_stop(struct engine_task *t, int sig);
 void hand_kill(struct engine_task *t);
 struct engine_task *hand_forget(const struct engine_place *p);
-int64_t hand_process(const struct engine_task *t, const char **ret_mark);
+bool hand_stats(const struct engine_task *t, struct cgroup_stats *ret, int *ret_dir);
 void hand_close(struct engine_task *t);
 void hand_net_make(const struct engine_place *p, const struct hand_network *n,
                    engine_net_made *done, void *arg); /* network.c */
@@ -35,9 +37,10 @@ struct task_exec *hand_exec(struct engine_task *t, const struct hand_exec *spec,
 #define HAND_ENGINE(start_fn, resize_fn)                                                           \
     &(const struct engine)                                                                         \
     {                                                                                              \
-        .start = (start_fn), .resize = (resize_fn), .adopt = hand_adopt, .signal = hand_signal,    \
+        .hand = true, .watch = hand_watch, .unwatch = hand_unwatch, .start = (start_fn),           \
+        .resize = (resize_fn), .adopt = hand_adopt, .signal = hand_signal,                         \
         .pause = hand_pause, .stop = hand_stop, .kill = hand_kill, .forget = hand_forget,          \
-        .process = hand_process, .exec = hand_exec, .net_make = hand_net_make,                     \
+        .stats = hand_stats,     .exec = hand_exec, .net_make = hand_net_make,                     \
         .net_remove = hand_net_remove, .close = hand_close                                         \
     }
 

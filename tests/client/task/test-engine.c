@@ -151,6 +151,275 @@ START_TEST(what_is_paused_can_stop)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("engine", 60, paused_time_does_not_count, signals,
-                   a_signal_may_be_refused, pauses_and_goes_on,
-                   what_is_paused_can_stop)
+/* --- commands --- */
+
+struct session {
+    struct client_exec *x;
+    struct buf out[2];
+    int closed, code, signal;
+    bool over;
+    struct err e;
+};
+
+static void
+on_output(void *arg, int stream, const void *p, size_t n)
+{
+    struct session *s = arg;
+    buf_put(&s->out[stream - 1], p, n);
+}
+
+static void
+on_closed(void *arg, int stream)
+{
+    struct session *s = arg;
+    s->closed += stream;
+}
+
+static void
+on_writable(void *arg)
+{
+    (void)arg;
+}
+
+static void
+on_exited(void *arg, int code, int signal)
+{
+    struct session *s = arg;
+    s->code = code;
+    s->signal = signal;
+    s->over = true;
+}
+
+static void
+on_failed(void *arg, const struct err *e)
+{
+    struct session *s = arg;
+    s->e = *e;
+    s->over = true;
+}
+
+static void
+session_open(struct world *w, const struct world_alloc *x, const char *command, struct session *s)
+{
+    static const struct client_exec_events events = {on_output, on_closed, on_writable, on_exited,
+                                                     on_failed};
+    const char *words[] = {command};
+    const struct client_exec_request req = {.command = {words, 1}};
+    *s = (struct session){.out = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}};
+    s->x = client_exec_open(w->client, x->a->id, &req, &events, s);
+}
+
+static void
+session_done(struct world *w, struct session *s)
+{
+    world_until(w, s->over);
+    client_exec_free(s->x);
+}
+
+static void
+session_free(struct session *s)
+{
+    buf_done(&s->out[0]);
+    buf_done(&s->out[1]);
+}
+
+START_TEST(a_command_answers_by_its_config)
+{
+    struct world w;
+    struct session s;
+    struct world_alloc *x =
+        begin(&w, "{\"run_for\":\"1h\",\"exec_command\":{\"run_for\":\"1ms\",\"exit_code\":7,"
+                  "\"stdout_string\":\"ab\",\"stdout_repeat\":2,\"stdout_repeat_duration\":\"5ms\","
+                  "\"stderr_string\":\"no\"}}");
+    session_open(&w, x, "/bin/any", &s);
+    session_done(&w, &s);
+    ck_assert_int_eq(s.e.code, 0);
+    ck_assert_int_eq(s.code, 7);
+    ck_assert_int_eq(s.closed, 3); /* both */
+    ck_assert_str_eq(buf_str(&s.out[0]), "ababab");
+    ck_assert_str_eq(buf_str(&s.out[1]), "no");
+    session_free(&s);
+    session_open(&w, x, "showinput", &s);
+    ck_assert_int_eq(client_exec_write(s.x, "one ", 4), 0); /* before it runs */
+    world_turn(&w);
+    ck_assert_int_eq(client_exec_write(s.x, "two", 3), 0);
+    client_exec_close_input(s.x);
+    session_done(&w, &s);
+    ck_assert_str_eq(buf_str(&s.out[0]), "TTY: false\nStdin:\none two\n");
+    session_free(&s);
+    session_open(&w, x, "showinput", &s); /* who leaves */
+    client_exec_free(s.x);
+    session_free(&s);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(without_a_config_there_is_no_command)
+{
+    struct world w;
+    struct session s;
+    struct world_alloc *x = begin(&w, "{\"run_for\":\"1h\"}");
+    session_open(&w, x, "/bin/any", &s);
+    session_done(&w, &s);
+    ck_assert_str_eq(s.e.text, "no exec command is configured");
+    session_free(&s);
+    world_stop(&w);
+}
+END_TEST
+
+/* --- what it uses and writes --- */
+
+START_TEST(statistics_are_the_engines)
+{
+    struct world w;
+    struct alloc_resource_usage *u = NULL;
+    struct err e = ERR_INIT;
+    world_start(&w, geteuid());
+    driver_add(&driver_mock);
+    struct world_alloc *x = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}", "");
+    struct allocated_resources *all = x->a->allocated_resources = mem_new(w.ctx, struct allocated_resources);
+    struct allocated_task_resources *of = mem_new(all, struct allocated_task_resources);
+    of->memory = mem_new(of, struct allocated_memory_resources);
+    of->memory->memory_mb = 64;
+    map_put(all, all->tasks, "t")->v = of;
+    world_client(&w);
+    world_until(&w, world_status(x, "running"));
+    ck_assert_int_eq(client_alloc_stats(w.client, w.ctx, x->a->id, "", &u, &e), 0);
+    const struct resource_usage *r = u->resource_usage;
+    ck_assert_uint_eq(r->memory_stats->rss, 64 << 20);
+    ck_assert_int_eq(u->tasks.n, 1);
+    ck_assert_uint_gt(r->cpu_stats->measured.n, 0);
+    world_stop(&w);
+}
+END_TEST
+
+/* Also after the end, until the next start; and from where one wants. */
+START_TEST(output_is_the_engines)
+{
+    struct world w;
+    struct world_alloc *x =
+        begin(&w, "{\"run_for\":\"1h\",\"stdout_string\":\"line\\n\",\"stdout_repeat\":3,"
+                  "\"stdout_repeat_duration\":\"1ms\"}");
+    struct client_stream_request req = {.kind = CLIENT_STREAM_LOGS,
+                                        .alloc_id = x->a->id,
+                                        .task = "t",
+                                        .log_type = "stderr",
+                                        .plain = true};
+    ck_assert_ptr_nonnull(strstr(world_read(&w, &req), "has no stderr log yet"));
+    req.log_type = "stdout";
+    world_until(&w, strlen(world_read(&w, &req)) == 20);
+    req.offset = 7;
+    req.from_end = true;
+    ck_assert_str_eq(world_read(&w, &req), "e\nline\n");
+    req.from_end = false;
+    ck_assert_str_eq(world_read(&w, &req), "ne\nline\nline\n");
+    req.offset = 0;
+    req.plain = false;
+    ck_assert_ptr_nonnull(strstr(world_read(&w, &req), "\"File\":\"alloc/logs/t.stdout.0\""));
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_status(x, "complete"));
+    req.plain = req.follow = true;
+    ck_assert_str_eq(world_read(&w, &req), "line\nline\nline\nline\n");
+    world_stop(&w);
+}
+END_TEST
+
+/* --- limits, adoption, networks, health, files --- */
+
+START_TEST(limits_change_while_it_runs)
+{
+    struct world w;
+    struct world_alloc *x = begin(&w, "{\"run_for\":\"1h\"}");
+    struct task *t = x->a->job->task_groups.v[0]->tasks.v[0];
+    t->isolation = mem_new(w.ctx, struct task_isolation);
+    t->isolation->pids_max = 7;
+    world_changed(&w, x);
+    x->a->job->job_modify_index = w.index;
+    world_until(&w, world_event(x, "Driver") != NULL);
+    ck_assert_str_eq(world_event(x, "Driver")->display_message, "limits changed");
+    world_stop(&w);
+}
+END_TEST
+
+/* It has run on while no agent was there, and ends when it would have. */
+START_TEST(it_is_adopted)
+{
+    struct world w;
+    struct world_alloc *x = begin(&w, "{\"run_for\":\"1500ms\",\"exit_code\":4}");
+    struct world_alloc *y = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}", "");
+    world_until(&w, world_status(y, "running"));
+    int64_t began = world_task(x)->started_at;
+    world_client_stop(&w);
+    world_client(&w);
+    world_until(&w, world_event(x, "Terminated") != NULL);
+    ck_assert_int_ge(clock_wall_ns() - began, 1500 * NS_PER_MS);
+    ck_assert_int_eq(world_event(x, "Terminated")->exit_code, 4);
+    ck_assert_int_eq(world_task(x)->started_at, began);
+    ck_assert_str_eq(world_task(y)->state, "running");
+    ck_assert_int_eq(signal_it(&w, y, "SIGUSR1").code, 0);
+    world_stop(&w);
+}
+END_TEST
+
+START_TEST(its_group_has_a_network)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    driver_add(&driver_mock);
+    struct world_alloc *x = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}",
+                                      ",\"Networks\":[{\"Mode\":\"bridge\"}]");
+    world_client(&w);
+    world_until(&w, world_status(x, "running"));
+    ck_assert_str_eq(x->last->network_status->address, MOCK_ADDRESS);
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_status(x, "complete"));
+    world_stop(&w);
+}
+END_TEST
+
+static const struct driver_info *
+mock_of(const struct world *w)
+{
+    __auto_type row = w->node ? map_get(w->node->drivers, "mock_driver") : NULL;
+    return row ? row->v : NULL;
+}
+
+/* What the engine says is registered. */
+START_TEST(its_health_is_registered)
+{
+    struct world w;
+    struct world_alloc *x = begin(&w, "{\"run_for\":\"1h\",\"fingerprint_error\":\"out of order\"}");
+    world_until(&w, mock_of(&w) && str_eq(mock_of(&w)->health_description, "out of order"));
+    ck_assert(!mock_of(&w)->healthy);
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, mock_of(&w)->healthy);
+    world_stop(&w);
+}
+END_TEST
+
+/* It has no directories: a payload fails the task, and is not lost in silence. */
+START_TEST(a_payload_has_no_place)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    driver_add(&driver_mock);
+    struct world_alloc *x = world_add(&w, "batch", "mock_driver", "{\"run_for\":\"1h\"}", "");
+    struct task *t = x->a->job->task_groups.v[0]->tasks.v[0];
+    t->dispatch_payload = mem_new(w.ctx, struct dispatch_payload_config);
+    t->dispatch_payload->file = "in";
+    x->a->job->payload = (struct bytes){(const uint8_t *)"x", 1};
+    world_client(&w);
+    world_until(&w, world_event(x, "Setup Failure") != NULL);
+    ck_assert_ptr_nonnull(strstr(world_event(x, "Setup Failure")->display_message, "mock_driver"));
+    world_stop(&w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("engine", 60, paused_time_does_not_count, signals, a_signal_may_be_refused,
+                   pauses_and_goes_on, what_is_paused_can_stop, a_command_answers_by_its_config,
+                   without_a_config_there_is_no_command, statistics_are_the_engines,
+                   output_is_the_engines, limits_change_while_it_runs, it_is_adopted,
+                   its_group_has_a_network, its_health_is_registered, a_payload_has_no_place)
