@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A call in every state (server/call/call_int.h), and all that may happen to it there: its caller hears one
+ * answer, and the machine ends. The server is a real one, alone; what it asks of its surroundings (who leads,
+ * who is of another region, the log, its workers) is answered by the test, which may hold it.
+ */
+#include "tests/lib/test.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/str.h"
+#include "server/call/endpoint.h"
+#include "server/host_int.h"
+#include "server/state/watch.h"
+#include "tests/server/served.h"
+#include "tests/server/util.h"
+
+enum place { WAITING, FORWARDED_READ, FORWARDED_WRITE, ABROAD, READING, PREPARING, PARKED, PROPOSED, STATES };
+enum event {
+    ANSWERED,  /* by who has it */
+    REFUSED,   /* the same */
+    GIVEN_UP,  /* its caller cancels */
+    LATE,      /* its caller's time is over; of one that waits for news: the time in which it does */
+    CUT,       /* its caller's connection is gone */
+    LEADS,     /* this server, from now on */
+    ANOTHER,   /* leads from now on */
+    NONE,      /* leads */
+    PEER_GONE, /* who has it is gone */
+    STOPPED,   /* this server */
+    EVENTS
+};
+static const char *const state_names[] = {"waiting",   "forwarded read", "forwarded write", "abroad",
+                                          "reading",   "preparing",      "parked",          "proposed"};
+static const char *const event_names[] = {"answered", "refused", "given up", "late",      "cut",
+                                          "leads",    "another", "none",     "peer gone", "stopped"};
+enum { NEVER = 1, OK = 0 };
+
+/* NEVER: there is no such thing. */
+static const int expected[STATES][EVENTS] = {
+    [WAITING] = {NEVER, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, -ERR_NO_LEADER, NEVER,
+                 -ERR_NO_LEADER},
+    [FORWARDED_READ] = {OK, -ERR_CONFLICT, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK,
+                        -ERR_TIMEOUT, -ERR_CANCELED},
+    [FORWARDED_WRITE] = {OK, -ERR_CONFLICT, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, -ERR_NOT_LEADER,
+                         -ERR_NOT_LEADER, OK, -ERR_CLOSED, -ERR_CANCELED},
+    [ABROAD] = {OK, -ERR_CONFLICT, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, -ERR_CLOSED,
+                -ERR_CANCELED},
+    [READING] = {OK, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER, -ERR_UNAVAILABLE},
+    [PREPARING] = {OK, -ERR_INVALID, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER,
+                   -ERR_UNAVAILABLE},
+    [PARKED] = {OK, NEVER, -ERR_CANCELED, OK, -ERR_CANCELED, OK, OK, -ERR_NO_LEADER, NEVER,
+                -ERR_UNAVAILABLE},
+    [PROPOSED] = {OK, -ERR_CONFLICT, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER,
+                  -ERR_CANCELED},
+};
+
+/* --- the surroundings --- */
+
+struct other { /* another server; it answers when it is told to */
+    struct rpc_server *server;
+    char addr[32];
+    struct rpc_call *call; /* NULL: none */
+    bool told;             /* that nobody waits for the answer */
+};
+
+static struct {
+    struct world *w;
+    struct other peers[2];
+    const char *_Atomic leader; /* "": none; NULL: as it is */
+    atomic_int open;            /* calls and others that hold the gate */
+    bool holds_work;
+    atomic_bool holds_proposal;
+    struct {
+        env_fn *work, *done;
+        void *x;
+    } work;
+    struct {
+        struct intent *in;
+        propose_fn *done;
+        void *arg;
+    } proposal;
+    unsigned answers;
+    int code;
+} fx;
+
+struct gate *__real_gate_ref(struct gate *g);
+struct gate *__wrap_gate_ref(struct gate *g);
+void __real_gate_unref(struct gate *g);
+void __wrap_gate_unref(struct gate *g);
+bool __real_server_is_leader(const struct server *s);
+bool __wrap_server_is_leader(const struct server *s);
+bool __real_server_leader_at(struct server *s, char *out, size_t size, uint64_t *ret_term);
+bool __wrap_server_leader_at(struct server *s, char *out, size_t size, uint64_t *ret_term);
+bool __real_server_leader_addr(const struct server *s, char *out, size_t size);
+bool __wrap_server_leader_addr(const struct server *s, char *out, size_t size);
+struct str_list __wrap_server_region(struct server *s, const void *ctx, const char *region);
+void __real_server_propose(struct server *s, struct intent *in, enum home home, propose_fn *done, void *arg);
+void __wrap_server_propose(struct server *s, struct intent *in, enum home home, propose_fn *done, void *arg);
+
+struct gate *
+__wrap_gate_ref(struct gate *g)
+{
+    atomic_fetch_add(&fx.open, 1);
+    return __real_gate_ref(g);
+}
+
+void
+__wrap_gate_unref(struct gate *g)
+{
+    atomic_fetch_sub(&fx.open, 1);
+    __real_gate_unref(g);
+}
+
+bool
+__wrap_server_is_leader(const struct server *s)
+{
+    return atomic_load(&fx.leader) == NULL && __real_server_is_leader(s);
+}
+
+bool
+__wrap_server_leader_at(struct server *s, char *out, size_t size, uint64_t *ret_term)
+{
+    const char *leader = atomic_load(&fx.leader);
+
+    if (leader == NULL)
+        return __real_server_leader_at(s, out, size, ret_term);
+    *ret_term = 7;
+    str_copy(out, size, leader);
+    return !str_empty(leader);
+}
+
+bool
+__wrap_server_leader_addr(const struct server *s, char *out, size_t size)
+{
+    const char *leader = atomic_load(&fx.leader);
+
+    if (leader == NULL)
+        return __real_server_leader_addr(s, out, size);
+    str_copy(out, size, leader);
+    return !str_empty(leader);
+}
+
+struct str_list
+__wrap_server_region(struct server *s, const void *ctx, const char *region)
+{
+    struct str_list l = {0};
+
+    (void)s;
+    (void)region;
+    list_add(ctx, l, (const char *)fx.peers[0].addr);
+    return l;
+}
+
+void
+__wrap_server_propose(struct server *s, struct intent *in, enum home home, propose_fn *done, void *arg)
+{
+    if (in->job_register == NULL || !atomic_exchange(&fx.holds_proposal, false)) {
+        __real_server_propose(s, in, home, done, arg);
+        return;
+    }
+    fx.proposal.in = in;
+    fx.proposal.arg = arg;
+    fx.proposal.done = done;
+}
+
+static void (*loop_work_of)(void *arg, env_fn *work, env_fn *done, void *x);
+
+static void
+hold_work(void *arg, env_fn *work, env_fn *done, void *x)
+{
+    if (!fx.holds_work) {
+        loop_work_of(arg, work, done, x);
+        return;
+    }
+    fx.holds_work = false;
+    fx.work.work = work;
+    fx.work.done = done;
+    fx.work.x = x;
+}
+
+static void
+release_work(void)
+{
+    env_fn *done = fx.work.done, *work = TAKE(fx.work.work);
+
+    if (work == NULL)
+        return;
+    work(fx.work.x);
+    done(fx.work.x);
+}
+
+static void
+release_proposal(int code)
+{
+    propose_fn *done = TAKE(fx.proposal.done);
+    struct err e = ERR_INIT;
+
+    if (done == NULL)
+        return;
+    if (code == 0) {
+        __real_server_propose(fx.w->server, fx.proposal.in, HOME_LOOP, done, fx.proposal.arg);
+        return;
+    }
+    err_set(&e, code, "held");
+    done(fx.proposal.arg, &e, 0, NULL);
+}
+
+static void
+peer_told(void *arg)
+{
+    struct other *p = arg;
+
+    p->told = true;
+}
+
+static void
+peer_asked(void *arg, struct rpc_call *call, const void *req)
+{
+    struct other *p = arg;
+
+    (void)req;
+    ck_assert_ptr_null(p->call);
+    p->call = call;
+    rpc_call_on_cancel(call, peer_told, p);
+}
+
+static void
+peer_answers(struct other *p, int code)
+{
+    struct rpc_call *call = TAKE(p->call);
+    struct job_register_response resp = {.job_modify_index = 1};
+    struct query_meta meta = {.index = 1};
+    struct job_list_response list = {.meta = &meta};
+
+    if (call == NULL)
+        return;
+    if (code != 0)
+        rpc_failf(call, code, "refused by the peer");
+    else if (rpc_call_method(call)->id == RPC_JOB_LIST)
+        rpc_reply(call, &list);
+    else
+        rpc_reply(call, &resp);
+}
+
+static void
+peer_open(struct other *p)
+{
+    static const struct rpc_service v[] = {{RPC_JOB_LIST, peer_asked}, {RPC_JOB_REGISTER, peer_asked}};
+    struct err e = ERR_INIT;
+
+    p->server = rpc_listen(fx.w->loop, "127.0.0.1", 0, v, ARRAY_LEN(v), p, &e);
+    ck_assert_msg(p->server != NULL, "%s", e.text);
+    snprintf(p->addr, sizeof(p->addr), "127.0.0.1:%u", rpc_server_port(p->server));
+}
+
+static void
+peer_close(struct other *p)
+{
+    if (p->server != NULL)
+        rpc_server_close(TAKE(p->server));
+    peer_answers(p, -ERR_CLOSED);
+}
+
+/* --- turns of the loop --- */
+
+#define AWAIT(what)                                                             \
+    do {                                                                        \
+        bool never_ = false;                                                    \
+        for (int64_t end_ = clock_mono_ns() + 20 * NS_PER_S; !(what);) {        \
+            loop_run_until(fx.w->loop, &never_, 1);                             \
+            ck_assert_msg(clock_mono_ns() < end_, "%s does not come", #what);   \
+        }                                                                       \
+    } while (0)
+
+static void
+heard(void *arg, const struct err *e, const void *resp)
+{
+    (void)arg;
+    (void)resp;
+    fx.answers++;
+    fx.code = e != NULL ? e->code : 0;
+}
+
+static void
+stopped(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* --- a call is brought into a state --- */
+
+static uint64_t
+bring(enum place state, enum event event)
+{
+    static const struct rpc_envelope here = {0}, there = {.region = "eu"};
+    struct world *w = fx.w;
+    uint64_t seen = CALL(w, RPC_JOB_LIST, job_list_response, &(struct list_request){0})->meta->index;
+    struct job_register_request *jr = mem_new(w, struct job_register_request);
+    struct list_request *list = mem_new(w, struct list_request);
+    struct rpc_envelope *news = mem_new(w, struct rpc_envelope);
+    bool writes = state == FORWARDED_WRITE || state == PREPARING || state == PROPOSED;
+    struct rpc_request q = {RPC_JOB_LIST, list, state == ABROAD ? &there : &here, 60000};
+
+    if (event == LATE)
+        q.timeout_ms = 150;
+    else if (event == PEER_GONE) /* a read is asked again until there is another leader */
+        q.timeout_ms = 1500;
+    *news = (struct rpc_envelope){.min_index = seen, .wait = event == LATE ? 100 * NS_PER_MS : 60 * NS_PER_S};
+    jr->job = the_job(w, "one", 1);
+    if (state == PREPARING && event == REFUSED)
+        jr->job->type = "nonsense";
+    if (writes)
+        q = (struct rpc_request){RPC_JOB_REGISTER, jr, &here, q.timeout_ms};
+    if (state == PARKED)
+        q.env = news;
+    if (state == WAITING)
+        atomic_store(&fx.leader, "");
+    else if (state == FORWARDED_READ || state == FORWARDED_WRITE)
+        atomic_store(&fx.leader, fx.peers[0].addr);
+    fx.holds_work = state == READING || state == PREPARING;
+    atomic_store(&fx.holds_proposal, state == PROPOSED);
+    return rpc_send(w->rpc, &q, heard, NULL);
+}
+
+static bool
+is_there(enum place state)
+{
+    switch (state) {
+    case WAITING:
+        return atomic_load(&fx.open) > 0;
+    case FORWARDED_READ:
+    case FORWARDED_WRITE:
+    case ABROAD:
+        return fx.peers[0].call != NULL;
+    case READING:
+    case PREPARING:
+        return fx.work.work != NULL;
+    case PARKED:
+        return watches_parked(fx.w->server->watches) > 0;
+    default:
+        return fx.proposal.done != NULL;
+    }
+}
+
+/* --- what happens to it --- */
+
+static void
+write_something(void)
+{
+    struct job_register_request jr = {.job = the_job(fx.w, "other", 0)};
+
+    ck_assert_ptr_nonnull(call(fx.w, RPC_JOB_REGISTER, &jr));
+}
+
+/* Who has it gives it back. */
+static void
+release(int code)
+{
+    for (size_t i = 0; i < ARRAY_LEN(fx.peers); i++)
+        peer_answers(&fx.peers[i], code);
+    release_work();
+    release_proposal(code);
+}
+
+static void
+lead(const char *who)
+{
+    atomic_store(&fx.leader, who);
+    forwards_leader_changed(fx.w->server->forwards);
+    if (who != NULL)
+        watches_leader_lost(fx.w->server->watches);
+}
+
+static void
+happens(enum place state, enum event event, uint64_t id, bool *server_stopped)
+{
+    static const char *const nobody = "";
+
+    if (event == GIVEN_UP)
+        rpc_cancel(fx.w->rpc, id);
+    else if (event == CUT)
+        rpc_client_close(TAKE(fx.w->rpc));
+    else if (event == LEADS)
+        lead(NULL);
+    else if (event == ANOTHER)
+        lead(fx.peers[1].addr);
+    else if (event == NONE)
+        lead(nobody);
+    else if (event == PEER_GONE)
+        peer_close(&fx.peers[0]);
+    else if (event == STOPPED)
+        server_stop(fx.w->server, stopped, server_stopped);
+    if (state == PARKED && (event == ANSWERED || event == LEADS))
+        write_something();
+}
+
+/* Who has the call has it still, and gives it back in the end: a write that the leader has when another one
+ * leads is not waited for. */
+static bool
+goes_on(enum place state, enum event event)
+{
+    bool moves = state == FORWARDED_READ || state == FORWARDED_WRITE;
+
+    return event == ANSWERED || event == REFUSED || event == NONE || event == STOPPED ||
+           ((event == LEADS || event == ANOTHER) && !moves);
+}
+
+static void
+try(enum place state, enum event event)
+{
+    bool server_stopped = false, stops = event == STOPPED;
+    int code = event == REFUSED ? -ERR_CONFLICT : stops ? -ERR_CANCELED : 0;
+
+    memset(&fx, 0, sizeof(fx));
+    fx.w = world_open(tmp_dir());
+    loop_work_of = fx.w->server->env.work;
+    fx.w->server->env.work = hold_work;
+    for (size_t i = 0; i < ARRAY_LEN(fx.peers); i++)
+        peer_open(&fx.peers[i]);
+    uint64_t id = bring(state, event);
+    AWAIT(is_there(state) || (event == LATE && fx.answers > 0)); /* on a slow machine on its way there */
+    ck_assert(fx.answers == 0 || event == LATE);
+    happens(state, event, id, &server_stopped);
+    if (stops)
+        AWAIT(server_stopped || fx.proposal.done != NULL);
+    if (goes_on(state, event))
+        release(code);
+    while (fx.answers == 0) {
+        AWAIT(fx.answers > 0 || fx.peers[1].call != NULL);
+        peer_answers(&fx.peers[1], 0);
+    }
+    ck_assert_msg(fx.code == expected[state][event], "%s, %s: %d, not %d", state_names[state],
+                  event_names[event], fx.code, expected[state][event]);
+    bool nobody_waits = event == GIVEN_UP || event == LATE || event == CUT;
+    if (nobody_waits && fx.peers[0].call != NULL)
+        AWAIT(fx.peers[0].told);
+    else if (nobody_waits && (state == WAITING || state == PARKED))
+        AWAIT(atomic_load(&fx.open) == 0);
+    code = stops ? -ERR_CANCELED : 0;
+    /* -1: the server's own, which it did not get by a ref */
+    AWAIT((release(code), atomic_load(&fx.open) == (stops ? -1 : 0)));
+    ck_assert_uint_eq(fx.answers, 1);
+    atomic_store(&fx.leader, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(fx.peers); i++)
+        peer_close(&fx.peers[i]);
+    if (!stops)
+        server_stop(fx.w->server, stopped, &server_stopped);
+    AWAIT(server_stopped);
+    rpc_client_close(fx.w->rpc);
+    loop_free(fx.w->loop);
+    talloc_free(fx.w);
+}
+
+static void
+all_events(enum place state)
+{
+    for (enum event event = 0; event < EVENTS; event++)
+        if (expected[state][event] != NEVER)
+            try(state, event);
+}
+
+#define TEST(name, STATE)    \
+    START_TEST(name)         \
+    {                        \
+        all_events(STATE);   \
+    }                        \
+    END_TEST
+
+TEST(one_that_waits_for_a_leader, WAITING)
+TEST(a_read_that_the_leader_has, FORWARDED_READ)
+TEST(a_write_that_the_leader_has, FORWARDED_WRITE)
+TEST(one_that_another_region_has, ABROAD)
+TEST(a_read_that_a_worker_has, READING)
+TEST(a_write_that_a_worker_has, PREPARING)
+TEST(a_read_that_waits_for_news, PARKED)
+TEST(a_write_that_the_log_has, PROPOSED)
+
+TEST_SUITE_TIMEOUT("calls", 120, one_that_waits_for_a_leader, a_read_that_the_leader_has,
+                   a_write_that_the_leader_has, one_that_another_region_has, a_read_that_a_worker_has,
+                   a_write_that_a_worker_has, a_read_that_waits_for_news, a_write_that_the_log_has)
