@@ -15,7 +15,7 @@
 static void step(struct alloc_core *a);
 static void need_dirs(struct alloc_core *a);
 
-static const struct task_events task_events = {step, need_dirs};
+static const struct task_events task_events = {step, need_dirs, hooks_env};
 
 static struct alloc_runner *
 runner_of(struct alloc_core *a)

@@ -12,6 +12,7 @@
 
 struct alloc_runner;
 struct err;
+struct str_map;
 
 /* In the order in which they are made. What a hook keeps is ar->hook.NAME, a struct NAME_hook of its
  * own. */
@@ -21,6 +22,8 @@ struct alloc_hook {
     const char *name;
     bool (*wanted)(const struct alloc_runner *ar); /* NULL: always */
     void (*prestart)(struct alloc_runner *ar);     /* hooks_done() follows; or NULL */
+    /* Adds variables of what was made, or restored, to a task's environment; or NULL. Owned by ctx. */
+    void (*env)(const struct alloc_runner *ar, const void *ctx, struct str_map *ret);
     void (*changed)(struct alloc_runner *ar);      /* a task, or what the servers want; or NULL */
     void (*exited)(struct alloc_runner *ar);       /* all tasks have ended; comes more than once; or NULL */
     void (*stop)(struct alloc_runner *ar);         /* no timer is left; or NULL */

@@ -105,6 +105,15 @@ hooks_changed(struct alloc_runner *ar)
 }
 
 void
+hooks_env(struct alloc_core *a, const void *ctx, struct str_map *ret)
+{
+    const struct alloc_runner *ar = (const struct alloc_runner *)a; /* its first member */
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i]->env && wanted(rows[i], ar))
+            rows[i]->env(ar, ctx, ret);
+}
+
+void
 hooks_exited(struct alloc_runner *ar)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)

@@ -15,6 +15,8 @@ void hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struc
 void hooks_resume(struct alloc_runner *ar);
 /* A task is otherwise, or the servers want something else of the allocation. */
 void hooks_changed(struct alloc_runner *ar);
+/* As of task_events. */
+void hooks_env(struct alloc_core *a, const void *ctx, struct str_map *ret);
 void hooks_exited(struct alloc_runner *ar);
 void hooks_stop(struct alloc_runner *ar);
 

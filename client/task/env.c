@@ -142,19 +142,6 @@ put_port(struct env *e, const char *label, const char *ip, int64_t value, int64_
     put(e, mem_printf(e, "NOMAD_HOST_ADDR_%s", label), addr);
 }
 
-/* Inside of a network of its own the allocation has an address, where the port is `bind`. */
-static void
-put_alloc_port(struct env *e, const char *label, int64_t bind)
-{
-    const struct alloc_network_status *s = e->in->alloc->network_status;
-    if (!s || str_empty(s->address))
-        return;
-    put(e, mem_printf(e, "NOMAD_ALLOC_INTERFACE_%s", label), s->interface_name);
-    put(e, mem_printf(e, "NOMAD_ALLOC_IP_%s", label), s->address);
-    put(e, mem_printf(e, "NOMAD_ALLOC_ADDR_%s", label),
-        mem_printf(e, "%s:%lld", s->address, (long long)bind));
-}
-
 static void
 put_network_ports(struct env *e, const struct network_resource *n)
 {
@@ -180,7 +167,6 @@ put_ports(struct env *e)
     for (size_t i = 0; i < ar->shared->ports.n; i++) {
         const struct allocated_port_mapping *p = ar->shared->ports.v[i];
         put_port(e, p->label, p->host_ip, p->value, p->to);
-        put_alloc_port(e, p->label, p->to > 0 ? p->to : p->value);
     }
 }
 
@@ -244,6 +230,8 @@ env_build(const void *ctx, const struct env_input *in)
     put_ids(e);
     put_limits(e);
     put_ports(e);
+    for (size_t i = 0; in->hooks && i < in->hooks->n; i++)
+        put(e, in->hooks->v[i].k, in->hooks->v[i].v);
     put_optional_meta(e, in->alloc->job->parameterized_job);
     put_meta_layer(e, &in->alloc->job->meta);
     put_meta_layer(e, &in->group->meta);

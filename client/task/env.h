@@ -3,9 +3,10 @@
  * The environment of a task and the resolution of ${...} at run time. Pure: host environment, user and
  * directories come in as arguments.
  *
- * Layers, later wins: directories, limits, ids, ports; meta; the host's environment (never overrides
- * the former); the task's env block. Names that resolve: NOMAD_* and every variable of the task
- * (plain or as env.X), node.*, attr.*, meta.* (the node's); anything else stays as written.
+ * Layers, later wins: directories, limits, ids, ports; what hooks of the allocation add; meta; the host's
+ * environment (never overrides the former); the task's env block. Names that resolve: NOMAD_* and every
+ * variable of the task (plain or as env.X), node.*, attr.*, meta.* (the node's); anything else stays as
+ * written.
  */
 #ifndef PADDOCK_CLIENT_TASK_ENV_H
 #define PADDOCK_CLIENT_TASK_ENV_H
@@ -25,6 +26,7 @@ struct env_input {
     const char *task_dir;
     const char *secrets_dir;
     const char *parent_cgroup; /* NULL: none */
+    const struct str_map *hooks; /* variables of the allocation's hooks; NULL: none */
     const char *user;          /* name, for USER and LOGNAME; NULL: left out */
     const char *home;
     const char *const *host_env; /* NAME=value, NULL-terminated; NULL: none */

@@ -79,6 +79,7 @@ resources_of(const struct task_runner *tr)
 
 struct prepared {
     struct env_input ei;
+    struct str_map hooks;
     struct env *env;
     struct str_list list;
     struct driver_input in;
@@ -191,6 +192,8 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .host_deny = host_deny(ctx, g),
     };
     prepare_dirs(ctx, tr, &p->ei);
+    tr->events->env(tr->ar, ctx, &p->hooks);
+    p->ei.hooks = &p->hooks;
     const char *user = str_or(tr->task->user, tr->driver->can->isolation ? "nobody" : raw_user(g));
     if (user && tr->driver->can->launch) { /* else it is the image's */
         p->ei.user = user;

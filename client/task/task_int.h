@@ -18,6 +18,8 @@ struct handle_events;
 struct task_events {
     void (*changed)(struct alloc_core *a);   /* its state: take a step */
     void (*need_dirs)(struct alloc_core *a); /* task_runner_dirs() follows */
+    /* What the hooks of the allocation add to the environment of its tasks; owned by ctx. */
+    void (*env)(struct alloc_core *a, const void *ctx, struct str_map *ret);
 };
 
 struct cpu_sample {

@@ -126,10 +126,10 @@ START_TEST(ports_and_meta_make_as_many_variables_as_registration_counts)
     add_port(f, "a-b", 80, 0);
     env_list(ctx, env_build(ctx, &f->in), &after);
     ck_assert_uint_eq(after.n, before.n + LAUNCH_PORT_VARS);
-    struct alloc_network_status status = {.interface_name = "eth0", .address = "10.1.2.3"};
-    f->alloc.network_status = &status;
-    env_list(ctx, env_build(ctx, &f->in), &after);
-    ck_assert_uint_eq(after.n, before.n + LAUNCH_PORT_VARS + LAUNCH_ALLOC_VARS);
+    struct str_map hooks = {0};
+    str_map_set(f, &hooks, "NOMAD_ALLOC_IP_a-b", "10.1.2.3");
+    f->in.hooks = &hooks;
+    IS(env_build(ctx, &f->in), "NOMAD_ALLOC_IP_a-b", "10.1.2.3");
 }
 END_TEST
 
