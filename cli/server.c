@@ -11,16 +11,45 @@
 
 /* --- server members --- */
 
-/* "ip:port" of the leader's RPC address, or NULL. */
+/* The leader of each region that has a member which has not left, as "ip:port" of its RPC. */
+struct leaders {
+    struct str_map of;
+    struct str_list wrong; /* regions, and why theirs is not known */
+};
+
 static const char *
-leader(struct cmd *c)
+tag(const struct agent_member *m, const char *name)
 {
-    struct value *v = NULL;
-    struct err e = ERR_INIT;
-    if (api_get_value(c, api_target(c, "/v1/status/leader", NULL), &v, &e) ||
-        v->kind != VALUE_STRING)
-        return NULL;
-    return v->str.s;
+    return str_or(str_map_get(&m->tags, name), "");
+}
+
+static const char *
+leader_target(struct cmd *c, const char *region)
+{
+    const char *asked = c->region;
+    c->region = region;
+    const char *target = api_target(c, "/v1/status/leader", NULL);
+    c->region = asked;
+    return target;
+}
+
+static void
+ask_leaders(struct cmd *c, const struct server_members_response *r, struct leaders *ret)
+{
+    struct str_list regions = {0};
+    for (size_t i = 0; i < r->members.n; i++) {
+        const struct agent_member *m = r->members.v[i];
+        const char *region = tag(m, "region");
+        struct value *v = NULL;
+        struct err e = ERR_INIT;
+        if (str_eq(m->status, "left") || str_list_has(&regions, region))
+            continue;
+        list_add(c, regions, region);
+        if (api_get_value(c, leader_target(c, region), &v, &e))
+            list_add(c, ret->wrong, mem_printf(c, "Region \"%s\": %s", region, e.text));
+        else if (v->kind == VALUE_STRING)
+            str_map_set(c, &ret->of, region, v->str.s);
+    }
 }
 
 static int
@@ -30,18 +59,14 @@ member_cmp(const void *a, const void *b)
     return strcmp(str_or((*x)->name, ""), str_or((*y)->name, ""));
 }
 
-static const char *
-tag(const struct agent_member *m, const char *name)
-{
-    return str_or(str_map_get(&m->tags, name), "");
-}
-
 static bool
-leads(struct cmd *c, const struct agent_member *m, const char *addr)
+leads(struct cmd *c, const struct agent_member *m, const struct leaders *all)
 {
-    const char *rpc = tag(m, "rpc_addr");
-    const char *mine = mem_printf(c, "%s:%s", str_or(rpc, m->addr), tag(m, "port"));
-    return addr && str_eq(mine, addr);
+    const char *leader = str_map_get(&all->of, tag(m, "region"));
+    const char *host = str_or(tag(m, "rpc_addr"), m->addr), *port = tag(m, "port");
+    const char *mine = strchr(host, ':') != NULL ? mem_printf(c, "[%s]:%s", host, port)
+                                                 : mem_printf(c, "%s:%s", host, port);
+    return leader != NULL && str_eq(mine, leader);
 }
 
 static const char *
@@ -54,7 +79,8 @@ all_tags(struct cmd *c, const struct agent_member *m)
 }
 
 static void
-print_members(struct cmd *c, const struct server_members_response *r, const char *lead, bool detailed)
+print_members(struct cmd *c, const struct server_members_response *r, const struct leaders *lead,
+              bool detailed)
 {
     enum { COLUMNS = 11 };
     static const char *const names[COLUMNS] = {
@@ -106,12 +132,15 @@ cmd_server_members(struct cmd *c)
     struct server_members_response *r = ret;
     if (r->members.n)
         qsort(r->members.v, r->members.n, sizeof(*r->members.v), member_cmp);
+    struct leaders lead = {0};
+    ask_leaders(c, r, &lead);
+    for (size_t i = 0; i < r->members.n && (out.json || out.tmpl != NULL); i++)
+        str_map_set(c, &r->members.v[i]->tags, "Leader", fmt_bool(leads(c, r->members.v[i], &lead)));
     if (output_list(c, &out, &type_agent_member, &r->members, &rc))
         return rc;
-    const char *lead = leader(c);
-    print_members(c, r, lead, verbose || detailed);
-    if (!lead || !*lead)
-        return cmd_fail(c, "\nError determining leaders: the region has no leader");
+    print_members(c, r, &lead, verbose || detailed);
+    if (lead.wrong.n > 0)
+        return cmd_fail(c, "\nError determining leaders: %s", fmt_join(c, &lead.wrong, "; "));
     return 0;
 }
 

@@ -618,7 +618,7 @@ START_TEST(nodes_and_servers)
          "{\"Members\":[{\"Name\":\"s1.global\",\"Addr\":\"10.0.0.1\",\"Port\":4648,\"Status\":"
          "\"alive\",\"Tags\":{\"port\":\"4647\",\"build\":\"2.0.4\",\"dc\":\"dc1\",\"region\":"
          "\"global\",\"raft_vsn\":\"3\"}}]}"},
-        {"GET /v1/status/leader", 200, "\"10.0.0.1:4647\""},
+        {"GET /v1/status/leader?region=global", 200, "\"10.0.0.1:4647\""},
         {"PUT /v1/system/gc", 200, ""},
         {NULL, 0, NULL}});
     check_out("node status", 0,
@@ -636,7 +636,33 @@ START_TEST(nodes_and_servers)
               "Region  Tags\n"
               "s1.global  10.0.0.1  4648  alive   true    0         3             2.0.4  dc1         "
               "global  build=2.0.4,dc=dc1,port=4647,raft_vsn=3,region=global\n");
+    check_out("server members -t {{range$x:=.}}{{$x.Tags.Leader}}{{end}}", 0, "true\n");
     check_out("system gc", 0, "");
+}
+END_TEST
+#define MEMBER(name, addr, region, status)                                                       \
+    "{\"Name\":\"" name "\",\"Addr\":\"" addr "\",\"Port\":4648,\"Status\":\"" status "\",\"Tags\":{" \
+    "\"port\":\"4647\",\"rpc_addr\":\"" addr "\",\"region\":\"" region "\"}}"
+
+START_TEST(each_region_has_a_leader)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/agent/members", 200,
+         "{\"Members\":[" MEMBER("s1.us", "10.0.0.1", "us", "alive") "," MEMBER(
+             "s2.eu", "fd00::2", "eu", "alive") "," MEMBER("s3.old", "10.0.0.3", "old", "left") "," MEMBER(
+             "s4.eu", "10.0.0.4", "eu", "failed") "]}"},
+        {"GET /v1/status/leader?region=us", 500, "No cluster leader"},
+        {"GET /v1/status/leader?region=eu", 200, "\"[fd00::2]:4647\""},
+        {NULL, 0, NULL}});
+    ck_assert_int_eq(fake_run("server members"), 1);
+    ck_assert_str_eq(fake_out(),
+                     "Name    Address   Port  Status  Leader  Raft Version  Build   Datacenter  Region\n"
+                     "s1.us   10.0.0.1  4648  alive   false   <none>        <none>  <none>      us\n"
+                     "s2.eu   fd00::2   4648  alive   true    <none>        <none>  <none>      eu\n"
+                     "s3.old  10.0.0.3  4648  left    false   <none>        <none>  <none>      old\n"
+                     "s4.eu   10.0.0.4  4648  failed  false   <none>        <none>  <none>      eu\n");
+    ck_assert_ptr_nonnull(strstr(fake_err(), "Error determining leaders: Region \"us\": "));
+    ck_assert_ptr_null(strstr(fake_err(), "\"old\""));
 }
 END_TEST
 
@@ -769,5 +795,6 @@ TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage,
            run_tells_a_crash_at_once, run_of_a_job_that_changed, run_without_submitting,
            garbage_as_a_job_file, what_was_not_said_is_null_in_the_output, plan, plan_of_a_new_job,
            init_writes_once, alloc_status, alloc_status_in_the_order_of_starting, alloc_exec,
-           the_escape_character, nodes_and_servers, node_status_of_one, a_node_is_found_by_its_name,
+           the_escape_character, nodes_and_servers, each_region_has_a_leader, node_status_of_one,
+           a_node_is_found_by_its_name,
            node_drain, node_drain_that_is_disabled, node_meta, status_finds_the_kind)
