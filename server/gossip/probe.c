@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who is asked whether he is there, and what his silence means: see swim.h. Order to read: lanes, one
- * question, questions for others, all.
+ * question, rounds, questions for others, all.
  */
 #include "common/mem.h"
 #include "server/gossip/swim_int.h"
+
+enum { ROUND_TRIES = 64 };
 
 const struct swim_profile swim_lan = {.interval = 1000, .timeout = 500, .suspect_min = 1000};
 const struct swim_profile swim_wan = {.interval = 5000, .timeout = 3000, .suspect_min = 10000};
@@ -48,7 +50,7 @@ probe_wake(struct swim *s, const struct member *m, bool urgent)
     struct lane *l = lane_of(s, m);
     if (l->next == NEVER)
         l->next = s->t + chance_of(s, l->p->interval);
-    if (!urgent || l->q.target == m->id)
+    if (!urgent || (l->q.token != 0 && l->q.target == m->id))
         return;
     l->urgent = m->id;
     if (l->q.token == 0)
@@ -92,20 +94,17 @@ may_help(const struct swim *s, const struct member *m, uint64_t target)
 }
 
 static void
-lane_ask(struct swim *s, struct lane *l, struct swim_out *out)
+lane_ask(struct swim *s, struct lane *l, struct member *m, uint64_t round, struct swim_out *out)
 {
-    struct member *m = lane_pick(s, l);
-    if (m == NULL) {
-        l->next = NEVER;
-        return;
-    }
     l->q = (struct question){.token = swim_random(s) | 1,
                              .target = m->id,
                              .ask = s->t + scaled(s, l->p->timeout),
                              .end = s->t + scaled(s, l->p->interval)};
     m->heard = s->t;
     l->next = l->q.end;
-    ping(s, m->id, l->q.token, m->about->serf, out);
+    swim_put(s, out,
+             &(struct packet){.kind = PACKET_PING, .to = m->id, .token = l->q.token, .target = round},
+             m->about->serf);
 }
 
 /* No answer yet: others ask too, and so do we once more. */
@@ -143,6 +142,87 @@ lane_due(const struct lane *l)
     return l->q.asked ? l->q.end : l->q.ask;
 }
 
+/* --- rounds --- */
+
+/* The pings of one round make a ring of all that are there, in an order that is another one in each round. */
+static uint64_t
+place(uint64_t id, uint64_t round)
+{
+    uint64_t z = (id ^ round) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 32) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Behind this server; NULL: there is nobody. */
+static struct member *
+next_in(const struct swim *s, const struct lane *l, uint64_t round)
+{
+    uint64_t us = place(s->v[0]->id, round), best = 0;
+    struct member *m = NULL;
+    for (size_t i = 1; i < s->n; i++) {
+        struct member *o = s->v[i];
+        uint64_t behind = place(o->id, round) - us; /* around the end */
+        if (o->near != l->near || !is_there(o) || (m != NULL && behind >= best))
+            continue;
+        m = o;
+        best = behind;
+    }
+    return m;
+}
+
+/* One in which that member is behind this server, as far as chance finds it. */
+static uint64_t
+round_with(struct swim *s, const struct lane *l, const struct member *m)
+{
+    uint64_t round = 0;
+    for (unsigned i = 0; i < ROUND_TRIES; i++) {
+        round = swim_random(s);
+        if (next_in(s, l, round) == m)
+            break;
+    }
+    return round;
+}
+
+static void
+lane_begin(struct swim *s, struct lane *l, struct swim_out *out)
+{
+    struct member *m = lane_pick(s, l);
+    if (m == NULL) {
+        l->next = NEVER;
+        return;
+    }
+    l->began = l->near ? round_with(s, l, m) : 0;
+    lane_ask(s, l, m, l->began, out);
+}
+
+/* By chance, so that one of them is first when who began is gone. */
+static int64_t
+slack(struct swim *s)
+{
+    return SWIM_SLACK_MS / 2 + chance_of(s, SWIM_SLACK_MS);
+}
+
+/* A ping of that round has come, and ours is due soon: it goes now, to the next in the ring. So each is asked
+ * once a round, and wakes once for both; and waits somewhat longer for the next round than who begins it. One
+ * that is not well does not hurry. */
+static void
+lane_hurry(struct swim *s, struct lane *l, uint64_t round, struct swim_out *out)
+{
+    if (round != 0 && l->began != 0 && l->began != round) {
+        l->began = 0;
+        l->next += swim_random(s) % 2 == 0 ? slack(s) : 0;
+    }
+    if (round == 0 || l->q.token != 0 || l->urgent != 0 || s->figures.health > 0 ||
+        s->t < l->next - SWIM_EARLY_MS)
+        return;
+    struct member *m = next_in(s, l, round);
+    if (m == NULL)
+        return;
+    lane_ask(s, l, m, round, out);
+    l->began = 0;
+    l->next += slack(s);
+}
+
 static void
 lane_tick(struct swim *s, struct lane *l, struct swim_out *out)
 {
@@ -154,7 +234,7 @@ lane_tick(struct swim *s, struct lane *l, struct swim_out *out)
     if (l->q.token != 0 && s->t >= l->q.end)
         lane_unanswered(s, l, m, out);
     if (l->q.token == 0 && s->t >= l->next)
-        lane_ask(s, l, out);
+        lane_begin(s, l, out);
 }
 
 /* --- questions for others --- */
@@ -291,6 +371,7 @@ acked(struct swim *s, const struct packet *p, struct swim_out *out)
     struct lane *l = lane_asked(s, p->token);
     if (l != NULL) {
         l->q.token = 0;
+        l->next = l->urgent != 0 ? s->t : l->next;
         swim_health(s, -1);
         return;
     }
@@ -312,8 +393,10 @@ probe_take(struct swim *s, const struct packet *p, const char *from, struct swim
         m->heard = s->t;
     switch (p->kind) {
     case PACKET_PING:
-        if (!s->left)
-            swim_put(s, out, &(struct packet){.kind = PACKET_ACK, .to = p->from, .token = p->token}, from);
+        if (s->left)
+            break;
+        swim_put(s, out, &(struct packet){.kind = PACKET_ACK, .to = p->from, .token = p->token}, from);
+        lane_hurry(s, &s->lanes[0], p->target, out);
         break;
     case PACKET_ASK:
         if (!s->left)

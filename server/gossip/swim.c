@@ -251,13 +251,14 @@ become(struct swim *s, struct member *m, enum member_state to, uint64_t by)
     }
 }
 
-/* From the longest time to the shortest, as others accuse it too. */
+/* From the longest time to the shortest, as others accuse it too; from now on, if that is over: what is due
+ * since long would look as if this server had stood still. */
 static void
-suspicion_time(struct suspicion *x)
+suspicion_time(const struct swim *s, struct suspicion *x)
 {
     double part = x->wanted == 0 ? 1 : log(x->n) / log(x->wanted + 1);
     int64_t time = x->most - (int64_t)((double)(x->most - x->least) * (part < 1 ? part : 1));
-    x->until = x->begun + time;
+    x->until = x->begun + time > s->t ? x->begun + time : s->t;
 }
 
 static void
@@ -275,8 +276,9 @@ suspect(struct swim *s, struct member *m, uint64_t by)
                                                                        : (unsigned)n - 2,
                                       .n = 1,
                                       .accusers = {by}};
-    suspicion_time(&m->suspicion);
+    suspicion_time(s, &m->suspicion);
     become(s, m, MEMBER_SUSPECT, by);
+    s->spread = s->t; /* others are to look, too */
 }
 
 void
@@ -295,7 +297,7 @@ swim_accuse(struct swim *s, struct member *m, uint64_t by, struct swim_out *out)
     if (x->n > x->wanted)
         return;
     x->accusers[x->n++] = by;
-    suspicion_time(x);
+    suspicion_time(s, x);
     m->by = by;
     news(s, m);
 }

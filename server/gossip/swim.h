@@ -34,6 +34,8 @@ enum {
     SWIM_HEALTH_MAX = 8,
     SWIM_SUSPECT_FACTOR = 4, /* longest time of a suspect to the shortest */
     SWIM_LATE_MS = 100,      /* later than that: it stood still */
+    SWIM_EARLY_MS = 500,     /* a ping that is due so soon goes when one comes, */
+    SWIM_SLACK_MS = 100,     /* and the one behind it waits so much longer for another round */
     SWIM_SPREAD_MS = 200,    /* from one packet of news to the next, */
     SWIM_SPREAD_N = 3,       /* to so many */
     SWIM_ASKED_N = 3,        /* others that are asked for one that does not answer */

@@ -35,6 +35,7 @@ struct lane {
     bool near;
     uint64_t urgent; /* asked next; 0: the turn goes on */
     int64_t next;
+    uint64_t began; /* the round that our last question began; 0: it began none, or another server did, too */
     struct question {
         uint64_t token, target; /* token 0: none is open */
         int64_t ask, end;

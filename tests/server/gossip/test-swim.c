@@ -61,6 +61,35 @@ START_TEST(who_is_killed_has_failed_soon)
 }
 END_TEST
 
+/* Five members that have nothing to tell wake each other seldom. */
+START_TEST(idle_members_wake_seldom)
+{
+    enum { SECONDS = 300, N = 5 };
+    uint64_t sum = 0, sent = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world *w = world_joined(seed, N);
+        w->delay_min = 1;
+        w->delay_max = 2;
+        world_run(w, 60000);
+        uint64_t before = 0;
+        for (size_t i = 0; i < N; i++)
+            before += w->v[i].woken;
+        uint64_t sent_before = w->sent;
+        world_run(w, SECONDS * 1000);
+        for (size_t i = 0; i < N; i++)
+            sum += w->v[i].woken;
+        sum -= before;
+        sent += w->sent - sent_before;
+        world_free(w);
+    }
+    double rate = (double)sum / (20 * N * SECONDS);
+    printf("# an idle member of %d wakes %.2f times a second, and sends %.2f packets\n", N, rate,
+           (double)sent / (20 * N * SECONDS));
+    fflush(stdout);
+    ck_assert(rate < 2.5);
+}
+END_TEST
+
 START_TEST(losses_delay_a_verdict)
 {
     for (uint64_t seed = 1; seed <= 30; seed++)
@@ -443,7 +472,8 @@ START_TEST(whatever_happens_they_agree_in_the_end)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("swim", 3600, who_is_killed_has_failed_soon, losses_delay_a_verdict,
+TEST_SUITE_TIMEOUT("swim", 3600, who_is_killed_has_failed_soon, idle_members_wake_seldom,
+                   losses_delay_a_verdict,
                    one_that_is_starved_condemns_nobody, one_that_stands_still_has_failed_and_comes_back,
                    clocks_that_jump_condemn_nobody, halves_that_are_cut_apart_come_together,
                    a_cut_link_is_gone_around, who_leaves_has_not_failed,

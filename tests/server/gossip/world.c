@@ -143,6 +143,13 @@ clock_of(const struct world *w, size_t i)
 }
 
 static void
+woken(struct world *w, size_t i)
+{
+    w->v[i].woken += w->v[i].woken_at != w->t;
+    w->v[i].woken_at = w->t;
+}
+
+static void
 take_sync(struct world *w, const struct letter *l)
 {
     auto_mem void *tmp = mem_ctx("sync");
@@ -199,6 +206,7 @@ deliver(struct world *w)
             continue;
         }
         *at = l->next;
+        woken(w, l->to);
         bool lost = !reaches(w, l->from, l->to) || (!l->sync && world_random(w, 100) < w->loss);
         if (!lost && l->sync)
             take_sync(w, l);
@@ -220,6 +228,7 @@ world_run(struct world *w, int64_t ms)
             if (x->swim == NULL || x->dead || x->frozen ||
                 swim_next(x->swim, clock_of(w, i)) > clock_of(w, i))
                 continue;
+            woken(w, i);
             struct swim_out out = {.ctx = mem_ctx("out")};
             swim_tick(x->swim, clock_of(w, i), &out);
             outcome(w, i, &out);

@@ -21,6 +21,8 @@ struct host {
     int64_t failed_at[NODES_MAX]; /* when it last said that this one failed; -1: it does not */
     unsigned failed_n[NODES_MAX], joined_n[NODES_MAX], left_n[NODES_MAX];
     bool cut[NODES_MAX]; /* it does not reach that one */
+    uint64_t woken;      /* milliseconds in which it did something */
+    int64_t woken_at;
 };
 
 struct world {
