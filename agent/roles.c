@@ -153,6 +153,7 @@ start_server(struct roles *r, struct err *e)
         .expect = (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
         .zone = s->redundancy_zone,
+        .non_voting = s->non_voting_server,
         .encrypt = s->encrypt_key,
         .retry_join_ms = s->server_join->retry_interval / NS_PER_MS,
         .dev = c->dev_mode,

@@ -47,6 +47,7 @@ struct server_config {
     unsigned expect;        /* servers that found the cluster; 0, 1: this one alone */
     struct str_list join;   /* where others are asked, "host[:port]"; borrowed until server_new() returns */
     const char *zone;       /* of failure; NULL: none */
+    bool non_voting;        /* it follows, and never votes */
     const char *encrypt;    /* key of gossip in base64; NULL: none */
     int64_t retry_join_ms;  /* longest time from one such question to the next; 0: default */
     bool dev;               /* small log segments and map */

@@ -459,6 +459,10 @@ check_server(struct looking *k)
                    : 0;
     if (s->bootstrap_expect < 1)
         return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 1, 3, 5 or 7");
+    if (s->bootstrap_expect == 1 && s->non_voting_server)
+        return err_set(e, -ERR_INVALID,
+                       "server.non_voting_server: a server alone has the only vote; set bootstrap_expect as "
+                       "the servers that vote have it, and their addresses in server_join.retry_join");
     if (s->bootstrap_expect > 1 && check_cluster(k->c, e) < 0)
         return e->code;
     if (s->state_max_mb != 0 &&

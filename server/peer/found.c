@@ -240,7 +240,8 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
             ask(k); /* who is new is a member soon */
     }
     struct server_seen *s = mem_new(h, struct server_seen);
-    *s = (struct server_seen){.id = h->id, .name = h->name, .addr = h->addr, .serf = h->serf};
+    *s = (struct server_seen){
+        .id = h->id, .name = h->name, .addr = h->addr, .serf = h->serf, .non_voting = h->non_voting};
     list_add(h, h->seen, s);
     for (struct known *k = f->known; k != NULL; k = k->next) {
         if (k->ours || !is_alive(k) || !is_first(f, k))
@@ -249,7 +250,8 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
         *s = (struct server_seen){.id = k->hello->id,
                                   .name = mem_strdup(h, k->hello->name),
                                   .addr = mem_strdup(h, k->hello->addr),
-                                  .serf = mem_strdup(h, k->hello->serf)};
+                                  .serf = mem_strdup(h, k->hello->serf),
+                                  .non_voting = k->hello->non_voting};
         list_add(h, h->seen, s);
     }
     return h;
@@ -276,14 +278,23 @@ sees(const struct server_hello *h, uint64_t id)
     return false;
 }
 
-/* The servers that would found a cluster with this one: all others that are alive, and they are
- * `expect`, and have heard each other. 0: not so (yet). */
+static size_t
+voters_seen(const struct server_hello *h)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < h->seen.n; i++)
+        n += !h->seen.v[i]->non_voting;
+    return n;
+}
+
+/* The servers that would found a cluster with this one: all others that are alive and are to vote, and they
+ * are `expect`, and have heard each other. 0: not so (yet). */
 static size_t
 founders(struct found *f, struct known *v[KNOWN_MAX])
 {
     size_t n = 0;
     for (struct known *k = f->known; k != NULL; k = k->next)
-        if (!k->ours && is_alive(k) && is_first(f, k))
+        if (!k->ours && is_alive(k) && is_first(f, k) && !k->hello->non_voting)
             v[n++] = k;
     for (size_t i = 0; i < n; i++) {
         const struct server_hello *h = v[i]->hello;
@@ -304,7 +315,7 @@ founders(struct found *f, struct known *v[KNOWN_MAX])
     if (n + 1 != (size_t)f->o.self.expect)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        if (v[i]->hello->seen.n != n + 1 || !sees(v[i]->hello, f->o.self.id))
+        if (voters_seen(v[i]->hello) != n + 1 || !sees(v[i]->hello, f->o.self.id))
             return 0;
         for (size_t k = 0; k < n; k++)
             if (!sees(v[i]->hello, v[k]->hello->id))
@@ -346,7 +357,8 @@ try_found(struct found *f)
     struct known *v[KNOWN_MAX];
     struct err e = ERR_INIT;
     char id[UUID_TEXT];
-    if (f->is_ready || !core_is_new(f->o.core) || f->o.self.expect > CONSENSUS_PEERS_MAX)
+    if (f->is_ready || !core_is_new(f->o.core) || f->o.self.expect > CONSENSUS_PEERS_MAX ||
+        f->o.self.non_voting)
         return;
     size_t n = founders(f, v), yes = 0;
     for (size_t i = 0; i < n; i++)
@@ -462,13 +474,18 @@ grow(struct found *f)
     if (!f->is_ready || f->leaves || !core_is_leader(f->o.core))
         return;
     core_status(f->o.core, tmp, &st);
+    if (f->o.self.non_voting) { /* it voted before it was started again: another one takes its vote */
+        core_transfer(f->o.core, 0);
+        return;
+    }
     for (struct known *k = f->known; k != NULL; k = k->next) {
         if (is_fit(f, k) && is_back(f, k, &st))
-            v[n++] = (struct grow_server){k->hello->id, k->hello->addr};
+            v[n++] = (struct grow_server){k->hello->id, k->hello->addr, k->hello->non_voting};
     }
     enum grow what = grow_next(tmp, &st, v, n, &conf, &who);
     static const char *const words[] = {[GROW_JOINS] = "a server joins, and has no vote until it has the log",
                                         [GROW_VOTES] = "a server has the log, and gets its vote",
+                                        [GROW_YIELDS] = "a server is not to vote, and has no vote any more",
                                         [GROW_MOVES] = "a server has another address"};
     if (what == GROW_NOTHING)
         return;

@@ -28,6 +28,24 @@ taken(const struct core_status *st, const struct grow_server *s)
     return false;
 }
 
+/* Without its vote, those that are heard are a majority of who votes. */
+static bool
+can_yield(const struct core_status *st, uint64_t id, const struct grow_server *v, size_t n)
+{
+    size_t voters = 0, heard = 0;
+    for (size_t i = 0; i < st->conf.n; i++) {
+        const struct peer *p = &st->conf.v[i];
+        if (p->role != PEER_VOTER || p->id == id)
+            continue;
+        voters++;
+        bool there = p->id == st->leader;
+        for (size_t k = 0; k < n && !there; k++)
+            there = v[k].id == p->id;
+        heard += there;
+    }
+    return id != st->leader && heard > voters / 2;
+}
+
 enum grow
 grow_next(const void *ctx, const struct core_status *st, const struct grow_server *v, size_t n,
           struct peer_list *ret, const struct grow_server **who)
@@ -42,7 +60,10 @@ grow_next(const void *ctx, const struct core_status *st, const struct grow_serve
             what = st->conf.n < CONSENSUS_PEERS_MAX && !taken(st, &v[i]) ? GROW_JOINS : GROW_NOTHING;
         else if (!str_eq(p->addr, v[i].addr))
             what = taken(st, &v[i]) ? GROW_NOTHING : GROW_MOVES;
-        else if (p->role != PEER_VOTER && st->match[k] != 0 && st->last - st->match[k] <= GROW_NEAR)
+        else if (p->role == PEER_VOTER && v[i].no_vote)
+            what = can_yield(st, v[i].id, v, n) ? GROW_YIELDS : GROW_NOTHING;
+        else if (p->role != PEER_VOTER && !v[i].no_vote && st->match[k] != 0 &&
+                 st->last - st->match[k] <= GROW_NEAR)
             what = GROW_VOTES;
         if (what > best) { /* who is in it already comes first */
             best = what;
@@ -60,6 +81,8 @@ grow_next(const void *ctx, const struct core_status *st, const struct grow_serve
         p[ret->n++] = (struct peer){(*who)->id, (*who)->addr, PEER_STANDBY};
     else if (best == GROW_VOTES)
         p[at].role = PEER_VOTER;
+    else if (best == GROW_YIELDS)
+        p[at].role = PEER_STANDBY;
     else
         p[at].addr = (*who)->addr;
     return best;

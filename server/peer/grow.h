@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who is heard becomes a member: first one without a vote, who gets the log; a voter when he has it, so that
- * one that cannot catch up never counts for a majority. Pure.
+ * one that cannot catch up never counts for a majority. One that is not to vote stays as it began; a vote
+ * that it had is taken. Pure.
  */
 #ifndef PADDOCK_SERVER_PEER_GROW_H
 #define PADDOCK_SERVER_PEER_GROW_H
@@ -14,9 +15,10 @@ enum { GROW_NEAR = 256 /* entries that one without a vote may lack when it gets 
 struct grow_server {
     uint64_t id;
     const char *addr;
+    bool no_vote; /* it wants none */
 };
 
-enum grow { GROW_NOTHING, GROW_JOINS, GROW_VOTES, GROW_MOVES };
+enum grow { GROW_NOTHING, GROW_JOINS, GROW_YIELDS, GROW_VOTES, GROW_MOVES };
 
 /* The next change of the configuration that the leader is to make, at most one; *ret (owned by ctx) is
  * what it becomes, *who whom it concerns. */

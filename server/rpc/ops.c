@@ -64,7 +64,9 @@ member_of(void *ctx, const struct server_member *sm)
     str_map_set(ctx, &m->tags, "port", mem_printf(ctx, "%u", rpc.port));
     str_map_set(ctx, &m->tags, "raft_vsn", "3");
     if (!str_empty(h->zone))
-        str_map_set(ctx, &m->tags, "zone", h->zone);
+        str_map_set(ctx, &m->tags, "ap_zone", h->zone);
+    if (h->non_voting)
+        str_map_set(ctx, &m->tags, "nonvoter", "1");
     if (h->expect <= 1)
         str_map_set(ctx, &m->tags, "bootstrap", "1");
     str_map_set(ctx, &m->tags, "expect",

@@ -42,6 +42,27 @@ START_TEST(one_change_at_a_time_and_a_vote_before_a_new_one)
 }
 END_TEST
 
+START_TEST(who_is_not_to_vote_stays_without_one)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    struct core_status st = status(4);
+    const struct grow_server *who = NULL;
+    struct peer_list l;
+    struct grow_server d = {4, "d:1", true}, v[] = {{3, "c:1", true}, {2, "b:1", false}};
+    ck_assert_int_eq(grow_next(tmp, &st, &d, 1, &l, &who), GROW_NOTHING);
+    st.conf.n = 3;
+    ck_assert_int_eq(grow_next(tmp, &st, &d, 1, &l, &who), GROW_JOINS);
+    ck_assert_int_eq(l.v[3].role, PEER_STANDBY);
+    /* one that had a vote gives it back, where those that are left can decide without it */
+    ck_assert_int_eq(grow_next(tmp, &st, v, 2, &l, &who), GROW_YIELDS);
+    ck_assert_uint_eq(who->id, 3);
+    ck_assert_uint_eq(l.n, 3);
+    ck_assert_int_eq(l.v[2].role, PEER_STANDBY);
+    ck_assert_int_eq(grow_next(tmp, &st, v, 1, &l, &who), GROW_NOTHING);
+    ck_assert_int_eq(grow_next(tmp, &st, &(struct grow_server){1, "a:1", true}, 1, &l, &who), GROW_NOTHING);
+}
+END_TEST
+
 START_TEST(an_address_is_of_one_server)
 {
     auto_mem void *tmp = mem_ctx("test");
@@ -71,5 +92,5 @@ START_TEST(neither_the_leader_nor_the_last_vote_is_taken_out)
 }
 END_TEST
 
-TEST_SUITE("grow", one_change_at_a_time_and_a_vote_before_a_new_one, an_address_is_of_one_server,
-           neither_the_leader_nor_the_last_vote_is_taken_out)
+TEST_SUITE("grow", one_change_at_a_time_and_a_vote_before_a_new_one, who_is_not_to_vote_stays_without_one,
+           an_address_is_of_one_server, neither_the_leader_nor_the_last_vote_is_taken_out)
