@@ -44,6 +44,7 @@ enum {
 
     /* --- RPC --- */
     RPC_FRAME_MAX = 16 << 20,            /* bytes of a call or an answer */
+    RPC_LARGE = 64 << 10,                /* bytes of a request that a worker decodes */
     RPC_ENVELOPE_MAX = 32 << 10,         /* bytes of region, namespace and token of a call */
     RPC_PARTIAL_MAX = 256 << 20,         /* bytes of all calls that are half received */
     RPC_FRAME_MS = 120 * 1000,           /* the rest of a call that has begun */

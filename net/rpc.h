@@ -20,7 +20,8 @@
  *
  * `deadline ms` is the time the caller still waits for the answer, so clocks need not agree. Bodies are
  * at most RPC_FRAME_MAX, envelopes RPC_ENVELOPE_MAX; anything malformed closes the connection, a body that
- * does not decode answers its call with ERR_INVALID.
+ * does not decode answers its call with ERR_INVALID. A request of RPC_LARGE or more is decoded, and freed, by
+ * a worker thread: calls that come later may be handled before it.
  *
  * Head and error are the same in every version: a call of another version is answered with an error of
  * that version, so that its caller can read why.
@@ -76,6 +77,8 @@ void rpc_reply(struct rpc_call *call, const void *resp);
 /* The same, but a caller in this process gets `resp` itself, which owns all that it refers to and is no
  * larger than a frame. */
 void rpc_hand_over(struct rpc_call *call, const void *resp);
+/* A request that is large, as it came, to be passed on; NULL: it is not. */
+const struct buf *rpc_call_encoded(const struct rpc_call *call);
 /* The how many-th call of its connection it is in this turn of the loop. */
 unsigned rpc_call_in_turn(const struct rpc_call *call);
 void rpc_fail(struct rpc_call *call, const struct err *e);
@@ -142,8 +145,11 @@ struct rpc_request {
     const void *req;                  /* of the method's type */
     const struct rpc_envelope *env;   /* NULL: an empty one */
     int64_t timeout_ms; /* 0: RPC_TIMEOUT_DEFAULT_MS; a blocking query adds its own wait */
+    const struct buf *encoded; /* what rpc_encode() made of `req`, which is not looked at then; NULL: nothing */
 };
 
+/* Any thread: a request that is large, for who keeps the loop free of that. Too large is told by rpc_send(). */
+void rpc_encode(struct buf *b, enum rpc_id id, const void *req);
 /* All of it is encoded before the function returns. A call that was not sent when the connection broke
  * waits for the next one, but fails with -ERR_UNAVAILABLE when connecting failed for
  * RPC_PATIENCE_MS; one that was sent fails with -ERR_CLOSED. Returns an id for rpc_cancel, never 0. */

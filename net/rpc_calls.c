@@ -260,10 +260,20 @@ put_call(struct rpc_pending *p, const struct rpc_request *r, uint32_t deadline_m
     *why = "its region, namespace and token are over 32 KiB";
     if (rpc_put_envelope(&p->frame, r->env) < 0)
         return -ERR_LIMIT;
-    mp_encode(&p->frame, p->method->req, r->req);
+    if (r->encoded != NULL)
+        buf_put(&p->frame, r->encoded->data, r->encoded->len);
+    else
+        mp_encode(&p->frame, p->method->req, r->req);
     rpc_frame_end(&p->frame, at);
     *why = "the request is over 16 MiB";
-    return buf_error(&p->frame) ? -ERR_LIMIT : 0;
+    return buf_error(&p->frame) || (r->encoded != NULL && buf_error(r->encoded)) ? -ERR_LIMIT : 0;
+}
+
+void
+rpc_encode(struct buf *b, enum rpc_id id, const void *req)
+{
+    buf_init(b, RPC_FRAME_MAX);
+    mp_encode(b, rpc_method_by_id(id)->req, req);
 }
 
 static bool

@@ -25,7 +25,17 @@ struct rpc_call {
     loop_fn *cancel;
     void *cancel_arg;
     bool in_handler, answered;
+    struct large *large; /* NULL: its request is not */
     UT_hash_handle hh;
+};
+
+/* A request that a worker decodes and frees. */
+struct large {
+    struct rpc_call *call;
+    struct buf body;
+    void *ctx; /* of what is decoded: the worker's */
+    void *req;
+    struct err err;
 };
 
 /* The call leaves its link: its answer will be dropped. */
@@ -51,6 +61,33 @@ call_cancel(struct rpc_call *c)
     loop_fn *fn = TAKE(c->cancel);
     if (fn)
         fn(c->cancel_arg);
+}
+
+static void
+large_free(void *arg)
+{
+    struct large *x = arg;
+    buf_done(&x->body);
+    talloc_free(x->ctx);
+    free(x);
+}
+
+static void
+large_is_free(void *arg)
+{
+    (void)arg;
+}
+
+/* `l`: its link; NULL: it has none, and the loop may end. */
+static void
+call_free(struct rpc_call *c, struct rpc_link *l)
+{
+    struct large *x = c->large;
+    talloc_free(c);
+    if (x != NULL && l != NULL)
+        loop_work(l->cfg.loop, large_free, large_is_free, x);
+    else if (x != NULL)
+        large_free(x);
 }
 
 static void
@@ -108,25 +145,87 @@ check_room(const struct rpc_link *l, const struct rpc_method *m, struct err *e)
 bool
 rpc_call_handle(struct rpc_call *c, rpc_handler *fn, void *arg, const void *req)
 {
+    struct rpc_link *l = c->link;
     bool within = c->in_handler, open;
     ASSERT(!c->answered);
     c->in_handler = true;
+    if (l != NULL)
+        l->refs++;
     fn(arg, c, req);
     c->in_handler = within;
     open = !c->answered;
     if (!open && !within)
-        talloc_free(c);
+        call_free(c, l != NULL && !l->closed ? l : NULL);
+    if (l != NULL)
+        rpc_link_unref(l);
     return open;
+}
+
+/* From now on the caller's time runs here as well. */
+static void
+call_handle(struct rpc_call *c, const void *req)
+{
+    struct rpc_link *l = c->link;
+    int64_t left = c->deadline_ms - loop_now_ms(l->cfg.loop);
+    l->refs++;
+    if (rpc_call_handle(c, service_find(l, c->method->id)->handle, l->cfg.arg, req) && c->link && !l->cfg.local)
+        c->timer = timer_start(l->cfg.loop, left > 0 ? left : 0, deadline_cb, c);
+    rpc_link_unref(l);
+}
+
+/* --- large requests --- */
+
+static void
+large_decode(void *arg)
+{
+    struct large *x = arg;
+    (void)rpc_decode(x->ctx, x->call->method->req, x->body.data, x->body.len, &x->req, &x->err);
+}
+
+static void
+large_decoded(void *arg)
+{
+    struct large *x = arg;
+    struct rpc_call *c = x->call;
+    if (c->link == NULL) { /* given up meanwhile */
+        call_free(c, NULL);
+    } else if (x->err.code != 0) {
+        err_prefix(&x->err, "rpc %s", c->method->name);
+        rpc_fail(c, &x->err);
+    } else {
+        call_handle(c, x->req);
+    }
+}
+
+static void
+large_start(struct rpc_call *c, const uint8_t *body, size_t n)
+{
+    struct large *x = calloc(1, sizeof(*x));
+    ASSERT(x != NULL);
+    x->call = c;
+    buf_init(&x->body, n);
+    buf_put(&x->body, body, n);
+    x->ctx = mem_ctx("large request");
+    c->large = x;
+    loop_work(c->link->cfg.loop, large_decode, large_decoded, x);
+}
+
+/* --- calls --- */
+
+static int64_t
+time_of(const struct rpc_head *h)
+{
+    int64_t wait = h->deadline_ms ? h->deadline_ms : RPC_TIMEOUT_DEFAULT_MS;
+    return wait > RPC_TIMEOUT_MAX_MS ? RPC_TIMEOUT_MAX_MS : wait;
 }
 
 static void
 call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, struct err *e)
 {
     const struct rpc_method *m = rpc_method_by_id((enum rpc_id)h->method);
-    const struct rpc_service *svc = service_find(l, h->method);
-    void *req;
+    void *req = NULL;
 
-    if (!m || !svc) {
+    if (!m || !service_find(l, h->method)) {
         err_set(e, -ERR_METHOD, "rpc method %u is not served here", h->method);
         return;
     }
@@ -134,8 +233,9 @@ call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, st
         return;
     struct rpc_call *c = mem_new(NULL, struct rpc_call);
     size_t used;
+    bool large = h->len >= RPC_LARGE && !(m->flags & RPC_STREAM);
     if (rpc_get_envelope(c, body, h->len, &c->env, &used, e) < 0 ||
-        rpc_decode(c, m->req, body + used, h->len - used, &req, e) < 0) {
+        (!large && rpc_decode(c, m->req, body + used, h->len - used, &req, e) < 0)) {
         err_prefix(e, "rpc %s", m->name);
         talloc_free(c);
         return;
@@ -145,9 +245,6 @@ call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, st
         talloc_free((void *)(uintptr_t)c->env);
         c->env = &c->plain;
     }
-    int64_t wait = h->deadline_ms ? h->deadline_ms : RPC_TIMEOUT_DEFAULT_MS;
-    if (wait > RPC_TIMEOUT_MAX_MS)
-        wait = RPC_TIMEOUT_MAX_MS;
     c->link = l;
     c->id = h->id;
     c->method = m;
@@ -155,12 +252,14 @@ call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, st
     int64_t now = loop_now_ms(l->cfg.loop);
     c->in_turn = l->in_turn = l->turn_ms == now ? l->in_turn + 1 : 1;
     l->turn_ms = now;
-    c->deadline_ms = now + wait;
+    c->deadline_ms = now + time_of(h);
     if (m->flags & RPC_STREAM)
         c->stream = rpc_stream_new(l, m->id, c->id, false);
     HASH_ADD(hh, l->calls, id, sizeof(c->id), c);
-    if (rpc_call_handle(c, svc->handle, l->cfg.arg, req) && c->link && !l->cfg.local)
-        c->timer = timer_start(l->cfg.loop, wait, deadline_cb, c);
+    if (large)
+        large_start(c, body + used, h->len - used);
+    else
+        call_handle(c, req);
 }
 
 bool
@@ -226,6 +325,12 @@ rpc_call_envelope(const struct rpc_call *c)
     return c->env;
 }
 
+const struct buf *
+rpc_call_encoded(const struct rpc_call *c)
+{
+    return c->large != NULL ? &c->large->body : NULL;
+}
+
 unsigned
 rpc_call_in_turn(const struct rpc_call *c)
 {
@@ -267,12 +372,13 @@ rpc_call_stream(struct rpc_call *c, const char *peer)
 static void
 call_end(struct rpc_call *c)
 {
-    if (c->link)
+    struct rpc_link *l = c->link;
+    if (l)
         call_detach(c);
     c->answered = true;
     c->cancel = NULL;
     if (!c->in_handler)
-        talloc_free(c);
+        call_free(c, l);
 }
 
 void

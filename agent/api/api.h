@@ -51,6 +51,7 @@ struct ask {
     struct id_request by_id;    /* ask_by_id */
     bool pretty;
     bool passed_on; /* by another agent */
+    struct large_body *large; /* NULL: its body is not */
     uint64_t call;            /* the open RPC call, 0: none */
     struct rpc_client *called;
     enum rpc_id method;
@@ -88,8 +89,9 @@ bool ask_bool(struct ask *a, const char *name, bool *ret);
 bool ask_int(struct ask *a, const char *name, int64_t *ret);
 /* Decodes the JSON body; NULL with a 400 sent. `optional`: an empty body is an empty object. */
 void *ask_body(struct ask *a, const struct type *t, bool optional);
-/* The same for what may be large: a worker decodes that, since the loop serves heartbeats. then() comes now
- * or later, once, unless a 400 was sent. */
+/* The same for what may be large: a worker decodes that, since the loop serves heartbeats, and makes the call
+ * of it that then() asks for with ask_call(). It comes now or later, once, unless a 400 was sent; `body` is gone
+ * when the call is answered. */
 typedef void ask_body_fn(struct ask *a, void *body);
 void ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then);
 

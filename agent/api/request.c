@@ -157,13 +157,17 @@ ask_body(struct ask *a, const struct type *t, bool optional)
     return NULL;
 }
 
+/* What workers do for a large body: they decode and free it, and encode the call of it. */
 struct large_body {
     struct ask *a;
     const struct type *t;
     ask_body_fn *then;
-    void *ctx; /* the worker's */
+    void *ctx; /* of the body: `a` has it, or a worker */
     void *obj;
     struct err err;
+    struct rpc_request call;
+    struct rpc_envelope env;
+    struct buf encoded;
 };
 
 static void
@@ -177,8 +181,7 @@ static void
 large_done(void *arg)
 {
     struct large_body *l = arg;
-    void *ctx = talloc_steal(l->a, l->ctx);
-    (void)ctx;
+    talloc_reparent(NULL, l->a, l->ctx);
     if (l->err.code != 0)
         ask_fail(l->a, 400, "%s", l->err.text);
     else
@@ -194,7 +197,7 @@ ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then)
             then(a, obj);
         return;
     }
-    struct large_body *l = mem_new(a, struct large_body);
+    struct large_body *l = a->large = mem_new(a, struct large_body);
     *l = (struct large_body){.a = a, .t = t, .then = then, .ctx = mem_ctx("body"), .err = ERR_INIT};
     loop_work(a->api->loop, large_work, large_done, l);
 }
@@ -221,16 +224,45 @@ call_done(void *arg, const struct err *e, const void *resp)
         ask_error(a, e);
 }
 
-void
-ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
+static void
+send_call(struct ask *a, const struct rpc_request *r)
 {
-    struct rpc_envelope env = a->env;
-    struct rpc_request r = {id, req, &env, API_CALL_MS + a->env.wait / NS_PER_MS};
-
     if (!a->api->servers) {
         ask_fail(a, 500, "No cluster leader");
         return;
     }
+    a->called = a->api->servers;
+    a->call = rpc_send(a->called, r, call_done, a);
+    if (http_closed(a->req))
+        rpc_cancel(a->called, a->call);
+}
+
+static void
+large_encode(void *arg)
+{
+    struct large_body *l = arg;
+    rpc_encode(&l->encoded, l->call.id, l->call.req);
+    talloc_free(l->ctx);
+}
+
+static void
+large_encoded(void *arg)
+{
+    struct large_body *l = arg;
+    struct buf encoded = l->encoded; /* `l` goes with what cannot be sent */
+    l->call.req = NULL;
+    l->call.encoded = &encoded;
+    send_call(l->a, &l->call);
+    buf_done(&encoded);
+}
+
+void
+ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
+{
+    struct rpc_envelope env = a->env;
+    struct rpc_request r = {id, req, &env, API_CALL_MS + a->env.wait / NS_PER_MS, NULL};
+    struct large_body *l = TAKE(a->large);
+
     if (!(rpc_method_by_id(id)->flags & RPC_NS))
         env.namespace = NULL;
     if (a->api->server != NULL) { /* in process: what it takes for granted is not kept by who parks */
@@ -239,10 +271,15 @@ ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
     }
     a->done = done;
     a->method = id;
-    a->called = a->api->servers;
-    a->call = rpc_send(a->called, &r, call_done, a);
-    if (http_closed(a->req))
-        rpc_cancel(a->called, a->call);
+    if (l == NULL) {
+        send_call(a, &r);
+        return;
+    }
+    l->call = r;
+    l->env = env;
+    l->call.env = &l->env;
+    talloc_reparent(a, NULL, l->ctx);
+    loop_work(a->api->loop, large_encode, large_encoded, l);
 }
 
 bool

@@ -199,7 +199,8 @@ forward_send(struct call *c, uint64_t term)
     int64_t left = rpc_call_deadline_ms(c->rpc) - f->sent_ms;
     e.hops++;
     e.term = term;
-    struct rpc_request q = {c->method->id, c->req, &e, left > 0 ? left + SPARE_MS : 1};
+    struct rpc_request q = {c->method->id, c->req, &e, left > 0 ? left + SPARE_MS : 1,
+                            rpc_call_encoded(c->rpc)};
     call_enter(c, CALL_FORWARDED);
     list_in(&server_forwards(c->s)->sent, c);
     f->id = rpc_send(f->to->client, &q, answered, c);

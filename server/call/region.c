@@ -260,7 +260,8 @@ region_start(struct call *c)
     c->abroad = x;
     env.hops++;
     env.term = 0;
-    struct rpc_request q = {c->method->id, c->req, &env, left > 0 ? left + REGION_SPARE_MS : 1};
+    struct rpc_request q = {c->method->id, c->req, &env, left > 0 ? left + REGION_SPARE_MS : 1,
+                            rpc_call_encoded(c->rpc)};
     abroad_in(r, x);
     call_enter(c, CALL_ABROAD);
     if (c->method->flags & RPC_STREAM)

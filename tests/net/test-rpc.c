@@ -74,7 +74,18 @@ get_job(void *arg, struct rpc_call *call, const void *req)
     rpc_reply(call, resp);
 }
 
-static const struct rpc_service services[] = {{RPC_JOB_GET_JOB, get_job}};
+/* Alloc.GetAllocs: answers how many were asked for. */
+static void
+get_allocs(void *arg, struct rpc_call *call, const void *req)
+{
+    const struct alloc_get_allocs_request *r = req;
+    struct alloc_get_allocs_response resp = {.handled = r->alloc_ids.n};
+    ck_assert_ptr_eq(arg, svc);
+    ck_assert_ptr_nonnull(rpc_call_encoded(call));
+    rpc_reply(call, &resp);
+}
+
+static const struct rpc_service services[] = {{RPC_JOB_GET_JOB, get_job}, {RPC_ALLOC_GET_ALLOCS, get_allocs}};
 
 struct got {
     bool done;
@@ -115,8 +126,8 @@ client_new(bool local)
 {
     struct err e = ERR_INIT;
     if (local)
-        return rpc_local(loop, services, 1, svc);
-    server = rpc_listen(loop, "127.0.0.1", 0, services, 1, svc, &e);
+        return rpc_local(loop, services, ARRAY_LEN(services), svc);
+    server = rpc_listen(loop, "127.0.0.1", 0, services, ARRAY_LEN(services), svc, &e);
     ck_assert_msg(server != NULL, "%s", e.text);
     char addr[64];
     snprintf(addr, sizeof(addr), "127.0.0.1:%u", rpc_server_port(server));
@@ -208,6 +219,59 @@ START_TEST(cancel_reaches_the_handler)
     ck_assert_int_eq(g.code, -ERR_CANCELED);
     ck_assert(loop_run_until(loop, &canceled, 5000));
     rpc_client_close(c);
+}
+END_TEST
+
+enum { IDS = 4000, LARGE = 3 * RPC_LARGE };
+
+static void
+got_allocs(void *arg, const struct err *e, const void *resp)
+{
+    struct got *g = arg;
+    g->done = true;
+    g->n++;
+    g->code = e != NULL ? e->code : 0;
+    g->index = e == NULL ? ((const struct alloc_get_allocs_response *)resp)->handled : 0;
+}
+
+static uint64_t
+call_large(struct rpc_client *c, const struct buf *encoded, struct got *g)
+{
+    struct rpc_request q = {.id = RPC_ALLOC_GET_ALLOCS, .encoded = encoded};
+    return rpc_send(c, &q, got_allocs, g);
+}
+
+/* They are given up and their connections close while a worker has them. */
+START_TEST(large_requests_are_decoded_by_a_worker)
+{
+    auto_mem void *tmp = mem_ctx("large");
+    struct rpc_client *c = client_new(_i);
+    struct alloc_get_allocs_request req = {0};
+    struct got right = {0}, wrong = {0}, small = {0}, left = {0}, cut = {0};
+    struct buf good, bad = BUF_INIT(LARGE);
+    for (int i = 0; i < IDS; i++)
+        list_add(tmp, req.alloc_ids, "11111111-1111-4111-8111-111111111111");
+    rpc_encode(&good, RPC_ALLOC_GET_ALLOCS, &req);
+    ck_assert_uint_gt(good.len, RPC_LARGE);
+    memset(buf_reserve(&bad, LARGE), 0xc1, LARGE); /* no byte of msgpack */
+    bad.len = LARGE;
+    call_large(c, &good, &right);
+    call_large(c, &bad, &wrong);
+    call(c, "web", 0, &small);
+    rpc_cancel(c, call_large(c, &good, &left));
+    ck_assert(loop_run_until(loop, &right.done, 5000) && loop_run_until(loop, &wrong.done, 5000));
+    ck_assert(loop_run_until(loop, &left.done, 5000) && loop_run_until(loop, &small.done, 5000));
+    ck_assert_int_eq(right.code, 0);
+    ck_assert_uint_eq(right.index, IDS);
+    ck_assert_int_eq(wrong.code, -ERR_INVALID);
+    ck_assert_str_eq(small.id, "web");
+    ck_assert_int_eq(left.code, -ERR_CANCELED);
+    call_large(c, &good, &cut);
+    rpc_client_close(c);
+    ck_assert(cut.n == 1 && cut.code == -ERR_CANCELED);
+    ck_assert(right.n == 1 && wrong.n == 1 && small.n == 1 && left.n == 1);
+    buf_done(&good);
+    buf_done(&bad);
 }
 END_TEST
 
@@ -604,6 +668,7 @@ main(void)
     tcase_add_loop_test(tc, deadline_passes_on_both_sides, 0, 2);
     tcase_add_loop_test(tc, a_call_stays_until_its_handler_returns, 0, 2);
     tcase_add_loop_test(tc, cancel_reaches_the_handler, 0, 2);
+    tcase_add_loop_test(tc, large_requests_are_decoded_by_a_worker, 0, 2);
     tcase_add_loop_test(tc, closing_the_client_ends_everything, 0, 2);
     tcase_add_loop_test(tc, many_calls_at_once, 0, 2);
     tcase_add_test(tc, reconnects_when_the_server_returns);
