@@ -145,10 +145,10 @@ struct rpc_request {
     const void *req;                  /* of the method's type */
     const struct rpc_envelope *env;   /* NULL: an empty one */
     int64_t timeout_ms; /* 0: RPC_TIMEOUT_DEFAULT_MS; a blocking query adds its own wait */
-    const struct buf *encoded; /* what rpc_encode() made of `req`, which is not looked at then; NULL: nothing */
+    const struct buf *encoded; /* in place of `req`: what rpc_encode() made of that; NULL */
 };
 
-/* Any thread: a request that is large, for who keeps the loop free of that. Too large is told by rpc_send(). */
+/* Any thread: a request that is large. That it is too large is told by rpc_send(). */
 void rpc_encode(struct buf *b, enum rpc_id id, const void *req);
 /* All of it is encoded before the function returns. A call that was not sent when the connection broke
  * waits for the next one, but fails with -ERR_UNAVAILABLE when connecting failed for

@@ -168,7 +168,8 @@ call_handle(struct rpc_call *c, const void *req)
     struct rpc_link *l = c->link;
     int64_t left = c->deadline_ms - loop_now_ms(l->cfg.loop);
     l->refs++;
-    if (rpc_call_handle(c, service_find(l, c->method->id)->handle, l->cfg.arg, req) && c->link && !l->cfg.local)
+    rpc_handler *handle = service_find(l, c->method->id)->handle;
+    if (rpc_call_handle(c, handle, l->cfg.arg, req) && c->link && !l->cfg.local)
         c->timer = timer_start(l->cfg.loop, left > 0 ? left : 0, deadline_cb, c);
     rpc_link_unref(l);
 }

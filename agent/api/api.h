@@ -90,8 +90,8 @@ bool ask_int(struct ask *a, const char *name, int64_t *ret);
 /* Decodes the JSON body; NULL with a 400 sent. `optional`: an empty body is an empty object. */
 void *ask_body(struct ask *a, const struct type *t, bool optional);
 /* The same for what may be large: a worker decodes that, since the loop serves heartbeats, and makes the call
- * of it that then() asks for with ask_call(). It comes now or later, once, unless a 400 was sent; `body` is gone
- * when the call is answered. */
+ * of it that then() asks for with ask_call(). It comes now or later, once, unless a 400 was sent; the body is
+ * gone when the call is answered. */
 typedef void ask_body_fn(struct ask *a, void *body);
 void ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then);
 
