@@ -95,7 +95,7 @@ install_piece(struct core *c, const struct core_msg *x)
     }
     consensus_status(r->consensus, &st);
     if (st.role == CONSENSUS_LEADER || (st.leader != 0 && st.leader != x->m.peer) ||
-        x->piece.index <= raft_log_last(r->log))
+        x->piece.index <= st.commit) /* the log may be longer: by what no majority has */
         return;
     struct feed_read *k = mem_new(NULL, struct feed_read);
     k->what = FEED_KEEP;
@@ -214,6 +214,20 @@ install_read(struct core *c, struct feed_read *x)
 
 /* --- the next start --- */
 
+/* The log holds it, or a snapshot of our own does. What differs at that index was never committed, nor was
+ * what is behind it. */
+static bool
+is_here(struct core *c, const struct consensus_snapshot *meta)
+{
+    auto_mem void *tmp = mem_ctx("here");
+    struct record r = {.index = meta->index, .term = meta->term};
+
+    struct raft_log *l = c->raft.log;
+
+    return raft_log_first(l) > meta->index + 1 ||
+           (raft_log_last(l) > meta->index && raft_log_read(l, tmp, &r, 1, SIZE_MAX) == 1);
+}
+
 /* The log goes first: without it, and with the copy still there, this is done again. */
 int
 install_open(struct core *c, const char *raft_dir, struct err *e)
@@ -226,7 +240,7 @@ install_open(struct core *c, const char *raft_dir, struct err *e)
     if (access(path, F_OK) != 0)
         return 0;
     int rc = snapshot_check(raft_dir, whole, tmp, &meta, &why);
-    if (rc < 0 || (raft_log_last(c->raft.log) > meta.index) || meta.term > raft_log_term(c->raft.log)) {
+    if (rc < 0 || is_here(c, &meta) || meta.term > raft_log_term(c->raft.log)) {
         log_warn("core", "the state that a leader sent is not needed, or damaged: it is dropped",
                  "error", why.text, NULL);
         (void)unlink(path);
