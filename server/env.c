@@ -14,6 +14,13 @@ mono_ns(void *arg)
 }
 
 static int64_t
+boot_ns(void *arg)
+{
+    (void)arg;
+    return clock_boot_ns();
+}
+
+static int64_t
 wall_ns(void *arg)
 {
     (void)arg;
@@ -62,5 +69,5 @@ work(void *arg, env_fn *fn, env_fn *done, void *x)
 void
 env_of_loop(struct env *ret, struct loop *l)
 {
-    *ret = (struct env){mono_ns, wall_ns, random_u64, new_id, post, timer, timer_end, work, l};
+    *ret = (struct env){mono_ns, boot_ns, wall_ns, random_u64, new_id, post, timer, timer_end, work, l};
 }

@@ -18,6 +18,7 @@ typedef void env_fn(void *arg);
 
 struct env {
     int64_t (*mono_ns)(void *arg);
+    int64_t (*boot_ns)(void *arg); /* as mono_ns, and goes on while the machine is suspended */
     int64_t (*wall_ns)(void *arg);
     uint64_t (*random)(void *arg);
     void (*new_id)(void *arg, char out[UUID_TEXT]);
@@ -42,6 +43,12 @@ static inline int64_t
 env_mono_ms(const struct env *e)
 {
     return e->mono_ns(e->arg) / NS_PER_MS;
+}
+
+static inline int64_t
+env_boot_ms(const struct env *e)
+{
+    return e->boot_ns(e->arg) / NS_PER_MS;
 }
 
 static inline int64_t

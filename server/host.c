@@ -8,6 +8,8 @@
 #include "common/str.h"
 #include "server/state/watch.h"
 
+enum { SURE_MS = 2000 }; /* several heartbeats of a quiet cluster */
+
 const struct server_config *
 server_cfg(const struct server *s)
 {
@@ -80,6 +82,14 @@ bool
 server_is_leader(const struct server *s)
 {
     return core_is_leader(s->core);
+}
+
+bool
+server_leads_surely(const struct server *s)
+{
+    int64_t failover = s->cfg.failover_ttl_ms;
+
+    return core_leads_surely(s->core, failover < SURE_MS ? failover : SURE_MS);
 }
 
 uint64_t

@@ -137,6 +137,9 @@ const struct str_list *server_addrs(struct server *s);
 /* Of the state here: 0 where this server leads; INT64_MAX: no leader was heard yet. */
 int64_t server_last_contact_ms(const struct server *s);
 bool server_is_leader(const struct server *s);
+/* No other server has led for as long as a new leader waits before it misses a node, nor for SURE_MS: what is
+ * answered without an entry is answered by the leader. False: not known (core/lease.c). */
+bool server_leads_surely(const struct server *s);
 /* The last entry that the state holds. */
 uint64_t server_applied(struct server *s);
 /* The leader's RPC address into `out`; false when unknown. */

@@ -76,6 +76,9 @@ void core_set_hooks(struct core *c, const struct leader_hooks *h,
 void core_propose(struct core *c, struct intent *in, enum home home, propose_fn *done, void *arg);
 bool core_post(struct core *c, void (*fn)(void *arg), void *arg);
 bool core_is_leader(const struct core *c);
+/* Any thread. No server that leads a later term was elected more than `within_ms` ago; false: not known.
+ * core_is_leader() alone may be true a while after this server stood still. */
+bool core_leads_surely(const struct core *c, int64_t within_ms);
 /* Any thread: the leader's RPC address, as its configuration has it; false: none is known. */
 bool core_leader_addr(const struct core *c, char *out, size_t size);
 uint64_t core_id(const struct core *c);

@@ -174,8 +174,19 @@ struct feed {
     int64_t piece_ms;   /* when a piece of it was asked for or taken last; 0: none is sent */
 };
 
+/* Until when this server surely leads: see lease.c. */
+struct lease {
+    uint64_t term; /* of all that follows */
+    struct {
+        uint64_t id;
+        uint64_t stamp;
+    } acked[CONSENSUS_PEERS_MAX]; /* of a leader: the newest append that each has answered */
+    uint64_t leader, heard; /* of a follower: whose, the newest append that it took */
+};
+
 struct raft_half {
     uint64_t id;
+    struct lease lease;
     struct raft_log *log;
     struct consensus *consensus;
     struct recent *recent;
@@ -240,6 +251,7 @@ struct core {
     atomic_int_fast64_t turn_ns[2]; /* the longest */
     atomic_int_fast64_t newest_ns;  /* time of the newest entry applied: no entry of ours is older */
     atomic_int_fast64_t heard_ms;   /* the leader; INT64_MAX: we lead; 0: never */
+    atomic_int_fast64_t sure_ms;    /* env_boot_ms(): surely led; INT64_MAX: alone; 0: never */
     struct {
         pthread_mutex_t mutex;
         struct core_status v; /* conf: of a context of its own */
@@ -316,6 +328,12 @@ bool core_send_wire(struct core *c, uint64_t to, const char *addr, const struct 
 bool core_send_one(struct core *c, const struct peer_msg *m);
 /* To the raft half; any thread. */
 void core_put_msg(struct core *c, struct core_msg m);
+
+/* --- lease.c --- */
+/* A message that leaves; one that has come, before consensus sees it. */
+void lease_stamp(struct core *c, struct peer_msg *m);
+void lease_take(struct core *c, const struct peer_msg *m);
+void lease_publish(struct core *c, const struct peer_list *conf);
 
 /* --- feed.c --- */
 /* An append to a follower: what is in the window leaves now, older entries as they are read. */

@@ -25,7 +25,9 @@ core_send_wire(struct core *c, uint64_t to, const char *addr, const struct wire 
 bool
 core_send_one(struct core *c, const struct peer_msg *m)
 {
-    return core_send_wire(c, m->peer, m->addr, &(struct wire){.kind = WIRE_MSG, .msg = *m});
+    struct wire w = {.kind = WIRE_MSG, .msg = *m};
+    lease_stamp(c, &w.msg);
+    return core_send_wire(c, m->peer, m->addr, &w);
 }
 
 void
@@ -150,9 +152,11 @@ take_one(struct core *c, const struct core_msg *x)
         r->timeout_ms = consensus_leader_gone(r->consensus, r->now_ms, x->gone, after);
     } else if (x->piece.index != 0) {
         install_piece(c, x);
-    } else if (consensus_receive(r->consensus, r->now_ms, &x->m, &e) < 0) {
-        log_warn("core", "a message of another server is refused", "from", x->m.addr, "error",
-                 e.text, NULL);
+    } else {
+        lease_take(c, &x->m);
+        if (consensus_receive(r->consensus, r->now_ms, &x->m, &e) < 0)
+            log_warn("core", "a message of another server is refused", "from", x->m.addr, "error",
+                     e.text, NULL);
     }
 }
 
@@ -204,6 +208,7 @@ core_publish(struct core *c)
     if (r->conf_new || v->conf.v == NULL)
         copy_conf(c);
     r->conf_new = false;
+    lease_publish(c, &v->conf);
     c->status.leader_addr[0] = '\0';
     for (size_t i = 0; i < v->conf.n; i++) {
         v->match[i] = consensus_match(r->consensus, v->conf.v[i].id);

@@ -73,6 +73,7 @@ struct peer_msg {
     uint64_t commit;   /* append */
     uint64_t rejected; /* append result: index that was refused, 0: accepted */
     uint64_t last;     /* append result */
+    uint64_t stamp;    /* append: when it left; its result: of the newest one (core/lease.c) */
     bool disrupt;      /* vote: sent by leave of the leader */
     bool pre_vote;     /* vote, vote result */
     bool granted;      /* vote result */

@@ -9,8 +9,8 @@
  *   2 welcome   nothing
  *   3 refused   u16 length | why
  *   4 message   u8 type | u8 flags (1 disrupt, 2 pre-vote, 4 granted) | u64 term | u64 index |
- *               u64 term of the entry at it | u64 commit | u64 rejected | u64 last | u32 entries |
- *               each: u64 term | u8 type | u32 length | data
+ *               u64 term of the entry at it | u64 commit | u64 rejected | u64 last | u64 stamp |
+ *               u32 entries | each: u64 term | u8 type | u32 length | data
  *
  * A connection begins with a hello of who made it, which alone sends messages then; the other side
  * answers it once, with welcome or refused. A server that is behind the log is sent the leader's snapshot
@@ -24,7 +24,7 @@
 
 #define WIRE_PROTOCOL_BYTE 'R'
 enum {
-    WIRE_VERSION = 1,
+    WIRE_VERSION = 2,
     WIRE_CLUSTER_MAX = 36, /* bytes of the id of a cluster, a UUID */
     WIRE_BODY_MAX = RECORD_DATA_MAX + (1 << 20),
     WIRE_ENTRY_MIN = 13,

@@ -110,7 +110,8 @@ gate_is_shut(struct write *w, struct state_txn *t, const struct node *n)
 }
 
 /* The heartbeat. What the status becomes is decided when the entry is applied; one that cannot
- * change anything is not written. On the loop, to which the nodes' timers and the ways to them belong. */
+ * change anything is not written, but where the log has to say whether this server leads. On the loop, to
+ * which the nodes' timers and the ways to them belong. */
 static int
 prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
 {
@@ -124,7 +125,7 @@ prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
         return err_set(e, -ERR_INVALID, "a node may ask to be ready or initializing, not \"%.64s\"",
                        str_or(req->status, ""));
     way_note(w->s, w->call, n->id);
-    bool sure = leader_node_heard(l, n->id);
+    bool sure = leader_node_heard(l, n->id) && server_leads_surely(w->s);
     bool stays = str_eq(n->status, NODE_READY) && str_eq(n->status, req->status);
     if (!str_eq(n->status, NODE_DOWN)) /* however long it takes to write what it asks for */
         (void)leader_heartbeat(l, n->id);

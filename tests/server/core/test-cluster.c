@@ -42,7 +42,8 @@ struct member {
     struct core_net net;
     struct core *core; /* NULL: down */
     char *dir;
-    int64_t back_at;
+    int64_t back_at, still_until; /* it stands still: what it is sent waits, */
+    int64_t deaf_at;              /* and from here on is lost; 0: nothing is */
     bool leads, again;
 };
 
@@ -56,7 +57,8 @@ static struct {
     char acked[ACKED_MAX];
     unsigned n_writes;
     uint64_t leader_of[TERMS_MAX];
-    unsigned restarts, lost, open, sent, reads, installs;
+    int64_t elected_at[TERMS_MAX];
+    unsigned restarts, sure, lost, open, sent, reads, installs;
 } w;
 
 #define CHECK(cond)                                                                                \
@@ -150,6 +152,8 @@ leader_changed(void *arg)
     if (s.role != CONSENSUS_LEADER)
         return;
     CHECK(s.term < TERMS_MAX && (w.leader_of[s.term] == 0 || w.leader_of[s.term] == n->i + 1));
+    if (w.leader_of[s.term] == 0)
+        w.elected_at[s.term] = w.now;
     w.leader_of[s.term] = n->i + 1;
 }
 
@@ -192,10 +196,11 @@ start(struct member *n)
                           .net = &n->net,
                           .env = &n->env};
     n->env = (struct env){
-        .mono_ns = mono_ns, .wall_ns = wall_ns, .random = chance, .post = post, .arg = n};
+        .mono_ns = mono_ns, .boot_ns = mono_ns, .wall_ns = wall_ns, .random = chance, .post = post, .arg = n};
     n->net = (struct core_net){net_send, leader_changed, begin_again, n};
     n->back_at = 0;
     n->leads = n->again = false;
+    n->still_until = 0;
     int rc = core_open(&o, &n->core, &e);
     if (rc < 0)
         printf("# %s\n", e.text);
@@ -323,11 +328,29 @@ deliver(void)
         struct member *to = &w.v[l->to];
         struct err e = ERR_INIT;
         static const char *const addrs[] = {"s1:1", "s2:1", "s3:1"};
-        if (to->core != NULL && !w.cut[l->from][l->to])
+        bool deaf = to->still_until > w.now && to->deaf_at != 0 && to->deaf_at <= w.now;
+        if (to->core != NULL && !w.cut[l->from][l->to] && !deaf)
             CHECK(core_receive(to->core, l->from + 1, addrs[l->from], l->body.data, l->body.len,
                                &e) == 0);
         buf_done(&l->body);
         mem_free(l);
+    }
+}
+
+/* Whatever it has not learned yet. */
+static void
+who_is_sure_is_right(const struct member *n)
+{
+    static const int64_t within[] = {50, 500, 2000};
+    auto_mem void *tmp = mem_ctx("sure");
+    struct core_status s;
+    core_status(n->core, tmp, &s);
+    for (size_t i = 0; i < ARRAY_LEN(within); i++) {
+        if (!core_is_leader(n->core) || !core_leads_surely(n->core, within[i]))
+            continue;
+        w.sure++;
+        for (uint64_t t = s.term + 1; t < TERMS_MAX && t < s.term + 20; t++)
+            CHECK(w.leader_of[t] == 0 || w.elected_at[t] >= w.now - within[i]);
     }
 }
 
@@ -341,6 +364,10 @@ faults(void)
             for (unsigned i = 0; i < N; i++)
                 if (w.v[i].core != NULL)
                     core_gone(w.v[i].core, n->i + 1);
+    }
+    if (rnd(200) == 0) {
+        n->still_until = w.now + (int64_t)rnd(rnd(2) == 0 ? 4000 : 800);
+        n->deaf_at = rnd(2) == 0 ? w.now + (int64_t)rnd(20) : 0;
     }
     if (rnd(300) == 0)
         for (unsigned b = 0; b < N; b++)
@@ -357,15 +384,59 @@ tick(void)
         struct member *n = &w.v[i];
         if (n->core == NULL && n->back_at <= w.now)
             start(n);
-        if (n->core == NULL)
+        if (n->core == NULL || n->still_until > w.now)
             continue;
+        who_is_sure_is_right(n);
         turn(n);
+        who_is_sure_is_right(n);
         maybe_again(n);
         if (n->leads && rnd(w.chaos ? 10 : 200) == 0)
             write_some(n, 1 + rnd(rnd(20) == 0 ? 120 : 3));
     }
     if (w.chaos)
         faults();
+}
+
+static uint64_t
+term_of(const struct member *n)
+{
+    auto_mem void *tmp = mem_ctx("term");
+    struct core_status st;
+    core_status(n->core, tmp, &st);
+    return st.term;
+}
+
+/* The leader stands still when answers to it are on their way, and nothing else reaches it: when it goes on
+ * it believes that it leads, by old news. */
+static void
+old_answers_make_nobody_sure(void)
+{
+    struct member *lead = NULL;
+    for (unsigned i = 0; i < N; i++)
+        lead = w.v[i].leads ? &w.v[i] : lead;
+    CHECK(core_leads_surely(lead->core, 2000));
+    unsigned term = (unsigned)term_of(lead);
+    write_some(lead, 1);
+    turn(lead);
+    lead->still_until = w.now + 3000;
+    lead->deaf_at = w.now + 10;
+    for (int64_t end = w.now + 3000; w.now < end; w.now++) {
+        deliver();
+        for (unsigned i = 0; i < N; i++)
+            if (&w.v[i] != lead)
+                turn(&w.v[i]);
+    }
+    CHECK(lead->core->raft_in.msgs.first != NULL && core_is_leader(lead->core));
+    CHECK(term_of(lead) == term);
+    bool another = false;
+    for (unsigned t = term + 1; t < term + 20; t++)
+        another |= w.leader_of[t] != 0;
+    CHECK(another);
+    who_is_sure_is_right(lead);
+    turn(lead);
+    who_is_sure_is_right(lead);
+    for (unsigned i = 0; i < 500; i++, w.now++)
+        tick();
 }
 
 /* Nobody writes and nothing fails. */
@@ -381,15 +452,6 @@ run_idle(int64_t ms)
     }
 }
 
-static uint64_t
-term_of(const struct member *n)
-{
-    auto_mem void *tmp = mem_ctx("term");
-    struct core_status st;
-    core_status(n->core, tmp, &st);
-    return st.term;
-}
-
 /* A cluster with nothing to do says little, and keeps its leader when it falls silent. */
 static void
 stays_quiet(void)
@@ -399,8 +461,10 @@ stays_quiet(void)
     unsigned before = w.sent;
     run_idle(IDLE_MS / 2);
     CHECK(w.sent - before <= IDLE_LETTERS_S * IDLE_MS / 2 / 1000 && w.sent > before);
-    for (unsigned i = 0; i < N; i++)
+    for (unsigned i = 0; i < N; i++) {
         CHECK(term_of(&w.v[i]) == term);
+        CHECK(core_leads_surely(w.v[i].core, 2000) == w.v[i].leads);
+    }
 }
 
 static void
@@ -422,6 +486,7 @@ run_seed(uint64_t seed)
     for (; w.now < 3000; w.now++)
         tick();
     CHECK(w.v[0].leads + w.v[1].leads + w.v[2].leads == 1);
+    old_answers_make_nobody_sure();
     w.chaos = true;
     for (; w.now < CHAOS_MS; w.now++)
         tick();
@@ -454,8 +519,9 @@ run_seed(uint64_t seed)
               has_job(&w.v[1], i) == has_job(&w.v[2], i));
     }
     CHECK(w.n_writes > before);
-    printf("# seed %lu: %u writes acknowledged, %u failed, %u restarts, %u reads, %u states sent\n",
-           (unsigned long)seed, acked, w.lost, w.restarts, w.reads, w.installs);
+    printf("# seed %lu: %u writes acknowledged, %u failed, %u restarts, %u reads, %u states sent, "
+           "%u times sure\n",
+           (unsigned long)seed, acked, w.lost, w.restarts, w.reads, w.installs, w.sure);
     for (unsigned i = 0; i < N; i++) {
         stop(&w.v[i], 0);
         CHECK(dir_remove(AT_FDCWD, w.v[i].dir, NULL) == 0);

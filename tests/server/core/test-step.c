@@ -133,7 +133,8 @@ shell_open(const char *dir)
     struct err e = ERR_INIT;
 
     s->env = (struct env){
-        .mono_ns = mono_ns, .wall_ns = wall_ns, .random = same_number, .post = post, .arg = s};
+        .mono_ns = mono_ns, .boot_ns = mono_ns, .wall_ns = wall_ns,
+        .random = same_number, .post = post, .arg = s};
     s->mono_ns = NS_PER_S;
     ck_assert_msg(core_open(&o, &s->core, &e) == 0, "%s", e.text);
     core_set_hooks(s->core, &hooks, s);

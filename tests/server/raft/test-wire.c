@@ -137,6 +137,7 @@ START_TEST(messages_round_trip)
                              .commit = 6,
                              .rejected = 1,
                              .last = UINT64_MAX,
+                             .stamp = 5,
                              .pre_vote = true,
                              .entries = some,
                              .n = ARRAY_LEN(some)}};
@@ -147,7 +148,8 @@ START_TEST(messages_round_trip)
     ck_assert_int_eq(wire_get(tmp, b.data, b.len, &r, &e), 0);
     ck_assert(r.msg.type == MSG_APPEND && r.msg.term == 4 && r.msg.index == 7 &&
               r.msg.log_term == 3);
-    ck_assert(r.msg.commit == 6 && r.msg.rejected == 1 && r.msg.last == UINT64_MAX);
+    ck_assert(r.msg.commit == 6 && r.msg.rejected == 1 && r.msg.last == UINT64_MAX &&
+              r.msg.stamp == 5);
     ck_assert(r.msg.pre_vote && !r.msg.granted && !r.msg.disrupt);
     ck_assert_uint_eq(r.msg.n, ARRAY_LEN(some));
     for (size_t i = 0; i < r.msg.n; i++) {
