@@ -345,6 +345,8 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
         }
     }
     talloc_free(old);
+    if (str_eq(a->client_status, ALLOC_UNKNOWN)) /* whatever was acknowledged */
+        ar->a.rec->acked = 0;
     if (alloc_server_terminal(a) && !ar->a.rec->stopping) {
         log_info("client", "allocation is to stop", "alloc_id", ar->a.id, NULL);
         ar->a.rec->stopping = true;

@@ -500,6 +500,25 @@ START_TEST(reports_are_sent_again)
 }
 END_TEST
 
+/* The answer that says so to the whole node may be lost: each allocation says it as well. */
+START_TEST(what_is_unknown_is_reported_again)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_script(&w, "service", "exec sleep 1000");
+    world_client(&w);
+    world_until(&w, world_status(x, "running") && w.parked);
+    x->a->client_status = "unknown";
+    for (int i = 0; i < 3; i++) { /* one report may be on its way anyhow */
+        unsigned before = x->reports;
+        world_changed(&w, x);
+        world_until(&w, x->reports > before);
+    }
+    ck_assert(world_status(x, "running"));
+    world_stop(&w);
+}
+END_TEST
+
 /* Asked again until a server agrees, followed until it is over; a stop in between ends it. */
 START_TEST(drains_its_node)
 {
@@ -666,5 +685,6 @@ TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_
                    tasks_are_adopted,
                    killed_at_any_instant, works_without_root, exec_in_the_box, updates_in_place,
                    old_allocations_are_collected, full_disk_is_relieved, new_waits_for_removals,
-                   dev_ends_its_tasks, reports_are_sent_again, drains_its_node, follow_and_rotation,
+                   dev_ends_its_tasks, reports_are_sent_again, what_is_unknown_is_reported_again,
+                   drains_its_node, follow_and_rotation,
                    mock_restarts, a_job_is_fetched_once, one_that_cannot_be_fetched_fails_alone)
