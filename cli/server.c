@@ -146,6 +146,13 @@ cmd_server_members(struct cmd *c)
 
 /* --- operator raft list-peers --- */
 
+static int
+peer_cmp(const void *a, const void *b)
+{
+    const struct raft_server *const *x = a, *const *y = b;
+    return strcmp(str_or((*x)->node, ""), str_or((*y)->node, ""));
+}
+
 int
 cmd_operator_raft_list(struct cmd *c)
 {
@@ -169,6 +176,8 @@ cmd_operator_raft_list(struct cmd *c)
     struct table t;
     table_init(&t, c, 6);
     table_row(&t, "Node", "ID", "Address", "State", "Voter", "RaftProtocol");
+    if (r->servers.n > 0)
+        qsort(r->servers.v, r->servers.n, sizeof(*r->servers.v), peer_cmp);
     for (size_t i = 0; i < r->servers.n; i++) {
         const struct raft_server *s = r->servers.v[i];
         table_row(&t, s->node, s->id, s->address, s->leader ? "leader" : "follower",
@@ -197,11 +206,15 @@ cmd_server_join(struct cmd *c)
         target = mem_strdup(c, buf_str(&b));
     }
     if (api_send(c, "PUT", target, NULL, NULL, &type_server_join_response, &ret, &e))
-        return cmd_fail(c, "Error joining: %s", e.text);
+        return cmd_fail(c, "Error joining: failed joining: %s", e.text);
     const struct server_join_response *r = ret;
     if (!str_empty(r->error))
-        return cmd_fail(c, "Error joining: %s", r->error);
-    cmd_say(c, "Joined %lld servers successfully", (long long)r->num_joined);
+        return cmd_fail(c, "Error joining: failed joining: %s", r->error);
+    if (!str_empty(r->warning))
+        cmd_fail(c, "Joined %lld servers successfully but got warning: %s", (long long)r->num_joined,
+                 r->warning);
+    else
+        cmd_say(c, "Joined %lld servers successfully", (long long)r->num_joined);
     return 0;
 }
 

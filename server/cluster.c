@@ -224,7 +224,7 @@ server_members(struct server *s, const void *ctx, size_t *ret_n)
         struct server_gone gone = {0};
         bool alive = known[i].state <= MEMBER_SUSPECT;
         bool taken_out = !alive && str_eq(h->region, s->cfg.region) && is_gone(s, h->id, &gone);
-        if (!taken_out || !gone.pruned)
+        if (known[i].state != MEMBER_PRUNED && (!taken_out || !gone.pruned))
             v[shown++] = (struct server_member){codec_clone(ctx, &type_server_hello, h), alive,
                                                 taken_out || known[i].state == MEMBER_LEFT,
                                                 s->found != NULL ? found_heard_ms(s->found, h->id) : 0};
@@ -244,6 +244,7 @@ server_gossip_figures(struct server *s, struct server_gossip_figures *ret)
     *ret = (struct server_gossip_figures){.health = f.swim.health,
                                           .stalls = f.swim.stalls,
                                           .denied = f.swim.denied,
+                                          .encrypted = f.encrypted,
                                           .sent = f.sent,
                                           .received = f.received,
                                           .domains = s->domains_failed};
@@ -354,10 +355,10 @@ server_joined(struct server *s, const struct str_list *addrs, struct err *e)
 }
 
 void
-server_forget(struct server *s, uint64_t id)
+server_forget(struct server *s, uint64_t id, bool prune)
 {
     if (s->gossip != NULL)
-        gossip_force(s->gossip, id);
+        gossip_force(s->gossip, id, prune);
 }
 
 void

@@ -122,8 +122,8 @@ int server_sync(struct server *s, const void *ctx, const struct server_sync *req
 /* What an operator does with the key rings of gossip (server/gossip/gossip.h). */
 typedef void server_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
 void server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done, void *arg);
-/* A server that failed counts as one that left, in all regions. */
-void server_forget(struct server *s, uint64_t id);
+/* A server that failed counts as one that left, in all regions; `prune`: it is not shown any more. */
+void server_forget(struct server *s, uint64_t id, bool prune);
 /* The RPC addresses of the servers of that region that are there. Owned by ctx. */
 struct str_list server_region(struct server *s, const void *ctx, const char *region);
 /* All regions of which servers are known, sorted. */

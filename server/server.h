@@ -47,6 +47,7 @@ void server_figures(struct server *s, struct server_figures *ret);
 /* Of gossip, since the start; all 0 where there is none. */
 struct server_gossip_figures {
     unsigned health; /* 0: well; more: it trusts itself less */
+    bool encrypted;
     uint64_t stalls, denied;          /* how often it stood still; was suspected, and denied that */
     uint64_t sent, received, refused; /* packets */
     uint64_t domains; /* servers that failed, those that went together as one */

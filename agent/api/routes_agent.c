@@ -100,9 +100,11 @@ server_stats(struct ask *a, struct value *stats)
     struct api *api = a->api;
     struct value *s = value_map(stats), *raft = value_map(stats), *serf = value_map(stats);
     struct server_info i;
+    struct server_gossip_figures g;
     char contact[32];
 
     server_info(api->server, a, &i);
+    server_gossip_figures(api->server, &g);
     set(s, "server", "true");
     set(s, "leader", server_is_leader(api->server) ? "true" : "false");
     set(s, "leader_addr", i.leader_addr);
@@ -124,6 +126,8 @@ server_stats(struct ask *a, struct value *stats)
     set_u64(serf, "members", i.members);
     set_u64(serf, "failed", i.failed);
     set_u64(serf, "left", i.left);
+    set_u64(serf, "health_score", g.health);
+    set(serf, "encrypted", g.encrypted ? "true" : "false");
     value_map_set(stats, "serf", serf);
 }
 
@@ -210,12 +214,8 @@ static void
 self_done(struct ask *a, const void *resp)
 {
     const struct server_members_response *r = resp;
-    const struct agent_member *m = NULL;
 
-    for (size_t i = 0; i < r->members.n; i++)
-        if (!m || str_eq(r->members.v[i]->name, r->server_name))
-            m = r->members.v[i];
-    send_self(a, m);
+    send_self(a, r->members.n > 0 ? r->members.v[0] : NULL); /* this server comes first */
 }
 
 static bool

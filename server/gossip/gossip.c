@@ -242,10 +242,10 @@ gossip_members(struct gossip *g, const void *ctx, size_t *ret_n)
 }
 
 void
-gossip_force(struct gossip *g, uint64_t id)
+gossip_force(struct gossip *g, uint64_t id, bool prune)
 {
     struct swim_out out = {.ctx = mem_ctx("gossip")};
-    swim_force(g->swim, now_ms(g), id, &out);
+    swim_force(g->swim, now_ms(g), id, prune, &out);
     gossip_carry(g, &out);
 }
 
@@ -261,6 +261,7 @@ void
 gossip_figures(const struct gossip *g, struct gossip_figures *ret)
 {
     *ret = g->figures;
+    ret->encrypted = g->keys.n > 0;
     ret->swim = *swim_figures(g->swim);
 }
 

@@ -46,8 +46,8 @@ size_t gossip_join(struct gossip *g, const struct str_list *addrs, struct err *e
 size_t gossip_joined(struct gossip *g, const struct str_list *addrs, struct err *e);
 /* All that are known, this server first. Owned by ctx, the members themselves until the next call. */
 struct swim_member *gossip_members(struct gossip *g, const void *ctx, size_t *ret_n);
-/* That one counts as one that left, if it failed. */
-void gossip_force(struct gossip *g, uint64_t id);
+/* As swim_force(). */
+void gossip_force(struct gossip *g, uint64_t id, bool prune);
 /* An operation on the key rings of all servers that are there, this one first. done() comes once, at once or
  * later, with an answer that names those that failed; or with an error alone: nothing was changed. */
 typedef void gossip_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
@@ -65,6 +65,7 @@ enum {
 
 struct gossip_figures {
     struct swim_figures swim;
+    bool encrypted;
     uint64_t sent, received; /* packets */
     uint64_t refused[REFUSALS];
 };

@@ -86,6 +86,8 @@ keys_change(struct gossip_keys *ring, enum keys_op op, const struct gossip_key *
         ring->v[ring->n++] = *k;
         return 0;
     }
+    if (i == ring->n && op == KEYS_REMOVE)
+        return 0;
     if (i == ring->n)
         return err_set(e, -ERR_NOT_FOUND, "the key is not installed: install it first");
     if (op == KEYS_REMOVE) {

@@ -16,7 +16,8 @@ enum keys_op keys_op_of(const char *name);
 /* Base64 of 16, 24 or 32 bytes. */
 int keys_parse(const char *text, struct gossip_key *ret, struct err *e);
 const char *keys_text(const void *ctx, const struct gossip_key *k);
-/* -ERR_CONFLICT, -ERR_LIMIT, -ERR_NOT_FOUND; the ring is unchanged then. A list changes nothing. */
+/* -ERR_CONFLICT, -ERR_LIMIT, -ERR_NOT_FOUND; the ring is unchanged then. A list changes nothing, nor does
+ * what is done already. */
 int keys_change(struct gossip_keys *ring, enum keys_op op, const struct gossip_key *k, struct err *e);
 
 /* `configured` NULL: no key. Neither file nor key: an empty ring. A file is made where there is a key. */

@@ -72,7 +72,7 @@ put_inner(struct buf *out, const struct packet *p)
     buf_put_u16(out, (uint16_t)p->says.n);
     for (size_t i = 0; i < p->says.n; i++) {
         const struct statement *s = &p->says.v[i];
-        ASSERT(s->state >= MEMBER_ALIVE && s->state <= MEMBER_LEFT);
+        ASSERT(s->state >= MEMBER_ALIVE && s->state <= MEMBER_PRUNED);
         buf_put_u8(out, (uint8_t)s->state);
         buf_put_u64(out, s->id);
         buf_put_u32(out, s->incarnation);
@@ -224,7 +224,7 @@ get_statements(struct reader *r, const void *ctx, struct packet *p)
         s->incarnation = (uint32_t)number(r, 4);
         s->by = number(r, 8);
         s->about = get_about(r, ctx);
-        if (s->state < MEMBER_ALIVE || s->state > MEMBER_LEFT || s->id == 0 ||
+        if (s->state < MEMBER_ALIVE || s->state > MEMBER_PRUNED || s->id == 0 ||
             (s->about != NULL && !about_is_fit(s->about, s->id)))
             r->bad = true;
     }

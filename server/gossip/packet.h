@@ -49,7 +49,13 @@ enum packet_kind {
     PACKET_KINDS = PACKET_KEYS,
 };
 
-enum member_state { MEMBER_ALIVE = 1, MEMBER_SUSPECT, MEMBER_FAILED, MEMBER_LEFT };
+enum member_state {
+    MEMBER_ALIVE = 1,
+    MEMBER_SUSPECT,
+    MEMBER_FAILED,
+    MEMBER_LEFT,
+    MEMBER_PRUNED, /* it left, and is not shown any more */
+};
 
 /* About one member; `by` says it. */
 struct statement {

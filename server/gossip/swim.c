@@ -349,7 +349,7 @@ static void
 say_alive(struct swim *s, struct member *m, const struct statement *st, struct swim_out *out)
 {
     bool was = is_there(m);
-    if (st->incarnation <= m->incarnation || (st->about == NULL && m->state == MEMBER_LEFT))
+    if (st->incarnation <= m->incarnation || (st->about == NULL && m->state >= MEMBER_LEFT))
         return;
     m->incarnation = st->incarnation;
     bool changed = st->about != NULL && !codec_equal(&type_server_hello, st->about, m->about, 0);
@@ -362,16 +362,25 @@ say_alive(struct swim *s, struct member *m, const struct statement *st, struct s
         event(out, SWIM_UPDATE, m);
 }
 
+/* It became so; `was`: it was there. */
+static void
+gone_event(struct swim_out *out, const struct member *m, bool was)
+{
+    if (m->state == MEMBER_PRUNED)
+        event(out, SWIM_REAP, m);
+    else if (was || m->state == MEMBER_LEFT)
+        event(out, m->state == MEMBER_LEFT ? SWIM_LEAVE : SWIM_FAILED, m);
+}
+
 static void
 say_gone(struct swim *s, struct member *m, const struct statement *st, struct swim_out *out)
 {
     bool was = is_there(m);
-    if (st->incarnation < m->incarnation || m->state == MEMBER_LEFT || m->state == st->state)
+    if (st->incarnation < m->incarnation || m->state >= st->state)
         return;
     m->incarnation = st->incarnation;
     become(s, m, st->state, st->by);
-    if (was || st->state == MEMBER_LEFT)
-        event(out, st->state == MEMBER_LEFT ? SWIM_LEAVE : SWIM_FAILED, m);
+    gone_event(out, m, was);
 }
 
 /* What others say of this server: it is here. */
@@ -431,6 +440,7 @@ say(struct swim *s, const struct statement *st, bool sync, struct swim_out *out)
         break;
     case MEMBER_FAILED:
     case MEMBER_LEFT:
+    case MEMBER_PRUNED:
         say_gone(s, m, &as, out);
         break;
     }
@@ -498,7 +508,8 @@ ends_tick(struct swim *s, struct swim_out *out)
             become(s, m, MEMBER_FAILED, s->v[0]->id);
             event(out, SWIM_FAILED, m);
         } else if (!is_there(m) && s->t - m->since >= SWIM_REAP_MS) {
-            event(out, SWIM_REAP, m);
+            if (m->state != MEMBER_PRUNED)
+                event(out, SWIM_REAP, m);
             s->v[i - 1] = s->v[--s->n];
             talloc_reparent(s, out->ctx, m);
         }
@@ -607,14 +618,15 @@ swim_leave(struct swim *s, int64_t now, struct swim_out *out)
 }
 
 void
-swim_force(struct swim *s, int64_t now, uint64_t id, struct swim_out *out)
+swim_force(struct swim *s, int64_t now, uint64_t id, bool prune, struct swim_out *out)
 {
     clock_on(s, now);
     struct member *m = swim_find(s, id);
-    if (m == NULL || m->state != MEMBER_FAILED)
+    enum member_state to = prune ? MEMBER_PRUNED : MEMBER_LEFT;
+    if (m == NULL || is_there(m) || m->state >= to)
         return;
-    become(s, m, MEMBER_LEFT, s->v[0]->id);
-    event(out, SWIM_LEAVE, m);
+    become(s, m, to, s->v[0]->id);
+    gone_event(out, m, false);
 }
 
 struct swim_member *

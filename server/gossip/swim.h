@@ -92,8 +92,8 @@ void swim_all(struct swim *s, const void *ctx, uint64_t to, struct swim_sync *re
 void swim_set_self(struct swim *s, int64_t now, const struct server_hello *self, struct swim_out *out);
 /* This server leaves: it says so, and is not asked any more. */
 void swim_leave(struct swim *s, int64_t now, struct swim_out *out);
-/* A member that failed counts as one that left. */
-void swim_force(struct swim *s, int64_t now, uint64_t id, struct swim_out *out);
+/* A member that failed counts as one that left; `prune`: it, or one that left, is not shown any more. */
+void swim_force(struct swim *s, int64_t now, uint64_t id, bool prune, struct swim_out *out);
 
 struct swim_member {
     const struct server_hello *about; /* valid until the next call */

@@ -86,8 +86,8 @@ call_status_members(void *arg, struct rpc_call *call, const void *p)
     struct server_member *v = server_members(arg, ctx, &n);
 
     (void)p;
-    resp.server_name = c->name;
     resp.server_region = str_or(c->region, "global");
+    resp.server_name = mem_strndup(ctx, c->name, strlen(c->name) - strlen(resp.server_region) - 1);
     resp.server_dc = str_or(c->datacenter, "dc1");
     for (size_t i = 0; i < n; i++)
         list_add(ctx, resp.members, member_of(ctx, &v[i]));

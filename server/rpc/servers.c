@@ -307,7 +307,7 @@ removal_look(void *arg)
     }
     wait_over(&r->w);
     if (done) {
-        server_forget(r->w.s, r->id);
+        server_forget(r->w.s, r->id, r->prune);
         rpc_reply(r->w.call, &resp);
     } else {
         rpc_fail(r->w.call, &e);
@@ -381,7 +381,7 @@ removal_wait(void *arg)
     }
     wait_over(&r->w);
     if (failed && r->abroad) {
-        server_forget(r->w.s, r->id);
+        server_forget(r->w.s, r->id, r->prune);
         rpc_reply(r->w.call, &(struct write_response){0});
     } else if (failed) {
         removal_write(r);
@@ -441,11 +441,14 @@ joining_look(void *arg)
         wait_more(&j->w);
         return;
     }
-    struct server_join_response resp = {.num_joined = (int64_t)n, .error = ""};
-    if (n < j->n)
-        resp.error = mem_printf(rpc_call_ctx(j->w.call),
-                                "%zu of %zu addresses did not answer in %d s%s%s; they are asked on",
-                                j->n - n, j->n, JOIN_MS / 1000, e.code != 0 ? ": " : "", e.text);
+    struct server_join_response resp = {.num_joined = (int64_t)n, .error = "", .warning = ""};
+    const char *silent = mem_printf(rpc_call_ctx(j->w.call),
+                                    "%zu of %zu addresses did not answer in %d s%s%s; they are asked on",
+                                    j->n - n, j->n, JOIN_MS / 1000, e.code != 0 ? ": " : "", e.text);
+    if (n == 0)
+        resp.error = silent;
+    else if (n < j->n)
+        resp.warning = silent;
     wait_over(&j->w);
     rpc_reply(j->w.call, &resp);
 }
@@ -459,7 +462,7 @@ call_server_join(void *arg, struct rpc_call *call, const void *p)
     *j = (struct joining){.w = {.s = arg, .call = call}, .addrs = &req->addresses};
     j->n = server_join(arg, &req->addresses, &e);
     if (j->n < req->addresses.n) {
-        rpc_reply(call, &(struct server_join_response){.error = e.text});
+        rpc_reply(call, &(struct server_join_response){.error = e.text, .warning = ""});
         return;
     }
     wait_begin(&j->w, joining_look, JOIN_MS);

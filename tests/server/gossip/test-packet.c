@@ -238,6 +238,7 @@ START_TEST(a_ring_changes_by_steps)
     ck_assert_int_eq(keys_change(&r, KEYS_USE, &b, NULL), 0);
     ck_assert(r.n == 2 && r.v[0].n == 32 && r.v[1].n == 16 && r.v[1].n == 16);
     ck_assert_int_eq(keys_change(&r, KEYS_REMOVE, &a, NULL), 0);
+    ck_assert_int_eq(keys_change(&r, KEYS_REMOVE, &a, NULL), 0);
     ck_assert(r.n == 1 && r.v[0].n == 32);
     for (uint8_t i = 0; r.n < GOSSIP_KEYS_MAX; i++) {
         a.v[0] = i;

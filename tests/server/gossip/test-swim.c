@@ -245,15 +245,29 @@ START_TEST(who_failed_can_be_made_to_have_left)
 {
     struct world *w = world_joined(1, 3);
     struct swim_out out = {.ctx = mem_ctx("out")};
-    swim_force(w->v[0].swim, w->t, 2, &out); /* alive: without effect */
+    swim_force(w->v[0].swim, w->t, 2, true, &out); /* alive: without effect */
     ck_assert_uint_eq(out.events.n, 0);
     w->v[1].dead = true;
     ck_assert(world_until(w, 0, 1, MEMBER_FAILED, 10000));
-    swim_force(w->v[0].swim, w->t, 2, &out);
+    swim_force(w->v[0].swim, w->t, 2, false, &out);
     ck_assert_uint_eq(out.events.n, 1);
     ck_assert_int_eq(out.events.v[0].change, SWIM_LEAVE);
     mem_free(out.ctx);
     ck_assert(world_until(w, 2, 1, MEMBER_LEFT, 3000));
+    /* and not to be shown any more, by nobody, until it comes back */
+    out = (struct swim_out){.ctx = mem_ctx("out")};
+    swim_force(w->v[2].swim, w->t, 2, true, &out);
+    swim_force(w->v[2].swim, w->t, 2, true, &out);
+    ck_assert_uint_eq(out.events.n, 1);
+    ck_assert_int_eq(out.events.v[0].change, SWIM_REAP);
+    mem_free(out.ctx);
+    ck_assert(world_until(w, 0, 1, MEMBER_PRUNED, 3000));
+    world_run(w, 70000);
+    ck_assert_int_eq(world_state(w, 0, 1), MEMBER_PRUNED);
+    world_start(w, 1);
+    world_join(w, 1, 0);
+    world_run(w, 3000);
+    ck_assert(world_agrees(w));
     world_free(w);
 }
 END_TEST
