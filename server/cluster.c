@@ -56,7 +56,7 @@ is_gone(void *arg, uint64_t id, struct server_gone *ret)
 {
     struct server *s = arg;
     auto_mem void *tmp = mem_ctx("gone");
-    struct state_txn *t = state_read_begin(core_state(s->core), tmp);
+    struct state_txn *t = server_read_begin(s, tmp);
     const struct cluster_metadata *m = state_cluster(t, tmp);
     bool gone = false;
     for (size_t i = 0; m != NULL && i < m->gone.n; i++)
@@ -431,7 +431,7 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
     if (c->expect <= 1 && core_is_alone(s->core))
         return 0;
     auto_mem void *tmp = mem_ctx("cluster");
-    struct state_txn *t = state_read_begin(core_state(s->core), tmp);
+    struct state_txn *t = server_read_begin(s, tmp);
     const struct cluster_metadata *m = state_cluster(t, tmp);
     const char *known = m != NULL ? mem_strdup(tmp, m->cluster_id) : NULL;
     state_read_end(t);

@@ -22,10 +22,10 @@ server_env(const struct server *s)
     return &s->env;
 }
 
-struct state *
-server_state(const struct server *s)
+struct state_txn *
+server_read_begin(const struct server *s, const void *ctx)
 {
-    return core_state(s->core);
+    return state_read_begin(core_state(s->core), ctx);
 }
 
 struct gate *
@@ -96,7 +96,7 @@ uint64_t
 server_applied(struct server *s)
 {
     auto_mem void *ctx = mem_ctx("applied");
-    struct state_txn *t = state_read_begin(server_state(s), ctx);
+    struct state_txn *t = server_read_begin(s, ctx);
     uint64_t index = state_applied(t);
     state_read_end(t);
     return index;

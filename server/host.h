@@ -7,7 +7,7 @@
  * Threads: the loop (endpoints, watches, completions); those of server/core/core.h: raft (consensus) and
  * apply (state and leader's machines); the log writer. A write travels
  *   server_propose -> raft -> log (fsync, group commit) -> raft -> apply -> done() at its home
- * and is durable and readable (state_read_begin) when done() is called without error.
+ * and is durable and readable (server_read_begin) when done() is called without error.
  */
 #ifndef PADDOCK_SERVER_HOST_H
 #define PADDOCK_SERVER_HOST_H
@@ -28,7 +28,6 @@ struct regions;
 struct gate;
 struct leader;
 struct server;
-struct state;
 struct state_txn;
 struct ways;
 
@@ -68,8 +67,8 @@ struct server_config {
 
 const struct server_config *server_cfg(const struct server *s);
 const struct env *server_env(const struct server *s);
-/* For state_read_begin() on any thread. */
-struct state *server_state(const struct server *s);
+/* A snapshot of the state, for state_read_end(); any thread. Nobody reaches the state by another way. */
+struct state_txn *server_read_begin(const struct server *s, const void *ctx);
 /* Every function that runs on a worker thread of the loop and reads the state goes in by this gate, which
  * server_stop() closes. The caller refs it. */
 struct gate *server_gate(const struct server *s);

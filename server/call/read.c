@@ -138,7 +138,7 @@ read_work(void *arg)
         read_fail(c, -ERR_UNAVAILABLE, "the server is stopping");
         return;
     }
-    struct state_txn *t = state_read_begin(server_state(r->s), r->ctx);
+    struct state_txn *t = server_read_begin(r->s, r->ctx);
     r->seen = state_applied(t);
     r->meta = mem_new(r->ctx, struct query_meta);
     char leader[CONSENSUS_ADDR_MAX + 1];

@@ -47,7 +47,7 @@ prepare(struct call *c)
     struct err e = ERR_INIT;
     const struct env *env = server_env(c->s);
     int64_t begin = env_mono_ns(env);
-    struct state_txn *t = state_read_begin(server_state(c->s), x->w.ctx);
+    struct state_txn *t = server_read_begin(c->s, x->w.ctx);
     int rc = x->row->prepare(&x->w, t, &e);
 
     state_read_end(t);

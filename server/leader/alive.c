@@ -24,7 +24,7 @@ beat_missed(void *arg, const char *node_id)
     auto_mem void *tmp = mem_ctx("beat_missed");
     char id[UUID_TEXT];
     const char *ids[] = {env_id(l->env, id)};
-    struct state_txn *t = state_read_begin(server_state(l->s), tmp);
+    struct state_txn *t = server_read_begin(l->s, tmp);
     struct intent_node_status st = {.node_id = node_id,
                                     .status = NODE_DOWN,
                                     .reason = "heartbeat missed",

@@ -163,7 +163,7 @@ pass_work(void *arg)
 
     if (!gate_enter(p->gate))
         return;
-    struct state_txn *t = state_read_begin(server_state(p->l->s), p);
+    struct state_txn *t = server_read_begin(p->l->s, p);
     for (size_t i = 0; i < p->n; i++) {
         struct look *k = &p->v[i];
         struct deploy_in in = {.seen = k->seen, .now = env_wall_ns(p->l->env)};

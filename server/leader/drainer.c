@@ -93,7 +93,7 @@ pass_work(void *arg)
 
     if (!gate_enter(p->gate))
         return;
-    p->txn = state_read_begin(server_state(p->d->l->s), p);
+    p->txn = server_read_begin(p->d->l->s, p);
     struct state_iter *it = state_nodes(p->txn, p, NULL);
     for (struct node *n; (n = state_next(it, p)) != NULL;) {
         if (n->drain_strategy != NULL)

@@ -254,7 +254,7 @@ run_attempt(struct run *r)
     r->attempt++;
     ASSERT(r->txn == NULL && r->attempt <= sched_attempts(r->eval->type));
     /* snapshot and table are of the same moment: between two applies */
-    r->txn = state_read_begin(server_state(l->s), r->ctx);
+    r->txn = server_read_begin(l->s, r->ctx);
     r->nodes = node_table_copy(r->ctx, l->live->nodes);
     if (!workers_submit(l->workers, run_work, r)) {
         /* the server is stopping: whoever leads next finds the evaluation in the state */
@@ -375,7 +375,7 @@ run_check(void *arg)
     if (run_stale(r))
         return;
     ASSERT(l->plan_busy && r->check != NULL);
-    struct state_txn *t = state_read_begin(server_state(l->s), r->ctx);
+    struct state_txn *t = server_read_begin(l->s, r->ctx);
     bool done = plan_check_step(r->check, t, PLAN_STEP, &v);
     state_read_end(t);
     if (!done) {

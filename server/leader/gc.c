@@ -268,7 +268,7 @@ pass_work(void *arg)
 
     if (!gate_enter(p->gate))
         return;
-    struct state_txn *t = state_read_begin(server_state(p->l->s), p->ctx);
+    struct state_txn *t = server_read_begin(p->l->s, p->ctx);
     p->reap = gc_find(p->ctx, t, &p->ages, env_wall_ns(p->l->env), &p->due_ns);
     state_read_end(t);
     gate_leave(p->gate);

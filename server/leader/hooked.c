@@ -103,7 +103,7 @@ test_hook_ran(struct leader *l, const char *eval_id)
             continue;
         }
         *at = q->next;
-        struct state_txn *t = state_read_begin(server_state(l->s), q);
+        struct state_txn *t = server_read_begin(l->s, q);
         const struct evaluation *e = state_eval(t, q, eval_id);
         if (e != NULL)
             json_encode(&q->json, &type_evaluation, e, 0);
@@ -169,7 +169,7 @@ static void
 hash_ask(void *arg)
 {
     struct question *q = arg;
-    struct state_txn *t = state_read_begin(server_state(q->l->s), q);
+    struct state_txn *t = server_read_begin(q->l->s, q);
     uint64_t applied = state_applied(t), hash = UINT64_C(0xcbf29ce484222325);
 
     if (q->index != 0 && q->index != applied)

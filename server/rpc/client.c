@@ -60,7 +60,7 @@ call_client_http(void *arg, struct rpc_call *call, const void *p)
 
     if (link == NULL) {
         auto_mem void *ctx = mem_ctx("node");
-        struct state_txn *t = state_read_begin(server_state(s), ctx);
+        struct state_txn *t = server_read_begin(s, ctx);
         bool known = *id != '\0' && state_node(t, ctx, id) != NULL;
         state_read_end(t);
         if (known)

@@ -198,7 +198,7 @@ START_TEST(watches_wake_for_what_they_watch)
     auto_mem void *tmp = mem_ctx("test");
     struct fx f;
     start(&f, tmp_dir());
-    struct state_txn *t = state_read_begin(server_state(f.s), tmp);
+    struct state_txn *t = server_read_begin(f.s, tmp);
     uint64_t seen = state_applied(t);
     state_read_end(t);
     struct woken job = {0}, other = {0}, table = {0}, nodes = {0}, late = {0}, gone = {0};

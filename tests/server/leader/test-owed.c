@@ -219,7 +219,7 @@ static bool
 node_is(struct fx *f, const char *status)
 {
     auto_mem void *tmp = mem_ctx("node");
-    struct state_txn *t = state_read_begin(server_state(f->s), tmp);
+    struct state_txn *t = server_read_begin(f->s, tmp);
     bool is = str_eq(state_node(t, tmp, "n1")->status, status);
     state_read_end(t);
     return is;
@@ -282,7 +282,7 @@ patient_alloc(struct fx *f, const void *tmp)
     in->job_register = type_new(in, &type_intent_job_register);
     in->job_register->job = j;
     ck_assert_int_eq(put(f, in), 0);
-    struct state_txn *t = state_read_begin(server_state(f->s), tmp);
+    struct state_txn *t = server_read_begin(f->s, tmp);
     j = state_job(t, tmp, "default", "patient");
     state_read_end(t);
     in = intent_new(tmp, 0);

@@ -130,7 +130,7 @@ await_eval(struct fx *f, const char *job)
 {
     const char *id = mem_printf(f, "eval-%s", job);
     for (int64_t i = 0; i < WAIT_MS; i += 10) {
-        struct state_txn *t = state_read_begin(server_state(f->s), f);
+        struct state_txn *t = server_read_begin(f->s, f);
         struct evaluation *e = state_eval(t, f, id);
         state_read_end(t);
         if (e != NULL && !str_eq(e->status, EVAL_PENDING))
@@ -153,7 +153,7 @@ count(struct fx *f, const char *job)
     auto_mem void *tmp = mem_ctx("count");
     struct counted c = {0};
     uint64_t seen[256] = {0};
-    struct state_txn *t = state_read_begin(server_state(f->s), tmp);
+    struct state_txn *t = server_read_begin(f->s, tmp);
     struct state_iter *it = state_allocs_by_job(t, tmp, "default", job);
     state_iter_live_only(it);
     for (struct allocation *a; (a = state_next(it, tmp)) != NULL; talloc_free(a)) {
@@ -276,7 +276,7 @@ static struct allocation_list
 live_of(struct fx *f, const char *job)
 {
     struct allocation_list l = {NULL, 0};
-    struct state_txn *t = state_read_begin(server_state(f->s), f);
+    struct state_txn *t = server_read_begin(f->s, f);
     struct state_iter *it = state_allocs_by_job(t, f, "default", job);
     state_iter_live_only(it);
     for (struct allocation *a; (a = state_next(it, f)) != NULL;)
@@ -300,7 +300,7 @@ START_TEST(a_name_borne_twice_is_sorted_out)
     struct plan_result *r = in->plan_result = type_new(in, &type_plan_result);
     struct allocation *twin = codec_clone(in, &type_allocation, l.v[0]);
     struct allocation *stop = type_new(in, &type_allocation);
-    struct state_txn *t = state_read_begin(server_state(f->s), in);
+    struct state_txn *t = server_read_begin(f->s, in);
     r->job = state_job(t, in, "default", "web");
     state_read_end(t);
     twin->id = "aaaaaaaa-2222-4333-8444-555555555555";
@@ -334,7 +334,7 @@ static size_t
 evals_of(struct fx *f, const char *job)
 {
     size_t n = 0;
-    struct state_txn *t = state_read_begin(server_state(f->s), f);
+    struct state_txn *t = server_read_begin(f->s, f);
     struct state_iter *it = state_evals_by_job(t, f, "default", job);
     for (struct evaluation *e; (e = state_next(it, f)) != NULL;)
         n += str_eq(e->triggered_by, TRIGGER_NODE_UPDATE);
@@ -376,7 +376,7 @@ lose_and_win(void *arg)
     struct fx *f = arg;
     auto_mem void *tmp = mem_ctx("win");
     leader_hooks.on_lose(server_leader(f->s));
-    struct state_txn *t = state_read_begin(server_state(f->s), tmp);
+    struct state_txn *t = server_read_begin(f->s, tmp);
     leader_hooks.on_leader(server_leader(f->s), t);
     state_read_end(t);
 }
