@@ -310,13 +310,13 @@ apply_plan_result(struct apply *a, const struct plan_result *in)
     HASH_CLEAR(hh, d.nodes);
     HASH_CLEAR(hh, d.spared);
     HASH_CLEAR(hh, d.staying);
-    ev = state_eval(a->t, a->tmp, in->eval_id);
+    ev = state_eval(a->t, a->ctx, in->eval_id);
     if (ev != NULL) {
         ev->modify_index = a->index;
         ev->modify_time = a->now;
         state_put(a->t, a->index, EVALS, ev);
+        apply_note(a, STATE_EVALS, FSM_STAMPED, ev->id, ev);
         apply_touch_job(a, ev->namespace, ev->job_id);
-        a->res->changed = true;
     }
     return 0;
 }
@@ -461,8 +461,6 @@ apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
     if (rc < 0)
         return rc;
     a->eval_ids = &in->eval_ids;
-    a->res->node = n;
-    a->res->node_was = n->status;
     struct eval_job *evals = NULL;
     size_t n_evals = 0;
     for (size_t i = 0; i < in->allocs.n; i++) {

@@ -37,7 +37,7 @@ mark_stable(struct apply *a, const struct deployment *d)
     if (now != NULL && now->job_modify_index == v->job_modify_index) {
         now->stable = true;
         now->modify_index = a->index;
-        state_put(a->t, a->index, JOBS, now);
+        apply_store_job(a, now);
     }
 }
 
@@ -263,13 +263,13 @@ apply_plan_deployments(struct apply *a, const struct plan_result *in)
     }
 }
 
-bool
+void
 apply_reap_deployment(struct apply *a, const char *id)
 {
-    const struct deployment *d = state_deployment(a->t, a->tmp, id);
+    const struct deployment *d = state_deployment(a->t, a->ctx, id);
 
     if (d == NULL || deployment_active(d))
-        return false;
+        return;
     state_del(a->t, a->index, DEPLOYMENTS, id);
-    return true;
+    (void)apply_gone(a, STATE_DEPLOYMENTS, d);
 }

@@ -88,7 +88,6 @@ apply_node_drain(struct apply *a, const struct intent_node_drain *in)
     if (n == NULL)
         return apply_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(in->node_id, ""));
     bool was = str_eq(n->scheduling_eligibility, NODE_ELIGIBLE);
-    a->res->node_was = n->status;
     a->eval_ids = &in->eval_ids;
     if (in->drain_spec != NULL) {
         begin(a, n, in);
@@ -129,7 +128,6 @@ apply_node_drained(struct apply *a, const struct intent_node_drained *in)
         held |= holds(a, al, n->drain_strategy);
     if (held)
         return 0;
-    a->res->node_was = n->status;
     n->drain_strategy = NULL;
     n->status_updated_at = a->now / NS_PER_S;
     note_last(a, n, false, DRAIN_COMPLETE, NULL);

@@ -17,7 +17,7 @@ apply_refuse(struct apply *a, int code, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
-    ASSERT(code < 0 && !a->res->changed && a->res->evals.n == 0 && a->res->allocs.n == 0);
+    ASSERT(code < 0 && !a->res->changed && a->res->events.n == 0);
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
@@ -36,6 +36,30 @@ apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t n
     *p = (struct place_of){.key = key, .at = next};
     HASH_ADD_KEYPTR(hh, *all, p->key, strlen(p->key), p);
     return next;
+}
+
+void
+apply_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key, const void *row)
+{
+    size_t at = apply_place_of(a, &a->at_rows[table], key, a->res->events.n);
+    const struct fsm_event e = {table, what, row};
+    a->res->changed = true;
+    if (at < a->res->events.n)
+        a->res->events.v[at] = e;
+    else
+        list_add(a->ctx, a->res->events, e);
+}
+
+/* No row is stored and removed by one entry, so nothing is looked for. */
+bool
+apply_gone(struct apply *a, enum state_table table, const void *row)
+{
+    const struct fsm_event e = {table, FSM_DELETED, row};
+    if (row == NULL)
+        return false;
+    a->res->changed = true;
+    list_add(a->ctx, a->res->events, e);
+    return true;
 }
 
 /* --- evaluations --- */
@@ -75,13 +99,7 @@ store_eval(struct apply *a, struct evaluation *ev)
     if (old != NULL || ev->modify_time == 0)
         ev->modify_time = a->now;
     ASSERT(ev->create_index != 0 && ev->create_index <= ev->modify_index);
-    state_put(a->t, a->index, EVALS, ev);
-    a->res->changed = true;
-    size_t at = apply_place_of(a, &a->at_evals, str_or(ev->id, ""), a->res->evals.n);
-    if (at < a->res->evals.n)
-        a->res->evals.v[at] = ev;
-    else
-        list_add(a->ctx, a->res->evals, ev);
+    apply_store(a, EVALS, str_or(ev->id, ""), ev);
 }
 
 void
@@ -161,6 +179,18 @@ apply_job(struct apply *a, const char *ns, const char *id)
     return a->last_job;
 }
 
+static const char *
+job_key(struct apply *a, const char *ns, const char *id)
+{
+    return mem_printf(a->tmp, "%s\n%s", str_or(ns, ""), str_or(id, ""));
+}
+
+void
+apply_store_job(struct apply *a, const struct job *j)
+{
+    apply_store(a, JOBS, job_key(a, j->namespace, j->id), j);
+}
+
 struct touched_job *
 apply_touch_job(struct apply *a, const char *ns, const char *id)
 {
@@ -168,8 +198,7 @@ apply_touch_job(struct apply *a, const char *ns, const char *id)
     struct touched_job *j = a->n_jobs > 0 ? &a->jobs[a->last_touched] : NULL;
     if (j != NULL && str_eq(j->id, id) && str_eq(j->ns, ns))
         return j;
-    const char *key = mem_printf(a->tmp, "%s\n%s", str_or(ns, ""), str_or(id, ""));
-    a->last_touched = apply_place_of(a, &a->at_jobs, key, a->n_jobs);
+    a->last_touched = apply_place_of(a, &a->at_jobs, job_key(a, ns, id), a->n_jobs);
     if (a->last_touched < a->n_jobs)
         return &a->jobs[a->last_touched];
     if (a->n_jobs == a->cap_jobs) {
@@ -261,14 +290,9 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     bool settled = old != NULL && alloc_silent(old) && !alloc_silent(al);
     const char *followup = settled ? TAKE(al->followup_eval_id) : NULL;
     state_put_alloc(a->t, a->index, al, jmi);
-    a->res->changed = true;
     apply_touch_job(a, al->namespace, al->job_id);
     count_alloc(a, al, old);
-    size_t at = apply_place_of(a, &a->at_allocs, al->id, a->res->allocs.n);
-    if (at < a->res->allocs.n)
-        a->res->allocs.v[at] = al;
-    else
-        list_add(a->ctx, a->res->allocs, al);
+    apply_note(a, STATE_ALLOCS, FSM_STORED, al->id, al);
     if (settled)
         drop_followups(a, al, followup);
 }

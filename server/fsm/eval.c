@@ -52,17 +52,8 @@ apply_eval_delete(struct apply *a, const struct intent_eval_delete *in)
     int rc = judge(a, in, &gone);
     for (size_t i = 0; rc == 0 && i < gone.n; i++) {
         const struct evaluation *ev = gone.v[i];
-        size_t n = a->res->deleted_evals.n;
-        if (apply_place_of(a, &a->at_evals, ev->id, n) < n)
-            continue; /* it was named twice */
-        state_del(a->t, a->index, EVALS, ev->id);
-        apply_touch_job(a, ev->namespace, ev->job_id);
-        struct evaluation *told = mem_new(a->ctx, struct evaluation);
-        told->id = mem_strdup(told, ev->id);
-        told->namespace = mem_strdup(told, ev->namespace);
-        told->job_id = mem_strdup(told, ev->job_id);
-        list_add(a->ctx, a->res->deleted_evals, told);
-        a->res->changed = true;
+        if (apply_remove(a, EVALS, ev->id)) /* else it was named twice */
+            apply_touch_job(a, ev->namespace, ev->job_id);
     }
     return rc;
 }

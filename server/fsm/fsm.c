@@ -18,10 +18,8 @@ store_deployments(struct apply *a)
             continue;
         d->modify_index = a->index;
         d->modify_time = a->now;
-        state_put(a->t, a->index, DEPLOYMENTS, d);
+        apply_store(a, DEPLOYMENTS, d->id, d);
         apply_touch_job(a, d->namespace, d->job_id);
-        list_add(a->ctx, a->res->deployments, d);
-        a->res->changed = true;
     }
 }
 
@@ -60,7 +58,7 @@ finish(struct apply *a)
         if (!str_eq(j->status, status)) {
             j->status = status;
             j->modify_index = a->index;
-            state_put(a->t, a->index, JOBS, j);
+            apply_store_job(a, j);
             if (a->res->job != NULL && str_eq(a->res->job->id, j->id))
                 a->res->job = j;
         }
@@ -90,24 +88,20 @@ int
 apply_reap(struct apply *a, const struct intent_reap *in)
 {
     for (size_t i = 0; i < in->allocs.n; i++) {
-        struct allocation *al = state_alloc(a->t, a->tmp, in->allocs.v[i]);
+        struct allocation *al = state_alloc(a->t, a->ctx, in->allocs.v[i]);
         if (al == NULL || alloc_live(al) || apply_may_run(a, al))
             continue;
         state_del(a->t, a->index, ALLOCS, al->id);
-        a->res->changed = true;
+        (void)apply_gone(a, STATE_ALLOCS, al);
     }
-    for (size_t i = 0; i < in->evals.n; i++) {
-        state_del(a->t, a->index, EVALS, in->evals.v[i]);
-        a->res->changed = true;
-    }
+    for (size_t i = 0; i < in->evals.n; i++)
+        (void)apply_remove(a, EVALS, in->evals.v[i]);
     for (size_t i = 0; i < in->deployments.n; i++)
-        a->res->changed |= apply_reap_deployment(a, in->deployments.v[i]);
+        apply_reap_deployment(a, in->deployments.v[i]);
     for (size_t i = 0; i < in->jobs.n; i++)
         apply_reap_job(a, in->jobs.v[i]);
-    for (size_t i = 0; i < in->nodes.n; i++) {
-        if (apply_reap_node(a, in->nodes.v[i], in->down_before))
-            list_add(a->ctx, a->res->purged_nodes, mem_strdup(a->ctx, in->nodes.v[i]));
-    }
+    for (size_t i = 0; i < in->nodes.n; i++)
+        apply_reap_node(a, in->nodes.v[i], in->down_before);
     return 0;
 }
 
@@ -254,7 +248,7 @@ fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct int
     if (rc == 0)
         finish(&a);
     HASH_CLEAR(hh, a.at_jobs);
-    HASH_CLEAR(hh, a.at_evals);
-    HASH_CLEAR(hh, a.at_allocs);
+    for (size_t i = 0; i < STATE_TABLES; i++)
+        HASH_CLEAR(hh, a.at_rows[i]);
     return res;
 }

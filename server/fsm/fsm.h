@@ -12,27 +12,63 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "server/state/state.h"
 
-struct state_txn;
+/* What an entry did to a row of the tables of jobs, nodes, allocations, evaluations and deployments. */
+enum fsm_what {
+    FSM_STORED,  /* it is as the row says now */
+    FSM_STAMPED, /* the same, and nothing but its ModifyIndex is otherwise: the evaluation of a plan */
+    FSM_DELETED, /* it is gone, and was as the row says */
+};
+struct fsm_event {
+    enum state_table table;
+    enum fsm_what what;
+    const void *row; /* of the table's type; an allocation is without Job */
+};
 
 /* What an entry did; a talloc context of its own. Strings and objects below are owned by it. */
 struct fsm_result {
-    struct err err;                /* code 0: accepted. Otherwise nothing was changed. */
-    uint64_t index;                /* of the entry */
-    bool changed;                  /* false: accepted without effect (e.g. heartbeat of a ready node) */
-    struct evaluation_list evals;  /* as stored now: created or changed by this entry */
-    struct allocation_list allocs; /* as stored now, without Job: changed by this entry */
-    struct deployment_list deployments; /* as stored now: created or changed by this entry */
-    struct node *node;             /* as stored now (node intents); NULL after a purge */
-    const char *node_was;          /* status before, NULL: the node is new */
-    struct job *job;               /* as stored now (job intents); NULL after a purge */
-    bool job_changed;              /* a new version was made */
-    uint64_t node_modify_index;    /* of the node after the entry */
+    struct err err; /* code 0: accepted. Otherwise nothing was changed. */
+    uint64_t index; /* of the entry */
+    bool changed;   /* false: accepted without effect (e.g. heartbeat of a ready node) */
+    struct {        /* each row once, in the order in which they were first written */
+        struct fsm_event *v;
+        size_t n;
+    } events;
+    /* what replies tell besides */
+    struct node *node;              /* of a node intent, whether it was written or not; NULL after a purge */
+    uint64_t node_modify_index;     /* of the node after the entry */
+    struct job *job;                /* as stored now (job intents); NULL after a purge */
+    bool job_changed;               /* a new version was made */
     struct str_list rejected_nodes; /* plan result: parts refused at apply (rule S13) */
-    size_t names_taken;            /* plan result: rows that are void, by others or by clients */
-    struct str_list purged_nodes;
-    struct evaluation_list deleted_evals; /* by somebody who asked for it: id, namespace and job alone */
+    size_t names_taken;             /* plan result: rows that are void, by others or by clients */
 };
+
+/* The row of the i-th event, if that did this to a row of this table; else NULL. */
+static inline const void *
+fsm_row(const struct fsm_result *r, size_t i, enum state_table table, enum fsm_what what)
+{
+    const struct fsm_event *e = &r->events.v[i];
+    return e->table == table && e->what == what ? e->row : NULL;
+}
+
+/* FSM_EACH(res, EVALS, STORED, ev): each such row. No break: it would leave the row, not the list. */
+#define FSM_EACH(res, TABLE, WHAT, row)                                                            \
+    for (size_t row##_i = 0; row##_i < (res)->events.n; row##_i++)                                 \
+        for (const __typeof__(*((struct state_types *)0)->TABLE) *row =                            \
+                 fsm_row((res), row##_i, STATE_##TABLE, FSM_##WHAT);                               \
+             row != NULL; row = NULL)
+
+/* FSM_COUNT(res, EVALS, STORED): how many there are. */
+#define FSM_COUNT(res, TABLE, WHAT) fsm_count((res), STATE_##TABLE, FSM_##WHAT)
+static inline size_t
+fsm_count(const struct fsm_result *r, enum state_table table, enum fsm_what what)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->events.n; i++)
+        n += fsm_row(r, i, table, what) != NULL;
+    return n;
+}
 
 /* What is done to the room that is left, in the order in which it is refused when there is none. */
 enum intent_room {

@@ -47,8 +47,7 @@ struct apply {
     size_t n_jobs, cap_jobs;
     size_t last_touched;            /* in `jobs`; entries come in runs of one job */
     struct place_of *at_jobs;       /* by "namespace\njob" */
-    struct place_of *at_evals;      /* in res->evals */
-    struct place_of *at_allocs;     /* in res->allocs */
+    struct place_of *at_rows[STATE_TABLES]; /* in res->events, by the key of the row */
     struct touched_deployment *deployments;
     size_t n_deployments;
     struct job *last_job; /* of apply_job() */
@@ -63,6 +62,21 @@ int apply_refuse(struct apply *a, int code, const char *fmt, ...)
 /* The position kept for `key`, or `next`, which is kept from then on. The key is borrowed; *all is
  * cleared by HASH_CLEAR. */
 size_t apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t next);
+
+/* Notes that the row was stored, last so; the key is borrowed until the entry is applied. */
+void apply_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key,
+                const void *row);
+/* apply_store(a, NODES, id, node) stores and notes. */
+#define apply_store(a, TABLE, key, row)                           \
+    ({                                                            \
+        state_put((a)->t, (a)->index, TABLE, (row));              \
+        apply_note((a), STATE_##TABLE, FSM_STORED, (key), (row)); \
+    })
+/* apply_remove(a, NODES, id) removes a row, if it is there, and notes that; false: it is not. */
+#define apply_remove(a, TABLE, ...) \
+    apply_gone((a), STATE_##TABLE, state_take((a)->t, (a)->ctx, (a)->index, TABLE, __VA_ARGS__))
+/* Notes that the row was removed, as it was; false for NULL. */
+bool apply_gone(struct apply *a, enum state_table table, const void *row);
 
 /* --- evaluations --- */
 /* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all. */
@@ -89,6 +103,8 @@ void apply_append_state(struct apply *a, struct allocation *al, const char *valu
 /* The job as stored before the entry touched it, or NULL; cheap for runs of the same one. */
 const struct job *apply_job(struct apply *a, const char *ns, const char *id);
 struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
+/* Stores the newest version of it again. */
+void apply_store_job(struct apply *a, const struct job *j);
 /* Stores `j` as the newest version. */
 void apply_put_job(struct apply *a, struct job *j, const struct job *old);
 
@@ -108,7 +124,7 @@ struct touched_deployment *apply_touch_deployment(struct apply *a, const char *i
 void apply_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old);
 /* Those of a plan: a new one, and changes of status of those that are not over. */
 void apply_plan_deployments(struct apply *a, const struct plan_result *in);
-bool apply_reap_deployment(struct apply *a, const char *id);
+void apply_reap_deployment(struct apply *a, const char *id);
 
 /* --- nodes --- */
 /* Appended to those of the node; `message` and `subsystem` are constants. */
@@ -118,8 +134,8 @@ void apply_put_node(struct apply *a, struct node *n);
 void apply_node_evals(struct apply *a, const char *node_id);
 
 void apply_reap_job(struct apply *a, const struct job_ref *ref);
-/* GC of a node (rule S14); false when it may not go. */
-bool apply_reap_node(struct apply *a, const char *id, int64_t down_before);
+/* GC of a node (rule S14), if it may go. */
+void apply_reap_node(struct apply *a, const char *id, int64_t down_before);
 
 /* --- intents: a function for each member of Intent in api/schema/intents.schema --- */
 #define APPLY(id, member) \

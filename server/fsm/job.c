@@ -103,7 +103,7 @@ apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
     if (in->purge) {
         apply_count_child(a, old, old->status, JOB_STATUS_DEAD);
         state_del(a->t, a->index, JOBS, in->namespace, in->job_id);
-        a->res->changed = true;
+        (void)apply_gone(a, STATE_JOBS, old);
         put_job_eval(a, in->eval, old);
         return 0;
     }
@@ -127,6 +127,5 @@ apply_reap_job(struct apply *a, const struct job_ref *ref)
         return;
     if (state_has_live_allocs(a->t, ref->namespace, ref->id))
         return;
-    state_del(a->t, a->index, JOBS, ref->namespace, ref->id);
-    a->res->changed = true;
+    (void)apply_remove(a, JOBS, ref->namespace, ref->id);
 }

@@ -108,14 +108,13 @@ apply_put_job(struct apply *a, struct job *j, const struct job *old)
     j->status = old != NULL ? old->status : JOB_STATUS_PENDING;
     j->version_tag = NULL; /* stays with the version that has it */
     ASSERT(old == NULL || (j->version > old->version && j->job_modify_index > old->job_modify_index));
-    state_put(a->t, a->index, JOBS, j);
+    apply_store_job(a, j);
     state_put(a->t, a->index, JOB_VERSIONS, j);
     state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
     put_summary(a, j);
     schedule(a, j);
     a->res->job = j;
     a->res->job_changed = true;
-    a->res->changed = true;
 }
 
 struct job *

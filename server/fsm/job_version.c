@@ -17,7 +17,7 @@ put_again(struct apply *a, struct job *j)
     state_put(a->t, a->index, JOB_VERSIONS, j);
     if (newest != NULL && newest->job_modify_index == j->job_modify_index) {
         j->status = newest->status;
-        state_put(a->t, a->index, JOBS, j);
+        apply_store_job(a, j);
     }
     a->res->changed = true;
 }
@@ -32,7 +32,7 @@ int
 apply_job_stable(struct apply *a, const struct intent_job_stable *in)
 {
     struct job *j =
-        state_find_version(a->t, a->tmp, in->namespace, in->job_id, of_number, &in->job_version);
+        state_find_version(a->t, a->ctx, in->namespace, in->job_id, of_number, &in->job_version);
 
     if (j != NULL && j->stable != in->stable) { /* one that is gone meanwhile: nothing to do */
         j->stable = in->stable;
@@ -72,8 +72,8 @@ count_tags(struct apply *a, const struct intent_job_tag *in)
 int
 apply_job_tag(struct apply *a, const struct intent_job_tag *in)
 {
-    struct job *was = state_find_version(a->t, a->tmp, in->namespace, in->job_id, tagged, in);
-    struct job *j = state_find_version(a->t, a->tmp, in->namespace, in->job_id, meant, in);
+    struct job *was = state_find_version(a->t, a->ctx, in->namespace, in->job_id, tagged, in);
+    struct job *j = state_find_version(a->t, a->ctx, in->namespace, in->job_id, meant, in);
 
     if (in->tag == NULL) {
         if (was == NULL)

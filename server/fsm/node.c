@@ -175,10 +175,9 @@ apply_put_node(struct apply *a, struct node *n)
     n->modify_index = a->index;
     if (n->create_index == 0)
         n->create_index = a->index;
-    state_put(a->t, a->index, NODES, n);
+    apply_store(a, NODES, n->id, n);
     a->res->node = n;
     a->res->node_modify_index = a->index;
-    a->res->changed = true;
 }
 
 static int
@@ -267,7 +266,6 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
                             "node \"%s\" is registered with another secret; if the host was "
                             "reinstalled, purge the old node first",
                             n->id);
-    a->res->node_was = old->status;
     keep_own(n, old);
     bool relevant = !same_facts(a->tmp, old, n);
     if (!relevant && codec_equal(&type_node, old, n, 0)) {
@@ -426,7 +424,6 @@ apply_node_status(struct apply *a, const struct intent_node_status *in)
     if (n == NULL)
         return no_node(a, in->node_id);
     a->eval_ids = &in->eval_ids;
-    a->res->node_was = n->status;
     a->res->node = n;
     a->res->node_modify_index = n->modify_index;
     if (str_eq(in->status, NODE_DOWN) || str_eq(in->status, NODE_DISCONNECTED))
@@ -452,7 +449,6 @@ apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in
     if (eligible && n->drain_strategy != NULL)
         return apply_refuse(a, -ERR_CONFLICT,
                             "can not set node's scheduling eligibility to eligible while it is draining");
-    a->res->node_was = n->status;
     a->eval_ids = &in->eval_ids;
     bool was = !str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
     if (was == eligible) {
@@ -476,8 +472,7 @@ static void
 remove_node(struct apply *a, const char *id)
 {
     struct on_node o = load_node(a, id);
-    state_del(a->t, a->index, NODES, id);
-    a->res->changed = true;
+    (void)apply_remove(a, NODES, id);
     node_evals(a, id, &o);
 }
 
@@ -489,10 +484,8 @@ apply_node_purge(struct apply *a, const struct intent_node_purge *in)
         if (state_node(a->t, a->tmp, in->node_ids.v[i]) == NULL)
             return no_node(a, in->node_ids.v[i]);
     }
-    for (size_t i = 0; i < in->node_ids.n; i++) {
+    for (size_t i = 0; i < in->node_ids.n; i++)
         remove_node(a, in->node_ids.v[i]);
-        list_add(a->ctx, a->res->purged_nodes, mem_strdup(a->ctx, in->node_ids.v[i]));
-    }
     return 0;
 }
 
@@ -508,18 +501,15 @@ apply_node_evaluate(struct apply *a, const struct intent_node_evaluate *in)
     return 0;
 }
 
-bool
+void
 apply_reap_node(struct apply *a, const char *id, int64_t down_before)
 {
     const struct node *n = state_node(a->t, a->tmp, id);
     if (n == NULL || !str_eq(n->status, NODE_DOWN))
-        return false;
+        return;
     if (down_before != 0 && n->status_updated_at > down_before)
-        return false; /* it came back and went down again */
+        return; /* it came back and went down again */
     struct on_node o = load_node(a, id);
-    if (o.n_live > 0)
-        return false;
-    state_del(a->t, a->index, NODES, id);
-    a->res->changed = true;
-    return true;
+    if (o.n_live == 0)
+        (void)apply_remove(a, NODES, id);
 }

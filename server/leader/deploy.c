@@ -294,20 +294,18 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
 
     (void)index;
     (void)in;
-    for (size_t i = 0; i < res->deployments.n; i++)
-        seen_deployment(d, res->deployments.v[i]);
+    FSM_EACH(res, DEPLOYMENTS, STORED, x)
+        seen_deployment(d, x);
     if (d->all == NULL)
         return;
     auto_mem void *tmp = mem_ctx("deployment");
-    for (size_t i = 0; i < res->evals.n; i++) {
-        const struct evaluation *e = res->evals.v[i];
+    FSM_EACH(res, EVALS, STORED, e) {
         struct watched *w = find(d, key_of(tmp, e->namespace, e->job_id));
         uint64_t at = e->snapshot_index != 0 ? e->snapshot_index : e->create_index;
         if (w != NULL && !str_eq(e->status, EVAL_CANCELED) && at > w->seen)
             w->seen = at;
     }
-    for (size_t i = 0; i < res->allocs.n; i++) {
-        const struct allocation *a = res->allocs.v[i];
+    FSM_EACH(res, ALLOCS, STORED, a) {
         struct watched *w =
             str_empty(a->deployment_id) ? NULL : find(d, key_of(tmp, a->namespace, a->job_id));
         if (w != NULL && str_eq(w->id, a->deployment_id))

@@ -264,8 +264,10 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const 
 
     (void)index;
     (void)in;
-    d->news |= d->draining != l->live->n_draining || (l->live->n_draining > 0 && res->allocs.n > 0) ||
-               (res->node != NULL && res->node->drain_strategy != NULL);
+    d->news |= d->draining != l->live->n_draining ||
+               (l->live->n_draining > 0 && FSM_COUNT(res, ALLOCS, STORED) > 0);
+    FSM_EACH(res, NODES, STORED, n)
+        d->news |= n->drain_strategy != NULL;
     d->draining = l->live->n_draining;
 }
 

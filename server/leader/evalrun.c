@@ -318,7 +318,7 @@ run_committed(struct run *r, int code, struct fsm_result *res)
     bool too_large = code == -ERR_LIMIT && res == NULL;
     if (code == 0) {
         r->refused |= res->rejected_nodes.n > 0 || res->names_taken > 0;
-        r->progress |= res->allocs.n + res->deployments.n > 0;
+        r->progress |= FSM_COUNT(res, ALLOCS, STORED) + FSM_COUNT(res, DEPLOYMENTS, STORED) > 0;
         r->at = r->next_at;
     }
     if ((code == 0 || (too_large && run_smaller(r))) && run_propose_part(r))

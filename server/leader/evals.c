@@ -185,27 +185,26 @@ seen_node(struct leader *l, const struct node *n, uint64_t index)
 static void
 row_on_entry(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
 {
-    for (size_t i = 0; i < res->purged_nodes.n; i++)
-        live_node_gone(l->live, res->purged_nodes.v[i]);
-    /* a report of allocations changes nothing of the node that placement looks at */
-    if (res->node != NULL && in->alloc_update == NULL && res->purged_nodes.n == 0)
-        seen_node(l, res->node, index);
-    for (size_t i = 0; i < res->allocs.n; i++)
-        seen_alloc(l, res->allocs.v[i], index);
-    if (in->reap != NULL)
-        for (size_t i = 0; i < in->reap->allocs.n; i++)
-            live_alloc_gone(l->live, in->reap->allocs.v[i], index);
+    (void)in;
+    FSM_EACH(res, NODES, DELETED, n)
+        live_node_gone(l->live, n->id);
+    FSM_EACH(res, NODES, STORED, n)
+        seen_node(l, n, index);
+    FSM_EACH(res, ALLOCS, STORED, a)
+        seen_alloc(l, a, index);
+    FSM_EACH(res, ALLOCS, DELETED, a)
+        live_alloc_gone(l->live, a->id, index);
 }
 
 static void
 row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
 {
     (void)index;
-    for (size_t i = 0; i < res->evals.n; i++)
-        seen_eval(l, res->evals.v[i]);
-    for (size_t i = 0; i < res->deleted_evals.n; i++) {
-        broker_forget(l->broker, res->deleted_evals.v[i]->id);
-        blocked_forget(l->blocked, res->deleted_evals.v[i]);
+    FSM_EACH(res, EVALS, STORED, e)
+        seen_eval(l, e);
+    FSM_EACH(res, EVALS, DELETED, e) {
+        broker_forget(l->broker, e->id);
+        blocked_forget(l->blocked, e);
     }
     const struct scheduler_configuration *c =
         in->scheduler_cas != NULL ? in->scheduler_cas->scheduler_config : in->scheduler_config;

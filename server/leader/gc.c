@@ -340,19 +340,16 @@ noted(void *arg)
 static bool
 ends_something(const struct fsm_result *res)
 {
-    if (res->node != NULL && str_eq(res->node->status, NODE_DOWN))
-        return true;
-    for (size_t i = 0; i < res->allocs.n; i++)
-        if (alloc_client_terminal(res->allocs.v[i]))
-            return true;
-    for (size_t i = 0; i < res->evals.n; i++)
-        if (!str_eq(res->evals.v[i]->status, EVAL_PENDING) &&
-            !str_eq(res->evals.v[i]->status, EVAL_BLOCKED))
-            return true;
-    for (size_t i = 0; i < res->deployments.n; i++)
-        if (!deployment_active(res->deployments.v[i]))
-            return true;
-    return false;
+    bool any = false;
+    FSM_EACH(res, NODES, STORED, n)
+        any |= str_eq(n->status, NODE_DOWN);
+    FSM_EACH(res, ALLOCS, STORED, a)
+        any |= alloc_client_terminal(a);
+    FSM_EACH(res, EVALS, STORED, e)
+        any |= !str_eq(e->status, EVAL_PENDING) && !str_eq(e->status, EVAL_BLOCKED);
+    FSM_EACH(res, DEPLOYMENTS, STORED, d)
+        any |= !deployment_active(d);
+    return any;
 }
 
 static void

@@ -224,12 +224,11 @@ static void
 row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
 {
     (void)index;
-    if (res->job != NULL && res->job_changed && res->job->periodic != NULL) {
+    if (res->job != NULL && res->job_changed && res->job->periodic != NULL)
         tell(l, res->job, in->time / NS_PER_S, false);
-    } else if (in->job_deregister != NULL && in->job_deregister->purge) {
-        struct job gone = {.namespace = in->job_deregister->namespace, .id = in->job_deregister->job_id};
-        tell(l, &gone, 0, false);
-    }
+    FSM_EACH(res, JOBS, DELETED, gone)
+        if (gone->periodic != NULL)
+            tell(l, &(struct job){.namespace = gone->namespace, .id = gone->id}, 0, false);
 }
 
 static void

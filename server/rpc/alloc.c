@@ -283,7 +283,7 @@ const struct read_row read_eval_get_eval = {.tables = STATE_BIT(STATE_EVALS),
 static void
 evals_deleted(struct write *w, uint64_t index, struct fsm_result *res)
 {
-    struct eval_delete_response resp = {.count = (int64_t)res->deleted_evals.n, .index = index};
+    struct eval_delete_response resp = {.count = (int64_t)FSM_COUNT(res, EVALS, DELETED), .index = index};
 
     rpc_reply(w->call, &resp);
 }

@@ -109,7 +109,7 @@ static void
 dispatched(struct write *w, uint64_t index, struct fsm_result *res)
 {
     bool again = !res->changed; /* its token has a child */
-    bool evaluated = res->evals.n > 0;
+    bool evaluated = FSM_COUNT(res, EVALS, STORED) > 0;
     struct job_dispatch_response resp = {
         .dispatched_job_id = res->job->id,
         .eval_id = evaluated ? w->memo : NULL,

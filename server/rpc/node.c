@@ -27,9 +27,9 @@ fill_servers(struct write *w, struct node_update_response *resp)
 static void
 fill_evals(struct write *w, struct node_update_response *resp, uint64_t index, const struct fsm_result *res)
 {
-    for (size_t i = 0; i < res->evals.n; i++)
-        list_add(w->ctx, resp->eval_ids, mem_strdup(w->ctx, res->evals.v[i]->id));
-    resp->eval_create_index = res->evals.n > 0 ? index : 0;
+    FSM_EACH(res, EVALS, STORED, e)
+        list_add(w->ctx, resp->eval_ids, mem_strdup(w->ctx, e->id));
+    resp->eval_create_index = resp->eval_ids.n > 0 ? index : 0;
 }
 
 static void
@@ -203,8 +203,8 @@ purge_written(struct write *w, uint64_t index, struct fsm_result *res)
 {
     struct node_update_response resp = {.index = index, .node_modify_index = index};
 
-    for (size_t i = 0; i < res->purged_nodes.n; i++)
-        leader_node_gone(server_leader(w->s), res->purged_nodes.v[i]);
+    FSM_EACH(res, NODES, DELETED, n)
+        leader_node_gone(server_leader(w->s), n->id);
     fill_evals(w, &resp, index, res);
     fill_servers(w, &resp);
     rpc_reply(w->call, &resp);

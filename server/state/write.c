@@ -175,21 +175,23 @@ state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const
     put(t, index, table, obj, NULL);
 }
 
-void
-state_del_row(struct state_txn *t, uint64_t index, enum state_table table, struct state_key key)
+void *
+state_take_row(struct state_txn *t, const void *ctx, uint64_t index, enum state_table table,
+               struct state_key key)
 {
     const struct table_row *r = &table_rows[table];
     struct key k = key_from(r->key, &key);
     struct slice v;
     if (!row_get(t, table, &k, &v))
-        return;
-    auto_mem void *old = row_decode(t, NULL, table, (struct row){KEY_SLICE(k), v});
+        return NULL;
+    void *old = row_decode(t, ctx, table, (struct row){KEY_SLICE(k), v});
     uint64_t jmi = row_head(table) > 0 ? be64_get((const uint8_t *)v.p + 8) : 0;
     reindex(t, table, &k, old, NULL);
     del_raw(t, table, &k);
     tell(t, index, table, old, NULL);
     if (r->gone != NULL)
         r->gone(t, index, old, jmi);
+    return old;
 }
 
 /* --- jobs: their versions stay as long as an allocation refers to one --- */

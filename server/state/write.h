@@ -9,6 +9,7 @@
 #ifndef PADDOCK_SERVER_STATE_WRITE_H
 #define PADDOCK_SERVER_STATE_WRITE_H
 
+#include "common/mem.h"
 #include "common/table.h"
 #include "server/state/state.h"
 
@@ -50,9 +51,14 @@ uint64_t state_applied_term(struct state_txn *t);
         state_put_row((t), (index), STATE_##TABLE, _obj);                            \
     })
 #define state_del(t, index, TABLE, ...) \
-    state_del_row((t), (index), STATE_##TABLE, (struct state_key){__VA_ARGS__})
+    ({ auto_mem void *_was = state_take((t), NULL, (index), TABLE, __VA_ARGS__); })
+/* The same, and the object as it was, owned by ctx; NULL: it was not there. */
+#define state_take(t, ctx, index, TABLE, ...)                 \
+    ((__typeof__(((struct state_types *)0)->TABLE))state_take_row( \
+        (t), (ctx), (index), STATE_##TABLE, (struct state_key){__VA_ARGS__}))
 void state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const void *obj);
-void state_del_row(struct state_txn *t, uint64_t index, enum state_table table, struct state_key key);
+void *state_take_row(struct state_txn *t, const void *ctx, uint64_t index, enum state_table table,
+                     struct state_key key);
 /* In place of state_put: a->job is not stored; `job_modify_index` says which version it refers to. */
 void state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
                      uint64_t job_modify_index);

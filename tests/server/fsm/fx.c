@@ -29,15 +29,113 @@ fx_free(struct fx *f)
     mem_free(f);
 }
 
+/* --- the events of an entry against what the state holds --- */
+
+struct row_seen {
+    enum state_table table;
+    const char *key;
+    uint64_t modified;
+};
+
+struct rows_seen {
+    struct row_seen *v;
+    size_t n;
+};
+
+#define SEE(TABLE, it, key)                                                            \
+    for (const __typeof__(*((struct state_types *)0)->TABLE) *x; (x = state_next(it, f)) != NULL;) \
+        list_add(f, all, ((struct row_seen){STATE_##TABLE, (key), x->modify_index}))
+
+/* Rows of the tables that events are of. */
+static struct rows_seen
+see(struct fx *f)
+{
+    struct rows_seen all = {0};
+    struct state_txn *t = state_read_begin(f->s, f);
+    struct state_iter *it = state_jobs(t, f, NS_ALL, NULL);
+    SEE(JOBS, it, mem_printf(f, "%s %s", x->namespace, x->id));
+    it = state_nodes(t, f, NULL);
+    SEE(NODES, it, x->id);
+    it = state_allocs(t, f, NULL);
+    SEE(ALLOCS, it, x->id);
+    it = state_evals(t, f, NULL);
+    SEE(EVALS, it, x->id);
+    it = state_deployments(t, f, NULL);
+    SEE(DEPLOYMENTS, it, x->id);
+    state_read_end(t);
+    return all;
+}
+
+static const struct row_seen *
+seen(const struct rows_seen *all, enum state_table table, const char *key)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].table == table && str_eq(all->v[i].key, key))
+            return &all->v[i];
+    return NULL;
+}
+
+static const char *
+event_key(struct fx *f, const struct fsm_event *e, uint64_t *ret_modified)
+{
+#define OF(TABLE, type, key)            \
+    if (e->table == STATE_##TABLE) {    \
+        const struct type *x = e->row;  \
+        *ret_modified = x->modify_index; \
+        return key;                     \
+    }
+    OF(JOBS, job, mem_printf(f, "%s %s", x->namespace, x->id))
+    OF(NODES, node, x->id)
+    OF(ALLOCS, allocation, x->id)
+    OF(EVALS, evaluation, x->id)
+    OF(DEPLOYMENTS, deployment, x->id)
+    ck_abort_msg("an event of table %d", (int)e->table);
+#undef OF
+}
+
+/* A row that was deleted is in the first list alone, one that was stored in the second with this index. */
+static void
+check_events(struct fx *f, const struct fsm_result *r, const struct rows_seen *was)
+{
+    struct rows_seen is = see(f);
+    size_t differ = 0;
+    for (size_t i = 0; i < r->events.n; i++) {
+        uint64_t modified = 0;
+        const struct fsm_event *e = &r->events.v[i];
+        const char *key = event_key(f, e, &modified);
+        const struct row_seen *now = seen(&is, e->table, key);
+        ck_assert_msg((e->what == FSM_DELETED) == (now == NULL), "row %s", key);
+        ck_assert_msg(now == NULL || (now->modified == modified && modified == r->index), "row %s", key);
+        ck_assert_msg(now != NULL || seen(was, e->table, key) != NULL, "row %s was not there", key);
+    }
+    for (size_t i = 0; i < is.n; i++)
+        differ += is.v[i].modified == r->index;
+    for (size_t i = 0; i < was->n; i++)
+        differ += seen(&is, was->v[i].table, was->v[i].key) == NULL;
+    ck_assert_uint_eq(differ, r->events.n);
+}
+
+const void *
+row_at(const struct fsm_result *r, enum state_table table, enum fsm_what what, size_t i)
+{
+    for (size_t k = 0; k < r->events.n; k++)
+        if (fsm_row(r, k, table, what) != NULL && i-- == 0)
+            return fsm_row(r, k, table, what);
+    ck_abort_msg("there is no such event");
+}
+
 /* Applies at the next index. */
 struct fsm_result *
 apply(struct fx *f, struct intent *in)
 {
+    struct rows_seen was = f->timed ? (struct rows_seen){0} : see(f);
     in->time = f->now;
     struct state_txn *t = state_write_begin(f->s, f->ctx);
     struct fsm_result *r = fsm_apply(f->ctx, t, ++f->index, in);
     state_set_applied(t, f->index, 1);
     state_commit(t);
+    if (!f->timed)
+        check_events(f, r, &was);
     return r;
 }
 

@@ -12,6 +12,7 @@ struct fx {
     struct state *s;
     uint64_t index;
     int64_t now; /* ns */
+    bool timed;  /* what entries take is measured: their events are not looked at */
 };
 
 #define READ(f, T, call)                                           \
@@ -22,8 +23,15 @@ struct fx {
         _r;                                                        \
     })
 
+/* The i-th row of a table to which an entry did that, as FSM_EACH has them. */
+#define ROW(res, TABLE, WHAT, i)                                        \
+    ((const __typeof__(*((struct state_types *)0)->TABLE) *)row_at(     \
+        (res), STATE_##TABLE, FSM_##WHAT, (i)))
+const void *row_at(const struct fsm_result *r, enum state_table table, enum fsm_what what, size_t i);
+
 struct fx *fx_new(void);
 void fx_free(struct fx *f);
+/* Looks, too, whether its events say what has become of the rows. */
 struct fsm_result *apply(struct fx *f, struct intent *in);
 struct job *get_job(struct fx *f, const char *id);
 struct allocation *get_alloc(struct fx *f, const char *id);

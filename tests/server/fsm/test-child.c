@@ -71,8 +71,8 @@ START_TEST(a_time_is_launched_once)
     ck_assert(!launch(f, since, "e0", false)->changed); /* it was not there yet */
 
     struct fsm_result *r = launch(f, since + 60, "e1", false);
-    ck_assert_uint_eq(r->evals.n, 1);
-    ck_assert_str_eq(r->evals.v[0]->triggered_by, "periodic-job");
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->triggered_by, "periodic-job");
     ck_assert_str_eq(r->job->parent_id, "cron");
     ck_assert_ptr_null(r->job->periodic);
     ck_assert_str_eq(r->job->status, JOB_STATUS_PENDING);
@@ -100,15 +100,16 @@ START_TEST(what_runs_prohibits_the_next)
     int64_t t = launched(f) + 60;
     launch(f, t, "e1", false);
     struct fsm_result *r = launch(f, t + 60, "e2", false);
-    ck_assert_uint_eq(r->evals.n, 0);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 0);
     ck_assert_int_eq(launched(f), t + 60); /* that time is over */
     CHILDREN(f, "cron", 1, 0, 0);
-    ck_assert_uint_eq(launch(f, t + 61, "e3", true)->evals.n, 1); /* but who asks for it gets it */
+    /* but who asks for it gets it */
+    ck_assert_uint_eq(FSM_COUNT(launch(f, t + 61, "e3", true), EVALS, STORED), 1);
     CHILDREN(f, "cron", 2, 0, 0);
     end_eval(f, "e1");
     end_eval(f, "e3");
     CHILDREN(f, "cron", 0, 0, 2);
-    ck_assert_uint_eq(launch(f, t + 120, "e4", false)->evals.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(launch(f, t + 120, "e4", false), EVALS, STORED), 1);
     fx_free(f);
 }
 END_TEST
@@ -165,9 +166,9 @@ START_TEST(a_dispatch_makes_a_child)
     ck_assert_str_eq(get_job(f, "par")->status, JOB_STATUS_RUNNING);
 
     struct fsm_result *r = dispatch(f, "par/dispatch-1-a", "tok");
-    ck_assert_uint_eq(r->evals.n, 1);
-    ck_assert_str_eq(r->evals.v[0]->triggered_by, "job-register");
-    ck_assert_int_eq(r->evals.v[0]->priority, 77);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->triggered_by, "job-register");
+    ck_assert_int_eq(ROW(r, EVALS, STORED, 0)->priority, 77);
     struct job *c = get_job(f, "par/dispatch-1-a");
     ck_assert(c->dispatched && c->parameterized_job != NULL && !c->stop);
     ck_assert_str_eq(c->status, JOB_STATUS_PENDING);

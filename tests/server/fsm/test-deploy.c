@@ -91,12 +91,12 @@ START_TEST(counters_follow_placements_and_health)
     ck_assert_uint_eq(get(f, "d1")->create_index, f->index);
     f->now += 5 * NS_PER_S;
     struct fsm_result *r = says(f, "a1", true);
-    ck_assert_uint_eq(r->deployments.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(r, DEPLOYMENTS, STORED), 1);
     ck_assert_int_eq(group(f, "d1")->healthy_allocs, 1);
     ck_assert_int_ge(group(f, "d1")->require_progress_by, placed + 65 * NS_PER_S);
     ck_assert_uint_eq(get_alloc(f, "a1")->deployment_status->modify_index, f->index);
     /* said twice is said once */
-    ck_assert_uint_eq(says(f, "a1", true)->deployments.n, 0);
+    ck_assert_uint_eq(FSM_COUNT(says(f, "a1", true), DEPLOYMENTS, STORED), 0);
     says(f, "a2", false);
     says(f, "a1", false);
     ck_assert_int_eq(group(f, "d1")->healthy_allocs, 0);

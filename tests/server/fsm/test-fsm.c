@@ -29,7 +29,7 @@ START_TEST(versions_change_only_with_the_spec)
     struct fx *f = fx_new();
     struct fsm_result *r = put_job(f, make_job(f, "web", 1), "e1");
     ck_assert(r->job_changed);
-    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
     struct job *j = get_job(f, "web");
     ck_assert_uint_eq(j->version, 0);
     ck_assert_uint_eq(j->create_index, 1000);
@@ -268,7 +268,7 @@ START_TEST(success_cancels_what_was_blocked)
     done->status = EVAL_COMPLETE;
     list_add(ok, ok->eval_update->evals, done);
     struct fsm_result *r = apply(f, ok);
-    ck_assert_uint_eq(r->evals.n, 2);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 2);
     ck_assert_str_eq(get_eval(f, "e2")->status, EVAL_CANCELED);
     ck_assert_uint_eq(get_eval(f, "e2")->create_index, 1001);
     ck_assert_uint_eq(get_eval(f, "e2")->modify_index, 1002);
@@ -286,7 +286,7 @@ START_TEST(life_of_an_allocation)
     struct job *j = make_job(f, "web", 1);
     put_job(f, j, "e1");
     struct fsm_result *r = place(f, make_alloc(f, j, "a1", "n1"), NULL);
-    ck_assert_uint_eq(r->allocs.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(r, ALLOCS, STORED), 1);
     struct allocation *a = get_alloc(f, "a1");
     ck_assert_uint_eq(a->create_index, f->index);
     ck_assert_uint_eq(a->alloc_modify_index, f->index);
@@ -388,12 +388,12 @@ START_TEST(failure_makes_an_evaluation_with_the_entry)
     put_job(f, j, NULL);
     place(f, make_alloc(f, j, "a1", "n1"), NULL);
     struct fsm_result *r = report(f, "n1", "a1", ALLOC_FAILED);
-    ck_assert_uint_eq(r->evals.n, 1);
-    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_ALLOC_FAILURE);
-    ck_assert_str_eq(r->evals.v[0]->status, EVAL_PENDING);
-    ck_assert_uint_eq(r->evals.v[0]->create_index, f->index);
-    ck_assert_ptr_nonnull(get_eval(f, r->evals.v[0]->id));
-    ck_assert_uint_eq(report(f, "n1", "a1", ALLOC_FAILED)->evals.n, 0); /* said before */
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->triggered_by, TRIGGER_ALLOC_FAILURE);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->status, EVAL_PENDING);
+    ck_assert_uint_eq(ROW(r, EVALS, STORED, 0)->create_index, f->index);
+    ck_assert_ptr_nonnull(get_eval(f, ROW(r, EVALS, STORED, 0)->id));
+    ck_assert_uint_eq(FSM_COUNT(report(f, "n1", "a1", ALLOC_FAILED), EVALS, STORED), 0); /* said before */
 
     struct job *never = make_job(f, "once", 1);
     struct reschedule_policy *p = type_new(never, &type_reschedule_policy);
@@ -402,13 +402,13 @@ START_TEST(failure_makes_an_evaluation_with_the_entry)
     never->task_groups.v[0]->reschedule_policy = p;
     put_job(f, never, NULL);
     place(f, make_alloc(f, never, "a2", "n1"), NULL);
-    ck_assert_uint_eq(report(f, "n1", "a2", ALLOC_FAILED)->evals.n, 0);
+    ck_assert_uint_eq(FSM_COUNT(report(f, "n1", "a2", ALLOC_FAILED), EVALS, STORED), 0);
     ck_assert_str_eq(get_job(f, "once")->status, JOB_STATUS_DEAD);
 
     place(f, make_alloc(f, j, "a3", "n1"), NULL);
     stop_job(f, "web", true, "e1");
     r = report(f, "n1", "a3", ALLOC_RUNNING);
-    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_JOB_DEREGISTER);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->triggered_by, TRIGGER_JOB_DEREGISTER);
     fx_free(f);
 }
 END_TEST
@@ -509,10 +509,10 @@ START_TEST(preemption_makes_an_evaluation)
     struct fsm_result *r = place(f, make_alloc(f, high, "b1", "n1"), evict);
     ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_EVICT);
     ck_assert_str_eq(get_alloc(f, "a1")->preempted_by_allocation, "b1");
-    ck_assert_uint_eq(r->evals.n, 1);
-    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_PREEMPTION);
-    ck_assert_str_eq(r->evals.v[0]->job_id, "low");
-    ck_assert_str_eq(r->evals.v[0]->status, EVAL_PENDING);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->triggered_by, TRIGGER_PREEMPTION);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->job_id, "low");
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->status, EVAL_PENDING);
     fx_free(f);
 }
 END_TEST
@@ -761,14 +761,14 @@ START_TEST(evaluations_are_deleted_while_none_is_handed_out)
     ck_assert_ptr_nonnull(get_eval(f, "e2"));
     r = delete_evals(f, true, "e1", "e2");
     ck_assert_int_eq(r->err.code, 0);
-    ck_assert_uint_eq(r->deleted_evals.n, 1);
-    ck_assert_str_eq(r->deleted_evals.v[0]->id, "e2");
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, DELETED), 1);
+    ck_assert_str_eq(ROW(r, EVALS, DELETED, 0)->id, "e2");
     ck_assert_ptr_null(get_eval(f, "e2"));
     ck_assert_ptr_nonnull(get_eval(f, "e1"));
     /* allocations of a job that is stopped go with it */
     stop_job(f, "web", false, "e3");
     r = delete_evals(f, false, "e1", "e1");
-    ck_assert_uint_eq(r->deleted_evals.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, DELETED), 1);
     ck_assert_ptr_null(get_eval(f, "e1"));
     fx_free(f);
 }

@@ -64,11 +64,11 @@ START_TEST(missed_heartbeat_index)
     struct fsm_result *r = node_status(f, "n1", NODE_DOWN); /* a miss */
     uint64_t lmh = f->index;
     expect(f, NODE_DISCONNECTED, lmh);
-    ck_assert_uint_eq(r->evals.n, 1);
-    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_NODE_UPDATE);
-    ck_assert_str_eq(r->evals.v[0]->node_id, "n1");
-    ck_assert_str_eq(r->node_was, NODE_READY);
-    ck_assert_uint_eq(node_status(f, "n1", NODE_DOWN)->evals.n, 0); /* still within its time */
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->triggered_by, TRIGGER_NODE_UPDATE);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->node_id, "n1");
+    /* still within its time */
+    ck_assert_uint_eq(FSM_COUNT(node_status(f, "n1", NODE_DOWN), EVALS, STORED), 0);
     expect(f, NODE_DISCONNECTED, lmh);
     ck_assert_int_eq(report(f, "n1", "a1", ALLOC_RUNNING)->err.code, -ERR_CONFLICT);
     node_status(f, "n1", NODE_READY);
@@ -82,12 +82,12 @@ START_TEST(missed_heartbeat_index)
     node_status(f, "n1", NODE_READY);
     expect(f, NODE_INIT, lmh); /* S6: the gate is closed */
     r = report(f, "n1", "a1", ALLOC_RUNNING);
-    ck_assert_str_eq(r->evals.v[0]->triggered_by, TRIGGER_RECONNECT);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->triggered_by, TRIGGER_RECONNECT);
     ck_assert_uint_eq(get_alloc(f, "a1")->alloc_states.n, 1); /* until the scheduler has settled it */
     expect(f, NODE_INIT, lmh);
     r = node_status(f, "n1", NODE_READY);
     expect(f, NODE_READY, 0);
-    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
     ck_assert(!node_status(f, "n1", NODE_READY)->changed);
     fx_free(f);
 }
@@ -144,7 +144,7 @@ START_TEST(a_heartbeat_cancels_what_the_miss_began)
     place(f, make_alloc(f, j, "a1", "n1"), NULL);
     report(f, "n1", "a1", ALLOC_RUNNING);
     struct fsm_result *r = node_status(f, "n1", NODE_DOWN);
-    const char *miss = mem_strdup(f, r->evals.v[0]->id);
+    const char *miss = mem_strdup(f, ROW(r, EVALS, STORED, 0)->id);
     struct evaluation *later = make_eval(f, j, "later");
     later->previous_eval = miss;
     later->wait_until = f->now + 1000 * NS_PER_S;
@@ -155,7 +155,8 @@ START_TEST(a_heartbeat_cancels_what_the_miss_began)
     r = apply(f, heartbeat_of(f, true));
     ck_assert_str_eq(get_eval(f, miss)->status, EVAL_CANCELED);
     ck_assert_str_eq(get_eval(f, "later")->status, EVAL_CANCELED);
-    ck_assert_str_eq(r->evals.v[r->evals.n - 1]->status, EVAL_PENDING); /* somebody looks again */
+    /* somebody looks again */
+    ck_assert_str_eq(ROW(r, EVALS, STORED, FSM_COUNT(r, EVALS, STORED) - 1)->status, EVAL_PENDING);
     struct intent *plan = intent_new(f, 0);
     plan->plan_result = type_new(plan, &type_plan_result);
     plan->plan_result->eval_id = miss;
@@ -263,7 +264,7 @@ START_TEST(miss_while_initializing_keeps_the_promise)
     f->now += 61 * NS_PER_S;
     struct fsm_result *r = node_status(f, "n1", NODE_DOWN);
     expect(f, NODE_DOWN, lmh);
-    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
     fx_free(f);
 }
 END_TEST
@@ -310,11 +311,11 @@ START_TEST(eligibility_and_purge)
     in->node_eligibility = type_new(in, &type_intent_node_eligibility);
     in->node_eligibility->node_id = "n1";
     in->node_eligibility->eligibility = NODE_INELIGIBLE;
-    ck_assert_uint_eq(apply(f, in)->evals.n, 0);
+    ck_assert_uint_eq(FSM_COUNT(apply(f, in), EVALS, STORED), 0);
     ck_assert_uint_eq(place(f, make_alloc(f, j, "a2", "n1"), NULL)->rejected_nodes.n, 1);
     ck_assert_uint_eq(place(f, make_alloc(f, j, "a1", "n1"), NULL)->rejected_nodes.n, 0);
     in->node_eligibility->eligibility = NODE_ELIGIBLE;
-    ck_assert_uint_eq(apply(f, in)->evals.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(apply(f, in), EVALS, STORED), 1);
     in->node_eligibility->eligibility = "maybe";
     ck_assert_int_eq(apply(f, in)->err.code, -ERR_INVALID);
 
@@ -322,22 +323,22 @@ START_TEST(eligibility_and_purge)
     again->node_evaluate = type_new(again, &type_intent_node_evaluate);
     again->node_evaluate->node_id = mem_strdup(again, "n1");
     struct fsm_result *asked = apply(f, again);
-    ck_assert_uint_eq(asked->evals.n, 1);
-    ck_assert_str_eq(asked->evals.v[0]->job_id, "web");
-    ck_assert_str_eq(asked->evals.v[0]->triggered_by, TRIGGER_NODE_UPDATE);
+    ck_assert_uint_eq(FSM_COUNT(asked, EVALS, STORED), 1);
+    ck_assert_str_eq(ROW(asked, EVALS, STORED, 0)->job_id, "web");
+    ck_assert_str_eq(ROW(asked, EVALS, STORED, 0)->triggered_by, TRIGGER_NODE_UPDATE);
     again->node_evaluate->node_id = mem_strdup(again, "nowhere");
     ck_assert_int_eq(apply(f, again)->err.code, -ERR_NOT_FOUND);
 
     struct intent *reap = intent_new(f, 0);
     reap->reap = type_new(reap, &type_intent_reap);
     reap->reap->nodes = strs(reap, "n1", NULL);
-    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* S14 */
+    ck_assert_uint_eq(FSM_COUNT(apply(f, reap), NODES, DELETED), 0); /* S14 */
     struct intent *purge = intent_new(f, 0);
     purge->node_purge = type_new(purge, &type_intent_node_purge);
     purge->node_purge->node_ids = strs(purge, "n1", NULL);
     struct fsm_result *r = apply(f, purge);
-    ck_assert_uint_eq(r->purged_nodes.n, 1);
-    ck_assert_uint_eq(r->evals.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(r, NODES, DELETED), 1);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
     ck_assert_ptr_null(get_node(f, "n1"));
     fx_free(f);
 }
@@ -353,9 +354,9 @@ START_TEST(collecting_a_node_is_judged_again)
     struct intent *reap = intent_new(f, 0);
     reap->reap = type_new(reap, &type_intent_reap);
     reap->reap->nodes = strs(reap, "n1", NULL);
-    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* ready */
+    ck_assert_uint_eq(FSM_COUNT(apply(f, reap), NODES, DELETED), 0); /* ready */
     node_status(f, "n1", NODE_DOWN);
-    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* a1 is not settled */
+    ck_assert_uint_eq(FSM_COUNT(apply(f, reap), NODES, DELETED), 0); /* a1 is not settled */
     struct allocation *lost = type_new(f, &type_allocation);
     lost->id = "a1";
     lost->job_id = "web";
@@ -364,9 +365,9 @@ START_TEST(collecting_a_node_is_judged_again)
     lost->client_status = ALLOC_LOST;
     place(f, NULL, lost);
     reap->reap->down_before = f->now / NS_PER_S - 1;
-    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 0); /* not old enough */
+    ck_assert_uint_eq(FSM_COUNT(apply(f, reap), NODES, DELETED), 0); /* not old enough */
     reap->reap->down_before = f->now / NS_PER_S;
-    ck_assert_uint_eq(apply(f, reap)->purged_nodes.n, 1);
+    ck_assert_uint_eq(FSM_COUNT(apply(f, reap), NODES, DELETED), 1);
     ck_assert_ptr_null(get_node(f, "n1"));
     fx_free(f);
 }
@@ -385,10 +386,11 @@ START_TEST(system_jobs_hear_of_new_nodes)
     put_job(f, far, NULL);
     register_node(f, make_node(f, "n1"));
     struct fsm_result *r = node_status(f, "n1", NODE_READY);
-    ck_assert_uint_eq(r->evals.n, 1);
-    ck_assert_str_eq(r->evals.v[0]->job_id, "everywhere");
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 1);
+    ck_assert_str_eq(ROW(r, EVALS, STORED, 0)->job_id, "everywhere");
     place(f, make_alloc(f, j, "a1", "n1"), NULL);
-    ck_assert_uint_eq(node_status(f, "n1", NODE_DOWN)->evals.n, 1); /* once, though it runs there */
+    /* once, though it runs there */
+    ck_assert_uint_eq(FSM_COUNT(node_status(f, "n1", NODE_DOWN), EVALS, STORED), 1);
     stop_job(f, "everywhere", true, "e1");
     node_status(f, "n1", NODE_READY);
     ck_assert(READ(f, bool, state_has_live_allocs(rt, "default", "everywhere")));
@@ -458,7 +460,7 @@ START_TEST(drain_is_set_changed_and_disabled)
     ck_assert_uint_eq(undrain(f, true)->err.code, 0); /* nothing to undo */
     ck_assert_ptr_null(get_node(f, "n1")->last_drain);
     ck_assert(!flag(f, "a1")->changed); /* only where a drain asks for it */
-    ck_assert_uint_eq(drain(f, 60, false)->evals.n, 0);
+    ck_assert_uint_eq(FSM_COUNT(drain(f, 60, false), EVALS, STORED), 0);
     const struct node *n = get_node(f, "n1");
     int64_t began = n->drain_strategy->started_at;
     ck_assert_int_eq(began, f->now);
@@ -477,13 +479,14 @@ START_TEST(drain_is_set_changed_and_disabled)
     ck_assert_int_eq(n->last_drain->started_at, began);
     ck_assert_int_eq(n->last_drain->updated_at, f->now);
     ck_assert_str_eq(last_event(f), "Node drain strategy updated");
-    ck_assert_uint_eq(undrain(f, false)->evals.n, 0);
+    ck_assert_uint_eq(FSM_COUNT(undrain(f, false), EVALS, STORED), 0);
     n = get_node(f, "n1");
     ck_assert_ptr_null(n->drain_strategy);
     ck_assert_str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
     ck_assert_str_eq(n->last_drain->status, DRAIN_CANCELED);
     ck_assert_str_eq(last_event(f), "Node drain disabled");
-    ck_assert_uint_eq(undrain(f, true)->evals.n, 1); /* eligible again: its jobs look at it */
+    /* eligible again: its jobs look at it */
+    ck_assert_uint_eq(FSM_COUNT(undrain(f, true), EVALS, STORED), 1);
     ck_assert_str_eq(get_node(f, "n1")->scheduling_eligibility, NODE_ELIGIBLE);
     ck_assert_int_eq(drain(f, INT64_MAX, false)->err.code, 0);
     ck_assert_int_eq(get_node(f, "n1")->drain_strategy->force_deadline, INT64_MAX);
