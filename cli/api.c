@@ -258,6 +258,7 @@ api_find_job_of(struct cmd *c, const char *prefix, const char *filter, const cha
     for (size_t i = 0; i < l.n; i++) {
         if (l.n == 1 || str_eq(l.v[i]->id, prefix)) {
             *ret = l.v[i];
+            c->namespace = str_or(l.v[i]->namespace, c->namespace);
             return API_ONE;
         }
     }

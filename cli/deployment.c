@@ -123,19 +123,8 @@ cmd_deployment_status(struct cmd *c)
 
 /* --- changes --- */
 
-struct change_opts {
-    bool detach, verbose;
-};
-#define VERBOSE_OPT(o)                                                                             \
-    {                                                                                              \
-        "verbose", OPT_BOOL, &(o).verbose, NULL, "Show full ids."                                  \
-    }
-#define CHANGE_OPTS(o)                                                                             \
-    {"detach", OPT_BOOL, &(o).detach, NULL, "Return at once, with the id of the evaluation."},     \
-        VERBOSE_OPT(o)
-
 static int
-follow(struct cmd *c, const struct change_opts *o, const struct deployment_update_response *u,
+follow(struct cmd *c, const struct follow *o, const struct deployment_update_response *u,
        bool apart)
 {
     if (!u || str_empty(u->eval_id))
@@ -151,7 +140,7 @@ follow(struct cmd *c, const struct change_opts *o, const struct deployment_updat
 
 /* The deployment that the command is about; NULL: *ret_code, all is said. */
 static const struct deployment *
-subject(struct cmd *c, const struct opt *opts, const struct change_opts *o, int *ret_code)
+subject(struct cmd *c, const struct opt *opts, const struct follow *o, int *ret_code)
 {
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, ret_code))
         return NULL;
@@ -174,7 +163,7 @@ set_paused(struct cmd *c, const char *id, bool pause, void **ret, struct err *e)
 int
 cmd_deployment_pause(struct cmd *c)
 {
-    struct change_opts o = {.detach = false};
+    struct follow o = {.detach = false};
     const struct opt opts[] = {VERBOSE_OPT(o), {0}};
     struct err e = ERR_INIT;
     void *u = NULL;
@@ -191,8 +180,8 @@ cmd_deployment_pause(struct cmd *c)
 int
 cmd_deployment_resume(struct cmd *c)
 {
-    struct change_opts o = {.detach = false};
-    const struct opt opts[] = {CHANGE_OPTS(o), {0}};
+    struct follow o = {.detach = false};
+    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
     struct err e = ERR_INIT;
     void *u = NULL;
     int rc;
@@ -208,8 +197,8 @@ cmd_deployment_resume(struct cmd *c)
 int
 cmd_deployment_unblock(struct cmd *c)
 {
-    struct change_opts o = {.detach = false};
-    const struct opt opts[] = {CHANGE_OPTS(o), {0}};
+    struct follow o = {.detach = false};
+    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
     struct err e = ERR_INIT;
     void *u = NULL;
     int rc;
@@ -227,8 +216,8 @@ cmd_deployment_unblock(struct cmd *c)
 int
 cmd_deployment_fail(struct cmd *c)
 {
-    struct change_opts o = {.detach = false};
-    const struct opt opts[] = {CHANGE_OPTS(o), {0}};
+    struct follow o = {.detach = false};
+    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
     struct err e = ERR_INIT;
     void *ret = NULL;
     int rc;
@@ -266,9 +255,9 @@ promote(struct cmd *c, const char *id, const struct opt_list *groups, void **ret
 int
 cmd_deployment_promote(struct cmd *c)
 {
-    struct change_opts o = {.detach = false};
+    struct follow o = {.detach = false};
     struct opt_list groups = {NULL, 0};
-    const struct opt opts[] = {GROUP_OPT(groups), CHANGE_OPTS(o), {0}};
+    const struct opt opts[] = {GROUP_OPT(groups), FOLLOW_OPTS(o), {0}};
     struct err e = ERR_INIT;
     void *u = NULL;
     int rc;
@@ -285,9 +274,9 @@ cmd_deployment_promote(struct cmd *c)
 int
 cmd_job_promote(struct cmd *c)
 {
-    struct change_opts o = {.detach = false};
+    struct follow o = {.detach = false};
     struct opt_list groups = {NULL, 0};
-    const struct opt opts[] = {GROUP_OPT(groups), CHANGE_OPTS(o), {0}};
+    const struct opt opts[] = {GROUP_OPT(groups), FOLLOW_OPTS(o), {0}};
     struct job_list_stub *stub;
     struct deployment *d = NULL;
     struct err e = ERR_INIT;
@@ -297,7 +286,6 @@ cmd_job_promote(struct cmd *c)
         return rc;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     if (deployments_latest(c, stub->id, &d, &e))
         return cmd_fail(c, "Error retrieving deployment: %s", e.text);
     if (!d)
@@ -328,7 +316,6 @@ cmd_job_deployments(struct cmd *c)
         return rc;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     if (latest) {
         if (deployments_latest(c, stub->id, &d, &e))
             return cmd_fail(c, "Error retrieving deployments: %s", e.text);

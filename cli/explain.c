@@ -64,8 +64,6 @@ explain_prefix(struct cmd *c, const char *prefix, const struct explain_opts *o)
 
     if (api_find_job(c, prefix, &stub) != API_ONE)
         return 1;
-    if (!str_empty(stub->namespace))
-        c->namespace = stub->namespace;
     return explain_job(c, stub->id, o);
 }
 

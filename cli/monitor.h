@@ -8,6 +8,15 @@
 
 #include "cli/command.h"
 
+/* What commands that make an evaluation are asked. */
+struct follow {
+    bool detach, verbose;
+};
+#define VERBOSE_OPT(f) {"verbose", OPT_BOOL, &(f).verbose, NULL, "Show full ids."}
+#define FOLLOW_OPTS(f)                                                                                \
+    {"detach", OPT_BOOL, &(f).detach, NULL, "Return at once, with the id of the evaluation."},        \
+        VERBOSE_OPT(f)
+
 /* Exit code: 0 done, 1 an error, a failed evaluation or a deployment of it that does not succeed, 2 not
  * everything was placed. */
 int monitor_eval(struct cmd *c, const char *eval_id, bool verbose);

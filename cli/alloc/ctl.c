@@ -13,12 +13,12 @@
 int
 cmd_alloc_stop(struct cmd *c)
 {
-    bool detach = false, verbose = false, no_delay = false;
+    struct follow o = {.detach = false};
+    bool no_delay = false;
     const struct opt opts[] = {
-        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation."},
+        FOLLOW_OPTS(o),
         {"no-shutdown-delay", OPT_BOOL, &no_delay, NULL,
          "Do not wait for the shutdown delay of the group and its tasks."},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
         {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
@@ -35,11 +35,11 @@ cmd_alloc_stop(struct cmd *c)
     const struct alloc_stop_response *r = ret;
     if (!r || str_empty(r->eval_id))
         return 0;
-    if (detach) {
+    if (o.detach) {
         cmd_say(c, "%s", r->eval_id);
         return 0;
     }
-    return monitor_eval(c, r->eval_id, verbose);
+    return monitor_eval(c, r->eval_id, o.verbose);
 }
 
 int

@@ -34,8 +34,6 @@ stop_job(struct cmd *c, const struct stop_opts *o, const char *prefix)
         cmd_say(c, "Job \"%s\" was not stopped", stub->id);
         return 0;
     }
-    if (!str_empty(stub->namespace))
-        c->namespace = stub->namespace;
     char *target = api_target(c, "/v1/job/%", stub->id, "purge", o->purge ? "true" : NULL, "global",
                               o->global ? "true" : NULL, "eval_priority",
                               o->eval_priority ? fmt_i64(c, o->eval_priority) : NULL,
@@ -71,7 +69,9 @@ cmd_job_stop(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = SIZE_MAX}, &rc))
         return rc;
     int worst = 0;
+    const char *namespace = c->namespace;
     for (size_t i = 0; i < c->n_args; i++) {
+        c->namespace = namespace; /* not that of the job before */
         rc = stop_job(c, &o, c->args[i]);
         worst = rc > worst ? rc : worst;
     }
@@ -83,12 +83,12 @@ cmd_job_stop(struct cmd *c)
 int
 cmd_job_eval(struct cmd *c)
 {
-    bool detach = false, verbose = false, force = false;
+    struct follow o = {.detach = false};
+    bool force = false;
     const struct opt opts[] = {
-        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation."},
+        FOLLOW_OPTS(o),
         {"force-reschedule", OPT_BOOL, &force, NULL,
          "Place failed allocations again now, whatever their reschedule block says."},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
         {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
@@ -98,7 +98,6 @@ cmd_job_eval(struct cmd *c)
     void *ret = NULL;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     struct eval_options eo = {.force_reschedule = force};
     struct job_evaluate_request req = {.job_id = stub->id, .eval_options = &eo};
     if (api_send(c, "PUT", api_target(c, "/v1/job/%/evaluate", stub->id, NULL),
@@ -106,9 +105,9 @@ cmd_job_eval(struct cmd *c)
         !ret)
         return cmd_fail(c, "Error evaluating job: %s", e.text);
     const struct job_register_response *r = ret;
-    if (!detach)
-        return monitor_eval(c, r->eval_id, verbose);
-    cmd_say(c, "Created eval ID: \"%s\"", fmt_id(c, r->eval_id, verbose));
+    if (!o.detach)
+        return monitor_eval(c, r->eval_id, o.verbose);
+    cmd_say(c, "Created eval ID: \"%s\"", fmt_id(c, r->eval_id, o.verbose));
     return 0;
 }
 
@@ -117,11 +116,8 @@ cmd_job_eval(struct cmd *c)
 int
 cmd_job_start(struct cmd *c)
 {
-    bool detach = false, verbose = false;
-    const struct opt opts[] = {
-        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation."},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
-        {0}};
+    struct follow o = {.detach = false};
+    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -130,7 +126,6 @@ cmd_job_start(struct cmd *c)
     void *ret = NULL;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     if (api_get(c, api_target(c, "/v1/job/%", stub->id, NULL), &type_job, &ret, NULL, &e))
         return cmd_fail(c, "Error querying job: %s", e.text);
     struct job *j = ret;
@@ -143,8 +138,8 @@ cmd_job_start(struct cmd *c)
         !ret)
         return cmd_fail(c, "Error starting job \"%s\": %s", j->id, e.text);
     const struct job_register_response *r = ret;
-    if (!detach && !job_is_parent(j))
-        return monitor_eval(c, r->eval_id, verbose);
+    if (!o.detach && !job_is_parent(j))
+        return monitor_eval(c, r->eval_id, o.verbose);
     cmd_say(c, "Job start successful");
     if (!job_is_parent(j))
         cmd_say(c, "Evaluation ID: %s", r->eval_id);

@@ -160,7 +160,6 @@ cmd_job_dispatch(struct cmd *c)
     if (api_find_job_of(c, c->args[0], "ParentID == \"\" and ParameterizedJob is not nil", "parameterized ",
                         &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     req.job_id = stub->id;
     return dispatch(c, &o, &req);
 }

@@ -53,8 +53,6 @@ cmd_job_inspect(struct cmd *c)
     void *ret = NULL;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    if (!str_empty(stub->namespace))
-        c->namespace = stub->namespace;
     if (version) {
         ret = job_version(c, stub->id, version);
         if (!ret)
@@ -180,7 +178,6 @@ cmd_job_history(struct cmd *c)
     void *ret = NULL;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     char *target = api_target(c, "/v1/job/%/versions", stub->id, "diffs", o.diff ? "true" : NULL,
                               NULL);
     if (api_get(c, target, &type_job_versions_response, &ret, NULL, &e))
@@ -212,7 +209,6 @@ cmd_job_allocs(struct cmd *c)
     struct err e = ERR_INIT;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     if (api_list(c,
                  api_target(c, "/v1/job/%/allocations", stub->id, "all", all ? "true" : NULL, NULL),
                  &type_alloc_list_stub, &l, NULL, &e))

@@ -58,11 +58,8 @@ job_say_next_launch(struct cmd *c, const struct job *j)
 int
 cmd_job_periodic_force(struct cmd *c)
 {
-    bool detach = false, verbose = false;
-    const struct opt opts[] = {
-        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation."},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
-        {0}};
+    struct follow o = {.detach = false};
+    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
@@ -71,14 +68,13 @@ cmd_job_periodic_force(struct cmd *c)
     void *ret = NULL;
     if (api_find_job_of(c, c->args[0], "Periodic is not nil", "periodic ", &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     if (api_send(c, "PUT", api_target(c, "/v1/job/%/periodic/force", stub->id, NULL), NULL, NULL,
                  &type_periodic_force_response, &ret, &e) ||
         !ret)
         return cmd_fail(c, "Error forcing periodic job \"%s\": %s", stub->id, e.text);
     const struct periodic_force_response *r = ret;
-    if (!detach)
-        return monitor_eval(c, r->eval_id, verbose);
+    if (!o.detach)
+        return monitor_eval(c, r->eval_id, o.verbose);
     cmd_say(c, "Force periodic successful\nEvaluation ID: %s", r->eval_id);
     return 0;
 }

@@ -311,7 +311,6 @@ run(struct restart *r, const char *job)
     struct err e = ERR_INIT;
     if (api_find_job(c, job, &r->job) != API_ONE)
         return 1;
-    c->namespace = str_or(r->job->namespace, c->namespace);
     if (r->reschedule && str_eq(r->job->type, JOB_SYSBATCH))
         return cmd_fail(c, "Jobs of type \"%s\" are not allowed to be rescheduled.", r->job->type);
     if (api_list(c, api_target(c, "/v1/job/%/allocations", r->job->id, "all", "true", NULL),

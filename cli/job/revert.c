@@ -35,11 +35,8 @@ version_of(struct cmd *c, const char *job, const char *text, uint64_t *ret)
 int
 cmd_job_revert(struct cmd *c)
 {
-    bool detach = false, verbose = false;
-    const struct opt opts[] = {
-        {"detach", OPT_BOOL, &detach, NULL, "Return at once, with the id of the evaluation."},
-        {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
-        {0}};
+    struct follow o = {.detach = false};
+    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
     struct job_list_stub *stub;
     struct err e = ERR_INIT;
     void *ret = NULL;
@@ -49,7 +46,6 @@ cmd_job_revert(struct cmd *c)
         return rc;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    c->namespace = str_or(stub->namespace, c->namespace);
     if (!version_of(c, stub->id, c->args[1], &version))
         return 1;
     struct job_revert_request req = {.job_id = stub->id, .job_version = version};
@@ -59,8 +55,8 @@ cmd_job_revert(struct cmd *c)
     const struct job_register_response *r = ret;
     if (!r || str_empty(r->eval_id))
         return 0;
-    if (!detach)
-        return monitor_eval(c, r->eval_id, verbose);
+    if (!o.detach)
+        return monitor_eval(c, r->eval_id, o.verbose);
     cmd_say(c, "Evaluation ID: %s", r->eval_id);
     return 0;
 }
@@ -82,7 +78,6 @@ tag_target(struct cmd *c, const struct opt *opts, const char *const *name, int *
     }
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return NULL;
-    c->namespace = str_or(stub->namespace, c->namespace);
     c->args[0] = stub->id;
     return api_target(c, "/v1/job/%/versions/%/tag", stub->id, *name, NULL);
 }

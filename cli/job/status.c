@@ -370,7 +370,5 @@ cmd_job_status(struct cmd *c)
     struct job_list_stub *stub;
     if (api_find_job(c, c->args[0], &stub) != API_ONE)
         return 1;
-    if (!str_empty(stub->namespace))
-        c->namespace = stub->namespace;
     return show_job(c, &o, stub);
 }
