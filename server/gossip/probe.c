@@ -208,11 +208,13 @@ slack(struct swim *s)
 static void
 lane_hurry(struct swim *s, struct lane *l, uint64_t round, struct swim_out *out)
 {
-    if (round != 0 && l->began != 0 && l->began != round) {
+    if (round == 0 || l->next == NEVER)
+        return;
+    if (l->began != 0 && l->began != round) {
         l->began = 0;
         l->next += swim_random(s) % 2 == 0 ? slack(s) : 0;
     }
-    if (round == 0 || l->q.token != 0 || l->urgent != 0 || s->figures.health > 0 ||
+    if (l->q.token != 0 || l->urgent != 0 || s->figures.health > 0 ||
         s->t < l->next - SWIM_EARLY_MS)
         return;
     struct member *m = next_in(s, l, round);
