@@ -14,7 +14,7 @@ struct lost {
 };
 
 struct domains {
-    struct lost v[GOSSIP_MEMBERS_MAX];
+    struct lost *v; /* GOSSIP_MEMBERS_MAX at most */
     size_t n;
 };
 
@@ -42,7 +42,8 @@ domains_add(struct domains *d, int64_t now, const struct server_hello *h)
             until = d->v[i].until;
             most = d->v[i].most;
         }
-    d->v[d->n++] = (struct lost){until, most, codec_clone(d, &type_server_hello, h)};
+    struct lost x = {until, most, codec_clone(d, &type_server_hello, h)};
+    list_add(d, *d, x);
     return true;
 }
 

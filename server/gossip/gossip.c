@@ -25,24 +25,25 @@ now_ms(const struct gossip *g)
 static uint64_t
 cookie_for(const struct gossip *g, uint64_t id)
 {
-    for (size_t i = 0; i < g->n_cookies; i++)
-        if (g->cookies[i].id == id)
-            return g->cookies[i].cookie;
+    for (size_t i = 0; i < g->cookies.n; i++)
+        if (g->cookies.v[i].id == id)
+            return g->cookies.v[i].cookie;
     return 0;
 }
 
 void
 gossip_keep_cookie(struct gossip *g, uint64_t id, uint64_t cookie)
 {
-    struct cookie *c = NULL;
-    for (size_t i = 0; i < g->n_cookies && c == NULL; i++)
-        if (g->cookies[i].id == id)
-            c = &g->cookies[i];
-    if (c == NULL && g->n_cookies < GOSSIP_MEMBERS_MAX)
-        c = &g->cookies[g->n_cookies++];
-    if (c == NULL)
-        c = &g->cookies[g->next_cookie++ % GOSSIP_MEMBERS_MAX];
-    *c = (struct cookie){id, cookie};
+    struct cookie c = {id, cookie};
+    size_t i = 0;
+    while (i < g->cookies.n && g->cookies.v[i].id != id)
+        i++;
+    if (i == GOSSIP_MEMBERS_MAX)
+        i = g->next_cookie++ % GOSSIP_MEMBERS_MAX;
+    if (i < g->cookies.n)
+        g->cookies.v[i] = c;
+    else
+        list_add(g, g->cookies, c);
 }
 
 void
@@ -277,7 +278,6 @@ gossip_open(const struct gossip_opts *o, struct gossip **ret, struct err *e)
     g->o = *o;
     g->id = o->self.id;
     g->session = env_random(o->env) | 1;
-    g->cookies = mem_array(g, struct cookie, GOSSIP_MEMBERS_MAX);
     g->guard = guard_new(g, key);
     g->keys_path = mem_printf(g, "%s/serf.keyring", o->dir);
     int rc = keys_load(g->keys_path, o->key, &g->keys, e);

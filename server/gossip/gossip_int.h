@@ -31,8 +31,8 @@ struct gossip {
     struct guard *guard;
     uint64_t session, seq;
     struct gossip_keys keys;
-    struct cookie *cookies; /* GOSSIP_MEMBERS_MAX at most */
-    size_t n_cookies, next_cookie;
+    struct { struct cookie *v; size_t n; } cookies; /* GOSSIP_MEMBERS_MAX at most */
+    size_t next_cookie;
     struct timer *timer;
     int64_t timer_ms; /* when it comes */
     struct exchange *exchanges;

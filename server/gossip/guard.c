@@ -30,7 +30,6 @@ guard_new(const void *ctx, const uint64_t key[2])
     struct guard *g = mem_new(ctx, struct guard);
     g->key[0] = key[0];
     g->key[1] = key[1];
-    g->v = mem_array(g, struct sender, GOSSIP_MEMBERS_MAX);
     return g;
 }
 
@@ -38,18 +37,21 @@ guard_new(const void *ctx, const uint64_t key[2])
 static struct sender *
 sender_of(struct guard *g, uint64_t id)
 {
-    struct sender *oldest = &g->v[0];
+    size_t oldest = 0;
     for (size_t i = 0; i < g->n; i++) {
         if (g->v[i].id == id)
             return &g->v[i];
-        if (g->v[i].turn < oldest->turn)
-            oldest = &g->v[i];
+        if (g->v[i].turn < g->v[oldest].turn)
+            oldest = i;
     }
-    struct sender *s = g->n < GOSSIP_MEMBERS_MAX ? &g->v[g->n++] : oldest;
-    if (s == oldest && s->id != 0)
-        g->dropped++;
-    *s = (struct sender){.id = id, .accepted = g->dropped << 32};
-    return s;
+    g->dropped += g->n == GOSSIP_MEMBERS_MAX;
+    struct sender s = {.id = id, .accepted = g->dropped << 32};
+    if (g->n < GOSSIP_MEMBERS_MAX) {
+        list_add(g, *g, s);
+        return &g->v[g->n - 1];
+    }
+    g->v[oldest] = s;
+    return &g->v[oldest];
 }
 
 static uint64_t

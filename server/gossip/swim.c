@@ -336,7 +336,7 @@ add(struct swim *s, const struct statement *st, struct swim_out *out)
     m->id = st->id;
     m->incarnation = st->incarnation;
     set_about(s, m, st->about, out->ctx);
-    s->v[s->n++] = m;
+    list_add(s, *s, m);
     bool there = st->state == MEMBER_ALIVE || st->state == MEMBER_SUSPECT;
     become(s, m, there ? MEMBER_ALIVE : st->state, st->by);
     if (there)
@@ -551,7 +551,6 @@ swim_new(const void *ctx, const struct swim_opts *o, struct swim **ret, struct e
                        GOSSIP_ABOUT_MAX);
     struct swim *s = mem_new(ctx, struct swim);
     struct member *us = mem_new(s, struct member);
-    s->v = mem_array(s, struct member *, GOSSIP_MEMBERS_MAX);
     s->rng = o->seed;
     s->spread = s->sync = s->again = NEVER;
     *us = (struct member){.id = o->self->id,
@@ -561,7 +560,7 @@ swim_new(const void *ctx, const struct swim_opts *o, struct swim **ret, struct e
                           .incarnation = o->incarnation,
                           .by = o->self->id,
                           .near = true};
-    s->v[s->n++] = us;
+    list_add(s, *s, us);
     probe_begin(s);
     *ret = s;
     return 0;
