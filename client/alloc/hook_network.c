@@ -17,6 +17,7 @@
 #include "common/str.h"
 
 struct network_hook {
+    bool making;  /* it was asked for, and is not there yet: nothing is to be removed by then */
     bool waiting; /* for ports that another allocation has, which is about to end */
     bool removing;
     bool gone;
@@ -32,6 +33,14 @@ network_of(struct alloc_runner *ar)
     if (!ar->hook.network)
         ar->hook.network = mem_new(ar, struct network_hook);
     return ar->hook.network;
+}
+
+static void
+network_begins(struct alloc_runner *ar)
+{
+    network_of(ar)->gone = false;
+    network_of(ar)->making = true;
+    hold_take(&ar->a.hold);
 }
 
 static int
@@ -84,6 +93,7 @@ wake_waiting(struct allocs *allocs)
 static void
 made(struct alloc_runner *ar, const struct err *e, const struct alloc_network_status *s)
 {
+    network_of(ar)->making = false;
     if (e && e->code == -ERR_CONFLICT && !ar->a.stopped && somebody_leaves(ar)) {
         log_info("client", "network waits for another allocation to end", "alloc_id", ar->a.id,
                  "reason", e->text, NULL);
@@ -100,6 +110,8 @@ made(struct alloc_runner *ar, const struct err *e, const struct alloc_network_st
         alloc_runner_persist(ar);
     }
     hooks_done(ar, &hook_network, e);
+    if (alloc_runner_terminal(ar)) /* it comes too late */
+        network_remove(ar);
     hold_release(&ar->a.hold);
 }
 
@@ -172,8 +184,7 @@ engine_make(struct alloc_runner *ar, struct task_runner *tr)
         q->dns_search = n->dns->searches;
         q->dns_options = n->dns->options;
     }
-    network_of(ar)->gone = false;
-    hold_take(&ar->a.hold);
+    network_begins(ar);
     tr->driver->engine->net_make(&p, q, on_engine_made, ar);
 }
 
@@ -194,8 +205,7 @@ network_make(struct alloc_runner *ar)
         hooks_done(ar, &hook_network, &e);
         return;
     }
-    network_of(ar)->gone = false;
-    hold_take(&ar->a.hold);
+    network_begins(ar);
     warden_net_make(ar->a.g->warden, ar->a.id, q, on_made, ar);
 }
 
@@ -241,7 +251,8 @@ network_remove(struct alloc_runner *ar)
 {
     struct err none = ERR_INIT;
     const struct task_runner *tr = container_of_group(ar, &none);
-    if (network_of(ar)->gone || network_of(ar)->removing || network_of(ar)->timer ||
+    const struct network_hook *h = network_of(ar);
+    if (h->making || h->gone || h->removing || h->timer ||
         ar->a.stopped || !ar->a.g->warden || !alloc_runner_terminal(ar) ||
         (tr && engine_off(tr)))
         return;

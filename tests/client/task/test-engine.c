@@ -379,6 +379,51 @@ START_TEST(its_group_has_a_network)
 }
 END_TEST
 
+/* An engine whose networks are made when the test says so. */
+static engine_net_made *net_made;
+static void *net_arg;
+static unsigned net_removed;
+
+static void
+slow_make(const struct engine_place *p, const struct hand_network *n, engine_net_made *made, void *arg)
+{
+    (void)p, (void)n;
+    net_made = made;
+    net_arg = arg;
+}
+
+static void
+count_remove(const struct engine_place *p, engine_done *done, void *arg)
+{
+    net_removed++;
+    driver_mock.engine->net_remove(p, done, arg);
+}
+
+/* Its allocation is stopped while it is made: it is removed when it is there, and not before. */
+START_TEST(a_network_that_comes_too_late_goes)
+{
+    struct world w;
+    struct engine engine = *driver_mock.engine;
+    struct driver driver = driver_mock;
+    engine.net_make = slow_make;
+    engine.net_remove = count_remove;
+    driver.engine = &engine;
+    world_start(&w, geteuid());
+    driver_add(&driver);
+    struct world_alloc *x = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}",
+                                      ",\"Networks\":[{\"Mode\":\"bridge\"}]");
+    world_client(&w);
+    world_until(&w, net_made != NULL);
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_status(x, "complete"));
+    ck_assert_uint_eq(net_removed, 0);
+    net_made(net_arg, NULL, MOCK_ADDRESS);
+    ck_assert_uint_eq(net_removed, 1);
+    world_stop(&w);
+}
+END_TEST
+
 static const struct driver_info *
 mock_of(const struct world *w)
 {
@@ -422,4 +467,5 @@ TEST_SUITE_TIMEOUT("engine", 60, paused_time_does_not_count, signals, a_signal_m
                    pauses_and_goes_on, what_is_paused_can_stop, a_command_answers_by_its_config,
                    without_a_config_there_is_no_command, statistics_are_the_engines,
                    output_is_the_engines, limits_change_while_it_runs, it_is_adopted,
-                   its_group_has_a_network, its_health_is_registered, a_payload_has_no_place)
+                   its_group_has_a_network, a_network_that_comes_too_late_goes,
+                   its_health_is_registered, a_payload_has_no_place)
