@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/away.h"
 #include "api/canonical.h"
 #include "server/sched/compare/class.h"
 #include "server/sched/ports.h"
@@ -314,6 +315,15 @@ h_all_healthy(struct harness *h)
 }
 
 static void
+record(struct harness *h, struct allocation *a, const char *status)
+{
+    struct alloc_state *s = mem_new(h, struct alloc_state);
+
+    *s = (struct alloc_state){.field = "ClientStatus", .value = status, .time = h->now + h->entry_ns};
+    list_add(h, a->alloc_states, s);
+}
+
+static void
 apply(struct harness *h, const struct plan *p)
 {
     h->index++;
@@ -325,8 +335,11 @@ apply(struct harness *h, const struct plan *p)
             a->desired_status = mem_strdup(h, s->desired_status);
         if (!str_empty(s->desired_description))
             a->desired_description = mem_strdup(h, s->desired_description);
-        if (!str_empty(s->client_status))
+        if (!str_empty(s->client_status) && !str_eq(s->client_status, a->client_status)) {
             a->client_status = mem_strdup(h, s->client_status);
+            if (str_eq(s->client_status, ALLOC_UNKNOWN) || str_eq(s->client_status, ALLOC_LOST))
+                record(h, a, a->client_status);
+        }
         if (!str_empty(s->preempted_by_allocation))
             a->preempted_by_allocation = mem_strdup(h, s->preempted_by_allocation);
         if (!str_empty(s->followup_eval_id))
@@ -339,8 +352,12 @@ apply(struct harness *h, const struct plan *p)
             continue;
         in->job = h_latest(h, in->job_id);
         if (old != NULL) {
+            bool back = in->alloc_states.n == 1 && alloc_was_unknown(old);
             in->client_status = old->client_status;
+            in->alloc_states = old->alloc_states;
             *old = *in;
+            if (back)
+                record(h, old, old->client_status);
             continue;
         }
         in->create_index = h->index;
@@ -361,6 +378,7 @@ h_eval_as(struct harness *h, const char *job_id, const char *eval_id)
                            .job_id = job_id,
                            .priority = 50,
                            .type = j ? j->type : JOB_SERVICE,
+                           .triggered_by = h->trigger,
                            .status = EVAL_PENDING};
     struct sched_in in = {.view = &v, .eval = &e, .now = h->now, .rng = &h->rng};
 

@@ -23,6 +23,8 @@ struct harness {
     struct { struct job **v; size_t n; } jobs;     /* every version */
     struct { struct allocation **v; size_t n; } allocs;
     struct { struct deployment **v; size_t n; } deployments;
+    int64_t entry_ns;    /* so much later than its evaluation is an entry made */
+    const char *trigger; /* of the next evaluations; NULL: none */
     const char *rejects; /* a node whose placements are refused, as a plan applier would */
     struct sched_out *last;
     void *last_ctx;
