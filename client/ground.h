@@ -53,6 +53,8 @@ struct ground { /* a talloc context */
     struct hand_info *engine[DRIVERS_N + 1];
     /* clock_boot_ns() when that was sent which a server answered last, in this boot; 0: not known */
     int64_t heard_ns;
+    uint64_t report;     /* number of the last one sent; greater than those of earlier runs */
+    uint64_t node_index; /* the node's ModifyIndex, as the servers said last */
     int64_t beat_most_ms; /* fenced tasks want a heartbeat so often; 0: as the servers say */
     size_t adopting;   /* tasks whose fate at restart is not known yet */
     bool started;

@@ -159,6 +159,33 @@ local_node_ids(struct local *s, char id[UUID_TEXT], char secret[UUID_TEXT], stru
     return r < 0 ? r : id_file(s, "secret-id", secret, e);
 }
 
+enum { RUN_BITS = 32 }; /* reports of a run */
+
+int
+local_run(struct local *s, uint64_t *ret, struct err *e)
+{
+    static const char name[] = "run";
+    auto_mem void *tmp = mem_ctx("run");
+    char *text = NULL;
+    size_t n = 0;
+    uint64_t last = 0, run = (uint64_t)(clock_wall_ns() / NS_PER_S);
+    int r = file_read(tmp, s->dirfd, name, 256, &text, &n);
+
+    if (r < 0 && r != -ENOENT)
+        return err_errno(e, r == -ERR_LIMIT ? EFBIG : -r, "read \"%s\" in the client's state directory",
+                         name);
+    if (r == 0 && (num_parse_u64(text, &last) < 0 || last >= UINT32_MAX))
+        return err_set(e, -ERR_CORRUPT, "\"%s\" in the client's state directory is no number: remove it",
+                       name);
+    run = run > last ? run : last + 1;
+    text = mem_printf(tmp, "%llu", (unsigned long long)run);
+    r = file_write_atomic(s->dirfd, name, text, strlen(text), 0600);
+    *ret = run << RUN_BITS;
+    if (r < 0 && errno_is_shortage(-r)) /* by the clock it is greater all the same */
+        return 0;
+    return r < 0 ? err_errno(e, -r, "write \"%s\" in the client's state directory", name) : 0;
+}
+
 /* --- writing --- */
 
 static struct batch *

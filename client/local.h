@@ -29,6 +29,9 @@ bool local_busy(const struct local *s);
 /* Reads DIR/client-id and DIR/secret-id, making them (0600, durable) where they are missing. */
 int local_node_ids(struct local *s, char id[UUID_TEXT], char secret[UUID_TEXT], struct err *e);
 
+/* Numbers of this run's reports begin above it; above those of the runs before, also of a restored copy. */
+int local_run(struct local *s, uint64_t *ret, struct err *e);
+
 /* Encoded before the call returns. */
 void local_put_alloc(struct local *s, const struct client_alloc *a);
 /* Goes to disk with the next commit: what is lost with it is reported once more. */

@@ -138,6 +138,8 @@ refuse(struct fetch *f, const struct err *e)
     struct allocation *one = &a;
     struct node_update_alloc_request req = {
         .node_id = g->node_id, .secret_id = g->secret, .allocs = {&one, 1}};
+    req.report = ++g->report;
+    req.node_index = g->node_index;
     struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, NULL, 0};
     hold_take(&g->hold);
     f->call = rpc_send(g->rpc, &r, on_refused, f);

@@ -82,7 +82,10 @@ beat_answered(struct registration *r, const struct node_update_response *u)
     r->backoff_ms = 0;
     r->leaderless = 0;
     heartbeat_in(r, heartbeat_pace_ms(r));
-    r->events->beaten(r->arg, u->index != 0);
+    /* the answer to the one that was written may have been lost */
+    bool news = u->index != 0 || u->node_modify_index != r->g->node_index;
+    r->g->node_index = u->node_modify_index;
+    r->events->beaten(r->arg, news);
     if (node_disk_grew(r->g))
         register_start(r);
 }

@@ -294,7 +294,10 @@ update_send(struct sync *s)
     if (s->g->stopping || s->update_call)
         return;
     auto_mem void *tmp = mem_ctx("report");
-    struct node_update_alloc_request req = {.node_id = s->g->node_id, .secret_id = s->g->secret};
+    struct node_update_alloc_request req = {.node_id = s->g->node_id,
+                                            .secret_id = s->g->secret,
+                                            .report = ++s->g->report,
+                                            .node_index = s->g->node_index};
     ALLOCS_EACH(s->allocs, ar) {
         if (!ar->report.dirty || req.allocs.n >= CLIENT_UPDATE_MAX)
             continue;

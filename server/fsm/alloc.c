@@ -446,6 +446,31 @@ check_owner(struct apply *a, const struct intent_alloc_update *in, size_t *ret_k
     return 0;
 }
 
+/* A report may lie in a connection that was cut, and come when newer ones were taken, or when its node was
+ * missed since: what it says is not so any more. Of a client that does not count its reports nobody knows. */
+static int
+check_order(struct apply *a, const struct node *n, const struct intent_alloc_update *in)
+{
+    uint64_t missed = n->last_missed_heartbeat_index;
+
+    if (in->report != 0 && in->report <= n->last_report)
+        return apply_refuse(a, -ERR_CONFLICT, "node \"%s\": a newer report than this one was taken", n->id);
+    if (in->report != 0 && in->node_index <= missed)
+        return apply_refuse(a, -ERR_CONFLICT,
+                            "node \"%s\": the report is from before it was missed: it must be made anew "
+                            "when a heartbeat was answered",
+                            n->id);
+    return 0;
+}
+
+/* What has ended does not run again, whoever says so late. */
+static bool
+is_over(const struct allocation *old, const struct allocation *rep)
+{
+    return (str_eq(old->client_status, ALLOC_COMPLETE) || str_eq(old->client_status, ALLOC_FAILED)) &&
+           !str_empty(rep->client_status) && !alloc_client_terminal(rep);
+}
+
 int
 apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
 {
@@ -458,6 +483,8 @@ apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
                             n->status);
     size_t known = 0;
     int rc = check_owner(a, in, &known);
+    if (rc == 0)
+        rc = check_order(a, n, in);
     if (rc < 0)
         return rc;
     a->eval_ids = &in->eval_ids;
@@ -465,7 +492,7 @@ apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
     size_t n_evals = 0;
     for (size_t i = 0; i < in->allocs.n; i++) {
         const struct allocation *old = state_alloc(a->t, a->ctx, in->allocs.v[i]->id);
-        if (old == NULL)
+        if (old == NULL || is_over(old, in->allocs.v[i]))
             continue;
         struct allocation *al = merge_report(a, old, in->allocs.v[i]);
         if (codec_equal(&type_allocation, al, old, 0))
@@ -482,6 +509,7 @@ apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
         apply_put_eval(a, apply_new_eval(a, evals[i].job, evals[i].trigger));
     if (known > 0) { /* S5; does not move the node's ModifyIndex nor the table's */
         n->last_alloc_update_index = a->index;
+        n->last_report = in->report != 0 ? in->report : n->last_report;
         state_put(a->t, 0, NODES, n);
     }
     return 0;

@@ -230,6 +230,7 @@ keep_own(struct node *n, const struct node *old)
     n->last_missed_heartbeat_index = old->last_missed_heartbeat_index;
     n->last_alloc_update_index = old->last_alloc_update_index;
     n->last_heard_index = old->last_heard_index;
+    n->last_report = old->last_report;
     n->create_index = old->create_index;
     n->modify_index = old->modify_index;
 }
@@ -255,7 +256,7 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
         n->status_updated_at = a->now / NS_PER_S;
         n->drain_strategy = NULL;
         n->last_missed_heartbeat_index = n->last_alloc_update_index = n->last_heard_index = 0;
-        n->create_index = 0;
+        n->last_report = n->create_index = 0;
         n->events = (struct node_event_list){NULL, 0};
         apply_node_event(a, n, "Node registered", "Cluster");
         apply_put_node(a, n);

@@ -257,6 +257,8 @@ prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
             return err_set(e, -ERR_INVALID, "update of an allocation without an ID");
     *au = (struct intent_alloc_update){
         .node_id = req->node_id, .allocs = req->allocs, .eval_ids = fresh_id(w)};
+    au->report = req->report;
+    au->node_index = req->node_index;
     w->in.alloc_update = au;
     return 0;
 }

@@ -200,6 +200,38 @@ START_TEST(power_is_cut_at_any_call)
 }
 END_TEST
 
+/* Whatever the clock says: each run's reports have greater numbers than those before. */
+START_TEST(runs_are_counted)
+{
+    auto_mem void *tmp = mem_ctx("runs");
+    char base[] = "/tmp/paddock-state-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(base));
+    char *path = mem_printf(tmp, "%s/run", base);
+    struct loop *loop = loop_new();
+    struct local *s = NULL;
+    struct err e = ERR_INIT;
+    uint64_t run = 0, last = 0;
+    ck_assert_int_eq(local_open(loop, base, 1 << 30, &s, &e), 0);
+    for (int i = 0; i < 3; i++, last = run) {
+        ck_assert_int_eq(local_run(s, &run, &e), 0);
+        ck_assert_uint_ge(run, last + (UINT64_C(1) << 32));
+    }
+    auto_fd int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    ck_assert_int_eq(write(fd, "4000000000", 10), 10); /* of a clock that was ahead */
+    ck_assert_int_eq(local_run(s, &run, &e), 0);
+    ck_assert_uint_eq(run, UINT64_C(4000000001) << 32);
+    faults_set("write *run* 1+ fail ENOSPC");
+    ck_assert_int_eq(local_run(s, &run, &e), 0);
+    faults_set(NULL);
+    auto_fd int other = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC); /* another file by now */
+    ck_assert_int_eq(write(other, "4e9", 3), 3);
+    ck_assert_int_eq(local_run(s, &run, &e), -ERR_CORRUPT);
+    local_close(s);
+    loop_free(loop);
+    dir_remove(AT_FDCWD, base, NULL);
+}
+END_TEST
+
 /* The disk stays full over many rounds, and is empty again: the last word of every row is kept. */
 START_TEST(full_disk_loses_nothing)
 {
@@ -311,5 +343,6 @@ START_TEST(large_allocation_is_found_again)
 END_TEST
 
 TEST_SUITE_TIMEOUT("state", crash_long() ? 1200 : 60, writes_fail, writes_are_short_of_space,
-                   process_ends_at_any_call, power_is_cut_at_any_call, full_disk_loses_nothing,
+                   process_ends_at_any_call, power_is_cut_at_any_call, runs_are_counted,
+                   full_disk_loses_nothing,
                    full_map_loses_nothing, large_allocation_is_found_again)

@@ -249,6 +249,74 @@ START_TEST(gate_waits_for_every_unknown)
 }
 END_TEST
 
+/* The report of a client that counts. */
+static int
+counted(struct fx *f, const char *alloc_id, const char *status, uint64_t number, uint64_t node_index)
+{
+    struct allocation a = {.id = alloc_id, .client_status = status}, *v[] = {&a};
+    struct intent_alloc_update up = {
+        .node_id = "n1", .allocs = {v, 1}, .report = number, .node_index = node_index};
+
+    return apply(f, &(struct intent){.alloc_update = &up})->err.code;
+}
+
+/* One that lay in a connection which was cut: newer ones were taken, or its node was missed since. */
+START_TEST(an_old_report_changes_nothing)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    uint64_t then = get_node(f, "n1")->modify_index;
+    ck_assert_int_eq(counted(f, "a1", ALLOC_RUNNING, 7, then), 0);
+    uint64_t lau = get_node(f, "n1")->last_alloc_update_index;
+    ck_assert_int_eq(counted(f, "a1", ALLOC_FAILED, 7, then), -ERR_CONFLICT);
+    ck_assert_int_eq(counted(f, "a1", ALLOC_FAILED, 6, then), -ERR_CONFLICT);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_RUNNING);
+    ck_assert_uint_eq(get_node(f, "n1")->last_alloc_update_index, lau);
+    /* registering does not forget it, nor can it be said by the node */
+    struct node n = {.id = "n1", .name = "other", .datacenter = "dc1"};
+    n.secret_id = get_node(f, "n1")->secret_id;
+    struct intent_node_register r = {.node = &n};
+    ck_assert_int_eq(apply(f, &(struct intent){.node_register = &r})->err.code, 0);
+    ck_assert_uint_eq(get_node(f, "n1")->last_report, 7);
+
+    node_status(f, "n1", NODE_DOWN); /* missed: a1 may wait */
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_DISCONNECTED);
+    node_status(f, "n1", NODE_READY);
+    uint64_t back = get_node(f, "n1")->modify_index, missed = get_node(f, "n1")->last_missed_heartbeat_index;
+    ck_assert(missed > then && back > missed);
+    ck_assert_int_eq(counted(f, "a1", ALLOC_RUNNING, 8, then), -ERR_CONFLICT);
+    ck_assert_int_eq(counted(f, "a1", ALLOC_RUNNING, 9, missed), -ERR_CONFLICT);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_UNKNOWN);
+    node_status(f, "n1", NODE_READY);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_INIT); /* the gate is shut */
+    ck_assert_int_eq(counted(f, "a1", ALLOC_RUNNING, 10, back), 0);
+    node_status(f, "n1", NODE_READY);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_READY);
+    fx_free(f);
+}
+END_TEST
+
+/* Of a client that does not count as well. */
+START_TEST(what_has_ended_does_not_run_again)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    ck_assert_int_eq(report(f, "n1", "a1", ALLOC_RUNNING)->err.code, 0);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_COMPLETE);
+    ck_assert_int_eq(report(f, "n1", "a1", ALLOC_FAILED)->err.code, 0);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_FAILED);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(miss_while_initializing_keeps_the_promise)
 {
     struct fx *f = fx_new();
@@ -534,5 +602,6 @@ TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
            marks_hold_while_nobody_spoke,
            drain_is_set_changed_and_disabled, drain_ends_when_nothing_is_left,
            gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,
+           an_old_report_changes_nothing, what_has_ended_does_not_run_again,
            down_node_with_work_is_gated, eligibility_and_purge, system_jobs_hear_of_new_nodes,
          collecting_a_node_is_judged_again)
