@@ -113,6 +113,42 @@ convert_limits(struct hand_task *t, const struct driver_input *in, struct err *e
 }
 
 void
+convert_rows(struct hand_task *t, const struct value *config, const struct convert_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        void *to = (char *)t + rows[i].to;
+        switch (rows[i].kind) {
+        case DRIVER_STRING:
+            *(const char **)to = mem_strdup(t, driver_string(config, rows[i].name, ""));
+            break;
+        case DRIVER_BOOL:
+            *(bool *)to = driver_bool(config, rows[i].name, false);
+            break;
+        case DRIVER_INT:
+            *(int64_t *)to = driver_int(config, rows[i].name, 0);
+            break;
+        case DRIVER_STRINGS:
+            driver_strings(t, config, rows[i].name, to);
+            break;
+        case DRIVER_MAP:
+            convert_map(t, to, driver_map(config, rows[i].name));
+            break;
+        case DRIVER_WORDS:
+        case DRIVER_DURATION:
+        case DRIVER_BLOCKS:
+            ASSERT(false); /* no row has these */
+        }
+    }
+}
+
+void
+convert_image(struct hand_task *t, const struct value *config, const char *scheme)
+{
+    const char *image = driver_string(config, "image", "");
+    t->image = mem_strdup(t, image + (str_prefix(image, scheme) ? strlen(scheme) : 0));
+}
+
+void
 convert_map(struct hand_task *t, struct str_map *to, const struct value *map)
 {
     for (size_t i = 0; map && i < map->map.n; i++) {

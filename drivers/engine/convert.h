@@ -6,8 +6,20 @@
 #ifndef PADDOCK_DRIVERS_ENGINE_CONVERT_H
 #define PADDOCK_DRIVERS_ENGINE_CONVERT_H
 
+#include <stddef.h>
+
 #include "drivers/driver.h"
 
+/* An option that goes as it is: to the member of struct hand_task at `to`, by its kind. */
+struct convert_row {
+    const char *name;
+    enum driver_option_kind kind;
+    size_t to;
+};
+#define ROW(name, kind, member) {(name), DRIVER_##kind, offsetof(struct hand_task, member)}
+void convert_rows(struct hand_task *t, const struct value *config, const struct convert_row *rows, size_t n);
+/* The image, without the scheme that may be before its name. */
+void convert_image(struct hand_task *t, const struct value *config, const char *scheme);
 void convert_fingerprint(const void *ctx, const struct driver_host *host, const char *driver,
                          struct driver_info *ret);
 /* The network: its group's, where that has one and the task says nothing else; what then is not the

@@ -169,82 +169,36 @@ put_logging(struct hand_task *t, const struct value *c)
     convert_map(t, &t->log_options, driver_map(log, "config"));
 }
 
-/* What goes as it is. */
-static void
-put_plain(struct hand_task *t, const struct value *c)
-{
-    const struct {
-        const char *name;
-        const char **to;
-    } texts[] = {{"work_dir", &t->work_dir},
-                 {"hostname", &t->hostname},
-                 {"network_mode", &t->network_mode},
-                 {"pid_mode", &t->pid_mode},
-                 {"ipc_mode", &t->ipc_mode},
-                 {"uts_mode", &t->uts_mode},
-                 {"userns_mode", &t->userns_mode},
-                 {"cgroupns", &t->cgroupns_mode},
-                 {"load", &t->load},
-                 {"runtime", &t->runtime},
-                 {"ipv4_address", &t->ipv4_address},
-                 {"ipv6_address", &t->ipv6_address},
-                 {"mac_address", &t->mac_address}};
-    const struct {
-        const char *name;
-        bool *to;
-    } bools[] = {{"privileged", &t->privileged},
-                 {"readonly_rootfs", &t->readonly_rootfs},
-                 {"init", &t->init},
-                 {"force_pull", &t->force_pull},
-                 {"tty", &t->tty},
-                 {"interactive", &t->interactive}};
-    const struct {
-        const char *name;
-        int64_t *to;
-    } ints[] = {{"pids_limit", &t->pids_max},
-                {"shm_size", &t->shm_bytes},
-                {"oom_score_adj", &t->oom_score_adj},
-                {"cpu_cfs_period", &t->cpu_period}};
-    const struct {
-        const char *name;
-        struct str_list *to;
-    } lists[] = {{"cap_add", &t->cap_add},
-                 {"cap_drop", &t->cap_drop},
-                 {"extra_hosts", &t->extra_hosts},
-                 {"group_add", &t->group_add},
-                 {"dns_servers", &t->dns_servers},
-                 {"dns_search_domains", &t->dns_search},
-                 {"dns_options", &t->dns_options},
-                 {"security_opt", &t->security_opt},
-                 {"network_aliases", &t->network_aliases}};
-    const struct {
-        const char *name;
-        struct str_map *to;
-    } maps[] = {{"labels", &t->labels}, {"sysctl", &t->sysctls}, {"storage_opt", &t->storage_opt}};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        *texts[i].to = mem_strdup(t, driver_string(c, texts[i].name, ""));
-    for (size_t i = 0; i < ARRAY_LEN(bools); i++)
-        *bools[i].to = driver_bool(c, bools[i].name, false);
-    for (size_t i = 0; i < ARRAY_LEN(ints); i++)
-        *ints[i].to = driver_int(c, ints[i].name, 0);
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        driver_strings(t, c, lists[i].name, lists[i].to);
-    for (size_t i = 0; i < ARRAY_LEN(maps); i++)
-        convert_map(t, maps[i].to, driver_map(c, maps[i].name));
-}
+static const struct convert_row plain[] = {
+    ROW("work_dir", STRING, work_dir),          ROW("hostname", STRING, hostname),
+    ROW("network_mode", STRING, network_mode),  ROW("pid_mode", STRING, pid_mode),
+    ROW("ipc_mode", STRING, ipc_mode),          ROW("uts_mode", STRING, uts_mode),
+    ROW("userns_mode", STRING, userns_mode),    ROW("cgroupns", STRING, cgroupns_mode),
+    ROW("load", STRING, load),                  ROW("runtime", STRING, runtime),
+    ROW("ipv4_address", STRING, ipv4_address),  ROW("ipv6_address", STRING, ipv6_address),
+    ROW("mac_address", STRING, mac_address),    ROW("privileged", BOOL, privileged),
+    ROW("readonly_rootfs", BOOL, readonly_rootfs), ROW("init", BOOL, init),
+    ROW("force_pull", BOOL, force_pull),        ROW("tty", BOOL, tty),
+    ROW("interactive", BOOL, interactive),      ROW("pids_limit", INT, pids_max),
+    ROW("shm_size", INT, shm_bytes),            ROW("oom_score_adj", INT, oom_score_adj),
+    ROW("cpu_cfs_period", INT, cpu_period),     ROW("cap_add", STRINGS, cap_add),
+    ROW("cap_drop", STRINGS, cap_drop),         ROW("extra_hosts", STRINGS, extra_hosts),
+    ROW("group_add", STRINGS, group_add),       ROW("dns_servers", STRINGS, dns_servers),
+    ROW("dns_search_domains", STRINGS, dns_search), ROW("dns_options", STRINGS, dns_options),
+    ROW("security_opt", STRINGS, security_opt), ROW("network_aliases", STRINGS, network_aliases),
+    ROW("labels", MAP, labels),                 ROW("sysctl", MAP, sysctls),
+    ROW("storage_opt", MAP, storage_opt),
+};
 
 static int
 task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, struct err *e)
 {
-    static const char scheme[] = "https://";
     const struct value *c = in->config;
     struct hand_task *t = mem_new(ctx, struct hand_task);
-    const char *image = driver_string(c, "image", "");
-    t->image =
-        mem_strdup(t, strncmp(image, scheme, strlen(scheme)) == 0 ? image + strlen(scheme) : image);
+    convert_image(t, c, "https://");
     convert_common(t, in);
     t->no_healthcheck = driver_bool(driver_block(c, "healthchecks", 0), "disable", false);
-    put_plain(t, c);
+    convert_rows(t, c, plain, ARRAY_LEN(plain));
     put_logging(t, c);
     int r = convert_ports(t, in, e);
     r = r < 0 ? r : convert_limits(t, in, e);
@@ -261,26 +215,7 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
     return r;
 }
 
-static struct engine_task *
-start(const struct engine_place *p, const struct driver_input *in, const struct engine_events *up,
-      void *arg, struct err *e)
-{
-    auto_mem void *tmp = mem_ctx("docker");
-    struct hand_task *t = NULL;
-    return task_of(tmp, in, &t, e) < 0 ? NULL : hand_start(p, t, up, arg);
-}
-
-static int
-resize(struct engine_task *task, const struct driver_input *in, engine_done *done, void *arg,
-       struct err *e)
-{
-    auto_mem void *tmp = mem_ctx("docker");
-    struct hand_task *t = NULL;
-    int r = task_of(tmp, in, &t, e);
-    if (r == 0)
-        hand_resize(task, t, done, arg);
-    return r;
-}
+HAND_VERBS(task_of)
 
 const struct driver driver_docker = {
     .can = &drivers_can[DRIVER_docker],
@@ -289,5 +224,5 @@ const struct driver driver_docker = {
     .kill_signal = 0, /* the image's */
     .check = check,
     .fingerprint = fingerprint,
-    .engine = HAND_ENGINE(start, resize),
+    .engine = HAND_ENGINE,
 };

@@ -32,16 +32,34 @@ const struct engine_place *hand_place(const struct engine_task *t);
 struct task_exec *hand_exec(struct engine_task *t, const struct hand_exec *spec,
                             const struct task_exec_events *up, void *arg); /* exec.c */
 
-/* What a driver whose containers the hand keeps has in its row; it converts a task's configuration
- * itself. */
-#define HAND_ENGINE(start_fn, resize_fn)                                                           \
+/* A driver whose containers the hand keeps converts a task's configuration by a function of its own,
+ * of which start and resize are made, and has HAND_ENGINE in its row. */
+#define HAND_VERBS(task_of)                                                                        \
+    static struct engine_task *start(const struct engine_place *p, const struct driver_input *in,  \
+                                     const struct engine_events *up, void *arg, struct err *e)     \
+    {                                                                                              \
+        auto_mem void *tmp = mem_ctx("start");                                                     \
+        struct hand_task *t = NULL;                                                                \
+        return task_of(tmp, in, &t, e) < 0 ? NULL : hand_start(p, t, up, arg);                     \
+    }                                                                                              \
+    static int resize(struct engine_task *task, const struct driver_input *in, engine_done *done,  \
+                      void *arg, struct err *e)                                                    \
+    {                                                                                              \
+        auto_mem void *tmp = mem_ctx("resize");                                                    \
+        struct hand_task *t = NULL;                                                                \
+        int r = task_of(tmp, in, &t, e);                                                           \
+        if (r == 0)                                                                                \
+            hand_resize(task, t, done, arg);                                                       \
+        return r;                                                                                  \
+    }
+#define HAND_ENGINE                                                                                \
     &(const struct engine)                                                                         \
     {                                                                                              \
-        .hand = true, .watch = hand_watch, .unwatch = hand_unwatch, .start = (start_fn),           \
-        .resize = (resize_fn), .adopt = hand_adopt, .signal = hand_signal,                         \
-        .pause = hand_pause, .stop = hand_stop, .kill = hand_kill, .forget = hand_forget,          \
-        .stats = hand_stats,     .exec = hand_exec, .net_make = hand_net_make,                     \
-        .net_remove = hand_net_remove, .close = hand_close                                         \
+        .hand = true, .watch = hand_watch, .unwatch = hand_unwatch, .start = start,                \
+        .resize = resize, .adopt = hand_adopt, .signal = hand_signal, .pause = hand_pause,         \
+        .stop = hand_stop, .kill = hand_kill, .forget = hand_forget, .stats = hand_stats,          \
+        .exec = hand_exec, .net_make = hand_net_make, .net_remove = hand_net_remove,               \
+        .close = hand_close                                                                        \
     }
 
 #endif

@@ -169,52 +169,29 @@ put_devices(struct hand_task *t, const struct value *c, struct err *e)
     return r;
 }
 
-/* What goes as it is. */
+static const struct convert_row plain[] = {
+    ROW("working_dir", STRING, work_dir),       ROW("hostname", STRING, hostname),
+    ROW("network_mode", STRING, network_mode),  ROW("ipc_mode", STRING, ipc_mode),
+    ROW("userns", STRING, userns_mode),         ROW("ipv4_address", STRING, ipv4_address),
+    ROW("ipv6_address", STRING, ipv6_address),  ROW("privileged", BOOL, privileged),
+    ROW("readonly_rootfs", BOOL, readonly_rootfs), ROW("init", BOOL, init),
+    ROW("force_pull", BOOL, force_pull),        ROW("tty", BOOL, tty),
+    ROW("pids_limit", INT, pids_max),           ROW("oom_score_adj", INT, oom_score_adj),
+    ROW("cpu_cfs_period", INT, cpu_period),     ROW("cap_add", STRINGS, cap_add),
+    ROW("cap_drop", STRINGS, cap_drop),         ROW("extra_hosts", STRINGS, extra_hosts),
+    ROW("security_opt", STRINGS, security_opt), ROW("labels", MAP, labels),
+    ROW("sysctl", MAP, sysctls),
+};
+
+/* The list is as long as it was read: a new one. */
 static void
-put_plain(struct hand_task *t, const struct value *c)
+add_profile(struct hand_task *t, const char *profile)
 {
-    const struct {
-        const char *name;
-        const char **to;
-    } texts[] = {{"working_dir", &t->work_dir},      {"hostname", &t->hostname},
-                 {"network_mode", &t->network_mode}, {"ipc_mode", &t->ipc_mode},
-                 {"userns", &t->userns_mode},        {"ipv4_address", &t->ipv4_address},
-                 {"ipv6_address", &t->ipv6_address}};
-    const struct {
-        const char *name;
-        bool *to;
-    } bools[] = {{"privileged", &t->privileged},
-                 {"readonly_rootfs", &t->readonly_rootfs},
-                 {"init", &t->init},
-                 {"force_pull", &t->force_pull},
-                 {"tty", &t->tty}};
-    const struct {
-        const char *name;
-        struct str_list *to;
-    } lists[] = {{"cap_add", &t->cap_add},
-                 {"cap_drop", &t->cap_drop},
-                 {"extra_hosts", &t->extra_hosts},
-                 {"security_opt", &t->security_opt}};
-    const char *profile = driver_string(c, "apparmor_profile", "");
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        *texts[i].to = mem_strdup(t, driver_string(c, texts[i].name, ""));
-    for (size_t i = 0; i < ARRAY_LEN(bools); i++)
-        *bools[i].to = driver_bool(c, bools[i].name, false);
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        driver_strings(t, c, lists[i].name, lists[i].to);
-    if (*profile) { /* the list is as long as it was read: a new one */
-        struct str_list all = {0};
-        for (size_t i = 0; i < t->security_opt.n; i++)
-            list_add(t, all, t->security_opt.v[i]);
-        list_add(t, all, mem_printf(t, "apparmor=%s", profile));
-        t->security_opt = all;
-    }
-    t->pids_max = driver_int(c, "pids_limit", 0);
-    t->oom_score_adj = driver_int(c, "oom_score_adj", 0);
-    t->cpu_period = driver_int(c, "cpu_cfs_period", 0);
-    t->shm_bytes = size_of(driver_string(c, "shm_size", ""));
-    convert_map(t, &t->labels, driver_map(c, "labels"));
-    convert_map(t, &t->sysctls, driver_map(c, "sysctl"));
+    struct str_list all = {0};
+    for (size_t i = 0; i < t->security_opt.n; i++)
+        list_add(t, all, t->security_opt.v[i]);
+    list_add(t, all, mem_printf(t, "apparmor=%s", profile));
+    t->security_opt = all;
 }
 
 /* Nomad's own is that of the task's log files; the hand reads it from a file of the engine's. */
@@ -231,15 +208,16 @@ put_logging(struct hand_task *t, const struct value *c)
 static int
 task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, struct err *e)
 {
-    static const char scheme[] = "docker://";
     const struct value *c = in->config;
     struct hand_task *t = mem_new(ctx, struct hand_task);
-    const char *image = driver_string(c, "image", "");
-    t->image =
-        mem_strdup(t, strncmp(image, scheme, strlen(scheme)) == 0 ? image + strlen(scheme) : image);
+    const char *profile = driver_string(c, "apparmor_profile", "");
+    convert_image(t, c, "docker://");
     t->pull_insecure = !driver_bool(driver_map(c, "auth"), "tls_verify", true);
     convert_common(t, in);
-    put_plain(t, c);
+    convert_rows(t, c, plain, ARRAY_LEN(plain));
+    if (*profile)
+        add_profile(t, profile);
+    t->shm_bytes = size_of(driver_string(c, "shm_size", ""));
     put_logging(t, c);
     int r = convert_ports(t, in, e);
     r = r < 0 ? r : convert_limits(t, in, e);
@@ -259,26 +237,7 @@ task_of(const void *ctx, const struct driver_input *in, struct hand_task **ret, 
     return r;
 }
 
-static struct engine_task *
-start(const struct engine_place *p, const struct driver_input *in, const struct engine_events *up,
-      void *arg, struct err *e)
-{
-    auto_mem void *tmp = mem_ctx("podman");
-    struct hand_task *t = NULL;
-    return task_of(tmp, in, &t, e) < 0 ? NULL : hand_start(p, t, up, arg);
-}
-
-static int
-resize(struct engine_task *task, const struct driver_input *in, engine_done *done, void *arg,
-       struct err *e)
-{
-    auto_mem void *tmp = mem_ctx("podman");
-    struct hand_task *t = NULL;
-    int r = task_of(tmp, in, &t, e);
-    if (r == 0)
-        hand_resize(task, t, done, arg);
-    return r;
-}
+HAND_VERBS(task_of)
 
 const struct driver driver_podman = {
     .can = &drivers_can[DRIVER_podman],
@@ -287,5 +246,5 @@ const struct driver driver_podman = {
     .kill_signal = 0, /* the image's */
     .check = check,
     .fingerprint = fingerprint,
-    .engine = HAND_ENGINE(start, resize),
+    .engine = HAND_ENGINE,
 };

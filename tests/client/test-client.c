@@ -18,7 +18,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "drivers/mock.h"
+#include "tests/lib/mock.h"
 #include "tests/client/world.h"
 #include "tests/lib/test.h"
 

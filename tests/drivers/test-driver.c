@@ -11,7 +11,7 @@
 #include "drivers/caps_text.h"
 #include "drivers/driver.h"
 #include "isolation/confine/caps.h"
-#include "drivers/mock.h"
+#include "tests/lib/mock.h"
 #include "tests/lib/test.h"
 
 static struct value *

@@ -2,7 +2,7 @@
  *
  * paddock-mock: paddock as it is, with mock_driver beside its drivers; for tests/system/test-mock.
  */
-#include "drivers/mock.h"
+#include "tests/lib/mock.h"
 
 __attribute__((constructor)) static void
 add_mock(void)

@@ -11,7 +11,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "drivers/driver.h"
-#include "drivers/mock.h"
+#include "tests/lib/mock.h"
 #include "tests/client/world.h"
 #include "tests/lib/test.h"
 

@@ -6,7 +6,7 @@
  * What a task does is a script, a function of the time that it has run: so a task is adopted by nothing
  * but its config and its start. Its output is kept here (struct engine, `logs`), and is not in files.
  */
-#include "drivers/mock.h"
+#include "tests/lib/mock.h"
 
 #include <signal.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * The driver for tests; see mock.c. In a library of its own (libmock.a).
  */
-#ifndef PADDOCK_DRIVERS_MOCK_H
-#define PADDOCK_DRIVERS_MOCK_H
+#ifndef PADDOCK_TESTS_LIB_MOCK_H
+#define PADDOCK_TESTS_LIB_MOCK_H
 
 #include "drivers/driver.h"
 
