@@ -274,7 +274,7 @@ gossip_open(const struct gossip_opts *o, struct gossip **ret, struct err *e)
     struct gossip *g = mem_new(NULL, struct gossip);
     uint64_t key[2] = {env_random(o->env), env_random(o->env)};
     int64_t wall_s = env_wall_ns(o->env) / NS_PER_S;
-    struct swim_opts so = {&o->self, wall_s > 1 ? (uint32_t)wall_s : 1, env_random(o->env)};
+    struct swim_opts so = {&o->self, wall_s > 1 ? (uint32_t)wall_s : 1, env_random(o->env), 0};
     g->o = *o;
     g->id = o->self.id;
     g->session = env_random(o->env) | 1;

@@ -34,7 +34,7 @@ swim_find(const struct swim *s, uint64_t id)
 void
 swim_health(struct swim *s, int by)
 {
-    int h = (int)s->figures.health + by;
+    int h = (int)s->figures.health + (s->without & SWIM_WITHOUT_HEALTH ? 0 : by);
     s->figures.health = (unsigned)(h < 0 ? 0 : h > SWIM_HEALTH_MAX ? SWIM_HEALTH_MAX : h);
 }
 
@@ -95,7 +95,7 @@ clock_on(struct swim *s, int64_t now)
     int64_t by = s->begun && now > s->real ? now - s->real : 0;
     s->begun = true;
     s->real = now;
-    if (at != NEVER && s->t + by > at + SWIM_LATE_MS) {
+    if (at != NEVER && s->t + by > at + SWIM_LATE_MS && !(s->without & SWIM_WITHOUT_STALLS)) {
         s->t = at > s->t ? at : s->t;
         stood_still(s);
     } else {
@@ -174,7 +174,8 @@ add_news(struct swim *s, void *ctx, struct packet *p)
 {
     size_t room = GOSSIP_DATAGRAM_MAX - PACKET_HEAD - strlen(str_or(p->addr, ""));
     struct member *about = swim_find(s, p->to);
-    if (about == s->v[0] || (about != NULL && about->state == MEMBER_ALIVE))
+    if (about == s->v[0] || (about != NULL && about->state == MEMBER_ALIVE) ||
+        s->without & SWIM_WITHOUT_BUDDY)
         about = NULL;
     if (about != NULL) {
         list_add(ctx, p->says, statement_of(about));
@@ -256,7 +257,8 @@ become(struct swim *s, struct member *m, enum member_state to, uint64_t by)
 static void
 suspicion_time(const struct swim *s, struct suspicion *x)
 {
-    double part = x->wanted == 0 ? 1 : log(x->n) / log(x->wanted + 1);
+    bool shortest = x->wanted == 0 || s->without & SWIM_WITHOUT_DYNAMIC;
+    double part = shortest ? 1 : log(x->n) / log(x->wanted + 1);
     int64_t time = x->most - (int64_t)((double)(x->most - x->least) * (part < 1 ? part : 1));
     x->until = x->begun + time > s->t ? x->begun + time : s->t;
 }
@@ -448,10 +450,20 @@ say(struct swim *s, const struct statement *st, bool sync, struct swim_out *out)
 
 /* --- rounds --- */
 
+/* It failed, and no other server is at its address now. */
+static bool
+may_come_back(const struct swim *s, const struct member *m)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (is_there(s->v[i]) && str_eq(s->v[i]->about->serf, m->about->serf))
+            return false;
+    return m->state == MEMBER_FAILED;
+}
+
 static bool
 may_hear(const struct swim *s, const struct member *m, uint64_t not)
 {
-    return m->id != not && (is_there(m) || (m->state == MEMBER_FAILED && s->t - m->since < SWIM_LATELY_MS));
+    return m->id != not && (is_there(m) || (s->t - m->since < SWIM_LATELY_MS && may_come_back(s, m)));
 }
 
 static void
@@ -482,8 +494,7 @@ is_alive(const struct swim *s, const struct member *m, uint64_t not)
 static bool
 has_failed(const struct swim *s, const struct member *m, uint64_t not)
 {
-    (void)s;
-    return m->id != not && m->state == MEMBER_FAILED;
+    return m->id != not && may_come_back(s, m);
 }
 
 /* False: there is nobody to exchange with. */
@@ -552,6 +563,7 @@ swim_new(const void *ctx, const struct swim_opts *o, struct swim **ret, struct e
     struct swim *s = mem_new(ctx, struct swim);
     struct member *us = mem_new(s, struct member);
     s->rng = o->seed;
+    s->without = o->without;
     s->spread = s->sync = s->again = NEVER;
     *us = (struct member){.id = o->self->id,
                           .about = codec_clone(us, &type_server_hello, o->self),

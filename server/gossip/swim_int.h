@@ -58,6 +58,7 @@ struct swim {
     struct lane lanes[2];
     struct relay relays[RELAYS_MAX];
     uint64_t rng;
+    unsigned without; /* SWIM_WITHOUT_ */
     int64_t t, real; /* our clock, which stands while we stand; that of the caller */
     bool begun;      /* there was a call: `real` is set */
     bool left;

@@ -41,7 +41,7 @@ take(const struct packet *p)
     uint64_t cookie = 0;
     if (s == NULL) {
         struct server_hello us = {.id = 1, .name = "a", .region = "r", .addr = "a:1", .serf = "a:1"};
-        struct swim_opts o = {&us, 1, 1};
+        struct swim_opts o = {&us, 1, 1, 0};
         ASSERT(swim_new(NULL, &o, &s, &e) == 0);
         g = guard_new(NULL, (uint64_t[2]){1, 2});
     }

@@ -342,7 +342,7 @@ START_TEST(of_another_cluster_is_no_member)
     it.id = 2;
     it.name = "b";
     it.serf = "b:1";
-    struct swim_opts o = {&us, 1, 1};
+    struct swim_opts o = {&us, 1, 1, 0};
     ck_assert_int_eq(swim_new(NULL, &o, &s, &e), 0);
     struct statement st = {MEMBER_ALIVE, 2, 2, 5, &it};
     struct packet p = {.kind = PACKET_TELL, .from = 2, .to = 1, .says = {&st, 1}};
@@ -358,12 +358,45 @@ START_TEST(of_another_cluster_is_no_member)
 }
 END_TEST
 
+/* One that failed is told so, unless another server is at its address. */
+START_TEST(who_began_again_is_not_looked_for)
+{
+    for (int succeeded = 0; succeeded < 2; succeeded++) {
+        struct swim *s;
+        struct err e = ERR_INIT;
+        struct server_hello us = {.id = 1, .name = "a", .region = "r", .addr = "a:1", .serf = "a:1"}, it = us;
+        struct swim_opts o = {&us, 1, 1, 0};
+        ck_assert_int_eq(swim_new(NULL, &o, &s, &e), 0);
+        it.serf = "b:1";
+        for (uint64_t id = 2; id < 4; id++) {
+            struct swim_out out = {.ctx = mem_ctx("out")};
+            it.id = id;
+            struct statement st = {id == 2 ? MEMBER_FAILED : MEMBER_ALIVE, id, id, 5, &it};
+            struct packet p = {.kind = PACKET_TELL, .from = 3, .to = 1, .says = {&st, 1}};
+            if (id == 2 || succeeded)
+                swim_take(s, 0, &p, "b:1", &out);
+            mem_free(out.ctx);
+        }
+        unsigned tried = 0;
+        for (int64_t t = 0; t < 2500; t = swim_next(s, t)) {
+            struct swim_out out = {.ctx = mem_ctx("out")};
+            swim_tick(s, t, &out);
+            for (size_t i = 0; i < out.sends.n; i++)
+                tried += out.sends.v[i].to == 2;
+            mem_free(out.ctx);
+        }
+        ck_assert_msg(succeeded ? tried == 0 : tried > 3, "%d: %u", succeeded, tried);
+        mem_free(s);
+    }
+}
+END_TEST
+
 START_TEST(members_are_bounded)
 {
     struct swim *s;
     struct err e = ERR_INIT;
     struct server_hello us = {.id = 1, .name = "a", .region = "r", .addr = "a:1", .serf = "a:1"};
-    struct swim_opts o = {&us, 1, 1};
+    struct swim_opts o = {&us, 1, 1, 0};
     ck_assert_int_eq(swim_new(NULL, &o, &s, &e), 0);
     for (uint64_t id = 2; id < 1500; id++) {
         struct swim_out out = {.ctx = mem_ctx("out")};
@@ -493,5 +526,5 @@ TEST_SUITE_TIMEOUT("swim", 3600, who_is_killed_has_failed_soon, idle_members_wak
                    a_cut_link_is_gone_around, who_leaves_has_not_failed,
                    who_is_started_again_is_known_at_once, who_failed_can_be_made_to_have_left,
                    gone_members_are_forgotten, regions_are_one_pool, packets_sent_again_are_refused,
-                   of_another_cluster_is_no_member, members_are_bounded,
+                   of_another_cluster_is_no_member, who_began_again_is_not_looked_for, members_are_bounded,
                    whatever_happens_they_agree_in_the_end)

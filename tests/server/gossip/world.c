@@ -246,7 +246,7 @@ world_start(struct world *w, size_t i)
     (void)snprintf(name, sizeof(name), "server-%zu.%s", i, w->region(i));
     (void)snprintf(addr, sizeof(addr), "%c:4648", (char)('a' + i));
     struct server_hello h = {.id = i + 1, .name = name, .region = w->region(i), .addr = addr, .serf = addr};
-    struct swim_opts o = {&h, 1000 + ++w->lives, world_random(w, UINT64_MAX)};
+    struct swim_opts o = {&h, 1000 + ++w->lives, world_random(w, UINT64_MAX), w->without};
     struct err e = ERR_INIT;
     mem_free(x->swim);
     mem_free(x->guard);
@@ -266,7 +266,14 @@ world_join(struct world *w, size_t i, size_t by)
 struct world *
 world_joined(uint64_t seed, size_t n)
 {
+    return world_of(seed, n, 0);
+}
+
+struct world *
+world_of(uint64_t seed, size_t n, unsigned without)
+{
     struct world *w = world_new(seed, n);
+    w->without = without;
     for (size_t i = 0; i < n; i++) {
         world_start(w, i);
         if (i > 0)

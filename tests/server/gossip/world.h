@@ -37,6 +37,7 @@ struct world {
     uint64_t sent, refused; /* packets; those that guards refused */
     const char *(*region)(size_t i);
     uint32_t lives;
+    unsigned without; /* SWIM_WITHOUT_, of all */
 };
 
 struct world *world_new(uint64_t seed, size_t n);
@@ -55,5 +56,6 @@ bool world_agrees(const struct world *w);
 void world_leave(struct world *w, size_t i);
 /* A world of n that have joined. */
 struct world *world_joined(uint64_t seed, size_t n);
+struct world *world_of(uint64_t seed, size_t n, unsigned without); /* the same without parts of the machine */
 
 #endif
