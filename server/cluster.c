@@ -213,6 +213,16 @@ server_sync(struct server *s, const void *ctx, const struct server_sync *req, st
 
 /* --- members --- */
 
+/* One that is gone, and began again under another id. */
+static bool
+is_succeeded(const struct swim_member *v, size_t n, const struct swim_member *m)
+{
+    for (size_t i = 0; i < n && m->state > MEMBER_SUSPECT; i++)
+        if (v[i].state <= MEMBER_SUSPECT && str_eq(v[i].about->name, m->about->name))
+            return true;
+    return false;
+}
+
 struct server_member *
 server_members(struct server *s, const void *ctx, size_t *ret_n)
 {
@@ -224,7 +234,8 @@ server_members(struct server *s, const void *ctx, size_t *ret_n)
         struct server_gone gone = {0};
         bool alive = known[i].state <= MEMBER_SUSPECT;
         bool taken_out = !alive && str_eq(h->region, s->cfg.region) && is_gone(s, h->id, &gone);
-        if (known[i].state != MEMBER_PRUNED && (!taken_out || !gone.pruned))
+        bool hidden = known[i].state == MEMBER_PRUNED || (taken_out && gone.pruned);
+        if (!hidden && !is_succeeded(known, n, &known[i]))
             v[shown++] = (struct server_member){codec_clone(ctx, &type_server_hello, h), alive,
                                                 taken_out || known[i].state == MEMBER_LEFT,
                                                 s->found != NULL ? found_heard_ms(s->found, h->id) : 0};

@@ -224,13 +224,25 @@ heard(struct known *k, const struct server_hello *h)
         (void)known_at(f, str_or(h->seen.v[i]->serf, ""));
 }
 
+/* Its cluster has a log, of which this server has some: from before, or sent since it began. */
+static bool
+is_founded(const struct found *f)
+{
+    auto_mem void *tmp = mem_ctx("founded");
+    struct core_status st;
+    if (f->cluster[0] == '\0')
+        return false;
+    core_status(f->o.core, tmp, &st);
+    return !core_is_new(f->o.core) || st.conf.n > 0;
+}
+
 struct server_hello *
 found_hello(struct found *f, const void *ctx, const struct server_hello *from)
 {
     struct server_hello *h = mem_new(ctx, struct server_hello);
     *h = f->o.self;
     h->cluster = mem_strdup(h, f->cluster);
-    h->founded = f->cluster[0] != '\0' && !core_is_new(f->o.core);
+    h->founded = is_founded(f);
     h->leaving = f->leaves;
     h->seen.v = NULL;
     h->seen.n = 0;
@@ -485,6 +497,8 @@ grow(struct found *f)
     enum grow what = grow_next(tmp, &st, v, n, &conf, &who);
     static const char *const words[] = {[GROW_JOINS] = "a server joins, and has no vote until it has the log",
                                         [GROW_VOTES] = "a server has the log, and gets its vote",
+                                        [GROW_REPLACES] = "a server has lost its data: the member at its "
+                                                          "address is taken out, and it joins as a new one",
                                         [GROW_YIELDS] = "a server is not to vote, and has no vote any more",
                                         [GROW_MOVES] = "a server has another address"};
     if (what == GROW_NOTHING)
@@ -561,6 +575,8 @@ void
 found_hears(struct found *f, const struct server_hello *h, bool alive)
 {
     struct known *k = h->id != f->o.self.id ? known_at(f, str_or(h->serf, "")) : NULL;
+    if (k != NULL && !alive && k->there && k->hello != NULL && k->hello->id != h->id)
+        return; /* who was at that address before */
     if (k != NULL && f->is_ready) {
         for (struct known *o = f->known; o != NULL; o = o->next)
             o->there &= o->hello == NULL || o->hello->id != h->id; /* it was at another address */

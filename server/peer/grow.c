@@ -18,17 +18,26 @@ in_conf(const struct core_status *st, uint64_t id, size_t *ret_i)
     return NULL;
 }
 
-/* The address is another server's. */
-static bool
+/* Whose the address is, of another server; NULL: nobody's. */
+static const struct peer *
 taken(const struct core_status *st, const struct grow_server *s)
 {
     for (size_t i = 0; i < st->conf.n; i++)
         if (st->conf.v[i].id != s->id && str_eq(st->conf.v[i].addr, s->addr))
+            return &st->conf.v[i];
+    return NULL;
+}
+
+static bool
+is_heard(const struct grow_server *v, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i].id == id)
             return true;
     return false;
 }
 
-/* Without its vote, those that are heard are a majority of who votes. */
+/* Without that member, or its vote, those heard are a majority of who votes. */
 static bool
 can_yield(const struct core_status *st, uint64_t id, const struct grow_server *v, size_t n)
 {
@@ -38,12 +47,29 @@ can_yield(const struct core_status *st, uint64_t id, const struct grow_server *v
         if (p->role != PEER_VOTER || p->id == id)
             continue;
         voters++;
-        bool there = p->id == st->leader;
-        for (size_t k = 0; k < n && !there; k++)
-            there = v[k].id == p->id;
-        heard += there;
+        heard += p->id == st->leader || is_heard(v, n, p->id);
     }
     return id != st->leader && heard > voters / 2;
+}
+
+/* About a server that is heard; *ret: the member concerned. */
+static enum grow
+grow_of(const struct core_status *st, const struct grow_server *v, size_t n, const struct grow_server *s,
+        size_t *ret)
+{
+    const struct peer *p = in_conf(st, s->id, ret), *other = taken(st, s);
+    if (p == NULL && other != NULL) {
+        (void)in_conf(st, other->id, ret);
+        return !is_heard(v, n, other->id) && can_yield(st, other->id, v, n) ? GROW_REPLACES : GROW_NOTHING;
+    }
+    if (p == NULL)
+        return st->conf.n < CONSENSUS_PEERS_MAX ? GROW_JOINS : GROW_NOTHING;
+    if (!str_eq(p->addr, s->addr))
+        return other != NULL ? GROW_NOTHING : GROW_MOVES;
+    if (p->role == PEER_VOTER)
+        return s->no_vote && can_yield(st, s->id, v, n) ? GROW_YIELDS : GROW_NOTHING;
+    bool has_log = st->match[*ret] != 0 && st->last - st->match[*ret] <= GROW_NEAR;
+    return has_log && !s->no_vote ? GROW_VOTES : GROW_NOTHING;
 }
 
 enum grow
@@ -54,17 +80,7 @@ grow_next(const void *ctx, const struct core_status *st, const struct grow_serve
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         size_t k = 0;
-        const struct peer *p = in_conf(st, v[i].id, &k);
-        enum grow what = GROW_NOTHING;
-        if (p == NULL)
-            what = st->conf.n < CONSENSUS_PEERS_MAX && !taken(st, &v[i]) ? GROW_JOINS : GROW_NOTHING;
-        else if (!str_eq(p->addr, v[i].addr))
-            what = taken(st, &v[i]) ? GROW_NOTHING : GROW_MOVES;
-        else if (p->role == PEER_VOTER && v[i].no_vote)
-            what = can_yield(st, v[i].id, v, n) ? GROW_YIELDS : GROW_NOTHING;
-        else if (p->role != PEER_VOTER && !v[i].no_vote && st->match[k] != 0 &&
-                 st->last - st->match[k] <= GROW_NEAR)
-            what = GROW_VOTES;
+        enum grow what = grow_of(st, v, n, &v[i], &k);
         if (what > best) { /* who is in it already comes first */
             best = what;
             at = k;
@@ -79,6 +95,8 @@ grow_next(const void *ctx, const struct core_status *st, const struct grow_serve
         p[i] = st->conf.v[i];
     if (best == GROW_JOINS)
         p[ret->n++] = (struct peer){(*who)->id, (*who)->addr, PEER_STANDBY};
+    else if (best == GROW_REPLACES)
+        p[at] = p[--ret->n];
     else if (best == GROW_VOTES)
         p[at].role = PEER_VOTER;
     else if (best == GROW_YIELDS)

@@ -18,10 +18,11 @@ struct grow_server {
     bool no_vote; /* it wants none */
 };
 
-enum grow { GROW_NOTHING, GROW_JOINS, GROW_YIELDS, GROW_VOTES, GROW_MOVES };
+enum grow { GROW_NOTHING, GROW_JOINS, GROW_REPLACES, GROW_YIELDS, GROW_VOTES, GROW_MOVES };
 
 /* The next change of the configuration that the leader is to make, at most one; *ret (owned by ctx) is
- * what it becomes, *who whom it concerns. */
+ * what it becomes, *who whom it concerns. A server may be heard at the address of a member which is not
+ * heard: its data was lost. The member goes (GROW_REPLACES), and the server joins. */
 enum grow grow_next(const void *ctx, const struct core_status *st, const struct grow_server *v, size_t n,
                     struct peer_list *ret, const struct grow_server **who);
 /* Without that server; false: it is not in it, leads, or is the last voter. */

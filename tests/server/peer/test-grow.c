@@ -69,7 +69,15 @@ START_TEST(an_address_is_of_one_server)
     struct core_status st = status(3);
     const struct grow_server *who = NULL;
     struct peer_list l;
-    ck_assert_int_eq(grow_next(tmp, &st, &(struct grow_server){9, "b:1"}, 1, &l, &who), GROW_NOTHING);
+    /* one that lost its data takes the place of what it was, if that leaves a majority of who is heard */
+    struct grow_server v[] = {{9, "b:1", false}, {3, "c:1", false}, {2, "b:9", false}};
+    ck_assert_int_eq(grow_next(tmp, &st, v, 1, &l, &who), GROW_NOTHING);
+    ck_assert_int_eq(grow_next(tmp, &st, v, 2, &l, &who), GROW_REPLACES);
+    ck_assert_uint_eq(l.n, 2);
+    ck_assert(l.v[0].id == 1 && l.v[1].id == 3);
+    ck_assert_int_eq(grow_next(tmp, &st, v, 3, &l, &who), GROW_MOVES); /* it has moved */
+    ck_assert_uint_eq(who->id, 2);
+    ck_assert_int_eq(grow_next(tmp, &st, &(struct grow_server){9, "a:1"}, 1, &l, &who), GROW_NOTHING);
     ck_assert_int_eq(grow_next(tmp, &st, &(struct grow_server){2, "c:1"}, 1, &l, &who), GROW_NOTHING);
     ck_assert_int_eq(grow_next(tmp, &st, &(struct grow_server){2, "b:2"}, 1, &l, &who), GROW_MOVES);
     ck_assert_str_eq(l.v[1].addr, "b:2");
