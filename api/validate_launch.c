@@ -223,7 +223,7 @@ nested_within(const struct value *v, int left)
     return ok && (left > 0 || (!list && !map));
 }
 
-/* Of the drivers whose config becomes a launch; what another one's means, that one knows. */
+/* Of the drivers whose config becomes a launch; other drivers check their own. */
 static void
 config(struct check *c, const struct launch_load *shared)
 {

@@ -132,8 +132,7 @@ void json_encode(struct buf *out, const struct type *t, const void *obj, unsigne
 /* A list of objects: "[...]" (never null). */
 void json_encode_list(struct buf *out, const struct type *t, const void *const *objs, size_t n,
                       unsigned flags);
-/* One element of such a list, with what separates it from the one before: a comma, also before the
- * first. */
+/* An element of such a list, with a comma before it, also before the first. */
 void json_encode_row(struct buf *out, const struct type *t, const void *obj, unsigned flags);
 int json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b, struct value **ret,
                       struct err *e);

@@ -279,7 +279,7 @@ json_write_field(struct writer *w, const struct field *f, const void *p)
         PUT(w, "null");
 }
 
-/* One that is empty, in an object that says what was said (JSON_UNSAID). */
+/* An empty list or map, in an object that tells absent from empty (JSON_UNSAID). */
 static bool
 unsaid(const struct writer *w, const struct field *f, const void *p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens of msgpack, for what decodes it (mp_read.c) and what makes JSON of it (lean.c).
+ * Tokens of msgpack, for the decoder (mp_read.c) and the maker of JSON (lean.c).
  */
 #ifndef PADDOCK_CODEC_MP_INT_H
 #define PADDOCK_CODEC_MP_INT_H

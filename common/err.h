@@ -4,8 +4,8 @@
  * operator needs words, the last parameter is a `struct err *e` owned by the caller: fixed size, no
  * allocation, set once where the failure is seen and prefixed on the way up.
  *
- * Text: lower case, no final dot, names quoted; says what was attempted on what, why it failed, and
- * what to do about it.
+ * Text: lower case, no final dot, names quoted; says the attempt and its object, the cause of the failure,
+ * and the cure.
  */
 #ifndef PADDOCK_COMMON_ERR_H
 #define PADDOCK_COMMON_ERR_H

@@ -24,8 +24,8 @@ void fd_cleanup(int *fd);
 /* Closes if >= 0 and sets to -1; keeps errno. */
 void fd_close(int *fd);
 
-/* The kernel gives the lowest number that is free, so a new fd that is one of the last `kept` below the
- * limit of open files (fewer where that is below 256) says that nearly all are taken. */
+/* The kernel gives the lowest free number, so a new fd among the last `kept` below the limit of open files
+ * (fewer where the limit is below 256) says that nearly all are taken. */
 bool fd_near_limit(int fd, unsigned kept);
 /* Until `n` bytes or end of file; returns what was read. */
 ssize_t fd_read_full(int fd, void *p, size_t n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The network of a group whose tasks are containers of one engine: a container that does nothing
- * has it and its ports, and those of the tasks join it. The image of that one is a file of ours,
- * which the engine is sent when it does not have it; nothing is pulled.
+ * has it and its ports, and those of the tasks join it. Its image is a file of ours, which an
+ * engine without the image is sent; nothing is pulled.
  *
  *   PUT    /v1/ENGINE/network/ALLOC    HandNetwork -> HandNetworkState; made already is fine
  *   DELETE /v1/ENGINE/network/ALLOC    whether it is there or not
@@ -156,7 +156,7 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
     if (!e && (status == 204 || status == 304) && m->tries++ < TRIES_MAX)
         look(m);
     else if (!e && status >= 400 && !port_taken(doc) && m->tries++ < TRIES_MAX)
-        /* an engine that was killed while it started one never starts it: another one, then */
+        /* an engine that was killed in a start never starts the container: another container, then */
         ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL, on_reset);
     else
         fail_engine(m, "start the network of the group: ", status, doc, e);

@@ -12,8 +12,8 @@
  * SIGTERM and SIGINT: the agent gets the signal and time to stop, then the warden; tasks live on,
  * except with `stop_tasks` (-dev), where the warden is asked to end them, and where the kernel asks it
  * should the supervisor be killed. At SIGHUP the policy is compiled again, for the warden, and both get
- * the signal. The agent's exit code 0 ends all; another one, or a signal, restarts it after a pause that
- * doubles from 0.25 s to 30 s (and ends all if it never ran for a second: a configuration error).
+ * the signal. The agent's exit code 0 ends all; other codes, or a signal, restart the agent after a pause
+ * that doubles from 0.25 s to 30 s (and end all if no agent ran for a second: a configuration error).
  */
 #ifndef PADDOCK_ISOLATION_SUPERVISOR_H
 #define PADDOCK_ISOLATION_SUPERVISOR_H

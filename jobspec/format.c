@@ -3,8 +3,8 @@
  * The canonical layout of a file: only blanks change, between pieces (tokens of the scanner, and comments)
  * and in front of lines. Texts of templates are never touched.
  *
- * A line of pieces is three cells: what comes first, an assignment that is whole on the line, and the comment
- * that ends it. Neighbouring lines have their assignments below each other, and then their comments.
+ * A line of pieces is three cells: the beginning, an assignment that is whole on the line, and a comment at
+ * the end. Neighbouring lines have their assignments below each other, and then their comments.
  */
 #include <string.h>
 
@@ -286,7 +286,7 @@ columns(const struct format *f, size_t from, size_t to)
     return n;
 }
 
-/* Cells of neighbouring lines that have one begin one blank behind the widest of what is before them. */
+/* The cells of neighbouring lines begin a blank behind the widest of the cells before them. */
 static void
 align(struct format *f, bool comments)
 {

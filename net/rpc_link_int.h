@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Private to net/: a link is one RPC connection, whoever made it and whatever carries it, with what is
- * under way over it in both directions. Ids are the caller's and the kind of a frame says whose it is, so
+ * Private to net/: a link is one RPC connection, whoever made it and whatever carries it, with the calls and
+ * streams under way in both directions. Ids are the caller's and the kind of a frame says whose it is, so
  * the two directions need not agree on them.
  *
  *   rpc_link.c     frames in, whose turn it is to send, life
@@ -57,7 +57,7 @@ struct rpc_link *rpc_link_new(const struct rpc_link_config *cfg);
 bool rpc_link_frame(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
 /* There is a connection: what waits is sent. */
 void rpc_link_up(struct rpc_link *l);
-/* It broke: what went over it ends, and calls that wait for one longer than RPC_PATIENCE_MS. */
+/* The connection broke: calls that were sent end, and so do calls that have waited for RPC_PATIENCE_MS. */
 void rpc_link_down(struct rpc_link *l, const char *why);
 /* Less than STREAM_LOW_WATER waits to be sent. */
 void rpc_link_drained(struct rpc_link *l);

@@ -164,8 +164,8 @@ struct server_figures {
 /* --- writes --- */
 /* Any thread. The intent is encoded before it returns and stamped with the wall clock where
  * intent->time is 0. done() comes exactly once, at its home, never from inside. When the server stops
- * while it waits, it comes with -ERR_CANCELED; at HOME_APPLY that may be after the end of the apply
- * thread, on the one that ended it. */
+ * meanwhile, done() comes with -ERR_CANCELED; at HOME_APPLY perhaps after the end of the apply thread, on
+ * the thread that ended it. */
 void server_propose(struct server *s, struct intent *intent, enum home home, propose_fn *done, void *arg);
 
 /* --- blocking queries --- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * alloc why: of what the tasks of an allocation died, what comes next, and why it is where it is.
+ * alloc why: how the tasks of an allocation died, what comes next, and why this node was chosen.
  */
 #include "api/terms.h"
 #include "cli/alloc/alloc.h"

@@ -104,7 +104,7 @@ cmd_job_tag_apply(struct cmd *c)
     if (!version &&
         api_get(c, api_target(c, "/v1/job/%", c->args[0], NULL), &type_job, &ret, NULL, &e))
         return cmd_fail(c, "Error retrieving job versions: %s", e.text);
-    if (!version) /* the one that is told is the one that is tagged */
+    if (!version) /* so that the version shown to the user is the version tagged */
         body.version = ((const struct job *)ret)->version;
     if (api_send(c, "PUT", target, &type_tag_version_body, &body, NULL, NULL, &e))
         return cmd_fail(c, "Error tagging job version: %s", e.text);

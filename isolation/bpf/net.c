@@ -137,8 +137,8 @@ header_of(const struct bpf_net *b)
                                    .build = bpf_skel_net_build()};
 }
 
-/* What an earlier warden attached. A set that is not whole was left by one that died half-way,
- * before it launched anything; one of another build makes way when it knows no task. */
+/* The programs of an earlier warden. An incomplete set was left by a warden that died half-way, before any
+ * launch; the set of another build makes way when no task is in its maps. */
 static int
 adopt(struct bpf_net *b)
 {

@@ -25,7 +25,7 @@ extern const struct cgroup_controller {
     const char *name;
 } cgroup_controllers[CGROUP_CONTROLLERS_N];
 
-/* Where cgroup2 is mounted (first one in /proc/self/mounts that is a cgroup2), and what it offers.
+/* Where cgroup2 is mounted (the first such line of /proc/self/mounts), and which controllers are there.
  * -ERR_NOT_FOUND without a cgroup2 mount. `mount` owned by ctx. */
 struct cgroup_info {
     const char *mount;
@@ -139,8 +139,8 @@ int cgroup_populated(int dirfd);
 int cgroup_events_open(int dirfd);
 /* Waits until the leaf is empty: 0, or -ETIMEDOUT. Blocking: not in the warden's loop. */
 int cgroup_wait_empty(int dirfd, int timeout_ms);
-/* Removes what an ended holder left of the tasks' cgroup that RUN_DIR names, so that another can start
- * in it: kills what lives there and waits, `timeout_ms` at most. Without such a cgroup: 0. A holder
+/* Removes the leavings of an ended holder from the tasks' cgroup of RUN_DIR, so that another holder can
+ * start there: kills the processes and waits, `timeout_ms` at most. Without such a cgroup: 0. A holder
  * that lives is -ERR_CONFLICT, and nothing is touched. Blocking. */
 int cgroup_clear(const char *run_dir, int timeout_ms, struct err *e);
 

@@ -22,8 +22,8 @@ const char *caps_name(unsigned bit);
 int caps_plan(const char *const *add, size_t n_add, const char *const *allowed, size_t n_allowed,
               uint64_t *ret, struct err *e);
 /* Some mean something over what belongs to a task's own user namespace. The others are about the
- * machine or its network: a job that asks for one, where the operator allows it, asks for the host's
- * namespace by that. True: there are such in the set. */
+ * machine or its network: a job that asks for such a capability, where the operator allows
+ * that, asks for the host's namespace. True: there are such in the set. */
 bool caps_need_host(uint64_t caps);
 
 #endif

@@ -277,7 +277,7 @@ policy_limits_required(const struct policy *p)
     return str_eq(p->limits, "required");
 }
 
-/* What one task takes from the others beyond what it was scheduled for. */
+/* Resources that a task takes from others beyond its reservation. */
 int
 policy_check_limits(const struct policy *p, const struct task_isolation *i, struct err *e)
 {

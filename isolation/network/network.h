@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a network is: the bridge that a client's allocations share, and what one allocation has of
- * it.
+ * Networks: the bridge that a client's allocations share, and the part of a single allocation.
  */
 #ifndef PADDOCK_ISOLATION_NETWORK_NETWORK_H
 #define PADDOCK_ISOLATION_NETWORK_NETWORK_H

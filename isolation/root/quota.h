@@ -3,9 +3,9 @@
  * A limit on what an allocation has on disk: its directory is a project of the file system
  * (project quotas of ext4 and XFS; ioctl_fsgetxattr(2), quotactl(2)), and all that is made below it
  * belongs to the same. The file system keeps which project a directory is of, and what a project
- * may have and has; so nothing of it is written down here, and a warden that starts anew, or a
- * second one on the same file system, sees what is taken: a project without an inode is nobody's,
- * whatever limit it may have been left with.
+ * may have and has; so nothing is written down here, and a warden that starts anew, or a second
+ * warden on the same file system, sees which projects are taken: a project without an inode is
+ * nobody's, whatever limit it may have been left with.
  *
  * Who owns a file may move it to another project, but for processes in a user namespace of their
  * own, which the kernel refuses, and for those whose filter does (seccomp_profile.c).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A warden that starts takes over what the one before it left: the records say which tasks there
+ * A new warden takes over the tasks of the warden before: the records say which tasks there
  * are, the lock on a record says whether its shim lives and which process that is. Launches and
  * removals that were under way are brought to their end; cgroups of ours without a record are
  * removed.

@@ -13,8 +13,8 @@
  * an id of the ranges (policy_user), and the maker is gone at once.
  *
  * Which range an allocation has is nowhere written but in the records of its tasks (the payload's
- * uid on the host): nothing on disk depends on it. A warden that starts finds the namespace itself
- * with a task that runs in it, for the next one, and for what joins it.
+ * uid on the host): nothing on disk depends on it. A new warden finds the namespace itself by a
+ * running task, for the next task of the allocation and for commands that join.
  */
 #include "isolation/warden/userns.h"
 

@@ -244,7 +244,7 @@ make(const void *ctx, struct loop *l, const struct ws_ops *ops, void *arg)
     w->loop = l;
     w->ops = ops;
     w->arg = arg;
-    /* what came with the handshake, and what one read may bring on top of it */
+    /* bytes that came with the handshake, and the most that a read adds */
     buf_init(&w->rest, HTTP_PIPELINE_MAX + 2 * STREAM_READ_SIZE);
     return w;
 }

@@ -6,8 +6,8 @@
  * refused at the door (No cluster leader), or was not sent.
  *
  * It bears the term in which its leader leads, and is passed on once; there it waits until that one serves.
- * What lay in a connection that was cut, or before a server that stood still, is refused when it comes
- * after all, so that no write overtakes those that were acknowledged meanwhile.
+ * A call that lay in a cut connection, or before a server that stood still, is refused when it comes after
+ * all, so that no write overtakes those acknowledged meanwhile.
  */
 #include <string.h>
 

@@ -396,7 +396,7 @@ consensus_propose(struct consensus *c, int64_t now, const struct record *r, size
     struct raft_event ev = event(RAFT_SUBMIT, now);
     ev.submit.entries = entries_lent(r, n, c->r.current_term);
     ev.submit.n = (unsigned)n;
-    /* the library lets one that it probes wait for a heartbeat, and probes whom it did not hear in a lull */
+    /* the library lets a probed server wait for a heartbeat, and probes servers not heard in a lull */
     c->to_all = now - c->busy_ms >= (int64_t)c->busy.heartbeat_ms;
     leader_busy(c, now);
     int rc = step(c, &ev);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Choosing nodes. One `select` serves one attempt at an evaluation: it lays the plan being made over
- * the snapshot (what it stops is free, what it places is taken) and finds the best node for each
+ * the snapshot (stopped allocations are free, placed ones taken) and finds the best node for each
  * placement by scoring every feasible row. Rows of a group are scored once and kept in a heap; only
  * rows that the plan touches are scored again, so k placements on n nodes cost n + k log n. The row
  * that wins is verified exactly (ports, cores, distinct hosts and properties) before it is taken.

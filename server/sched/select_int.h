@@ -116,7 +116,7 @@ struct eviction {
     struct allocated_resources *resources;
 };
 
-/* What must end so that one more of the group has room, where the configuration allows it. */
+/* The allocations to be preempted for one more of the group, where the configuration allows preemption. */
 bool evict_choose(struct select *s, struct group *g, const struct select_req *req, struct eviction *ret);
 /* Stops the victims and says so. */
 void evict_apply(struct select *s, const struct eviction *e, struct select_got *ret);

@@ -10,13 +10,13 @@
  *   state_read_end(t);
  *
  * A snapshot pins pages: never hold it while waiting. Rows are decoded into the context given and
- * live as long as that; they are the caller's to change. An Allocation row holds no Job: it refers
- * to a job version, and state_alloc_job() fills alloc->job from a cache owned by the context given
- * to state_read_begin(), so all allocations of one version share one (immutable) Job, which lives
- * as long as that context, not only as long as the snapshot.
+ * live as long as that; they are the caller's to change. An Allocation row holds no Job: the row
+ * refers to a job version, and state_alloc_job() fills alloc->job from a cache owned by the context given
+ * to state_read_begin(). So all allocations of a version share an immutable Job, which lives as long as
+ * the context, not only as long as the snapshot.
  *
- * It is a cache of the log, without sync; a row that does not decode means a damaged file: it is
- * dropped and the process ends, so that the next one rebuilds it from snapshot and log.
+ * It is a cache of the log, without sync; a row that does not decode means a damaged file: the file
+ * is dropped and the process ends, so that the next process rebuilds the state from snapshot and log.
  */
 #ifndef PADDOCK_SERVER_STATE_STATE_H
 #define PADDOCK_SERVER_STATE_STATE_H
@@ -163,7 +163,7 @@ struct state_iter *state_evals(struct state_txn *t, const void *ctx, const char 
 struct state_iter *state_deployments(struct state_txn *t, const void *ctx, const char *prefix);
 /* The newest first. */
 #define state_deployments_by_job(t, ctx, ns, id) state_by(t, ctx, DEPLOYMENTS_BY_JOB, ns, id)
-/* The newest of a job that has that id, or of one before it that was purged; NULL: none. */
+/* The newest of the job with this id, or of a purged job of the same id; NULL: none. */
 struct deployment *state_latest_deployment(struct state_txn *t, const void *ctx, const char *ns,
                                            const char *id);
 #define state_has_active_deployment(t, ns, id) state_any(t, STATE_ACTIVE_DEPLOYMENTS, ns, id)
