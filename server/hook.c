@@ -11,6 +11,7 @@
 
 #include "common/mem.h"
 #include "common/str.h"
+#include "server/peer/lossy.h"
 
 enum { JSON_ROOM = 16 << 20 };
 
@@ -293,4 +294,32 @@ test_hook_held(const void *ctx)
     }
     pthread_mutex_unlock(&mutex);
     return all;
+}
+
+/* --- links --- */
+
+static bool
+is_server(const struct server_hello *h, const char *name)
+{
+    size_t n = strlen(name);
+
+    return str_eq(h->addr, name) || str_eq(h->name, name) ||
+           (str_prefix(str_or(h->name, ""), name) && h->name[n] == '.');
+}
+
+bool
+test_hook_link(struct server *s, const struct value *body)
+{
+    auto_mem void *tmp = mem_ctx("link");
+    const struct value *peer = value_get(body, "peer");
+    size_t n = 0;
+    const struct server_member *m = server_members(s, tmp, &n);
+
+    for (size_t i = 0; i < n && peer != NULL && peer->kind == VALUE_STRING; i++) {
+        if (!is_server(m[i].hello, peer->str.s))
+            continue;
+        test_hook_lossy(m[i].hello->addr, body);
+        return true;
+    }
+    return false;
 }

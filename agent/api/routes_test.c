@@ -2,7 +2,9 @@
  *
  * HTTP API of a build with --enable-fault-injection: /v1/test/ (server/hook.h), for this machine alone.
  */
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,6 +86,44 @@ ttl(struct ask *a)
 }
 
 static void
+lossy_link(struct ask *a)
+{
+    ask_leader(a, "link");
+}
+
+/* The rules of tests/lib/faults.h, under which the agent runs. */
+static void
+disk(struct ask *a)
+{
+    struct value *body = body_of(a);
+    const struct value *rules = body != NULL ? value_get(body, "rules") : NULL;
+    const char *text = rules != NULL && rules->kind == VALUE_STRING ? rules->str.s : "";
+    const char *path = getenv("PADDOCK_FAULTS"), *slash = path != NULL ? strrchr(path, '/') : NULL;
+
+    if (body == NULL)
+        return;
+    char *dir_name = slash != NULL ? mem_strndup(a, path, (size_t)(slash - path) + 1) : NULL;
+    auto_fd int dir = dir_name != NULL ? open(dir_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (dir >= 0 && file_write_atomic(dir, slash + 1, text, strlen(text), 0600) == 0)
+        ask_value(a, value_map(a));
+    else
+        ask_fail(a, 409, "the agent does not run under tests/lib/faults.so with PADDOCK_FAULTS=FILE");
+}
+
+/* The process is gone. */
+static void
+crash(struct ask *a)
+{
+    struct value *body = body_of(a);
+    const struct value *lose = body != NULL ? value_get(body, "lose_unsynced") : NULL;
+
+    if (body != NULL && lose != NULL && lose->kind == VALUE_BOOL && lose->b)
+        ask_fail(a, 501, "\"lose_unsynced\" is not built: unit tests cut the power (tests/lib/crash.h)");
+    else if (body != NULL)
+        (void)kill(getpid(), SIGKILL);
+}
+
+static void
 move_clock(struct ask *a)
 {
     ask_leader(a, "clock");
@@ -147,6 +187,9 @@ const struct route routes_test[] = {
     {VERB_GET | VERB_HERE, "/v1/test/held", NULL, held, 0},
     {VERB_WRITE | VERB_HERE, "/v1/test/scheduler", NULL, scheduler, 0},
     {VERB_WRITE | VERB_HERE, "/v1/test/scheduler/step", NULL, step, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/link", NULL, lossy_link, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/disk", NULL, disk, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/crash", NULL, crash, 0},
     {VERB_WRITE | VERB_HERE, "/v1/test/ttl", NULL, ttl, 0},
     {VERB_WRITE | VERB_HERE, "/v1/test/clock", NULL, move_clock, 0},
     {VERB_GET | VERB_HERE, "/v1/test/hash", NULL, state_hash, 0},

@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/call/call_int.h"
+#include "server/hook.h"
 
 enum { QUERY_TIME_DEFAULT_MS = 300000, OBJECT_BYTES = 4096 };
 
@@ -116,14 +117,21 @@ read_parks(struct call *c)
 }
 
 static void
+read_released(void *arg)
+{
+    read_answer(arg);
+}
+
+static void
 read_done(void *arg)
 {
     struct call *c = arg;
     const struct read *r = read_of(c);
+    const struct test_go go = {c->s, false, read_released, c};
 
     if (r->row->node != NULL && c->err == NULL && !gate_is_closed(c->gate))
         way_note(c->s, c->rpc, r->row->node(r));
-    if (!read_parks(c))
+    if (!read_parks(c) && !test_hook_hold(c->method->name, "reply", c->method->req, r->req, &go))
         read_answer(c);
 }
 

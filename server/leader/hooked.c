@@ -225,6 +225,9 @@ test_hook_ask(struct server *s, const char *what, const struct value *body, test
     } else if (str_eq(what, "hash")) {
         q->index = (uint64_t)number(body, "index");
         ask(q, hash_ask);
+    } else if (str_eq(what, "link")) {
+        q->status = body != NULL && test_hook_link(s, body) ? 200 : 404;
+        answer(q);
     } else if (str_eq(what, "ttl")) {
         q->status = test_hook_beat(q->l->beats, text(body, "NodeID")) ? 200 : 404;
         answer(q);

@@ -18,6 +18,7 @@
 #include "net/frame.h"
 #include "server/env.h"
 #include "server/limits.h"
+#include "server/peer/lossy.h"
 #include "server/raft/wire.h"
 
 enum {
@@ -27,7 +28,7 @@ enum {
     PEER_BACKOFF_MAX_MS = 500,
     PEER_ASKS = 8,
     PEER_REFUSED_MS = 5000, /* before one that refused is asked again */
-    PEER_GREET_MS = 5000,   /* to say hello, or to answer it */
+    PEER_GREET_MS = 5000,   /* to connect, to say hello, or to answer it */
     PEER_GUESTS_MAX = 2 * CONSENSUS_PEERS_MAX,
     TELL_MS = 60000, /* between two lines about the same */
 };
@@ -68,8 +69,17 @@ struct guest {
     char *addr;
 };
 
+/* A message that a test delays. */
+struct late {
+    struct late *next;
+    struct peers *peers;
+    struct out *x;
+    struct timer *timer;
+};
+
 struct peers {
     struct peers_opts o;
+    struct late *late;
     struct loop *loop;
     struct env env; /* of it */
     pthread_t thread;
@@ -122,6 +132,17 @@ out_free(struct out *x)
     mem_free(x);
 }
 
+static struct out *
+out_copy(const struct out *x)
+{
+    struct out *c = mem_new(NULL, struct out);
+    c->to = x->to;
+    c->addr = mem_strdup(c, x->addr);
+    buf_init(&c->body, x->body.max);
+    buf_put(&c->body, x->body.data, x->body.len);
+    return c;
+}
+
 static void
 link_drop_early(struct link *l)
 {
@@ -158,6 +179,7 @@ link_open(void *arg)
     char cluster[WIRE_CLUSTER_MAX + 1];
     our_cluster(l->peers, cluster);
     l->state = LINK_GREETING;
+    env_timer_stop(&l->peers->env, l->timer);
     l->timer = env_timer(&l->peers->env, PEER_GREET_MS, link_greet_late, l);
     put(l->conn, &(struct wire){.kind = WIRE_HELLO,
                                 .from = l->peers->o.id,
@@ -264,7 +286,8 @@ link_dial(struct link *l)
         return;
     }
     l->peers->open++;
-    l->state = LINK_DIALING;
+    l->state = LINK_DIALING; /* for so long: the kernel asks less and less often a host that was away */
+    l->timer = env_timer(&l->peers->env, PEER_GREET_MS, link_greet_late, l);
 }
 
 static struct link *
@@ -397,6 +420,8 @@ guest_frame(void *arg, const uint8_t *body, size_t n)
         frame_close(g->conn);
     else if (g->id == 0)
         guest_hello(g, body, n);
+    else if (test_hook_in(g->addr))
+        return;
     else if (core_receive(g->peers->o.core, g->id, g->addr, body, n, &e) < 0 && e.code != 0) {
         log_warn("peers", "a connection of another server is closed", "from", g->addr, "why",
                  e.text, NULL);
@@ -449,6 +474,41 @@ waiting_for(struct peers *p, uint64_t id)
     return &p->waiting[i].bytes;
 }
 
+/* Which is at once, but in a test. */
+static void
+send_late(void *arg)
+{
+    struct late *l = arg;
+    struct peers *p = l->peers;
+    struct late **at = &p->late;
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    link_send(link_to(p, l->x->to, l->x->addr), l->x);
+    mem_free(l);
+}
+
+static void
+send_as_told(struct peers *p, struct out *x)
+{
+    struct test_way w = test_hook_out(x->addr, &p->env);
+    if (w.lost) {
+        out_free(x);
+        return;
+    }
+    for (int i = w.twice ? 0 : 1; i < 2; i++) {
+        struct out *one = i == 1 ? x : out_copy(x);
+        if (w.delay_ms <= 0) {
+            link_send(link_to(p, one->to, one->addr), one);
+            continue;
+        }
+        struct late *l = mem_new(p, struct late);
+        *l = (struct late){.next = p->late, .peers = p, .x = one};
+        p->late = l;
+        l->timer = env_timer(&p->env, w.delay_ms, send_late, l);
+    }
+}
+
 static void
 drain(void *arg)
 {
@@ -466,7 +526,7 @@ drain(void *arg)
         if (p->stopping)
             out_free(x);
         else
-            link_send(link_to(p, x->to, x->addr), x);
+            send_as_told(p, x);
         x = next;
     }
 }
@@ -553,6 +613,12 @@ stop_all(void *arg)
 {
     struct peers *p = arg;
     p->stopping = true;
+    for (struct late *l = TAKE(p->late), *next; l != NULL; l = next) {
+        next = l->next;
+        env_timer_stop(&p->env, l->timer);
+        out_free(l->x);
+        mem_free(l);
+    }
     for (struct link *l = p->links; l != NULL; l = l->next) {
         env_timer_stop(&l->peers->env, TAKE(l->timer));
         link_drop_early(l);
