@@ -14,7 +14,8 @@
 enum {
     SEEDS = 50,
     STARVED_MS = 60000,
-    FIRST_MAX_MS = 5000, /* bars: at the 99th part of 100, */
+    USUAL_MAX = 7, /* servers of a cluster, for which there are bars: at the 99th part of 100, */
+    FIRST_MAX_MS = 5000,
     ALL_MAX_MS = 5000,
 };
 
@@ -69,14 +70,15 @@ detection(size_t n, unsigned loss, size_t seeds)
         killed(i + 1, n, loss, &first[i], &all[i]);
     qsort(first, seeds, sizeof(*first), ms_cmp);
     qsort(all, seeds, sizeof(*all), ms_cmp);
-    bool fits = part(first, seeds, 990) <= FIRST_MAX_MS && part(all, seeds, 990) <= ALL_MAX_MS;
+    bool fits = loss > 0 || n > USUAL_MAX ||
+                (part(first, seeds, 990) <= FIRST_MAX_MS && part(all, seeds, 990) <= ALL_MAX_MS);
     static const size_t parts[] = {500, 990, 999};
     printf("%2zu members, %2u %% of packets lost: ms until one knows, until all do:", n, loss);
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         printf("  %zu.%zu %% %lld, %lld", parts[i] / 10, parts[i] % 10,
                (long long)part(first, seeds, parts[i]), (long long)part(all, seeds, parts[i]));
-    printf("%s\n", fits || loss > 0 ? "" : "  MISSED");
-    bad += !fits && loss == 0;
+    printf("%s\n", fits ? "" : "  MISSED");
+    bad += !fits;
     fflush(stdout);
 }
 
