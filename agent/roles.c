@@ -109,6 +109,22 @@ to_join(struct roles *r, const struct agent_server *s)
     return all;
 }
 
+/* The older of two spellings counts where the other one is not set. */
+static int64_t
+retry_interval_ms(const struct agent_server *s)
+{
+    enum { DEFAULT_S = 30 };
+    bool is_set = s->server_join->retry_interval != DEFAULT_S * NS_PER_S;
+    return (is_set ? s->server_join->retry_interval : s->retry_interval) / NS_PER_MS;
+}
+
+static int64_t
+retry_max(const struct agent_server *s)
+{
+    int64_t n = s->server_join->retry_max_attempts;
+    return n != 0 ? n : s->retry_max_attempts;
+}
+
 /* A server alone is heard by others where whoever is on its network may hear it. */
 static bool
 gossips(const struct agent_config *c)
@@ -155,7 +171,8 @@ start_server(struct roles *r, struct err *e)
         .zone = s->redundancy_zone,
         .non_voting = s->non_voting_server,
         .encrypt = s->encrypt_key,
-        .retry_join_ms = s->server_join->retry_interval / NS_PER_MS,
+        .retry_join_ms = retry_interval_ms(s),
+        .retry_join_max = retry_max(s),
         .dev = c->dev_mode,
         .state_max = (uint64_t)s->state_max_mb << 20,
         .snapshot_entries = s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,

@@ -202,6 +202,16 @@ member_changed(void *arg, enum swim_change change, const struct server_hello *h)
         found_hears(s->found, h, change == SWIM_JOIN || change == SWIM_UPDATE);
 }
 
+/* As often as retry_max says. */
+static void
+nobody_answered(void *arg, const struct err *e)
+{
+    (void)arg;
+    log_error("serf", "no address to join answered, as often as retry_max says: this server ends", "error",
+              e->text, NULL);
+    log_fatal_exit();
+}
+
 int
 server_sync(struct server *s, const void *ctx, const struct server_sync *req, struct server_sync *ret,
             struct err *e)
@@ -493,9 +503,11 @@ cluster_open(struct server *s, struct loop *loop, const char *dir, struct err *e
                             .port = at.port,
                             .join = c->join,
                             .retry_ms = c->retry_join_ms,
+                            .retry_max = c->retry_join_max,
                             .dir = dir,
                             .key = c->encrypt,
                             .changed = member_changed,
+                            .alone = nobody_answered,
                             .arg = s};
     s->domains = domains_new(s);
     rc = gossip_open(&o, &s->gossip, e);

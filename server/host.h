@@ -48,6 +48,7 @@ struct server_config {
     const char *zone;       /* of failure; NULL: none */
     bool non_voting;        /* it follows, and never votes */
     const char *encrypt;    /* key of gossip in base64; NULL: none */
+    int64_t retry_join_max; /* attempts at each of `join` before the server ends; 0: no end */
     int64_t retry_join_ms;  /* longest time from one such question to the next; 0: default */
     bool dev;               /* small log segments and map */
     /* 0: the default of api/schema/config.schema. */

@@ -459,6 +459,8 @@ check_server(struct looking *k)
                    : 0;
     if (s->bootstrap_expect < 1)
         return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 1, 3, 5 or 7");
+    if (s->retry_max_attempts < 0 || s->server_join->retry_max_attempts < 0)
+        return err_set(e, -ERR_INVALID, "server.server_join.retry_max is negative: 0 is no end");
     if (s->bootstrap_expect == 1 && s->non_voting_server)
         return err_set(e, -ERR_INVALID,
                        "server.non_voting_server: a server alone has the only vote; set bootstrap_expect as "

@@ -20,7 +20,8 @@ struct join {
     char *addr;
     struct timer *timer;
     int64_t wait_ms;
-    bool asking, done;
+    bool asking, done, configured;
+    int64_t failed; /* attempts */
     struct err why; /* it has not answered */
 };
 
@@ -320,6 +321,16 @@ join_ask(void *arg)
     exchange_ask(x);
 }
 
+/* As often as they are to be asked, and none has answered. */
+static bool
+all_have_failed(const struct gossip *g)
+{
+    bool all = g->o.retry_max > 0;
+    for (const struct join *j = g->joins; j != NULL && all; j = j->next)
+        all = !j->configured || (!j->done && j->failed >= g->o.retry_max);
+    return all;
+}
+
 static void
 join_told(struct join *j, const struct err *e)
 {
@@ -332,6 +343,11 @@ join_told(struct join *j, const struct err *e)
         j->why = *e;
     if (j->done || g->closing)
         return;
+    j->failed++;
+    if (j->configured && all_have_failed(g)) {
+        g->o.alone(g->o.arg, &j->why);
+        return;
+    }
     j->timer = env_timer(g->o.env, j->wait_ms, join_ask, j);
     j->wait_ms = 2 * j->wait_ms < most ? 2 * j->wait_ms : most;
 }
@@ -397,6 +413,9 @@ exchange_begin(struct gossip *g)
     for (size_t i = 0; i < g->o.join.n; i++) {
         struct str_list one = {&g->o.join.v[i], 1};
         struct err e = ERR_INIT;
+        struct join *j = join_at(g, one.v[0], &e);
+        if (j != NULL)
+            j->configured = true;
         if (gossip_join(g, &one, &e) == 0)
             log_warn("serf", "an address to join is ignored", "address", one.v[0], "error", e.text, NULL);
     }

@@ -24,10 +24,13 @@ struct gossip_opts {
     uint16_t port;
     struct str_list join; /* "host[:port]" */
     int64_t retry_ms;     /* 0: GOSSIP_RETRY_MS */
+    int64_t retry_max;    /* attempts at each; 0: no end */
     const char *dir;      /* of the file "serf.keyring" */
     const char *key;      /* in base64, for where there is no such file; NULL: none */
     /* A member came, went or says other things of itself; from the loop, never from inside a call. */
     void (*changed)(void *arg, enum swim_change change, const struct server_hello *about);
+    /* None of `join` has ever answered; `e`: why the last one did not. */
+    void (*alone)(void *arg, const struct err *e);
     void *arg;
 };
 
