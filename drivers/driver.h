@@ -89,7 +89,7 @@ struct engine_place { /* where a task is to be, or is */
     struct loop *loop;
     const char *hand; /* address of the engine hand; NULL: the engine is not turned on */
     const char *driver, *alloc_id, *task;
-    int64_t started_ns; /* of a run that is to be adopted; 0: none is known to have begun */
+    int64_t started_ns; /* of the run that is to be adopted or forgotten; 0: none is known to have begun */
 };
 
 struct engine_exit {

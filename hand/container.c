@@ -301,6 +301,12 @@ container_follow(struct hand *h, const char *alloc, const char *task, const char
 }
 
 bool
+container_is(const struct container *c, const char *id)
+{
+    return str_eq(c->id, id);
+}
+
+bool
 container_waited(const struct container *c)
 {
     return c->waits != NULL;

@@ -201,6 +201,7 @@ typedef void container_ended(void *arg, const struct hand_state *s);
 struct container *container_follow(struct hand *h, const char *alloc, const char *task,
                                    const char *id, const struct log_shape *logs);
 struct container *container_find(struct hand *h, const char *alloc, const char *task);
+bool container_is(const struct container *c, const char *id);
 bool container_waited(const struct container *c); /* somebody waits for its end */
 /* NULL: it has not ended, or not all of its output is written. */
 const struct hand_state *container_over(const struct container *c);

@@ -12,7 +12,7 @@
  *   POST   /v1/ENGINE/task/ALLOC/TASK/resume   ... they go on
  *   PUT    /v1/ENGINE/task/ALLOC/TASK/limits   HandTask: its limits, while it runs; 404: it does not
  *   POST   /v1/ENGINE/task/ALLOC/TASK/exec     HandExec: 101, and a command's frames (exec.c)
- *   DELETE /v1/ENGINE/task/ALLOC/TASK          whether it runs or not, or is not there
+ *   DELETE /v1/ENGINE/task/ALLOC/TASK          ?started=NS: of that run; running or not, there or not
  *   PUT, DELETE /v1/ENGINE/network/ALLOC       the network of its group (network.c)
  *
  * Errors are a line of text. 502: the engine does not answer; 503: a moment was bad; 4xx: so it
@@ -42,6 +42,7 @@ struct order { /* a request that is carried out; freed with its answer */
     const struct hand_task *limits; /* that it is to have, in place of a start */
     struct hand_info info;
     int tries;
+    int64_t started;  /* of the run that is to be removed; 0: not known */
     int64_t signal;
     const char *kill; /* the request for that signal */
     const char *pause; /* "pause" or "unpause" */
@@ -167,21 +168,37 @@ follow(struct order *j, const struct hand_state *s, const struct value *doc)
         (void)container_follow(j->h, j->alloc, j->task, s->id, &logs);
 }
 
+/* The container is there and the task's; else the request is answered. */
+static bool
+is_there(struct order *j, int status, const struct value *doc, const struct err *e, struct hand_state *ret)
+{
+    j->call = NULL;
+    if (e || (status != 200 && status != 404))
+        fail_engine(j, "look at the container", status, doc, e);
+    else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, ret))
+        fail(j, 404, "there is no such container");
+    else
+        return true;
+    return false;
+}
+
+static bool
+is_running(struct order *j, int status, const struct value *doc, const struct err *e, struct hand_state *ret)
+{
+    if (!is_there(j, status, doc, e, ret))
+        return false;
+    if (!ret->running)
+        fail(j, 404, "the container does not run");
+    return ret->running;
+}
+
 static void
 on_state(void *arg, int status, const struct value *doc, const struct err *e)
 {
     struct order *j = arg;
     struct hand_state s;
-    j->call = NULL;
-    if (!e && (status == 404 ||
-               (status == 200 && !document_state(j, j->h, j->alloc, j->task, doc, &s)))) {
-        fail(j, 404, "there is no such container");
+    if (!is_there(j, status, doc, e, &s))
         return;
-    }
-    if (e || status != 200) {
-        fail_engine(j, "look at the container", status, doc, e);
-        return;
-    }
     follow(j, &s, doc);
     answer_state(j, &s);
 }
@@ -364,11 +381,22 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
         create(j);
     } else {
         struct container *c = container_find(j->h, j->alloc, j->task);
-        if (c)
+        if (c && (j->id ? container_is(c, j->id) : !j->gone)) /* else it is the next run's */
             container_forget(c);
         images_unused(j->h->images, str_or(j->image, ""));
         answer(j, NULL, NULL);
     }
+}
+
+/* Who asked for the removal does not wait any more, and may have started the next run: is the container that
+ * one's? It need not run, nor be waited for: it may have ended already, or be about to start. */
+static bool
+is_next(const struct order *j, const struct hand_state *s)
+{
+    const struct container *c = container_find(j->h, j->alloc, j->task);
+    if (!j->gone)
+        return false;
+    return j->started != 0 ? s->started_at != j->started : s->running || (c && container_waited(c));
 }
 
 static void
@@ -376,7 +404,6 @@ on_removable(void *arg, int status, const struct value *doc, const struct err *e
 {
     struct order *j = arg;
     struct hand_state s;
-    const struct container *c = container_find(j->h, j->alloc, j->task);
     j->call = NULL;
     if (e || (status != 200 && status != 404)) {
         fail_engine(j, "look at the container", status, doc, e);
@@ -389,8 +416,8 @@ on_removable(void *arg, int status, const struct value *doc, const struct err *e
         on_removed(j, 404, NULL, NULL);
     } else if (!document_state(j, j->h, j->alloc, j->task, doc, &s)) {
         fail(j, 422, mem_printf(j, "the container \"%s\" is somebody else's", j->name));
-    } else if (j->gone && !j->spec && (s.running || (c && container_waited(c)))) {
-        fail(j, 503, "nobody waits"); /* who asked starts another one by now */
+    } else if (!j->spec && is_next(j, &s)) {
+        fail(j, 503, "nobody waits");
     } else {
         j->id = mem_strdup(j, s.id);
         j->image = mem_strndup(j, document_text(doc, "Image"), HAND_ID_MAX);
@@ -452,20 +479,15 @@ on_signalable(void *arg, int status, const struct value *doc, const struct err *
 {
     struct order *j = arg;
     struct hand_state s;
-    j->call = NULL;
-    if (e || (status != 200 && status != 404)) {
-        fail_engine(j, "look at the container", status, doc, e);
-    } else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, &s)) {
-        fail(j, 404, "there is no such container");
-    } else {
-        const char *sig =
-            j->signal == 0 ? stop_signal(doc) : mem_printf(j, "%lld", (long long)j->signal);
-        j->kill = mem_printf(j, "/containers/%s/kill?signal=%s", s.id, sig);
-        if (j->ends && is_paused(doc))
-            ask(j, "POST", mem_printf(j, "/containers/%s/unpause", s.id), NULL, on_woken);
-        else
-            ask(j, "POST", j->kill, NULL, on_signaled);
-    }
+    if (!is_there(j, status, doc, e, &s))
+        return;
+    const char *sig =
+        j->signal == 0 ? stop_signal(doc) : mem_printf(j, "%lld", (long long)j->signal);
+    j->kill = mem_printf(j, "/containers/%s/kill?signal=%s", s.id, sig);
+    if (j->ends && is_paused(doc))
+        ask(j, "POST", mem_printf(j, "/containers/%s/unpause", s.id), NULL, on_woken);
+    else
+        ask(j, "POST", j->kill, NULL, on_signaled);
 }
 
 /* --- pause --- */
@@ -486,12 +508,9 @@ on_pausable(void *arg, int status, const struct value *doc, const struct err *e)
 {
     struct order *j = arg;
     struct hand_state s;
-    j->call = NULL;
-    if (e || (status != 200 && status != 404))
-        fail_engine(j, "look at the container", status, doc, e);
-    else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, &s) || !s.running)
-        fail(j, 404, "there is no such container");
-    else if (is_paused(doc) == str_eq(j->pause, "pause"))
+    if (!is_running(j, status, doc, e, &s))
+        return;
+    if (is_paused(doc) == str_eq(j->pause, "pause"))
         answer(j, NULL, NULL); /* it is so already */
     else
         ask(j, "POST", mem_printf(j, "/containers/%s/%s", s.id, j->pause), NULL, on_paused);
@@ -515,12 +534,7 @@ on_limitable(void *arg, int status, const struct value *doc, const struct err *e
 {
     struct order *j = arg;
     struct hand_state s;
-    j->call = NULL;
-    if (e || (status != 200 && status != 404))
-        fail_engine(j, "look at the container", status, doc, e);
-    else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, &s) || !s.running)
-        fail(j, 404, "there is no such container");
-    else
+    if (is_running(j, status, doc, e, &s))
         ask(j, "POST", mem_printf(j, "/containers/%s/update", s.id),
             document_limits(j, j->h, j->limits), on_limited);
 }
@@ -591,7 +605,7 @@ route_task(struct order *j, const char *verb)
 {
     struct err e = ERR_INIT;
     const struct http_req *req = j->req;
-    const char *sig = http_query(req, "signal");
+    const char *sig = http_query(req, "signal"), *started = http_query(req, "started");
     if ((!*verb || str_eq(verb, "limits")) && req->method == METHOD_PUT) {
         void *spec = NULL;
         if (json_decode(j, &type_hand_task, req->body, req->body_len, JSON_REFUSE_UNKNOWN,
@@ -612,7 +626,8 @@ route_task(struct order *j, const char *verb)
             create(j);
     } else if (!*verb && req->method == METHOD_GET) {
         inspect(j, on_state);
-    } else if (!*verb && req->method == METHOD_DELETE) {
+    } else if (!*verb && req->method == METHOD_DELETE &&
+               (!started || num_parse_i64(started, &j->started) == 0)) {
         remove_it(j);
     } else if (str_eq(verb, "wait") && req->method == METHOD_GET) {
         await_end(j);

@@ -194,13 +194,10 @@ hand_exec(struct engine_task *t, const struct hand_exec *spec, const struct task
 {
     struct hand_command *x = mem_new(NULL, struct hand_command);
     const struct engine_place *p = hand_place(t);
-    struct err e = ERR_INIT;
     auto_buf struct buf target = BUF_INIT(4096), body = BUF_INIT(HTTP_BODY_MAX);
     const struct http_pair headers[] = {{"Connection", "Upgrade"}, {"Upgrade", "paddock-exec"}};
-    *x = (struct hand_command){.base = {&verbs}, .up = up, .arg = arg};
+    *x = (struct hand_command){.base = {&verbs}, .up = up, .arg = arg, .http = hand_client(p)};
     buf_init(&x->in, 2 * MESSAGE_MAX);
-    x->http = http_client_new(p->loop, p->hand, &e);
-    ASSERT(x->http); /* a path of ours */
     hand_target(&target, p, "/exec");
     json_encode(&body, &type_hand_exec, spec, 0);
     http_send(x->http, &(struct http_ask){.method = "POST",

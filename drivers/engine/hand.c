@@ -59,6 +59,15 @@ static void send_end(void *arg);
 
 /* --- asking --- */
 
+struct http_client *
+hand_client(const struct engine_place *p)
+{
+    struct err e = ERR_INIT;
+    struct http_client *c = http_client_new(p->loop, p->hand, &e);
+    ASSERT(c); /* a path of ours */
+    return c;
+}
+
 void
 hand_target(struct buf *b, const struct engine_place *p, const char *verb)
 {
@@ -74,12 +83,10 @@ ask(struct engine_task *t, struct http_client **c, const char *method, const cha
     int64_t timeout_ms, const struct buf *body,
     void (*done)(void *arg, const struct err *e, const struct http_resp *r))
 {
-    struct err e = ERR_INIT;
     auto_buf struct buf target = BUF_INIT(4096);
     hand_target(&target, &t->at, verb);
     if (!*c)
-        *c = http_client_new(t->at.loop, t->at.hand, &e);
-    ASSERT(*c); /* a path of ours */
+        *c = hand_client(&t->at);
     http_send(*c, &(struct http_ask){.method = method,
                                      .target = buf_str(&target),
                                      .body = body ? body->data : NULL,
@@ -423,11 +430,8 @@ ask_aside(struct engine_task *t, const char *method, const char *verb, const str
           engine_done *done, void *arg)
 {
     struct aside *s = mem_new(NULL, struct aside);
-    struct err e = ERR_INIT;
     auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX), target = BUF_INIT(4096);
-    *s = (struct aside){.done = done, .arg = arg};
-    s->http = http_client_new(t->at.loop, t->at.hand, &e);
-    ASSERT(s->http); /* a path of ours */
+    *s = (struct aside){.done = done, .arg = arg, .http = hand_client(&t->at)};
     hand_target(&target, &t->at, verb);
     if (limits)
         json_encode(&body, &type_hand_task, limits, 0);
@@ -480,8 +484,10 @@ static void
 forget(void *arg)
 {
     struct engine_task *t = arg;
+    auto_mem void *tmp = mem_ctx("verb");
     t->again = NULL;
-    ask(t, &t->main, "DELETE", "", ASK_MS, NULL, on_forgotten);
+    ask(t, &t->main, "DELETE", mem_printf(tmp, "?started=%lld", (long long)t->at.started_ns), ASK_MS,
+        NULL, on_forgotten);
 }
 
 struct engine_task *

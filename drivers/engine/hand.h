@@ -26,6 +26,7 @@ void hand_close(struct engine_task *t);
 void hand_net_make(const struct engine_place *p, const struct hand_network *n,
                    engine_net_made *done, void *arg); /* network.c */
 void hand_net_remove(const struct engine_place *p, engine_done *done, void *arg);
+struct http_client *hand_client(const struct engine_place *p);
 /* The target of a request about a task. */
 void hand_target(struct buf *b, const struct engine_place *p, const char *verb);
 const struct engine_place *hand_place(const struct engine_task *t);

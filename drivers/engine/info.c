@@ -78,11 +78,9 @@ struct engine_watch *
 hand_watch(const struct engine_place *p, engine_told *told, void *arg)
 {
     struct engine_watch *w = mem_new(NULL, struct engine_watch);
-    struct err e = ERR_INIT;
-    *w = (struct engine_watch){.loop = p->loop, .told = told, .arg = arg};
+    *w = (struct engine_watch){
+        .loop = p->loop, .told = told, .arg = arg, .http = hand_client(p)};
     w->target = mem_printf(w, "/v1/%s/info", p->driver);
-    w->http = http_client_new(p->loop, p->hand, &e);
-    ASSERT(w->http); /* a path of ours */
     ask(w);
     return w;
 }

@@ -54,12 +54,10 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
 static void
 ask(struct net_call *c, const struct engine_place *p, const char *method, struct buf *body)
 {
-    struct err e = ERR_INIT;
     auto_buf struct buf target = BUF_INIT(4096);
     buf_printf(&target, "/v1/%s/network/", p->driver);
     http_escape(&target, p->alloc_id, false);
-    c->http = http_client_new(p->loop, p->hand, &e);
-    ASSERT(c->http); /* a path of ours */
+    c->http = hand_client(p);
     http_send(c->http, &(struct http_ask){.method = method,
                                           .target = buf_str(&target),
                                           .body = body->data,
