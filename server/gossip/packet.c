@@ -45,12 +45,33 @@ put_about(struct buf *out, const struct server_hello *about)
     buf_done(&b);
 }
 
+/* A member has a name, a region and addresses, short and without control characters; what else it says may be
+ * missing. */
+static bool
+about_is_fit(const struct server_hello *h, uint64_t id)
+{
+    const char *const must[] = {h->name, h->region, h->addr, h->serf};
+    const char *const may[] = {h->node, h->datacenter, h->build, h->cluster, h->zone};
+    if (h->id != id)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(must); i++)
+        if (str_empty(must[i]) || strlen(must[i]) > GOSSIP_ADDR_MAX)
+            return false;
+    for (size_t i = 0; i < ARRAY_LEN(must) + ARRAY_LEN(may); i++) {
+        const char *s = i < ARRAY_LEN(must) ? must[i] : may[i - ARRAY_LEN(must)];
+        for (; s != NULL && *s != '\0'; s++)
+            if ((unsigned char)*s < ' ' || *s == 0x7f)
+                return false;
+    }
+    return true;
+}
+
 size_t
 packet_about_size(const struct server_hello *about)
 {
     struct buf b = BUF_INIT(GOSSIP_ABOUT_MAX);
     mp_encode(&b, &type_server_hello, about);
-    size_t n = buf_error(&b) == 0 ? b.len : 0;
+    size_t n = buf_error(&b) == 0 && about_is_fit(about, about->id) ? b.len : 0;
     buf_done(&b);
     return n;
 }
@@ -186,26 +207,6 @@ get_about(struct reader *r, const void *ctx)
         mp_decode(ctx, &type_server_hello, p, n, BUDGET(ABOUT_BUDGET), &about, NULL) < 0)
         r->bad = true;
     return r->bad ? NULL : about;
-}
-
-/* A member has a name, a region and addresses, short and printable; what else it says may be missing. */
-static bool
-about_is_fit(const struct server_hello *h, uint64_t id)
-{
-    const char *const must[] = {h->name, h->region, h->addr, h->serf};
-    const char *const may[] = {h->node, h->datacenter, h->build, h->cluster, h->zone};
-    if (h->id != id)
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(must); i++)
-        if (str_empty(must[i]) || strlen(must[i]) > GOSSIP_ADDR_MAX)
-            return false;
-    for (size_t i = 0; i < ARRAY_LEN(must) + ARRAY_LEN(may); i++) {
-        const char *s = i < ARRAY_LEN(must) ? must[i] : may[i - ARRAY_LEN(must)];
-        for (; s != NULL && *s != '\0'; s++)
-            if ((unsigned char)*s <= ' ' || *s == 0x7f)
-                return false;
-    }
-    return true;
 }
 
 static void

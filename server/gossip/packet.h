@@ -99,7 +99,7 @@ enum packet_fault {
 };
 const char *packet_fault_text(enum packet_fault f);
 
-/* Bytes of a member's own words in a statement; 0: more than there may be. */
+/* Bytes of a member's own words in a statement; 0: more than there may be, or others than there may be. */
 size_t packet_about_size(const struct server_hello *about);
 /* Appends. `nonce` is used for no other packet; without keys it is not read. The buffer's error says that
  * it does not fit. */

@@ -558,8 +558,9 @@ swim_new(const void *ctx, const struct swim_opts *o, struct swim **ret, struct e
     size_t n = packet_about_size(o->self);
     if (n == 0)
         return err_set(e, -ERR_INVALID,
-                       "name, region and addresses of this server are longer than %d bytes: shorten them",
-                       GOSSIP_ABOUT_MAX);
+                       "name, region or an address of this server is longer than %d bytes, or they are %d "
+                       "with all else that it tells, or hold control characters: change them",
+                       GOSSIP_ADDR_MAX, GOSSIP_ABOUT_MAX);
     struct swim *s = mem_new(ctx, struct swim);
     struct member *us = mem_new(s, struct member);
     s->rng = o->seed;

@@ -82,7 +82,7 @@ struct swim_out {
     struct { struct swim_event *v; size_t n; } events;
 };
 
-/* Of no more use than what is said here may be asked: -ERR_INVALID, it is too long. */
+/* -ERR_INVALID: `self` would be refused by others. */
 int swim_new(const void *ctx, const struct swim_opts *o, struct swim **ret, struct err *e);
 /* `now` in all of them: monotonic ms. What is due. */
 void swim_tick(struct swim *s, int64_t now, struct swim_out *out);

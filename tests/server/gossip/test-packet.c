@@ -114,7 +114,7 @@ START_TEST(members_without_an_address_are_refused)
     memset(longer, 'x', sizeof(longer) - 1);
     longer[sizeof(longer) - 1] = '\0';
     bad[0].serf = "";
-    bad[1].name = "two words";
+    bad[1].name = "two\nlines";
     bad[2].id = 8;
     bad[3].addr = longer;
     bad[4].cluster = "\x1b[2J";

@@ -391,6 +391,26 @@ START_TEST(who_began_again_is_not_looked_for)
 }
 END_TEST
 
+/* What others would refuse is refused at the start. */
+START_TEST(a_server_that_others_would_refuse_does_not_begin)
+{
+    char name[GOSSIP_ADDR_MAX + 2] = "";
+    memset(name, 'n', sizeof(name) - 1);
+    struct swim *s;
+    struct err e = ERR_INIT;
+    struct server_hello us = {.id = 1, .name = name, .region = "r", .addr = "a:1", .serf = "a:1"};
+    struct swim_opts o = {&us, 1, 1, 0};
+    ck_assert_int_eq(swim_new(NULL, &o, &s, &e), -ERR_INVALID);
+    name[GOSSIP_ADDR_MAX] = '\0';
+    us.zone = "rack 1";
+    err_clear(&e);
+    ck_assert_int_eq(swim_new(NULL, &o, &s, &e), 0);
+    mem_free(s);
+    us.zone = "rack\n1";
+    ck_assert_int_eq(swim_new(NULL, &o, &s, &e), -ERR_INVALID);
+}
+END_TEST
+
 START_TEST(members_are_bounded)
 {
     struct swim *s;
@@ -526,5 +546,6 @@ TEST_SUITE_TIMEOUT("swim", 3600, who_is_killed_has_failed_soon, idle_members_wak
                    a_cut_link_is_gone_around, who_leaves_has_not_failed,
                    who_is_started_again_is_known_at_once, who_failed_can_be_made_to_have_left,
                    gone_members_are_forgotten, regions_are_one_pool, packets_sent_again_are_refused,
-                   of_another_cluster_is_no_member, who_began_again_is_not_looked_for, members_are_bounded,
+                   of_another_cluster_is_no_member, who_began_again_is_not_looked_for,
+                   a_server_that_others_would_refuse_does_not_begin, members_are_bounded,
                    whatever_happens_they_agree_in_the_end)
