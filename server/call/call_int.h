@@ -88,6 +88,9 @@ struct rpc_call *call_leave(struct call *c);
 void call_fail(struct call *c, const struct err *e);
 void call_failf(struct call *c, int code, const char *why);
 
+/* -ERR_FORBIDDEN: its caller may not make it (authorize.c). */
+int authorize(const struct call *c, struct err *e);
+
 /* --- the states --- */
 /* The leader answers it, or this server if it leads meanwhile; without a leader for FORWARD_WAIT_MS it fails.
  * Repeated is only what was refused at the door, not sent, or a read. */

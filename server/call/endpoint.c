@@ -56,18 +56,6 @@ check_place(const struct call *c, bool *there, struct err *e)
     return 0;
 }
 
-/* Where authorisation will ask whether the bearer of `token` has the capability `cap`, in a namespace unless
- * that is NULL. There are no tokens yet: everybody may do everything. */
-static int
-check_allowed(const char *token, const char *cap, const char *ns, struct err *e)
-{
-    (void)token;
-    (void)cap;
-    (void)ns;
-    (void)e;
-    return 0;
-}
-
 /* A method of its own: the machine has nothing more to do with it. */
 static void
 hand_over(struct call *c)
@@ -84,7 +72,6 @@ place(void *arg, struct rpc_call *rpc, const void *req)
 {
     struct call *c = arg;
     const char *ours = server_cfg(c->s)->region;
-    const char *ns = c->method->flags & RPC_NS ? c->ns : NULL;
     struct err e = ERR_INIT;
     bool there;
 
@@ -92,7 +79,7 @@ place(void *arg, struct rpc_call *rpc, const void *req)
     (void)req;
     if (!str_eq(str_or(c->env->region, ours), ours))
         region_start(c);
-    else if (check_place(c, &there, &e) < 0 || check_allowed(c->env->auth_token, c->method->cap, ns, &e) < 0)
+    else if (check_place(c, &there, &e) < 0 || authorize(c, &e) < 0)
         call_fail(c, &e);
     else if (there)
         forward_start(c);
