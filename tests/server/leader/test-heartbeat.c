@@ -93,6 +93,45 @@ stands_still(void *arg)
     poll(NULL, 0, STILL_MS);
 }
 
+/* A11: the client's time is without the grace, and by the timers that are there: who is down has none. */
+START_TEST(times_by_the_number_of_timers)
+{
+    static const struct heartbeat_config c = {
+        .min_ms = 10000, .grace_ms = 10000, .failover_ms = 300000, .per_second = 50};
+    static const struct {
+        size_t n;
+        int64_t s;
+    } t[] = {{10, 10}, {500, 10}, {1000, 20}, {5000, 100}, {10000, 200}, {5000, 100}, {10, 10}};
+    struct seen s = {.loop = loop_new()};
+    char id[32];
+
+    struct env env;
+    env_of_loop(&env, s.loop);
+    s.h = heartbeats_new(NULL, &env, &c, missed, &s);
+    for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+        for (size_t n = heartbeats_count(s.h); n != t[i].n; n = heartbeats_count(s.h)) {
+            snprintf(id, sizeof(id), "n%zu", n < t[i].n ? n : n - 1);
+            if (n < t[i].n)
+                heartbeats_failover(s.h, id);
+            else
+                heartbeats_remove(s.h, id);
+        }
+        int64_t least = INT64_MAX, most = 0;
+        for (int k = 0; k < 200; k++) {
+            int64_t ttl = heartbeats_reset(s.h, "n0");
+            least = ttl < least ? ttl : least;
+            most = ttl > most ? ttl : most;
+        }
+        ck_assert_uint_eq(heartbeats_count(s.h), t[i].n);
+        ck_assert_int_ge(least, t[i].s * NS_PER_S);
+        ck_assert_int_lt(most, 2 * t[i].s * NS_PER_S);
+        ck_assert_int_gt(most, 3 * t[i].s * NS_PER_S / 2); /* all of the range, but for one chance in 2^200 */
+    }
+    mem_free(s.h);
+    loop_free(s.loop);
+}
+END_TEST
+
 /* Nobody was heard while the server stood still: who was due then has as long as before. */
 START_TEST(a_server_that_stood_still_misses_nobody)
 {
@@ -117,4 +156,5 @@ START_TEST(a_server_that_stood_still_misses_nobody)
 }
 END_TEST
 
-TEST_SUITE("heartbeat", rate_rule, silent_nodes_are_missed, a_server_that_stood_still_misses_nobody)
+TEST_SUITE("heartbeat", rate_rule, times_by_the_number_of_timers, silent_nodes_are_missed,
+           a_server_that_stood_still_misses_nobody)
