@@ -59,6 +59,7 @@ on_connect(void *arg)
     struct frame_conn *c = arg;
     struct buf b = BUF_INIT(1);
     buf_put_u8(&b, c->protocol);
+    transport_patience(c->stream->t, FRAME_PATIENCE_MS);
     stream_write(c->stream, &b, 1);
     if (c->cfg.ops->on_open != NULL)
         c->cfg.ops->on_open(c->cfg.arg);
@@ -120,6 +121,8 @@ frame_adopt(const struct frame_config *cfg, int fd, const uint8_t *p, size_t n)
     c->limit = FRAME_FIRST_MAX;
     c->stream = stream_make(cfg->loop, transport_socket(cfg->loop, false));
     bool ok = transport_adopt(c->stream->t, fd);
+    if (ok)
+        transport_patience(c->stream->t, FRAME_PATIENCE_MS);
     struct addr a;
     char text[ADDR_TEXT];
     transport_peer(c->stream->t, &a);

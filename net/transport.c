@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -395,6 +397,14 @@ transport_peer(const struct transport *base, struct addr *ret)
     ret->is_unix = t->h.handle.type != UV_TCP;
     if (!ret->is_unix && uv_tcp_getpeername(&t->h.tcp, (struct sockaddr *)&ss, &len) == 0)
         addr_of(ret, &ss);
+}
+
+void
+transport_patience(const struct transport *base, unsigned ms)
+{
+    uv_os_fd_t fd;
+    if (uv_fileno(&self(base)->h.handle, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
 bool

@@ -40,11 +40,11 @@ heartbeat_in(struct registration *r, int64_t ms)
 
 /* A lost network may be back at any moment, and then all waits for the heartbeat. */
 static int64_t
-heartbeat_retry_ms(struct registration *r)
+retry_ms(struct registration *r)
 {
     int64_t most = r->ttl_ns / NS_PER_MS / RETRY_PART;
 
-    if (r->backoff_ms > most)
+    if (r->ttl_ns > 0 && r->backoff_ms > most)
         r->backoff_ms = most; /* not less than the first */
     return backoff_next(&r->backoff_ms);
 }
@@ -117,7 +117,7 @@ on_heartbeat(void *arg, const struct err *e, const void *resp)
         r->registered = false;
         send_register(r);
     } else {
-        int64_t ms = heartbeat_retry_ms(r);
+        int64_t ms = retry_ms(r);
         note_leaderless(r, e);
         log_warn("client", "heartbeat failed", "error", e->text, "retry_in", LOG_DUR(ms * NS_PER_MS),
                  NULL);
@@ -175,7 +175,8 @@ on_registered(void *arg, const struct err *e, const void *resp)
         r->heartbeat_timer = NULL;
         send_heartbeat(r);
     } else {
-        int64_t ms = backoff_next(&r->backoff_ms);
+        int64_t ms = retry_ms(r);
+        note_leaderless(r, e);
         log_warn("client", "registration failed", "error", e->text, "retry_in",
                  LOG_DUR(ms * NS_PER_MS), NULL);
         timer_stop(r->timer);
