@@ -23,7 +23,7 @@
 #include "common/str.h"
 #include "hand/hand.h"
 
-enum { TRIES_MAX = 6, PROGRAM_MAX = 1 << 20, BLOCK = 512 };
+enum { TRIES_MAX = 6, WAITS_MAX = 40, PROGRAM_MAX = 1 << 20, BLOCK = 512 };
 
 struct making {
     struct hand *h;
@@ -32,7 +32,7 @@ struct making {
     const char *alloc, *name;
     const char *id, *image;    /* of the container */
     struct hand_network *spec; /* NULL: it is to go */
-    int tries;
+    int tries, waits;
     bool imported;
     bool taken; /* the name has somebody */
     bool swept; /* ... who was not to be seen, and was removed by that name */
@@ -235,6 +235,12 @@ create(struct making *m)
 /* --- its end --- */
 
 static void
+look_again(void *arg)
+{
+    look(arg);
+}
+
+static void
 on_removed(void *arg, int status, const struct value *doc, const struct err *e)
 {
     struct making *m = arg;
@@ -242,6 +248,8 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
     m->call = NULL;
     if (!e && status == 409 && m->tries++ < TRIES_MAX)
         look(m); /* somebody removes it already */
+    else if (!e && strstr(engine_said(doc), "dependent containers") && m->waits++ < WAITS_MAX)
+        (void)timer_start(m->h->loop, HAND_AGAIN_MS, look_again, m); /* podman's are about to be removed */
     else if (e || (status != 204 && status != 404))
         fail_engine(m, "remove the network of the group: ", status, doc, e);
     else {
