@@ -51,7 +51,7 @@ uint64_t state_applied_term(struct state_txn *t);
         state_put_row((t), (index), STATE_##TABLE, _obj);                            \
     })
 #define state_del(t, index, TABLE, ...) \
-    ({ auto_mem void *_was = state_take((t), NULL, (index), TABLE, __VA_ARGS__); })
+    ((void)talloc_free(state_take((t), NULL, (index), TABLE, __VA_ARGS__)))
 /* The same, and the object as it was, owned by ctx; NULL: it was not there. */
 #define state_take(t, ctx, index, TABLE, ...)                 \
     ((__typeof__(((struct state_types *)0)->TABLE))state_take_row( \
