@@ -77,6 +77,7 @@ static struct {
         void *x;
     } work;
     struct {
+        atomic_bool held; /* of a worker: set when the others are */
         struct intent *in;
         propose_fn *done;
         void *arg;
@@ -163,6 +164,7 @@ __wrap_server_propose(struct server *s, struct intent *in, enum home home, propo
     fx.proposal.in = in;
     fx.proposal.arg = arg;
     fx.proposal.done = done;
+    atomic_store(&fx.proposal.held, true);
 }
 
 static void (*loop_work_of)(void *arg, env_fn *work, env_fn *done, void *x);
@@ -194,11 +196,11 @@ release_work(void)
 static void
 release_proposal(int code)
 {
-    propose_fn *done = TAKE(fx.proposal.done);
     struct err e = ERR_INIT;
 
-    if (done == NULL)
+    if (!atomic_exchange(&fx.proposal.held, false))
         return;
+    propose_fn *done = fx.proposal.done;
     if (code == 0) {
         __real_server_propose(fx.w->server, fx.proposal.in, HOME_LOOP, done, fx.proposal.arg);
         return;
@@ -340,7 +342,7 @@ is_there(enum place state)
     case PARKED:
         return watches_parked(fx.w->server->watches) > 0;
     default:
-        return fx.proposal.done != NULL;
+        return atomic_load(&fx.proposal.held);
     }
 }
 
@@ -424,7 +426,7 @@ try(enum place state, enum event event)
     ck_assert(fx.answers == 0 || event == LATE);
     happens(state, event, id, &server_stopped);
     if (stops)
-        AWAIT(server_stopped || fx.proposal.done != NULL);
+        AWAIT(server_stopped || atomic_load(&fx.proposal.held));
     if (goes_on(state, event))
         release(code);
     while (fx.answers == 0) {
