@@ -113,9 +113,8 @@ to_join(struct roles *r, const struct agent_server *s)
 static int64_t
 retry_interval_ms(const struct agent_server *s)
 {
-    enum { DEFAULT_S = 30 };
-    bool is_set = s->server_join->retry_interval != DEFAULT_S * NS_PER_S;
-    return (is_set ? s->server_join->retry_interval : s->retry_interval) / NS_PER_MS;
+    int64_t ns = s->server_join->retry_interval;
+    return (ns != 0 ? ns : s->retry_interval) / NS_PER_MS;
 }
 
 static int64_t
