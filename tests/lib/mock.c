@@ -216,12 +216,18 @@ on_exit_time(void *arg)
     t->up->exited(t->arg, &x);
 }
 
+/* A delay for timer_start() that is not over before @ns are: the loop's clock shows whole milliseconds. */
+static int64_t
+delay_ms(int64_t ns)
+{
+    return ns > 0 ? (ns + NS_PER_MS - 1) / NS_PER_MS + 1 : 0;
+}
+
 static void
 go_on(struct engine_task *t)
 {
-    int64_t left_ns = t->does.run_for_ns - t->ran_ns;
     t->since_ns = clock_mono_ns();
-    t->timer = timer_start(t->loop, left_ns > 0 ? left_ns / NS_PER_MS : 0, on_exit_time, t);
+    t->timer = timer_start(t->loop, delay_ms(t->does.run_for_ns - t->ran_ns), on_exit_time, t);
 }
 
 /* --- its beginning --- */
@@ -272,8 +278,8 @@ start(const struct engine_place *p, const struct driver_input *in, const struct 
 {
     struct engine_task *t = make(p, in, up, arg);
     (void)e;
-    t->timer = timer_start(p->loop, driver_duration(in->config, "start_block_for", 0) / NS_PER_MS,
-                           on_start_time, t);
+    int64_t block_for = driver_duration(in->config, "start_block_for", 0);
+    t->timer = timer_start(p->loop, delay_ms(block_for), on_start_time, t);
     return t;
 }
 
@@ -371,7 +377,7 @@ end(struct engine_task *t, int64_t after_ns)
     if (t->over)
         return;
     timer_stop(t->timer);
-    t->timer = timer_start(t->loop, after_ns / NS_PER_MS, on_exit_time, t);
+    t->timer = timer_start(t->loop, delay_ms(after_ns), on_exit_time, t);
 }
 
 static void

@@ -346,6 +346,7 @@ END_TEST
 START_TEST(it_is_adopted)
 {
     struct world w;
+    int64_t before = clock_mono_ns(); /* the wall clock may be slewed meanwhile */
     struct world_alloc *x = begin(&w, "{\"run_for\":\"1500ms\",\"exit_code\":4}");
     struct world_alloc *y = world_add(&w, "service", "mock_driver", "{\"run_for\":\"1h\"}", "");
     world_until(&w, world_status(y, "running"));
@@ -353,7 +354,7 @@ START_TEST(it_is_adopted)
     world_client_stop(&w);
     world_client(&w);
     world_until(&w, world_event(x, "Terminated") != NULL);
-    ck_assert_int_ge(clock_wall_ns() - began, 1500 * NS_PER_MS);
+    ck_assert_int_ge(clock_mono_ns() - before, 1500 * NS_PER_MS);
     ck_assert_int_eq(world_event(x, "Terminated")->exit_code, 4);
     ck_assert_int_eq(world_task(x)->started_at, began);
     ck_assert_str_eq(world_task(y)->state, "running");
